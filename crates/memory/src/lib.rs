@@ -1,0 +1,23 @@
+//! Memory that somebody else may change or take away at any moment.
+//!
+//! Two things live here, because both need `unsafe` and everything above must not:
+//!
+//! - [`Mapping`]: a shared mapping of a file (guest memory, a RAM volume, statistics) or of anonymous memory. A
+//!   file that is truncated under a mapping makes the next access raise SIGBUS; the handler installed here puts
+//!   zero pages in place of the whole mapping and marks it [`damaged`](Mapping::damaged), so that the owner of that file
+//!   hurts itself alone and the process goes on.
+//! - [`IoBuf`]: a piece of such memory, as the kernel's `iovec`. Whoever makes one promises that the memory stays
+//!   mapped until the last use; whoever holds one may copy in and out of it without further proof.
+//!
+//! - [`clock`]: a cheap monotonic tick counter.
+//!
+//! What is *not* here: what the bytes mean. Address translation is `vring`'s, files are `block`'s.
+#![allow(unsafe_code)] // UNSAFE: mmap, a signal handler and copies through raw pointers; one of the three crates that may.
+
+mod buf;
+pub mod clock;
+mod guard;
+mod mapping;
+
+pub use buf::IoBuf;
+pub use mapping::{Access, MapError, Mapping};

@@ -1,0 +1,191 @@
+//! [`Mapping`]: one mmap, unmapped on drop, guarded against truncation of its file.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::ptr::{self, NonNull};
+
+use rustix::mm::{MapFlags, ProtFlags};
+
+use crate::IoBuf;
+use crate::guard::{self, Slot};
+
+/// What a mapping may be used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reading and writing.
+    ReadWrite,
+    /// Reading only; a write raises SIGSEGV, so never hand such a mapping's buffers to a reading operation.
+    ReadOnly,
+}
+
+/// Why a range could not be mapped.
+#[derive(Debug, thiserror::Error)]
+pub enum MapError {
+    /// Length 0, or offset plus length beyond what the file has.
+    #[error("the file has {file_len} bytes, but {len} bytes at offset {offset} were to be mapped")]
+    OutOfFile {
+        /// First byte asked for.
+        offset: u64,
+        /// Number of bytes asked for.
+        len: usize,
+        /// Size of the file.
+        file_len: u64,
+    },
+    /// The guard's table is full.
+    #[error(
+        "more than {0} files are mapped in this process; remove adapters or run another data plane"
+    )]
+    TooMany(usize),
+    /// The kernel refused.
+    #[error("mmap of {len} bytes at offset {offset}: {source}")]
+    Kernel {
+        /// First byte asked for.
+        offset: u64,
+        /// Number of bytes asked for.
+        len: usize,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+}
+
+/// A mapped range of memory. See the crate's documentation.
+#[derive(Debug)]
+pub struct Mapping {
+    ptr: NonNull<u8>,
+    len: usize,
+    slot: Option<Slot>,
+}
+
+// SAFETY: the mapping is memory of the process, valid on every thread until it is dropped; access goes through IoBuf.
+unsafe impl Send for Mapping {}
+// SAFETY: as for Send.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps `len` bytes of `file` from `offset`, shared with everybody who maps the same file.
+    ///
+    /// # Errors
+    ///
+    /// When the file is shorter than that, the offset is not a multiple of the page size, or the kernel refuses.
+    pub fn file(file: &File, offset: u64, len: usize, access: Access) -> Result<Mapping, MapError> {
+        let kernel = |source: std::io::Error| MapError::Kernel {
+            offset,
+            len,
+            source,
+        };
+        let file_len = file.metadata().map_err(kernel)?.len();
+        if len == 0
+            || offset
+                .checked_add(len as u64)
+                .is_none_or(|end| end > file_len)
+        {
+            return Err(MapError::OutOfFile {
+                offset,
+                len,
+                file_len,
+            });
+        }
+        let protection = match access {
+            Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
+            Access::ReadOnly => ProtFlags::READ,
+        };
+        let slot = guard::reserve()?;
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+        let ptr = unsafe {
+            rustix::mm::mmap(
+                ptr::null_mut(),
+                len,
+                protection,
+                MapFlags::SHARED,
+                file.as_fd(),
+                offset,
+            )
+        }
+        .map_err(|error| kernel(error.into()))?;
+        let ptr = NonNull::new(ptr.cast::<u8>()).expect("mmap returned a null pointer");
+        slot.arm(ptr.as_ptr() as usize, len);
+        Ok(Mapping {
+            ptr,
+            len,
+            slot: Some(slot),
+        })
+    }
+
+    /// Maps `len` bytes of zeroes that take memory only where they are touched.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses.
+    pub fn anonymous(len: usize) -> Result<Mapping, MapError> {
+        // SAFETY: as in `file`.
+        let ptr = unsafe {
+            rustix::mm::mmap_anonymous(
+                ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(|error| MapError::Kernel {
+            offset: 0,
+            len,
+            source: error.into(),
+        })?;
+        let ptr = NonNull::new(ptr.cast::<u8>()).expect("mmap returned a null pointer");
+        Ok(Mapping {
+            ptr,
+            len,
+            slot: None,
+        })
+    }
+
+    /// Length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: a mapping has at least one byte.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Start of the mapping.
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+
+    /// Whether the file was truncated under the mapping and somebody touched the missing part. From then on the
+    /// mapping is private zero pages: what is written to it is seen by nobody.
+    #[must_use]
+    pub fn damaged(&self) -> bool {
+        self.slot.as_ref().is_some_and(Slot::damaged)
+    }
+
+    /// The `len` bytes from `offset`, or `None` when they are not all inside. The buffer must not outlive the mapping: whoever
+    /// stores it keeps the mapping (usually in an `Arc`) next to it.
+    #[must_use]
+    pub fn buf(&self, offset: usize, len: usize) -> Option<IoBuf> {
+        let end = offset.checked_add(len)?;
+        if end > self.len {
+            return None;
+        }
+        // SAFETY: inside the mapping; that it outlives the buffer is this method's documented condition.
+        Some(unsafe { IoBuf::new(self.as_ptr().wrapping_add(offset), len) })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // The slot first: once the range is unmapped the kernel may give the addresses to another mapping.
+        self.slot = None;
+        // SAFETY: the range was mapped by the constructor and no IoBuf of it is in use any more (condition of `buf`).
+        let result = unsafe { rustix::mm::munmap(self.ptr.as_ptr().cast(), self.len) };
+        debug_assert!(result.is_ok(), "munmap: {result:?}");
+    }
+}
+
+#[cfg(test)]
+mod tests;
