@@ -1,0 +1,221 @@
+//! Attributes of volumes, adapters and data planes: the one table, and how values are judged.
+//!
+//! An [`Attribute`] says everything there is to know about one knob: what it takes, what it is when
+//! nobody sets it, from whom it inherits, and when a change takes effect. Validation in the API and
+//! in the configuration file, the options and help of the command line, and the reference page are
+//! made from [`TABLE`]; nobody repeats a range or a default elsewhere.
+//!
+//! An object keeps only what was set ([`Attributes`]); [`effective`] adds defaults and inheritance.
+
+mod reference;
+mod table;
+mod value;
+
+pub use reference::markdown;
+pub use table::TABLE;
+pub use value::{AttributeError, NAME_BYTES_MAX, Value, check_name};
+
+use std::collections::BTreeMap;
+
+/// The kinds of object that have attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Object {
+    /// Something that can be read and written by block.
+    Volume,
+    /// A server-side virtual adapter with one vhost-user socket.
+    Adapter,
+    /// A process that moves I/O.
+    DataPlane,
+}
+
+impl Object {
+    /// All of them, in the order of the reference page.
+    pub const ALL: [Object; 3] = [Object::Volume, Object::Adapter, Object::DataPlane];
+
+    /// The name of the object's table in a configuration file and of its noun on the command line.
+    pub fn noun(self) -> &'static str {
+        match self {
+            Object::Volume => "volume",
+            Object::Adapter => "adapter",
+            Object::DataPlane => "dataplane",
+        }
+    }
+
+    /// The object's attributes in table order.
+    pub fn attributes(self) -> impl Iterator<Item = &'static Attribute> {
+        TABLE
+            .iter()
+            .filter(move |attribute| attribute.object == self)
+    }
+
+    /// Looks an attribute up by its name.
+    pub fn attribute(self, name: &str) -> Option<&'static Attribute> {
+        self.attributes().find(|attribute| attribute.name == name)
+    }
+}
+
+impl std::fmt::Display for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.noun())
+    }
+}
+
+/// What an attribute takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// `true` or `false`.
+    Switch,
+    /// A whole number within bounds, both included.
+    Number {
+        /// Least.
+        min: u64,
+        /// Greatest.
+        max: u64,
+    },
+    /// A power of two within bounds, both included.
+    PowerOfTwo {
+        /// Least.
+        min: u64,
+        /// Greatest.
+        max: u64,
+    },
+    /// A number out of a list.
+    NumberOf(&'static [u64]),
+    /// A size in bytes within bounds, written with or without a binary unit.
+    Size {
+        /// Least.
+        min: u64,
+        /// Greatest.
+        max: u64,
+    },
+    /// A word out of a list.
+    Word(&'static [&'static str]),
+    /// Printable ASCII of at most so many bytes.
+    Text {
+        /// The longest that is taken.
+        bytes_max: usize,
+    },
+    /// The name of another object.
+    Name(Object),
+    /// A path; relative ones are taken from the server's folder.
+    Path,
+    /// CPU numbers and ranges; empty means every CPU that the process may use.
+    Cpus,
+    /// Permission bits, octal.
+    Mode,
+}
+
+/// What an attribute is when nobody sets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Default {
+    /// It must be set.
+    Required,
+    /// This value, in the notation that people write.
+    Fixed(&'static str),
+    /// The effective value of this attribute of the object that this one names: an adapter's volume
+    /// or data plane.
+    Inherit(Object, &'static str),
+    /// The server works it out; the text says how.
+    Derived(&'static str),
+}
+
+/// When a change of an attribute takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// At once, with I/O running.
+    Live,
+    /// When the adapter's client connects the next time.
+    NextConnect,
+    /// When the data plane is started the next time.
+    Restart,
+    /// Never: it is fixed when the object is made.
+    Fixed,
+}
+
+impl Effect {
+    /// The word for tables and help.
+    pub fn word(self) -> &'static str {
+        match self {
+            Effect::Live => "live",
+            Effect::NextConnect => "next client connect",
+            Effect::Restart => "restart of the data plane",
+            Effect::Fixed => "fixed at creation",
+        }
+    }
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct Attribute {
+    /// Whose it is.
+    pub object: Object,
+    /// Its name in files and in the API; the command line writes `-` for `_`.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// What it is when nobody sets it.
+    pub default: Default,
+    /// The unit of a number, for headings; empty when it has none.
+    pub unit: &'static str,
+    /// When a change takes effect.
+    pub effect: Effect,
+    /// One or two plain sentences.
+    pub meaning: &'static str,
+    /// For tests only: left out of help and reference.
+    pub hidden: bool,
+}
+
+/// The attributes that were set on an object; those that were not are not in here.
+pub type Attributes = BTreeMap<String, Value>;
+
+/// Judges every attribute of an object and brings it into its one form; what is required and missing
+/// is an error too.
+pub fn check(object: Object, given: &Attributes) -> Result<Attributes, AttributeError> {
+    let checked = check_partial(object, given)?;
+    for attribute in object.attributes() {
+        if attribute.default == Default::Required && !checked.contains_key(attribute.name) {
+            return Err(AttributeError::missing(attribute));
+        }
+    }
+    Ok(checked)
+}
+
+/// Judges attributes of which some may be missing: a change to an object.
+pub fn check_partial(object: Object, given: &Attributes) -> Result<Attributes, AttributeError> {
+    given
+        .iter()
+        .map(|(name, value)| {
+            let attribute = object
+                .attribute(name)
+                .ok_or_else(|| AttributeError::unknown(object, name))?;
+            Ok((name.clone(), attribute.accept(value)?))
+        })
+        .collect()
+}
+
+/// The value of an attribute after defaults and inheritance; `None` when it has none or the server
+/// derives it.
+///
+/// `related` gives the attributes set on the object that this one names; an object that cannot be
+/// found counts as one on which nothing is set.
+pub fn effective<'a>(
+    attribute: &Attribute,
+    set: &Attributes,
+    related: &dyn Fn(Object) -> Option<&'a Attributes>,
+) -> Option<Value> {
+    if let Some(value) = set.get(attribute.name) {
+        return Some(value.clone());
+    }
+    match attribute.default {
+        Default::Required | Default::Derived(_) => None,
+        Default::Fixed(text) => attribute.parse(text).ok(),
+        Default::Inherit(object, name) => {
+            let parent = object.attribute(name)?;
+            let empty = Attributes::new();
+            effective(parent, related(object).unwrap_or(&empty), related)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

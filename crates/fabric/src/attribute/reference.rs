@@ -1,0 +1,53 @@
+//! The reference page of attributes, in Markdown.
+
+use super::{Attribute, Default, Object};
+use std::fmt::Write;
+
+/// The page `docs/guide/attributes.md`.
+pub fn markdown() -> String {
+    let mut page = String::from(
+        "# Attributes\n\n\
+         This page is made from the server's own table by `trunkline attributes --markdown`; a test\n\
+         fails when it is stale. The names are those of configuration files and of the API; on the\n\
+         command line `queue_size` is `--queue-size`. Sizes take `KiB`, `MiB`, `GiB`, `TiB` or plain\n\
+         bytes. *Takes effect* says when a change of an existing object is felt.\n",
+    );
+    for object in Object::ALL {
+        let title = match object {
+            Object::Volume => "Volumes",
+            Object::Adapter => "Adapters",
+            Object::DataPlane => "Data planes",
+        };
+        // Writing into a String cannot fail.
+        let _ = write!(
+            page,
+            "\n## {title}\n\n| attribute | takes | default | takes effect | meaning |\n\
+             |---|---|---|---|---|\n"
+        );
+        for attribute in object.attributes().filter(|attribute| !attribute.hidden) {
+            let _ = writeln!(
+                page,
+                "| `{}` | {} | {} | {} | {} |",
+                attribute.name,
+                attribute.kind.expectation(),
+                attribute.default_text(),
+                attribute.effect.word(),
+                attribute.meaning
+            );
+        }
+    }
+    page
+}
+
+impl Attribute {
+    /// The default as a few words of Markdown.
+    pub fn default_text(&self) -> String {
+        match self.default {
+            Default::Required => "required".to_owned(),
+            Default::Fixed("") => "empty".to_owned(),
+            Default::Fixed(text) => format!("`{text}`"),
+            Default::Inherit(object, name) => format!("the {object}'s `{name}`"),
+            Default::Derived(text) => text.to_owned(),
+        }
+    }
+}

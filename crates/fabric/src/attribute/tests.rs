@@ -1,0 +1,199 @@
+//! The table is sound, and values are judged as it says.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+fn any_value() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        any::<bool>().prop_map(Value::Switch),
+        any::<u64>().prop_map(Value::Number),
+        (0u64..5000).prop_map(Value::Number),
+        ".{0,40}".prop_map(Value::Text),
+        "(auto|poll|file|64MiB|2-5,8|0660|main|true)".prop_map(Value::Text),
+    ]
+}
+
+fn any_attribute() -> impl Strategy<Value = &'static Attribute> {
+    (0..TABLE.len()).prop_map(|index| &TABLE[index])
+}
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+#[test]
+fn names_are_unique_and_every_line_is_complete() {
+    let mut seen = BTreeSet::new();
+    for attribute in TABLE {
+        assert!(
+            seen.insert((attribute.object, attribute.name)),
+            "{} stands twice",
+            attribute.name
+        );
+        assert!(
+            attribute.meaning.ends_with('.'),
+            "{} explains nothing",
+            attribute.name
+        );
+        assert!(
+            !attribute.meaning.contains('|'),
+            "{} breaks the page",
+            attribute.name
+        );
+    }
+}
+
+#[test]
+fn every_default_fits_its_own_kind() {
+    for attribute in TABLE {
+        match attribute.default {
+            Default::Fixed(text) => {
+                let value = attribute.parse(text).unwrap();
+                assert_eq!(attribute.parse(&attribute.write(&value)).unwrap(), value);
+            }
+            Default::Inherit(object, name) => {
+                let parent = object.attribute(name).expect("inherits from what exists");
+                assert_eq!(
+                    parent.kind, attribute.kind,
+                    "{name} changes its kind on the way"
+                );
+                assert!(object != attribute.object);
+            }
+            Default::Required | Default::Derived(_) => {}
+        }
+    }
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_nearest_known_one() {
+    let given = Attributes::from([("queue-size".to_owned(), Value::Number(256))]);
+    let error = check_partial(Object::Adapter, &given).unwrap_err();
+    assert_eq!(error.help, "did you mean `queue_size`?");
+    let given = Attributes::from([("colour".to_owned(), text("red"))]);
+    let error = check_partial(Object::DataPlane, &given).unwrap_err();
+    assert_eq!(
+        error.help,
+        "known are: cpus, channels, wait, poll_us_max, log"
+    );
+}
+
+#[test]
+fn values_out_of_bounds_are_refused_with_the_bounds() {
+    let queues = Object::Adapter.attribute("queues").unwrap();
+    let error = queues.accept(&Value::Number(0)).unwrap_err();
+    assert_eq!(
+        (error.to_string().as_str(), error.help.as_str()),
+        (
+            "adapter attribute `queues`: 0 does not fit",
+            "expected a number from 1 to 256"
+        )
+    );
+    assert!(queues.accept(&text("four")).is_err());
+    assert_eq!(
+        queues.accept(&Value::Number(256)).unwrap(),
+        Value::Number(256)
+    );
+    let ring = Object::Adapter.attribute("queue_size").unwrap();
+    assert!(ring.accept(&Value::Number(100)).is_err());
+    let mode = Object::Adapter.attribute("mode").unwrap();
+    assert!(
+        mode.accept(&Value::Number(660))
+            .unwrap_err()
+            .problem
+            .contains("\"0660\"")
+    );
+    let serial = Object::Adapter.attribute("serial").unwrap();
+    assert!(serial.accept(&text("123456789012345678901")).is_err());
+    assert!(serial.accept(&text("tab\there")).is_err());
+}
+
+#[test]
+fn every_value_has_one_form() {
+    let size = Object::Volume.attribute("size").unwrap();
+    assert_eq!(
+        size.accept(&text("64MiB")).unwrap(),
+        Value::Number(64 << 20)
+    );
+    let cpus = Object::DataPlane.attribute("cpus").unwrap();
+    assert_eq!(cpus.accept(&text("5,2-4")).unwrap(), text("2-5"));
+    assert_eq!(cpus.accept(&Value::Number(3)).unwrap(), text("3"));
+    let mode = Object::Adapter.attribute("mode").unwrap();
+    assert_eq!(mode.accept(&text("660")).unwrap(), text("0660"));
+}
+
+#[test]
+fn what_is_required_is_required() {
+    let error = check(Object::Adapter, &Attributes::new()).unwrap_err();
+    assert_eq!(error.attribute, "volume");
+    assert!(check(Object::DataPlane, &Attributes::new()).is_ok());
+}
+
+#[test]
+fn inheritance_follows_the_named_object() {
+    let volume = Attributes::from([("block_size".to_owned(), Value::Number(4096))]);
+    let related = |object| (object == Object::Volume).then_some(&volume);
+    let block_size = Object::Adapter.attribute("block_size").unwrap();
+    let wait = Object::Adapter.attribute("wait").unwrap();
+    let own = Attributes::new();
+    assert_eq!(
+        effective(block_size, &own, &related),
+        Some(Value::Number(4096))
+    );
+    assert_eq!(effective(wait, &own, &related), Some(text("adaptive")));
+    let own = Attributes::from([("wait".to_owned(), text("poll"))]);
+    assert_eq!(effective(wait, &own, &related), Some(text("poll")));
+}
+
+#[test]
+fn names_of_objects() {
+    for good in ["a", "vhost0", "my-disk_2"] {
+        assert_eq!(check_name(good), Ok(()));
+    }
+    for wrong in ["", "0", "a/b", "..", "a b", "-a", &"a".repeat(33)] {
+        assert!(check_name(wrong).is_err(), "{wrong} was taken");
+    }
+}
+
+#[test]
+fn the_reference_page_is_fresh() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/guide/attributes.md"
+    );
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, markdown()).unwrap();
+    }
+    let page = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        page == markdown(),
+        "{path} is stale: run this test with UPDATE_DOCS=1"
+    );
+}
+
+proptest! {
+    #[test]
+    fn judging_is_idempotent(attribute in any_attribute(), value in any_value()) {
+        if let Ok(accepted) = attribute.accept(&value) {
+            prop_assert_eq!(attribute.accept(&accepted).unwrap(), accepted);
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_back(attribute in any_attribute(), value in any_value()) {
+        if let Ok(accepted) = attribute.accept(&value) {
+            prop_assert_eq!(attribute.parse(&attribute.write(&accepted)).unwrap(), accepted);
+        }
+    }
+
+    #[test]
+    fn no_text_panics(attribute in any_attribute(), text in ".{0,40}") {
+        let _ = attribute.parse(&text);
+    }
+
+    #[test]
+    fn values_survive_json(value in any_value()) {
+        let json = serde_json::to_string(&value).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), value);
+    }
+}

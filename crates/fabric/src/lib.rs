@@ -1,0 +1,17 @@
+//! The facts that server, command line and planners share: which attributes exist, and how many
+//! channels serve an adapter.
+//!
+//! Everything here is pure: no I/O, no clock, no threads. `control` validates and resolves with it,
+//! `trunkline` makes its help and the reference page from it.
+//!
+//! - [`attribute`] is the one table of attributes with their ranges, defaults, inheritance and the
+//!   moment a change takes effect.
+//! - [`negotiate`] is the queue contract: the number of channels behind a client's queues and the
+//!   term that limits it.
+//! - [`units`] reads and writes sizes (`64MiB`), CPU lists (`2-5,8`) and socket modes (`0660`).
+//! - [`suggest`] finds the known word nearest to a mistyped one.
+
+pub mod attribute;
+pub mod negotiate;
+pub mod suggest;
+pub mod units;
