@@ -128,7 +128,9 @@ pub enum Effect {
     NextConnect,
     /// When the data plane is started the next time.
     Restart,
-    /// Never: it is fixed when the object is made.
+    /// Only while no adapter uses the volume; refused otherwise.
+    Unused,
+    /// Never: remove the object and make it again.
     Fixed,
 }
 
@@ -139,6 +141,7 @@ impl Effect {
             Effect::Live => "live",
             Effect::NextConnect => "next client connect",
             Effect::Restart => "restart of the data plane",
+            Effect::Unused => "while no adapter uses it",
             Effect::Fixed => "fixed at creation",
         }
     }

@@ -65,7 +65,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 /// Names both readings of a decimal or one-letter unit.
 fn unknown_unit(number: &str, unit: &str) -> Option<String> {
     let letter = unit.chars().next()?.to_ascii_uppercase();
-    let plain = unit.len() == 1 || (unit.len() == 2 && unit[1..].eq_ignore_ascii_case("b"));
+    let plain = unit.len() == 1 || (unit.len() == 2 && unit.ends_with(['b', 'B']));
     (plain && "KMGTPE".contains(letter)).then(|| {
         format!("`{unit}` can mean powers of 1000 or of 1024; write `{number}{letter}iB`, or bytes")
     })

@@ -1,18 +1,25 @@
 //! The table of attributes.
 
 use super::Default::{Derived, Fixed as Is, Inherit, Required};
-use super::Effect::{Fixed, Live, NextConnect, Restart};
+use super::Effect::{Fixed, Live, NextConnect, Restart, Unused};
 use super::Kind::{Cpus, Mode, Name, Number, NumberOf, Path, PowerOfTwo, Size, Switch, Text, Word};
 use super::Object::{Adapter, DataPlane, Volume};
 use super::{Attribute, Default, Effect, Kind, Object};
 
 /// Rates and counts have no natural greatest value; this one keeps sums of them within 64 bits.
-const RATE_MAX: u64 = 1 << 40;
+const RATE_MAX: u64 = 1 << 42;
 /// The largest volume: 8 EiB less a block is what a file offset can name.
 const SIZE_MAX: u64 = 1 << 62;
 /// Ten seconds: a longer delay is longer than the time-outs of common guests.
 const DELAY_US_MAX: u64 = 10_000_000;
 
+/// Seeds stay within the signed integers of TOML.
+const SEED_MAX: u64 = i64::MAX as u64;
+
+const PPM: Kind = Number {
+    min: 0,
+    max: 1_000_000,
+};
 const RATE: Kind = Number {
     min: 0,
     max: RATE_MAX,
@@ -54,44 +61,62 @@ const fn hidden(attribute: Attribute) -> Attribute {
 #[rustfmt::skip] // A table: one line of code per fact.
 pub static TABLE: &[Attribute] = &[
     line(Volume, "kind", Word(&["file", "ram", "null"]), Required, Fixed, "",
-        "What holds the data: a file or block device, memory, or nothing at all (reads give \
-         whatever, writes vanish)."),
-    line(Volume, "path", Path, Derived("required for `file`; DIR/ram/NAME for `ram`"), Fixed, "",
+        "What holds the data: a file or block device, memory, or nothing at all (writes vanish)."),
+    line(Volume, "path", Path, Derived("required for `file`; DIR/ram/NAME or /dev/shm for `ram`"), Fixed, "",
         "The file or block device of a `file` volume; for a `ram` volume the file in a tmpfs that \
          keeps its contents while the data plane restarts."),
     line(Volume, "size", Size { min: 0, max: SIZE_MAX }, Derived("the size of the file or device"), Live, "bytes",
-        "Size of the volume. Larger than the file: the file grows. A running guest sees the new \
-         size at once."),
-    line(Volume, "create", Switch, Is("false"), Fixed, "",
-        "Make the file when it is missing; needs `size`."),
-    line(Volume, "block_size", BLOCK_SIZES, Is("512"), Fixed, "bytes",
+        "Size of the volume. A file that is smaller grows. A running guest sees the new size at \
+         once. Only `volume resize --shrink` makes a volume smaller."),
+    line(Volume, "create", Switch, Is("false"), Unused, "",
+        "Make the file of a `file` volume when it is missing; needs `size`."),
+    line(Volume, "preallocate", Switch, Is("false"), Unused, "",
+        "Reserve the space of the file when it is made, so that it cannot run out later."),
+    line(Volume, "cache", Word(&["auto", "direct", "buffered"]), Is("auto"), Unused, "",
+        "`direct` bypasses the page cache, `buffered` uses it, `auto` takes direct where the file \
+         supports it."),
+    line(Volume, "block_size", BLOCK_SIZES, Is("512"), Unused, "bytes",
         "Logical block size: the smallest piece that a guest can read or write."),
-    line(Volume, "read_only", Switch, Is("false"), Fixed, "",
+    line(Volume, "read_only", Switch, Is("false"), Unused, "",
         "Refuse writes, on all adapters of this volume."),
     line(Volume, "shareable", Switch, Is("false"), Live, "",
         "Allow several adapters on this volume although it can be written: for guests with a \
          cluster file system. Others destroy their data."),
-    line(Volume, "cache", Word(&["auto", "direct", "buffered"]), Is("auto"), Fixed, "",
-        "`direct` bypasses the page cache, `buffered` uses it, `auto` takes direct where the file \
-         supports it."),
+    line(Volume, "zero_fill", Switch, Is("false"), Unused, "",
+        "Reads of a `null` volume give zeroes; otherwise they leave the guest's buffer as it is."),
     line(Volume, "limit_iops", RATE, Is("0"), Live, "I/Os per second",
-        "Most reads and writes per second over all adapters of the volume; 0 is no limit."),
+        "Most requests per second over all adapters of the volume; 0 is no limit."),
+    line(Volume, "limit_iops_burst", RATE, Derived("a tenth of a second of `limit_iops`"), Live, "I/Os",
+        "How many requests may be served at once after a quiet time."),
     line(Volume, "limit_bytes_per_s", Size { min: 0, max: RATE_MAX }, Is("0"), Live, "bytes per second",
         "Most bytes per second over all adapters of the volume; 0 is no limit."),
-    line(Volume, "limit_burst_ms", Number { min: 1, max: 60_000 }, Is("100"), Live, "ms",
-        "How much of an unused rate is saved up: this many milliseconds of it may be spent at once."),
-    line(Volume, "delay_us_min", Number { min: 0, max: DELAY_US_MAX }, Is("0"), Fixed, "µs",
-        "Model of a slow disk: least service time of a request; 0 with `delay_us_max` 0 is no delay."),
-    line(Volume, "delay_us_max", Number { min: 0, max: DELAY_US_MAX }, Is("0"), Fixed, "µs",
-        "Model of a slow disk: greatest service time of a request. Requests finish out of order."),
-    line(Volume, "delay_depth", Number { min: 1, max: 1024 }, Is("32"), Fixed, "requests",
-        "Model of a slow disk: how many requests are served at the same time."),
-    hidden(line(Volume, "fault_errors_per_million", Number { min: 0, max: 1_000_000 }, Is("0"), Fixed, "",
-        "Fail this many of a million requests.")),
-    hidden(line(Volume, "fault_torn_per_million", Number { min: 0, max: 1_000_000 }, Is("0"), Fixed, "",
-        "Tear this many of a million writes: a part reaches the volume, and the request fails.")),
-    hidden(line(Volume, "fault_seed", Number { min: 0, max: u64::MAX >> 1 }, Is("0"), Fixed, "",
-        "Seed of faults and delays: the same seed gives the same run.")),
+    line(Volume, "limit_bytes_burst", Size { min: 0, max: RATE_MAX }, Derived("a tenth of a second of `limit_bytes_per_s`"), Live, "bytes",
+        "How many bytes may be served at once after a quiet time."),
+    line(Volume, "delay_us_min", Number { min: 0, max: DELAY_US_MAX }, Is("0"), Unused, "µs",
+        "Model of a slow disk: shortest service time of a request."),
+    line(Volume, "delay_us_max", Number { min: 0, max: DELAY_US_MAX }, Is("0"), Unused, "µs",
+        "Model of a slow disk: longest service time of a request; requests overtake each other. 0 \
+         is no delay."),
+    line(Volume, "delay_depth", Number { min: 0, max: 1024 }, Is("0"), Unused, "requests",
+        "Model of a slow disk: how many requests are served at the same time; 0 is any number."),
+    line(Volume, "delay_seed", Number { min: 0, max: SEED_MAX }, Is("0"), Unused, "",
+        "Model of a slow disk: the same seed gives the same service times."),
+    hidden(line(Volume, "fault_read_error_ppm", PPM, Is("0"), Unused, "ppm",
+        "Share of the reads that fail.")),
+    hidden(line(Volume, "fault_write_error_ppm", PPM, Is("0"), Unused, "ppm",
+        "Share of the writes that fail.")),
+    hidden(line(Volume, "fault_torn_write_ppm", PPM, Is("0"), Unused, "ppm",
+        "Share of the writes that fail after a part was written.")),
+    hidden(line(Volume, "fault_slow_ppm", PPM, Is("0"), Unused, "ppm",
+        "Share of the requests that take `fault_slow_us` longer.")),
+    hidden(line(Volume, "fault_slow_us", Number { min: 0, max: DELAY_US_MAX }, Is("0"), Unused, "µs",
+        "How much longer.")),
+    hidden(line(Volume, "fault_bad_offset", Size { min: 0, max: SIZE_MAX }, Is("0"), Unused, "bytes",
+        "First byte of a range in which every request fails.")),
+    hidden(line(Volume, "fault_bad_length", Size { min: 0, max: SIZE_MAX }, Is("0"), Unused, "bytes",
+        "Length of a range in which every request fails; 0 is none.")),
+    hidden(line(Volume, "fault_seed", Number { min: 0, max: SEED_MAX }, Is("0"), Unused, "",
+        "The same seed gives the same faults.")),
 
     line(Adapter, "volume", Name(Volume), Required, Fixed, "",
         "The volume that the client sees as its disk."),
@@ -100,12 +125,10 @@ pub static TABLE: &[Attribute] = &[
     line(Adapter, "queues", Number { min: 1, max: 256 }, Is("64"), NextConnect, "queues",
         "Most queues that a client may use; it chooses how many (QEMU: num-queues). vhost-user \
          can name 256."),
-    line(Adapter, "channels", Number { min: 0, max: 1024 }, Is("0"), NextConnect, "channels",
+    line(Adapter, "channels", Number { min: 0, max: 256 }, Is("0"), NextConnect, "channels",
         "Most channels that serve the client's queues; 0 is as many as the data plane has."),
     line(Adapter, "queue_size", PowerOfTwo { min: 2, max: 1024 }, Is("1024"), NextConnect, "entries",
         "Longest ring that is taken from the client (QEMU: queue-size)."),
-    line(Adapter, "block_size", BLOCK_SIZES, Inherit(Volume, "block_size"), NextConnect, "bytes",
-        "Logical block size that the client sees; not below the volume's."),
     line(Adapter, "serial", Text { bytes_max: 20 }, Derived("the first 20 characters of the volume's name"), Live, "",
         "Serial number of the disk; Linux makes /dev/disk/by-id/virtio-SERIAL of it."),
     line(Adapter, "read_only", Switch, Inherit(Volume, "read_only"), NextConnect, "",
@@ -120,8 +143,6 @@ pub static TABLE: &[Attribute] = &[
     line(Adapter, "wait", WAIT_MODES, Inherit(DataPlane, "wait"), Live, "",
         "How channels wait for this client: `poll` spins, `interrupt` sleeps, `adaptive` spins \
          only while that pays."),
-    line(Adapter, "poll_us_max", Number { min: 0, max: 10_000 }, Inherit(DataPlane, "poll_us_max"), Live, "µs",
-        "Longest that `adaptive` spins before it sleeps."),
     line(Adapter, "placement", Word(&["adaptive", "spread"]), Is("adaptive"), Live, "",
         "`adaptive` folds the queues onto fewer channels when there is little to do; `spread` \
          keeps them apart."),
@@ -129,6 +150,9 @@ pub static TABLE: &[Attribute] = &[
         "The vhost-user socket."),
     line(Adapter, "mode", Mode, Is("0660"), Fixed, "",
         "Permission bits of the socket."),
+    hidden(line(Adapter, "withhold", Text { bytes_max: 128 }, Is(""), NextConnect, "",
+        "Features that are not offered, separated by commas: inflight, event_idx, indirect, mq, \
+         log, mem_slots.")),
 
     line(DataPlane, "cpus", Cpus, Is(""), Restart, "",
         "CPUs that the channels run on, one channel per CPU in turn; empty is every CPU that the \
@@ -137,8 +161,8 @@ pub static TABLE: &[Attribute] = &[
         "I/O threads; 0 is one per CPU of `cpus`."),
     line(DataPlane, "wait", WAIT_MODES, Is("adaptive"), Live, "",
         "How channels wait where the adapter does not say."),
-    line(DataPlane, "poll_us_max", Number { min: 0, max: 10_000 }, Is("32"), Live, "µs",
-        "Longest that `adaptive` spins before it sleeps, where the adapter does not say."),
+    line(DataPlane, "poll_us_max", Number { min: 0, max: 10_000 }, Is("32"), Restart, "µs",
+        "Longest that `adaptive` spins before it sleeps."),
     line(DataPlane, "log", Word(&["error", "warn", "info", "debug", "trace"]), Is("info"), Restart, "",
         "How much the data plane writes to its log."),
 ];

@@ -131,9 +131,9 @@ fn what_is_required_is_required() {
 
 #[test]
 fn inheritance_follows_the_named_object() {
-    let volume = Attributes::from([("block_size".to_owned(), Value::Number(4096))]);
+    let volume = Attributes::from([("read_only".to_owned(), Value::Switch(true))]);
     let related = |object| (object == Object::Volume).then_some(&volume);
-    let block_size = Object::Adapter.attribute("block_size").unwrap();
+    let read_only = Object::Adapter.attribute("read_only").unwrap();
     let wait = Object::Adapter.attribute("wait").unwrap();
     let own = Attributes::new();
     assert_eq!(
