@@ -1,0 +1,39 @@
+# Functions for guest scripts. Scripts run with `sh -eu`: the first command that fails ends them.
+
+# Tells the host that the script got here, and waits until the host has done its part.
+step() {
+    echo "@@step $1"
+    read -r answer
+}
+
+# Fails the script with a sentence.
+fail() {
+    echo "guest: $*"
+    exit 1
+}
+
+# Waits up to $1 seconds for a command to succeed.
+within() {
+    seconds=$1
+    shift
+    while ! "$@"; do
+        [ "$seconds" -gt 0 ] || fail "gave up waiting for: $*"
+        seconds=$((seconds - 1))
+        sleep 1
+    done
+}
+
+# Hardware queues of a disk.
+queues() {
+    ls "/sys/block/$1/mq" | wc -l
+}
+
+# fio with verification on a device or file; further arguments are added. One line of result per phase.
+# `--thread` and `--verify_fatal` keep it small and make the first bad block end it.
+fio_verify() {
+    fio --thread --verify=crc32c --verify_fatal=1 --do_verify=1 --ioengine=libaio --direct=1 \
+        --bs=4k --iodepth=16 --rw=randwrite --randrepeat=1 --output-format=terse "$@" >/tmp/fio.out 2>&1 || {
+        cat /tmp/fio.out
+        fail "fio $* failed"
+    }
+}

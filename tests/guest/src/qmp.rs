@@ -1,0 +1,60 @@
+//! QEMU's machine protocol, as far as the tests need it: one command, one answer, events passed over.
+
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::failure::{Context, Failure, Result};
+
+/// A monitor connection.
+pub(crate) struct Qmp {
+    stream: BufReader<UnixStream>,
+}
+
+impl Qmp {
+    /// Connects and leaves the negotiation mode.
+    pub(crate) fn connect(socket: &Path) -> Result<Qmp> {
+        let stream = UnixStream::connect(socket).context("cannot connect to QEMU's monitor")?;
+        stream
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .context("cannot set a time limit")?;
+        let mut qmp = Qmp {
+            stream: BufReader::new(stream),
+        };
+        qmp.read()?;
+        qmp.execute("qmp_capabilities", json!({}))?;
+        Ok(qmp)
+    }
+
+    /// Runs a command and returns its `return` value.
+    pub(crate) fn execute(&mut self, command: &str, arguments: Value) -> Result<Value> {
+        let mut request = json!({ "execute": command });
+        if arguments
+            .as_object()
+            .is_some_and(|object| !object.is_empty())
+        {
+            request["arguments"] = arguments;
+        }
+        writeln!(self.stream.get_mut(), "{request}").context("cannot write to QEMU's monitor")?;
+        loop {
+            let mut answer = self.read()?;
+            if let Some(error) = answer.get("error") {
+                return Err(Failure(format!("QEMU refused {command}: {error}")));
+            }
+            if let Some(value) = answer.get_mut("return") {
+                return Ok(value.take());
+            }
+        }
+    }
+
+    fn read(&mut self) -> Result<Value> {
+        let mut line = String::new();
+        self.stream
+            .read_line(&mut line)
+            .context("no answer from QEMU's monitor")?;
+        serde_json::from_str(&line).context("QEMU's monitor does not speak JSON")
+    }
+}
