@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU64;
 
 use rustix::mm::{MapFlags, ProtFlags};
 
@@ -162,6 +163,16 @@ impl Mapping {
     #[must_use]
     pub fn damaged(&self) -> bool {
         self.slot.as_ref().is_some_and(Slot::damaged)
+    }
+
+    /// The mapping as 64-bit words for counters and rings that several processes share. A trailing part of a word is left
+    /// out. On a read-only mapping only loads are allowed: a store raises SIGSEGV.
+    #[must_use]
+    pub fn words(&self) -> &[AtomicU64] {
+        let count = self.len / size_of::<AtomicU64>();
+        // SAFETY: mappings begin at a page, so the words are aligned; any bit pattern is a valid AtomicU64; the memory stays
+        // mapped while `self` is borrowed; others change it by atomic stores or not at all.
+        unsafe { std::slice::from_raw_parts(self.as_ptr().cast::<AtomicU64>(), count) }
     }
 
     /// The `len` bytes from `offset`, or `None` when they are not all inside. The buffer must not outlive the mapping: whoever

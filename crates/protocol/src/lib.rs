@@ -1,0 +1,15 @@
+//! What the control plane and the data plane say to each other.
+//!
+//! The data path and the control path meet here and nowhere else:
+//!
+//! - [`message`]: requests, replies, and the specifications of volumes and adapters that they carry;
+//! - [`socket`]: their frames on a Unix stream socket, with descriptors passed along;
+//! - [`stats`]: the layout of the shared memory in which the data plane counts and from which anybody reads.
+//!
+//! Messages are CBOR maps with named fields: a field that a peer does not know is ignored and one that it lacks takes its
+//! default, so a newer control plane can adopt an older data plane. What cannot be understood that way raises
+//! [`message::VERSION`].
+
+pub mod message;
+pub mod socket;
+pub mod stats;

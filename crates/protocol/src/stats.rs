@@ -1,0 +1,322 @@
+//! Statistics in shared memory.
+//!
+//! The data plane makes one memfd, counts in it, and hands its descriptor to whoever may read. Every word has one writer, the
+//! channel that owns the queue (or itself); a reader loads words and disturbs nobody. There are no locks and no
+//! sequence numbers: two words of one snapshot may be a few I/Os apart.
+//!
+//! ```text
+//! header            4 KiB   magic, version, number of channels and queue slots, clock
+//! channel blocks    each 4 KiB of counters + the flight recorder's ring of 32-byte events
+//! queue slots       each 8 KiB: identity, counters, three latency histograms
+//! ```
+//!
+//! The memory is sparse: a slot that was never used takes none. What can be counted stands in one table each
+//! ([`QueueCounter`], [`ChannelCounter`]), from which the CLI, the API and `/metrics` are made.
+
+mod counters;
+mod flight;
+mod histogram;
+mod reader;
+
+use std::fs::File;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
+
+use memory::{Access, MapError, Mapping, clock};
+
+pub use counters::{ChannelCounter, CounterInfo, Kind, QueueCounter, Unit};
+pub use flight::{FlightEvent, FlightKind};
+pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_upper_ns};
+pub use reader::{ChannelSnapshot, QueueSnapshot, ReadError, Snapshot, StatsReader};
+
+/// First word of the memory: "TRUNKST" and a version of the layout.
+pub const MAGIC: u64 = 0x5452_554e_4b53_5401;
+/// Most channels of one data plane.
+pub const CHANNELS_MAX: usize = 256;
+/// Most queues of one data plane.
+pub const QUEUE_SLOTS: usize = 16384;
+
+const WORD: usize = size_of::<u64>();
+pub(crate) const HEADER_WORDS: usize = 4096 / WORD;
+/// Counters of a channel, before its flight recorder.
+pub(crate) const CHANNEL_COUNTER_WORDS: usize = 4096 / WORD;
+pub(crate) const CHANNEL_WORDS: usize = CHANNEL_COUNTER_WORDS + flight::RING_WORDS;
+/// A queue slot.
+pub const QUEUE_WORDS: usize = 8192 / WORD;
+
+pub(crate) mod header {
+    pub(crate) const MAGIC: usize = 0;
+    pub(crate) const CHANNELS: usize = 1;
+    pub(crate) const QUEUE_SLOTS: usize = 2;
+    pub(crate) const TICKS_PER_SECOND: usize = 3;
+    pub(crate) const PID: usize = 4;
+    /// One more than the highest slot that was ever used.
+    pub(crate) const SLOTS_USED: usize = 5;
+}
+
+/// Words of a queue slot before its counters.
+pub(crate) mod slot {
+    /// 0: free; else 1.
+    pub(crate) const USED: usize = 0;
+    pub(crate) const QUEUE: usize = 1;
+    pub(crate) const CHANNEL: usize = 2;
+    /// Name of the adapter, 48 bytes, padded with zeroes.
+    pub(crate) const NAME: usize = 4;
+    pub(crate) const NAME_WORDS: usize = 6;
+    pub(crate) const COUNTERS: usize = 16;
+    pub(crate) const HISTOGRAMS: usize = 128;
+}
+
+/// Longest adapter name in bytes.
+pub const NAME_BYTES_MAX: usize = slot::NAME_WORDS * WORD;
+
+const _: () = assert!(slot::COUNTERS + QueueCounter::COUNT <= slot::HISTOGRAMS);
+const _: () = assert!(slot::HISTOGRAMS + Latency::COUNT * histogram::WORDS <= QUEUE_WORDS);
+const _: () = assert!(ChannelCounter::COUNT < CHANNEL_COUNTER_WORDS);
+
+pub(crate) fn words_total(channels: usize) -> usize {
+    HEADER_WORDS + channels * CHANNEL_WORDS + QUEUE_SLOTS * QUEUE_WORDS
+}
+
+/// Which part of a command's life a histogram measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Latency {
+    /// In the ring: from the moment the channel first saw the head to the moment it took it.
+    Ring,
+    /// In the server: everything between taking the head and publishing its end that is not [`Latency::Device`], waits included.
+    Server,
+    /// In the device: from submission to the volume to its completion.
+    Device,
+}
+
+impl Latency {
+    /// How many there are.
+    pub const COUNT: usize = 3;
+    /// All of them.
+    pub const ALL: [Latency; Self::COUNT] = [Latency::Ring, Latency::Server, Latency::Device];
+
+    /// As it is printed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Latency::Ring => "ring",
+            Latency::Server => "server",
+            Latency::Device => "device",
+        }
+    }
+}
+
+/// The data plane's side: makes the memory and hands out its parts.
+///
+/// The mapping lives as long as the process, so that writers can hold plain references into it.
+#[derive(Debug)]
+pub struct StatsRegion {
+    file: File,
+    words: &'static [AtomicU64],
+    channels: usize,
+    slots: Mutex<Slots>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    free: Vec<usize>,
+    next: usize,
+}
+
+impl StatsRegion {
+    /// Makes the memory for `channels` channels.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel refuses.
+    pub fn create(channels: usize) -> Result<StatsRegion, MapError> {
+        assert!(channels <= CHANNELS_MAX);
+        let len = words_total(channels) * WORD;
+        let kernel = |source: std::io::Error| MapError::Kernel {
+            offset: 0,
+            len,
+            source,
+        };
+        let fd = rustix::fs::memfd_create("trunkline-stats", rustix::fs::MemfdFlags::CLOEXEC)
+            .map_err(|error| kernel(error.into()))?;
+        let file = File::from(fd);
+        file.set_len(len as u64).map_err(kernel)?;
+        let mapping: &'static Mapping =
+            Box::leak(Box::new(Mapping::file(&file, 0, len, Access::ReadWrite)?));
+        let words = mapping.words();
+        words[header::CHANNELS].store(channels as u64, Relaxed);
+        words[header::QUEUE_SLOTS].store(QUEUE_SLOTS as u64, Relaxed);
+        words[header::TICKS_PER_SECOND].store(clock::ticks_per_second(), Relaxed);
+        words[header::PID].store(u64::from(std::process::id()), Relaxed);
+        words[header::MAGIC].store(MAGIC, Release);
+        Ok(StatsRegion {
+            file,
+            words,
+            channels,
+            slots: Mutex::default(),
+        })
+    }
+
+    /// The memory's file, for readers.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// The part of one channel.
+    #[must_use]
+    pub fn channel(&self, index: usize) -> ChannelStats {
+        assert!(index < self.channels);
+        let start = HEADER_WORDS + index * CHANNEL_WORDS;
+        let words = &self.words[start..start + CHANNEL_WORDS];
+        ChannelStats {
+            words: words.try_into().expect("length is CHANNEL_WORDS"),
+        }
+    }
+
+    /// Takes a slot for a queue, all counters 0; `None` when all are taken.
+    ///
+    /// # Panics
+    ///
+    /// When the name is longer than [`NAME_BYTES_MAX`]: it was checked when the adapter was created.
+    #[must_use]
+    pub fn queue(&self, adapter: &str, queue: u16) -> Option<QueueStats> {
+        assert!(adapter.len() <= NAME_BYTES_MAX);
+        let mut slots = self.slots.lock().expect("no panic while the lock is held");
+        let index = slots.free.pop().or_else(|| {
+            let next = slots.next;
+            (next < QUEUE_SLOTS).then(|| {
+                slots.next += 1;
+                self.words[header::SLOTS_USED].store(slots.next as u64, Relaxed);
+                next
+            })
+        })?;
+        let start = HEADER_WORDS + self.channels * CHANNEL_WORDS + index * QUEUE_WORDS;
+        let words: &'static [AtomicU64; QUEUE_WORDS] = self.words[start..start + QUEUE_WORDS]
+            .try_into()
+            .expect("length is QUEUE_WORDS");
+        for (word, bytes) in words[slot::NAME..]
+            .iter()
+            .zip(adapter.as_bytes().chunks(WORD))
+        {
+            let mut padded = [0; WORD];
+            padded[..bytes.len()].copy_from_slice(bytes);
+            word.store(u64::from_le_bytes(padded), Relaxed);
+        }
+        words[slot::QUEUE].store(u64::from(queue), Relaxed);
+        words[slot::USED].store(1, Release);
+        Some(QueueStats { words, index })
+    }
+
+    /// Gives a slot back. Nobody may write to it any more.
+    pub fn release(&self, queue: QueueStats) {
+        queue.words[slot::USED].store(0, Release);
+        for word in queue.words.iter().filter(|word| word.load(Relaxed) != 0) {
+            word.store(0, Relaxed);
+        }
+        self.slots
+            .lock()
+            .expect("no panic while the lock is held")
+            .free
+            .push(queue.index);
+    }
+}
+
+#[inline]
+fn bump(word: &AtomicU64, by: u64) {
+    // One writer: load and store, not a locked add (14 ns against 1).
+    word.store(word.load(Relaxed).wrapping_add(by), Relaxed);
+}
+
+/// The counters of one queue. Written by the channel that owns the queue, between start and stop; by the session otherwise.
+#[derive(Debug, Clone, Copy)]
+pub struct QueueStats {
+    words: &'static [AtomicU64; QUEUE_WORDS],
+    index: usize,
+}
+
+impl QueueStats {
+    /// Number of the slot; names the queue in the flight recorder.
+    #[must_use]
+    pub fn slot(self) -> usize {
+        self.index
+    }
+
+    /// Adds to a counter.
+    #[inline]
+    pub fn add(self, counter: QueueCounter, by: u64) {
+        bump(&self.words[slot::COUNTERS + counter as usize], by);
+    }
+
+    /// Sets a gauge, and its high-water mark, which is the counter behind it.
+    #[inline]
+    pub fn set_with_high_water(self, gauge: QueueCounter, high_water: QueueCounter, value: u64) {
+        self.words[slot::COUNTERS + gauge as usize].store(value, Relaxed);
+        let mark = &self.words[slot::COUNTERS + high_water as usize];
+        if value > mark.load(Relaxed) {
+            mark.store(value, Relaxed);
+        }
+    }
+
+    /// The value now.
+    #[inline]
+    #[must_use]
+    pub fn get(self, counter: QueueCounter) -> u64 {
+        self.words[slot::COUNTERS + counter as usize].load(Relaxed)
+    }
+
+    /// Says which channel owns the queue.
+    pub fn set_channel(self, channel: u32) {
+        self.words[slot::CHANNEL].store(u64::from(channel), Relaxed);
+    }
+
+    /// Records `count` commands that took `ns` each.
+    #[inline]
+    pub fn record(self, which: Latency, ns: u64, count: u64) {
+        let start = slot::HISTOGRAMS + which as usize * histogram::WORDS;
+        bump(&self.words[start], ns.wrapping_mul(count));
+        bump(&self.words[start + 1 + bucket_of(ns)], count);
+    }
+}
+
+/// The counters and the flight recorder of one channel. Written by its thread alone.
+#[derive(Debug, Clone, Copy)]
+pub struct ChannelStats {
+    words: &'static [AtomicU64; CHANNEL_WORDS],
+}
+
+impl ChannelStats {
+    /// Adds to a counter.
+    #[inline]
+    pub fn add(self, counter: ChannelCounter, by: u64) {
+        bump(&self.words[counter as usize], by);
+    }
+
+    /// The value now.
+    #[inline]
+    #[must_use]
+    pub fn get(self, counter: ChannelCounter) -> u64 {
+        self.words[counter as usize].load(Relaxed)
+    }
+
+    /// Sets a gauge.
+    #[inline]
+    pub fn set(self, gauge: ChannelCounter, value: u64) {
+        self.words[gauge as usize].store(value, Relaxed);
+    }
+
+    /// Writes an event into the flight recorder, over the oldest one.
+    #[inline]
+    pub fn event(self, ticks: u64, kind: FlightKind, subject: u32, value: u64) {
+        flight::write(
+            &self.words[CHANNEL_COUNTER_WORDS..],
+            ticks,
+            kind,
+            subject,
+            value,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

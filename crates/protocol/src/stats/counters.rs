@@ -1,0 +1,116 @@
+//! The registry: everything that is counted, with its name, unit, kind and meaning.
+
+/// What a number counts in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Pieces.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds (seconds in `/metrics`).
+    Nanoseconds,
+}
+
+/// How a number moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Only up.
+    Counter,
+    /// Up and down.
+    Gauge,
+    /// The highest value of the gauge before it in the table.
+    HighWater,
+}
+
+/// One row of the registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CounterInfo {
+    /// Name in the CLI and the API; `/metrics` adds prefix and suffix.
+    pub name: &'static str,
+    /// How it moves.
+    pub kind: Kind,
+    /// What it counts in.
+    pub unit: Unit,
+    /// What it means.
+    pub help: &'static str,
+}
+
+macro_rules! registry {
+    ($(#[$doc:meta])* $registry:ident { $($variant:ident $name:literal $kind:ident $unit:ident $help:literal)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(usize)]
+        pub enum $registry { $(#[doc = $help] $variant),* }
+
+        impl $registry {
+            /// All of them, in the order of the table.
+            pub const ALL: &'static [$registry] = &[$($registry::$variant),*];
+            /// How many there are.
+            pub const COUNT: usize = Self::ALL.len();
+
+            /// Its row.
+            #[must_use]
+            pub fn info(self) -> CounterInfo {
+                match self {
+                    $($registry::$variant => CounterInfo {
+                        name: $name, kind: Kind::$kind, unit: Unit::$unit, help: $help,
+                    }),*
+                }
+            }
+        }
+    };
+}
+
+registry! {
+    /// What is counted for each queue.
+    QueueCounter {
+        CommandsReceived "commands_received" Counter Count "Commands taken from the ring."
+        Active "commands_active" Gauge Count "Commands taken and not yet answered."
+        ActiveMax "commands_active_max" HighWater Count "Most commands that were active at once."
+        Pending "commands_pending" Gauge Count "Commands that wait in the server for a resource or a limit."
+        PendingMax "commands_pending_max" HighWater Count "Most commands that waited at once."
+        Reads "reads" Counter Count "Reads completed."
+        Writes "writes" Counter Count "Writes completed."
+        Flushes "flushes" Counter Count "Flushes completed."
+        Discards "discards" Counter Count "Discards completed."
+        WriteZeroes "write_zeroes" Counter Count "Write-zeroes requests completed."
+        GetIds "get_ids" Counter Count "Requests for the serial number completed."
+        ReadBytes "read_bytes" Counter Bytes "Bytes read by completed reads."
+        WrittenBytes "written_bytes" Counter Bytes "Bytes written by completed writes."
+        Errors "errors" Counter Count "Commands answered with an error."
+        ErrorsNoSpace "errors_no_space" Counter Count "Writes that failed because the file system under the volume is full."
+        ErrorsGone "errors_gone" Counter Count "Commands that failed because the volume's file or device is gone."
+        Unsupported "unsupported" Counter Count "Commands of a type, or with flags, that the adapter does not serve."
+        OutOfRange "out_of_range" Counter Count "Commands beyond the end of the volume or not a multiple of its block size."
+        BadChains "bad_chains" Counter Count "Descriptor chains that break the rules: outside of memory, loops, too short."
+        RingErrors "ring_errors" Counter Count "Times the queue was stopped because its ring breaks the rules."
+        WaitThrottled "wait_throttled" Counter Count "Times a command waited for the volume's rate limit."
+        WaitNoDma "wait_no_dma" Counter Count "Times a command waited for a buffer: a bounce buffer or a long segment list."
+        WaitBackEndFull "wait_back_end_full" Counter Count "Times a command waited because the back end took no more."
+        WaitDelay "wait_delay" Counter Count "Times a command waited for the modelled service time of a delay."
+        Rounds "rounds" Counter Count "Commands that a volume served in more than one round."
+        Kicks "kicks" Counter Count "Notifications received from the client."
+        Notifications "notifications" Counter Count "Notifications sent to the client."
+        NotificationsSpared "notifications_spared" Counter Count "Batches of completions that needed no notification."
+        Resubmitted "resubmitted" Counter Count "Commands done again after a restart, from the in-flight region."
+        Starts "starts" Counter Count "Times the queue was started."
+        Moves "moves" Counter Count "Times the queue was moved to another channel while it ran."
+    }
+}
+
+registry! {
+    /// What is counted for each channel.
+    ChannelCounter {
+        Turns "turns" Counter Count "Turns of the channel's loop that found work."
+        Commands "commands" Counter Count "Commands completed."
+        Wakeups "wakeups" Counter Count "Times the channel slept and was woken."
+        Enters "enters" Counter Count "io_uring_enter calls."
+        Busy "busy_ns" Counter Nanoseconds "Time spent in turns that found work."
+        Spin "spin_ns" Counter Nanoseconds "Time spent looking for work in vain before going to sleep."
+        Sleep "sleep_ns" Counter Nanoseconds "Time spent asleep."
+        SpinHits "spin_hits" Counter Count "Times looking for work found some before sleep."
+        SpinWindow "spin_window_ns" Gauge Nanoseconds "How long the channel now looks for work before it sleeps."
+        Queues "queues" Gauge Count "Queues that the channel owns."
+        Messages "messages" Counter Count "Messages handled: start, stop, move."
+    }
+}

@@ -1,0 +1,131 @@
+use super::*;
+
+#[test]
+fn a_reader_sees_what_the_owner_counted() {
+    let region = StatsRegion::create(2).unwrap();
+    let queue = region.queue("vhost0", 3).unwrap();
+    queue.add(QueueCounter::Reads, 5);
+    queue.set_with_high_water(QueueCounter::Active, QueueCounter::ActiveMax, 9);
+    queue.set_with_high_water(QueueCounter::Active, QueueCounter::ActiveMax, 2);
+    queue.record(Latency::Device, 1000, 4);
+    queue.set_channel(1);
+    region.channel(1).add(ChannelCounter::Wakeups, 7);
+
+    let reader = StatsReader::open(region.file()).unwrap();
+    let snapshot = reader.snapshot();
+    assert_eq!(snapshot.channels[1].get(ChannelCounter::Wakeups), 7);
+    let [seen] = &snapshot.queues[..] else {
+        panic!("one queue expected")
+    };
+    assert_eq!(
+        (seen.adapter.as_str(), seen.queue, seen.channel),
+        ("vhost0", 3, 1)
+    );
+    assert_eq!(seen.get(QueueCounter::Reads), 5);
+    assert_eq!(
+        (
+            seen.get(QueueCounter::Active),
+            seen.get(QueueCounter::ActiveMax)
+        ),
+        (2, 9)
+    );
+    assert_eq!(seen.latency(Latency::Device).count(), 4);
+    assert_eq!(seen.latency(Latency::Device).mean_ns(), 1000);
+    assert_eq!(seen.latency(Latency::Ring).count(), 0);
+}
+
+#[test]
+fn a_released_slot_comes_back_empty() {
+    let region = StatsRegion::create(1).unwrap();
+    let longest = "a".repeat(NAME_BYTES_MAX);
+    let queue = region.queue(&longest, 0).unwrap();
+    queue.add(QueueCounter::Writes, 5);
+    let slot = queue.slot();
+    region.release(queue);
+    let reader = StatsReader::open(region.file()).unwrap();
+    assert!(reader.snapshot().queues.is_empty());
+    let again = region.queue("b", 1).unwrap();
+    assert_eq!((again.slot(), again.get(QueueCounter::Writes)), (slot, 0));
+    assert_eq!(reader.snapshot().queues[0].adapter, "b");
+}
+
+#[test]
+fn another_layout_is_refused() {
+    let region = StatsRegion::create(1).unwrap();
+    region.words[header::MAGIC].store(MAGIC + 1, Relaxed);
+    assert!(matches!(
+        StatsReader::open(region.file()),
+        Err(ReadError::Layout { .. })
+    ));
+}
+
+#[test]
+fn every_value_lies_in_its_bucket_and_buckets_are_in_order() {
+    let mut previous = 0;
+    for bit in 0..64 {
+        for delta in [-1_i64, 0, 1, 5] {
+            let ns = (1_u64 << bit).wrapping_add_signed(delta);
+            let bucket = bucket_of(ns);
+            if ns < 1 << 36 {
+                assert!(ns < bucket_upper_ns(bucket), "{ns}");
+                assert!(bucket == 0 || ns >= bucket_upper_ns(bucket - 1), "{ns}");
+            } else {
+                assert_eq!(bucket, BUCKETS - 1);
+            }
+        }
+    }
+    for bucket in 0..BUCKETS {
+        assert!(bucket_upper_ns(bucket) > previous);
+        previous = bucket_upper_ns(bucket);
+    }
+}
+
+#[test]
+fn quantiles_are_never_too_low_and_at_most_an_eighth_too_high() {
+    let mut histogram = Histogram::default();
+    let values: Vec<u64> = (1..=10_000).map(|i| i * 37 + 64).collect();
+    for value in &values {
+        histogram.buckets[bucket_of(*value)] += 1;
+    }
+    for quantile in [0.0, 0.5, 0.99, 0.999, 1.0] {
+        let exact = values[((quantile * 10_000.0) as usize).clamp(1, 10_000) - 1];
+        let found = histogram.quantile_ns(quantile);
+        assert!(
+            found >= exact && found <= exact + exact / 8 + 1,
+            "{quantile}: {found} for {exact}"
+        );
+    }
+    assert_eq!(Histogram::default().quantile_ns(0.5), 0);
+}
+
+#[test]
+fn the_flight_recorder_keeps_the_last_events_in_order() {
+    let region = StatsRegion::create(1).unwrap();
+    let channel = region.channel(0);
+    for i in 0..5000 {
+        channel.event(i, FlightKind::Take, 7, i * 2);
+    }
+    let events = StatsReader::open(region.file()).unwrap().flight(0).unwrap();
+    assert_eq!(events.len(), 2048);
+    assert!(
+        events
+            .iter()
+            .zip(2952..)
+            .all(|(event, i)| event.ticks == i && event.value == i * 2 && event.subject == 7)
+    );
+}
+
+#[test]
+fn names_are_unique_and_high_waters_follow_their_gauges() {
+    let mut names: Vec<_> = QueueCounter::ALL.iter().map(|c| c.info().name).collect();
+    names.extend(ChannelCounter::ALL.iter().map(|c| c.info().name));
+    let count = names.len();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    for (before, after) in QueueCounter::ALL.iter().zip(&QueueCounter::ALL[1..]) {
+        if after.info().kind == Kind::HighWater {
+            assert_eq!(before.info().kind, Kind::Gauge);
+        }
+    }
+}
