@@ -137,8 +137,8 @@ fn inheritance_follows_the_named_object() {
     let wait = Object::Adapter.attribute("wait").unwrap();
     let own = Attributes::new();
     assert_eq!(
-        effective(block_size, &own, &related),
-        Some(Value::Number(4096))
+        effective(read_only, &own, &related),
+        Some(Value::Switch(true))
     );
     assert_eq!(effective(wait, &own, &related), Some(text("adaptive")));
     let own = Attributes::from([("wait".to_owned(), text("poll"))]);
