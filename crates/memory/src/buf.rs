@@ -19,10 +19,8 @@ unsafe impl Sync for IoBuf {}
 
 impl IoBuf {
     /// No memory at all: length 0.
-    pub const EMPTY: IoBuf = IoBuf(libc::iovec {
-        iov_base: ptr::dangling_mut::<u8>().cast(),
-        iov_len: 0,
-    });
+    pub const EMPTY: IoBuf =
+        IoBuf(libc::iovec { iov_base: ptr::dangling_mut::<u8>().cast(), iov_len: 0 });
 
     /// Names `len` bytes from `ptr`.
     ///
@@ -34,10 +32,7 @@ impl IoBuf {
     #[inline]
     #[must_use]
     pub unsafe fn new(ptr: *mut u8, len: usize) -> IoBuf {
-        IoBuf(libc::iovec {
-            iov_base: ptr.cast(),
-            iov_len: len,
-        })
+        IoBuf(libc::iovec { iov_base: ptr.cast(), iov_len: len })
     }
 
     /// Start of the range.
@@ -69,10 +64,7 @@ impl IoBuf {
     #[inline]
     #[must_use]
     pub fn slice(self, offset: usize, len: usize) -> IoBuf {
-        assert!(
-            offset <= self.len() && len <= self.len() - offset,
-            "slice outside of its IoBuf"
-        );
+        assert!(offset <= self.len() && len <= self.len() - offset, "slice outside of its IoBuf");
         // SAFETY: the result lies inside a range for which the constructor's promise holds.
         unsafe { IoBuf::new(self.as_ptr().wrapping_add(offset), len) }
     }

@@ -51,11 +51,7 @@ fn monotonic() -> u64 {
 fn scale() -> &'static Scale {
     SCALE.get_or_init(|| {
         if !has_constant_tsc() {
-            return Scale {
-                tsc: false,
-                per_second: 1_000_000_000,
-                ns_shift32: 1 << 32,
-            };
+            return Scale { tsc: false, per_second: 1_000_000_000, ns_shift32: 1 << 32 };
         }
         let (begin, first) = (Instant::now(), tsc());
         std::thread::sleep(CALIBRATION);
@@ -117,10 +113,7 @@ mod tests {
     fn conversions_are_inverse_within_rounding() {
         for ns in [0, 1, 1_000, 1_000_000_000, 3_600_000_000_000] {
             let back = to_ns(from_ns(ns));
-            assert!(
-                back.abs_diff(ns) <= 2 + ns / 1_000_000,
-                "{ns} became {back}"
-            );
+            assert!(back.abs_diff(ns) <= 2 + ns / 1_000_000, "{ns} became {back}");
         }
     }
 }

@@ -38,11 +38,7 @@ pub(crate) struct Slot(usize);
 pub(crate) fn reserve() -> Result<Slot, MapError> {
     install();
     let free = |entry: &Entry| !entry.taken.swap(true, Ordering::AcqRel);
-    TABLE
-        .iter()
-        .position(free)
-        .map(Slot)
-        .ok_or(MapError::TooMany(SLOTS))
+    TABLE.iter().position(free).map(Slot).ok_or(MapError::TooMany(SLOTS))
 }
 
 impl Slot {

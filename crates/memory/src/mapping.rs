@@ -69,22 +69,10 @@ impl Mapping {
     ///
     /// When the file is shorter than that, the offset is not a multiple of the page size, or the kernel refuses.
     pub fn file(file: &File, offset: u64, len: usize, access: Access) -> Result<Mapping, MapError> {
-        let kernel = |source: std::io::Error| MapError::Kernel {
-            offset,
-            len,
-            source,
-        };
+        let kernel = |source: std::io::Error| MapError::Kernel { offset, len, source };
         let file_len = file.metadata().map_err(kernel)?.len();
-        if len == 0
-            || offset
-                .checked_add(len as u64)
-                .is_none_or(|end| end > file_len)
-        {
-            return Err(MapError::OutOfFile {
-                offset,
-                len,
-                file_len,
-            });
+        if len == 0 || offset.checked_add(len as u64).is_none_or(|end| end > file_len) {
+            return Err(MapError::OutOfFile { offset, len, file_len });
         }
         let protection = match access {
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
@@ -105,11 +93,7 @@ impl Mapping {
         .map_err(|error| kernel(error.into()))?;
         let ptr = NonNull::new(ptr.cast::<u8>()).expect("mmap returned a null pointer");
         slot.arm(ptr.as_ptr() as usize, len);
-        Ok(Mapping {
-            ptr,
-            len,
-            slot: Some(slot),
-        })
+        Ok(Mapping { ptr, len, slot: Some(slot) })
     }
 
     /// Maps `len` bytes of zeroes that take memory only where they are touched.
@@ -127,17 +111,9 @@ impl Mapping {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )
         }
-        .map_err(|error| MapError::Kernel {
-            offset: 0,
-            len,
-            source: error.into(),
-        })?;
+        .map_err(|error| MapError::Kernel { offset: 0, len, source: error.into() })?;
         let ptr = NonNull::new(ptr.cast::<u8>()).expect("mmap returned a null pointer");
-        Ok(Mapping {
-            ptr,
-            len,
-            slot: None,
-        })
+        Ok(Mapping { ptr, len, slot: None })
     }
 
     /// Length in bytes.

@@ -105,9 +105,7 @@ impl Connection {
             return Err(FrameError::TooLong(u64::from(length)));
         }
         let mut bytes = Vec::new();
-        (&self.stream)
-            .take(u64::from(length))
-            .read_to_end(&mut bytes)?;
+        (&self.stream).take(u64::from(length)).read_to_end(&mut bytes)?;
         if bytes.len() as u64 != u64::from(length) {
             return Err(FrameError::Io(std::io::ErrorKind::UnexpectedEof.into()));
         }

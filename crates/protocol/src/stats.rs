@@ -132,11 +132,7 @@ impl StatsRegion {
     pub fn create(channels: usize) -> Result<StatsRegion, MapError> {
         assert!(channels <= CHANNELS_MAX);
         let len = words_total(channels) * WORD;
-        let kernel = |source: std::io::Error| MapError::Kernel {
-            offset: 0,
-            len,
-            source,
-        };
+        let kernel = |source: std::io::Error| MapError::Kernel { offset: 0, len, source };
         let fd = rustix::fs::memfd_create("trunkline-stats", rustix::fs::MemfdFlags::CLOEXEC)
             .map_err(|error| kernel(error.into()))?;
         let file = File::from(fd);
@@ -149,12 +145,7 @@ impl StatsRegion {
         words[header::TICKS_PER_SECOND].store(clock::ticks_per_second(), Relaxed);
         words[header::PID].store(u64::from(std::process::id()), Relaxed);
         words[header::MAGIC].store(MAGIC, Release);
-        Ok(StatsRegion {
-            file,
-            words,
-            channels,
-            slots: Mutex::default(),
-        })
+        Ok(StatsRegion { file, words, channels, slots: Mutex::default() })
     }
 
     /// The memory's file, for readers.
@@ -169,9 +160,7 @@ impl StatsRegion {
         assert!(index < self.channels);
         let start = HEADER_WORDS + index * CHANNEL_WORDS;
         let words = &self.words[start..start + CHANNEL_WORDS];
-        ChannelStats {
-            words: words.try_into().expect("length is CHANNEL_WORDS"),
-        }
+        ChannelStats { words: words.try_into().expect("length is CHANNEL_WORDS") }
     }
 
     /// Takes a slot for a queue, all counters 0; `None` when all are taken.
@@ -192,13 +181,9 @@ impl StatsRegion {
             })
         })?;
         let start = HEADER_WORDS + self.channels * CHANNEL_WORDS + index * QUEUE_WORDS;
-        let words: &'static [AtomicU64; QUEUE_WORDS] = self.words[start..start + QUEUE_WORDS]
-            .try_into()
-            .expect("length is QUEUE_WORDS");
-        for (word, bytes) in words[slot::NAME..]
-            .iter()
-            .zip(adapter.as_bytes().chunks(WORD))
-        {
+        let words: &'static [AtomicU64; QUEUE_WORDS] =
+            self.words[start..start + QUEUE_WORDS].try_into().expect("length is QUEUE_WORDS");
+        for (word, bytes) in words[slot::NAME..].iter().zip(adapter.as_bytes().chunks(WORD)) {
             let mut padded = [0; WORD];
             padded[..bytes.len()].copy_from_slice(bytes);
             word.store(u64::from_le_bytes(padded), Relaxed);
@@ -214,11 +199,7 @@ impl StatsRegion {
         for word in queue.words.iter().filter(|word| word.load(Relaxed) != 0) {
             word.store(0, Relaxed);
         }
-        self.slots
-            .lock()
-            .expect("no panic while the lock is held")
-            .free
-            .push(queue.index);
+        self.slots.lock().expect("no panic while the lock is held").free.push(queue.index);
     }
 }
 
@@ -308,13 +289,7 @@ impl ChannelStats {
     /// Writes an event into the flight recorder, over the oldest one.
     #[inline]
     pub fn event(self, ticks: u64, kind: FlightKind, subject: u32, value: u64) {
-        flight::write(
-            &self.words[CHANNEL_COUNTER_WORDS..],
-            ticks,
-            kind,
-            subject,
-            value,
-        );
+        flight::write(&self.words[CHANNEL_COUNTER_WORDS..], ticks, kind, subject, value);
     }
 }
 

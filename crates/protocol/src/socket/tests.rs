@@ -42,20 +42,14 @@ fn a_closed_peer_is_told_from_half_a_message() {
 fn a_frame_beyond_the_limit_is_refused_before_it_is_read() {
     let (mut ours, mut theirs) = pair();
     theirs.write_all(&u32::MAX.to_le_bytes()).unwrap();
-    assert!(matches!(
-        ours.receive::<Reply>(),
-        Err(FrameError::TooLong(_))
-    ));
+    assert!(matches!(ours.receive::<Reply>(), Err(FrameError::TooLong(_))));
 }
 
 #[test]
 fn rubbish_and_deep_nesting_are_malformed() {
     let rubbish: [&[u8]; 4] = [b"", &[0xff; 64], &[0x81; 100_000], &[0xa1, 0x65]];
     for bytes in rubbish {
-        assert!(matches!(
-            decode::<Request>(bytes),
-            Err(FrameError::Malformed(_))
-        ));
+        assert!(matches!(decode::<Request>(bytes), Err(FrameError::Malformed(_))));
     }
 }
 
@@ -69,16 +63,7 @@ fn unknown_fields_are_ignored_and_missing_ones_take_defaults() {
         colour: &'static str,
     }
     let kind = crate::message::VolumeKind::Null { zero_fill: false };
-    let frame = encode(&Later {
-        name: "v",
-        kind,
-        block_size: 512,
-        colour: "blue",
-    })
-    .unwrap();
+    let frame = encode(&Later { name: "v", kind, block_size: 512, colour: "blue" }).unwrap();
     let spec: crate::message::VolumeSpec = decode(&frame[4..]).unwrap();
-    assert_eq!(
-        (spec.name.as_str(), spec.bytes, spec.read_only),
-        ("v", None, false)
-    );
+    assert_eq!((spec.name.as_str(), spec.bytes, spec.read_only), ("v", None, false));
 }

@@ -78,21 +78,13 @@ pub(crate) fn read(ring: &[AtomicU64]) -> Vec<FlightEvent> {
     let record = |index: u64| {
         let at = RECORD_WORDS + (index as usize % RECORDS) * RECORD_WORDS;
         let stamp = ring[at + 3].load(Acquire);
-        let (ticks, what, value) = (
-            ring[at].load(Relaxed),
-            ring[at + 1].load(Relaxed),
-            ring[at + 2].load(Acquire),
-        );
+        let (ticks, what, value) =
+            (ring[at].load(Relaxed), ring[at + 1].load(Relaxed), ring[at + 2].load(Acquire));
         if stamp != index + 1 || ring[at + 3].load(Relaxed) != stamp {
             return None;
         }
         let kind = *FlightKind::ALL.get((what >> 32) as usize)?;
-        Some(FlightEvent {
-            ticks,
-            kind,
-            subject: what as u32,
-            value,
-        })
+        Some(FlightEvent { ticks, kind, subject: what as u32, value })
     };
     (begin..end).filter_map(record).collect()
 }

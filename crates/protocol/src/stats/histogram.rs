@@ -40,10 +40,7 @@ pub struct Histogram {
 
 impl Default for Histogram {
     fn default() -> Histogram {
-        Histogram {
-            sum_ns: 0,
-            buckets: vec![0; BUCKETS],
-        }
+        Histogram { sum_ns: 0, buckets: vec![0; BUCKETS] }
     }
 }
 
@@ -87,14 +84,8 @@ impl Histogram {
     /// What was recorded since `earlier`, a previous copy of the same histogram.
     #[must_use]
     pub fn since(&self, earlier: &Histogram) -> Histogram {
-        let buckets = self
-            .buckets
-            .iter()
-            .zip(&earlier.buckets)
-            .map(|(now, then)| now.saturating_sub(*then));
-        Histogram {
-            sum_ns: self.sum_ns.wrapping_sub(earlier.sum_ns),
-            buckets: buckets.collect(),
-        }
+        let buckets =
+            self.buckets.iter().zip(&earlier.buckets).map(|(now, then)| now.saturating_sub(*then));
+        Histogram { sum_ns: self.sum_ns.wrapping_sub(earlier.sum_ns), buckets: buckets.collect() }
     }
 }

@@ -145,10 +145,7 @@ impl StatsReader {
         let latency = |which: &Latency| {
             let words =
                 &words[slot::HISTOGRAMS + *which as usize * histogram::WORDS..][..histogram::WORDS];
-            Histogram {
-                sum_ns: words[0].load(Relaxed),
-                buckets: load(&words[1..]),
-            }
+            Histogram { sum_ns: words[0].load(Relaxed), buckets: load(&words[1..]) }
         };
         Some(QueueSnapshot {
             adapter: String::from_utf8_lossy(&name).into_owned(),

@@ -14,21 +14,10 @@ fn a_reader_sees_what_the_owner_counted() {
     let reader = StatsReader::open(region.file()).unwrap();
     let snapshot = reader.snapshot();
     assert_eq!(snapshot.channels[1].get(ChannelCounter::Wakeups), 7);
-    let [seen] = &snapshot.queues[..] else {
-        panic!("one queue expected")
-    };
-    assert_eq!(
-        (seen.adapter.as_str(), seen.queue, seen.channel),
-        ("vhost0", 3, 1)
-    );
+    let [seen] = &snapshot.queues[..] else { panic!("one queue expected") };
+    assert_eq!((seen.adapter.as_str(), seen.queue, seen.channel), ("vhost0", 3, 1));
     assert_eq!(seen.get(QueueCounter::Reads), 5);
-    assert_eq!(
-        (
-            seen.get(QueueCounter::Active),
-            seen.get(QueueCounter::ActiveMax)
-        ),
-        (2, 9)
-    );
+    assert_eq!((seen.get(QueueCounter::Active), seen.get(QueueCounter::ActiveMax)), (2, 9));
     assert_eq!(seen.latency(Latency::Device).count(), 4);
     assert_eq!(seen.latency(Latency::Device).mean_ns(), 1000);
     assert_eq!(seen.latency(Latency::Ring).count(), 0);
@@ -53,10 +42,7 @@ fn a_released_slot_comes_back_empty() {
 fn another_layout_is_refused() {
     let region = StatsRegion::create(1).unwrap();
     region.words[header::MAGIC].store(MAGIC + 1, Relaxed);
-    assert!(matches!(
-        StatsReader::open(region.file()),
-        Err(ReadError::Layout { .. })
-    ));
+    assert!(matches!(StatsReader::open(region.file()), Err(ReadError::Layout { .. })));
 }
 
 #[test]
