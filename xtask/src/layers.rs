@@ -1,0 +1,162 @@
+//! The house: which crate may use which, and which may contain unsafe code.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use crate::run::{Because, Context, Failure, Result};
+use crate::tidy;
+
+/// Every crate and the crates of ours that it may name, from the ground up. Dev-dependencies are free.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("memory", &[]),
+    ("uring", &["memory"]),
+    ("vring", &["memory"]),
+    ("block", &["memory", "uring"]),
+    ("protocol", &[]),
+    ("device", &["memory", "vring", "block"]),
+    (
+        "channel",
+        &["memory", "uring", "vring", "block", "device", "protocol"],
+    ),
+    (
+        "dataplane",
+        &[
+            "memory", "uring", "vring", "block", "protocol", "device", "channel",
+        ],
+    ),
+    ("fabric", &[]),
+    ("control", &["protocol", "fabric"]),
+    ("planner", &["fabric"]),
+    ("partition", &["memory", "vring"]),
+    (
+        "trunkline",
+        &["dataplane", "control", "fabric", "partition", "protocol"],
+    ),
+];
+
+/// The crates whose code runs for every I/O, and the process around them.
+pub(crate) const DATA_PATH: &[&str] = &[
+    "memory",
+    "uring",
+    "vring",
+    "block",
+    "protocol",
+    "device",
+    "channel",
+    "dataplane",
+];
+
+/// The crates that may say `allow(unsafe_code)`.
+const UNSAFE: &[&str] = &["memory", "uring", "vring"];
+
+/// Fails with every arrow that the table does not have.
+pub(crate) fn check(context: &Context) -> Result {
+    let mut wrong = Vec::new();
+    let ours: BTreeMap<&str, Vec<&str>> = context
+        .metadata
+        .members()
+        .map(|member| {
+            let shipped = member
+                .dependencies
+                .iter()
+                .filter(|needed| needed.kind.as_deref() != Some("dev"));
+            (
+                member.name.as_str(),
+                shipped.map(|needed| needed.name.as_str()).collect(),
+            )
+        })
+        .collect();
+    for (member, needed) in &ours {
+        let needed = needed
+            .iter()
+            .copied()
+            .filter(|name| ours.contains_key(name));
+        wrong.extend(judge(member, needed));
+    }
+    for member in context.metadata.members() {
+        let manifest =
+            fs::read_to_string(&member.manifest_path).because("cannot read a manifest")?;
+        if !inherits_lints(&manifest) {
+            wrong.push(format!(
+                "{}: its Cargo.toml must have `[lints] workspace = true`",
+                member.name
+            ));
+        }
+        let folder = member.manifest_path.parent().unwrap_or(&context.root);
+        for file in tidy::files(folder, "rs")? {
+            let text = fs::read_to_string(&file)
+                .because(format_args!("cannot read {}", file.display()))?;
+            if !UNSAFE.contains(&member.name.as_str()) && text.lines().any(opens_unsafe) {
+                wrong.push(format!(
+                    "{}: unsafe code is for {UNSAFE:?} only",
+                    file.display()
+                ));
+            }
+        }
+    }
+    if wrong.is_empty() {
+        println!("{} crates checked", ours.len());
+        return Ok(());
+    }
+    Err(Failure(wrong.join("\n")))
+}
+
+fn judge<'a>(member: &str, needed: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let row = ARROWS.iter().find(|(name, _)| *name == member);
+    // Tools (xtask, guest tests) stand outside the house: they may use none of its crates.
+    let allowed = row.map_or(&[][..], |(_, allowed)| allowed);
+    needed
+        .filter(|name| !allowed.contains(name))
+        .map(|name| format!("{member} must not depend on {name}: it may use {allowed:?}"))
+        .collect()
+}
+
+fn inherits_lints(manifest: &str) -> bool {
+    let parsed: Option<toml::Table> = manifest.parse().ok();
+    parsed.is_some_and(|table| {
+        table.get("lints").and_then(|lints| lints.get("workspace"))
+            == Some(&toml::Value::Boolean(true))
+    })
+}
+
+/// A line that switches the lint off: `allow(unsafe_code)` or `expect(unsafe_code)` in an attribute.
+fn opens_unsafe(line: &str) -> bool {
+    let line = line.trim_start();
+    line.starts_with("#")
+        && line.contains("unsafe_code")
+        && !line.contains("forbid(")
+        && !line.contains("deny(")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arrow_that_points_up_is_refused() {
+        assert!(judge("device", ["vring", "block"].into_iter()).is_empty());
+        assert_eq!(judge("vring", ["channel"].into_iter()).len(), 1);
+        assert_eq!(judge("control", ["dataplane"].into_iter()).len(), 1);
+        assert_eq!(judge("unknown", ["memory"].into_iter()).len(), 1);
+    }
+
+    #[test]
+    fn the_table_points_down_only() {
+        for (index, (name, allowed)) in ARROWS.iter().enumerate() {
+            for used in *allowed {
+                let at = ARROWS.iter().position(|(other, _)| other == used);
+                assert!(at.is_some_and(|at| at < index), "{name} -> {used}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_that_open_unsafe_are_found() {
+        assert!(opens_unsafe("#![allow(unsafe_code)] // UNSAFE: why"));
+        assert!(opens_unsafe("    #[expect(unsafe_code)]"));
+        assert!(!opens_unsafe("#![forbid(unsafe_code)]"));
+        assert!(!opens_unsafe("// allow(unsafe_code) is for others"));
+        assert!(inherits_lints("[lints]\nworkspace = true\n"));
+        assert!(!inherits_lints("[package]\nname = \"x\"\n"));
+    }
+}

@@ -1,0 +1,71 @@
+//! Developer tasks. `cargo xtask test` is the one command that passes everything; the others are its parts.
+
+mod cost;
+mod deny;
+mod fuzz;
+mod layers;
+mod loom;
+mod metadata;
+mod run;
+mod spdx;
+mod steps;
+mod tidy;
+mod tools;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Trunkline's developer tasks.
+#[derive(Parser)]
+#[command(name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Run all tests, from formatting to Linux guests; stops at the first step that fails.
+    Test(steps::Selection),
+    /// Check who depends on whom, and where unsafe code may stand.
+    Layers,
+    /// Check licences and sources of all dependencies, and what the data path must not depend on.
+    Deny,
+    /// Check file sizes and that paths named in the documents exist.
+    Tidy,
+    /// Run one fuzz target for a while.
+    Fuzz {
+        /// As in fuzz/Cargo.toml; all of them when left out.
+        target: Option<String>,
+        /// For how long each.
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+    },
+    /// Build the server and run guest scenarios whose names contain one of these words.
+    Guest {
+        /// Words; none runs all scenarios.
+        filters: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = run::Context::discover().and_then(|context| match Arguments::parse().task {
+        Task::Test(selection) => steps::run(&context, &selection),
+        Task::Layers => layers::check(&context),
+        Task::Deny => deny::check(&context),
+        Task::Tidy => tidy::check(&context),
+        Task::Fuzz { target, seconds } => fuzz::run(&context, target.as_deref(), seconds),
+        Task::Guest { filters } => {
+            steps::build_server(&context)?;
+            steps::guest(&context, &filters)
+        }
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

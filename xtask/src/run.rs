@@ -1,0 +1,123 @@
+//! Where the repository is, and running programs in it.
+
+use std::fmt::{self, Display};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::metadata::Metadata;
+
+/// Why a task failed, as text for the terminal.
+#[derive(Debug)]
+pub(crate) struct Failure(pub(crate) String);
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Shorthand used everywhere here.
+pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
+
+/// Adds what was being done to any error.
+pub(crate) trait Because<T> {
+    /// `what` reads as the beginning of a sentence: "cannot read deny.toml".
+    fn because(self, what: impl Display) -> Result<T>;
+}
+
+impl<T, E: Display> Because<T> for std::result::Result<T, E> {
+    fn because(self, what: impl Display) -> Result<T> {
+        self.map_err(|error| Failure(format!("{what}: {error}")))
+    }
+}
+
+/// The repository that this binary was built from.
+pub(crate) struct Context {
+    /// Its root folder.
+    pub(crate) root: PathBuf,
+    /// Cargo's target folder.
+    pub(crate) target: PathBuf,
+    /// Packages and their dependencies.
+    pub(crate) metadata: Metadata,
+}
+
+impl Context {
+    /// Asks cargo about the workspace.
+    pub(crate) fn discover() -> Result<Context> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .parent()
+            .ok_or_else(|| Failure("xtask lies at the root of the file system".to_owned()))?;
+        let metadata = Metadata::read(&root.join("Cargo.toml"))?;
+        Ok(Context {
+            root: root.to_owned(),
+            target: metadata.target_directory.clone(),
+            metadata,
+        })
+    }
+
+    /// A command in the repository's root.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.root);
+        command
+    }
+
+    /// A cargo command that uses the lock file as it is.
+    pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
+        let mut command = self.command(cargo());
+        command.args(arguments);
+        command
+    }
+}
+
+/// The cargo that runs this task, so that a chosen toolchain stays chosen.
+pub(crate) fn cargo() -> String {
+    std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
+}
+
+/// Runs a command with its output on the terminal.
+pub(crate) fn visible(command: &mut Command) -> Result {
+    let line = describe(command);
+    println!("$ {line}");
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .because(format_args!("cannot run {line}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(Failure(format!("{line}: {status}")))
+    }
+}
+
+/// Runs a command and returns what it printed; on failure the error carries both streams.
+pub(crate) fn captured(command: &mut Command) -> Result<String> {
+    let line = describe(command);
+    let done = command
+        .stdin(Stdio::null())
+        .output()
+        .because(format_args!("cannot run {line}"))?;
+    let stdout = String::from_utf8_lossy(&done.stdout).into_owned();
+    if done.status.success() {
+        return Ok(stdout);
+    }
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    Err(Failure(format!(
+        "{line}: {}\n{stdout}{stderr}",
+        done.status
+    )))
+}
+
+fn describe(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let mut line = program
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    for argument in command.get_args() {
+        line.push(' ');
+        line.push_str(&argument.to_string_lossy());
+    }
+    line
+}

@@ -1,0 +1,282 @@
+//! `cargo xtask test`: all steps in order, each with a heading and its time, ended by the first failure.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use crate::run::{self, Context, Failure, Result};
+use crate::{cost, deny, fuzz, layers, loom, tidy, tools};
+
+/// Which steps to run, and how long.
+#[derive(Args)]
+pub(crate) struct Selection {
+    /// Run only this step; may be given several times.
+    #[arg(long, value_name = "STEP")]
+    only: Vec<String>,
+    /// Run this step and those after it.
+    #[arg(long, value_name = "STEP", conflicts_with = "only")]
+    from: Option<String>,
+    /// Name the steps and end.
+    #[arg(long)]
+    list: bool,
+    /// Fuzz each target for ten minutes instead of twenty seconds.
+    #[arg(long)]
+    long: bool,
+}
+
+struct Step {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Context, &Selection) -> Result,
+}
+
+/// Cheap checks first. Steps that compile share the target folder's check, debug and release parts; only loom and fuzz
+/// need their own, because their flags change the code.
+const STEPS: &[Step] = &[
+    Step {
+        name: "tools",
+        about: "programs the tests need; installed if allowed",
+        run: |c, _| tools::ensure(c),
+    },
+    Step {
+        name: "fmt",
+        about: "formatting",
+        run: |c, _| cargo(c, &["fmt", "--all", "--check"]),
+    },
+    Step {
+        name: "layers",
+        about: "who depends on whom; where unsafe code stands",
+        run: |c, _| layers::check(c),
+    },
+    Step {
+        name: "tidy",
+        about: "file sizes; paths in the documents",
+        run: |c, _| tidy::check(c),
+    },
+    Step {
+        name: "deny",
+        about: "licences, sources and bans of dependencies",
+        run: |c, _| deny::check(c),
+    },
+    Step {
+        name: "clippy",
+        about: "lints of all targets, warnings are errors",
+        run: |c, _| clippy(c),
+    },
+    Step {
+        name: "doc",
+        about: "the crates' documentation, warnings are errors",
+        run: |c, _| doc(c),
+    },
+    Step {
+        name: "build",
+        about: "the server (release) and all tests",
+        run: |c, _| build(c),
+    },
+    Step {
+        name: "unit",
+        about: "unit, property and integration tests",
+        run: |c, _| cargo(c, TEST_ALL),
+    },
+    Step {
+        name: "loom",
+        about: "models of the hand-overs between threads",
+        run: |c, _| loom::run(c),
+    },
+    Step {
+        name: "cost",
+        about: "instructions per request against bench/budgets.toml",
+        run: |c, _| cost::check(c),
+    },
+    Step {
+        name: "fuzz",
+        about: "every fuzz target for a while",
+        run: |c, s| fuzz::run(c, None, fuzz_seconds(s)),
+    },
+    Step {
+        name: "guest",
+        about: "Linux guests under QEMU on the server",
+        run: |c, _| guest(c, &[]),
+    },
+];
+
+const TEST_ALL: &[&str] = &["test", "--workspace", "--locked"];
+
+/// Runs what was selected.
+pub(crate) fn run(context: &Context, selection: &Selection) -> Result {
+    let steps = select(selection)?;
+    if selection.list {
+        for step in steps {
+            println!("{:<8} {}", step.name, step.about);
+        }
+        return Ok(());
+    }
+    let started = Instant::now();
+    let mut done: Vec<(&str, Duration)> = Vec::new();
+    let mut failure = None;
+    for step in &steps {
+        println!("\n=== {}: {}", step.name, step.about);
+        let began = Instant::now();
+        let outcome = (step.run)(context, selection);
+        let took = began.elapsed();
+        if let Err(error) = outcome {
+            println!("{error}\n=== {} FAILED after {}", step.name, seconds(took));
+            failure = Some((step.name, took));
+            break;
+        }
+        println!("=== {} passed in {}", step.name, seconds(took));
+        done.push((step.name, took));
+    }
+    summary(&steps, &done, failure, started.elapsed());
+    match failure {
+        None => Ok(()),
+        Some((name, _)) => Err(Failure(format!(
+            "step {name} failed; run it alone with --only {name}"
+        ))),
+    }
+}
+
+fn select(selection: &Selection) -> Result<Vec<&'static Step>> {
+    let index = |name: &String| {
+        let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        names.iter().position(|known| known == name).ok_or_else(|| {
+            Failure(format!(
+                "no step is named {name}; there are {}",
+                names.join(", ")
+            ))
+        })
+    };
+    if !selection.only.is_empty() {
+        let mut chosen = selection
+            .only
+            .iter()
+            .map(index)
+            .collect::<Result<Vec<usize>>>()?;
+        chosen.sort_unstable();
+        chosen.dedup();
+        return Ok(chosen.into_iter().map(|at| &STEPS[at]).collect());
+    }
+    let first = selection.from.as_ref().map_or(Ok(0), index)?;
+    Ok(STEPS[first..].iter().collect())
+}
+
+fn summary(
+    steps: &[&Step],
+    done: &[(&str, Duration)],
+    failure: Option<(&str, Duration)>,
+    total: Duration,
+) {
+    println!("\nstep     result     time");
+    for (name, took) in done {
+        println!("{name:<8} passed  {:>7}", seconds(*took));
+    }
+    if let Some((name, took)) = failure {
+        println!("{name:<8} FAILED  {:>7}", seconds(took));
+    }
+    for step in &steps[done.len() + usize::from(failure.is_some())..] {
+        println!("{:<8} not run", step.name);
+    }
+    println!("{:<8}         {:>7}", "total", seconds(total));
+    println!(
+        "{} passed, {} failed",
+        done.len(),
+        usize::from(failure.is_some())
+    );
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+fn fuzz_seconds(selection: &Selection) -> u32 {
+    if selection.long { 600 } else { 20 }
+}
+
+fn cargo(context: &Context, arguments: &[&str]) -> Result {
+    run::visible(&mut context.cargo(arguments))
+}
+
+fn clippy(context: &Context) -> Result {
+    cargo(
+        context,
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ],
+    )
+}
+
+fn doc(context: &Context) -> Result {
+    let arguments = [
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+        "--locked",
+    ];
+    run::visible(context.cargo(&arguments).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+fn build(context: &Context) -> Result {
+    build_server(context)?;
+    cargo(context, &["test", "--workspace", "--locked", "--no-run"])
+}
+
+/// Builds the server as users get it.
+pub(crate) fn build_server(context: &Context) -> Result {
+    cargo(
+        context,
+        &["build", "--release", "--locked", "-p", "trunkline"],
+    )
+}
+
+/// Runs guest scenarios on the server that was built.
+pub(crate) fn guest(context: &Context, filters: &[String]) -> Result {
+    let server = context.target.join("release/trunkline");
+    if !server.exists() {
+        return Err(Failure(format!(
+            "{} is missing: the step `build` makes it",
+            server.display()
+        )));
+    }
+    let mut command = context.cargo(&["run", "--quiet", "--locked", "-p", "guest", "--"]);
+    command
+        .arg("--server")
+        .arg(server)
+        .arg("--cache")
+        .arg(context.target.join("guest"))
+        .args(filters);
+    run::visible(&mut command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(only: &[&str], from: Option<&str>) -> Result<Vec<&'static str>> {
+        let selection = Selection {
+            only: only.iter().map(|name| (*name).to_owned()).collect(),
+            from: from.map(str::to_owned),
+            list: false,
+            long: false,
+        };
+        Ok(select(&selection)?
+            .into_iter()
+            .map(|step| step.name)
+            .collect())
+    }
+
+    #[test]
+    fn steps_are_selected_in_their_order() {
+        assert_eq!(names(&[], None).unwrap().len(), STEPS.len());
+        assert_eq!(names(&["unit", "fmt"], None).unwrap(), ["fmt", "unit"]);
+        assert_eq!(names(&[], Some("fuzz")).unwrap(), ["fuzz", "guest"]);
+        assert!(names(&["nothing"], None).is_err());
+        assert!(names(&[], Some("nothing")).is_err());
+    }
+}
