@@ -1,0 +1,146 @@
+//! The configuration file: one TOML document that says the whole desired state.
+//!
+//! ```toml
+//! [volume.disk0]
+//! kind = "file"
+//! path = "/var/lib/trunkline/disk0.img"
+//! size = "10GiB"
+//! create = true
+//!
+//! [adapter.vhost0]
+//! volume = "disk0"
+//! queues = 8
+//! ```
+//!
+//! Every key that is not known is an error with its line, what was expected and the nearest known
+//! key. [`write`] is the inverse of [`read`].
+
+use crate::model::Desired;
+use crate::refusal::Refusal;
+use fabric::attribute::{AttributeError, Attributes, Object, Value, check_name};
+use fabric::suggest;
+use std::fmt::Write;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// The longest document that is read: tens of thousands of objects.
+pub const BYTES_MAX: usize = 16 << 20;
+
+/// Reads a document. Rules between objects are [`crate::model::validate`]'s.
+pub fn read(text: &str) -> Result<Desired, Refusal> {
+    if text.len() > BYTES_MAX {
+        return Err(Refusal::invalid(format!("the configuration is longer than {BYTES_MAX} bytes")));
+    }
+    let document = DeTable::parse(text).map_err(|error| {
+        let line = error.span().map_or(0, |span| line_of(text, span.start));
+        Refusal::invalid(format!("line {line}: {}", error.message().trim()))
+            .help("the configuration is TOML; see docs/guide/configuration.md")
+    })?;
+    let mut desired = Desired::default();
+    for (key, value) in document.get_ref() {
+        let line = line_of(text, key.span().start);
+        let Some(object) = Object::ALL.into_iter().find(|object| object.noun() == key.get_ref())
+        else {
+            return Err(unknown_table(key.get_ref(), line));
+        };
+        let DeValue::Table(objects) = value.get_ref() else {
+            return Err(not_a_table(object, key.get_ref(), line));
+        };
+        for (name, value) in objects {
+            let line = line_of(text, name.span().start);
+            let DeValue::Table(table) = value.get_ref() else {
+                return Err(not_a_table(object, name.get_ref(), line));
+            };
+            check_name(name.get_ref())
+                .map_err(|problem| Refusal::invalid(format!("line {line}: {problem}")))?;
+            let set = attributes(object, name.get_ref(), table, text)?;
+            desired.of_mut(object).insert(name.get_ref().to_string(), set);
+        }
+    }
+    Ok(desired)
+}
+
+/// One object's attributes, each judged where it stands so that errors carry its line.
+fn attributes(
+    object: Object,
+    name: &str,
+    table: &DeTable<'_>,
+    text: &str,
+) -> Result<Attributes, Refusal> {
+    let mut set = Attributes::new();
+    for (key, value) in table {
+        let line = line_of(text, key.span().start);
+        let refuse = |error: AttributeError| {
+            let refusal = Refusal::attribute(name, error);
+            Refusal { message: format!("line {line}: {}", refusal.message), ..refusal }
+        };
+        let attribute = object
+            .attribute(key.get_ref())
+            .ok_or_else(|| refuse(AttributeError::unknown(object, key.get_ref())))?;
+        let value = scalar(value)
+            .ok_or_else(|| refuse(attribute.refuse("this is no plain value".to_owned())))?;
+        set.insert(attribute.name.to_owned(), attribute.accept(&value).map_err(refuse)?);
+    }
+    Ok(set)
+}
+
+/// A string, a switch or a number that is not negative.
+fn scalar(value: &Spanned<DeValue<'_>>) -> Option<Value> {
+    match value.get_ref() {
+        DeValue::String(text) => Some(Value::Text(text.to_string())),
+        DeValue::Boolean(on) => Some(Value::Switch(*on)),
+        DeValue::Integer(number) => {
+            u64::from_str_radix(number.as_str(), number.radix()).ok().map(Value::Number)
+        }
+        _ => None,
+    }
+}
+
+fn unknown_table(key: &str, line: usize) -> Refusal {
+    let known = Object::ALL.map(Object::noun);
+    let help = match suggest::nearest(key, known) {
+        Some(near) => format!("did you mean `[{near}.NAME]`?"),
+        None => "expected tables [volume.NAME], [adapter.NAME] or [dataplane.NAME]".to_owned(),
+    };
+    Refusal::invalid(format!("line {line}: unknown key `{key}`")).on(key).help(help)
+}
+
+fn not_a_table(object: Object, key: &str, line: usize) -> Refusal {
+    Refusal::invalid(format!("line {line}: `{key}` is no table"))
+        .on(key)
+        .help(format!("write a table [{object}.NAME] with the attributes of {object} NAME below it"))
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    1 + text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
+}
+
+/// Writes a state as a document that [`read`] reads back.
+pub fn write(desired: &Desired) -> String {
+    let mut text = String::new();
+    for object in [Object::DataPlane, Object::Volume, Object::Adapter] {
+        for (name, set) in desired.of(object) {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            // Writing into a String cannot fail. Names need no quotes, by `check_name`.
+            let _ = writeln!(text, "[{object}.{name}]");
+            for attribute in object.attributes() {
+                if let Some(value) = set.get(attribute.name) {
+                    let _ = writeln!(text, "{} = {}", attribute.name, literal(attribute, value));
+                }
+            }
+        }
+    }
+    text
+}
+
+fn literal(attribute: &fabric::attribute::Attribute, value: &Value) -> String {
+    let shown = attribute.write(value);
+    match value {
+        Value::Switch(_) => shown,
+        Value::Number(_) if shown.bytes().all(|byte| byte.is_ascii_digit()) => shown,
+        _ => toml::Value::String(shown).to_string(),
+    }
+}
+

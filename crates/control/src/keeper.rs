@@ -1,0 +1,419 @@
+//! The keeper of a data plane: starts it or adopts it, tells it what to be, starts it again.
+//!
+//! A data plane lives longer than the control plane: it is a session of its own, and a control plane
+//! that starts connects to the socket first and only starts a process when nobody answers. Each data
+//! plane has one keeper thread, which makes all calls to it; the asynchronous part of the server
+//! sends [`Command`]s and awaits answers. The thread sleeps until there is a command, the data
+//! plane hangs up (a second thread waits for just that), or something that failed is due again.
+
+mod backoff;
+mod process;
+
+pub use backoff::Backoff;
+pub use process::{Launcher, ProcessLauncher};
+
+use crate::link::{Link, LinkError};
+use crate::model::resolve::{DataPlaneSpec, Wanted};
+use crate::reconcile::{Action, Subject, reconcile};
+use crate::refusal::{Code, Refusal};
+use protocol::message::{Failure, FailureCode, Reply, Request, Status};
+use protocol::stats::StatsReader;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How long until what failed is tried again, and the longest that this grows to.
+const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// Where an answer goes.
+type Answer<T> = oneshot::Sender<T>;
+
+/// What a keeper is asked.
+enum Command {
+    /// This is what the data plane shall be from now on.
+    Want { wanted: Box<Wanted>, spec: DataPlaneSpec, done: Answer<Outcome> },
+    /// Its account of itself.
+    Status(Answer<Result<Status, Refusal>>),
+    /// Stop it in good order; the keeper starts it again with its present attributes.
+    Restart(Answer<Result<(), Refusal>>),
+    /// The keeper ends; the data plane with it, or not.
+    End { data_plane: bool, done: Answer<()> },
+    /// The data plane of this generation hung up.
+    Hangup(u64),
+}
+
+/// What became of a [`Keeper::want`].
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// Whether the data plane answers at all.
+    pub connected: bool,
+    /// What it could not do.
+    pub failures: BTreeMap<Subject, Refusal>,
+}
+
+/// What is known of a data plane without asking it.
+#[derive(Debug, Clone, Default)]
+pub struct View {
+    /// Its process while it answers.
+    pub pid: Option<u32>,
+    /// How often it was started again after it died.
+    pub restarts: u64,
+    /// With what it runs; nothing when it was adopted and that is not known.
+    pub started_with: Option<DataPlaneSpec>,
+    /// Why it does not answer.
+    pub trouble: Option<String>,
+    /// What it could not do, by object.
+    pub failures: BTreeMap<Subject, Refusal>,
+    /// Its statistics.
+    pub stats: Option<Arc<StatsReader>>,
+}
+
+/// A handle on a keeper thread.
+pub struct Keeper {
+    commands: Sender<Command>,
+    view: Arc<Mutex<View>>,
+}
+
+impl Keeper {
+    /// Starts the thread. It connects to the data plane, or starts one, at the first command.
+    pub fn start(
+        launcher: Box<dyn Launcher>,
+        spec: DataPlaneSpec,
+        listeners: BTreeMap<String, OwnedFd>,
+    ) -> std::io::Result<Keeper> {
+        let (commands, inbox) = mpsc::channel();
+        let view = Arc::new(Mutex::new(View::default()));
+        let name = format!("keeper-{}", spec.name);
+        let body = Body {
+            launcher,
+            spec,
+            listeners,
+            wanted: Wanted::default(),
+            inbox,
+            myself: commands.clone(),
+            view: Arc::clone(&view),
+            link: None,
+            generation: 0,
+            backoff: Backoff::new(),
+            connect_at: None,
+            retry_at: None,
+            retry_in: RETRY.0,
+        };
+        std::thread::Builder::new().name(name).spawn(move || body.run())?;
+        Ok(Keeper { commands, view })
+    }
+
+    /// Makes `wanted` what the data plane shall be, and says what it could not do.
+    pub async fn want(&self, wanted: Wanted, spec: DataPlaneSpec) -> Outcome {
+        let wanted = Box::new(wanted);
+        self.ask(|done| Command::Want { wanted, spec, done }).await.unwrap_or_default()
+    }
+
+    /// Asks the data plane for its account of itself.
+    pub async fn status(&self) -> Result<Status, Refusal> {
+        self.ask(Command::Status).await.unwrap_or_else(|| Err(gone()))
+    }
+
+    /// Stops the data plane in good order and starts it again.
+    pub async fn restart(&self) -> Result<(), Refusal> {
+        self.ask(Command::Restart).await.unwrap_or_else(|| Err(gone()))
+    }
+
+    /// Ends the keeper; the data plane too, or it goes on by itself.
+    pub async fn end(&self, data_plane: bool) {
+        self.ask(|done| Command::End { data_plane, done }).await;
+    }
+
+    /// What is known without asking.
+    pub fn view(&self) -> View {
+        lock(&self.view).clone()
+    }
+
+    async fn ask<T>(&self, command: impl FnOnce(Answer<T>) -> Command) -> Option<T> {
+        let (answer, reply) = oneshot::channel();
+        self.commands.send(command(answer)).ok()?;
+        reply.await.ok()
+    }
+}
+
+fn lock(view: &Mutex<View>) -> MutexGuard<'_, View> {
+    // A view is only ever replaced field by field; one left by a panic is still a view.
+    view.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn gone() -> Refusal {
+    Refusal::new(Code::Unavailable, "the data plane's keeper has ended")
+}
+
+/// The state of the thread.
+struct Body {
+    launcher: Box<dyn Launcher>,
+    spec: DataPlaneSpec,
+    listeners: BTreeMap<String, OwnedFd>,
+    wanted: Wanted,
+    inbox: Receiver<Command>,
+    myself: Sender<Command>,
+    view: Arc<Mutex<View>>,
+    link: Option<Box<dyn Link>>,
+    /// Counts connections, so that an old one's hang-up is not taken for the present one's.
+    generation: u64,
+    backoff: Backoff,
+    /// When to connect or start again.
+    connect_at: Option<Instant>,
+    /// When to try again what failed.
+    retry_at: Option<Instant>,
+    retry_in: Duration,
+}
+
+impl Body {
+    fn run(mut self) {
+        loop {
+            let due = [self.connect_at, self.retry_at].into_iter().flatten().min();
+            let command = match due {
+                None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(at) => {
+                    self.inbox.recv_timeout(at.saturating_duration_since(Instant::now()))
+                }
+            };
+            match command {
+                Ok(Command::End { data_plane, done }) => {
+                    if data_plane {
+                        self.shut_down();
+                    }
+                    let _ = done.send(());
+                    return;
+                }
+                Ok(command) => self.handle(command),
+                Err(RecvTimeoutError::Timeout) => self.bring_about(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn handle(&mut self, command: Command) {
+        // An answer that nobody waits for any more is dropped.
+        match command {
+            Command::Want { wanted, spec, done } => {
+                (self.wanted, self.spec) = (*wanted, spec);
+                self.retry_in = RETRY.0;
+                self.bring_about();
+                let failures = lock(&self.view).failures.clone();
+                let _ = done.send(Outcome { connected: self.link.is_some(), failures });
+            }
+            Command::Status(answer) => {
+                let _ = answer.send(self.status());
+            }
+            Command::Restart(done) => {
+                self.shut_down();
+                self.backoff = Backoff::new();
+                self.bring_about();
+                let _ = done.send(self.connected());
+            }
+            Command::Hangup(generation) => {
+                if generation == self.generation && self.link.is_some() {
+                    tracing::warn!(dataplane = %self.spec.name, "the data plane went away");
+                    self.lost("it went away");
+                    self.bring_about();
+                }
+            }
+            Command::End { .. } => unreachable!("handled by run"),
+        }
+    }
+
+    fn connected(&self) -> Result<(), Refusal> {
+        if self.link.is_some() {
+            return Ok(());
+        }
+        let trouble = lock(&self.view).trouble.clone().unwrap_or_default();
+        Err(Refusal::new(
+            Code::Unavailable,
+            format!("data plane `{}` is not running: {trouble}", self.spec.name),
+        )
+        .help("see `trunkline status`; it is started again by itself"))
+    }
+
+    /// Connects if need be and allowed by now, then makes the data plane what it shall be.
+    fn bring_about(&mut self) {
+        self.retry_at = None;
+        if self.link.is_none() && self.connect_at.is_none_or(|at| at <= Instant::now()) {
+            self.connect();
+        }
+        if self.link.is_none() {
+            return;
+        }
+        match self.carry_out() {
+            Ok(failures) => {
+                if !failures.is_empty() {
+                    self.retry_at = Some(Instant::now() + self.retry_in);
+                    self.retry_in = (self.retry_in * 2).min(RETRY.1);
+                }
+                lock(&self.view).failures = failures;
+            }
+            Err(error) => self.lost(&error.to_string()),
+        }
+    }
+
+    /// Connects to the data plane that is there, or starts one.
+    fn connect(&mut self) {
+        self.connect_at = None;
+        let adopted = self.launcher.connect();
+        let (link, started) = match adopted {
+            Ok(link) => (Ok(link), false),
+            Err(error @ LinkError::Version(_)) => (Err(error.to_string()), false),
+            Err(_) => {
+                self.backoff.started(Instant::now());
+                (self.launcher.launch(&self.spec).map_err(|error| error.to_string()), true)
+            }
+        };
+        match link {
+            Ok(link) => self.attach(link, started),
+            Err(problem) => self.lost(&problem),
+        }
+    }
+
+    fn attach(&mut self, mut link: Box<dyn Link>, started: bool) {
+        let stats = match link.call(&Request::Stats, &[]) {
+            Ok((Reply::Stats, fds)) => fds.into_iter().next().map(|fd| StatsReader::open(&File::from(fd))),
+            Ok(_) => None,
+            Err(error) => return self.lost(&error.to_string()),
+        };
+        let pid = match link.call(&Request::Status, &[]) {
+            Ok((Reply::Status(status), _)) => status.pid,
+            Ok(_) => 0,
+            Err(error) => return self.lost(&error.to_string()),
+        };
+        self.generation += 1;
+        if let Some(stream) = link.watch() {
+            process::watch(stream, self.generation, self.myself.clone());
+        }
+        self.link = Some(link);
+        let what = if started { "started" } else { "adopted" };
+        tracing::info!(dataplane = %self.spec.name, pid, "data plane {what}");
+        let mut view = lock(&self.view);
+        view.pid = Some(pid);
+        view.trouble = None;
+        view.started_with =
+            if started { Some(self.spec.clone()) } else { self.launcher.started_with() };
+        view.stats = match stats {
+            Some(Ok(reader)) => Some(Arc::new(reader)),
+            Some(Err(error)) => {
+                tracing::warn!(dataplane = %self.spec.name, %error, "no statistics");
+                None
+            }
+            None => None,
+        };
+    }
+
+    /// There is no data plane now; says why and when to try again.
+    fn lost(&mut self, why: &str) {
+        let now = Instant::now();
+        self.launcher.reap();
+        self.link = None;
+        let wait = self.backoff.next(now);
+        self.connect_at = Some(now + wait);
+        let mut view = lock(&self.view);
+        if view.pid.take().is_some() {
+            view.restarts += 1;
+        }
+        view.stats = None;
+        view.trouble = Some(why.to_owned());
+        if !wait.is_zero() {
+            tracing::warn!(dataplane = %self.spec.name, why, ?wait, "data plane is down");
+        }
+    }
+
+    /// Compares, and sends what is to be done; what follows from a failed action is left out.
+    fn carry_out(&mut self) -> Result<BTreeMap<Subject, Refusal>, LinkError> {
+        let Some(link) = &mut self.link else { return Ok(BTreeMap::new()) };
+        let status = match link.call(&Request::Status, &[])?.0 {
+            Reply::Status(status) => status,
+            other => return Err(LinkError::OutOfTurn(format!("{other:?}"))),
+        };
+        let mut failures: BTreeMap<Subject, Refusal> = BTreeMap::new();
+        let mut failed: BTreeSet<Subject> = BTreeSet::new();
+        for action in reconcile(&self.wanted, &status) {
+            if failed.contains(&action.subject()) {
+                continue;
+            }
+            if let Action::PutAdapter(spec) = &action
+                && failed.contains(&Subject::Volume(spec.volume.clone()))
+            {
+                let message = format!("adapter `{}`: volume `{}` could not be opened", spec.name, spec.volume);
+                failures.insert(action.subject(), Refusal::new(Code::Failed, message));
+                continue;
+            }
+            let listener = match &action {
+                Action::PutAdapter(spec) => self.listeners.get(&spec.name),
+                _ => None,
+            };
+            let fds: Vec<BorrowedFd<'_>> = listener.iter().map(|fd| fd.as_fd()).collect();
+            match link.call(&action.request(), &fds)?.0 {
+                Reply::Error(failure) => {
+                    let refusal = refusal(&self.spec.name, &action, failure);
+                    tracing::warn!(dataplane = %self.spec.name, "{refusal}");
+                    failed.insert(action.subject());
+                    failures.insert(action.subject(), refusal);
+                }
+                Reply::Done => {}
+                other => return Err(LinkError::OutOfTurn(format!("{other:?}"))),
+            }
+        }
+        Ok(failures)
+    }
+
+    fn status(&mut self) -> Result<Status, Refusal> {
+        self.connected()?;
+        let answer = self.link.as_mut().map(|link| link.call(&Request::Status, &[]));
+        match answer {
+            Some(Ok((Reply::Status(status), _))) => Ok(status),
+            Some(Err(error)) => {
+                self.lost(&error.to_string());
+                self.connected().map(|()| Status::default())
+            }
+            other => Err(Refusal::new(Code::Unavailable, format!("no status: {other:?}"))),
+        }
+    }
+
+    /// Asks the data plane to finish and waits until it is gone.
+    fn shut_down(&mut self) {
+        let Some(mut link) = self.link.take() else { return };
+        self.generation += 1;
+        if let Err(error) = link.call(&Request::Shutdown, &[]) {
+            tracing::debug!(%error, "no answer to shutdown");
+        }
+        drop(link);
+        self.launcher.await_end();
+        self.connect_at = None;
+        let mut view = lock(&self.view);
+        view.pid = None;
+        view.stats = None;
+        view.trouble = Some("it was shut down".to_owned());
+    }
+}
+
+/// A data plane's failure as the API tells it.
+fn refusal(dataplane: &str, action: &Action, failure: Failure) -> Refusal {
+    let code = match failure.code {
+        FailureCode::Invalid => Code::Invalid,
+        FailureCode::InUse => Code::InUse,
+        FailureCode::NotFound | FailureCode::System => Code::Failed,
+        FailureCode::Version | FailureCode::BadMessage => Code::Unavailable,
+    };
+    let subject = match action.subject() {
+        Subject::Volume(name) => format!("volume `{name}`"),
+        Subject::Adapter(name) => format!("adapter `{name}`"),
+    };
+    let message = if failure.message.contains(&subject) {
+        failure.message
+    } else {
+        format!("{subject}: {}", failure.message)
+    };
+    let help = failure.help.or_else(|| {
+        (code == Code::Unavailable).then(|| format!("restart it: `trunkline dataplane restart {dataplane}`"))
+    });
+    Refusal { code, message, attribute: None, help }
+}

@@ -1,0 +1,155 @@
+//! The data plane as a process: connecting, starting, waiting for its end.
+
+use super::Command;
+use crate::link::{Link, LinkError, SocketLink};
+use crate::model::resolve::DataPlaneSpec;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// How long a new data plane may take until it answers.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long a data plane may take to finish what is in flight when it is shut down.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often to look while waiting for a start or an end.
+const STEP: Duration = Duration::from_millis(5);
+
+/// How a keeper gets at its data plane. Tests bring one without processes.
+pub trait Launcher: Send {
+    /// Connects to a data plane that runs already.
+    fn connect(&mut self) -> Result<Box<dyn Link>, LinkError>;
+    /// Starts one, and connects when it is up.
+    fn launch(&mut self, spec: &DataPlaneSpec) -> io::Result<Box<dyn Link>>;
+    /// With what the data plane was started to which [`Launcher::connect`] connected.
+    fn started_with(&self) -> Option<DataPlaneSpec>;
+    /// It seems to have died: collects it, without waiting.
+    fn reap(&mut self);
+    /// It was told to end: waits until it has.
+    fn await_end(&mut self);
+}
+
+/// Starts `trunkline dataplane` as a process of its own session.
+pub struct ProcessLauncher {
+    /// The program.
+    pub program: PathBuf,
+    /// Where it takes messages.
+    pub socket: PathBuf,
+    /// Where its output goes, unless the journal collects it.
+    pub log: PathBuf,
+    child: Option<Child>,
+}
+
+impl ProcessLauncher {
+    /// For a program and a socket.
+    pub fn new(program: PathBuf, socket: PathBuf, log: PathBuf) -> ProcessLauncher {
+        ProcessLauncher { program, socket, log, child: None }
+    }
+
+    /// What the data plane was started with is noted beside its socket, for who adopts it.
+    fn note(&self) -> PathBuf {
+        self.socket.with_extension("json")
+    }
+
+    fn output(&self) -> io::Result<Stdio> {
+        if std::env::var_os("JOURNAL_STREAM").is_some() {
+            return Ok(Stdio::inherit());
+        }
+        let log = std::fs::File::options().create(true).append(true).open(&self.log)?;
+        Ok(log.into())
+    }
+
+    fn is_gone(&mut self) -> bool {
+        match &mut self.child {
+            Some(child) => !matches!(child.try_wait(), Ok(None)),
+            None => UnixStream::connect(&self.socket).is_err(),
+        }
+    }
+}
+
+impl Launcher for ProcessLauncher {
+    fn connect(&mut self) -> Result<Box<dyn Link>, LinkError> {
+        Ok(Box::new(SocketLink::connect(&self.socket)?))
+    }
+
+    fn launch(&mut self, spec: &DataPlaneSpec) -> io::Result<Box<dyn Link>> {
+        self.reap();
+        // Nobody listens there: a connection was just refused.
+        remove_if_there(&self.socket)?;
+        let note = serde_json::to_vec(spec).map_err(io::Error::other)?;
+        std::fs::write(self.note(), note)?;
+        // `--detach` makes the process a session of its own, so that no signal to ours reaches it.
+        let mut command = std::process::Command::new(&self.program);
+        command.args(["dataplane", "run", "--detach", "--socket"]).arg(&self.socket);
+        command.args(["--name", &spec.name, "--cpus", &spec.cpus, "--log", &spec.log]);
+        command.args(["--channels", &spec.channels.to_string()]);
+        command.args(["--poll-us-max", &spec.poll_us_max.to_string()]);
+        command.stdin(Stdio::null()).stdout(self.output()?).stderr(self.output()?);
+        self.child = Some(command.spawn()?);
+        let deadline = Instant::now() + START_TIMEOUT;
+        loop {
+            if let Some(status) = self.child.as_mut().map(Child::try_wait).transpose()?.flatten() {
+                self.child = None;
+                return Err(io::Error::other(format!(
+                    "it ended at once ({status}); its output is in {}",
+                    self.log.display()
+                )));
+            }
+            match SocketLink::connect(&self.socket) {
+                Ok(link) => return Ok(Box::new(link)),
+                Err(error) if Instant::now() > deadline => return Err(io::Error::other(error)),
+                Err(_) => std::thread::sleep(STEP),
+            }
+        }
+    }
+
+    fn started_with(&self) -> Option<DataPlaneSpec> {
+        serde_json::from_slice(&std::fs::read(self.note()).ok()?).ok()
+    }
+
+    fn reap(&mut self) {
+        // One that hung up and still runs stays a child; the next call collects it.
+        if let Some(child) = &mut self.child
+            && !matches!(child.try_wait(), Ok(None))
+        {
+            self.child = None;
+        }
+    }
+
+    fn await_end(&mut self) {
+        let deadline = Instant::now() + END_TIMEOUT;
+        while !self.is_gone() && Instant::now() < deadline {
+            std::thread::sleep(STEP);
+        }
+        self.reap();
+    }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Waits, on a thread of its own, until the stream hangs up.
+pub(super) fn watch(stream: UnixStream, generation: u64, keeper: Sender<Command>) {
+    let wait = move || {
+        loop {
+            let mut fds = [PollFd::new(&stream, PollFlags::RDHUP)];
+            match poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => {}
+                // No data is asked for, so whatever comes is the end.
+                _ => break,
+            }
+        }
+        // The keeper may have ended before.
+        let _ = keeper.send(Command::Hangup(generation));
+    };
+    if let Err(error) = std::thread::Builder::new().name("hangup".to_owned()).spawn(wait) {
+        tracing::warn!(%error, "cannot watch the data plane; its end is noticed at the next call");
+    }
+}

@@ -1,0 +1,21 @@
+//! The control process: what a server shall be, and making it so.
+//!
+//! - [`model`]: the desired state and its rules; [`config`] reads and writes it as TOML; [`store`]
+//!   keeps it over restarts.
+//! - [`mod@reconcile`]: what to tell a data plane, as a pure function; [`keeper`] tells it, over a
+//!   [`link`], and keeps its process alive.
+//! - [`server`] puts these together; [`api`] is its face over HTTP, [`metrics`] the one for
+//!   Prometheus.
+//!
+//! The control process never maps guest memory and is on no I/O's path: it can stop, crash or be
+//! replaced while data planes go on. Guests cannot reach it; what comes over its socket is from
+//! administrators, and is still checked in full.
+
+pub mod config;
+pub mod keeper;
+pub mod link;
+pub mod model;
+pub mod paths;
+pub mod reconcile;
+pub mod refusal;
+pub mod store;

@@ -1,0 +1,206 @@
+//! From one desired state to another: whether it may be, and what changes.
+
+use super::Desired;
+use super::validate::validate;
+use crate::paths::Paths;
+use crate::refusal::{Code, Refusal};
+use fabric::attribute::{Attribute, Attributes, Default, Effect, Object, Value};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use utoipa::ToSchema;
+
+/// What a user has allowed in so many words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Allow {
+    /// Volumes may become smaller, which loses what lies beyond.
+    pub shrink: bool,
+}
+
+/// What happens to an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verb {
+    /// It is made.
+    Create,
+    /// Some of its attributes change.
+    Change,
+    /// It goes away.
+    Remove,
+}
+
+/// A change of one attribute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AttributeChange {
+    /// Which.
+    pub attribute: String,
+    /// What was set; nothing when it stood at its default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// What is set now; nothing when it goes back to its default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// When it takes effect; nothing for a new object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub takes_effect: Option<String>,
+}
+
+/// A change of one object.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Change {
+    /// What happens.
+    pub verb: Verb,
+    /// `volume`, `adapter` or `dataplane`.
+    pub object: String,
+    /// Its name.
+    pub name: String,
+    /// The attributes; of a removed object none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<AttributeChange>,
+}
+
+/// A transition that may be made.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Transition {
+    /// The state after it, every value in its one form.
+    pub next: Desired,
+    /// What changes, in the order in which it is carried out.
+    pub changes: Vec<Change>,
+}
+
+/// Judges a transition. An empty list of changes means that there is nothing to do.
+pub fn transition(
+    now: &Desired,
+    next: &Desired,
+    paths: &Paths,
+    allow: Allow,
+) -> Result<Transition, Refusal> {
+    removals_are_free(now, next)?;
+    let next = validate(next, paths)?;
+    let mut changes = Vec::new();
+    for object in [Object::Adapter, Object::Volume, Object::DataPlane] {
+        let gone = now.of(object).keys().filter(|name| !next.of(object).contains_key(*name));
+        changes.extend(gone.map(|name| Change {
+            verb: Verb::Remove,
+            object: object.noun().to_owned(),
+            name: name.clone(),
+            attributes: Vec::new(),
+        }));
+    }
+    for object in [Object::DataPlane, Object::Volume, Object::Adapter] {
+        for (name, set) in next.of(object) {
+            let before = now.of(object).get(name);
+            if let Some(before) = before {
+                may_change(now, &next, object, name, (before, set), allow)?;
+            }
+            changes.extend(change(object, name, before, set));
+        }
+    }
+    Ok(Transition { next, changes })
+}
+
+/// A better answer than "there is no such volume" when it is there and about to be removed.
+fn removals_are_free(now: &Desired, next: &Desired) -> Result<(), Refusal> {
+    for volume in now.volumes.keys().filter(|name| !next.volumes.contains_key(*name)) {
+        let users: Vec<&str> = next.adapters_of(volume).collect();
+        if !users.is_empty() {
+            return Err(in_use(Object::Volume, volume, &users));
+        }
+    }
+    for dataplane in now.dataplanes.keys().filter(|name| !next.dataplanes.contains_key(*name)) {
+        let users: Vec<&str> = next
+            .adapters
+            .keys()
+            .map(String::as_str)
+            .filter(|adapter| next.dataplane_of_adapter(adapter) == dataplane)
+            .collect();
+        if !users.is_empty() && dataplane != super::MAIN {
+            return Err(in_use(Object::DataPlane, dataplane, &users));
+        }
+    }
+    Ok(())
+}
+
+fn in_use(object: Object, name: &str, users: &[&str]) -> Refusal {
+    let list = users.iter().map(|user| format!("`{user}`")).collect::<Vec<_>>().join(", ");
+    let noun = if users.len() == 1 { "adapter" } else { "adapters" };
+    Refusal::new(Code::InUse, format!("{object} `{name}` is used by {noun} {list}"))
+        .help(format!("remove the {noun} first: `trunkline adapter remove {}`", users.join(" ")))
+}
+
+/// Whether an existing object may change in this way.
+fn may_change(
+    now: &Desired,
+    next: &Desired,
+    object: Object,
+    name: &str,
+    (before, after): (&Attributes, &Attributes),
+    allow: Allow,
+) -> Result<(), Refusal> {
+    for (attribute, from, to) in differences(object, before, after) {
+        // Spelling out a default, or leaving it to the default again, changes nothing.
+        let same = now.effective(object, before, attribute.name)
+            == next.effective(object, after, attribute.name);
+        match attribute.effect {
+            _ if same && !matches!(attribute.default, Default::Derived(_)) => {}
+            Effect::Fixed => {
+                return Err(Refusal::new(
+                    Code::Fixed,
+                    format!("{object} `{name}`: `{}` is fixed when it is made", attribute.name),
+                )
+                .on(attribute.name)
+                .help(format!("remove {object} `{name}` and create it again")));
+            }
+            Effect::Unused => {
+                let users: BTreeSet<&str> =
+                    now.adapters_of(name).filter(|a| next.adapters.contains_key(*a)).collect();
+                if !users.is_empty() {
+                    let users: Vec<&str> = users.into_iter().collect();
+                    return Err(in_use(object, name, &users).on(attribute.name));
+                }
+            }
+            _ => {}
+        }
+        if (object, attribute.name) == (Object::Volume, "size") && !allow.shrink {
+            let bytes = |value: Option<&Value>| value.and_then(Value::as_number);
+            if let (Some(from), Some(to)) = (bytes(from), bytes(to))
+                && to < from
+            {
+                return Err(Refusal::invalid(format!(
+                    "volume `{name}` would shrink from {from} to {to} bytes and lose what lies beyond"
+                ))
+                .on("size")
+                .help("shrink the guest's file system first, then allow it with `--shrink`"));
+            }
+        }
+    }
+    Ok(())
+}
+
+type Difference<'a> = (&'static Attribute, Option<&'a Value>, Option<&'a Value>);
+
+/// Attributes that differ in what was set.
+fn differences<'a>(object: Object, before: &'a Attributes, after: &'a Attributes) -> Vec<Difference<'a>> {
+    object
+        .attributes()
+        .map(|attribute| (attribute, before.get(attribute.name), after.get(attribute.name)))
+        .filter(|(_, from, to)| from != to)
+        .collect()
+}
+
+fn change(object: Object, name: &str, before: Option<&Attributes>, after: &Attributes) -> Option<Change> {
+    let empty = Attributes::new();
+    let attributes: Vec<AttributeChange> = differences(object, before.unwrap_or(&empty), after)
+        .into_iter()
+        .map(|(attribute, from, to)| AttributeChange {
+            attribute: attribute.name.to_owned(),
+            from: from.map(|value| attribute.write(value)),
+            to: to.map(|value| attribute.write(value)),
+            takes_effect: before.is_some().then(|| attribute.effect.word().to_owned()),
+        })
+        .collect();
+    if before.is_some() && attributes.is_empty() {
+        return None;
+    }
+    let verb = if before.is_some() { Verb::Change } else { Verb::Create };
+    Some(Change { verb, object: object.noun().to_owned(), name: name.to_owned(), attributes })
+}

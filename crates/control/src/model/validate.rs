@@ -1,0 +1,211 @@
+//! Whether a desired state makes sense: every attribute by the table, and the rules between objects.
+
+use super::{Desired, MAIN, is_on, number, resolve, text};
+use crate::paths::{Paths, SOCKET_PATH_BYTES_MAX};
+use crate::refusal::Refusal;
+use fabric::attribute::{self, Attributes, Object, Value};
+use fabric::suggest;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The state with every value in its one form, or the first thing that is wrong with it.
+pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
+    let mut checked = Desired::default();
+    for object in Object::ALL {
+        for (name, set) in desired.of(object) {
+            attribute::check_name(name).map_err(|problem| {
+                Refusal::invalid(format!("{object}: {problem}")).on("name")
+            })?;
+            let set =
+                attribute::check(object, set).map_err(|error| Refusal::attribute(name, error))?;
+            checked.of_mut(object).insert(name.clone(), set);
+        }
+    }
+    for (name, set) in &checked.volumes {
+        volume(name, set)?;
+    }
+    for (name, set) in &checked.adapters {
+        adapter(&checked, name, set, paths)?;
+    }
+    unique_files(&checked, paths)?;
+    unique_sockets(&checked, paths)?;
+    for volume in checked.volumes.keys() {
+        sharing(&checked, volume)?;
+    }
+    Ok(checked)
+}
+
+/// The rules within one volume.
+fn volume(name: &str, set: &Attributes) -> Result<(), Refusal> {
+    let refuse = |attribute: &str, problem: &str, help: &str| {
+        Err(Refusal::invalid(format!("volume `{name}`: {problem}")).on(attribute).help(help))
+    };
+    let kind = text(set, "kind").unwrap_or_default();
+    let size = number(set, "size");
+    let block_size = number(set, "block_size").unwrap_or(512);
+    for (attribute, kinds) in [
+        ("path", &["file", "ram"][..]),
+        ("cache", &["file"]),
+        ("create", &["file"]),
+        ("preallocate", &["file"]),
+        ("zero_fill", &["null"]),
+    ] {
+        if set.contains_key(attribute) && !kinds.contains(&kind) {
+            let problem = format!("a {kind} volume has no `{attribute}`");
+            return refuse(attribute, &problem, &format!("leave `{attribute}` out"));
+        }
+    }
+    if kind == "file" && !set.contains_key("path") {
+        return refuse("path", "a file volume needs its file or block device", "set `path`");
+    }
+    if kind != "file" && size.is_none() {
+        return refuse("size", &format!("a {kind} volume has no size of its own"), "set `size`, such as `10GiB`");
+    }
+    if is_on(set, "create") && size.is_none() {
+        return refuse("size", "a file that is to be made needs a size", "set `size`, such as `10GiB`");
+    }
+    if is_on(set, "preallocate") && !is_on(set, "create") {
+        return refuse("preallocate", "only a file that is made can be preallocated", "set `create = true`");
+    }
+    if size == Some(0) {
+        return refuse("size", "a volume of no size cannot be used", "set at least one block");
+    }
+    if let Some(size) = size.filter(|size| !size.is_multiple_of(block_size)) {
+        let problem = format!("{size} bytes are not a whole number of {block_size}-byte blocks");
+        return refuse("size", &problem, &format!("the next size is {}", size.next_multiple_of(block_size)));
+    }
+    if number(set, "delay_us_min").unwrap_or(0) > number(set, "delay_us_max").unwrap_or(0) {
+        return refuse("delay_us_max", "`delay_us_min` is longer than `delay_us_max`", "raise `delay_us_max`");
+    }
+    for (burst, rate) in
+        [("limit_iops_burst", "limit_iops"), ("limit_bytes_burst", "limit_bytes_per_s")]
+    {
+        if set.contains_key(burst) && number(set, rate).unwrap_or(0) == 0 {
+            let problem = format!("`{burst}` means nothing without `{rate}`");
+            return refuse(burst, &problem, &format!("set `{rate}`, or leave `{burst}` out"));
+        }
+    }
+    Ok(())
+}
+
+/// The rules of one adapter towards what it names.
+fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Result<(), Refusal> {
+    let refuse = |attribute: &str, problem: String, help: String| {
+        Err(Refusal::invalid(format!("adapter `{name}`: {problem}")).on(attribute).help(help))
+    };
+    let volume_name = text(set, "volume").unwrap_or_default();
+    let Some(volume) = desired.volumes.get(volume_name) else {
+        let known = desired.volumes.keys().map(String::as_str);
+        return refuse(
+            "volume",
+            format!("there is no volume `{volume_name}`"),
+            missing_help(volume_name, known, "volume"),
+        );
+    };
+    let dataplane = resolve::dataplane_name(set);
+    if dataplane != MAIN && !desired.dataplanes.contains_key(dataplane) {
+        let known = desired.dataplanes.keys().map(String::as_str);
+        return refuse(
+            "dataplane",
+            format!("there is no data plane `{dataplane}`"),
+            missing_help(dataplane, known, "dataplane"),
+        );
+    }
+    if is_on(volume, "read_only") && set.get("read_only") == Some(&Value::Switch(false)) {
+        return refuse(
+            "read_only",
+            format!("its volume `{volume_name}` is read-only"),
+            "leave `read_only` out, or make the volume writable".to_owned(),
+        );
+    }
+    let socket = resolve::adapter_socket(name, set, paths);
+    if socket.as_os_str().len() > SOCKET_PATH_BYTES_MAX {
+        return refuse(
+            "socket",
+            format!(
+                "the path {} is longer than the {SOCKET_PATH_BYTES_MAX} bytes that a socket's \
+                 address can hold",
+                socket.display()
+            ),
+            "set `socket` to a shorter path, or use a shorter --dir".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn missing_help<'a>(given: &str, known: impl Iterator<Item = &'a str>, noun: &str) -> String {
+    match suggest::nearest(given, known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("make it first: `trunkline {noun} create {given} …`, or a table [{noun}.{given}]"),
+    }
+}
+
+/// Two volumes on one file destroy each other's data, unless nobody writes.
+fn unique_files(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
+    let mut owners: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    for (name, set) in &desired.volumes {
+        let Some(path) = resolve::volume_path(name, set, paths) else { continue };
+        let Some(other) = owners.insert(path.clone(), name) else { continue };
+        let read_only = |name: &str| is_on(&desired.volumes[name], "read_only");
+        if !(read_only(name) && read_only(other)) {
+            return Err(Refusal::invalid(format!(
+                "volumes `{other}` and `{name}` are both on {}",
+                path.display()
+            ))
+            .on("path")
+            .help("give each its own file, or make both `read_only`"));
+        }
+    }
+    Ok(())
+}
+
+/// One socket is one adapter, and none is a socket of the server itself.
+fn unique_sockets(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
+    let mut owners: BTreeMap<PathBuf, String> = BTreeMap::from([(paths.api(), "the API".to_owned())]);
+    for name in desired.dataplane_names() {
+        owners.insert(paths.dataplane(&name), format!("data plane `{name}`"));
+    }
+    for (name, set) in &desired.adapters {
+        let socket = resolve::adapter_socket(name, set, paths);
+        let owner = format!("adapter `{name}`");
+        if let Some(other) = owners.insert(socket.clone(), owner) {
+            return Err(Refusal::invalid(format!(
+                "adapter `{name}`: {} is the socket of {other}",
+                socket.display()
+            ))
+            .on("socket")
+            .help("set another `socket`, or choose another name"));
+        }
+    }
+    Ok(())
+}
+
+/// Who may use a volume together with others.
+fn sharing(desired: &Desired, volume: &str) -> Result<(), Refusal> {
+    let adapters: Vec<&str> = desired.adapters_of(volume).collect();
+    let [first, second, ..] = adapters.as_slice() else { return Ok(()) };
+    let home = desired.dataplane_of_adapter(first);
+    if let Some(stray) = adapters.iter().find(|a| desired.dataplane_of_adapter(a) != home) {
+        return Err(Refusal::invalid(format!(
+            "adapters `{first}` and `{stray}` use volume `{volume}` from two data planes"
+        ))
+        .on("dataplane")
+        .help(format!("a volume is open in one data plane: set `dataplane = \"{home}\"` on both")));
+    }
+    let set = &desired.volumes[volume];
+    let read_only = |adapter: &&str| {
+        let adapter = &desired.adapters[*adapter];
+        is_on(set, "read_only") || is_on(adapter, "read_only")
+    };
+    if is_on(set, "shareable") || adapters.iter().all(read_only) {
+        return Ok(());
+    }
+    Err(Refusal::invalid(format!(
+        "volume `{volume}` would be written through several adapters (`{first}`, `{second}`)"
+    ))
+    .on("volume")
+    .help(
+        "give each adapter its own volume; set `shareable = true` on the volume only if its guests \
+         use a cluster file system; or set `read_only = true` on every one of its adapters",
+    ))
+}

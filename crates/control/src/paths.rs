@@ -1,0 +1,118 @@
+//! Where things lie: the folder for sockets and the folder for state.
+
+use std::path::{Path, PathBuf};
+
+/// The longest path that fits a Unix socket's address (`sun_path` less its final zero).
+pub const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// The folders of a server. Both may be the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paths {
+    /// Sockets: the API, the data planes, the adapters.
+    pub run: PathBuf,
+    /// What must survive a restart of the host.
+    pub state: PathBuf,
+}
+
+impl Paths {
+    /// Everything in one folder.
+    pub fn in_one(dir: impl Into<PathBuf>) -> Paths {
+        let run = dir.into();
+        Paths { state: run.clone(), run }
+    }
+
+    /// The folders of a server that was told none: root's are the system's; others use their own
+    /// run-time and state folders.
+    pub fn standard() -> Paths {
+        if rustix::process::geteuid().is_root() {
+            return Paths { run: "/run/trunkline".into(), state: "/var/lib/trunkline".into() };
+        }
+        let variable = |name: &str| {
+            std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
+        };
+        let home = variable("HOME").unwrap_or_else(|| "/tmp".into());
+        let state = variable("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state"));
+        let state = state.join("trunkline");
+        let run = variable("XDG_RUNTIME_DIR").map_or_else(|| state.clone(), |dir| dir.join("trunkline"));
+        Paths { run, state }
+    }
+
+    /// The API's socket.
+    pub fn api(&self) -> PathBuf {
+        self.run.join("trunkline.sock")
+    }
+
+    /// The socket on which a data plane takes messages.
+    pub fn dataplane(&self, name: &str) -> PathBuf {
+        self.run.join(format!("dataplane-{name}.sock"))
+    }
+
+    /// What a data plane writes when nobody else collects it.
+    pub fn dataplane_log(&self, name: &str) -> PathBuf {
+        self.state.join(format!("dataplane-{name}.log"))
+    }
+
+    /// The store.
+    pub fn store(&self) -> PathBuf {
+        self.state.join("control.redb")
+    }
+
+    /// An adapter's socket when none was set.
+    pub fn adapter(&self, name: &str) -> PathBuf {
+        self.run.join(format!("{name}.sock"))
+    }
+
+    /// The file of a RAM volume when none was set. It must lie in a tmpfs: the run-time folder of a
+    /// system is one; elsewhere it is /dev/shm, with the folder's path made part of the name.
+    pub fn ram(&self, name: &str) -> PathBuf {
+        if self.run.starts_with("/run") {
+            return self.run.join("ram").join(name);
+        }
+        let owner = self.run.to_string_lossy().trim_matches('/').replace('/', "-");
+        PathBuf::from(format!("/dev/shm/trunkline-{owner}-{name}"))
+    }
+
+    /// A path out of an attribute: relative ones are taken from the run-time folder.
+    pub fn absolute(&self, path: &str) -> PathBuf {
+        normal(&self.run.join(path))
+    }
+}
+
+/// A path without `.` and with `..` taken back where it can be, so that one file has one name
+/// (symbolic links apart).
+fn normal(path: &Path) -> PathBuf {
+    use std::path::Component;
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_file_has_one_name() {
+        let paths = Paths::in_one("/run/t");
+        assert_eq!(paths.absolute("a.img"), PathBuf::from("/run/t/a.img"));
+        assert_eq!(paths.absolute("/data/./x/../a.img"), PathBuf::from("/data/a.img"));
+        assert_eq!(paths.absolute("../../../a"), PathBuf::from("/a"));
+    }
+
+    #[test]
+    fn ram_lies_in_a_tmpfs() {
+        assert_eq!(Paths::in_one("/run/t").ram("r"), PathBuf::from("/run/t/ram/r"));
+        assert_eq!(
+            Paths::in_one("/home/u/t").ram("r"),
+            PathBuf::from("/dev/shm/trunkline-home-u-t-r")
+        );
+    }
+}

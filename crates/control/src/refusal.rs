@@ -1,0 +1,73 @@
+//! What a user is told when something is not done.
+
+use fabric::attribute::AttributeError;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Kinds of refusal. The API makes HTTP statuses of them, the command line exit codes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// A value, a combination of values or a request is wrong.
+    Invalid,
+    /// There is no such object.
+    NotFound,
+    /// An object of that name is there already.
+    Exists,
+    /// Something uses the object.
+    InUse,
+    /// The attribute cannot be changed on an existing object.
+    Fixed,
+    /// The data plane does not answer.
+    Unavailable,
+    /// The data plane or the system could not do it.
+    Failed,
+}
+
+/// Why something was not done: what, why, which attribute, and what mends it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema, thiserror::Error)]
+#[error("{message}")]
+pub struct Refusal {
+    /// What kind of refusal.
+    pub code: Code,
+    /// What is wrong.
+    pub message: String,
+    /// The attribute or key that it is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribute: Option<String>,
+    /// What mends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+}
+
+impl Refusal {
+    /// A refusal without attribute and help.
+    pub fn new(code: Code, message: impl Into<String>) -> Refusal {
+        Refusal { code, message: message.into(), attribute: None, help: None }
+    }
+
+    /// [`Code::Invalid`].
+    pub fn invalid(message: impl Into<String>) -> Refusal {
+        Refusal::new(Code::Invalid, message)
+    }
+
+    /// Names the attribute.
+    pub fn on(self, attribute: impl Into<String>) -> Refusal {
+        Refusal { attribute: Some(attribute.into()), ..self }
+    }
+
+    /// Says what mends it.
+    pub fn help(self, help: impl Into<String>) -> Refusal {
+        Refusal { help: Some(help.into()), ..self }
+    }
+
+    /// An attribute of a named object was refused.
+    pub fn attribute(name: &str, error: AttributeError) -> Refusal {
+        Refusal::invalid(format!(
+            "{} `{name}`: attribute `{}`: {}",
+            error.object, error.attribute, error.problem
+        ))
+        .on(error.attribute)
+        .help(error.help)
+    }
+}
