@@ -1,0 +1,267 @@
+//! The load generator: drives any vhost-user-blk server by its socket and measures what that costs on both sides.
+//!
+//! [`run`] connects, starts one thread per queue (or fewer), supervises them from the calling thread, and returns a
+//! [`Report`]. The I/O threads own their queues and share nothing with each other. The calling thread speaks with the server,
+//! reconnects when it died, reads the server's CPU time and calls back with the progress; it wakes up a few dozen times a second.
+//!
+//! What is promised: every request that was submitted is either completed and judged, or reported as lost. With `verify`, every
+//! block read is compared with what was last acknowledged, and in the end everything written is read once more. What is left to
+//! the caller: printing, and deciding what is fast enough.
+
+mod cpu;
+mod lane;
+mod options;
+mod report;
+mod supervisor;
+mod verify;
+mod worker;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use memory::clock;
+
+pub use self::options::{LoadOptions, Order, WaitMode};
+pub use self::report::{
+    ClientCost, Failure, FailureKind, Progress, QueueReport, Report, Restart, ServerCost,
+    ServerFacts, Stage, VerifyReport,
+};
+pub use self::verify::Corruption;
+
+use self::lane::{Lane, Published};
+use self::supervisor::{Outcome, Supervisor};
+use self::worker::{Schedule, Worker};
+use crate::hist::Histogram;
+use crate::session::{Session, SessionError};
+
+/// Why a run could not be done at all. What goes wrong in a run that was done stands in its report.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The server.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The options do not fit together or do not fit the disk.
+    #[error("{0}")]
+    Options(String),
+    /// A thread could not be started or placed.
+    #[error("cannot {what}: {source}")]
+    Thread {
+        /// What could not be done.
+        what: String,
+        /// The reason.
+        source: std::io::Error,
+    },
+}
+
+/// Runs a load against the server behind `socket`. `progress` is called a few times a second, from this thread.
+///
+/// # Errors
+/// No server, a server that lacks something, or options that cannot work.
+pub fn run(
+    socket: &Path,
+    options: &LoadOptions,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Report, LoadError> {
+    let mut session = Session::connect(socket, &options.session)?;
+    if let Some(pid) = options.server_pid {
+        cpu::process_ns(pid).map_err(|source| LoadError::Thread {
+            what: format!("read the CPU time of the server's process {pid}"),
+            source,
+        })?;
+    }
+    let parts = options.parts(session.offer())?;
+    let queues = session.start(&options.start_plan())?;
+    let published: Vec<_> = queues.iter().map(|_| Arc::new(Published::default())).collect();
+    let lanes = queues
+        .into_iter()
+        .zip(&parts)
+        .zip(&published)
+        .zip(0..)
+        .map(|(((queue, part), published), index)| {
+            Lane::new(index, queue, *part, options, Arc::clone(published))
+        })
+        .collect();
+    let schedule = schedule(options);
+    let workers = share_out(lanes, &session, options, schedule);
+    let supervisor = Supervisor::new(&mut session, options, schedule, published);
+    let outcome = supervisor.supervise(workers, progress)?;
+    // Without a server there is nothing to stop, and that stands in the failures already.
+    let stopped = if outcome.connected { session.stop().map(Some) } else { Ok(None) };
+    Ok(report(&session, options, outcome, stopped))
+}
+
+fn schedule(options: &LoadOptions) -> Schedule {
+    let ticks = |time: Duration| clock::from_ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    let measure_at = clock::ticks().saturating_add(ticks(options.warm_up));
+    Schedule {
+        measure_at,
+        end_at: measure_at.saturating_add(ticks(options.duration)),
+        stuck_after: ticks(options.stuck_after),
+    }
+}
+
+fn share_out(
+    lanes: Vec<Lane>,
+    session: &Session,
+    options: &LoadOptions,
+    schedule: Schedule,
+) -> Vec<Worker> {
+    let threads = usize::from(options.thread_count());
+    let mut groups: Vec<Vec<Lane>> = (0..threads).map(|_| Vec::new()).collect();
+    for lane in lanes {
+        // As the session shares out the call eventfds.
+        groups[usize::from(lane.index) % threads].push(lane);
+    }
+    let budgeted = options.operations.is_some();
+    groups
+        .into_iter()
+        .zip(session.calls())
+        .map(|(lanes, call)| Worker::new(lanes, Arc::clone(call), options.wait, schedule, budgeted))
+        .collect()
+}
+
+fn report(
+    session: &Session,
+    options: &LoadOptions,
+    outcome: Outcome,
+    stopped: Result<Option<Vec<u16>>, SessionError>,
+) -> Report {
+    let Outcome { workers, mut failures, mut failure_count, restarts, server, .. } = outcome;
+    let mut sums = Sums::default();
+    let mut queues = Vec::new();
+    for worker in &workers {
+        queues.extend(sums.add(worker));
+    }
+    queues.sort_by_key(|queue| queue.queue);
+    for lane in workers.iter().flat_map(|worker| &worker.lanes) {
+        failures.extend(lane.failures.iter().cloned());
+        failure_count += lane.failure_count;
+    }
+    for failure in stop_failures(stopped, &workers) {
+        failures.push(failure);
+        failure_count += 1;
+    }
+    let mut both = sums.reads.clone();
+    both.merge(&sums.writes);
+    let iops = queues.iter().map(|queue| queue.iops).sum::<f64>();
+    Report {
+        options: options.clone(),
+        server: facts(session),
+        seconds: clock::to_ns(sums.ticks) as f64 / 1e9,
+        operations: both.count(),
+        iops,
+        bytes_per_second: iops * f64::from(options.block_bytes),
+        latency: both.summary(),
+        read_latency: sums.reads.summary(),
+        write_latency: sums.writes.summary(),
+        queues,
+        client: sums.client(both.count()),
+        server_cost: server,
+        verify: options.verify.then_some(sums.verify),
+        restarts,
+        failures,
+        failure_count,
+    }
+}
+
+/// What the threads add up to.
+#[derive(Default)]
+struct Sums {
+    reads: Histogram,
+    writes: Histogram,
+    verify: VerifyReport,
+    client: ClientCost,
+    /// The longest measurement.
+    ticks: u64,
+}
+
+impl Sums {
+    fn add(&mut self, worker: &Worker) -> Vec<QueueReport> {
+        let cost = &worker.cost;
+        self.ticks = self.ticks.max(cost.ticks);
+        self.client.cpu_ns += cost.cpu_ns;
+        self.client.interrupts += cost.interrupts;
+        self.client.wake_ups += cost.wake_ups;
+        let seconds = clock::to_ns(cost.ticks) as f64 / 1e9;
+        let lanes = worker.lanes.iter().zip(&worker.measured);
+        lanes.map(|(lane, measured)| self.add_lane(lane, measured, seconds)).collect()
+    }
+
+    fn add_lane(&mut self, lane: &Lane, measured: &lane::Measured, seconds: f64) -> QueueReport {
+        self.reads.merge(&measured.reads);
+        self.writes.merge(&measured.writes);
+        self.client.kicks += measured.kicks;
+        if let Some(verifier) = &lane.verifier {
+            self.verify.blocks_checked += verifier.checked;
+            self.verify.blocks_read_back += lane.read_back;
+            self.verify.blocks_corrupt += lane.corrupt;
+        }
+        let mut both = measured.reads.clone();
+        both.merge(&measured.writes);
+        QueueReport {
+            queue: lane.index,
+            reads: measured.reads.count(),
+            writes: measured.writes.count(),
+            flushes: measured.flushes,
+            errors: measured.errors,
+            iops: if seconds > 0.0 { both.count() as f64 / seconds } else { 0.0 },
+            kicks: measured.kicks,
+            latency: both.summary(),
+        }
+    }
+
+    fn client(&self, operations: u64) -> ClientCost {
+        let per = |amount: u64, of: u64| if of > 0 { amount as f64 / of as f64 } else { 0.0 };
+        ClientCost {
+            cpu_ns_per_io: per(self.client.cpu_ns, operations),
+            ios_per_wake_up: (self.client.wake_ups > 0)
+                .then(|| per(operations, self.client.wake_ups)),
+            ..self.client.clone()
+        }
+    }
+}
+
+/// A server that stopped in order has taken all that was submitted.
+fn stop_failures(
+    stopped: Result<Option<Vec<u16>>, SessionError>,
+    workers: &[Worker],
+) -> Vec<Failure> {
+    let bases = match stopped {
+        Ok(bases) => bases.unwrap_or_default(),
+        Err(error) => {
+            return vec![Failure {
+                kind: FailureKind::Server,
+                queue: None,
+                message: error.to_string(),
+            }];
+        }
+    };
+    workers
+        .iter()
+        .flat_map(|worker| &worker.lanes)
+        .map(|lane| (lane.index, lane.queue.ring().avail_index()))
+        .filter_map(|(index, submitted)| {
+            let base = *bases.get(usize::from(index))?;
+            (base != submitted).then(|| Failure {
+                kind: FailureKind::Server,
+                queue: Some(index),
+                message: format!("the server stopped at {base}, {submitted} were submitted"),
+            })
+        })
+        .collect()
+}
+
+fn facts(session: &Session) -> ServerFacts {
+    let offer = session.offer();
+    ServerFacts {
+        features: offer.features,
+        features_used: offer.acked,
+        protocol_features: offer.protocol_offered.bits(),
+        protocol_features_used: offer.protocol.bits(),
+        queues: offer.queues,
+        capacity_bytes: offer.config.capacity_bytes,
+        block_size: offer.config.block_size,
+        tracks_inflight: session.tracks_inflight(),
+    }
+}
