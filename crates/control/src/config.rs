@@ -29,7 +29,9 @@ pub const BYTES_MAX: usize = 16 << 20;
 /// Reads a document. Rules between objects are [`crate::model::validate`]'s.
 pub fn read(text: &str) -> Result<Desired, Refusal> {
     if text.len() > BYTES_MAX {
-        return Err(Refusal::invalid(format!("the configuration is longer than {BYTES_MAX} bytes")));
+        return Err(Refusal::invalid(format!(
+            "the configuration is longer than {BYTES_MAX} bytes"
+        )));
     }
     let document = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(0, |span| line_of(text, span.start));
@@ -106,9 +108,9 @@ fn unknown_table(key: &str, line: usize) -> Refusal {
 }
 
 fn not_a_table(object: Object, key: &str, line: usize) -> Refusal {
-    Refusal::invalid(format!("line {line}: `{key}` is no table"))
-        .on(key)
-        .help(format!("write a table [{object}.NAME] with the attributes of {object} NAME below it"))
+    Refusal::invalid(format!("line {line}: `{key}` is no table")).on(key).help(format!(
+        "write a table [{object}.NAME] with the attributes of {object} NAME below it"
+    ))
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -143,4 +145,3 @@ fn literal(attribute: &fabric::attribute::Attribute, value: &Value) -> String {
         _ => toml::Value::String(shown).to_string(),
     }
 }
-

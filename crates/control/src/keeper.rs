@@ -175,9 +175,7 @@ impl Body {
             let due = [self.connect_at, self.retry_at].into_iter().flatten().min();
             let command = match due {
                 None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(at) => {
-                    self.inbox.recv_timeout(at.saturating_duration_since(Instant::now()))
-                }
+                Some(at) => self.inbox.recv_timeout(at.saturating_duration_since(Instant::now())),
             };
             match command {
                 Ok(Command::End { data_plane, done }) => {
@@ -277,7 +275,9 @@ impl Body {
 
     fn attach(&mut self, mut link: Box<dyn Link>, started: bool) {
         let stats = match link.call(&Request::Stats, &[]) {
-            Ok((Reply::Stats, fds)) => fds.into_iter().next().map(|fd| StatsReader::open(&File::from(fd))),
+            Ok((Reply::Stats, fds)) => {
+                fds.into_iter().next().map(|fd| StatsReader::open(&File::from(fd)))
+            }
             Ok(_) => None,
             Err(error) => return self.lost(&error.to_string()),
         };
@@ -342,7 +342,10 @@ impl Body {
             if let Action::PutAdapter(spec) = &action
                 && failed.contains(&Subject::Volume(spec.volume.clone()))
             {
-                let message = format!("adapter `{}`: volume `{}` could not be opened", spec.name, spec.volume);
+                let message = format!(
+                    "adapter `{}`: volume `{}` could not be opened",
+                    spec.name, spec.volume
+                );
                 failures.insert(action.subject(), Refusal::new(Code::Failed, message));
                 continue;
             }
@@ -413,7 +416,8 @@ fn refusal(dataplane: &str, action: &Action, failure: Failure) -> Refusal {
         format!("{subject}: {}", failure.message)
     };
     let help = failure.help.or_else(|| {
-        (code == Code::Unavailable).then(|| format!("restart it: `trunkline dataplane restart {dataplane}`"))
+        (code == Code::Unavailable)
+            .then(|| format!("restart it: `trunkline dataplane restart {dataplane}`"))
     });
     Refusal { code, message, attribute: None, help }
 }

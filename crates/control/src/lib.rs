@@ -11,11 +11,16 @@
 //! replaced while data planes go on. Guests cannot reach it; what comes over its socket is from
 //! administrators, and is still checked in full.
 
+pub mod api;
 pub mod config;
 pub mod keeper;
 pub mod link;
+pub mod metrics;
 pub mod model;
 pub mod paths;
 pub mod reconcile;
 pub mod refusal;
+pub mod serve;
+pub mod server;
+pub mod statistics;
 pub mod store;

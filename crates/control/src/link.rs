@@ -20,7 +20,11 @@ pub trait Link: Send {
     /// Sends a request with descriptors and waits for its answer. [`Reply::Error`] is an answer.
     ///
     /// After a [`LinkError`] the link is of no more use.
-    fn call(&mut self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(Reply, Vec<OwnedFd>), LinkError>;
+    fn call(
+        &mut self,
+        request: &Request,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(Reply, Vec<OwnedFd>), LinkError>;
 
     /// A stream that hangs up when the data plane goes away, for a thread that waits for just that.
     fn watch(&self) -> Option<UnixStream>;
@@ -69,7 +73,11 @@ impl SocketLink {
 }
 
 impl Link for SocketLink {
-    fn call(&mut self, request: &Request, fds: &[BorrowedFd<'_>]) -> Result<(Reply, Vec<OwnedFd>), LinkError> {
+    fn call(
+        &mut self,
+        request: &Request,
+        fds: &[BorrowedFd<'_>],
+    ) -> Result<(Reply, Vec<OwnedFd>), LinkError> {
         self.connection.send(request, fds)?;
         Ok(self.connection.receive()?)
     }

@@ -13,7 +13,6 @@ pub mod resolve;
 pub mod transition;
 pub mod validate;
 
-
 use fabric::attribute::{Attributes, Object, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -33,7 +33,8 @@ impl Paths {
         let home = variable("HOME").unwrap_or_else(|| "/tmp".into());
         let state = variable("XDG_STATE_HOME").unwrap_or_else(|| home.join(".local/state"));
         let state = state.join("trunkline");
-        let run = variable("XDG_RUNTIME_DIR").map_or_else(|| state.clone(), |dir| dir.join("trunkline"));
+        let run =
+            variable("XDG_RUNTIME_DIR").map_or_else(|| state.clone(), |dir| dir.join("trunkline"));
         Paths { run, state }
     }
 

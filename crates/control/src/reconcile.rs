@@ -13,7 +13,9 @@
 //! touched. So adopting a running data plane interrupts nothing.
 
 use crate::model::resolve::Wanted;
-use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, Request, Status, VolumeSpec, VolumeStatus};
+use protocol::message::{
+    AdapterSpec, AdapterState, AdapterStatus, Request, Status, VolumeSpec, VolumeStatus,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One message to the data plane, and whom it is about.
@@ -144,4 +146,3 @@ fn change_volume(wanted: &VolumeSpec, actual: &VolumeStatus) -> Vec<Action> {
     }
     actions
 }
-

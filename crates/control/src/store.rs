@@ -10,7 +10,9 @@
 
 use crate::model::Desired;
 use fabric::attribute::{Attributes, Object};
-use redb::{Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition};
+use redb::{
+    Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
+};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -171,4 +173,3 @@ impl Store for RedbStore {
         write.commit().map_err(|e| self.engine(e))
     }
 }
-

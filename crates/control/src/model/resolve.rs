@@ -40,12 +40,10 @@ pub struct DataPlaneSpec {
 
 /// The part of the desired state that belongs to one data plane.
 pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
-    let volumes = desired.volumes.iter().filter(|(name, _)| {
-        desired.dataplane_of_volume(name) == dataplane
-    });
-    let adapters = desired.adapters.iter().filter(|(name, _)| {
-        desired.dataplane_of_adapter(name) == dataplane
-    });
+    let volumes =
+        desired.volumes.iter().filter(|(name, _)| desired.dataplane_of_volume(name) == dataplane);
+    let adapters =
+        desired.adapters.iter().filter(|(name, _)| desired.dataplane_of_adapter(name) == dataplane);
     Wanted {
         volumes: volumes.map(|(name, set)| (name.clone(), volume(name, set, paths))).collect(),
         adapters: adapters
@@ -142,7 +140,8 @@ fn fault(set: &Attributes) -> Option<FaultSpec> {
         bad_range: (bad_length != 0).then(|| (get("fault_bad_offset"), bad_length)),
         seed: get("fault_seed"),
     };
-    (spec != FaultSpec { slow_us: spec.slow_us, seed: spec.seed, ..FaultSpec::default() }).then_some(spec)
+    (spec != FaultSpec { slow_us: spec.slow_us, seed: spec.seed, ..FaultSpec::default() })
+        .then_some(spec)
 }
 
 /// The specification of an adapter.

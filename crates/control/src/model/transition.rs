@@ -179,7 +179,11 @@ fn may_change(
 type Difference<'a> = (&'static Attribute, Option<&'a Value>, Option<&'a Value>);
 
 /// Attributes that differ in what was set.
-fn differences<'a>(object: Object, before: &'a Attributes, after: &'a Attributes) -> Vec<Difference<'a>> {
+fn differences<'a>(
+    object: Object,
+    before: &'a Attributes,
+    after: &'a Attributes,
+) -> Vec<Difference<'a>> {
     object
         .attributes()
         .map(|attribute| (attribute, before.get(attribute.name), after.get(attribute.name)))
@@ -187,7 +191,12 @@ fn differences<'a>(object: Object, before: &'a Attributes, after: &'a Attributes
         .collect()
 }
 
-fn change(object: Object, name: &str, before: Option<&Attributes>, after: &Attributes) -> Option<Change> {
+fn change(
+    object: Object,
+    name: &str,
+    before: Option<&Attributes>,
+    after: &Attributes,
+) -> Option<Change> {
     let empty = Attributes::new();
     let attributes: Vec<AttributeChange> = differences(object, before.unwrap_or(&empty), after)
         .into_iter()

@@ -13,9 +13,8 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
     let mut checked = Desired::default();
     for object in Object::ALL {
         for (name, set) in desired.of(object) {
-            attribute::check_name(name).map_err(|problem| {
-                Refusal::invalid(format!("{object}: {problem}")).on("name")
-            })?;
+            attribute::check_name(name)
+                .map_err(|problem| Refusal::invalid(format!("{object}: {problem}")).on("name"))?;
             let set =
                 attribute::check(object, set).map_err(|error| Refusal::attribute(name, error))?;
             checked.of_mut(object).insert(name.clone(), set);
@@ -59,23 +58,43 @@ fn volume(name: &str, set: &Attributes) -> Result<(), Refusal> {
         return refuse("path", "a file volume needs its file or block device", "set `path`");
     }
     if kind != "file" && size.is_none() {
-        return refuse("size", &format!("a {kind} volume has no size of its own"), "set `size`, such as `10GiB`");
+        return refuse(
+            "size",
+            &format!("a {kind} volume has no size of its own"),
+            "set `size`, such as `10GiB`",
+        );
     }
     if is_on(set, "create") && size.is_none() {
-        return refuse("size", "a file that is to be made needs a size", "set `size`, such as `10GiB`");
+        return refuse(
+            "size",
+            "a file that is to be made needs a size",
+            "set `size`, such as `10GiB`",
+        );
     }
     if is_on(set, "preallocate") && !is_on(set, "create") {
-        return refuse("preallocate", "only a file that is made can be preallocated", "set `create = true`");
+        return refuse(
+            "preallocate",
+            "only a file that is made can be preallocated",
+            "set `create = true`",
+        );
     }
     if size == Some(0) {
         return refuse("size", "a volume of no size cannot be used", "set at least one block");
     }
     if let Some(size) = size.filter(|size| !size.is_multiple_of(block_size)) {
         let problem = format!("{size} bytes are not a whole number of {block_size}-byte blocks");
-        return refuse("size", &problem, &format!("the next size is {}", size.next_multiple_of(block_size)));
+        return refuse(
+            "size",
+            &problem,
+            &format!("the next size is {}", size.next_multiple_of(block_size)),
+        );
     }
     if number(set, "delay_us_min").unwrap_or(0) > number(set, "delay_us_max").unwrap_or(0) {
-        return refuse("delay_us_max", "`delay_us_min` is longer than `delay_us_max`", "raise `delay_us_max`");
+        return refuse(
+            "delay_us_max",
+            "`delay_us_min` is longer than `delay_us_max`",
+            "raise `delay_us_max`",
+        );
     }
     for (burst, rate) in
         [("limit_iops_burst", "limit_iops"), ("limit_bytes_burst", "limit_bytes_per_s")]
@@ -136,7 +155,9 @@ fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Re
 fn missing_help<'a>(given: &str, known: impl Iterator<Item = &'a str>, noun: &str) -> String {
     match suggest::nearest(given, known) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("make it first: `trunkline {noun} create {given} …`, or a table [{noun}.{given}]"),
+        None => format!(
+            "make it first: `trunkline {noun} create {given} …`, or a table [{noun}.{given}]"
+        ),
     }
 }
 
@@ -161,7 +182,8 @@ fn unique_files(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
 
 /// One socket is one adapter, and none is a socket of the server itself.
 fn unique_sockets(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
-    let mut owners: BTreeMap<PathBuf, String> = BTreeMap::from([(paths.api(), "the API".to_owned())]);
+    let mut owners: BTreeMap<PathBuf, String> =
+        BTreeMap::from([(paths.api(), "the API".to_owned())]);
     for name in desired.dataplane_names() {
         owners.insert(paths.dataplane(&name), format!("data plane `{name}`"));
     }
@@ -190,7 +212,9 @@ fn sharing(desired: &Desired, volume: &str) -> Result<(), Refusal> {
             "adapters `{first}` and `{stray}` use volume `{volume}` from two data planes"
         ))
         .on("dataplane")
-        .help(format!("a volume is open in one data plane: set `dataplane = \"{home}\"` on both")));
+        .help(format!(
+            "a volume is open in one data plane: set `dataplane = \"{home}\"` on both"
+        )));
     }
     let set = &desired.volumes[volume];
     let read_only = |adapter: &&str| {

@@ -1,0 +1,117 @@
+//! What all handlers share: bodies, errors, answers.
+
+use crate::model::transition::Allow;
+use crate::model::transition::Change;
+use crate::refusal::{Code, Refusal};
+use crate::server::{Done, Manner, OnFailure};
+use axum::Json;
+use axum::extract::{FromRequest, Request};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+/// An answer that is JSON, or a refusal.
+pub(super) type Answer<T> = Result<Json<T>, Refusal>;
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let status = match self.code {
+            Code::Invalid => StatusCode::BAD_REQUEST,
+            Code::NotFound => StatusCode::NOT_FOUND,
+            Code::Exists | Code::InUse | Code::Fixed => StatusCode::CONFLICT,
+            Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Code::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        (status, Json(self)).into_response()
+    }
+}
+
+/// A JSON body; one that cannot be read is a refusal like any other.
+pub(super) struct Body<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Body<T>, Refusal> {
+        let text = String::from_request(request, state)
+            .await
+            .map_err(|rejection| Refusal::invalid(rejection.body_text()))?;
+        serde_json::from_str(&text).map(Body).map_err(|error| {
+            Refusal::invalid(format!("the body: {error}"))
+                .help("see /openapi.json for what is expected")
+        })
+    }
+}
+
+/// A list of objects.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ItemList<T> {
+    /// The objects, by name.
+    pub items: Vec<T>,
+}
+
+/// What a change came to.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct DoneView {
+    /// What changed, or, with `dry_run`, what would.
+    pub changes: Vec<Change>,
+}
+
+impl From<Done> for DoneView {
+    fn from(done: Done) -> DoneView {
+        DoneView { changes: done.changes }
+    }
+}
+
+/// How a change to one object is made.
+#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ChangeQuery {
+    /// Say what would change, and change nothing.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+impl ChangeQuery {
+    /// A change of one object is taken back when a data plane cannot do it.
+    pub(super) fn manner(self, allow: Allow) -> Manner {
+        Manner { dry_run: self.dry_run, allow, on_failure: OnFailure::Revert }
+    }
+}
+
+/// A query; one that cannot be read is a refusal like any other.
+pub(super) struct Query<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> axum::extract::FromRequestParts<S> for Query<T> {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        state: &S,
+    ) -> Result<Query<T>, Refusal> {
+        axum::extract::Query::<T>::from_request_parts(parts, state)
+            .await
+            .map(|query| Query(query.0))
+            .map_err(|rejection| Refusal::invalid(rejection.body_text()).help("see /openapi.json"))
+    }
+}
+
+/// `/openapi.json`.
+pub(super) async fn openapi() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], super::openapi())
+}
+
+pub(super) async fn no_such_path(request: Request) -> Refusal {
+    Refusal::new(Code::NotFound, format!("there is no {}", request.uri().path()))
+        .help("/openapi.json lists all paths")
+}
+
+pub(super) async fn no_such_method(request: Request) -> Response {
+    let refusal =
+        Refusal::invalid(format!("{} is not for {}", request.uri().path(), request.method()))
+            .help("/openapi.json lists the methods of each path");
+    (StatusCode::METHOD_NOT_ALLOWED, Json(refusal)).into_response()
+}

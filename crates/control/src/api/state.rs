@@ -1,0 +1,200 @@
+//! Handlers of the server as a whole.
+
+use super::plumbing::{Answer, Query};
+use crate::config;
+use crate::metrics;
+use crate::model::transition::{Allow, Change};
+use crate::refusal::{Code, Refusal};
+use crate::server::{Manner, OnFailure, Server, StatusView};
+use crate::statistics::{FlightView, StatsView};
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use fabric::attribute::{Object, TABLE};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use utoipa::{IntoParams, ToSchema};
+
+/// Everything: data planes, volumes, adapters and how they are.
+#[utoipa::path(get, path = "/v1/status", tag = "server", responses((status = 200, body = StatusView)))]
+pub(super) async fn status(State(server): State<Arc<Server>>) -> Json<StatusView> {
+    Json(server.status().await)
+}
+
+/// How a configuration is applied.
+#[derive(Debug, Clone, Copy, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ApplyQuery {
+    /// Say what would change, and change nothing.
+    #[serde(default)]
+    dry_run: bool,
+    /// Allow volumes to become smaller, which loses what lies beyond.
+    #[serde(default)]
+    shrink: bool,
+    /// Leave objects alone that the configuration does not name, instead of removing them.
+    #[serde(default)]
+    keep_others: bool,
+}
+
+/// What applying came to.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct AppliedView {
+    /// What changed, or, with `dry_run`, what would; empty when there was nothing to do.
+    pub changes: Vec<Change>,
+    /// What data planes could not do; it is tried again.
+    pub failures: Vec<Refusal>,
+}
+
+/// Makes the server what a configuration says.
+///
+/// Applying the same configuration again changes nothing.
+#[utoipa::path(post, path = "/v1/apply", tag = "server", params(ApplyQuery),
+    request_body(content = String, content_type = "application/toml", description = "The configuration file"),
+    responses((status = 200, body = AppliedView), (status = "default", body = Refusal)))]
+pub(super) async fn apply(
+    State(server): State<Arc<Server>>,
+    Query(query): Query<ApplyQuery>,
+    body: String,
+) -> Answer<AppliedView> {
+    let wanted = config::read(&body)?;
+    let manner = Manner {
+        dry_run: query.dry_run,
+        allow: Allow { shrink: query.shrink },
+        on_failure: OnFailure::Keep,
+    };
+    let done = server
+        .change(manner, |desired| {
+            if query.keep_others {
+                for object in Object::ALL {
+                    desired.of_mut(object).extend(wanted.of(object).clone());
+                }
+            } else {
+                *desired = wanted;
+            }
+            Ok(())
+        })
+        .await?;
+    Ok(Json(AppliedView { changes: done.changes, failures: done.failures }))
+}
+
+/// The desired state as a configuration file.
+#[utoipa::path(get, path = "/v1/export", tag = "server",
+    responses((status = 200, body = String, content_type = "application/toml")))]
+pub(super) async fn export(State(server): State<Arc<Server>>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/toml")], config::write(&server.desired()))
+}
+
+/// Which statistics.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StatsQuery {
+    /// Only of this adapter.
+    adapter: Option<String>,
+}
+
+/// The statistics: every queue, adapter and channel.
+#[utoipa::path(get, path = "/v1/stats", tag = "server", params(StatsQuery),
+    responses((status = 200, body = StatsView), (status = "default", body = Refusal)))]
+pub(super) async fn stats(
+    State(server): State<Arc<Server>>,
+    Query(query): Query<StatsQuery>,
+) -> Answer<StatsView> {
+    Ok(Json(server.stats(query.adapter.as_deref())?))
+}
+
+/// Which flight recorders.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct FlightQuery {
+    /// Only of this data plane.
+    dataplane: Option<String>,
+    /// Only of this channel.
+    channel: Option<u32>,
+}
+
+/// The last events of each channel, oldest first.
+#[utoipa::path(get, path = "/v1/flight", tag = "server", params(FlightQuery),
+    responses((status = 200, body = Vec<FlightView>)))]
+pub(super) async fn flight(
+    State(server): State<Arc<Server>>,
+    Query(query): Query<FlightQuery>,
+) -> Answer<Vec<FlightView>> {
+    Ok(Json(server.flight(query.dataplane.as_deref(), query.channel)))
+}
+
+/// An attribute that objects can have.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct AttributeView {
+    /// Whose: `volume`, `adapter` or `dataplane`.
+    pub object: String,
+    /// Its name.
+    pub name: String,
+    /// What it takes.
+    pub takes: String,
+    /// What it is when nobody sets it.
+    pub default: String,
+    /// Its unit, if it has one.
+    pub unit: String,
+    /// When a change takes effect.
+    pub takes_effect: String,
+    /// What it means.
+    pub meaning: String,
+}
+
+/// The table of attributes.
+#[utoipa::path(get, path = "/v1/attributes", tag = "server",
+    responses((status = 200, body = Vec<AttributeView>)))]
+pub(super) async fn attributes() -> Json<Vec<AttributeView>> {
+    let visible = TABLE.iter().filter(|attribute| !attribute.hidden);
+    Json(visible.map(AttributeView::from).collect())
+}
+
+impl From<&fabric::attribute::Attribute> for AttributeView {
+    fn from(attribute: &fabric::attribute::Attribute) -> AttributeView {
+        AttributeView {
+            object: attribute.object.noun().to_owned(),
+            name: attribute.name.to_owned(),
+            takes: attribute.kind.expectation(),
+            default: attribute.default_text(),
+            unit: attribute.unit.to_owned(),
+            takes_effect: attribute.effect.word().to_owned(),
+            meaning: attribute.meaning.to_owned(),
+        }
+    }
+}
+
+/// What to stop.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StopQuery {
+    /// The data planes too: all I/O ends.
+    #[serde(default)]
+    dataplanes: bool,
+}
+
+/// Stops the control plane. I/O goes on, unless the data planes are to stop as well.
+#[utoipa::path(post, path = "/v1/stop", tag = "server", params(StopQuery),
+    responses((status = 202, description = "It stops when this answer is sent")))]
+pub(super) async fn stop(
+    State(server): State<Arc<Server>>,
+    Query(query): Query<StopQuery>,
+) -> Result<StatusCode, Refusal> {
+    server.stop(query.dataplanes);
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// Statistics for Prometheus.
+#[utoipa::path(get, path = "/metrics", tag = "server",
+    responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
+pub(super) async fn metrics(
+    State(server): State<Arc<Server>>,
+) -> Result<impl IntoResponse, Refusal> {
+    let text = metrics::text(&server)
+        .map_err(|_| Refusal::new(Code::Failed, "the metrics could not be written"))?;
+    Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text))
+}

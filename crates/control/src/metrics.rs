@@ -1,0 +1,173 @@
+//! `/metrics` for Prometheus: the shared counters, read when they are asked for.
+//!
+//! Names and help come from the registry in `protocol::stats`; units are base units (seconds,
+//! bytes). Labels are few: `adapter` for what queues count, `dataplane` and `channel` for what
+//! channels count. Queues of an adapter are summed; `/v1/stats` has them one by one.
+
+use crate::server::Server;
+use crate::statistics::{by_adapter, sum};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::registry::{Registry, Unit};
+use protocol::stats::Unit as Counted;
+use protocol::stats::{
+    ChannelCounter, CounterInfo, Histogram, Kind, Latency, QueueCounter, Snapshot, bucket_upper_ns,
+};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// The type of the document.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Adapters, or data planes and channels, with their values.
+type Series = Vec<(Vec<(&'static str, String)>, Vec<u64>)>;
+/// Histograms of an adapter and a stage.
+type Stages = Vec<([(&'static str, String); 2], Histogram)>;
+
+/// One scrape.
+#[derive(Debug)]
+struct Scrape {
+    up: Vec<(String, bool, u64)>,
+    adapters: Series,
+    latencies: Stages,
+    channels: Series,
+}
+
+/// The document.
+pub fn text(server: &Server) -> Result<String, fmt::Error> {
+    let up = server.keeper_views().into_iter();
+    let up = up.map(|(name, view)| (name, view.pid.is_some(), view.restarts)).collect();
+    let mut registry = Registry::with_prefix("trunkline");
+    registry.register_collector(Box::new(scrape(up, &server.snapshots())));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+fn scrape(up: Vec<(String, bool, u64)>, snapshots: &BTreeMap<String, Snapshot>) -> Scrape {
+    let mut scrape =
+        Scrape { up, adapters: Vec::new(), latencies: Vec::new(), channels: Vec::new() };
+    for (dataplane, snapshot) in snapshots {
+        for (adapter, queues) in by_adapter(snapshot) {
+            let total = sum(queues);
+            let label = ("adapter", adapter.to_owned());
+            scrape.adapters.push((vec![label.clone()], total.counters.to_vec()));
+            for (stage, histogram) in Latency::ALL.into_iter().zip(total.latency) {
+                let labels = [label.clone(), ("stage", stage.as_str().to_owned())];
+                scrape.latencies.push((labels, histogram));
+            }
+        }
+        for channel in &snapshot.channels {
+            let labels =
+                vec![("dataplane", dataplane.clone()), ("channel", channel.index.to_string())];
+            let values = ChannelCounter::ALL.iter().map(|counter| channel.get(*counter));
+            scrape.channels.push((labels, values.collect()));
+        }
+    }
+    scrape
+}
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        self.encode_up(&mut encoder)?;
+        for counter in QueueCounter::ALL {
+            encode(&mut encoder, "adapter", counter.info(), *counter as usize, &self.adapters)?;
+        }
+        for counter in ChannelCounter::ALL {
+            encode(&mut encoder, "channel", counter.info(), *counter as usize, &self.channels)?;
+        }
+        self.encode_latencies(&mut encoder)
+    }
+}
+
+impl Scrape {
+    fn encode_up(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Whether the data plane answers";
+        let mut metric =
+            encoder.encode_descriptor("dataplane_up", help, None, MetricType::Gauge)?;
+        for (name, up, _) in &self.up {
+            metric.encode_family(&[("dataplane", name.as_str())])?.encode_gauge(&i64::from(*up))?;
+        }
+        let help = "Times the data plane was started again after it died";
+        let mut metric =
+            encoder.encode_descriptor("dataplane_restarts", help, None, MetricType::Counter)?;
+        for (name, _, restarts) in &self.up {
+            let labels = [("dataplane", name.as_str())];
+            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(restarts, None)?;
+        }
+        Ok(())
+    }
+
+    fn encode_latencies(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Time of commands by stage: in the ring, in the server, in the device";
+        let unit = Unit::Seconds;
+        let mut metric =
+            encoder.encode_descriptor("latency", help, Some(&unit), MetricType::Histogram)?;
+        for (labels, histogram) in &self.latencies {
+            metric.encode_family(labels)?.encode_histogram::<NoLabelSet>(
+                seconds(histogram.sum_ns),
+                histogram.count(),
+                &buckets(histogram),
+                None,
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// One number of the registry, for all series.
+fn encode(
+    encoder: &mut DescriptorEncoder<'_>,
+    prefix: &str,
+    info: CounterInfo,
+    index: usize,
+    series: &Series,
+) -> Result<(), fmt::Error> {
+    // Prometheus appends the unit itself: read_bytes is `read` in bytes.
+    let (suffix, unit) = match info.unit {
+        Counted::Count => ("", None),
+        Counted::Bytes => ("_bytes", Some(Unit::Bytes)),
+        Counted::Nanoseconds => ("_ns", Some(Unit::Seconds)),
+    };
+    let name = format!("{prefix}_{}", info.name.trim_end_matches(suffix));
+    let kind = if info.kind == Kind::Counter { MetricType::Counter } else { MetricType::Gauge };
+    let help = info.help.trim_end_matches('.');
+    let mut metric = encoder.encode_descriptor(&name, help, unit.as_ref(), kind)?;
+    for (labels, values) in series {
+        let mut metric = metric.encode_family(labels)?;
+        let value = values[index];
+        match (info.kind, info.unit) {
+            (Kind::Counter, Counted::Nanoseconds) => {
+                metric.encode_counter::<NoLabelSet, _, u64>(&seconds(value), None)?;
+            }
+            (Kind::Counter, _) => metric.encode_counter::<NoLabelSet, _, u64>(&value, None)?,
+            (_, Counted::Nanoseconds) => metric.encode_gauge(&seconds(value))?,
+            _ => metric.encode_gauge(&i64::try_from(value).unwrap_or(i64::MAX))?,
+        }
+    }
+    Ok(())
+}
+
+/// Precise enough: a double has 53 bits.
+#[allow(clippy::cast_precision_loss)]
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// One bucket for each power of four from 1 µs to 17 s, and the rest: the histogram has eight to
+/// each power of two, more than a time series needs.
+fn buckets(histogram: &Histogram) -> Vec<(f64, u64)> {
+    let bounds = (10..=34).step_by(2).map(|bit| 1u64 << bit);
+    let mut counts = histogram.buckets.iter().enumerate().peekable();
+    let mut buckets = Vec::new();
+    for bound in bounds {
+        let mut count = 0;
+        while let Some((_, n)) = counts.next_if(|(index, _)| bucket_upper_ns(*index) <= bound) {
+            count += n;
+        }
+        buckets.push((seconds(bound), count));
+    }
+    buckets.push((f64::MAX, counts.map(|(_, n)| n).sum()));
+    buckets
+}

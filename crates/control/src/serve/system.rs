@@ -1,0 +1,103 @@
+//! What the service manager and the kernel have to do with it: passed sockets, readiness, modes.
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::path::Path;
+
+/// The name of the API's socket in `LISTEN_FDNAMES`; every other name is an adapter's.
+const API_NAME: &str = "api";
+/// Passed descriptors begin here (sd_listen_fds(3)).
+const FIRST_PASSED: i32 = 3;
+/// Clients that may wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// Sockets that a service manager passed in.
+#[derive(Debug, Default)]
+pub struct Passed {
+    /// For the API.
+    pub api: Option<UnixListener>,
+    /// For adapters, by name.
+    pub adapters: BTreeMap<String, OwnedFd>,
+}
+
+/// Takes the sockets of systemd's socket activation: `LISTEN_PID`, `LISTEN_FDS`, `LISTEN_FDNAMES`.
+pub fn passed_sockets() -> io::Result<Passed> {
+    let variable = |name: &str| std::env::var(name).unwrap_or_default();
+    if variable("LISTEN_PID").parse() != Ok(std::process::id()) {
+        return Ok(Passed::default());
+    }
+    let count: i32 = variable("LISTEN_FDS").parse().unwrap_or(0);
+    let names = variable("LISTEN_FDNAMES");
+    let names: Vec<&str> = names.split(':').collect();
+    let mut passed = Passed::default();
+    for (index, fd) in (FIRST_PASSED..FIRST_PASSED.saturating_add(count)).enumerate() {
+        let Some(name) = names.get(index).filter(|name| !name.is_empty()) else {
+            return Err(io::Error::other(format!(
+                "descriptor {fd} has no name; set FileDescriptorName= in the socket unit to the \
+                 adapter's name, or to `{API_NAME}`"
+            )));
+        };
+        let socket = own(fd)?;
+        if *name == API_NAME {
+            let listener = UnixListener::from(socket);
+            listener.set_nonblocking(true)?;
+            passed.api = Some(listener);
+        } else {
+            passed.adapters.insert((*name).to_owned(), socket);
+        }
+    }
+    Ok(passed)
+}
+
+/// An owned copy of one of this process's descriptors, by number. The kernel makes it, so a wrong
+/// number is an error and nothing worse.
+fn own(fd: i32) -> io::Result<OwnedFd> {
+    let myself = rustix::process::pidfd_open(current_pid()?, PidfdFlags::empty())?;
+    Ok(rustix::process::pidfd_getfd(myself, fd, PidfdGetfdFlags::empty())?)
+}
+
+fn current_pid() -> io::Result<Pid> {
+    i32::try_from(std::process::id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| io::Error::other("the process has no id"))
+}
+
+/// Listens on a path, which nobody uses, with these permission bits from the first moment.
+pub(super) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    // Nobody can connect before `listen`.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(UnixListener::from(socket))
+}
+
+/// Tells the service manager that the server is up (sd_notify(3)); nothing happens without one.
+pub(super) fn notify_ready() {
+    use std::os::linux::net::SocketAddrExt;
+    let Ok(path) = std::env::var("NOTIFY_SOCKET") else { return };
+    let send = || -> io::Result<usize> {
+        let socket = UnixDatagram::unbound()?;
+        match path.strip_prefix('@') {
+            Some(name) => {
+                let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
+                socket.send_to_addr(b"READY=1", &address)
+            }
+            None => socket.send_to(b"READY=1", &path),
+        }
+    };
+    if let Err(error) = send() {
+        tracing::warn!(%error, "the service manager could not be told that the server is ready");
+    }
+}

@@ -1,0 +1,363 @@
+//! The server: desired state, store and keepers together.
+//!
+//! All changes go through [`Server::change`], one at a time: judge, store, tell the data planes,
+//! and, where the user asked for one object by name and a data plane could not do it, go back. So a
+//! `create` either holds or leaves nothing behind, while `apply` keeps what was wanted and goes on
+//! trying.
+
+mod explain;
+mod views;
+
+pub use explain::{Explanation, TermView};
+pub use views::{AdapterView, ChannelView, DataPlaneView, StatusView, VolumeView};
+
+use crate::keeper::{Keeper, Launcher, Outcome, View};
+use crate::model::resolve::{self, DataPlaneSpec, Wanted};
+use crate::model::transition::{Allow, Change, Transition, transition};
+use crate::model::{Desired, MAIN, Objects};
+use crate::paths::Paths;
+use crate::reconcile::Subject;
+use crate::refusal::{Code, Refusal};
+use crate::store::{Store, StoreError};
+use fabric::attribute::{Attributes, Object, Value};
+use fabric::suggest;
+use protocol::message::Status;
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+use tokio::sync::Notify;
+
+/// Makes the launcher of a data plane, by name.
+pub type LauncherOf = Box<dyn Fn(&str) -> Box<dyn Launcher> + Send + Sync>;
+
+/// What happens when a data plane cannot do what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The change is taken back and the failure is the answer.
+    Revert,
+    /// The change stays; it is tried again, and the failure stands in the object's state.
+    Keep,
+}
+
+/// How a change is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Manner {
+    /// Judge and say what would change, and no more.
+    pub dry_run: bool,
+    /// What the user has allowed.
+    pub allow: Allow,
+    /// See [`OnFailure`].
+    pub on_failure: OnFailure,
+}
+
+/// What a change came to.
+#[derive(Debug, Clone, Default)]
+pub struct Done {
+    /// What changed, or would.
+    pub changes: Vec<Change>,
+    /// What data planes could not do yet.
+    pub failures: Vec<Refusal>,
+}
+
+/// A running server; shared by all requests.
+pub struct Server {
+    paths: Paths,
+    launcher: LauncherOf,
+    desired: RwLock<Desired>,
+    keepers: RwLock<BTreeMap<String, Arc<Keeper>>>,
+    /// Listening sockets that were passed in, by adapter, until a data plane's keeper gets them.
+    listeners: Mutex<BTreeMap<String, OwnedFd>>,
+    /// Held through a change; the store is written under it.
+    change: tokio::sync::Mutex<Box<dyn Store>>,
+    stop: Notify,
+    stop_dataplanes: std::sync::atomic::AtomicBool,
+}
+
+impl Server {
+    /// Loads the desired state and brings the data planes up.
+    pub async fn start(
+        paths: Paths,
+        store: Box<dyn Store>,
+        launcher: LauncherOf,
+        listeners: BTreeMap<String, OwnedFd>,
+    ) -> Result<Arc<Server>, StoreError> {
+        let desired = store.load()?;
+        let server = Arc::new(Server {
+            paths,
+            launcher,
+            desired: RwLock::new(desired.clone()),
+            keepers: RwLock::default(),
+            listeners: Mutex::new(listeners),
+            change: tokio::sync::Mutex::new(store),
+            stop: Notify::new(),
+            stop_dataplanes: false.into(),
+        });
+        let guard = server.change.lock().await;
+        server.tell(&desired).await;
+        drop(guard);
+        Ok(server)
+    }
+
+    /// Where things lie.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// The desired state now.
+    pub fn desired(&self) -> Desired {
+        read(&self.desired).clone()
+    }
+
+    /// What is known of each data plane without asking it.
+    pub fn keeper_views(&self) -> BTreeMap<String, View> {
+        let keepers = self.keepers();
+        keepers.iter().map(|(name, keeper)| (name.clone(), keeper.view())).collect()
+    }
+
+    /// Each data plane's account of itself.
+    pub async fn statuses(&self) -> BTreeMap<String, Result<Status, Refusal>> {
+        let mut all = BTreeMap::new();
+        for (name, keeper) in self.keepers() {
+            all.insert(name, keeper.status().await);
+        }
+        all
+    }
+
+    /// Makes the state what `edit` makes of it.
+    pub async fn change(
+        &self,
+        manner: Manner,
+        edit: impl FnOnce(&mut Desired) -> Result<(), Refusal>,
+    ) -> Result<Done, Refusal> {
+        let mut store = self.change.lock().await;
+        let now = self.desired();
+        let mut next = now.clone();
+        edit(&mut next)?;
+        let Transition { next, changes } = transition(&now, &next, &self.paths, manner.allow)?;
+        if manner.dry_run || changes.is_empty() {
+            return Ok(Done { changes, failures: Vec::new() });
+        }
+        self.commit(store.as_mut(), &next)?;
+        self.part(&now, &next).await;
+        let failures = self.tell(&next).await;
+        if manner.on_failure == OnFailure::Revert
+            && let Some(failure) = failure_of(&failures, &changes)
+        {
+            self.commit(store.as_mut(), &now)?;
+            self.tell(&now).await;
+            return Err(failure);
+        }
+        Ok(Done { changes, failures: failures.into_values().collect() })
+    }
+
+    fn commit(&self, store: &mut dyn Store, next: &Desired) -> Result<(), Refusal> {
+        // Milliseconds, for two syncs; changes are rare.
+        tokio::task::block_in_place(|| store.commit(next))
+            .map_err(|error| Refusal::new(Code::Failed, error.to_string()))?;
+        *self.desired.write().unwrap_or_else(std::sync::PoisonError::into_inner) = next.clone();
+        Ok(())
+    }
+
+    /// Before a volume or an adapter moves to another data plane, the one that has it lets go: two
+    /// cannot have one file or one socket open.
+    async fn part(&self, now: &Desired, next: &Desired) {
+        for (name, keeper) in self.keepers() {
+            let mut wanted = resolve::wanted(now, &name, &self.paths);
+            let after = resolve::wanted(next, &name, &self.paths);
+            let before = (wanted.volumes.len(), wanted.adapters.len());
+            wanted.volumes.retain(|name, _| {
+                after.volumes.contains_key(name) || !next.volumes.contains_key(name)
+            });
+            wanted.adapters.retain(|name, spec| {
+                let moved = !after.adapters.contains_key(name) && next.adapters.contains_key(name);
+                !moved && wanted.volumes.contains_key(&spec.volume)
+            });
+            if before != (wanted.volumes.len(), wanted.adapters.len()) {
+                keeper.want(wanted, resolve::dataplane(now, &name)).await;
+            }
+        }
+    }
+
+    /// Tells every data plane what it shall be, starts new ones, ends those that are not wanted.
+    async fn tell(&self, next: &Desired) -> BTreeMap<Subject, Refusal> {
+        let mut names = next.dataplane_names();
+        // The main one last: it takes the passed sockets that no other has a use for.
+        names.sort_by_key(|name| name == MAIN);
+        let mut failures = BTreeMap::new();
+        let gone: Vec<(String, Arc<Keeper>)> =
+            self.keepers().into_iter().filter(|(name, _)| !names.contains(name)).collect();
+        for (name, keeper) in gone {
+            keeper.want(Wanted::default(), resolve::dataplane(next, &name)).await;
+            keeper.end(true).await;
+            self.write_keepers().remove(&name);
+        }
+        for name in &names {
+            let spec = resolve::dataplane(next, name);
+            let wanted = resolve::wanted(next, name, &self.paths);
+            match self.keeper(name, &spec, &wanted) {
+                Ok(keeper) => {
+                    let Outcome { failures: some, .. } = keeper.want(wanted, spec).await;
+                    failures.extend(some);
+                }
+                Err(error) => tracing::error!(dataplane = %name, %error, "no keeper"),
+            }
+        }
+        failures
+    }
+
+    /// The keeper of a data plane, made when there is none.
+    fn keeper(
+        &self,
+        name: &str,
+        spec: &DataPlaneSpec,
+        wanted: &Wanted,
+    ) -> std::io::Result<Arc<Keeper>> {
+        if let Some(keeper) = self.keepers().get(name) {
+            return Ok(Arc::clone(keeper));
+        }
+        let mut all = self.listeners.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let adapters: Vec<String> = all
+            .keys()
+            .filter(|adapter| name == MAIN || wanted.adapters.contains_key(*adapter))
+            .cloned()
+            .collect();
+        let listeners = adapters.into_iter().filter_map(|name| all.remove_entry(&name)).collect();
+        let keeper = Arc::new(Keeper::start((self.launcher)(name), spec.clone(), listeners)?);
+        self.write_keepers().insert(name.to_owned(), Arc::clone(&keeper));
+        Ok(keeper)
+    }
+
+    fn keepers(&self) -> BTreeMap<String, Arc<Keeper>> {
+        read(&self.keepers).clone()
+    }
+
+    fn write_keepers(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<Keeper>>> {
+        self.keepers.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Stops a data plane in good order and starts it with its present attributes.
+    pub async fn restart_dataplane(&self, name: &str) -> Result<(), Refusal> {
+        let _change = self.change.lock().await;
+        match self.keepers().get(name) {
+            Some(keeper) => keeper.restart().await,
+            None => Err(self.not_found(Object::DataPlane, name)),
+        }
+    }
+
+    /// Asks the server to stop; [`Server::stopped`] returns then.
+    pub fn stop(&self, data_planes: bool) {
+        self.stop_dataplanes.fetch_or(data_planes, std::sync::atomic::Ordering::Relaxed);
+        self.stop.notify_one();
+    }
+
+    /// When the server ends, by whatever cause, its data planes end too.
+    pub fn end_dataplanes_too(&self) {
+        self.stop_dataplanes.store(true, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    /// Waits until somebody asks the server to stop.
+    pub async fn stopped(&self) {
+        self.stop.notified().await;
+    }
+
+    /// Ends the keepers, and the data planes with them if that was asked for.
+    pub async fn end(&self) {
+        let data_planes = self.stop_dataplanes.load(std::sync::atomic::Ordering::Relaxed);
+        for keeper in self.keepers().values() {
+            keeper.end(data_planes).await;
+        }
+    }
+
+    /// That an object is not there, with the nearest one that is.
+    pub fn not_found(&self, object: Object, name: &str) -> Refusal {
+        let desired = self.desired();
+        let refusal = Refusal::new(Code::NotFound, format!("there is no {object} `{name}`"));
+        match suggest::nearest(name, desired.of(object).keys().map(String::as_str)) {
+            Some(near) => refusal.help(format!("did you mean `{near}`?")),
+            None => refusal.help(format!("`trunkline {object} list` shows those that there are")),
+        }
+    }
+
+    /// Makes an object.
+    pub async fn create(
+        &self,
+        object: Object,
+        name: &str,
+        set: Attributes,
+        manner: Manner,
+    ) -> Result<Done, Refusal> {
+        self.change(manner, |desired| {
+            let objects: &mut Objects = desired.of_mut(object);
+            if objects.contains_key(name) || (object == Object::DataPlane && name == MAIN) {
+                return Err(Refusal::new(
+                    Code::Exists,
+                    format!("{object} `{name}` exists already"),
+                )
+                .help(format!("change it with `trunkline {object} set {name} …`")));
+            }
+            objects.insert(name.to_owned(), set);
+            Ok(())
+        })
+        .await
+    }
+
+    /// Changes attributes of an object; `None` puts one back to its default.
+    pub async fn set(
+        &self,
+        object: Object,
+        name: &str,
+        changes: BTreeMap<String, Option<Value>>,
+        manner: Manner,
+    ) -> Result<Done, Refusal> {
+        let not_found = self.not_found(object, name);
+        self.change(manner, |desired| {
+            if object == Object::DataPlane && name == MAIN {
+                desired.dataplanes.entry(MAIN.to_owned()).or_default();
+            }
+            let set = desired.of_mut(object).get_mut(name).ok_or(not_found)?;
+            for (attribute, value) in changes {
+                if object.attribute(&attribute).is_none() {
+                    let error = fabric::attribute::AttributeError::unknown(object, &attribute);
+                    return Err(Refusal::attribute(name, error));
+                }
+                match value {
+                    Some(value) => set.insert(attribute, value),
+                    None => set.remove(&attribute),
+                };
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Removes an object. Of the data plane `main` the attributes go; it stays.
+    pub async fn remove(
+        &self,
+        object: Object,
+        name: &str,
+        manner: Manner,
+    ) -> Result<Done, Refusal> {
+        let not_found = self.not_found(object, name);
+        self.change(manner, |desired| {
+            desired.of_mut(object).remove(name).map(|_| ()).ok_or(not_found)
+        })
+        .await
+    }
+}
+
+fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// The failure of an object that the change was about.
+fn failure_of(failures: &BTreeMap<Subject, Refusal>, changes: &[Change]) -> Option<Refusal> {
+    changes.iter().find_map(|change| {
+        let name = change.name.clone();
+        let subject = match change.object.as_str() {
+            "volume" => Subject::Volume(name),
+            "adapter" => Subject::Adapter(name),
+            _ => return None,
+        };
+        failures.get(&subject).cloned()
+    })
+}

@@ -1,0 +1,257 @@
+//! What the API shows of each object: what was set, what holds, and how it is.
+
+use super::Server;
+use crate::model::resolve;
+use crate::reconcile::Subject;
+use crate::refusal::Refusal;
+use fabric::attribute::{Attributes, Object};
+use fabric::negotiate::Term;
+use protocol::message::{AdapterStatus, Status, VolumeStatus};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// A volume.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct VolumeView {
+    /// Its name.
+    pub name: String,
+    /// `open`, `failed`, or `pending` while the data plane does not answer.
+    pub state: String,
+    /// Why it is not open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Capacity in bytes, while it is open.
+    pub bytes: Option<u64>,
+    /// How it is accessed: `direct`, `buffered`, `memory`, `none`.
+    pub access: Option<String>,
+    /// The data plane that has it.
+    pub dataplane: String,
+    /// Adapters on it.
+    pub adapters: Vec<String>,
+    /// Attributes that were set.
+    #[schema(value_type = crate::api::VolumeAttributes)]
+    pub attributes: Attributes,
+    /// Attributes as they hold, defaults included.
+    #[schema(value_type = crate::api::VolumeAttributes)]
+    pub effective: Attributes,
+}
+
+/// An adapter.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct AdapterView {
+    /// Its name.
+    pub name: String,
+    /// `listening`, `connected`, `running`, `broken`, `failed`, or `pending` while the data plane
+    /// does not answer.
+    pub state: String,
+    /// Why it is broken or failed, or why the last client was disconnected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Its volume.
+    pub volume: String,
+    /// Its vhost-user socket.
+    pub socket: String,
+    /// The serial number that the client sees.
+    pub serial: String,
+    /// The data plane that serves it.
+    pub dataplane: String,
+    /// Queues that the client uses now.
+    pub client_queues: u32,
+    /// Channels that serve them.
+    pub channels: u32,
+    /// Who limits the channels: `client`, `adapter` or `data_plane`.
+    #[schema(value_type = String)]
+    pub limited_by: Term,
+    /// The channel of each of the client's queues.
+    pub channel_of_queue: Vec<u32>,
+    /// How many clients have connected since the data plane has the adapter.
+    pub connections: u64,
+    /// Negotiated features.
+    pub features: Vec<String>,
+    /// Attributes that were set.
+    #[schema(value_type = crate::api::AdapterAttributes)]
+    pub attributes: Attributes,
+    /// Attributes as they hold, defaults and inheritance included.
+    #[schema(value_type = crate::api::AdapterAttributes)]
+    pub effective: Attributes,
+}
+
+/// A channel of a data plane.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ChannelView {
+    /// Its number.
+    pub index: u32,
+    /// The CPU that it is bound to.
+    pub cpu: Option<u32>,
+    /// Queues that it owns.
+    pub queues: u32,
+}
+
+/// A data plane.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct DataPlaneView {
+    /// Its name.
+    pub name: String,
+    /// `running` or `down`.
+    pub state: String,
+    /// Why it is down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Its process.
+    pub pid: Option<u32>,
+    /// Version of its program.
+    pub version: Option<String>,
+    /// Seconds since it was started.
+    pub uptime_s: Option<u64>,
+    /// How often this control plane has started it again after it died.
+    pub restarts: u64,
+    /// Whether attributes were changed that wait for its restart.
+    pub restart_needed: bool,
+    /// Its channels.
+    pub channels: Vec<ChannelView>,
+    /// Attributes that were set.
+    #[schema(value_type = crate::api::DataplaneAttributes)]
+    pub attributes: Attributes,
+    /// Attributes as they hold, defaults included.
+    #[schema(value_type = crate::api::DataplaneAttributes)]
+    pub effective: Attributes,
+}
+
+/// The whole server.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct StatusView {
+    /// Version of the control plane.
+    pub version: String,
+    /// Process of the control plane.
+    pub pid: u32,
+    /// Folder of the sockets.
+    pub run_dir: String,
+    /// Folder of the state.
+    pub state_dir: String,
+    /// Data planes.
+    pub dataplanes: Vec<DataPlaneView>,
+    /// Volumes.
+    pub volumes: Vec<VolumeView>,
+    /// Adapters.
+    pub adapters: Vec<AdapterView>,
+    /// What data planes could not do; it is tried again.
+    pub failures: Vec<Refusal>,
+}
+
+impl Server {
+    /// Everything, from one account of each data plane.
+    pub async fn status(&self) -> StatusView {
+        let desired = self.desired();
+        let statuses = self.statuses().await;
+        let views = self.keeper_views();
+        let mut failures: BTreeMap<&Subject, &Refusal> = BTreeMap::new();
+        for view in views.values() {
+            failures.extend(&view.failures);
+        }
+        let failed =
+            |subject: &Subject| failures.get(subject).map(|refusal| refusal.message.clone());
+        let account = |dataplane: &str| statuses.get(dataplane).and_then(|s| s.as_ref().ok());
+
+        let volumes = desired.volumes.iter().map(|(name, set)| {
+            let home = desired.dataplane_of_volume(name).to_owned();
+            let status = account(&home).map(|status| volume_of(status, name));
+            let failure = failed(&Subject::Volume(name.clone()));
+            VolumeView {
+                state: state(
+                    status.map(|open| open.is_some().then_some("open")),
+                    failure.is_some(),
+                ),
+                reason: failure,
+                bytes: status.flatten().map(|open| open.bytes),
+                access: status.flatten().map(|open| open.access.clone()),
+                dataplane: home,
+                adapters: desired.adapters_of(name).map(str::to_owned).collect(),
+                attributes: set.clone(),
+                effective: desired.effective_all(Object::Volume, set),
+                name: name.clone(),
+            }
+        });
+        let adapters = desired.adapters.iter().map(|(name, set)| {
+            let home = desired.dataplane_of_adapter(name).to_owned();
+            let account = account(&home);
+            let status = account.map(|status| adapter_of(status, name));
+            let adapter = status.flatten();
+            let failure = failed(&Subject::Adapter(name.clone()));
+            let answer = super::explain::negotiated(&desired, set, adapter, account);
+            AdapterView {
+                state: state(status.map(|a| a.map(|a| a.state.as_str())), failure.is_some()),
+                reason: failure.or_else(|| adapter.and_then(|a| a.reason.clone())),
+                volume: crate::model::text(set, "volume").unwrap_or_default().to_owned(),
+                socket: resolve::adapter_socket(name, set, self.paths()).display().to_string(),
+                serial: resolve::adapter_serial(set),
+                dataplane: home,
+                client_queues: adapter.map_or(0, |a| a.client_queues.into()),
+                channels: answer.channels,
+                limited_by: answer.limit,
+                channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
+                connections: adapter.map_or(0, |a| a.connections),
+                features: adapter.map(|a| a.features.clone()).unwrap_or_default(),
+                attributes: set.clone(),
+                effective: desired.effective_all(Object::Adapter, set),
+                name: name.clone(),
+            }
+        });
+        let dataplanes = desired.dataplane_names().into_iter().map(|name| {
+            let set = desired.dataplanes.get(&name).cloned().unwrap_or_default();
+            let view = views.get(&name).cloned().unwrap_or_default();
+            let status = account(&name);
+            let spec = resolve::dataplane(&desired, &name);
+            DataPlaneView {
+                state: if status.is_some() { "running" } else { "down" }.to_owned(),
+                reason: view.trouble.filter(|_| status.is_none()),
+                pid: view.pid,
+                version: status.map(|status| status.version.clone()),
+                uptime_s: status.map(|status| status.uptime_s),
+                restarts: view.restarts,
+                restart_needed: view.started_with.is_some_and(|with| with != spec),
+                channels: status.map(channels).unwrap_or_default(),
+                effective: desired.effective_all(Object::DataPlane, &set),
+                attributes: set,
+                name,
+            }
+        });
+        StatusView {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            run_dir: self.paths().run.display().to_string(),
+            state_dir: self.paths().state.display().to_string(),
+            dataplanes: dataplanes.collect(),
+            volumes: volumes.collect(),
+            adapters: adapters.collect(),
+            failures: failures.into_values().cloned().collect(),
+        }
+    }
+}
+
+fn channels(status: &Status) -> Vec<ChannelView> {
+    let view = |c: &protocol::message::ChannelStatus| ChannelView {
+        index: c.index,
+        cpu: c.cpu,
+        queues: c.queues,
+    };
+    status.channels.iter().map(view).collect()
+}
+
+pub(super) fn volume_of<'a>(status: &'a Status, name: &str) -> Option<&'a VolumeStatus> {
+    status.volumes.iter().find(|volume| volume.spec.name == name)
+}
+
+pub(super) fn adapter_of<'a>(status: &'a Status, name: &str) -> Option<&'a AdapterStatus> {
+    status.adapters.iter().find(|adapter| adapter.spec.name == name)
+}
+
+/// The outer option: whether the data plane answers; the inner one: whether it has the object.
+fn state(status: Option<Option<&str>>, failed: bool) -> String {
+    match status {
+        Some(Some(state)) => state,
+        _ if failed => "failed",
+        _ => "pending",
+    }
+    .to_owned()
+}

@@ -1,0 +1,258 @@
+//! The statistics as the API shows them: copies of the shared counters, per queue, adapter and
+//! channel, under the names of the registry in `protocol::stats`.
+
+use crate::refusal::Refusal;
+use crate::server::Server;
+use fabric::attribute::Object;
+use protocol::stats::{
+    ChannelCounter, Histogram, Kind, Latency, QueueCounter, QueueSnapshot, Snapshot,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// Counters by name.
+pub type Counters = BTreeMap<String, u64>;
+
+/// A latency in nanoseconds. Quantiles are at most 12.5 % too high, never too low.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+pub struct LatencyView {
+    /// Commands measured.
+    pub count: u64,
+    /// Mean.
+    pub mean_ns: u64,
+    /// Half of the commands took no longer.
+    pub p50_ns: u64,
+    /// 99 of 100 took no longer.
+    pub p99_ns: u64,
+    /// 999 of 1000 took no longer.
+    pub p999_ns: u64,
+}
+
+impl LatencyView {
+    fn of(histogram: &Histogram) -> LatencyView {
+        LatencyView {
+            count: histogram.count(),
+            mean_ns: histogram.mean_ns(),
+            p50_ns: histogram.quantile_ns(0.5),
+            p99_ns: histogram.quantile_ns(0.99),
+            p999_ns: histogram.quantile_ns(0.999),
+        }
+    }
+}
+
+/// Counters and latencies of a queue, or of all queues of an adapter.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+pub struct Measures {
+    /// Counters, gauges and high-water marks by name.
+    pub counters: Counters,
+    /// Latencies by stage: `ring`, `server`, `device`.
+    pub latency: BTreeMap<String, LatencyView>,
+}
+
+/// One queue.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct QueueStatsView {
+    /// Its number.
+    pub queue: u32,
+    /// The channel that owns it, or owned it last.
+    pub channel: u32,
+    /// Its slot, by which the flight recorder names it.
+    pub slot: u32,
+    /// What was measured.
+    #[serde(flatten)]
+    pub measures: Measures,
+}
+
+/// One adapter: the sum of its queues, and each.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct AdapterStatsView {
+    /// Its name.
+    pub adapter: String,
+    /// Its data plane.
+    pub dataplane: String,
+    /// All queues together; of high-water marks the highest.
+    pub total: Measures,
+    /// Each queue.
+    pub queues: Vec<QueueStatsView>,
+}
+
+/// One channel.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ChannelStatsView {
+    /// Its data plane.
+    pub dataplane: String,
+    /// Its number.
+    pub channel: u32,
+    /// Counters and gauges by name.
+    pub counters: Counters,
+}
+
+/// Everything that is counted.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+pub struct StatsView {
+    /// Adapters by name.
+    pub adapters: Vec<AdapterStatsView>,
+    /// Channels by data plane and number.
+    pub channels: Vec<ChannelStatsView>,
+}
+
+/// An event of the flight recorder.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct FlightView {
+    /// Data plane.
+    pub dataplane: String,
+    /// Channel.
+    pub channel: u32,
+    /// Nanoseconds before the channel's newest event.
+    pub ns_ago: u64,
+    /// What happened.
+    pub event: String,
+    /// The queue, as `adapter/queue`, or the number of its slot or lane.
+    pub subject: String,
+    /// A number that belongs to the event.
+    pub value: u64,
+}
+
+/// The sum of queues.
+pub(crate) struct Sum {
+    pub(crate) counters: [u64; QueueCounter::COUNT],
+    pub(crate) latency: [Histogram; Latency::COUNT],
+}
+
+/// Sums queues: counters and gauges add up, of high-water marks the highest counts.
+pub(crate) fn sum<'a>(queues: impl IntoIterator<Item = &'a QueueSnapshot>) -> Sum {
+    let mut sum = Sum { counters: [0; QueueCounter::COUNT], latency: Default::default() };
+    for queue in queues {
+        for counter in QueueCounter::ALL {
+            let (total, value) = (&mut sum.counters[*counter as usize], queue.get(*counter));
+            *total = match counter.info().kind {
+                Kind::HighWater => (*total).max(value),
+                Kind::Counter | Kind::Gauge => total.saturating_add(value),
+            };
+        }
+        for latency in Latency::ALL {
+            sum.latency[latency as usize].merge(queue.latency(latency));
+        }
+    }
+    sum
+}
+
+fn measures(sum: &Sum) -> Measures {
+    let counter = |c: &QueueCounter| (c.info().name.to_owned(), sum.counters[*c as usize]);
+    let latency = |l: &Latency| (l.as_str().to_owned(), LatencyView::of(&sum.latency[*l as usize]));
+    Measures {
+        counters: QueueCounter::ALL.iter().map(counter).collect(),
+        latency: Latency::ALL.iter().map(latency).collect(),
+    }
+}
+
+/// Queues by adapter.
+pub(crate) fn by_adapter(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&QueueSnapshot>> {
+    let mut adapters: BTreeMap<&str, Vec<&QueueSnapshot>> = BTreeMap::new();
+    for queue in &snapshot.queues {
+        adapters.entry(&queue.adapter).or_default().push(queue);
+    }
+    for queues in adapters.values_mut() {
+        queues.sort_by_key(|queue| queue.queue);
+    }
+    adapters
+}
+
+impl Server {
+    /// A copy of the statistics of each data plane that answers.
+    pub fn snapshots(&self) -> BTreeMap<String, Snapshot> {
+        let views = self.keeper_views().into_iter();
+        views.filter_map(|(name, view)| Some((name, view.stats?.snapshot()))).collect()
+    }
+
+    /// The statistics, of one adapter or of all. An adapter that never had a client has none.
+    pub fn stats(&self, adapter: Option<&str>) -> Result<StatsView, Refusal> {
+        if let Some(name) = adapter
+            && !self.desired().adapters.contains_key(name)
+        {
+            return Err(self.not_found(Object::Adapter, name));
+        }
+        let mut all = StatsView::default();
+        for (dataplane, snapshot) in self.snapshots() {
+            for (name, queues) in by_adapter(&snapshot) {
+                if adapter.is_some_and(|only| only != name) {
+                    continue;
+                }
+                all.adapters.push(AdapterStatsView {
+                    adapter: name.to_owned(),
+                    dataplane: dataplane.clone(),
+                    total: measures(&sum(queues.iter().copied())),
+                    queues: queues.iter().map(|queue| queue_view(queue)).collect(),
+                });
+            }
+            all.channels.extend(snapshot.channels.iter().map(|channel| {
+                ChannelStatsView {
+                    dataplane: dataplane.clone(),
+                    channel: channel.index,
+                    counters: ChannelCounter::ALL
+                        .iter()
+                        .map(|c| (c.info().name.to_owned(), channel.get(*c)))
+                        .collect(),
+                }
+            }));
+        }
+        all.adapters.sort_by(|a, b| a.adapter.cmp(&b.adapter));
+        Ok(all)
+    }
+
+    /// The flight recorder, of one channel or of all, oldest event first.
+    pub fn flight(&self, dataplane: Option<&str>, channel: Option<u32>) -> Vec<FlightView> {
+        let mut events = Vec::new();
+        for (name, view) in self.keeper_views() {
+            let Some(reader) = view.stats.filter(|_| dataplane.is_none_or(|only| only == name))
+            else {
+                continue;
+            };
+            let snapshot = reader.snapshot();
+            let subjects: BTreeMap<u32, String> = snapshot
+                .queues
+                .iter()
+                .map(|queue| (queue.slot, format!("{}/{}", queue.adapter, queue.queue)))
+                .collect();
+            for index in snapshot.channels.iter().map(|c| c.index) {
+                if channel.is_some_and(|only| only != index) {
+                    continue;
+                }
+                let ring = reader.flight(index as usize).unwrap_or_default();
+                let newest = ring.last().map_or(0, |event| event.ticks);
+                events.extend(ring.iter().map(|event| {
+                    FlightView {
+                        dataplane: name.clone(),
+                        channel: index,
+                        ns_ago: to_ns(
+                            newest.saturating_sub(event.ticks),
+                            snapshot.ticks_per_second,
+                        ),
+                        event: event.kind.as_str().to_owned(),
+                        subject: subjects
+                            .get(&event.subject)
+                            .cloned()
+                            .unwrap_or_else(|| event.subject.to_string()),
+                        value: event.value,
+                    }
+                }));
+            }
+        }
+        events
+    }
+}
+
+fn queue_view(queue: &QueueSnapshot) -> QueueStatsView {
+    QueueStatsView {
+        queue: queue.queue.into(),
+        channel: queue.channel,
+        slot: queue.slot,
+        measures: measures(&sum([queue])),
+    }
+}
+
+fn to_ns(ticks: u64, ticks_per_second: u64) -> u64 {
+    let ns = u128::from(ticks) * 1_000_000_000 / u128::from(ticks_per_second.max(1));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
