@@ -7,19 +7,12 @@ use crate::failure::{Context, Failure, Result};
 /// Runs a program and returns what it wrote to stdout; a failure carries its stderr.
 pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     let name = format!("{command:?}");
-    let done = command
-        .stdin(Stdio::null())
-        .output()
-        .context(format_args!("cannot run {name}"))?;
+    let done = command.stdin(Stdio::null()).output().context(format_args!("cannot run {name}"))?;
     if done.status.success() {
         return Ok(done.stdout);
     }
     let stderr = String::from_utf8_lossy(&done.stderr);
-    Err(Failure(format!(
-        "{name} failed with {}\n{}",
-        done.status,
-        stderr.trim_end()
-    )))
+    Err(Failure(format!("{name} failed with {}\n{}", done.status, stderr.trim_end())))
 }
 
 /// As [`output`], for programs that print text.

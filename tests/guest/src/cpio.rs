@@ -41,18 +41,14 @@ impl Archive {
     }
 
     fn entry(&mut self, path: &str, mode: u32, contents: &[u8]) {
-        assert!(
-            !path.starts_with('/'),
-            "{path} must be relative to the guest's root"
-        );
+        assert!(!path.starts_with('/'), "{path} must be relative to the guest's root");
         let size = u32::try_from(contents.len()).expect("a file in the archive is below 4 GiB");
         let name_size = u32::try_from(path.len() + 1).expect("a path is short");
         self.inode += 1;
         self.bytes.extend_from_slice(b"070701");
         // ino, mode, uid, gid, nlink, mtime, filesize, devmajor, devminor, rdevmajor, rdevminor, namesize, check.
         for field in [self.inode, mode, 0, 0, 1, 0, size, 0, 0, 0, 0, name_size, 0] {
-            self.bytes
-                .extend_from_slice(format!("{field:08x}").as_bytes());
+            self.bytes.extend_from_slice(format!("{field:08x}").as_bytes());
         }
         self.bytes.extend_from_slice(path.as_bytes());
         self.bytes.push(0);
@@ -78,14 +74,10 @@ mod tests {
         archive.symlink("bin", "usr/bin");
         let bytes = archive.finish();
         assert_eq!(bytes.len() % 512, 0);
-        let headers: Vec<usize> = (0..bytes.len() - 6)
-            .filter(|&at| &bytes[at..at + 6] == b"070701")
-            .collect();
+        let headers: Vec<usize> =
+            (0..bytes.len() - 6).filter(|&at| &bytes[at..at + 6] == b"070701").collect();
         assert_eq!(headers.len(), 4);
-        assert!(
-            headers.iter().all(|at| at % 4 == 0),
-            "headers at {headers:?}"
-        );
+        assert!(headers.iter().all(|at| at % 4 == 0), "headers at {headers:?}");
         let field = |at: usize, n: usize| {
             let text = std::str::from_utf8(&bytes[at + 6 + 8 * n..at + 14 + 8 * n]).unwrap();
             u32::from_str_radix(text, 16).unwrap()

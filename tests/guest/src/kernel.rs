@@ -55,10 +55,7 @@ impl Kernel {
         let mut loaded = Vec::new();
         for name in names {
             // What is a module in one Debian release is part of the image in another.
-            if !builtin
-                .lines()
-                .any(|line| line.ends_with(&format!("/{name}.ko")))
-            {
+            if !builtin.lines().any(|line| line.ends_with(&format!("/{name}.ko"))) {
                 add_module(name, &files, &mut loaded)?;
             }
         }
@@ -76,11 +73,7 @@ fn real_package() -> Result<String> {
         .filter_map(|line| line.trim().strip_prefix("Depends: "))
         .find(|name| name.starts_with("linux-image-"))
         .map(str::to_owned)
-        .ok_or_else(|| {
-            Failure(format!(
-                "{META_PACKAGE} names no kernel; run apt-get update"
-            ))
-        })
+        .ok_or_else(|| Failure(format!("{META_PACKAGE} names no kernel; run apt-get update")))
 }
 
 fn candidate_version(package: &str) -> Result<String> {
@@ -90,11 +83,7 @@ fn candidate_version(package: &str) -> Result<String> {
         .find_map(|line| line.trim().strip_prefix("Candidate: "))
         .filter(|version| *version != "(none)")
         .map(str::to_owned)
-        .ok_or_else(|| {
-            Failure(format!(
-                "apt knows no version of {package}; run apt-get update"
-            ))
-        })
+        .ok_or_else(|| Failure(format!("apt knows no version of {package}; run apt-get update")))
 }
 
 fn unpack(package: &str, home: &Path, image: &Path) -> Result<()> {
@@ -103,11 +92,7 @@ fn unpack(package: &str, home: &Path, image: &Path) -> Result<()> {
     }
     let root = home.join("root");
     fs::create_dir_all(&root).context(format_args!("cannot create {}", root.display()))?;
-    command::output(
-        Command::new("apt-get")
-            .args(["download", package])
-            .current_dir(home),
-    )?;
+    command::output(Command::new("apt-get").args(["download", package]).current_dir(home))?;
     let archive = only_entry_with(home, ".deb")?;
     command::output(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(&root))?;
     fs::remove_file(&archive).context("cannot remove the unpacked package")?;
@@ -130,10 +115,7 @@ fn only_entry_with(folder: &Path, part: &str) -> Result<PathBuf> {
     let entries = fs::read_dir(folder).context(format_args!("cannot list {}", folder.display()))?;
     entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| {
-            path.file_name()
-                .is_some_and(|name| name.to_string_lossy().contains(part))
-        })
+        .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(part)))
         .ok_or_else(|| Failure(format!("nothing named {part} in {}", folder.display())))
 }
 
@@ -146,10 +128,7 @@ fn payload(image: &[u8]) -> Result<&[u8]> {
         let value = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
         usize::try_from(value).context("a 32-bit offset")
     };
-    check!(
-        image.get(0x202..0x206) == Some(b"HdrS"),
-        "vmlinuz has no Linux boot header"
-    );
+    check!(image.get(0x202..0x206) == Some(b"HdrS"), "vmlinuz has no Linux boot header");
     let setup_sectors = usize::from(image[0x1f1]);
     let start = (setup_sectors + 1) * 512 + word(0x248)?;
     image.get(start..start + word(0x24c)?).ok_or_else(short)
@@ -163,10 +142,7 @@ fn decompress(payload: &[u8]) -> Result<Vec<u8>> {
         [0xfd, b'7', b'z', b'X', b'Z', ..] => &["xz", "-dc", "--single-stream"],
         [0x28, 0xb5, 0x2f, 0xfd, ..] => &["zstd", "-dc"],
         _ => {
-            return Err(Failure(format!(
-                "kernel payload of unknown kind {:02x?}",
-                &payload[..4]
-            )));
+            return Err(Failure(format!("kernel payload of unknown kind {:02x?}", &payload[..4])));
         }
     };
     // The kernel's build appends the unpacked size (four bytes) to the stream; decompressors complain about it and
@@ -195,11 +171,7 @@ fn collect_modules(folder: &Path, files: &mut HashMap<String, PathBuf>) -> Resul
             collect_modules(&path, files)?;
             continue;
         }
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if let Some((stem, _)) = name.split_once(".ko") {
             files.insert(stem.replace('-', "_"), path);
         }
@@ -235,10 +207,7 @@ fn dependencies(module: &[u8]) -> Vec<String> {
     let Some(at) = module.windows(KEY.len()).position(|window| window == KEY) else {
         return Vec::new();
     };
-    let value = module[at + KEY.len()..]
-        .split(|&byte| byte == 0)
-        .next()
-        .unwrap_or_default();
+    let value = module[at + KEY.len()..].split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(value)
         .split(',')
         .filter(|name| !name.is_empty())

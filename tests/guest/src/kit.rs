@@ -16,15 +16,8 @@ use crate::failure::{Context, Failure, Result};
 use crate::kernel::Kernel;
 
 /// Programs that scripts use beyond busybox, found on the host's PATH.
-const TOOLS: &[&str] = &[
-    "busybox",
-    "fio",
-    "mkfs.ext4",
-    "fsck.ext4",
-    "blkdiscard",
-    "fstrim",
-    "blockdev",
-];
+const TOOLS: &[&str] =
+    &["busybox", "fio", "mkfs.ext4", "fsck.ext4", "blkdiscard", "fstrim", "blockdev"];
 
 /// Modules that are loaded at boot, with what they depend on. ext4 asks for a crc32c implementation at run time only.
 const MODULES: &[&str] = &["virtio_pci", "virtio_blk", "crc32c_generic", "ext4"];
@@ -47,13 +40,7 @@ impl Kit {
         let kernel = Kernel::fetch(cache)?;
         let files = tool_files()?;
         let mut key = DefaultHasher::new();
-        (
-            LAYOUT,
-            &kernel.id,
-            MODULES,
-            include_str!("init.sh"),
-            include_str!("lib.sh"),
-        )
+        (LAYOUT, &kernel.id, MODULES, include_str!("init.sh"), include_str!("lib.sh"))
             .hash(&mut key);
         for file in &files {
             let about =
@@ -66,10 +53,7 @@ impl Kit {
             fs::write(&partial, build(&kernel, &files)?).context("cannot write the initramfs")?;
             fs::rename(&partial, &initramfs).context("cannot name the initramfs")?;
         }
-        Ok(Kit {
-            kernel: kernel.image,
-            initramfs,
-        })
+        Ok(Kit { kernel: kernel.image, initramfs })
     }
 }
 
@@ -84,10 +68,7 @@ fn tool_files() -> Result<BTreeSet<PathBuf>> {
             continue;
         };
         files.insert(real_parent(&path)?);
-        for word in libraries
-            .split_whitespace()
-            .filter(|word| word.starts_with('/'))
-        {
+        for word in libraries.split_whitespace().filter(|word| word.starts_with('/')) {
             files.insert(real_parent(Path::new(word))?);
         }
     }
@@ -101,18 +82,15 @@ fn find(tool: &str) -> Result<PathBuf> {
         .map(|folder| folder.join(tool))
         .find(|candidate| candidate.is_file())
         .ok_or_else(|| {
-            Failure(format!(
-                "{tool} is not installed; `cargo xtask test --only tools` installs it"
-            ))
+            Failure(format!("{tool} is not installed; `cargo xtask test --only tools` installs it"))
         })
 }
 
 /// `/lib64/ld.so` becomes `/usr/lib64/ld.so` where `/lib64` is a link; the last component stays as it is named.
 fn real_parent(path: &Path) -> Result<PathBuf> {
     let parent = path.parent().unwrap_or(Path::new("/"));
-    let parent = parent
-        .canonicalize()
-        .context(format_args!("cannot resolve {}", parent.display()))?;
+    let parent =
+        parent.canonicalize().context(format_args!("cannot resolve {}", parent.display()))?;
     Ok(parent.join(path.file_name().unwrap_or_default()))
 }
 
@@ -138,31 +116,19 @@ fn build(kernel: &Kernel, files: &BTreeSet<PathBuf>) -> Result<Vec<u8>> {
     }
     for file in files {
         let inside = file.strip_prefix("/").expect("tool paths are absolute");
-        add_folder(
-            &mut archive,
-            &mut folders,
-            inside.parent().unwrap_or(Path::new("")),
-        );
+        add_folder(&mut archive, &mut folders, inside.parent().unwrap_or(Path::new("")));
         let bytes = fs::read(file).context(format_args!("cannot read {}", file.display()))?;
         archive.file(&inside.to_string_lossy(), &bytes, true);
     }
-    let busybox = files
-        .iter()
-        .find(|file| file.ends_with("busybox"))
-        .expect("busybox is among the tools");
+    let busybox =
+        files.iter().find(|file| file.ends_with("busybox")).expect("busybox is among the tools");
     let applets = command::text(Command::new(busybox).arg("--list"))?;
-    let own: BTreeSet<_> = files
-        .iter()
-        .filter_map(|file| file.file_name()?.to_str())
-        .collect();
+    let own: BTreeSet<_> = files.iter().filter_map(|file| file.file_name()?.to_str()).collect();
     for applet in applets.lines().filter(|applet| !own.contains(applet)) {
         archive.symlink(&format!("usr/bin/{applet}"), &busybox.to_string_lossy());
     }
     let modules = kernel.modules(MODULES)?;
-    let order: String = modules
-        .iter()
-        .map(|(name, _)| format!("{name}\n"))
-        .collect();
+    let order: String = modules.iter().map(|(name, _)| format!("{name}\n")).collect();
     archive.file("modules/order", order.as_bytes(), false);
     for (name, bytes) in &modules {
         archive.file(&format!("modules/{name}.ko"), bytes, false);
@@ -173,10 +139,8 @@ fn build(kernel: &Kernel, files: &BTreeSet<PathBuf>) -> Result<Vec<u8>> {
 }
 
 fn add_folder(archive: &mut Archive, known: &mut BTreeSet<PathBuf>, folder: &Path) {
-    let steps: Vec<&Path> = folder
-        .ancestors()
-        .filter(|step| !step.as_os_str().is_empty())
-        .collect();
+    let steps: Vec<&Path> =
+        folder.ancestors().filter(|step| !step.as_os_str().is_empty()).collect();
     for step in steps.into_iter().rev() {
         if known.insert(step.to_owned()) {
             archive.directory(&step.to_string_lossy());

@@ -37,3 +37,19 @@ fio_verify() {
         fail "fio $* failed"
     }
 }
+
+# Waits for the process $1, which does I/O on the disk $2, and fails if ten seconds pass in which no I/O completes.
+watch() {
+    still=0
+    before=
+    while kill -0 "$1" 2>/dev/null; do
+        now=$(cat "/sys/block/$2/stat")
+        # The first and fifth words count completed reads and writes; others change with time alone.
+        now=$(echo "$now" | awk '{ print $1, $5 }')
+        if [ "$now" = "$before" ]; then still=$((still + 1)); else still=0; fi
+        [ "$still" -lt 10 ] || fail "no I/O completes on $2; in flight: $(cat "/sys/block/$2/inflight")"
+        before=$now
+        sleep 1
+    done
+    wait "$1"
+}

@@ -29,11 +29,7 @@ pub(crate) struct Disk {
 impl Disk {
     /// The disk behind `socket`, with that many queues.
     pub(crate) fn new(socket: impl Into<PathBuf>, queues: u16) -> Disk {
-        Disk {
-            socket: socket.into(),
-            queues,
-            reconnect: false,
-        }
+        Disk { socket: socket.into(), queues, reconnect: false }
     }
 
     /// QEMU connects again, every second, when the server goes away.
@@ -43,10 +39,12 @@ impl Disk {
     }
 }
 
-/// A guest to be: how many CPUs, how much memory, which disks.
+/// CPUs that run in every guest: as many as the smallest machine that runs these tests has.
+const CPUS: u16 = 2;
+
+/// A guest to be: how many CPUs it could have, how much memory, which disks.
 pub(crate) struct Guest<'a> {
     kit: &'a Kit,
-    cpus: u16,
     possible_cpus: u16,
     memory_mib: u32,
     disks: Vec<Disk>,
@@ -60,8 +58,6 @@ pub(crate) struct Transcript {
     pub(crate) status: i32,
     /// The kernel's messages.
     pub(crate) console: String,
-    /// From starting QEMU to its end.
-    pub(crate) took: Duration,
 }
 
 impl Transcript {
@@ -75,11 +71,7 @@ impl Transcript {
 
     /// Fails unless the script ended well.
     pub(crate) fn ok(self) -> Result<Transcript> {
-        check!(
-            self.status == 0,
-            "the guest's script failed\n{}",
-            self.report()
-        );
+        check!(self.status == 0, "the guest's script failed\n{}", self.report());
         Ok(self)
     }
 
@@ -97,20 +89,7 @@ impl Transcript {
 impl<'a> Guest<'a> {
     /// Two CPUs and 512 MiB, no disk.
     pub(crate) fn new(kit: &'a Kit) -> Guest<'a> {
-        Guest {
-            kit,
-            cpus: 2,
-            possible_cpus: 2,
-            memory_mib: 512,
-            disks: Vec::new(),
-        }
-    }
-
-    /// CPUs that run.
-    pub(crate) fn cpus(mut self, cpus: u16) -> Self {
-        self.cpus = cpus;
-        self.possible_cpus = self.possible_cpus.max(cpus);
-        self
+        Guest { kit, possible_cpus: CPUS, memory_mib: 512, disks: Vec::new() }
     }
 
     /// CPUs that could be plugged in. Drivers size their queues by these, so a guest can use 64 queues without the
@@ -128,9 +107,7 @@ impl<'a> Guest<'a> {
 
     /// Boots, runs the script to its end and powers off.
     pub(crate) fn run(self, script: &str, limit: Duration) -> Result<Transcript> {
-        self.run_with(script, limit, |step, _| {
-            Err(Failure(format!("unexpected step {step}")))
-        })
+        self.run_with(script, limit, |step, _| Err(Failure(format!("unexpected step {step}"))))
     }
 
     /// As [`Guest::run`]; each `step NAME` of the script calls `on_step`, and the script goes on when it returns.
@@ -151,12 +128,9 @@ impl<'a> Guest<'a> {
         let mut own = Archive::default();
         own.file("script", format!(". /lib.sh\n{script}\n").as_bytes(), false);
         fs::copy(&self.kit.initramfs, path).context("cannot copy the initramfs")?;
-        let mut file = File::options()
-            .append(true)
-            .open(path)
-            .context("cannot open the initramfs")?;
-        file.write_all(&own.finish())
-            .context("cannot add the script to the initramfs")
+        let mut file =
+            File::options().append(true).open(path).context("cannot open the initramfs")?;
+        file.write_all(&own.finish()).context("cannot add the script to the initramfs")
     }
 
     fn start(self, folder: &Path, initramfs: &Path) -> Result<Machine> {
@@ -165,20 +139,13 @@ impl<'a> Guest<'a> {
         let qmp_socket = folder.join("qmp.sock");
         let console = folder.join("console.log");
         let mut qemu = base_command(self.memory_mib);
-        qemu.arg("-smp")
-            .arg(format!("cpus={},maxcpus={}", self.cpus, self.possible_cpus));
-        qemu.arg("-kernel")
-            .arg(&self.kit.kernel)
-            .arg("-initrd")
-            .arg(initramfs);
+        qemu.arg("-smp").arg(format!("cpus={CPUS},maxcpus={}", self.possible_cpus));
+        qemu.arg("-kernel").arg(&self.kit.kernel).arg("-initrd").arg(initramfs);
         qemu.args(["-append", KERNEL_COMMAND_LINE]);
-        qemu.arg("-serial")
-            .arg(format!("file:{}", console.display()));
-        qemu.arg("-chardev")
-            .arg(format!("socket,id=script,path={}", script_socket.display()));
+        qemu.arg("-serial").arg(format!("file:{}", console.display()));
+        qemu.arg("-chardev").arg(format!("socket,id=script,path={}", script_socket.display()));
         qemu.args(["-serial", "chardev:script"]);
-        qemu.arg("-qmp")
-            .arg(format!("unix:{},server=on,wait=off", qmp_socket.display()));
+        qemu.arg("-qmp").arg(format!("unix:{},server=on,wait=off", qmp_socket.display()));
         for (index, disk) in self.disks.iter().enumerate() {
             add_disk(&mut qemu, index, disk)?;
         }
@@ -191,14 +158,7 @@ impl<'a> Guest<'a> {
             .stderr(log)
             .spawn()
             .context("cannot start QEMU")?;
-        Ok(Machine {
-            child,
-            listener,
-            qmp_socket,
-            console,
-            errors,
-            started,
-        })
+        Ok(Machine { child, listener, qmp_socket, console, errors, started })
     }
 }
 
@@ -209,59 +169,42 @@ const KERNEL_COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off 
 /// QEMU without anything that was not asked for, and with memory that a vhost-user server can map.
 pub(crate) fn base_command(memory_mib: u32) -> Command {
     let mut qemu = command::bound("qemu-system-x86_64");
-    qemu.args([
-        "-accel",
-        "tcg,thread=multi",
-        "-cpu",
-        "max",
-        "-M",
-        "q35,memory-backend=ram",
-    ]);
-    qemu.arg("-object").arg(format!(
-        "memory-backend-memfd,id=ram,size={memory_mib}M,share=on"
-    ));
+    qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-M", "q35,memory-backend=ram"]);
+    qemu.arg("-object").arg(format!("memory-backend-memfd,id=ram,size={memory_mib}M,share=on"));
     qemu.arg("-m").arg(format!("{memory_mib}M"));
-    qemu.args([
-        "-nodefaults",
-        "-no-user-config",
-        "-display",
-        "none",
-        "-no-reboot",
-    ]);
+    qemu.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
     qemu
 }
 
 /// Adds `disk` as the device `diskINDEX`.
-pub(crate) fn add_disk(qemu: &mut Command, index: usize, disk: &Disk) -> Result<()> {
+fn add_disk(qemu: &mut Command, index: usize, disk: &Disk) -> Result<()> {
     let mut chardev = format!("socket,id=char{index},path={}", disk.socket.display());
     if disk.reconnect {
         chardev.push_str(reconnect_option()?);
     }
     qemu.arg("-chardev").arg(chardev);
-    qemu.arg("-device").arg(format!(
-        "vhost-user-blk-pci,id=disk{index},chardev=char{index},num-queues={}",
-        disk.queues
-    ));
+    let queues = disk.queues;
+    let device =
+        format!("vhost-user-blk-pci,id=disk{index},chardev=char{index},num-queues={queues}");
+    qemu.arg("-device").arg(device);
+    Ok(())
+}
+
+/// Adds `disk` as the one that the BIOS boots from.
+pub(crate) fn add_boot_disk(qemu: &mut Command, disk: &Disk) -> Result<()> {
+    add_disk(qemu, 0, disk)?;
+    qemu.args(["-set", "device.disk0.bootindex=0"]);
     Ok(())
 }
 
 /// `reconnect=` counts seconds and was replaced by `reconnect-ms=` in QEMU 9.2.
 fn reconnect_option() -> Result<&'static str> {
     let text = command::text(Command::new("qemu-system-x86_64").arg("--version"))?;
-    let version = text
-        .split_whitespace()
-        .skip_while(|word| *word != "version")
-        .nth(1)
-        .unwrap_or("");
-    let mut numbers = version
-        .split('.')
-        .map(|part| part.parse::<u32>().unwrap_or(0));
+    let version =
+        text.split_whitespace().skip_while(|word| *word != "version").nth(1).unwrap_or("");
+    let mut numbers = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    Ok(if version >= (9, 2) {
-        ",reconnect-ms=1000"
-    } else {
-        ",reconnect=1"
-    })
+    Ok(if version >= (9, 2) { ",reconnect-ms=1000" } else { ",reconnect=1" })
 }
 
 /// A QEMU process that runs.
@@ -292,11 +235,7 @@ impl Machine {
         let mut stream = self.accept(deadline)?;
         let mut qmp =
             Qmp::connect(&self.qmp_socket).map_err(|error| self.ended_badly(&error.0, ""))?;
-        let lines = read_lines(
-            stream
-                .try_clone()
-                .context("cannot share the guest's socket")?,
-        );
+        let lines = read_lines(stream.try_clone().context("cannot share the guest's socket")?);
         let mut output = String::new();
         let status = loop {
             let line = match lines.recv_timeout(deadline.saturating_duration_since(Instant::now()))
@@ -320,33 +259,21 @@ impl Machine {
                 }
                 continue;
             };
-            stream
-                .write_all(b"go\n")
-                .context("cannot answer the guest")?;
+            stream.write_all(b"go\n").context("cannot answer the guest")?;
             if let Some(status) = reply {
                 break status;
             }
         };
         self.wait_for_end(deadline, &output)?;
-        let took = self.started.elapsed();
-        Ok(Transcript {
-            output,
-            status,
-            console: read_log(&self.console),
-            took,
-        })
+        Ok(Transcript { output, status, console: read_log(&self.console) })
     }
 
     fn accept(&mut self, deadline: Instant) -> Result<UnixStream> {
-        self.listener
-            .set_nonblocking(true)
-            .context("cannot listen without blocking")?;
+        self.listener.set_nonblocking(true).context("cannot listen without blocking")?;
         loop {
             match self.listener.accept() {
                 Ok((stream, _)) => {
-                    stream
-                        .set_nonblocking(false)
-                        .context("cannot make the socket blocking")?;
+                    stream.set_nonblocking(false).context("cannot make the socket blocking")?;
                     return Ok(stream);
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
@@ -354,11 +281,7 @@ impl Machine {
                     return Err(Failure(format!("cannot accept QEMU's connection: {error}")));
                 }
             }
-            let ended = self
-                .child
-                .try_wait()
-                .context("cannot ask for QEMU's state")?
-                .is_some();
+            let ended = self.child.try_wait().context("cannot ask for QEMU's state")?.is_some();
             if ended || Instant::now() > deadline {
                 return Err(self.ended_badly("QEMU did not start", ""));
             }
@@ -369,12 +292,7 @@ impl Machine {
     fn wait_for_end(&mut self, deadline: Instant, output: &str) -> Result<()> {
         // Powering off takes a moment even when the script used up its time.
         let deadline = deadline.max(Instant::now() + Duration::from_secs(30));
-        while self
-            .child
-            .try_wait()
-            .context("cannot ask for QEMU's state")?
-            .is_none()
-        {
+        while self.child.try_wait().context("cannot ask for QEMU's state")?.is_none() {
             if Instant::now() > deadline {
                 return Err(self.ended_badly("did not power off", output));
             }
@@ -395,9 +313,7 @@ impl Machine {
 }
 
 fn read_log(path: &Path) -> String {
-    fs::read(path)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .unwrap_or_default()
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
 /// Lines of the stream, read by a thread that ends with the stream.
@@ -406,13 +322,8 @@ fn read_lines(stream: UnixStream) -> mpsc::Receiver<String> {
     std::thread::spawn(move || {
         let mut reader = BufReader::new(stream);
         let mut line = Vec::new();
-        while reader
-            .read_until(b'\n', &mut line)
-            .is_ok_and(|length| length > 0)
-        {
-            let text = String::from_utf8_lossy(&line)
-                .trim_end_matches(['\r', '\n'])
-                .to_owned();
+        while reader.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
+            let text = String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned();
             line.clear();
             if sender.send(text).is_err() {
                 break;

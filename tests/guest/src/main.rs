@@ -5,6 +5,7 @@
 //! Scenarios run one after the other, each in its own temporary folder with its own server, and none leaves a process
 //! behind. A scenario that fails prints what the guest and the server said.
 
+mod bios;
 mod command;
 mod cpio;
 mod failure;
@@ -14,6 +15,7 @@ mod machine;
 mod qmp;
 mod scenario;
 mod server;
+mod trunkline;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -42,10 +44,7 @@ fn main() -> ExitCode {
     let wanted = |name: &str| {
         arguments.filters.is_empty() || arguments.filters.iter().any(|part| name.contains(part))
     };
-    let chosen: Vec<_> = scenario::ALL
-        .iter()
-        .filter(|scenario| wanted(scenario.name))
-        .collect();
+    let chosen: Vec<_> = scenario::ALL.iter().filter(|scenario| wanted(scenario.name)).collect();
     if arguments.list {
         for scenario in chosen {
             println!("{:<24} {}", scenario.name, scenario.about);
@@ -53,10 +52,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if chosen.is_empty() {
-        eprintln!(
-            "no scenario is named like {:?}; --list names them",
-            arguments.filters
-        );
+        eprintln!("no scenario is named like {:?}; --list names them", arguments.filters);
         return ExitCode::FAILURE;
     }
     let started = Instant::now();
@@ -67,14 +63,8 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    println!(
-        "kernel and initramfs ready in {:.1} s",
-        started.elapsed().as_secs_f64()
-    );
-    let world = scenario::World {
-        kit,
-        server: arguments.server,
-    };
+    println!("kernel and initramfs ready in {:.1} s", started.elapsed().as_secs_f64());
+    let world = scenario::World { kit, server: arguments.server };
     let mut failed = Vec::new();
     for scenario in &chosen {
         println!("{:<24} {}", scenario.name, scenario.about);
@@ -94,9 +84,5 @@ fn main() -> ExitCode {
         chosen.len() - failed.len(),
         failed.len()
     );
-    if failed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

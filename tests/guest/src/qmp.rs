@@ -21,9 +21,7 @@ impl Qmp {
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))
             .context("cannot set a time limit")?;
-        let mut qmp = Qmp {
-            stream: BufReader::new(stream),
-        };
+        let mut qmp = Qmp { stream: BufReader::new(stream) };
         qmp.read()?;
         qmp.execute("qmp_capabilities", json!({}))?;
         Ok(qmp)
@@ -32,10 +30,7 @@ impl Qmp {
     /// Runs a command and returns its `return` value.
     pub(crate) fn execute(&mut self, command: &str, arguments: Value) -> Result<Value> {
         let mut request = json!({ "execute": command });
-        if arguments
-            .as_object()
-            .is_some_and(|object| !object.is_empty())
-        {
+        if arguments.as_object().is_some_and(|object| !object.is_empty()) {
             request["arguments"] = arguments;
         }
         writeln!(self.stream.get_mut(), "{request}").context("cannot write to QEMU's monitor")?;
@@ -52,9 +47,7 @@ impl Qmp {
 
     fn read(&mut self) -> Result<Value> {
         let mut line = String::new();
-        self.stream
-            .read_line(&mut line)
-            .context("no answer from QEMU's monitor")?;
+        self.stream.read_line(&mut line).context("no answer from QEMU's monitor")?;
         serde_json::from_str(&line).context("QEMU's monitor does not speak JSON")
     }
 }

@@ -1,5 +1,7 @@
 //! What is tested, one function per scenario.
 
+mod disk;
+mod fault;
 mod peer;
 
 use std::path::PathBuf;
@@ -25,9 +27,61 @@ pub(crate) struct Scenario {
     pub(crate) run: fn(&World) -> Result<()>,
 }
 
-/// Every scenario, cheapest first.
-pub(crate) const ALL: &[Scenario] = &[Scenario {
-    name: "peer",
-    about: "the test machine itself: a guest on QEMU's own server makes a filesystem and verifies data",
-    run: peer::filesystem,
-}];
+/// Every scenario; the ones that show whether the machine can run the others come first.
+pub(crate) const ALL: &[Scenario] = &[
+    Scenario {
+        name: "peer",
+        about: "the test machine itself: a guest on QEMU's own server makes a filesystem and verifies data",
+        run: peer::filesystem,
+    },
+    Scenario {
+        name: "peer-bios",
+        about: "the test machine itself: SeaBIOS boots from a disk of QEMU's own server",
+        run: peer::bios,
+    },
+    Scenario {
+        name: "bios",
+        about: "SeaBIOS boots from the disk, reads and writes it",
+        run: disk::bios,
+    },
+    Scenario {
+        name: "queues",
+        about: "disks with 1, 4 and 64 hardware queues carry verified data, also after device resets",
+        run: disk::queues,
+    },
+    Scenario {
+        name: "filesystem",
+        about: "mkfs, fio with verification, fstrim, shutdown; a second boot finds the same data",
+        run: disk::filesystem,
+    },
+    Scenario {
+        name: "attributes",
+        about: "serial number, block size and read-only are what was set",
+        run: disk::attributes,
+    },
+    Scenario {
+        name: "resize",
+        about: "a running guest sees and uses a larger disk",
+        run: disk::resize,
+    },
+    Scenario {
+        name: "pause",
+        about: "queues stop and start again with I/O in flight on a slow disk",
+        run: fault::pause,
+    },
+    Scenario {
+        name: "control-plane-crash",
+        about: "the control plane is killed under load and nobody notices",
+        run: fault::control_plane,
+    },
+    Scenario {
+        name: "data-plane-crash",
+        about: "the data plane is killed three times under load on a slow disk and nothing is lost",
+        run: fault::data_plane,
+    },
+    Scenario {
+        name: "crash-control",
+        about: "the same without the in-flight region loses requests: the test can fail",
+        run: fault::control,
+    },
+];

@@ -24,10 +24,7 @@ impl StorageDaemon {
         let errors = File::create(&log).context("cannot create the server's log")?;
         let child = command::bound("qemu-storage-daemon")
             .arg("--blockdev")
-            .arg(format!(
-                "driver=file,node-name=disk,discard=unmap,filename={}",
-                image.display()
-            ))
+            .arg(format!("driver=file,node-name=disk,discard=unmap,filename={}", image.display()))
             .arg("--export")
             .arg(format!(
                 "type=vhost-user-blk,id=disk,node-name=disk,writable=on,num-queues={queues},\
@@ -54,18 +51,13 @@ impl Drop for StorageDaemon {
 }
 
 /// Waits until a server's socket exists, or reports why the server ended.
-fn wait_for_socket(socket: &Path, child: &mut Child, log: &Path) -> Result<()> {
+pub(crate) fn wait_for_socket(socket: &Path, child: &mut Child, log: &Path) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !socket.exists() {
-        let ended = child
-            .try_wait()
-            .context("cannot ask for the server's state")?;
+        let ended = child.try_wait().context("cannot ask for the server's state")?;
         if ended.is_some() || Instant::now() > deadline {
             let log = std::fs::read_to_string(log).unwrap_or_default();
-            return Err(Failure(format!(
-                "no socket {} ({ended:?})\n{log}",
-                socket.display()
-            )));
+            return Err(Failure(format!("no socket {} ({ended:?})\n{log}", socket.display())));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -1,0 +1,109 @@
+//! What a guest sees when a process of the server ends, or its own queues stop, while it does I/O.
+//!
+//! All of it on a disk that is slow and answers out of order: on a fast one hardly anything is in flight when something
+//! breaks, and a server without any in-flight tracking would pass. The control proves that this disk is slow enough.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::failure::{Failure, Result, check};
+use crate::machine::{Disk, Guest, Transcript};
+use crate::scenario::World;
+use crate::trunkline::Trunkline;
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A disk with seeks of 1 to 30 ms, any number at a time.
+const SLOW: &[&str] = &["--delay-us-min", "1000", "--delay-us-max", "30000", "--delay-seed", "7"];
+
+/// fio writes and verifies in the background while the host does something; then it must finish without an error.
+/// What it wrote is read once more afterwards.
+const SCRIPT: &str = "
+    job='--name=v --filename=/dev/vda --size=16m --numjobs=2 --offset_increment=16m'
+    fio_verify $job &
+    fio=$!
+    sleep 2
+    step fault
+    kill -0 $fio || fail 'fio was done before the fault'
+    watch $fio vda
+    fio --thread --verify=crc32c --verify_only --ioengine=libaio --direct=1 --bs=4k --iodepth=16 \\
+        --rw=randwrite --randrepeat=1 $job >/tmp/again.out || fail \"$(cat /tmp/again.out)\"";
+
+/// Runs the script on a slow disk with two queues; `fault` happens while fio runs.
+fn under_load(
+    world: &World,
+    attributes: &[&str],
+    mut fault: impl FnMut(&mut Trunkline, &mut crate::qmp::Qmp) -> Result<()>,
+) -> Result<Transcript> {
+    let mut server = Trunkline::start(&world.server)?;
+    server.volume("slow", "64MiB", SLOW)?;
+    let mut all = vec!["--queues", "2"];
+    all.extend(attributes);
+    let socket = server.adapter("vhost0", "slow", &all)?;
+    let guest = Guest::new(&world.kit).disk(Disk::new(socket, 2).reconnecting());
+    let outcome = guest.run_with(SCRIPT, LIMIT, |_, qmp| fault(&mut server, qmp));
+    outcome.map_err(|error| Failure(format!("{error}\n{}", server.log())))
+}
+
+/// Three crashes, far enough apart for the guest to be back at work.
+fn crashes(server: &mut Trunkline) -> Result<()> {
+    for _ in 0..3 {
+        server.crash_data_plane()?;
+        std::thread::sleep(Duration::from_secs(2));
+    }
+    Ok(())
+}
+
+/// The data plane is killed three times: the guest waits, reconnects and loses nothing.
+pub(crate) fn data_plane(world: &World) -> Result<()> {
+    let transcript = under_load(world, &[], |server, _| crashes(server))?.ok()?;
+    no_errors(&transcript)
+}
+
+/// The same without the in-flight region must go wrong, or the scenario above shows nothing.
+pub(crate) fn control(world: &World) -> Result<()> {
+    let transcript = under_load(world, &["--withhold", "inflight"], |server, _| crashes(server))?;
+    let lost = transcript.status != 0 || no_errors(&transcript).is_err();
+    check!(
+        lost,
+        "without an in-flight region nothing was lost: the disk is too fast\n{}",
+        transcript.report()
+    );
+    Ok(())
+}
+
+/// The control plane is killed and started again: the guest notices nothing and the data plane stays.
+pub(crate) fn control_plane(world: &World) -> Result<()> {
+    let transcript = under_load(world, &[], |server, _| {
+        server.crash_control_plane()?;
+        server.crash_control_plane()
+    })?;
+    no_errors(&transcript.ok()?)
+}
+
+/// QEMU stops and continues the guest: each time all queues stop with I/O in flight and start again.
+pub(crate) fn pause(world: &World) -> Result<()> {
+    let transcript = under_load(world, &[], |_, qmp| {
+        for _ in 0..5 {
+            qmp.execute("stop", json!({}))?;
+            std::thread::sleep(Duration::from_millis(300));
+            qmp.execute("cont", json!({}))?;
+            std::thread::sleep(Duration::from_millis(700));
+        }
+        Ok(())
+    })?;
+    no_errors(&transcript.ok()?)
+}
+
+/// The guest's kernel reports failed requests and impossible completions of the disk.
+fn no_errors(transcript: &Transcript) -> Result<()> {
+    for sign in ["I/O error", "is not a head", "out of range", "hung"] {
+        check!(
+            !transcript.console.contains(sign),
+            "the guest's kernel says `{sign}`\n{}",
+            transcript.report()
+        );
+    }
+    Ok(())
+}

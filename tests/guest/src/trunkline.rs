@@ -1,0 +1,202 @@
+//! A Trunkline server in a folder of its own, driven as a user drives it: through its command line.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::command;
+use crate::failure::{Context, Failure, Result, check};
+use crate::server::wait_for_socket;
+
+/// How long a restart of either process may take on a busy machine.
+const RESTART_LIMIT: Duration = Duration::from_secs(30);
+
+/// Control plane and data plane, both ended when it is dropped.
+pub(crate) struct Trunkline {
+    binary: PathBuf,
+    folder: TempDir,
+    control: Child,
+    /// Data planes seen so far: they outlive a killed control plane, so the test ends them itself.
+    data_planes: Vec<Pid>,
+}
+
+impl Trunkline {
+    /// Starts `trunkline serve` in a new folder and waits until its data plane runs.
+    pub(crate) fn start(binary: &Path) -> Result<Trunkline> {
+        let binary =
+            binary.canonicalize().context(format_args!("no server {}", binary.display()))?;
+        let folder = tempfile::tempdir().context("cannot make a folder for the server")?;
+        let control = serve(&binary, folder.path())?;
+        let mut server = Trunkline { binary, folder, control, data_planes: Vec::new() };
+        server.wait_until_up()?;
+        Ok(server)
+    }
+
+    /// A path in the server's folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The socket of an adapter.
+    pub(crate) fn socket(&self, adapter: &str) -> PathBuf {
+        self.path(&format!("{adapter}.sock"))
+    }
+
+    /// Runs `trunkline` on this server.
+    pub(crate) fn cli(&self, arguments: &[&str]) -> Result<String> {
+        let mut cli = Command::new(&self.binary);
+        cli.arg("--dir").arg(self.folder.path()).args(arguments);
+        command::text(&mut cli).map_err(|error| Failure(format!("{error}\n{}", self.log())))
+    }
+
+    /// Creates a file volume `name` and returns the file.
+    pub(crate) fn volume(&self, name: &str, size: &str, attributes: &[&str]) -> Result<PathBuf> {
+        let path = self.path(&format!("{name}.img"));
+        let text = path.display().to_string();
+        let mut arguments = vec![
+            "volume", "create", name, "--kind", "file", "--path", &text, "--size", size, "--create",
+        ];
+        arguments.extend(attributes);
+        self.cli(&arguments)?;
+        Ok(path)
+    }
+
+    /// Creates an adapter and waits for its socket.
+    pub(crate) fn adapter(
+        &mut self,
+        name: &str,
+        volume: &str,
+        attributes: &[&str],
+    ) -> Result<PathBuf> {
+        let mut arguments = vec!["adapter", "create", name, "--volume", volume];
+        arguments.extend(attributes);
+        self.cli(&arguments)?;
+        let socket = self.socket(name);
+        let log = self.log_path();
+        wait_for_socket(&socket, &mut self.control, &log)?;
+        Ok(socket)
+    }
+
+    /// Kills the data plane as a crash would, and returns once the control plane has started another.
+    pub(crate) fn crash_data_plane(&mut self) -> Result<()> {
+        let old = self.data_plane()?;
+        kill_process(old, Signal::KILL).context("cannot kill the data plane")?;
+        let deadline = Instant::now() + RESTART_LIMIT;
+        loop {
+            match self.data_plane() {
+                Ok(new) if new != old => return Ok(()),
+                outcome => check!(
+                    Instant::now() < deadline,
+                    "no other data plane after {RESTART_LIMIT:?}: {outcome:?}\n{}",
+                    self.log()
+                ),
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Kills the control plane as a crash would and starts another. The data plane must be the same one after it.
+    pub(crate) fn crash_control_plane(&mut self) -> Result<()> {
+        let data_plane = self.data_plane()?;
+        self.control.kill().context("cannot kill the control plane")?;
+        self.control.wait().context("cannot wait for the control plane")?;
+        check!(
+            test_kill_process(data_plane).is_ok(),
+            "the data plane ended with the control plane"
+        );
+        self.control = serve(&self.binary, self.folder.path())?;
+        self.wait_until_up()?;
+        let now = self.data_plane()?;
+        check!(
+            now == data_plane,
+            "data plane {data_plane:?} was replaced by {now:?}\n{}",
+            self.log()
+        );
+        Ok(())
+    }
+
+    /// The process id of the data plane, as `status` shows it.
+    fn data_plane(&mut self) -> Result<Pid> {
+        let status = self.cli(&["status", "-o", "json"])?;
+        let status: Value =
+            serde_json::from_str(&status).context("`status -o json` is not JSON")?;
+        let pid = data_plane_pid(&status)
+            .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
+            .ok_or_else(|| Failure(format!("`status` shows no data plane: {status}")))?;
+        if !self.data_planes.contains(&pid) {
+            self.data_planes.push(pid);
+        }
+        Ok(pid)
+    }
+
+    fn wait_until_up(&mut self) -> Result<()> {
+        let deadline = Instant::now() + RESTART_LIMIT;
+        loop {
+            let ended = self.control.try_wait().context("cannot ask for the server's state")?;
+            check!(ended.is_none(), "the server ended ({ended:?})\n{}", self.log());
+            match self.data_plane() {
+                Ok(_) => return Ok(()),
+                Err(error) => check!(Instant::now() < deadline, "the server is not up: {error}"),
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.path("serve.log")
+    }
+
+    /// What the server wrote, for a failure's text.
+    pub(crate) fn log(&self) -> String {
+        let text = fs::read_to_string(self.log_path()).unwrap_or_default();
+        format!("--- server ---\n{}", text.trim_end())
+    }
+}
+
+impl Drop for Trunkline {
+    fn drop(&mut self) {
+        // Errors mean that a process has ended already. The control plane goes first, so that it starts no other
+        // data plane.
+        let _ = self.control.kill();
+        let _ = self.control.wait();
+        for pid in &self.data_planes {
+            let _ = kill_process(*pid, Signal::KILL);
+        }
+    }
+}
+
+fn serve(binary: &Path, folder: &Path) -> Result<Child> {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .open(folder.join("serve.log"))
+        .context("cannot open the server's log")?;
+    command::bound(binary)
+        .arg("--dir")
+        .arg(folder)
+        .arg("serve")
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().context("cannot share the server's log")?)
+        .stderr(log)
+        .spawn()
+        .context("cannot start the server")
+}
+
+/// The process id under `dataplanes`, wherever the status has it.
+fn data_plane_pid(status: &Value) -> Option<i64> {
+    match status {
+        Value::Object(fields) => fields.get("pid").and_then(Value::as_i64).or_else(|| {
+            fields
+                .iter()
+                .filter(|(key, _)| *key != "control")
+                .find_map(|(_, value)| data_plane_pid(value))
+        }),
+        Value::Array(items) => items.iter().find_map(data_plane_pid),
+        _ => None,
+    }
+}
