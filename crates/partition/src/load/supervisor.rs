@@ -114,6 +114,8 @@ impl<'a> Supervisor<'a> {
             .map(File::from)
             .map_err(|source| thread("make an eventfd", source.into()))?;
         let shared = std::mem::take(&mut self.shared);
+        // Before the first request, where there is no warm-up.
+        self.sample(false);
         let cpus = &self.options.cpus;
         let workers = std::thread::scope(|scope| {
             let mut threads = Vec::new();

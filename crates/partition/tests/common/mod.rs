@@ -7,19 +7,23 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A running qemu-storage-daemon with one vhost-user-blk export.
-pub struct StorageDaemon {
+pub(crate) struct StorageDaemon {
     child: Child,
     folder: TempDir,
 }
 
 impl StorageDaemon {
     /// Exports null-co of 1 GiB.
-    pub fn null(queues: u16) -> Self {
-        Self::start(queues, |_| "driver=null-co,size=1G,read-zeroes=on".into(), "writable=on")
+    pub(crate) fn null(queues: u16) -> Self {
+        Self::start(
+            queues,
+            |_| "driver=null-co,size=1073741824,read-zeroes=on".into(),
+            "writable=on",
+        )
     }
 
     /// Exports a new raw file of `bytes`.
-    pub fn file(queues: u16, bytes: u64) -> Self {
+    pub(crate) fn file(queues: u16, bytes: u64) -> Self {
         let driver = |folder: &Path| {
             let image = folder.join("image");
             let file = std::fs::File::create(&image).expect("create the image");
@@ -31,8 +35,8 @@ impl StorageDaemon {
 
     /// Exports null-co of 1 GiB read-only.
     #[allow(dead_code)]
-    pub fn read_only() -> Self {
-        Self::start(1, |_| "driver=null-co,size=1G,read-zeroes=on".into(), "writable=off")
+    pub(crate) fn read_only() -> Self {
+        Self::start(1, |_| "driver=null-co,size=1073741824,read-zeroes=on".into(), "writable=off")
     }
 
     fn start(queues: u16, driver: impl FnOnce(&Path) -> String, more: &str) -> Self {
@@ -64,22 +68,22 @@ impl StorageDaemon {
         }
     }
 
-    pub fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("socket")
     }
 
     #[allow(dead_code)]
-    pub fn image(&self) -> PathBuf {
+    pub(crate) fn image(&self) -> PathBuf {
         self.folder.path().join("image")
     }
 
     #[allow(dead_code)]
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     #[allow(dead_code)]
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().expect("kill the child");
         self.child.wait().expect("reap the child");
     }
