@@ -18,8 +18,37 @@
 //! - A write is durable when a flush that was submitted after its completion is done, or when it was sent with `fua`.
 //!   Requests in flight together have no order.
 
+//!
+//! # Volumes
+//!
+//! [`spec::VolumeSpec`] describes a volume and [`open`] makes it: [`FileVolume`] (a regular file or a block device),
+//! [`RamVolume`], [`NullVolume`], and around them [`Faulty`], [`Delayed`] and [`Limited`], from the inside out.
+//! [`conformance`] is the suite that all of them pass, for the tests of every crate that makes a volume.
+
+pub mod conformance;
+mod delayed;
+mod fail;
+mod faulty;
+mod file;
+pub mod limit;
+mod limited;
+mod null;
+mod ram;
+mod random;
 mod request;
+mod slab;
+pub mod spec;
+pub mod spindle;
+
+pub use delayed::Delayed;
+pub use faulty::Faulty;
+pub use file::FileVolume;
+pub use limited::Limited;
+pub use null::NullVolume;
+pub use ram::RamVolume;
+pub use spec::{OpenEvent, VolumeSpec, open, open_with};
 
 pub use request::{
-    Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume, VolumeError, Wait,
+    Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,
+    VolumeError, Wait,
 };

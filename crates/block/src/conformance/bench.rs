@@ -1,0 +1,311 @@
+//! [`TestBench`]: one lane, its ring, and memory for the client's buffers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+use memory::{IoBuf, Mapping};
+use uring::{Ring, RingConfig};
+
+use crate::{Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume, Wait};
+
+/// A request that takes longer than this is lost.
+const LOST: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+struct Command {
+    op: OpKind,
+    offset: u64,
+    len: u64,
+    bufs: Vec<IoBuf>,
+    done: u64,
+    passed: u8,
+    parked: bool,
+    parked_until: Option<Instant>,
+}
+
+/// One lane of a volume in use. Requests are begun with [`TestBench::start`] and taken with [`TestBench::finished`].
+pub struct TestBench {
+    ring: Ring,
+    lane: Box<dyn Lane>,
+    id: LaneId,
+    memory: Mapping,
+    next_tag: u32,
+    commands: BTreeMap<Tag, Command>,
+    finishes: Vec<Finish>,
+    answered: VecDeque<(Tag, Result<(), IoError>)>,
+    parks: [u64; 4],
+    completions: u64,
+}
+
+impl TestBench {
+    /// A lane with `memory` bytes for buffers.
+    ///
+    /// # Panics
+    ///
+    /// When there is no ring, no memory or no lane to be had.
+    #[must_use]
+    pub fn new(volume: &dyn Volume, memory: usize) -> TestBench {
+        TestBench::with_id(volume, memory, LaneId(7))
+    }
+
+    /// The same with a number of one's own.
+    ///
+    /// # Panics
+    ///
+    /// As [`TestBench::new`].
+    #[must_use]
+    pub fn with_id(volume: &dyn Volume, memory: usize, id: LaneId) -> TestBench {
+        let mut ring = Ring::new(&RingConfig { entries: 64, ..RingConfig::default() })
+            .unwrap_or_else(|error| panic!("no ring: {error}"));
+        let lane = volume.lane(&mut ring, id).unwrap_or_else(|error| panic!("no lane: {error}"));
+        TestBench {
+            ring,
+            lane,
+            id,
+            memory: Mapping::anonymous(memory).expect("memory for buffers"),
+            next_tag: 0,
+            commands: BTreeMap::new(),
+            finishes: Vec::with_capacity(8192),
+            answered: VecDeque::new(),
+            parks: [0; 4],
+            completions: 0,
+        }
+    }
+
+    /// A part of the bench's memory.
+    ///
+    /// # Panics
+    ///
+    /// When it is outside.
+    #[must_use]
+    pub fn buf(&self, offset: usize, len: usize) -> IoBuf {
+        self.memory.buf(offset, len).expect("inside the bench's memory")
+    }
+
+    /// A copy of a part of the bench's memory.
+    #[must_use]
+    pub fn bytes(&self, offset: usize, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.buf(offset, len).read(0, &mut bytes);
+        bytes
+    }
+
+    /// How often requests were parked for this reason.
+    #[must_use]
+    pub fn parks(&self, reason: Wait) -> u64 {
+        self.parks[index(reason)]
+    }
+
+    /// How many operations of the ring have completed.
+    #[must_use]
+    pub fn completions(&self) -> u64 {
+        self.completions
+    }
+
+    /// Requests that were begun and are not answered.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// Begins a request. The answer comes from [`TestBench::finished`], also when the volume had it at once.
+    pub fn start(&mut self, op: OpKind, offset: u64, len: u64, bufs: &[IoBuf]) -> Tag {
+        let tag = Tag(self.next_tag);
+        self.next_tag += 1;
+        let bufs = bufs.to_vec();
+        let command = Command {
+            op,
+            offset,
+            len,
+            bufs,
+            done: 0,
+            passed: 0,
+            parked: false,
+            parked_until: None,
+        };
+        self.commands.insert(tag, command);
+        self.submit(tag);
+        tag
+    }
+
+    /// The next answer, waiting for it; `None` when nothing is under way.
+    ///
+    /// # Panics
+    ///
+    /// When nothing is answered for a minute, or the lane breaks its contract.
+    pub fn finished(&mut self) -> Option<(Tag, Result<(), IoError>)> {
+        let deadline = Instant::now() + LOST;
+        loop {
+            if let Some(answer) = self.answered.pop_front() {
+                return Some(answer);
+            }
+            if self.commands.is_empty() {
+                return None;
+            }
+            assert!(Instant::now() < deadline, "lost: {:?}", self.commands);
+            self.turn();
+        }
+    }
+
+    /// One request from beginning to end, with nothing else under way.
+    ///
+    /// # Errors
+    ///
+    /// What the volume answers.
+    ///
+    /// # Panics
+    ///
+    /// As [`TestBench::finished`], and when something is under way.
+    pub fn run(
+        &mut self,
+        op: OpKind,
+        offset: u64,
+        len: u64,
+        bufs: &[IoBuf],
+    ) -> Result<(), IoError> {
+        assert!(self.commands.is_empty() && self.answered.is_empty(), "something is under way");
+        let tag = self.start(op, offset, len, bufs);
+        let (answered, result) = self.finished().expect("one is under way");
+        assert_eq!(answered, tag);
+        result
+    }
+
+    /// Writes bytes through the start of the bench's memory.
+    ///
+    /// # Errors
+    ///
+    /// What the volume answers.
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), IoError> {
+        let buf = self.buf(0, bytes.len());
+        buf.write(0, bytes);
+        self.run(OpKind::Write { fua: false }, offset, bytes.len() as u64, &[buf])
+    }
+
+    /// Reads bytes through the start of the bench's memory.
+    ///
+    /// # Errors
+    ///
+    /// What the volume answers.
+    pub fn read(&mut self, offset: u64, len: usize) -> Result<Vec<u8>, IoError> {
+        let buf = self.buf(0, len);
+        self.run(OpKind::Read, offset, len as u64, &[buf])?;
+        Ok(self.bytes(0, len))
+    }
+
+    /// Waits for everything and takes the lane off its ring.
+    ///
+    /// # Panics
+    ///
+    /// When an answer was not taken.
+    pub fn close(mut self) {
+        assert!(self.finished().is_none(), "an answer was not taken");
+        assert!(self.ring.next().is_none(), "a completion that nobody waits for");
+        self.lane.detach(&mut self.ring);
+    }
+
+    fn submit(&mut self, tag: Tag) {
+        if self.ring.space() < <dyn Lane>::SQES {
+            self.ring.submit().expect("submit");
+        }
+        let command = self.commands.get_mut(&tag).expect("begun and not answered");
+        command.parked = false;
+        let mut request = Request {
+            op: command.op,
+            offset: command.offset,
+            len: command.len,
+            bufs: &command.bufs,
+            tag,
+            done: command.done,
+            passed: command.passed,
+        };
+        let answer = self.lane.submit(&mut self.ring, &mut request);
+        assert_eq!(request.tag, tag, "a lane must leave the tag alone");
+        command.passed = request.passed;
+        match answer {
+            Submit::Pending => {}
+            Submit::Done(result) => self.answer(tag, result),
+            Submit::Park { reason, until } => {
+                command.parked = true;
+                command.parked_until = until;
+                self.parks[index(reason)] += 1;
+            }
+        }
+    }
+
+    fn answer(&mut self, tag: Tag, result: Result<(), IoError>) {
+        assert!(self.commands.remove(&tag).is_some(), "{tag:?} finished and was not under way");
+        self.answered.push_back((tag, result));
+    }
+
+    /// What a channel does in a turn: the parked whose time has come, one submission, the completions.
+    fn turn(&mut self) {
+        let now = Instant::now();
+        let due: Vec<Tag> = self
+            .commands
+            .iter()
+            .filter(|(_, c)| c.parked && c.parked_until.is_some_and(|until| until <= now))
+            .map(|(tag, _)| *tag)
+            .collect();
+        for tag in &due {
+            self.submit(*tag);
+        }
+        if !self.answered.is_empty() {
+            self.ring.submit().expect("submit");
+            return;
+        }
+        let next = self.commands.values().filter(|c| c.parked).filter_map(|c| c.parked_until).min();
+        let pending = self.commands.values().any(|c| !c.parked);
+        assert!(
+            pending || next.is_some(),
+            "parked without a time, and nothing is in flight to wait for: {:?}",
+            self.commands
+        );
+        let sleep = next.map_or(LOST, |until| until.saturating_duration_since(Instant::now()));
+        self.ring.wait(Some(sleep)).expect("wait");
+        self.reap();
+    }
+
+    fn reap(&mut self) {
+        let mut any = false;
+        while let Some(completion) = self.ring.next() {
+            any = true;
+            self.completions += 1;
+            let (id, token) = LaneId::split(completion.user_data);
+            assert_eq!(id, self.id, "the completion of another lane");
+            let out = &mut self.finishes;
+            self.lane.complete(&mut self.ring, token, completion.result, out);
+            while let Some(finish) = self.finishes.pop() {
+                self.finish(finish);
+            }
+        }
+        if any {
+            let parked = |c: &Command| c.parked && c.parked_until.is_none();
+            let waiting: Vec<Tag> =
+                self.commands.iter().filter(|(_, c)| parked(c)).map(|(tag, _)| *tag).collect();
+            waiting.into_iter().for_each(|tag| self.submit(tag));
+        }
+    }
+
+    fn finish(&mut self, finish: Finish) {
+        let command = self.commands.get_mut(&finish.tag);
+        let command = command.unwrap_or_else(|| panic!("{finish:?} was not under way"));
+        assert!(!command.parked, "{finish:?} was parked");
+        match finish.outcome {
+            Outcome::Done(result) => self.answer(finish.tag, result),
+            Outcome::Again { done } => {
+                assert!(done >= command.done && done < command.len, "{finish:?} of {command:?}");
+                command.done = done;
+                self.submit(finish.tag);
+            }
+        }
+    }
+}
+
+fn index(reason: Wait) -> usize {
+    match reason {
+        Wait::Throttled => 0,
+        Wait::NoDma => 1,
+        Wait::BackEndFull => 2,
+        Wait::Delay => 3,
+    }
+}

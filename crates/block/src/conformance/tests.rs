@@ -1,0 +1,237 @@
+//! The suite over every kind of volume and every wrapper.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::{Options, run};
+use crate::faulty::FaultSpec;
+use crate::limit::Rate;
+use crate::spec::{Cache, FileSpec, NullSpec, RamSpec, VolumeKind, VolumeSpec};
+use crate::spindle::{DelaySpec, Jitter};
+use crate::{Volume, open};
+
+const SIZE: u64 = 8 << 20;
+
+/// A folder and the names of files in it that were not there before.
+struct Folder {
+    folder: tempfile::TempDir,
+    count: AtomicU32,
+}
+
+impl Folder {
+    fn on_disk() -> Folder {
+        Folder { folder: tempfile::tempdir().expect("folder"), count: AtomicU32::new(0) }
+    }
+
+    fn in_memory() -> Folder {
+        let folder = tempfile::tempdir_in("/dev/shm").expect("folder in /dev/shm");
+        Folder { folder, count: AtomicU32::new(0) }
+    }
+
+    fn name(&self) -> PathBuf {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        self.folder.path().join(format!("volume{count}"))
+    }
+
+    fn file(&self, cache: Cache, block_size: u32) -> VolumeSpec {
+        let file = FileSpec { cache, create: true, ..FileSpec::new(self.name()) };
+        let mut spec = VolumeSpec::new("test", VolumeKind::File(file));
+        (spec.size, spec.block_size) = (Some(SIZE), block_size);
+        spec
+    }
+
+    fn ram(&self, preallocate: bool) -> VolumeSpec {
+        let ram = RamSpec { preallocate, ..RamSpec::new(self.name()) };
+        let mut spec = VolumeSpec::new("test", VolumeKind::Ram(ram));
+        spec.size = Some(SIZE);
+        spec
+    }
+}
+
+fn opened(spec: &VolumeSpec) -> Arc<dyn Volume> {
+    open(spec).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn options() -> Options {
+    Options { grow_to: Some(SIZE + 64 * 1024), ..Options::default() }
+}
+
+#[test]
+fn files_on_disk() {
+    let folder = Folder::on_disk();
+    for cache in [Cache::Auto, Cache::Direct, Cache::Buffered] {
+        run(&|| opened(&folder.file(cache, 4096)), &options());
+    }
+    for cache in [Cache::Auto, Cache::Buffered] {
+        run(&|| opened(&folder.file(cache, 512)), &Options { seed: 2, ..options() });
+    }
+}
+
+#[test]
+fn files_in_a_tmpfs() {
+    let folder = Folder::in_memory();
+    for block_size in [512, 4096] {
+        run(&|| opened(&folder.file(Cache::Auto, block_size)), &options());
+    }
+}
+
+#[test]
+fn files_written_through() {
+    let folder = Folder::on_disk();
+    let make = || {
+        let spec = VolumeSpec { write_cache: false, ..folder.file(Cache::Auto, 512) };
+        opened(&spec)
+    };
+    assert!(!make().geometry().write_cache);
+    run(&make, &Options { operations: 100, ..options() });
+}
+
+#[test]
+fn read_only_files() {
+    let folder = Folder::on_disk();
+    let make = || {
+        let mut spec = folder.file(Cache::Auto, 512);
+        drop(opened(&spec));
+        spec.read_only = true;
+        opened(&spec)
+    };
+    assert!(make().geometry().read_only);
+    run(&make, &options());
+}
+
+#[test]
+fn ram() {
+    let folder = Folder::in_memory();
+    for preallocate in [false, true] {
+        run(&|| opened(&folder.ram(preallocate)), &options());
+    }
+    let make = || {
+        let mut spec = folder.ram(false);
+        drop(opened(&spec));
+        spec.read_only = true;
+        opened(&spec)
+    };
+    run(&make, &options());
+}
+
+#[test]
+fn null() {
+    for zero_reads in [false, true] {
+        for block_size in [512, 4096] {
+            let kind = VolumeKind::Null(NullSpec { zero_reads });
+            let spec = VolumeSpec { size: Some(SIZE), block_size, ..VolumeSpec::new("null", kind) };
+            run(&|| opened(&spec), &Options { keeps_data: false, ..options() });
+        }
+    }
+}
+
+#[test]
+fn wrapped_volumes() {
+    let (disk, memory) = (Folder::on_disk(), Folder::in_memory());
+    let rate = |per_second, burst| Some(Rate { per_second, burst });
+    let limit = |mut spec: VolumeSpec| {
+        spec.limits.iops = rate(20_000, 50);
+        spec.limits.read_iops = rate(15_000, 50);
+        spec.limits.write_bytes_per_second = rate(400 << 20, 1 << 20);
+        opened(&spec)
+    };
+    let few = Options { operations: 100, ..options() };
+    run(&|| limit(disk.file(Cache::Auto, 4096)), &few);
+    run(&|| limit(memory.ram(false)), &few);
+    let delay = |mut spec: VolumeSpec, queue_depth| {
+        let (min, max) = (Duration::from_micros(20), Duration::from_micros(300));
+        let jitter = if queue_depth == 0 { Jitter::Normal } else { Jitter::Uniform };
+        spec.delay = Some(DelaySpec { min, max, jitter, queue_depth, seed: 3 });
+        opened(&spec)
+    };
+    run(&|| delay(disk.file(Cache::Auto, 512), 0), &few);
+    run(&|| delay(memory.ram(false), 8), &few);
+    let late = |mut spec: VolumeSpec| {
+        // Faults that cost nothing but time, so that the suite can hold; the others have tests of their own.
+        let late = Duration::from_micros(100);
+        spec.faults = Some(FaultSpec { seed: 5, late_ppm: 50_000, late, ..FaultSpec::default() });
+        spec.limits.iops = rate(100_000, 0);
+        spec.delay = Some(DelaySpec {
+            min: Duration::ZERO,
+            max: Duration::from_micros(50),
+            ..DelaySpec::default()
+        });
+        opened(&spec)
+    };
+    run(&|| late(memory.ram(false)), &few);
+    run(&|| late(disk.file(Cache::Auto, 4096)), &few);
+}
+
+/// A loop device over a file, given back on drop.
+struct Loop {
+    device: String,
+}
+
+impl Loop {
+    fn new(folder: &Folder, sector: u32) -> Loop {
+        let file = folder.name();
+        std::fs::File::create(&file).and_then(|f| f.set_len(SIZE)).expect("backing file");
+        let output = Command::new("losetup")
+            .args(["--find", "--show", "--sector-size", &sector.to_string()])
+            .arg(&file)
+            .output()
+            .expect("losetup (package util-linux, or mount on Debian) is needed");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Loop { device: String::from_utf8(output.stdout).expect("a name").trim().to_owned() }
+    }
+
+    fn spec(&self, block_size: u32) -> VolumeSpec {
+        let kind = VolumeKind::File(FileSpec::new(&self.device));
+        VolumeSpec { block_size, ..VolumeSpec::new("loop", kind) }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let done = Command::new("losetup").args(["--detach", &self.device]).status();
+        assert!(std::thread::panicking() || done.is_ok_and(|status| status.success()));
+    }
+}
+
+/// Loop devices are root's. Anybody else is told so.
+fn may_make_devices() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("NOT TESTED: volumes on block devices, because loop devices need root");
+    }
+    root
+}
+
+#[test]
+fn block_devices() {
+    if !may_make_devices() {
+        return;
+    }
+    let folder = Folder::on_disk();
+    let few = Options { operations: 150, ..Options::default() };
+    for (sector, block_size) in [(512, 512), (512, 4096), (4096, 4096), (4096, 512)] {
+        let device = Loop::new(&folder, sector);
+        let spec = device.spec(block_size);
+        run(&|| opened(&spec), &few);
+        // A device follows its own size.
+        let volume = opened(&spec);
+        assert_eq!(volume.geometry().bytes, SIZE);
+        let error = volume.resize(SIZE * 2).expect_err("the device is smaller");
+        assert!(error.to_string().contains("resize the device itself"), "{error}");
+        volume.resize(0).expect("takes over the size");
+        assert_eq!(volume.geometry().bytes, SIZE);
+        drop(volume);
+        if sector == 4096 && block_size == 512 {
+            let mut direct = spec.clone();
+            direct.kind = VolumeKind::File(FileSpec {
+                cache: Cache::Direct,
+                ..FileSpec::new(&device.device)
+            });
+            let error = open(&direct).map(drop).expect_err("4096-byte sectors");
+            assert!(error.to_string().contains("set block_size to 4096"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! [`Faulty`]: another volume that fails as disks do, by seed.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use memory::IoBuf;
+use uring::{Op, Ring};
+
+use crate::fail::walk;
+use crate::random::Random;
+use crate::{
+    Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,
+    VolumeError, Wait,
+};
+
+/// Which faults, and how often. Rates are in parts per million of the requests of that kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FaultSpec {
+    /// Determines all faults of a lane, together with the lane's number.
+    pub seed: u64,
+    /// Reads that fail.
+    pub read_error_ppm: u32,
+    /// Writes, discards and write-zeroes that fail without having done anything.
+    pub write_error_ppm: u32,
+    /// Flushes that fail.
+    pub flush_error_ppm: u32,
+    /// Writes of which only a part reaches the medium, in whole blocks, and which then fail.
+    pub torn_write_ppm: u32,
+    /// Requests that are held back for `late`.
+    pub late_ppm: u32,
+    /// For how long.
+    pub late: Duration,
+    /// Byte ranges of the volume where every read and write fails.
+    pub bad: Vec<Range<u64>>,
+}
+
+/// Spoils requests to another volume. A fault is drawn once for each request, whether it parks or needs several rounds.
+#[derive(Debug)]
+pub struct Faulty<V: ?Sized> {
+    spec: Arc<FaultSpec>,
+    depth: u8,
+    inner: Arc<V>,
+}
+
+/// Writes being torn at one time in a lane; further ones are left whole meanwhile.
+const TORN_MAX: usize = 64;
+
+impl<V: Volume + ?Sized> Faulty<V> {
+    /// Puts faults before `inner`. `depth` is the wrapper's place in the stack, below 8: its bit of
+    /// [`Request::passed`].
+    ///
+    /// # Panics
+    ///
+    /// When `depth` is 8 or more.
+    #[must_use]
+    pub fn new(inner: Arc<V>, spec: &FaultSpec, depth: u8) -> Faulty<V> {
+        assert!(depth < 8, "a stack of more than eight wrappers");
+        Faulty { spec: Arc::new(spec.clone()), depth, inner }
+    }
+}
+
+impl<V: Volume + ?Sized> Volume for Faulty<V> {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
+        Ok(Box::new(FaultyLane {
+            random: Random::new(self.spec.seed ^ (u64::from(id.0) << 32)),
+            spec: self.spec.clone(),
+            bit: 1 << self.depth,
+            block_size: u64::from(self.inner.geometry().block_size),
+            torn: Vec::with_capacity(TORN_MAX),
+            scratch: Vec::with_capacity(Op::MAX_BUFS),
+            inner: self.inner.lane(ring, id)?,
+        }))
+    }
+
+    fn resize(&self, bytes: u64) -> Result<(), VolumeError> {
+        self.inner.resize(bytes)
+    }
+}
+
+/// What happens to a request.
+enum Fate {
+    Whole,
+    Fails,
+    Torn { bytes: u64 },
+    Late,
+}
+
+struct FaultyLane {
+    spec: Arc<FaultSpec>,
+    random: Random,
+    bit: u8,
+    block_size: u64,
+    /// Shortened writes in flight, which are to fail whatever becomes of them.
+    torn: Vec<Tag>,
+    scratch: Vec<IoBuf>,
+    inner: Box<dyn Lane>,
+}
+
+impl FaultyLane {
+    fn draw(&mut self, request: &Request<'_>) -> Fate {
+        let end = request.offset.saturating_add(request.len);
+        let touches = |bad: &Range<u64>| request.offset < bad.end && bad.start < end;
+        if self.spec.bad.iter().any(touches) {
+            return Fate::Fails;
+        }
+        let spec = &self.spec;
+        let (error, torn) = match request.op {
+            OpKind::Read => (spec.read_error_ppm, 0),
+            OpKind::Write { .. } => (spec.write_error_ppm, spec.torn_write_ppm),
+            OpKind::Flush => (spec.flush_error_ppm, 0),
+            OpKind::Discard | OpKind::WriteZeroes { .. } => (spec.write_error_ppm, 0),
+        };
+        let late = spec.late_ppm;
+        if self.random.chance(error) {
+            return Fate::Fails;
+        }
+        let room = self.torn.len() < TORN_MAX && request.bufs.len() <= self.scratch.capacity();
+        if self.random.chance(torn) && room {
+            let blocks = (request.len / self.block_size).max(1);
+            return Fate::Torn { bytes: self.random.below(blocks) * self.block_size };
+        }
+        if self.random.chance(late) { Fate::Late } else { Fate::Whole }
+    }
+
+    /// Writes the first `bytes` only. Whatever the inner volume answers, the client hears of an error.
+    fn tear(&mut self, ring: &mut Ring, request: &mut Request<'_>, bytes: u64) -> Submit {
+        self.scratch.clear();
+        let scratch = &mut self.scratch;
+        walk(request.bufs, 0, bytes, |piece| {
+            scratch.push(piece);
+            true
+        });
+        let bufs = &self.scratch;
+        let mut cut = Request { len: bytes, bufs, ..*request };
+        let answer = self.inner.submit(ring, &mut cut);
+        request.passed = cut.passed;
+        match answer {
+            Submit::Pending => {
+                self.torn.push(request.tag);
+                Submit::Pending
+            }
+            Submit::Done(_) => Submit::Done(Err(IoError::Io)),
+            // Then nothing is written at all, which is also a way to fail.
+            Submit::Park { .. } => Submit::Done(Err(IoError::Io)),
+        }
+    }
+}
+
+impl Lane for FaultyLane {
+    fn submit(&mut self, ring: &mut Ring, request: &mut Request<'_>) -> Submit {
+        if request.passed & self.bit == 0 {
+            request.passed |= self.bit;
+            match self.draw(request) {
+                Fate::Whole => {}
+                Fate::Fails => return Submit::Done(Err(IoError::Io)),
+                Fate::Torn { bytes } => return self.tear(ring, request, bytes),
+                Fate::Late => {
+                    let until = Some(Instant::now() + self.spec.late);
+                    return Submit::Park { reason: Wait::Delay, until };
+                }
+            }
+        }
+        self.inner.submit(ring, request)
+    }
+
+    fn complete(&mut self, ring: &mut Ring, token: u64, result: i32, out: &mut Vec<Finish>) {
+        let first = out.len();
+        self.inner.complete(ring, token, result, out);
+        if self.torn.is_empty() {
+            return;
+        }
+        for finish in &mut out[first..] {
+            if let Some(index) = self.torn.iter().position(|tag| *tag == finish.tag) {
+                self.torn.swap_remove(index);
+                finish.outcome = Outcome::Done(Err(IoError::Io));
+            }
+        }
+    }
+
+    fn detach(&mut self, ring: &mut Ring) {
+        self.inner.detach(ring);
+    }
+}

@@ -1,0 +1,252 @@
+//! [`FileVolume`]: a regular file or a block device, through io_uring.
+//!
+//! # What happens to a request
+//!
+//! - **Read, write**: one operation on the registered file. With direct I/O, memory that does not lie as the device wants it goes
+//!   through a bounce buffer of a small pool of the lane ([`bounce`]). A transfer that ends early goes round again behind what was
+//!   moved; a read or write that moves nothing has hit the end of a file that became shorter, and fails.
+//! - **Flush**: [`flush`]: one `fdatasync` serves all flushes that waited for it.
+//! - **Discard, write-zeroes**: `fallocate`, where the target knows it ([`zero`]).
+//!
+//! A volume's block size is never smaller than the target's unit when the cache is bypassed; a 512-byte volume on a target with
+//! 4096-byte sectors goes through the page cache. So the read-modify-write that such a volume needs is the kernel's, under
+//! its page lock, and two neighbouring blocks written at once by two lanes cannot undo each other.
+//!
+//! # Durability
+//!
+//! With a write cache, a write is durable after the next flush. Without, and with `fua`, it is written with `RWF_DSYNC`. When an
+//! `fdatasync` fails, the kernel has already dropped the pages that it could not write, and the next one would succeed: so the
+//! first failure poisons the volume, and from then on all writes and flushes fail until it is opened again.
+//!
+//! # Who else has the file
+//!
+//! The volume locks the descriptor that all its I/O goes through (`flock`, shared when read-only). A write can outlive the process
+//! that submitted it, and so does the lock then, because the kernel's operation keeps the descriptor open: a successor that gets
+//! the lock knows that nothing of its predecessor is still under way. Nothing may hold that descriptor open beyond the volume and its lanes.
+
+mod bounce;
+mod flush;
+mod lane;
+mod lock;
+mod target;
+mod zero;
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use rustix::fs::FallocateFlags;
+use uring::Ring;
+
+use crate::fail::{Failure, fail};
+use crate::spec::{FileSpec, OpenEvent, VolumeSpec};
+use crate::{Geometry, Lane, LaneId, Volume, VolumeError};
+use lane::FileLane;
+pub(crate) use lock::lock;
+use target::Target;
+pub(crate) use target::on_tmpfs;
+
+/// A regular file or a block device. See the module for what it promises.
+#[derive(Debug)]
+pub struct FileVolume {
+    name: String,
+    allow_shrink: bool,
+    shared: Arc<Shared>,
+}
+
+/// What the lanes of a volume have in common. Read with each request, written almost never.
+#[derive(Debug)]
+struct Shared {
+    /// Declared first, dropped first: nothing depends on the order, but the lock goes with it.
+    file: File,
+    bytes: AtomicU64,
+    block_size: u32,
+    read_only: bool,
+    write_cache: bool,
+    target: Target,
+    /// An `fdatasync` failed.
+    poisoned: AtomicBool,
+    /// What the target turned out not to know.
+    no_discard: AtomicBool,
+    no_punch: AtomicBool,
+    no_zero_range: AtomicBool,
+}
+
+impl FileVolume {
+    /// Opens, and where the specification says so creates, the file; waits for its lock.
+    ///
+    /// # Errors
+    ///
+    /// Names what is wrong with the file or the specification, and what mends it.
+    pub fn open(
+        spec: &VolumeSpec,
+        file_spec: &FileSpec,
+        event: &mut dyn FnMut(OpenEvent),
+    ) -> Result<FileVolume, VolumeError> {
+        let (file, target) = target::open(spec, file_spec, event)?;
+        let bytes = capacity(spec, &file, event)?;
+        let no_discard = spec.read_only || !target.discard;
+        Ok(FileVolume {
+            name: spec.name.clone(),
+            allow_shrink: file_spec.allow_shrink,
+            shared: Arc::new(Shared {
+                file,
+                bytes: AtomicU64::new(bytes),
+                block_size: spec.block_size,
+                read_only: spec.read_only,
+                write_cache: spec.write_cache,
+                no_discard: AtomicBool::new(no_discard),
+                no_punch: AtomicBool::new(!target.punch),
+                target,
+                poisoned: AtomicBool::new(false),
+                no_zero_range: AtomicBool::new(false),
+            }),
+        })
+    }
+
+    /// Whether the page cache is bypassed.
+    #[must_use]
+    pub fn direct(&self) -> bool {
+        self.shared.target.direct.is_some()
+    }
+
+    fn resize_file(&self, bytes: u64) -> Result<(), VolumeError> {
+        let (name, file) = (&self.name, &self.shared.file);
+        let now = self.shared.bytes.load(Ordering::Relaxed);
+        if bytes < now && !self.allow_shrink {
+            let what = format!("has {now} bytes; making it {bytes} would destroy its end");
+            return Err(fail(name, what).help("set allow_shrink if that is what you want"));
+        }
+        if bytes < now {
+            // The new end counts before the file is cut, so that requests fail with the right reason.
+            self.shared.bytes.store(bytes, Ordering::SeqCst);
+        }
+        if let Err(error) = file.set_len(bytes) {
+            self.shared.bytes.store(now, Ordering::SeqCst);
+            let what = format!("resizing its file to {bytes} bytes");
+            return Err(fail(name, what)
+                .because(error)
+                .help("see whether the file system is full"));
+        }
+        if self.shared.target.preallocate
+            && bytes > now
+            && let Err(error) =
+                rustix::fs::fallocate(file, FallocateFlags::empty(), now, bytes - now)
+        {
+            // The size stands; the space is then taken as it is written.
+            if error != rustix::io::Errno::OPNOTSUPP {
+                let restored = file.set_len(now);
+                let what = format!("preallocating {} bytes (then: {restored:?})", bytes - now);
+                return Err(fail(name, what).because(error).help("free some space"));
+            }
+        }
+        self.shared.bytes.store(bytes, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Takes over the size that the file or device has now.
+    fn adopt(&self, wanted: u64) -> Result<(), VolumeError> {
+        let (name, block) = (&self.name, u64::from(self.shared.block_size));
+        let found = target::size(&self.shared.file)
+            .map_err(|error| fail(name, "reading its size").because(error))?;
+        let bytes = found - found % block;
+        if bytes == 0 || wanted != 0 && wanted != bytes {
+            let what = format!("cannot be resized to {wanted} bytes: its device has {found}");
+            return Err(
+                fail(name, what).help("resize the device itself, then repeat with its size")
+            );
+        }
+        self.shared.bytes.store(bytes, Ordering::SeqCst);
+        Ok(())
+    }
+}
+
+impl Volume for FileVolume {
+    fn geometry(&self) -> Geometry {
+        let shared = &self.shared;
+        Geometry {
+            bytes: shared.bytes.load(Ordering::Relaxed),
+            block_size: shared.block_size,
+            physical_block_size: shared.target.physical_block_size.max(shared.block_size),
+            optimal_io_size: shared.target.optimal_io_size,
+            discard: !shared.no_discard.load(Ordering::Relaxed),
+            write_zeroes: !shared.read_only,
+            read_only: shared.read_only,
+            write_cache: shared.write_cache,
+        }
+    }
+
+    fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
+        let slot = ring.register(self.shared.file.as_fd()).map_err(|error| {
+            let what = format!("cannot be attached to another channel: {error}");
+            fail(&self.name, what).help("use fewer adapters for each channel")
+        })?;
+        match FileLane::new(self.shared.clone(), slot, id) {
+            Ok(lane) => Ok(Box::new(lane)),
+            Err(error) => {
+                ring.unregister(slot);
+                let what = format!("no memory for its bounce buffers: {error}");
+                Err(fail(&self.name, what).help("free some memory"))
+            }
+        }
+    }
+
+    /// For a regular file the new size; a block device follows its own size, which must be the one given. 0 takes over the size that
+    /// the file or device has now.
+    fn resize(&self, bytes: u64) -> Result<(), VolumeError> {
+        let shared = &self.shared;
+        if bytes == 0 || shared.target.block_device {
+            return self.adopt(bytes);
+        }
+        if !bytes.is_multiple_of(u64::from(shared.block_size)) {
+            let what = format!("cannot be resized to {bytes} bytes");
+            let help = format!("choose a multiple of its block_size, {}", shared.block_size);
+            return Err(fail(&self.name, what).help(help));
+        }
+        if shared.read_only {
+            return Err(fail(&self.name, "is read-only and cannot be resized")
+                .help("resize its file, then resize it to 0, which takes over the file's size"));
+        }
+        self.resize_file(bytes)
+    }
+}
+
+/// The size of an opened file as the volume's: whole blocks, and what the specification says if it says something.
+fn capacity(
+    spec: &VolumeSpec,
+    file: &File,
+    event: &mut dyn FnMut(OpenEvent),
+) -> Result<u64, VolumeError> {
+    let (name, block) = (&spec.name, u64::from(spec.block_size));
+    let found = target::size(file).map_err(|e| fail(name, "reading its size").because(e))?;
+    let bytes = found - found % block;
+    if bytes == 0 {
+        let what = format!("its file has {found} bytes, less than one block of {block}");
+        return Err(
+            fail(name, what).help("name another file, or truncate this one to the size wanted")
+        );
+    }
+    if let Some(size) = spec.size
+        && size != bytes
+    {
+        let what = format!("its file has {found} bytes, but size says {size}");
+        return Err(fail(name, what).help("leave size out, correct it, or resize the volume"));
+    }
+    if bytes != found {
+        event(OpenEvent::Note(format!(
+            "volume {name}: its file has {found} bytes, no multiple of block_size {block}; the last {} are not used",
+            found - bytes
+        )));
+    }
+    // One byte that can be read: a file on a dead device, or encrypted without its key, says so now.
+    let mut probe = target::Aligned::new();
+    if let Err(error) = file.read_at(probe.block(4096.min(bytes)), 0) {
+        return Err(fail(name, "its file cannot be read").because(error));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

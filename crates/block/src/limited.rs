@@ -1,0 +1,168 @@
+//! [`Limited`]: IOPS and bandwidth limits around another volume.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use uring::Ring;
+
+use crate::limit::{Bucket, Rate};
+use crate::spec::LimitSpec;
+use crate::{Finish, Geometry, Lane, LaneId, OpKind, Request, Submit, Volume, VolumeError, Wait};
+
+/// Holds requests back so that a volume gets no more than its limits.
+///
+/// Reads, writes, discards and write-zeroes count as one request each, whatever their size; only the data of reads and writes
+/// counts as bytes; flushes pass. The limits are those of the volume: its lanes share the buckets, but each borrows ahead
+/// ([`crate::limit`]), so that at high rates the shared line is touched rarely. A lane gives back what it has borrowed when it
+/// is detached; what it holds while idle is at most a millisecond's worth.
+#[derive(Debug)]
+pub struct Limited<V: ?Sized> {
+    gates: Arc<Gates>,
+    depth: u8,
+    inner: Arc<V>,
+}
+
+#[derive(Debug)]
+struct Gates {
+    epoch: Instant,
+    gates: Vec<Gate>,
+}
+
+/// One bucket and what it counts.
+#[derive(Debug)]
+struct Gate {
+    reads: bool,
+    writes: bool,
+    bytes: bool,
+    bucket: Bucket,
+}
+
+impl Gate {
+    /// How much of this bucket a request needs.
+    #[inline]
+    fn amount(&self, request: &Request<'_>) -> u64 {
+        let counted = match request.op {
+            OpKind::Read => self.reads,
+            OpKind::Flush => false,
+            OpKind::Write { .. } => self.writes,
+            OpKind::Discard | OpKind::WriteZeroes { .. } => self.writes && !self.bytes,
+        };
+        match (counted, self.bytes) {
+            (false, _) => 0,
+            (true, false) => 1,
+            (true, true) => request.len,
+        }
+    }
+}
+
+impl<V: Volume + ?Sized> Limited<V> {
+    /// Puts limits around `inner`. `depth` is the wrapper's place in the stack, below 8: its bit of
+    /// [`Request::passed`].
+    ///
+    /// # Panics
+    ///
+    /// When `depth` is 8 or more, or a rate is 0.
+    #[must_use]
+    pub fn new(inner: Arc<V>, limits: &LimitSpec, depth: u8) -> Limited<V> {
+        assert!(depth < 8, "a stack of more than eight wrappers");
+        let mut gates = Vec::new();
+        let mut gate = |rate: Option<Rate>, reads, writes, bytes| {
+            gates.extend(rate.map(|rate| Gate { reads, writes, bytes, bucket: Bucket::new(rate) }));
+        };
+        gate(limits.iops, true, true, false);
+        gate(limits.read_iops, true, false, false);
+        gate(limits.write_iops, false, true, false);
+        gate(limits.bytes_per_second, true, true, true);
+        gate(limits.read_bytes_per_second, true, false, true);
+        gate(limits.write_bytes_per_second, false, true, true);
+        Limited { gates: Arc::new(Gates { epoch: Instant::now(), gates }), depth, inner }
+    }
+}
+
+impl<V: Volume + ?Sized> Volume for Limited<V> {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
+        Ok(Box::new(LimitedLane {
+            credits: vec![0; self.gates.gates.len()],
+            gates: self.gates.clone(),
+            bit: 1 << self.depth,
+            inner: self.inner.lane(ring, id)?,
+        }))
+    }
+
+    fn resize(&self, bytes: u64) -> Result<(), VolumeError> {
+        self.inner.resize(bytes)
+    }
+}
+
+struct LimitedLane {
+    gates: Arc<Gates>,
+    /// What is left of the borrowed, by gate.
+    credits: Vec<u64>,
+    bit: u8,
+    inner: Box<dyn Lane>,
+}
+
+impl LimitedLane {
+    /// Pays for a request out of what was borrowed, if that is enough in every gate.
+    #[inline]
+    fn pay_from_credit(&mut self, request: &Request<'_>) -> bool {
+        let gates = &self.gates.gates;
+        if gates.iter().zip(&self.credits).any(|(gate, credit)| gate.amount(request) > *credit) {
+            return false;
+        }
+        for (gate, credit) in gates.iter().zip(&mut self.credits) {
+            *credit -= gate.amount(request);
+        }
+        true
+    }
+
+    /// Pays for a request from the shared buckets as well. Returns when it may go on, if not now.
+    fn pay_from_buckets(&mut self, request: &Request<'_>) -> Option<Instant> {
+        let epoch = self.gates.epoch;
+        let now = u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let mut at = now;
+        for (gate, credit) in self.gates.gates.iter().zip(&mut self.credits) {
+            let amount = gate.amount(request);
+            if amount <= *credit {
+                *credit -= amount;
+                continue;
+            }
+            let taken = gate.bucket.take(now, amount - *credit);
+            *credit = taken.extra;
+            at = at.max(taken.at);
+        }
+        (at > now).then(|| epoch + Duration::from_nanos(at))
+    }
+}
+
+impl Lane for LimitedLane {
+    #[inline]
+    fn submit(&mut self, ring: &mut Ring, request: &mut Request<'_>) -> Submit {
+        if request.passed & self.bit == 0 {
+            // Paid once: also when the inner volume parks the request, or needs several rounds.
+            request.passed |= self.bit;
+            if !self.pay_from_credit(request)
+                && let Some(until) = self.pay_from_buckets(request)
+            {
+                return Submit::Park { reason: Wait::Throttled, until: Some(until) };
+            }
+        }
+        self.inner.submit(ring, request)
+    }
+
+    #[inline]
+    fn complete(&mut self, ring: &mut Ring, token: u64, result: i32, out: &mut Vec<Finish>) {
+        self.inner.complete(ring, token, result, out);
+    }
+
+    fn detach(&mut self, ring: &mut Ring) {
+        for (gate, credit) in self.gates.gates.iter().zip(&mut self.credits) {
+            gate.bucket.give_back(std::mem::take(credit));
+        }
+        self.inner.detach(ring);
+    }
+}

@@ -1,0 +1,55 @@
+//! Seeded random numbers for the models and the conformance suite.
+//!
+//! SplitMix64: eight lines, the same sequence on every machine for ever, which is what a seed in a test report is worth.
+
+/// A sequence of numbers that its seed alone determines.
+#[derive(Debug, Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`, which is not 0.
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        // The upper half of the product; the bias of 2^-64 * bound is of no interest here.
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// True in `ppm` of a million cases.
+    pub(crate) fn chance(&mut self, ppm: u32) -> bool {
+        ppm > 0 && self.below(1_000_000) < u64::from(ppm)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Random;
+
+    #[test]
+    fn the_sequence_of_a_seed_never_changes() {
+        let mut random = Random::new(1234567);
+        // The first values of SplitMix64 for this seed, as published with the algorithm.
+        assert_eq!(random.next(), 6457827717110365317);
+        assert_eq!(random.next(), 3203168211198807973);
+    }
+
+    #[test]
+    fn bounds_and_chances_hold() {
+        let mut random = Random::new(7);
+        assert!((0..10_000).all(|_| random.below(3) < 3));
+        let hits = (0..100_000).filter(|_| random.chance(10_000)).count();
+        assert!((800..1200).contains(&hits), "{hits} of 100000 at one per cent");
+        assert!(!random.chance(0));
+        assert!(random.chance(1_000_000));
+    }
+}
