@@ -45,10 +45,7 @@ pub(crate) fn check(context: &Context) -> Result {
             "--example",
             &budget.example,
         ]))?;
-        let binary = context
-            .target
-            .join("release/examples")
-            .join(&budget.example);
+        let binary = context.target.join("release/examples").join(&budget.example);
         let [few, many] = REQUESTS;
         let difference = instructions(context, &binary, many)?
             .checked_sub(instructions(context, &binary, few)?)
@@ -64,11 +61,7 @@ pub(crate) fn check(context: &Context) -> Result {
             over.push(budget.example.as_str());
         }
     }
-    if over.is_empty() {
-        Ok(())
-    } else {
-        Err(Failure(format!("over budget: {over:?}")))
-    }
+    if over.is_empty() { Ok(()) } else { Err(Failure(format!("over budget: {over:?}"))) }
 }
 
 fn instructions(context: &Context, binary: &Path, requests: u64) -> Result<u64> {
@@ -85,11 +78,8 @@ fn instructions(context: &Context, binary: &Path, requests: u64) -> Result<u64> 
 
 /// The grand total of a callgrind profile: its `totals:` line, or `summary:` where a version writes that.
 fn total(profile: &str) -> Option<u64> {
-    let value = |key: &str| {
-        profile
-            .lines()
-            .find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
-    };
+    let value =
+        |key: &str| profile.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok());
     value("totals:").or_else(|| value("summary:"))
 }
 
@@ -97,10 +87,7 @@ fn total(profile: &str) -> Option<u64> {
 mod tests {
     #[test]
     fn totals_are_found() {
-        assert_eq!(
-            super::total("events: Ir\nsummary: 12\n\ntotals: 345\n"),
-            Some(345)
-        );
+        assert_eq!(super::total("events: Ir\nsummary: 12\n\ntotals: 345\n"), Some(345));
         assert_eq!(super::total("events: Ir\nsummary: 12\n"), Some(12));
         assert_eq!(super::total("events: Ir\n"), None);
     }

@@ -65,28 +65,16 @@ pub(crate) fn check(context: &Context) -> Result {
             {
                 wrong.push(format!("{name}: {why}"));
             }
-            if package
-                .source
-                .as_deref()
-                .is_some_and(|source| source != CRATES_IO)
-            {
-                wrong.push(format!(
-                    "{name}: comes from {:?}, not from crates.io",
-                    package.source
-                ));
+            if package.source.as_deref().is_some_and(|source| source != CRATES_IO) {
+                wrong.push(format!("{name}: comes from {:?}, not from crates.io", package.source));
             }
         }
     }
     for member in DATA_PATH {
         let shipped = context.metadata.shipped_with(member);
-        for banned in BANNED_BELOW_DATAPLANE
-            .iter()
-            .filter(|name| shipped.contains_key(*name))
-        {
-            wrong.push(format!(
-                "{member} must not depend on {banned}: {}",
-                chain(&shipped, banned)
-            ));
+        for banned in BANNED_BELOW_DATAPLANE.iter().filter(|name| shipped.contains_key(*name)) {
+            wrong
+                .push(format!("{member} must not depend on {banned}: {}", chain(&shipped, banned)));
         }
     }
     wrong.sort();
@@ -114,18 +102,11 @@ fn judge_licence(
         .filter(|rule| rule.package == package)
         .flat_map(|rule| &rule.allow)
         .collect();
-    let allowed = |name: &str| {
-        rules
-            .allow
-            .iter()
-            .chain(excepted.iter().copied())
-            .any(|entry| entry == name)
-    };
+    let allowed =
+        |name: &str| rules.allow.iter().chain(excepted.iter().copied()).any(|entry| entry == name);
     match spdx::satisfied(expression, &allowed)? {
         true => Ok(()),
-        false => Err(format!(
-            "licence `{expression}` is not in the allow-list of deny.toml"
-        )),
+        false => Err(format!("licence `{expression}` is not in the allow-list of deny.toml")),
     }
 }
 
@@ -161,11 +142,8 @@ mod tests {
 
     #[test]
     fn a_banned_dependency_is_named_with_its_way_in() {
-        let shipped = BTreeMap::from([
-            ("vring", None),
-            ("helper", Some("vring")),
-            ("tokio", Some("helper")),
-        ]);
+        let shipped =
+            BTreeMap::from([("vring", None), ("helper", Some("vring")), ("tokio", Some("helper"))]);
         assert_eq!(chain(&shipped, "tokio"), "tokio <- helper <- vring");
     }
 }

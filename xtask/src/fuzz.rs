@@ -30,12 +30,8 @@ const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Ccodegen-units=1 -Cdebug-assertions -Zsanitizer=address";
 
 /// Limits for one input: a target that needs more has found something.
-const LIMITS: &[&str] = &[
-    "-timeout=10",
-    "-rss_limit_mb=2048",
-    "-print_final_stats=1",
-    "-verbosity=1",
-];
+const LIMITS: &[&str] =
+    &["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1", "-verbosity=1"];
 
 #[derive(Deserialize)]
 struct Manifest {
@@ -61,25 +57,18 @@ pub(crate) fn run(context: &Context, only: Option<&str>, seconds: u32) -> Result
         fs::read_to_string(home.join("Cargo.toml")).because("cannot read fuzz/Cargo.toml")?;
     let manifest: Manifest = toml::from_str(&text).because("fuzz/Cargo.toml is not understood")?;
     let all: Vec<String> = manifest.bin.into_iter().map(|binary| binary.name).collect();
-    let chosen: Vec<String> = all
-        .iter()
-        .filter(|name| only.is_none_or(|only| only == *name))
-        .cloned()
-        .collect();
+    let chosen: Vec<String> =
+        all.iter().filter(|name| only.is_none_or(|only| only == *name)).cloned().collect();
     if chosen.is_empty() {
-        return Err(Failure(format!(
-            "no fuzz target {only:?}; there are {all:?}"
-        )));
+        return Err(Failure(format!("no fuzz target {only:?}; there are {all:?}")));
     }
     let target = context.target.join("fuzz");
     build(context, &home, &target)?;
     let width = std::thread::available_parallelism().map_or(1, usize::from);
     for group in chosen.chunks(width) {
         // All are started before the first is waited for.
-        let started: Result<Vec<Run>> = group
-            .iter()
-            .map(|name| start(&home, &target, name, seconds))
-            .collect();
+        let started: Result<Vec<Run>> =
+            group.iter().map(|name| start(&home, &target, name, seconds)).collect();
         let outcomes: Vec<Result> = started?.into_iter().map(|run| finish(&home, run)).collect();
         outcomes.into_iter().collect::<Result<Vec<()>>>()?;
     }
@@ -87,18 +76,10 @@ pub(crate) fn run(context: &Context, only: Option<&str>, seconds: u32) -> Result
 }
 
 fn build(context: &Context, home: &Path, target: &Path) -> Result {
-    let mut cargo = context.cargo(&[
-        "build",
-        "--release",
-        "--locked",
-        "--bins",
-        "--target",
-        TRIPLE,
-    ]);
+    let mut cargo =
+        context.cargo(&["build", "--release", "--locked", "--bins", "--target", TRIPLE]);
     cargo.current_dir(home).arg("--target-dir").arg(target);
-    cargo
-        .env("RUSTFLAGS", RUSTFLAGS)
-        .env("RUSTC_BOOTSTRAP", "1");
+    cargo.env("RUSTFLAGS", RUSTFLAGS).env("RUSTC_BOOTSTRAP", "1");
     run::visible(&mut cargo)
 }
 
@@ -114,23 +95,15 @@ fn start(home: &Path, target: &Path, name: &str, seconds: u32) -> Result<Run> {
     let log = target.join(format!("{name}.log"));
     let out = File::create(&log).because(format_args!("cannot create {}", log.display()))?;
     let mut command = Command::new(target.join(TRIPLE).join("release").join(name));
-    command
-        .args(LIMITS)
-        .arg(format!("-max_total_time={seconds}"));
-    command
-        .arg(format!("-artifact_prefix={}/", artifacts.display()))
-        .arg(corpus);
+    command.args(LIMITS).arg(format!("-max_total_time={seconds}"));
+    command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg(corpus);
     if seeds.is_dir() {
         command.arg(seeds);
     }
     // Rust code reports leaks by its tests; libFuzzer's leak check needs ptrace, which containers forbid.
     command.env("ASAN_OPTIONS", "detect_leaks=0");
     let errors = out.try_clone().because("cannot share the log")?;
-    let child = command
-        .stdin(Stdio::null())
-        .stdout(out)
-        .stderr(errors)
-        .spawn();
+    let child = command.stdin(Stdio::null()).stdout(out).stderr(errors).spawn();
     Ok(Run {
         name: name.to_owned(),
         log,
@@ -139,25 +112,16 @@ fn start(home: &Path, target: &Path, name: &str, seconds: u32) -> Result<Run> {
 }
 
 fn finish(home: &Path, mut run: Run) -> Result {
-    let status = run
-        .child
-        .wait()
-        .because(format_args!("cannot wait for {}", run.name))?;
+    let status = run.child.wait().because(format_args!("cannot wait for {}", run.name))?;
     let bytes = fs::read(&run.log).because(format_args!("cannot read {}", run.log.display()))?;
     let log = String::from_utf8_lossy(&bytes);
     let inputs = final_value(&log, "stat::number_of_executed_units:");
     if !status.success() || inputs.is_none() {
         let lines: Vec<&str> = log.lines().collect();
         let tail = lines[lines.len().saturating_sub(80)..].join("\n");
-        let again = format!(
-            "cargo xtask fuzz {} (inputs in {}/artifacts)",
-            run.name,
-            home.display()
-        );
-        return Err(Failure(format!(
-            "fuzz target {}: {status}\n{tail}\n{again}",
-            run.name
-        )));
+        let again =
+            format!("cargo xtask fuzz {} (inputs in {}/artifacts)", run.name, home.display());
+        return Err(Failure(format!("fuzz target {}: {status}\n{tail}\n{again}", run.name)));
     }
     println!(
         "{}: {} inputs, coverage {}, nothing found",
@@ -169,19 +133,13 @@ fn finish(home: &Path, mut run: Run) -> Result {
 }
 
 fn final_value(log: &str, key: &str) -> Option<u64> {
-    log.lines()
-        .find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
+    log.lines().find_map(|line| line.strip_prefix(key)?.trim().parse().ok())
 }
 
 /// The last `cov: N` that libFuzzer printed.
 fn coverage(log: &str) -> u64 {
-    let words = log
-        .lines()
-        .rev()
-        .find_map(|line| line.split("cov: ").nth(1));
-    words
-        .and_then(|rest| rest.split(' ').next()?.parse().ok())
-        .unwrap_or(0)
+    let words = log.lines().rev().find_map(|line| line.split("cov: ").nth(1));
+    words.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -189,14 +147,8 @@ mod tests {
     #[test]
     fn statistics_are_read_from_the_log() {
         let log = "#2\tINITED cov: 16 ft: 16\n#9 NEW    cov: 18 ft: 18\nDone\nstat::number_of_executed_units: 42\n";
-        assert_eq!(
-            super::final_value(log, "stat::number_of_executed_units:"),
-            Some(42)
-        );
+        assert_eq!(super::final_value(log, "stat::number_of_executed_units:"), Some(42));
         assert_eq!(super::coverage(log), 18);
-        assert_eq!(
-            super::final_value("", "stat::number_of_executed_units:"),
-            None
-        );
+        assert_eq!(super::final_value("", "stat::number_of_executed_units:"), None);
     }
 }

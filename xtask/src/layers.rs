@@ -12,39 +12,20 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("uring", &["memory"]),
     ("vring", &["memory"]),
     ("block", &["memory", "uring"]),
-    ("protocol", &[]),
+    ("protocol", &["memory"]),
     ("device", &["memory", "vring", "block"]),
-    (
-        "channel",
-        &["memory", "uring", "vring", "block", "device", "protocol"],
-    ),
-    (
-        "dataplane",
-        &[
-            "memory", "uring", "vring", "block", "protocol", "device", "channel",
-        ],
-    ),
+    ("channel", &["memory", "uring", "vring", "block", "device", "protocol"]),
+    ("dataplane", &["memory", "uring", "vring", "block", "protocol", "device", "channel"]),
     ("fabric", &[]),
     ("control", &["protocol", "fabric"]),
     ("planner", &["fabric"]),
     ("partition", &["memory", "vring"]),
-    (
-        "trunkline",
-        &["dataplane", "control", "fabric", "partition", "protocol"],
-    ),
+    ("trunkline", &["dataplane", "control", "fabric", "partition", "protocol"]),
 ];
 
 /// The crates whose code runs for every I/O, and the process around them.
-pub(crate) const DATA_PATH: &[&str] = &[
-    "memory",
-    "uring",
-    "vring",
-    "block",
-    "protocol",
-    "device",
-    "channel",
-    "dataplane",
-];
+pub(crate) const DATA_PATH: &[&str] =
+    &["memory", "uring", "vring", "block", "protocol", "device", "channel", "dataplane"];
 
 /// The crates that may say `allow(unsafe_code)`.
 const UNSAFE: &[&str] = &["memory", "uring", "vring"];
@@ -56,21 +37,13 @@ pub(crate) fn check(context: &Context) -> Result {
         .metadata
         .members()
         .map(|member| {
-            let shipped = member
-                .dependencies
-                .iter()
-                .filter(|needed| needed.kind.as_deref() != Some("dev"));
-            (
-                member.name.as_str(),
-                shipped.map(|needed| needed.name.as_str()).collect(),
-            )
+            let shipped =
+                member.dependencies.iter().filter(|needed| needed.kind.as_deref() != Some("dev"));
+            (member.name.as_str(), shipped.map(|needed| needed.name.as_str()).collect())
         })
         .collect();
     for (member, needed) in &ours {
-        let needed = needed
-            .iter()
-            .copied()
-            .filter(|name| ours.contains_key(name));
+        let needed = needed.iter().copied().filter(|name| ours.contains_key(name));
         wrong.extend(judge(member, needed));
     }
     for member in context.metadata.members() {
@@ -87,10 +60,7 @@ pub(crate) fn check(context: &Context) -> Result {
             let text = fs::read_to_string(&file)
                 .because(format_args!("cannot read {}", file.display()))?;
             if !UNSAFE.contains(&member.name.as_str()) && text.lines().any(opens_unsafe) {
-                wrong.push(format!(
-                    "{}: unsafe code is for {UNSAFE:?} only",
-                    file.display()
-                ));
+                wrong.push(format!("{}: unsafe code is for {UNSAFE:?} only", file.display()));
             }
         }
     }

@@ -14,12 +14,7 @@ pub(crate) fn run(context: &Context) -> Result {
     let crates: Vec<_> = context
         .metadata
         .members()
-        .filter(|member| {
-            member
-                .dependencies
-                .iter()
-                .any(|needed| needed.name == "loom")
-        })
+        .filter(|member| member.dependencies.iter().any(|needed| needed.name == "loom"))
         .collect();
     if crates.is_empty() {
         return Err(Failure(
@@ -30,22 +25,15 @@ pub(crate) fn run(context: &Context) -> Result {
         let folder = member.manifest_path.parent().unwrap_or(&context.root);
         let mut models = 0;
         if folder.join("src/lib.rs").exists() {
-            models += count(&run::captured(
-                command(context, &member.name, &["--lib"]).arg("loom"),
-            )?);
+            models +=
+                count(&run::captured(command(context, &member.name, &["--lib"]).arg("loom"))?);
         }
         for test in loom_tests(folder) {
-            models += count(&run::captured(&mut command(
-                context,
-                &member.name,
-                &["--test", &test],
-            ))?);
+            models +=
+                count(&run::captured(&mut command(context, &member.name, &["--test", &test]))?);
         }
         if models == 0 {
-            return Err(Failure(format!(
-                "{} depends on loom and has no model",
-                member.name
-            )));
+            return Err(Failure(format!("{} depends on loom and has no model", member.name)));
         }
         println!("{}: {models} models hold", member.name);
     }
@@ -54,22 +42,13 @@ pub(crate) fn run(context: &Context) -> Result {
 
 fn command(context: &Context, package: &str, target: &[&str]) -> Command {
     let mut cargo = context.cargo(&["test", "-p", package]);
-    cargo
-        .args(target)
-        .arg("--target-dir")
-        .arg(context.target.join("loom"))
-        .arg("--");
-    cargo
-        .env("RUSTFLAGS", "--cfg loom")
-        .env("CARGO_PROFILE_DEV_OPT_LEVEL", "3");
+    cargo.args(target).arg("--target-dir").arg(context.target.join("loom")).arg("--");
+    cargo.env("RUSTFLAGS", "--cfg loom").env("CARGO_PROFILE_DEV_OPT_LEVEL", "3");
     cargo
 }
 
 fn loom_tests(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder.join("tests"))
-        .into_iter()
-        .flatten()
-        .flatten();
+    let entries = std::fs::read_dir(folder.join("tests")).into_iter().flatten().flatten();
     let stems = entries.filter_map(|entry| Some(entry.path().file_stem()?.to_str()?.to_owned()));
     stems.filter(|stem| stem.starts_with("loom")).collect()
 }
@@ -79,11 +58,7 @@ fn count(output: &str) -> usize {
     output
         .lines()
         .filter_map(|line| {
-            line.strip_prefix("test result: ok. ")?
-                .split(' ')
-                .next()?
-                .parse::<usize>()
-                .ok()
+            line.strip_prefix("test result: ok. ")?.split(' ').next()?.parse::<usize>().ok()
         })
         .sum()
 }

@@ -74,10 +74,7 @@ impl EdgeKind {
     fn is_shipped(&self) -> bool {
         let checker = ["cfg(loom)", "cfg(kani)", "cfg(fuzzing)"];
         self.kind.is_none()
-            && !self
-                .target
-                .as_deref()
-                .is_some_and(|target| checker.contains(&target))
+            && !self.target.as_deref().is_some_and(|target| checker.contains(&target))
     }
 }
 
@@ -85,17 +82,13 @@ impl Metadata {
     /// Asks cargo.
     pub(crate) fn read(manifest: &Path) -> Result<Metadata> {
         let mut command = Command::new(run::cargo());
-        command
-            .args(["metadata", "--format-version", "1", "--manifest-path"])
-            .arg(manifest);
+        command.args(["metadata", "--format-version", "1", "--manifest-path"]).arg(manifest);
         serde_json::from_str(&run::captured(&mut command)?).because("cannot read cargo metadata")
     }
 
     /// Packages that lie in this repository.
     pub(crate) fn members(&self) -> impl Iterator<Item = &Package> {
-        self.packages
-            .iter()
-            .filter(|package| self.workspace_members.contains(&package.id))
+        self.packages.iter().filter(|package| self.workspace_members.contains(&package.id))
     }
 
     /// Everything that the member `name` is built from and ships with, itself included, each with the package that
@@ -106,12 +99,8 @@ impl Metadata {
             .iter()
             .map(|package| (package.id.as_str(), package.name.as_str()))
             .collect();
-        let nodes: BTreeMap<&str, &Node> = self
-            .resolve
-            .nodes
-            .iter()
-            .map(|node| (node.id.as_str(), node))
-            .collect();
+        let nodes: BTreeMap<&str, &Node> =
+            self.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
         let mut found = BTreeMap::new();
         let mut waiting: Vec<(&str, Option<&str>)> = self
             .members()

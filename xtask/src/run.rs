@@ -44,15 +44,12 @@ pub(crate) struct Context {
 impl Context {
     /// Asks cargo about the workspace.
     pub(crate) fn discover() -> Result<Context> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .parent()
-            .ok_or_else(|| Failure("xtask lies at the root of the file system".to_owned()))?;
+        // Asked at run time: a checkout may move after this was built.
+        let home = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
+        let root = home.as_deref().and_then(Path::parent);
+        let root = root.ok_or_else(|| Failure("run this as `cargo xtask`".to_owned()))?;
         let metadata = Metadata::read(&root.join("Cargo.toml"))?;
-        Ok(Context {
-            root: root.to_owned(),
-            target: metadata.target_directory.clone(),
-            metadata,
-        })
+        Ok(Context { root: root.to_owned(), target: metadata.target_directory.clone(), metadata })
     }
 
     /// A command in the repository's root.
@@ -79,42 +76,26 @@ pub(crate) fn cargo() -> String {
 pub(crate) fn visible(command: &mut Command) -> Result {
     let line = describe(command);
     println!("$ {line}");
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .because(format_args!("cannot run {line}"))?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(Failure(format!("{line}: {status}")))
-    }
+    let status =
+        command.stdin(Stdio::null()).status().because(format_args!("cannot run {line}"))?;
+    if status.success() { Ok(()) } else { Err(Failure(format!("{line}: {status}"))) }
 }
 
 /// Runs a command and returns what it printed; on failure the error carries both streams.
 pub(crate) fn captured(command: &mut Command) -> Result<String> {
     let line = describe(command);
-    let done = command
-        .stdin(Stdio::null())
-        .output()
-        .because(format_args!("cannot run {line}"))?;
+    let done = command.stdin(Stdio::null()).output().because(format_args!("cannot run {line}"))?;
     let stdout = String::from_utf8_lossy(&done.stdout).into_owned();
     if done.status.success() {
         return Ok(stdout);
     }
     let stderr = String::from_utf8_lossy(&done.stderr);
-    Err(Failure(format!(
-        "{line}: {}\n{stdout}{stderr}",
-        done.status
-    )))
+    Err(Failure(format!("{line}: {}\n{stdout}{stderr}", done.status)))
 }
 
 fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program());
-    let mut line = program
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let mut line = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for argument in command.get_args() {
         line.push(' ');
         line.push_str(&argument.to_string_lossy());

@@ -7,15 +7,9 @@
 /// Whether the expression can be satisfied with licences for which `allowed` says yes. An error says what is wrong
 /// with the expression.
 pub(crate) fn satisfied(expression: &str, allowed: &dyn Fn(&str) -> bool) -> Result<bool, String> {
-    let spaced = expression
-        .replace('(', " ( ")
-        .replace(')', " ) ")
-        .replace('/', " OR ");
+    let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut parser = Parser {
-        words: &words,
-        allowed,
-    };
+    let mut parser = Parser { words: &words, allowed };
     let answer = parser.any_of()?;
     match parser.words.first() {
         None => Ok(answer),
@@ -100,13 +94,7 @@ mod tests {
         assert_eq!(with(&["MIT"], "MIT OR GPL-3.0-only"), Ok(true));
         assert_eq!(with(&["MIT"], "GPL-3.0-only/MIT"), Ok(true));
         assert_eq!(with(&["MIT"], "MIT AND Unicode-3.0"), Ok(false));
-        assert_eq!(
-            with(
-                &["MIT", "Unicode-3.0"],
-                "(MIT OR Apache-2.0) AND Unicode-3.0"
-            ),
-            Ok(true)
-        );
+        assert_eq!(with(&["MIT", "Unicode-3.0"], "(MIT OR Apache-2.0) AND Unicode-3.0"), Ok(true));
     }
 
     #[test]
@@ -121,23 +109,12 @@ mod tests {
         let expression = "Apache-2.0 WITH LLVM-exception";
         assert_eq!(with(&["Apache-2.0"], expression), Ok(false));
         assert_eq!(with(&[expression], expression), Ok(true));
-        assert_eq!(
-            with(&["MIT"], "Apache-2.0 WITH LLVM-exception OR MIT"),
-            Ok(true)
-        );
+        assert_eq!(with(&["MIT"], "Apache-2.0 WITH LLVM-exception OR MIT"), Ok(true));
     }
 
     #[test]
     fn broken_expressions_are_errors() {
-        for broken in [
-            "",
-            "MIT OR",
-            "(MIT",
-            "MIT)",
-            "AND MIT",
-            "MIT Apache-2.0",
-            "MIT WITH",
-        ] {
+        for broken in ["", "MIT OR", "(MIT", "MIT)", "AND MIT", "MIT Apache-2.0", "MIT WITH"] {
             assert!(with(&["MIT"], broken).is_err(), "{broken}");
         }
     }

@@ -38,21 +38,13 @@ const STEPS: &[Step] = &[
         about: "programs the tests need; installed if allowed",
         run: |c, _| tools::ensure(c),
     },
-    Step {
-        name: "fmt",
-        about: "formatting",
-        run: |c, _| cargo(c, &["fmt", "--all", "--check"]),
-    },
+    Step { name: "fmt", about: "formatting", run: |c, _| cargo(c, &["fmt", "--all", "--check"]) },
     Step {
         name: "layers",
         about: "who depends on whom; where unsafe code stands",
         run: |c, _| layers::check(c),
     },
-    Step {
-        name: "tidy",
-        about: "file sizes; paths in the documents",
-        run: |c, _| tidy::check(c),
-    },
+    Step { name: "tidy", about: "file sizes; paths in the documents", run: |c, _| tidy::check(c) },
     Step {
         name: "deny",
         about: "licences, sources and bans of dependencies",
@@ -68,11 +60,7 @@ const STEPS: &[Step] = &[
         about: "the crates' documentation, warnings are errors",
         run: |c, _| doc(c),
     },
-    Step {
-        name: "build",
-        about: "the server (release) and all tests",
-        run: |c, _| build(c),
-    },
+    Step { name: "build", about: "the server (release) and all tests", run: |c, _| build(c) },
     Step {
         name: "unit",
         about: "unit, property and integration tests",
@@ -130,9 +118,9 @@ pub(crate) fn run(context: &Context, selection: &Selection) -> Result {
     summary(&steps, &done, failure, started.elapsed());
     match failure {
         None => Ok(()),
-        Some((name, _)) => Err(Failure(format!(
-            "step {name} failed; run it alone with --only {name}"
-        ))),
+        Some((name, _)) => {
+            Err(Failure(format!("step {name} failed; run it alone with --only {name}")))
+        }
     }
 }
 
@@ -140,18 +128,11 @@ fn select(selection: &Selection) -> Result<Vec<&'static Step>> {
     let index = |name: &String| {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
         names.iter().position(|known| known == name).ok_or_else(|| {
-            Failure(format!(
-                "no step is named {name}; there are {}",
-                names.join(", ")
-            ))
+            Failure(format!("no step is named {name}; there are {}", names.join(", ")))
         })
     };
     if !selection.only.is_empty() {
-        let mut chosen = selection
-            .only
-            .iter()
-            .map(index)
-            .collect::<Result<Vec<usize>>>()?;
+        let mut chosen = selection.only.iter().map(index).collect::<Result<Vec<usize>>>()?;
         chosen.sort_unstable();
         chosen.dedup();
         return Ok(chosen.into_iter().map(|at| &STEPS[at]).collect());
@@ -177,11 +158,7 @@ fn summary(
         println!("{:<8} not run", step.name);
     }
     println!("{:<8}         {:>7}", "total", seconds(total));
-    println!(
-        "{} passed, {} failed",
-        done.len(),
-        usize::from(failure.is_some())
-    );
+    println!("{} passed, {} failed", done.len(), usize::from(failure.is_some()));
 }
 
 fn seconds(time: Duration) -> String {
@@ -197,28 +174,11 @@ fn cargo(context: &Context, arguments: &[&str]) -> Result {
 }
 
 fn clippy(context: &Context) -> Result {
-    cargo(
-        context,
-        &[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ],
-    )
+    cargo(context, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
 }
 
 fn doc(context: &Context) -> Result {
-    let arguments = [
-        "doc",
-        "--workspace",
-        "--no-deps",
-        "--document-private-items",
-        "--locked",
-    ];
+    let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"];
     run::visible(context.cargo(&arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
@@ -229,20 +189,14 @@ fn build(context: &Context) -> Result {
 
 /// Builds the server as users get it.
 pub(crate) fn build_server(context: &Context) -> Result {
-    cargo(
-        context,
-        &["build", "--release", "--locked", "-p", "trunkline"],
-    )
+    cargo(context, &["build", "--release", "--locked", "-p", "trunkline"])
 }
 
 /// Runs guest scenarios on the server that was built.
 pub(crate) fn guest(context: &Context, filters: &[String]) -> Result {
     let server = context.target.join("release/trunkline");
     if !server.exists() {
-        return Err(Failure(format!(
-            "{} is missing: the step `build` makes it",
-            server.display()
-        )));
+        return Err(Failure(format!("{} is missing: the step `build` makes it", server.display())));
     }
     let mut command = context.cargo(&["run", "--quiet", "--locked", "-p", "guest", "--"]);
     command
@@ -265,10 +219,7 @@ mod tests {
             list: false,
             long: false,
         };
-        Ok(select(&selection)?
-            .into_iter()
-            .map(|step| step.name)
-            .collect())
+        Ok(select(&selection)?.into_iter().map(|step| step.name).collect())
     }
 
     #[test]

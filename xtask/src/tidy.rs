@@ -12,9 +12,7 @@ const CODE_LINES_MAX: usize = 600;
 const SOURCES: &[&str] = &["crates", "fuzz", "tests", "xtask"];
 
 /// A path in a document that begins like this must exist.
-const PATH_PREFIXES: &[&str] = &[
-    "crates/", "docs/", "xtask/", "tests/", "fuzz/", "bench/", ".ci/",
-];
+const PATH_PREFIXES: &[&str] = &["crates/", "docs/", "xtask/", "tests/", "fuzz/", "bench/", ".ci/"];
 
 /// Fails with everything that is wrong.
 pub(crate) fn check(context: &Context) -> Result {
@@ -33,10 +31,7 @@ pub(crate) fn check(context: &Context) -> Result {
             sources += 1;
         }
     }
-    let mut documents = vec![
-        context.root.join("ARCHITECTURE.md"),
-        context.root.join("README.md"),
-    ];
+    let mut documents = vec![context.root.join("ARCHITECTURE.md"), context.root.join("README.md")];
     documents.extend(files(&context.root.join("docs"), "md")?);
     for document in &documents {
         for path in named_paths(&read(document)?) {
@@ -46,10 +41,7 @@ pub(crate) fn check(context: &Context) -> Result {
         }
     }
     if wrong.is_empty() {
-        println!(
-            "{sources} source files and {} documents checked",
-            documents.len()
-        );
+        println!("{sources} source files and {} documents checked", documents.len());
         return Ok(());
     }
     Err(Failure(wrong.join("\n")))
@@ -81,10 +73,7 @@ fn read(path: &Path) -> Result<String> {
 }
 
 fn code_lines(text: &str) -> usize {
-    text.lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.starts_with("//"))
-        .count()
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
 /// Words between backticks that look like a path of this repository. A line number after a colon is left off;
@@ -94,10 +83,7 @@ fn named_paths(text: &str) -> Vec<&str> {
         .flat_map(|line| line.split('`').skip(1).step_by(2))
         .filter_map(|word| word.split(':').next())
         .filter(|word| PATH_PREFIXES.iter().any(|prefix| word.starts_with(prefix)))
-        .filter(|word| {
-            word.chars()
-                .all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c))
-        })
+        .filter(|word| word.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c)))
         .collect()
 }
 
@@ -107,10 +93,7 @@ mod tests {
 
     #[test]
     fn comments_and_blank_lines_are_free() {
-        assert_eq!(
-            code_lines("//! Doc\n\nfn main() {\n    // why\n    run(); // what\n}\n"),
-            3
-        );
+        assert_eq!(code_lines("//! Doc\n\nfn main() {\n    // why\n    run(); // what\n}\n"), 3);
     }
 
     #[test]

@@ -38,29 +38,20 @@ pub(crate) fn ensure(context: &Context) -> Result {
     let missing = missing();
     let lists_missing = find("apt-cache").is_some() && !kernel_known(context);
     if missing.is_empty() && !lists_missing && find("apt-get").is_some() {
-        println!(
-            "{} programs found, the guest's kernel is known to apt",
-            TOOLS.len()
-        );
+        println!("{} programs found, the guest's kernel is known to apt", TOOLS.len());
         return Ok(());
     }
     install(context, &missing)
 }
 
 fn missing() -> Vec<(&'static str, &'static str)> {
-    TOOLS
-        .iter()
-        .copied()
-        .filter(|(program, _)| find(program).is_none())
-        .collect()
+    TOOLS.iter().copied().filter(|(program, _)| find(program).is_none()).collect()
 }
 
 fn install(context: &Context, missing: &[(&str, &str)]) -> Result {
     let programs: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
-    let mut packages: Vec<&str> = missing
-        .iter()
-        .flat_map(|(_, packages)| packages.split(' '))
-        .collect();
+    let mut packages: Vec<&str> =
+        missing.iter().flat_map(|(_, packages)| packages.split(' ')).collect();
     packages.sort_unstable();
     packages.dedup();
     let mut mend = "apt-get update".to_owned();
@@ -79,11 +70,7 @@ fn install(context: &Context, missing: &[(&str, &str)]) -> Result {
     if !is_root(context) {
         return Err(Failure(format!(
             "missing: programs {programs:?}{}. Only root may install them; run as root: {mend}",
-            if kernel_known(context) {
-                ""
-            } else {
-                ", apt's package lists"
-            }
+            if kernel_known(context) { "" } else { ", apt's package lists" }
         )));
     }
     println!("missing: {programs:?}");
@@ -91,15 +78,10 @@ fn install(context: &Context, missing: &[(&str, &str)]) -> Result {
     if !packages.is_empty() {
         let mut install = context.command("apt-get");
         install.env("DEBIAN_FRONTEND", "noninteractive");
-        install
-            .args(["install", "-q", "-y", "--no-install-recommends"])
-            .args(&packages);
+        install.args(["install", "-q", "-y", "--no-install-recommends"]).args(&packages);
         run::visible(&mut install)?;
     }
-    let still: Vec<&str> = self::missing()
-        .into_iter()
-        .map(|(program, _)| program)
-        .collect();
+    let still: Vec<&str> = self::missing().into_iter().map(|(program, _)| program).collect();
     if !still.is_empty() {
         return Err(Failure(format!(
             "apt-get installed {packages:?}, but {still:?} are not on PATH"
@@ -124,22 +106,13 @@ fn components(context: &Context) -> Result {
                 "cargo {subcommand} is missing: install the {component} component"
             )));
         }
-        run::visible(
-            context
-                .command("rustup")
-                .args(["component", "add", component]),
-        )?;
+        run::visible(context.command("rustup").args(["component", "add", component]))?;
     }
     Ok(())
 }
 
 fn kernel_known(context: &Context) -> bool {
-    run::captured(
-        context
-            .command("apt-cache")
-            .args(["show", "--no-all-versions", KERNEL]),
-    )
-    .is_ok()
+    run::captured(context.command("apt-cache").args(["show", "--no-all-versions", KERNEL])).is_ok()
 }
 
 fn is_root(context: &Context) -> bool {

@@ -1,5 +1,10 @@
 # Functions for guest scripts. Scripts run with `sh -eu`: the first command that fails ends them.
 
+# This shell prefers its own, simpler versions of some programs; scripts mean the real ones.
+for tool in blkdiscard blockdev fstrim; do
+    eval "$tool() { $(which $tool) \"\$@\"; }"
+done
+
 # Tells the host that the script got here, and waits until the host has done its part.
 step() {
     echo "@@step $1"

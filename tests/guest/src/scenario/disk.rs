@@ -34,8 +34,8 @@ const SCRIPT_AGAIN: &str = "
     echo sum=$(cat /mnt/kept /mnt/random | md5sum | cut -d' ' -f1)
     umount /mnt
     # The whole disk is given up, and reads as zeroes where the device says that it does.
-    blkdiscard /dev/vda
-    blkdiscard --zeroout --offset 0 --length 1m /dev/vda
+    blkdiscard -f /dev/vda
+    blkdiscard -f --zeroout --offset 0 --length 1m /dev/vda
     [ $(head -c 1m /dev/vda | tr -d '\\0' | wc -c) = 0 ] || fail 'zeroes were not written'";
 
 /// One guest with three disks of 1, 4 and 64 queues. Drivers take as many as there may be CPUs, so 64 CPUs are
