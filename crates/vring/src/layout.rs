@@ -131,6 +131,8 @@ pub(crate) struct Rings {
     desc: *mut u64,
     avail: *mut u16,
     used: *mut u16,
+    size: u16,
+    /// `size - 1`.
     mask: u16,
 }
 
@@ -142,18 +144,24 @@ impl Rings {
     pub(crate) unsafe fn new(desc: *mut u8, avail: *mut u8, used: *mut u8, size: u16) -> Rings {
         assert!(size.is_power_of_two());
         assert!(desc.addr() % 16 == 0 && avail.addr() % 2 == 0 && used.addr() % 4 == 0);
-        Rings { desc: desc.cast(), avail: avail.cast(), used: used.cast(), mask: size - 1 }
+        Rings { desc: desc.cast(), avail: avail.cast(), used: used.cast(), size, mask: size - 1 }
     }
 
     #[inline]
     pub(crate) fn size(&self) -> u16 {
-        self.mask + 1
+        self.size
     }
 
     /// The position of a free-running index in the ring.
     #[inline]
     fn at(&self, index: u16) -> usize {
         usize::from(index & self.mask)
+    }
+
+    /// The descriptor table: `size` entries, aligned to 16.
+    #[inline]
+    pub(crate) fn desc_table(&self) -> *const u64 {
+        self.desc
     }
 
     #[inline]

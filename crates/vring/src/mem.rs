@@ -190,7 +190,9 @@ impl MemTable {
         Ok(MemTable::of(regions))
     }
 
-    /// The span that has the byte at `addr`.
+    /// The span that has the byte at `addr`. Not inlined: it would push the loop that follows chains out
+    /// of its registers, for a case that is rare.
+    #[inline(never)]
     pub(crate) fn span(&self, addr: u64) -> Option<&Span> {
         let after = self.spans.partition_point(|s| s.guest <= addr);
         let span = &self.spans[after.checked_sub(1)?];

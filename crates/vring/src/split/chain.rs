@@ -1,4 +1,10 @@
 //! Following a chain of descriptors (virtio 1.3, 2.7.5), direct and indirect.
+//!
+//! There are two walks. The quick one is a loop over a few registers that knows chains as sane
+//! drivers make them; at anything else (an error, a buffer over the border of two regions, one without
+//! bytes, too many) it gives up without an opinion. Then the careful one starts over from the head, reads
+//! everything anew, and is the only one that judges. So no field is used that was read twice, and what is wrong
+//! with a chain is said in one place. A property test holds the two against each other.
 
 use memory::IoBuf;
 use thiserror::Error;
@@ -102,7 +108,6 @@ struct Walk<'w> {
 
 impl Walk<'_> {
     /// Adds the buffer that a descriptor names.
-    #[inline(always)]
     fn buffer(&mut self, desc: &Desc) {
         let before = self.total;
         match self.hit.buf(desc.addr, desc.len) {
@@ -120,7 +125,6 @@ impl Walk<'_> {
         }
     }
 
-    #[inline(always)]
     fn push(&mut self, buf: IoBuf) {
         if let Some(place) = self.bufs.get_mut(self.total) {
             *place = buf;
@@ -131,7 +135,6 @@ impl Walk<'_> {
 
     /// A buffer that is not in the last region. A descriptor without bytes names no memory (2.7.5
     /// does not forbid it) and adds nothing.
-    #[inline(never)]
     fn far_buffer(&mut self, desc: &Desc) {
         let mem = self.mem;
         if let Some(span) = mem.span(desc.addr) {
@@ -145,7 +148,6 @@ impl Walk<'_> {
     }
 
     /// The table that an indirect descriptor names, walked from its first entry to the end.
-    #[inline]
     fn indirect(&mut self, desc: &Desc) -> Result<(), ChainError> {
         let bytes = DESC_BYTES as u32;
         let entries = desc.len / bytes;
@@ -168,7 +170,6 @@ impl Walk<'_> {
     }
 
     /// A table that is not aligned, or goes over the border of a region: entry by entry.
-    #[cold]
     fn far_table(&mut self, desc: &Desc, entries: u32) -> Result<(), ChainError> {
         let mem = self.mem;
         let base = desc.addr;
@@ -191,7 +192,6 @@ impl Walk<'_> {
 
     /// Follows a table of `entries` from entry 0. One that is visited twice is a loop, and then
     /// more than `entries` are visited.
-    #[inline(always)]
     fn follow(
         &mut self,
         entries: u32,
@@ -217,7 +217,6 @@ impl Walk<'_> {
     }
 
     /// Follows the chain in the ring's own table from `head`.
-    #[inline(always)]
     fn ring(&mut self, rings: &Rings, indirect: bool, head: u16) -> Result<(), ChainError> {
         let mut index = head;
         for _ in 0..rings.size() {
@@ -248,6 +247,131 @@ impl Walk<'_> {
 /// Collects the buffers of `head` into `out`.
 #[inline]
 pub(super) fn walk(
+    rings: &Rings,
+    mem: &MemTable,
+    hit: &mut Span,
+    indirect: bool,
+    head: u16,
+    out: &mut Chain<'_>,
+) -> Result<(), ChainError> {
+    if quick(rings, mem, hit, indirect, head, out) {
+        return Ok(());
+    }
+    careful(rings, mem, hit, indirect, head, out)
+}
+
+/// The flags that say what a descriptor is. Others are reserved and ignored.
+const KINDS: u16 = DESC_F_NEXT | DESC_F_WRITE | DESC_F_INDIRECT;
+
+/// The quick walk. False: the chain is for the careful one, and `out` has nothing of use.
+///
+/// A sane chain is readable descriptors and then writable ones, all but the last with NEXT; so one loop
+/// for each sort, with one comparison of the flags per descriptor. Or it is all in an indirect table.
+#[inline(always)]
+fn quick(
+    rings: &Rings,
+    mem: &MemTable,
+    hit: &mut Span,
+    indirect: bool,
+    head: u16,
+    out: &mut Chain<'_>,
+) -> bool {
+    let mut table = rings.desc_table();
+    let mut entries = rings.size();
+    if head >= entries {
+        return false;
+    }
+    // SAFETY: below the ring's size.
+    let mut desc = unsafe { Desc::read(table, usize::from(head)) };
+    if desc.flags & DESC_F_INDIRECT != 0 {
+        let found = if indirect { quick_table(mem, hit, &desc) } else { None };
+        let Some(found) = found else { return false };
+        (table, entries) = found;
+        // SAFETY: `quick_table` found at least one entry there.
+        desc = unsafe { Desc::read(table, 0) };
+    }
+    let mut span = *hit;
+    let mut places = out.bufs.iter_mut();
+    let mut bytes = 0;
+    // Takes the buffer of `desc`.
+    macro_rules! take {
+        () => {{
+            let buf = match span.buf(desc.addr, desc.len) {
+                Some(buf) => buf,
+                None => {
+                    let Some(found) = mem.span(desc.addr) else { return false };
+                    span = *found;
+                    *hit = span;
+                    let Some(buf) = span.buf(desc.addr, desc.len) else { return false };
+                    buf
+                }
+            };
+            // A loop in the chain ends here.
+            let Some(place) = places.next() else { return false };
+            *place = buf;
+            bytes += u64::from(desc.len);
+        }};
+    }
+    // Goes to the next descriptor.
+    macro_rules! advance {
+        () => {{
+            if desc.next >= entries {
+                return false;
+            }
+            // SAFETY: below `entries`, which `table` has: the ring's, or what `quick_table` found.
+            desc = unsafe { Desc::read(table, usize::from(desc.next)) };
+        }};
+    }
+    while desc.flags & KINDS == DESC_F_NEXT {
+        take!();
+        advance!();
+    }
+    let mut readable_left = places.len();
+    let mut readable_bytes = bytes;
+    while desc.flags & KINDS == DESC_F_NEXT | DESC_F_WRITE {
+        take!();
+        advance!();
+    }
+    match desc.flags & KINDS {
+        DESC_F_WRITE => take!(),
+        0 if readable_left == places.len() => {
+            take!();
+            readable_left = places.len();
+            readable_bytes = bytes;
+        }
+        _ => return false,
+    }
+    let left = places.len();
+    out.total = out.bufs.len() - left;
+    out.readable = out.bufs.len() - readable_left;
+    out.readable_bytes = readable_bytes;
+    out.writable_bytes = bytes - readable_bytes;
+    bytes <= CHAIN_BYTES_MAX
+}
+
+/// The entries that an indirect descriptor names, if it is a usual one: first and last of its chain,
+/// aligned, in one region.
+#[inline(always)]
+fn quick_table(mem: &MemTable, hit: &mut Span, desc: &Desc) -> Option<(*const u64, u16)> {
+    let bytes = DESC_BYTES as u32;
+    if desc.flags & DESC_F_NEXT != 0 || desc.len % bytes != 0 || desc.len > INDIRECT_MAX * bytes {
+        return None;
+    }
+    let buf = match hit.buf(desc.addr, desc.len) {
+        Some(buf) => buf,
+        None => {
+            *hit = *mem.span(desc.addr)?;
+            hit.buf(desc.addr, desc.len)?
+        }
+    };
+    // The cast fits: at most INDIRECT_MAX, and at least one, because a buffer has bytes.
+    let entries = (desc.len / bytes) as u16;
+    (buf.as_ptr().addr() % 8 == 0).then_some((buf.as_ptr().cast(), entries))
+}
+
+/// The careful walk.
+#[inline(never)]
+pub(super) fn careful(
     rings: &Rings,
     mem: &MemTable,
     hit: &mut Span,

@@ -109,7 +109,7 @@ impl QueueConfig {
         // 2.7.10.2: with EVENT_IDX the flags are 0; without, kicks are wanted until somebody says
         // otherwise.
         rings.used_flags().store(0, std::sync::atomic::Ordering::Relaxed);
-        let mut taken = HeadSet([0; HeadSet::WORDS]);
+        let mut taken = HeadSet::new();
         let mut in_order = self.in_order.then(|| Box::new(InOrder::new(self.size)));
         for &head in &position.resubmit {
             taken.insert(head);
@@ -124,7 +124,8 @@ impl QueueConfig {
             avail_seen: position.next_avail,
             next_used: position.used,
             published: position.used,
-            in_flight: 0,
+            idle: position.next_avail.wrapping_sub(position.used),
+            plain: position.tracker.is_none() && in_order.is_none(),
             event_idx: self.event_idx,
             indirect: self.indirect,
             hit: Span::NONE,

@@ -28,6 +28,8 @@ pub(super) struct InOrder {
     order: [u16; QUEUE_SIZE_MAX as usize],
     first: u16,
     end: u16,
+    /// Finished and not gone back.
+    held: u16,
     slots: Box<[Slot]>,
 }
 
@@ -38,7 +40,12 @@ fn at(position: u16) -> usize {
 impl InOrder {
     pub(super) fn new(size: u16) -> InOrder {
         let slots = vec![NOTHING; usize::from(size)].into();
-        InOrder { order: [0; QUEUE_SIZE_MAX as usize], first: 0, end: 0, slots }
+        InOrder { order: [0; QUEUE_SIZE_MAX as usize], first: 0, end: 0, held: 0, slots }
+    }
+
+    /// Heads that are finished and wait for one before them.
+    pub(super) fn held(&self) -> u16 {
+        self.held
     }
 
     pub(super) fn take(&mut self, head: u16) {
@@ -60,6 +67,7 @@ impl InOrder {
         let slot = &mut self.slots[usize::from(head)];
         slot.written = written;
         slot.done = true;
+        self.held += 1;
     }
 
     /// The longest run that can go back now.
@@ -88,6 +96,7 @@ impl InOrder {
     pub(super) fn pop_run(&mut self, run: Run) -> impl Iterator<Item = u16> + use<'_> {
         let first = self.first;
         self.first = first.wrapping_add(run.len);
+        self.held -= run.len;
         (0..run.len).map(move |i| self.order[at(first.wrapping_add(i))])
     }
 }
