@@ -145,3 +145,6 @@ fn literal(attribute: &fabric::attribute::Attribute, value: &Value) -> String {
         _ => toml::Value::String(shown).to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

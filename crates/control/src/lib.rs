@@ -13,6 +13,8 @@
 
 pub mod api;
 pub mod config;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
 pub mod keeper;
 pub mod link;
 pub mod metrics;

@@ -13,6 +13,9 @@ pub mod resolve;
 pub mod transition;
 pub mod validate;
 
+#[cfg(test)]
+pub(crate) mod samples;
+
 use fabric::attribute::{Attributes, Object, Value};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -146,3 +146,6 @@ fn change_volume(wanted: &VolumeSpec, actual: &VolumeStatus) -> Vec<Action> {
     }
     actions
 }
+
+#[cfg(test)]
+mod tests;

@@ -173,3 +173,6 @@ impl Store for RedbStore {
         write.commit().map_err(|e| self.engine(e))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -213,3 +213,6 @@ fn change(
     let verb = if before.is_some() { Verb::Change } else { Verb::Create };
     Some(Change { verb, object: object.noun().to_owned(), name: name.to_owned(), attributes })
 }
+
+#[cfg(test)]
+mod tests;

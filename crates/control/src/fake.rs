@@ -1,0 +1,295 @@
+//! A data plane without I/O: it keeps the books, holds to the rules, and speaks `protocol` over a
+//! real socket. For tests, here and in the command line.
+
+use crate::keeper::Launcher;
+use crate::link::{Link, LinkError, SocketLink};
+use crate::model::resolve::DataPlaneSpec;
+use protocol::message::{
+    AdapterSpec, AdapterState, AdapterStatus, ChannelStatus, Failure, FailureCode, Reply, Request,
+    Status, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
+};
+use protocol::socket::Connection;
+use protocol::stats::{ChannelStats, QueueStats, StatsRegion};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// The books of a data plane, and its rules.
+#[derive(Debug, Clone, Default)]
+pub struct Books {
+    /// What is there.
+    pub status: Status,
+    /// Every request that was carried out, in order, without the asking ones.
+    pub log: Vec<Request>,
+    /// Descriptors that came with adapters.
+    pub passed: Vec<String>,
+}
+
+fn failure(code: FailureCode, message: impl Into<String>) -> Reply {
+    Reply::Error(Failure { code, message: message.into(), help: None })
+}
+
+impl Books {
+    /// A data plane with two channels.
+    pub fn new() -> Books {
+        let channel = |index| ChannelStatus { index, cpu: Some(index), queues: 0 };
+        let status = Status {
+            pid: std::process::id(),
+            version: "0.0.0-fake".to_owned(),
+            uptime_s: 7,
+            channels: vec![channel(0), channel(1)],
+            ..Status::default()
+        };
+        Books { status, ..Books::default() }
+    }
+
+    /// Carries a request out, or says which rule it breaks.
+    pub fn handle(&mut self, request: &Request) -> Reply {
+        let reply = match request.clone() {
+            Request::PutVolume(spec) => self.put_volume(spec),
+            Request::ResizeVolume { name, bytes, shrink } => self.resize(&name, bytes, shrink),
+            Request::RemoveVolume { name } => self.remove_volume(&name),
+            Request::PutAdapter(spec) => self.put_adapter(spec),
+            Request::RemoveAdapter { name } => self.remove_adapter(&name),
+            _ => return failure(FailureCode::BadMessage, "not for the books"),
+        };
+        if reply == Reply::Done {
+            self.log.push(request.clone());
+        }
+        reply
+    }
+
+    fn users(&self, volume: &str) -> bool {
+        self.status.adapters.iter().any(|adapter| adapter.spec.volume == volume)
+    }
+
+    fn put_volume(&mut self, spec: VolumeSpec) -> Reply {
+        if let VolumeKind::File { path, create, .. } = &spec.kind
+            && path.starts_with("/missing")
+            && !create
+        {
+            return Reply::Error(Failure {
+                code: FailureCode::System,
+                message: format!("{}: no such file", path.display()),
+                help: Some("set `create = true` to make it".to_owned()),
+            });
+        }
+        let used = self.users(&spec.name);
+        let Some(old) = self.status.volumes.iter_mut().find(|v| v.spec.name == spec.name) else {
+            let bytes = spec.bytes.unwrap_or(1 << 30);
+            self.status.volumes.push(VolumeStatus { spec, bytes, access: "direct".to_owned() });
+            return Reply::Done;
+        };
+        let alike = VolumeSpec { limit: spec.limit, ..old.spec.clone() } == spec;
+        if used && !alike {
+            return failure(FailureCode::InUse, format!("volume `{}` is in use", spec.name));
+        }
+        old.bytes = spec.bytes.unwrap_or(old.bytes);
+        old.spec = spec;
+        Reply::Done
+    }
+
+    fn resize(&mut self, name: &str, bytes: u64, shrink: bool) -> Reply {
+        match self.status.volumes.iter_mut().find(|volume| volume.spec.name == name) {
+            None => failure(FailureCode::NotFound, format!("no volume `{name}`")),
+            Some(volume) if bytes < volume.bytes && !shrink => {
+                failure(FailureCode::Invalid, format!("volume `{name}` would shrink"))
+            }
+            Some(volume) => {
+                volume.bytes = bytes;
+                volume.spec.bytes = Some(bytes);
+                Reply::Done
+            }
+        }
+    }
+
+    fn remove_volume(&mut self, name: &str) -> Reply {
+        if self.users(name) {
+            return failure(FailureCode::InUse, format!("volume `{name}` is in use"));
+        }
+        let before = self.status.volumes.len();
+        self.status.volumes.retain(|volume| volume.spec.name != name);
+        if self.status.volumes.len() == before {
+            return failure(FailureCode::NotFound, format!("no volume `{name}`"));
+        }
+        Reply::Done
+    }
+
+    fn put_adapter(&mut self, spec: AdapterSpec) -> Reply {
+        if !self.status.volumes.iter().any(|volume| volume.spec.name == spec.volume) {
+            return failure(FailureCode::NotFound, format!("no volume `{}`", spec.volume));
+        }
+        let other = |a: &AdapterStatus| a.spec.name != spec.name && a.spec.socket == spec.socket;
+        if self.status.adapters.iter().any(other) {
+            return failure(FailureCode::InUse, format!("{} is in use", spec.socket.display()));
+        }
+        if let Some(old) = self.status.adapters.iter_mut().find(|a| a.spec.name == spec.name) {
+            if (&old.spec.volume, &old.spec.socket) != (&spec.volume, &spec.socket) {
+                return failure(FailureCode::InUse, "volume and socket are fixed");
+            }
+            old.spec = spec;
+            return Reply::Done;
+        }
+        self.status.adapters.push(AdapterStatus {
+            spec,
+            state: AdapterState::Listening,
+            reason: None,
+            client_queues: 0,
+            channel_of_queue: Vec::new(),
+            connections: 0,
+            features: Vec::new(),
+        });
+        Reply::Done
+    }
+
+    fn remove_adapter(&mut self, name: &str) -> Reply {
+        let before = self.status.adapters.len();
+        self.status.adapters.retain(|adapter| adapter.spec.name != name);
+        if self.status.adapters.len() == before {
+            return failure(FailureCode::NotFound, format!("no adapter `{name}`"));
+        }
+        Reply::Done
+    }
+}
+
+/// A fake data plane on a socket. Dropping the handle leaves it running, as a real one would be.
+#[derive(Clone)]
+pub struct FakeDataPlane {
+    socket: PathBuf,
+    books: Arc<Mutex<Books>>,
+    stats: Arc<StatsRegion>,
+    /// Connections, to cut them.
+    streams: Arc<Mutex<Vec<UnixStream>>>,
+    stopped: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl FakeDataPlane {
+    /// Listens and serves, on threads of its own.
+    pub fn start(socket: &Path) -> io::Result<FakeDataPlane> {
+        let _ = std::fs::remove_file(socket);
+        let listener = UnixListener::bind(socket)?;
+        let stats = StatsRegion::create(2).map_err(io::Error::other)?;
+        let fake = FakeDataPlane {
+            socket: socket.to_owned(),
+            books: Arc::new(Mutex::new(Books::new())),
+            stats: Arc::new(stats),
+            streams: Arc::default(),
+            stopped: Arc::default(),
+        };
+        let accept = fake.clone();
+        std::thread::Builder::new().name("fake-accept".to_owned()).spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                if accept.stopped.load(std::sync::atomic::Ordering::SeqCst) {
+                    break;
+                }
+                let serve = accept.clone();
+                std::thread::spawn(move || serve.serve(stream));
+            }
+        })?;
+        Ok(fake)
+    }
+
+    /// The books, to look or to change.
+    pub fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Counters of a queue of an adapter, to count in.
+    pub fn queue_stats(&self, adapter: &str, queue: u16) -> Option<QueueStats> {
+        self.stats.queue(adapter, queue)
+    }
+
+    /// Counters of a channel, to count in.
+    pub fn channel_stats(&self, channel: usize) -> ChannelStats {
+        self.stats.channel(channel)
+    }
+
+    /// Dies: nobody listens any more and every connection is cut.
+    pub fn kill(&self) {
+        self.stopped.store(true, std::sync::atomic::Ordering::SeqCst);
+        // Wakes the accepting thread, which then lets go of the socket.
+        drop(UnixStream::connect(&self.socket));
+        let _ = std::fs::remove_file(&self.socket);
+        for stream in self.streams().drain(..) {
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+        }
+    }
+
+    fn streams(&self) -> MutexGuard<'_, Vec<UnixStream>> {
+        self.streams.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn serve(&self, stream: UnixStream) {
+        if let Ok(copy) = stream.try_clone() {
+            self.streams().push(copy);
+        }
+        let mut connection = Connection::new(stream);
+        while let Ok((request, fds)) = connection.receive::<Request>() {
+            let mut passed: Vec<BorrowedFd<'_>> = Vec::new();
+            let reply = match &request {
+                Request::Hello { .. } => Reply::Hello { version: VERSION, pid: std::process::id() },
+                Request::Status => Reply::Status(self.books().status.clone()),
+                Request::Stats => {
+                    passed.push(self.stats.file().as_fd());
+                    Reply::Stats
+                }
+                Request::Shutdown => {
+                    let _ = connection.send(&Reply::Done, &[]);
+                    self.kill();
+                    return;
+                }
+                other => {
+                    let mut books = self.books();
+                    if let (Request::PutAdapter(spec), false) = (other, fds.is_empty()) {
+                        books.passed.push(spec.name.clone());
+                    }
+                    books.handle(other)
+                }
+            };
+            if connection.send(&reply, &passed).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// "Starts" fakes where a real launcher starts processes. Clones share the fake that runs now.
+#[derive(Clone)]
+pub struct FakeLauncher {
+    socket: PathBuf,
+    current: Arc<Mutex<Option<FakeDataPlane>>>,
+}
+
+impl FakeLauncher {
+    /// For a socket.
+    pub fn new(socket: PathBuf) -> FakeLauncher {
+        FakeLauncher { socket, current: Arc::default() }
+    }
+
+    /// The data plane that was started last.
+    pub fn current(&self) -> Option<FakeDataPlane> {
+        self.current.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+}
+
+impl Launcher for FakeLauncher {
+    fn connect(&mut self) -> Result<Box<dyn Link>, LinkError> {
+        Ok(Box::new(SocketLink::connect(&self.socket)?))
+    }
+
+    fn launch(&mut self, _spec: &DataPlaneSpec) -> io::Result<Box<dyn Link>> {
+        let fake = FakeDataPlane::start(&self.socket)?;
+        *self.current.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(fake);
+        Ok(Box::new(SocketLink::connect(&self.socket).map_err(io::Error::other)?))
+    }
+
+    fn started_with(&self) -> Option<DataPlaneSpec> {
+        None
+    }
+
+    fn reap(&mut self) {}
+
+    fn await_end(&mut self) {}
+}
