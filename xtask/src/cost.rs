@@ -1,19 +1,18 @@
 //! The instruction gate: hot paths stay within the budgets of `bench/budgets.toml`.
 //!
-//! Each budget names an example of a crate that takes a number of requests as its argument. It runs twice under
-//! callgrind, with different numbers, and the difference of the instruction counts divided by the difference of the
-//! numbers is the cost of one request: what start and end cost falls out, and no toggle has to be placed in the code.
-//! Instructions, unlike time, are the same on a busy machine.
+//! Each budget names an example of a crate that takes a number of rounds as its first argument, and the function that
+//! serves one round; only what that function executes is counted. The example runs twice, with different numbers, and
+//! the difference of the counts divided by the difference of the requests is the cost of one request: what the first rounds
+//! cost more falls out. Instructions, unlike time, are the same on a busy machine.
 
 use std::fs;
-use std::path::Path;
 
 use serde::Deserialize;
 
 use crate::run::{self, Because, Context, Failure, Result};
 
-/// Requests of the two runs: enough to reach the steady state, few enough for seconds under valgrind.
-const REQUESTS: [u64; 2] = [3_200, 35_200];
+/// Rounds of the two runs: enough to reach the steady state, few enough for seconds under valgrind.
+const ROUNDS: [u64; 2] = [100, 1_100];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -27,6 +26,12 @@ struct Budget {
     package: String,
     example: String,
     about: String,
+    /// Arguments after the number of rounds.
+    #[serde(default)]
+    arguments: Vec<String>,
+    /// Instructions are counted while this function runs.
+    function: String,
+    requests_per_round: u64,
     instructions_per_request_max: f64,
 }
 
@@ -37,40 +42,45 @@ pub(crate) fn check(context: &Context) -> Result {
     let budgets: Budgets = toml::from_str(&text).because("bench/budgets.toml is not understood")?;
     let mut over = Vec::new();
     for budget in &budgets.budget {
-        run::visible(&mut context.cargo(&[
+        let (package, example) = (&budget.package, &budget.example);
+        run::captured(&mut context.cargo(&[
             "build",
             "--release",
+            "--locked",
             "-p",
-            &budget.package,
+            package,
             "--example",
-            &budget.example,
+            example,
         ]))?;
-        let binary = context.target.join("release/examples").join(&budget.example);
-        let [few, many] = REQUESTS;
-        let difference = instructions(context, &binary, many)?
-            .checked_sub(instructions(context, &binary, few)?)
-            .ok_or_else(|| Failure(format!("{}: more requests cost less", budget.example)))?;
-        // Both numbers are far below 2^52, so they are exact as floating point.
-        let cost = difference as f64 / (many - few) as f64;
+        let cost = measure(context, budget)?;
         let limit = budget.instructions_per_request_max;
-        println!(
-            "{}: {cost:.1} instructions per request, {limit} are allowed ({})",
-            budget.example, budget.about
-        );
+        let about = &budget.about;
+        println!("{cost:>7.1} instructions per request, {limit} are allowed: {about}");
         if cost > limit {
-            over.push(budget.example.as_str());
+            over.push(about.as_str());
         }
     }
-    if over.is_empty() { Ok(()) } else { Err(Failure(format!("over budget: {over:?}"))) }
+    if over.is_empty() { Ok(()) } else { Err(Failure(format!("over budget: {over:#?}"))) }
 }
 
-fn instructions(context: &Context, binary: &Path, requests: u64) -> Result<u64> {
-    let out = context.target.join(format!("callgrind.{requests}"));
+fn measure(context: &Context, budget: &Budget) -> Result<f64> {
+    let [few, many] = ROUNDS;
+    let difference = instructions(context, budget, many)?
+        .checked_sub(instructions(context, budget, few)?)
+        .filter(|difference| *difference > 0)
+        .ok_or_else(|| Failure(format!("{}: {} never ran", budget.example, budget.function)))?;
+    // Both numbers are far below 2^52, so they are exact as floating point.
+    Ok(difference as f64 / ((many - few) * budget.requests_per_round) as f64)
+}
+
+fn instructions(context: &Context, budget: &Budget, rounds: u64) -> Result<u64> {
+    let out = context.target.join(format!("callgrind.{rounds}"));
     let mut valgrind = context.command("valgrind");
-    valgrind
-        .args(["--tool=callgrind", "--quiet"])
-        .arg(format!("--callgrind-out-file={}", out.display()));
-    run::captured(valgrind.arg(binary).arg(requests.to_string()))?;
+    valgrind.args(["--tool=callgrind", "--quiet"]);
+    valgrind.arg(format!("--callgrind-out-file={}", out.display()));
+    valgrind.arg(format!("--toggle-collect={}", budget.function));
+    valgrind.arg(context.target.join("release/examples").join(&budget.example));
+    run::captured(valgrind.arg(rounds.to_string()).args(&budget.arguments))?;
     let profile =
         fs::read_to_string(&out).because(format_args!("cannot read {}", out.display()))?;
     total(&profile).ok_or_else(|| Failure(format!("{} has no total", out.display())))
