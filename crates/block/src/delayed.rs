@@ -85,3 +85,6 @@ impl Lane for DelayedLane {
         self.inner.detach(ring);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -186,3 +186,6 @@ impl Lane for FaultyLane {
         self.inner.detach(ring);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -166,3 +166,6 @@ impl Lane for LimitedLane {
         self.inner.detach(ring);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,10 +6,10 @@
 //! # A tmpfs that is full
 //!
 //! A page that was never written has no memory yet, and a copy into it when the tmpfs is full raises SIGBUS. The guard of
-//! [`memory::Mapping`] then replaces the mapping by private zeroes and marks it damaged. Whoever copied meanwhile sees the mark
-//! *after* the copy and fails the request; then the file, in which nothing is lost, is mapped again. So a full tmpfs costs the requests that
-//! needed memory, and those that were under way, an error each. Mapping again allocates; it is the one place on the I/O path that does. With
-//! `preallocate` none of this can happen, and discards do nothing, since what they give back could not be had again.
+//! [`memory::Mapping`] then marks the mapping damaged and replaces it by private zeroes. Whoever copied meanwhile sees the mark
+//! *after* the copy, has the file mapped again, in which nothing is lost, and does the request once more. So a full tmpfs costs
+//! those requests an error that needed memory, and nobody else. Mapping again allocates; it is the one place on the I/O path
+//! that does. With `preallocate` none of this can happen, and discards do nothing, since what they give back could not be had again.
 //!
 //! # Size
 //!
@@ -263,23 +263,22 @@ impl RamLane {
         self.mapping = self.shared.current();
     }
 
-    /// The answer to a request after its copies.
-    #[inline]
-    fn copied(&self) -> Submit {
-        if self.mapping.damaged() {
-            return self.damaged();
-        }
-        Submit::Done(Ok(()))
-    }
-
+    /// Once more, on a fresh mapping, after a damage that may have been somebody else's.
     #[cold]
-    fn damaged(&self) -> Submit {
+    fn retry(&mut self, ring: &mut Ring, request: &Request<'_>) -> Submit {
         self.shared.repair();
-        Submit::Done(Err(if self.shared.current().damaged() {
-            IoError::Gone
-        } else {
-            IoError::NoSpace
-        }))
+        self.reload();
+        if !self.mapping.damaged() {
+            let answer = self.serve(ring, request);
+            if !self.mapping.damaged() {
+                return answer;
+            }
+            // It was this request: it needs memory that is not to be had.
+            self.shared.repair();
+            self.reload();
+        }
+        let gone = self.mapping.damaged();
+        Submit::Done(Err(if gone { IoError::Gone } else { IoError::NoSpace }))
     }
 
     /// The bytes of the volume that a request names; it was checked.
@@ -304,7 +303,7 @@ impl RamLane {
             at += piece.len();
             true
         });
-        if moved == request.len { self.copied() } else { Submit::Done(Err(IoError::Io)) }
+        Submit::Done(if moved == request.len { Ok(()) } else { Err(IoError::Io) })
     }
 
     fn start(&mut self, ring: &mut Ring, job: Job, op: Op<'_>) -> Submit {
@@ -341,7 +340,7 @@ impl RamLane {
             None => return Submit::Done(Err(IoError::OutOfRange)),
         }
         if bytes == rest || self.mapping.damaged() {
-            return self.copied();
+            return Submit::Done(Ok(()));
         }
         let job = Job { tag: request.tag, done: request.len - rest + bytes, len: request.len };
         self.start(ring, job, Op::Nop)
@@ -356,12 +355,9 @@ impl RamLane {
     }
 }
 
-impl Lane for RamLane {
+impl RamLane {
     #[inline]
-    fn submit(&mut self, ring: &mut Ring, request: &mut Request<'_>) -> Submit {
-        if self.shared.generation.load(Ordering::Acquire) != self.generation {
-            self.reload();
-        }
+    fn serve(&mut self, ring: &mut Ring, request: &Request<'_>) -> Submit {
         let (bytes, shared) = (self.mapping.len() as u64, &self.shared);
         if let Err(error) = check(request, bytes, shared.block_size, shared.read_only) {
             return Submit::Done(Err(error));
@@ -374,6 +370,21 @@ impl Lane for RamLane {
             OpKind::Discard => self.punch(ring, request),
             OpKind::WriteZeroes { unmap } => self.zero(ring, request, unmap),
         }
+    }
+}
+
+impl Lane for RamLane {
+    #[inline]
+    fn submit(&mut self, ring: &mut Ring, request: &mut Request<'_>) -> Submit {
+        if self.shared.generation.load(Ordering::Acquire) != self.generation {
+            self.reload();
+        }
+        let answer = self.serve(ring, request);
+        // After the copy: the mark is set before the memory is replaced, so a copy that went astray is seen here.
+        if self.mapping.damaged() && matches!(answer, Submit::Done(_)) {
+            return self.retry(ring, request);
+        }
+        answer
     }
 
     fn complete(&mut self, _: &mut Ring, token: u64, result: i32, out: &mut Vec<Finish>) {
@@ -394,3 +405,6 @@ impl Lane for RamLane {
         ring.unregister(self.slot);
     }
 }
+
+#[cfg(test)]
+mod tests;

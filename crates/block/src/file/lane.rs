@@ -139,7 +139,7 @@ impl FileLane {
         }
     }
 
-    fn durability(&self, fua: bool) -> WriteFlags {
+    pub(super) fn durability(&self, fua: bool) -> WriteFlags {
         WriteFlags { dsync: fua || !self.shared.write_cache }
     }
 

@@ -1,0 +1,106 @@
+//! Opening, coming back, and a file that somebody cuts.
+
+use std::fs::File;
+use std::time::Duration;
+
+use crate::conformance::TestBench;
+use crate::spec::{RamSpec, VolumeKind, VolumeSpec};
+use crate::{IoError, LaneId, OpKind, open};
+
+const MIB: u64 = 1 << 20;
+
+fn spec(path: impl Into<std::path::PathBuf>, size: Option<u64>) -> VolumeSpec {
+    let ram = RamSpec { lock_wait: Duration::from_millis(50), ..RamSpec::new(path) };
+    VolumeSpec { size, ..VolumeSpec::new("ram", VolumeKind::Ram(ram)) }
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").expect("folder in /dev/shm")
+}
+
+#[test]
+fn what_was_written_is_there_for_the_next_server() {
+    let folder = folder();
+    let path = folder.path().join("ram");
+    let volume = open(&spec(&path, Some(MIB))).expect("made");
+    let mut bench = TestBench::new(&*volume, 8192);
+    bench.write(4096, &[9; 4096]).expect("write");
+    let locked = open(&spec(&path, None)).map(drop).expect_err("another server has it");
+    assert!(locked.to_string().contains("is still locked by process"), "{locked}");
+    drop(bench);
+    drop(volume);
+    // The ring's table lets go of its files a moment after the ring is gone.
+    let mut again = spec(&path, Some(MIB));
+    again.kind = VolumeKind::Ram(RamSpec::new(&path));
+    let volume = open(&again).expect("there");
+    let mut bench = TestBench::new(&*volume, 8192);
+    assert_eq!(bench.read(4096, 4096), Ok(vec![9; 4096]));
+    bench.close();
+}
+
+#[test]
+fn wrong_places_and_sizes_are_refused() {
+    let (memory, disk) = (folder(), tempfile::tempdir().expect("folder"));
+    let text = |spec| match open(&spec) {
+        Ok(_) => panic!("opened"),
+        Err(error) => error.to_string(),
+    };
+    let on_disk = text(spec(disk.path().join("ram"), Some(MIB)));
+    assert!(on_disk.contains("is not in a tmpfs"), "{on_disk}");
+    let no_size = text(spec(memory.path().join("ram"), None));
+    assert!(no_size.contains("has 0 bytes"), "{no_size}");
+    let path = memory.path().join("odd");
+    File::create(&path).and_then(|file| file.set_len(1000)).expect("file");
+    assert!(text(spec(&path, None)).contains("has 1000 bytes"));
+    let other = text(VolumeSpec { size: Some(512), ..spec(&path, None) });
+    assert!(other.contains("has 1000 bytes"), "{other}");
+    let volume = open(&spec(memory.path().join("good"), Some(MIB))).expect("open");
+    let error = volume.resize(MIB / 2).expect_err("shrinks");
+    assert!(error.to_string().contains("can only grow"), "{error}");
+}
+
+#[test]
+fn a_file_that_somebody_cuts_fails_requests_and_harms_nobody() {
+    let folder = folder();
+    let path = folder.path().join("ram");
+    let volume = open(&spec(&path, Some(4 * MIB))).expect("made");
+    let mut bench = TestBench::new(&*volume, 8192);
+    bench.write(0, &[1; 4096]).expect("write");
+    let file = File::options().write(true).open(&path).expect("open");
+    file.set_len(MIB).expect("cut");
+    assert_eq!(bench.write(2 * MIB, &[2; 4096]), Err(IoError::Gone));
+    assert_eq!(bench.read(2 * MIB, 4096), Err(IoError::Gone));
+    // Long enough again, it is mapped again by the first request that finds that out.
+    file.set_len(4 * MIB).expect("extend");
+    assert_eq!(bench.read(2 * MIB, 4096), Ok(vec![0; 4096]));
+    assert_eq!(bench.read(0, 4096), Ok(vec![1; 4096]));
+    bench.write(2 * MIB, &[3; 4096]).expect("write");
+    let mut other = TestBench::with_id(&*volume, 8192, LaneId(2));
+    assert_eq!(other.read(2 * MIB, 4096), Ok(vec![3; 4096]));
+    other.close();
+    bench.close();
+}
+
+#[test]
+fn long_zeroes_go_in_rounds_and_discards_give_memory_back() {
+    use std::os::unix::fs::MetadataExt as _;
+    let folder = folder();
+    let path = folder.path().join("ram");
+    let volume = open(&spec(&path, Some(8 * MIB))).expect("made");
+    let mut bench = TestBench::new(&*volume, 8 << 20);
+    bench.write(0, &vec![5; 8 << 20]).expect("write");
+    let blocks = || std::fs::metadata(&path).expect("stat").blocks() * 512;
+    assert_eq!(blocks(), 8 * MIB);
+    let before = bench.completions();
+    let zeroes = OpKind::WriteZeroes { unmap: false };
+    assert_eq!(bench.run(zeroes, 0, 8 * MIB, &[]), Ok(()));
+    assert_eq!(bench.completions() - before, 7, "eight rounds of 1 MiB, the last one inline");
+    assert_eq!(blocks(), 8 * MIB, "not given back");
+    assert_eq!(bench.run(OpKind::Discard, MIB, 4 * MIB, &[]), Ok(()));
+    assert_eq!(blocks(), 4 * MIB);
+    let unmap = OpKind::WriteZeroes { unmap: true };
+    assert_eq!(bench.run(unmap, 0, 8 * MIB, &[]), Ok(()));
+    assert_eq!(blocks(), 0);
+    assert_eq!(bench.read(0, 8 << 20), Ok(vec![0; 8 << 20]));
+    bench.close();
+}
