@@ -55,7 +55,9 @@ pub(crate) fn check(context: &Context) -> Result {
     let path = context.root.join("deny.toml");
     let text = fs::read_to_string(&path).because(format_args!("cannot read {}", path.display()))?;
     let rules: DenyFile = toml::from_str(&text).because("deny.toml is not understood")?;
-    let fuzz = Metadata::read(&context.root.join("fuzz/Cargo.toml"))?;
+    let fuzz = Metadata::read(&context.root.join("fuzz/Cargo.toml")).because(
+        "if the lock file is old: cargo update --workspace --manifest-path fuzz/Cargo.toml",
+    )?;
     let mut wrong = Vec::new();
     for metadata in [&context.metadata, &fuzz] {
         for package in &metadata.packages {

@@ -79,10 +79,12 @@ impl EdgeKind {
 }
 
 impl Metadata {
-    /// Asks cargo.
+    /// Asks cargo, which must not have to change the lock file.
     pub(crate) fn read(manifest: &Path) -> Result<Metadata> {
         let mut command = Command::new(run::cargo());
-        command.args(["metadata", "--format-version", "1", "--manifest-path"]).arg(manifest);
+        command
+            .args(["metadata", "--locked", "--format-version", "1", "--manifest-path"])
+            .arg(manifest);
         serde_json::from_str(&run::captured(&mut command)?).because("cannot read cargo metadata")
     }
 

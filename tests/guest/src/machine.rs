@@ -1,7 +1,7 @@
 //! One virtual machine under QEMU's own emulation: built, booted, talked to, and always ended.
 //!
 //! The guest runs one shell script and powers off. Its kernel writes to the first serial port, which is QEMU's
-//! stdout and kept as the console log; the script speaks on the second, a Unix socket, where [`Machine::run`] listens. A
+//! stdout and kept as the console log; the script speaks on the second, a Unix socket, where [`Guest::run_with`] listens. A
 //! guest that does not finish in time is killed by its process id and its console log is part of the failure.
 
 use std::fmt::Write as _;
