@@ -218,6 +218,14 @@ impl InflightQueue {
         self.mapping.damaged()
     }
 
+    /// Writes anything anywhere, as a hostile front end would.
+    #[cfg(any(fuzzing, test))]
+    pub(crate) fn scribble(&self, at: usize, byte: u8) {
+        let at = at % stride(self.capacity);
+        // SAFETY: inside the part.
+        unsafe { self.base.add(at).write_volatile(byte) }
+    }
+
     #[inline]
     fn get16(&self, at: usize) -> u16 {
         debug_assert!(at % 2 == 0 && at + 2 <= stride(self.capacity));

@@ -18,6 +18,8 @@
 
 pub mod dirty;
 pub mod driver;
+#[cfg(any(fuzzing, test))]
+pub mod fuzz;
 pub mod handshake;
 pub mod inflight;
 mod layout;
