@@ -38,18 +38,18 @@ pub struct Offer {
     pub queues: u16,
     /// Most data segments in one request.
     pub seg_max: u16,
-    /// Whether the write cache shows and can be switched.
+    /// Whether the client sees a write cache, flushes it and may switch it off. Without, every write is durable when it is
+    /// answered and the client needs no flush.
     pub write_cache: bool,
 }
 
 /// The device features that an adapter offers.
 #[must_use]
 pub fn features(shape: &Shape, offer: &Offer) -> u64 {
-    let mut features =
-        feature::SEG_MAX | feature::BLK_SIZE | feature::TOPOLOGY | feature::MQ | feature::FLUSH;
+    let mut features = feature::SEG_MAX | feature::BLK_SIZE | feature::TOPOLOGY | feature::MQ;
     let mut add = |condition: bool, bit: u64| features |= if condition { bit } else { 0 };
     add(shape.read_only, feature::RO);
-    add(offer.write_cache, feature::CONFIG_WCE);
+    add(offer.write_cache, feature::FLUSH | feature::CONFIG_WCE);
     add(shape.discard, feature::DISCARD);
     add(shape.write_zeroes, feature::WRITE_ZEROES);
     features

@@ -52,5 +52,9 @@ fn features_follow_shape_and_offer() {
     let read_only =
         features(&Shape::new(&GEOMETRY, "s", true, true), &Offer { write_cache: false, ..OFFER });
     assert_ne!(read_only & feature::RO, 0);
-    assert_eq!(read_only & (feature::DISCARD | feature::WRITE_ZEROES | feature::CONFIG_WCE), 0);
+    assert_eq!(
+        read_only
+            & (feature::DISCARD | feature::WRITE_ZEROES | feature::CONFIG_WCE | feature::FLUSH),
+        0
+    );
 }

@@ -1,0 +1,80 @@
+//! A command: one request in flight, in the slot of its descriptor head.
+
+use block::OpKind;
+use memory::IoBuf;
+
+use crate::lists::{ListId, Lists};
+
+/// Segments that fit the slot itself: header, two of data, status.
+pub(crate) const INLINE: usize = 4;
+
+/// Where a command stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// The slot is free.
+    Free,
+    /// Taken; its chain was not read yet, because no long list was free.
+    Unread,
+    /// Judged; waits for a second submission to its lane.
+    Parked,
+    /// With the lane.
+    Submitted,
+}
+
+/// One slot: 136 bytes, so a queue of 256 has 34 KiB of them.
+#[derive(Debug, Clone)]
+pub struct Command {
+    pub(crate) bufs: [IoBuf; INLINE],
+    /// Where the status byte goes; empty when the chain has no place for it.
+    pub(crate) status: IoBuf,
+    /// First byte of the volume.
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    /// Bytes finished by earlier rounds.
+    pub(crate) done: u64,
+    /// When it was taken and when it went to its lane, in ticks.
+    pub(crate) taken: u64,
+    pub(crate) submitted: u64,
+    /// Data is `first..end` of the segments.
+    pub(crate) first: u16,
+    pub(crate) end: u16,
+    pub(crate) list: Option<ListId>,
+    pub(crate) op: OpKind,
+    pub(crate) state: State,
+    pub(crate) passed: u8,
+}
+
+impl Command {
+    /// A free slot.
+    pub const FREE: Command = Command {
+        bufs: [IoBuf::EMPTY; INLINE],
+        status: IoBuf::EMPTY,
+        offset: 0,
+        len: 0,
+        done: 0,
+        taken: 0,
+        submitted: 0,
+        first: 0,
+        end: 0,
+        list: None,
+        op: OpKind::Flush,
+        state: State::Free,
+        passed: 0,
+    };
+
+    /// The slots of a queue.
+    #[must_use]
+    pub fn pool(queue_size: u16) -> Box<[Command]> {
+        vec![Command::FREE; usize::from(queue_size)].into_boxed_slice()
+    }
+
+    /// The data segments.
+    #[inline]
+    pub(crate) fn data<'a>(&'a self, lists: &'a mut Lists) -> &'a [IoBuf] {
+        let range = usize::from(self.first)..usize::from(self.end);
+        match self.list {
+            None => &self.bufs[range],
+            Some(list) => &lists.get(list)[range],
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Other threads' side of a channel.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+
+use protocol::stats::ChannelStats;
+use rustix::event::EventfdFlags;
+use uring::{Ring, RingConfig, RingError};
+
+use crate::mailbox::{Bell, Mailbox, OneShot, Pending, one_shot};
+use crate::queue::{QueueId, Seat};
+use crate::worker::{StartFailure, Worker};
+
+/// What a channel is made with.
+#[derive(Debug, Clone)]
+pub struct ChannelConfig {
+    /// Its number; also in the name of its thread.
+    pub index: u32,
+    /// The CPU that it is bound to, if to one.
+    pub cpu: Option<u32>,
+    /// Most files at once: a kick for each queue, and each lane's files.
+    pub files_max: u32,
+    /// Longest time to look for work before sleep, for adapters that wait adaptively.
+    pub poll_us_max: u32,
+    /// Who wants to know that there is work again after a quiet time.
+    pub activity: Option<Arc<Activity>>,
+}
+
+/// Wakes a thread that sleeps while no channel has work. One load per turn for a channel, unless somebody is asleep.
+#[derive(Debug)]
+pub struct Activity {
+    asleep: AtomicBool,
+    bell: EventBell,
+}
+
+impl Activity {
+    /// Nobody is asleep yet.
+    ///
+    /// # Errors
+    ///
+    /// When the kernel gives no eventfd.
+    pub fn new() -> std::io::Result<Activity> {
+        let bell =
+            EventBell(rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        Ok(Activity { asleep: AtomicBool::new(false), bell })
+    }
+
+    /// The descriptor to sleep on, after this call: readable as soon as a channel has worked. Takes back what was readable before.
+    pub fn before_sleep(&self) -> BorrowedFd<'_> {
+        let mut count = [0; 8];
+        // Nothing to take back is no error here.
+        let _ = rustix::io::read(&self.bell.0, &mut count);
+        self.asleep.store(true, Relaxed);
+        self.bell.0.as_fd()
+    }
+
+    #[inline]
+    pub(crate) fn note(&self) {
+        // A look that misses the store is followed by another one in the next turn.
+        if self.asleep.load(Relaxed) && self.asleep.swap(false, Relaxed) {
+            self.bell.ring();
+        }
+    }
+}
+
+/// Why a channel could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// The thread or its eventfd.
+    #[error("channel {index}: {source}")]
+    System {
+        /// Which channel.
+        index: u32,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+    /// Its io_uring.
+    #[error("channel {index}: {source}")]
+    Ring {
+        /// Which channel.
+        index: u32,
+        /// What the ring says.
+        source: RingError,
+    },
+    /// Its CPU.
+    #[error("channel {index} cannot be bound to CPU {cpu}: {source}; see `cpus` of the data plane")]
+    Cpu {
+        /// Which channel.
+        index: u32,
+        /// Which CPU.
+        cpu: u32,
+        /// The kernel's reason.
+        source: std::io::Error,
+    },
+}
+
+/// The eventfd that wakes a channel.
+#[derive(Debug)]
+pub(crate) struct EventBell(pub(crate) OwnedFd);
+
+impl Bell for EventBell {
+    fn ring(&self) {
+        // It fails only when the counter is full, and then the channel is awake already.
+        let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
+    }
+}
+
+pub(crate) enum Message {
+    Start(Box<Seat>, OneShot<Result<QueueId, StartFailure>>),
+    Stop(QueueId, OneShot<Seat>),
+    SetLog(QueueId, Option<Arc<vring::DirtyLog>>, Option<vring::GuestAddr>),
+    Refresh,
+    Run(Box<dyn FnOnce() + Send>),
+    Exit,
+}
+
+pub(crate) type Inbox = Mailbox<Message, EventBell>;
+
+/// A running channel. All methods may be called from any thread but the channel's own.
+#[derive(Debug)]
+pub struct Channel {
+    config: ChannelConfig,
+    inbox: Arc<Inbox>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Message {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Message::Start(..) => "Start",
+            Message::Stop(..) => "Stop",
+            Message::SetLog(..) => "SetLog",
+            Message::Refresh => "Refresh",
+            Message::Run(_) => "Run",
+            Message::Exit => "Exit",
+        })
+    }
+}
+
+impl Channel {
+    /// Starts the thread and waits until its ring stands.
+    ///
+    /// # Errors
+    ///
+    /// When thread, ring or CPU binding is refused.
+    pub fn start(config: ChannelConfig, stats: ChannelStats) -> Result<Channel, ChannelError> {
+        let index = config.index;
+        let system = |source: std::io::Error| ChannelError::System { index, source };
+        let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| system(error.into()))?;
+        let inbox = Arc::new(Mailbox::new(EventBell(bell)));
+        let (ready, started) = one_shot();
+        let (theirs, thread_config) = (Arc::clone(&inbox), config.clone());
+        let run = move || match prepare(&thread_config, theirs, stats) {
+            Ok(mut worker) => {
+                ready.send(Ok(()));
+                worker.run();
+            }
+            Err(error) => ready.send(Err(error)),
+        };
+        let thread = std::thread::Builder::new()
+            .name(format!("channel-{index}"))
+            .stack_size(256 << 10)
+            .spawn(run)
+            .map_err(system)?;
+        started.wait().expect("the thread answers before it ends")?;
+        Ok(Channel { config, inbox, thread: Some(thread) })
+    }
+
+    /// What it was made with.
+    #[must_use]
+    pub fn config(&self) -> &ChannelConfig {
+        &self.config
+    }
+
+    /// Moves a queue in. It is looked at once without a kick, and its client is notified once: either side may have missed the other's last one.
+    ///
+    /// # Errors
+    ///
+    /// When the channel has no room or the volume gives no lane; the seat comes back.
+    pub fn start_queue(&self, seat: Seat) -> Result<QueueId, StartFailure> {
+        let (answer, pending) = one_shot();
+        self.inbox.post(Message::Start(Box::new(seat), answer));
+        pending.wait().expect("a channel answers until it is dropped")
+    }
+
+    /// Asks for a queue back. The answer comes when nothing of it is in flight.
+    #[must_use]
+    pub fn stop_queue(&self, queue: QueueId) -> Pending<Seat> {
+        let (answer, pending) = one_shot();
+        self.inbox.post(Message::Stop(queue, answer));
+        pending
+    }
+
+    /// Switches a queue's dirty log.
+    pub fn set_log(
+        &self,
+        queue: QueueId,
+        log: Option<Arc<vring::DirtyLog>>,
+        used_log: Option<vring::GuestAddr>,
+    ) {
+        self.inbox.post(Message::SetLog(queue, log, used_log));
+    }
+
+    /// Takes over the adapters' wait modes.
+    pub fn refresh(&self) {
+        self.inbox.post(Message::Refresh);
+    }
+
+    /// Runs a function on the channel's thread and waits for it. For tests and diagnosis.
+    pub fn run(&self, function: impl FnOnce() + Send + 'static) {
+        let (answer, pending) = one_shot();
+        self.inbox.post(Message::Run(Box::new(move || {
+            function();
+            answer.send(());
+        })));
+        let ran = pending.wait();
+        debug_assert!(ran.is_some(), "a channel answers until it is dropped");
+    }
+}
+
+impl Drop for Channel {
+    /// Ends the thread. Its queues must have been stopped.
+    fn drop(&mut self) {
+        self.inbox.post(Message::Exit);
+        if let Some(thread) = self.thread.take() {
+            let result = thread.join();
+            debug_assert!(result.is_ok(), "the channel's thread panicked");
+        }
+    }
+}
+
+/// On the channel's thread: binds it and makes its ring.
+fn prepare(
+    config: &ChannelConfig,
+    inbox: Arc<Inbox>,
+    stats: ChannelStats,
+) -> Result<Worker, ChannelError> {
+    let index = config.index;
+    if let Some(cpu) = config.cpu {
+        let mut set = rustix::thread::CpuSet::new();
+        set.set(cpu as usize);
+        rustix::thread::sched_setaffinity(None, &set).map_err(|error| ChannelError::Cpu {
+            index,
+            cpu,
+            source: error.into(),
+        })?;
+    }
+    let ring = RingConfig {
+        entries: 512,
+        cq_entries: 4096,
+        fixed_files: config.files_max,
+        restrict: true,
+    };
+    let ring = Ring::new(&ring).map_err(|source| ChannelError::Ring { index, source })?;
+    Worker::new(ring, inbox, stats, config).map_err(|source| ChannelError::Ring { index, source })
+}

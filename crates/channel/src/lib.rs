@@ -1,0 +1,48 @@
+//! The channel: one thread that owns a set of queues from the client's ring to the device.
+//!
+//! # A turn
+//!
+//! ```text
+//! take    every hot queue: up to 32 heads, judge each, submit it to its lane
+//! submit  one system call hands all of it to the kernel
+//! reap    completions finish commands, bring kicks, messages and timers
+//! publish every touched queue: one store, at most one notification
+//! ```
+//!
+//! A turn that found nothing is followed by another look or by sleep, as [`wait`] decides. The thread sleeps in one place, its
+//! io_uring, which also watches the kick eventfds and the mailbox.
+//!
+//! # Ownership
+//!
+//! A queue is *moved* into its channel inside a [`Seat`] and moved back when it is stopped: nobody else can touch it meanwhile, and no lock
+//! is taken for it. What several threads see is written rarely (the disk's [`device::blk::Shape`]) or by one of them alone (statistics). A stop
+//! is answered when nothing of the queue is in flight any more; that is what lets a session change memory, rings or volume.
+//!
+//! # Hot and armed queues
+//!
+//! A *hot* queue is looked at in every turn and its client is asked not to kick. An *armed* queue costs nothing until its client kicks. A
+//! queue becomes hot by a kick or a completion, and armed when it was found empty many times or before the thread sleeps.
+//!
+//! # Limits
+//!
+//! Everything is sized when a queue starts; nothing is allocated on the I/O path. A command that lacks something (a
+//! long segment list, a bounce buffer, a token of a rate limit) is parked here, counted by its reason, and tried again.
+#![deny(unsafe_code)]
+
+mod command;
+mod handle;
+mod lanes;
+mod lists;
+pub mod mailbox;
+mod queue;
+mod sync;
+pub mod wait;
+mod worker;
+
+pub use command::Command;
+pub use handle::{Activity, Channel, ChannelConfig, ChannelError};
+pub use queue::{Adapter, QueueId, Seat, StopReason};
+pub use worker::StartFailure;
+
+/// Most heads that are taken from one queue in one turn, so that a busy client does not keep the others waiting.
+pub const BATCH: u16 = 32;

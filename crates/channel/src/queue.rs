@@ -1,0 +1,251 @@
+//! A queue inside its channel.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+
+use block::{LaneId, Volume};
+use device::blk::{Shape, Status};
+use memory::clock;
+use protocol::message::WaitMode;
+use protocol::stats::{Latency, QueueCounter, QueueStats};
+use uring::FileSlot;
+use vring::{Head, Queue, QueueError};
+
+use crate::command::{Command, State};
+use crate::mailbox::OneShot;
+
+/// Why a queue stopped by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StopReason {
+    /// Its ring breaks the rules.
+    #[error(transparent)]
+    Ring(#[from] QueueError),
+    /// The client took away memory that it had shared.
+    #[error("the client truncated its shared memory; connect again")]
+    Memory,
+}
+
+/// What the queues of one adapter share, and read only.
+pub struct Adapter {
+    /// Its name.
+    pub name: String,
+    /// Its disk.
+    pub shape: Shape,
+    wait: AtomicU8,
+    on_stop: Box<dyn Fn(u16, StopReason) + Send + Sync>,
+}
+
+impl Adapter {
+    /// `on_stop` is called on the channel's thread when a queue stops by itself, with its number; it must not block.
+    pub fn new(
+        name: &str,
+        shape: Shape,
+        on_stop: Box<dyn Fn(u16, StopReason) + Send + Sync>,
+    ) -> Adapter {
+        let wait = AtomicU8::new(WaitMode::default() as u8);
+        Adapter { name: name.to_owned(), shape, wait, on_stop }
+    }
+
+    /// How its channels wait. They take it over when a queue starts or stops, or with [`crate::Channel::refresh`].
+    pub fn set_wait(&self, mode: WaitMode) {
+        self.wait.store(mode as u8, Relaxed);
+    }
+
+    pub(crate) fn wait(&self) -> WaitMode {
+        let modes = [WaitMode::Poll, WaitMode::Adaptive, WaitMode::Interrupt];
+        modes.into_iter().find(|mode| *mode as u8 == self.wait.load(Relaxed)).unwrap_or_default()
+    }
+}
+
+impl std::fmt::Debug for Adapter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Adapter").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A queue on its way into or out of a channel.
+pub struct Seat {
+    /// The ring.
+    pub ring: Queue,
+    /// Its number in the adapter.
+    pub number: u16,
+    /// Its adapter.
+    pub adapter: Arc<Adapter>,
+    /// The volume behind it.
+    pub volume: Arc<dyn Volume>,
+    /// The client's notifications.
+    pub kick: OwnedFd,
+    /// Notifications to the client; none: it looks by itself.
+    pub call: Option<OwnedFd>,
+    /// Its command slots, one for each descriptor.
+    pub commands: Box<[Command]>,
+    /// Its counters.
+    pub stats: QueueStats,
+}
+
+impl std::fmt::Debug for Seat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seat")
+            .field("adapter", &self.adapter.name)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Names a queue of a channel while it is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct QueueId(pub(crate) u16);
+
+/// What a queue is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Looked at in every turn.
+    Hot,
+    /// Waits for a kick.
+    Armed,
+    /// Takes nothing more; waits for what is in flight.
+    Draining,
+    /// Nothing is in flight; waits for the end of its poll operation.
+    Closing,
+}
+
+/// A queue that the channel owns.
+pub(crate) struct Active {
+    pub(crate) seat: Seat,
+    pub(crate) lane: LaneId,
+    pub(crate) kick: FileSlot,
+    pub(crate) phase: Phase,
+    /// The poll operation on the kick is in the kernel.
+    pub(crate) watched: bool,
+    /// Who waits for the queue to stop.
+    pub(crate) stop: Option<OneShot<Seat>>,
+    /// Whether it takes new heads: not after an error.
+    pub(crate) broken: bool,
+    /// Turns in a row in which it was found empty.
+    pub(crate) empty_turns: u32,
+    /// Completions were put and not yet published.
+    pub(crate) touched: bool,
+    pub(crate) parked: u32,
+    /// Heads that were seen and not taken, and since when.
+    pub(crate) backlog: u16,
+    pub(crate) backlog_since: u64,
+    /// Heads finished and not yet published: when taken, how long in the device (ticks).
+    finished: Vec<Finished>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Finished {
+    taken: u64,
+    device: u64,
+}
+
+impl Active {
+    pub(crate) fn new(seat: Seat, lane: LaneId, kick: FileSlot) -> Active {
+        let finished = Vec::with_capacity(usize::from(seat.ring.size()));
+        Active {
+            seat,
+            lane,
+            kick,
+            phase: Phase::Hot,
+            watched: false,
+            stop: None,
+            broken: false,
+            empty_turns: 0,
+            touched: false,
+            parked: 0,
+            backlog: 0,
+            backlog_since: 0,
+            finished,
+        }
+    }
+
+    pub(crate) fn count(&self, counter: QueueCounter, by: u64) {
+        self.seat.stats.add(counter, by);
+    }
+
+    /// Shows the number of active and of parked commands, with their high-water marks.
+    #[inline]
+    pub(crate) fn show_levels(&self) {
+        let active = u64::from(self.seat.ring.in_flight());
+        self.seat.stats.set_with_high_water(QueueCounter::Active, QueueCounter::ActiveMax, active);
+        let parked = u64::from(self.parked);
+        self.seat.stats.set_with_high_water(
+            QueueCounter::Pending,
+            QueueCounter::PendingMax,
+            parked,
+        );
+    }
+
+    /// Ends a command: status byte, dirty log, used element. `written` bytes of data went into the client's memory. Everything but
+    /// the publication, and the release of its long list.
+    #[inline]
+    pub(crate) fn finish(&mut self, head: Head, status: Status, written: u32, now: u64) {
+        let command = &mut self.seat.commands[usize::from(head.0)];
+        debug_assert!(command.state != State::Free);
+        let status_bytes = command.status.len();
+        if status_bytes == 1 {
+            command.status.write(0, &[status as u8]);
+            self.seat.ring.mark_written(command.status);
+        }
+        let device =
+            if command.state == State::Submitted { now.wrapping_sub(command.submitted) } else { 0 };
+        self.finished.push(Finished { taken: command.taken, device });
+        command.state = State::Free;
+        self.seat.ring.put_used(head, written + status_bytes as u32);
+        self.touched = true;
+        if status != Status::Ok {
+            self.count(QueueCounter::Errors, 1);
+        }
+    }
+
+    /// How many completions were put and not published.
+    pub(crate) fn unpublished(&self) -> u64 {
+        self.finished.len() as u64
+    }
+
+    /// Makes completions visible. `true`: the client wants to be notified. Records their latencies up to `now`.
+    #[inline]
+    pub(crate) fn publish(&mut self, now: u64) -> bool {
+        self.touched = false;
+        let stats = self.seat.stats;
+        let mut same: Option<(Finished, u64)> = None;
+        for finished in &self.finished {
+            // Commands of one batch that were served inline are alike: one record for all of them.
+            match &mut same {
+                Some((first, count))
+                    if first.taken == finished.taken && first.device == finished.device =>
+                {
+                    *count += 1;
+                }
+                _ => {
+                    record(stats, same, now);
+                    same = Some((*finished, 1));
+                }
+            }
+        }
+        record(stats, same, now);
+        self.finished.clear();
+        self.show_levels();
+        self.seat.ring.publish()
+    }
+
+    /// Reports an error of the whole queue, once.
+    pub(crate) fn break_down(&mut self, reason: StopReason) {
+        if !self.broken {
+            self.broken = true;
+            self.count(QueueCounter::RingErrors, 1);
+            (self.seat.adapter.on_stop)(self.seat.number, reason);
+        }
+    }
+}
+
+#[inline]
+fn record(stats: QueueStats, same: Option<(Finished, u64)>, now: u64) {
+    let Some((finished, count)) = same else { return };
+    let total = now.saturating_sub(finished.taken);
+    stats.record(Latency::Server, clock::to_ns(total.saturating_sub(finished.device)), count);
+    if finished.device > 0 {
+        stats.record(Latency::Device, clock::to_ns(finished.device), count);
+    }
+}

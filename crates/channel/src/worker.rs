@@ -1,0 +1,508 @@
+//! The thread: its loop, its messages, its sleep.
+
+use std::collections::{BinaryHeap, VecDeque};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use block::{Finish, LaneId, Tag};
+use memory::clock;
+use protocol::message::WaitMode;
+use protocol::stats::{ChannelCounter, ChannelStats, FlightKind, QueueCounter};
+use uring::{Completion, FileSlot, Op, Ring, RingError};
+
+use crate::handle::{Activity, ChannelConfig, Inbox, Message};
+use crate::lanes::Lanes;
+use crate::lists::Lists;
+use crate::mailbox::OneShot;
+use crate::queue::{Active, Phase, QueueId, Seat, StopReason};
+use crate::wait::{Decision, Waiter};
+
+mod io;
+
+use io::Timer;
+
+/// How often in a row a hot queue is found empty before it is armed although the channel stays awake.
+const EMPTY_TURNS_MAX: u32 = 256;
+/// A channel that stays awake looks at least this often whether a client took its memory away.
+const MEMORY_CHECK_TURNS: u32 = 1024;
+
+/// Tokens of the channel's own operations: the mailbox, what needs no answer, and from `KICK` on the queues' kicks.
+mod token {
+    pub(super) const MAILBOX: u64 = 0;
+    pub(super) const IGNORED: u64 = 1;
+    pub(super) const KICK: u64 = 1 << 16;
+}
+
+/// Why a queue could not be moved in.
+#[derive(Debug, thiserror::Error)]
+#[error("queue {} of {}: {what}", .seat.number, .seat.adapter.name)]
+pub struct StartFailure {
+    /// The queue comes back.
+    pub seat: Box<Seat>,
+    /// What is wrong, and what mends it.
+    pub what: String,
+}
+
+/// Everything that belongs to the thread. `queues` is apart from `io`, so that a queue can be worked on with the rest at hand.
+pub(crate) struct Worker {
+    queues: Vec<Option<Box<Active>>>,
+    /// Queues looked at in each turn.
+    hot: Vec<u16>,
+    io: Io,
+    inbox: Arc<Inbox>,
+    mailbox: FileSlot,
+    waiter: Waiter,
+    activity: Option<Arc<Activity>>,
+    turns_until_check: u32,
+    /// Whether the previous turn found work.
+    busy: bool,
+    exit: bool,
+}
+
+/// What commands need on their way.
+pub(crate) struct Io {
+    pub(crate) ring: Ring,
+    pub(crate) lanes: Lanes,
+    pub(crate) lists: Lists,
+    pub(crate) stats: ChannelStats,
+    /// Commands that wait until a moment, earliest first.
+    pub(crate) timers: BinaryHeap<Timer>,
+    /// Commands that wait until something completes.
+    pub(crate) waiting: VecDeque<Tag>,
+    pub(crate) finishes: Vec<Finish>,
+    /// Queues with unpublished completions.
+    pub(crate) touched: Vec<u16>,
+    /// The moment of this turn, in ticks.
+    pub(crate) now: u64,
+    /// Commands of all queues together: what the lists above have room for.
+    pub(crate) capacity: usize,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        mut ring: Ring,
+        inbox: Arc<Inbox>,
+        stats: ChannelStats,
+        config: &ChannelConfig,
+    ) -> Result<Worker, RingError> {
+        let mailbox = ring.register(inbox.bell().0.as_fd())?;
+        ring.push(Op::PollMulti { file: mailbox }, Lanes::OWN.user_data(token::MAILBOX))
+            .expect("an empty ring has room");
+        let now = clock::ticks();
+        let io = Io {
+            ring,
+            lanes: Lanes::default(),
+            lists: Lists::new(),
+            stats,
+            timers: BinaryHeap::new(),
+            waiting: VecDeque::new(),
+            finishes: Vec::new(),
+            touched: Vec::new(),
+            now,
+            capacity: 0,
+        };
+        Ok(Worker {
+            queues: Vec::new(),
+            hot: Vec::new(),
+            io,
+            inbox,
+            mailbox,
+            waiter: Waiter::new(
+                WaitMode::Interrupt,
+                u64::from(config.poll_us_max) * 1000,
+                clock::to_ns(now),
+            ),
+            activity: config.activity.clone(),
+            turns_until_check: MEMORY_CHECK_TURNS,
+            busy: false,
+            exit: false,
+        })
+    }
+
+    /// Until [`Message::Exit`].
+    pub(crate) fn run(&mut self) {
+        while !self.exit {
+            self.io.now = clock::ticks();
+            self.busy = self.turn();
+            if self.busy {
+                self.account_work();
+            } else {
+                let now_ns = clock::to_ns(self.io.now);
+                match self.waiter.idle(now_ns) {
+                    Decision::Look => std::hint::spin_loop(),
+                    Decision::Sleep => self.sleep(),
+                }
+            }
+        }
+    }
+
+    /// One turn; whether it found work.
+    #[inline]
+    fn turn(&mut self) -> bool {
+        let mut worked = self.take_hot();
+        if self.io.ring.submit().is_err() {
+            self.ring_failed();
+        }
+        worked |= self.reap();
+        worked |= self.retry();
+        self.publish();
+        worked
+    }
+
+    #[cold]
+    fn ring_failed(&self) -> ! {
+        // Only a defect of this program makes io_uring_enter fail. The supervisor starts a new process, and the
+        // in-flight regions bring everything back.
+        panic!("io_uring_enter failed");
+    }
+
+    fn take_hot(&mut self) -> bool {
+        let mut worked = false;
+        let mut index = 0;
+        while index < self.hot.len() {
+            let id = self.hot[index];
+            let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else {
+                self.hot.swap_remove(index);
+                continue;
+            };
+            match self.io.take(id, queue) {
+                Ok(0) => {
+                    queue.empty_turns += u32::from(self.busy);
+                    if queue.empty_turns > EMPTY_TURNS_MAX && !queue.seat.ring.enable_kicks() {
+                        queue.phase = Phase::Armed;
+                        self.hot.swap_remove(index);
+                        continue;
+                    }
+                }
+                Ok(_) => {
+                    queue.empty_turns = 0;
+                    worked = true;
+                }
+                Err(error) => {
+                    self.io.event(FlightKind::Broken, queue.seat.stats.slot(), 0);
+                    queue.break_down(StopReason::Ring(error));
+                    queue.phase = Phase::Draining;
+                    self.hot.swap_remove(index);
+                    worked = true;
+                    continue;
+                }
+            }
+            index += 1;
+        }
+        worked
+    }
+
+    /// Handles all visible completions; whether there were any.
+    fn reap(&mut self) -> bool {
+        let mut worked = false;
+        while let Some(completion) = self.io.ring.next() {
+            if !worked {
+                self.io.now = clock::ticks();
+                worked = true;
+            }
+            let (lane, token) = LaneId::split(completion.user_data);
+            if lane == Lanes::OWN {
+                self.own_completion(token, completion);
+            } else {
+                let Io { lanes, ring, finishes, .. } = &mut self.io;
+                let lane = lanes.get(lane).expect("a lane is closed with nothing in flight");
+                lane.complete(ring, token, completion.result, finishes);
+                self.finish_all();
+            }
+        }
+        worked
+    }
+
+    /// Ends the commands that a lane has finished.
+    fn finish_all(&mut self) {
+        while let Some(finish) = self.io.finishes.pop() {
+            let id = io::queue_of(finish.tag);
+            let queue = self.queues[usize::from(id)]
+                .as_deref_mut()
+                .expect("a queue stays until it is drained");
+            self.io.finished(id, queue, finish);
+            self.heat(id);
+        }
+    }
+
+    /// Tries again what waited for a moment that has come or for a completion.
+    fn retry(&mut self) -> bool {
+        let mut worked = false;
+        if !self.io.timers.is_empty() {
+            let now = Instant::now();
+            while self.io.timers.peek().is_some_and(|timer| timer.at <= now) {
+                let tag = self.io.timers.pop().expect("peeked").tag;
+                self.resubmit(tag);
+                worked = true;
+            }
+        }
+        worked
+    }
+
+    fn resubmit(&mut self, tag: Tag) {
+        let id = io::queue_of(tag);
+        let queue =
+            self.queues[usize::from(id)].as_deref_mut().expect("a queue stays until it is drained");
+        self.io.resubmit(id, queue, tag);
+    }
+
+    /// Publishes every touched queue, closes those that are drained.
+    #[inline]
+    fn publish(&mut self) {
+        if self.io.touched.is_empty() {
+            return;
+        }
+        self.io.now = clock::ticks();
+        // Something completed, so what waits for a resource may find one. Before publishing: no completion waits for
+        // this, and what is refused again goes to the end of the line.
+        for _ in 0..self.io.waiting.len() {
+            let Some(tag) = self.io.waiting.pop_front() else { break };
+            self.resubmit(tag);
+        }
+        while let Some(id) = self.io.touched.pop() {
+            let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { continue };
+            if !queue.touched {
+                continue;
+            }
+            self.io.publish(queue);
+            if queue.phase == Phase::Draining && queue.seat.ring.in_flight() == 0 {
+                self.close(id);
+            }
+        }
+    }
+
+    fn account_work(&mut self) {
+        let end = clock::ticks();
+        let (now_ns, end_ns) = (clock::to_ns(self.io.now), clock::to_ns(end));
+        let stats = self.io.stats;
+        let spun = self.waiter.idle_ns(now_ns);
+        if spun > 0 {
+            stats.add(ChannelCounter::Spin, spun);
+            stats.add(ChannelCounter::SpinHits, 1);
+        }
+        stats.add(ChannelCounter::Turns, 1);
+        stats.add(ChannelCounter::Busy, end_ns.saturating_sub(now_ns));
+        self.waiter.worked(end_ns);
+        if let Some(activity) = &self.activity {
+            activity.note();
+        }
+        self.turns_until_check -= 1;
+        if self.turns_until_check == 0 {
+            self.check_memory();
+        }
+    }
+
+    /// Arms every hot queue and sleeps until something happens.
+    fn sleep(&mut self) {
+        self.check_memory();
+        while let Some(&id) = self.hot.last() {
+            let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else {
+                self.hot.pop();
+                continue;
+            };
+            if queue.seat.ring.enable_kicks() {
+                // Something came meanwhile: stay awake. Those armed before stay armed.
+                queue.seat.ring.disable_kicks();
+                return;
+            }
+            queue.phase = Phase::Armed;
+            self.hot.pop();
+        }
+        let begin = clock::ticks();
+        let spun = self.waiter.idle_ns(clock::to_ns(begin));
+        let in_flight =
+            self.queues.iter().flatten().map(|queue| u64::from(queue.seat.ring.in_flight())).sum();
+        self.io.now = begin;
+        self.io.event(FlightKind::Sleep, 0, in_flight);
+        let timeout =
+            self.io.timers.peek().map(|timer| timer.at.saturating_duration_since(Instant::now()));
+        let wait = self.io.ring.wait(timeout.map(|time| time.max(Duration::from_nanos(1))));
+        if wait.is_err() {
+            self.ring_failed();
+        }
+        let end = clock::ticks();
+        let slept = clock::to_ns(end.wrapping_sub(begin));
+        self.io.now = end;
+        self.io.event(FlightKind::Wake, 0, slept);
+        self.waiter.woke(clock::to_ns(end));
+        let stats = self.io.stats;
+        stats.add(ChannelCounter::Wakeups, 1);
+        stats.add(ChannelCounter::Spin, spun);
+        stats.add(ChannelCounter::Sleep, slept);
+        stats.set(ChannelCounter::SpinWindow, self.waiter.window_ns());
+    }
+
+    /// Makes a queue hot.
+    fn heat(&mut self, id: u16) {
+        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
+        if queue.phase == Phase::Armed {
+            queue.phase = Phase::Hot;
+            queue.empty_turns = 0;
+            queue.seat.ring.disable_kicks();
+            self.hot.push(id);
+        }
+    }
+
+    /// A client that took its memory away gets its queues stopped; zero pages stand in for it meanwhile.
+    fn check_memory(&mut self) {
+        self.turns_until_check = MEMORY_CHECK_TURNS;
+        for (id, queue) in self.queues.iter_mut().enumerate() {
+            let Some(queue) = queue else { continue };
+            if queue.broken || !queue.seat.ring.mem().damaged() {
+                continue;
+            }
+            queue.break_down(StopReason::Memory);
+            if matches!(queue.phase, Phase::Hot | Phase::Armed) {
+                queue.phase = Phase::Draining;
+                self.hot.retain(|hot| usize::from(*hot) != id);
+            }
+        }
+    }
+
+    /// A completion of the channel's own operations.
+    fn own_completion(&mut self, token: u64, completion: Completion) {
+        match token {
+            token::MAILBOX => {
+                if !completion.more {
+                    self.io.push(
+                        Op::PollMulti { file: self.mailbox },
+                        Lanes::OWN.user_data(token::MAILBOX),
+                    );
+                }
+                for message in self.inbox.take() {
+                    self.io.stats.add(ChannelCounter::Messages, 1);
+                    self.message(message);
+                }
+            }
+            token::IGNORED => {}
+            kick => self.kicked((kick - token::KICK) as u16, completion),
+        }
+    }
+
+    fn kicked(&mut self, id: u16, completion: Completion) {
+        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
+        queue.watched = completion.more;
+        if queue.phase == Phase::Closing {
+            if !completion.more {
+                self.give_back(id);
+            }
+            return;
+        }
+        if !completion.more {
+            // The kernel ends a multishot poll when completions overflow. Look once: a kick may have been lost with it.
+            queue.watched = true;
+            let operation = Op::PollMulti { file: queue.kick };
+            self.io.push(operation, Lanes::OWN.user_data(token::KICK + u64::from(id)));
+        }
+        queue.count(QueueCounter::Kicks, 1);
+        let slot = queue.seat.stats.slot();
+        self.io.event(FlightKind::Kick, slot, 0);
+        self.heat(id);
+    }
+
+    fn message(&mut self, message: Message) {
+        match message {
+            Message::Start(seat, answer) => answer.send(self.start(seat)),
+            Message::Stop(id, answer) => self.stop(id.0, answer),
+            Message::SetLog(id, log, used) => {
+                if let Some(queue) = self.queues[usize::from(id.0)].as_deref_mut() {
+                    queue.seat.ring.set_log(log, used);
+                }
+            }
+            Message::Refresh => self.refresh(),
+            Message::Run(function) => function(),
+            Message::Exit => self.exit = true,
+        }
+    }
+
+    fn start(&mut self, seat: Box<Seat>) -> Result<QueueId, StartFailure> {
+        let kick = match self.io.ring.register(seat.kick.as_fd()) {
+            Ok(slot) => slot,
+            Err(error) => return Err(StartFailure { seat, what: error.to_string() }),
+        };
+        let lane = match self.io.lanes.acquire(&seat.volume, &mut self.io.ring) {
+            Ok(lane) => lane,
+            Err(error) => {
+                self.io.ring.unregister(kick);
+                return Err(StartFailure { seat, what: error.to_string() });
+            }
+        };
+        let index = self.queues.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.queues.push(None);
+            self.queues.len() - 1
+        });
+        let id = index as u16;
+        let mut queue = Box::new(Active::new(*seat, lane, kick));
+        queue.watched = true;
+        self.io.reserve(usize::from(queue.seat.ring.size()), self.queues.len());
+        self.hot.reserve(self.queues.len());
+        self.io
+            .push(Op::PollMulti { file: kick }, Lanes::OWN.user_data(token::KICK + u64::from(id)));
+        queue.seat.ring.disable_kicks();
+        queue.count(QueueCounter::Starts, 1);
+        self.io.event(FlightKind::Start, queue.seat.stats.slot(), 0);
+        self.io.notify(&mut queue);
+        self.queues[index] = Some(queue);
+        self.hot.push(id);
+        self.refresh();
+        Ok(QueueId(id))
+    }
+
+    fn stop(&mut self, id: u16, answer: OneShot<Seat>) {
+        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
+        assert!(queue.stop.is_none(), "a queue is stopped once");
+        queue.stop = Some(answer);
+        queue.phase = Phase::Draining;
+        let (slot, in_flight) = (queue.seat.stats.slot(), queue.seat.ring.in_flight());
+        self.io.event(FlightKind::Stop, slot, u64::from(in_flight));
+        self.hot.retain(|hot| *hot != id);
+        if in_flight == 0 {
+            self.close(id);
+        }
+    }
+
+    /// A drained queue: ends the poll on its kick. A broken queue stays drained until somebody asks for it.
+    fn close(&mut self, id: u16) {
+        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
+        if queue.stop.is_none() {
+            return;
+        }
+        if queue.touched {
+            self.io.publish(queue);
+        }
+        queue.phase = Phase::Closing;
+        if queue.watched {
+            let user_data = Lanes::OWN.user_data(token::KICK + u64::from(id));
+            self.io.push(Op::Cancel { user_data }, Lanes::OWN.user_data(token::IGNORED));
+        } else {
+            self.give_back(id);
+        }
+    }
+
+    /// Nothing in the kernel knows the queue any more: answers with its seat.
+    fn give_back(&mut self, id: u16) {
+        let Some(mut queue) = self.queues[usize::from(id)].take() else { return };
+        self.io.ring.unregister(queue.kick);
+        self.io.lanes.release(queue.lane, &mut self.io.ring);
+        self.io.event(FlightKind::Stopped, queue.seat.stats.slot(), 0);
+        queue.show_levels();
+        self.refresh();
+        if let Some(answer) = queue.stop.take() {
+            answer.send(queue.seat);
+        }
+    }
+
+    /// The channel polls if any of its queues wants that, is adaptive if any wants that, and else sleeps at once.
+    fn refresh(&mut self) {
+        let rank = |mode: &WaitMode| match mode {
+            WaitMode::Interrupt => 0,
+            WaitMode::Adaptive => 1,
+            WaitMode::Poll => 2,
+        };
+        let queues = || self.queues.iter().flatten();
+        let mode = queues().map(|queue| queue.seat.adapter.wait()).max_by_key(rank);
+        self.waiter.set_mode(mode.unwrap_or(WaitMode::Interrupt));
+        self.io.stats.set(ChannelCounter::Queues, queues().count() as u64);
+    }
+}

@@ -1,0 +1,422 @@
+//! The virtqueues of one client: what its messages said, and which of them run where.
+//!
+//! A virtqueue runs while it is *started* (a kick descriptor came, SET_VRING_KICK) and *enabled* (SET_VRING_ENABLE, or at
+//! once where VHOST_USER_F_PROTOCOL_FEATURES was not negotiated). To run means that its ring is moved into a channel. Every change that a
+//! running queue must not see (memory, descriptors, volume) is made by moving it out, which waits until nothing of it is in
+//! flight, and in again.
+//!
+//! All methods may wait for channels; none is called on a channel's thread.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use block::Volume;
+use channel::mailbox::Pending;
+use channel::{Channel, Command, QueueId, Seat};
+use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
+use vring::{
+    DirtyLog, GuestAddr, InflightRegion, MemError, MemTable, QueueConfig, RegionSpec, UserAddr,
+};
+
+/// virtio and vhost features that concern rings.
+pub(crate) mod feature {
+    pub(crate) const LOG_ALL: u64 = 1 << 26;
+    pub(crate) const INDIRECT_DESC: u64 = 1 << 28;
+    pub(crate) const EVENT_IDX: u64 = 1 << 29;
+    pub(crate) const PROTOCOL_FEATURES: u64 = 1 << 30;
+    pub(crate) const VERSION_1: u64 = 1 << 32;
+}
+
+/// Where a ring is (SET_VRING_ADDR).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RingAddress {
+    pub(crate) desc: UserAddr,
+    pub(crate) used: UserAddr,
+    pub(crate) avail: UserAddr,
+    /// Where the used ring is for the dirty log.
+    pub(crate) used_log: Option<GuestAddr>,
+}
+
+#[derive(Debug)]
+struct Running {
+    channel: usize,
+    id: QueueId,
+}
+
+/// One virtqueue.
+#[derive(Debug, Default)]
+struct Virtqueue {
+    size: u16,
+    address: Option<RingAddress>,
+    base: u16,
+    kick: Option<OwnedFd>,
+    call: Option<OwnedFd>,
+    started: bool,
+    enabled: bool,
+    running: Option<Running>,
+}
+
+/// What the queues of an adapter have in common for as long as it exists.
+pub(crate) struct Ground {
+    pub(crate) channels: Arc<Vec<Channel>>,
+    pub(crate) adapter: Arc<channel::Adapter>,
+    pub(crate) stats: Arc<StatsRegion>,
+    /// Says why a queue could not be started.
+    pub(crate) on_failure: Box<dyn Fn(u16, &str) + Send + Sync>,
+}
+
+/// The virtqueues of one adapter.
+pub(crate) struct Queues {
+    ground: Ground,
+    /// `None` while the volume is being replaced: nothing runs then.
+    volume: Option<Arc<dyn Volume>>,
+    mem: Arc<MemTable>,
+    queues: Vec<Virtqueue>,
+    /// A queue's counters belong to the adapter and outlive its clients.
+    stats: Vec<Option<QueueStats>>,
+    features: u64,
+    log: Option<Arc<DirtyLog>>,
+    inflight: Option<InflightRegion>,
+    /// Channel of each queue: see [`crate::placement`].
+    place: Vec<usize>,
+}
+
+impl Queues {
+    /// `stats`: counters that the adapter had before; those beyond `count` are given back.
+    pub(crate) fn new(
+        ground: Ground,
+        volume: Arc<dyn Volume>,
+        count: u16,
+        mut stats: Vec<Option<QueueStats>>,
+    ) -> Queues {
+        for surplus in stats.drain(usize::from(count).min(stats.len())..).flatten() {
+            ground.stats.release(surplus);
+        }
+        stats.resize(usize::from(count), None);
+        let mut queues = Queues {
+            ground,
+            volume: Some(volume),
+            mem: Arc::new(MemTable::empty()),
+            queues: Vec::new(),
+            stats,
+            features: 0,
+            log: None,
+            inflight: None,
+            place: vec![0; usize::from(count)],
+        };
+        queues.clear();
+        queues
+    }
+
+    /// Forgets everything that a client said. Nothing runs.
+    fn clear(&mut self) {
+        assert!(self.queues.iter().all(|queue| queue.running.is_none()));
+        self.queues = std::iter::repeat_with(Virtqueue::default).take(self.stats.len()).collect();
+        self.mem = Arc::new(MemTable::empty());
+        self.features = 0;
+        self.log = None;
+        self.inflight = None;
+    }
+
+    /// Ends a client's session: stops all queues and forgets what it said.
+    pub(crate) fn end_session(&mut self) {
+        self.stop_all();
+        self.clear();
+    }
+
+    /// RESET_OWNER and RESET_DEVICE: queues stop; memory, in-flight region and what was negotiated stay.
+    pub(crate) fn reset(&mut self) {
+        self.stop_all();
+        for queue in &mut self.queues {
+            *queue = Virtqueue { size: queue.size, ..Virtqueue::default() };
+        }
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// How many queues the client uses.
+    pub(crate) fn started(&self) -> u16 {
+        self.queues.iter().filter(|queue| queue.started).count() as u16
+    }
+
+    /// Channel of each queue that the client uses, by its number.
+    pub(crate) fn channels_of_queues(&self) -> Vec<u32> {
+        let channel =
+            |queue: &Virtqueue| queue.running.as_ref().map(|running| running.channel as u32);
+        self.queues.iter().filter(|queue| queue.started).filter_map(channel).collect()
+    }
+
+    pub(crate) fn features(&self) -> u64 {
+        self.features
+    }
+
+    /// SET_FEATURES. Only logging may change while queues run.
+    pub(crate) fn set_features(&mut self, features: u64) {
+        let before = std::mem::replace(&mut self.features, features);
+        if (before ^ features) & !feature::LOG_ALL != 0 {
+            self.with_all_stopped(|_| ());
+        } else {
+            self.update_log();
+        }
+    }
+
+    /// SET_MEM_TABLE, ADD_MEM_REG, REM_MEM_REG: swaps the memory with nothing in flight.
+    pub(crate) fn change_memory(
+        &mut self,
+        change: impl FnOnce(&MemTable) -> Result<MemTable, MemError>,
+    ) -> Result<(), MemError> {
+        let mem = Arc::new(change(&self.mem)?);
+        self.with_all_stopped(|queues| queues.mem = mem);
+        Ok(())
+    }
+
+    pub(crate) fn set_memory(&mut self, regions: Vec<RegionSpec>) -> Result<(), MemError> {
+        self.change_memory(|_| MemTable::new(regions))
+    }
+
+    pub(crate) fn regions(&self) -> usize {
+        self.mem.regions().count()
+    }
+
+    /// Puts another volume behind all queues, or, with `None`, stops them until there is one.
+    pub(crate) fn set_volume(&mut self, volume: Option<Arc<dyn Volume>>) {
+        self.with_all_stopped(|queues| queues.volume = volume);
+    }
+
+    pub(crate) fn set_size(&mut self, index: usize, size: u16) {
+        self.with_stopped(index, |queue| queue.size = size);
+    }
+
+    pub(crate) fn set_base(&mut self, index: usize, base: u16) {
+        self.with_stopped(index, |queue| queue.base = base);
+    }
+
+    pub(crate) fn set_address(&mut self, index: usize, address: RingAddress) {
+        let before = self.queues[index].address;
+        // A client that begins or ends to log says the addresses again while the queue runs.
+        if before
+            .is_some_and(|before| RingAddress { used_log: address.used_log, ..before } == address)
+        {
+            self.queues[index].address = Some(address);
+            self.update_log();
+        } else {
+            self.with_stopped(index, |queue| queue.address = Some(address));
+        }
+    }
+
+    pub(crate) fn set_kick(&mut self, index: usize, kick: Option<OwnedFd>) {
+        self.with_stopped(index, |queue| {
+            queue.started = kick.is_some();
+            queue.kick = kick;
+        });
+    }
+
+    pub(crate) fn set_call(&mut self, index: usize, call: Option<OwnedFd>) {
+        self.with_stopped(index, |queue| queue.call = call);
+    }
+
+    pub(crate) fn set_enabled(&mut self, index: usize, enabled: bool) {
+        self.queues[index].enabled = enabled;
+        self.update(index);
+    }
+
+    /// GET_VRING_BASE: stops the queue, with nothing in flight, and says where it stands.
+    pub(crate) fn stop(&mut self, index: usize) -> u16 {
+        self.queues[index].started = false;
+        self.update(index);
+        self.queues[index].kick = None;
+        self.queues[index].base
+    }
+
+    pub(crate) fn set_inflight(&mut self, region: InflightRegion) {
+        self.with_all_stopped(|queues| queues.inflight = Some(region));
+    }
+
+    pub(crate) fn set_log(&mut self, log: DirtyLog) {
+        self.log = Some(Arc::new(log));
+        self.update_log();
+    }
+
+    /// Sets the channel of each queue; those that run elsewhere are moved.
+    pub(crate) fn set_places(&mut self, place: &[usize]) {
+        for (index, channel) in place.iter().enumerate() {
+            self.place_one(index, *channel);
+        }
+    }
+
+    /// Sets the channel of one queue; if it runs elsewhere it is moved.
+    pub(crate) fn place_one(&mut self, index: usize, channel: usize) {
+        let Some(place) = self.place.get_mut(index) else { return };
+        *place = channel;
+        if self.queues[index].running.as_ref().is_none_or(|running| running.channel == channel) {
+            return;
+        }
+        self.with_stopped(index, |_| ());
+        if let Some(stats) = self.stats[index] {
+            stats.add(QueueCounter::Moves, 1);
+        }
+    }
+
+    /// Slots of the queues' counters, with the channel they run on, for the balancer.
+    pub(crate) fn running(&self) -> impl Iterator<Item = (usize, usize, QueueStats)> + '_ {
+        self.queues.iter().enumerate().filter_map(|(index, queue)| {
+            Some((index, queue.running.as_ref()?.channel, self.stats[index]?))
+        })
+    }
+
+    /// Takes the counters out, for the adapter's next form. Nothing runs.
+    pub(crate) fn take_stats(&mut self) -> Vec<Option<QueueStats>> {
+        std::mem::take(&mut self.stats)
+    }
+
+    /// Gives the counters back. The adapter is going.
+    pub(crate) fn release_stats(&mut self) {
+        for stats in self.take_stats().into_iter().flatten() {
+            self.ground.stats.release(stats);
+        }
+    }
+
+    fn update_log(&mut self) {
+        let logging = self.features & feature::LOG_ALL != 0;
+        for queue in &self.queues {
+            let Some(running) = &queue.running else { continue };
+            let log = if logging { self.log.clone() } else { None };
+            let used = queue.address.and_then(|address| address.used_log);
+            self.ground.channels[running.channel].set_log(running.id, log, used);
+        }
+    }
+
+    fn with_stopped(&mut self, index: usize, change: impl FnOnce(&mut Virtqueue)) {
+        if let Some(pending) = self.begin_stop(index) {
+            self.end_stop(index, pending);
+        }
+        change(&mut self.queues[index]);
+        self.update(index);
+    }
+
+    fn with_all_stopped(&mut self, change: impl FnOnce(&mut Queues)) {
+        self.stop_all();
+        change(self);
+        for index in 0..self.queues.len() {
+            self.update(index);
+        }
+    }
+
+    /// Stops every running queue; they drain at the same time.
+    fn stop_all(&mut self) {
+        let pending: Vec<_> = (0..self.queues.len())
+            .filter_map(|index| Some((index, self.begin_stop(index)?)))
+            .collect();
+        for (index, pending) in pending {
+            self.end_stop(index, pending);
+        }
+    }
+
+    /// Starts or stops a queue, as its state demands.
+    fn update(&mut self, index: usize) {
+        let queue = &self.queues[index];
+        let enabled = queue.enabled || self.features & feature::PROTOCOL_FEATURES == 0;
+        let should_run =
+            queue.started && enabled && queue.address.is_some() && self.volume.is_some();
+        match (should_run, queue.running.is_some()) {
+            (true, false) => self.start(index),
+            (false, true) => {
+                let pending = self.begin_stop(index).expect("it runs");
+                self.end_stop(index, pending);
+            }
+            _ => {}
+        }
+    }
+
+    fn begin_stop(&mut self, index: usize) -> Option<Pending<Seat>> {
+        let running = self.queues[index].running.take()?;
+        Some(self.ground.channels[running.channel].stop_queue(running.id))
+    }
+
+    fn end_stop(&mut self, index: usize, pending: Pending<Seat>) {
+        let seat = pending.wait().expect("a channel answers until it is dropped");
+        self.take_back(index, seat);
+    }
+
+    fn take_back(&mut self, index: usize, seat: Seat) {
+        let queue = &mut self.queues[index];
+        queue.base = seat.ring.stop().base;
+        queue.kick = Some(seat.kick);
+        queue.call = seat.call;
+    }
+
+    fn start(&mut self, index: usize) {
+        if let Err(what) = self.try_start(index) {
+            (self.ground.on_failure)(index as u16, &what);
+        }
+    }
+
+    fn try_start(&mut self, index: usize) -> Result<(), String> {
+        let stats = self
+            .stats(index)
+            .ok_or("the statistics have no room for another queue; run another data plane")?;
+        let config = self.config(index);
+        let volume = self.volume.clone().ok_or("its volume is being replaced")?;
+        let queue = &mut self.queues[index];
+        let size = config.size;
+        let ring = config.start(Arc::clone(&self.mem)).map_err(|(_, error)| error.to_string())?;
+        let kick = queue.kick.take().ok_or("the client sent no kick descriptor")?;
+        let seat = Seat {
+            ring,
+            number: index as u16,
+            adapter: Arc::clone(&self.ground.adapter),
+            volume,
+            kick,
+            call: queue.call.take(),
+            commands: Command::pool(size),
+            stats,
+        };
+        let channel = self.place[index];
+        stats.set_channel(channel as u32);
+        match self.ground.channels[channel].start_queue(seat) {
+            Ok(id) => {
+                self.queues[index].running = Some(Running { channel, id });
+                Ok(())
+            }
+            Err(failure) => {
+                self.take_back(index, *failure.seat);
+                Err(failure.what)
+            }
+        }
+    }
+
+    fn stats(&mut self, index: usize) -> Option<QueueStats> {
+        if self.stats[index].is_none() {
+            self.stats[index] = self.ground.stats.queue(&self.ground.adapter.name, index as u16);
+        }
+        self.stats[index]
+    }
+
+    fn config(&self, index: usize) -> QueueConfig {
+        let queue = &self.queues[index];
+        let address = queue.address.expect("a queue without addresses is not started");
+        let has = |bit: u64| self.features & bit != 0;
+        QueueConfig {
+            size: queue.size,
+            desc: address.desc,
+            avail: address.avail,
+            used: address.used,
+            base: queue.base,
+            event_idx: has(feature::EVENT_IDX),
+            indirect: has(feature::INDIRECT_DESC),
+            // Completions of a disk overtake each other; in order, each would wait for the slowest before it.
+            in_order: false,
+            used_log: address.used_log,
+            log: if has(feature::LOG_ALL) { self.log.clone() } else { None },
+            inflight: self.inflight.as_ref().and_then(|region| region.queue(index as u16)),
+        }
+    }
+}
+
+/// Opens the dirty log that came with SET_LOG_BASE.
+pub(crate) fn open_log(file: &File, offset: u64, size: u64) -> Result<DirtyLog, String> {
+    DirtyLog::open(file, offset, size).map_err(|error| error.to_string())
+}

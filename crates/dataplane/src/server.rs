@@ -1,0 +1,85 @@
+//! The control plane's socket. Several connections may be open at once, so that a new control plane is served while an old one still
+//! holds its connection; messages are carried out one at a time.
+
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use protocol::message::{Failure, FailureCode, Reply, Request};
+use protocol::socket::{Connection, FrameError};
+
+use crate::adapter::listen;
+use crate::plane::{Plane, PlaneError};
+
+/// Why a data plane ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It could not be made.
+    #[error(transparent)]
+    Plane(#[from] PlaneError),
+    /// Its socket could not be made.
+    #[error("cannot listen for the control plane at {}: {source}", path.display())]
+    Socket {
+        /// Where.
+        path: PathBuf,
+        /// The reason.
+        source: std::io::Error,
+    },
+}
+
+/// Serves the control plane until it says [`Request::Shutdown`].
+///
+/// # Errors
+///
+/// When the socket cannot be made.
+pub fn serve(plane: Plane, path: &Path) -> Result<(), ServeError> {
+    let failed = |source: std::io::Error| ServeError::Socket { path: path.to_owned(), source };
+    let listener = listen(path, 0o600).map_err(failed)?;
+    let plane = Arc::new(plane);
+    let (ended, end) = mpsc::channel();
+    let accept = {
+        let plane = Arc::clone(&plane);
+        move || {
+            for stream in listener.incoming().flatten() {
+                let (plane, ended) = (Arc::clone(&plane), ended.clone());
+                let talk = move || {
+                    if converse(&plane, stream) {
+                        // The receiver is gone only when another connection has ended everything.
+                        let _ = ended.send(());
+                    }
+                };
+                // Without a thread the connection closes, and the control plane tries again.
+                let _ = std::thread::Builder::new().name("messages".into()).spawn(talk);
+            }
+        }
+    };
+    std::thread::Builder::new().name("accept".into()).spawn(accept).map_err(failed)?;
+    let _ = end.recv();
+    let _ = std::fs::remove_file(path);
+    Ok(())
+}
+
+/// Serves one connection; `true` when the data plane is to end.
+fn converse(plane: &Plane, stream: UnixStream) -> bool {
+    let mut connection = Connection::new(stream);
+    loop {
+        let (request, fds) = match connection.receive::<Request>() {
+            Ok(received) => received,
+            Err(FrameError::Malformed(what)) => {
+                let failure = Failure { code: FailureCode::BadMessage, message: what, help: None };
+                if connection.send(&Reply::Error(failure), &[]).is_err() {
+                    return false;
+                }
+                continue;
+            }
+            Err(_) => return false,
+        };
+        let last = request == Request::Shutdown;
+        let (reply, fd) = plane.handle(request, fds);
+        let fds: Vec<_> = fd.into_iter().collect();
+        if connection.send(&reply, &fds).is_err() || last {
+            return last;
+        }
+    }
+}
