@@ -5,6 +5,7 @@
 //! - **Read, write**: one operation on the registered file. With direct I/O, memory that does not lie as the device wants it goes
 //!   through a bounce buffer of a small pool of the lane ([`bounce`]). A transfer that ends early goes round again behind what was
 //!   moved; a read or write that moves nothing has hit the end of a file that became shorter, and fails.
+//!   In a tmpfs the transfer is a system call on the channel's thread instead, because the ring could only hand it to a worker.
 //! - **Flush**: [`flush`]: one `fdatasync` serves all flushes that waited for it.
 //! - **Discard, write-zeroes**: `fallocate`, where the target knows it ([`zero`]).
 //!

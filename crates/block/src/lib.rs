@@ -41,7 +41,7 @@ pub mod spec;
 pub mod spindle;
 
 pub use delayed::Delayed;
-pub use faulty::Faulty;
+pub use faulty::{FaultSpec, Faulty};
 pub use file::FileVolume;
 pub use limited::Limited;
 pub use null::NullVolume;

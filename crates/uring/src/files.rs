@@ -13,10 +13,7 @@ pub(crate) struct Slots {
 
 impl Slots {
     pub(crate) fn new(count: u32) -> Slots {
-        Slots {
-            free: (0..count).rev().collect(),
-            taken: vec![false; count as usize],
-        }
+        Slots { free: (0..count).rev().collect(), taken: vec![false; count as usize] }
     }
 
     pub(crate) fn count(&self) -> u32 {

@@ -46,6 +46,7 @@
 
 mod error;
 mod files;
+pub mod inline;
 mod op;
 mod ring;
 mod setup;

@@ -133,14 +133,12 @@ pub(crate) type Vector = (*const IoBuf, usize);
 
 pub(crate) fn read(file: FileSlot, bufs: &[IoBuf], vector: Option<Vector>, offset: u64) -> Entry {
     match vector {
-        Some((at, pieces)) => opcode::Readv::new(fixed(file), at.cast(), count(pieces))
-            .offset(offset)
-            .build(),
+        Some((at, pieces)) => {
+            opcode::Readv::new(fixed(file), at.cast(), count(pieces)).offset(offset).build()
+        }
         None => {
             let buf = bufs.first().copied().unwrap_or(IoBuf::EMPTY);
-            opcode::Read::new(fixed(file), buf.as_ptr(), rw_len(buf))
-                .offset(offset)
-                .build()
+            opcode::Read::new(fixed(file), buf.as_ptr(), rw_len(buf)).offset(offset).build()
         }
     }
 }
@@ -168,22 +166,15 @@ pub(crate) fn write(
 }
 
 pub(crate) fn data_sync(file: FileSlot) -> Entry {
-    opcode::Fsync::new(fixed(file))
-        .flags(types::FsyncFlags::DATASYNC)
-        .build()
+    opcode::Fsync::new(fixed(file)).flags(types::FsyncFlags::DATASYNC).build()
 }
 
 pub(crate) fn fallocate(file: FileSlot, mode: i32, offset: u64, len: u64) -> Entry {
-    opcode::Fallocate::new(fixed(file), len)
-        .offset(offset)
-        .mode(mode)
-        .build()
+    opcode::Fallocate::new(fixed(file), len).offset(offset).mode(mode).build()
 }
 
 pub(crate) fn poll_multi(file: FileSlot) -> Entry {
-    opcode::PollAdd::new(fixed(file), libc::POLLIN as u32)
-        .multi(true)
-        .build()
+    opcode::PollAdd::new(fixed(file), libc::POLLIN as u32).multi(true).build()
 }
 
 /// The operations without a file carry the fixed-file flag too: a restricted ring demands it of
@@ -193,9 +184,7 @@ pub(crate) fn timeout(after: *const types::Timespec) -> Entry {
 }
 
 pub(crate) fn cancel(user_data: u64) -> Entry {
-    opcode::AsyncCancel::new(user_data)
-        .build()
-        .flags(Flags::FIXED_FILE)
+    opcode::AsyncCancel::new(user_data).build().flags(Flags::FIXED_FILE)
 }
 
 pub(crate) fn nop() -> Entry {
@@ -203,7 +192,5 @@ pub(crate) fn nop() -> Entry {
 }
 
 pub(crate) fn timespec(after: Duration) -> types::Timespec {
-    types::Timespec::new()
-        .sec(after.as_secs())
-        .nsec(after.subsec_nanos())
+    types::Timespec::new().sec(after.as_secs()).nsec(after.subsec_nanos())
 }

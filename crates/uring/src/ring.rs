@@ -90,10 +90,7 @@ impl Ring {
         if config.restrict {
             ring.submitter
                 .register_enable_rings()
-                .map_err(|source| RingError::Setup {
-                    step: "enabling the ring",
-                    source,
-                })?;
+                .map_err(|source| RingError::Setup { step: "enabling the ring", source })?;
         }
         Ok(ring)
     }
@@ -120,14 +117,8 @@ impl Ring {
     ///
     /// When the table is full or the kernel refuses the file.
     pub fn register(&mut self, fd: BorrowedFd<'_>) -> Result<FileSlot, RingError> {
-        let slot = self
-            .slots
-            .take()
-            .ok_or(RingError::FilesFull(self.slots.count()))?;
-        match self
-            .submitter
-            .register_files_update(slot, &[fd.as_raw_fd()])
-        {
+        let slot = self.slots.take().ok_or(RingError::FilesFull(self.slots.count()))?;
+        match self.submitter.register_files_update(slot, &[fd.as_raw_fd()]) {
             Ok(_) => Ok(FileSlot(slot)),
             Err(source) => {
                 self.slots.give_back(slot);
@@ -177,19 +168,11 @@ impl Ring {
         let (pieces, timespecs) = (self.pieces.len(), self.timespecs.len());
         let entry = match op {
             Op::Read { file, bufs, offset } => op::read(file, bufs, self.stage(bufs)?, offset),
-            Op::Write {
-                file,
-                bufs,
-                offset,
-                flags,
-            } => op::write(file, bufs, self.stage(bufs)?, offset, flags),
+            Op::Write { file, bufs, offset, flags } => {
+                op::write(file, bufs, self.stage(bufs)?, offset, flags)
+            }
             Op::DataSync { file } => op::data_sync(file),
-            Op::Fallocate {
-                file,
-                mode,
-                offset,
-                len,
-            } => op::fallocate(file, mode, offset, len),
+            Op::Fallocate { file, mode, offset, len } => op::fallocate(file, mode, offset, len),
             Op::PollMulti { file } => op::poll_multi(file),
             Op::Timeout { after } => {
                 if self.timespecs.len() == self.timespecs.capacity() {
@@ -216,11 +199,7 @@ impl Ring {
         if bufs.len() <= 1 {
             return Ok(None);
         }
-        assert!(
-            bufs.len() <= Op::MAX_BUFS,
-            "an operation of {} pieces",
-            bufs.len()
-        );
+        assert!(bufs.len() <= Op::MAX_BUFS, "an operation of {} pieces", bufs.len());
         let start = self.pieces.len();
         if self.pieces.capacity() - start < bufs.len() {
             return Err(Full);
@@ -275,12 +254,7 @@ impl Ring {
             Some(timeout) => {
                 let spec = op::timespec(timeout);
                 let args = SubmitArgs::new().timespec(&spec);
-                self.enter(
-                    queued,
-                    1,
-                    EnterFlags::GETEVENTS | EnterFlags::EXT_ARG,
-                    Some(&args),
-                )
+                self.enter(queued, 1, EnterFlags::GETEVENTS | EnterFlags::EXT_ARG, Some(&args))
             }
         }
     }
@@ -363,9 +337,6 @@ impl Drop for Ring {
 
 impl std::fmt::Debug for Ring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ring")
-            .field("rung", &self.rung)
-            .field("slots", &self.slots)
-            .finish()
+        f.debug_struct("Ring").field("rung", &self.rung).field("slots", &self.slots).finish()
     }
 }

@@ -27,12 +27,7 @@ pub struct RingConfig {
 impl Default for RingConfig {
     /// 256 submissions, 4096 completions, 256 files, restricted.
     fn default() -> RingConfig {
-        RingConfig {
-            entries: 256,
-            cq_entries: 4096,
-            fixed_files: 256,
-            restrict: true,
-        }
+        RingConfig { entries: 256, cq_entries: 4096, fixed_files: 256, restrict: true }
     }
 }
 
@@ -58,24 +53,17 @@ pub enum Rung {
 
 impl Rung {
     /// The order in which the sets are tried.
-    pub const ALL: [Rung; 4] = [
-        Rung::NoSqArray,
-        Rung::DeferTaskrun,
-        Rung::SingleIssuer,
-        Rung::CoopTaskrun,
-    ];
+    pub const ALL: [Rung; 4] =
+        [Rung::NoSqArray, Rung::DeferTaskrun, Rung::SingleIssuer, Rung::CoopTaskrun];
 
     fn build(self, config: &RingConfig) -> io::Result<IoUring> {
         let mut builder = IoUring::builder();
         builder.setup_submit_all().setup_clamp();
-        builder
-            .setup_cqsize(config.cq_entries.max(config.entries))
-            .setup_taskrun_flag();
+        builder.setup_cqsize(config.cq_entries.max(config.entries)).setup_taskrun_flag();
         match self {
-            Rung::NoSqArray => builder
-                .setup_single_issuer()
-                .setup_defer_taskrun()
-                .setup_no_sqarray(),
+            Rung::NoSqArray => {
+                builder.setup_single_issuer().setup_defer_taskrun().setup_no_sqarray()
+            }
             Rung::DeferTaskrun => builder.setup_single_issuer().setup_defer_taskrun(),
             Rung::SingleIssuer => builder.setup_single_issuer().setup_coop_taskrun(),
             Rung::CoopTaskrun => builder.setup_coop_taskrun(),
@@ -106,14 +94,8 @@ pub(crate) fn build(config: &RingConfig, first: Rung) -> Result<(IoUring, Rung),
 fn classify(error: io::Error, config: &RingConfig) -> RingError {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOSYS) => RingError::Forbidden(error),
-        Some(libc::ENOMEM) => RingError::Memory {
-            entries: config.entries,
-            source: error,
-        },
-        _ => RingError::Setup {
-            step: "io_uring_setup",
-            source: error,
-        },
+        Some(libc::ENOMEM) => RingError::Memory { entries: config.entries, source: error },
+        _ => RingError::Setup { step: "io_uring_setup", source: error },
     }
 }
 
@@ -121,10 +103,7 @@ fn check_features(ring: &IoUring) -> Result<(), RingError> {
     let params = ring.params();
     for (present, name) in [
         (params.is_feature_nodrop(), "IORING_FEAT_NODROP"),
-        (
-            params.is_feature_submit_stable(),
-            "IORING_FEAT_SUBMIT_STABLE",
-        ),
+        (params.is_feature_submit_stable(), "IORING_FEAT_SUBMIT_STABLE"),
         (params.is_feature_ext_arg(), "IORING_FEAT_EXT_ARG"),
         (params.is_feature_single_mmap(), "IORING_FEAT_SINGLE_MMAP"),
     ] {
@@ -147,24 +126,18 @@ pub(crate) fn prepare(ring: &IoUring, config: &RingConfig) -> Result<(), RingErr
     if config.fixed_files > 0 {
         submitter
             .register_files_sparse(config.fixed_files)
-            .map_err(step(
-                "registering the table of files (RingConfig::fixed_files, ulimit -n)",
-            ))?;
+            .map_err(step("registering the table of files (RingConfig::fixed_files, ulimit -n)"))?;
     }
     submitter
         .register_iowq_max_workers(&mut [WORKERS_BOUNDED, WORKERS_UNBOUNDED])
         .map_err(step("limiting the kernel's workers"))?;
     if config.restrict {
-        let mut rules: Vec<Restriction> = op::OPCODES
-            .iter()
-            .map(|code| Restriction::sqe_op(*code))
-            .collect();
+        let mut rules: Vec<Restriction> =
+            op::OPCODES.iter().map(|code| Restriction::sqe_op(*code)).collect();
         rules.push(Restriction::sqe_flags_required(Flags::FIXED_FILE.bits()));
         rules.push(Restriction::register_op(REGISTER_FILES_UPDATE));
         rules.push(Restriction::register_op(UNREGISTER_RING_FDS));
-        submitter
-            .register_restrictions(&mut rules)
-            .map_err(step("registering restrictions"))?;
+        submitter.register_restrictions(&mut rules).map_err(step("registering restrictions"))?;
     }
     Ok(())
 }

@@ -17,12 +17,7 @@ use crate::{Completion, FileSlot, Op, Ring, RingConfig, RingError, Rung, WriteFl
 const LONG: Duration = Duration::from_secs(20);
 
 fn small(restrict: bool) -> RingConfig {
-    RingConfig {
-        entries: 8,
-        cq_entries: 16,
-        fixed_files: 4,
-        restrict,
-    }
+    RingConfig { entries: 8, cq_entries: 16, fixed_files: 4, restrict }
 }
 
 fn ring() -> Ring {
@@ -38,10 +33,7 @@ fn reap(ring: &mut Ring, count: usize) -> Vec<Completion> {
         while let Some(completion) = ring.next() {
             found.push(completion);
         }
-        assert!(
-            found.len() > before,
-            "no completion within {LONG:?}; so far {found:?}"
-        );
+        assert!(found.len() > before, "no completion within {LONG:?}; so far {found:?}");
     }
     found
 }
@@ -72,17 +64,7 @@ fn the_newest_flags_are_taken_and_each_older_set_works() {
             let slot = ring.register(file.as_fd()).expect("register");
             let memory = Mapping::anonymous(4096).expect("memory");
             let bufs = [memory.buf(0, 100).expect("inside")];
-            assert_eq!(
-                one(
-                    &mut ring,
-                    Op::Read {
-                        file: slot,
-                        bufs: &bufs,
-                        offset: 0
-                    }
-                ),
-                100
-            );
+            assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &bufs, offset: 0 }), 100);
             ring.unregister(slot);
         }
     }
@@ -96,24 +78,10 @@ fn reads_and_writes_single_and_scattered() {
     let memory = Mapping::anonymous(65536).expect("memory");
     let at = |offset, len| memory.buf(offset, len).expect("inside");
 
-    assert_eq!(
-        one(
-            &mut ring,
-            Op::Read {
-                file: slot,
-                bufs: &[at(0, 4096)],
-                offset: 4096
-            }
-        ),
-        4096
-    );
+    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &[at(0, 4096)], offset: 4096 }), 4096);
     let mut got = vec![0; 4096];
     at(0, 4096).read(0, &mut got);
-    assert!(
-        got.iter()
-            .enumerate()
-            .all(|(i, byte)| *byte == ((i + 4096) % 251) as u8)
-    );
+    assert!(got.iter().enumerate().all(|(i, byte)| *byte == ((i + 4096) % 251) as u8));
 
     // Three pieces, written from scattered memory and read back in another cut.
     at(100, 5).fill(1);
@@ -121,80 +89,24 @@ fn reads_and_writes_single_and_scattered() {
     at(9000, 1).fill(3);
     let pieces = [at(100, 5), at(5000, 7), at(9000, 1)];
     let flags = WriteFlags::DSYNC;
-    let write = Op::Write {
-        file: slot,
-        bufs: &pieces,
-        offset: 10,
-        flags,
-    };
+    let write = Op::Write { file: slot, bufs: &pieces, offset: 10, flags };
     assert_eq!(one(&mut ring, write), 13);
     let mut found = [0; 13];
     file.read_exact_at(&mut found, 10).expect("read");
     assert_eq!(found, [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3]);
     let cut = [at(20000, 6), at(30000, 7)];
-    assert_eq!(
-        one(
-            &mut ring,
-            Op::Read {
-                file: slot,
-                bufs: &cut,
-                offset: 10
-            }
-        ),
-        13
-    );
+    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &cut, offset: 10 }), 13);
     let mut found = [0; 6];
     at(20000, 6).read(0, &mut found);
     assert_eq!(found, [1, 1, 1, 1, 1, 2]);
 
     // At the end of the file a read is short and beyond it empty.
-    assert_eq!(
-        one(
-            &mut ring,
-            Op::Read {
-                file: slot,
-                bufs: &[at(0, 4096)],
-                offset: 8000
-            }
-        ),
-        192
-    );
-    assert_eq!(
-        one(
-            &mut ring,
-            Op::Read {
-                file: slot,
-                bufs: &[at(0, 4096)],
-                offset: 9000
-            }
-        ),
-        0
-    );
-    assert_eq!(
-        one(
-            &mut ring,
-            Op::Read {
-                file: slot,
-                bufs: &[],
-                offset: 0
-            }
-        ),
-        0
-    );
+    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &[at(0, 4096)], offset: 8000 }), 192);
+    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &[at(0, 4096)], offset: 9000 }), 0);
+    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &[], offset: 0 }), 0);
     assert_eq!(one(&mut ring, Op::DataSync { file: slot }), 0);
     let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    assert_eq!(
-        one(
-            &mut ring,
-            Op::Fallocate {
-                file: slot,
-                mode: punch,
-                offset: 0,
-                len: 4096
-            }
-        ),
-        0
-    );
+    assert_eq!(one(&mut ring, Op::Fallocate { file: slot, mode: punch, offset: 0, len: 4096 }), 0);
     assert_eq!(file.metadata().expect("stat").len(), 8192);
 }
 
@@ -207,23 +119,14 @@ fn pieces_need_to_live_only_until_the_submission() {
     let mut expected = BTreeMap::new();
     // Four times the most pieces fit the area; the vectors are gone before the submission.
     for index in 0..4_u64 {
-        let pieces: Vec<IoBuf> = (0..Op::MAX_BUFS)
-            .map(|i| memory.buf(i * 8, 1).expect("inside"))
-            .collect();
-        let read = Op::Read {
-            file: slot,
-            bufs: &pieces,
-            offset: index,
-        };
+        let pieces: Vec<IoBuf> =
+            (0..Op::MAX_BUFS).map(|i| memory.buf(i * 8, 1).expect("inside")).collect();
+        let read = Op::Read { file: slot, bufs: &pieces, offset: index };
         ring.push(read, index).expect("room");
         expected.insert(index, Op::MAX_BUFS as i32);
     }
     let pieces = [memory.buf(0, 1).expect("inside"); 2];
-    let read = Op::Read {
-        file: slot,
-        bufs: &pieces,
-        offset: 0,
-    };
+    let read = Op::Read { file: slot, bufs: &pieces, offset: 0 };
     assert!(ring.push(read, 9).is_err(), "the area is full");
     ring.submit().expect("submit");
     ring.push(read, 9).expect("room again");
@@ -273,10 +176,7 @@ fn a_completion_queue_that_overflows_loses_nothing() {
         }
         rounds += 1;
     }
-    assert!(
-        rounds > 1,
-        "16 entries cannot have held {total} completions at once"
-    );
+    assert!(rounds > 1, "16 entries cannot have held {total} completions at once");
     assert!(seen.iter().all(|count| *count == 1));
     assert!(!ring.ready());
 }
@@ -299,17 +199,7 @@ fn an_eventfd_polled_once_reports_every_write() {
     // The same ring can also read it, which resets it.
     let memory = Mapping::anonymous(4096).expect("memory");
     let bufs = [memory.buf(0, 8).expect("inside")];
-    assert_eq!(
-        one(
-            &mut ring,
-            Op::Read {
-                file: slot,
-                bufs: &bufs,
-                offset: 0
-            }
-        ),
-        8
-    );
+    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &bufs, offset: 0 }), 8);
     let mut count = [0; 8];
     bufs[0].read(0, &mut count);
     assert_eq!(u64::from_ne_bytes(count), 3);
@@ -340,19 +230,10 @@ fn a_kick_from_another_thread_ends_a_wait() {
 #[test]
 fn timeouts_as_operation_and_as_argument_of_the_wait() {
     let mut ring = ring();
-    assert_eq!(
-        one(
-            &mut ring,
-            Op::Timeout {
-                after: Duration::from_millis(2)
-            }
-        ),
-        -libc::ETIME
-    );
+    assert_eq!(one(&mut ring, Op::Timeout { after: Duration::from_millis(2) }), -libc::ETIME);
     ring.push(Op::Timeout { after: LONG }, 1).expect("room");
     let before = std::time::Instant::now();
-    ring.wait(Some(Duration::from_millis(3)))
-        .expect("a timeout is no error");
+    ring.wait(Some(Duration::from_millis(3))).expect("a timeout is no error");
     assert!(before.elapsed() >= Duration::from_millis(3));
     assert_eq!(ring.next(), None);
     assert_eq!(one(&mut ring, Op::Cancel { user_data: 99 }), -libc::ENOENT);
@@ -366,22 +247,15 @@ fn timeouts_as_operation_and_as_argument_of_the_wait() {
 fn the_table_of_files_fills_and_empties() {
     let mut ring = ring();
     let file = file(10);
-    let slots: Vec<FileSlot> = (0..4)
-        .map(|_| ring.register(file.as_fd()).expect("register"))
-        .collect();
-    let error = ring
-        .register(file.as_fd())
-        .expect_err("the table has four slots");
+    let slots: Vec<FileSlot> =
+        (0..4).map(|_| ring.register(file.as_fd()).expect("register")).collect();
+    let error = ring.register(file.as_fd()).expect_err("the table has four slots");
     assert!(matches!(error, RingError::FilesFull(4)), "{error}");
     assert!(error.to_string().contains("RingConfig::fixed_files"));
     ring.unregister(slots[2]);
     let memory = Mapping::anonymous(4096).expect("memory");
     let bufs = [memory.buf(0, 10).expect("inside")];
-    let read = |file| Op::Read {
-        file,
-        bufs: &bufs,
-        offset: 0,
-    };
+    let read = |file| Op::Read { file, bufs: &bufs, offset: 0 };
     assert_eq!(one(&mut ring, read(slots[2])), -libc::EBADF);
     assert_eq!(one(&mut ring, read(slots[1])), 10);
     assert_eq!(ring.register(file.as_fd()).expect("register"), slots[2]);
@@ -405,9 +279,7 @@ fn a_file_that_cannot_be_registered_takes_no_slot() {
         // A ring cannot be registered with itself or another one of its kind under DEFER_TASKRUN;
         // an O_PATH descriptor never can.
         let path = rustix::fs::open("/", rustix::fs::OFlags::PATH, rustix::fs::Mode::empty());
-        let error = ring
-            .register(path.expect("open").as_fd())
-            .expect_err("O_PATH");
+        let error = ring.register(path.expect("open").as_fd()).expect_err("O_PATH");
         assert!(matches!(error, RingError::Register(_)), "{error}");
     }
     let file = file(10);
@@ -433,17 +305,9 @@ fn a_restricted_ring_refuses_other_operations_and_plain_descriptors() {
         let kind = opcode::Socket::new(libc::AF_UNIX, libc::SOCK_STREAM, 0).build();
         kind.flags(Flags::FIXED_FILE)
     };
-    let linked = || {
-        opcode::Nop::new()
-            .build()
-            .flags(Flags::FIXED_FILE | Flags::IO_LINK)
-    };
+    let linked = || opcode::Nop::new().build().flags(Flags::FIXED_FILE | Flags::IO_LINK);
     let mut open = Ring::new(&small(false)).expect("ring");
-    assert_eq!(
-        raw(&mut open, plain()),
-        100,
-        "the control: an open ring does it"
-    );
+    assert_eq!(raw(&mut open, plain()), 100, "the control: an open ring does it");
     assert_eq!(raw(&mut open, linked()), 0);
 
     let mut ring = ring();
@@ -454,17 +318,7 @@ fn a_restricted_ring_refuses_other_operations_and_plain_descriptors() {
     assert_eq!(raw(&mut ring, openat), -libc::EACCES);
     // And goes on doing what it may.
     let slot = ring.register(file.as_fd()).expect("register");
-    assert_eq!(
-        one(
-            &mut ring,
-            Op::Read {
-                file: slot,
-                bufs: &[buf],
-                offset: 0
-            }
-        ),
-        100
-    );
+    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &[buf], offset: 0 }), 100);
 }
 
 #[test]
@@ -476,38 +330,13 @@ fn every_typed_operation_passes_the_restrictions() {
     let buf = memory.buf(0, 16).expect("inside");
     let flags = WriteFlags::NONE;
     for op in [
-        Op::Read {
-            file: slot,
-            bufs: &[buf],
-            offset: 0,
-        },
-        Op::Read {
-            file: slot,
-            bufs: &[buf, buf],
-            offset: 0,
-        },
-        Op::Write {
-            file: slot,
-            bufs: &[buf],
-            offset: 0,
-            flags,
-        },
-        Op::Write {
-            file: slot,
-            bufs: &[buf, buf],
-            offset: 0,
-            flags,
-        },
+        Op::Read { file: slot, bufs: &[buf], offset: 0 },
+        Op::Read { file: slot, bufs: &[buf, buf], offset: 0 },
+        Op::Write { file: slot, bufs: &[buf], offset: 0, flags },
+        Op::Write { file: slot, bufs: &[buf, buf], offset: 0, flags },
         Op::DataSync { file: slot },
-        Op::Fallocate {
-            file: slot,
-            mode: 0,
-            offset: 0,
-            len: 4096,
-        },
-        Op::Timeout {
-            after: Duration::from_millis(1),
-        },
+        Op::Fallocate { file: slot, mode: 0, offset: 0, len: 4096 },
+        Op::Timeout { after: Duration::from_millis(1) },
         Op::Cancel { user_data: 12345 },
         Op::Nop,
     ] {
@@ -542,4 +371,21 @@ fn rings_come_and_go_without_leaving_descriptors_behind() {
         assert!(count() < before + 40);
     });
     handle.join().expect("thread");
+}
+
+#[test]
+fn inline_transfers_move_what_there_is() {
+    let file = file(100);
+    let memory = Mapping::anonymous(4096).expect("memory");
+    let bufs = [memory.buf(0, 60).expect("inside"), memory.buf(1000, 60).expect("inside")];
+    assert_eq!(crate::inline::read_at(file.as_fd(), &bufs, 10).expect("read"), 90);
+    let mut found = [0; 30];
+    bufs[1].read(0, &mut found);
+    assert_eq!(found[0], 70);
+    assert_eq!(crate::inline::write_at(file.as_fd(), &bufs, 0).expect("write"), 120);
+    assert_eq!(file.metadata().expect("stat").len(), 120);
+    assert!(crate::inline::read_at(file.as_fd(), &bufs, u64::MAX).is_err());
+    assert_eq!(crate::inline::read_at(file.as_fd(), &[], 0).expect("nothing"), 0);
+    let folder = File::open("/").expect("open");
+    assert!(crate::inline::read_at(folder.as_fd(), &bufs, 0).is_err());
 }

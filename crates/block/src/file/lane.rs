@@ -1,5 +1,6 @@
 //! A channel's way to a file: what is pushed, what is in flight, what a completion means.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -148,6 +149,9 @@ impl FileLane {
         if request.done >= request.len {
             return Submit::Done(Ok(()));
         }
+        if self.shared.target.inline {
+            return Submit::Done(self.transfer_inline(request));
+        }
         if request.done == 0 && self.suits(request.bufs, request.len) {
             let op = self.transfer_op(request, request.bufs);
             return self.start(ring, job(request, Kind::Transfer, request.len), op);
@@ -187,6 +191,39 @@ impl FileLane {
         };
         self.scratch = scratch;
         answer
+    }
+
+    /// All of a request, at once. Each round moves something, or ends it.
+    fn transfer_inline(&mut self, request: &Request<'_>) -> Result<(), IoError> {
+        let mut done = request.done;
+        let mut bufs = request.bufs;
+        while done < request.len {
+            if done > 0 || !self.suits(bufs, request.len) {
+                self.scratch.clear();
+                let scratch = &mut self.scratch;
+                walk(request.bufs, done, request.len - done, |piece| {
+                    let room = scratch.len() < Op::MAX_BUFS;
+                    if room {
+                        scratch.push(piece);
+                    }
+                    room
+                });
+                bufs = &self.scratch;
+            }
+            let (file, offset) = (self.shared.file.as_fd(), request.offset + done);
+            let moved = match request.op {
+                OpKind::Read => uring::inline::read_at(file, bufs, offset),
+                _ => uring::inline::write_at(file, bufs, offset),
+            };
+            match moved {
+                // The file became shorter, or the memory does not hold what was to be moved.
+                Ok(0) => return Err(IoError::Io),
+                Ok(moved) => done += moved as u64,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(io_error(-error.raw_os_error().unwrap_or(libc::EIO))),
+            }
+        }
+        Ok(())
     }
 
     /// A round through a bounce buffer.
@@ -230,6 +267,9 @@ impl FileLane {
     }
 
     fn flush(&mut self, ring: &mut Ring, request: &Request<'_>) -> Submit {
+        if self.shared.target.inline {
+            return Submit::Done(Ok(()));
+        }
         match self.flushes.begin(request.tag) {
             Begin::Waits => Submit::Pending,
             Begin::Full => Submit::Park { reason: Wait::BackEndFull, until: None },

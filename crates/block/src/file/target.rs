@@ -28,6 +28,8 @@ pub(super) struct Target {
     pub(super) block_device: bool,
     /// The page cache is bypassed.
     pub(super) direct: Option<Direct>,
+    /// In a tmpfs: transfers are made on the channel's thread ([`uring::inline`]), and there is nothing to flush.
+    pub(super) inline: bool,
     /// What a range given to `fallocate` must be a multiple of; a power of two.
     pub(super) sector: u32,
     pub(super) physical_block_size: u32,
@@ -65,6 +67,7 @@ pub(super) fn open(
         Target {
             block_device,
             direct,
+            inline: on_tmpfs(&file),
             sector: 1,
             physical_block_size: 4096,
             optimal_io_size: 0,
@@ -257,6 +260,7 @@ fn device(file: &File, direct: Option<Direct>) -> Target {
     Target {
         block_device: true,
         direct,
+        inline: false,
         sector: rustix::fs::ioctl_blksszget(file)
             .ok()
             .filter(|s| s.is_power_of_two())
