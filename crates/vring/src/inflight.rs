@@ -34,7 +34,7 @@
 //!
 //! # Trust
 //!
-//! The front end can write the region at any time. Only [`InflightQueue::recover`] reads it, once
+//! The front end can write the region at any time. Only the recovery of a starting queue reads it, once
 //! per start, and checks all it reads; a running queue only writes and works from its own memory.
 
 use std::fs::File;
@@ -161,7 +161,7 @@ impl InflightRegion {
         // The entries have 8-byte counters; nobody puts a region at an odd place on purpose.
         let page = rustix::param::page_size() as u64;
         let before = offset % page;
-        if before % 8 != 0 {
+        if !before.is_multiple_of(8) {
             return Err(InflightError::Map(format!("offset {offset} is not a multiple of 8")));
         }
         // The casts fit: 1024 queues of 1024 entries are 16 MiB and a little.
@@ -228,7 +228,7 @@ impl InflightQueue {
 
     #[inline]
     fn get16(&self, at: usize) -> u16 {
-        debug_assert!(at % 2 == 0 && at + 2 <= stride(self.capacity));
+        debug_assert!(at.is_multiple_of(2) && at + 2 <= stride(self.capacity));
         // SAFETY: header fields and fields of entries below `capacity`, all inside the part and
         // aligned (the part starts at a multiple of 8).
         u16::from_le(unsafe { self.base.add(at).cast::<u16>().read_volatile() })
@@ -236,7 +236,7 @@ impl InflightQueue {
 
     #[inline]
     fn set16(&self, at: usize, value: u16) {
-        debug_assert!(at % 2 == 0 && at + 2 <= stride(self.capacity));
+        debug_assert!(at.is_multiple_of(2) && at + 2 <= stride(self.capacity));
         // SAFETY: as in `get16`.
         unsafe { self.base.add(at).cast::<u16>().write_volatile(value.to_le()) }
         crash_point();

@@ -143,7 +143,11 @@ impl Rings {
     /// used. `size` is a power of two.
     pub(crate) unsafe fn new(desc: *mut u8, avail: *mut u8, used: *mut u8, size: u16) -> Rings {
         assert!(size.is_power_of_two());
-        assert!(desc.addr() % 16 == 0 && avail.addr() % 2 == 0 && used.addr() % 4 == 0);
+        assert!(
+            desc.addr().is_multiple_of(16)
+                && avail.addr().is_multiple_of(2)
+                && used.addr().is_multiple_of(4)
+        );
         Rings { desc: desc.cast(), avail: avail.cast(), used: used.cast(), size, mask: size - 1 }
     }
 

@@ -35,8 +35,8 @@
 //! | store used element | volatile | made visible by the Release below |
 //! | in-flight region | volatile, compiler fences | see [`inflight`](crate::inflight) |
 //! | store `used.idx` in `publish` | Release | data and elements first (2.7.8.2) |
-//! | load `used_event` or `avail.flags` | behind a SeqCst fence | see [`handshake`](crate::handshake) |
-//! | store `avail_event` or `used.flags`, load `avail.idx` | SeqCst fence between | see [`handshake`](crate::handshake) |
+//! | load `used_event` or `avail.flags` | behind a SeqCst fence | see [`handshake`] |
+//! | store `avail_event` or `used.flags`, load `avail.idx` | SeqCst fence between | see [`handshake`] |
 //!
 //! IN_ORDER (2.7.9) is a setting of the queue: requests may still be completed in any order, and
 //! are held back until those before them are. Packed rings are not here; they would be `packed.rs`

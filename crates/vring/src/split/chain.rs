@@ -151,7 +151,7 @@ impl Walk<'_> {
     fn indirect(&mut self, desc: &Desc) -> Result<(), ChainError> {
         let bytes = DESC_BYTES as u32;
         let entries = desc.len / bytes;
-        if desc.len % bytes != 0 || entries == 0 || entries > INDIRECT_MAX {
+        if !desc.len.is_multiple_of(bytes) || entries == 0 || entries > INDIRECT_MAX {
             return Err(ChainError::IndirectLength { len: desc.len });
         }
         let whole = match self.hit.buf(desc.addr, desc.len) {
@@ -354,7 +354,10 @@ fn quick(
 #[inline(always)]
 fn quick_table(mem: &MemTable, hit: &mut Span, desc: &Desc) -> Option<(*const u64, u16)> {
     let bytes = DESC_BYTES as u32;
-    if desc.flags & DESC_F_NEXT != 0 || desc.len % bytes != 0 || desc.len > INDIRECT_MAX * bytes {
+    if desc.flags & DESC_F_NEXT != 0
+        || !desc.len.is_multiple_of(bytes)
+        || desc.len > INDIRECT_MAX * bytes
+    {
         return None;
     }
     let buf = match hit.buf(desc.addr, desc.len) {
