@@ -154,7 +154,7 @@ impl LoadOptions {
         }
         let unit = u64::from(offer.config.block_size.max(512));
         let block = u64::from(self.block_bytes);
-        if block == 0 || block % unit != 0 || self.offset % unit != 0 {
+        if block == 0 || !block.is_multiple_of(unit) || !self.offset.is_multiple_of(unit) {
             return bad(format!(
                 "block size {block} at offset {}: both must be multiples of the disk's {unit} bytes",
                 self.offset

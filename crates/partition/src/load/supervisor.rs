@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use memory::clock;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
+use vmm_sys_util::eventfd::EventFd;
 
 use super::lane::Published;
 use super::options::{LoadOptions, WaitMode};
@@ -71,6 +72,21 @@ impl Drop for Finished<'_> {
     }
 }
 
+/// Makes the threads end when the supervisor leaves, in particular when the caller's progress function panics.
+struct EndThreads<'a> {
+    shared: &'a Shared,
+    calls: Vec<Arc<EventFd>>,
+}
+
+impl Drop for EndThreads<'_> {
+    fn drop(&mut self) {
+        self.shared.abort.store(true, Ordering::Release);
+        for call in &self.calls {
+            let _ = call.write(NUDGE);
+        }
+    }
+}
+
 /// How many threads finished since the last call.
 fn count(mut finished: &File) -> u64 {
     let mut count = [0; 8];
@@ -118,6 +134,8 @@ impl<'a> Supervisor<'a> {
         self.sample(false);
         let cpus = &self.options.cpus;
         let workers = std::thread::scope(|scope| {
+            let calls = self.session.calls().to_vec();
+            let end_threads = EndThreads { shared: &shared, calls };
             let mut threads = Vec::new();
             for (index, mut worker) in workers.into_iter().enumerate() {
                 let cpu = (!cpus.is_empty()).then(|| cpus[index % cpus.len()]);
@@ -136,13 +154,11 @@ impl<'a> Supervisor<'a> {
                 let name = format!("load-{index}");
                 match std::thread::Builder::new().name(name).spawn_scoped(scope, body) {
                     Ok(handle) => threads.push(handle),
-                    Err(source) => {
-                        shared.abort.store(true, Ordering::Release);
-                        return Err(thread("start a thread", source));
-                    }
+                    Err(source) => return Err(thread("start a thread", source)),
                 }
             }
             self.watch(&shared, &finished, threads.len() as u64, progress);
+            drop(end_threads);
             threads
                 .into_iter()
                 .map(|thread| {

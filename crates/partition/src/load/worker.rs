@@ -182,6 +182,9 @@ impl Worker {
             self.wake_ups += u64::from(interrupts > 0);
             self.interrupts += interrupts;
             self.now = clock::ticks();
+            if count >= NUDGE {
+                self.check_at = 0;
+            }
         }
     }
 
