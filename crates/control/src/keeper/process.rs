@@ -83,7 +83,7 @@ impl Launcher for ProcessLauncher {
         std::fs::write(self.note(), note)?;
         // `--detach` makes the process a session of its own, so that no signal to ours reaches it.
         let mut command = std::process::Command::new(&self.program);
-        command.args(["dataplane", "run", "--detach", "--socket"]).arg(&self.socket);
+        command.args(["dataplane", "--detach", "--socket"]).arg(&self.socket);
         command.args(["--name", &spec.name, "--cpus", &spec.cpus, "--log", &spec.log]);
         command.args(["--channels", &spec.channels.to_string()]);
         command.args(["--poll-us-max", &spec.poll_us_max.to_string()]);

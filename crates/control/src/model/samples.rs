@@ -83,7 +83,11 @@ fn volume() -> impl Strategy<Value = Attributes> {
 }
 
 fn adapter() -> impl Strategy<Value = Attributes> {
-    let names = (select(&["v0", "v1", "v2"][..]), select(&["main", "side"][..]), any::<bool>());
+    let names = (
+        select(&["v0", "v1", "v2", "v3"][..]),
+        select(&["main", "main", "side"][..]),
+        any::<bool>(),
+    );
     (some(Object::Adapter), names).prop_map(|(mut set, (volume, dataplane, own_socket))| {
         set.insert("volume".to_owned(), text(volume));
         set.insert("dataplane".to_owned(), text(dataplane));
@@ -97,11 +101,11 @@ fn adapter() -> impl Strategy<Value = Attributes> {
     })
 }
 
-/// A valid state with up to three volumes, four adapters and two data planes.
+/// A valid state with up to four volumes, five adapters and two data planes.
 pub(crate) fn desired() -> impl Strategy<Value = Desired> {
     let side = some(Object::DataPlane);
-    let volumes = proptest::collection::btree_map("v[0-2]", volume(), 0..=3);
-    let adapters = proptest::collection::btree_map("a[0-3]", adapter(), 0..=4);
+    let volumes = proptest::collection::btree_map("v[0-3]", volume(), 0..=4);
+    let adapters = proptest::collection::btree_map("a[0-4]", adapter(), 0..=5);
     (side, volumes, adapters).prop_map(|(side, volumes, adapters)| {
         let mut desired = Desired {
             dataplanes: [("side".to_owned(), side)].into(),

@@ -1,0 +1,407 @@
+//! The command line: nouns, verbs and options. Options of objects come from the table of attributes.
+
+pub(crate) mod attributes;
+
+use crate::exit;
+use attributes::{AdapterOptions, DataplaneOptions, VolumeOptions};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use control::paths::Paths;
+use std::path::PathBuf;
+
+/// Disks for virtual machines over many queues
+///
+/// Trunkline gives virtual machines their disks over vhost-user sockets. A volume holds data; an
+/// adapter is a socket to which one virtual machine connects and where it sees a volume as its disk;
+/// a data plane is a process that moves the I/O, with as many channels (threads) as you give it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "trunkline",
+    version,
+    max_term_width = 100,
+    propagate_version = true,
+    after_help = EXAMPLES,
+    after_long_help = const_help(),
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  trunkline serve --dir /tmp/t &
+  export TRUNKLINE_DIR=/tmp/t
+  trunkline volume create disk0 --kind file --path /tmp/t/disk0.img --size 10GiB --create true
+  trunkline adapter create vhost0 --volume disk0
+  trunkline emit qemu vhost0
+  trunkline stats vhost0 --watch";
+
+const fn const_help() -> &'static str {
+    exit::HELP
+}
+
+/// Options of every command.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Global {
+    /// Keep sockets and state in this folder [default: /run/trunkline and /var/lib/trunkline for
+    /// root, else trunkline in the user's runtime and state folders]
+    #[arg(long, global = true, env = "TRUNKLINE_DIR", value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// How to print
+    #[arg(short, long, global = true, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
+    pub(crate) output: Format,
+}
+
+impl Global {
+    /// The folders.
+    pub(crate) fn paths(&self) -> Paths {
+        match &self.dir {
+            Some(dir) => Paths::in_one(std::path::absolute(dir).unwrap_or_else(|_| dir.clone())),
+            None => Paths::standard(),
+        }
+    }
+}
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    Table,
+    /// What the API answers
+    Json,
+    /// The same as YAML
+    Yaml,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run the server: control plane, and a data plane beside it
+    #[command(after_help = SERVE_HELP)]
+    Serve(ServeArgs),
+    /// Run a data plane, or administer those of the server
+    #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+    Dataplane(DataplaneArgs),
+    /// Volumes: what holds data
+    Volume {
+        #[command(subcommand)]
+        command: VolumeCommand,
+    },
+    /// Adapters: what virtual machines connect to
+    Adapter {
+        #[command(subcommand)]
+        command: AdapterCommand,
+    },
+    /// Make the server what a configuration file says
+    #[command(after_help = APPLY_HELP)]
+    Apply(ApplyArgs),
+    /// Print the desired state as a configuration file
+    Export,
+    /// Print what to paste to attach a virtual machine to an adapter, and what is missing
+    Emit(EmitArgs),
+    /// Print statistics of adapters and channels
+    Stats(StatsArgs),
+    /// Print the last events of each channel
+    Flight(FlightArgs),
+    /// Print how the server is
+    Status,
+    /// Print the attributes that objects can have
+    Attributes(AttributesArgs),
+    /// Stop the server; I/O goes on unless told otherwise
+    Stop(StopArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+const SERVE_HELP: &str = "\
+The data planes are processes of their own: they go on when the server ends, and a server that
+starts finds them again. Sockets that systemd passes in are used by name: `api` for the API, every
+other name is an adapter's.
+
+Examples:
+  trunkline serve
+  trunkline serve --config /etc/trunkline.toml
+  trunkline serve --dir /tmp/t --with-dataplanes";
+
+const APPLY_HELP: &str = "\
+Objects that the file does not name are removed, unless --keep-others is given. Applying the same
+file again changes nothing.
+
+Examples:
+  trunkline apply trunkline.toml --dry-run
+  trunkline export | trunkline apply -";
+
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// Make this configuration the desired state; without it the state of the last run stays
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// End the data planes when the server ends
+    #[arg(long)]
+    pub(crate) with_dataplanes: bool,
+    /// How much to log: error, warn, info, debug, trace, or a filter of `tracing`
+    #[arg(long, env = "TRUNKLINE_LOG", default_value = "info", value_name = "LEVEL")]
+    pub(crate) log: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DataplaneArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<DataplaneCommand>,
+    #[command(flatten)]
+    pub(crate) run: DataplaneRunArgs,
+}
+
+/// The process itself; `trunkline serve` starts it with these.
+#[derive(Debug, Args)]
+pub(crate) struct DataplaneRunArgs {
+    /// Take messages of the control plane on this socket
+    #[arg(long, required = true, value_name = "PATH")]
+    pub(crate) socket: Option<PathBuf>,
+    /// Name of the data plane, for its log
+    #[arg(long, default_value = "main", value_name = "NAME")]
+    pub(crate) name: String,
+    /// CPUs that the channels run on, such as `2-5,8`; empty is every CPU that the process may use
+    #[arg(long, default_value = "", value_name = "CPUS")]
+    pub(crate) cpus: String,
+    /// I/O threads; 0 is one per CPU
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub(crate) channels: u32,
+    /// Longest that an adaptive channel spins before it sleeps, in µs
+    #[arg(long, default_value_t = 32, value_name = "N")]
+    pub(crate) poll_us_max: u32,
+    /// How much to log: error, warn, info, debug, trace
+    #[arg(long, default_value = "info", value_name = "LEVEL")]
+    pub(crate) log: String,
+    /// Become a session of its own, so that no signal to the starter's group arrives
+    #[arg(long)]
+    pub(crate) detach: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataplaneCommand {
+    /// List data planes
+    List,
+    /// Show a data plane
+    Show(NameArg),
+    /// Make a data plane beside `main`
+    Create {
+        #[command(flatten)]
+        object: NewArgs,
+        #[command(flatten)]
+        options: DataplaneOptions,
+    },
+    /// Change attributes of a data plane
+    Set {
+        #[command(flatten)]
+        object: EditArgs,
+        #[command(flatten)]
+        options: DataplaneOptions,
+    },
+    /// Stop a data plane in good order and start it with its present attributes
+    Restart(NameArg),
+    /// Remove a data plane
+    Remove(RemoveArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum VolumeCommand {
+    /// Make a volume
+    #[command(after_help = "\
+Examples:
+  trunkline volume create disk0 --kind file --path /srv/disk0.img --size 10GiB --create true
+  trunkline volume create raw0 --kind file --path /dev/nvme0n1
+  trunkline volume create scratch --kind ram --size 512MiB")]
+    Create {
+        #[command(flatten)]
+        object: NewArgs,
+        #[command(flatten)]
+        options: VolumeOptions,
+    },
+    /// List volumes
+    List,
+    /// Show a volume
+    Show(NameArg),
+    /// Change attributes of a volume
+    #[command(after_help = "\
+Examples:
+  trunkline volume set disk0 --limit-iops 5000
+  trunkline volume set disk0 --unset limit_iops")]
+    Set {
+        #[command(flatten)]
+        object: EditArgs,
+        #[command(flatten)]
+        options: VolumeOptions,
+    },
+    /// Change the size of a volume; running guests see it at once
+    Resize(ResizeArgs),
+    /// Remove volumes; their files stay
+    Remove(RemoveArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AdapterCommand {
+    /// Make an adapter on a volume
+    #[command(after_help = "\
+Examples:
+  trunkline adapter create vhost0 --volume disk0
+  trunkline adapter create vhost1 --volume disk1 --queues 8 --channels 2 --wait poll")]
+    Create {
+        #[command(flatten)]
+        object: NewArgs,
+        #[command(flatten)]
+        options: AdapterOptions,
+    },
+    /// List adapters
+    List,
+    /// Show an adapter
+    Show(NameArg),
+    /// Change attributes of an adapter
+    Set {
+        #[command(flatten)]
+        object: EditArgs,
+        #[command(flatten)]
+        options: AdapterOptions,
+    },
+    /// Remove adapters; their clients are disconnected
+    Remove(RemoveArgs),
+    /// Say why an adapter has as many channels as it has
+    Explain(NameArg),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NameArg {
+    /// Its name
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// Its name: a letter, then letters, digits, `-` or `_`
+    pub(crate) name: String,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EditArgs {
+    /// Its name
+    pub(crate) name: String,
+    /// Put an attribute back to its default; may be given several times
+    #[arg(long, value_name = "ATTRIBUTE")]
+    pub(crate) unset: Vec<String>,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RemoveArgs {
+    /// Names
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ResizeArgs {
+    /// Its name
+    pub(crate) name: String,
+    /// The new size, such as `20GiB`
+    pub(crate) size: String,
+    /// Allow the volume to become smaller, which loses what lies beyond
+    #[arg(long)]
+    pub(crate) shrink: bool,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    /// The configuration, `-` for standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Leave objects alone that the file does not name
+    #[arg(long)]
+    pub(crate) keep_others: bool,
+    /// Allow volumes to become smaller, which loses what lies beyond
+    #[arg(long)]
+    pub(crate) shrink: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EmitArgs {
+    /// For whom
+    #[arg(value_enum)]
+    pub(crate) target: EmitTarget,
+    /// The adapter
+    pub(crate) adapter: String,
+    /// Virtual CPUs of the machine: one queue for each
+    #[arg(long, default_value_t = 4, value_name = "N")]
+    pub(crate) vcpus: u32,
+    /// Memory of the machine
+    #[arg(long, default_value = "4GiB", value_name = "SIZE")]
+    pub(crate) memory: String,
+    /// Version of QEMU that it is for; from 9.2 on it takes `reconnect-ms`
+    #[arg(long, default_value = "7.2", value_name = "X.Y")]
+    pub(crate) qemu_version: String,
+}
+
+/// For whom `emit` writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EmitTarget {
+    /// Arguments of a QEMU command
+    Qemu,
+    /// Elements of a libvirt domain
+    Libvirt,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    /// Only this adapter, queue by queue
+    pub(crate) adapter: Option<String>,
+    /// Print again every so many seconds, as rates
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
+        value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) watch: Option<u64>,
+    /// With --watch: end after so many prints
+    #[arg(long, value_name = "N", requires = "watch")]
+    pub(crate) count: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FlightArgs {
+    /// Only this channel
+    pub(crate) channel: Option<u32>,
+    /// Only this data plane
+    #[arg(long, value_name = "NAME")]
+    pub(crate) dataplane: Option<String>,
+    /// At most so many events of each channel, the newest
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    pub(crate) last: usize,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AttributesArgs {
+    /// As the reference page in Markdown
+    #[arg(long)]
+    pub(crate) markdown: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    /// Stop the data planes too: all I/O ends
+    #[arg(long)]
+    pub(crate) with_dataplanes: bool,
+}

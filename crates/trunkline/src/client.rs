@@ -1,0 +1,114 @@
+//! The API from the command line: one request, one connection.
+
+use crate::cli::Global;
+use crate::exit::Failure;
+use control::refusal::Refusal;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use std::path::PathBuf;
+
+/// A way to a server.
+pub(crate) struct Client {
+    socket: PathBuf,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Client {
+    /// To the server of these folders. Nothing is connected yet.
+    pub(crate) fn new(global: &Global) -> Result<Client, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .build()
+            .map_err(Failure::other)?;
+        Ok(Client { socket: global.paths().api(), runtime })
+    }
+
+    /// Asks for a value.
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
+        decode(&self.call(Method::GET, path, None)?)
+    }
+
+    /// Asks for a text.
+    pub(crate) fn get_text(&self, path: &str) -> Result<String, Failure> {
+        let bytes = self.call(Method::GET, path, None)?;
+        String::from_utf8(bytes.to_vec()).map_err(Failure::other)
+    }
+
+    /// Sends a JSON body, or none.
+    pub(crate) fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&serde_json::Value>,
+    ) -> Result<T, Failure> {
+        let body = body.map(|body| ("application/json", body.to_string()));
+        decode(&self.call(method, path, body)?)
+    }
+
+    /// Sends a configuration.
+    pub(crate) fn send_toml<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        text: String,
+    ) -> Result<T, Failure> {
+        decode(&self.call(Method::POST, path, Some(("application/toml", text)))?)
+    }
+
+    /// Asks for something that has no answer.
+    pub(crate) fn post(&self, path: &str) -> Result<(), Failure> {
+        self.call(Method::POST, path, None).map(|_| ())
+    }
+
+    fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, String)>,
+    ) -> Result<Bytes, Failure> {
+        let (status, bytes) =
+            self.runtime.block_on(self.exchange(method, path, body)).map_err(|problem| {
+                Failure::Unreachable { path: self.socket.display().to_string(), problem }
+            })?;
+        if status.is_success() {
+            return Ok(bytes);
+        }
+        match serde_json::from_slice::<Refusal>(&bytes) {
+            Ok(refusal) => Err(refusal.into()),
+            Err(_) => Err(Failure::other(format!("{status}: {}", String::from_utf8_lossy(&bytes)))),
+        }
+    }
+
+    async fn exchange(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, String)>,
+    ) -> Result<(StatusCode, Bytes), String> {
+        let stream = tokio::net::UnixStream::connect(&self.socket)
+            .await
+            .map_err(|error| error.to_string())?;
+        let io = TokioIo::new(stream);
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(io).await.map_err(|error| error.to_string())?;
+        tokio::spawn(connection);
+        let mut request = Request::builder().method(method).uri(path).header("host", "trunkline");
+        let mut bytes = Bytes::new();
+        if let Some((kind, text)) = body {
+            request = request.header("content-type", kind);
+            bytes = text.into();
+        }
+        let request = request.body(Full::new(bytes)).map_err(|error| error.to_string())?;
+        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|error| error.to_string())?;
+        Ok((status, body.to_bytes()))
+    }
+}
+
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| Failure::other(format!("the server's answer was not understood: {error}")))
+}

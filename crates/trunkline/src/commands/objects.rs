@@ -1,0 +1,288 @@
+//! The verbs of volumes, adapters and data planes.
+
+use crate::cli::{
+    AdapterCommand, EditArgs, Global, NewArgs, RemoveArgs, ResizeArgs, VolumeCommand,
+};
+use crate::client::Client;
+use crate::exit::Failure;
+use crate::output::{self, or_dash, pairs, print, table};
+use control::api::{DoneView, ItemList};
+use control::server::{AdapterView, DataPlaneView, Explanation, VolumeView};
+use fabric::attribute::{AttributeError, Attributes, Object};
+use hyper::Method;
+use serde_json::json;
+
+/// `trunkline volume …`
+pub(crate) fn volume(global: &Global, command: VolumeCommand) -> Result<(), Failure> {
+    let object = Object::Volume;
+    match command {
+        VolumeCommand::Create { object: new, options } => create(global, object, &new, options.0),
+        VolumeCommand::List => {
+            let list: ItemList<VolumeView> = Client::new(global)?.get("/v1/volumes")?;
+            print(global, &list.items, |volumes| volume_table(volumes))
+        }
+        VolumeCommand::Show(arg) => {
+            let volume: VolumeView = Client::new(global)?.get(&path(object, &arg.name)?)?;
+            print(global, &volume, volume_page)
+        }
+        VolumeCommand::Set { object: edit, options } => set(global, object, &edit, options.0),
+        VolumeCommand::Resize(args) => resize(global, &args),
+        VolumeCommand::Remove(args) => remove(global, object, &args),
+    }
+}
+
+/// `trunkline adapter …`
+pub(crate) fn adapter(global: &Global, command: AdapterCommand) -> Result<(), Failure> {
+    let object = Object::Adapter;
+    match command {
+        AdapterCommand::Create { object: new, options } => create(global, object, &new, options.0),
+        AdapterCommand::List => {
+            let list: ItemList<AdapterView> = Client::new(global)?.get("/v1/adapters")?;
+            print(global, &list.items, |adapters| adapter_table(adapters))
+        }
+        AdapterCommand::Show(arg) => {
+            let adapter: AdapterView = Client::new(global)?.get(&path(object, &arg.name)?)?;
+            print(global, &adapter, adapter_page)
+        }
+        AdapterCommand::Set { object: edit, options } => set(global, object, &edit, options.0),
+        AdapterCommand::Remove(args) => remove(global, object, &args),
+        AdapterCommand::Explain(arg) => {
+            let path = format!("{}/explain", path(object, &arg.name)?);
+            let explanation: Explanation = Client::new(global)?.get(&path)?;
+            print(global, &explanation, explanation_text)
+        }
+    }
+}
+
+/// The API's path of an object. A name that can be none is refused here: it could be a path.
+fn path(object: Object, name: &str) -> Result<String, Failure> {
+    fabric::attribute::check_name(name).map_err(control::refusal::Refusal::invalid)?;
+    Ok(format!("/v1/{object}s/{name}"))
+}
+
+fn query(dry_run: bool) -> &'static str {
+    if dry_run { "?dry_run=true" } else { "" }
+}
+
+fn done(global: &Global, done: &DoneView, dry_run: bool) -> Result<(), Failure> {
+    print(global, done, |done| output::changes(&done.changes, dry_run))
+}
+
+/// `create`
+pub(crate) fn create(
+    global: &Global,
+    object: Object,
+    new: &NewArgs,
+    attributes: Attributes,
+) -> Result<(), Failure> {
+    let body = json!({ "name": new.name, "attributes": attributes });
+    let path = format!("/v1/{object}s{}", query(new.dry_run));
+    let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
+    done(global, &answer, new.dry_run)
+}
+
+/// `set`
+pub(crate) fn set(
+    global: &Global,
+    object: Object,
+    edit: &EditArgs,
+    attributes: Attributes,
+) -> Result<(), Failure> {
+    let mut changes = json!(attributes);
+    for name in &edit.unset {
+        let name = name.replace('-', "_");
+        if object.attribute(&name).is_none() {
+            let error = AttributeError::unknown(object, &name);
+            return Err(control::refusal::Refusal::attribute(&edit.name, error).into());
+        }
+        changes[name] = serde_json::Value::Null;
+    }
+    let path = format!("{}{}", path(object, &edit.name)?, query(edit.dry_run));
+    let body = json!({ "attributes": changes });
+    let answer: DoneView = Client::new(global)?.send(Method::PATCH, &path, Some(&body))?;
+    done(global, &answer, edit.dry_run)
+}
+
+/// `remove`
+pub(crate) fn remove(global: &Global, object: Object, args: &RemoveArgs) -> Result<(), Failure> {
+    let client = Client::new(global)?;
+    let mut all = DoneView { changes: Vec::new() };
+    for name in &args.names {
+        let path = format!("{}{}", path(object, name)?, query(args.dry_run));
+        let answer: DoneView = client.send(Method::DELETE, &path, None)?;
+        all.changes.extend(answer.changes);
+    }
+    done(global, &all, args.dry_run)
+}
+
+fn resize(global: &Global, args: &ResizeArgs) -> Result<(), Failure> {
+    let path = format!("{}/resize{}", path(Object::Volume, &args.name)?, query(args.dry_run));
+    let body = json!({ "size": args.size, "shrink": args.shrink });
+    let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
+    done(global, &answer, args.dry_run)
+}
+
+/// `dataplane list`
+pub(crate) fn list_dataplanes(global: &Global) -> Result<(), Failure> {
+    let list: ItemList<DataPlaneView> = Client::new(global)?.get("/v1/dataplanes")?;
+    print(global, &list.items, |dataplanes| dataplane_table(dataplanes))
+}
+
+/// `dataplane show`
+pub(crate) fn show_dataplane(global: &Global, name: &str) -> Result<(), Failure> {
+    let dataplane: DataPlaneView = Client::new(global)?.get(&path(Object::DataPlane, name)?)?;
+    print(global, &dataplane, dataplane_page)
+}
+
+/// Volumes below each other.
+pub(crate) fn volume_table(volumes: &[VolumeView]) -> String {
+    let rows = volumes.iter().map(|volume| {
+        let get = |name: &str| or_dash(volume.effective.get(name));
+        vec![
+            volume.name.clone(),
+            get("kind"),
+            volume.bytes.map_or_else(|| "-".to_owned(), output::bytes),
+            volume.state.clone(),
+            or_dash(volume.access.as_ref()),
+            if volume.adapters.is_empty() { "-".to_owned() } else { volume.adapters.join(",") },
+            or_dash(volume.attributes.get("path")),
+        ]
+    });
+    table(&["VOLUME", "KIND", "SIZE", "STATE", "ACCESS", "ADAPTERS", "PATH"], &[2], rows.collect())
+}
+
+/// Adapters below each other.
+pub(crate) fn adapter_table(adapters: &[AdapterView]) -> String {
+    let rows = adapters.iter().map(|adapter| {
+        vec![
+            adapter.name.clone(),
+            adapter.volume.clone(),
+            adapter.state.clone(),
+            adapter.client_queues.to_string(),
+            adapter.channels.to_string(),
+            adapter.limited_by.to_string(),
+            adapter.socket.clone(),
+        ]
+    });
+    let heading = ["ADAPTER", "VOLUME", "STATE", "QUEUES", "CHANNELS", "LIMITED BY", "SOCKET"];
+    table(&heading, &[3, 4], rows.collect())
+}
+
+/// Data planes below each other.
+pub(crate) fn dataplane_table(dataplanes: &[DataPlaneView]) -> String {
+    let rows = dataplanes.iter().map(|dataplane| {
+        let note = match (&dataplane.reason, dataplane.restart_needed) {
+            (Some(reason), _) => reason.clone(),
+            (None, true) => "attributes wait for a restart".to_owned(),
+            (None, false) => "-".to_owned(),
+        };
+        vec![
+            dataplane.name.clone(),
+            dataplane.state.clone(),
+            or_dash(dataplane.pid),
+            dataplane.channels.len().to_string(),
+            dataplane.restarts.to_string(),
+            note,
+        ]
+    });
+    table(
+        &["DATA PLANE", "STATE", "PID", "CHANNELS", "RESTARTS", "NOTE"],
+        &[2, 3, 4],
+        rows.collect(),
+    )
+}
+
+/// Attributes as they hold, with a mark at those that were set.
+fn attributes(object: Object, set: &Attributes, effective: &Attributes) -> Vec<(String, String)> {
+    object
+        .attributes()
+        .filter_map(|attribute| {
+            let value = effective.get(attribute.name)?;
+            let mark = if set.contains_key(attribute.name) { "" } else { "  (default)" };
+            Some((attribute.name.to_owned(), format!("{}{mark}", attribute.write(value))))
+        })
+        .collect()
+}
+
+fn page(mut head: Vec<(&str, String)>, attributes: Vec<(String, String)>) -> String {
+    head.retain(|(_, value)| !value.is_empty());
+    let mut rows: Vec<(String, String)> =
+        head.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    rows.push((String::new(), String::new()));
+    rows.extend(attributes);
+    pairs(rows)
+}
+
+fn volume_page(volume: &VolumeView) -> String {
+    let head = vec![
+        ("volume", volume.name.clone()),
+        ("state", volume.state.clone()),
+        ("reason", volume.reason.clone().unwrap_or_default()),
+        ("capacity", volume.bytes.map(output::bytes).unwrap_or_default()),
+        ("access", volume.access.clone().unwrap_or_default()),
+        ("data plane", volume.dataplane.clone()),
+        ("adapters", volume.adapters.join(", ")),
+    ];
+    page(head, attributes(Object::Volume, &volume.attributes, &volume.effective))
+}
+
+fn adapter_page(adapter: &AdapterView) -> String {
+    let head = vec![
+        ("adapter", adapter.name.clone()),
+        ("state", adapter.state.clone()),
+        ("reason", adapter.reason.clone().unwrap_or_default()),
+        ("socket path", adapter.socket.clone()),
+        ("serial number", adapter.serial.clone()),
+        ("client queues", adapter.client_queues.to_string()),
+        ("channels now", format!("{}, limited by the {}", adapter.channels, adapter.limited_by)),
+        ("connections", adapter.connections.to_string()),
+        ("features", adapter.features.join(", ")),
+    ];
+    page(head, attributes(Object::Adapter, &adapter.attributes, &adapter.effective))
+}
+
+fn dataplane_page(dataplane: &DataPlaneView) -> String {
+    let channels: Vec<String> = dataplane
+        .channels
+        .iter()
+        .map(|channel| {
+            let cpu = channel.cpu.map_or_else(String::new, |cpu| format!(" on CPU {cpu}"));
+            format!("{}{cpu}: {} queues", channel.index, channel.queues)
+        })
+        .collect();
+    let head = vec![
+        ("data plane", dataplane.name.clone()),
+        ("state", dataplane.state.clone()),
+        ("reason", dataplane.reason.clone().unwrap_or_default()),
+        ("process", dataplane.pid.map(|pid| pid.to_string()).unwrap_or_default()),
+        ("version", dataplane.version.clone().unwrap_or_default()),
+        ("up for", dataplane.uptime_s.map(|s| format!("{s} s")).unwrap_or_default()),
+        ("restarts", dataplane.restarts.to_string()),
+        ("restart needed", if dataplane.restart_needed { "yes" } else { "no" }.to_owned()),
+        ("channel", channels.join("; ")),
+    ];
+    page(head, attributes(Object::DataPlane, &dataplane.attributes, &dataplane.effective))
+}
+
+fn explanation_text(explanation: &Explanation) -> String {
+    let rows = explanation.terms.iter().map(|term| {
+        let count = term.count.map_or_else(|| "no limit".to_owned(), |count| count.to_string());
+        let mark = if term.limits { "<- limits" } else { "" };
+        vec![term.term.to_string(), count, term.source.clone(), mark.to_owned()]
+    });
+    let noun = if explanation.channels == 1 { "channel" } else { "channels" };
+    let mut text = format!(
+        "{}: {} {noun}, limited by the {}\n\n{}\n\nfor more: {}",
+        explanation.adapter,
+        explanation.channels,
+        explanation.limited_by,
+        table(&["TERM", "COUNT", "FROM", ""], &[1], rows.collect()),
+        explanation.remedy
+    );
+    if !explanation.channel_of_queue.is_empty() {
+        let places: Vec<String> =
+            explanation.channel_of_queue.iter().map(ToString::to_string).collect();
+        text += &format!("\nqueues are now on channels: {}", places.join(" "));
+    }
+    text
+}

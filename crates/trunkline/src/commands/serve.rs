@@ -1,0 +1,30 @@
+//! `trunkline serve`.
+
+use crate::cli::{Global, ServeArgs};
+use crate::exit::Failure;
+use control::refusal::{Code, Refusal};
+use control::serve::{Options, ServeError, serve};
+
+/// Runs the server until it is stopped.
+pub(crate) fn run(global: &Global, args: ServeArgs) -> Result<(), Failure> {
+    crate::commands::start_log(&args.log)?;
+    let options = Options {
+        paths: global.paths(),
+        config: args.config,
+        program: std::env::current_exe().map_err(Failure::other)?,
+        with_dataplanes: args.with_dataplanes,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(Failure::other)?;
+    runtime.block_on(serve(options)).map_err(|error| match error {
+        ServeError::Config { path, refusal } => {
+            Refusal { message: format!("{}: {}", path.display(), refusal.message), ..refusal }
+                .into()
+        }
+        ServeError::Store(error) => Refusal::new(Code::Failed, error.to_string()).into(),
+        other @ ServeError::System { .. } => Failure::other(other),
+    })
+}

@@ -1,0 +1,103 @@
+//! Commands about the server as a whole.
+
+use super::objects::{adapter_table, dataplane_table, volume_table};
+use crate::cli::{ApplyArgs, AttributesArgs, Global, StopArgs};
+use crate::client::Client;
+use crate::exit::Failure;
+use crate::output::{self, print, put, table};
+use control::api::{AppliedView, AttributeView};
+use control::server::StatusView;
+use fabric::attribute::TABLE;
+use std::io::Read;
+
+/// `trunkline apply`
+pub(crate) fn apply(global: &Global, args: &ApplyArgs) -> Result<(), Failure> {
+    let mut text = String::new();
+    let read = if args.file.as_os_str() == "-" {
+        std::io::stdin().read_to_string(&mut text)
+    } else {
+        std::fs::File::open(&args.file).and_then(|mut file| file.read_to_string(&mut text))
+    };
+    read.map_err(|error| Failure::other(format!("{}: {error}", args.file.display())))?;
+    let path = format!(
+        "/v1/apply?dry_run={}&keep_others={}&shrink={}",
+        args.dry_run, args.keep_others, args.shrink
+    );
+    let applied: AppliedView = Client::new(global)?.send_toml(&path, text)?;
+    print(global, &applied, |applied| output::changes(&applied.changes, args.dry_run))?;
+    match applied.failures.into_iter().next() {
+        Some(failure) => Err(failure.into()),
+        None => Ok(()),
+    }
+}
+
+/// `trunkline export`
+pub(crate) fn export(global: &Global) -> Result<(), Failure> {
+    put(Client::new(global)?.get_text("/v1/export")?.trim_end())
+}
+
+/// `trunkline status`
+pub(crate) fn status(global: &Global) -> Result<(), Failure> {
+    let status: StatusView = Client::new(global)?.get("/v1/status")?;
+    print(global, &status, status_page)
+}
+
+fn status_page(status: &StatusView) -> String {
+    let mut page = format!(
+        "trunkline {}, process {}, sockets in {}, state in {}\n\n{}",
+        status.version,
+        status.pid,
+        status.run_dir,
+        status.state_dir,
+        dataplane_table(&status.dataplanes)
+    );
+    if !status.volumes.is_empty() {
+        page += &format!("\n\n{}", volume_table(&status.volumes));
+    }
+    if !status.adapters.is_empty() {
+        page += &format!("\n\n{}", adapter_table(&status.adapters));
+    }
+    let broken =
+        status.adapters.iter().filter(|adapter| adapter.state == "broken").map(|adapter| {
+            format!(
+                "adapter `{}` is broken: {}",
+                adapter.name,
+                adapter.reason.as_deref().unwrap_or("no reason given")
+            )
+        });
+    let failures = status.failures.iter().map(|failure| match &failure.help {
+        Some(help) => format!("{failure}; {help}"),
+        None => failure.to_string(),
+    });
+    let troubles: Vec<String> = failures.chain(broken).collect();
+    if !troubles.is_empty() {
+        page += &format!("\n\n{}", troubles.join("\n"));
+    }
+    page
+}
+
+/// `trunkline stop`
+pub(crate) fn stop(global: &Global, args: &StopArgs) -> Result<(), Failure> {
+    Client::new(global)?.post(&format!("/v1/stop?dataplanes={}", args.with_dataplanes))
+}
+
+/// `trunkline attributes`: from this program's own table, so that it needs no server.
+pub(crate) fn attributes(global: &Global, args: &AttributesArgs) -> Result<(), Failure> {
+    if args.markdown {
+        return put(fabric::attribute::markdown().trim_end());
+    }
+    let all: Vec<AttributeView> =
+        TABLE.iter().filter(|attribute| !attribute.hidden).map(AttributeView::from).collect();
+    print(global, &all, |all| {
+        let rows = all.iter().map(|a| {
+            vec![
+                a.object.clone(),
+                a.name.clone(),
+                a.takes.clone(),
+                a.default.clone(),
+                a.takes_effect.clone(),
+            ]
+        });
+        table(&["OBJECT", "ATTRIBUTE", "TAKES", "DEFAULT", "TAKES EFFECT"], &[], rows.collect())
+    })
+}

@@ -1,0 +1,256 @@
+//! `trunkline stats` and `trunkline flight`.
+
+use crate::cli::{FlightArgs, Format, Global, StatsArgs};
+use crate::client::Client;
+use crate::exit::Failure;
+use crate::output::{bytes, duration, print, put, table};
+use control::statistics::{
+    AdapterStatsView, ChannelStatsView, Counters, FlightView, Measures, StatsView,
+};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// `trunkline stats`
+pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<(), Failure> {
+    let client = Client::new(global)?;
+    let path = match &args.adapter {
+        Some(adapter) => {
+            fabric::attribute::check_name(adapter).map_err(control::refusal::Refusal::invalid)?;
+            format!("/v1/stats?adapter={adapter}")
+        }
+        None => "/v1/stats".to_owned(),
+    };
+    let mut before: StatsView = client.get(&path)?;
+    let one = args.adapter.is_some();
+    let Some(interval) = args.watch else {
+        return print(global, &before, |stats| page(stats, one, None));
+    };
+    let mut printed = 0;
+    let mut at = Instant::now();
+    while args.count.is_none_or(|count| printed < count) {
+        std::thread::sleep(Duration::from_secs(interval));
+        let now: StatsView = client.get(&path)?;
+        let seconds = at.elapsed().as_secs_f64();
+        at = Instant::now();
+        // Programs get the counters and subtract for themselves.
+        match global.output {
+            Format::Table => put(&format!("{}\n", page(&now, one, Some((&before, seconds)))))?,
+            _ => print(global, &now, |_| String::new())?,
+        }
+        before = now;
+        printed += 1;
+    }
+    Ok(())
+}
+
+/// Numbers since the start, or per second since an earlier reading.
+type Since<'a> = Option<(&'a StatsView, f64)>;
+
+fn page(stats: &StatsView, queue_by_queue: bool, since: Since<'_>) -> String {
+    if stats.adapters.is_empty() {
+        let channels = channel_table(&stats.channels, since);
+        return format!("no adapter has had a client yet\n\n{channels}");
+    }
+    let mut parts = vec![adapter_table(&stats.adapters, since)];
+    if queue_by_queue {
+        parts.extend(stats.adapters.iter().map(|adapter| queue_table(adapter, since)));
+        parts.extend(stats.adapters.iter().map(|adapter| latency_table(&adapter.total)));
+    }
+    parts.extend(stats.adapters.iter().filter_map(waits));
+    parts.push(channel_table(&stats.channels, since));
+    parts.join("\n\n")
+}
+
+fn get(counters: &Counters, name: &str) -> u64 {
+    counters.get(name).copied().unwrap_or(0)
+}
+
+/// A counter, or its rate.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn number(now: &Counters, before: Option<(&Counters, f64)>, name: &str) -> u64 {
+    let value = get(now, name);
+    match before {
+        None => value,
+        // A rate is shown rounded; a counter that began anew counts from zero.
+        Some((before, seconds)) => {
+            let before = get(before, name);
+            let delta = if value >= before { value - before } else { value };
+            (delta as f64 / seconds).round() as u64
+        }
+    }
+}
+
+const COLUMNS: [&str; 8] =
+    ["READS", "WRITES", "READ", "WRITTEN", "ERRORS", "ACTIVE", "MAX", "PENDING"];
+
+fn cells(now: &Counters, before: Option<(&Counters, f64)>) -> Vec<String> {
+    let shown = |name: &str| number(now, before, name);
+    vec![
+        shown("reads").to_string(),
+        shown("writes").to_string(),
+        bytes(shown("read_bytes")),
+        bytes(shown("written_bytes")),
+        get(now, "errors").to_string(),
+        get(now, "commands_active").to_string(),
+        get(now, "commands_active_max").to_string(),
+        get(now, "commands_pending").to_string(),
+    ]
+}
+
+fn heading<'a>(first: &[&'a str], since: Since<'_>, own: &'a [String]) -> Vec<&'a str> {
+    let columns = COLUMNS.iter().copied();
+    let columns: Vec<&str> = match since {
+        None => columns.collect(),
+        Some(_) => own.iter().map(String::as_str).chain(columns.skip(own.len())).collect(),
+    };
+    first.iter().copied().chain(columns).collect()
+}
+
+/// The first columns are rates while watching.
+fn rates() -> Vec<String> {
+    COLUMNS[..4].iter().map(|name| format!("{name}/s")).collect()
+}
+
+fn adapter_table(adapters: &[AdapterStatsView], since: Since<'_>) -> String {
+    let rows = adapters.iter().map(|adapter| {
+        let before = since.and_then(|(stats, seconds)| {
+            let same = stats.adapters.iter().find(|other| other.adapter == adapter.adapter)?;
+            Some((&same.total.counters, seconds))
+        });
+        let mut row = vec![adapter.adapter.clone(), adapter.queues.len().to_string()];
+        row.extend(cells(&adapter.total.counters, before));
+        row
+    });
+    let rates = rates();
+    let heading = heading(&["ADAPTER", "QUEUES"], since, &rates);
+    table(&heading, &[1, 2, 3, 4, 5, 6, 7, 8, 9], rows.collect())
+}
+
+fn queue_table(adapter: &AdapterStatsView, since: Since<'_>) -> String {
+    let rows = adapter.queues.iter().map(|queue| {
+        let before = since.and_then(|(stats, seconds)| {
+            let same = stats.adapters.iter().find(|other| other.adapter == adapter.adapter)?;
+            let same = same.queues.iter().find(|other| other.queue == queue.queue)?;
+            Some((&same.measures.counters, seconds))
+        });
+        let mut row = vec![queue.queue.to_string(), queue.channel.to_string()];
+        row.extend(cells(&queue.measures.counters, before));
+        row
+    });
+    let rates = rates();
+    let heading = heading(&["QUEUE", "CHANNEL"], since, &rates);
+    table(&heading, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], rows.collect())
+}
+
+fn latency_table(measures: &Measures) -> String {
+    let rows = ["ring", "server", "device"].into_iter().filter_map(|stage| {
+        let latency = measures.latency.get(stage)?;
+        Some(vec![
+            stage.to_owned(),
+            latency.count.to_string(),
+            duration(latency.mean_ns),
+            duration(latency.p50_ns),
+            duration(latency.p99_ns),
+            duration(latency.p999_ns),
+        ])
+    });
+    table(&["TIME IN", "COMMANDS", "MEAN", "P50", "P99", "P99.9"], &[1, 2, 3, 4, 5], rows.collect())
+}
+
+/// What went wrong or had to wait, of an adapter; nothing when nothing did.
+fn waits(adapter: &AdapterStatsView) -> Option<String> {
+    let telling = |name: &str| {
+        name.starts_with("wait_")
+            || matches!(
+                name,
+                "errors_no_space"
+                    | "errors_gone"
+                    | "unsupported"
+                    | "out_of_range"
+                    | "bad_chains"
+                    | "ring_errors"
+                    | "resubmitted"
+                    | "moves"
+            )
+    };
+    let found: BTreeMap<&String, &u64> =
+        adapter.total.counters.iter().filter(|(name, n)| telling(name) && **n > 0).collect();
+    if found.is_empty() {
+        return None;
+    }
+    let words: Vec<String> = found.into_iter().map(|(name, n)| format!("{name} {n}")).collect();
+    Some(format!("{}: {}", adapter.adapter, words.join(", ")))
+}
+
+fn channel_table(channels: &[ChannelStatsView], since: Since<'_>) -> String {
+    let rows = channels.iter().map(|channel| {
+        let before = since.and_then(|(stats, seconds)| {
+            let same = |c: &&ChannelStatsView| {
+                (&c.dataplane, c.channel) == (&channel.dataplane, channel.channel)
+            };
+            Some((&stats.channels.iter().find(same)?.counters, seconds))
+        });
+        let shown = |name: &str| number(&channel.counters, before, name);
+        let (commands, wakeups) = (shown("commands"), shown("wakeups"));
+        vec![
+            format!("{}/{}", channel.dataplane, channel.channel),
+            get(&channel.counters, "queues").to_string(),
+            commands.to_string(),
+            wakeups.to_string(),
+            commands.checked_div(wakeups).map_or_else(|| "-".to_owned(), |n| n.to_string()),
+            duration(shown("busy_ns")),
+            duration(shown("spin_ns")),
+            duration(shown("sleep_ns")),
+        ]
+    });
+    let heading: [&str; 8] = match since {
+        None => {
+            ["CHANNEL", "QUEUES", "COMMANDS", "WAKEUPS", "COMMANDS/WAKEUP", "BUSY", "SPIN", "SLEEP"]
+        }
+        Some(_) => [
+            "CHANNEL",
+            "QUEUES",
+            "COMMANDS/s",
+            "WAKEUPS/s",
+            "COMMANDS/WAKEUP",
+            "BUSY/s",
+            "SPIN/s",
+            "SLEEP/s",
+        ],
+    };
+    table(&heading, &[1, 2, 3, 4, 5, 6, 7], rows.collect())
+}
+
+/// `trunkline flight`
+pub(crate) fn flight(global: &Global, args: &FlightArgs) -> Result<(), Failure> {
+    let mut path = "/v1/flight?".to_owned();
+    if let Some(channel) = args.channel {
+        path += &format!("channel={channel}&");
+    }
+    if let Some(dataplane) = &args.dataplane {
+        fabric::attribute::check_name(dataplane).map_err(control::refusal::Refusal::invalid)?;
+        path += &format!("dataplane={dataplane}");
+    }
+    let all: Vec<FlightView> = Client::new(global)?.get(&path)?;
+    let mut by_channel: BTreeMap<(String, u32), Vec<FlightView>> = BTreeMap::new();
+    for event in all {
+        by_channel.entry((event.dataplane.clone(), event.channel)).or_default().push(event);
+    }
+    let last = |events: Vec<FlightView>| {
+        let skip = events.len().saturating_sub(args.last);
+        events.into_iter().skip(skip)
+    };
+    let events: Vec<FlightView> = by_channel.into_values().flat_map(last).collect();
+    print(global, &events, |events| {
+        let rows = events.iter().map(|event| {
+            vec![
+                format!("{}/{}", event.dataplane, event.channel),
+                duration(event.ns_ago),
+                event.event.clone(),
+                event.subject.clone(),
+                event.value.to_string(),
+            ]
+        });
+        table(&["CHANNEL", "AGO", "EVENT", "SUBJECT", "VALUE"], &[1, 4], rows.collect())
+    })
+}

@@ -1,0 +1,181 @@
+//! `trunkline emit`: what to paste to attach a virtual machine to an adapter.
+//!
+//! QEMU's side of a vhost-user disk needs three things that are easily forgotten: guest memory that
+//! can be shared, a connection that comes back after a restart of the server, and one queue per
+//! virtual CPU. What stands in the way on the server's side is said as well.
+
+use crate::cli::{EmitArgs, EmitTarget, Global};
+use crate::client::Client;
+use crate::exit::Failure;
+use crate::output::print;
+use control::refusal::Refusal;
+use control::server::AdapterView;
+use serde::Serialize;
+
+/// From this version on QEMU counts `reconnect` in milliseconds, under another name.
+const RECONNECT_MS_SINCE: (u32, u32) = (9, 2);
+/// Rings longer than QEMU's default keep more requests in flight per queue.
+const QUEUE_SIZE: u64 = 256;
+
+/// What `emit` prints.
+#[derive(Debug, Serialize)]
+struct Emitted {
+    /// What to paste.
+    text: String,
+    /// What is missing or worth knowing.
+    notes: Vec<String>,
+}
+
+/// What the text is made of.
+struct Machine {
+    queues: u32,
+    queue_size: u64,
+    vcpus: u32,
+    memory: u64,
+    qemu: (u32, u32),
+}
+
+/// `trunkline emit`
+pub(crate) fn run(global: &Global, args: &EmitArgs) -> Result<(), Failure> {
+    fabric::attribute::check_name(&args.adapter).map_err(Refusal::invalid)?;
+    let adapter: AdapterView =
+        Client::new(global)?.get(&format!("/v1/adapters/{}", args.adapter))?;
+    let machine = machine(args, &adapter)?;
+    let text = match args.target {
+        EmitTarget::Qemu => qemu(&adapter, &machine),
+        EmitTarget::Libvirt => libvirt(&adapter, &machine),
+    };
+    let emitted = Emitted { text, notes: notes(args.target, &adapter, &machine) };
+    print(global, &emitted, |emitted| {
+        let comment = |note: &String| match args.target {
+            EmitTarget::Qemu => format!("# {note}\n"),
+            EmitTarget::Libvirt => format!("<!-- {note} -->\n"),
+        };
+        let notes: String = emitted.notes.iter().map(comment).collect();
+        format!("{notes}{}", emitted.text)
+    })
+}
+
+fn machine(args: &EmitArgs, adapter: &AdapterView) -> Result<Machine, Failure> {
+    let refuse = |option: &str, problem: String| Refusal::invalid(format!("--{option}: {problem}"));
+    let memory =
+        fabric::units::parse_size(&args.memory).map_err(|problem| refuse("memory", problem))?;
+    if memory == 0 || !memory.is_multiple_of(1 << 20) {
+        return Err(refuse("memory", "expected a whole number of MiB".to_owned()).into());
+    }
+    let version = args.qemu_version.split_once('.').unwrap_or((&args.qemu_version, "0"));
+    let (Ok(major), Ok(minor)) = (version.0.parse(), version.1.parse()) else {
+        return Err(refuse("qemu-version", "expected a version such as `7.2`".to_owned()).into());
+    };
+    let offered = number(adapter, "queues");
+    Ok(Machine {
+        queues: args.vcpus.clamp(1, u32::try_from(offered).unwrap_or(u32::MAX).max(1)),
+        queue_size: number(adapter, "queue_size").clamp(2, QUEUE_SIZE),
+        vcpus: args.vcpus.max(1),
+        memory,
+        qemu: (major, minor),
+    })
+}
+
+fn number(adapter: &AdapterView, name: &str) -> u64 {
+    adapter.effective.get(name).and_then(fabric::attribute::Value::as_number).unwrap_or(0)
+}
+
+fn qemu(adapter: &AdapterView, machine: &Machine) -> String {
+    let mib = machine.memory >> 20;
+    let reconnect =
+        if machine.qemu >= RECONNECT_MS_SINCE { "reconnect-ms=1000" } else { "reconnect=1" };
+    // A comma in an option's value is written twice.
+    let socket = adapter.socket.replace(',', ",,");
+    let name = &adapter.name;
+    [
+        format!("-smp {}", machine.vcpus),
+        format!("-m {mib}M"),
+        format!("-object memory-backend-memfd,id=trunkline-memory,size={mib}M,share=on"),
+        "-machine q35,memory-backend=trunkline-memory".to_owned(),
+        format!("-chardev socket,id={name},path={socket},{reconnect}"),
+        format!(
+            "-device vhost-user-blk-pci,chardev={name},num-queues={},queue-size={}",
+            machine.queues, machine.queue_size
+        ),
+    ]
+    .join(" \\\n")
+}
+
+fn libvirt(adapter: &AdapterView, machine: &Machine) -> String {
+    let mib = machine.memory >> 20;
+    let socket = xml(&adapter.socket);
+    format!(
+        "<domain type='kvm'>
+  <memory unit='MiB'>{mib}</memory>
+  <vcpu>{vcpus}</vcpu>
+  <memoryBacking>
+    <source type='memfd'/>
+    <access mode='shared'/>
+  </memoryBacking>
+  <devices>
+    <disk type='vhostuser' device='disk'>
+      <driver name='qemu' type='raw' queues='{queues}' queue_size='{queue_size}'/>
+      <source type='unix' path='{socket}'>
+        <reconnect enabled='yes' timeout='1'/>
+      </source>
+      <target dev='vda' bus='virtio'/>
+    </disk>
+  </devices>
+</domain>",
+        vcpus = machine.vcpus,
+        queues = machine.queues,
+        queue_size = machine.queue_size,
+    )
+}
+
+fn xml(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;")
+}
+
+/// What is missing, and what differs from what one may expect.
+fn notes(target: EmitTarget, adapter: &AdapterView, machine: &Machine) -> Vec<String> {
+    let mut notes = vec![format!(
+        "{}: volume {}, serial {}, up to {} queues",
+        adapter.name,
+        adapter.volume,
+        adapter.serial,
+        number(adapter, "queues")
+    )];
+    match adapter.state.as_str() {
+        "pending" => {
+            notes.push("missing: the data plane does not answer; see `trunkline status`".to_owned())
+        }
+        "failed" => notes.push(format!(
+            "missing: the adapter could not be made: {}",
+            adapter.reason.as_deref().unwrap_or("see `trunkline status`")
+        )),
+        "connected" | "running" => {
+            notes.push("a client is connected already; an adapter serves one at a time".to_owned());
+        }
+        _ => {}
+    }
+    if machine.queues < machine.vcpus {
+        notes.push(format!(
+            "fewer queues than virtual CPUs: the adapter offers {}; raise it with `trunkline adapter \
+             set {} --queues {}`",
+            machine.queues, adapter.name, machine.vcpus
+        ));
+    }
+    let mode = adapter.effective.get("mode").map(ToString::to_string).unwrap_or_default();
+    notes.push(format!(
+        "the user that runs the machine must be able to open {} (mode {mode})",
+        adapter.socket
+    ));
+    if target == EmitTarget::Libvirt {
+        notes.push(
+            "serial, read-only, discard and rate limits are set on the adapter and its volume; \
+             libvirt refuses them on such a disk"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests;

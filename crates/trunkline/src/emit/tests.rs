@@ -1,0 +1,71 @@
+//! The texts, as they are pasted.
+
+use super::*;
+use fabric::attribute::Value;
+use fabric::negotiate::Term;
+
+fn adapter(state: &str) -> AdapterView {
+    let effective = [
+        ("queues", Value::Number(2)),
+        ("queue_size", Value::Number(1024)),
+        ("mode", Value::Text("0660".to_owned())),
+    ];
+    AdapterView {
+        name: "vhost0".to_owned(),
+        state: state.to_owned(),
+        reason: None,
+        volume: "disk0".to_owned(),
+        socket: "/run/a,b/vhost0.sock".to_owned(),
+        serial: "disk0".to_owned(),
+        dataplane: "main".to_owned(),
+        client_queues: 0,
+        channels: 1,
+        limited_by: Term::DataPlane,
+        channel_of_queue: Vec::new(),
+        connections: 0,
+        features: Vec::new(),
+        attributes: Default::default(),
+        effective: effective.map(|(name, value)| (name.to_owned(), value)).into(),
+    }
+}
+
+fn machine(qemu: (u32, u32)) -> Machine {
+    Machine { queues: 2, queue_size: 256, vcpus: 4, memory: 4 << 30, qemu }
+}
+
+#[test]
+fn qemu_gets_shared_memory_reconnection_and_queues() {
+    assert_eq!(
+        qemu(&adapter("listening"), &machine((7, 2))),
+        "-smp 4 \\\n\
+         -m 4096M \\\n\
+         -object memory-backend-memfd,id=trunkline-memory,size=4096M,share=on \\\n\
+         -machine q35,memory-backend=trunkline-memory \\\n\
+         -chardev socket,id=vhost0,path=/run/a,,b/vhost0.sock,reconnect=1 \\\n\
+         -device vhost-user-blk-pci,chardev=vhost0,num-queues=2,queue-size=256"
+    );
+    assert!(qemu(&adapter("listening"), &machine((10, 0))).contains(",reconnect-ms=1000 "));
+}
+
+#[test]
+fn libvirt_gets_the_same_in_its_words() {
+    let text = libvirt(&adapter("listening"), &machine((7, 2)));
+    for part in [
+        "<access mode='shared'/>",
+        "<driver name='qemu' type='raw' queues='2' queue_size='256'/>",
+        "<source type='unix' path='/run/a,b/vhost0.sock'>",
+        "<reconnect enabled='yes' timeout='1'/>",
+    ] {
+        assert!(text.contains(part), "{part} is missing in\n{text}");
+    }
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let all = notes(EmitTarget::Qemu, &adapter("pending"), &machine((7, 2)));
+    assert!(all.iter().any(|note| note.starts_with("missing: the data plane does not answer")));
+    assert!(all.iter().any(|note| note.contains("--queues 4")));
+    let all = notes(EmitTarget::Libvirt, &adapter("running"), &machine((7, 2)));
+    assert!(all.iter().any(|note| note.contains("connected already")));
+    assert!(all.iter().any(|note| note.contains("libvirt refuses")));
+}

@@ -1,0 +1,79 @@
+//! How a command ends: exit codes, and errors as people read them.
+
+use control::refusal::{Code, Refusal};
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+/// The exit codes, as `--help` shows them. clap itself ends with 2 on a usage error.
+pub(crate) const HELP: &str = "\
+Exit codes:
+  0  done
+  1  the server, the data plane or the system could not do it
+  2  wrong usage, or a value that is refused
+  3  there is no such object
+  4  the server cannot be reached
+  5  a conflict: it exists already, is in use, or is fixed
+  6  the data plane does not answer";
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    /// The server refused, or would have.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+    /// Nobody answers on the API's socket.
+    #[error("no server answers on {path}: {problem}")]
+    Unreachable {
+        /// The socket.
+        path: String,
+        /// What happened.
+        problem: String,
+    },
+    /// Everything else.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl Failure {
+    /// Anything that can be shown.
+    pub(crate) fn other(problem: impl std::fmt::Display) -> Failure {
+        Failure::Other(problem.to_string())
+    }
+
+    fn code(&self) -> u8 {
+        match self {
+            Failure::Other(_) => 1,
+            Failure::Unreachable { .. } => 4,
+            Failure::Refused(refusal) => match refusal.code {
+                Code::Failed => 1,
+                Code::Invalid => 2,
+                Code::NotFound => 3,
+                Code::Exists | Code::InUse | Code::Fixed => 5,
+                Code::Unavailable => 6,
+            },
+        }
+    }
+
+    fn help(&self) -> Option<String> {
+        match self {
+            Failure::Refused(refusal) => refusal.help.clone(),
+            Failure::Unreachable { .. } => Some(
+                "start one with `trunkline serve`, or name its folder with --dir or TRUNKLINE_DIR"
+                    .to_owned(),
+            ),
+            Failure::Other(_) => None,
+        }
+    }
+
+    /// Writes the error and its help to standard error and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let (red, cyan, plain) =
+            if colour { ("\x1b[1;31m", "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
+        eprintln!("{red}error:{plain} {self}");
+        if let Some(help) = self.help() {
+            eprintln!("{cyan}help:{plain} {help}");
+        }
+        ExitCode::from(self.code())
+    }
+}

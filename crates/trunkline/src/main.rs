@@ -1,0 +1,47 @@
+//! `trunkline`: the server, its data plane, and the command line that administers them.
+//!
+//! Every noun and verb is one call of the API (see `docs/openapi.json`); nothing here knows more than
+//! the API does. `serve` and `dataplane` are the two processes themselves.
+
+mod cli;
+mod client;
+mod commands;
+mod emit;
+mod exit;
+mod output;
+
+use clap::{CommandFactory, Parser};
+use cli::{Cli, Command};
+use exit::Failure;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let global = cli.global;
+    match cli.command {
+        Command::Serve(args) => commands::serve::run(&global, args),
+        Command::Dataplane(args) => commands::dataplane::run(&global, args),
+        Command::Volume { command } => commands::objects::volume(&global, command),
+        Command::Adapter { command } => commands::objects::adapter(&global, command),
+        Command::Apply(args) => commands::state::apply(&global, &args),
+        Command::Export => commands::state::export(&global),
+        Command::Status => commands::state::status(&global),
+        Command::Stop(args) => commands::state::stop(&global, &args),
+        Command::Emit(args) => emit::run(&global, &args),
+        Command::Stats(args) => commands::stats::stats(&global, &args),
+        Command::Flight(args) => commands::stats::flight(&global, &args),
+        Command::Attributes(args) => commands::state::attributes(&global, &args),
+        Command::Completions { shell } => {
+            let mut command = Cli::command();
+            clap_complete::generate(shell, &mut command, "trunkline", &mut std::io::stdout());
+            Ok(())
+        }
+    }
+}
