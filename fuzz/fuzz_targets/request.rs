@@ -1,4 +1,6 @@
 //! One virtio-blk request: its descriptor chain, header and segments, mostly valid, then broken.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| device::fuzz::fuzz_request(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    device::fuzz::fuzz_request(data);
+});

@@ -20,7 +20,7 @@ const SLOW: &[&str] = &["--delay-us-min", "1000", "--delay-us-max", "30000", "--
 /// fio writes and verifies in the background while the host does something; then it must finish without an error.
 /// What it wrote is read once more afterwards.
 const SCRIPT: &str = "
-    job='--name=v --filename=/dev/vda --size=16m --numjobs=2 --offset_increment=16m'
+    job='--name=v --filename=/dev/vda --size=32m --numjobs=2 --offset_increment=32m'
     fio_verify $job &
     fio=$!
     sleep 2
