@@ -24,6 +24,7 @@
 //! [`spec::VolumeSpec`] describes a volume and [`open`] makes it: [`FileVolume`] (a regular file or a block device),
 //! [`RamVolume`], [`NullVolume`], and around them [`Faulty`], [`Delayed`] and [`Limited`], from the inside out.
 //! [`conformance`] is the suite that all of them pass, for the tests of every crate that makes a volume.
+#![forbid(unsafe_code)]
 
 pub mod conformance;
 mod delayed;

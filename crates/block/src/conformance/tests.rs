@@ -223,6 +223,11 @@ fn block_devices() {
         assert!(error.to_string().contains("resize the device itself"), "{error}");
         volume.resize(0).expect("takes over the size");
         assert_eq!(volume.geometry().bytes, SIZE);
+        let impatient = FileSpec { lock_wait: Duration::ZERO, ..FileSpec::new(&device.device) };
+        let second = VolumeSpec { kind: VolumeKind::File(impatient), ..spec.clone() };
+        let error = open(&second).map(drop).expect_err("has it open");
+        let me = format!("still locked by process {}", std::process::id());
+        assert!(error.to_string().contains(&me), "{error}");
         drop(volume);
         if sector == 4096 && block_size == 512 {
             let mut direct = spec.clone();

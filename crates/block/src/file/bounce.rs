@@ -16,8 +16,11 @@ const PIECES: usize = 4096;
 pub(super) struct BouncePool {
     memory: Mapping,
     free: Vec<u8>,
-    /// Where a read's data goes when it has arrived, by buffer.
-    pieces: Vec<Vec<IoBuf>>,
+    /// Where a read's data goes when it has arrived: [`PIECES`] places for each buffer that was ever used. Reserved
+    /// for all of them, so it never moves; memory is taken by those that are used, the first ones mostly.
+    pieces: Vec<IoBuf>,
+    /// How many of its places a buffer uses.
+    counts: [usize; BUFFERS],
 }
 
 /// One buffer in use.
@@ -28,8 +31,9 @@ impl BouncePool {
     pub(super) fn new() -> Result<BouncePool, MapError> {
         Ok(BouncePool {
             memory: Mapping::anonymous(BUFFERS * BYTES)?,
-            free: (0..BUFFERS as u8).collect(),
-            pieces: (0..BUFFERS).map(|_| Vec::with_capacity(PIECES)).collect(),
+            free: (0..BUFFERS as u8).rev().collect(),
+            pieces: Vec::with_capacity(BUFFERS * PIECES),
+            counts: [0; BUFFERS],
         })
     }
 
@@ -52,15 +56,22 @@ impl BouncePool {
         limit: u64,
         unit: u32,
     ) -> IoBuf {
-        let pieces = &mut self.pieces[usize::from(bounce.0)];
-        pieces.clear();
+        let index = usize::from(bounce.0);
+        if self.pieces.len() < (index + 1) * PIECES {
+            self.pieces.resize((index + 1) * PIECES, IoBuf::EMPTY);
+        }
+        let places = &mut self.pieces[index * PIECES..(index + 1) * PIECES];
+        let mut count = 0;
         let bytes = walk(bufs, skip, limit.min(BYTES as u64), |piece| {
-            if pieces.len() == PIECES {
-                return false;
+            let place = places.get_mut(count);
+            let room = place.is_some();
+            if let Some(place) = place {
+                *place = piece;
+                count += 1;
             }
-            pieces.push(piece);
-            true
+            room
         });
+        self.counts[index] = count;
         // At most BYTES.
         let bytes = bytes as usize & !(unit as usize - 1);
         self.buffer(bounce).slice(0, bytes)
@@ -84,7 +95,8 @@ impl BouncePool {
 
     fn each(&self, bounce: Bounce, bytes: usize, mut copy: impl FnMut(usize, IoBuf)) {
         let mut offset = 0;
-        for piece in &self.pieces[usize::from(bounce.0)] {
+        let index = usize::from(bounce.0);
+        for piece in &self.pieces[index * PIECES..][..self.counts[index]] {
             let len = piece.len().min(bytes - offset);
             copy(offset, piece.slice(0, len));
             offset += len;

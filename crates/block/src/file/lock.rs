@@ -40,25 +40,27 @@ pub(crate) fn lock(
             }
         }
         if Instant::now() >= deadline {
-            let holder = holder(file);
+            let holder = name(file);
             let what = format!("{} is still locked by {holder} after {wait:?}", path.display());
             return Err(fail(&spec.name, what)
                 .help("end that process, name another file, or raise lock_wait"));
         }
         if !told {
             told = true;
-            event(OpenEvent::WaitsForLock { holder: holder(file) });
+            event(OpenEvent::WaitsForLock { holder: name(file) });
         }
         std::thread::sleep(RETRY.min(wait));
     }
 }
 
+fn name(file: &File) -> String {
+    holder(file).unwrap_or_else(|| "another process".to_owned())
+}
+
 /// Who holds a lock on the file, according to `/proc/locks`.
-fn holder(file: &File) -> String {
-    let unknown = || "another process".to_owned();
-    let (Ok(meta), Ok(locks)) = (file.metadata(), std::fs::read_to_string("/proc/locks")) else {
-        return unknown();
-    };
+pub(super) fn holder(file: &File) -> Option<String> {
+    let meta = file.metadata().ok()?;
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
     // "1: FLOCK  ADVISORY  WRITE 1234 fe:00:4711 0 EOF"; the device is that of the inode's file system.
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
     let inode = format!("{major:02x}:{minor:02x}:{}", meta.ino());
@@ -67,13 +69,10 @@ fn holder(file: &File) -> String {
         let at = fields.iter().position(|field| *field == inode)?;
         (fields.get(1) == Some(&"FLOCK")).then_some(())?;
         fields.get(at.checked_sub(1)?).map(|pid| (*pid).to_owned())
-    });
-    match pid {
-        Some(pid) => match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
-            Ok(name) => format!("process {pid} ({})", name.trim()),
-            // Its last operations are still under way in the kernel.
-            Err(_) => format!("process {pid}, which has ended and whose last I/O has not"),
-        },
-        None => unknown(),
-    }
+    })?;
+    Some(match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
+        Ok(name) => format!("process {pid} ({})", name.trim()),
+        // Its last operations are still under way in the kernel.
+        Err(_) => format!("process {pid}, which has ended and whose last I/O has not"),
+    })
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
 
-use super::lock::lock;
+use super::lock::{holder, lock};
 use crate::fail::{Failure, fail};
 use crate::spec::{Cache, FileSpec, OpenEvent};
 use crate::{VolumeError, VolumeSpec};
@@ -113,6 +113,13 @@ fn open_file(spec: &VolumeSpec, file_spec: &FileSpec) -> Result<File, VolumeErro
 
 fn cannot_open(spec: &VolumeSpec, path: &Path, error: io::Error) -> VolumeError {
     let what = format!("opening {}", path.display());
+    if error.kind() == ErrorKind::ResourceBusy
+        && let Some(holder) = File::open(path).ok().and_then(|file| holder(&file))
+    {
+        let what = format!("{} is still locked by {holder}", path.display());
+        return fail(&spec.name, what)
+            .help("end that process, name another device, or raise lock_wait");
+    }
     let help = match error.kind() {
         ErrorKind::NotFound => "correct the path, or set create and size".to_owned(),
         ErrorKind::PermissionDenied => {
