@@ -1,0 +1,129 @@
+//! Clients that behave, on every kind of volume.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Server, load, null, short_load, slow};
+use partition::load::{LoadOptions, WaitMode};
+use protocol::message::{AdapterState, FailureCode, LimitSpec, Reply, Request, VolumeSpec};
+use protocol::stats::{Latency, QueueCounter};
+
+#[test]
+fn a_file_holds_what_was_written_through_several_queues_and_channels() {
+    let server = Server::new(2);
+    server.must(Request::PutVolume(server.file(64)));
+    let socket = server.put_adapter(|_| ());
+    let report = load(&socket, &LoadOptions { queues: 4, depth: 16, ..short_load() });
+    assert!(report.verify.unwrap().blocks_read_back > 0);
+    let stats = server.stats();
+    assert_eq!(stats.queues.len(), 4, "one set of counters for each queue");
+    for queue in &stats.queues {
+        assert!(queue.get(QueueCounter::Reads) > 0 && queue.get(QueueCounter::Writes) > 0);
+        assert_eq!(queue.get(QueueCounter::Active), 0, "nothing is left");
+        assert!(queue.get(QueueCounter::ActiveMax) >= 1);
+        assert!(queue.latency(Latency::Device).count() > 0);
+        assert_eq!(queue.channel, u32::from(queue.queue) % 2);
+    }
+    assert_eq!(server.adapter_status().state, AdapterState::Listening);
+    assert_eq!(server.adapter_status().reason, None);
+}
+
+#[test]
+fn ram_holds_what_was_written_with_long_chains_and_indirect_tables() {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(server.ram(64)));
+    let socket = server.put_adapter(|_| ());
+    for (indirect, data_segments) in [(false, 1), (true, 1), (false, 8), (true, 256)] {
+        let options = LoadOptions {
+            block_bytes: 128 << 10,
+            depth: 4,
+            indirect,
+            data_segments,
+            ..short_load()
+        };
+        load(&socket, &options);
+    }
+    assert_eq!(server.count(QueueCounter::BadChains), 0);
+}
+
+#[test]
+fn a_slow_disk_that_completes_out_of_order_loses_nothing() {
+    let server = Server::new(2);
+    server.must(Request::PutVolume(slow(server.file(32))));
+    let socket = server.put_adapter(|_| ());
+    let options =
+        LoadOptions { queues: 2, depth: 32, duration: Duration::from_secs(2), ..short_load() };
+    load(&socket, &options);
+    assert!(server.count(QueueCounter::WaitDelay) > 0);
+    assert_eq!(server.count(QueueCounter::Pending), 0);
+}
+
+#[test]
+fn every_wait_mode_of_both_sides_works() {
+    for server_wait in [
+        protocol::message::WaitMode::Poll,
+        protocol::message::WaitMode::Adaptive,
+        protocol::message::WaitMode::Interrupt,
+    ] {
+        for wait in [WaitMode::Poll, WaitMode::Sleep] {
+            let server = Server::new(1);
+            server.must(Request::PutVolume(null(64)));
+            let socket = server.put_adapter(|spec| spec.wait = server_wait);
+            for depth in [1, 32] {
+                let duration = Duration::from_millis(200);
+                let options = LoadOptions { wait, depth, duration, ..LoadOptions::default() };
+                let report = load(&socket, &options);
+                assert!(report.operations > 0, "{server_wait:?} {wait:?} {depth}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_limit_holds_and_can_be_changed_under_load() {
+    let server = Server::new(1);
+    let limited = |iops| {
+        let limit = LimitSpec { iops, iops_burst: 10, ..LimitSpec::default() };
+        VolumeSpec { limit: Some(limit), ..server.ram(16) }
+    };
+    server.must(Request::PutVolume(limited(500)));
+    let socket = server.put_adapter(|_| ());
+    let options = LoadOptions { duration: Duration::from_secs(1), ..LoadOptions::default() };
+    let report = load(&socket, &options);
+    assert!(report.operations <= 700, "{} of 500 a second", report.operations);
+    assert!(server.count(QueueCounter::WaitThrottled) > 0);
+
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            load(&socket, &LoadOptions { verify: true, read_percent: 50, ..options.clone() })
+        });
+        std::thread::sleep(Duration::from_millis(300));
+        server.must(Request::PutVolume(limited(1_000_000)));
+        assert!(client.join().unwrap().operations > 2000, "the new limit is in force at once");
+    });
+}
+
+#[test]
+fn what_is_in_use_stays() {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(null(64)));
+    server.put_adapter(|_| ());
+    let refused = |request| match server.ask(request) {
+        Reply::Error(failure) => failure.code,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(Request::RemoveVolume { name: "v".into() }), FailureCode::InUse);
+    assert_eq!(
+        refused(Request::PutVolume(VolumeSpec { block_size: 4096, ..null(64) })),
+        FailureCode::InUse
+    );
+    assert_eq!(refused(Request::RemoveVolume { name: "w".into() }), FailureCode::NotFound);
+    assert_eq!(refused(Request::Hello { version: 0 }), FailureCode::Version);
+    let mut elsewhere = server.adapter("vhost1");
+    elsewhere.volume = "w".into();
+    assert_eq!(refused(Request::PutAdapter(elsewhere)), FailureCode::NotFound);
+    server.must(Request::RemoveAdapter { name: "vhost0".into() });
+    server.must(Request::RemoveVolume { name: "v".into() });
+    assert!(!server.path("vhost0.sock").exists());
+}

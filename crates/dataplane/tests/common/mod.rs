@@ -1,0 +1,161 @@
+//! A data plane in the test's own process, and clients for it.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use dataplane::{Options, Plane};
+use partition::load::{LoadOptions, Report, run};
+use protocol::message::{
+    AdapterSpec, AdapterStatus, CacheMode, DelaySpec, Placement, Reply, Request, Status,
+    VolumeKind, VolumeSpec, WaitMode,
+};
+use protocol::stats::{QueueCounter, Snapshot, StatsReader};
+
+pub struct Server {
+    pub plane: Plane,
+    pub dir: tempfile::TempDir,
+}
+
+impl Server {
+    pub fn new(channels: u32) -> Server {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options {
+            socket: dir.path().join("plane.sock"),
+            cpus: Vec::new(),
+            channels,
+            poll_us_max: 32,
+        };
+        Server { plane: Plane::new(&options).unwrap(), dir }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn ask(&self, request: Request) -> Reply {
+        self.plane.handle(request, Vec::new()).0
+    }
+
+    #[track_caller]
+    pub fn must(&self, request: Request) {
+        let reply = self.ask(request.clone());
+        assert_eq!(reply, Reply::Done, "{request:?}");
+    }
+
+    pub fn put_adapter(&self, change: impl FnOnce(&mut AdapterSpec)) -> PathBuf {
+        let mut spec = self.adapter("vhost0");
+        change(&mut spec);
+        let socket = spec.socket.clone();
+        self.must(Request::PutAdapter(spec));
+        socket
+    }
+
+    pub fn adapter(&self, name: &str) -> AdapterSpec {
+        AdapterSpec {
+            name: name.into(),
+            volume: "v".into(),
+            socket: self.path(&format!("{name}.sock")),
+            socket_mode: 0o660,
+            queues: 8,
+            channels: 0,
+            queue_size: 1024,
+            serial: "TL0001".into(),
+            read_only: false,
+            write_cache: true,
+            discard: true,
+            seg_max: 254,
+            wait: WaitMode::Adaptive,
+            placement: Placement::Spread,
+            withhold: Vec::new(),
+        }
+    }
+
+    pub fn file(&self, mebibytes: u64) -> VolumeSpec {
+        volume(
+            VolumeKind::File {
+                path: self.path("disk.raw"),
+                cache: CacheMode::Auto,
+                create: true,
+                preallocate: false,
+            },
+            mebibytes,
+        )
+    }
+
+    pub fn ram(&self, mebibytes: u64) -> VolumeSpec {
+        let name = self.dir.path().file_name().unwrap().to_owned();
+        volume(VolumeKind::Ram { path: Path::new("/dev/shm").join(name) }, mebibytes)
+    }
+
+    pub fn status(&self) -> Status {
+        match self.ask(Request::Status) {
+            Reply::Status(status) => status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn adapter_status(&self) -> AdapterStatus {
+        self.status().adapters.remove(0)
+    }
+
+    pub fn stats(&self) -> Snapshot {
+        let (reply, fd) = self.plane.handle(Request::Stats, Vec::new());
+        assert_eq!(reply, Reply::Stats);
+        let file = std::fs::File::from(fd.unwrap().try_clone_to_owned().unwrap());
+        StatsReader::open(&file).unwrap().snapshot()
+    }
+
+    /// Sum of a counter over all queues.
+    pub fn count(&self, counter: QueueCounter) -> u64 {
+        self.stats().queues.iter().map(|queue| queue.get(counter)).sum()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let name = self.dir.path().file_name().unwrap().to_owned();
+        let _ = std::fs::remove_file(Path::new("/dev/shm").join(name));
+    }
+}
+
+pub fn volume(kind: VolumeKind, mebibytes: u64) -> VolumeSpec {
+    VolumeSpec {
+        name: "v".into(),
+        kind,
+        bytes: Some(mebibytes << 20),
+        block_size: 512,
+        read_only: false,
+        limit: None,
+        delay: None,
+        fault: None,
+    }
+}
+
+pub fn null(mebibytes: u64) -> VolumeSpec {
+    volume(VolumeKind::Null { zero_fill: false }, mebibytes)
+}
+
+pub fn slow(spec: VolumeSpec) -> VolumeSpec {
+    VolumeSpec {
+        delay: Some(DelaySpec { min_us: 1_000, max_us: 30_000, depth: 0, seed: 7 }),
+        ..spec
+    }
+}
+
+pub fn short_load() -> LoadOptions {
+    LoadOptions {
+        duration: Duration::from_millis(500),
+        read_percent: 50,
+        verify: true,
+        ..LoadOptions::default()
+    }
+}
+
+#[track_caller]
+pub fn load(socket: &Path, options: &LoadOptions) -> Report {
+    let report = run(socket, options, &mut |_| ()).unwrap();
+    assert_eq!(report.failures, [], "the run failed");
+    report
+}
