@@ -389,3 +389,24 @@ fn inline_transfers_move_what_there_is() {
     let folder = File::open("/").expect("open");
     assert!(crate::inline::read_at(folder.as_fd(), &bufs, 0).is_err());
 }
+
+/// How a polling channel learns of a completion: no system call until there is something to fetch.
+#[test]
+fn deferred_work_makes_the_ring_ready_without_a_system_call() {
+    for rung in Rung::ALL {
+        let mut ring = Ring::from_rung(&small(true), rung).expect("ring");
+        let kick = eventfd(0, EventfdFlags::NONBLOCK).expect("eventfd");
+        let slot = ring.register(kick.as_fd()).expect("register");
+        ring.push(Op::PollMulti { file: slot }, 3).expect("room");
+        ring.submit().expect("submit");
+        assert!(!ring.ready(), "{rung:?}: nothing has happened");
+        rustix::io::write(&kick, &1_u64.to_ne_bytes()).expect("kick");
+        let deadline = std::time::Instant::now() + LONG;
+        while !ring.ready() {
+            assert!(std::time::Instant::now() < deadline, "{rung:?}: never ready");
+        }
+        ring.submit().expect("submit");
+        assert_eq!(ring.next().map(|completion| completion.user_data), Some(3), "{rung:?}");
+        assert!(!ring.ready());
+    }
+}
