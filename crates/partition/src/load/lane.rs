@@ -163,13 +163,17 @@ impl Lane {
     /// Takes everything that came back. `now` is set when there is something; returns how much.
     #[inline]
     pub(super) fn reap(&mut self, now: &mut u64) -> Result<u32, UsedError> {
-        let Some(first) = self.queue.poll()? else { return Ok(0) };
-        *now = clock::ticks();
-        self.finish(first, *now);
-        let mut count = 1;
+        let mut count = 0;
+        // One call site, so that it is compiled into the loop.
         while let Some(done) = self.queue.poll()? {
+            if count == 0 {
+                *now = clock::ticks();
+            }
             self.finish(done, *now);
             count += 1;
+        }
+        if count == 0 {
+            return Ok(0);
         }
         self.completed += u64::from(count);
         self.published.0.store(self.completed, Ordering::Relaxed);
