@@ -17,7 +17,7 @@
 //! # Order of the stores
 //!
 //! Taking a head: `counter`, then `inflight = 1`. Giving back, for each head of a batch: the used
-//! element, `next = last_batch_head`, `last_batch_head = head`; then `used.idx` once; then
+//! element and `next`, which makes the batch a list; then `last_batch_head` and `used.idx` once; then
 //! `inflight = 0` for each head; then `used_idx`. A process that is killed between two of these
 //! leaves one of three states:
 //!
@@ -389,15 +389,16 @@ impl Tracker {
     #[inline]
     pub(crate) fn give_back(&mut self, head: u16) {
         self.region.set16(self.region.entry(head) + 6, self.last_batch_head);
-        self.region.set16(AT_LAST_BATCH_HEAD, head);
         self.last_batch_head = head;
         self.batch[self.batch_len] = head;
         self.batch_len += 1;
     }
 
-    /// To be called right before the used index is stored.
+    /// To be called right before the used index is stored. The head of the list is stored once for
+    /// the batch: until the used index moves, nobody follows it.
     #[inline]
     pub(crate) fn before_publish(&self) {
+        self.region.set16(AT_LAST_BATCH_HEAD, self.last_batch_head);
         compiler_fence(Ordering::SeqCst);
     }
 

@@ -278,7 +278,7 @@ impl Queue {
     pub fn chain(&mut self, head: Head, out: &mut Chain<'_>) -> Result<(), ChainError> {
         debug_assert!(self.taken.has(head.0), "{head:?} is not in flight");
         let result = chain::walk(&self.rings, &self.mem, &mut self.hit, self.indirect, head.0, out);
-        if !self.plain {
+        if !self.plain && self.in_order.is_some() {
             self.record_chain(head, result.is_ok().then_some(out.writable_bytes));
         }
         result

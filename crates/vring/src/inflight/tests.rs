@@ -46,6 +46,7 @@ fn layout_is_the_protocols() {
     tracker.take(3);
     tracker.take(6);
     tracker.give_back(3);
+    tracker.before_publish();
     let mut bytes = [0; 16 + 8 * 16];
     region.mapping.buf(0, bytes.len()).unwrap().read(0, &mut bytes);
     assert_eq!(bytes[..8], [0; 8], "features");
@@ -53,6 +54,7 @@ fn layout_is_the_protocols() {
     assert_eq!(bytes[16 + 48..16 + 64], [1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(bytes[16 + 96..16 + 112], [1, 0, 0, 0, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
     tracker.give_back(6);
+    tracker.before_publish();
     tracker.after_publish(79);
     region.mapping.buf(0, bytes.len()).unwrap().read(0, &mut bytes);
     assert_eq!(bytes[8..16], [1, 0, 8, 0, 6, 0, 79, 0]);
@@ -88,6 +90,7 @@ fn heads_come_back_in_the_order_they_were_taken() {
         tracker.take(head);
     }
     tracker.give_back(7);
+    tracker.before_publish();
     tracker.after_publish(1);
     let found = region.recover(8, 1).unwrap();
     assert_eq!((found.heads, found.counter, found.fresh), (vec![5, 2, 0], 4, false));
@@ -191,6 +194,7 @@ fn recovery_that_is_killed_can_be_repeated() {
         }
         tracker.give_back(6);
         tracker.give_back(4);
+        tracker.before_publish();
         // Published, and then nothing more.
         let died = dies_at(at, || drop(region.recover(8, 1)));
         assert_eq!(region.recover(8, 1).unwrap().heads, [1], "killed at {at}");

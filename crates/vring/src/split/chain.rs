@@ -254,7 +254,7 @@ pub(super) fn walk(
     head: u16,
     out: &mut Chain<'_>,
 ) -> Result<(), ChainError> {
-    if quick(rings, mem, hit, indirect, head, out) {
+    if quick(rings, mem, hit, indirect, head, out).is_some() {
         return Ok(());
     }
     careful(rings, mem, hit, indirect, head, out)
@@ -263,7 +263,7 @@ pub(super) fn walk(
 /// The flags that say what a descriptor is. Others are reserved and ignored.
 const KINDS: u16 = DESC_F_NEXT | DESC_F_WRITE | DESC_F_INDIRECT;
 
-/// The quick walk. False: the chain is for the careful one, and `out` has nothing of use.
+/// The quick walk. Nothing: the chain is for the careful one.
 ///
 /// A sane chain is readable descriptors and then writable ones, all but the last with NEXT; so one loop
 /// for each sort, with one comparison of the flags per descriptor. Or it is all in an indirect table.
@@ -275,104 +275,94 @@ fn quick(
     indirect: bool,
     head: u16,
     out: &mut Chain<'_>,
-) -> bool {
-    let mut table = rings.desc_table();
-    let mut entries = rings.size();
-    if head >= entries {
-        return false;
-    }
-    // SAFETY: below the ring's size.
-    let mut desc = unsafe { Desc::read(table, usize::from(head)) };
+) -> Option<()> {
+    let mut table = Table { entry: rings.desc_table(), entries: rings.size() };
+    let mut desc = table.read(head)?;
     if desc.flags & DESC_F_INDIRECT != 0 {
-        let found = if indirect { quick_table(mem, hit, &desc) } else { None };
-        let Some(found) = found else { return false };
-        (table, entries) = found;
-        // SAFETY: `quick_table` found at least one entry there.
-        desc = unsafe { Desc::read(table, 0) };
+        table = if indirect { quick_table(mem, hit, &desc)? } else { return None };
+        desc = table.read(0)?;
     }
     let mut span = *hit;
+    // A loop in the chain ends when there is no place left.
     let mut places = out.bufs.iter_mut();
     let mut bytes = 0;
-    // Takes the buffer of `desc`.
-    macro_rules! take {
-        () => {{
-            let buf = match span.buf(desc.addr, desc.len) {
-                Some(buf) => buf,
-                None => {
-                    let Some(found) = mem.span(desc.addr) else { return false };
-                    span = *found;
-                    *hit = span;
-                    let Some(buf) = span.buf(desc.addr, desc.len) else { return false };
-                    buf
-                }
-            };
-            // A loop in the chain ends here.
-            let Some(place) = places.next() else { return false };
-            *place = buf;
-            bytes += u64::from(desc.len);
-        }};
-    }
-    // Goes to the next descriptor.
-    macro_rules! advance {
-        () => {{
-            if desc.next >= entries {
-                return false;
-            }
-            // SAFETY: below `entries`, which `table` has: the ring's, or what `quick_table` found.
-            desc = unsafe { Desc::read(table, usize::from(desc.next)) };
-        }};
-    }
     while desc.flags & KINDS == DESC_F_NEXT {
-        take!();
-        advance!();
+        *places.next()? = quick_buffer(mem, hit, &mut span, &desc)?;
+        bytes += u64::from(desc.len);
+        desc = table.read(desc.next)?;
     }
     let mut readable_left = places.len();
     let mut readable_bytes = bytes;
     while desc.flags & KINDS == DESC_F_NEXT | DESC_F_WRITE {
-        take!();
-        advance!();
+        *places.next()? = quick_buffer(mem, hit, &mut span, &desc)?;
+        bytes += u64::from(desc.len);
+        desc = table.read(desc.next)?;
     }
-    match desc.flags & KINDS {
-        DESC_F_WRITE => take!(),
-        0 if readable_left == places.len() => {
-            take!();
-            readable_left = places.len();
-            readable_bytes = bytes;
-        }
-        _ => return false,
+    let all_readable = desc.flags & KINDS == 0 && readable_left == places.len();
+    if desc.flags & KINDS != DESC_F_WRITE && !all_readable {
+        return None;
+    }
+    *places.next()? = quick_buffer(mem, hit, &mut span, &desc)?;
+    bytes += u64::from(desc.len);
+    if all_readable {
+        (readable_left, readable_bytes) = (places.len(), bytes);
     }
     let left = places.len();
     out.total = out.bufs.len() - left;
     out.readable = out.bufs.len() - readable_left;
     out.readable_bytes = readable_bytes;
     out.writable_bytes = bytes - readable_bytes;
-    bytes <= CHAIN_BYTES_MAX
+    (bytes <= CHAIN_BYTES_MAX).then_some(())
 }
 
-/// The entries that an indirect descriptor names, if it is a usual one: first and last of its chain,
+/// Descriptors to follow: the ring's, or those of an indirect table.
+#[derive(Clone, Copy)]
+struct Table {
+    /// At least `entries`, aligned to 8 bytes, in memory that stays mapped.
+    entry: *const u64,
+    entries: u16,
+}
+
+impl Table {
+    #[inline(always)]
+    fn read(&self, index: u16) -> Option<Desc> {
+        if index >= self.entries {
+            return None;
+        }
+        // SAFETY: in range, just checked, and aligned, as the field promises.
+        Some(unsafe { Desc::read(self.entry, usize::from(index)) })
+    }
+}
+
+/// The buffer of a descriptor, if one region has all of it. `span` is the loop's own copy of `hit`.
+#[inline(always)]
+fn quick_buffer(mem: &MemTable, hit: &mut Span, span: &mut Span, desc: &Desc) -> Option<IoBuf> {
+    if let Some(buf) = span.buf(desc.addr, desc.len) {
+        return Some(buf);
+    }
+    *span = *mem.span(desc.addr)?;
+    *hit = *span;
+    span.buf(desc.addr, desc.len)
+}
+
+/// The table that an indirect descriptor names, if it is a usual one: first and last of its chain,
 /// aligned, in one region.
 #[inline(always)]
-fn quick_table(mem: &MemTable, hit: &mut Span, desc: &Desc) -> Option<(*const u64, u16)> {
+fn quick_table(mem: &MemTable, hit: &mut Span, desc: &Desc) -> Option<Table> {
     let bytes = DESC_BYTES as u32;
-    if desc.flags & DESC_F_NEXT != 0
-        || !desc.len.is_multiple_of(bytes)
-        || desc.len > INDIRECT_MAX * bytes
-    {
+    let odd = desc.flags & DESC_F_NEXT != 0 || !desc.len.is_multiple_of(bytes);
+    if odd || desc.len > INDIRECT_MAX * bytes {
         return None;
     }
-    let buf = match hit.buf(desc.addr, desc.len) {
-        Some(buf) => buf,
-        None => {
-            *hit = *mem.span(desc.addr)?;
-            hit.buf(desc.addr, desc.len)?
-        }
-    };
-    // The cast fits: at most INDIRECT_MAX, and at least one, because a buffer has bytes.
+    let mut span = *hit;
+    let entry = quick_buffer(mem, hit, &mut span, desc)?.as_ptr();
+    // The cast fits: at most INDIRECT_MAX.
     let entries = (desc.len / bytes) as u16;
-    (buf.as_ptr().addr() % 8 == 0).then_some((buf.as_ptr().cast(), entries))
+    entry.addr().is_multiple_of(8).then_some(Table { entry: entry.cast(), entries })
 }
 
 /// The careful walk.
+#[cold]
 #[inline(never)]
 pub(super) fn careful(
     rings: &Rings,

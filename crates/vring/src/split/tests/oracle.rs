@@ -108,11 +108,14 @@ fn entries(count: u16, table: u64) -> impl Strategy<Value = Vec<Entry>> {
     })
 }
 
-/// What the oracle yields: address, length, writable; and whether it came to the chain's end.
+/// A descriptor as the oracle yields it: address, length, writable.
+type Listed = (u64, u32, bool);
+
+/// What the oracle yields of the next head, and whether it came to the chain's end.
 fn oracle_walk(
     queue: &mut OracleQueue,
     memory: &GuestMemoryMmap,
-) -> Option<(u16, Vec<(u64, u32, bool)>, bool)> {
+) -> Option<(u16, Vec<Listed>, bool)> {
     let chain = queue.pop_descriptor_chain(memory)?;
     let head = chain.head_index();
     let all: Vec<_> = chain.collect();
@@ -123,7 +126,7 @@ fn oracle_walk(
 
 /// The buffers that a complete list of descriptors comes to, by the naive way: byte ranges cut at
 /// the regions' borders.
-fn buffers(list: &[(u64, u32, bool)]) -> (Vec<(u64, usize)>, bool) {
+fn buffers(list: &[Listed]) -> (Vec<(u64, usize)>, bool) {
     let mut out = Vec::new();
     let mut sound = true;
     for &(addr, len, _) in list.iter().filter(|&&(_, len, _)| len > 0) {
@@ -150,7 +153,7 @@ fn buffers(list: &[(u64, u32, bool)]) -> (Vec<(u64, usize)>, bool) {
     (out, sound)
 }
 
-fn judge(walked: &Walked, list: &[(u64, u32, bool)], complete: bool) -> Result<(), TestCaseError> {
+fn judge(walked: &Walked, list: &[Listed], complete: bool) -> Result<(), TestCaseError> {
     let bytes: u64 = list.iter().map(|&(_, len, _)| u64::from(len)).sum();
     let with_bytes = || list.iter().filter(|&&(_, len, _)| len > 0);
     let ordered = with_bytes().map(|&(.., write)| write).is_sorted();
