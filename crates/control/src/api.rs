@@ -83,3 +83,6 @@ pub fn router(server: Arc<Server>) -> Router {
         .layer(DefaultBodyLimit::max(crate::config::BYTES_MAX))
         .with_state(server)
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,7 +45,7 @@ impl LatencyView {
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct Measures {
     /// Counters, gauges and high-water marks by name.
-    pub counters: Counters,
+    pub counters: BTreeMap<String, u64>,
     /// Latencies by stage: `ring`, `server`, `device`.
     pub latency: BTreeMap<String, LatencyView>,
 }
@@ -85,7 +85,7 @@ pub struct ChannelStatsView {
     /// Its number.
     pub channel: u32,
     /// Counters and gauges by name.
-    pub counters: Counters,
+    pub counters: BTreeMap<String, u64>,
 }
 
 /// Everything that is counted.

@@ -4,6 +4,7 @@ use super::objects;
 use crate::cli::{DataplaneArgs, DataplaneCommand, DataplaneRunArgs, Global};
 use crate::client::Client;
 use crate::exit::Failure;
+use control::refusal::Refusal;
 use fabric::attribute::Object;
 
 /// The noun's verbs, or, without one, the process itself.
@@ -34,5 +35,16 @@ fn process(args: DataplaneRunArgs) -> Result<(), Failure> {
         // It fails only for the leader of a process group, which no signal to another group reaches.
         let _ = rustix::process::setsid();
     }
-    Err(Failure::other(format!("not wired: {args:?}")))
+    super::start_log(&args.log)?;
+    let refuse = |problem| Failure::from(Refusal::invalid(format!("--cpus: {problem}")));
+    let cpus = fabric::units::parse_cpus(&args.cpus).map_err(refuse)?;
+    let options = dataplane::Options {
+        socket: args.socket.unwrap_or_default(),
+        // At most `fabric::units::CPU_MAX`.
+        cpus: cpus.into_iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect(),
+        channels: args.channels,
+        poll_us_max: args.poll_us_max,
+    };
+    tracing::info!(name = %args.name, pid = std::process::id(), "data plane starts");
+    dataplane::run(&options).map_err(Failure::other)
 }
