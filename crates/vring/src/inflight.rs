@@ -406,7 +406,6 @@ impl Tracker {
     #[inline]
     pub(crate) fn after_publish(&mut self, used_idx: u16) {
         compiler_fence(Ordering::SeqCst);
-        crash_point();
         for &head in &self.batch[..self.batch_len] {
             self.region.set_in_flight(head, false);
         }

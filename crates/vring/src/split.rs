@@ -355,6 +355,7 @@ impl Queue {
         if let Some(tracker) = &mut self.tracker {
             tracker.before_publish();
             handshake::publish(self.rings.used_idx(), new);
+            crash_point();
             tracker.after_publish(new);
         } else {
             handshake::publish(self.rings.used_idx(), new);

@@ -1,9 +1,11 @@
 //! Indirect tables (virtio 1.3, 2.7.5.3).
 
+use std::sync::Arc;
+
 use super::{INDIRECT, NEXT, WRITE, walk_forced};
 use crate::driver::DriverConfig;
-use crate::split::ChainError;
-use crate::testing::{Pair, desc_bytes, plain};
+use crate::split::{ChainError, QueueConfig};
+use crate::testing::{Pair, desc_bytes, device_config, plain, pop_all, walk};
 
 /// Head 0 of a ring of 4 refers to `entries` at `at` of fresh memory.
 fn indirect(entries: &[[u8; 16]], at: usize) -> Pair {
@@ -68,9 +70,14 @@ fn clause_2_7_5_3_1_indirect_with_next_is_an_error() {
 
 #[test]
 fn clause_2_7_5_3_1_indirect_without_negotiation_is_an_error() {
-    let pair = Pair::new(plain(4));
-    pair.set_desc(0, 0x1_0000, 16, INDIRECT, 0);
-    assert_eq!(walk_forced(&pair, 0).error, Some(ChainError::IndirectNotNegotiated));
+    let pair = indirect(&[desc_bytes(0x1_0000, 8, 0, 0)], 0);
+    assert_eq!(walk_forced(&pair, 0).error, None, "the table itself is sound");
+    let config = device_config(&pair.driver);
+    let config = QueueConfig { indirect: false, ..config };
+    let mut device = config.start(Arc::clone(&pair.table)).unwrap();
+    let head = pop_all(&mut device)[0];
+    let error = Some(ChainError::IndirectNotNegotiated);
+    assert_eq!(walk(&mut device, head).error, error);
 }
 
 #[test]
