@@ -1,6 +1,7 @@
 //! Making a ring: flags from the newest to the oldest, required features, restrictions, limits.
 
 use std::io;
+use std::time::Duration;
 
 use io_uring::IoUring;
 use io_uring::register::Restriction;
@@ -75,11 +76,29 @@ impl Rung {
     }
 }
 
+/// How often, and after which pause, a ring is tried again that there is no memory for. Rings of an ordinary user count against
+/// the locked-memory limit, and one that was dropped is taken from the count a little later, when the kernel has wound it up.
+const MEMORY_RETRIES: u32 = 100;
+const MEMORY_PAUSE: Duration = Duration::from_millis(10);
+
+/// Makes a ring, waiting a moment for the memory of those that were dropped just now.
+fn build_patiently(rung: Rung, config: &RingConfig) -> io::Result<IoUring> {
+    for _ in 0..MEMORY_RETRIES {
+        match rung.build(config) {
+            Err(error) if error.raw_os_error() == Some(libc::ENOMEM) => {
+                std::thread::sleep(MEMORY_PAUSE);
+            }
+            result => return result,
+        }
+    }
+    rung.build(config)
+}
+
 /// Tries the sets from `first` on; a set that the kernel does not know is `EINVAL`.
 pub(crate) fn build(config: &RingConfig, first: Rung) -> Result<(IoUring, Rung), RingError> {
     let mut refused = io::Error::from_raw_os_error(libc::EINVAL);
     for rung in Rung::ALL.into_iter().filter(|rung| *rung >= first) {
-        match rung.build(config) {
+        match build_patiently(rung, config) {
             Ok(ring) => {
                 check_features(&ring)?;
                 return Ok((ring, rung));

@@ -55,8 +55,9 @@ impl TestBench {
     /// As [`TestBench::new`].
     #[must_use]
     pub fn with_id(volume: &dyn Volume, memory: usize, id: LaneId) -> TestBench {
-        let mut ring = Ring::new(&RingConfig { entries: 64, ..RingConfig::default() })
-            .unwrap_or_else(|error| panic!("no ring: {error}"));
+        // Small: an ordinary user's rings count against the locked-memory limit, and tests make many.
+        let config = RingConfig { entries: 64, cq_entries: 512, fixed_files: 16, restrict: true };
+        let mut ring = Ring::new(&config).unwrap_or_else(|error| panic!("no ring: {error}"));
         let lane = volume.lane(&mut ring, id).unwrap_or_else(|error| panic!("no lane: {error}"));
         TestBench {
             ring,

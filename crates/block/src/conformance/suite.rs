@@ -411,10 +411,10 @@ fn resize(volume: &dyn Volume, bytes: u64, options: &Options) {
 }
 
 fn detaches_at_once(volume: &dyn Volume) {
-    for _ in 0..300 {
-        // More than one ring's table has places: each lane must give its own back.
+    for _ in 0..20 {
         TestBench::new(volume, 4096).close();
     }
+    // More than one ring's table has places: each lane must give its own back.
     let mut ring = uring::Ring::new(&uring::RingConfig::default()).expect("ring");
     for round in 0..600 {
         let mut lane = volume.lane(&mut ring, LaneId(1)).unwrap_or_else(|e| panic!("{round}: {e}"));

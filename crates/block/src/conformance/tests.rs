@@ -200,7 +200,7 @@ impl Drop for Loop {
 fn may_make_devices() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        eprintln!("NOT TESTED: volumes on block devices, because loop devices need root");
+        super::not_tested("volumes on block devices, because loop devices need root");
     }
     root
 }

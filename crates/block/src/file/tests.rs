@@ -436,7 +436,7 @@ struct SmallTmpfs(tempfile::TempDir);
 impl SmallTmpfs {
     fn new(options: &str) -> Option<SmallTmpfs> {
         if !rustix::process::geteuid().is_root() {
-            eprintln!("NOT TESTED: a full file system, because mounting one needs root");
+            crate::conformance::not_tested("a full file system, because mounting one needs root");
             return None;
         }
         let folder = tempfile::tempdir().expect("folder");
