@@ -59,7 +59,8 @@ impl Trunkline {
         let path = self.path(&format!("{name}.img"));
         let text = path.display().to_string();
         let mut arguments = vec![
-            "volume", "create", name, "--kind", "file", "--path", &text, "--size", size, "--create",
+            "volume", "create", name, "--kind", "file", "--path", &text, "--size", size,
+            "--create", "true",
         ];
         arguments.extend(attributes);
         self.cli(&arguments)?;
@@ -160,8 +161,12 @@ impl Trunkline {
 
 impl Drop for Trunkline {
     fn drop(&mut self) {
-        // Errors mean that a process has ended already. The control plane goes first, so that it starts no other
-        // data plane.
+        // In good order first, which also ends a data plane that was started since the last look; a server that
+        // does not answer is killed. Errors mean that a process has ended already. The control plane goes first,
+        // so that it starts no other data plane.
+        let mut stop = Command::new("timeout");
+        stop.arg("10").arg(&self.binary).arg("--dir").arg(self.folder.path());
+        let _ = command::output(stop.args(["stop", "--with-dataplanes"]));
         let _ = self.control.kill();
         let _ = self.control.wait();
         for pid in &self.data_planes {
@@ -187,16 +192,8 @@ fn serve(binary: &Path, folder: &Path) -> Result<Child> {
         .context("cannot start the server")
 }
 
-/// The process id under `dataplanes`, wherever the status has it.
+/// The process of the data plane that every server has.
 fn data_plane_pid(status: &Value) -> Option<i64> {
-    match status {
-        Value::Object(fields) => fields.get("pid").and_then(Value::as_i64).or_else(|| {
-            fields
-                .iter()
-                .filter(|(key, _)| *key != "control")
-                .find_map(|(_, value)| data_plane_pid(value))
-        }),
-        Value::Array(items) => items.iter().find_map(data_plane_pid),
-        _ => None,
-    }
+    let planes = status.get("dataplanes")?.as_array()?;
+    planes.iter().find(|plane| plane["name"] == "main")?.get("pid")?.as_i64()
 }

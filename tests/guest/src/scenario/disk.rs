@@ -115,7 +115,7 @@ pub(crate) fn attributes(world: &World) -> Result<()> {
         .and_then(|file| file.write_all_at(b"not to be changed", 0))
         .context("cannot fill the image")?;
     let big = server.adapter("vhost0", "big", &["--serial", "SERIAL-0123456789AB"])?;
-    let fixed = server.adapter("vhost1", "fixed", &["--read-only"])?;
+    let fixed = server.adapter("vhost1", "fixed", &["--read-only", "true"])?;
     let guest = Guest::new(&world.kit).disk(Disk::new(big, 2)).disk(Disk::new(fixed, 2));
     let transcript = guest.run(
         "for disk in vda vdb; do
