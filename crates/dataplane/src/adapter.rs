@@ -31,7 +31,7 @@ use crate::session::{RING_FEATURES, Session, backend_channel, locked, send_confi
 
 /// What the state of an adapter is made of. Locked for moments only, also by channels.
 #[derive(Debug, Default)]
-struct Condition {
+pub(crate) struct Condition {
     connected: bool,
     /// Queues that the client uses, and their channels.
     queues: u16,
@@ -74,7 +74,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(
+    pub(crate) fn new(
         means: &Means,
         spec: AdapterSpec,
         volume: Arc<dyn Volume>,

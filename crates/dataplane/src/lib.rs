@@ -24,6 +24,8 @@
 mod adapter;
 mod balance;
 mod convert;
+#[cfg(any(fuzzing, test))]
+pub mod fuzz;
 mod placement;
 mod plane;
 mod queues;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::{Server, load, null, short_load, slow};
 use partition::load::{LoadOptions, WaitMode};
-use protocol::message::{AdapterState, FailureCode, LimitSpec, Reply, Request, VolumeSpec};
+use protocol::message::{FailureCode, LimitSpec, Reply, Request, VolumeSpec};
 use protocol::stats::{Latency, QueueCounter};
 
 #[test]
@@ -25,8 +25,7 @@ fn a_file_holds_what_was_written_through_several_queues_and_channels() {
         assert!(queue.latency(Latency::Device).count() > 0);
         assert_eq!(queue.channel, u32::from(queue.queue) % 2);
     }
-    assert_eq!(server.adapter_status().state, AdapterState::Listening);
-    assert_eq!(server.adapter_status().reason, None);
+    assert_eq!(server.settled().reason, None);
 }
 
 #[test]
@@ -34,9 +33,9 @@ fn ram_holds_what_was_written_with_long_chains_and_indirect_tables() {
     let server = Server::new(1);
     server.must(Request::PutVolume(server.ram(64)));
     let socket = server.put_adapter(|_| ());
-    for (indirect, data_segments) in [(false, 1), (true, 1), (false, 8), (true, 256)] {
+    for (indirect, data_segments) in [(false, 1), (true, 1), (false, 2), (true, 254)] {
         let options = LoadOptions {
-            block_bytes: 128 << 10,
+            block_bytes: 254 << 9,
             depth: 4,
             indirect,
             data_segments,

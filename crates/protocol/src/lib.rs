@@ -10,6 +10,8 @@
 //! default, so a newer control plane can adopt an older data plane. What cannot be understood that way raises
 //! [`message::VERSION`].
 
+#[cfg(any(fuzzing, test))]
+pub mod fuzz;
 pub mod message;
 pub mod socket;
 pub mod stats;

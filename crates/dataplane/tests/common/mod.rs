@@ -8,8 +8,8 @@ use std::time::Duration;
 use dataplane::{Options, Plane};
 use partition::load::{LoadOptions, Report, run};
 use protocol::message::{
-    AdapterSpec, AdapterStatus, CacheMode, DelaySpec, Placement, Reply, Request, Status,
-    VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, AdapterState, AdapterStatus, CacheMode, DelaySpec, Placement, Reply, Request,
+    Status, VolumeKind, VolumeSpec, WaitMode,
 };
 use protocol::stats::{QueueCounter, Snapshot, StatsReader};
 
@@ -98,6 +98,18 @@ impl Server {
 
     pub fn adapter_status(&self) -> AdapterStatus {
         self.status().adapters.remove(0)
+    }
+
+    /// The adapter's status once its last client is gone. The session's thread notices a moment after the client has left.
+    pub fn settled(&self) -> AdapterStatus {
+        for _ in 0..1000 {
+            let status = self.adapter_status();
+            if status.state == AdapterState::Listening {
+                return status;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        panic!("the client's session did not end: {:?}", self.adapter_status());
     }
 
     pub fn stats(&self) -> Snapshot {
