@@ -104,6 +104,13 @@ pub(crate) enum Command {
     Stats(StatsArgs),
     /// Print the last events of each channel
     Flight(FlightArgs),
+    /// Load a vhost-user-blk server and measure it
+    #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true,
+        after_help = crate::bench::EXAMPLES)]
+    Bench(Box<crate::bench::BenchArgs>),
+    /// Show everything in less than a minute: a server, two clients, a table
+    #[command(after_help = crate::demo::EXAMPLES)]
+    Demo(crate::demo::DemoArgs),
     /// Print how the server is
     Status,
     /// Print the attributes that objects can have

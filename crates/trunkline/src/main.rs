@@ -3,12 +3,16 @@
 //! Every noun and verb is one call of the API (see `docs/openapi.json`); nothing here knows more than
 //! the API does. `serve` and `dataplane` are the two processes themselves.
 
+mod bench;
 mod cli;
 mod client;
 mod commands;
+mod demo;
 mod emit;
 mod exit;
 mod output;
+mod progress;
+mod scratch;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
@@ -36,6 +40,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Stop(args) => commands::state::stop(&global, &args),
         Command::Emit(args) => emit::run(&global, &args),
         Command::Stats(args) => commands::stats::stats(&global, &args),
+        Command::Bench(args) => bench::main(&global, *args),
+        Command::Demo(args) => demo::run(&global, &args),
         Command::Flight(args) => commands::stats::flight(&global, &args),
         Command::Attributes(args) => commands::state::attributes(&global, &args),
         Command::Completions { shell } => {

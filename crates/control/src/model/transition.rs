@@ -5,6 +5,7 @@ use super::validate::validate;
 use crate::paths::Paths;
 use crate::refusal::{Code, Refusal};
 use fabric::attribute::{Attribute, Attributes, Default, Effect, Object, Value};
+use fabric::units::format_size;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use utoipa::ToSchema;
@@ -161,19 +162,25 @@ fn may_change(
             _ => {}
         }
         if (object, attribute.name) == (Object::Volume, "size") && !allow.shrink {
-            let bytes = |value: Option<&Value>| value.and_then(Value::as_number);
-            if let (Some(from), Some(to)) = (bytes(from), bytes(to))
-                && to < from
-            {
-                return Err(Refusal::invalid(format!(
-                    "volume `{name}` would shrink from {from} to {to} bytes and lose what lies beyond"
-                ))
-                .on("size")
-                .help("shrink the guest's file system first, then allow it with `--shrink`"));
-            }
+            may_resize(name, from, to)?;
         }
     }
     Ok(())
+}
+
+/// A volume that becomes smaller loses data, which must have been allowed.
+fn may_resize(name: &str, from: Option<&Value>, to: Option<&Value>) -> Result<(), Refusal> {
+    let bytes = |value: Option<&Value>| value.and_then(Value::as_number);
+    match (bytes(from), bytes(to)) {
+        (Some(from), Some(to)) if to < from => Err(Refusal::invalid(format!(
+            "volume `{name}` would shrink from {} to {} and lose what lies beyond",
+            format_size(from),
+            format_size(to)
+        ))
+        .on("size")
+        .help("shrink the guest's file system first, then allow it with `--shrink`")),
+        _ => Ok(()),
+    }
 }
 
 type Difference<'a> = (&'static Attribute, Option<&'a Value>, Option<&'a Value>);

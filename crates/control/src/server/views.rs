@@ -1,7 +1,9 @@
 //! What the API shows of each object: what was set, what holds, and how it is.
 
 use super::Server;
-use crate::model::resolve;
+use crate::keeper::View;
+use crate::model::{Desired, resolve};
+use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::refusal::Refusal;
 use fabric::attribute::{Attributes, Object};
@@ -139,92 +141,114 @@ pub struct StatusView {
     pub failures: Vec<Refusal>,
 }
 
+/// Everything that is known at one moment; the views are made of it.
+struct Moment {
+    desired: Desired,
+    statuses: BTreeMap<String, Result<Status, Refusal>>,
+    keepers: BTreeMap<String, View>,
+}
+
+impl Moment {
+    /// A data plane's account of itself, if it answered.
+    fn account(&self, dataplane: &str) -> Option<&Status> {
+        self.statuses.get(dataplane)?.as_ref().ok()
+    }
+
+    /// What data planes could not do.
+    fn failures(&self) -> BTreeMap<&Subject, &Refusal> {
+        self.keepers.values().flat_map(|view| &view.failures).collect()
+    }
+
+    fn failure(&self, subject: &Subject) -> Option<String> {
+        self.failures().get(subject).map(|refusal| refusal.message.clone())
+    }
+
+    fn volume(&self, name: &str, set: &Attributes) -> VolumeView {
+        let home = self.desired.dataplane_of_volume(name).to_owned();
+        let status = self.account(&home).map(|status| volume_of(status, name));
+        let failure = self.failure(&Subject::Volume(name.to_owned()));
+        VolumeView {
+            name: name.to_owned(),
+            state: state(status.map(|open| open.map(|_| "open")), failure.is_some()),
+            reason: failure,
+            bytes: status.flatten().map(|open| open.bytes),
+            access: status.flatten().map(|open| open.access.clone()),
+            dataplane: home,
+            adapters: self.desired.adapters_of(name).map(str::to_owned).collect(),
+            attributes: set.clone(),
+            effective: self.desired.effective_all(Object::Volume, set),
+        }
+    }
+
+    fn adapter(&self, name: &str, set: &Attributes, paths: &Paths) -> AdapterView {
+        let home = self.desired.dataplane_of_adapter(name).to_owned();
+        let account = self.account(&home);
+        let status = account.map(|status| adapter_of(status, name));
+        let adapter = status.flatten();
+        let failure = self.failure(&Subject::Adapter(name.to_owned()));
+        let answer = super::explain::negotiated(&self.desired, set, adapter, account);
+        AdapterView {
+            name: name.to_owned(),
+            state: state(status.map(|a| a.map(|a| a.state.as_str())), failure.is_some()),
+            reason: failure.or_else(|| adapter.and_then(|a| a.reason.clone())),
+            volume: crate::model::text(set, "volume").unwrap_or_default().to_owned(),
+            socket: resolve::adapter_socket(name, set, paths).display().to_string(),
+            serial: resolve::adapter_serial(set),
+            dataplane: home,
+            client_queues: adapter.map_or(0, |a| a.client_queues.into()),
+            channels: answer.channels,
+            limited_by: answer.limit,
+            channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
+            connections: adapter.map_or(0, |a| a.connections),
+            features: adapter.map(|a| a.features.clone()).unwrap_or_default(),
+            attributes: set.clone(),
+            effective: self.desired.effective_all(Object::Adapter, set),
+        }
+    }
+
+    fn dataplane(&self, name: String) -> DataPlaneView {
+        let set = self.desired.dataplanes.get(&name).cloned().unwrap_or_default();
+        let keeper = self.keepers.get(&name).cloned().unwrap_or_default();
+        let status = self.account(&name);
+        let spec = resolve::dataplane(&self.desired, &name);
+        DataPlaneView {
+            state: if status.is_some() { "running" } else { "down" }.to_owned(),
+            reason: keeper.trouble.filter(|_| status.is_none()),
+            pid: keeper.pid,
+            version: status.map(|status| status.version.clone()),
+            uptime_s: status.map(|status| status.uptime_s),
+            restarts: keeper.restarts,
+            restart_needed: keeper.started_with.is_some_and(|with| with != spec),
+            channels: status.map(channels).unwrap_or_default(),
+            effective: self.desired.effective_all(Object::DataPlane, &set),
+            attributes: set,
+            name,
+        }
+    }
+}
+
 impl Server {
     /// Everything, from one account of each data plane.
     pub async fn status(&self) -> StatusView {
-        let desired = self.desired();
-        let statuses = self.statuses().await;
-        let views = self.keeper_views();
-        let mut failures: BTreeMap<&Subject, &Refusal> = BTreeMap::new();
-        for view in views.values() {
-            failures.extend(&view.failures);
-        }
-        let failed =
-            |subject: &Subject| failures.get(subject).map(|refusal| refusal.message.clone());
-        let account = |dataplane: &str| statuses.get(dataplane).and_then(|s| s.as_ref().ok());
-
-        let volumes = desired.volumes.iter().map(|(name, set)| {
-            let home = desired.dataplane_of_volume(name).to_owned();
-            let status = account(&home).map(|status| volume_of(status, name));
-            let failure = failed(&Subject::Volume(name.clone()));
-            VolumeView {
-                state: state(
-                    status.map(|open| open.is_some().then_some("open")),
-                    failure.is_some(),
-                ),
-                reason: failure,
-                bytes: status.flatten().map(|open| open.bytes),
-                access: status.flatten().map(|open| open.access.clone()),
-                dataplane: home,
-                adapters: desired.adapters_of(name).map(str::to_owned).collect(),
-                attributes: set.clone(),
-                effective: desired.effective_all(Object::Volume, set),
-                name: name.clone(),
-            }
-        });
-        let adapters = desired.adapters.iter().map(|(name, set)| {
-            let home = desired.dataplane_of_adapter(name).to_owned();
-            let account = account(&home);
-            let status = account.map(|status| adapter_of(status, name));
-            let adapter = status.flatten();
-            let failure = failed(&Subject::Adapter(name.clone()));
-            let answer = super::explain::negotiated(&desired, set, adapter, account);
-            AdapterView {
-                state: state(status.map(|a| a.map(|a| a.state.as_str())), failure.is_some()),
-                reason: failure.or_else(|| adapter.and_then(|a| a.reason.clone())),
-                volume: crate::model::text(set, "volume").unwrap_or_default().to_owned(),
-                socket: resolve::adapter_socket(name, set, self.paths()).display().to_string(),
-                serial: resolve::adapter_serial(set),
-                dataplane: home,
-                client_queues: adapter.map_or(0, |a| a.client_queues.into()),
-                channels: answer.channels,
-                limited_by: answer.limit,
-                channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
-                connections: adapter.map_or(0, |a| a.connections),
-                features: adapter.map(|a| a.features.clone()).unwrap_or_default(),
-                attributes: set.clone(),
-                effective: desired.effective_all(Object::Adapter, set),
-                name: name.clone(),
-            }
-        });
-        let dataplanes = desired.dataplane_names().into_iter().map(|name| {
-            let set = desired.dataplanes.get(&name).cloned().unwrap_or_default();
-            let view = views.get(&name).cloned().unwrap_or_default();
-            let status = account(&name);
-            let spec = resolve::dataplane(&desired, &name);
-            DataPlaneView {
-                state: if status.is_some() { "running" } else { "down" }.to_owned(),
-                reason: view.trouble.filter(|_| status.is_none()),
-                pid: view.pid,
-                version: status.map(|status| status.version.clone()),
-                uptime_s: status.map(|status| status.uptime_s),
-                restarts: view.restarts,
-                restart_needed: view.started_with.is_some_and(|with| with != spec),
-                channels: status.map(channels).unwrap_or_default(),
-                effective: desired.effective_all(Object::DataPlane, &set),
-                attributes: set,
-                name,
-            }
-        });
+        let moment = Moment {
+            desired: self.desired(),
+            statuses: self.statuses().await,
+            keepers: self.keeper_views(),
+        };
+        let desired = &moment.desired;
+        let paths = self.paths();
+        let volumes = desired.volumes.iter().map(|(name, set)| moment.volume(name, set));
+        let adapters = desired.adapters.iter().map(|(name, set)| moment.adapter(name, set, paths));
+        let dataplanes = desired.dataplane_names().into_iter().map(|name| moment.dataplane(name));
         StatusView {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
-            run_dir: self.paths().run.display().to_string(),
-            state_dir: self.paths().state.display().to_string(),
+            run_dir: paths.run.display().to_string(),
+            state_dir: paths.state.display().to_string(),
             dataplanes: dataplanes.collect(),
             volumes: volumes.collect(),
             adapters: adapters.collect(),
-            failures: failures.into_values().cloned().collect(),
+            failures: moment.failures().into_values().cloned().collect(),
         }
     }
 }

@@ -64,6 +64,11 @@ fn augment(object: Object, command: Command) -> Command {
             .hide_possible_values(matches!(attribute.kind, Kind::Switch))
             .help(help.replace('`', ""))
             .value_parser(parser(attribute));
+        // `--create` alone means `--create true`.
+        let option = match attribute.kind {
+            Kind::Switch => option.num_args(0..=1).default_missing_value("true"),
+            _ => option,
+        };
         command.arg(option)
     })
 }

@@ -1,0 +1,190 @@
+//! The command line against a server whose data plane keeps the books: what it prints, how it ends.
+
+use control::fake::FakeLauncher;
+use control::paths::Paths;
+use control::server::Server;
+use control::store::RedbStore;
+use protocol::stats::{ChannelCounter, Latency, QueueCounter};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// A server in this process, in a folder of its own.
+struct Bench {
+    dir: tempfile::TempDir,
+    launcher: FakeLauncher,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = Paths::in_one(dir.path());
+        let launcher = FakeLauncher::new(paths.dataplane("main"));
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+        let store = Box::new(RedbStore::open(&paths.store()).unwrap());
+        let make = {
+            let launcher = launcher.clone();
+            Box::new(move |_: &str| {
+                Box::new(launcher.clone()) as Box<dyn control::keeper::Launcher>
+            })
+        };
+        runtime.block_on(async {
+            let listener = tokio::net::UnixListener::bind(paths.api()).unwrap();
+            let server = Server::start(paths, store, make, BTreeMap::new()).await.unwrap();
+            let router = control::api::router(server);
+            tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        });
+        Bench { dir, launcher, _runtime: runtime }
+    }
+
+    /// A volume `disk0` and an adapter `vhost0` on it.
+    fn with_disk() -> Bench {
+        let bench = Bench::new();
+        bench.ok("volume create disk0 --kind null --size 10GiB");
+        bench.ok("adapter create vhost0 --volume disk0 --queues 8");
+        bench
+    }
+
+    /// Runs a command line, cut at blanks; gives the exit code and everything printed, with the
+    /// folder and the process id replaced.
+    fn run_with(&self, line: &str, input: &str) -> (i32, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+        command.env("TRUNKLINE_DIR", self.dir.path()).args(line.split_whitespace());
+        command.current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text =
+            String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        let dir = self.dir.path().to_str().unwrap();
+        let pid = std::process::id().to_string();
+        (output.status.code().unwrap(), text.replace(dir, "DIR").replace(&pid, "PID"))
+    }
+
+    fn run(&self, line: &str) -> (i32, String) {
+        self.run_with(line, "")
+    }
+
+    fn ok(&self, line: &str) -> String {
+        let (code, text) = self.run(line);
+        assert_eq!(code, 0, "{line}: {text}");
+        text
+    }
+
+    fn refused(&self, line: &str, code: i32) -> String {
+        let (found, text) = self.run(line);
+        assert_eq!(found, code, "{line}: {text}");
+        text
+    }
+}
+
+#[test]
+fn nouns_and_verbs() {
+    let bench = Bench::with_disk();
+    insta::assert_snapshot!("volume_list", bench.ok("volume list"));
+    insta::assert_snapshot!("volume_show", bench.ok("volume show disk0"));
+    insta::assert_snapshot!("adapter_list", bench.ok("adapter list"));
+    insta::assert_snapshot!("adapter_show", bench.ok("adapter show vhost0"));
+    insta::assert_snapshot!("adapter_explain", bench.ok("adapter explain vhost0"));
+    insta::assert_snapshot!("dataplane_show", bench.ok("dataplane show main"));
+    insta::assert_snapshot!(
+        "set",
+        bench.ok("adapter set vhost0 --queues 4 --read-only --wait poll")
+    );
+    insta::assert_snapshot!("unset", bench.ok("adapter set vhost0 --unset queues --dry-run"));
+    insta::assert_snapshot!("resize", bench.ok("volume resize disk0 20GiB"));
+    insta::assert_snapshot!("export", bench.ok("export"));
+    insta::assert_snapshot!("remove", bench.ok("adapter remove vhost0"));
+}
+
+#[test]
+fn status_says_what_is_there() {
+    insta::assert_snapshot!("status", Bench::with_disk().ok("status"));
+}
+
+#[test]
+fn the_same_as_json_and_yaml() {
+    let bench = Bench::with_disk();
+    insta::assert_snapshot!("volume_json", bench.ok("volume show disk0 -o json"));
+    insta::assert_snapshot!("adapter_yaml", bench.ok("adapter list -o yaml"));
+}
+
+#[test]
+fn a_configuration_is_applied_from_standard_input() {
+    let bench = Bench::with_disk();
+    let text = "[volume.disk0]\nkind = \"null\"\nsize = \"20GiB\"\n\n[adapter.vhost1]\nvolume = \"disk0\"\n";
+    let (code, plan) = bench.run_with("apply - --dry-run", text);
+    assert_eq!(code, 0, "{plan}");
+    insta::assert_snapshot!("apply_dry_run", plan);
+    assert_eq!(bench.run_with("apply -", text).0, 0);
+    assert_eq!(bench.run_with("apply -", text), (0, "nothing to do\n".to_owned()));
+    assert_eq!(bench.ok("export"), text);
+    let (code, refused) = bench.run_with("apply -", "[adapter.vhost1]\nqueus = 4\n");
+    assert_eq!(code, 2);
+    insta::assert_snapshot!("apply_unknown_key", refused);
+}
+
+#[test]
+fn every_refusal_has_its_exit_code_and_says_what_mends_it() {
+    let bench = Bench::with_disk();
+    let all = [
+        bench.refused("volume create disk1 --kind flie", 2),
+        bench.refused("volume create disk1 --kind null --size 10GB", 2),
+        bench.refused("volume create disk1 --kind null", 2),
+        bench.refused("adapter create vhost1 --volume disk", 2),
+        bench.refused("volume resize disk0 1GiB", 2),
+        bench.refused("volume show disk1", 3),
+        bench.refused("adapter explain vhost9", 3),
+        bench.refused("volume create disk0 --kind null --size 4096", 5),
+        bench.refused("volume remove disk0", 5),
+        bench.refused("adapter set vhost0 --mode 0600", 5),
+        bench.refused("volume set disk0 --block-size 4096", 5),
+        bench.refused("adapter set vhost0 --unset queus", 2),
+        bench.refused("volume create m --kind file --path /missing/m", 1),
+        bench.refused("--dir /nowhere status", 4),
+    ];
+    insta::assert_snapshot!("refusals", all.join("\n"));
+}
+
+#[test]
+fn statistics() {
+    let bench = Bench::with_disk();
+    insta::assert_snapshot!("stats_none", bench.ok("stats"));
+    let fake = bench.launcher.current().unwrap();
+    for queue in 0..2 {
+        let stats = fake.queue_stats("vhost0", queue).unwrap();
+        stats.add(QueueCounter::Reads, 1000);
+        stats.add(QueueCounter::ReadBytes, 4096 * 1000);
+        stats.add(QueueCounter::WaitThrottled, 3);
+        stats.set_with_high_water(QueueCounter::Active, QueueCounter::ActiveMax, 17);
+        stats.record(Latency::Ring, 900, 1000);
+        stats.record(Latency::Device, 85_000, 1000);
+    }
+    fake.channel_stats(0).add(ChannelCounter::Commands, 2000);
+    fake.channel_stats(0).add(ChannelCounter::Wakeups, 100);
+    fake.channel_stats(0).add(ChannelCounter::Busy, 12_345_678);
+    insta::assert_snapshot!("stats", bench.ok("stats"));
+    insta::assert_snapshot!("stats_adapter", bench.ok("stats vhost0"));
+    let watched = bench.ok("stats --watch 1 --count 1");
+    assert!(watched.contains("READS/s"), "{watched}");
+    bench.refused("stats vhost9", 3);
+}
+
+#[test]
+fn what_to_paste() {
+    let bench = Bench::with_disk();
+    insta::assert_snapshot!("emit_qemu", bench.ok("emit qemu vhost0 --vcpus 2"));
+    insta::assert_snapshot!("emit_libvirt", bench.ok("emit libvirt vhost0 --vcpus 16"));
+}
+
+#[test]
+fn help_teaches() {
+    let bench = Bench::new();
+    insta::assert_snapshot!("help", bench.ok("--help"));
+    insta::assert_snapshot!("help_adapter_create", bench.ok("adapter create --help"));
+    insta::assert_snapshot!("attributes", bench.ok("attributes"));
+    assert_eq!(bench.ok("attributes --markdown"), fabric::attribute::markdown());
+    assert!(bench.ok("completions bash").contains("--queue-size"));
+}
