@@ -162,9 +162,10 @@ impl<'a> Guest<'a> {
     }
 }
 
-/// Timers are calibrated, entropy waited for and CPU bugs worked around at a great cost under emulation.
+/// Timers are calibrated, entropy waited for and CPU bugs worked around at a great cost under emulation; and on a busy
+/// host the emulated timer is too late for the kernel's check of it, which would panic.
 const KERNEL_COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr tsc=reliable \
-                                   random.trust_cpu=on hung_task_panic=0";
+                                   random.trust_cpu=on no_timer_check";
 
 /// QEMU without anything that was not asked for, and with memory that a vhost-user server can map.
 pub(crate) fn base_command(memory_mib: u32) -> Command {
