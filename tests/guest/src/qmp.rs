@@ -3,11 +3,14 @@
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::failure::{Context, Failure, Result};
+
+/// How long QEMU may take to listen, and to answer.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A monitor connection.
 pub(crate) struct Qmp {
@@ -15,12 +18,20 @@ pub(crate) struct Qmp {
 }
 
 impl Qmp {
-    /// Connects and leaves the negotiation mode.
+    /// Connects, as soon as QEMU listens, and leaves the negotiation mode.
     pub(crate) fn connect(socket: &Path) -> Result<Qmp> {
-        let stream = UnixStream::connect(socket).context("cannot connect to QEMU's monitor")?;
-        stream
-            .set_read_timeout(Some(Duration::from_secs(60)))
-            .context("cannot set a time limit")?;
+        let deadline = Instant::now() + LIMIT;
+        let stream = loop {
+            match UnixStream::connect(socket) {
+                Ok(stream) => break stream,
+                // QEMU opens its sockets one after the other.
+                Err(_) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(error) => return Err(error).context("cannot connect to QEMU's monitor"),
+            }
+        };
+        stream.set_read_timeout(Some(LIMIT)).context("cannot set a time limit")?;
         let mut qmp = Qmp { stream: BufReader::new(stream) };
         qmp.read()?;
         qmp.execute("qmp_capabilities", json!({}))?;
