@@ -181,7 +181,9 @@ impl Worker {
                 }
                 Err(error) => {
                     self.io.event(FlightKind::Broken, queue.seat.stats.slot(), 0);
-                    queue.break_down(StopReason::Ring(error));
+                    // A ring whose pages were taken away reads as zeroes: say what happened, not what it looks like.
+                    let gone = queue.seat.ring.mem().damaged();
+                    queue.break_down(if gone { StopReason::Memory } else { error.into() });
                     queue.phase = Phase::Draining;
                     self.hot.swap_remove(index);
                     worked = true;
@@ -485,6 +487,7 @@ impl Worker {
         let Some(mut queue) = self.queues[usize::from(id)].take() else { return };
         self.io.ring.unregister(queue.kick);
         self.io.lanes.release(queue.lane, &mut self.io.ring);
+        self.io.release(usize::from(queue.seat.ring.size()));
         self.io.event(FlightKind::Stopped, queue.seat.stats.slot(), 0);
         queue.show_levels();
         self.refresh();

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use block::Geometry;
 
-pub use parse::{Action, Parsed, Reject, parse};
+pub use parse::{Action, Chain, Parsed, Reject, parse};
 
 /// Bytes of a sector, the unit of the protocol whatever the block size (clause 5.2.4).
 pub const SECTOR: u64 = 512;

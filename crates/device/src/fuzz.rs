@@ -3,7 +3,7 @@
 use block::Geometry;
 use memory::{IoBuf, Mapping};
 
-use crate::blk::{Action, Shape, kind, parse};
+use crate::blk::{Action, Chain, Shape, kind, parse};
 
 /// Feeds one chain to [`parse`] and checks what must hold of every answer.
 ///
@@ -44,7 +44,10 @@ pub fn fuzz_request(data: &[u8]) {
     }
     let readable = readable.min(bufs.len());
     let before = bufs.clone();
-    let parsed = parse(&shape, &mut bufs, readable);
+    let bytes = |bufs: &[IoBuf]| bufs.iter().map(|buf| buf.len() as u64).sum();
+    let (readable_bytes, writable_bytes) = (bytes(&bufs[..readable]), bytes(&bufs[readable..]));
+    let mut chain = Chain { bufs: &mut bufs, readable, readable_bytes, writable_bytes };
+    let parsed = parse(&shape, &mut chain);
     check(&shape, &before, &bufs, &parsed);
 }
 

@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::time::Instant;
 
 use block::{Finish, IoError, Lane, OpKind, Outcome, Request, Submit, Tag, Wait};
-use device::blk::{Action, Reject, Status, parse};
+use device::blk::{self, Action, Reject, Status, parse};
 use memory::clock;
 use protocol::stats::{ChannelCounter, FlightKind, Latency, QueueCounter};
 use uring::Op;
@@ -35,6 +35,22 @@ impl PartialOrd for Timer {
     }
 }
 
+/// What a walk found, without the buffers.
+#[derive(Debug, Clone, Copy)]
+struct Walked {
+    readable: usize,
+    total: usize,
+    readable_bytes: u64,
+    writable_bytes: u64,
+}
+
+impl Walked {
+    fn of(chain: &Chain<'_>) -> Walked {
+        let Chain { readable, total, readable_bytes, writable_bytes, .. } = *chain;
+        Walked { readable, total, readable_bytes, writable_bytes }
+    }
+}
+
 /// A tag is the queue's place in the channel and the head.
 pub(super) fn tag_of(id: u16, head: Head) -> Tag {
     Tag(u32::from(id) << 16 | u32::from(head.0))
@@ -61,6 +77,11 @@ impl Io {
         self.waiting.reserve(room(self.waiting.len()));
         self.finishes.reserve(room(self.finishes.len()));
         self.touched.reserve(queues);
+    }
+
+    /// Takes back what [`Io::reserve`] counted. The room stays; the next queue that comes finds it.
+    pub(super) fn release(&mut self, commands: usize) {
+        self.capacity -= commands;
     }
 
     /// Adds an operation of the channel's own, submitting what is queued when there is no room.
@@ -139,8 +160,8 @@ impl Io {
         let mut chain = Chain::new(&mut command.bufs);
         match queue.seat.ring.chain(head, &mut chain) {
             Ok(()) => {
-                let (readable, total) = (chain.readable, chain.total);
-                self.judge(id, queue, head, readable, total);
+                let walked = Walked::of(&chain);
+                self.judge(id, queue, head, walked);
             }
             Err(ChainError::TooLong { .. }) => self.read_long(id, queue, head),
             Err(error) => {
@@ -162,8 +183,8 @@ impl Io {
         let mut chain = Chain::new(self.lists.get(list));
         match queue.seat.ring.chain(head, &mut chain) {
             Ok(()) => {
-                let (readable, total) = (chain.readable, chain.total);
-                self.judge(id, queue, head, readable, total);
+                let walked = Walked::of(&chain);
+                self.judge(id, queue, head, walked);
             }
             Err(error) => {
                 let (readable, total) = (chain.readable, chain.total);
@@ -199,13 +220,15 @@ impl Io {
     }
 
     #[inline]
-    fn judge(&mut self, id: u16, queue: &mut Active, head: Head, readable: usize, total: usize) {
+    fn judge(&mut self, id: u16, queue: &mut Active, head: Head, walked: Walked) {
         let command = &mut queue.seat.commands[usize::from(head.0)];
         let bufs = match command.list {
-            None => &mut command.bufs[..total.min(INLINE)],
-            Some(list) => &mut self.lists.get(list)[..total],
+            None => &mut command.bufs[..walked.total.min(INLINE)],
+            Some(list) => &mut self.lists.get(list)[..walked.total],
         };
-        let parsed = parse(&queue.seat.adapter.shape, bufs, readable);
+        let Walked { readable, readable_bytes, writable_bytes, .. } = walked;
+        let mut chain = blk::Chain { bufs, readable, readable_bytes, writable_bytes };
+        let parsed = parse(&queue.seat.adapter.shape, &mut chain);
         command.status = parsed.status;
         // At most 1032 segments, so both fit.
         command.first = parsed.first as u16;

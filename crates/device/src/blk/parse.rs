@@ -69,20 +69,35 @@ pub struct Parsed {
     pub status: IoBuf,
 }
 
-/// Judges a chain: `bufs` with the readable ones first, `readable` of them. Cuts header and status off the buffers, in place.
+/// A chain as it comes from the ring.
+#[derive(Debug)]
+pub struct Chain<'a> {
+    /// Its buffers, the readable ones first.
+    pub bufs: &'a mut [IoBuf],
+    /// How many of them are readable.
+    pub readable: usize,
+    /// Bytes of the readable ones.
+    pub readable_bytes: u64,
+    /// Bytes of the others.
+    pub writable_bytes: u64,
+}
+
+/// Judges a chain. Cuts header and status off its buffers, in place.
 #[inline]
-pub fn parse(shape: &Shape, bufs: &mut [IoBuf], readable: usize) -> Parsed {
-    let total = bufs.len();
+pub fn parse(shape: &Shape, chain: &mut Chain<'_>) -> Parsed {
+    let (readable, total) = (chain.readable, chain.bufs.len());
     let mut header = [0; HEADER_BYTES];
-    let usual = readable >= 1
-        && readable < total
-        && bufs[0].len() == HEADER_BYTES
-        && bufs[total - 1].len() == 1;
+    let usual = match &*chain.bufs {
+        [first, .., last] => {
+            readable >= 1 && readable < total && first.len() == HEADER_BYTES && last.len() == 1
+        }
+        _ => false,
+    };
     let (data_first, data_end, status) = if usual {
-        bufs[0].read(0, &mut header);
-        (1, total - 1, bufs[total - 1])
+        chain.bufs[0].read(0, &mut header);
+        (1, total - 1, chain.bufs[total - 1])
     } else {
-        match cut_unusual(bufs, readable, &mut header) {
+        match cut_unusual(chain.bufs, readable, &mut header) {
             Ok(cut) => cut,
             Err(status) => {
                 return Parsed {
@@ -94,46 +109,73 @@ pub fn parse(shape: &Shape, bufs: &mut [IoBuf], readable: usize) -> Parsed {
             }
         }
     };
-    // Data that the device reads ends where the readable part does; data that it writes begins there.
-    let out = data_first..readable.max(data_first);
-    let inward = readable.max(data_first)..data_end.max(readable);
+    // Data that the device reads ends where the readable part does; data that it writes begins there. Both lengths are known from
+    // the walk: all but the header, and all but the status.
+    let (out, inward) = ((data_first, readable), (readable, data_end));
+    let lengths = Lengths {
+        out: chain.readable_bytes - HEADER_BYTES as u64,
+        inward: chain.writable_bytes - 1,
+    };
     let kind = u32::from_le_bytes(header[..4].try_into().expect("4 bytes"));
     let sector = u64::from_le_bytes(header[8..].try_into().expect("8 bytes"));
-    let (action, data) = match kind {
-        kind::IN => {
-            (transfer(shape, OpKind::Read, sector, &bufs[inward.clone()], &bufs[out]), inward)
+    let (action, (first, end)) = match kind {
+        kind::IN if lengths.out == 0 => {
+            (transfer(shape, OpKind::Read, sector, lengths.inward), inward)
         }
-        kind::OUT => {
+        kind::OUT if lengths.inward == 0 => {
             let op = OpKind::Write { fua: shape.write_through() };
-            (transfer(shape, op, sector, &bufs[out.clone()], &bufs[inward]), out)
+            (transfer(shape, op, sector, lengths.out), out)
         }
-        kind::FLUSH => (Action::Submit { op: OpKind::Flush, offset: 0, len: 0 }, 0..0),
-        kind::GET_ID => (get_id(&bufs[inward.clone()]), inward),
-        kind::DISCARD if shape.discard => (range(shape, &bufs[out], false), 0..0),
-        kind::WRITE_ZEROES if shape.write_zeroes => (range(shape, &bufs[out], true), 0..0),
-        kind::DISCARD | kind::WRITE_ZEROES if shape.read_only => {
-            (Action::Reject(Reject::ReadOnly), 0..0)
-        }
-        _ => (Action::Reject(Reject::Unsupported), 0..0),
+        _ => rare(shape, kind, chain.bufs, out, inward, &lengths),
     };
-    Parsed { action, first: data.start, end: data.end, status }
+    Parsed { action, first, end, status }
 }
 
-fn bytes_of(bufs: &[IoBuf]) -> u64 {
-    bufs.iter().map(|buf| buf.len() as u64).sum()
+/// Bytes of data in each direction.
+struct Lengths {
+    out: u64,
+    inward: u64,
 }
 
-/// A read or a write; nothing may go the other way.
-#[inline]
-fn transfer(shape: &Shape, op: OpKind, sector: u64, data: &[IoBuf], other: &[IoBuf]) -> Action {
-    if other.iter().any(|buf| !buf.is_empty()) {
-        return Action::Reject(Reject::BadChain);
+/// Everything but sane reads and writes.
+#[cold]
+fn rare(
+    shape: &Shape,
+    kind: u32,
+    bufs: &[IoBuf],
+    out: (usize, usize),
+    inward: (usize, usize),
+    lengths: &Lengths,
+) -> (Action, (usize, usize)) {
+    let nothing = (0, 0);
+    let out = out.0..out.1.max(out.0);
+    match kind {
+        kind::IN | kind::OUT => (Action::Reject(Reject::BadChain), nothing),
+        kind::FLUSH => (Action::Submit { op: OpKind::Flush, offset: 0, len: 0 }, nothing),
+        // The clause asks for 20 bytes of room; some drivers offer more.
+        kind::GET_ID if lengths.inward < ID_BYTES as u64 => {
+            (Action::Reject(Reject::BadChain), nothing)
+        }
+        kind::GET_ID => (Action::GetId, inward),
+        kind::DISCARD if shape.discard => (range(shape, &bufs[out], lengths.out, false), nothing),
+        kind::WRITE_ZEROES if shape.write_zeroes => {
+            (range(shape, &bufs[out], lengths.out, true), nothing)
+        }
+        kind::DISCARD | kind::WRITE_ZEROES if shape.read_only => {
+            (Action::Reject(Reject::ReadOnly), nothing)
+        }
+        _ => (Action::Reject(Reject::Unsupported), nothing),
     }
+}
+
+/// A read or a write.
+#[inline]
+fn transfer(shape: &Shape, op: OpKind, sector: u64, len: u64) -> Action {
     if shape.read_only && op != OpKind::Read {
         return Action::Reject(Reject::ReadOnly);
     }
-    match checked_range(shape, sector, bytes_of(data)) {
-        Some(offset) => Action::Submit { op, offset, len: bytes_of(data) },
+    match checked_range(shape, sector, len) {
+        Some(offset) => Action::Submit { op, offset, len },
         None => Action::Reject(Reject::OutOfRange),
     }
 }
@@ -147,18 +189,10 @@ fn checked_range(shape: &Shape, sector: u64, len: u64) -> Option<u64> {
     (end <= shape.bytes() && (offset | len) & mask == 0).then_some(offset)
 }
 
-fn get_id(data: &[IoBuf]) -> Action {
-    // The clause asks for 20 bytes of room; some drivers offer more.
-    if bytes_of(data) < ID_BYTES as u64 {
-        return Action::Reject(Reject::BadChain);
-    }
-    Action::GetId
-}
-
 /// DISCARD or WRITE_ZEROES: one range, as `max_discard_seg` and `max_write_zeroes_seg` say.
-fn range(shape: &Shape, data: &[IoBuf], zeroes: bool) -> Action {
+fn range(shape: &Shape, data: &[IoBuf], len: u64, zeroes: bool) -> Action {
     let mut bytes = [0; RANGE_BYTES];
-    match bytes_of(data) {
+    match len {
         16 => gather(data, &mut bytes),
         len if len > 16 && len.is_multiple_of(16) => return Action::Reject(Reject::Unsupported),
         _ => return Action::Reject(Reject::BadChain),
@@ -211,7 +245,7 @@ fn cut_unusual(
     };
     let whole = inward[last];
     let status = whole.slice(whole.len() - 1, 1);
-    if bytes_of(outward) < HEADER_BYTES as u64 {
+    if outward.iter().map(|buf| buf.len()).sum::<usize>() < HEADER_BYTES {
         return Err(status);
     }
     inward[last] = whole.slice(0, whole.len() - 1);

@@ -58,7 +58,10 @@ fn judge(
     let mut bufs = memory.pieces(out, out_lengths);
     let readable = bufs.len();
     bufs.extend(memory.pieces(&[], in_lengths));
-    let parsed = parse(shape, &mut bufs, readable);
+    let bytes = |bufs: &[IoBuf]| bufs.iter().map(|buf| buf.len() as u64).sum();
+    let (readable_bytes, writable_bytes) = (bytes(&bufs[..readable]), bytes(&bufs[readable..]));
+    let mut chain = Chain { bufs: &mut bufs, readable, readable_bytes, writable_bytes };
+    let parsed = parse(shape, &mut chain);
     let data = bufs[parsed.first..parsed.end].iter().map(|buf| buf.len()).sum();
     std::mem::forget(memory.mapping); // the buffers in `parsed` stay readable
     (parsed, data)

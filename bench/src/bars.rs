@@ -1,0 +1,143 @@
+//! Bars: reading `bench/bars.toml` and judging results by it.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Because, Result};
+use crate::figure::{Figure, Series, Spread};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    bar: Vec<Bar>,
+}
+
+/// One bar, as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Bar {
+    pub(crate) case: String,
+    pub(crate) figure: Figure,
+    pub(crate) of: String,
+    pub(crate) against: Option<String>,
+    pub(crate) at_least: Option<f64>,
+    pub(crate) at_most: Option<f64>,
+    pub(crate) why: String,
+}
+
+/// A bar and what was reached.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Verdict {
+    pub(crate) bar: Bar,
+    /// A quotient is taken of the medians; it reaches from the lowest to the highest quotient of two neighbouring rounds.
+    pub(crate) reached: Spread,
+    /// `None` when the bar only shows.
+    pub(crate) met: Option<bool>,
+}
+
+/// All bars of the file.
+pub(crate) fn read(path: &Path) -> Result<Vec<Bar>> {
+    let text = std::fs::read_to_string(path)
+        .because(format_args!("cannot read {}", path.display()))?;
+    let file: File =
+        toml::from_str(&text).because(format_args!("{} is not understood", path.display()))?;
+    Ok(file.bar)
+}
+
+impl Bar {
+    fn is_for(&self, case: &str) -> bool {
+        match self.case.strip_suffix('*') {
+            Some(prefix) => case.starts_with(prefix),
+            None => self.case == case,
+        }
+    }
+
+    /// The limit as readers know it.
+    pub(crate) fn limit(&self) -> String {
+        let times = if self.against.is_some() { " ×" } else { "" };
+        match (self.at_least, self.at_most) {
+            (Some(least), _) => format!("≥ {least}{times}"),
+            (None, Some(most)) => format!("≤ {most}{times}"),
+            (None, None) => "–".to_owned(),
+        }
+    }
+
+    fn met_by(&self, value: f64) -> Option<bool> {
+        if self.at_least.is_none() && self.at_most.is_none() {
+            return None;
+        }
+        let low = self.at_least.is_none_or(|least| value >= least);
+        Some(low && self.at_most.is_none_or(|most| value <= most))
+    }
+}
+
+/// Judges a case. A bar whose contestants were not run says nothing.
+pub(crate) fn judge(bars: &[Bar], case: &str, series: &[Series]) -> Vec<Verdict> {
+    let find = |label: &str| series.iter().find(|series| series.label == label);
+    let verdict = |bar: &Bar| {
+        let of = find(&bar.of)?;
+        let reached = match &bar.against {
+            None => of.spread(bar.figure)?,
+            Some(label) => quotient(of, find(label)?, bar.figure)?,
+        };
+        Some(Verdict { bar: bar.clone(), reached, met: bar.met_by(reached.median) })
+    };
+    bars.iter().filter(|bar| bar.is_for(case)).filter_map(verdict).collect()
+}
+
+fn quotient(of: &Series, against: &Series, figure: Figure) -> Option<Spread> {
+    let pairs = of.values(figure).zip(against.values(figure)).map(|(of, against)| of / against);
+    let median = of.spread(figure)?.median / against.spread(figure)?.median;
+    Spread::of(pairs).map(|pairs| Spread { median, ..pairs })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figure::Round;
+
+    fn series(label: &str, values: &[f64]) -> Series {
+        let rounds = values.iter().map(|value| Round::from([(Figure::Iops, *value)])).collect();
+        Series { label: label.to_owned(), about: String::new(), rounds }
+    }
+
+    fn bar(case: &str, at_least: Option<f64>, against: Option<&str>) -> Bar {
+        Bar {
+            case: case.to_owned(),
+            figure: Figure::Iops,
+            of: "a".to_owned(),
+            against: against.map(str::to_owned),
+            at_least,
+            at_most: None,
+            why: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_file_of_this_repository_is_understood() {
+        let bars = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("bars.toml")).unwrap();
+        assert!(bars.iter().all(|bar| bar.at_least.is_none() || bar.at_most.is_none()));
+        assert!(bars.len() > 10);
+    }
+
+    #[test]
+    fn a_quotient_is_of_medians_and_reaches_over_the_rounds() {
+        let series = [series("a", &[10.0, 30.0, 20.0]), series("b", &[10.0, 10.0, 10.0])];
+        let bars = [bar("x", Some(2.0), Some("b")), bar("y", Some(0.0), None)];
+        let verdicts = judge(&bars, "x", &series);
+        assert_eq!(verdicts.len(), 1);
+        assert_eq!(verdicts[0].reached, Spread { median: 2.0, min: 1.0, max: 3.0 });
+        assert_eq!(verdicts[0].met, Some(true));
+        assert_eq!(judge(&[bar("x", Some(2.1), Some("b"))], "x", &series)[0].met, Some(false));
+        assert_eq!(judge(&[bar("x", None, Some("b"))], "x", &series)[0].met, None);
+        assert!(judge(&[bar("x", None, Some("c"))], "x", &series).is_empty());
+    }
+
+    #[test]
+    fn a_star_stands_for_the_rest() {
+        assert!(bar("disk-*", None, None).is_for("disk-read-1"));
+        assert!(!bar("disk-*", None, None).is_for("ram"));
+        assert!(!bar("ram", None, None).is_for("ram2"));
+    }
+}

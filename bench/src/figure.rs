@@ -1,0 +1,167 @@
+//! Figures: what is measured in a round, and what many rounds say.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A quantity that a round can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Figure {
+    /// Requests completed per second.
+    Iops,
+    /// Mean latency as the client sees it.
+    LatencyUs,
+    /// 99 of 100 requests are at most this late.
+    P99Us,
+    /// CPU time of all threads of the server, per request.
+    ServerCpuUs,
+    /// CPU time of the client's I/O threads, per request; for a native program, of all of it.
+    ClientCpuUs,
+    /// Requests between two times that a thread of the server went to sleep (voluntary context switches).
+    IosPerServerSleep,
+    /// Requests completed each time that the client woke up.
+    IosPerClientWakeUp,
+    /// CPU time as a share of one core.
+    CpuPercent,
+    /// Resident memory.
+    ResidentMib,
+    /// Instructions executed per request.
+    Instructions,
+}
+
+impl Figure {
+    /// In the order of the table.
+    pub(crate) const ALL: [Figure; 10] = [
+        Figure::Iops,
+        Figure::LatencyUs,
+        Figure::P99Us,
+        Figure::ServerCpuUs,
+        Figure::ClientCpuUs,
+        Figure::IosPerServerSleep,
+        Figure::IosPerClientWakeUp,
+        Figure::CpuPercent,
+        Figure::ResidentMib,
+        Figure::Instructions,
+    ];
+
+    /// Head of its column.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Figure::Iops => "IOPS",
+            Figure::LatencyUs => "mean, µs",
+            Figure::P99Us => "p99, µs",
+            Figure::ServerCpuUs => "server CPU per I/O, µs",
+            Figure::ClientCpuUs => "client CPU per I/O, µs",
+            Figure::IosPerServerSleep => "I/Os per sleep of the server",
+            Figure::IosPerClientWakeUp => "I/Os per wake-up of the client",
+            Figure::CpuPercent => "% of a core",
+            Figure::ResidentMib => "MiB resident",
+            Figure::Instructions => "instructions per request",
+        }
+    }
+}
+
+/// What one round measured.
+pub(crate) type Round = BTreeMap<Figure, f64>;
+
+/// The middle of some values, and how far they reach.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    pub(crate) min: f64,
+    pub(crate) max: f64,
+}
+
+impl Spread {
+    /// `None` when there are no values.
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let (min, max) = (*values.first()?, *values.last()?);
+        let middle = values.len() / 2;
+        let median = if values.len().is_multiple_of(2) {
+            f64::midpoint(values[middle - 1], values[middle])
+        } else {
+            values[middle]
+        };
+        Some(Spread { median, min, max })
+    }
+}
+
+/// All rounds of one contestant.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Series {
+    /// Its name in bars.toml and in the tables.
+    pub(crate) label: String,
+    /// Its settings, for readers.
+    pub(crate) about: String,
+    /// In the order in which they were run.
+    pub(crate) rounds: Vec<Round>,
+}
+
+impl Series {
+    /// A figure over all rounds that have it.
+    pub(crate) fn spread(&self, figure: Figure) -> Option<Spread> {
+        Spread::of(self.values(figure))
+    }
+
+    /// The values of a figure, round by round.
+    pub(crate) fn values(&self, figure: Figure) -> impl Iterator<Item = f64> {
+        self.rounds.iter().filter_map(move |round| round.get(&figure).copied())
+    }
+}
+
+/// A number with about three digits that matter.
+pub(crate) fn short(value: f64) -> String {
+    let size = value.abs();
+    if size >= 1000.0 {
+        grouped(value)
+    } else if size >= 100.0 {
+        format!("{value:.0}")
+    } else if size >= 10.0 {
+        format!("{value:.1}")
+    } else if size >= 0.1 || size == 0.0 {
+        format!("{value:.2}")
+    } else {
+        format!("{value:.3}")
+    }
+}
+
+fn grouped(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::from(if value < 0.0 { "-" } else { "" });
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(' ');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        let spread = |values: &[f64]| Spread::of(values.iter().copied());
+        assert_eq!(
+            spread(&[3.0, 1.0, 2.0]),
+            Some(Spread { median: 2.0, min: 1.0, max: 3.0 })
+        );
+        assert_eq!(spread(&[4.0, 1.0]).unwrap().median, 2.5);
+        assert_eq!(spread(&[]), None);
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let cases = [(1_234_567.0, "1 234 567"), (123.4, "123"), (12.34, "12.3"), (1.234, "1.23")];
+        for (value, text) in cases {
+            assert_eq!(short(value), text);
+        }
+        assert_eq!(short(0.0123), "0.012");
+        assert_eq!(short(1000.0), "1 000");
+    }
+}

@@ -1,0 +1,196 @@
+//! The benchmarks: Trunkline, its peers and native I/O in one run, judged by `bench/bars.toml`.
+//!
+//! `cargo xtask bench` builds the server and this program and runs it. Every case starts its servers on one CPU and its client
+//! on another, runs the contestants in turn for several rounds, and compares medians.
+//!
+//! | module | what |
+//! |---|---|
+//! | `cases` | who takes part in what |
+//! | `stage` | servers, rounds, and what one round of a load measures |
+//! | `ours`, `peer`, `native` | the data plane, qemu-storage-daemon, fio |
+//! | `idle`, `ring` | cases without a load |
+//! | `figure`, `bars` | figures, and judging them |
+//! | `machine`, `report` | conditions, and what is written |
+//!
+//! The client is the load generator of the crate `partition`, for all servers the same. No control plane runs.
+
+mod bars;
+mod cases;
+mod failure;
+mod figure;
+mod idle;
+mod machine;
+mod native;
+mod ours;
+mod peer;
+mod process;
+mod report;
+mod ring;
+mod stage;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Parser;
+use rustix::thread::CpuSet;
+
+use failure::{Because, Failure, Result};
+use report::{Played, Report};
+use stage::Settled;
+
+/// How long to look whether others use the machine.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Measure Trunkline, qemu-storage-daemon and fio in turn, and judge by bench/bars.toml
+#[derive(Parser)]
+#[command(name = "cargo xtask bench", max_term_width = 100)]
+struct Arguments {
+    /// Cases whose names begin like this; all of them when left out
+    #[arg(value_name = "CASE")]
+    cases: Vec<String>,
+    /// Print the names of the cases
+    #[arg(long)]
+    list: bool,
+    /// Rounds of each contestant
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: u16,
+    /// Length of a round's measurement
+    #[arg(long, default_value_t = 2.0, value_name = "SECONDS")]
+    seconds: f64,
+    /// Rounds of one second, three of them: to try things out, not to quote
+    #[arg(long)]
+    quick: bool,
+    /// Write everything that was measured
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the tables, between the marks of a document that has them
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// CPU of the client
+    #[arg(long, default_value_t = 0, value_name = "CPU")]
+    client_cpu: usize,
+    /// CPU of the servers, and of fio
+    #[arg(long, default_value_t = 1, value_name = "CPU")]
+    server_cpu: usize,
+    /// A folder in a tmpfs with 1 GiB free
+    #[arg(long, default_value = "/dev/shm", value_name = "DIR")]
+    tmpfs: PathBuf,
+    /// A folder on a disk with 1 GiB free; a file stays there for the next run
+    #[arg(long, default_value = "target/bench", value_name = "DIR")]
+    disk: PathBuf,
+    /// The server's program
+    #[arg(long, default_value = "target/release/trunkline", value_name = "FILE")]
+    server: PathBuf,
+    /// The bars
+    #[arg(long, default_value = "bench/bars.toml", value_name = "FILE")]
+    bars: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        // Missed bars are a result, told apart from a run that failed.
+        Ok(false) => ExitCode::from(2),
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<bool> {
+    let cases = cases::select(&arguments.cases)?;
+    if arguments.list {
+        cases.iter().for_each(|case| println!("{:<22} {}", case.name, case.title));
+        return Ok(true);
+    }
+    let bars = bars::read(&arguments.bars)?;
+    let settled = settle(arguments)?;
+    let mut report = Report {
+        command: command(),
+        rounds: settled.rounds,
+        seconds_per_round: settled.duration.as_secs_f64(),
+        machine: machine::Machine::describe(&settled),
+        cases: Vec::new(),
+    };
+    for case in cases {
+        let others_percent = machine::others_percent(LOOK)?;
+        println!("{}: {}", case.name, case.title);
+        if others_percent > report::QUIET_PERCENT {
+            println!("  others use {others_percent:.0} % of a CPU: figures are indicative only");
+        }
+        let series = case.run(&settled)?;
+        let verdicts = bars::judge(&bars, &case.name, &series);
+        let (name, title) = (case.name, case.title);
+        let played = Played { name, title, others_percent, series, verdicts };
+        print!("{}", report::summary(&played));
+        report.cases.push(played);
+        // After every case, so that a run that is stopped leaves what it has.
+        write(arguments, &report)?;
+    }
+    let verdicts = report.cases.iter().flat_map(|case| &case.verdicts);
+    let (met, missed): (Vec<bool>, Vec<bool>) =
+        verdicts.filter_map(|verdict| verdict.met).partition(|met| *met);
+    println!("{} bars met, {} missed", met.len(), missed.len());
+    Ok(missed.is_empty())
+}
+
+fn write(arguments: &Arguments, report: &Report) -> Result {
+    if let Some(path) = &arguments.json {
+        report.write_json(path)?;
+    }
+    if let Some(path) = &arguments.markdown {
+        report.write_markdown(path)?;
+    }
+    Ok(())
+}
+
+fn settle(arguments: &Arguments) -> Result<Settled> {
+    let seconds = |value: f64| {
+        Duration::try_from_secs_f64(value).because(format_args!("--seconds {value}"))
+    };
+    std::fs::create_dir_all(&arguments.disk)
+        .because(format_args!("cannot make {}", arguments.disk.display()))?;
+    if !arguments.server.exists() {
+        let path = arguments.server.display();
+        return Err(Failure(format!("{path} is missing: cargo build --release -p trunkline")));
+    }
+    pin(arguments.client_cpu)?;
+    Ok(Settled {
+        server: std::path::absolute(&arguments.server).because("--server")?,
+        client_cpu: arguments.client_cpu,
+        server_cpu: arguments.server_cpu,
+        rounds: if arguments.quick { 3 } else { usize::from(arguments.rounds) },
+        warm_up: Duration::from_millis(if arguments.quick { 200 } else { 500 }),
+        duration: if arguments.quick { seconds(1.0)? } else { seconds(arguments.seconds)? },
+        idle: Duration::from_secs(if arguments.quick { 5 } else { 20 }),
+        tmpfs: arguments.tmpfs.clone(),
+        disk: std::path::absolute(&arguments.disk).because("--disk")?,
+    })
+}
+
+/// This process supervises the client and stays off the server's CPU.
+fn pin(cpu: usize) -> Result {
+    let mut set = CpuSet::new();
+    if cpu >= CpuSet::MAX_CPU {
+        return Err(Failure(format!("--client-cpu {cpu}: there is no such CPU")));
+    }
+    set.set(cpu);
+    rustix::thread::sched_setaffinity(None, &set)
+        .because(format_args!("cannot run on CPU {cpu} (--client-cpu)"))
+}
+
+/// What the user typed; paths of the build that `cargo xtask` adds are left out.
+fn command() -> String {
+    let mut words = vec!["cargo xtask bench".to_owned()];
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        if ["--server", "--bars", "--disk"].contains(&argument.as_str()) {
+            arguments.next();
+        } else {
+            words.push(argument);
+        }
+    }
+    words.join(" ")
+}

@@ -1,0 +1,93 @@
+//! The native line: fio with io_uring on the file itself, no server between.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::failure::{Because, Failure, Result};
+use crate::figure::{Figure, Round};
+use crate::process;
+
+/// A fio job.
+#[derive(Debug, Clone)]
+pub(crate) struct Fio {
+    pub(crate) file: PathBuf,
+    pub(crate) writes: bool,
+    pub(crate) depth: u16,
+    /// CPU that it runs on: the server's, since it does the server's work.
+    pub(crate) cpu: usize,
+}
+
+impl Fio {
+    /// Runs it once.
+    pub(crate) fn round(&self, warm_up: Duration, duration: Duration) -> Result<Round> {
+        let mut command = process::on_cpu(self.cpu, "fio");
+        command.args(self.arguments());
+        command.arg(format!("--ramp_time={}ms", warm_up.as_millis()));
+        command.arg(format!("--runtime={}ms", duration.as_millis()));
+        let done = command.output().because("cannot run fio")?;
+        if !done.status.success() {
+            let said = String::from_utf8_lossy(&done.stderr);
+            return Err(Failure(format!("fio: {}\n{said}", done.status)));
+        }
+        let said = String::from_utf8_lossy(&done.stdout);
+        // fio may print notes before its JSON.
+        let json = said.find('{').map_or("", |at| &said[at..]);
+        let report: Value = serde_json::from_str(json).because("cannot read fio's report")?;
+        round(&report, self.writes).ok_or_else(|| Failure(format!("fio's report lacks figures: {json}")))
+    }
+
+    /// Its settings, without the times.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let fixed = "--name=native --ioengine=io_uring --direct=1 --fixedbufs=1 --registerfiles=1 --nonvectored=1 --bs=4k \
+                     --norandommap=1 --randrepeat=0 --time_based=1 --group_reporting=1 --output-format=json";
+        let mut arguments: Vec<String> = fixed.split_ascii_whitespace().map(str::to_owned).collect();
+        let order = if self.writes { "randwrite" } else { "randread" };
+        arguments.push(format!("--rw={order}"));
+        arguments.push(format!("--iodepth={}", self.depth));
+        arguments.push(filename(&self.file));
+        arguments
+    }
+}
+
+fn filename(path: &Path) -> String {
+    // fio takes a colon for a separator of names.
+    format!("--filename={}", path.display().to_string().replace(':', "\\:"))
+}
+
+fn round(report: &Value, writes: bool) -> Option<Round> {
+    let job = report.get("jobs")?.get(0)?;
+    let side = job.get(if writes { "write" } else { "read" })?;
+    let number = |value: &Value, key: &str| value.get(key).and_then(Value::as_f64);
+    let iops = number(side, "iops")?;
+    let lat = side.get("lat_ns")?;
+    let percentile = side.get("clat_ns")?.get("percentile")?;
+    let share = (number(job, "usr_cpu")? + number(job, "sys_cpu")?) / 100.0;
+    Some(Round::from([
+        (Figure::Iops, iops),
+        (Figure::LatencyUs, number(lat, "mean")? / 1000.0),
+        (Figure::P99Us, number(percentile, "99.000000")? / 1000.0),
+        (Figure::ClientCpuUs, share * 1e6 / iops),
+    ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_found_in_a_report() {
+        let report = serde_json::json!({ "jobs": [{
+            "usr_cpu": 10.0, "sys_cpu": 15.0,
+            "read": { "iops": 50_000.0, "lat_ns": { "mean": 20_000.0 },
+                      "clat_ns": { "percentile": { "99.000000": 30_000 } } },
+        }]});
+        let round = round(&report, false).unwrap();
+        assert_eq!(round[&Figure::Iops], 50_000.0);
+        assert_eq!(round[&Figure::LatencyUs], 20.0);
+        assert_eq!(round[&Figure::P99Us], 30.0);
+        assert!((round[&Figure::ClientCpuUs] - 5.0).abs() < 1e-9);
+        assert!(super::round(&report, true).is_none());
+    }
+}

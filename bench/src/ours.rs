@@ -1,0 +1,141 @@
+//! The server of this repository: a data plane alone, told what to serve over its message socket.
+
+use std::fs::File;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use protocol::message::{
+    AdapterSpec, CacheMode, Placement, Reply, Request, VERSION, VolumeKind, VolumeSpec, WaitMode,
+};
+use protocol::socket::Connection;
+use protocol::stats::{ChannelCounter, StatsReader};
+
+use crate::failure::{Because, Failure, Result};
+use crate::process::{self, Process};
+
+/// How a data plane is started.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// What it serves.
+    pub(crate) volume: VolumeKind,
+    /// Capacity; `None` is what the file has.
+    pub(crate) bytes: Option<u64>,
+    /// Threads for I/O, all on the server's CPU.
+    pub(crate) channels: u32,
+    /// Queues of an adapter.
+    pub(crate) queues: u16,
+    /// How channels wait.
+    pub(crate) wait: WaitMode,
+}
+
+/// A volume that does nothing, as large as the peer's.
+pub(crate) const NULL: VolumeKind = VolumeKind::Null { zero_fill: false };
+
+/// A file.
+pub(crate) fn file(path: &Path, cache: CacheMode) -> VolumeKind {
+    VolumeKind::File { path: path.to_owned(), cache, create: false, preallocate: false }
+}
+
+/// A running data plane.
+pub(crate) struct DataPlane {
+    process: Process,
+    connection: Connection,
+    folder: PathBuf,
+}
+
+impl DataPlane {
+    /// Starts a data plane on one CPU, without volumes.
+    pub(crate) fn start(binary: &Path, folder: &Path, cpu: usize, channels: u32) -> Result<Self> {
+        let socket = folder.join("dataplane.sock");
+        let mut command = process::on_cpu(cpu, binary);
+        command.arg("dataplane").arg("--socket").arg(&socket);
+        command.args(["--cpus", &cpu.to_string(), "--channels", &channels.to_string()]);
+        command.args(["--log", "warn"]);
+        let mut process = Process::start(command, "dataplane", folder)?;
+        let mut stream = None;
+        process.wait_until(folder, || {
+            stream = UnixStream::connect(&socket).ok();
+            stream.is_some()
+        })?;
+        let stream = stream.ok_or_else(|| Failure("the data plane does not listen".into()))?;
+        let mut plane =
+            DataPlane { process, connection: Connection::new(stream), folder: folder.to_owned() };
+        match plane.ask(&Request::Hello { version: VERSION })?.0 {
+            Reply::Hello { .. } => Ok(plane),
+            other => Err(Failure(format!("the data plane answered {other:?} to hello"))),
+        }
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Opens the volume of a plan.
+    pub(crate) fn put_volume(&mut self, plan: &Plan) -> Result {
+        let volume = VolumeSpec {
+            name: "volume".into(),
+            kind: plan.volume.clone(),
+            bytes: plan.bytes,
+            block_size: 512,
+            read_only: false,
+            limit: None,
+            delay: None,
+            fault: None,
+        };
+        self.done(&Request::PutVolume(volume))
+    }
+
+    /// Makes an adapter with the settings that users get, and returns its socket.
+    pub(crate) fn put_adapter(&mut self, plan: &Plan, index: usize) -> Result<PathBuf> {
+        let socket = self.folder.join(format!("vhost{index}.sock"));
+        let adapter = AdapterSpec {
+            name: format!("vhost{index}"),
+            volume: "volume".into(),
+            socket: socket.clone(),
+            socket_mode: 0o600,
+            queues: plan.queues,
+            channels: 0,
+            queue_size: 1024,
+            serial: format!("vhost{index}"),
+            read_only: false,
+            write_cache: true,
+            discard: true,
+            seg_max: 254,
+            wait: plan.wait,
+            placement: Placement::Adaptive,
+            withhold: Vec::new(),
+        };
+        self.done(&Request::PutAdapter(adapter))?;
+        Ok(socket)
+    }
+
+    /// Times that its channels were woken, from its own statistics.
+    pub(crate) fn wake_ups(&mut self) -> Result<u64> {
+        let (reply, mut fds) = self.ask(&Request::Stats)?;
+        let (Reply::Stats, Some(fd)) = (&reply, fds.pop()) else {
+            return Err(Failure(format!("the data plane answered {reply:?} to stats")));
+        };
+        let reader =
+            StatsReader::open(&File::from(fd)).because("cannot read the data plane's statistics")?;
+        let channels = reader.snapshot().channels;
+        Ok(channels.iter().map(|channel| channel.get(ChannelCounter::Wakeups)).sum())
+    }
+
+    fn done(&mut self, request: &Request) -> Result {
+        match self.ask(request)?.0 {
+            Reply::Done => Ok(()),
+            Reply::Error(failure) => Err(Failure(format!(
+                "the data plane refuses {request:?}: {}{}",
+                failure.message,
+                failure.help.map(|help| format!("; {help}")).unwrap_or_default()
+            ))),
+            other => Err(Failure(format!("the data plane answered {other:?} to {request:?}"))),
+        }
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<(Reply, Vec<std::os::fd::OwnedFd>)> {
+        self.connection.send(request, &[]).because("cannot ask the data plane")?;
+        self.connection.receive().because("the data plane does not answer")
+    }
+}

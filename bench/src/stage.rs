@@ -1,0 +1,271 @@
+//! Where a case is played: servers on one CPU, the client on another, rounds in turn.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use partition::load::{self, LoadOptions, Progress, Stage as LoadStage};
+use tempfile::TempDir;
+
+use crate::failure::{Because, Failure, Result};
+use crate::figure::{Figure, Round, Series};
+use crate::native::Fio;
+use crate::ours::{DataPlane, Plan};
+use crate::peer::{Node, Settings, StorageDaemon};
+use crate::process;
+
+/// Bytes of every volume: far more than the caches of a CPU hold.
+pub(crate) const VOLUME_BYTES: u64 = 1 << 30;
+
+/// Settings of the peer within this share of the highest IOPS count as equally fast; the one that costs least CPU is taken.
+const AS_FAST: f64 = 0.97;
+
+/// What a run was asked to do.
+#[derive(Debug, Clone)]
+pub(crate) struct Settled {
+    /// `trunkline`, built with optimisation.
+    pub(crate) server: PathBuf,
+    pub(crate) client_cpu: usize,
+    pub(crate) server_cpu: usize,
+    pub(crate) rounds: usize,
+    pub(crate) warm_up: Duration,
+    pub(crate) duration: Duration,
+    /// How long idle servers are watched.
+    pub(crate) idle: Duration,
+    /// A folder in a tmpfs.
+    pub(crate) tmpfs: PathBuf,
+    /// A folder on a disk that can do O_DIRECT.
+    pub(crate) disk: PathBuf,
+}
+
+impl Settled {
+    /// A round's load as everybody gets it: 4 KiB random reads, one queue, depth 32, a client that sleeps.
+    pub(crate) fn load(&self) -> LoadOptions {
+        LoadOptions {
+            duration: self.duration,
+            warm_up: self.warm_up,
+            cpus: vec![self.client_cpu],
+            ..LoadOptions::default()
+        }
+    }
+}
+
+enum Server {
+    Ours(DataPlane),
+    Peer(StorageDaemon),
+}
+
+/// A server that listens.
+#[derive(Debug, Clone)]
+pub(crate) struct Seat {
+    socket: PathBuf,
+    pid: u32,
+    about: String,
+}
+
+enum Runner {
+    Driven { seat: Seat, load: LoadOptions },
+    Native(Fio),
+}
+
+/// One who takes part in a case.
+pub(crate) struct Contestant {
+    label: String,
+    runner: Runner,
+}
+
+impl Contestant {
+    /// A server under a load.
+    pub(crate) fn driven(label: &str, seat: &Seat, load: LoadOptions) -> Contestant {
+        Contestant { label: label.to_owned(), runner: Runner::Driven { seat: seat.clone(), load } }
+    }
+
+    /// fio on the file itself.
+    pub(crate) fn native(label: &str, fio: Fio) -> Contestant {
+        Contestant { label: label.to_owned(), runner: Runner::Native(fio) }
+    }
+
+    fn about(&self) -> String {
+        match &self.runner {
+            Runner::Driven { seat, load } => {
+                let client = format!("{:?}", load.wait).to_lowercase();
+                format!("{}; client {client}s", seat.about)
+            }
+            Runner::Native(fio) => format!("fio {}", fio.arguments().join(" ")),
+        }
+    }
+
+    fn round(&self, settled: &Settled) -> Result<Round> {
+        match &self.runner {
+            Runner::Driven { seat, load } => driven(seat, load),
+            Runner::Native(fio) => fio.round(settled.warm_up, settled.duration),
+        }
+    }
+}
+
+/// The servers of one case. They end with it.
+pub(crate) struct Stage<'a> {
+    /// The run's settings.
+    pub(crate) settled: &'a Settled,
+    servers: Vec<(Server, TempDir)>,
+}
+
+impl<'a> Stage<'a> {
+    /// An empty stage.
+    pub(crate) fn new(settled: &'a Settled) -> Stage<'a> {
+        Stage { settled, servers: Vec::new() }
+    }
+
+    /// Starts our server.
+    pub(crate) fn ours(&mut self, plan: &Plan) -> Result<Seat> {
+        let settled = self.settled;
+        let folder = folder()?;
+        let mut plane =
+            DataPlane::start(&settled.server, folder.path(), settled.server_cpu, plan.channels)?;
+        plane.put_volume(plan)?;
+        let socket = plane.put_adapter(plan, 0)?;
+        let channels = if plan.channels == 1 { "1 channel".into() } else { format!("{} channels", plan.channels) };
+        let about = format!("data plane, {channels}, wait {:?}", plan.wait).to_lowercase();
+        let seat = Seat { socket, pid: plane.pid(), about };
+        self.servers.push((Server::Ours(plane), folder));
+        Ok(seat)
+    }
+
+    /// Starts the peer.
+    pub(crate) fn peer(&mut self, node: &Node, settings: Settings) -> Result<Seat> {
+        let folder = folder()?;
+        let daemon =
+            StorageDaemon::start(folder.path(), self.settled.server_cpu, node, settings, 1)?;
+        let about = format!("qemu-storage-daemon, {settings}");
+        let seat = Seat { socket: daemon.socket.clone(), pid: daemon.pid(), about };
+        self.servers.push((Server::Peer(daemon), folder));
+        Ok(seat)
+    }
+
+    /// The settings with which the peer is fastest under a load, found by a round with each.
+    pub(crate) fn fastest(&self, node: &Node, load: &LoadOptions) -> Result<Settings> {
+        let mut tried = Vec::new();
+        for settings in Settings::all_for(node) {
+            let mut alone = Stage::new(self.settled);
+            let seat = alone.peer(node, settings)?;
+            let round = driven(&seat, load)?;
+            let cpu = round.get(&Figure::ServerCpuUs).copied().unwrap_or(f64::MAX);
+            tried.push((settings, round[&Figure::Iops], cpu));
+        }
+        choose(&tried).ok_or_else(|| Failure("the peer has no settings".into()))
+    }
+
+    /// Runs all rounds: one of each contestant in turn, so that what changes on the machine meets all of them.
+    pub(crate) fn play(&self, contestants: &[Contestant]) -> Result<Vec<Series>> {
+        let mut series: Vec<Series> = contestants
+            .iter()
+            .map(|contestant| Series {
+                label: contestant.label.clone(),
+                about: contestant.about(),
+                rounds: Vec::new(),
+            })
+            .collect();
+        for _ in 0..self.settled.rounds {
+            for (contestant, series) in contestants.iter().zip(&mut series) {
+                let round = contestant
+                    .round(self.settled)
+                    .because(format_args!("{}", contestant.label))?;
+                series.rounds.push(round);
+            }
+        }
+        Ok(series)
+    }
+
+    /// Process ids of all servers, for profilers.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        let pid = |(server, _): &(Server, TempDir)| match server {
+            Server::Ours(plane) => plane.pid(),
+            Server::Peer(daemon) => daemon.pid(),
+        };
+        self.servers.iter().map(pid).collect()
+    }
+}
+
+fn choose(tried: &[(Settings, f64, f64)]) -> Option<Settings> {
+    let most = tried.iter().map(|(_, iops, _)| *iops).fold(0.0, f64::max);
+    let fast = tried.iter().filter(|(_, iops, _)| *iops >= most * AS_FAST);
+    fast.min_by(|a, b| a.2.total_cmp(&b.2)).map(|(settings, ..)| *settings)
+}
+
+/// A folder for sockets, whose paths must be short.
+fn folder() -> Result<TempDir> {
+    tempfile::Builder::new().prefix("tlb").tempdir().because("cannot make a folder")
+}
+
+/// A file full of data that does not compress, so that every read finds blocks of its own.
+pub(crate) fn fill(path: &Path) -> Result {
+    let failed = || format!("cannot write {}", path.display());
+    let mut file = File::create(path).because(failed())?;
+    let mut chunk = vec![0u8; 1 << 20];
+    let mut state = 1u64;
+    for _ in 0..VOLUME_BYTES / chunk.len() as u64 {
+        for word in chunk.chunks_exact_mut(8) {
+            // xorshift64: any pattern without repetition serves.
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            word.copy_from_slice(&state.to_le_bytes());
+        }
+        file.write_all(&chunk).because(failed())?;
+    }
+    file.sync_all().because(failed())
+}
+
+/// One round of a load against a server.
+fn driven(seat: &Seat, load: &LoadOptions) -> Result<Round> {
+    let load = LoadOptions { server_pid: Some(seat.pid), ..load.clone() };
+    // The first and the last look at the server while it is measured.
+    let looks = RefCell::new((None, None));
+    let mut progress = |progress: &Progress| {
+        if let (LoadStage::Measuring, Ok(usage)) = (progress.stage, process::usage(seat.pid)) {
+            let look = (usage.sleeps, progress.operations);
+            let mut looks = looks.borrow_mut();
+            looks.0.get_or_insert(look);
+            looks.1 = Some(look);
+        }
+    };
+    let report = load::run(&seat.socket, &load, &mut progress)
+        .because(format_args!("load on {}", seat.about))?;
+    if let Some(failure) = report.failures.first() {
+        return Err(Failure(format!("{}: {failure}", seat.about)));
+    }
+    let mut round = Round::from([
+        (Figure::Iops, report.iops),
+        (Figure::LatencyUs, report.latency.mean_ns / 1000.0),
+        (Figure::P99Us, report.latency.p99_ns as f64 / 1000.0),
+        (Figure::ClientCpuUs, report.client.cpu_ns_per_io / 1000.0),
+    ]);
+    if let Some(cost) = &report.server_cost {
+        round.insert(Figure::ServerCpuUs, cost.cpu_ns_per_io / 1000.0);
+    }
+    if let Some(ios) = report.client.ios_per_wake_up {
+        round.insert(Figure::IosPerClientWakeUp, ios);
+    }
+    if let (Some((sleeps, operations)), Some((sleeps_then, operations_then))) = looks.into_inner()
+        && sleeps_then > sleeps
+    {
+        let ios = operations_then.saturating_sub(operations) as f64;
+        round.insert(Figure::IosPerServerSleep, ios / (sleeps_then - sleeps) as f64);
+    }
+    Ok(round)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn among_equally_fast_settings_the_cheapest_is_taken() {
+        let other = Settings { iothread: true, aio: None };
+        assert_eq!(choose(&[(Settings::PLAIN, 100.0, 9.0), (other, 98.0, 5.0)]), Some(other));
+        assert_eq!(choose(&[(Settings::PLAIN, 100.0, 9.0), (other, 50.0, 5.0)]), Some(Settings::PLAIN));
+        assert_eq!(choose(&[]), None);
+    }
+}
