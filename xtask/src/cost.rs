@@ -7,7 +7,7 @@
 
 use std::fs;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::run::{self, Because, Context, Failure, Result};
 
@@ -35,13 +35,42 @@ struct Budget {
     instructions_per_request_max: f64,
 }
 
+/// What one request costs.
+#[derive(Serialize)]
+struct Cost {
+    about: String,
+    instructions_per_request: f64,
+    /// What the budget allows.
+    budget: f64,
+}
+
 /// Measures every budget and fails if one is exceeded.
 pub(crate) fn check(context: &Context) -> Result {
+    let mut over = Vec::new();
+    for Cost { about, instructions_per_request, budget } in measure_all(context)? {
+        println!(
+            "{instructions_per_request:>7.1} instructions per request, {budget} are allowed: {about}"
+        );
+        if instructions_per_request > budget {
+            over.push(about);
+        }
+    }
+    if over.is_empty() { Ok(()) } else { Err(Failure(format!("over budget: {over:#?}"))) }
+}
+
+/// Measures every budget and prints what was found as JSON, whether it is exceeded or not.
+pub(crate) fn print_json(context: &Context) -> Result {
+    let costs = measure_all(context)?;
+    println!("{}", serde_json::to_string(&costs).because("cannot write JSON")?);
+    Ok(())
+}
+
+fn measure_all(context: &Context) -> Result<Vec<Cost>> {
     let path = context.root.join("bench/budgets.toml");
     let text = fs::read_to_string(&path).because(format_args!("cannot read {}", path.display()))?;
     let budgets: Budgets = toml::from_str(&text).because("bench/budgets.toml is not understood")?;
-    let mut over = Vec::new();
-    for budget in &budgets.budget {
+    let mut costs = Vec::new();
+    for budget in budgets.budget {
         let (package, example) = (&budget.package, &budget.example);
         run::captured(&mut context.cargo(&[
             "build",
@@ -52,15 +81,13 @@ pub(crate) fn check(context: &Context) -> Result {
             "--example",
             example,
         ]))?;
-        let cost = measure(context, budget)?;
-        let limit = budget.instructions_per_request_max;
-        let about = &budget.about;
-        println!("{cost:>7.1} instructions per request, {limit} are allowed: {about}");
-        if cost > limit {
-            over.push(about.as_str());
-        }
+        costs.push(Cost {
+            instructions_per_request: measure(context, &budget)?,
+            budget: budget.instructions_per_request_max,
+            about: budget.about,
+        });
     }
-    if over.is_empty() { Ok(()) } else { Err(Failure(format!("over budget: {over:#?}"))) }
+    Ok(costs)
 }
 
 fn measure(context: &Context, budget: &Budget) -> Result<f64> {

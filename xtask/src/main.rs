@@ -1,5 +1,6 @@
 //! Developer tasks. `cargo xtask test` is the one command that passes everything; the others are its parts.
 
+mod bench;
 mod cost;
 mod deny;
 mod fuzz;
@@ -28,6 +29,14 @@ struct Arguments {
 enum Task {
     /// Run all tests, from formatting to Linux guests; stops at the first step that fails.
     Test(steps::Selection),
+    /// Measure the server, its peers and native I/O in one run; `bench --help` has the options.
+    Bench(bench::Arguments),
+    /// Count the instructions of hot paths against bench/budgets.toml.
+    Cost {
+        /// Print what was counted as JSON, and judge nothing.
+        #[arg(long)]
+        json: bool,
+    },
     /// Check who depends on whom, and where unsafe code may stand.
     Layers,
     /// Check licences and sources of all dependencies, and what the data path must not depend on.
@@ -52,6 +61,9 @@ enum Task {
 fn main() -> ExitCode {
     let outcome = run::Context::discover().and_then(|context| match Arguments::parse().task {
         Task::Test(selection) => steps::run(&context, &selection),
+        Task::Bench(arguments) => bench::run(&context, &arguments),
+        Task::Cost { json: true } => cost::print_json(&context),
+        Task::Cost { json: false } => cost::check(&context),
         Task::Layers => layers::check(&context),
         Task::Deny => deny::check(&context),
         Task::Tidy => tidy::check(&context),

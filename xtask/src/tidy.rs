@@ -9,7 +9,7 @@ use crate::run::{Because, Context, Failure, Result};
 const CODE_LINES_MAX: usize = 600;
 
 /// Folders with sources of ours.
-const SOURCES: &[&str] = &["crates", "fuzz", "tests", "xtask"];
+const SOURCES: &[&str] = &["bench", "crates", "fuzz", "tests", "xtask"];
 
 /// A path in a document that begins like this must exist.
 const PATH_PREFIXES: &[&str] = &["crates/", "docs/", "xtask/", "tests/", "fuzz/", "bench/", ".ci/"];

@@ -1,0 +1,43 @@
+//! `cargo xtask bench`: builds the server and the benchmarks with optimisation and runs them.
+//!
+//! The benchmarks are a program of their own (`bench/`), so that the tasks here are built without the crates of the data path.
+
+use std::process::Stdio;
+
+use clap::Args;
+
+use crate::run::{self, Because, Context, Failure, Result};
+
+/// Everything is the benchmarks' own affair, `--help` too.
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct Arguments {
+    /// Cases and options; `--help` prints them
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGUMENTS")]
+    arguments: Vec<String>,
+}
+
+/// Builds and runs. Missed bars are told by an exit status of their own, which counts as a failure here.
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result {
+    run::visible(&mut context.cargo(&[
+        "build",
+        "--release",
+        "--locked",
+        "-p",
+        "trunkline",
+        "-p",
+        "bench",
+    ]))?;
+    let mut bench = context.command(context.target.join("release/bench"));
+    // First, so that what the user says comes later and holds.
+    bench.arg("--server").arg(context.target.join("release/trunkline"));
+    bench.arg("--bars").arg(context.root.join("bench/bars.toml"));
+    bench.arg("--disk").arg(context.target.join("bench"));
+    bench.args(&arguments.arguments).stdin(Stdio::null());
+    let status = bench.status().because("cannot run the benchmarks")?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(2) => Err(Failure("bars were missed".to_owned())),
+        _ => Err(Failure(format!("the benchmarks ended with {status}"))),
+    }
+}
