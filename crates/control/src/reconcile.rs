@@ -14,7 +14,7 @@
 
 use crate::model::resolve::Wanted;
 use protocol::message::{
-    AdapterSpec, AdapterState, AdapterStatus, Request, Status, VolumeSpec, VolumeStatus,
+    AdapterSpec, AdapterState, AdapterStatus, Request, Status, VolumeKind, VolumeSpec, VolumeStatus,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,9 +119,22 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
 }
 
 /// Whether the differences between two specifications of a volume need it closed and opened again:
-/// anything but its limits and its size.
+/// anything that a client notices but by its speed. Its size has a message of its own.
 fn must_reopen(wanted: &VolumeSpec, actual: &VolumeSpec) -> bool {
-    let alike = VolumeSpec { limit: wanted.limit, bytes: wanted.bytes, ..actual.clone() };
+    let kind = match (&wanted.kind, &actual.kind) {
+        (VolumeKind::File { path: a, .. }, VolumeKind::File { path: b, .. }) if a == b => {
+            wanted.kind.clone()
+        }
+        _ => actual.kind.clone(),
+    };
+    let alike = VolumeSpec {
+        kind,
+        limit: wanted.limit,
+        delay: wanted.delay,
+        fault: wanted.fault.clone(),
+        bytes: wanted.bytes,
+        ..actual.clone()
+    };
     alike != *wanted
 }
 
@@ -132,12 +145,12 @@ fn must_remake(wanted: &AdapterSpec, actual: &AdapterSpec) -> bool {
         || wanted.socket_mode != actual.socket_mode
 }
 
-/// Limits, then size, of a volume that stays open.
+/// What changes of a volume that stays open: how it behaves, then its size.
 fn change_volume(wanted: &VolumeSpec, actual: &VolumeStatus) -> Vec<Action> {
     let mut actions = Vec::new();
-    if wanted.limit != actual.spec.limit {
-        // The size goes its own way: with it, this would be a change that needs the volume closed.
-        let spec = VolumeSpec { bytes: actual.spec.bytes, ..wanted.clone() };
+    // The size goes its own way: with it, this would be a change that needs the volume closed.
+    let spec = VolumeSpec { bytes: actual.spec.bytes, ..wanted.clone() };
+    if spec != actual.spec {
         actions.push(Action::PutVolume(spec));
     }
     if let Some(bytes) = wanted.bytes.filter(|bytes| *bytes != actual.bytes) {

@@ -72,6 +72,9 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
     let paths = options.paths.clone();
     make_dir(&paths.run, 0o755)?;
     make_dir(&paths.state, 0o700)?;
+    if let Some(dir) = paths.ram("any").parent() {
+        make_dir(dir, 0o700)?;
+    }
     // The store's lock makes this the only server here, so a socket that is left over is stale.
     let store = RedbStore::open(&paths.store())?;
     let Passed { api: passed, adapters } = passed_sockets().map_err(system("passed sockets"))?;

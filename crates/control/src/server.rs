@@ -147,7 +147,24 @@ impl Server {
             self.tell(&now).await;
             return Err(failure);
         }
+        self.forget_memory(&now, &next);
         Ok(Done { changes, failures: failures.into_values().collect() })
+    }
+
+    /// The memory of RAM volumes that are gone is given back; a file that the user chose stays.
+    fn forget_memory(&self, now: &Desired, next: &Desired) {
+        for (name, set) in &now.volumes {
+            let ours = crate::model::text(set, "kind") == Some("ram") && !set.contains_key("path");
+            if ours && !next.volumes.contains_key(name) {
+                let path = self.paths.ram(name);
+                match std::fs::remove_file(&path) {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        tracing::warn!(path = %path.display(), %error, "its memory stays in use");
+                    }
+                    _ => {}
+                }
+            }
+        }
     }
 
     fn commit(&self, store: &mut dyn Store, next: &Desired) -> Result<(), Refusal> {

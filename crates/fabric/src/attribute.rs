@@ -43,9 +43,7 @@ impl Object {
 
     /// The object's attributes in table order.
     pub fn attributes(self) -> impl Iterator<Item = &'static Attribute> {
-        TABLE
-            .iter()
-            .filter(move |attribute| attribute.object == self)
+        TABLE.iter().filter(move |attribute| attribute.object == self)
     }
 
     /// Looks an attribute up by its name.
@@ -188,9 +186,8 @@ pub fn check_partial(object: Object, given: &Attributes) -> Result<Attributes, A
     given
         .iter()
         .map(|(name, value)| {
-            let attribute = object
-                .attribute(name)
-                .ok_or_else(|| AttributeError::unknown(object, name))?;
+            let attribute =
+                object.attribute(name).ok_or_else(|| AttributeError::unknown(object, name))?;
             Ok((name.clone(), attribute.accept(value)?))
         })
         .collect()

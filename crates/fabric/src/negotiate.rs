@@ -75,18 +75,12 @@ pub fn negotiate(terms: &Terms) -> Negotiated {
         (Some(terms.data_plane), Term::DataPlane),
         (terms.port, Term::Port),
     ];
-    let mut least = Negotiated {
-        channels: u32::MAX,
-        limit: Term::Client,
-    };
+    let mut least = Negotiated { channels: u32::MAX, limit: Term::Client };
     for (count, limit) in all {
         if let Some(count) = count.map(|n| n.max(1))
             && count < least.channels
         {
-            least = Negotiated {
-                channels: count,
-                limit,
-            };
+            least = Negotiated { channels: count, limit };
         }
     }
     least
@@ -99,25 +93,13 @@ mod tests {
 
     fn terms() -> impl Strategy<Value = Terms> {
         let count = || 0u32..300;
-        (
-            count(),
-            proptest::option::of(count()),
-            count(),
-            proptest::option::of(count()),
+        (count(), proptest::option::of(count()), count(), proptest::option::of(count())).prop_map(
+            |(client, adapter, data_plane, port)| Terms { client, adapter, data_plane, port },
         )
-            .prop_map(|(client, adapter, data_plane, port)| Terms {
-                client,
-                adapter,
-                data_plane,
-                port,
-            })
     }
 
     fn present(terms: &Terms) -> Vec<(u32, Term)> {
-        let mut all = vec![
-            (terms.client, Term::Client),
-            (terms.data_plane, Term::DataPlane),
-        ];
+        let mut all = vec![(terms.client, Term::Client), (terms.data_plane, Term::DataPlane)];
         all.extend(terms.adapter.map(|n| (n, Term::Adapter)));
         all.extend(terms.port.map(|n| (n, Term::Port)));
         all.into_iter().map(|(n, term)| (n.max(1), term)).collect()
@@ -125,38 +107,11 @@ mod tests {
 
     #[test]
     fn the_smallest_party_is_named() {
-        let all = Terms {
-            client: 8,
-            adapter: Some(4),
-            data_plane: 2,
-            port: Some(16),
-        };
-        assert_eq!(
-            negotiate(&all),
-            Negotiated {
-                channels: 2,
-                limit: Term::DataPlane
-            }
-        );
-        let one = Terms {
-            client: 1,
-            adapter: None,
-            data_plane: 1,
-            port: None,
-        };
-        assert_eq!(
-            negotiate(&one),
-            Negotiated {
-                channels: 1,
-                limit: Term::Client
-            }
-        );
-        let none = Terms {
-            client: u32::MAX,
-            adapter: None,
-            data_plane: u32::MAX,
-            port: None,
-        };
+        let all = Terms { client: 8, adapter: Some(4), data_plane: 2, port: Some(16) };
+        assert_eq!(negotiate(&all), Negotiated { channels: 2, limit: Term::DataPlane });
+        let one = Terms { client: 1, adapter: None, data_plane: 1, port: None };
+        assert_eq!(negotiate(&one), Negotiated { channels: 1, limit: Term::Client });
+        let none = Terms { client: u32::MAX, adapter: None, data_plane: u32::MAX, port: None };
         assert_eq!(negotiate(&none).channels, u32::MAX);
     }
 

@@ -9,31 +9,20 @@ use std::collections::BTreeSet;
 pub const CPU_MAX: usize = 1023;
 
 /// Binary units, largest first.
-const UNITS: [(&str, u32); 6] = [
-    ("EiB", 60),
-    ("PiB", 50),
-    ("TiB", 40),
-    ("GiB", 30),
-    ("MiB", 20),
-    ("KiB", 10),
-];
+const UNITS: [(&str, u32); 6] =
+    [("EiB", 60), ("PiB", 50), ("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
 
 /// Reads `64MiB`, `10 GiB`, `1.5GiB`, `4096` or `4096B`.
 ///
 /// Only binary units are taken: `10GB` could mean two things and is refused with both spelled out.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let text = text.trim();
-    let split = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = (&text[..split], text[split..].trim());
     let expected = || format!("`{text}` is not a size; write bytes or a unit, such as `10GiB`");
     let shift = match unit {
         "" | "B" => 0,
-        _ => match UNITS
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(unit))
-        {
+        _ => match UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
             Some((_, shift)) => *shift,
             None => return Err(unknown_unit(number, unit).unwrap_or_else(expected)),
         },
@@ -76,10 +65,7 @@ pub fn format_size(bytes: u64) -> String {
     UNITS
         .iter()
         .find(|(_, shift)| bytes != 0 && bytes.is_multiple_of(1 << shift))
-        .map_or_else(
-            || bytes.to_string(),
-            |(name, shift)| format!("{}{name}", bytes >> shift),
-        )
+        .map_or_else(|| bytes.to_string(), |(name, shift)| format!("{}{name}", bytes >> shift))
 }
 
 /// Reads a CPU list such as `2-5,8`; the empty text is the empty set.
@@ -97,14 +83,10 @@ pub fn parse_cpus(text: &str) -> Result<BTreeSet<usize>, String> {
         };
         let (first, last) = (number(first)?, number(last)?);
         if first > last {
-            return Err(format!(
-                "the range `{part}` runs backwards; write `{last}-{first}`"
-            ));
+            return Err(format!("the range `{part}` runs backwards; write `{last}-{first}`"));
         }
         if last > CPU_MAX {
-            return Err(format!(
-                "CPU {last} is beyond {CPU_MAX}, the highest that can be named"
-            ));
+            return Err(format!("CPU {last} is beyond {CPU_MAX}, the highest that can be named"));
         }
         cpus.extend(first..=last);
     }
@@ -122,13 +104,7 @@ pub fn format_cpus(cpus: &BTreeSet<usize>) -> String {
     }
     let words: Vec<String> = ranges
         .into_iter()
-        .map(|(a, b)| {
-            if a == b {
-                a.to_string()
-            } else {
-                format!("{a}-{b}")
-            }
-        })
+        .map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") })
         .collect();
     words.join(",")
 }

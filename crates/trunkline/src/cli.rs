@@ -47,7 +47,7 @@ const fn const_help() -> &'static str {
 pub(crate) struct Global {
     /// Keep sockets and state in this folder [default: /run/trunkline and /var/lib/trunkline for
     /// root, else trunkline in the user's runtime and state folders]
-    #[arg(long, global = true, env = "TRUNKLINE_DIR", value_name = "DIR")]
+    #[arg(long, global = true, env = "TRUNKLINE_DIR", hide_env_values = true, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// How to print
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]

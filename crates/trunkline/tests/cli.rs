@@ -51,7 +51,7 @@ impl Bench {
     fn run_with(&self, line: &str, input: &str) -> (i32, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
         command.env("TRUNKLINE_DIR", self.dir.path()).args(line.split_whitespace());
-        command.current_dir("/");
+        command.env("COLUMNS", "100").current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
@@ -59,8 +59,8 @@ impl Bench {
         let text =
             String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
         let dir = self.dir.path().to_str().unwrap();
-        let pid = std::process::id().to_string();
-        (output.status.code().unwrap(), text.replace(dir, "DIR").replace(&pid, "PID"))
+        let pid = format!("process {}", std::process::id());
+        (output.status.code().unwrap(), text.replace(dir, "DIR").replace(&pid, "process PID"))
     }
 
     fn run(&self, line: &str) -> (i32, String) {

@@ -84,7 +84,7 @@ impl Launcher for ProcessLauncher {
         // `--detach` makes the process a session of its own, so that no signal to ours reaches it.
         let mut command = std::process::Command::new(&self.program);
         command.args(["dataplane", "--detach", "--socket"]).arg(&self.socket);
-        command.args(["--name", &spec.name, "--cpus", &spec.cpus, "--log", &spec.log]);
+        command.args(["--name", &spec.name, "--cpus", &spec.cpus]);
         command.args(["--channels", &spec.channels.to_string()]);
         command.args(["--poll-us-max", &spec.poll_us_max.to_string()]);
         command.stdin(Stdio::null()).stdout(self.output()?).stderr(self.output()?);

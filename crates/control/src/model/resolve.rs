@@ -34,8 +34,6 @@ pub struct DataPlaneSpec {
     pub channels: u32,
     /// Longest adaptive spin.
     pub poll_us_max: u32,
-    /// Log level.
-    pub log: String,
 }
 
 /// The part of the desired state that belongs to one data plane.
@@ -191,7 +189,6 @@ pub fn dataplane(desired: &Desired, name: &str) -> DataPlaneSpec {
         cpus: word("cpus"),
         channels: number("channels"),
         poll_us_max: number("poll_us_max"),
-        log: word("log"),
     }
 }
 

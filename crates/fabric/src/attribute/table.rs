@@ -16,14 +16,8 @@ const DELAY_US_MAX: u64 = 10_000_000;
 /// Seeds stay within the signed integers of TOML.
 const SEED_MAX: u64 = i64::MAX as u64;
 
-const PPM: Kind = Number {
-    min: 0,
-    max: 1_000_000,
-};
-const RATE: Kind = Number {
-    min: 0,
-    max: RATE_MAX,
-};
+const PPM: Kind = Number { min: 0, max: 1_000_000 };
+const RATE: Kind = Number { min: 0, max: RATE_MAX };
 const BLOCK_SIZES: Kind = NumberOf(&[512, 4096]);
 const WAIT_MODES: Kind = Word(&["poll", "adaptive", "interrupt"]);
 
@@ -37,24 +31,12 @@ const fn line(
     unit: &'static str,
     meaning: &'static str,
 ) -> Attribute {
-    Attribute {
-        object,
-        name,
-        kind,
-        default,
-        unit,
-        effect,
-        meaning,
-        hidden: false,
-    }
+    Attribute { object, name, kind, default, unit, effect, meaning, hidden: false }
 }
 
 /// One line for tests: it works, and stands in no help.
 const fn hidden(attribute: Attribute) -> Attribute {
-    Attribute {
-        hidden: true,
-        ..attribute
-    }
+    Attribute { hidden: true, ..attribute }
 }
 
 /// Every attribute there is, by object, the important ones first.
@@ -68,11 +50,11 @@ pub static TABLE: &[Attribute] = &[
     line(Volume, "size", Size { min: 0, max: SIZE_MAX }, Derived("the size of the file or device"), Live, "bytes",
         "Size of the volume. A file that is smaller grows. A running guest sees the new size at \
          once. Only `volume resize --shrink` makes a volume smaller."),
-    line(Volume, "create", Switch, Is("false"), Unused, "",
+    line(Volume, "create", Switch, Is("false"), Live, "",
         "Make the file of a `file` volume when it is missing; needs `size`."),
-    line(Volume, "preallocate", Switch, Is("false"), Unused, "",
+    line(Volume, "preallocate", Switch, Is("false"), Live, "",
         "Reserve the space of the file when it is made, so that it cannot run out later."),
-    line(Volume, "cache", Word(&["auto", "direct", "buffered"]), Is("auto"), Unused, "",
+    line(Volume, "cache", Word(&["auto", "direct", "buffered"]), Is("auto"), Live, "",
         "`direct` bypasses the page cache, `buffered` uses it, `auto` takes direct where the file \
          supports it."),
     line(Volume, "block_size", BLOCK_SIZES, Is("512"), Unused, "bytes",
@@ -92,30 +74,30 @@ pub static TABLE: &[Attribute] = &[
         "Most bytes per second over all adapters of the volume; 0 is no limit."),
     line(Volume, "limit_bytes_burst", Size { min: 0, max: RATE_MAX }, Derived("a tenth of a second of `limit_bytes_per_s`"), Live, "bytes",
         "How many bytes may be served at once after a quiet time."),
-    line(Volume, "delay_us_min", Number { min: 0, max: DELAY_US_MAX }, Is("0"), Unused, "µs",
+    line(Volume, "delay_us_min", Number { min: 0, max: DELAY_US_MAX }, Is("0"), Live, "µs",
         "Model of a slow disk: shortest service time of a request."),
-    line(Volume, "delay_us_max", Number { min: 0, max: DELAY_US_MAX }, Is("0"), Unused, "µs",
+    line(Volume, "delay_us_max", Number { min: 0, max: DELAY_US_MAX }, Is("0"), Live, "µs",
         "Model of a slow disk: longest service time of a request; requests overtake each other. 0 \
          is no delay."),
-    line(Volume, "delay_depth", Number { min: 0, max: 1024 }, Is("0"), Unused, "requests",
+    line(Volume, "delay_depth", Number { min: 0, max: 1024 }, Is("0"), Live, "requests",
         "Model of a slow disk: how many requests are served at the same time; 0 is any number."),
-    line(Volume, "delay_seed", Number { min: 0, max: SEED_MAX }, Is("0"), Unused, "",
+    line(Volume, "delay_seed", Number { min: 0, max: SEED_MAX }, Is("0"), Live, "",
         "Model of a slow disk: the same seed gives the same service times."),
-    hidden(line(Volume, "fault_read_error_ppm", PPM, Is("0"), Unused, "ppm",
+    hidden(line(Volume, "fault_read_error_ppm", PPM, Is("0"), Live, "ppm",
         "Share of the reads that fail.")),
-    hidden(line(Volume, "fault_write_error_ppm", PPM, Is("0"), Unused, "ppm",
+    hidden(line(Volume, "fault_write_error_ppm", PPM, Is("0"), Live, "ppm",
         "Share of the writes that fail.")),
-    hidden(line(Volume, "fault_torn_write_ppm", PPM, Is("0"), Unused, "ppm",
+    hidden(line(Volume, "fault_torn_write_ppm", PPM, Is("0"), Live, "ppm",
         "Share of the writes that fail after a part was written.")),
-    hidden(line(Volume, "fault_slow_ppm", PPM, Is("0"), Unused, "ppm",
+    hidden(line(Volume, "fault_slow_ppm", PPM, Is("0"), Live, "ppm",
         "Share of the requests that take `fault_slow_us` longer.")),
-    hidden(line(Volume, "fault_slow_us", Number { min: 0, max: DELAY_US_MAX }, Is("0"), Unused, "µs",
+    hidden(line(Volume, "fault_slow_us", Number { min: 0, max: DELAY_US_MAX }, Is("0"), Live, "µs",
         "How much longer.")),
-    hidden(line(Volume, "fault_bad_offset", Size { min: 0, max: SIZE_MAX }, Is("0"), Unused, "bytes",
+    hidden(line(Volume, "fault_bad_offset", Size { min: 0, max: SIZE_MAX }, Is("0"), Live, "bytes",
         "First byte of a range in which every request fails.")),
-    hidden(line(Volume, "fault_bad_length", Size { min: 0, max: SIZE_MAX }, Is("0"), Unused, "bytes",
+    hidden(line(Volume, "fault_bad_length", Size { min: 0, max: SIZE_MAX }, Is("0"), Live, "bytes",
         "Length of a range in which every request fails; 0 is none.")),
-    hidden(line(Volume, "fault_seed", Number { min: 0, max: SEED_MAX }, Is("0"), Unused, "",
+    hidden(line(Volume, "fault_seed", Number { min: 0, max: SEED_MAX }, Is("0"), Live, "",
         "The same seed gives the same faults.")),
 
     line(Adapter, "volume", Name(Volume), Required, Fixed, "",
@@ -125,11 +107,11 @@ pub static TABLE: &[Attribute] = &[
     line(Adapter, "queues", Number { min: 1, max: 256 }, Is("64"), NextConnect, "queues",
         "Most queues that a client may use; it chooses how many (QEMU: num-queues). vhost-user \
          can name 256."),
-    line(Adapter, "channels", Number { min: 0, max: 256 }, Is("0"), NextConnect, "channels",
+    line(Adapter, "channels", Number { min: 0, max: 256 }, Is("0"), Live, "channels",
         "Most channels that serve the client's queues; 0 is as many as the data plane has."),
     line(Adapter, "queue_size", PowerOfTwo { min: 2, max: 1024 }, Is("1024"), NextConnect, "entries",
         "Longest ring that is taken from the client (QEMU: queue-size)."),
-    line(Adapter, "serial", Text { bytes_max: 20 }, Derived("the first 20 characters of the volume's name"), Live, "",
+    line(Adapter, "serial", Text { bytes_max: 20 }, Derived("the first 20 characters of the volume's name"), NextConnect, "",
         "Serial number of the disk; Linux makes /dev/disk/by-id/virtio-SERIAL of it."),
     line(Adapter, "read_only", Switch, Inherit(Volume, "read_only"), NextConnect, "",
         "The client cannot write. An adapter of a read-only volume is always read-only."),
@@ -157,12 +139,10 @@ pub static TABLE: &[Attribute] = &[
     line(DataPlane, "cpus", Cpus, Is(""), Restart, "",
         "CPUs that the channels run on, one channel per CPU in turn; empty is every CPU that the \
          process may use."),
-    line(DataPlane, "channels", Number { min: 0, max: 1024 }, Is("0"), Restart, "channels",
+    line(DataPlane, "channels", Number { min: 0, max: 256 }, Is("0"), Restart, "channels",
         "I/O threads; 0 is one per CPU of `cpus`."),
     line(DataPlane, "wait", WAIT_MODES, Is("adaptive"), Live, "",
         "How channels wait where the adapter does not say."),
     line(DataPlane, "poll_us_max", Number { min: 0, max: 10_000 }, Is("32"), Restart, "µs",
         "Longest that `adaptive` spins before it sleeps."),
-    line(DataPlane, "log", Word(&["error", "warn", "info", "debug", "trace"]), Is("info"), Restart, "",
-        "How much the data plane writes to its log."),
 ];

@@ -26,21 +26,9 @@ fn text(value: &str) -> Value {
 fn names_are_unique_and_every_line_is_complete() {
     let mut seen = BTreeSet::new();
     for attribute in TABLE {
-        assert!(
-            seen.insert((attribute.object, attribute.name)),
-            "{} stands twice",
-            attribute.name
-        );
-        assert!(
-            attribute.meaning.ends_with('.'),
-            "{} explains nothing",
-            attribute.name
-        );
-        assert!(
-            !attribute.meaning.contains('|'),
-            "{} breaks the page",
-            attribute.name
-        );
+        assert!(seen.insert((attribute.object, attribute.name)), "{} stands twice", attribute.name);
+        assert!(attribute.meaning.ends_with('.'), "{} explains nothing", attribute.name);
+        assert!(!attribute.meaning.contains('|'), "{} breaks the page", attribute.name);
     }
 }
 
@@ -54,10 +42,7 @@ fn every_default_fits_its_own_kind() {
             }
             Default::Inherit(object, name) => {
                 let parent = object.attribute(name).expect("inherits from what exists");
-                assert_eq!(
-                    parent.kind, attribute.kind,
-                    "{name} changes its kind on the way"
-                );
+                assert_eq!(parent.kind, attribute.kind, "{name} changes its kind on the way");
                 assert!(object != attribute.object);
             }
             Default::Required | Default::Derived(_) => {}
@@ -72,10 +57,7 @@ fn an_unknown_name_is_answered_with_the_nearest_known_one() {
     assert_eq!(error.help, "did you mean `queue_size`?");
     let given = Attributes::from([("colour".to_owned(), text("red"))]);
     let error = check_partial(Object::DataPlane, &given).unwrap_err();
-    assert_eq!(
-        error.help,
-        "known are: cpus, channels, wait, poll_us_max, log"
-    );
+    assert_eq!(error.help, "known are: cpus, channels, wait, poll_us_max");
 }
 
 #[test]
@@ -84,25 +66,14 @@ fn values_out_of_bounds_are_refused_with_the_bounds() {
     let error = queues.accept(&Value::Number(0)).unwrap_err();
     assert_eq!(
         (error.to_string().as_str(), error.help.as_str()),
-        (
-            "adapter attribute `queues`: 0 does not fit",
-            "expected a number from 1 to 256"
-        )
+        ("adapter attribute `queues`: 0 does not fit", "expected a number from 1 to 256")
     );
     assert!(queues.accept(&text("four")).is_err());
-    assert_eq!(
-        queues.accept(&Value::Number(256)).unwrap(),
-        Value::Number(256)
-    );
+    assert_eq!(queues.accept(&Value::Number(256)).unwrap(), Value::Number(256));
     let ring = Object::Adapter.attribute("queue_size").unwrap();
     assert!(ring.accept(&Value::Number(100)).is_err());
     let mode = Object::Adapter.attribute("mode").unwrap();
-    assert!(
-        mode.accept(&Value::Number(660))
-            .unwrap_err()
-            .problem
-            .contains("\"0660\"")
-    );
+    assert!(mode.accept(&Value::Number(660)).unwrap_err().problem.contains("\"0660\""));
     let serial = Object::Adapter.attribute("serial").unwrap();
     assert!(serial.accept(&text("123456789012345678901")).is_err());
     assert!(serial.accept(&text("tab\there")).is_err());
@@ -111,10 +82,7 @@ fn values_out_of_bounds_are_refused_with_the_bounds() {
 #[test]
 fn every_value_has_one_form() {
     let size = Object::Volume.attribute("size").unwrap();
-    assert_eq!(
-        size.accept(&text("64MiB")).unwrap(),
-        Value::Number(64 << 20)
-    );
+    assert_eq!(size.accept(&text("64MiB")).unwrap(), Value::Number(64 << 20));
     let cpus = Object::DataPlane.attribute("cpus").unwrap();
     assert_eq!(cpus.accept(&text("5,2-4")).unwrap(), text("2-5"));
     assert_eq!(cpus.accept(&Value::Number(3)).unwrap(), text("3"));
@@ -136,10 +104,7 @@ fn inheritance_follows_the_named_object() {
     let read_only = Object::Adapter.attribute("read_only").unwrap();
     let wait = Object::Adapter.attribute("wait").unwrap();
     let own = Attributes::new();
-    assert_eq!(
-        effective(read_only, &own, &related),
-        Some(Value::Switch(true))
-    );
+    assert_eq!(effective(read_only, &own, &related), Some(Value::Switch(true)));
     assert_eq!(effective(wait, &own, &related), Some(text("adaptive")));
     let own = Attributes::from([("wait".to_owned(), text("poll"))]);
     assert_eq!(effective(wait, &own, &related), Some(text("poll")));
@@ -157,18 +122,12 @@ fn names_of_objects() {
 
 #[test]
 fn the_reference_page_is_fresh() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../docs/guide/attributes.md"
-    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/attributes.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, markdown()).unwrap();
     }
     let page = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        page == markdown(),
-        "{path} is stale: run this test with UPDATE_DOCS=1"
-    );
+    assert!(page == markdown(), "{path} is stale: run this test with UPDATE_DOCS=1");
 }
 
 proptest! {

@@ -22,29 +22,17 @@ pub enum Value {
 impl Value {
     /// The switch in it, if it is one.
     pub fn as_switch(&self) -> Option<bool> {
-        if let Value::Switch(on) = self {
-            Some(*on)
-        } else {
-            None
-        }
+        if let Value::Switch(on) = self { Some(*on) } else { None }
     }
 
     /// The number in it, if it is one.
     pub fn as_number(&self) -> Option<u64> {
-        if let Value::Number(n) = self {
-            Some(*n)
-        } else {
-            None
-        }
+        if let Value::Number(n) = self { Some(*n) } else { None }
     }
 
     /// The text in it, if it is one.
     pub fn as_text(&self) -> Option<&str> {
-        if let Value::Text(text) = self {
-            Some(text)
-        } else {
-            None
-        }
+        if let Value::Text(text) = self { Some(text) } else { None }
     }
 }
 
@@ -187,11 +175,9 @@ impl Kind {
             Kind::Switch => "true or false".to_owned(),
             Kind::Number { min, max } => format!("a number from {min} to {max}"),
             Kind::PowerOfTwo { min, max } => format!("a power of two from {min} to {max}"),
-            Kind::NumberOf(list) => list
-                .iter()
-                .map(u64::to_string)
-                .collect::<Vec<_>>()
-                .join(" or "),
+            Kind::NumberOf(list) => {
+                list.iter().map(u64::to_string).collect::<Vec<_>>().join(" or ")
+            }
             Kind::Size { min: 0, max } => {
                 format!("a size up to {}, such as `64MiB`", units::format_size(max))
             }
@@ -233,9 +219,7 @@ pub const NAME_BYTES_MAX: usize = 32;
 pub fn check_name(name: &str) -> Result<(), String> {
     let good = name.len() <= NAME_BYTES_MAX
         && name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
     if good {
         return Ok(());
     }

@@ -10,9 +10,8 @@ fn sizes_are_read_with_binary_units_only() {
     assert_eq!(parse_size("64MiB"), Ok(64 << 20));
     assert_eq!(parse_size(" 10 gib "), Ok(10 << 30));
     assert_eq!(parse_size("1.5GiB"), Ok(3 << 29));
-    for wrong in [
-        "", "GiB", "-1", "1.GiB", ".5GiB", "1.2.3MiB", "0x10", "1.3KiB", "16EiB", "1Zib",
-    ] {
+    for wrong in ["", "GiB", "-1", "1.GiB", ".5GiB", "1.2.3MiB", "0x10", "1.3KiB", "16EiB", "1Zib"]
+    {
         assert!(parse_size(wrong).is_err(), "{wrong} was taken");
     }
     assert_eq!(
@@ -23,10 +22,7 @@ fn sizes_are_read_with_binary_units_only() {
 
 #[test]
 fn cpu_lists_are_read_as_sets() {
-    assert_eq!(
-        parse_cpus("2-5,8").unwrap(),
-        BTreeSet::from([2, 3, 4, 5, 8])
-    );
+    assert_eq!(parse_cpus("2-5,8").unwrap(), BTreeSet::from([2, 3, 4, 5, 8]));
     assert_eq!(parse_cpus("").unwrap(), BTreeSet::new());
     assert_eq!(format_cpus(&BTreeSet::from([0, 1, 2, 7, 9])), "0-2,7,9");
     for wrong in ["a", "5-2", "1,", "1-", "-3", "4096", "0-99999999999"] {
