@@ -199,15 +199,17 @@ impl Active {
         }
     }
 
-    /// How many completions were put and not published.
-    pub(crate) fn unpublished(&self) -> u64 {
-        self.finished.len() as u64
+    /// Makes completions visible. `true`: the client wants to be notified.
+    #[inline]
+    pub(crate) fn publish(&mut self) -> bool {
+        self.touched = false;
+        self.seat.ring.publish()
     }
 
-    /// Makes completions visible. `true`: the client wants to be notified. Records their latencies up to `now`.
+    /// Records the latencies of what was published, and the levels; how many commands. Comes after the publication, so that no client
+    /// waits for it.
     #[inline]
-    pub(crate) fn publish(&mut self, now: u64) -> bool {
-        self.touched = false;
+    pub(crate) fn account(&mut self, now: u64) -> u64 {
         let stats = self.seat.stats;
         let mut same: Option<(Finished, u64)> = None;
         for finished in &self.finished {
@@ -225,9 +227,10 @@ impl Active {
             }
         }
         record(stats, same, now);
+        let count = self.finished.len() as u64;
         self.finished.clear();
         self.show_levels();
-        self.seat.ring.publish()
+        count
     }
 
     /// Reports an error of the whole queue, once.

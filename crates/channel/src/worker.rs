@@ -123,10 +123,11 @@ impl Worker {
     /// Until [`Message::Exit`].
     pub(crate) fn run(&mut self) {
         while !self.exit {
-            self.io.now = clock::ticks();
+            let begin = clock::ticks();
+            self.io.now = begin;
             self.busy = self.turn();
             if self.busy {
-                self.account_work();
+                self.account_work(begin);
             } else {
                 let now_ns = clock::to_ns(self.io.now);
                 match self.waiter.idle(now_ns) {
@@ -255,7 +256,6 @@ impl Worker {
         if self.io.touched.is_empty() {
             return;
         }
-        self.io.now = clock::ticks();
         // Something completed, so what waits for a resource may find one. Before publishing: no completion waits for
         // this, and what is refused again goes to the end of the line.
         for _ in 0..self.io.waiting.len() {
@@ -274,17 +274,18 @@ impl Worker {
         }
     }
 
-    fn account_work(&mut self) {
-        let end = clock::ticks();
-        let (now_ns, end_ns) = (clock::to_ns(self.io.now), clock::to_ns(end));
+    fn account_work(&mut self, begin: u64) {
+        // The last publication's moment will do; without one, nothing was read since the turn began.
+        let end = if self.io.now == begin { clock::ticks() } else { self.io.now };
+        let (begin_ns, end_ns) = (clock::to_ns(begin), clock::to_ns(end));
         let stats = self.io.stats;
-        let spun = self.waiter.idle_ns(now_ns);
+        let spun = self.waiter.idle_ns(begin_ns);
         if spun > 0 {
             stats.add(ChannelCounter::Spin, spun);
             stats.add(ChannelCounter::SpinHits, 1);
         }
         stats.add(ChannelCounter::Turns, 1);
-        stats.add(ChannelCounter::Busy, end_ns.saturating_sub(now_ns));
+        stats.add(ChannelCounter::Busy, end_ns.saturating_sub(begin_ns));
         self.waiter.worked(end_ns);
         if let Some(activity) = &self.activity {
             activity.note();

@@ -10,7 +10,7 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -215,7 +215,7 @@ impl Shared {
     }
 
     /// The volume has another size now.
-    pub(crate) fn resized(&self, geometry: Geometry) {
+    fn resized(&self, geometry: Geometry) {
         self.adapter.shape.set_bytes(geometry.bytes);
         *locked(&self.geometry) = geometry;
         if let Some(backend) = &*locked(&self.backend) {
@@ -238,16 +238,22 @@ fn needs_new_client(now: &AdapterSpec, then: &AdapterSpec) -> bool {
 /// An adapter of the data plane.
 pub(crate) struct Adapter {
     inner: Arc<Inner>,
+    /// The socket's file, if it is ours to remove.
+    socket: Option<PathBuf>,
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
+
+/// A form that an adapter may take; without a volume it waits for one.
+type Form = (AdapterSpec, Option<Arc<dyn Volume>>);
 
 /// What the adapter's thread and the plane both use.
 struct Inner {
     means: Means,
     shared: Mutex<Arc<Shared>>,
-    /// The form that it takes when the next client connects.
-    next: Mutex<Option<(AdapterSpec, Arc<dyn Volume>)>>,
+    /// The form that it takes when the next client connects. Without a volume while that is being replaced: then it waits for
+    /// the client after. Locked before `shared` where both are.
+    next: Mutex<Option<Form>>,
     condition: Arc<Mutex<Condition>>,
     /// The client's socket, to be shut down from outside.
     stream: Mutex<Option<UnixStream>>,
@@ -261,9 +267,9 @@ impl Adapter {
         volume: Arc<dyn Volume>,
         listener: Option<OwnedFd>,
     ) -> std::io::Result<Adapter> {
-        let listener = match listener {
-            Some(fd) => UnixListener::from(fd),
-            None => listen(&spec.socket, spec.socket_mode)?,
+        let (listener, socket) = match listener {
+            Some(fd) => (UnixListener::from(fd), None),
+            None => (listen(&spec.socket, spec.socket_mode)?, Some(spec.socket.clone())),
         };
         let stop = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
         let theirs = stop.try_clone()?;
@@ -282,7 +288,7 @@ impl Adapter {
             .name(format!("adapter-{name}"))
             .stack_size(256 << 10)
             .spawn(move || of_thread.serve(&listener, &theirs))?;
-        Ok(Adapter { inner, stop, thread: Some(thread) })
+        Ok(Adapter { inner, socket, stop, thread: Some(thread) })
     }
 
     pub(crate) fn shared(&self) -> Arc<Shared> {
@@ -292,14 +298,18 @@ impl Adapter {
     /// Takes over a specification: at once where no client can notice, else when the next one connects.
     pub(crate) fn put(&self, spec: &AdapterSpec, volume: &Arc<dyn Volume>) {
         let shared = self.shared();
+        let now = shared.spec();
         shared.apply_live(spec);
         let mut next = locked(&self.inner.next);
-        *next = needs_new_client(&shared.spec(), spec).then(|| (spec.clone(), Arc::clone(volume)));
+        *next = needs_new_client(&shared.spec(), spec)
+            .then(|| (spec.clone(), Some(Arc::clone(volume))));
         drop(next);
-        for channel in self.inner.means.channels.iter() {
-            channel.refresh();
+        if now.wait != spec.wait {
+            self.inner.means.channels.iter().for_each(Channel::refresh);
         }
-        self.inner.place(&shared);
+        if (now.channels, now.placement) != (spec.channels, spec.placement) {
+            self.inner.place(&shared);
+        }
     }
 
     /// Whether its present or its next form uses this volume.
@@ -308,12 +318,26 @@ impl Adapter {
         next || locked(&self.shared().spec).volume == volume
     }
 
-    /// Puts another volume behind it, or, with `None`, stops its queues until there is one.
-    pub(crate) fn set_volume(&self, volume: Option<&Arc<dyn Volume>>) {
+    /// Puts another volume in the place of the one of this name, or, with `None`, stops the queues that use it until there is one.
+    /// Its present and its next form may use different volumes.
+    pub(crate) fn set_volume(&self, name: &str, volume: Option<&Arc<dyn Volume>>) {
+        let mut next = locked(&self.inner.next);
         let shared = self.shared();
-        shared.queues().set_volume(volume.cloned());
-        if let (Some((_, next)), Some(volume)) = (&mut *locked(&self.inner.next), volume) {
-            *next = Arc::clone(volume);
+        if shared.spec().volume == name {
+            shared.queues().set_volume(volume.cloned());
+        }
+        if let Some((spec, next)) = &mut *next
+            && spec.volume == name
+        {
+            *next = volume.cloned();
+        }
+    }
+
+    /// The volume of this name has another size now.
+    pub(crate) fn resized(&self, name: &str, geometry: Geometry) {
+        let shared = self.shared();
+        if shared.spec().volume == name {
+            shared.resized(geometry);
         }
     }
 
@@ -347,7 +371,9 @@ impl Adapter {
         assert!(joined.is_ok(), "a panic ends the process");
         let shared = self.shared();
         shared.queues().release_stats();
-        let _ = std::fs::remove_file(&locked(&shared.spec).socket);
+        if let Some(socket) = self.socket.take() {
+            let _ = std::fs::remove_file(socket);
+        }
     }
 }
 
@@ -391,7 +417,10 @@ impl Inner {
 
     /// Becomes what a changed specification says, between two clients.
     fn take_next_form(&self) {
-        let Some((spec, volume)) = locked(&self.next).take() else { return };
+        let mut next = locked(&self.next);
+        let Some((spec, Some(volume))) = next.take_if(|(_, volume)| volume.is_some()) else {
+            return;
+        };
         let mut shared = locked(&self.shared);
         let stats = shared.queues().take_stats();
         let condition = Arc::clone(&self.condition);
@@ -401,7 +430,8 @@ impl Inner {
     /// One client, from connection to disconnection. `None`: the adapter is to go.
     fn session(&self, stream: UnixStream, listener: &UnixListener, stop: &OwnedFd) -> Option<()> {
         let shared = Arc::clone(&locked(&self.shared));
-        let watched = stream.try_clone().ok()?;
+        // Out of descriptors: this client has to go, the adapter stays for the next one.
+        let Ok(watched) = stream.try_clone() else { return Some(()) };
         *locked(&self.stream) = stream.try_clone().ok();
         let connections = {
             let mut condition = locked(&self.condition);

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -46,6 +47,18 @@ struct OpenVolume {
     spec: VolumeSpec,
     volume: Arc<dyn Volume>,
     notes: Vec<String>,
+    identity: Option<Identity>,
+}
+
+/// Device and inode: what a path must still lead to when a volume is opened again under its clients.
+type Identity = (u64, u64);
+
+fn identity(spec: &VolumeSpec) -> Option<Identity> {
+    let (VolumeKind::File { path, .. } | VolumeKind::Ram { path }) = &spec.kind else {
+        return None;
+    };
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 /// Volumes and adapters by name.
@@ -142,8 +155,13 @@ impl Plane {
         let mut state = self.state();
         let State { volumes, adapters } = &mut *state;
         let Some(open) = volumes.get_mut(&spec.name) else {
-            let name = spec.name.clone();
-            volumes.insert(name, open_volume(spec)?);
+            let opened = open_volume(spec)?;
+            let name = &opened.spec.name;
+            // Adapters whose volume could not be opened again after a change are waiting for it.
+            for adapter in adapters.values().filter(|adapter| adapter.uses(name)) {
+                adapter.set_volume(name, Some(&opened.volume));
+            }
+            volumes.insert(name.clone(), opened);
             return Ok(Reply::Done);
         };
         if open.spec == spec {
@@ -158,15 +176,24 @@ impl Plane {
                 "remove its adapters first",
             ));
         }
+        if open.identity != identity(&open.spec) {
+            let what = format!(
+                "volume {}: its file was removed or replaced since it was opened",
+                spec.name
+            );
+            let help = "put the file back, or remove the volume's adapters and the volume first";
+            return Err(failure(FailureCode::System, what, help));
+        }
         // The file is locked by whoever has it open, so the old volume has to go before the new one comes.
-        users.iter().for_each(|adapter| adapter.set_volume(None));
         let name = spec.name.clone();
+        users.iter().for_each(|adapter| adapter.set_volume(&name, None));
         let old = volumes.remove(&name).expect("found above").spec;
         let (reopened, result) = match open_volume(spec) {
             Ok(open) => (open, Ok(Reply::Done)),
+            // If the old one cannot be had again either, its adapters wait until the volume is put once more.
             Err(failure) => (open_volume(old)?, Err(failure)),
         };
-        users.iter().for_each(|adapter| adapter.set_volume(Some(&reopened.volume)));
+        users.iter().for_each(|adapter| adapter.set_volume(&name, Some(&reopened.volume)));
         volumes.insert(name, reopened);
         result
     }
@@ -185,7 +212,7 @@ impl Plane {
         open.spec.bytes = Some(bytes);
         let geometry = open.volume.geometry();
         for adapter in adapters.values().filter(|adapter| adapter.uses(name)) {
-            adapter.shared().resized(geometry);
+            adapter.resized(name, geometry);
         }
         Ok(Reply::Done)
     }
@@ -305,7 +332,8 @@ fn open_volume(spec: VolumeSpec) -> Result<OpenVolume, Failure> {
     };
     let volume = block::open_with(&convert::volume(&spec), &mut note)
         .map_err(|error| volume_failure(&error))?;
-    Ok(OpenVolume { spec, volume, notes })
+    let identity = identity(&spec);
+    Ok(OpenVolume { spec, volume, notes, identity })
 }
 
 fn access(open: &OpenVolume) -> String {

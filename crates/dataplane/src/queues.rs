@@ -57,13 +57,16 @@ struct Virtqueue {
     running: Option<Running>,
 }
 
+/// Takes the number of a queue that could not be started, and why.
+type OnFailure = dyn Fn(u16, &str) + Send + Sync;
+
 /// What the queues of an adapter have in common for as long as it exists.
 pub(crate) struct Ground {
     pub(crate) channels: Arc<Vec<Channel>>,
     pub(crate) adapter: Arc<channel::Adapter>,
     pub(crate) stats: Arc<StatsRegion>,
     /// Says why a queue could not be started.
-    pub(crate) on_failure: Box<dyn Fn(u16, &str) + Send + Sync>,
+    pub(crate) on_failure: Box<OnFailure>,
 }
 
 /// The virtqueues of one adapter.
@@ -153,14 +156,16 @@ impl Queues {
         self.features
     }
 
-    /// SET_FEATURES. Only logging may change while queues run.
-    pub(crate) fn set_features(&mut self, features: u64) {
+    /// SET_FEATURES. Only logging may change while queues run. Whether anything else has changed.
+    pub(crate) fn set_features(&mut self, features: u64) -> bool {
         let before = std::mem::replace(&mut self.features, features);
-        if (before ^ features) & !feature::LOG_ALL != 0 {
+        let renegotiated = (before ^ features) & !feature::LOG_ALL != 0;
+        if renegotiated {
             self.with_all_stopped(|_| ());
         } else {
             self.update_log();
         }
+        renegotiated
     }
 
     /// SET_MEM_TABLE, ADD_MEM_REG, REM_MEM_REG: swaps the memory with nothing in flight.

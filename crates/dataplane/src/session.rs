@@ -72,13 +72,13 @@ impl Session {
         Ok(fd)
     }
 
-    /// Guest memory: where a page fault could wait for somebody else, all clients of the channel would wait with it.
+    /// Memory that a channel touches: where a page fault could wait for somebody else, all clients of the channel would wait with it.
     fn memory_file(&self, file: File) -> Result<File> {
         const TMPFS: u64 = 0x0102_1994;
         const HUGETLBFS: u64 = 0x9584_58f6;
         let kind = rustix::fs::fstatfs(&file).map_err(|_| Error::InvalidParam)?.f_type as u64;
         if !matches!(kind & 0xffff_ffff, TMPFS | HUGETLBFS) {
-            let what = "guest memory must be a memfd, or a file in a tmpfs or hugetlbfs; use memory-backend-memfd,share=on";
+            let what = "shared memory must be a memfd, or a file in a tmpfs or hugetlbfs; for a guest's use memory-backend-memfd,share=on";
             return Err(self.refuse(what.into()));
         }
         Ok(file)
@@ -127,8 +127,10 @@ impl VhostUserBackendReqHandler for Session {
                 self.refuse(format!("the client set features that were not offered: {unknown:#x}"))
             );
         }
-        self.apply_cache_mode(features);
-        self.queues().set_features(features);
+        // A client that begins to log says its features again; what its driver set since then stays.
+        if self.queues().set_features(features) {
+            self.apply_cache_mode(features);
+        }
         Ok(())
     }
 
@@ -291,6 +293,7 @@ impl VhostUserBackendReqHandler for Session {
     }
 
     fn set_inflight_fd(&self, kept: &VhostUserInflight, file: File) -> Result<()> {
+        let file = self.memory_file(file)?;
         let (offset, len) = (kept.mmap_offset, kept.mmap_size);
         let region = InflightRegion::open(&file, offset, len, kept.num_queues, kept.queue_size)
             .map_err(|error| self.refuse(error.to_string()))?;
@@ -346,6 +349,7 @@ impl VhostUserBackendReqHandler for Session {
     }
 
     fn set_log_base(&self, log: &VhostUserLog, file: File) -> Result<()> {
+        let file = self.memory_file(file)?;
         let log =
             open_log(&file, log.mmap_offset, log.mmap_size).map_err(|what| self.refuse(what))?;
         self.queues().set_log(log);

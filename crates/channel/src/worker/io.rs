@@ -411,18 +411,20 @@ impl Io {
             self.touched.push(id);
         }
         queue.finish(head, status, written, self.now);
-        self.stats.add(ChannelCounter::Commands, 1);
     }
 
-    /// Makes a queue's completions visible and notifies its client if it wants that.
+    /// Makes a queue's completions visible and notifies its client if it wants that; then accounts for them.
     #[inline]
     pub(super) fn publish(&mut self, queue: &mut Active) {
-        self.event(FlightKind::Publish, queue.seat.stats.slot(), queue.unpublished());
-        if queue.publish(self.now) {
+        if queue.publish() {
             self.notify(queue);
         } else {
             queue.count(QueueCounter::NotificationsSpared, 1);
         }
+        self.now = clock::ticks();
+        let count = queue.account(self.now);
+        self.stats.add(ChannelCounter::Commands, count);
+        self.event(FlightKind::Publish, queue.seat.stats.slot(), count);
     }
 
     pub(super) fn notify(&mut self, queue: &mut Active) {
