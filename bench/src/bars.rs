@@ -38,8 +38,8 @@ pub(crate) struct Verdict {
 
 /// All bars of the file.
 pub(crate) fn read(path: &Path) -> Result<Vec<Bar>> {
-    let text = std::fs::read_to_string(path)
-        .because(format_args!("cannot read {}", path.display()))?;
+    let text =
+        std::fs::read_to_string(path).because(format_args!("cannot read {}", path.display()))?;
     let file: File =
         toml::from_str(&text).because(format_args!("{} is not understood", path.display()))?;
     Ok(file.bar)

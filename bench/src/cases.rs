@@ -41,7 +41,8 @@ enum Kind {
 
 /// All cases, in the order in which they are run.
 pub(crate) fn all() -> Vec<Case> {
-    let case = |name: &str, title: &str, kind| Case { name: name.into(), title: title.into(), kind };
+    let case =
+        |name: &str, title: &str, kind| Case { name: name.into(), title: title.into(), kind };
     let null = |depth, wait| Kind::Null { depth, wait };
     let (sleep, poll) = (WaitMode::Sleep, WaitMode::Poll);
     let mut cases = vec![
@@ -79,7 +80,10 @@ pub(crate) fn select(words: &[String]) -> Result<Vec<Case>> {
     for word in words {
         if !all.iter().any(|case| case.name.starts_with(word.as_str())) {
             let names: Vec<&str> = all.iter().map(|case| case.name.as_str()).collect();
-            return Err(Failure(format!("no case begins with {word}; there are {}", names.join(", "))));
+            return Err(Failure(format!(
+                "no case begins with {word}; there are {}",
+                names.join(", ")
+            )));
         }
     }
     let wanted = |case: &Case| {
@@ -146,7 +150,8 @@ fn null(stage: &mut Stage<'_>, depth: u16, wait: WaitMode) -> Result<Vec<Series>
 fn ram(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
     let load = stage.settled.load();
     let polling = LoadOptions { wait: WaitMode::Poll, ..load.clone() };
-    let file = tempfile::NamedTempFile::new_in(&stage.settled.tmpfs).because("cannot make a file")?;
+    let file =
+        tempfile::NamedTempFile::new_in(&stage.settled.tmpfs).because("cannot make a file")?;
     stage::fill(file.path())?;
     let seat = stage.ours(&plan(VolumeKind::Ram { path: file.path().to_owned() }))?;
     let contestants = vec![
@@ -158,7 +163,8 @@ fn ram(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
 
 fn tmpfs_buffered(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
     let load = stage.settled.load();
-    let file = tempfile::NamedTempFile::new_in(&stage.settled.tmpfs).because("cannot make a file")?;
+    let file =
+        tempfile::NamedTempFile::new_in(&stage.settled.tmpfs).because("cannot make a file")?;
     stage::fill(file.path())?;
     let seat = stage.ours(&plan(ours::file(file.path(), CacheMode::Buffered)))?;
     let contestants = vec![Contestant::driven(OURS, &seat, load.clone())];
@@ -215,10 +221,9 @@ mod tests {
 
     #[test]
     fn every_bar_is_for_a_case() {
-        let bars = crate::bars::read(
-            &std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("bars.toml"),
-        )
-        .unwrap();
+        let bars =
+            crate::bars::read(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("bars.toml"))
+                .unwrap();
         for bar in bars {
             let name = bar.case.trim_end_matches('*');
             assert!(select(&[name.to_owned()]).is_ok(), "{name}");

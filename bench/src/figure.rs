@@ -147,10 +147,7 @@ mod tests {
     #[test]
     fn the_median_is_in_the_middle() {
         let spread = |values: &[f64]| Spread::of(values.iter().copied());
-        assert_eq!(
-            spread(&[3.0, 1.0, 2.0]),
-            Some(Spread { median: 2.0, min: 1.0, max: 3.0 })
-        );
+        assert_eq!(spread(&[3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
         assert_eq!(spread(&[4.0, 1.0]).unwrap().median, 2.5);
         assert_eq!(spread(&[]), None);
     }

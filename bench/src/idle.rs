@@ -40,7 +40,8 @@ pub(crate) fn run(settled: &Settled) -> Result<Vec<Series>> {
 }
 
 fn watch(settled: &Settled, clients: bool) -> Result<(Round, u64)> {
-    let folder = tempfile::Builder::new().prefix("tlb").tempdir().because("cannot make a folder")?;
+    let folder =
+        tempfile::Builder::new().prefix("tlb").tempdir().because("cannot make a folder")?;
     let plan = Plan {
         volume: ours::NULL,
         bytes: Some(VOLUME_BYTES),
@@ -57,8 +58,7 @@ fn watch(settled: &Settled, clients: bool) -> Result<(Round, u64)> {
         if clients {
             let mut session = Session::connect(&socket, &SessionOptions::default())
                 .because(format_args!("adapter {index}"))?;
-            let queues =
-                session.start(&start_plan()).because(format_args!("adapter {index}"))?;
+            let queues = session.start(&start_plan()).because(format_args!("adapter {index}"))?;
             sessions.push((session, queues));
         }
         if index == 0 {

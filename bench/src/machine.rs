@@ -47,8 +47,9 @@ fn first_line(program: &str, arguments: &[&str]) -> String {
 
 fn commit() -> String {
     let commit = first_line("git", &["rev-parse", "--short=12", "HEAD"]);
-    let changed = Command::new("git").args(["status", "--porcelain", "--", "crates", "Cargo.lock"]);
-    let changed = { changed }.output().is_ok_and(|done| !done.stdout.is_empty());
+    let mut status = Command::new("git");
+    status.args(["status", "--porcelain", "--", "crates", "Cargo.lock"]);
+    let changed = status.output().is_ok_and(|done| !done.stdout.is_empty());
     if changed { format!("{commit}, with changes that are not committed") } else { commit }
 }
 
@@ -61,7 +62,8 @@ fn cpu() -> String {
     let count = info.lines().filter(|line| line.starts_with("processor")).count();
     let name = value("model name").unwrap_or_else(|| "unknown".to_owned());
     let family = value("cpu family").zip(value("model\t"));
-    let family = family.map_or(String::new(), |(family, model)| format!(" (family {family}, model {model})"));
+    let family = family
+        .map_or(String::new(), |(family, model)| format!(" (family {family}, model {model})"));
     let hypervisor = if info.contains(" hypervisor") { ", in a virtual machine" } else { "" };
     format!("{count} × {name}{family}{hypervisor}")
 }
@@ -70,7 +72,8 @@ fn cpu() -> String {
 fn cpu_idle() -> String {
     let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned());
     let driver = read("/sys/devices/system/cpu/cpuidle/current_driver").unwrap_or("none".into());
-    let governor = read("/sys/devices/system/cpu/cpuidle/current_governor").unwrap_or("none".into());
+    let governor =
+        read("/sys/devices/system/cpu/cpuidle/current_governor").unwrap_or("none".into());
     let poll = read("/sys/module/haltpoll/parameters/guest_halt_poll_ns");
     let poll = poll.map_or(String::new(), |ns| format!(", guest_halt_poll_ns {ns}"));
     format!("driver {driver}, governor {governor}{poll}")
@@ -99,7 +102,13 @@ fn busy_ticks() -> Result<u64> {
     let fields = stat.lines().next().unwrap_or_default().split_ascii_whitespace().skip(1);
     let numbers: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
     // user nice system idle iowait irq softirq steal (proc_stat(5)): all but idle and iowait.
-    Ok(numbers.iter().take(8).enumerate().filter(|(at, _)| !matches!(at, 3 | 4)).map(|(_, n)| n).sum())
+    Ok(numbers
+        .iter()
+        .take(8)
+        .enumerate()
+        .filter(|(at, _)| !matches!(at, 3 | 4))
+        .map(|(_, n)| n)
+        .sum())
 }
 
 #[cfg(test)]

@@ -147,9 +147,8 @@ fn write(arguments: &Arguments, report: &Report) -> Result {
 }
 
 fn settle(arguments: &Arguments) -> Result<Settled> {
-    let seconds = |value: f64| {
-        Duration::try_from_secs_f64(value).because(format_args!("--seconds {value}"))
-    };
+    let seconds =
+        |value: f64| Duration::try_from_secs_f64(value).because(format_args!("--seconds {value}"));
     std::fs::create_dir_all(&arguments.disk)
         .because(format_args!("cannot make {}", arguments.disk.display()))?;
     if !arguments.server.exists() {

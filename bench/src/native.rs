@@ -35,14 +35,16 @@ impl Fio {
         // fio may print notes before its JSON.
         let json = said.find('{').map_or("", |at| &said[at..]);
         let report: Value = serde_json::from_str(json).because("cannot read fio's report")?;
-        round(&report, self.writes).ok_or_else(|| Failure(format!("fio's report lacks figures: {json}")))
+        round(&report, self.writes)
+            .ok_or_else(|| Failure(format!("fio's report lacks figures: {json}")))
     }
 
     /// Its settings, without the times.
     pub(crate) fn arguments(&self) -> Vec<String> {
         let fixed = "--name=native --ioengine=io_uring --direct=1 --fixedbufs=1 --registerfiles=1 --nonvectored=1 --bs=4k \
                      --norandommap=1 --randrepeat=0 --time_based=1 --group_reporting=1 --output-format=json";
-        let mut arguments: Vec<String> = fixed.split_ascii_whitespace().map(str::to_owned).collect();
+        let mut arguments: Vec<String> =
+            fixed.split_ascii_whitespace().map(str::to_owned).collect();
         let order = if self.writes { "randwrite" } else { "randread" };
         arguments.push(format!("--rw={order}"));
         arguments.push(format!("--iodepth={}", self.depth));

@@ -116,8 +116,8 @@ impl DataPlane {
         let (Reply::Stats, Some(fd)) = (&reply, fds.pop()) else {
             return Err(Failure(format!("the data plane answered {reply:?} to stats")));
         };
-        let reader =
-            StatsReader::open(&File::from(fd)).because("cannot read the data plane's statistics")?;
+        let reader = StatsReader::open(&File::from(fd))
+            .because("cannot read the data plane's statistics")?;
         let channels = reader.snapshot().channels;
         Ok(channels.iter().map(|channel| channel.get(ChannelCounter::Wakeups)).sum())
     }

@@ -26,7 +26,6 @@ pub(crate) enum Node {
 /// How QEMU does file I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aio {
-    Threads,
     Native,
     IoUring,
 }
@@ -63,7 +62,6 @@ impl Display for Settings {
         let thread = if self.iothread { "iothread" } else { "main loop" };
         let aio = match self.aio {
             None => "",
-            Some(Aio::Threads) => ", aio=threads",
             Some(Aio::Native) => ", aio=native",
             Some(Aio::IoUring) => ", aio=io_uring",
         };
@@ -76,8 +74,6 @@ pub(crate) struct StorageDaemon {
     process: Process,
     /// Where clients connect.
     pub(crate) socket: PathBuf,
-    /// Its arguments, for the report.
-    pub(crate) arguments: Vec<String>,
 }
 
 impl StorageDaemon {
@@ -90,12 +86,11 @@ impl StorageDaemon {
         queues: u16,
     ) -> Result<StorageDaemon> {
         let socket = folder.join("qsd.sock");
-        let arguments = arguments(&socket, node, settings, queues);
         let mut command = process::on_cpu(cpu, "qemu-storage-daemon");
-        command.args(&arguments);
+        command.args(arguments(&socket, node, settings, queues));
         let mut process = Process::start(command, "qsd", folder)?;
         process.wait_until(folder, || socket.exists())?;
-        Ok(StorageDaemon { process, socket, arguments })
+        Ok(StorageDaemon { process, socket })
     }
 
     /// Its process id.
@@ -122,7 +117,6 @@ fn arguments(socket: &Path, node: &Node, settings: Settings, queues: u16) -> Vec
 fn blockdev(node: &Node, aio: Option<Aio>) -> String {
     let aio = match aio {
         None => "",
-        Some(Aio::Threads) => ",aio=threads",
         Some(Aio::Native) => ",aio=native",
         Some(Aio::IoUring) => ",aio=io_uring",
     };
@@ -134,10 +128,9 @@ fn blockdev(node: &Node, aio: Option<Aio>) -> String {
         Node::Buffered(path) => {
             format!("driver=file,node-name=node0,filename={}{aio}", path.display())
         }
-        Node::Direct(path) => format!(
-            "driver=file,node-name=node0,filename={},cache.direct=on{aio}",
-            path.display()
-        ),
+        Node::Direct(path) => {
+            format!("driver=file,node-name=node0,filename={},cache.direct=on{aio}", path.display())
+        }
     }
 }
 

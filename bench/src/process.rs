@@ -50,11 +50,7 @@ impl Process {
     }
 
     /// Waits until `ready` says that it can be used.
-    pub(crate) fn wait_until(
-        &mut self,
-        folder: &Path,
-        mut ready: impl FnMut() -> bool,
-    ) -> Result {
+    pub(crate) fn wait_until(&mut self, folder: &Path, mut ready: impl FnMut() -> bool) -> Result {
         let end = Instant::now() + START_MAX;
         loop {
             if ready() {
@@ -147,7 +143,8 @@ mod tests {
 
     #[test]
     fn fields_are_found() {
-        let status = "VmRSS:\t   2048 kB\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t9\n";
+        let status =
+            "VmRSS:\t   2048 kB\nvoluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t9\n";
         assert_eq!(field(status, "VmRSS:"), Some(2048));
         assert_eq!(field(status, "voluntary_ctxt_switches:"), Some(7));
         assert_eq!(field(status, "VmSwap:"), None);

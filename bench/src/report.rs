@@ -65,7 +65,11 @@ impl Report {
     fn conditions(&self, text: &mut String) -> std::fmt::Result {
         writeln!(text, "### Conditions\n\n| | |\n|---|---|")?;
         writeln!(text, "| command | `{}` |", self.command)?;
-        writeln!(text, "| rounds | {} of {} s each, in turn |", self.rounds, self.seconds_per_round)?;
+        writeln!(
+            text,
+            "| rounds | {} of {} s each, in turn |",
+            self.rounds, self.seconds_per_round
+        )?;
         for (name, fact) in &self.machine.facts {
             writeln!(text, "| {name} | {fact} |")?;
         }
@@ -153,7 +157,13 @@ pub(crate) fn summary(case: &Played) -> String {
         };
         let bar = &verdict.bar;
         let (title, limit) = (bar.figure.title(), bar.limit());
-        let _ = writeln!(text, "  {met} {title} {}: {} ({limit} {})", bar.of, spread(verdict.reached), bar.why);
+        let _ = writeln!(
+            text,
+            "  {met} {title} {}: {} ({limit} {})",
+            bar.of,
+            spread(verdict.reached),
+            bar.why
+        );
     }
     text
 }

@@ -25,8 +25,8 @@ pub(crate) fn run() -> Result<Vec<Series>> {
         let said = String::from_utf8_lossy(&done.stderr);
         return Err(Failure(format!("cargo xtask cost: {}\n{said}", done.status)));
     }
-    let costs: Vec<Cost> =
-        serde_json::from_slice(&done.stdout).because("cannot read what cargo xtask cost printed")?;
+    let costs: Vec<Cost> = serde_json::from_slice(&done.stdout)
+        .because("cannot read what cargo xtask cost printed")?;
     let series = |cost: Cost| Series {
         label: cost.about,
         about: format!("callgrind; the tests allow {}", cost.budget),

@@ -1,5 +1,6 @@
 //! Where a case is played: servers on one CPU, the client on another, rounds in turn.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::fs::File;
 use std::io::Write;
@@ -52,11 +53,6 @@ impl Settled {
     }
 }
 
-enum Server {
-    Ours(DataPlane),
-    Peer(StorageDaemon),
-}
-
 /// A server that listens.
 #[derive(Debug, Clone)]
 pub(crate) struct Seat {
@@ -66,7 +62,7 @@ pub(crate) struct Seat {
 }
 
 enum Runner {
-    Driven { seat: Seat, load: LoadOptions },
+    Driven { seat: Seat, load: Box<LoadOptions> },
     Native(Fio),
 }
 
@@ -79,7 +75,10 @@ pub(crate) struct Contestant {
 impl Contestant {
     /// A server under a load.
     pub(crate) fn driven(label: &str, seat: &Seat, load: LoadOptions) -> Contestant {
-        Contestant { label: label.to_owned(), runner: Runner::Driven { seat: seat.clone(), load } }
+        Contestant {
+            label: label.to_owned(),
+            runner: Runner::Driven { seat: seat.clone(), load: Box::new(load) },
+        }
     }
 
     /// fio on the file itself.
@@ -109,7 +108,8 @@ impl Contestant {
 pub(crate) struct Stage<'a> {
     /// The run's settings.
     pub(crate) settled: &'a Settled,
-    servers: Vec<(Server, TempDir)>,
+    /// Each with its folder; they end when they are dropped.
+    servers: Vec<(Box<dyn Any>, TempDir)>,
 }
 
 impl<'a> Stage<'a> {
@@ -126,10 +126,14 @@ impl<'a> Stage<'a> {
             DataPlane::start(&settled.server, folder.path(), settled.server_cpu, plan.channels)?;
         plane.put_volume(plan)?;
         let socket = plane.put_adapter(plan, 0)?;
-        let channels = if plan.channels == 1 { "1 channel".into() } else { format!("{} channels", plan.channels) };
+        let channels = if plan.channels == 1 {
+            "1 channel".into()
+        } else {
+            format!("{} channels", plan.channels)
+        };
         let about = format!("data plane, {channels}, wait {:?}", plan.wait).to_lowercase();
         let seat = Seat { socket, pid: plane.pid(), about };
-        self.servers.push((Server::Ours(plane), folder));
+        self.servers.push((Box::new(plane), folder));
         Ok(seat)
     }
 
@@ -140,7 +144,7 @@ impl<'a> Stage<'a> {
             StorageDaemon::start(folder.path(), self.settled.server_cpu, node, settings, 1)?;
         let about = format!("qemu-storage-daemon, {settings}");
         let seat = Seat { socket: daemon.socket.clone(), pid: daemon.pid(), about };
-        self.servers.push((Server::Peer(daemon), folder));
+        self.servers.push((Box::new(daemon), folder));
         Ok(seat)
     }
 
@@ -169,22 +173,12 @@ impl<'a> Stage<'a> {
             .collect();
         for _ in 0..self.settled.rounds {
             for (contestant, series) in contestants.iter().zip(&mut series) {
-                let round = contestant
-                    .round(self.settled)
-                    .because(format_args!("{}", contestant.label))?;
+                let round =
+                    contestant.round(self.settled).because(format_args!("{}", contestant.label))?;
                 series.rounds.push(round);
             }
         }
         Ok(series)
-    }
-
-    /// Process ids of all servers, for profilers.
-    pub(crate) fn pids(&self) -> Vec<u32> {
-        let pid = |(server, _): &(Server, TempDir)| match server {
-            Server::Ours(plane) => plane.pid(),
-            Server::Peer(daemon) => daemon.pid(),
-        };
-        self.servers.iter().map(pid).collect()
     }
 }
 
@@ -265,7 +259,10 @@ mod tests {
     fn among_equally_fast_settings_the_cheapest_is_taken() {
         let other = Settings { iothread: true, aio: None };
         assert_eq!(choose(&[(Settings::PLAIN, 100.0, 9.0), (other, 98.0, 5.0)]), Some(other));
-        assert_eq!(choose(&[(Settings::PLAIN, 100.0, 9.0), (other, 50.0, 5.0)]), Some(Settings::PLAIN));
+        assert_eq!(
+            choose(&[(Settings::PLAIN, 100.0, 9.0), (other, 50.0, 5.0)]),
+            Some(Settings::PLAIN)
+        );
         assert_eq!(choose(&[]), None);
     }
 }
