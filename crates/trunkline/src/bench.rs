@@ -14,7 +14,7 @@
 pub(crate) mod args;
 pub(crate) mod cpus;
 mod owner;
-mod report;
+pub(crate) mod report;
 mod run;
 mod scale;
 

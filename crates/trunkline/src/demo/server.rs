@@ -104,7 +104,9 @@ impl Server<'_> {
     pub(super) fn create(&mut self, plan: &Plan, file_bytes: u64) -> Result<(), Failure> {
         self.post("dataplanes", ONE, &json!({ "channels": 1 }))?;
         // `main` runs already, with a channel for each CPU; it takes another number when it starts again.
-        self.post("dataplanes", MAIN, &json!({ "channels": plan.channels() }))?;
+        let attributes = json!({ "attributes": { "channels": plan.channels() } });
+        let path = format!("/v1/dataplanes/{MAIN}");
+        let _: DoneView = self.client.send(Method::PATCH, &path, Some(&attributes))?;
         self.client.post(&format!("/v1/dataplanes/{MAIN}/restart"))?;
         for disk in &DISKS {
             let path = self.scratch.path(&format!("{}.img", disk.volume));
