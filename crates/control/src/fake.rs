@@ -216,13 +216,22 @@ impl FakeDataPlane {
 
     /// Dies: nobody listens any more and every connection is cut.
     pub fn kill(&self) {
-        self.stopped.store(true, std::sync::atomic::Ordering::SeqCst);
-        // Wakes the accepting thread, which then lets go of the socket.
-        drop(UnixStream::connect(&self.socket));
-        let _ = std::fs::remove_file(&self.socket);
+        self.close();
+        self.cut();
+    }
+
+    fn cut(&self) {
         for stream in self.streams().drain(..) {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         }
+    }
+
+    /// Lets go of the socket. The next one may listen there as soon as this returns.
+    fn close(&self) {
+        self.stopped.store(true, std::sync::atomic::Ordering::SeqCst);
+        // Wakes the accepting thread, which then ends.
+        drop(UnixStream::connect(&self.socket));
+        let _ = std::fs::remove_file(&self.socket);
     }
 
     fn streams(&self) -> MutexGuard<'_, Vec<UnixStream>> {
@@ -244,8 +253,9 @@ impl FakeDataPlane {
                     Reply::Stats
                 }
                 Request::Shutdown => {
+                    self.close();
                     let _ = connection.send(&Reply::Done, &[]);
-                    self.kill();
+                    self.cut();
                     return;
                 }
                 other => {
