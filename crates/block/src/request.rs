@@ -214,7 +214,7 @@ pub trait Volume: Send + Sync {
 
 /// One channel's way to a volume. Lives on the channel's thread.
 pub trait Lane {
-    /// Begins a request. `ring` has room for at least [`Lane::SQES`] operations; whatever is pushed is submitted by the caller once per turn.
+    /// Begins a request. `ring` has room for at least `<dyn Lane>::SQES` operations; whatever is pushed is submitted by the caller once per turn.
     fn submit(&mut self, ring: &mut Ring, request: &mut Request<'_>) -> Submit;
 
     /// Takes the completion of an operation of this lane and appends what it finished to `out` (room is provided).
