@@ -128,7 +128,6 @@ fn a_demo_that_is_kept_can_be_loaded_shown_and_stopped() {
     let yaml = format!("bench {} --operations 50 --without event-idx -o yaml", kept.socket(2));
     assert!(texts(&run(&yaml)).0.contains("iops:"));
 
-    // Two lists name CPUs that nobody has; the message is the load generator's.
     let refusal = refused(&format!("bench {} --queues 250", kept.socket(1)), 2);
     assert!(refusal.contains("use --queues 64"), "{refusal}");
 

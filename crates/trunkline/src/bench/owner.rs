@@ -12,7 +12,10 @@ use std::path::Path;
 pub(crate) fn listener(path: &Path) -> Option<u32> {
     let resolved = fs::canonicalize(path).ok()?;
     let table = fs::read_to_string("/proc/net/unix").ok()?;
-    let inode = [resolved.to_str()?, path.to_str()?]
+    // The kernel knows a socket by the name under which it was made. Trunkline makes it as `PATH.new` and renames it, so
+    // that nobody finds one on which nobody listens yet.
+    let resolved = resolved.to_str()?;
+    let inode = [resolved, path.to_str()?, &format!("{resolved}.new")]
         .into_iter()
         .find_map(|path| inode_of_listener(&table, path))?;
     let link = format!("socket:[{inode}]");
@@ -64,7 +67,10 @@ mod tests {
     #[test]
     fn a_listener_is_found_and_a_file_is_none() {
         let path = std::env::temp_dir().join(format!("owner-{}.sock", std::process::id()));
-        let listening = UnixListener::bind(&path).expect("bound");
+        let first_name = path.with_extension("sock.new");
+        let listening = UnixListener::bind(&first_name).expect("bound");
+        assert_eq!(listener(&first_name), Some(std::process::id()));
+        fs::rename(&first_name, &path).expect("renamed");
         assert_eq!(listener(&path), Some(std::process::id()));
         drop(listening);
         assert_eq!(listener(&path), None);

@@ -137,7 +137,7 @@ fn costs(report: &Report) -> String {
             "-".to_owned(),
             "-".to_owned(),
         ]),
-        _ => rows.push(vec!["server: --server-pid was not found out".to_owned()]),
+        _ => rows.push(vec!["server: not known, see --server-pid".to_owned()]),
     }
     table(&["CPU", "µS PER I/O", "CPUS", "I/OS PER WAKE-UP", "KICKS"], &[1, 2, 3, 4], rows)
 }

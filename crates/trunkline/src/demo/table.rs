@@ -11,13 +11,17 @@ pub(super) fn page(shown: &Shown) -> String {
         0 => "none wrong".to_owned(),
         wrong => count(wrong, "block") + " wrong",
     };
+    // The data plane has more to tell than that a file is a file when it is not accessed directly.
+    let access = match shown.access.as_str() {
+        "" | "file" => String::new(),
+        access => format!(" ({access})"),
+    };
     let head = format!(
-        "4 files of {} in {}, access: {}\n\
+        "4 files of {} in {}{access}\n\
          verified: {} written with checksums and read back, {wrong}\n\
          2 clients at the same time, each with {} of depth {}; 4KiB random; {}",
         bytes(shown.file_bytes),
         shown.folder.display(),
-        shown.access,
         bytes(shown.verified.bytes),
         count(plan.queues, "queue"),
         plan.depth,
