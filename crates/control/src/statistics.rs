@@ -166,15 +166,19 @@ impl Server {
         views.filter_map(|(name, view)| Some((name, view.stats?.snapshot()))).collect()
     }
 
-    /// The statistics, of one adapter or of all. An adapter that never had a client has none.
+    /// The statistics, of one adapter and the channels of its data plane, or of all. An adapter that never had a client has none.
     pub fn stats(&self, adapter: Option<&str>) -> Result<StatsView, Refusal> {
         if let Some(name) = adapter
             && !self.desired().adapters.contains_key(name)
         {
             return Err(self.not_found(Object::Adapter, name));
         }
+        let home = adapter.map(|name| self.desired().dataplane_of_adapter(name).to_owned());
         let mut all = StatsView::default();
         for (dataplane, snapshot) in self.snapshots() {
+            if home.as_ref().is_some_and(|home| *home != dataplane) {
+                continue;
+            }
             for (name, queues) in by_adapter(&snapshot) {
                 if adapter.is_some_and(|only| only != name) {
                     continue;

@@ -98,7 +98,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let unit = (63 - bytes.leading_zeros() as usize) / 10;
     // Two digits behind the point, by whole numbers.
-    let hundredths = u128::from(bytes) * 100 >> (unit * 10);
+    let hundredths = (u128::from(bytes) * 100) >> (unit * 10);
     format!("{}.{:02}{}", hundredths / 100, hundredths % 100, units[unit])
 }
 

@@ -36,12 +36,7 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
 
 /// The rules within one volume.
 fn volume(name: &str, set: &Attributes) -> Result<(), Refusal> {
-    let refuse = |attribute: &str, problem: &str, help: &str| {
-        Err(Refusal::invalid(format!("volume `{name}`: {problem}")).on(attribute).help(help))
-    };
     let kind = text(set, "kind").unwrap_or_default();
-    let size = number(set, "size");
-    let block_size = number(set, "block_size").unwrap_or(512);
     for (attribute, kinds) in [
         ("path", &["file", "ram"][..]),
         ("cache", &["file"]),
@@ -51,60 +46,58 @@ fn volume(name: &str, set: &Attributes) -> Result<(), Refusal> {
     ] {
         if set.contains_key(attribute) && !kinds.contains(&kind) {
             let problem = format!("a {kind} volume has no `{attribute}`");
-            return refuse(attribute, &problem, &format!("leave `{attribute}` out"));
+            return refuse(name, attribute, &problem, &format!("leave `{attribute}` out"));
         }
     }
     if kind == "file" && !set.contains_key("path") {
-        return refuse("path", "a file volume needs its file or block device", "set `path`");
-    }
-    if kind != "file" && size.is_none() {
-        return refuse(
-            "size",
-            &format!("a {kind} volume has no size of its own"),
-            "set `size`, such as `10GiB`",
-        );
-    }
-    if is_on(set, "create") && size.is_none() {
-        return refuse(
-            "size",
-            "a file that is to be made needs a size",
-            "set `size`, such as `10GiB`",
-        );
+        return refuse(name, "path", "a file volume needs its file or block device", "set `path`");
     }
     if is_on(set, "preallocate") && !is_on(set, "create") {
-        return refuse(
-            "preallocate",
-            "only a file that is made can be preallocated",
-            "set `create = true`",
-        );
+        let problem = "only a file that is made can be preallocated";
+        return refuse(name, "preallocate", problem, "set `create = true`");
     }
-    if size == Some(0) {
-        return refuse("size", "a volume of no size cannot be used", "set at least one block");
-    }
-    if let Some(size) = size.filter(|size| !size.is_multiple_of(block_size)) {
-        let problem = format!("{size} bytes are not a whole number of {block_size}-byte blocks");
-        return refuse(
-            "size",
-            &problem,
-            &format!("the next size is {}", size.next_multiple_of(block_size)),
-        );
-    }
+    volume_size(name, kind, set)?;
     if number(set, "delay_us_min").unwrap_or(0) > number(set, "delay_us_max").unwrap_or(0) {
-        return refuse(
-            "delay_us_max",
-            "`delay_us_min` is longer than `delay_us_max`",
-            "raise `delay_us_max`",
-        );
+        let problem = "`delay_us_min` is longer than `delay_us_max`";
+        return refuse(name, "delay_us_max", problem, "raise `delay_us_max`");
     }
     for (burst, rate) in
         [("limit_iops_burst", "limit_iops"), ("limit_bytes_burst", "limit_bytes_per_s")]
     {
         if set.contains_key(burst) && number(set, rate).unwrap_or(0) == 0 {
             let problem = format!("`{burst}` means nothing without `{rate}`");
-            return refuse(burst, &problem, &format!("set `{rate}`, or leave `{burst}` out"));
+            return refuse(name, burst, &problem, &format!("set `{rate}`, or leave `{burst}` out"));
         }
     }
     Ok(())
+}
+
+/// Whether a volume needs a size, and whether the one that it has can be.
+fn volume_size(name: &str, kind: &str, set: &Attributes) -> Result<(), Refusal> {
+    let block_size = number(set, "block_size").unwrap_or(512);
+    let example = "set `size`, such as `10GiB`";
+    match number(set, "size") {
+        None if kind != "file" => {
+            refuse(name, "size", &format!("a {kind} volume has no size of its own"), example)
+        }
+        None if is_on(set, "create") => {
+            refuse(name, "size", "a file that is to be made needs a size", example)
+        }
+        Some(0) => {
+            refuse(name, "size", "a volume of no size cannot be used", "set at least one block")
+        }
+        Some(size) if !size.is_multiple_of(block_size) => {
+            let problem =
+                format!("{size} bytes are not a whole number of {block_size}-byte blocks");
+            let next = size.next_multiple_of(block_size);
+            refuse(name, "size", &problem, &format!("the next size is {next}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refuse(name: &str, attribute: &str, problem: &str, help: &str) -> Result<(), Refusal> {
+    Err(Refusal::invalid(format!("volume `{name}`: {problem}")).on(attribute).help(help))
 }
 
 /// The rules of one adapter towards what it names.
