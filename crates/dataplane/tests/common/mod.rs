@@ -1,6 +1,8 @@
 //! A data plane in the test's own process, and clients for it.
 
-#![allow(dead_code, reason = "each test uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+
+pub mod raw;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -110,6 +112,28 @@ impl Server {
             std::thread::sleep(Duration::from_millis(10));
         }
         panic!("the client's session did not end: {:?}", self.adapter_status());
+    }
+
+    /// Status of one adapter.
+    #[track_caller]
+    pub fn adapter_named(&self, name: &str) -> AdapterStatus {
+        let adapters = self.status().adapters;
+        adapters.into_iter().find(|adapter| adapter.spec.name == name).expect("it exists")
+    }
+
+    /// Waits until the client of an adapter is gone.
+    #[track_caller]
+    pub fn settled_named(&self, name: &str) {
+        raw::until("the end of the client's session", || {
+            self.adapter_named(name).state == AdapterState::Listening
+        });
+    }
+
+    /// Sum of a counter over the queues of one adapter.
+    pub fn count_of(&self, adapter: &str, counter: QueueCounter) -> u64 {
+        let stats = self.stats();
+        let queues = stats.queues.iter().filter(|queue| queue.adapter == adapter);
+        queues.map(|queue| queue.get(counter)).sum()
     }
 
     pub fn stats(&self) -> Snapshot {
