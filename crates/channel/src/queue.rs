@@ -126,6 +126,8 @@ pub(crate) struct Active {
     pub(crate) empty_turns: u32,
     /// Completions were put and not yet published.
     pub(crate) touched: bool,
+    /// It is on the channel's list of queues to be published at the end of the turn.
+    pub(crate) listed: bool,
     pub(crate) parked: u32,
     /// Heads that were seen and not taken, and since when.
     pub(crate) backlog: u16,
@@ -153,6 +155,7 @@ impl Active {
             broken: false,
             empty_turns: 0,
             touched: false,
+            listed: false,
             parked: 0,
             backlog: 0,
             backlog_since: 0,

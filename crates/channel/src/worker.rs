@@ -264,10 +264,10 @@ impl Worker {
         }
         while let Some(id) = self.io.touched.pop() {
             let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { continue };
-            if !queue.touched {
-                continue;
+            queue.listed = false;
+            if queue.touched {
+                self.io.publish(queue);
             }
-            self.io.publish(queue);
             if queue.phase == Phase::Draining && queue.seat.ring.in_flight() == 0 {
                 self.close(id);
             }

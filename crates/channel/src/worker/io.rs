@@ -15,6 +15,10 @@ use crate::BATCH;
 use crate::command::{INLINE, State};
 use crate::queue::Active;
 
+/// What a volume answers at once is published after so many commands, and not at the end of the batch: the client
+/// works on the first while the channel works on the next.
+const PUBLISH_EVERY: u16 = 8;
+
 /// A command that waits until a moment.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Timer {
@@ -101,9 +105,12 @@ impl Io {
             return Ok(again);
         }
         let count = seen.min(BATCH);
-        for _ in 0..count {
+        for taken in 1..=count {
             let Some(head) = queue.seat.ring.pop()? else { break };
             self.begin(id, queue, head);
+            if taken % PUBLISH_EVERY == 0 && queue.touched {
+                self.publish(queue);
+            }
         }
         queue.count(QueueCounter::CommandsReceived, u64::from(count));
         queue.show_levels();
@@ -407,7 +414,8 @@ impl Io {
         if status != Status::Ok {
             self.event(FlightKind::Error, queue.seat.stats.slot(), status as u64);
         }
-        if !queue.touched {
+        if !queue.listed {
+            queue.listed = true;
             self.touched.push(id);
         }
         queue.finish(head, status, written, self.now);
