@@ -103,7 +103,7 @@ fn the_demo_verifies_measures_and_leaves_nothing() {
         assert!(row["p999_ns"].as_u64() >= row["p50_ns"].as_u64());
         assert!(row["server_cpu_ns_per_io"].as_f64().unwrap() > 0.0);
     }
-    assert_eq!(entries(dir.path()), [PathBuf::new(); 0], "everything is cleaned up");
+    assert_eq!(entries(dir.path()), Vec::<PathBuf>::new(), "everything is cleaned up");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn scaling_is_measured_with_a_data_plane_of_its_own() {
             assert!(number("efficiency") > 0.0 && number("server_cpu_ns_per_io") > 0.0);
         }
         assert_eq!(points[0]["efficiency"], 1.0);
-        assert_eq!(entries(dir.path()), [PathBuf::new(); 0]);
+        assert_eq!(entries(dir.path()), Vec::<PathBuf>::new());
     }
 }
 
@@ -234,7 +234,7 @@ fn an_interrupted_demo_cleans_up() {
         let (_, err) = texts(&output);
         assert_eq!(output.status.code(), Some(128 + signal.as_raw()), "{err}");
         assert!(err.contains("interrupted") && !err.contains("error:"), "{err}");
-        assert_eq!(entries(dir.path()), [PathBuf::new(); 0]);
+        assert_eq!(entries(dir.path()), Vec::<PathBuf>::new());
         let left = dir.path().to_str().unwrap();
         assert_eq!(processes(left), [0; 0], "of {left}");
     }
