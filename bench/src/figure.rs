@@ -12,6 +12,8 @@ pub(crate) enum Figure {
     Iops,
     /// Mean latency as the client sees it.
     LatencyUs,
+    /// Half of the requests are at most this late.
+    P50Us,
     /// 99 of 100 requests are at most this late.
     P99Us,
     /// CPU time of all threads of the server, per request.
@@ -20,8 +22,11 @@ pub(crate) enum Figure {
     ClientCpuUs,
     /// Requests between two times that a thread of the server went to sleep (voluntary context switches).
     IosPerServerSleep,
-    /// Requests completed each time that the client woke up.
-    IosPerClientWakeUp,
+    /// Requests between two times that the client went to sleep. A client that waits in a read of its eventfd does not sleep if
+    /// the server was quicker than the system call.
+    IosPerClientSleep,
+    /// Requests completed for each interrupt that the client took.
+    IosPerInterrupt,
     /// CPU time as a share of one core.
     CpuPercent,
     /// Resident memory.
@@ -32,14 +37,16 @@ pub(crate) enum Figure {
 
 impl Figure {
     /// In the order of the table.
-    pub(crate) const ALL: [Figure; 10] = [
+    pub(crate) const ALL: [Figure; 12] = [
         Figure::Iops,
         Figure::LatencyUs,
+        Figure::P50Us,
         Figure::P99Us,
         Figure::ServerCpuUs,
         Figure::ClientCpuUs,
         Figure::IosPerServerSleep,
-        Figure::IosPerClientWakeUp,
+        Figure::IosPerClientSleep,
+        Figure::IosPerInterrupt,
         Figure::CpuPercent,
         Figure::ResidentMib,
         Figure::Instructions,
@@ -50,11 +57,13 @@ impl Figure {
         match self {
             Figure::Iops => "IOPS",
             Figure::LatencyUs => "mean, µs",
+            Figure::P50Us => "p50, µs",
             Figure::P99Us => "p99, µs",
             Figure::ServerCpuUs => "server CPU per I/O, µs",
             Figure::ClientCpuUs => "client CPU per I/O, µs",
             Figure::IosPerServerSleep => "I/Os per sleep of the server",
-            Figure::IosPerClientWakeUp => "I/Os per wake-up of the client",
+            Figure::IosPerClientSleep => "I/Os per sleep of the client",
+            Figure::IosPerInterrupt => "I/Os per interrupt",
             Figure::CpuPercent => "% of a core",
             Figure::ResidentMib => "MiB resident",
             Figure::Instructions => "instructions per request",

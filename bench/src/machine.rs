@@ -25,6 +25,7 @@ impl Machine {
             ("kernel", first_line("uname", &["-srm"])),
             ("CPU", cpu()),
             ("idle CPUs", cpu_idle()),
+            ("scheduling", scheduling()),
             ("rustc", first_line("rustc", &["--version"])),
             ("peer", first_line("qemu-storage-daemon", &["--version"])),
             ("native", first_line("fio", &["--version"])),
@@ -77,6 +78,19 @@ fn cpu_idle() -> String {
     let poll = read("/sys/module/haltpoll/parameters/guest_halt_poll_ns");
     let poll = poll.map_or(String::new(), |ns| format!(", guest_halt_poll_ns {ns}"));
     format!("driver {driver}, governor {governor}{poll}")
+}
+
+/// With a real-time policy the figures hold on a machine that is not quiet, but for what the kernel keeps for others.
+fn scheduling() -> String {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    // The policy is field 41 of proc_pid_stat(5); what follows the name begins with field 3.
+    match fields.split_ascii_whitespace().nth(41 - 3) {
+        Some("0") => "as every program".to_owned(),
+        Some("1") => "real-time (FIFO)".to_owned(),
+        Some("2") => "real-time (round robin): what others do disturbs little".to_owned(),
+        other => format!("policy {}", other.unwrap_or("unknown")),
+    }
 }
 
 fn file_system(settled: &Settled) -> String {

@@ -69,6 +69,7 @@ fn round(report: &Value, writes: bool) -> Option<Round> {
     Some(Round::from([
         (Figure::Iops, iops),
         (Figure::LatencyUs, number(lat, "mean")? / 1000.0),
+        (Figure::P50Us, number(percentile, "50.000000")? / 1000.0),
         (Figure::P99Us, number(percentile, "99.000000")? / 1000.0),
         (Figure::ClientCpuUs, share * 1e6 / iops),
     ]))
@@ -83,7 +84,7 @@ mod tests {
         let report = serde_json::json!({ "jobs": [{
             "usr_cpu": 10.0, "sys_cpu": 15.0,
             "read": { "iops": 50_000.0, "lat_ns": { "mean": 20_000.0 },
-                      "clat_ns": { "percentile": { "99.000000": 30_000 } } },
+                      "clat_ns": { "percentile": { "50.000000": 15_000, "99.000000": 30_000 } } },
         }]});
         let round = round(&report, false).unwrap();
         assert_eq!(round[&Figure::Iops], 50_000.0);

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use partition::load::{self, LoadOptions, Progress, Stage as LoadStage};
+use partition::load::{self, LoadOptions, Progress, Stage as LoadStage, WaitMode};
 use tempfile::TempDir;
 
 use crate::failure::{Because, Failure, Result};
@@ -215,40 +215,75 @@ pub(crate) fn fill(path: &Path) -> Result {
 /// One round of a load against a server.
 fn driven(seat: &Seat, load: &LoadOptions) -> Result<Round> {
     let load = LoadOptions { server_pid: Some(seat.pid), ..load.clone() };
-    // The first and the last look at the server while it is measured.
-    let looks = RefCell::new((None, None));
-    let mut progress = |progress: &Progress| {
-        if let (LoadStage::Measuring, Ok(usage)) = (progress.stage, process::usage(seat.pid)) {
-            let look = (usage.sleeps, progress.operations);
-            let mut looks = looks.borrow_mut();
-            looks.0.get_or_insert(look);
-            looks.1 = Some(look);
-        }
-    };
+    let looks = RefCell::new(Looks::default());
+    let mut progress = |progress: &Progress| looks.borrow_mut().look(seat.pid, progress);
     let report = load::run(&seat.socket, &load, &mut progress)
         .because(format_args!("load on {}", seat.about))?;
     if let Some(failure) = report.failures.first() {
         return Err(Failure(format!("{}: {failure}", seat.about)));
     }
+    let us = |ns: u64| ns as f64 / 1000.0;
     let mut round = Round::from([
         (Figure::Iops, report.iops),
         (Figure::LatencyUs, report.latency.mean_ns / 1000.0),
-        (Figure::P99Us, report.latency.p99_ns as f64 / 1000.0),
+        (Figure::P50Us, us(report.latency.p50_ns)),
+        (Figure::P99Us, us(report.latency.p99_ns)),
         (Figure::ClientCpuUs, report.client.cpu_ns_per_io / 1000.0),
     ]);
     if let Some(cost) = &report.server_cost {
         round.insert(Figure::ServerCpuUs, cost.cpu_ns_per_io / 1000.0);
     }
-    if let Some(ios) = report.client.ios_per_wake_up {
-        round.insert(Figure::IosPerClientWakeUp, ios);
+    if load.wait == WaitMode::Sleep && report.client.interrupts > 0 {
+        let interrupts = report.client.interrupts as f64;
+        round.insert(Figure::IosPerInterrupt, report.operations as f64 / interrupts);
     }
-    if let (Some((sleeps, operations)), Some((sleeps_then, operations_then))) = looks.into_inner()
-        && sleeps_then > sleeps
-    {
-        let ios = operations_then.saturating_sub(operations) as f64;
-        round.insert(Figure::IosPerServerSleep, ios / (sleeps_then - sleeps) as f64);
-    }
+    looks.into_inner().add_to(&mut round, load.wait);
     Ok(round)
+}
+
+/// How often both sides went to sleep between the first and the last progress report of a measurement.
+#[derive(Default)]
+struct Looks {
+    first: Option<Look>,
+    last: Option<Look>,
+}
+
+#[derive(Clone, Copy)]
+struct Look {
+    operations: u64,
+    server_sleeps: u64,
+    client_sleeps: u64,
+}
+
+impl Looks {
+    fn look(&mut self, server: u32, progress: &Progress) {
+        if progress.stage != LoadStage::Measuring {
+            return;
+        }
+        let sleeps = |pid| process::usage(pid).map(|usage| usage.sleeps);
+        let (Ok(server_sleeps), Ok(client_sleeps)) = (sleeps(server), sleeps(std::process::id()))
+        else {
+            return;
+        };
+        let look = Look { operations: progress.operations, server_sleeps, client_sleeps };
+        self.first.get_or_insert(look);
+        self.last = Some(look);
+    }
+
+    fn add_to(&self, round: &mut Round, wait: WaitMode) {
+        let (Some(first), Some(last)) = (self.first, self.last) else { return };
+        let operations = last.operations.saturating_sub(first.operations) as f64;
+        let mut add = |figure, sleeps: u64| {
+            if sleeps > 0 {
+                round.insert(figure, operations / sleeps as f64);
+            }
+        };
+        add(Figure::IosPerServerSleep, last.server_sleeps.saturating_sub(first.server_sleeps));
+        // A polling client never sleeps; its supervisor does, fifty times a second.
+        if wait == WaitMode::Sleep {
+            add(Figure::IosPerClientSleep, last.client_sleeps.saturating_sub(first.client_sleeps));
+        }
+    }
 }
 
 #[cfg(test)]
