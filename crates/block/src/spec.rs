@@ -227,6 +227,8 @@ pub enum OpenEvent {
         /// The holder.
         holder: String,
     },
+    /// How the file is read and written: `direct` or `buffered`. Comes once for a file.
+    Access(&'static str),
     /// Something that a user should know and that stops nothing.
     Note(String),
 }
@@ -256,7 +258,11 @@ pub fn open_with(
 ) -> Result<Arc<dyn Volume>, VolumeError> {
     spec.check()?;
     let mut volume: Arc<dyn Volume> = match &spec.kind {
-        VolumeKind::File(file) => Arc::new(FileVolume::open(spec, file, event)?),
+        VolumeKind::File(file) => {
+            let volume = FileVolume::open(spec, file, event)?;
+            event(OpenEvent::Access(if volume.direct() { "direct" } else { "buffered" }));
+            Arc::new(volume)
+        }
         VolumeKind::Ram(ram) => Arc::new(RamVolume::open(spec, ram, event)?),
         VolumeKind::Null(null) => {
             let size = spec.size.expect("checked");

@@ -155,14 +155,8 @@ impl Plane {
         let mut state = self.state();
         let State { volumes, adapters } = &mut *state;
         let Some(open) = volumes.get_mut(&spec.name) else {
-            let opened = open_volume(spec)?;
-            let name = &opened.spec.name;
-            // Adapters whose volume could not be opened again after a change are waiting for it.
-            for adapter in adapters.values().filter(|adapter| adapter.uses(name)) {
-                adapter.set_volume(name, Some(&opened.volume));
-            }
-            volumes.insert(name.clone(), opened);
-            return Ok(Reply::Done);
+            drop(state);
+            return self.open_new(spec);
         };
         if open.spec == spec {
             return Ok(Reply::Done);
@@ -196,6 +190,36 @@ impl Plane {
         users.iter().for_each(|adapter| adapter.set_volume(&name, Some(&reopened.volume)));
         volumes.insert(name, reopened);
         result
+    }
+
+    /// Opens a volume that is not there yet. Outside of the lock: while a predecessor's last writes are under way its file stays
+    /// locked, and everything else is to be answered meanwhile.
+    fn open_new(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
+        let file = identity(&spec);
+        let shared = |open: &&OpenVolume| {
+            file.is_some() && open.identity == file && !(open.spec.read_only && spec.read_only)
+        };
+        if let Some(open) = self.state().volumes.values().find(shared) {
+            let (what, user) =
+                (format!("the file of volume {}", spec.name), format!("volume {}", open.spec.name));
+            return Err(in_use(
+                what,
+                &user,
+                "name another file, or put both adapters on one volume",
+            ));
+        }
+        let opened = open_volume(spec)?;
+        let mut state = self.state();
+        let name = &opened.spec.name;
+        if state.volumes.contains_key(name) {
+            return Err(in_use(format!("the name {name}"), "a volume made meanwhile", "ask again"));
+        }
+        // Adapters whose volume could not be opened again after a change are waiting for it.
+        for adapter in state.adapters.values().filter(|adapter| adapter.uses(name)) {
+            adapter.set_volume(name, Some(&opened.volume));
+        }
+        state.volumes.insert(name.clone(), opened);
+        Ok(Reply::Done)
     }
 
     fn resize_volume(&self, name: &str, bytes: u64, shrink: bool) -> Result<Reply, Failure> {
@@ -328,6 +352,7 @@ fn open_volume(spec: VolumeSpec) -> Result<OpenVolume, Failure> {
         OpenEvent::WaitsForLock { holder } => {
             eprintln!("volume {}: waits for {holder} to let go of it", spec.name)
         }
+        OpenEvent::Access(access) => notes.insert(0, access.to_owned()),
         OpenEvent::Note(note) => notes.push(note),
     };
     let volume = block::open_with(&convert::volume(&spec), &mut note)
@@ -338,14 +363,11 @@ fn open_volume(spec: VolumeSpec) -> Result<OpenVolume, Failure> {
 
 fn access(open: &OpenVolume) -> String {
     let kind = match &open.spec.kind {
-        VolumeKind::File { .. } => "file",
-        VolumeKind::Ram { .. } => "memory",
-        VolumeKind::Null { .. } => "none",
+        VolumeKind::File { .. } => None,
+        VolumeKind::Ram { .. } => Some("memory"),
+        VolumeKind::Null { .. } => Some("none"),
     };
-    std::iter::once(kind.to_owned())
-        .chain(open.notes.iter().cloned())
-        .collect::<Vec<_>>()
-        .join("; ")
+    kind.into_iter().chain(open.notes.iter().map(String::as_str)).collect::<Vec<_>>().join("; ")
 }
 
 fn check_adapter(spec: &AdapterSpec) -> Result<(), Failure> {
