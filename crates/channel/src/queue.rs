@@ -110,7 +110,8 @@ pub(crate) enum Phase {
     Closing,
 }
 
-/// A queue that the channel owns.
+/// A queue that the channel owns. On cache lines of its own: its neighbours in memory may belong to another channel.
+#[repr(align(128))]
 pub(crate) struct Active {
     pub(crate) seat: Seat,
     pub(crate) lane: LaneId,

@@ -294,7 +294,7 @@ impl Io {
             len: command.len,
             bufs: command.data(lists),
             tag: tag_of(id, head),
-            done: command.done,
+            done: u64::from(command.done),
             passed: command.passed,
         };
         let submit = lane.submit(ring, &mut request);
@@ -357,7 +357,8 @@ impl Io {
             Outcome::Done(result) => self.done(id, queue, head, result),
             Outcome::Again { done } => {
                 queue.count(QueueCounter::Rounds, 1);
-                queue.seat.commands[usize::from(head.0)].done = done;
+                // It fits: see the field.
+                queue.seat.commands[usize::from(head.0)].done = done as u32;
                 self.submit(id, queue, head);
             }
         }
