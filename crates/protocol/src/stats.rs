@@ -40,7 +40,9 @@ const WORD: usize = size_of::<u64>();
 pub(crate) const HEADER_WORDS: usize = 4096 / WORD;
 /// Counters of a channel, before its flight recorder.
 pub(crate) const CHANNEL_COUNTER_WORDS: usize = 4096 / WORD;
-pub(crate) const CHANNEL_WORDS: usize = CHANNEL_COUNTER_WORDS + flight::RING_WORDS;
+/// Whole pages, so that neither two channels nor a channel and a queue write to one cache line.
+pub(crate) const CHANNEL_WORDS: usize =
+    (CHANNEL_COUNTER_WORDS + flight::RING_WORDS).next_multiple_of(4096 / WORD);
 /// A queue slot.
 pub const QUEUE_WORDS: usize = 8192 / WORD;
 
