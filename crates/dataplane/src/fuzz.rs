@@ -127,7 +127,7 @@ fn message(input: &mut Input<'_>) -> Message {
         8 | 9 => {
             let head = [
                 (input.mostly(0) as u32 & 7).to_le_bytes(),
-                (input.byte() as u32 >> 7).to_le_bytes(),
+                (u32::from(input.byte()) >> 7).to_le_bytes(),
             ]
             .concat();
             let at = [0x1000, 0x3000, 0x2000, 0x3000].map(|usual| input.mostly(USER_BASE + usual));

@@ -1,0 +1,194 @@
+//! Nothing is allocated on the path of a request. A counting allocator watches the channel's thread while requests of all kinds run.
+//!
+//! One test: the allocator is the whole process's.
+
+#![allow(unsafe_code)] // UNSAFE: a global allocator is; it only counts and passes on.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::SeqCst};
+use std::time::Instant;
+
+use common::raw::{Front, GUARD};
+use common::{Server, null};
+use partition::blk::{self, Queue, SlotPlan, Status};
+use partition::rng::Rng;
+use partition::session::{Session, SessionOptions, StartPlan};
+use protocol::message::{CacheMode, DelaySpec, FaultSpec, LimitSpec, Request};
+use protocol::message::{VolumeKind, VolumeSpec};
+use protocol::stats::QueueCounter;
+
+/// Whether allocations of the watched thread are counted.
+static SEALED: AtomicBool = AtomicBool::new(false);
+static WATCHED: AtomicI32 = AtomicI32::new(0);
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+/// Size of the latest one counted, as a hint for whoever looks for it.
+static BYTES: AtomicU64 = AtomicU64::new(0);
+
+struct Counting;
+
+fn note(layout: Layout) {
+    if SEALED.load(SeqCst)
+        && rustix::thread::gettid().as_raw_nonzero().get() == WATCHED.load(SeqCst)
+    {
+        ALLOCATIONS.fetch_add(1, SeqCst);
+        BYTES.store(layout.size() as u64, SeqCst);
+    }
+}
+
+// SAFETY: every call goes to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note(layout);
+        // SAFETY: the caller's promise is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(ptr, layout) }
+    }
+
+    unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        note(layout);
+        // SAFETY: as above.
+        unsafe { System.realloc(ptr, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The thread of the only channel.
+fn channel_thread() -> i32 {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    let is_channel = |path: &std::path::Path| {
+        std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.starts_with("channel-"))
+    };
+    let found: Vec<_> = tasks.map(|task| task.unwrap()).filter(|t| is_channel(&t.path())).collect();
+    assert_eq!(found.len(), 1, "one channel at a time");
+    found[0].file_name().to_str().unwrap().parse().unwrap()
+}
+
+/// Counts what `work` makes the channel allocate.
+fn allocations(work: impl FnOnce()) -> u64 {
+    WATCHED.store(channel_thread(), SeqCst);
+    ALLOCATIONS.store(0, SeqCst);
+    SEALED.store(true, SeqCst);
+    work();
+    SEALED.store(false, SeqCst);
+    ALLOCATIONS.load(SeqCst)
+}
+
+const BYTES_MAX: u32 = 64 << 10;
+
+fn choose(random: &mut Rng, blocks: u64) -> blk::Request {
+    let bytes = [512, 4096, BYTES_MAX][random.below(3) as usize];
+    let offset = random.below(blocks - u64::from(bytes) / 512) * 512;
+    match random.below(64) {
+        0 => blk::Request::Flush,
+        1 => blk::Request::GetId,
+        2 => blk::Request::Discard { offset, bytes: u64::from(bytes) },
+        3 => blk::Request::WriteZeroes { offset, bytes: u64::from(bytes), unmap: true },
+        4..32 => blk::Request::Write { offset, bytes },
+        _ => blk::Request::Read { offset, bytes },
+    }
+}
+
+/// Requests of all kinds, as many at once as the queue takes; how many failed.
+fn drive(queue: &mut Queue, count: u32, random: &mut Rng) -> u32 {
+    let (mut submitted, mut done, mut failed) = (0, 0, 0);
+    let end = Instant::now() + 3 * GUARD;
+    while done < count {
+        while submitted < count
+            && let Some(slot) = queue.take()
+        {
+            queue.submit(slot, choose(random, (16 << 20) / 512)).unwrap();
+            submitted += 1;
+        }
+        queue.publish().unwrap();
+        while let Some(finished) = queue.poll().unwrap() {
+            failed += u32::from(finished.status != Status::Ok);
+            queue.give_back(finished.slot);
+            done += 1;
+        }
+        assert!(Instant::now() < end, "{done} of {count} requests ended");
+        std::thread::yield_now();
+    }
+    failed
+}
+
+fn plan(indirect: bool, data_segments: u16) -> StartPlan {
+    let slots = SlotPlan { slots: 48, data_bytes: BYTES_MAX, data_segments, indirect };
+    StartPlan { queues: 2, queue_size: 256, threads: 1, slots }
+}
+
+fn run(name: &str, spec: VolumeSpec, plan: &StartPlan, failures: bool) {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(spec));
+    let socket = server.put_adapter(|_| ());
+    let mut session = Session::connect(&socket, &SessionOptions::default()).unwrap();
+    let mut queues = session.start(plan).unwrap();
+    let mut random = Rng::new(7);
+    for queue in &mut queues {
+        drive(queue, 400, &mut random);
+    }
+    let mut failed = 0;
+    let count = allocations(|| {
+        for queue in &mut queues {
+            failed += drive(queue, 1000, &mut random);
+        }
+    });
+    assert_eq!(count, 0, "{name}: the last one of {} bytes", BYTES.load(SeqCst));
+    assert_eq!(failed > 0, failures, "{name}: {failed} requests failed");
+    assert!(server.count(QueueCounter::CommandsReceived) >= 2800);
+    session.stop().unwrap();
+}
+
+/// The control: what starts a queue allocates, and that is seen.
+fn starting_a_queue_is_seen() {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(null(16)));
+    let socket = server.put_adapter(|_| ());
+    let count = allocations(|| {
+        let (_front, ring) = Front::ready(&socket);
+        ring.works();
+    });
+    assert!(count > 0, "the counter does not count");
+}
+
+#[test]
+fn no_request_makes_a_channel_allocate() {
+    starting_a_queue_is_seen();
+    let server = Server::new(1);
+    let (ram, file) = (server.ram(16), server.file(16));
+    drop(server);
+    let folder = tempfile::tempdir().unwrap();
+    let file = |cache: CacheMode| {
+        let path = folder.path().join("disk");
+        VolumeSpec {
+            kind: VolumeKind::File { path, cache, create: true, preallocate: false },
+            ..file.clone()
+        }
+    };
+    let delay = Some(DelaySpec { min_us: 50, max_us: 400, depth: 8, seed: 1 });
+    let limit = Some(LimitSpec { iops: 4000, iops_burst: 10, ..LimitSpec::default() });
+    let fault =
+        FaultSpec { read_error_ppm: 100_000, write_error_ppm: 100_000, ..Default::default() };
+    let torn = FaultSpec { torn_write_ppm: 200_000, slow_ppm: 100_000, slow_us: 100, ..fault };
+    let volumes = [
+        ("null", null(16), false),
+        ("ram", ram.clone(), false),
+        ("file", file(CacheMode::Auto), false),
+        ("buffered file", file(CacheMode::Buffered), false),
+        ("delayed", VolumeSpec { delay, ..file(CacheMode::Auto) }, false),
+        ("limited", VolumeSpec { limit, ..ram.clone() }, false),
+        ("faulty", VolumeSpec { fault: Some(torn), ..ram }, true),
+    ];
+    for (name, spec, failures) in volumes {
+        for plan in [plan(false, 1), plan(true, 128)] {
+            run(name, spec.clone(), &plan, failures);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The process dies under load and another one takes over, on a disk that is slow and completes out of order: the client loses a moment
+//! and nothing else. The control, without the in-flight region, has to lose something.
+
+mod common;
+
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use common::raw::until;
+use partition::load::{FailureKind, LoadOptions, Report, Stage, run};
+use protocol::message::{
+    AdapterSpec, CacheMode, DelaySpec, Placement, Reply, Request, VolumeKind, VolumeSpec, WaitMode,
+};
+use protocol::socket::Connection;
+use rustix::process::{Pid, Signal, kill_process};
+
+const SOCKET: &str = "TRUNKLINE_TEST_SOCKET";
+
+/// Not a test: the process that is killed. It is this program, started again with the variable set.
+#[test]
+#[ignore = "started by the tests of this file"]
+fn data_plane() {
+    let socket = PathBuf::from(std::env::var(SOCKET).unwrap());
+    let options = dataplane::Options { socket, cpus: Vec::new(), channels: 2, poll_us_max: 32 };
+    dataplane::run(&options).unwrap();
+}
+
+/// A data plane in a process of its own, and what the control plane does for it.
+struct Process {
+    child: Child,
+    connection: Connection,
+}
+
+impl Process {
+    #[track_caller]
+    fn start(folder: &Path, setup: &[Request]) -> Process {
+        let socket = folder.join("plane.sock");
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "data_plane", "--ignored", "--nocapture"])
+            .env(SOCKET, &socket)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stream = None;
+        until("the data plane listens", || {
+            stream = UnixStream::connect(&socket).ok();
+            stream.is_some()
+        });
+        let connection = Connection::new(stream.unwrap());
+        let mut process = Process { child, connection };
+        setup.iter().for_each(|request| process.must(request));
+        process
+    }
+
+    #[track_caller]
+    fn must(&mut self, request: &Request) {
+        self.connection.send(request, &[]).unwrap();
+        let (reply, _) = self.connection.receive::<Reply>().unwrap();
+        assert_eq!(reply, Reply::Done, "{request:?}");
+    }
+
+    /// SIGKILL.
+    fn kill(mut self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::KILL).unwrap();
+        assert_eq!(self.child.wait().unwrap().signal(), Some(9), "it was still there");
+    }
+
+    fn shut_down(mut self) {
+        self.must(&Request::Shutdown);
+        assert!(self.child.wait().unwrap().success());
+    }
+}
+
+fn setup(folder: &Path, withhold: &[&str]) -> Vec<Request> {
+    let volume = VolumeSpec {
+        name: "v".into(),
+        kind: VolumeKind::File {
+            path: folder.join("disk"),
+            cache: CacheMode::Auto,
+            create: true,
+            preallocate: false,
+        },
+        bytes: Some(32 << 20),
+        block_size: 512,
+        read_only: false,
+        limit: None,
+        delay: Some(DelaySpec { min_us: 1_000, max_us: 30_000, depth: 0, seed: 11 }),
+        fault: None,
+    };
+    let adapter = AdapterSpec {
+        name: "vhost0".into(),
+        volume: "v".into(),
+        socket: folder.join("vhost0.sock"),
+        socket_mode: 0o600,
+        queues: 4,
+        channels: 0,
+        queue_size: 256,
+        serial: "crash".into(),
+        read_only: false,
+        write_cache: true,
+        discard: true,
+        seg_max: 254,
+        wait: WaitMode::Adaptive,
+        placement: Placement::Spread,
+        withhold: withhold.iter().map(|name| (*name).to_owned()).collect(),
+    };
+    vec![Request::PutVolume(volume), Request::PutAdapter(adapter)]
+}
+
+/// A verified load over as many deaths as are asked for; how many there were.
+fn over_deaths(options: &LoadOptions, deaths: usize, withhold: &[&str]) -> (Report, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = setup(folder.path(), withhold);
+    let mut process = Some(Process::start(folder.path(), &setup));
+    let (mut calls, mut died) = (0, 0);
+    let report = run(&folder.path().join("vhost0.sock"), options, &mut |progress| {
+        calls += 1;
+        if process.is_none() {
+            process = Some(Process::start(folder.path(), &setup));
+        } else if progress.stage == Stage::Measuring && died < deaths && calls % 2 == 0 {
+            died += 1;
+            process.take().unwrap().kill();
+        }
+    })
+    .unwrap();
+    if let Some(process) = process {
+        process.shut_down();
+    }
+    (report, died)
+}
+
+fn verifying() -> LoadOptions {
+    LoadOptions {
+        queues: 4,
+        threads: Some(2),
+        depth: 24,
+        read_percent: 40,
+        verify: true,
+        flush_every: Some(50),
+        duration: Duration::from_secs(5),
+        reconnect: Some(Duration::from_secs(60)),
+        stuck_after: Duration::from_secs(10),
+        ..LoadOptions::default()
+    }
+}
+
+#[test]
+fn killed_again_and_again_nothing_is_lost() {
+    let (report, died) = over_deaths(&verifying(), 5, &[]);
+    assert!(report.passed(), "{:?}", report.failures);
+    assert!(report.server.tracks_inflight);
+    assert!(died >= 2, "{died} deaths");
+    assert_eq!(report.restarts.len(), died);
+    let verify = report.verify.unwrap();
+    assert!(verify.blocks_checked > 500 && verify.blocks_corrupt == 0, "{verify:?}");
+}
+
+#[test]
+fn without_the_in_flight_region_the_same_deaths_lose_requests() {
+    let mut options = LoadOptions { stuck_after: Duration::from_secs(2), ..verifying() };
+    options.session.timeout = Duration::from_secs(5);
+    let (report, died) = over_deaths(&options, 5, &["inflight"]);
+    assert!(!report.server.tracks_inflight);
+    assert!(died >= 1);
+    assert!(!report.passed(), "{died} deaths went unnoticed");
+    let kinds = [FailureKind::Stuck, FailureKind::Ring, FailureKind::Corrupt, FailureKind::Server];
+    assert!(kinds.contains(&report.failures[0].kind), "{:?}", report.failures);
+}
