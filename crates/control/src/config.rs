@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Every key that is not known is an error with its line, what was expected and the nearest known
-//! key. [`write`] is the inverse of [`read`].
+//! key. [`write()`] is the inverse of [`read`].
 
 use crate::model::Desired;
 use crate::refusal::Refusal;

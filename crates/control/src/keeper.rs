@@ -3,7 +3,7 @@
 //! A data plane lives longer than the control plane: it is a session of its own, and a control plane
 //! that starts connects to the socket first and only starts a process when nobody answers. Each data
 //! plane has one keeper thread, which makes all calls to it; the asynchronous part of the server
-//! sends [`Command`]s and awaits answers. The thread sleeps until there is a command, the data
+//! sends `Command`s and awaits answers. The thread sleeps until there is a command, the data
 //! plane hangs up (a second thread waits for just that), or something that failed is due again.
 
 mod backoff;
