@@ -74,21 +74,23 @@ pub(crate) fn all() -> Vec<Case> {
     cases
 }
 
-/// The cases whose names begin with one of the words; all when there are none.
+/// The cases with these names, or whose names begin like that; all when there are no words.
 pub(crate) fn select(words: &[String]) -> Result<Vec<Case>> {
     let all = all();
+    let names: Vec<String> = all.iter().map(|case| case.name.clone()).collect();
+    // A whole name means that case only: `queues-1` is not `queues-16`.
+    let means = |word: &String, name: &String| {
+        if names.contains(word) { name == word } else { name.starts_with(word.as_str()) }
+    };
     for word in words {
-        if !all.iter().any(|case| case.name.starts_with(word.as_str())) {
-            let names: Vec<&str> = all.iter().map(|case| case.name.as_str()).collect();
+        if !names.iter().any(|name| means(word, name)) {
             return Err(Failure(format!(
                 "no case begins with {word}; there are {}",
                 names.join(", ")
             )));
         }
     }
-    let wanted = |case: &Case| {
-        words.is_empty() || words.iter().any(|word| case.name.starts_with(word.as_str()))
-    };
+    let wanted = |case: &Case| words.is_empty() || words.iter().any(|word| means(word, &case.name));
     Ok(all.into_iter().filter(wanted).collect())
 }
 
@@ -215,6 +217,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), count);
         assert_eq!(select(&["disk-read".into()]).unwrap().len(), 3);
+        assert_eq!(select(&["queues-1".into()]).unwrap().len(), 1);
         assert_eq!(select(&[]).unwrap().len(), count);
         assert!(select(&["nothing".into()]).is_err());
     }
