@@ -23,8 +23,6 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("trunkline", &["dataplane", "control", "fabric", "partition", "protocol"]),
     // Not shipped: the benchmarks drive servers with the client's library.
     ("bench", &["partition", "protocol"]),
-    // Outside the house: measures the server from the client's side.
-    ("bench", &["partition", "protocol"]),
 ];
 
 /// The crates whose code runs for every I/O, and the process around them.

@@ -15,7 +15,7 @@ pub(crate) fn fail(volume: &str, what: impl Into<String>) -> VolumeError {
 pub(crate) trait Failure {
     /// What mends it.
     fn help(self, help: impl Into<String>) -> Self;
-    /// The kernel's reason, which also joins the text.
+    /// The kernel's reason.
     fn because(self, source: impl Into<io::Error>) -> Self;
 }
 
@@ -26,9 +26,7 @@ impl Failure for VolumeError {
     }
 
     fn because(mut self, source: impl Into<io::Error>) -> VolumeError {
-        let source = source.into();
-        self.what = format!("{}: {source}", self.what);
-        self.source = Some(source);
+        self.source = Some(source.into());
         self
     }
 }

@@ -368,7 +368,7 @@ impl RamLane {
             OpKind::Discard if shared.preallocate => Submit::Done(Err(IoError::Unsupported)),
             OpKind::Discard if request.len == 0 => Submit::Done(Ok(())),
             OpKind::Discard => self.punch(ring, request),
-            OpKind::WriteZeroes { unmap } => self.zero(ring, request, unmap),
+            OpKind::WriteZeroes { unmap, .. } => self.zero(ring, request, unmap),
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum OpKind {
     WriteZeroes {
         /// The space may be given back.
         unmap: bool,
+        /// Durable before it is answered.
+        fua: bool,
     },
 }
 
@@ -154,7 +156,9 @@ pub struct Geometry {
 
 /// Why a volume could not be opened, resized, or given a lane.
 #[derive(Debug, thiserror::Error)]
-#[error("volume {volume}: {what}{}", .help.as_ref().map(|h| format!("; {h}")).unwrap_or_default())]
+#[error("volume {volume}: {what}{}{}",
+    .source.as_ref().map(|source| format!(": {source}")).unwrap_or_default(),
+    .help.as_ref().map(|help| format!("; {help}")).unwrap_or_default())]
 pub struct VolumeError {
     /// The volume's name.
     pub volume: String,

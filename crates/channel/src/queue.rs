@@ -168,10 +168,11 @@ impl Active {
         self.seat.stats.add(counter, by);
     }
 
-    /// Shows the number of active and of parked commands, with their high-water marks.
+    /// Shows the number of active and of parked commands, with their high-water marks. What is done and not yet published counts as
+    /// active.
     #[inline]
     pub(crate) fn show_levels(&self) {
-        let active = u64::from(self.seat.ring.in_flight());
+        let active = u64::from(self.seat.ring.in_flight()) + self.finished.len() as u64;
         self.seat.stats.set_with_high_water(QueueCounter::Active, QueueCounter::ActiveMax, active);
         let parked = u64::from(self.parked);
         self.seat.stats.set_with_high_water(
@@ -232,6 +233,7 @@ impl Active {
         }
         record(stats, same, now);
         let count = self.finished.len() as u64;
+        self.show_levels();
         self.finished.clear();
         self.show_levels();
         count

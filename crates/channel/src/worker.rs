@@ -285,6 +285,7 @@ impl Worker {
             stats.add(ChannelCounter::SpinHits, 1);
         }
         stats.add(ChannelCounter::Turns, 1);
+        stats.set(ChannelCounter::Enters, self.io.ring.enters());
         stats.add(ChannelCounter::Busy, end_ns.saturating_sub(begin_ns));
         self.waiter.worked(end_ns);
         if let Some(activity) = &self.activity {

@@ -27,7 +27,7 @@ pub enum RingError {
     /// The locked-memory limit, or memory itself, is exhausted.
     #[error(
         "no memory for a ring of {entries} entries ({source}): \
-         use fewer entries, or raise the locked-memory limit (ulimit -l, LimitMEMLOCK=)"
+         use fewer channels, or raise the locked-memory limit (ulimit -l, LimitMEMLOCK=)"
     )]
     Memory {
         /// The submission entries asked for.
@@ -47,7 +47,7 @@ pub enum RingError {
     },
     /// Every slot of the table of files is taken.
     #[error(
-        "all {0} registered files of this ring are in use; RingConfig::fixed_files sets how many there are"
+        "all {0} registered files of this ring are in use; use more channels, or another data plane"
     )]
     FilesFull(u32),
     /// The kernel would not take a file.

@@ -47,6 +47,7 @@ pub struct Ring {
     pieces: Vec<IoBuf>,
     /// The same for timeouts.
     timespecs: Vec<Timespec>,
+    enters: u64,
     /// One thread: the kernel enforces it (`SINGLE_ISSUER`), and so does the type.
     _not_send: PhantomData<*mut ()>,
 }
@@ -82,6 +83,7 @@ impl Ring {
             slots: Slots::new(config.fixed_files),
             pieces: Vec::with_capacity((entries * PIECES_PER_ENTRY).max(4 * Op::MAX_BUFS)),
             timespecs: Vec::with_capacity(entries),
+            enters: 0,
             _not_send: PhantomData,
         };
         // Before the restrictions come into force, which would refuse it. Failing costs speed only:
@@ -98,6 +100,13 @@ impl Ring {
     fn io(&self) -> &IoUring {
         // SAFETY: the box is alive, and only shared references to it exist.
         unsafe { self.io.as_ref() }
+    }
+
+    /// How often the kernel was entered since the ring was made.
+    #[inline]
+    #[must_use]
+    pub fn enters(&self) -> u64 {
+        self.enters
     }
 
     /// Which set of flags the kernel accepted.
@@ -275,6 +284,7 @@ impl Ring {
         flags: EnterFlags,
         args: Option<&SubmitArgs<'_, '_>>,
     ) -> io::Result<()> {
+        self.enters += 1;
         // The queue has at most 32768 entries.
         let queued = queued as u32;
         // SAFETY: without EXT_ARG the argument is null (no signal mask), with it a SubmitArgs whose

@@ -251,7 +251,7 @@ fn the_table_of_files_fills_and_empties() {
         (0..4).map(|_| ring.register(file.as_fd()).expect("register")).collect();
     let error = ring.register(file.as_fd()).expect_err("the table has four slots");
     assert!(matches!(error, RingError::FilesFull(4)), "{error}");
-    assert!(error.to_string().contains("RingConfig::fixed_files"));
+    assert!(error.to_string().contains("use more channels"));
     ring.unregister(slots[2]);
     let memory = Mapping::anonymous(4096).expect("memory");
     let bufs = [memory.buf(0, 10).expect("inside")];

@@ -75,7 +75,7 @@ fn boundaries(volume: &dyn Volume) {
     assert_eq!(bench.run(OpKind::Read, bytes - block, 2 * block, &[buf]), beyond);
     assert_eq!(bench.run(OpKind::Read, u64::MAX - block + 1, block, &one), beyond, "wraps");
     assert_eq!(bench.run(OpKind::Read, u64::MAX, u64::MAX, &one), beyond, "wraps");
-    let writes = [WRITE, OpKind::Discard, OpKind::WriteZeroes { unmap: true }];
+    let writes = [WRITE, OpKind::Discard, OpKind::WriteZeroes { unmap: true, fua: false }];
     for op in writes {
         let answer = bench.run(op, bytes, block, &one);
         let expected = if geometry.read_only { Err(IoError::ReadOnly) } else { beyond };
@@ -101,8 +101,8 @@ fn refuses_writes(volume: &dyn Volume) {
         WRITE,
         OpKind::Write { fua: true },
         OpKind::Discard,
-        OpKind::WriteZeroes { unmap: false },
-        OpKind::WriteZeroes { unmap: true },
+        OpKind::WriteZeroes { unmap: false, fua: false },
+        OpKind::WriteZeroes { unmap: true, fua: false },
     ] {
         assert_eq!(bench.run(op, 0, block, &[buf]), Err(IoError::ReadOnly), "{op:?}");
     }
@@ -189,7 +189,7 @@ fn random_operations(volume: &dyn Volume, options: &Options) {
             }
             _ => {
                 let unmap = random.below(2) == 0;
-                let op = OpKind::WriteZeroes { unmap };
+                let op = OpKind::WriteZeroes { unmap, fua: unmap };
                 assert_eq!(bench.run(op, offset, len, &[]), Ok(()), "{op:?} {context}");
                 oracle.write(offset, &vec![0; len as usize]);
             }
@@ -362,7 +362,7 @@ fn zeroes_and_discards(volume: &dyn Volume, options: &Options) {
         assert!(geometry.write_zeroes, "a writable volume serves write-zeroes");
         bench.write(0, &vec![0xab; area]).expect("write");
         let (from, to) = (block, area - block);
-        let op = OpKind::WriteZeroes { unmap };
+        let op = OpKind::WriteZeroes { unmap, fua: unmap };
         assert_eq!(bench.run(op, from as u64, (to - from) as u64, &[]), Ok(()));
         if options.keeps_data {
             let found = bench.read(0, area).expect("read");

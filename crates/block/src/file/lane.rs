@@ -38,6 +38,10 @@ struct Job {
     len: u64,
 }
 
+/// Whether the client asked for durability before the answer.
+#[derive(Debug, Clone, Copy)]
+struct Durable(bool);
+
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     /// Between the file and the client's memory.
@@ -47,8 +51,8 @@ enum Kind {
     /// Out of a bounce buffer.
     BounceWrite(Bounce),
     Discard,
-    Zero(Way),
-    /// The end of a write-zeroes on a volume without write cache.
+    Zero(Way, Durable),
+    /// The end of a write-zeroes that must be durable.
     ZeroSync,
 }
 
@@ -300,7 +304,7 @@ impl FileLane {
         self.start(ring, job(request, Kind::Discard, request.len), op)
     }
 
-    fn zero(&mut self, ring: &mut Ring, request: &Request<'_>, unmap: bool) -> Submit {
+    fn zero(&mut self, ring: &mut Ring, request: &Request<'_>, unmap: bool, fua: bool) -> Submit {
         if request.done >= request.len {
             return Submit::Done(Ok(()));
         }
@@ -313,13 +317,13 @@ impl FileLane {
         let way = Way::choose(unmap, no_punch, no_range);
         if let Some(mode) = way.mode() {
             let op = Op::Fallocate { file, mode, offset, len: rest };
-            return self.start(ring, job(request, Kind::Zero(way), rest), op);
+            return self.start(ring, job(request, Kind::Zero(way, Durable(fua)), rest), op);
         }
         // The client is not told how far it got before the end, so one flag on every round is enough for durability.
         let bytes = rest.min(ZEROES as u64);
         let bufs = [self.zeroes.buf(0, bytes as usize).expect("inside the zeroes")];
-        let op = Op::Write { file, bufs: &bufs, offset, flags: self.durability(false) };
-        self.start(ring, job(request, Kind::Zero(way), bytes), op)
+        let op = Op::Write { file, bufs: &bufs, offset, flags: self.durability(fua) };
+        self.start(ring, job(request, Kind::Zero(way, Durable(fua)), bytes), op)
     }
 
     /// The end of a read or write operation.
@@ -340,8 +344,8 @@ impl FileLane {
         let unknown = result == -libc::EOPNOTSUPP;
         let shared = &self.shared;
         match job.kind {
-            Kind::Zero(Way::Write) => return Some(self.transferred(job, result)),
-            Kind::Zero(way) if unknown => {
+            Kind::Zero(Way::Write, _) => return Some(self.transferred(job, result)),
+            Kind::Zero(way, _) if unknown => {
                 let flag = if way == Way::Punch { &shared.no_punch } else { &shared.no_zero_range };
                 flag.store(true, Ordering::Relaxed);
                 return Some(Outcome::Again { done: job.base });
@@ -352,7 +356,9 @@ impl FileLane {
         if result < 0 {
             return Some(Outcome::Done(Err(io_error(result))));
         }
-        if matches!(job.kind, Kind::Zero(_)) && !shared.write_cache {
+        if let Kind::Zero(_, Durable(fua)) = job.kind
+            && (fua || !shared.write_cache)
+        {
             let sync = Job { kind: Kind::ZeroSync, ..job };
             let op = Op::DataSync { file: self.slot };
             return match self.start(ring, sync, op) {
@@ -413,7 +419,7 @@ impl Lane for FileLane {
             OpKind::Read | OpKind::Write { .. } => self.transfer(ring, request),
             OpKind::Flush => self.flush(ring, request),
             OpKind::Discard => self.discard(ring, request),
-            OpKind::WriteZeroes { unmap } => self.zero(ring, request, unmap),
+            OpKind::WriteZeroes { unmap, fua } => self.zero(ring, request, unmap, fua),
         }
     }
 
@@ -440,7 +446,7 @@ impl Lane for FileLane {
                 self.release(job.kind);
                 self.transferred(job, result)
             }
-            Kind::Discard | Kind::Zero(_) => match self.cleared(ring, job, result) {
+            Kind::Discard | Kind::Zero(..) => match self.cleared(ring, job, result) {
                 Some(outcome) => outcome,
                 None => return,
             },

@@ -42,8 +42,7 @@ pub(crate) fn lock(
         if Instant::now() >= deadline {
             let holder = name(file);
             let what = format!("{} is still locked by {holder} after {wait:?}", path.display());
-            return Err(fail(&spec.name, what)
-                .help("end that process, name another file, or raise lock_wait"));
+            return Err(fail(&spec.name, what).help("end that process, or name another file"));
         }
         if !told {
             told = true;

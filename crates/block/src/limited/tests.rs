@@ -46,7 +46,7 @@ fn requests_and_bytes_are_counted_as_the_specification_says() {
     let iops = LimitSpec { iops: rate(5000, 50), ..LimitSpec::default() };
     let reads = LimitSpec { read_iops: rate(5000, 50), ..LimitSpec::default() };
     let bytes = LimitSpec { write_bytes_per_second: rate(50 * MIB, MIB), ..LimitSpec::default() };
-    let zeroes = OpKind::WriteZeroes { unmap: false };
+    let zeroes = OpKind::WriteZeroes { unmap: false, fua: false };
     // The limit, the load, and the seconds that it takes at least; 0: it is not limited.
     for (limits, op, len, count, least) in [
         (iops, OpKind::Read, 512, 500, 0.09),

@@ -92,13 +92,13 @@ fn long_zeroes_go_in_rounds_and_discards_give_memory_back() {
     let blocks = || std::fs::metadata(&path).expect("stat").blocks() * 512;
     assert_eq!(blocks(), 8 * MIB);
     let before = bench.completions();
-    let zeroes = OpKind::WriteZeroes { unmap: false };
+    let zeroes = OpKind::WriteZeroes { unmap: false, fua: false };
     assert_eq!(bench.run(zeroes, 0, 8 * MIB, &[]), Ok(()));
     assert_eq!(bench.completions() - before, 7, "eight rounds of 1 MiB, the last one inline");
     assert_eq!(blocks(), 8 * MIB, "not given back");
     assert_eq!(bench.run(OpKind::Discard, MIB, 4 * MIB, &[]), Ok(()));
     assert_eq!(blocks(), 4 * MIB);
-    let unmap = OpKind::WriteZeroes { unmap: true };
+    let unmap = OpKind::WriteZeroes { unmap: true, fua: false };
     assert_eq!(bench.run(unmap, 0, 8 * MIB, &[]), Ok(()));
     assert_eq!(blocks(), 0);
     assert_eq!(bench.read(0, 8 << 20), Ok(vec![0; 8 << 20]));

@@ -210,7 +210,7 @@ fn range(shape: &Shape, data: &[IoBuf], len: u64, zeroes: bool) -> Action {
         return Action::Reject(Reject::OutOfRange);
     };
     let op = if zeroes {
-        OpKind::WriteZeroes { unmap: flags & FLAG_UNMAP != 0 }
+        OpKind::WriteZeroes { unmap: flags & FLAG_UNMAP != 0, fua: shape.write_through() }
     } else {
         OpKind::Discard
     };

@@ -65,7 +65,7 @@ registry! {
     /// What is counted for each queue.
     QueueCounter {
         CommandsReceived "commands_received" Counter Count "Commands taken from the ring."
-        Active "commands_active" Gauge Count "Commands taken and not yet answered."
+        Active "commands_active" Gauge Count "Commands taken and not yet published as done."
         ActiveMax "commands_active_max" HighWater Count "Most commands that were active at once."
         Pending "commands_pending" Gauge Count "Commands that wait in the server for a resource or a limit."
         PendingMax "commands_pending_max" HighWater Count "Most commands that waited at once."
@@ -106,7 +106,7 @@ registry! {
         Wakeups "wakeups" Counter Count "Times the channel slept and was woken."
         Enters "enters" Counter Count "io_uring_enter calls."
         Busy "busy_ns" Counter Nanoseconds "Time spent in turns that found work."
-        Spin "spin_ns" Counter Nanoseconds "Time spent looking for work in vain before going to sleep."
+        Spin "spin_ns" Counter Nanoseconds "Time spent looking for work while there was none, before it came or the channel went to sleep."
         Sleep "sleep_ns" Counter Nanoseconds "Time spent asleep."
         SpinHits "spin_hits" Counter Count "Times looking for work found some before sleep."
         SpinWindow "spin_window_ns" Gauge Nanoseconds "How long the channel now looks for work before it sleeps."

@@ -41,8 +41,6 @@ kinds! {
     Broken "broken" "A queue's ring breaks the rules and was stopped; value: the error's code."
     Error "error" "A command failed; value: the status."
     Park "park" "A command waits; value: the reason."
-    Attach "attach" "Opened a lane to a volume."
-    Detach "detach" "Closed a lane to a volume."
 }
 
 /// One record.
@@ -52,7 +50,7 @@ pub struct FlightEvent {
     pub ticks: u64,
     /// What happened.
     pub kind: FlightKind,
-    /// Which queue slot, or lane.
+    /// Which queue slot; nothing for [`FlightKind::Sleep`] and [`FlightKind::Wake`].
     pub subject: u32,
     /// See [`FlightKind`].
     pub value: u64,

@@ -183,11 +183,11 @@ fn clause_5_2_6_2_flags_of_discard_and_write_zeroes() {
     assert_eq!(ranged(kind::DISCARD, 8, 16, 0).action, submit(OpKind::Discard));
     assert_eq!(
         ranged(kind::WRITE_ZEROES, 8, 16, 0).action,
-        submit(OpKind::WriteZeroes { unmap: false })
+        submit(OpKind::WriteZeroes { unmap: false, fua: false })
     );
     assert_eq!(
         ranged(kind::WRITE_ZEROES, 8, 16, 1).action,
-        submit(OpKind::WriteZeroes { unmap: true })
+        submit(OpKind::WriteZeroes { unmap: true, fua: false })
     );
     for (kind, flags) in [
         (kind::DISCARD, 1),
