@@ -20,6 +20,7 @@ use crate::refusal::Refusal;
 use fabric::attribute::{AttributeError, Attributes, Object, Value, check_name};
 use fabric::suggest;
 use std::fmt::Write;
+use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -60,6 +61,18 @@ pub fn read(text: &str) -> Result<Desired, Refusal> {
         }
     }
     Ok(desired)
+}
+
+/// Takes relative paths of files from a folder, that of the document for one. Sockets stay relative: theirs is the server's.
+pub fn resolve_paths(desired: &mut Desired, folder: &Path) {
+    for set in desired.volumes.values_mut() {
+        if let Some(Value::Text(path)) = set.get_mut("path")
+            && Path::new(path.as_str()).is_relative()
+            && let Some(joined) = folder.join(path.as_str()).to_str()
+        {
+            *path = joined.to_owned();
+        }
+    }
 }
 
 /// One object's attributes, each judged where it stands so that errors carry its line.

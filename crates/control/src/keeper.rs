@@ -410,14 +410,36 @@ fn refusal(dataplane: &str, action: &Action, failure: Failure) -> Refusal {
         Subject::Volume(name) => format!("volume `{name}`"),
         Subject::Adapter(name) => format!("adapter `{name}`"),
     };
-    let message = if failure.message.contains(&subject) {
-        failure.message
-    } else {
-        format!("{subject}: {}", failure.message)
+    // Most say themselves whom they are about, without quotes; once is enough.
+    let plain = subject.replace('`', "");
+    let message = match failure.message.strip_prefix(&plain) {
+        Some(rest) if rest.starts_with([':', ' ']) => format!("{subject}{rest}"),
+        _ if failure.message.contains(&subject) => failure.message,
+        _ => format!("{subject}: {}", failure.message),
     };
     let help = failure.help.or_else(|| {
         (code == Code::Unavailable)
             .then(|| format!("restart it: `trunkline dataplane restart {dataplane}`"))
     });
     Refusal { code, message, attribute: None, help }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_its_object_once() {
+        let action = Action::RemoveVolume("x".to_owned());
+        let told = |message: &str| {
+            let failure =
+                Failure { code: FailureCode::System, message: message.to_owned(), help: None };
+            refusal("main", &action, failure).message
+        };
+        assert_eq!(told("volume x: opening /x: no"), "volume `x`: opening /x: no");
+        assert_eq!(told("volume x is in use"), "volume `x` is in use");
+        assert_eq!(told("volume xy is in use"), "volume `x`: volume xy is in use");
+        assert_eq!(told("no volume `x`"), "no volume `x`");
+        assert_eq!(told("/x: no"), "volume `x`: /x: no");
+    }
 }

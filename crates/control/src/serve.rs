@@ -70,7 +70,8 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServeError {
 /// Runs a server until a signal or the API stops it. Needs a runtime with several threads.
 pub async fn serve(options: Options) -> Result<(), ServeError> {
     let paths = options.paths.clone();
-    make_dir(&paths.run, 0o755)?;
+    // Machines of other users must get to the sockets; one folder for all holds the state as well.
+    make_dir(&paths.run, if paths.run == paths.state { 0o700 } else { 0o755 })?;
     make_dir(&paths.state, 0o700)?;
     if let Some(dir) = paths.ram("any").parent() {
         make_dir(dir, 0o700)?;
@@ -101,7 +102,12 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
     if options.with_dataplanes {
         server.end_dataplanes_too();
     }
-    tracing::info!(socket = %server.paths().api().display(), "ready");
+    let troubles = server.troubles();
+    for trouble in &troubles {
+        tracing::warn!("{trouble}; it is tried again");
+    }
+    let without = if troubles.is_empty() { "" } else { ", without a data plane so far" };
+    tracing::info!(socket = %server.paths().api().display(), "ready{without}");
     system::notify_ready();
     run(listener, Arc::clone(&server)).await?;
     server.end().await;
@@ -154,7 +160,10 @@ fn read_config(path: &Path) -> Result<(&Path, String), ServeError> {
 /// Makes the configuration the desired state.
 async fn apply(server: &Server, path: &Path, text: &str) -> Result<(), ServeError> {
     let refused = |refusal| ServeError::Config { path: path.to_owned(), refusal };
-    let wanted = config::read(text).map_err(refused)?;
+    let mut wanted = config::read(text).map_err(refused)?;
+    if let Some(folder) = std::path::absolute(path).ok().as_deref().and_then(Path::parent) {
+        config::resolve_paths(&mut wanted, folder);
+    }
     let manner = Manner { dry_run: false, allow: Allow::default(), on_failure: OnFailure::Keep };
     let edit = |desired: &mut crate::model::Desired| {
         *desired = wanted;

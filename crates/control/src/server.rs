@@ -22,7 +22,7 @@ use crate::store::{Store, StoreError};
 use fabric::attribute::{Attributes, Object, Value};
 use fabric::suggest;
 use protocol::message::Status;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
 use tokio::sync::Notify;
@@ -50,6 +50,10 @@ pub struct Manner {
     pub on_failure: OnFailure,
 }
 
+/// What is said when the desired state could not be stored.
+const STORE_HELP: &str =
+    "the state is as it was before; free some space or mend the disk, then try again";
+
 /// What a change came to.
 #[derive(Debug, Clone, Default)]
 pub struct Done {
@@ -57,6 +61,16 @@ pub struct Done {
     pub changes: Vec<Change>,
     /// What data planes could not do yet.
     pub failures: Vec<Refusal>,
+    /// Data planes that the change is for and that do not run: it is stored, and carried out when they do.
+    pub waiting: Vec<Refusal>,
+}
+
+/// What became of telling the data planes.
+#[derive(Default)]
+struct Told {
+    failures: BTreeMap<Subject, Refusal>,
+    /// Those that do not answer.
+    down: BTreeSet<String>,
 }
 
 /// A running server; shared by all requests.
@@ -135,11 +149,11 @@ impl Server {
         edit(&mut next)?;
         let Transition { next, changes } = transition(&now, &next, &self.paths, manner.allow)?;
         if manner.dry_run || changes.is_empty() {
-            return Ok(Done { changes, failures: Vec::new() });
+            return Ok(Done { changes, ..Done::default() });
         }
         self.commit(store.as_mut(), &next)?;
         self.part(&now, &next).await;
-        let failures = self.tell(&next).await;
+        let Told { failures, down } = self.tell(&next).await;
         if manner.on_failure == OnFailure::Revert
             && let Some(failure) = failure_of(&failures, &changes)
         {
@@ -148,7 +162,31 @@ impl Server {
             return Err(failure);
         }
         self.forget_memory(&now, &next);
-        Ok(Done { changes, failures: failures.into_values().collect() })
+        let concerned = down.iter().filter(|name| self.concerns(name, &now, &next));
+        let waiting = concerned.map(|name| self.waits(name)).collect();
+        Ok(Done { changes, failures: failures.into_values().collect(), waiting })
+    }
+
+    /// Whether a data plane has something to do when one state becomes the other. Attributes of its own wait for its
+    /// next start anyway.
+    fn concerns(&self, dataplane: &str, now: &Desired, next: &Desired) -> bool {
+        !now.dataplane_names().contains(&dataplane.to_owned())
+            || resolve::wanted(now, dataplane, &self.paths)
+                != resolve::wanted(next, dataplane, &self.paths)
+    }
+
+    /// That a data plane does not run and why.
+    fn waits(&self, dataplane: &str) -> Refusal {
+        let trouble = self.keepers().get(dataplane).and_then(|keeper| keeper.view().trouble);
+        let why = trouble.map(|why| format!(": {why}")).unwrap_or_default();
+        Refusal::new(Code::Unavailable, format!("data plane `{dataplane}` is not running{why}"))
+            .help("it is started again by itself; see `trunkline status`")
+    }
+
+    /// The data planes that do not run, and why.
+    pub fn troubles(&self) -> Vec<Refusal> {
+        let down = self.keeper_views().into_iter().filter(|(_, view)| view.pid.is_none());
+        down.map(|(name, _)| self.waits(&name)).collect()
     }
 
     /// The memory of RAM volumes that are gone is given back; a file that the user chose stays.
@@ -170,7 +208,7 @@ impl Server {
     fn commit(&self, store: &mut dyn Store, next: &Desired) -> Result<(), Refusal> {
         // Milliseconds, for two syncs; changes are rare.
         tokio::task::block_in_place(|| store.commit(next))
-            .map_err(|error| Refusal::new(Code::Failed, error.to_string()))?;
+            .map_err(|error| Refusal::new(Code::Failed, error.to_string()).help(STORE_HELP))?;
         *self.desired.write().unwrap_or_else(std::sync::PoisonError::into_inner) = next.clone();
         Ok(())
     }
@@ -196,11 +234,11 @@ impl Server {
     }
 
     /// Tells every data plane what it shall be, starts new ones, ends those that are not wanted.
-    async fn tell(&self, next: &Desired) -> BTreeMap<Subject, Refusal> {
+    async fn tell(&self, next: &Desired) -> Told {
         let mut names = next.dataplane_names();
         // The main one last: it takes the passed sockets that no other has a use for.
         names.sort_by_key(|name| name == MAIN);
-        let mut failures = BTreeMap::new();
+        let mut told = Told::default();
         let gone: Vec<(String, Arc<Keeper>)> =
             self.keepers().into_iter().filter(|(name, _)| !names.contains(name)).collect();
         for (name, keeper) in gone {
@@ -213,13 +251,21 @@ impl Server {
             let wanted = resolve::wanted(next, name, &self.paths);
             match self.keeper(name, &spec, &wanted) {
                 Ok(keeper) => {
-                    let Outcome { failures: some, .. } = keeper.want(wanted, spec).await;
-                    failures.extend(some);
+                    let Outcome { connected, failures } = keeper.want(wanted, spec).await;
+                    if connected {
+                        told.failures.extend(failures);
+                    } else {
+                        // What is noted of it is from earlier.
+                        told.down.insert(name.clone());
+                    }
                 }
-                Err(error) => tracing::error!(dataplane = %name, %error, "no keeper"),
+                Err(error) => {
+                    tracing::error!(dataplane = %name, %error, "no keeper");
+                    told.down.insert(name.clone());
+                }
             }
         }
-        failures
+        told
     }
 
     /// The keeper of a data plane, made when there is none.

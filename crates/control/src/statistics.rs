@@ -5,7 +5,8 @@ use crate::refusal::Refusal;
 use crate::server::Server;
 use fabric::attribute::Object;
 use protocol::stats::{
-    ChannelCounter, Histogram, Kind, Latency, QueueCounter, QueueSnapshot, Snapshot,
+    ChannelCounter, FlightEvent, FlightKind, Histogram, Kind, Latency, QueueCounter, QueueSnapshot,
+    Snapshot,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -108,7 +109,7 @@ pub struct FlightView {
     pub ns_ago: u64,
     /// What happened.
     pub event: String,
-    /// The queue, as `adapter/queue`, or the number of its slot or lane.
+    /// The queue, as `adapter/queue`, or the number of its slot; `-` for what is about the whole channel.
     pub subject: String,
     /// A number that belongs to the event.
     pub value: u64,
@@ -225,25 +226,25 @@ impl Server {
                 }
                 let ring = reader.flight(index as usize).unwrap_or_default();
                 let newest = ring.last().map_or(0, |event| event.ticks);
-                events.extend(ring.iter().map(|event| {
-                    FlightView {
-                        dataplane: name.clone(),
-                        channel: index,
-                        ns_ago: to_ns(
-                            newest.saturating_sub(event.ticks),
-                            snapshot.ticks_per_second,
-                        ),
-                        event: event.kind.as_str().to_owned(),
-                        subject: subjects
-                            .get(&event.subject)
-                            .cloned()
-                            .unwrap_or_else(|| event.subject.to_string()),
-                        value: event.value,
-                    }
+                events.extend(ring.iter().map(|event| FlightView {
+                    dataplane: name.clone(),
+                    channel: index,
+                    ns_ago: to_ns(newest.saturating_sub(event.ticks), snapshot.ticks_per_second),
+                    event: event.kind.as_str().to_owned(),
+                    subject: subject(event, &subjects),
+                    value: event.value,
                 }));
             }
         }
         events
+    }
+}
+
+/// What an event is about: a queue, by its slot, or the channel as a whole.
+fn subject(event: &FlightEvent, queues: &BTreeMap<u32, String>) -> String {
+    match event.kind {
+        FlightKind::Sleep | FlightKind::Wake => "-".to_owned(),
+        _ => queues.get(&event.subject).cloned().unwrap_or_else(|| event.subject.to_string()),
     }
 }
 

@@ -12,8 +12,10 @@ use crate::model::Desired;
 use fabric::attribute::{Attributes, Object};
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
+    backends::FileBackend,
 };
 use serde::{Deserialize, Serialize};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Where desired states are kept.
@@ -68,7 +70,11 @@ struct Record {
 
 /// The store of one host: a redb database.
 pub struct RedbStore {
-    database: Database,
+    /// Nothing only between closing and opening again.
+    database: Option<Database>,
+    /// Opens it again after an error of the medium: the engine then refuses everything until that was done.
+    open: Box<dyn FnMut() -> Result<Database, redb::DatabaseError> + Send>,
+    failed: bool,
     path: String,
 }
 
@@ -76,20 +82,50 @@ impl RedbStore {
     /// Opens the store, and makes it when it is missing.
     pub fn open(path: &Path) -> Result<RedbStore, StoreError> {
         let shown = path.display().to_string();
-        match Database::create(path) {
-            Ok(database) => Ok(RedbStore { database, path: shown }),
-            Err(redb::DatabaseError::DatabaseAlreadyOpen) => Err(StoreError::Busy(shown)),
-            Err(error) => Err(StoreError::Engine { path: shown, problem: error.to_string() }),
-        }
+        let path = path.to_owned();
+        RedbStore::with(shown, move || {
+            // Names of files and machines are nobody else's business; one that is there keeps its mode.
+            let mut options = std::fs::OpenOptions::new();
+            let file = options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let backend = FileBackend::new(file.open(&path)?)?;
+            Database::builder().create_with_backend(backend)
+        })
     }
 
     /// Opens a store on another medium; tests bring one that fails.
-    pub fn on(backend: impl StorageBackend) -> Result<RedbStore, StoreError> {
-        let path = "in memory".to_owned();
-        match Database::builder().create_with_backend(backend) {
-            Ok(database) => Ok(RedbStore { database, path }),
-            Err(error) => Err(StoreError::Engine { path, problem: error.to_string() }),
-        }
+    pub fn on(backend: impl StorageBackend + Clone) -> Result<RedbStore, StoreError> {
+        RedbStore::with("in memory".to_owned(), move || {
+            Database::builder().create_with_backend(backend.clone())
+        })
+    }
+
+    fn with(
+        path: String,
+        open: impl FnMut() -> Result<Database, redb::DatabaseError> + Send + 'static,
+    ) -> Result<RedbStore, StoreError> {
+        let mut store = RedbStore { database: None, open: Box::new(open), failed: false, path };
+        store.reopen()?;
+        Ok(store)
+    }
+
+    fn reopen(&mut self) -> Result<(), StoreError> {
+        // The old one lets go of the lock first.
+        self.database = None;
+        let database = (self.open)().map_err(|error| match error {
+            redb::DatabaseError::DatabaseAlreadyOpen => StoreError::Busy(self.path.clone()),
+            error => StoreError::Engine { path: self.path.clone(), problem: error.to_string() },
+        })?;
+        self.database = Some(database);
+        self.failed = false;
+        Ok(())
+    }
+
+    fn database(&self) -> Result<&Database, StoreError> {
+        let closed = || StoreError::Engine {
+            path: self.path.clone(),
+            problem: "it could not be opened again after an error".to_owned(),
+        };
+        self.database.as_ref().ok_or_else(closed)
     }
 
     fn engine(&self, error: impl Into<redb::Error>) -> StoreError {
@@ -118,7 +154,7 @@ impl RedbStore {
 impl Store for RedbStore {
     fn load(&self) -> Result<Desired, StoreError> {
         let mut desired = Desired::default();
-        let read = self.database.begin_read().map_err(|e| self.engine(e))?;
+        let read = self.database()?.begin_read().map_err(|e| self.engine(e))?;
         let table = match read.open_table(OBJECTS) {
             Ok(table) => table,
             Err(redb::TableError::TableDoesNotExist(_)) => return Ok(desired),
@@ -142,11 +178,22 @@ impl Store for RedbStore {
     }
 
     fn commit(&mut self, next: &Desired) -> Result<(), StoreError> {
+        if self.failed {
+            self.reopen()?;
+        }
+        let written = self.write(next);
+        self.failed = written.is_err();
+        written
+    }
+}
+
+impl RedbStore {
+    fn write(&self, next: &Desired) -> Result<(), StoreError> {
         let now = self.load()?;
         if now == *next {
             return Ok(());
         }
-        let mut write = self.database.begin_write().map_err(|e| self.engine(e))?;
+        let mut write = self.database()?.begin_write().map_err(|e| self.engine(e))?;
         // Two-phase commit: the new root is checked by its checksum before it counts, so a torn
         // write of it cannot be taken for a state. Quick repair: opening after a crash takes no walk.
         write.set_two_phase_commit(true);

@@ -57,11 +57,14 @@ pub struct ItemList<T> {
 pub struct DoneView {
     /// What changed, or, with `dry_run`, what would.
     pub changes: Vec<Change>,
+    /// Data planes that do not run now: what is for them is stored, and carried out when they do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Refusal>,
 }
 
 impl From<Done> for DoneView {
     fn from(done: Done) -> DoneView {
-        DoneView { changes: done.changes }
+        DoneView { changes: done.changes, waiting: done.waiting }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::config;
 use crate::metrics;
 use crate::model::transition::{Allow, Change};
 use crate::refusal::{Code, Refusal};
-use crate::server::{Manner, OnFailure, Server, StatusView};
+use crate::server::{Done, Manner, OnFailure, Server, StatusView};
 use crate::statistics::{FlightView, StatsView};
 use axum::Json;
 use axum::extract::State;
@@ -13,6 +13,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use fabric::attribute::{Object, TABLE};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 use std::sync::Arc;
 use utoipa::{IntoParams, ToSchema};
 
@@ -23,7 +24,7 @@ pub(super) async fn status(State(server): State<Arc<Server>>) -> Json<StatusView
 }
 
 /// How a configuration is applied.
-#[derive(Debug, Clone, Copy, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ApplyQuery {
@@ -36,6 +37,9 @@ pub(super) struct ApplyQuery {
     /// Leave objects alone that the configuration does not name, instead of removing them.
     #[serde(default)]
     keep_others: bool,
+    /// The folder from which relative paths of volumes are taken; without it the server's.
+    #[serde(default)]
+    folder: Option<String>,
 }
 
 /// What applying came to.
@@ -45,6 +49,9 @@ pub struct AppliedView {
     pub changes: Vec<Change>,
     /// What data planes could not do; it is tried again.
     pub failures: Vec<Refusal>,
+    /// Data planes that do not run now: what is for them is stored, and carried out when they do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Refusal>,
 }
 
 /// Makes the server what a configuration says.
@@ -58,7 +65,10 @@ pub(super) async fn apply(
     Query(query): Query<ApplyQuery>,
     body: String,
 ) -> Answer<AppliedView> {
-    let wanted = config::read(&body)?;
+    let mut wanted = config::read(&body)?;
+    if let Some(folder) = &query.folder {
+        config::resolve_paths(&mut wanted, Path::new(folder));
+    }
     let manner = Manner {
         dry_run: query.dry_run,
         allow: Allow { shrink: query.shrink },
@@ -76,7 +86,8 @@ pub(super) async fn apply(
             Ok(())
         })
         .await?;
-    Ok(Json(AppliedView { changes: done.changes, failures: done.failures }))
+    let Done { changes, failures, waiting } = done;
+    Ok(Json(AppliedView { changes, failures, waiting }))
 }
 
 /// The desired state as a configuration file.

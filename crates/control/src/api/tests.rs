@@ -337,7 +337,17 @@ async fn without_a_data_plane_everything_is_pending_and_says_why() {
         .await
         .unwrap();
     let bench = Bench::serve(dir, Arc::default(), server);
+    assert_eq!(bench.server.troubles().len(), 1, "`serve` says so");
     bench.disk().await;
+    let volume = json!({"name": "w", "attributes": {"kind": "null", "size": "1GiB"}});
+    let (code, done) = bench.call("POST", "/v1/volumes", volume).await;
+    assert_eq!((code, &done["waiting"][0]["code"]), (201, &json!("unavailable")), "{done}");
+    let why = done["waiting"][0]["message"].as_str().unwrap();
+    assert_eq!(why, "data plane `main` is not running: no such program");
+    // Its own attributes wait for its start in any case.
+    let change = json!({"attributes": {"channels": 1}});
+    let (_, done) = bench.call("PATCH", "/v1/dataplanes/main", change).await;
+    assert_eq!(done["waiting"], Value::Null, "{done}");
     let status = bench.get("/v1/status").await;
     assert_eq!(status["dataplanes"][0]["state"], "down");
     assert_eq!(status["dataplanes"][0]["reason"], "no such program");
@@ -395,10 +405,12 @@ async fn the_flight_recorder_names_queues() {
     let fake = bench.fake("main");
     let slot = u32::try_from(fake.queue_stats("a", 3).unwrap().slot()).unwrap();
     fake.channel_stats(0).event(1_000, protocol::stats::FlightKind::Take, slot, 7);
+    fake.channel_stats(0).event(2_000, protocol::stats::FlightKind::Sleep, slot, 0);
     let events = bench.get("/v1/flight?channel=0").await;
     assert_eq!(events[0]["event"], "take");
     assert_eq!(events[0]["subject"], "a/3");
     assert_eq!(events[0]["value"], 7);
+    assert_eq!((&events[1]["event"], &events[1]["subject"]), (&json!("sleep"), &json!("-")));
     assert_eq!(bench.get("/v1/flight?channel=1").await, json!([]));
 }
 
@@ -414,8 +426,27 @@ async fn an_adapter_explains_its_channels() {
     bench.call("PATCH", "/v1/adapters/a", json!({"attributes": {"channels": 1}})).await;
     let explained = bench.get("/v1/adapters/a/explain").await;
     assert_eq!((&explained["channels"], &explained["limited_by"]), (&json!(1), &json!("adapter")));
-    bench.fake("main").books().status.adapters[0].client_queues = 1;
-    assert_eq!(bench.get("/v1/adapters/a").await["limited_by"], "client");
+    let put = |state, queues, channels: &[u32]| {
+        let fake = bench.fake("main");
+        let adapter = &mut fake.books().status.adapters[0];
+        (adapter.state, adapter.client_queues) = (state, queues);
+        adapter.channel_of_queue = channels.to_vec();
+        adapter.features = vec!["MQ".to_owned()];
+    };
+    put(AdapterState::Running, 1, &[1]);
+    let shown = bench.get("/v1/adapters/a").await;
+    assert_eq!((&shown["limited_by"], &shown["channels"]), (&json!("client"), &json!(1)));
+    bench.call("PATCH", "/v1/adapters/a", json!({"attributes": {"channels": 0}})).await;
+    put(AdapterState::Running, 4, &[1, 1, 1, 1]);
+    let shown = bench.get("/v1/adapters/a").await;
+    assert_eq!((&shown["channels"], &shown["channels_max"]), (&json!(1), &json!(2)));
+    assert_eq!(shown["features"], json!(["MQ"]));
+    // What is left of a client that is gone is not shown.
+    put(AdapterState::Listening, 4, &[1, 1, 1, 1]);
+    let shown = bench.get("/v1/adapters/a").await;
+    assert_eq!((&shown["channels"], &shown["channels_max"]), (&json!(0), &json!(2)));
+    assert_eq!((&shown["client_queues"], &shown["features"]), (&json!(0), &json!([])));
+    assert_eq!(bench.get("/v1/adapters/a/explain").await["channel_of_queue"], json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -94,3 +94,14 @@ proptest! {
         let _ = read(std::str::from_utf8(&text).unwrap());
     }
 }
+
+#[test]
+fn relative_files_are_taken_from_the_folder_of_the_document() {
+    let text = "[volume.a]\nkind=\"file\"\npath=\"a.img\"\n[volume.b]\nkind=\"file\"\npath=\"/b.img\"\n\
+                [adapter.x]\nvolume=\"a\"\nsocket=\"x.sock\"\n";
+    let mut desired = read(text).unwrap();
+    resolve_paths(&mut desired, Path::new("/srv/disks"));
+    assert_eq!(desired.volumes["a"]["path"], Value::Text("/srv/disks/a.img".to_owned()));
+    assert_eq!(desired.volumes["b"]["path"], Value::Text("/b.img".to_owned()));
+    assert_eq!(desired.adapters["x"]["socket"], Value::Text("x.sock".to_owned()));
+}

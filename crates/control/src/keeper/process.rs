@@ -4,10 +4,10 @@ use super::Command;
 use crate::link::{Link, LinkError, SocketLink};
 use crate::model::resolve::DataPlaneSpec;
 use rustix::event::{PollFd, PollFlags, poll};
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a data plane may take to finish what is in flight when it is shut down.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
+/// How much of its log is searched for what it died of.
+const LOG_TAIL: u64 = 16 << 10;
 /// How often to look while waiting for a start or an end.
 const STEP: Duration = Duration::from_millis(5);
 
@@ -62,6 +64,18 @@ impl ProcessLauncher {
         Ok(log.into())
     }
 
+    /// Its own words where it has left some: they name the setting that mends it.
+    fn ended_at_once(&self, status: ExitStatus, log_from: u64) -> String {
+        let log = self.log.display();
+        match last_error(&self.log, log_from) {
+            Some(error) => format!("it ended at once: {error} (log: {log})"),
+            None if std::env::var_os("JOURNAL_STREAM").is_some() => {
+                format!("it ended at once ({status}); its output is in the journal")
+            }
+            None => format!("it ended at once ({status}); its output is in {log}"),
+        }
+    }
+
     fn is_gone(&mut self) -> bool {
         match &mut self.child {
             Some(child) => !matches!(child.try_wait(), Ok(None)),
@@ -88,15 +102,13 @@ impl Launcher for ProcessLauncher {
         command.args(["--channels", &spec.channels.to_string()]);
         command.args(["--poll-us-max", &spec.poll_us_max.to_string()]);
         command.stdin(Stdio::null()).stdout(self.output()?).stderr(self.output()?);
+        let written = std::fs::metadata(&self.log).map_or(0, |log| log.len());
         self.child = Some(command.spawn()?);
         let deadline = Instant::now() + START_TIMEOUT;
         loop {
             if let Some(status) = self.child.as_mut().map(Child::try_wait).transpose()?.flatten() {
                 self.child = None;
-                return Err(io::Error::other(format!(
-                    "it ended at once ({status}); its output is in {}",
-                    self.log.display()
-                )));
+                return Err(io::Error::other(self.ended_at_once(status, written)));
             }
             match SocketLink::connect(&self.socket) {
                 Ok(link) => return Ok(Box::new(link)),
@@ -128,6 +140,23 @@ impl Launcher for ProcessLauncher {
     }
 }
 
+/// What a data plane reported on its way out: the last `error:` in its log behind an offset, with the `help:` below it.
+fn last_error(log: &Path, from: u64) -> Option<String> {
+    let mut file = std::fs::File::open(log).ok()?;
+    let end = file.metadata().ok()?.len();
+    file.seek(SeekFrom::Start(from.max(end.saturating_sub(LOG_TAIL)))).ok()?;
+    let mut bytes = Vec::new();
+    file.take(LOG_TAIL).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
+    let error = &text[text.rfind("error: ")? + "error: ".len()..];
+    let mut lines = error.lines();
+    let what = lines.next()?.trim().to_owned();
+    match lines.find_map(|line| line.strip_prefix("help: ")) {
+        Some(help) => Some(format!("{what}; {}", help.trim())),
+        None => Some(what),
+    }
+}
+
 fn remove_if_there(path: &Path) -> io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -151,5 +180,41 @@ pub(super) fn watch(stream: UnixStream, generation: u64, keeper: Sender<Command>
     };
     if let Err(error) = std::thread::Builder::new().name("hangup".to_owned()).spawn(wait) {
         tracing::warn!(%error, "cannot watch the data plane; its end is noticed at the next call");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_data_plane_that_cannot_start_is_quoted() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let earlier = "error: of an earlier one\n";
+        let words =
+            "starting\nerror: no memory for a ring; use fewer channels\nhelp: or raise ulimit -l\n";
+        std::fs::write(&log, format!("{earlier}{words}")).unwrap();
+        let from = u64::try_from(earlier.len()).unwrap();
+        let quoted = "no memory for a ring; use fewer channels; or raise ulimit -l";
+        assert_eq!(last_error(&log, from).as_deref(), Some(quoted));
+        assert_eq!(last_error(&log, from + u64::try_from(words.len()).unwrap()), None);
+        let launcher = ProcessLauncher::new(PathBuf::new(), dir.path().join("socket"), log.clone());
+        let problem = launcher.ended_at_once(ExitStatus::default(), from);
+        assert_eq!(problem, format!("it ended at once: {quoted} (log: {})", log.display()));
+    }
+
+    #[test]
+    fn one_that_ends_without_a_word_has_its_status_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let mut launcher = ProcessLauncher::new("/bin/false".into(), path("socket"), path("log"));
+        let spec =
+            DataPlaneSpec { name: "main".into(), cpus: "".into(), channels: 1, poll_us_max: 0 };
+        let problem = launcher.launch(&spec).err().unwrap().to_string();
+        assert!(
+            problem.starts_with("it ended at once (exit status: 1); its output is in "),
+            "{problem}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Why an adapter has as many channels as it has.
 
 use super::Server;
-use super::views::adapter_of;
+use super::views::{adapter_of, has_client};
 use crate::model::Desired;
 use crate::refusal::Refusal;
 use fabric::attribute::{Attributes, Object};
@@ -29,7 +29,7 @@ pub struct TermView {
 pub struct Explanation {
     /// The adapter.
     pub adapter: String,
-    /// Channels that serve the client's queues.
+    /// Channels that may serve the client's queues.
     pub channels: u32,
     /// Who limits them.
     #[schema(value_type = String)]
@@ -55,7 +55,8 @@ fn terms(
         let value = desired.effective(Object::Adapter, set, name);
         value.and_then(|value| value.as_number()).and_then(|n| u32::try_from(n).ok()).unwrap_or(0)
     };
-    let connected = adapter.map(|a| u32::from(a.client_queues)).filter(|queues| *queues > 0);
+    let client = adapter.filter(|adapter| has_client(adapter));
+    let connected = client.map(|a| u32::from(a.client_queues)).filter(|queues| *queues > 0);
     let running = account.map(|status| u32::try_from(status.channels.len()).unwrap_or(u32::MAX));
     Terms {
         client: connected.unwrap_or_else(|| number("queues")),
@@ -84,7 +85,9 @@ impl Server {
         let home = desired.dataplane_of_adapter(name);
         let statuses = self.statuses().await;
         let account = statuses.get(home).and_then(|status| status.as_ref().ok());
-        let adapter = account.and_then(|status| adapter_of(status, name));
+        let adapter = account
+            .and_then(|status| adapter_of(status, name))
+            .filter(|adapter| has_client(adapter));
         let terms = terms(&desired, set, adapter, account);
         let answer = negotiate(&terms);
         let client = match adapter.map(|a| a.client_queues) {

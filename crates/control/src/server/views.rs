@@ -8,9 +8,9 @@ use crate::reconcile::Subject;
 use crate::refusal::Refusal;
 use fabric::attribute::{Attributes, Object};
 use fabric::negotiate::Term;
-use protocol::message::{AdapterStatus, Status, VolumeStatus};
+use protocol::message::{AdapterState, AdapterStatus, Status, VolumeStatus};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 
 /// A volume.
@@ -60,16 +60,18 @@ pub struct AdapterView {
     pub dataplane: String,
     /// Queues that the client uses now.
     pub client_queues: u32,
-    /// Channels that serve them.
+    /// Channels that serve them now; fewer than `channels_max` where placement folds queues together.
     pub channels: u32,
-    /// Who limits the channels: `client`, `adapter` or `data_plane`.
+    /// Channels that may serve them, or would, of a client with all queues: the queue contract.
+    pub channels_max: u32,
+    /// Who sets `channels_max`: `client`, `adapter` or `data_plane`.
     #[schema(value_type = String)]
     pub limited_by: Term,
     /// The channel of each of the client's queues.
     pub channel_of_queue: Vec<u32>,
     /// How many clients have connected since the data plane has the adapter.
     pub connections: u64,
-    /// Negotiated features.
+    /// Features negotiated with the client that is connected.
     pub features: Vec<String>,
     /// Attributes that were set.
     #[schema(value_type = crate::api::AdapterAttributes)]
@@ -187,6 +189,9 @@ impl Moment {
         let adapter = status.flatten();
         let failure = self.failure(&Subject::Adapter(name.to_owned()));
         let answer = super::explain::negotiated(&self.desired, set, adapter, account);
+        let client = adapter.filter(|adapter| has_client(adapter));
+        let channel_of_queue = client.map(|a| a.channel_of_queue.clone()).unwrap_or_default();
+        let in_use: BTreeSet<u32> = channel_of_queue.iter().copied().collect();
         AdapterView {
             name: name.to_owned(),
             state: state(status.map(|a| a.map(|a| a.state.as_str())), failure.is_some()),
@@ -195,12 +200,13 @@ impl Moment {
             socket: resolve::adapter_socket(name, set, paths).display().to_string(),
             serial: resolve::adapter_serial(set),
             dataplane: home,
-            client_queues: adapter.map_or(0, |a| a.client_queues.into()),
-            channels: answer.channels,
+            client_queues: client.map_or(0, |a| a.client_queues.into()),
+            channels: u32::try_from(in_use.len()).unwrap_or(u32::MAX),
+            channels_max: answer.channels,
             limited_by: answer.limit,
-            channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
+            channel_of_queue,
             connections: adapter.map_or(0, |a| a.connections),
-            features: adapter.map(|a| a.features.clone()).unwrap_or_default(),
+            features: client.map(|a| a.features.clone()).unwrap_or_default(),
             attributes: set.clone(),
             effective: self.desired.effective_all(Object::Adapter, set),
         }
@@ -268,6 +274,11 @@ pub(super) fn volume_of<'a>(status: &'a Status, name: &str) -> Option<&'a Volume
 
 pub(super) fn adapter_of<'a>(status: &'a Status, name: &str) -> Option<&'a AdapterStatus> {
     status.adapters.iter().find(|adapter| adapter.spec.name == name)
+}
+
+/// What is known of a client stays with the data plane when it leaves.
+pub(super) fn has_client(adapter: &AdapterStatus) -> bool {
+    !matches!(adapter.state, AdapterState::Listening | AdapterState::Failed)
 }
 
 /// The outer option: whether the data plane answers; the inner one: whether it has the object.

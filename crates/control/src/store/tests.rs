@@ -140,7 +140,7 @@ fn what_was_committed_is_loaded_by_the_next_server() {
 #[test]
 fn a_record_of_a_later_program_is_an_error_that_names_it() {
     let store = RedbStore::on(Disk::default()).unwrap();
-    let write = store.database.begin_write().unwrap();
+    let write = store.database().unwrap().begin_write().unwrap();
     let mut table = write.open_table(OBJECTS).unwrap();
     table.insert(("volume", "v"), &br#"{"version":9,"attributes":{}}"#[..]).unwrap();
     drop(table);
@@ -201,6 +201,44 @@ fn the_disk_of_these_tests_does_lose_what_was_not_synced() {
     assert_eq!(disk.after_power_failure(0).len().unwrap(), 0);
     disk.sync_data().unwrap();
     assert_eq!(disk.after_power_failure(0).len().unwrap(), 1024);
+}
+
+#[test]
+fn a_medium_that_fails_for_a_while_costs_that_while_only() {
+    let state = |name: &str| {
+        crate::config::read(&format!("[volume.{name}]\nkind=\"null\"\nsize=4096\n")).unwrap()
+    };
+    let (before, refused, after) = (state("before"), state("refused"), state("after"));
+    let mut refusals = 0;
+    for operations in 0..24 {
+        let disk = Disk::default();
+        let mut store = RedbStore::on(disk.clone()).unwrap();
+        store.commit(&before).unwrap();
+        disk.state().left = Some(operations);
+        let written = store.commit(&refused);
+        refusals += usize::from(written.is_err());
+        // As long as it lasts, the answer is an error and no panic.
+        assert!(written.is_ok() || store.commit(&after).is_err());
+        disk.state().left = None;
+        store.commit(&after).unwrap();
+        assert_eq!(store.load().unwrap(), after, "after {operations} operations");
+        drop(store);
+        assert_eq!(RedbStore::on(disk).unwrap().load().unwrap(), after);
+    }
+    assert!(refusals > 4, "{refusals}");
+}
+
+#[test]
+fn the_file_is_its_owners_only_and_one_that_is_there_keeps_its_mode() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.redb");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+    drop(RedbStore::open(&path).unwrap());
+    assert_eq!(mode(), 0o600);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    drop(RedbStore::open(&path).unwrap());
+    assert_eq!(mode(), 0o640);
 }
 
 #[test]
