@@ -107,9 +107,18 @@ impl Bell for EventBell {
     }
 }
 
+/// How a queue that is to stop treats commands that wait for a rate limit or a modelled delay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drain {
+    /// They wait as long as they have to: a client must not get around its limit by stopping.
+    Ordinary,
+    /// They go at once: the server itself wants the queue to stop.
+    SkipWaits,
+}
+
 pub(crate) enum Message {
     Start(Box<Seat>, OneShot<Result<QueueId, StartFailure>>),
-    Stop(QueueId, OneShot<Seat>),
+    Stop(QueueId, Drain, OneShot<Seat>),
     SetLog(QueueId, Option<Arc<vring::DirtyLog>>, Option<vring::GuestAddr>),
     Refresh,
     Run(Box<dyn FnOnce() + Send>),
@@ -188,9 +197,9 @@ impl Channel {
 
     /// Asks for a queue back. The answer comes when nothing of it is in flight.
     #[must_use]
-    pub fn stop_queue(&self, queue: QueueId) -> Pending<Seat> {
+    pub fn stop_queue(&self, queue: QueueId, drain: Drain) -> Pending<Seat> {
         let (answer, pending) = one_shot();
-        self.inbox.post(Message::Stop(queue, answer));
+        self.inbox.post(Message::Stop(queue, drain, answer));
         pending
     }
 

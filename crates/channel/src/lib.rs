@@ -40,7 +40,7 @@ pub mod wait;
 mod worker;
 
 pub use command::Command;
-pub use handle::{Activity, Channel, ChannelConfig, ChannelError};
+pub use handle::{Activity, Channel, ChannelConfig, ChannelError, Drain};
 pub use queue::{Adapter, QueueId, Seat, StopReason};
 pub use worker::StartFailure;
 

@@ -78,6 +78,8 @@ pub struct Seat {
     pub kick: OwnedFd,
     /// Notifications to the client; none: it looks by itself.
     pub call: Option<OwnedFd>,
+    /// Told once when the queue stops by itself.
+    pub error: Option<OwnedFd>,
     /// Its command slots, one for each descriptor.
     pub commands: Box<[Command]>,
     /// Its counters.
@@ -106,7 +108,7 @@ pub(crate) enum Phase {
     Armed,
     /// Takes nothing more; waits for what is in flight.
     Draining,
-    /// Nothing is in flight; waits for the end of its poll operation.
+    /// Nothing is in flight; waits for the end of its poll and of its notification.
     Closing,
 }
 
@@ -116,6 +118,12 @@ pub(crate) struct Active {
     pub(crate) seat: Seat,
     pub(crate) lane: LaneId,
     pub(crate) kick: FileSlot,
+    pub(crate) call: Option<FileSlot>,
+    /// A notification is in the kernel. A client can keep it there; then the next ones are one.
+    pub(crate) notifying: bool,
+    /// The error descriptor, while an operation on it is in the kernel.
+    pub(crate) error: Option<FileSlot>,
+    pub(crate) notify_again: bool,
     pub(crate) phase: Phase,
     /// The poll operation on the kick is in the kernel.
     pub(crate) watched: bool,
@@ -144,12 +152,16 @@ struct Finished {
 }
 
 impl Active {
-    pub(crate) fn new(seat: Seat, lane: LaneId, kick: FileSlot) -> Active {
+    pub(crate) fn new(seat: Seat, lane: LaneId, kick: FileSlot, call: Option<FileSlot>) -> Active {
         let finished = Vec::with_capacity(usize::from(seat.ring.size()));
         Active {
             seat,
             lane,
             kick,
+            call,
+            notifying: false,
+            error: None,
+            notify_again: false,
             phase: Phase::Hot,
             watched: false,
             stop: None,

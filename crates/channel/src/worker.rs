@@ -11,7 +11,7 @@ use protocol::message::WaitMode;
 use protocol::stats::{ChannelCounter, ChannelStats, FlightKind, QueueCounter};
 use uring::{Completion, FileSlot, Op, Ring, RingError};
 
-use crate::handle::{Activity, ChannelConfig, Inbox, Message};
+use crate::handle::{Activity, ChannelConfig, Drain, Inbox, Message};
 use crate::lanes::Lanes;
 use crate::lists::Lists;
 use crate::mailbox::OneShot;
@@ -27,11 +27,14 @@ const EMPTY_TURNS_MAX: u32 = 256;
 /// A channel that stays awake looks at least this often whether a client took its memory away.
 const MEMORY_CHECK_TURNS: u32 = 1024;
 
-/// Tokens of the channel's own operations: the mailbox, what needs no answer, and from `KICK` on the queues' kicks.
+/// Tokens of the channel's own operations: the mailbox, what needs no answer, and from `KICK`, `NOTIFY` and `ERROR` on the
+/// queues' kicks, notifications and errors. A queue's place fits 16 bits.
 mod token {
     pub(super) const MAILBOX: u64 = 0;
     pub(super) const IGNORED: u64 = 1;
     pub(super) const KICK: u64 = 1 << 16;
+    pub(super) const NOTIFY: u64 = 2 << 16;
+    pub(super) const ERROR: u64 = 3 << 16;
 }
 
 /// Why a queue could not be moved in.
@@ -73,6 +76,8 @@ pub(crate) struct Io {
     pub(crate) finishes: Vec<Finish>,
     /// Queues with unpublished completions.
     pub(crate) touched: Vec<u16>,
+    /// A notification was submitted and its completion not looked for yet.
+    pub(crate) notified: bool,
     /// The moment of this turn, in ticks.
     pub(crate) now: u64,
     /// Commands of all queues together: what the lists above have room for.
@@ -99,6 +104,7 @@ impl Worker {
             waiting: VecDeque::new(),
             finishes: Vec::new(),
             touched: Vec::new(),
+            notified: false,
             now,
             capacity: 0,
         };
@@ -148,6 +154,10 @@ impl Worker {
         worked |= self.reap();
         worked |= self.retry();
         self.publish();
+        if std::mem::take(&mut self.io.notified) {
+            // Its completion is there already, as a rule, and must not end the next sleep.
+            worked |= self.reap();
+        }
         worked
     }
 
@@ -185,6 +195,7 @@ impl Worker {
                     // A ring whose pages were taken away reads as zeroes: say what happened, not what it looks like.
                     let gone = queue.seat.ring.mem().damaged();
                     queue.break_down(if gone { StopReason::Memory } else { error.into() });
+                    self.io.signal_error(id, queue);
                     queue.phase = Phase::Draining;
                     self.hot.swap_remove(index);
                     worked = true;
@@ -200,14 +211,14 @@ impl Worker {
     fn reap(&mut self) -> bool {
         let mut worked = false;
         while let Some(completion) = self.io.ring.next() {
-            if !worked {
-                self.io.now = clock::ticks();
-                worked = true;
-            }
             let (lane, token) = LaneId::split(completion.user_data);
             if lane == Lanes::OWN {
-                self.own_completion(token, completion);
+                worked |= self.own_completion(token, completion);
             } else {
+                if !worked {
+                    self.io.now = clock::ticks();
+                    worked = true;
+                }
                 let Io { lanes, ring, finishes, .. } = &mut self.io;
                 let lane = lanes.get(lane).expect("a lane is closed with nothing in flight");
                 lane.complete(ring, token, completion.result, finishes);
@@ -266,7 +277,7 @@ impl Worker {
             let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { continue };
             queue.listed = false;
             if queue.touched {
-                self.io.publish(queue);
+                self.io.publish(id, queue);
             }
             if queue.phase == Phase::Draining && queue.seat.ring.in_flight() == 0 {
                 self.close(id);
@@ -357,6 +368,7 @@ impl Worker {
                 continue;
             }
             queue.break_down(StopReason::Memory);
+            self.io.signal_error(id as u16, queue);
             if matches!(queue.phase, Phase::Hot | Phase::Armed) {
                 queue.phase = Phase::Draining;
                 self.hot.retain(|hot| usize::from(*hot) != id);
@@ -364,8 +376,8 @@ impl Worker {
         }
     }
 
-    /// A completion of the channel's own operations.
-    fn own_completion(&mut self, token: u64, completion: Completion) {
+    /// A completion of the channel's own operations; whether it is work.
+    fn own_completion(&mut self, token: u64, completion: Completion) -> bool {
         match token {
             token::MAILBOX => {
                 if !completion.more {
@@ -379,8 +391,38 @@ impl Worker {
                     self.message(message);
                 }
             }
-            token::IGNORED => {}
-            kick => self.kicked((kick - token::KICK) as u16, completion),
+            token::IGNORED => return false,
+            token::ERROR.. => {
+                self.error_told(token as u16);
+                return false;
+            }
+            token::NOTIFY.. => {
+                self.notified(token as u16);
+                return false;
+            }
+            _ => self.kicked(token as u16, completion),
+        }
+        true
+    }
+
+    fn error_told(&mut self, id: u16) {
+        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
+        if let Some(file) = queue.error.take() {
+            self.io.ring.unregister(file);
+        }
+        if queue.phase == Phase::Closing {
+            self.give_back_if_quiet(id);
+        }
+    }
+
+    /// A notification is over. If the queue has published since, its client is owed another one.
+    fn notified(&mut self, id: u16) {
+        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
+        queue.notifying = false;
+        if queue.phase == Phase::Closing {
+            self.give_back_if_quiet(id);
+        } else if std::mem::take(&mut queue.notify_again) {
+            self.io.notify(id, queue);
         }
     }
 
@@ -388,9 +430,7 @@ impl Worker {
         let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
         queue.watched = completion.more;
         if queue.phase == Phase::Closing {
-            if !completion.more {
-                self.give_back(id);
-            }
+            self.give_back_if_quiet(id);
             return;
         }
         if !completion.more {
@@ -408,7 +448,7 @@ impl Worker {
     fn message(&mut self, message: Message) {
         match message {
             Message::Start(seat, answer) => answer.send(self.start(seat)),
-            Message::Stop(id, answer) => self.stop(id.0, answer),
+            Message::Stop(id, drain, answer) => self.stop(id.0, drain, answer),
             Message::SetLog(id, log, used) => {
                 if let Some(queue) = self.queues[usize::from(id.0)].as_deref_mut() {
                     queue.seat.ring.set_log(log, used);
@@ -421,23 +461,16 @@ impl Worker {
     }
 
     fn start(&mut self, seat: Box<Seat>) -> Result<QueueId, StartFailure> {
-        let kick = match self.io.ring.register(seat.kick.as_fd()) {
-            Ok(slot) => slot,
-            Err(error) => return Err(StartFailure { seat, what: error.to_string() }),
-        };
-        let lane = match self.io.lanes.acquire(&seat.volume, &mut self.io.ring) {
-            Ok(lane) => lane,
-            Err(error) => {
-                self.io.ring.unregister(kick);
-                return Err(StartFailure { seat, what: error.to_string() });
-            }
+        let (kick, call, lane) = match self.register(&seat) {
+            Ok(registered) => registered,
+            Err(what) => return Err(StartFailure { seat, what }),
         };
         let index = self.queues.iter().position(Option::is_none).unwrap_or_else(|| {
             self.queues.push(None);
             self.queues.len() - 1
         });
         let id = index as u16;
-        let mut queue = Box::new(Active::new(*seat, lane, kick));
+        let mut queue = Box::new(Active::new(*seat, lane, kick, call));
         queue.watched = true;
         self.io.reserve(usize::from(queue.seat.ring.size()), self.queues.len());
         self.hot.reserve(self.queues.len());
@@ -446,14 +479,37 @@ impl Worker {
         queue.seat.ring.disable_kicks();
         queue.count(QueueCounter::Starts, 1);
         self.io.event(FlightKind::Start, queue.seat.stats.slot(), 0);
-        self.io.notify(&mut queue);
+        self.io.notify(id, &mut queue);
         self.queues[index] = Some(queue);
         self.hot.push(id);
         self.refresh();
         Ok(QueueId(id))
     }
 
-    fn stop(&mut self, id: u16, answer: OneShot<Seat>) {
+    /// Registers what a queue needs in the ring: its two descriptors and its lane.
+    fn register(&mut self, seat: &Seat) -> Result<(FileSlot, Option<FileSlot>, LaneId), String> {
+        let ring = &mut self.io.ring;
+        let kick = ring.register(seat.kick.as_fd()).map_err(|error| error.to_string())?;
+        let call = seat.call.as_ref().map(|call| ring.register(call.as_fd())).transpose();
+        let call = call.map_err(|error| (None, error.to_string()));
+        let lane = call.and_then(|call| {
+            let lane = self.io.lanes.acquire(&seat.volume, ring);
+            Ok((call, lane.map_err(|error| (call, error.to_string()))?))
+        });
+        match lane {
+            Ok((call, lane)) => Ok((kick, call, lane)),
+            Err((call, what)) => {
+                ring.unregister(kick);
+                call.into_iter().for_each(|call| ring.unregister(call));
+                Err(what)
+            }
+        }
+    }
+
+    fn stop(&mut self, id: u16, drain: Drain, answer: OneShot<Seat>) {
+        if drain == Drain::SkipWaits {
+            self.io.make_due(id);
+        }
         let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
         assert!(queue.stop.is_none(), "a queue is stopped once");
         queue.stop = Some(answer);
@@ -473,13 +529,24 @@ impl Worker {
             return;
         }
         if queue.touched {
-            self.io.publish(queue);
+            self.io.publish(id, queue);
         }
         queue.phase = Phase::Closing;
-        if queue.watched {
-            let user_data = Lanes::OWN.user_data(token::KICK + u64::from(id));
-            self.io.push(Op::Cancel { user_data }, Lanes::OWN.user_data(token::IGNORED));
-        } else {
+        let erring = queue.error.is_some();
+        for (in_kernel, token) in
+            [(queue.watched, token::KICK), (queue.notifying, token::NOTIFY), (erring, token::ERROR)]
+        {
+            if in_kernel {
+                let user_data = Lanes::OWN.user_data(token + u64::from(id));
+                self.io.push(Op::Cancel { user_data }, Lanes::OWN.user_data(token::IGNORED));
+            }
+        }
+        self.give_back_if_quiet(id);
+    }
+
+    fn give_back_if_quiet(&mut self, id: u16) {
+        let quiet = |queue: &Active| !queue.watched && !queue.notifying && queue.error.is_none();
+        if self.queues[usize::from(id)].as_deref().is_some_and(quiet) {
             self.give_back(id);
         }
     }
@@ -488,6 +555,9 @@ impl Worker {
     fn give_back(&mut self, id: u16) {
         let Some(mut queue) = self.queues[usize::from(id)].take() else { return };
         self.io.ring.unregister(queue.kick);
+        if let Some(call) = queue.call {
+            self.io.ring.unregister(call);
+        }
         self.io.lanes.release(queue.lane, &mut self.io.ring);
         self.io.release(usize::from(queue.seat.ring.size()));
         self.io.event(FlightKind::Stopped, queue.seat.stats.slot(), 0);

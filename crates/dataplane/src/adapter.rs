@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use block::{Geometry, Volume};
-use channel::{Channel, StopReason};
+use channel::{Channel, Drain, StopReason};
 use device::blk::Shape;
 use device::blk::config::{self, Offer};
 use protocol::message::{AdapterSpec, AdapterState, AdapterStatus};
@@ -40,17 +40,12 @@ pub(crate) struct Condition {
     broken: bool,
     reason: Option<String>,
     connections: u64,
-    /// A client's error descriptors, by queue.
-    errors: Vec<Option<OwnedFd>>,
 }
 
 impl Condition {
     fn break_down(&mut self, queue: u16, what: &str) {
         self.broken = true;
         self.reason = Some(format!("queue {queue}: {what}"));
-        if let Some(Some(error)) = self.errors.get(usize::from(queue)) {
-            let _ = rustix::io::write(error, &1_u64.to_ne_bytes());
-        }
     }
 }
 
@@ -176,14 +171,6 @@ impl Shared {
 
     pub(crate) fn config_space(&self) -> [u8; config::CONFIG_BYTES] {
         config::space(&self.adapter.shape, &locked(&self.geometry), &self.offer())
-    }
-
-    pub(crate) fn set_error_fd(&self, queue: usize, error: Option<OwnedFd>) {
-        let mut condition = locked(&self.condition);
-        if condition.errors.len() <= queue {
-            condition.errors.resize_with(queue + 1, || None);
-        }
-        condition.errors[queue] = error;
     }
 
     /// Remembers why a message was refused.
@@ -465,7 +452,8 @@ impl Inner {
         };
         *locked(&self.stream) = None;
         *locked(&shared.backend) = None;
-        shared.queues().end_session();
+        let removed = matches!(ended, Ended::Removed);
+        shared.queues().end_session(if removed { Drain::SkipWaits } else { Drain::Ordinary });
         let mut condition = locked(&self.condition);
         let broken = std::mem::take(&mut condition.broken);
         let reason = condition.reason.take().filter(|_| broken || !ended.is_ordinary());

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use block::NullVolume;
-use channel::{Channel, ChannelConfig};
+use channel::{Channel, ChannelConfig, Drain};
 use protocol::message::{AdapterSpec, Placement, WaitMode};
 use protocol::stats::StatsRegion;
 use rustix::event::EventfdFlags;
@@ -208,7 +208,7 @@ pub fn fuzz_session(data: &[u8]) {
             break;
         }
     }
-    shared.queues().end_session();
+    shared.queues().end_session(Drain::SkipWaits);
     shared.queues().release_stats();
 }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use block::Volume;
 use channel::mailbox::Pending;
-use channel::{Channel, Command, QueueId, Seat};
+use channel::{Channel, Command, Drain, QueueId, Seat};
 use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
 use vring::{
     DirtyLog, GuestAddr, InflightRegion, MemError, MemTable, QueueConfig, RegionSpec, UserAddr,
@@ -52,6 +52,7 @@ struct Virtqueue {
     base: u16,
     kick: Option<OwnedFd>,
     call: Option<OwnedFd>,
+    error: Option<OwnedFd>,
     started: bool,
     enabled: bool,
     running: Option<Running>,
@@ -123,14 +124,14 @@ impl Queues {
     }
 
     /// Ends a client's session: stops all queues and forgets what it said.
-    pub(crate) fn end_session(&mut self) {
-        self.stop_all();
+    pub(crate) fn end_session(&mut self, drain: Drain) {
+        self.stop_all(drain);
         self.clear();
     }
 
     /// RESET_OWNER and RESET_DEVICE: queues stop; memory, in-flight region and what was negotiated stay.
     pub(crate) fn reset(&mut self) {
-        self.stop_all();
+        self.stop_all(Drain::Ordinary);
         for queue in &mut self.queues {
             *queue = Virtqueue { size: queue.size, ..Virtqueue::default() };
         }
@@ -161,7 +162,7 @@ impl Queues {
         let before = std::mem::replace(&mut self.features, features);
         let renegotiated = (before ^ features) & !feature::LOG_ALL != 0;
         if renegotiated {
-            self.with_all_stopped(|_| ());
+            self.with_all_stopped(Drain::Ordinary, |_| ());
         } else {
             self.update_log();
         }
@@ -174,7 +175,7 @@ impl Queues {
         change: impl FnOnce(&MemTable) -> Result<MemTable, MemError>,
     ) -> Result<(), MemError> {
         let mem = Arc::new(change(&self.mem)?);
-        self.with_all_stopped(|queues| queues.mem = mem);
+        self.with_all_stopped(Drain::Ordinary, |queues| queues.mem = mem);
         Ok(())
     }
 
@@ -188,7 +189,7 @@ impl Queues {
 
     /// Puts another volume behind all queues, or, with `None`, stops them until there is one.
     pub(crate) fn set_volume(&mut self, volume: Option<Arc<dyn Volume>>) {
-        self.with_all_stopped(|queues| queues.volume = volume);
+        self.with_all_stopped(Drain::SkipWaits, |queues| queues.volume = volume);
     }
 
     pub(crate) fn set_size(&mut self, index: usize, size: u16) {
@@ -223,6 +224,10 @@ impl Queues {
         self.with_stopped(index, |queue| queue.call = call);
     }
 
+    pub(crate) fn set_error(&mut self, index: usize, error: Option<OwnedFd>) {
+        self.with_stopped(index, |queue| queue.error = error);
+    }
+
     pub(crate) fn set_enabled(&mut self, index: usize, enabled: bool) {
         self.queues[index].enabled = enabled;
         self.update(index);
@@ -237,7 +242,7 @@ impl Queues {
     }
 
     pub(crate) fn set_inflight(&mut self, region: InflightRegion) {
-        self.with_all_stopped(|queues| queues.inflight = Some(region));
+        self.with_all_stopped(Drain::Ordinary, |queues| queues.inflight = Some(region));
     }
 
     pub(crate) fn set_log(&mut self, log: DirtyLog) {
@@ -295,15 +300,15 @@ impl Queues {
     }
 
     fn with_stopped(&mut self, index: usize, change: impl FnOnce(&mut Virtqueue)) {
-        if let Some(pending) = self.begin_stop(index) {
+        if let Some(pending) = self.begin_stop(index, Drain::Ordinary) {
             self.end_stop(index, pending);
         }
         change(&mut self.queues[index]);
         self.update(index);
     }
 
-    fn with_all_stopped(&mut self, change: impl FnOnce(&mut Queues)) {
-        self.stop_all();
+    fn with_all_stopped(&mut self, drain: Drain, change: impl FnOnce(&mut Queues)) {
+        self.stop_all(drain);
         change(self);
         for index in 0..self.queues.len() {
             self.update(index);
@@ -311,9 +316,9 @@ impl Queues {
     }
 
     /// Stops every running queue; they drain at the same time.
-    fn stop_all(&mut self) {
+    fn stop_all(&mut self, drain: Drain) {
         let pending: Vec<_> = (0..self.queues.len())
-            .filter_map(|index| Some((index, self.begin_stop(index)?)))
+            .filter_map(|index| Some((index, self.begin_stop(index, drain)?)))
             .collect();
         for (index, pending) in pending {
             self.end_stop(index, pending);
@@ -329,16 +334,16 @@ impl Queues {
         match (should_run, queue.running.is_some()) {
             (true, false) => self.start(index),
             (false, true) => {
-                let pending = self.begin_stop(index).expect("it runs");
+                let pending = self.begin_stop(index, Drain::Ordinary).expect("it runs");
                 self.end_stop(index, pending);
             }
             _ => {}
         }
     }
 
-    fn begin_stop(&mut self, index: usize) -> Option<Pending<Seat>> {
+    fn begin_stop(&mut self, index: usize, drain: Drain) -> Option<Pending<Seat>> {
         let running = self.queues[index].running.take()?;
-        Some(self.ground.channels[running.channel].stop_queue(running.id))
+        Some(self.ground.channels[running.channel].stop_queue(running.id, drain))
     }
 
     fn end_stop(&mut self, index: usize, pending: Pending<Seat>) {
@@ -351,6 +356,7 @@ impl Queues {
         queue.base = seat.ring.stop().base;
         queue.kick = Some(seat.kick);
         queue.call = seat.call;
+        queue.error = seat.error;
     }
 
     fn start(&mut self, index: usize) {
@@ -376,6 +382,7 @@ impl Queues {
             volume,
             kick,
             call: queue.call.take(),
+            error: queue.error.take(),
             commands: Command::pool(size),
             stats,
         };

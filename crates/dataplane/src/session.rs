@@ -217,10 +217,9 @@ impl VhostUserBackendReqHandler for Session {
     }
 
     fn set_vring_err(&self, index: u8, fd: Option<File>) -> Result<()> {
-        let (queues, index) = self.with_index(u32::from(index))?;
-        drop(queues);
+        let (mut queues, index) = self.with_index(u32::from(index))?;
         let error = fd.map(|fd| self.eventfd(fd)).transpose()?;
-        self.shared.set_error_fd(index, error);
+        queues.set_error(index, error);
         Ok(())
     }
 

@@ -74,6 +74,12 @@ pub enum Op<'a> {
         /// The file, an eventfd mostly.
         file: FileSlot,
     },
+    /// Adds 1 to an eventfd. Never waits, whatever others do to the counter and to the flags of the file: if it is full the
+    /// operation stays in flight, and on a file without `O_NONBLOCK` a worker of the kernel does it.
+    Notify {
+        /// The eventfd.
+        file: FileSlot,
+    },
     /// Completes with `-ETIME` after this time, or with `-ECANCELED`.
     Timeout {
         /// From the submission on, on the monotonic clock.
@@ -163,6 +169,13 @@ pub(crate) fn write(
                 .build()
         }
     }
+}
+
+/// What a notification adds, as an eventfd wants it.
+static ONE: u64 = 1;
+
+pub(crate) fn notify(file: FileSlot) -> Entry {
+    opcode::Write::new(fixed(file), (&raw const ONE).cast(), 8).build()
 }
 
 pub(crate) fn data_sync(file: FileSlot) -> Entry {

@@ -183,6 +183,7 @@ impl Ring {
             Op::DataSync { file } => op::data_sync(file),
             Op::Fallocate { file, mode, offset, len } => op::fallocate(file, mode, offset, len),
             Op::PollMulti { file } => op::poll_multi(file),
+            Op::Notify { file } => op::notify(file),
             Op::Timeout { after } => {
                 if self.timespecs.len() == self.timespecs.capacity() {
                     return Err(Full);

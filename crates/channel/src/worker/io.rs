@@ -1,6 +1,7 @@
 //! The way of a command: take, judge, submit, finish, publish.
 
 use std::cmp::{Ordering, Reverse};
+use std::os::fd::AsFd;
 use std::time::Instant;
 
 use block::{Finish, IoError, Lane, OpKind, Outcome, Request, Submit, Tag, Wait};
@@ -10,7 +11,7 @@ use protocol::stats::{ChannelCounter, FlightKind, Latency, QueueCounter};
 use uring::Op;
 use vring::{Chain, ChainError, Head, QueueError};
 
-use super::Io;
+use super::{Io, Lanes, token};
 use crate::BATCH;
 use crate::command::{INLINE, State};
 use crate::queue::Active;
@@ -88,6 +89,16 @@ impl Io {
         self.capacity -= commands;
     }
 
+    /// Makes the commands of a queue that wait for a moment due. What they took from a limit stays taken.
+    pub(super) fn make_due(&mut self, id: u16) {
+        let mut timers = std::mem::take(&mut self.timers).into_vec();
+        let now = Instant::now();
+        for timer in timers.iter_mut().filter(|timer| queue_of(timer.tag) == id) {
+            timer.at = timer.at.min(now);
+        }
+        self.timers = timers.into();
+    }
+
     /// Adds an operation of the channel's own, submitting what is queued when there is no room.
     pub(super) fn push(&mut self, operation: Op<'_>, user_data: u64) {
         if self.ring.push(operation, user_data).is_err() {
@@ -109,7 +120,7 @@ impl Io {
             let Some(head) = queue.seat.ring.pop()? else { break };
             self.begin(id, queue, head);
             if taken % PUBLISH_EVERY == 0 && queue.touched {
-                self.publish(queue);
+                self.publish(id, queue);
             }
         }
         queue.count(QueueCounter::CommandsReceived, u64::from(count));
@@ -424,9 +435,9 @@ impl Io {
 
     /// Makes a queue's completions visible and notifies its client if it wants that; then accounts for them.
     #[inline]
-    pub(super) fn publish(&mut self, queue: &mut Active) {
+    pub(super) fn publish(&mut self, id: u16, queue: &mut Active) {
         if queue.publish() {
-            self.notify(queue);
+            self.notify(id, queue);
         } else {
             queue.count(QueueCounter::NotificationsSpared, 1);
         }
@@ -436,13 +447,31 @@ impl Io {
         self.event(FlightKind::Publish, queue.seat.stats.slot(), count);
     }
 
-    pub(super) fn notify(&mut self, queue: &mut Active) {
-        let Some(call) = &queue.seat.call else { return };
-        queue.seat.stats.add(QueueCounter::Notifications, 1);
-        // It fails when the counter is full, and then the client has a notification that it did not take yet, or when the descriptor is
-        // no eventfd, which hurts the client alone.
-        let _ = rustix::io::write(call, &1_u64.to_ne_bytes());
+    /// Tells a client that its queue has stopped by itself; as [`Io::notify`], for the same reason.
+    #[cold]
+    pub(super) fn signal_error(&mut self, id: u16, queue: &mut Active) {
+        let Some(error) = &queue.seat.error else { return };
+        // Without room in the table the client is not told; its adapter's state is.
+        let Ok(file) = self.ring.register(error.as_fd()) else { return };
+        queue.error = Some(file);
+        self.push(Op::Notify { file }, Lanes::OWN.user_data(token::ERROR + u64::from(id)));
+    }
+
+    /// Notifies a queue's client. The eventfd is the client's too: a write of ours could wait for as long as the client likes, so the kernel
+    /// does it for the ring, at most one for a queue at a time.
+    pub(super) fn notify(&mut self, id: u16, queue: &mut Active) {
+        let Some(file) = queue.call else { return };
+        queue.count(QueueCounter::Notifications, 1);
         self.event(FlightKind::Notify, queue.seat.stats.slot(), 0);
+        if queue.notifying {
+            queue.notify_again = true;
+            return;
+        }
+        queue.notifying = true;
+        self.notified = true;
+        self.push(Op::Notify { file }, Lanes::OWN.user_data(token::NOTIFY + u64::from(id)));
+        // At once: the client waits.
+        self.ring.submit().expect("io_uring_enter accepts what was pushed");
     }
 }
 
