@@ -24,6 +24,7 @@ use clap::{Args, Subcommand};
 use control::refusal::{Code, Refusal};
 use partition::load::LoadError;
 use partition::session::SessionError;
+use std::path::PathBuf;
 
 /// `trunkline bench`
 #[derive(Debug, Args)]
@@ -32,6 +33,10 @@ pub(crate) struct BenchArgs {
     command: Option<BenchCommand>,
     #[command(flatten)]
     run: args::RunArgs,
+    // In the place of the general option of this name, with a text of its own.
+    /// For `scale`: put its files into a folder of their own in this one [default: the folder for temporary files]
+    #[arg(long, global = true, env = "TRUNKLINE_DIR", hide_env_values = true, value_name = "DIR")]
+    dir: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -43,6 +43,11 @@ Examples:
 /// `trunkline demo`
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
+    // In the place of the general option of this name, with a text of its own.
+    /// Put the backing files and the server into a folder of their own in this one [default: /dev/shm if there is room,
+    /// else the folder for temporary files]
+    #[arg(long, env = "TRUNKLINE_DIR", hide_env_values = true, value_name = "DIR")]
+    dir: Option<PathBuf>,
     /// Leave the server up, and say how to attach a virtual machine and how to stop it
     #[arg(long)]
     keep: bool,
@@ -129,7 +134,7 @@ pub(crate) fn run(global: &Global, args: &DemoArgs) -> Result<(), Failure> {
         let text = "--size: expected at least 8MiB, a multiple of 4KiB";
         return Err(Refusal::invalid(text).into());
     }
-    let parent = global.dir.clone().unwrap_or_else(|| parent(args.size));
+    let parent = args.dir.clone().unwrap_or_else(|| parent(args.size));
     let scratch = Scratch::new(&parent, "demo")?;
     let shown = show(&scratch, args).map_err(|failure| {
         // Beginning with the step, ending with the logs.

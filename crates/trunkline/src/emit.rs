@@ -89,6 +89,7 @@ fn qemu(adapter: &AdapterView, machine: &Machine) -> String {
     let socket = adapter.socket.replace(',', ",,");
     let name = &adapter.name;
     [
+        "-accel kvm".to_owned(),
         format!("-smp {}", machine.vcpus),
         format!("-m {mib}M"),
         format!("-object memory-backend-memfd,id=trunkline-memory,size={mib}M,share=on"),
@@ -161,6 +162,9 @@ fn notes(target: EmitTarget, adapter: &AdapterView, machine: &Machine) -> Vec<St
              set {} --queues {}`",
             machine.queues, adapter.name, machine.vcpus
         ));
+    }
+    if target == EmitTarget::Qemu {
+        notes.push("without KVM: `-accel tcg`, which emulates the CPUs and is slow".to_owned());
     }
     let mode = adapter.effective.get("mode").map(ToString::to_string).unwrap_or_default();
     notes.push(format!(

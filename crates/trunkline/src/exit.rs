@@ -13,7 +13,8 @@ Exit codes:
   3  there is no such object
   4  the server cannot be reached
   5  a conflict: it exists already, is in use, or is fixed
-  6  the data plane does not answer";
+  6  the data plane does not answer
+  7  stored, but the data plane it is for does not run: carried out when it does";
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,9 @@ pub(crate) enum Failure {
         /// What happened.
         problem: String,
     },
+    /// It was done as far as it can be without a data plane; what was done is printed already.
+    #[error("stored; {0}")]
+    Waiting(Refusal),
     /// Everything else.
     #[error("{0}")]
     Other(String),
@@ -44,6 +48,7 @@ impl Failure {
         match self {
             Failure::Other(_) => 1,
             Failure::Unreachable { .. } => 4,
+            Failure::Waiting(_) => 7,
             Failure::Refused(refusal) => match refusal.code {
                 Code::Failed => 1,
                 Code::Invalid => 2,
@@ -56,7 +61,7 @@ impl Failure {
 
     fn help(&self) -> Option<String> {
         match self {
-            Failure::Refused(refusal) => refusal.help.clone(),
+            Failure::Refused(refusal) | Failure::Waiting(refusal) => refusal.help.clone(),
             Failure::Unreachable { .. } => Some(
                 "start one with `trunkline serve`, or name its folder with --dir or TRUNKLINE_DIR"
                     .to_owned(),
@@ -68,9 +73,12 @@ impl Failure {
     /// Writes the error and its help to standard error and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let (red, cyan, plain) =
-            if colour { ("\x1b[1;31m", "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
-        eprintln!("{red}error:{plain} {self}");
+        let (word, code) = match self {
+            Failure::Waiting(_) => ("warning", "\x1b[1;33m"),
+            _ => ("error", "\x1b[1;31m"),
+        };
+        let (code, cyan, plain) = if colour { (code, "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
+        eprintln!("{code}{word}:{plain} {self}");
         if let Some(help) = self.help() {
             eprintln!("{cyan}help:{plain} {help}");
         }

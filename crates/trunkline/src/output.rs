@@ -89,14 +89,14 @@ pub(crate) fn changes(changes: &[Change], dry_run: bool) -> String {
     lines.join("\n")
 }
 
-/// Bytes for people: exact where a unit divides them, else with two digits behind the point.
+/// Bytes for people: in the largest unit that gives at least one, whole where it divides them, else with two digits
+/// behind the point. `trunkline export` and `-o json` have them exact.
 pub(crate) fn bytes(bytes: u64) -> String {
-    let exact = fabric::units::format_size(bytes);
-    if bytes < 10_000 || !exact.bytes().all(|byte| byte.is_ascii_digit()) && exact.len() <= 7 {
-        return exact;
-    }
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let unit = (63 - bytes.leading_zeros() as usize) / 10;
+    let unit = bytes.checked_ilog2().map_or(0, |log| log as usize / 10);
+    if bytes.is_multiple_of(1 << (unit * 10)) {
+        return format!("{}{}", bytes >> (unit * 10), units[unit]);
+    }
     // Two digits behind the point, by whole numbers.
     let hundredths = (u128::from(bytes) * 100) >> (unit * 10);
     format!("{}.{:02}{}", hundredths / 100, hundredths % 100, units[unit])
@@ -125,9 +125,11 @@ mod tests {
 
     #[test]
     fn numbers_for_people() {
-        let sizes = [0, 512, 4096, 10 << 30, (10 << 30) + 1, u64::MAX];
+        let sizes = [0, 512, 1500, 4096, 5108 << 20, 10 << 30, (10 << 30) + 1, 1 << 63, u64::MAX];
         let shown = sizes.map(bytes);
-        assert_eq!(shown, ["0", "512", "4KiB", "10GiB", "10.00GiB", "15.99EiB"]);
+        let expected =
+            ["0B", "512B", "1.46KiB", "4KiB", "4.98GiB", "10GiB", "10.00GiB", "8EiB", "15.99EiB"];
+        assert_eq!(shown, expected);
         let times = [0, 999, 1_500, 2_340_000, 61_000_000_000].map(duration);
         assert_eq!(times, ["-", "999ns", "1.5µs", "2.3ms", "61.0s"]);
     }

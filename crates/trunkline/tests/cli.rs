@@ -1,6 +1,7 @@
 //! The command line against a server whose data plane keeps the books: what it prints, how it ends.
 
 use control::fake::FakeLauncher;
+use control::keeper::ProcessLauncher;
 use control::paths::Paths;
 use control::server::Server;
 use control::store::RedbStore;
@@ -18,15 +19,24 @@ struct Bench {
 
 impl Bench {
     fn new() -> Bench {
+        Bench::with(true)
+    }
+
+    /// With a data plane, or with a program that is none.
+    fn with(data_plane: bool) -> Bench {
         let dir = tempfile::tempdir().unwrap();
         let paths = Paths::in_one(dir.path());
         let launcher = FakeLauncher::new(paths.dataplane("main"));
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
         let store = Box::new(RedbStore::open(&paths.store()).unwrap());
         let make = {
-            let launcher = launcher.clone();
-            Box::new(move |_: &str| {
-                Box::new(launcher.clone()) as Box<dyn control::keeper::Launcher>
+            let (launcher, paths) = (launcher.clone(), paths.clone());
+            Box::new(move |name: &str| -> Box<dyn control::keeper::Launcher> {
+                let (socket, log) = (paths.dataplane(name), paths.dataplane_log(name));
+                match data_plane {
+                    true => Box::new(launcher.clone()),
+                    false => Box::new(ProcessLauncher::new("/bin/false".into(), socket, log)),
+                }
             })
         };
         runtime.block_on(async {
@@ -187,4 +197,78 @@ fn help_teaches() {
     insta::assert_snapshot!("attributes", bench.ok("attributes"));
     assert_eq!(bench.ok("attributes --markdown"), fabric::attribute::markdown());
     assert!(bench.ok("completions bash").contains("--queue-size"));
+}
+
+#[test]
+fn without_a_data_plane_changes_are_stored_and_say_so() {
+    let bench = Bench::with(false);
+    let text = bench.refused("volume create disk0 --kind null --size 1GiB", 7);
+    assert!(text.starts_with("+ volume disk0\n"), "{text}");
+    let warning =
+        "warning: stored; data plane `main` is not running: it ended at once (exit status: 1)";
+    assert!(text.contains(warning) && text.contains("see `trunkline status`"), "{text}");
+    bench.refused("adapter create vhost0 --volume disk0", 7);
+    let (code, text) =
+        bench.run_with("apply - --keep-others", "[volume.v]\nkind=\"null\"\nsize=4096\n");
+    assert_eq!(code, 7, "{text}");
+    bench.ok("volume create disk1 --kind null --size 1GiB --dry-run");
+    let status = bench.ok("status");
+    assert!(status.contains("down") && status.contains("it ended at once"), "{status}");
+}
+
+#[test]
+fn a_second_server_on_a_folder_is_told_of_the_first() {
+    let bench = Bench::new();
+    let text = bench.refused("serve", 1);
+    assert!(text.contains("in use by another `trunkline serve`"), "{text}");
+    bench.ok("status");
+}
+
+#[test]
+fn of_two_configurations_at_once_one_follows_the_other() {
+    let bench = Bench::new();
+    let text = |size: u32| {
+        let volume = |n| format!("[volume.v{n}]\nkind = \"null\"\nsize = \"{size}GiB\"\n");
+        (0..20).map(volume).collect::<Vec<_>>().join("\n")
+    };
+    let texts = [text(2), text(3)];
+    bench.run_with("apply -", &text(1));
+    std::thread::scope(|scope| {
+        for text in &texts {
+            scope.spawn(|| assert_eq!(bench.run_with("apply -", text).0 & !2, 0));
+        }
+    });
+    // Whichever came last; never some of both. The smaller one is refused when it is last: it would shrink volumes.
+    let export = bench.ok("export");
+    let of = |size: u32| export.matches(&format!("size = \"{size}GiB\"")).count();
+    assert!(matches!((of(2), of(3)), (20, 0) | (0, 20)), "{export}");
+}
+
+#[test]
+fn a_configuration_names_files_from_its_own_folder() {
+    let bench = Bench::new();
+    let folder = bench.dir.path().join("a folder");
+    std::fs::create_dir(&folder).unwrap();
+    let text = "[volume.d]\nkind = \"file\"\npath = \"disk.img\"\nsize = \"1GiB\"\ncreate = true\n";
+    std::fs::write(folder.join("t.toml"), text).unwrap();
+    let path = folder.join("t.toml");
+    let args = ["apply", path.to_str().unwrap()];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+    let output = command.env("TRUNKLINE_DIR", bench.dir.path()).args(args).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let expected = format!("path = \"{}\"", "DIR/a folder/disk.img");
+    assert!(bench.ok("export").contains(&expected), "{}", bench.ok("export"));
+    // The command line shows what it made of a relative path.
+    let made = bench.ok("volume create e --kind file --path e.img --size 4096 --create");
+    assert!(made.contains("path = /e.img"), "{made}");
+}
+
+#[test]
+fn the_folder_option_says_what_it_is_for() {
+    let bench = Bench::new();
+    assert!(bench.ok("demo --help").contains("Put the backing files"));
+    for line in ["bench --help", "bench scale --help"] {
+        let help = bench.ok(line);
+        assert!(help.contains("For `scale`") && !help.contains("sockets and state"), "{help}");
+    }
 }

@@ -7,10 +7,12 @@ use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{self, or_dash, pairs, print, table};
 use control::api::{DoneView, ItemList};
+use control::refusal::Refusal;
 use control::server::{AdapterView, DataPlaneView, Explanation, VolumeView};
 use fabric::attribute::{AttributeError, Attributes, Object};
 use hyper::Method;
 use serde_json::json;
+use std::collections::BTreeSet;
 
 /// `trunkline volume …`
 pub(crate) fn volume(global: &Global, command: VolumeCommand) -> Result<(), Failure> {
@@ -56,7 +58,7 @@ pub(crate) fn adapter(global: &Global, command: AdapterCommand) -> Result<(), Fa
 
 /// The API's path of an object. A name that can be none is refused here: it could be a path.
 fn path(object: Object, name: &str) -> Result<String, Failure> {
-    fabric::attribute::check_name(name).map_err(control::refusal::Refusal::invalid)?;
+    fabric::attribute::check_name(name).map_err(Refusal::invalid)?;
     Ok(format!("/v1/{object}s/{name}"))
 }
 
@@ -65,7 +67,13 @@ fn query(dry_run: bool) -> &'static str {
 }
 
 fn done(global: &Global, done: &DoneView, dry_run: bool) -> Result<(), Failure> {
-    print(global, done, |done| output::changes(&done.changes, dry_run))
+    print(global, done, |done| output::changes(&done.changes, dry_run))?;
+    waiting(&done.waiting)
+}
+
+/// That something was stored and waits for a data plane.
+pub(crate) fn waiting(all: &[Refusal]) -> Result<(), Failure> {
+    all.first().map_or(Ok(()), |refusal| Err(Failure::Waiting(refusal.clone())))
 }
 
 /// `create`
@@ -93,7 +101,7 @@ pub(crate) fn set(
         let name = name.replace('-', "_");
         if object.attribute(&name).is_none() {
             let error = AttributeError::unknown(object, &name);
-            return Err(control::refusal::Refusal::attribute(&edit.name, error).into());
+            return Err(Refusal::attribute(&edit.name, error).into());
         }
         changes[name] = serde_json::Value::Null;
     }
@@ -106,11 +114,13 @@ pub(crate) fn set(
 /// `remove`
 pub(crate) fn remove(global: &Global, object: Object, args: &RemoveArgs) -> Result<(), Failure> {
     let client = Client::new(global)?;
-    let mut all = DoneView { changes: Vec::new() };
+    let mut all = DoneView { changes: Vec::new(), waiting: Vec::new() };
     for name in &args.names {
         let path = format!("{}{}", path(object, name)?, query(args.dry_run));
         let answer: DoneView = client.send(Method::DELETE, &path, None)?;
         all.changes.extend(answer.changes);
+        // Of several removals the last one knows best what still waits.
+        all.waiting = answer.waiting;
     }
     done(global, &all, args.dry_run)
 }
@@ -160,12 +170,14 @@ pub(crate) fn adapter_table(adapters: &[AdapterView]) -> String {
             adapter.state.clone(),
             adapter.client_queues.to_string(),
             adapter.channels.to_string(),
+            adapter.channels_max.to_string(),
             adapter.limited_by.to_string(),
             adapter.socket.clone(),
         ]
     });
-    let heading = ["ADAPTER", "VOLUME", "STATE", "QUEUES", "CHANNELS", "LIMITED BY", "SOCKET"];
-    table(&heading, &[3, 4], rows.collect())
+    let heading =
+        ["ADAPTER", "VOLUME", "STATE", "QUEUES", "CHANNELS", "AT MOST", "LIMITED BY", "SOCKET"];
+    table(&heading, &[3, 4, 5], rows.collect())
 }
 
 /// Data planes below each other.
@@ -234,7 +246,11 @@ fn adapter_page(adapter: &AdapterView) -> String {
         ("socket path", adapter.socket.clone()),
         ("serial number", adapter.serial.clone()),
         ("client queues", adapter.client_queues.to_string()),
-        ("channels now", format!("{}, limited by the {}", adapter.channels, adapter.limited_by)),
+        ("channels in use", adapter.channels.to_string()),
+        (
+            "channels at most",
+            format!("{}, limited by the {}", adapter.channels_max, adapter.limited_by),
+        ),
         ("connections", adapter.connections.to_string()),
         ("features", adapter.features.join(", ")),
     ];
@@ -272,17 +288,22 @@ fn explanation_text(explanation: &Explanation) -> String {
     });
     let noun = if explanation.channels == 1 { "channel" } else { "channels" };
     let mut text = format!(
-        "{}: {} {noun}, limited by the {}\n\n{}\n\nfor more: {}",
+        "{}: at most {} {noun}, limited by the {}\n\n{}\n\nfor more: {}",
         explanation.adapter,
         explanation.channels,
         explanation.limited_by,
         table(&["TERM", "COUNT", "FROM", ""], &[1], rows.collect()),
         explanation.remedy
     );
-    if !explanation.channel_of_queue.is_empty() {
+    let in_use: BTreeSet<&u32> = explanation.channel_of_queue.iter().collect();
+    if !in_use.is_empty() {
         let places: Vec<String> =
             explanation.channel_of_queue.iter().map(ToString::to_string).collect();
-        text += &format!("\nqueues are now on channels: {}", places.join(" "));
+        text += &format!(
+            "\nin use now: {}; its queues are on channels {}",
+            in_use.len(),
+            places.join(" ")
+        );
     }
     text
 }

@@ -1,6 +1,6 @@
 //! Commands about the server as a whole.
 
-use super::objects::{adapter_table, dataplane_table, volume_table};
+use super::objects::{adapter_table, dataplane_table, volume_table, waiting};
 use crate::cli::{ApplyArgs, AttributesArgs, Global, StopArgs};
 use crate::client::Client;
 use crate::exit::Failure;
@@ -9,6 +9,7 @@ use control::api::{AppliedView, AttributeView};
 use control::server::StatusView;
 use fabric::attribute::TABLE;
 use std::io::Read;
+use std::path::Path;
 
 /// `trunkline apply`
 pub(crate) fn apply(global: &Global, args: &ApplyArgs) -> Result<(), Failure> {
@@ -20,15 +21,41 @@ pub(crate) fn apply(global: &Global, args: &ApplyArgs) -> Result<(), Failure> {
     };
     read.map_err(|error| Failure::other(format!("{}: {error}", args.file.display())))?;
     let path = format!(
-        "/v1/apply?dry_run={}&keep_others={}&shrink={}",
-        args.dry_run, args.keep_others, args.shrink
+        "/v1/apply?dry_run={}&keep_others={}&shrink={}&folder={}",
+        args.dry_run,
+        args.keep_others,
+        args.shrink,
+        escaped(&folder_of(&args.file)?)
     );
     let applied: AppliedView = Client::new(global)?.send_toml(&path, text)?;
     print(global, &applied, |applied| output::changes(&applied.changes, args.dry_run))?;
     match applied.failures.into_iter().next() {
         Some(failure) => Err(failure.into()),
-        None => Ok(()),
+        None => waiting(&applied.waiting),
     }
+}
+
+/// The folder from which a configuration's relative paths are taken: its own, or, from standard input, the caller's.
+fn folder_of(file: &Path) -> Result<String, Failure> {
+    let file = std::path::absolute(file)
+        .map_err(|error| Failure::other(format!("{}: {error}", file.display())))?;
+    let folder = file.parent().unwrap_or(&file);
+    folder
+        .to_str()
+        .map(str::to_owned)
+        .ok_or_else(|| Failure::other(format!("{} is no UTF-8 text", folder.display())))
+}
+
+/// A text as part of a query (RFC 3986, 2.1).
+fn escaped(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                char::from(byte).to_string()
+            }
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
 }
 
 /// `trunkline export`

@@ -197,7 +197,7 @@ fn channel_table(channels: &[ChannelStatsView], since: Since<'_>) -> String {
             get(&channel.counters, "queues").to_string(),
             commands.to_string(),
             wakeups.to_string(),
-            commands.checked_div(wakeups).map_or_else(|| "-".to_owned(), |n| n.to_string()),
+            per(commands, wakeups),
             duration(shown("busy_ns")),
             duration(shown("spin_ns")),
             duration(shown("sleep_ns")),
@@ -219,6 +219,13 @@ fn channel_table(channels: &[ChannelStatsView], since: Since<'_>) -> String {
         ],
     };
     table(&heading, &[1, 2, 3, 4, 5, 6, 7], rows.collect())
+}
+
+/// A share with one digit behind the point, by whole numbers.
+fn per(these: u64, those: u64) -> String {
+    (u128::from(these) * 10)
+        .checked_div(u128::from(those))
+        .map_or_else(|| "-".to_owned(), |tenths| format!("{}.{}", tenths / 10, tenths % 10))
 }
 
 /// `trunkline flight`
@@ -253,4 +260,15 @@ pub(crate) fn flight(global: &Global, args: &FlightArgs) -> Result<(), Failure> 
         });
         table(&["CHANNEL", "AGO", "EVENT", "SUBJECT", "VALUE"], &[1, 4], rows.collect())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_a_digit_behind_the_point() {
+        let shown = [per(108, 126), per(2000, 100), per(7, 0), per(u64::MAX, 1)];
+        assert_eq!(shown, ["0.8", "20.0", "-", "18446744073709551615.0"]);
+    }
 }

@@ -19,7 +19,8 @@ fn adapter(state: &str) -> AdapterView {
         serial: "disk0".to_owned(),
         dataplane: "main".to_owned(),
         client_queues: 0,
-        channels: 1,
+        channels: 0,
+        channels_max: 1,
         limited_by: Term::DataPlane,
         channel_of_queue: Vec::new(),
         connections: 0,
@@ -37,7 +38,8 @@ fn machine(qemu: (u32, u32)) -> Machine {
 fn qemu_gets_shared_memory_reconnection_and_queues() {
     assert_eq!(
         qemu(&adapter("listening"), &machine((7, 2))),
-        "-smp 4 \\\n\
+        "-accel kvm \\\n\
+         -smp 4 \\\n\
          -m 4096M \\\n\
          -object memory-backend-memfd,id=trunkline-memory,size=4096M,share=on \\\n\
          -machine q35,memory-backend=trunkline-memory \\\n\
