@@ -95,6 +95,9 @@ pub(super) struct Lane {
     writes_since_flush: u32,
 }
 
+/// Requests that are made available together. A guest's driver publishes each request or a few of them at a time.
+const PUBLISH_EVERY: u32 = 8;
+
 impl Lane {
     pub(super) fn new(
         index: u16,
@@ -249,10 +252,11 @@ impl Lane {
         self.part.first_byte + block * u64::from(self.block_bytes)
     }
 
-    /// Submits until the queue is full or nothing is to be done, and publishes.
+    /// Submits until the queue is full or nothing is to be done, and publishes: as a guest's driver does, long before the last one
+    /// is there, so that both sides work at the same time.
     #[inline]
     pub(super) fn refill(&mut self, feed: Feed, now: u64) -> Result<(), String> {
-        let mut added = false;
+        let mut added = 0_u32;
         while self.budget > 0 {
             let Some(slot) = self.queue.take() else { break };
             let Some((kind, block)) = self.choose(feed, slot) else {
@@ -268,12 +272,17 @@ impl Lane {
             self.queue.submit(slot, request).map_err(|error| error.to_string())?;
             self.slots[usize::from(slot.0)] = InFlight { kind, block, submitted: now };
             self.budget -= 1;
-            added = true;
+            added += 1;
+            if added.is_multiple_of(PUBLISH_EVERY) {
+                self.publish()?;
+            }
         }
-        if added {
-            self.queue.publish().map_err(|error| format!("cannot kick the server: {error}"))?;
-        }
-        Ok(())
+        if !added.is_multiple_of(PUBLISH_EVERY) { self.publish() } else { Ok(()) }
+    }
+
+    #[inline]
+    fn publish(&mut self) -> Result<(), String> {
+        self.queue.publish().map_err(|error| format!("cannot kick the server: {error}"))
     }
 
     #[inline]
