@@ -12,6 +12,7 @@ mod cpu;
 mod lane;
 mod options;
 mod report;
+mod sleeper;
 mod supervisor;
 mod verify;
 mod worker;
@@ -30,6 +31,7 @@ pub use self::report::{
 pub use self::verify::Corruption;
 
 use self::lane::{Lane, Published};
+use self::sleeper::Sleeper;
 use self::supervisor::{Outcome, Supervisor};
 use self::worker::{Schedule, Worker};
 use crate::hist::Histogram;
@@ -83,7 +85,7 @@ pub fn run(
         })
         .collect();
     let schedule = schedule(options);
-    let workers = share_out(lanes, &session, options, schedule);
+    let workers = share_out(lanes, &session, options, schedule)?;
     let supervisor = Supervisor::new(&mut session, options, schedule, published);
     let outcome = supervisor.supervise(workers, progress)?;
     // Without a server there is nothing to stop, and that stands in the failures already.
@@ -106,7 +108,7 @@ fn share_out(
     session: &Session,
     options: &LoadOptions,
     schedule: Schedule,
-) -> Vec<Worker> {
+) -> Result<Vec<Worker>, LoadError> {
     let threads = usize::from(options.thread_count());
     let mut groups: Vec<Vec<Lane>> = (0..threads).map(|_| Vec::new()).collect();
     for lane in lanes {
@@ -117,7 +119,13 @@ fn share_out(
     groups
         .into_iter()
         .zip(session.calls())
-        .map(|(lanes, call)| Worker::new(lanes, Arc::clone(call), options.wait, schedule, budgeted))
+        .map(|(lanes, call)| {
+            let call = Sleeper::new(call).map_err(|source| LoadError::Thread {
+                what: "watch the interrupts".into(),
+                source,
+            })?;
+            Ok(Worker::new(lanes, call, options.wait, schedule, budgeted))
+        })
         .collect()
 }
 

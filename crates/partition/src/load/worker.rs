@@ -10,11 +10,10 @@
 //! nothing and takes no lock; in poll mode it makes no system call but the kicks that the server asks for. Everything that
 //! happens rarely (phases, requests that got lost, the end) is looked at every [`CHECK_NS`].
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use super::sleeper::Sleeper;
 use memory::clock;
-use vmm_sys_util::eventfd::EventFd;
 
 use super::cpu;
 use super::lane::{Feed, Lane};
@@ -70,7 +69,7 @@ pub(super) struct Worker {
     pub(super) cost: ThreadCost,
     /// The measurement as it stood at its end; what comes later does not count.
     pub(super) measured: Vec<super::lane::Measured>,
-    call: Arc<EventFd>,
+    call: Sleeper,
     wait: WaitMode,
     schedule: Schedule,
     budgeted: bool,
@@ -87,7 +86,7 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(
         lanes: Vec<Lane>,
-        call: Arc<EventFd>,
+        call: Sleeper,
         wait: WaitMode,
         schedule: Schedule,
         budgeted: bool,
@@ -176,8 +175,8 @@ impl Worker {
             more |= lane.queue.enable_interrupts();
         }
         if !more {
-            // Blocks; the supervisor writes to it now and then. An error reads as nothing and is seen again in the next turn.
-            let count = self.call.read().unwrap_or(0);
+            // The supervisor writes to it now and then. An error reads as nothing and is seen again in the next turn.
+            let count = self.call.sleep();
             let interrupts = count % NUDGE;
             self.wake_ups += u64::from(interrupts > 0);
             self.interrupts += interrupts;
