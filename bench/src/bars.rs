@@ -32,9 +32,24 @@ pub(crate) struct Verdict {
     pub(crate) bar: Bar,
     /// A quotient is taken of the medians; it reaches from the lowest to the highest quotient of two neighbouring rounds.
     pub(crate) reached: Spread,
-    /// `None` when the bar only shows.
-    pub(crate) met: Option<bool>,
+    /// How it was judged.
+    pub(crate) judgement: Judgement,
 }
+
+/// What a bar says about a case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Judgement {
+    Met,
+    Missed,
+    /// The rounds of one contestant differ so much that their median says nothing, whether it is good or bad.
+    Unsteady,
+    /// The bar only shows.
+    Shown,
+}
+
+/// Rounds of one contestant may differ by this factor.
+const STEADY: f64 = 3.0;
 
 /// All bars of the file.
 pub(crate) fn read(path: &Path) -> Result<Vec<Bar>> {
@@ -63,12 +78,17 @@ impl Bar {
         }
     }
 
-    fn met_by(&self, value: f64) -> Option<bool> {
+    fn judge(&self, value: f64, steady: bool) -> Judgement {
         if self.at_least.is_none() && self.at_most.is_none() {
-            return None;
+            return Judgement::Shown;
         }
-        let low = self.at_least.is_none_or(|least| value >= least);
-        Some(low && self.at_most.is_none_or(|most| value <= most))
+        let high = self.at_least.is_none_or(|least| value >= least);
+        let low = self.at_most.is_none_or(|most| value <= most);
+        match (steady, high && low) {
+            (false, _) => Judgement::Unsteady,
+            (true, true) => Judgement::Met,
+            (true, false) => Judgement::Missed,
+        }
     }
 }
 
@@ -77,13 +97,23 @@ pub(crate) fn judge(bars: &[Bar], case: &str, series: &[Series]) -> Vec<Verdict>
     let find = |label: &str| series.iter().find(|series| series.label == label);
     let verdict = |bar: &Bar| {
         let of = find(&bar.of)?;
+        let mut steady = is_steady(of, bar.figure);
         let reached = match &bar.against {
             None => of.spread(bar.figure)?,
-            Some(label) => quotient(of, find(label)?, bar.figure)?,
+            Some(label) => {
+                let against = find(label)?;
+                steady &= is_steady(against, bar.figure);
+                quotient(of, against, bar.figure)?
+            }
         };
-        Some(Verdict { bar: bar.clone(), reached, met: bar.met_by(reached.median) })
+        let judgement = bar.judge(reached.median, steady);
+        Some(Verdict { bar: bar.clone(), reached, judgement })
     };
     bars.iter().filter(|bar| bar.is_for(case)).filter_map(verdict).collect()
+}
+
+fn is_steady(series: &Series, figure: Figure) -> bool {
+    series.spread(figure).is_none_or(|spread| spread.max <= spread.min * STEADY)
 }
 
 fn quotient(of: &Series, against: &Series, figure: Figure) -> Option<Spread> {
@@ -128,10 +158,20 @@ mod tests {
         let verdicts = judge(&bars, "x", &series);
         assert_eq!(verdicts.len(), 1);
         assert_eq!(verdicts[0].reached, Spread { median: 2.0, min: 1.0, max: 3.0 });
-        assert_eq!(verdicts[0].met, Some(true));
-        assert_eq!(judge(&[bar("x", Some(2.1), Some("b"))], "x", &series)[0].met, Some(false));
-        assert_eq!(judge(&[bar("x", None, Some("b"))], "x", &series)[0].met, None);
+        assert_eq!(verdicts[0].judgement, Judgement::Met);
+        let judged = |bar| judge(&[bar], "x", &series)[0].judgement;
+        assert_eq!(judged(bar("x", Some(2.1), Some("b"))), Judgement::Missed);
+        assert_eq!(judged(bar("x", None, Some("b"))), Judgement::Shown);
         assert!(judge(&[bar("x", None, Some("c"))], "x", &series).is_empty());
+    }
+
+    #[test]
+    fn rounds_that_differ_too_much_prove_nothing() {
+        let series = [series("a", &[10.0, 31.0, 20.0]), series("b", &[10.0, 10.0, 10.0])];
+        for least in [1.0, 100.0] {
+            let verdicts = judge(&[bar("x", Some(least), Some("b"))], "x", &series);
+            assert_eq!(verdicts[0].judgement, Judgement::Unsteady);
+        }
     }
 
     #[test]

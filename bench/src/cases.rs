@@ -5,7 +5,7 @@ use protocol::message::{CacheMode, VolumeKind, WaitMode as ServerWait};
 
 use crate::failure::{Because, Failure, Result};
 use crate::figure::Series;
-use crate::native::Fio;
+use crate::native::{self, Fio};
 use crate::ours::{self, Plan};
 use crate::peer::{Node, Settings};
 use crate::stage::{self, Contestant, Settled, Stage, VOLUME_BYTES};
@@ -179,6 +179,7 @@ fn disk(stage: &mut Stage<'_>, writes: bool, depth: u16) -> Result<Vec<Series>> 
     if std::fs::metadata(&path).map_or(0, |found| found.len()) != VOLUME_BYTES {
         stage::fill(&path)?;
     }
+    native::read_whole(&path)?;
     let load = LoadOptions { depth, read_percent: if writes { 0 } else { 100 }, ..settled.load() };
     let node = Node::Direct(path.clone());
     let best = stage.fastest(&node, &load)?;

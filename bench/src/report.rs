@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::bars::Verdict;
+use crate::bars::{Judgement, Verdict};
 use crate::failure::{Because, Result};
 use crate::figure::{Figure, Series, Spread, short};
 use crate::machine::Machine;
@@ -90,10 +90,11 @@ impl Report {
             for verdict in &case.verdicts {
                 let bar = &verdict.bar;
                 let against = bar.against.as_ref().map_or(String::new(), |it| format!(" / {it}"));
-                let met = match verdict.met {
-                    Some(true) => "met",
-                    Some(false) => "**missed**",
-                    None => "",
+                let met = match verdict.judgement {
+                    Judgement::Met => "met",
+                    Judgement::Missed => "**missed**",
+                    Judgement::Unsteady => "*not judged: unsteady*",
+                    Judgement::Shown => "",
                 };
                 writeln!(
                     text,
@@ -150,10 +151,11 @@ pub(crate) fn summary(case: &Played) -> String {
         let _ = writeln!(text);
     }
     for verdict in &case.verdicts {
-        let met = match verdict.met {
-            Some(true) => "met   ",
-            Some(false) => "MISSED",
-            None => "      ",
+        let met = match verdict.judgement {
+            Judgement::Met => "met     ",
+            Judgement::Missed => "MISSED  ",
+            Judgement::Unsteady => "unsteady",
+            Judgement::Shown => "        ",
         };
         let bar = &verdict.bar;
         let (title, limit) = (bar.figure.title(), bar.limit());

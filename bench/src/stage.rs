@@ -96,9 +96,12 @@ impl Contestant {
         }
     }
 
-    fn round(&self, settled: &Settled) -> Result<Round> {
+    /// `number` makes every round choose other blocks, as fio does: what an earlier round read may be in somebody's cache.
+    fn round(&self, settled: &Settled, number: u64) -> Result<Round> {
         match &self.runner {
-            Runner::Driven { seat, load } => driven(seat, load),
+            Runner::Driven { seat, load } => {
+                driven(seat, &LoadOptions { seed: number, ..LoadOptions::clone(load) })
+            }
             Runner::Native(fio) => fio.round(settled.warm_up, settled.duration),
         }
     }
@@ -171,10 +174,13 @@ impl<'a> Stage<'a> {
                 rounds: Vec::new(),
             })
             .collect();
+        let mut number = 0;
         for _ in 0..self.settled.rounds {
             for (contestant, series) in contestants.iter().zip(&mut series) {
-                let round =
-                    contestant.round(self.settled).because(format_args!("{}", contestant.label))?;
+                number += 1;
+                let round = contestant
+                    .round(self.settled, number)
+                    .because(format_args!("{}", contestant.label))?;
                 series.rounds.push(round);
             }
         }
