@@ -78,13 +78,20 @@ impl Bar {
         }
     }
 
-    fn judge(&self, value: f64, steady: bool) -> Judgement {
+    fn is_met_by(&self, value: f64) -> bool {
+        let high = self.at_least.is_none_or(|least| value >= least);
+        high && self.at_most.is_none_or(|most| value <= most)
+    }
+
+    /// What was reached, and whether the contestant and the one it is compared with are steady.
+    fn judge(&self, reached: Spread, steady: bool, against_steady: bool) -> Judgement {
         if self.at_least.is_none() && self.at_most.is_none() {
             return Judgement::Shown;
         }
-        let high = self.at_least.is_none_or(|least| value >= least);
-        let low = self.at_most.is_none_or(|most| value <= most);
-        match (steady, high && low) {
+        let met = self.is_met_by(reached.median);
+        // Figures that vary still tell when the best and the worst of them tell the same.
+        let agree = met == self.is_met_by(reached.min) && met == self.is_met_by(reached.max);
+        match (against_steady && (steady || agree), met) {
             (false, _) => Judgement::Unsteady,
             (true, true) => Judgement::Met,
             (true, false) => Judgement::Missed,
@@ -97,16 +104,16 @@ pub(crate) fn judge(bars: &[Bar], case: &str, series: &[Series]) -> Vec<Verdict>
     let find = |label: &str| series.iter().find(|series| series.label == label);
     let verdict = |bar: &Bar| {
         let of = find(&bar.of)?;
-        let mut steady = is_steady(of, bar.figure);
+        let mut against_steady = true;
         let reached = match &bar.against {
             None => of.spread(bar.figure)?,
             Some(label) => {
                 let against = find(label)?;
-                steady &= is_steady(against, bar.figure);
+                against_steady = is_steady(against, bar.figure);
                 quotient(of, against, bar.figure)?
             }
         };
-        let judgement = bar.judge(reached.median, steady);
+        let judgement = bar.judge(reached, is_steady(of, bar.figure), against_steady);
         Some(Verdict { bar: bar.clone(), reached, judgement })
     };
     bars.iter().filter(|bar| bar.is_for(case)).filter_map(verdict).collect()
@@ -167,11 +174,17 @@ mod tests {
 
     #[test]
     fn rounds_that_differ_too_much_prove_nothing() {
-        let series = [series("a", &[10.0, 31.0, 20.0]), series("b", &[10.0, 10.0, 10.0])];
-        for least in [1.0, 100.0] {
-            let verdicts = judge(&[bar("x", Some(least), Some("b"))], "x", &series);
-            assert_eq!(verdicts[0].judgement, Judgement::Unsteady);
-        }
+        let [wild, calm] = [[10.0, 31.0, 20.0], [10.0; 3]];
+        let judged = |of, against, least| {
+            let series = [series("a", of), series("b", against)];
+            judge(&[bar("x", Some(least), Some("b"))], "x", &series)[0].judgement
+        };
+        assert_eq!(judged(&wild, &calm, 1.5), Judgement::Unsteady);
+        // Every round says the same.
+        assert_eq!(judged(&wild, &calm, 0.9), Judgement::Met);
+        assert_eq!(judged(&wild, &calm, 9.0), Judgement::Missed);
+        // But not if it is the other one who varies.
+        assert_eq!(judged(&calm, &wild, 0.1), Judgement::Unsteady);
     }
 
     #[test]

@@ -183,11 +183,14 @@ fn disk(stage: &mut Stage<'_>, writes: bool, depth: u16) -> Result<Vec<Series>> 
     let load = LoadOptions { depth, read_percent: if writes { 0 } else { 100 }, ..settled.load() };
     let node = Node::Direct(path.clone());
     let best = stage.fastest(&node, &load)?;
-    let ours = stage.ours(&plan(ours::file(&path, CacheMode::Direct)))?;
+    let polling = LoadOptions { wait: WaitMode::Poll, ..load.clone() };
+    let direct = plan(ours::file(&path, CacheMode::Direct));
+    let ours = stage.ours(&direct)?;
     let peer = stage.peer(&node, best)?;
     let fio = Fio { file: path, writes, depth, cpu: settled.server_cpu };
     stage.play(&[
         Contestant::driven(OURS, &ours, load.clone()),
+        Contestant::driven("trunkline, polling client", &ours, polling),
         Contestant::driven(PEER_BEST, &peer, load),
         Contestant::native("fio", fio),
     ])
