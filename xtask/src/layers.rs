@@ -13,6 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("vring", &["memory"]),
     ("block", &["memory", "uring"]),
     ("protocol", &["memory"]),
+    ("scsi", &["memory", "block"]),
     ("device", &["memory", "vring", "block"]),
     ("channel", &["memory", "uring", "vring", "block", "device", "protocol"]),
     ("dataplane", &["memory", "uring", "vring", "block", "protocol", "device", "channel"]),
@@ -20,7 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("control", &["protocol", "fabric"]),
     ("planner", &["fabric"]),
     ("partition", &["memory", "vring"]),
-    ("trunkline", &["dataplane", "control", "fabric", "partition", "protocol"]),
+    ("trunkline", &["dataplane", "control", "fabric", "partition", "planner", "protocol"]),
     // Not shipped: the benchmarks drive servers with the client's library.
     ("bench", &["partition", "protocol"]),
 ];
