@@ -8,7 +8,7 @@ use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A way to a server.
 pub(crate) struct Client {
@@ -24,6 +24,11 @@ impl Client {
             .build()
             .map_err(Failure::other)?;
         Ok(Client { socket: global.paths().api(), runtime })
+    }
+
+    /// Where it connects.
+    pub(crate) fn socket(&self) -> &Path {
+        &self.socket
     }
 
     /// Asks for a value.

@@ -8,7 +8,12 @@ use crate::output::{self, print, put, table};
 use control::api::{AppliedView, AttributeView};
 use control::server::StatusView;
 use fabric::attribute::TABLE;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, pidfd_open};
 use std::io::Read;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// `trunkline apply`
@@ -103,9 +108,25 @@ fn status_page(status: &StatusView) -> String {
     page
 }
 
-/// `trunkline stop`
+/// `trunkline stop`: returns when the server has ended, so that what follows in a script finds its sockets and locks free.
 pub(crate) fn stop(global: &Global, args: &StopArgs) -> Result<(), Failure> {
-    Client::new(global)?.post(&format!("/v1/stop?dataplanes={}", args.with_dataplanes))
+    let client = Client::new(global)?;
+    let status: StatusView = client.get("/v1/status")?;
+    // Before the request: afterwards the number may be another process's.
+    let server = process_behind(&client, status.pid);
+    client.post(&format!("/v1/stop?dataplanes={}", args.with_dataplanes))?;
+    let Some(server) = server else { return Ok(()) };
+    while let Err(Errno::INTR) = poll(&mut [PollFd::new(&server, PollFlags::IN)], None) {}
+    Ok(())
+}
+
+/// The server's process, if the kernel says that the number it gave means the same process here: not through a container's wall,
+/// and not where somebody else made its socket.
+fn process_behind(client: &Client, pid: u32) -> Option<OwnedFd> {
+    let stream = UnixStream::connect(client.socket()).ok()?;
+    let owner = rustix::net::sockopt::socket_peercred(&stream).ok()?.pid;
+    let same = u32::try_from(owner.as_raw_nonzero().get()) == Ok(pid);
+    same.then(|| pidfd_open(owner, PidfdFlags::empty()).ok()).flatten()
 }
 
 /// `trunkline attributes`: from this program's own table, so that it needs no server.
