@@ -1,10 +1,293 @@
 //! What commands printed, as it was read.
+//!
+//! A file holds whatever an administrator saved: one report, or a whole session with prompts, several commands and text
+//! in between. Every report keeps the lines it came from, every value the line it stood on, and what is not understood
+//! is kept with its line instead of being guessed at. A value that a level of AIX or VIOS does not print is `None`.
+//!
+//! Names of devices and partitions are taken from the prompt, the command or the report's own heading, and only where
+//! they stand there; [`Head::device`] and [`Head::partition`] are `None` otherwise.
+
+mod attributes;
+mod entstat;
+mod fcstat;
+mod iostat;
+mod lparstat;
+mod lsmap;
+mod ports;
+mod seastat;
+mod storage;
+mod vfcstats;
+
+pub use attributes::{Allowed, Attribute, Lsattr, LsattrRange, LsdevAttr, Settable};
+pub use entstat::{
+    Buffers, Entstat, Ethernet, Failover, Packets, Sea, SeaThread, Side, TrunkVlans,
+    VirtualEthernet,
+};
+pub use fcstat::{ClientRow, Fcstat, FcstatClient, QueueUse, Resources, Traffic, TwoWay};
+pub use iostat::{DiskQueue, DiskSample, IostatD, Service};
+pub use lparstat::{CpuSample, HypervisorCall, Info, Lparstat};
+pub use lsmap::{LsmapNet, LsmapNpiv, LsmapScsi, NetMap, NpivMap, ScsiMap, Vtd};
+pub use ports::{Lsnports, NpivPort};
+pub use seastat::{SeaClient, Seastat};
+pub use storage::{LogicalUnit, Lssp, LuList, Pool};
+pub use vfcstats::{Named, VfcStats};
+
+use serde::Serialize;
 
 /// Where a value stood: every number of an answer can be traced to a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct At {
     /// The file, by its order among those that were read; from 0.
     pub file: u32,
     /// The line in it; from 1.
     pub line: u32,
+}
+
+/// A value and the line that it was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Read<T> {
+    /// The value.
+    pub value: T,
+    /// Where it stood.
+    pub at: At,
+}
+
+/// A World Wide Name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Wwn(pub u64);
+
+impl std::fmt::Display for Wwn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, byte) in self.0.to_be_bytes().iter().enumerate() {
+            let colon = if index == 0 { "" } else { ":" };
+            write!(f, "{colon}{byte:02x}")?;
+        }
+        Ok(())
+    }
+}
+
+/// When a capture was taken, in seconds since a fixed moment.
+///
+/// Two of them can be subtracted when their zones are equal: a line that `date` printed names a zone by letters whose
+/// offset is not known, a time that the caller gave is in UTC and has no zone here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Taken {
+    /// Seconds since 1970 of the clock that was read.
+    pub seconds: u64,
+    /// The zone as `date` printed it; `None` is UTC.
+    pub zone: Option<String>,
+}
+
+impl Taken {
+    /// Seconds since 1970, in UTC.
+    pub fn utc(seconds: u64) -> Self {
+        Self { seconds, zone: None }
+    }
+}
+
+/// Where a report came from: what every report has.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Head {
+    /// The first line of it.
+    pub first: At,
+    /// The last line of it, in the same file.
+    pub last: u32,
+    /// The command as it was typed, when it stands there.
+    pub command: Option<Read<String>>,
+    /// The partition, from the prompt or from the report itself.
+    pub partition: Option<Read<String>>,
+    /// The device that the report is about, from the command or from the report's heading.
+    pub device: Option<Read<String>>,
+    /// When it was taken, if known.
+    pub taken: Option<Taken>,
+    /// Why it is believed to be incomplete; `None` when nothing speaks for that.
+    pub incomplete: Option<String>,
+    /// Lines inside the report that were not understood.
+    pub unread: Vec<Unread>,
+}
+
+/// Text that was kept and not understood; lines that follow each other are one entry.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unread {
+    /// The first line.
+    pub at: At,
+    /// How many lines.
+    pub lines: u32,
+    /// The text, at most [`Unread::KEPT`] bytes of it.
+    pub text: String,
+    /// Why it was not understood.
+    pub why: String,
+}
+
+impl Unread {
+    /// So much text of one entry is kept.
+    pub const KEPT: usize = 4096;
+}
+
+/// A report that was recognised and not read, with what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// Its first line.
+    pub at: At,
+    /// How many lines.
+    pub lines: u32,
+    /// The command whose report it is.
+    pub command: String,
+    /// Why it is refused and how to mend it.
+    pub why: String,
+}
+
+/// One file that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FileInfo {
+    /// Its name as the caller gave it.
+    pub name: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// Its lines.
+    pub lines: u32,
+    /// When it was taken, as the caller said.
+    pub taken: Option<Taken>,
+    /// What is odd about the file as a whole: bytes that are not text, a last line that ends early.
+    pub notes: Vec<String>,
+}
+
+/// One report.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Report {
+    /// `fcstat fcsN`, also with `-e` or `-D`.
+    Fcstat(Box<Fcstat>),
+    /// `fcstat -client`.
+    FcstatClient(FcstatClient),
+    /// `lsattr -El DEVICE`.
+    Lsattr(Lsattr),
+    /// `lsattr -Rl DEVICE -a ATTRIBUTE`, `lsdev -dev DEVICE -range ATTRIBUTE`.
+    LsattrRange(LsattrRange),
+    /// `lsdev -dev DEVICE -attr`.
+    LsdevAttr(LsdevAttr),
+    /// `lsmap -all`.
+    LsmapScsi(LsmapScsi),
+    /// `lsmap -all -npiv`.
+    LsmapNpiv(LsmapNpiv),
+    /// `lsmap -all -net`.
+    LsmapNet(LsmapNet),
+    /// `lsnports`.
+    Lsnports(Lsnports),
+    /// `iostat -D`.
+    IostatD(IostatD),
+    /// `entstat -all`, `entstat -d`, `netstat -v`.
+    Entstat(Box<Entstat>),
+    /// `seastat`.
+    Seastat(Seastat),
+    /// `lparstat`, also with `-i` or `-H`.
+    Lparstat(Box<Lparstat>),
+    /// `lssp`.
+    Lssp(Lssp),
+    /// `lu -list`, `lssp -bd`.
+    LuList(LuList),
+    /// `/proc/sys/adapter/vfc/vfchostN/stats`.
+    VfcStats(VfcStats),
+}
+
+/// Everything that was read, file by file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Captures {
+    /// The files, in the order in which they were read; [`At::file`] counts them.
+    pub files: Vec<FileInfo>,
+    /// The reports, in the order in which they stand.
+    pub reports: Vec<Report>,
+    /// Text outside reports that was not understood.
+    pub unread: Vec<Unread>,
+    /// Reports that were recognised and not read.
+    pub refused: Vec<Refused>,
+}
+
+impl Captures {
+    /// Nothing read yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The name of the file that `at` counts.
+    pub fn file_name(&self, at: At) -> &str {
+        let index = usize::try_from(at.file).unwrap_or(usize::MAX);
+        self.files.get(index).map_or("", |file| &file.name)
+    }
+
+    /// The attributes of a device, from `lsattr` and `lsdev`; a report without a device's name is not searched.
+    ///
+    /// With `partition`, only reports that name that partition or none.
+    pub fn attributes<'a>(
+        &'a self,
+        partition: Option<&'a str>,
+        device: &'a str,
+    ) -> impl Iterator<Item = &'a Attribute> {
+        let fits = move |head: &Head| {
+            let here = head.device.as_ref().is_some_and(|read| read.value == device);
+            let from = head.partition.as_ref().map(|read| read.value.as_str());
+            here && (partition.is_none() || from.is_none() || from == partition)
+        };
+        self.reports
+            .iter()
+            .filter_map(|report| match report {
+                Report::Lsattr(report) => Some((&report.head, &report.attributes)),
+                Report::LsdevAttr(report) => Some((&report.head, &report.attributes)),
+                _ => None,
+            })
+            .filter(move |(head, _)| fits(head))
+            .flat_map(|(_, attributes)| attributes)
+    }
+}
+
+/// One line for each kind of report: the accessor on [`Report`] and the iterator on [`Captures`].
+macro_rules! kinds {
+    ($($variant:ident $type:ident $one:ident $all:ident $command:literal,)*) => {
+        impl Report {
+            /// Where it came from.
+            pub fn head(&self) -> &Head {
+                match self { $(Report::$variant(report) => &report.head,)* }
+            }
+
+            /// The command that prints such a report.
+            pub fn command(&self) -> &'static str {
+                match self { $(Report::$variant(_) => $command,)* }
+            }
+
+            $(
+                #[doc = concat!("The report, if it is one of `", $command, "`.")]
+                pub fn $one(&self) -> Option<&$type> {
+                    match self { Report::$variant(report) => Some(report), _ => None }
+                }
+            )*
+        }
+
+        impl Captures {
+            $(
+                #[doc = concat!("The reports of `", $command, "`.")]
+                pub fn $all(&self) -> impl Iterator<Item = &$type> {
+                    self.reports.iter().filter_map(Report::$one)
+                }
+            )*
+        }
+    };
+}
+
+kinds! {
+    Fcstat Fcstat fcstat fcstats "fcstat",
+    FcstatClient FcstatClient fcstat_client fcstat_clients "fcstat -client",
+    Lsattr Lsattr lsattr lsattrs "lsattr -El",
+    LsattrRange LsattrRange lsattr_range lsattr_ranges "lsattr -Rl",
+    LsdevAttr LsdevAttr lsdev_attr lsdev_attrs "lsdev -dev -attr",
+    LsmapScsi LsmapScsi lsmap_scsi lsmap_scsis "lsmap -all",
+    LsmapNpiv LsmapNpiv lsmap_npiv lsmap_npivs "lsmap -all -npiv",
+    LsmapNet LsmapNet lsmap_net lsmap_nets "lsmap -all -net",
+    Lsnports Lsnports lsnports lsnports_all "lsnports",
+    IostatD IostatD iostat_d iostat_ds "iostat -D",
+    Entstat Entstat entstat entstats "entstat -all",
+    Seastat Seastat seastat seastats "seastat",
+    Lparstat Lparstat lparstat lparstats "lparstat",
+    Lssp Lssp lssp lssps "lssp",
+    LuList LuList lu_list lu_lists "lu -list",
+    VfcStats VfcStats vfc_stats vfc_stats_all "cat /proc/sys/adapter/vfc/vfchostN/stats",
 }

@@ -1,0 +1,244 @@
+//! `entstat -all` (VIOS), `entstat -d` and `netstat -v` (AIX): statistics of Ethernet adapters.
+//!
+//! For a shared Ethernet adapter the command prints the SEA first, then every adapter below it, each under a heading
+//! of its own.
+
+use serde::Serialize;
+
+use super::{At, Head, Read};
+
+/// One run of the command.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Entstat {
+    /// Where it came from; the device is the command's, or that of the first heading.
+    pub head: Head,
+    /// Every adapter, in the order printed.
+    pub adapters: Vec<Ethernet>,
+    /// What the shared Ethernet adapter says of itself.
+    pub sea: Option<Sea>,
+}
+
+/// One adapter.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Ethernet {
+    /// The line of its heading.
+    pub at: At,
+    /// `entN`.
+    pub name: Read<String>,
+    /// `Device Type`.
+    pub device_type: Option<Read<String>>,
+    /// `Hardware Address`, as printed.
+    pub mac: Option<Read<String>>,
+    /// `Elapsed Time` since the counters were reset, seconds.
+    pub elapsed_seconds: Option<Read<u64>>,
+    /// Transmitted.
+    pub transmitted: Packets,
+    /// Received.
+    pub received: Packets,
+    /// `Max Packets on S/W Transmit Queue`.
+    pub queue_max: Option<Read<u64>>,
+    /// `S/W Transmit Queue Overflow`.
+    pub queue_overflow: Option<Read<u64>>,
+    /// `No mbuf Errors`.
+    pub no_mbuf_errors: Option<Read<u64>>,
+    /// `Adapter Reset Count`.
+    pub reset_count: Option<Read<u64>>,
+    /// `Adapter Data Rate`.
+    pub data_rate: Option<Read<u64>>,
+    /// `Driver Flags`, also from the lines that follow.
+    pub driver_flags: Vec<String>,
+    /// `Link Status`, `Physical Port Link Status`.
+    pub link_status: Option<Read<String>>,
+    /// `Media Speed Running`, `Physical Port Speed`.
+    pub speed: Option<Read<String>>,
+    /// What only a virtual adapter prints.
+    pub virtual_adapter: Option<VirtualEthernet>,
+}
+
+/// Counters of one direction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Packets {
+    /// `Packets`.
+    pub packets: Option<Read<u64>>,
+    /// `Bytes`.
+    pub bytes: Option<Read<u64>>,
+    /// `Interrupts`.
+    pub interrupts: Option<Read<u64>>,
+    /// `Transmit Errors`, `Receive Errors`.
+    pub errors: Option<Read<u64>>,
+    /// `Packets Dropped`.
+    pub dropped: Option<Read<u64>>,
+    /// `No Resource Errors`.
+    pub no_resource: Option<Read<u64>>,
+}
+
+/// A virtual Ethernet adapter.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct VirtualEthernet {
+    /// `Port VLAN ID`.
+    pub port_vlan: Option<Read<u16>>,
+    /// `VLAN Tag IDs`; empty for `None`.
+    pub vlans: Option<Read<Vec<u16>>>,
+    /// `Switch ID`.
+    pub switch: Option<Read<String>>,
+    /// `Trunk Adapter`.
+    pub trunk: Option<Read<bool>>,
+    /// `Priority` of a trunk adapter.
+    pub priority: Option<Read<u32>>,
+    /// `Active` of a trunk adapter.
+    pub active: Option<Read<bool>>,
+    /// `Hypervisor Send Failures`.
+    pub send_failures: Option<Read<u64>>,
+    /// `Hypervisor Receive Failures`.
+    pub receive_failures: Option<Read<u64>>,
+    /// Receive buffers by size, `Tiny` to `Huge`, and `Control` where present.
+    pub buffers: Vec<Buffers>,
+}
+
+/// Receive buffers of one size.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Buffers {
+    /// `Tiny`, `Small`, `Medium`, `Large`, `Huge`, `Control`.
+    pub kind: String,
+    /// `Min Buffers`.
+    pub min: Option<Read<u64>>,
+    /// `Max Buffers`.
+    pub max: Option<Read<u64>>,
+    /// `Allocated`.
+    pub allocated: Option<Read<u64>>,
+    /// `Registered`.
+    pub registered: Option<Read<u64>>,
+    /// `Max Allocated` of the history.
+    pub max_allocated: Option<Read<u64>>,
+    /// `Lowest Registered` of the history.
+    pub lowest_registered: Option<Read<u64>>,
+}
+
+/// The shared Ethernet adapter's own part.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Sea {
+    /// The line of its heading.
+    pub at: At,
+    /// `entN`.
+    pub name: Option<Read<String>>,
+    /// `Number of adapters`.
+    pub adapter_count: Option<Read<u32>>,
+    /// `SEA Flags` as a number.
+    pub flags: Option<Read<u64>>,
+    /// The flags by name: `THREAD`, `LARGESEND` …
+    pub flag_names: Vec<Read<String>>,
+    /// `VLAN Ids` of each trunk adapter.
+    pub vlans: Vec<TrunkVlans>,
+    /// `Real Side Statistics`.
+    pub real_side: Side,
+    /// `Virtual Side Statistics`.
+    pub virtual_side: Side,
+    /// `Output packets generated`.
+    pub output_generated: Option<Read<u64>>,
+    /// `Output packets dropped`.
+    pub output_dropped: Option<Read<u64>>,
+    /// `Device output failures`.
+    pub output_failures: Option<Read<u64>>,
+    /// `Memory allocation failures`.
+    pub memory_failures: Option<Read<u64>>,
+    /// `ICMP error packets sent`.
+    pub icmp_errors_sent: Option<Read<u64>>,
+    /// `Non IP packets larger than MTU`.
+    pub larger_than_mtu: Option<Read<u64>>,
+    /// `Thread queue overflow packets`.
+    pub thread_overflow: Option<Read<u64>>,
+    /// `SEA THREADS INFORMATION`.
+    pub threads: Vec<SeaThread>,
+    /// `High Availability Statistics`; `None` when failover is not configured.
+    pub failover: Option<Failover>,
+    /// `Real Adapter`, in the lines between the adapters.
+    pub real_adapter: Option<Read<String>>,
+    /// `Virtual Adapter`, likewise.
+    pub virtual_adapters: Vec<Read<String>>,
+    /// `Control Adapter`, likewise.
+    pub control_adapter: Option<Read<String>>,
+}
+
+/// The VLANs that one trunk adapter brings to the SEA.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TrunkVlans {
+    /// The line.
+    pub at: At,
+    /// `entN`.
+    pub adapter: String,
+    /// Its VLANs, the port VLAN first.
+    pub vlans: Vec<u16>,
+}
+
+/// Packets on one side of the bridge.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Side {
+    /// `Packets received`.
+    pub received: Option<Read<u64>>,
+    /// `Packets bridged`.
+    pub bridged: Option<Read<u64>>,
+    /// `Packets consumed`.
+    pub consumed: Option<Read<u64>>,
+    /// `Packets fragmented`.
+    pub fragmented: Option<Read<u64>>,
+    /// `Packets transmitted`.
+    pub transmitted: Option<Read<u64>>,
+    /// `Packets dropped`.
+    pub dropped: Option<Read<u64>>,
+    /// `Packets filtered(VlanId)`.
+    pub filtered_vlan: Option<Read<u64>>,
+    /// `Packets filtered(Reserved address)`.
+    pub filtered_reserved: Option<Read<u64>>,
+}
+
+/// One thread of the SEA.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SeaThread {
+    /// The line of its heading.
+    pub at: At,
+    /// Its number.
+    pub index: u32,
+    /// `Queue full dropped packets`.
+    pub dropped: Option<Read<u64>>,
+    /// `Queue packets queued`.
+    pub queued: Option<Read<u64>>,
+    /// `Queue average packets queued`.
+    pub average: Option<Read<u64>>,
+    /// `Queue packets count`.
+    pub count: Option<Read<u64>>,
+    /// `Queue max packets queued`.
+    pub max: Option<Read<u64>>,
+}
+
+/// Failover between two VIOS.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Failover {
+    /// `Control Channel PVID`.
+    pub control_vlan: Option<Read<u16>>,
+    /// `Control Packets in`.
+    pub control_in: Option<Read<u64>>,
+    /// `Control Packets out`.
+    pub control_out: Option<Read<u64>>,
+    /// `Keep-Alive Packets`.
+    pub keep_alive: Option<Read<u64>>,
+    /// `Recovery Packets`.
+    pub recovery: Option<Read<u64>>,
+    /// `Notify Packets`.
+    pub notify: Option<Read<u64>>,
+    /// `Limbo Packets`.
+    pub limbo: Option<Read<u64>>,
+    /// `State`: `PRIMARY`, `BACKUP`, `PRIMARY_SH` …
+    pub state: Option<Read<String>>,
+    /// `Bridge Mode`: `All`, `Partial`, `None`.
+    pub bridge_mode: Option<Read<String>>,
+    /// `VID shared`, while sharing.
+    pub shared_vlans: Option<Read<Vec<u16>>>,
+    /// `Number of Times Server became Backup`.
+    pub became_backup: Option<Read<u64>>,
+    /// `Number of Times Server became Primary`.
+    pub became_primary: Option<Read<u64>>,
+    /// `High Availability Mode`: `Auto`, `Sharing`, `Standby` …
+    pub mode: Option<Read<String>>,
+    /// `Priority`: the lower number is primary.
+    pub priority: Option<Read<u32>>,
+}
