@@ -2,6 +2,10 @@
 //!
 //! Pure: no I/O, no clock, no threads; it also compiles to WebAssembly. Files are read, and answers written, by `trunkline`.
 //!
+//! - [`trace`] is what every number of an answer carries: its formula, the values put in, the source of each.
+//! - [`facts`] is what is known about PowerVM, from data files that a user can correct.
 //! - [`capture`] holds what was read from AIX and VIOS command output; each value keeps the line it stood on.
 
 pub mod capture;
+pub mod facts;
+pub mod trace;

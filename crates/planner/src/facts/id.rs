@@ -1,0 +1,56 @@
+//! The keys of the numbers that the planner's rules use. A test holds that each of them is in the data files.
+
+macro_rules! ids {
+    ($($name:ident = $id:literal;)*) => {
+        $(#[doc = concat!("`", $id, "`: see the data files for its meaning and source.")]
+        pub const $name: &str = $id;)*
+        /// All of them.
+        pub const ALL: &[&str] = &[$($id),*];
+    };
+}
+
+ids! {
+    MQ_IOPS_MIN = "mq.iops-min";
+    MQ_IOS_PER_QUEUE_MIN = "mq.ios-per-queue-min";
+    MQ_QUEUES_USUAL = "mq.queues-usual";
+    NPIV_CLIENTS_16G = "npiv.clients-max.16gbit";
+    NPIV_CLIENTS_32G = "npiv.clients-max.32gbit";
+    NPIV_WWPNS_PER_ADAPTER = "npiv.wwpns-per-adapter";
+    VSCSI_ELEMENTS = "vscsi.elements";
+    VSCSI_ELEMENTS_RESERVED = "vscsi.elements-reserved";
+    VSCSI_ELEMENTS_PER_DISK = "vscsi.elements-per-disk";
+    DISK_SERVICE_MS_MAX = "disk.service-ms-max";
+    SSP_CHUNK_MIB = "ssp.chunk-mib";
+    SSP_LUNS_MIN = "ssp.luns-min";
+    SSP_LUNS_PER_TB = "ssp.luns-per-tb";
+    SSP_LUNS_PER_TB_ABOVE = "ssp.luns-per-tb-above";
+    SSP_LUN_DEPTH_MIN = "ssp.lun-depth-min";
+    SSP_NODES_MAX = "ssp.nodes-max";
+    SSP_PVS_MAX = "ssp.pvs-max";
+    SSP_LUS_MAX = "ssp.lus-max";
+    SSP_POOL_TB_MAX = "ssp.pool-tb-max";
+    SSP_LU_TB_MAX = "ssp.lu-tb-max";
+    SSP_NODE_PROCESSORS_MIN = "ssp.node-processors-min";
+    SSP_NODE_MEMORY_GB_MIN = "ssp.node-memory-gb-min";
+    SSP_CLIENTS_AT_MIN = "ssp.clients-at-min";
+    SSP_CLIENTS_AT_LARGE = "ssp.clients-at-large";
+    SSP_PROCESSORS_AT_LARGE = "ssp.processors-at-large";
+    SSP_MEMORY_GB_AT_LARGE = "ssp.memory-gb-at-large";
+    SEA_REFERENCE_CLOCK = "sea.reference-clock";
+    SEA_ROUNDING = "sea.rounding";
+    SEA_CONTINGENCY = "sea.shared-contingency";
+    SEA_SHARED_BELOW = "sea.shared-below";
+    SEA_VLANS_MAX = "sea.vlans-per-trunk-max";
+    SEA_TRUNKS_MAX = "sea.trunks-max";
+    VFC_MEMORY_MB = "vfc.hypervisor-memory-mb";
+    VFC_CYCLES_PER_IO_MULTI = "vfc.cycles-per-io.multi-queue";
+    VFC_CYCLES_PER_IO_SINGLE = "vfc.cycles-per-io.single-queue";
+    VFC_CYCLES_PER_BYTE = "vfc.cycles-per-byte";
+    VFC_LATENCY_MS = "vfc.latency-ms";
+    VFC_COMMAND_BYTES = "vfc.command-bytes";
+    VSCSI_CYCLES_PER_IO = "vscsi.cycles-per-io";
+    VSCSI_CYCLES_PER_BYTE = "vscsi.cycles-per-byte";
+    SSP_CYCLES_PER_IO = "ssp.cycles-per-io";
+    VIOS_MEMORY_GB_BASE = "vios.memory-gb-base";
+    LPM_FIRMWARE_UNCOUNTED = "lpm.firmware-uncounted";
+}
