@@ -5,7 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use protocol::message::{
-    AdapterSpec, CacheMode, Placement, Reply, Request, VERSION, VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, CacheMode, Placement, Reply, Request, SocketRole, VERSION, VolumeKind, VolumeSpec,
+    WaitMode,
 };
 use protocol::socket::Connection;
 use protocol::stats::{ChannelCounter, StatsReader};
@@ -93,6 +94,7 @@ impl DataPlane {
             name: format!("vhost{index}"),
             volume: "volume".into(),
             socket: socket.clone(),
+            socket_role: SocketRole::Server,
             socket_mode: 0o600,
             queues: plan.queues,
             channels: 0,

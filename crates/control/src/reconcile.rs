@@ -142,6 +142,7 @@ fn must_reopen(wanted: &VolumeSpec, actual: &VolumeSpec) -> bool {
 fn must_remake(wanted: &AdapterSpec, actual: &AdapterSpec) -> bool {
     wanted.volume != actual.volume
         || wanted.socket != actual.socket
+        || wanted.socket_role != actual.socket_role
         || wanted.socket_mode != actual.socket_mode
 }
 

@@ -1,16 +1,15 @@
 //! An adapter: its socket, its client, its state.
 //!
-//! The adapter's thread accepts one client at a time and reads its messages. A second client is refused while the first is
-//! there. When a client leaves, its queues drain before the next one is accepted, so that no two of them ever write through
+//! The adapter's thread has one client at a time and reads its messages. It comes through the [`Door`]; a second one is refused
+//! while the first is there. When a client leaves, its queues drain before the next one is accepted, so that no two of them ever write through
 //! the same adapter.
 //!
 //! A changed specification takes effect at once where it can ([`Adapter::put`]) and otherwise when the next client connects: then
 //! [`Shared`], which is everything that one specification determines, is made anew.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -19,12 +18,13 @@ use block::{Geometry, Volume};
 use channel::{Channel, Drain, StopReason};
 use device::blk::Shape;
 use device::blk::config::{self, Offer};
-use protocol::message::{AdapterSpec, AdapterState, AdapterStatus};
+use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, SocketRole};
 use protocol::stats::{QueueStats, StatsRegion};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
+use crate::door::Door;
 use crate::placement;
 use crate::queues::{Ground, Queues, feature};
 use crate::session::{RING_FEATURES, Session, backend_channel, locked, send_config_change};
@@ -247,17 +247,14 @@ struct Inner {
 }
 
 impl Adapter {
-    /// Listens and starts the adapter's thread. `listener`: a socket that somebody else has made.
+    /// Opens the socket and starts the adapter's thread. `listener`: a socket that somebody else has made.
     pub(crate) fn start(
         means: &Means,
         spec: AdapterSpec,
         volume: Arc<dyn Volume>,
         listener: Option<OwnedFd>,
     ) -> std::io::Result<Adapter> {
-        let (listener, socket) = match listener {
-            Some(fd) => (UnixListener::from(fd), None),
-            None => (listen(&spec.socket, spec.socket_mode)?, Some(spec.socket.clone())),
-        };
+        let (door, socket) = Door::open(&spec, listener)?;
         let stop = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
         let theirs = stop.try_clone()?;
         let name = spec.name.clone();
@@ -274,7 +271,7 @@ impl Adapter {
         let thread = std::thread::Builder::new()
             .name(format!("adapter-{name}"))
             .stack_size(256 << 10)
-            .spawn(move || of_thread.serve(&listener, &theirs))?;
+            .spawn(move || of_thread.serve(&door, &theirs))?;
         Ok(Adapter { inner, socket, stop, thread: Some(thread) })
     }
 
@@ -333,6 +330,9 @@ impl Adapter {
         let condition = locked(&self.inner.condition);
         let state = match (condition.broken, condition.connected, condition.queues) {
             (true, _, _) => AdapterState::Broken,
+            (_, false, _) if shared.spec().socket_role == SocketRole::Client => {
+                AdapterState::Connecting
+            }
             (_, false, _) => AdapterState::Listening,
             (_, true, 0) => AdapterState::Connected,
             (_, true, _) => AdapterState::Running,
@@ -384,20 +384,12 @@ impl Shared {
 
 impl Inner {
     /// The adapter's thread.
-    fn serve(&self, listener: &UnixListener, stop: &OwnedFd) {
-        loop {
-            let mut fds = [PollFd::new(listener, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
-            if rustix::event::poll(&mut fds, None).is_err() {
-                continue;
-            }
-            if !fds[1].revents().is_empty() {
+    fn serve(&self, door: &Door, stop: &OwnedFd) {
+        let note = |what| locked(&self.condition).reason = Some(what);
+        while let Some(stream) = door.next_client(stop, note) {
+            self.take_next_form();
+            if self.session(stream, door, stop).is_none() {
                 return;
-            }
-            if let Ok((stream, _)) = listener.accept() {
-                self.take_next_form();
-                if self.session(stream, listener, stop).is_none() {
-                    return;
-                }
             }
         }
     }
@@ -415,7 +407,7 @@ impl Inner {
     }
 
     /// One client, from connection to disconnection. `None`: the adapter is to go.
-    fn session(&self, stream: UnixStream, listener: &UnixListener, stop: &OwnedFd) -> Option<()> {
+    fn session(&self, stream: UnixStream, door: &Door, stop: &OwnedFd) -> Option<()> {
         let shared = Arc::clone(&locked(&self.shared));
         // Out of descriptors: this client has to go, the adapter stays for the next one.
         let Ok(watched) = stream.try_clone() else { return Some(()) };
@@ -430,11 +422,11 @@ impl Inner {
         let mut handler =
             BackendReqHandler::from_stream(stream, Arc::new(Session::new(Arc::clone(&shared))));
         let ended = loop {
-            match next_event(&watched, listener, stop) {
+            match next_event(&watched, door, stop) {
                 Event::Stop => break Ended::Removed,
                 Event::SecondClient => {
                     // Accepted and closed, so that it learns at once instead of waiting in the backlog.
-                    drop(listener.accept());
+                    drop(door.listener().map(UnixListener::accept));
                     shared.note(
                         "a second client was refused: an adapter has one client at a time".into(),
                     );
@@ -512,41 +504,19 @@ enum Event {
     Message,
 }
 
-fn next_event(stream: &UnixStream, listener: &UnixListener, stop: &OwnedFd) -> Event {
+fn next_event(stream: &UnixStream, door: &Door, stop: &OwnedFd) -> Event {
     loop {
-        let mut fds = [
-            PollFd::new(stop, PollFlags::IN),
-            PollFd::new(stream, PollFlags::IN),
-            PollFd::new(listener, PollFlags::IN),
-        ];
+        let mut fds = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(stream, PollFlags::IN)];
+        fds.extend(door.listener().map(|listener| PollFd::new(listener, PollFlags::IN)));
         if rustix::event::poll(&mut fds, None).is_err() {
             continue;
         }
-        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-        match ready[..] {
-            [true, ..] => return Event::Stop,
-            [_, true, _] => return Event::Message,
-            [_, _, true] => return Event::SecondClient,
+        let ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
+        match (ready(0), ready(1), ready(2)) {
+            (true, ..) => return Event::Stop,
+            (_, true, _) => return Event::Message,
+            (_, _, true) => return Event::SecondClient,
             _ => {}
         }
     }
-}
-
-/// Makes the socket under another name and renames it, so that it never shows with wrong permissions and replaces one that a
-/// process left behind; but not one that is in use.
-pub(crate) fn listen(path: &Path, mode: u32) -> std::io::Result<UnixListener> {
-    if UnixStream::connect(path).is_ok() {
-        let what = format!("{}: another process listens there", path.display());
-        return Err(std::io::Error::new(std::io::ErrorKind::AddrInUse, what));
-    }
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
-    let explain = |error: std::io::Error| {
-        std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-    };
-    let _ = std::fs::remove_file(&draft);
-    let listener = UnixListener::bind(&draft).map_err(explain)?;
-    std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode)).map_err(explain)?;
-    std::fs::rename(&draft, path).map_err(explain)?;
-    Ok(listener)
 }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use block::NullVolume;
 use channel::{Channel, ChannelConfig, Drain};
-use protocol::message::{AdapterSpec, Placement, WaitMode};
+use protocol::message::{AdapterSpec, Placement, SocketRole, WaitMode};
 use protocol::stats::StatsRegion;
 use rustix::event::EventfdFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -64,6 +64,7 @@ fn spec() -> AdapterSpec {
         name: "fuzz".into(),
         volume: "v".into(),
         socket: PathBuf::new(),
+        socket_role: SocketRole::Server,
         socket_mode: 0o600,
         queues: 4,
         channels: 0,

@@ -9,7 +9,8 @@
 //! |---|---|---|
 //! | `server` | the socket of the control plane | one for each connection |
 //! | `plane` | what exists: [`Plane::handle`] carries out one message | the caller's, one message at a time |
-//! | `adapter` | an adapter: its socket, its client, its state | its own |
+//! | `adapter` | an adapter: its client, its state | its own |
+//! | `door` | its socket: clients connect to it, or it connects to them | the adapter's |
 //! | `session` | vhost-user messages of one client | the adapter's |
 //! | `queues` | the virtqueues of one client: what the messages said, and which of them run where | session, balancer |
 //! | `placement` | which channel serves which queue: pure | |
@@ -24,6 +25,7 @@
 mod adapter;
 mod balance;
 mod convert;
+mod door;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
 mod placement;

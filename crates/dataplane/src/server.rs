@@ -9,7 +9,7 @@ use std::sync::mpsc;
 use protocol::message::{Failure, FailureCode, Reply, Request};
 use protocol::socket::{Connection, FrameError};
 
-use crate::adapter::listen;
+use crate::door::listen;
 use crate::plane::{Plane, PlaneError};
 
 /// Why a data plane ended.

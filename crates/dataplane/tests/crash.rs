@@ -12,7 +12,8 @@ use std::time::Duration;
 use common::raw::until;
 use partition::load::{FailureKind, LoadOptions, Report, Stage, run};
 use protocol::message::{
-    AdapterSpec, CacheMode, DelaySpec, Placement, Reply, Request, VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, CacheMode, DelaySpec, Placement, Reply, Request, SocketRole, VolumeKind,
+    VolumeSpec, WaitMode,
 };
 use protocol::socket::Connection;
 use rustix::process::{Pid, Signal, kill_process};
@@ -75,7 +76,7 @@ impl Process {
     }
 }
 
-fn setup(folder: &Path, withhold: &[&str]) -> Vec<Request> {
+fn setup(folder: &Path, socket_role: SocketRole, withhold: &[&str]) -> Vec<Request> {
     let volume = VolumeSpec {
         name: "v".into(),
         kind: VolumeKind::File {
@@ -95,6 +96,7 @@ fn setup(folder: &Path, withhold: &[&str]) -> Vec<Request> {
         name: "vhost0".into(),
         volume: "v".into(),
         socket: folder.join("vhost0.sock"),
+        socket_role,
         socket_mode: 0o600,
         queues: 4,
         channels: 0,
@@ -114,7 +116,9 @@ fn setup(folder: &Path, withhold: &[&str]) -> Vec<Request> {
 /// A verified load over as many deaths as are asked for; how many there were.
 fn over_deaths(options: &LoadOptions, deaths: usize, withhold: &[&str]) -> (Report, usize) {
     let folder = tempfile::tempdir().unwrap();
-    let setup = setup(folder.path(), withhold);
+    let listens = options.session.listen.is_some();
+    let role = if listens { SocketRole::Client } else { SocketRole::Server };
+    let setup = setup(folder.path(), role, withhold);
     let mut process = Some(Process::start(folder.path(), &setup));
     let (mut calls, mut died) = (0, 0);
     let report = run(&folder.path().join("vhost0.sock"), options, &mut |progress| {
@@ -157,6 +161,16 @@ fn killed_again_and_again_nothing_is_lost() {
     assert_eq!(report.restarts.len(), died);
     let verify = report.verify.unwrap();
     assert!(verify.blocks_checked > 500 && verify.blocks_corrupt == 0, "{verify:?}");
+}
+
+#[test]
+fn a_client_that_listens_loses_nothing_either() {
+    let mut options = LoadOptions { duration: Duration::from_secs(3), ..verifying() };
+    options.session.listen = Some(Duration::from_secs(60));
+    let (report, died) = over_deaths(&options, 2, &[]);
+    assert!(report.passed(), "{:?}", report.failures);
+    assert!(died >= 1 && report.restarts.len() == died, "{died} deaths, {:?}", report.restarts);
+    assert!(report.verify.unwrap().blocks_checked > 200);
 }
 
 #[test]

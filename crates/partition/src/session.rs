@@ -18,6 +18,7 @@
 //!
 //! Not here: what requests look like ([`crate::blk`]), who submits how many ([`crate::load`]).
 
+mod door;
 mod link;
 
 use std::fs::File;
@@ -36,6 +37,7 @@ use vring::driver::{
     DriverAddresses, DriverConfig, DriverError, DriverMemory, DriverMemoryError, DriverQueue,
 };
 
+use self::door::Door;
 use self::link::Link;
 pub use self::link::Offer;
 use crate::blk::{Queue, SlotPlan};
@@ -67,6 +69,22 @@ pub enum SessionError {
     /// No server at the socket.
     #[error("cannot connect to {}: {source}; is the server running, and may this user open its socket?", path.display())]
     Connect {
+        /// The socket's path.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// No server came.
+    #[error("no server has connected to {} within {seconds} s; is it told to connect there?", path.display())]
+    NoServer {
+        /// The socket's path.
+        path: PathBuf,
+        /// How long it was waited for.
+        seconds: f64,
+    },
+    /// The socket cannot be made.
+    #[error("cannot listen at {}: {source}; remove a file that is left over there, or choose another path", path.display())]
+    Listen {
         /// The socket's path.
         path: PathBuf,
         /// The system's reason.
@@ -157,6 +175,8 @@ pub struct SessionOptions {
     pub timeout: Duration,
     /// Size of the disk, for servers without a configuration space.
     pub capacity_bytes: Option<u64>,
+    /// Makes the socket and waits, as long as `listen` says, for the server to connect to it.
+    pub listen: Option<Duration>,
 }
 
 impl Default for SessionOptions {
@@ -166,6 +186,7 @@ impl Default for SessionOptions {
             mask_protocol: 0,
             timeout: Duration::from_secs(10),
             capacity_bytes: None,
+            listen: None,
         }
     }
 }
@@ -200,7 +221,7 @@ struct Inflight {
 
 /// A session; see the module.
 pub struct Session {
-    path: PathBuf,
+    door: Door,
     options: SessionOptions,
     link: Link,
     offer: Offer,
@@ -211,15 +232,16 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects and shakes hands.
+    /// Connects, or is connected to, and shakes hands.
     ///
     /// # Errors
     /// No server there, or one that lacks what is needed.
     pub fn connect(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
-        let mut link = Link::connect(path, options)?;
+        let door = Door::open(path, options)?;
+        let mut link = Link::open(&door, options, options.listen.unwrap_or_default())?;
         let offer = link.handshake(options)?;
         Ok(Self {
-            path: path.to_owned(),
+            door,
             options: options.clone(),
             link,
             offer,
@@ -371,7 +393,7 @@ impl Session {
     }
 
     fn reconnect_once(&mut self, patience: Duration) -> Result<(), SessionError> {
-        let mut link = Link::connect_patiently(&self.path, &self.options, patience)?;
+        let mut link = Link::open(&self.door, &self.options, patience)?;
         let offer = link.handshake(&self.options)?;
         self.check_successor(&offer)?;
         self.link = link;

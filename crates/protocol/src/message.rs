@@ -221,8 +221,11 @@ pub struct AdapterSpec {
     pub name: String,
     /// The volume behind it.
     pub volume: String,
-    /// Where its client connects.
+    /// Where its client connects, or listens.
     pub socket: PathBuf,
+    /// Who of the two listens.
+    #[serde(default)]
+    pub socket_role: SocketRole,
     /// Permission bits of the socket.
     pub socket_mode: u32,
     /// Most virtqueues that the client is offered.
@@ -248,6 +251,17 @@ pub struct AdapterSpec {
     /// vhost-user protocol features and virtio features that are not offered, by name: `inflight`, `event_idx`, `indirect`, `mq`, `log`, `mem_slots`.
     #[serde(default)]
     pub withhold: Vec<String>,
+}
+
+/// What an adapter is at its socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SocketRole {
+    /// It listens and its client connects.
+    #[default]
+    Server,
+    /// Its client listens and it connects.
+    Client,
 }
 
 /// How a channel waits for work.
@@ -341,6 +355,8 @@ pub struct AdapterStatus {
 pub enum AdapterState {
     /// No client is connected.
     Listening,
+    /// The client does not listen yet; it is tried again and again.
+    Connecting,
     /// A client is connected and none of its queues runs.
     Connected,
     /// Queues run.
@@ -357,6 +373,7 @@ impl AdapterState {
     pub fn as_str(self) -> &'static str {
         match self {
             AdapterState::Listening => "listening",
+            AdapterState::Connecting => "connecting",
             AdapterState::Connected => "connected",
             AdapterState::Running => "running",
             AdapterState::Broken => "broken",

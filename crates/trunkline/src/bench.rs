@@ -73,9 +73,11 @@ pub(crate) fn failure(error: &LoadError) -> Failure {
     let text = error.to_string();
     match error {
         LoadError::Options(_) => Refusal::invalid(text).into(),
-        LoadError::Session(SessionError::Connect { .. }) => Refusal::new(Code::Unavailable, text)
-            .help("`trunkline adapter list` shows the sockets of a Trunkline server")
-            .into(),
+        LoadError::Session(SessionError::Connect { .. } | SessionError::NoServer { .. }) => {
+            Refusal::new(Code::Unavailable, text)
+                .help("`trunkline adapter list` shows the sockets of a Trunkline server")
+                .into()
+        }
         LoadError::Session(SessionError::Plan(_) | SessionError::Queues { .. }) => {
             Refusal::invalid(text).into()
         }

@@ -81,10 +81,20 @@ fn number(adapter: &AdapterView, name: &str) -> u64 {
     adapter.effective.get(name).and_then(fabric::attribute::Value::as_number).unwrap_or(0)
 }
 
+/// Whether it is the virtual machine that listens at the socket.
+fn listens(adapter: &AdapterView) -> bool {
+    adapter.effective.get("socket_role").is_some_and(|role| role.to_string() == "client")
+}
+
 fn qemu(adapter: &AdapterView, machine: &Machine) -> String {
     let mib = machine.memory >> 20;
-    let reconnect =
-        if machine.qemu >= RECONNECT_MS_SINCE { "reconnect-ms=1000" } else { "reconnect=1" };
+    let connection = if listens(adapter) {
+        "server=on,wait=off"
+    } else if machine.qemu >= RECONNECT_MS_SINCE {
+        "reconnect-ms=1000"
+    } else {
+        "reconnect=1"
+    };
     // A comma in an option's value is written twice.
     let socket = adapter.socket.replace(',', ",,");
     let name = &adapter.name;
@@ -94,7 +104,7 @@ fn qemu(adapter: &AdapterView, machine: &Machine) -> String {
         format!("-m {mib}M"),
         format!("-object memory-backend-memfd,id=trunkline-memory,size={mib}M,share=on"),
         "-machine q35,memory-backend=trunkline-memory".to_owned(),
-        format!("-chardev socket,id={name},path={socket},{reconnect}"),
+        format!("-chardev socket,id={name},path={socket},{connection}"),
         format!(
             "-device vhost-user-blk-pci,chardev={name},num-queues={},queue-size={}",
             machine.queues, machine.queue_size
@@ -167,10 +177,21 @@ fn notes(target: EmitTarget, adapter: &AdapterView, machine: &Machine) -> Vec<St
         notes.push("without KVM: `-accel tcg`, which emulates the CPUs and is slow".to_owned());
     }
     let mode = adapter.effective.get("mode").map(ToString::to_string).unwrap_or_default();
-    notes.push(format!(
-        "the user that runs the machine must be able to open {} (mode {mode})",
-        adapter.socket
-    ));
+    notes.push(match (listens(adapter), target) {
+        (false, _) => format!(
+            "the user that runs the machine must be able to open {} (mode {mode})",
+            adapter.socket
+        ),
+        (true, EmitTarget::Qemu) => format!(
+            "QEMU makes {} and waits there for Trunkline, which must be able to open it",
+            adapter.socket
+        ),
+        (true, EmitTarget::Libvirt) => format!(
+            "missing: libvirt's disks connect and never listen; make {} again without \
+             `--socket-role client`",
+            adapter.name
+        ),
+    });
     if target == EmitTarget::Libvirt {
         notes.push(
             "serial, read-only, discard and rate limits are set on the adapter and its volume; \

@@ -24,17 +24,24 @@ pub(crate) struct Disk {
     socket: PathBuf,
     queues: u16,
     reconnect: bool,
+    listen: bool,
 }
 
 impl Disk {
     /// The disk behind `socket`, with that many queues.
     pub(crate) fn new(socket: impl Into<PathBuf>, queues: u16) -> Disk {
-        Disk { socket: socket.into(), queues, reconnect: false }
+        Disk { socket: socket.into(), queues, reconnect: false, listen: false }
     }
 
     /// QEMU connects again, every second, when the server goes away.
     pub(crate) fn reconnecting(mut self) -> Disk {
         self.reconnect = true;
+        self
+    }
+
+    /// QEMU makes the socket, and the server connects to it.
+    pub(crate) fn listening(mut self) -> Disk {
+        self.listen = true;
         self
     }
 }
@@ -182,6 +189,9 @@ fn add_disk(qemu: &mut Command, index: usize, disk: &Disk) -> Result<()> {
     let mut chardev = format!("socket,id=char{index},path={}", disk.socket.display());
     if disk.reconnect {
         chardev.push_str(reconnect_option()?);
+    }
+    if disk.listen {
+        chardev.push_str(",server=on,wait=off");
     }
     qemu.arg("-chardev").arg(chardev);
     let queues = disk.queues;

@@ -80,8 +80,13 @@ pub(crate) const ALL: &[Scenario] = &[
         run: fault::data_plane,
     },
     Scenario {
+        name: "listening",
+        about: "the same with QEMU listening at the socket and the data plane connecting to it",
+        run: fault::listening,
+    },
+    Scenario {
         name: "crash-control",
-        about: "the same without the in-flight region loses requests: the test can fail",
+        about: "crashes without the in-flight region lose requests: the test can fail",
         run: fault::control,
     },
 ];

@@ -78,8 +78,10 @@ impl Trunkline {
         arguments.extend(attributes);
         self.cli(&arguments)?;
         let socket = self.socket(name);
-        let log = self.log_path();
-        wait_for_socket(&socket, &mut self.control, &log)?;
+        if !attributes.contains(&"client") {
+            let log = self.log_path();
+            wait_for_socket(&socket, &mut self.control, &log)?;
+        }
         Ok(socket)
     }
 

@@ -8,8 +8,8 @@ use crate::paths::Paths;
 use fabric::attribute::{Attributes, Object, Value};
 use fabric::units;
 use protocol::message::{
-    AdapterSpec, CacheMode, DelaySpec, FaultSpec, LimitSpec, Placement, VolumeKind, VolumeSpec,
-    WaitMode,
+    AdapterSpec, CacheMode, DelaySpec, FaultSpec, LimitSpec, Placement, SocketRole, VolumeKind,
+    VolumeSpec, WaitMode,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -154,6 +154,10 @@ pub fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -
         name: name.to_owned(),
         volume: volume.to_owned(),
         socket: adapter_socket(name, set, paths),
+        socket_role: match word("socket_role").as_str() {
+            "client" => SocketRole::Client,
+            _ => SocketRole::Server,
+        },
         socket_mode: units::parse_mode(&word("mode")).unwrap_or(0o660),
         queues: narrow16(number("queues")),
         channels: narrow16(number("channels")),

@@ -278,7 +278,8 @@ pub(super) fn adapter_of<'a>(status: &'a Status, name: &str) -> Option<&'a Adapt
 
 /// What is known of a client stays with the data plane when it leaves.
 pub(super) fn has_client(adapter: &AdapterStatus) -> bool {
-    !matches!(adapter.state, AdapterState::Listening | AdapterState::Failed)
+    use AdapterState::{Connecting, Failed, Listening};
+    !matches!(adapter.state, Listening | Connecting | Failed)
 }
 
 /// The outer option: whether the data plane answers; the inner one: whether it has the object.

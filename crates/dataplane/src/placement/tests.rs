@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use proptest::prelude::*;
-use protocol::message::WaitMode;
+use protocol::message::{SocketRole, WaitMode};
 
 use super::*;
 
@@ -10,6 +10,7 @@ fn spec(channels: u16, placement: Placement) -> AdapterSpec {
         name: "vhost0".into(),
         volume: "v".into(),
         socket: PathBuf::from("/s"),
+        socket_role: SocketRole::Server,
         socket_mode: 0o660,
         queues: 8,
         channels,

@@ -11,7 +11,7 @@ use dataplane::{Options, Plane};
 use partition::load::{LoadOptions, Report, run};
 use protocol::message::{
     AdapterSpec, AdapterState, AdapterStatus, CacheMode, DelaySpec, Placement, Reply, Request,
-    Status, VolumeKind, VolumeSpec, WaitMode,
+    SocketRole, Status, VolumeKind, VolumeSpec, WaitMode,
 };
 use protocol::stats::{QueueCounter, Snapshot, StatsReader};
 
@@ -59,6 +59,7 @@ impl Server {
             name: name.into(),
             volume: "v".into(),
             socket: self.path(&format!("{name}.sock")),
+            socket_role: SocketRole::Server,
             socket_mode: 0o660,
             queues: 8,
             channels: 0,

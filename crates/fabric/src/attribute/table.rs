@@ -130,8 +130,11 @@ pub static TABLE: &[Attribute] = &[
          keeps them apart."),
     line(Adapter, "socket", Path, Derived("DIR/NAME.sock"), Fixed, "",
         "The vhost-user socket."),
+    line(Adapter, "socket_role", Word(&["server", "client"]), Is("server"), Fixed, "",
+        "Who listens at the socket: with `server` the adapter, and the client connects; with `client` \
+         the client (QEMU: server=on), and the adapter connects to it, again and again."),
     line(Adapter, "mode", Mode, Is("0660"), Fixed, "",
-        "Permission bits of the socket."),
+        "Permission bits of the socket, where the adapter makes it."),
     hidden(line(Adapter, "withhold", Text { bytes_max: 128 }, Is(""), NextConnect, "",
         "Features that are not offered, separated by commas: inflight, event_idx, indirect, mq, \
          log, mem_slots.")),

@@ -4,10 +4,9 @@ use std::io;
 use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 use vhost::VhostBackend;
@@ -16,14 +15,12 @@ use vhost::vhost_user::message::{
 };
 use vhost::vhost_user::{Frontend, VhostUserFrontend};
 
+use super::door::Door;
 use super::{SessionError, SessionOptions};
 use crate::config::{BlkConfig, CONFIG_BYTES, feature};
 
 /// How many queues a server may say it has; the vhost-user messages for eventfds carry the index in eight bits.
 const QUEUES_MAX: u16 = 256;
-
-/// Pause between two attempts to reach a server that is not there.
-const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// What a server offers and what was taken of it.
 #[derive(Clone, Debug)]
@@ -68,29 +65,17 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn connect(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
-        let fail = |source| SessionError::Connect { path: path.to_owned(), source };
-        let stream = UnixStream::connect(path).map_err(fail)?;
-        let clone = stream.try_clone().map_err(fail)?;
-        let frontend = Frontend::from_stream(clone, u64::from(QUEUES_MAX));
-        Ok(Self { frontend, stream, timeout: options.timeout, acks: false })
-    }
-
-    /// Connects again and again until it works or `patience` is over.
-    pub(super) fn connect_patiently(
-        path: &Path,
+    /// Meets the server, trying for `patience`.
+    pub(super) fn open(
+        door: &Door,
         options: &SessionOptions,
         patience: Duration,
     ) -> Result<Self, SessionError> {
-        let end = Instant::now() + patience;
-        loop {
-            match Self::connect(path, options) {
-                Err(SessionError::Connect { .. }) if Instant::now() < end => {
-                    std::thread::sleep(RETRY_PAUSE);
-                }
-                other => return other,
-            }
-        }
+        let stream = door.pass(patience)?;
+        let fail = |source| SessionError::Socket { step: "connecting", source };
+        let clone = stream.try_clone().map_err(fail)?;
+        let frontend = Frontend::from_stream(clone, u64::from(QUEUES_MAX));
+        Ok(Self { frontend, stream, timeout: options.timeout, acks: false })
     }
 
     /// Runs messages of one step of the protocol. A server that does not answer in time has its socket shut, which ends the

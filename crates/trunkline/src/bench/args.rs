@@ -139,6 +139,10 @@ pub(crate) struct RunArgs {
     /// Process of the server, to count its CPU time [default: the process that listens on SOCKET]
     #[arg(long, value_name = "PID", help_heading = "Server")]
     pub(crate) server_pid: Option<u32>,
+    /// Make SOCKET and wait so long for the server to connect to it, as an adapter with
+    /// `socket_role` `client` does
+    #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Server")]
+    listen: Option<Duration>,
     /// Size of the disk, for servers that do not tell
     #[arg(long, value_name = "SIZE", value_parser = fabric::units::parse_size, help_heading = "Server")]
     capacity: Option<u64>,
@@ -209,6 +213,7 @@ impl RunArgs {
             mask_protocol,
             timeout: self.timeout,
             capacity_bytes: self.capacity,
+            listen: self.listen,
         }
     }
 }

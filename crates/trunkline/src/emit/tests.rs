@@ -50,6 +50,16 @@ fn qemu_gets_shared_memory_reconnection_and_queues() {
 }
 
 #[test]
+fn a_machine_that_listens_is_told_so() {
+    let mut adapter = adapter("connecting");
+    adapter.effective.insert("socket_role".to_owned(), Value::Text("client".to_owned()));
+    let text = qemu(&adapter, &machine((10, 0)));
+    assert!(text.contains("path=/run/a,,b/vhost0.sock,server=on,wait=off "), "{text}");
+    let all = notes(EmitTarget::Libvirt, &adapter, &machine((7, 2)));
+    assert!(all.iter().any(|note| note.starts_with("missing: libvirt's disks")), "{all:?}");
+}
+
+#[test]
 fn libvirt_gets_the_same_in_its_words() {
     let text = libvirt(&adapter("listening"), &machine((7, 2)));
     for part in [

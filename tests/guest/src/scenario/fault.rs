@@ -40,8 +40,10 @@ fn under_load(
     server.volume("slow", "64MiB", SLOW)?;
     let mut all = vec!["--queues", "2"];
     all.extend(attributes);
-    let socket = server.adapter("vhost0", "slow", &all)?;
-    let guest = Guest::new(&world.kit).disk(Disk::new(socket, 2).reconnecting());
+    let disk = Disk::new(server.adapter("vhost0", "slow", &all)?, 2);
+    let listens = attributes.contains(&"client");
+    let disk = if listens { disk.listening() } else { disk.reconnecting() };
+    let guest = Guest::new(&world.kit).disk(disk);
     let outcome = guest.run_with(SCRIPT, LIMIT, |_, qmp| fault(&mut server, qmp));
     outcome.map_err(|error| Failure(format!("{error}\n{}", server.log())))
 }
@@ -59,6 +61,12 @@ fn crashes(server: &mut Trunkline) -> Result<()> {
 pub(crate) fn data_plane(world: &World) -> Result<()> {
     let transcript = under_load(world, &[], |server, _| crashes(server))?.ok()?;
     no_errors(&transcript)
+}
+
+/// The same with QEMU listening at the socket: each new data plane connects to it.
+pub(crate) fn listening(world: &World) -> Result<()> {
+    let role = ["--socket-role", "client"];
+    no_errors(&under_load(world, &role, |server, _| crashes(server))?.ok()?)
 }
 
 /// The same without the in-flight region must go wrong, or the scenario above shows nothing.

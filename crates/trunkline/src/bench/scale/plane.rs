@@ -4,7 +4,9 @@ use super::{ScaleArgs, ServerWait, Side, Volume};
 use crate::exit::Failure;
 use crate::scratch::Scratch;
 use control::link::{Link, SocketLink};
-use protocol::message::{AdapterSpec, Placement, Reply, Request, VolumeKind, VolumeSpec, WaitMode};
+use protocol::message::{
+    AdapterSpec, Placement, Reply, Request, SocketRole, VolumeKind, VolumeSpec, WaitMode,
+};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -103,6 +105,7 @@ fn adapter(socket: PathBuf, args: &ScaleArgs, channels: u16) -> AdapterSpec {
         name: "vhost0".to_owned(),
         volume: VOLUME.to_owned(),
         socket,
+        socket_role: SocketRole::Server,
         socket_mode: 0o600,
         queues: channels,
         channels,

@@ -1,0 +1,127 @@
+//! Where an adapter's client comes from: it connects to the adapter's socket, or it listens and the adapter connects to it.
+//!
+//! vhost-user calls the two roles of a back end server and client of the socket. A client that listens outlives the data plane just
+//! as one that connects again: the in-flight region comes back with either.
+
+use std::io::{Error, ErrorKind};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use protocol::message::{AdapterSpec, SocketRole};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+/// Milliseconds from one attempt to connect to the next: the first and the longest pause; it doubles in between.
+const PAUSE_MS: (u64, u64) = (100, 1000);
+
+/// The way in for clients. Owned by the adapter's thread.
+pub(crate) enum Door {
+    /// They connect here.
+    Listens(UnixListener),
+    /// The client listens there.
+    Connects(PathBuf),
+}
+
+impl Door {
+    /// Opens it. `listener`: a socket that somebody else has made; then no file is ours to remove.
+    pub(crate) fn open(
+        spec: &AdapterSpec,
+        listener: Option<OwnedFd>,
+    ) -> std::io::Result<(Door, Option<PathBuf>)> {
+        match (spec.socket_role, listener) {
+            (SocketRole::Server, Some(fd)) => Ok((Door::Listens(UnixListener::from(fd)), None)),
+            (SocketRole::Server, None) => {
+                let listener = listen(&spec.socket, spec.socket_mode)?;
+                Ok((Door::Listens(listener), Some(spec.socket.clone())))
+            }
+            (SocketRole::Client, None) => Ok((Door::Connects(spec.socket.clone()), None)),
+            (SocketRole::Client, Some(_)) => {
+                let what = "a listening socket was passed in, and `socket_role` is `client`";
+                Err(Error::new(ErrorKind::InvalidInput, what))
+            }
+        }
+    }
+
+    /// The socket where clients knock, if there is one.
+    pub(crate) fn listener(&self) -> Option<&UnixListener> {
+        match self {
+            Door::Listens(listener) => Some(listener),
+            Door::Connects(_) => None,
+        }
+    }
+
+    /// Waits for the next client; `None` when `stop` can be read. `note` is told why none can be had so far.
+    pub(crate) fn next_client(&self, stop: &OwnedFd, note: impl Fn(String)) -> Option<UnixStream> {
+        let mut pause_ms = PAUSE_MS.0;
+        loop {
+            match self {
+                Door::Listens(listener) => {
+                    if wait(&[listener], stop, None) {
+                        return None;
+                    }
+                    if let Ok((stream, _)) = listener.accept() {
+                        return Some(stream);
+                    }
+                }
+                Door::Connects(path) => {
+                    // Before each attempt: a client that hangs up at once is not called in a loop without end.
+                    if wait(&[], stop, Some(pause_ms)) {
+                        return None;
+                    }
+                    pause_ms = (2 * pause_ms).min(PAUSE_MS.1);
+                    match connect(path) {
+                        Ok(stream) => return Some(stream),
+                        Err(error) => note(format!(
+                            "cannot connect to {}: {error}; it is tried again: start the client, it has to listen there",
+                            path.display()
+                        )),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Waits for one of `sockets`, or for the time to pass; true when it is time to stop.
+fn wait(sockets: &[&UnixListener], stop: &OwnedFd, ms: Option<u64>) -> bool {
+    let timeout = ms.map(|ms| Timespec {
+        tv_sec: i64::try_from(ms / 1000).unwrap_or(i64::MAX),
+        tv_nsec: i64::try_from(ms % 1000).unwrap_or(0) * 1_000_000,
+    });
+    let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
+    fds.extend(sockets.iter().map(|socket| PollFd::new(*socket, PollFlags::IN)));
+    // Interrupted: whoever calls looks again.
+    let _ = rustix::event::poll(&mut fds, timeout.as_ref());
+    !fds[0].revents().is_empty()
+}
+
+/// Connects without waiting: a listener with a full backlog would hold the thread, and with it the adapter's removal.
+fn connect(path: &Path) -> std::io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    let stream = UnixStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+/// Makes the socket under another name and renames it, so that it never shows with wrong permissions and replaces one that a
+/// process left behind; but not one that is in use.
+pub(crate) fn listen(path: &Path, mode: u32) -> std::io::Result<UnixListener> {
+    if UnixStream::connect(path).is_ok() {
+        let what = format!("{}: another process listens there", path.display());
+        return Err(std::io::Error::new(std::io::ErrorKind::AddrInUse, what));
+    }
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(".new");
+    let explain = |error: std::io::Error| {
+        std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    };
+    let _ = std::fs::remove_file(&draft);
+    let listener = UnixListener::bind(&draft).map_err(explain)?;
+    std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode)).map_err(explain)?;
+    std::fs::rename(&draft, path).map_err(explain)?;
+    Ok(listener)
+}
