@@ -1,0 +1,225 @@
+//! Answers as a reader meets them: terminal text, JSON, and one HTML file that needs nothing else.
+//!
+//! An answer (advice, trends, a migration outcome, a sizing) describes itself once, as [`Section`]s of
+//! [`Block`]s, through [`Answer`]; [`text()`](text::text), [`json`] and [`html()`](html::html) render any of them.
+//!
+//! Promises:
+//! - Deterministic: the same answer gives the same bytes. No clock, no random identifiers, no map order.
+//! - What came out of a capture is hostile. Control characters and direction overrides never reach a terminal
+//!   ([`clean`]); the HTML escapes everything and carries a policy under which a browser loads nothing.
+//! - The JSON has a `version`. A field is added without a new one, never renamed or removed.
+//!
+//! What it leaves to others: the numbers themselves ([`crate::trace`]), and writing the result somewhere.
+
+mod chart;
+pub mod clean;
+pub mod html;
+pub mod text;
+
+pub use chart::{Bar, Bars, Chart, Line, Mark, Point, Series, sparkline};
+
+use crate::capture::At;
+use crate::trace::{Figure, number};
+
+/// The version of the JSON that [`json`] writes.
+pub const VERSION: u32 = 1;
+
+/// Something the planner answers, ready to be shown in any of the three forms.
+pub trait Answer {
+    /// What kind of answer: `advice`, `trends`, `lpm`, `size`. Stable; scripts look at it.
+    fn kind(&self) -> &'static str;
+
+    /// The heading of the whole answer.
+    fn title(&self) -> String;
+
+    /// The answer in one sentence.
+    fn summary(&self) -> String;
+
+    /// The parts, in reading order.
+    fn sections(&self) -> Vec<Section>;
+
+    /// The name of a capture file, by its number in an [`At`].
+    fn file_name(&self, file: u32) -> Option<String> {
+        let _ = file;
+        None
+    }
+
+    /// The text of a captured line, where the caller kept it. Reports print it beside the place.
+    fn line_text(&self, at: At) -> Option<String> {
+        let _ = at;
+        None
+    }
+
+    /// The answer's own data for [`json`]; usually `serde_json::to_value(self)`.
+    ///
+    /// # Errors
+    /// What serde found that JSON cannot hold.
+    fn data(&self) -> Result<serde_json::Value, serde_json::Error>;
+}
+
+/// How a part of an answer is meant: it picks a colour and a word, nothing else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Tone {
+    /// Plain information.
+    #[default]
+    Plain,
+    /// Something is in order.
+    Good,
+    /// Worth knowing.
+    Note,
+    /// Should be mended.
+    Warning,
+    /// Must be mended soon.
+    Critical,
+}
+
+impl Tone {
+    /// The word that says it without colour; empty for plain text.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Good => "ok",
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Critical => "critical",
+        }
+    }
+}
+
+/// One part of an answer under its own heading.
+#[derive(Debug, Clone, Default)]
+pub struct Section {
+    /// What the part is about.
+    pub heading: String,
+    /// How it is meant.
+    pub tone: Tone,
+    /// What it holds, in reading order.
+    pub blocks: Vec<Block>,
+}
+
+impl Section {
+    /// A part without blocks yet.
+    #[must_use]
+    pub fn new(heading: impl Into<String>, tone: Tone) -> Self {
+        Self { heading: heading.into(), tone, blocks: Vec::new() }
+    }
+
+    /// Adds a paragraph, unless it is empty.
+    #[must_use]
+    pub fn paragraph(self, text: impl Into<String>) -> Self {
+        let text = text.into();
+        if text.is_empty() { self } else { self.block(Block::Paragraph(text)) }
+    }
+
+    /// Adds a block.
+    #[must_use]
+    pub fn block(mut self, block: Block) -> Self {
+        self.blocks.push(block);
+        self
+    }
+}
+
+/// One piece of a section.
+#[derive(Debug, Clone)]
+pub enum Block {
+    /// Running text.
+    Paragraph(String),
+    /// A label and what it labels: `undo` and the sentence.
+    Labelled {
+        /// The label, one or two words.
+        label: String,
+        /// The text beside it.
+        text: String,
+    },
+    /// Sentences that stand one per line.
+    List(Vec<String>),
+    /// A command to copy; kept on one line.
+    Command(String),
+    /// A table.
+    Table(Table),
+    /// Numbers with their formulas; `explain` prints the values put in and where they come from.
+    Figures(Vec<Figure>),
+    /// Places in captures.
+    Places(Vec<At>),
+    /// A drawing.
+    Chart(Chart),
+}
+
+/// A table: a head and rows of text.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    /// What the table shows; may be empty.
+    pub caption: String,
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows; a short row is filled with empty cells, a long one is cut.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// A column of a [`Table`].
+#[derive(Debug, Clone, Default)]
+pub struct Column {
+    /// Its head.
+    pub name: String,
+    /// Whether it holds numbers, which stand at the right.
+    pub number: bool,
+}
+
+impl Table {
+    /// An empty table; a column whose name starts with `#` holds numbers.
+    #[must_use]
+    pub fn new(caption: impl Into<String>, columns: &[&str]) -> Self {
+        let columns = columns.iter().map(|name| match name.strip_prefix('#') {
+            Some(name) => Column { name: name.to_owned(), number: true },
+            None => Column { name: (*name).to_owned(), number: false },
+        });
+        Self { caption: caption.into(), columns: columns.collect(), rows: Vec::new() }
+    }
+
+    /// Adds a row.
+    pub fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+}
+
+/// The answer as JSON: `version`, `kind`, `title`, `summary`, `files` and `answer`.
+///
+/// # Errors
+/// What serde found that JSON cannot hold.
+pub fn json(answer: &dyn Answer) -> Result<String, serde_json::Error> {
+    let mut files = Vec::new();
+    while let Some(name) = u32::try_from(files.len()).ok().and_then(|at| answer.file_name(at)) {
+        files.push(name);
+    }
+    let document = serde_json::json!({
+        "version": VERSION,
+        "kind": answer.kind(),
+        "title": answer.title(),
+        "summary": answer.summary(),
+        "files": files,
+        "answer": answer.data()?,
+    });
+    serde_json::to_string_pretty(&document)
+}
+
+/// `capture.txt:12`, as compilers write it, for a place in a capture.
+#[must_use]
+pub fn place(answer: &dyn Answer, at: At) -> String {
+    match answer.file_name(at.file) {
+        Some(name) => format!("{}:{}", clean::clean(&name), at.line),
+        None => format!("file {}:{}", at.file + 1, at.line),
+    }
+}
+
+/// A span of seconds for people: `45 s`, `12 min`, `5 h`, `13 days`.
+#[must_use]
+pub fn span(seconds: f64) -> String {
+    match seconds.abs() {
+        size if size < 90.0 => format!("{} s", number(seconds.round())),
+        size if size < 5400.0 => format!("{} min", number((seconds / 60.0).round())),
+        size if size < 172_800.0 => format!("{} h", number((seconds / 3600.0).round())),
+        _ => format!("{} days", number((seconds / 86_400.0).round())),
+    }
+}

@@ -1,0 +1,105 @@
+//! Answers as one HTML file: style and drawings inside, no script, nothing to load.
+//!
+//! Everything goes through a template that escapes by its type, and then the page forbids itself any source other
+//! than its own style: what a capture smuggled in would be shown as text, and could load nothing if it were not.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::clean::clean;
+use super::{Answer, Block, Section, Table, chart, place};
+use crate::trace::Figure;
+
+/// The page's own style. Colours follow the reader's theme; printing opens what is folded.
+const STYLE: &str = include_str!("html/style.css");
+
+/// The answer as one self-contained page.
+#[must_use]
+pub fn html(answer: &dyn Answer) -> String {
+    let sections = answer.sections();
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'";
+                meta name="referrer" content="no-referrer";
+                meta name="color-scheme" content="light dark";
+                title { (clean(&answer.title())) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header {
+                    h1 { (clean(&answer.title())) }
+                    p.summary { (clean(&answer.summary())) }
+                }
+                main { @for section in &sections { (section_html(answer, section)) } }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn section_html(answer: &dyn Answer, section: &Section) -> Markup {
+    let word = section.tone.word();
+    html! {
+        section class=(word) {
+            h2 {
+                @if !word.is_empty() { span class={ "tone " (word) } { (word) } " " }
+                (clean(&section.heading))
+            }
+            @for block in &section.blocks { (block_html(answer, block)) }
+        }
+    }
+}
+
+fn block_html(answer: &dyn Answer, block: &Block) -> Markup {
+    match block {
+        Block::Paragraph(text) => html! { p { (clean(text)) } },
+        Block::Labelled { label, text } => {
+            html! { p.labelled { b { (clean(label)) ": " } (clean(text)) } }
+        }
+        Block::List(items) => html! { ul { @for item in items { li { (clean(item)) } } } },
+        Block::Command(command) => html! { pre { code { (clean(command)) } } },
+        Block::Table(table) => table_html(table),
+        Block::Figures(figures) => html! {
+            @for figure in figures { (figure_html(answer, figure)) }
+        },
+        Block::Places(places) => html! {
+            ul.places { @for at in places {
+                li {
+                    code { (place(answer, *at)) } " "
+                    @if let Some(line) = answer.line_text(*at) { code.line { (clean(line.trim())) } }
+                }
+            } }
+        },
+        Block::Chart(drawing) => chart::svg(drawing),
+    }
+}
+
+fn figure_html(answer: &dyn Answer, figure: &Figure) -> Markup {
+    let name = |file| answer.file_name(file).unwrap_or_else(|| format!("file {}", file + 1));
+    html! {
+        details.figure {
+            summary { (clean(&figure.name)) ": " strong { (clean(&format!("{} {}", figure.value(), figure.unit))) } }
+            pre { @for line in figure.explain(&name).lines() { (clean(line)) "\n" } }
+        }
+    }
+}
+
+fn table_html(table: &Table) -> Markup {
+    let class = |number: bool| if number { "number" } else { "" };
+    html! {
+        div.scroll { table {
+            @if !table.caption.is_empty() { caption { (clean(&table.caption)) } }
+            thead { tr { @for column in &table.columns {
+                th scope="col" class=(class(column.number)) { (clean(&column.name)) }
+            } } }
+            tbody { @for row in &table.rows { tr {
+                @for (at, column) in table.columns.iter().enumerate() {
+                    td class=(class(column.number)) { (clean(row.get(at).map_or("", String::as_str))) }
+                }
+            } } }
+        } }
+    }
+}
