@@ -2,8 +2,15 @@
 //!
 //! The number of queues is what the guest sees and never changes while its driver runs. The number
 //! of channels behind them is the minimum over what each party brings, and may change at any time
-//! without the guest noticing. This function is the only place where that rule stands; the server
-//! places by it and `trunkline adapter explain` names its answer.
+//! without the guest noticing. This module is the only place where that rule stands; the server
+//! places by it, `trunkline adapter explain` names its answer, and the planner foretells with it.
+//!
+//! [`negotiate`] is the rule for block adapters, [`negotiate_npiv`] the one for virtual Fibre Channel
+//! adapters, which have more parties and, with AIX clients, a memory.
+
+mod npiv;
+
+pub use npiv::{Levels, NpivNegotiated, NpivTerms, Offer, Policy, Subqueues, negotiate_npiv};
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +40,24 @@ pub enum Term {
     DataPlane,
     /// The port has no more submission queues.
     Port,
+    /// The client's own attribute `num_io_queues`.
+    ClientAttribute,
+    /// The client's system has a single queue.
+    ClientLevel,
+    /// The virtual Fibre Channel adapter's attribute `num_per_range`.
+    NumPerRange,
+    /// The data plane's `num_per_range` (`viosnpiv0`), which the adapter inherits.
+    Inherited,
+    /// The adapter's attribute `limit_intr`.
+    LimitIntr,
+    /// The server has a single queue.
+    ServerLevel,
+    /// The firmware has no sub-queues.
+    Firmware,
+    /// The adapter behind the port has a single queue.
+    PortLevel,
+    /// The number that the client negotiated before, under the policy `aix`.
+    Earlier,
 }
 
 impl Term {
@@ -43,6 +68,17 @@ impl Term {
             Term::Adapter => "raise the adapter's `channels`, or set it to 0 for no limit",
             Term::DataPlane => "give the data plane more `channels` or `cpus`",
             Term::Port => "raise the port's `num_io_queues`",
+            Term::ClientAttribute => {
+                "raise the client's `num_io_queues` and reconfigure its adapter"
+            }
+            Term::ClientLevel => "bring the client to a level with multi-queue",
+            Term::NumPerRange => "raise the adapter's `num_per_range`, or set it to 0 to inherit",
+            Term::Inherited => "raise `num_per_range` of `viosnpiv0`, or of this adapter",
+            Term::LimitIntr => "set the adapter's `limit_intr` to false",
+            Term::ServerLevel => "bring the server to a level with multi-queue",
+            Term::Firmware => "bring the firmware to a level with sub-queues",
+            Term::PortLevel => "map the adapter to a port with multi-queue",
+            Term::Earlier => "reconfigure the client's adapter, or restart the client",
         }
     }
 }
@@ -54,6 +90,15 @@ impl std::fmt::Display for Term {
             Term::Adapter => "adapter",
             Term::DataPlane => "data plane",
             Term::Port => "port",
+            Term::ClientAttribute => "client's num_io_queues",
+            Term::ClientLevel => "client's level",
+            Term::NumPerRange => "adapter's num_per_range",
+            Term::Inherited => "viosnpiv0's num_per_range",
+            Term::LimitIntr => "limit_intr",
+            Term::ServerLevel => "server's level",
+            Term::Firmware => "firmware",
+            Term::PortLevel => "port's adapter",
+            Term::Earlier => "earlier negotiation",
         })
     }
 }
@@ -69,12 +114,16 @@ pub struct Negotiated {
 
 /// `channels = min(client, adapter, data plane, port)` over the terms that are there.
 pub fn negotiate(terms: &Terms) -> Negotiated {
-    let all = [
+    least([
         (Some(terms.client), Term::Client),
         (terms.adapter, Term::Adapter),
         (Some(terms.data_plane), Term::DataPlane),
         (terms.port, Term::Port),
-    ];
+    ])
+}
+
+/// The smallest of the counts that are there and the first term that has it.
+fn least(all: impl IntoIterator<Item = (Option<u32>, Term)>) -> Negotiated {
     let mut least = Negotiated { channels: u32::MAX, limit: Term::Client };
     for (count, limit) in all {
         if let Some(count) = count.map(|n| n.max(1))
