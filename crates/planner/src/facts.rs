@@ -14,6 +14,7 @@ pub use level::{Level, LevelError, Product, Verdict};
 
 use std::collections::BTreeMap;
 
+use fabric::negotiate::Policy;
 use serde::{Deserialize, Serialize};
 
 use crate::trace::{Origin, Source, Term};
@@ -169,6 +170,17 @@ pub struct Machine {
     pub source: Source,
 }
 
+/// How clients of one system negotiate again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ClientPolicy {
+    /// The system: `aix`, `linux`, …
+    pub system: Product,
+    /// How it behaves.
+    pub policy: Policy,
+    /// Where the fact comes from.
+    pub source: Source,
+}
+
 /// All facts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Facts {
@@ -178,6 +190,7 @@ pub struct Facts {
     adapters: BTreeMap<String, Adapter>,
     requirements: BTreeMap<String, BTreeMap<Product, Requirement>>,
     machines: BTreeMap<String, Machine>,
+    policies: BTreeMap<Product, ClientPolicy>,
 }
 
 /// What stands for a number that no data file has: it compares with nothing, and prints as `—`.
@@ -217,6 +230,7 @@ impl Facts {
             adapters: BTreeMap::new(),
             requirements: BTreeMap::new(),
             machines: BTreeMap::new(),
+            policies: BTreeMap::new(),
         };
         for (file, text) in FILES {
             facts.merge(text, raw::Whose::Ours).map_err(|error| (file, error))?;
@@ -281,6 +295,11 @@ impl Facts {
     /// What a feature needs of one product.
     pub fn requirement(&self, feature: &str, product: Product) -> Option<&Requirement> {
         self.requirements.get(feature)?.get(&product)
+    }
+
+    /// How clients of a system negotiate again, where a source says so.
+    pub fn policy(&self, system: Product) -> Option<&ClientPolicy> {
+        self.policies.get(&system)
     }
 
     /// A machine by its type and model.

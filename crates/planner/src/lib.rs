@@ -5,9 +5,11 @@
 //! - [`trace`] is what every number of an answer carries: its formula, the values put in, the source of each.
 //! - [`facts`] is what is known about PowerVM, from data files that a user can correct.
 //! - [`capture`] holds what was read from AIX and VIOS command output; each value keeps the line it stood on.
+//! - [`lpm`] foretells what becomes of a client's queues when it moves.
 //! - [`report`] shows answers: as text, as JSON, and as one HTML file.
 
 pub mod capture;
 pub mod facts;
+pub mod lpm;
 pub mod report;
 pub mod trace;

@@ -99,10 +99,8 @@ pub struct LevelError {
 /// A level of a product.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Level {
-    /// Of what.
-    pub product: Product,
-    /// As it was written.
-    pub text: String,
+    product: Product,
+    text: String,
     parts: Vec<u32>,
 }
 
@@ -135,6 +133,11 @@ impl Level {
         let parts =
             parts.filter(|parts| (1..=PARTS_MAX).contains(&parts.len())).ok_or_else(error)?;
         Ok(Level { product, text: text.trim().to_owned(), parts })
+    }
+
+    /// As it was written.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// The numbers, most significant first.

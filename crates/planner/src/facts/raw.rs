@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use fabric::negotiate::Policy;
 use fabric::suggest::nearest;
 use serde::Deserialize;
 
 use super::{
-    Adapter, Attribute, DEVICES, Facts, FactsError, Level, Machine, Number, Product, Requirement,
-    Setting,
+    Adapter, Attribute, ClientPolicy, DEVICES, Facts, FactsError, Level, Machine, Number, Product,
+    Requirement, Setting,
 };
 use crate::trace::Source;
 
@@ -33,6 +34,8 @@ struct Document {
     requirement: BTreeMap<String, BTreeMap<String, RawRequirement>>,
     #[serde(default)]
     machine: BTreeMap<String, RawMachine>,
+    #[serde(default)]
+    policy: BTreeMap<String, RawPolicy>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -96,6 +99,14 @@ struct RawMachine {
     confirmed: bool,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawPolicy {
+    policy: Policy,
+    source: String,
+    confirmed: bool,
+}
+
 /// Families of numbers to which a user may add members.
 const OPEN_FAMILIES: [&str; 1] = ["sea.cycles-per-transaction."];
 
@@ -131,6 +142,10 @@ impl Facts {
         for (model, raw) in document.machine {
             let machine = self.accept_machine(&model, raw)?;
             self.machines.insert(machine.model.clone(), machine);
+        }
+        for (system, raw) in document.policy {
+            let policy = self.accept_policy(&system, raw)?;
+            self.policies.insert(policy.system, policy);
         }
         Ok(())
     }
@@ -259,11 +274,7 @@ impl Facts {
         raw: RawRequirement,
     ) -> Result<Requirement, FactsError> {
         let key = format!("requirement.{feature}.{product}");
-        let Some(product) = Product::ALL.into_iter().find(|known| known.word() == product) else {
-            let expected =
-                format!("expected one of {}", Product::ALL.map(Product::word).join(", "));
-            return Err(FactsError::key(key, &expected, "correct the product"));
-        };
+        let product = product_of(&key, product)?;
         let levels = raw.at_least.iter().map(|text| Level::read(product, text));
         let at_least: Vec<Level> = levels.collect::<Result<_, _>>().map_err(|error| {
             FactsError::key(format!("{key}.at_least"), &error.to_string(), "correct the level")
@@ -280,6 +291,13 @@ impl Facts {
         Ok(Requirement { feature: feature.to_owned(), product, at_least, source })
     }
 
+    fn accept_policy(&self, system: &str, raw: RawPolicy) -> Result<ClientPolicy, FactsError> {
+        let key = format!("policy.{system}");
+        let system = product_of(&key, system)?;
+        let source = self.source(&key, raw.source, raw.confirmed)?;
+        Ok(ClientPolicy { system, policy: raw.policy, source })
+    }
+
     fn accept_machine(&self, model: &str, raw: RawMachine) -> Result<Machine, FactsError> {
         let key = format!("machine.{model}");
         if let Err(error) = Level::read(Product::Server, &raw.generation) {
@@ -294,4 +312,11 @@ impl Facts {
             source,
         })
     }
+}
+
+fn product_of(key: &str, word: &str) -> Result<Product, FactsError> {
+    Product::ALL.into_iter().find(|known| known.word() == word).ok_or_else(|| {
+        let expected = format!("expected one of {}", Product::ALL.map(Product::word).join(", "));
+        FactsError::key(key, &expected, "correct the name")
+    })
 }
