@@ -11,11 +11,19 @@ mod attributes;
 mod entstat;
 mod fcstat;
 mod iostat;
+mod language;
+mod level;
 mod lparstat;
 mod lsmap;
+mod page;
 mod ports;
+mod prompt;
+mod rates;
+mod recognise;
 mod seastat;
+mod session;
 mod storage;
+mod text;
 mod vfcstats;
 
 pub use attributes::{Allowed, Attribute, Lsattr, LsattrRange, LsdevAttr, Settable};
@@ -25,9 +33,11 @@ pub use entstat::{
 };
 pub use fcstat::{ClientRow, Fcstat, FcstatClient, QueueUse, Resources, Traffic, TwoWay};
 pub use iostat::{DiskQueue, DiskSample, IostatD, Service};
+pub use level::{Level, System};
 pub use lparstat::{CpuSample, HypervisorCall, Info, Lparstat};
 pub use lsmap::{LsmapNet, LsmapNpiv, LsmapScsi, NetMap, NpivMap, ScsiMap, Vtd};
 pub use ports::{Lsnports, NpivPort};
+pub use rates::{Change, Incomparable, Rate, Rates, rates};
 pub use seastat::{SeaClient, Seastat};
 pub use storage::{LogicalUnit, Lssp, LuList, Pool};
 pub use vfcstats::{Named, VfcStats};
@@ -188,6 +198,8 @@ pub enum Report {
     LuList(LuList),
     /// `/proc/sys/adapter/vfc/vfchostN/stats`.
     VfcStats(VfcStats),
+    /// `ioslevel`, `oslevel -s`.
+    Level(Level),
 }
 
 /// Everything that was read, file by file.
@@ -207,6 +219,13 @@ impl Captures {
     /// Nothing read yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Reads one file; `taken` is when it was made, if the caller knows.
+    ///
+    /// Any bytes can be given: what is no report is kept in [`Captures::unread`].
+    pub fn read(&mut self, name: &str, bytes: &[u8], taken: Option<Taken>) {
+        session::read(self, name, bytes, taken);
     }
 
     /// The name of the file that `at` counts.
@@ -290,4 +309,5 @@ kinds! {
     Lssp Lssp lssp lssps "lssp",
     LuList LuList lu_list lu_lists "lu -list",
     VfcStats VfcStats vfc_stats vfc_stats_all "cat /proc/sys/adapter/vfc/vfchostN/stats",
+    Level Level level levels "ioslevel",
 }

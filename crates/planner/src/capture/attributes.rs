@@ -1,5 +1,9 @@
 //! `lsattr` and `lsdev -attr`: the attributes of a device and the values that they may have.
 
+mod read;
+
+pub(super) use read::{lsattr, lsdev, range};
+
 use serde::Serialize;
 
 use super::{At, Head};

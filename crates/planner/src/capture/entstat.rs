@@ -3,6 +3,11 @@
 //! For a shared Ethernet adapter the command prints the SEA first, then every adapter below it, each under a heading
 //! of its own.
 
+mod read;
+mod sea_read;
+
+pub(super) use read::report;
+
 use serde::Serialize;
 
 use super::{At, Head, Read};

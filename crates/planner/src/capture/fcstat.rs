@@ -3,6 +3,10 @@
 //! A physical and a virtual adapter print the same headings; the virtual one is told by its device type
 //! (`IBM,vfc-client`) and leaves frame and link counters at zero. `-D` adds the queue statistics, `-e` the driver's.
 
+mod read;
+
+pub(super) use read::{client_report, report};
+
 use serde::Serialize;
 
 use super::{At, Head, Read, Wwn};

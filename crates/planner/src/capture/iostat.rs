@@ -3,6 +3,10 @@
 //! The first sample of a run is the average since boot unless the command says otherwise; times are in milliseconds,
 //! sizes in bytes, whatever suffix was printed.
 
+mod read;
+
+pub(super) use read::report;
+
 use serde::Serialize;
 
 use super::{At, Head, Read};

@@ -1,5 +1,9 @@
 //! `lparstat`: the processors of a partition, its configuration with `-i`, hypervisor calls with `-H`.
 
+mod read;
+
+pub(super) use read::report;
+
 use serde::Serialize;
 
 use super::{At, Head, Read};

@@ -1,5 +1,9 @@
 //! `lsmap`: which virtual adapter of a VIOS stands for what, for virtual SCSI, NPIV and Ethernet.
 
+mod read;
+
+pub(super) use read::{net, npiv, scsi};
+
 use serde::Serialize;
 
 use super::{At, Head, Read};

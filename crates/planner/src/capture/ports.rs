@@ -1,5 +1,9 @@
 //! `lsnports`: the physical ports that can carry NPIV.
 
+mod read;
+
+pub(super) use read::report;
+
 use serde::Serialize;
 
 use super::{At, Head};

@@ -1,5 +1,9 @@
 //! `seastat`: what each client sends through a shared Ethernet adapter; needs `accounting=enabled` on it.
 
+mod read;
+
+pub(super) use read::report;
+
 use serde::Serialize;
 
 use super::{At, Head, Read};

@@ -1,5 +1,9 @@
 //! `lssp` and `lu`: storage pools, local and shared, and the logical units in them.
 
+mod read;
+
+pub(super) use read::{lssp, lu_list};
+
 use serde::Serialize;
 
 use super::{At, Head, Read};

@@ -3,6 +3,10 @@
 //! Only its first lines and those of the queues are documented publicly. Every `name = number` line is kept by its name;
 //! the fields that are known have one of their own.
 
+mod read;
+
+pub(super) use read::report;
+
 use serde::Serialize;
 
 use super::{At, Head, Read};

@@ -1,0 +1,281 @@
+//! Reads `lsattr -El`, `lsdev -attr` and the lists of allowed values.
+//!
+//! The list of attributes has columns and no separators: a value may be empty, and then only the place of the
+//! description tells so. The value's column is where the second word stands in most rows. A row ends with `True` or
+//! `False`; one that does not goes on in the next line.
+
+use std::borrow::Cow;
+
+use super::{Allowed, Attribute, Lsattr, LsattrRange, LsdevAttr, Settable};
+use crate::capture::page::Page;
+use crate::capture::recognise::{is_span, words};
+use crate::capture::text::{Line, Lines};
+use crate::capture::{At, Report};
+
+pub(in crate::capture) fn lsattr(page: &mut Page<'_>) -> Option<Report> {
+    let attributes = rows(page);
+    if attributes.is_empty() {
+        return None;
+    }
+    Some(Report::Lsattr(Lsattr { head: page.close(), attributes }))
+}
+
+pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
+    let first = page.peek()?;
+    if words(first.text, &["attribute", "value"]) {
+        page.take();
+        let attributes = rows(page);
+        if attributes.is_empty() {
+            page.incomplete("no attribute follows the heading");
+        }
+        return Some(Report::LsdevAttr(LsdevAttr { head: page.close(), attributes }));
+    }
+    // `-attr NAME` prints the word `value` and the value.
+    let name = page.asked.clone()?;
+    if first.trimmed() != "value" {
+        return None;
+    }
+    page.take();
+    let attributes = match page.peek() {
+        Some(line) if !crate::capture::recognise::is_boundary(line, page.ahead()) => {
+            page.take();
+            let value = line.trimmed().to_owned();
+            vec![Attribute { at: line.at, name, value, description: String::new(), settable: None }]
+        }
+        _ => {
+            page.incomplete("no value follows the heading");
+            Vec::new()
+        }
+    };
+    Some(Report::LsdevAttr(LsdevAttr { head: page.close(), attributes }))
+}
+
+/// One row, put together from its lines.
+struct Row<'t> {
+    at: At,
+    text: Cow<'t, str>,
+}
+
+/// The rows of a list, until it ends or begins anew.
+fn rows(page: &mut Page<'_>) -> Vec<Attribute> {
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    while let Some(line) = page.peek_raw() {
+        if line.is_blank() {
+            // A blank line ends the list, unless the list goes on behind it.
+            let more = page
+                .ahead()
+                .peek_text()
+                .is_some_and(|line| settable(line.text).is_some() && is_name(line.text));
+            if !more && !rows.is_empty() {
+                break;
+            }
+            page.skip();
+            continue;
+        }
+        if is_name(line.text)
+            && let Some((row, lines)) = row(line, page.ahead())
+        {
+            let name = first_word(&row.text);
+            if rows.iter().any(|other| first_word(&other.text) == name) {
+                break;
+            }
+            page.take_lines(lines);
+            rows.push(row);
+        } else if rows.is_empty() || !page.goes_on(line) {
+            break;
+        }
+    }
+    split(&rows)
+}
+
+fn is_name(text: &str) -> bool {
+    let name = first_word(text);
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(char::is_whitespace).next().unwrap_or("")
+}
+
+/// The last word of a row.
+fn settable(text: &str) -> Option<Settable> {
+    let (_, word) = text.rsplit_once(char::is_whitespace)?;
+    match word {
+        "True" => Some(Settable::Yes),
+        "True+" => Some(Settable::Live),
+        "False" => Some(Settable::No),
+        _ => None,
+    }
+}
+
+/// A row and how many lines it takes; a terminal may have cut it into several.
+fn row<'t>(first: Line<'t>, mut ahead: Lines<'t>) -> Option<(Row<'t>, usize)> {
+    if settable(first.text).is_some() {
+        return Some((Row { at: first.at, text: Cow::Borrowed(first.text) }, 1));
+    }
+    ahead.next();
+    let mut text = first.text.to_owned();
+    let (mut width, mut end) = (first.width, first.text.len());
+    for lines in 2..=3 {
+        let next = ahead.next().filter(|next| !next.is_blank())?;
+        // The rest of a row that was cut is no row of its own.
+        if is_name(next.text)
+            && settable(next.text).is_some()
+            && next.text.split_ascii_whitespace().count() > 3
+        {
+            return None;
+        }
+        // A line that was cut where it was full goes on without a gap; one that ends early has lost a space.
+        let lost = match next.text.starts_with(char::is_whitespace) {
+            true => 0,
+            false if width >= 72 => width.saturating_sub(end),
+            false => 1,
+        };
+        end = next.text.len();
+        let glued = format!("{text}{}{}", " ".repeat(lost.min(1)), next.text);
+        if settable(&glued).is_some() {
+            return Some((Row { at: first.at, text: Cow::Owned(glued) }, lines));
+        }
+        text = glued;
+        width = next.width;
+    }
+    None
+}
+
+/// Divides the rows into columns.
+fn split(rows: &[Row<'_>]) -> Vec<Attribute> {
+    let expanded: Vec<Cow<'_, str>> = rows.iter().map(|row| expand(&row.text)).collect();
+    let values = most_frequent(expanded.iter().filter_map(|text| second_word(text)));
+    let descriptions = most_frequent(expanded.iter().filter_map(|text| {
+        let start = second_word(text)?;
+        Some(start + second_word(&text[start..])?)
+    }));
+    rows.iter()
+        .zip(&expanded)
+        .filter_map(|(row, text)| {
+            let settable = settable(text)?;
+            let (body, _) = text.rsplit_once(char::is_whitespace)?;
+            let body = body.trim_end();
+            let name = first_word(body);
+            let (value, description) =
+                value_and_description(body, name.len(), values, descriptions);
+            Some(Attribute {
+                at: row.at,
+                name: name.to_owned(),
+                value: value.to_owned(),
+                description: description.to_owned(),
+                settable: Some(settable),
+            })
+        })
+        .collect()
+}
+
+/// The most frequent of these columns, the leftmost of several.
+fn most_frequent(columns: impl Iterator<Item = usize>) -> usize {
+    let mut counts = std::collections::BTreeMap::new();
+    for column in columns {
+        *counts.entry(column).or_insert(0_u32) += 1;
+    }
+    let most = counts.values().copied().max().unwrap_or(0);
+    counts.into_iter().find(|(_, count)| *count == most).map_or(0, |(column, _)| column)
+}
+
+/// What follows the name. A value is empty when the next word stands right of the value's column with a gap before it
+/// that only an empty column leaves; it has several words when the description begins in its own column behind them.
+fn value_and_description(
+    body: &str,
+    name: usize,
+    values: usize,
+    descriptions: usize,
+) -> (&str, &str) {
+    let Some(start) = second_word(body) else { return ("", "") };
+    if start > values && start - name >= 3 {
+        return ("", &body[start..]);
+    }
+    if let Some((value, description)) = body.split_at_checked(descriptions)
+        && descriptions > start
+        && value.ends_with(' ')
+        && !description.starts_with(' ')
+        && value[start..].trim_end().split("  ").count() == 1
+    {
+        return (value[start..].trim_end(), description);
+    }
+    match body[start..].split_once(char::is_whitespace) {
+        Some((value, description)) => (value, description.trim_start()),
+        None => (&body[start..], ""),
+    }
+}
+
+/// Where the second word begins.
+fn second_word(text: &str) -> Option<usize> {
+    let gap = text.find(char::is_whitespace)?;
+    let rest = &text[gap..];
+    Some(gap + rest.len() - rest.trim_start().len()).filter(|start| *start < text.len())
+}
+
+/// Tabs as spaces up to the next multiple of eight.
+fn expand(text: &str) -> Cow<'_, str> {
+    if !text.contains('\t') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut column = 0;
+    for c in text.chars() {
+        if c == '\t' {
+            let spaces = 8 - column % 8;
+            out.extend(std::iter::repeat_n(' ', spaces));
+            column += spaces;
+        } else {
+            out.push(c);
+            column += 1;
+        }
+    }
+    Cow::Owned(out)
+}
+
+pub(in crate::capture) fn range(page: &mut Page<'_>) -> Option<Report> {
+    let mut allowed: Vec<Allowed> = Vec::new();
+    let by_command = page.asked.is_some();
+    while let Some(line) = page.peek_raw() {
+        if line.is_blank() {
+            if !allowed.is_empty() {
+                break;
+            }
+            page.skip();
+            continue;
+        }
+        let text = line.trimmed();
+        if let Some(span) = span(text, line.at) {
+            allowed.push(span);
+        } else if by_command && is_value(line, page.ahead()) {
+            allowed.push(Allowed::Value { at: line.at, value: text.to_owned() });
+        } else {
+            break;
+        }
+        page.take();
+    }
+    if allowed.is_empty() {
+        return None;
+    }
+    let attribute = page.asked.clone();
+    Some(Report::LsattrRange(LsattrRange { head: page.close(), attribute, allowed }))
+}
+
+/// One word that is no prompt.
+fn is_value(line: Line<'_>, ahead: Lines<'_>) -> bool {
+    let text = line.trimmed();
+    !text.contains(char::is_whitespace) && !crate::capture::recognise::is_boundary(line, ahead)
+}
+
+/// `20...2048 (+1)`
+fn span(text: &str, at: At) -> Option<Allowed> {
+    if !is_span(text) {
+        return None;
+    }
+    let (low, rest) = text.split_once("...").or_else(|| text.split_once('\u{2026}'))?;
+    let (high, step) = rest.split_once('(')?;
+    let step = step.trim_end_matches(')').trim_start_matches('+').trim();
+    let (low, high, step) =
+        (low.trim().parse().ok()?, high.trim().parse().ok()?, step.parse().ok()?);
+    Some(Allowed::Span { at, low, high, step })
+}

@@ -1,0 +1,219 @@
+//! In which language a report is.
+//!
+//! The commands print headings in the language of the session. Readers know the English ones; a report in another
+//! language is refused by name, because half of its lines would be missed. Words are matched without their accents,
+//! which get lost on the way often enough; two different words decide.
+
+/// The language and the words that headings of these reports have in it.
+const WORDS: &[(&str, &[&str])] = &[
+    (
+        "German",
+        &[
+            "anzahl",
+            "sekunden",
+            "zeit",
+            "bericht",
+            "ethernet-statistik",
+            "adaptertyp",
+            "systemkonfiguration",
+            "seit",
+            "zurucksetzen",
+            "letztem",
+            "letzten",
+            "pakete",
+            "empfangene",
+            "ubertragene",
+            "einheitentyp",
+            "geratetyp",
+            "eingabeanforderungen",
+            "ausgabeanforderungen",
+            "eingabebytes",
+            "ausgabebytes",
+            "seriennummer",
+            "partitionsname",
+            "knotenname",
+            "modus",
+            "typ",
+            "fehler",
+            "statistik",
+            "verfugbar",
+            "ausgabe",
+            "eingabe",
+            "beschreibung",
+            "wert",
+            "attribut",
+            "wahr",
+            "falsch",
+            "steuerungsanforderungen",
+            "ubertragung",
+            "empfang",
+        ],
+    ),
+    (
+        "French",
+        &[
+            "nombre",
+            "secondes",
+            "depuis",
+            "rapport",
+            "statistiques",
+            "reinitialisation",
+            "derniere",
+            "paquets",
+            "erreurs",
+            "recus",
+            "transmis",
+            "unite",
+            "systeme",
+            "adresse",
+            "materielle",
+            "configuration du",
+            "demandes",
+            "octets",
+            "entree",
+            "sortie",
+            "ecoule",
+            "temps",
+            "numero",
+            "serie",
+            "vrai",
+            "faux",
+            "noeud",
+            "partition :",
+        ],
+    ),
+    (
+        "Spanish",
+        &[
+            "segundos",
+            "desde",
+            "informe",
+            "estadisticas",
+            "ultimo",
+            "restablecimiento",
+            "paquetes",
+            "errores",
+            "recibidos",
+            "transmitidos",
+            "dispositivo",
+            "direccion",
+            "hardware:",
+            "tiempo",
+            "transcurrido",
+            "entrada",
+            "salida",
+            "solicitudes",
+            "configuracion",
+            "sistema",
+            "verdadero",
+            "falso",
+            "nodo",
+            "recuento",
+        ],
+    ),
+    (
+        "Italian",
+        &[
+            "secondi",
+            "rapporto",
+            "statistiche",
+            "ultimo ripristino",
+            "pacchetti",
+            "errori",
+            "ricevuti",
+            "trasmessi",
+            "unita",
+            "indirizzo",
+            "trascorso",
+            "richieste",
+            "immissione",
+            "emissione",
+            "configurazione",
+            "vero",
+            "nodo",
+            "numero",
+            "dall'ultima",
+            "reimpostazione",
+        ],
+    ),
+    (
+        "Portuguese",
+        &[
+            "relatorio",
+            "estatisticas",
+            "ultima",
+            "reconfiguracao",
+            "pacotes",
+            "erros",
+            "recebidos",
+            "endereco",
+            "decorrido",
+            "pedidos",
+            "configuracao",
+            "verdadeiro",
+            "saida",
+            "dispositivo",
+            "segundos",
+            "desde",
+            "contagem",
+        ],
+    ),
+];
+
+/// The language of a text that is not English, when enough speaks for one.
+pub(super) fn detect(text: &str) -> Option<&'static str> {
+    if text.is_ascii() && text.len() < 8 {
+        return None;
+    }
+    if !text.is_ascii()
+        && let Some(language) = by_script(text)
+    {
+        return Some(language);
+    }
+    let folded = fold(text);
+    let mut best: Option<(&'static str, usize)> = None;
+    let tokens: Vec<&str> = folded
+        .split(|c: char| !(c.is_ascii_alphabetic() || c == '-' || c == '\''))
+        .filter(|word| word.len() > 2)
+        .collect();
+    for (language, words) in WORDS {
+        let count = words.iter().filter(|word| tokens.contains(word)).count();
+        if count >= 2 && best.is_none_or(|(_, most)| count > most) {
+            best = Some((language, count));
+        }
+    }
+    best.map(|(language, _)| language)
+}
+
+/// Writing systems that name the language by themselves.
+fn by_script(text: &str) -> Option<&'static str> {
+    let count = |from: char, to: char| text.chars().filter(|c| (from..=to).contains(c)).count();
+    if count('\u{3040}', '\u{30ff}') >= 2 {
+        return Some("Japanese");
+    }
+    if count('\u{ac00}', '\u{d7af}') >= 2 {
+        return Some("Korean");
+    }
+    if count('\u{4e00}', '\u{9fff}') >= 4 {
+        return Some("Chinese");
+    }
+    if count('\u{0400}', '\u{04ff}') >= 4 {
+        return Some("Russian");
+    }
+    None
+}
+
+/// Lower case without accents, for the letters of the languages above.
+fn fold(text: &str) -> String {
+    let plain = |c: char| match c {
+        'ä' | 'á' | 'à' | 'â' | 'ã' => 'a',
+        'é' | 'è' | 'ê' | 'ë' => 'e',
+        'í' | 'ì' | 'î' | 'ï' => 'i',
+        'ö' | 'ó' | 'ò' | 'ô' | 'õ' => 'o',
+        'ü' | 'ú' | 'ù' | 'û' => 'u',
+        'ç' => 'c',
+        'ñ' => 'n',
+        other => other,
+    };
+    text.chars().flat_map(char::to_lowercase).map(plain).collect()
+}

@@ -1,0 +1,446 @@
+//! Reads `lsmap`, as it is printed for people and with `-fmt`.
+
+use super::{LsmapNet, LsmapNpiv, LsmapScsi, NetMap, NpivMap, ScsiMap, Vtd};
+use crate::capture::page::{Page, put};
+use crate::capture::recognise::words;
+use crate::capture::text::{Line, is_device, number};
+use crate::capture::{At, Read, Report};
+
+const BAD_VALUE: &str = "the value is not understood";
+
+pub(in crate::capture) fn scsi(page: &mut Page<'_>) -> Option<Report> {
+    let mut adapters: Vec<ScsiMap> = Vec::new();
+    while let Some(line) = page.peek() {
+        let text = line.trimmed();
+        let done = scsi_heading(page, text)
+            || scsi_adapter(page, &mut adapters, line)
+            || adapters.last_mut().is_some_and(|adapter| scsi_field(page, adapter, line))
+            || scsi_formatted(page, &mut adapters, line);
+        if !done && !page.goes_on(line) {
+            break;
+        }
+    }
+    if adapters.is_empty() {
+        return None;
+    }
+    if let Some(vtd) = adapters.last().and_then(|last| last.devices.last())
+        && (vtd.status.is_none() || vtd.backing.is_none())
+    {
+        page.incomplete(&format!("{} has no status or no backing device", vtd.name));
+    }
+    Some(Report::LsmapScsi(LsmapScsi { head: page.close(), adapters }))
+}
+
+fn scsi_heading(page: &mut Page<'_>, text: &str) -> bool {
+    let heading = words(text, &["SVSA", "Physloc"])
+        || is_rule(text)
+        || text == "NO VIRTUAL TARGET DEVICE FOUND";
+    heading && page.take().is_some()
+}
+
+/// `--------- ------`
+fn is_rule(text: &str) -> bool {
+    text.starts_with('-') && text.bytes().all(|byte| byte == b'-' || byte == b' ')
+}
+
+/// `vhost0   U9117.MMA.1234567-V1-C11   0x00000003`
+fn scsi_adapter(page: &mut Page<'_>, adapters: &mut Vec<ScsiMap>, line: Line<'_>) -> bool {
+    let fields: Vec<&str> = line.text.split_ascii_whitespace().collect();
+    let (name, physloc, client) = match fields[..] {
+        [name, physloc] => (name, physloc, None),
+        [name, physloc, client] => (name, physloc, Some(client)),
+        _ => return false,
+    };
+    if !is_device(name, "vhost") || !physloc.starts_with('U') {
+        return false;
+    }
+    page.take();
+    let client_partition = client.and_then(|text| partition(text, line.at));
+    if client_partition.is_none() {
+        page.doubt(line, "the client's partition is missing or no number");
+    }
+    adapters.push(ScsiMap {
+        at: line.at,
+        name: name.to_owned(),
+        physloc: Some(Read { value: physloc.to_owned(), at: line.at }),
+        client_partition,
+        devices: Vec::new(),
+    });
+    true
+}
+
+/// `0x0000000e`, or decimal with `-dec`.
+fn partition(text: &str, at: At) -> Option<Read<u32>> {
+    let value = u32::try_from(number(text)?).ok()?;
+    Some(Read { value, at })
+}
+
+fn scsi_field(page: &mut Page<'_>, adapter: &mut ScsiMap, line: Line<'_>) -> bool {
+    let text = line.trimmed();
+    if let Some(name) = after(text, "VTD") {
+        page.take();
+        if !name.is_empty() && name != "NO VIRTUAL TARGET DEVICE FOUND" {
+            adapter.devices.push(vtd(name, line.at));
+        }
+        return true;
+    }
+    let Some(vtd) = adapter.devices.last_mut() else { return false };
+    let keys = ["Status", "LUN", "Backing device", "Physloc", "Mirrored"];
+    let Some((key, value)) = keys.iter().find_map(|key| Some((*key, after(text, key)?))) else {
+        return false;
+    };
+    page.take();
+    let fits = match key {
+        "Status" => text_field(&mut vtd.status, value, line.at),
+        "LUN" => number(value).is_some_and(|lun| put(&mut vtd.lun, lun, line.at)),
+        "Backing device" => text_field(&mut vtd.backing, value, line.at),
+        "Physloc" => text_field(&mut vtd.physloc, value, line.at),
+        _ => mirrored(&mut vtd.mirrored, value, line.at),
+    };
+    if !fits {
+        page.doubt(line, BAD_VALUE);
+    }
+    true
+}
+
+fn vtd(name: &str, at: At) -> Vtd {
+    Vtd {
+        at,
+        name: name.to_owned(),
+        status: None,
+        lun: None,
+        backing: None,
+        physloc: None,
+        mirrored: None,
+    }
+}
+
+/// The value behind a key and white space, or behind a colon.
+fn after<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+    let rest = text.strip_prefix(key)?;
+    if rest.is_empty() {
+        return Some("");
+    }
+    rest.starts_with([' ', '\t', ':']).then(|| rest.trim_start_matches(':').trim())
+}
+
+/// A text; an empty one is known and nothing to keep.
+fn text_field(place: &mut Option<Read<String>>, value: &str, at: At) -> bool {
+    value.is_empty() || put(place, value.to_owned(), at)
+}
+
+fn mirrored(place: &mut Option<Read<bool>>, value: &str, at: At) -> bool {
+    match value {
+        "true" => put(place, true, at),
+        "false" => put(place, false, at),
+        "N/A" | "" => true,
+        _ => false,
+    }
+}
+
+/// The delimiter of a line made with `-fmt`: the command's, or the character behind the first field.
+fn delimiter(page: &Page<'_>, text: &str) -> Option<char> {
+    page.delimiter.or_else(|| text.find([':', ',', ';']).and_then(|end| text[end..].chars().next()))
+}
+
+/// `vhost0:PHYSLOC:0x3:vtscsi0:Available:0x81…:hdisk2:PHYSLOC:false:…`, six fields for each device.
+fn scsi_formatted(page: &mut Page<'_>, adapters: &mut Vec<ScsiMap>, line: Line<'_>) -> bool {
+    let Some(delimiter) = delimiter(page, line.trimmed()) else { return false };
+    let fields: Vec<&str> = line.trimmed().split(delimiter).map(str::trim).collect();
+    let [name, physloc, client, devices @ ..] = &fields[..] else { return false };
+    if !is_device(name, "vhost") {
+        return false;
+    }
+    let devices =
+        if matches!(devices, [""] | ["NO VIRTUAL TARGET DEVICE FOUND"]) { &[] } else { devices };
+    let client_partition = partition(client, line.at);
+    let width = if devices.len().is_multiple_of(6) { 6 } else { 5 };
+    if client_partition.is_none() || !devices.len().is_multiple_of(width) {
+        return false;
+    }
+    page.take();
+    let devices = devices.chunks(width).map(|chunk| {
+        let mut device = vtd(chunk[0], line.at);
+        let fits = [
+            text_field(&mut device.status, chunk[1], line.at),
+            number(chunk[2]).is_some_and(|lun| put(&mut device.lun, lun, line.at)),
+            text_field(&mut device.backing, chunk[3], line.at),
+            text_field(&mut device.physloc, chunk[4], line.at),
+            chunk.get(5).is_none_or(|value| mirrored(&mut device.mirrored, value, line.at)),
+        ];
+        if fits.contains(&false) {
+            page.doubt(line, BAD_VALUE);
+        }
+        device
+    });
+    let devices = devices.collect();
+    adapters.push(ScsiMap {
+        at: line.at,
+        name: (*name).to_owned(),
+        physloc: Some(Read { value: (*physloc).to_owned(), at: line.at }),
+        client_partition,
+        devices,
+    });
+    true
+}
+
+pub(in crate::capture) fn npiv(page: &mut Page<'_>) -> Option<Report> {
+    let mut adapters: Vec<NpivMap> = Vec::new();
+    while let Some(line) = page.peek() {
+        let text = line.trimmed();
+        let heading = words(text, &["Name", "Physloc"]) || is_rule(text);
+        let done = (heading && page.take().is_some())
+            || npiv_adapter(page, &mut adapters, line)
+            || adapters.last_mut().is_some_and(|adapter| npiv_fields(page, adapter, line))
+            || npiv_formatted(page, &mut adapters, line);
+        if !done && !page.goes_on(line) {
+            break;
+        }
+    }
+    let last = adapters.last()?;
+    if last.status.is_none() || last.flags.is_none() {
+        page.incomplete(&format!("{} has no status or no flags", last.name));
+    }
+    Some(Report::LsmapNpiv(LsmapNpiv { head: page.close(), adapters }))
+}
+
+fn npiv_map(name: &str, at: At) -> NpivMap {
+    NpivMap {
+        at,
+        name: name.to_owned(),
+        physloc: None,
+        client_id: None,
+        client_name: None,
+        client_os: None,
+        status: None,
+        port: None,
+        port_physloc: None,
+        ports_logged_in: None,
+        flags: None,
+        flag_names: Vec::new(),
+        client_adapter: None,
+        client_drc: None,
+    }
+}
+
+/// `vfchost0   U9009.42A.7812345-V1-C20   3   erp1   AIX`; name and system come only from clients that are up, and a
+/// long line goes on in the next.
+fn npiv_adapter(page: &mut Page<'_>, adapters: &mut Vec<NpivMap>, line: Line<'_>) -> bool {
+    let mut fields: Vec<&str> = line.text.split_ascii_whitespace().collect();
+    if fields.len() < 2 || !is_device(fields[0], "vfchost") || !fields[1].starts_with('U') {
+        return false;
+    }
+    page.take();
+    if let Some(next) = page.peek_raw()
+        && !next.is_blank()
+        && !next.text.contains([':', '-'])
+        && fields.len() < 5
+    {
+        page.take();
+        fields.extend(next.text.split_ascii_whitespace());
+    }
+    let at = line.at;
+    let mut map = npiv_map(fields[0], at);
+    map.physloc = Some(Read { value: fields[1].to_owned(), at });
+    let mut rest = &fields[2..];
+    if let Some(id) = rest.first().and_then(|text| text.parse().ok()) {
+        map.client_id = Some(Read { value: id, at });
+        rest = &rest[1..];
+    } else {
+        page.doubt(line, "the client's partition is missing or no number");
+    }
+    let read = |value: String| (!value.is_empty()).then_some(Read { value, at });
+    if let Some((name, os)) = rest.split_first() {
+        map.client_name = read((*name).to_owned());
+        map.client_os = read(os.join(" "));
+    }
+    adapters.push(map);
+    true
+}
+
+/// One or two `key:value` on a line.
+fn npiv_fields(page: &mut Page<'_>, map: &mut NpivMap, line: Line<'_>) -> bool {
+    const KEYS: [&str; 7] = [
+        "Status:",
+        "FC name:",
+        "FC loc code:",
+        "Ports logged in:",
+        "Flags:",
+        "VFC client name:",
+        "VFC client DRC:",
+    ];
+    let text = line.trimmed();
+    if !KEYS.iter().any(|key| text.starts_with(key)) {
+        return false;
+    }
+    page.take();
+    let mut rest = text;
+    while let Some(key) = KEYS.iter().find(|key| rest.starts_with(**key)) {
+        let body = &rest[key.len()..];
+        let end = KEYS.iter().filter_map(|other| body.find(other)).min().unwrap_or(body.len());
+        let value = body[..end].trim();
+        if !npiv_field(map, key, value, line.at) {
+            page.doubt(line, BAD_VALUE);
+        }
+        rest = &body[end..];
+    }
+    true
+}
+
+fn npiv_field(map: &mut NpivMap, key: &str, value: &str, at: At) -> bool {
+    match key {
+        "Status:" => text_field(&mut map.status, value, at),
+        "FC name:" => text_field(&mut map.port, value, at),
+        "FC loc code:" => text_field(&mut map.port_physloc, value, at),
+        "Ports logged in:" => {
+            value.parse().is_ok_and(|count| put(&mut map.ports_logged_in, count, at))
+        }
+        "Flags:" => flags(map, value, at),
+        "VFC client name:" => text_field(&mut map.client_adapter, value, at),
+        _ => text_field(&mut map.client_drc, value, at),
+    }
+}
+
+/// `a<LOGGED_IN,STRIP_MERGE>`, or the number alone with `-fmt`.
+fn flags(map: &mut NpivMap, value: &str, at: At) -> bool {
+    let (digits, names) = value.split_once('<').unwrap_or((value, ""));
+    let names = names.trim_end_matches('>');
+    map.flag_names = names
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect();
+    let digits = digits.trim().trim_start_matches("0x");
+    u64::from_str_radix(digits, 16).is_ok_and(|flags| put(&mut map.flags, flags, at))
+}
+
+/// `name:physloc:clntid:clntname:clntos:status:fc:fcphysloc:ports:flags:vfcclient:vfcclientdrc`
+fn npiv_formatted(page: &mut Page<'_>, adapters: &mut Vec<NpivMap>, line: Line<'_>) -> bool {
+    let Some(delimiter) = delimiter(page, line.trimmed()) else { return false };
+    let fields: Vec<&str> = line.trimmed().split(delimiter).map(str::trim).collect();
+    let [name, physloc, id, client, os, status, port, port_physloc, count, flag, adapter, drc] =
+        fields[..]
+    else {
+        return false;
+    };
+    if !is_device(name, "vfchost") {
+        return false;
+    }
+    page.take();
+    let at = line.at;
+    let mut map = npiv_map(name, at);
+    let fits = [
+        text_field(&mut map.physloc, physloc, at),
+        id.parse().is_ok_and(|id| put(&mut map.client_id, id, at)),
+        text_field(&mut map.client_name, client, at),
+        text_field(&mut map.client_os, os, at),
+        text_field(&mut map.status, status, at),
+        text_field(&mut map.port, port, at),
+        text_field(&mut map.port_physloc, port_physloc, at),
+        count.parse().is_ok_and(|count| put(&mut map.ports_logged_in, count, at)),
+        flags(&mut map, flag, at),
+        text_field(&mut map.client_adapter, adapter, at),
+        text_field(&mut map.client_drc, drc, at),
+    ];
+    if fits.contains(&false) {
+        page.doubt(line, BAD_VALUE);
+    }
+    adapters.push(map);
+    true
+}
+
+pub(in crate::capture) fn net(page: &mut Page<'_>) -> Option<Report> {
+    let mut adapters: Vec<NetMap> = Vec::new();
+    while let Some(line) = page.peek() {
+        let text = line.trimmed();
+        let heading = words(text, &["SVEA", "Physloc"])
+            || is_rule(text)
+            || text == "NO SHARED ETHERNET ADAPTER FOUND";
+        let done = (heading && page.take().is_some())
+            || net_adapter(page, &mut adapters, line)
+            || adapters.last_mut().is_some_and(|adapter| net_field(page, adapter, line))
+            || net_formatted(page, &mut adapters, line);
+        if !done && !page.goes_on(line) {
+            break;
+        }
+    }
+    let last = adapters.last()?;
+    if last.sea.is_some() && last.backing.is_none() {
+        page.incomplete(&format!("{} has no backing device", last.name));
+    }
+    Some(Report::LsmapNet(LsmapNet { head: page.close(), adapters }))
+}
+
+fn net_map(name: &str, physloc: &str, at: At) -> NetMap {
+    NetMap {
+        at,
+        name: name.to_owned(),
+        physloc: Some(Read { value: physloc.to_owned(), at }),
+        sea: None,
+        backing: None,
+        status: None,
+        backing_physloc: None,
+    }
+}
+
+fn net_adapter(page: &mut Page<'_>, adapters: &mut Vec<NetMap>, line: Line<'_>) -> bool {
+    let mut fields = line.text.split_ascii_whitespace();
+    let (Some(name), Some(physloc), None) = (fields.next(), fields.next(), fields.next()) else {
+        return false;
+    };
+    let fits = is_device(name, "ent") && physloc.starts_with('U');
+    if fits {
+        page.take();
+        adapters.push(net_map(name, physloc, line.at));
+    }
+    fits
+}
+
+fn net_field(page: &mut Page<'_>, map: &mut NetMap, line: Line<'_>) -> bool {
+    let keys = ["SEA", "Backing device", "Status", "Physloc"];
+    let text = line.trimmed();
+    let Some((key, value)) = keys.iter().find_map(|key| Some((*key, after(text, key)?))) else {
+        return false;
+    };
+    page.take();
+    let place = match key {
+        "SEA" if value == "NO SHARED ETHERNET ADAPTER FOUND" => return true,
+        "SEA" => &mut map.sea,
+        "Backing device" => &mut map.backing,
+        "Status" => &mut map.status,
+        _ => &mut map.backing_physloc,
+    };
+    if !text_field(place, value, line.at) {
+        page.doubt(line, BAD_VALUE);
+    }
+    true
+}
+
+/// `svea:physloc:sea:backing:status:physloc`
+fn net_formatted(page: &mut Page<'_>, adapters: &mut Vec<NetMap>, line: Line<'_>) -> bool {
+    let Some(delimiter) = delimiter(page, line.trimmed()) else { return false };
+    let fields: Vec<&str> = line.trimmed().split(delimiter).map(str::trim).collect();
+    let (name, physloc, rest) = match fields[..] {
+        [name, physloc, sea, backing, status, place] => {
+            (name, physloc, Some([sea, backing, status, place]))
+        }
+        [name, physloc] | [name, physloc, "" | "NO SHARED ETHERNET ADAPTER FOUND"] => {
+            (name, physloc, None)
+        }
+        _ => return false,
+    };
+    if !is_device(name, "ent") || !physloc.starts_with('U') {
+        return false;
+    }
+    page.take();
+    let mut map = net_map(name, physloc, line.at);
+    if let Some([sea, backing, status, place]) = rest {
+        text_field(&mut map.sea, sea, line.at);
+        text_field(&mut map.backing, backing, line.at);
+        text_field(&mut map.status, status, line.at);
+        text_field(&mut map.backing_physloc, place, line.at);
+    }
+    adapters.push(map);
+    true
+}

@@ -1,0 +1,183 @@
+//! One report while it is read.
+//!
+//! A reader looks at the next line, takes it when it understands it, and otherwise asks whether the report ends there;
+//! if not, the line is kept as not understood. After [`Page::STRAY`] such lines in a row the report has ended before
+//! the first of them.
+
+use super::text::{self, Line, Lines};
+use super::{At, Head, Read, recognise};
+
+/// What a line that no reader of the report knows is kept for.
+pub(super) const UNKNOWN: &str = "not a line of this report that is known";
+
+/// The report's lines and what is known about it before they are read.
+pub(super) struct Page<'t> {
+    lines: Lines<'t>,
+    head: Head,
+    /// A filter behind the command, which explains missing lines.
+    pub(super) filter: Option<String>,
+    /// The attribute or other name that the command asks for.
+    pub(super) asked: Option<String>,
+    /// The delimiter that the command asks for with `-fmt`.
+    pub(super) delimiter: Option<char>,
+    /// Lines that were not understood, since the last that was; and the bookmark of the first.
+    stray: Vec<(Line<'t>, &'static str)>,
+    before_stray: Lines<'t>,
+}
+
+impl<'t> Page<'t> {
+    /// So many lines in a row that nobody understands end a report.
+    const STRAY: usize = 24;
+
+    /// A report that begins with the next line.
+    pub(super) fn new(lines: Lines<'t>, head: Head) -> Self {
+        Self {
+            lines,
+            head,
+            filter: None,
+            asked: None,
+            delimiter: None,
+            stray: Vec::new(),
+            before_stray: lines,
+        }
+    }
+
+    /// The next line that is not blank.
+    pub(super) fn peek(&mut self) -> Option<Line<'t>> {
+        while let Some(line) = self.lines.peek() {
+            if !line.is_blank() {
+                return Some(line);
+            }
+            self.lines.next();
+        }
+        None
+    }
+
+    /// The next line, also when it is blank.
+    pub(super) fn peek_raw(&self) -> Option<Line<'t>> {
+        self.lines.peek()
+    }
+
+    /// A bookmark: the lines from the next one on.
+    pub(super) fn ahead(&self) -> Lines<'t> {
+        self.lines
+    }
+
+    /// Moves behind the next line, which was understood.
+    pub(super) fn take(&mut self) -> Option<Line<'t>> {
+        let line = self.lines.next()?;
+        self.settle();
+        self.head.last = line.at.line;
+        Some(line)
+    }
+
+    /// Moves behind so many lines, which were understood.
+    pub(super) fn take_lines(&mut self, count: usize) {
+        for _ in 0..count {
+            self.take();
+        }
+    }
+
+    /// Moves behind the next line, which is blank.
+    pub(super) fn skip(&mut self) {
+        self.lines.next();
+    }
+
+    /// Keeps the next line as not understood; `false` when the report has ended before.
+    pub(super) fn stray(&mut self, why: &'static str) -> bool {
+        if self.stray.is_empty() {
+            self.before_stray = self.lines;
+        }
+        if let Some(line) = self.lines.next() {
+            self.stray.push((line, why));
+        }
+        if self.stray.len() < Self::STRAY {
+            return true;
+        }
+        self.stray.clear();
+        self.lines = self.before_stray;
+        false
+    }
+
+    /// What to do with a line that the reader does not know: ends the report, or keeps it and goes on.
+    pub(super) fn goes_on(&mut self, line: Line<'_>) -> bool {
+        !recognise::is_boundary(line, self.lines) && self.stray(UNKNOWN)
+    }
+
+    /// Keeps a value that could not be understood, in a line that was taken.
+    pub(super) fn doubt(&mut self, line: Line<'_>, why: &str) {
+        self.settle();
+        text::keep(&mut self.head.unread, line, why);
+    }
+
+    fn settle(&mut self) {
+        for (line, why) in self.stray.drain(..) {
+            text::keep(&mut self.head.unread, line, why);
+            self.head.last = line.at.line;
+        }
+    }
+
+    /// The device, if the command did not say it or said another: the heading is right.
+    pub(super) fn device_is(&mut self, name: &str, at: At) {
+        self.head.device = Some(Read { value: name.to_owned(), at });
+    }
+
+    /// The partition, as the report itself says.
+    pub(super) fn partition_is(&mut self, name: &str, at: At) {
+        self.head.partition = Some(Read { value: name.to_owned(), at });
+    }
+
+    /// Whether the command that was typed has this word.
+    pub(super) fn command_has(&self, word: &str) -> bool {
+        let typed = self.head.command.as_ref().map_or("", |read| &read.value);
+        typed.split_ascii_whitespace().any(|other| other == word)
+    }
+
+    /// Where the report began.
+    pub(super) fn first(&self) -> At {
+        self.head.first
+    }
+
+    /// Something speaks for missing lines: `what` names what is missing.
+    pub(super) fn incomplete(&mut self, what: &str) {
+        if self.head.incomplete.is_none() {
+            let last = self.head.last;
+            self.head.incomplete = Some(match &self.filter {
+                Some(filter) => format!("the command filters with {filter}: {what}"),
+                None => format!("ends with line {last}: {what}"),
+            });
+        }
+    }
+
+    /// The report is over.
+    pub(super) fn close(&mut self) -> Head {
+        self.settle();
+        let empty = Head::new(self.head.first);
+        std::mem::replace(&mut self.head, empty)
+    }
+}
+
+impl Head {
+    /// The head of a report of which nothing but its first line is known.
+    pub(super) fn new(first: At) -> Self {
+        Self {
+            first,
+            last: first.line,
+            command: None,
+            partition: None,
+            device: None,
+            taken: None,
+            incomplete: None,
+            unread: Vec::new(),
+        }
+    }
+}
+
+/// Puts a value into its place; a value that is there already is not replaced.
+pub(super) fn put<T>(place: &mut Option<Read<T>>, value: T, at: At) -> bool {
+    let free = place.is_none();
+    if free {
+        *place = Some(Read { value, at });
+    }
+    free
+}

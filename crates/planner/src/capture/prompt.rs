@@ -1,0 +1,292 @@
+//! Prompts and the commands behind them.
+//!
+//! A prompt tells which partition was logged in to, the command which report follows and about which device. Prompts
+//! are free text; what is accepted as one is listed at [`prompt`]. A line that only holds a command that is known here
+//! counts too, also behind marks such as `+`, `==` or `###`, as scripts print them.
+
+use super::text::Line;
+use super::{At, Read, Taken};
+
+/// A line that was typed.
+#[derive(Debug, Clone)]
+pub(super) struct Command {
+    /// As typed, without the prompt.
+    pub(super) typed: Read<String>,
+    /// Its parts, as `;`, `&&` and `|` divide them; a filter belongs to the part before it.
+    pub(super) parts: Vec<Part>,
+}
+
+/// One program with its arguments.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Part {
+    /// The program, without path.
+    pub(super) program: String,
+    /// Its arguments.
+    pub(super) args: Vec<String>,
+    /// The first filter behind it, such as `grep`.
+    pub(super) filter: Option<String>,
+    /// The partition that it ran on, where the command says so (`ssh`, `viosvrcmd`).
+    pub(super) partition: Option<String>,
+}
+
+impl Part {
+    /// The argument after the flag.
+    pub(super) fn after(&self, flag: &str) -> Option<&str> {
+        let index = self.args.iter().position(|arg| arg == flag)?;
+        self.args.get(index + 1).map(String::as_str)
+    }
+
+    /// Whether the flag is given.
+    pub(super) fn has(&self, flag: &str) -> bool {
+        self.args.iter().any(|arg| arg == flag)
+    }
+
+    /// The arguments that are neither flags nor belong to one of `with_value`.
+    pub(super) fn plain(&self, with_value: &[&str]) -> Option<&str> {
+        let mut skip = false;
+        self.args.iter().map(String::as_str).find(|arg| {
+            let flag = arg.starts_with('-');
+            let take = !flag && !skip;
+            skip = flag && with_value.contains(arg);
+            take
+        })
+    }
+}
+
+/// What a prompt line says.
+#[derive(Debug)]
+pub(super) struct Prompt<'t> {
+    /// The partition, when it stands there.
+    pub(super) partition: Option<&'t str>,
+    /// What was typed; empty when nothing was.
+    pub(super) typed: &'t str,
+}
+
+/// Programs whose reports are read, or named when they are refused.
+const KNOWN: &[&str] = &[
+    "fcstat", "lsattr", "lsdev", "lsmap", "lsnports", "iostat", "viostat", "entstat", "netstat",
+    "seastat", "lparstat", "lssp", "lu", "cat", "ioscli", "date",
+];
+
+/// Reads a prompt with or without a command.
+///
+/// Accepted: `$ `, `# `, `% ` and `> ` at the start of the line; the same signs behind `host`, `host:/path`,
+/// `user@host:/path`, `[user@host]path`, `(0)user @ host: /path` and the like. A line `(0)user @ host: /path` without a
+/// sign is the first of two lines of a prompt.
+pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
+    let first = *line.as_bytes().first()?;
+    if first == b' ' || first == b'\t' || first == b'-' || first == b'<' {
+        return None;
+    }
+    // A status in brackets before the prompt, as in `(0)root @ vios1: /`.
+    let body = without_status(line);
+    let end = body.len().min(120);
+    let mut from = 0;
+    while let Some(found) =
+        body.as_bytes()[from..end].iter().position(|byte| matches!(byte, b'#' | b'$' | b'>' | b'%'))
+    {
+        let index = from + found;
+        let (before, sign_on) = body.split_at(index);
+        let after = &sign_on[1..];
+        if is_before_sign(before) && is_after_sign(before, after) {
+            return Some(Prompt { partition: host(before), typed: after.trim() });
+        }
+        // `>` inside a prompt such as `<0> host:/>` is not looked for further than the second sign.
+        from = index + 1;
+        if before.len() > 80 || before.contains("  ") {
+            return None;
+        }
+    }
+    let two_lines = body.len() < line.len() && body.contains('@') && body.len() < 80;
+    (two_lines && host(body).is_some()).then(|| Prompt { partition: host(body), typed: "" })
+}
+
+fn without_status(line: &str) -> &str {
+    line.strip_prefix('(')
+        .and_then(|rest| rest.split_once(')'))
+        .filter(|(status, _)| !status.is_empty() && status.bytes().all(|b| b.is_ascii_digit()))
+        .map_or(line, |(_, rest)| rest.trim_start())
+}
+
+/// Whether the text can stand before a prompt's sign.
+fn is_before_sign(before: &str) -> bool {
+    let before = before.strip_suffix(' ').unwrap_or(before);
+    if before.is_empty() {
+        return true;
+    }
+    if before.len() > 80 || before.contains("  ") || before.contains(['<', '=', '"', '\t', ',']) {
+        return false;
+    }
+    let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if !before.contains(' ') && before.chars().all(word) {
+        return before.starts_with(|c: char| c.is_ascii_alphabetic());
+    }
+    let path = before.contains(":/") || before.contains(": /") || before.contains(":~");
+    let marked = before.starts_with(['[', '{', '(']);
+    (path || marked || before.contains('@')) && host(before).is_some()
+}
+
+/// Whether the text can stand behind a prompt's sign.
+fn is_after_sign(before: &str, after: &str) -> bool {
+    if after.trim().is_empty() {
+        // A sign alone at the start of a line is no prompt unless it stands alone.
+        return true;
+    }
+    let start = after.trim_start();
+    let command = start.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '.'));
+    if before.is_empty() {
+        return command && (after.starts_with(' ') || is_known(start));
+    }
+    command || start.starts_with('(')
+}
+
+/// The host in the text before a prompt's sign.
+fn host(before: &str) -> Option<&str> {
+    let text = before.trim().trim_start_matches(['[', '{', '(', ' ']);
+    let text = text.rsplit_once('@').map_or(text, |(_, host)| host.trim_start());
+    let end = text
+        .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')))
+        .unwrap_or(text.len());
+    let host = &text[..end];
+    (host.starts_with(|c: char| c.is_ascii_alphanumeric())).then_some(host)
+}
+
+/// Whether the line begins with a program that is known here.
+pub(super) fn is_known(line: &str) -> bool {
+    let word = line.split_ascii_whitespace().next().unwrap_or("");
+    KNOWN.contains(&program(word))
+}
+
+fn program(word: &str) -> &str {
+    word.rsplit_once('/').map_or(word, |(_, name)| name)
+}
+
+/// A command without a prompt, as scripts announce it: `+ fcstat fcs0`, `=== lsmap -all ===`, `fcstat fcs0`.
+pub(super) fn announced(line: &str) -> Option<&str> {
+    let first = *line.as_bytes().first()?;
+    if !(first.is_ascii_alphabetic()
+        || matches!(first, b'+' | b'=' | b'#' | b'*' | b'-' | b'/' | b'>'))
+    {
+        return None;
+    }
+    let marks = |c: char| matches!(c, '+' | '=' | '#' | '*' | '-' | '>' | ' ' | ':');
+    let text = line.trim_start_matches(marks).trim_end_matches(marks);
+    if !is_known(text) {
+        return None;
+    }
+    let mut words = text.split_ascii_whitespace();
+    let name = program(words.next()?);
+    let fits = match (name, words.next()) {
+        ("lsnports" | "lssp" | "lparstat" | "date" | "seastat", None) => true,
+        ("cat", Some(path)) => path.starts_with("/proc/"),
+        ("ioscli", Some(_)) => true,
+        ("date", Some(_)) => false,
+        (_, Some(arg)) => {
+            arg.starts_with('-') || ["fcs", "ent", "hdisk"].iter().any(|kind| arg.starts_with(kind))
+        }
+        _ => false,
+    };
+    // Prose about a command is longer than the command.
+    (fits && words.count() < 12).then_some(text)
+}
+
+/// Divides what was typed into its parts.
+pub(super) fn parse(typed: &str, at: At) -> Command {
+    let mut parts = Vec::new();
+    for segment in typed.split([';', '\n']).flat_map(|text| text.split("&&")) {
+        let mut stages = segment.split('|');
+        let Some(mut part) = stages.next().and_then(part) else { continue };
+        part.filter =
+            stages.next().and_then(|text| text.split_ascii_whitespace().next()).map(str::to_owned);
+        parts.push(part);
+    }
+    Command { typed: Read { value: typed.to_owned(), at }, parts }
+}
+
+fn part(text: &str) -> Option<Part> {
+    let quote = |c: char| matches!(c, '"' | '\'' | '`' | '(' | ')');
+    let mut words = text.split_ascii_whitespace().peekable();
+    let mut partition = None;
+    loop {
+        let word = words.next()?.trim_matches(quote);
+        match program(word) {
+            "sudo" | "time" | "ioscli" | "do" | "then" | "nohup" | "env" | "dsh" | "clcmd" => {}
+            "ssh" => partition = Some(ssh_host(&mut words)?),
+            "viosvrcmd" => partition = viosvrcmd(&mut words),
+            assignment if assignment.contains('=') => {}
+            name => {
+                let args = words
+                    .map(|word| word.trim_matches(quote))
+                    .take_while(|word| !word.starts_with('>') && !word.starts_with("2>"))
+                    .map(str::to_owned)
+                    .collect();
+                return Some(Part { program: name.to_owned(), args, filter: None, partition });
+            }
+        }
+    }
+}
+
+fn ssh_host<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<String> {
+    let mut skip = false;
+    for word in words {
+        if word.starts_with('-') {
+            skip = matches!(word, "-l" | "-p" | "-i" | "-o" | "-F" | "-J");
+        } else if skip {
+            skip = false;
+        } else {
+            return Some(word.rsplit_once('@').map_or(word, |(_, host)| host).to_owned());
+        }
+    }
+    None
+}
+
+/// `viosvrcmd -m SYSTEM -p PARTITION -c "COMMAND"`: reads up to the command.
+fn viosvrcmd<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<String> {
+    let mut partition = None;
+    while let Some(word) = words.next() {
+        match word {
+            "-p" => partition = words.next().map(str::to_owned),
+            "-c" => break,
+            _ => {}
+        }
+    }
+    partition
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/// The time in a line that `date` printed, as in `Sun Nov 22 14:05:09 CET 2026`.
+pub(super) fn date(line: Line<'_>) -> Option<Taken> {
+    let text = line.trimmed();
+    if text.len() > 40 || text.len() < 20 || !text.is_ascii() {
+        return None;
+    }
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let (month, day, clock, zone, year) = match words[..] {
+        [_, month, day, clock, zone, year] => (month, day, clock, Some(zone), year),
+        [_, month, day, clock, year] => (month, day, clock, None, year),
+        _ => return None,
+    };
+    let day_name = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].contains(words.first()?);
+    let month = (1u64..).zip(MONTHS).find(|(_, name)| *name == month)?.0;
+    let day: u64 = day.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let year: u64 = year.parse().ok().filter(|year| (1970..=9999).contains(year))?;
+    let mut parts = clock.split(':').map(|part| part.parse::<u64>().ok());
+    let (hour, minute, second) = (parts.next()??, parts.next()??, parts.next()??);
+    if !day_name || hour > 23 || minute > 59 || second > 60 || parts.next().is_some() {
+        return None;
+    }
+    let seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
+    let zone = zone.filter(|zone| !matches!(*zone, "UTC" | "GMT")).map(str::to_owned);
+    let unnamed = words.len() == 5;
+    Some(Taken { seconds, zone: if unnamed { Some(String::new()) } else { zone } })
+}
+
+/// Days since 1 January 1970 in the Gregorian calendar: years are counted from March, so that a leap day ends its year.
+fn days(year: u64, month: u64, day: u64) -> u64 {
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let leap_days = year / 4 - year / 100 + year / 400;
+    // 719468 days lie between 1 March of year 0 and 1 January 1970.
+    year * 365 + leap_days + (153 * month + 2) / 5 + day - 1 - 719_468
+}

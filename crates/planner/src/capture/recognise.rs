@@ -1,0 +1,273 @@
+//! Which report a line begins.
+//!
+//! Most reports have a heading of their own and are recognised by it, whether or not a command stands before them. The
+//! others (`lsattr`, forms made with `-fmt`) are recognised by the command, and without one only where their lines
+//! cannot be anything else.
+
+use super::prompt::{self, Part};
+use super::text::{self, Line, Lines};
+
+/// The readers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Fcstat,
+    FcstatClient,
+    Lsattr,
+    LsattrRange,
+    LsdevAttr,
+    LsmapScsi,
+    LsmapNpiv,
+    LsmapNet,
+    Lsnports,
+    IostatD,
+    Entstat,
+    Seastat,
+    Lparstat,
+    Lssp,
+    LuList,
+    VfcStats,
+    Level,
+}
+
+/// The report whose heading this line is; `ahead` begins with it.
+pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
+    let text = line.trimmed();
+    let starts = |start: &str| text.starts_with(start);
+    match text.as_bytes().first()? {
+        b'F' if starts("FIBRE CHANNEL STATISTICS REPORT") => Some(Kind::Fcstat),
+        b'E' if starts("ETHERNET STATISTICS (") => Some(Kind::Entstat),
+        b'A' if starts("Advanced Statistics for SEA") => Some(Kind::Seastat),
+        b'S' if words(text, &["SVSA", "Physloc"]) => Some(Kind::LsmapScsi),
+        b'S' if words(text, &["SVEA", "Physloc"]) => Some(Kind::LsmapNet),
+        b'S' if starts("System configuration:") => system_configuration(ahead),
+        b'N' if starts("Node Name") && text.contains(':') => Some(Kind::Lparstat),
+        b'N' if starts("Number of CMD queues") => Some(Kind::VfcStats),
+        b'N' if words(text, &["Name", "Physloc", "ClntID"]) => Some(Kind::LsmapNpiv),
+        b'C' if starts("Commands received") && text.contains('=') => Some(Kind::VfcStats),
+        b'n' if words(text, &["name", "physloc", "fabric"]) => Some(Kind::Lsnports),
+        b'h' if words(text, &["hostname", "dev", "wwpn"]) => Some(Kind::FcstatClient),
+        b'a' if words(text, &["attribute", "value", "description"]) => Some(Kind::LsdevAttr),
+        b'%' if words(text, &["%user", "%sys", "%wait"]) => Some(Kind::Lparstat),
+        b'D' if starts("Detailed information on Hypervisor Calls") => Some(Kind::Lparstat),
+        b'D' if starts("Disks:") && text.contains("xfers") => Some(Kind::IostatD),
+        b'P' | b'L' | b'T' => pool(text, ahead),
+        _ => by_column(text),
+    }
+}
+
+fn by_column(text: &str) -> Option<Kind> {
+    if text.as_bytes().last() == Some(&b'n') && is_disk_heading(text) {
+        return Some(Kind::IostatD);
+    }
+    None
+}
+
+/// `hdisk0          xfer:  %tm_act      bps      tps      bread      bwrtn`
+pub(super) fn is_disk_heading(text: &str) -> bool {
+    let mut columns = text.split_ascii_whitespace();
+    columns.next().is_some() && columns.next() == Some("xfer:") && columns.next() == Some("%tm_act")
+}
+
+/// Whether the text begins with these words.
+pub(super) fn words(text: &str, wanted: &[&str]) -> bool {
+    let mut found = text.split_ascii_whitespace();
+    wanted.iter().all(|word| found.next() == Some(word))
+}
+
+/// `System configuration:` heads the reports of several commands.
+fn system_configuration(mut ahead: Lines<'_>) -> Option<Kind> {
+    let line = ahead.next()?;
+    if line.text.contains(" type=") {
+        return Some(Kind::Lparstat);
+    }
+    let next = ahead.peek_text()?.trimmed();
+    (is_disk_heading(next) || (next.starts_with("Disks:") && next.contains("xfers")))
+        .then_some(Kind::IostatD)
+}
+
+/// The reports of pools share their headings; what follows the pool's name tells them apart.
+fn pool(text: &str, ahead: Lines<'_>) -> Option<Kind> {
+    if words(text, &["Pool", "Size(mb)"]) {
+        return Some(Kind::Lssp);
+    }
+    let upper = text.get(..12).unwrap_or(text).to_ascii_uppercase();
+    if upper.starts_with("LU NAME") || upper.starts_with("LU_NAME") {
+        return Some(Kind::LuList);
+    }
+    if !upper.starts_with("POOL_") && !upper.starts_with("TIER_NAME") {
+        return None;
+    }
+    for line in ahead.filter(|line| !line.is_blank()).take(4) {
+        let text = line.trimmed();
+        if ["POOL_SIZE", "FREE_SPACE", "TOTAL_LU_SIZE"].iter().any(|key| text.starts_with(key)) {
+            return Some(Kind::Lssp);
+        }
+        if text.starts_with("LU_NAME") {
+            return Some(Kind::LuList);
+        }
+    }
+    None
+}
+
+/// A list without heading whose rows cannot be anything else; `ahead` begins with its first line.
+pub(super) fn without_heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
+    let text = line.trimmed();
+    if is_span(text) {
+        return Some(Kind::LsattrRange);
+    }
+    if is_level(text) {
+        return Some(Kind::Level);
+    }
+    if let Some(kind) = formatted(text) {
+        return Some(kind);
+    }
+    let rows = ahead.take(2).filter(|line| is_attribute(line.text)).count();
+    (rows == 2).then_some(Kind::Lsattr)
+}
+
+/// `20...2048 (+1)`
+pub(super) fn is_span(text: &str) -> bool {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let dots = ["...", "\u{2026}"].iter().any(|dots| text[digits..].starts_with(dots));
+    digits > 0 && dots && text.ends_with(')')
+}
+
+/// `7200-05-03-2148`, as `oslevel -s` prints.
+fn is_level(text: &str) -> bool {
+    text.len() == 15
+        && text.bytes().enumerate().all(|(index, byte)| match index {
+            4 | 7 | 10 => byte == b'-',
+            _ => byte.is_ascii_digit(),
+        })
+}
+
+/// Whether a line can be a row of `lsattr -El`: a name, something, and `True` or `False` at its end.
+pub(super) fn is_attribute(text: &str) -> bool {
+    let name = text.find(char::is_whitespace).unwrap_or(text.len());
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    name > 0
+        && text.as_bytes()[..name].iter().all(|byte| is_name(*byte))
+        && [" True", " False", " True+", "\tTrue", "\tFalse"].iter().any(|end| text.ends_with(end))
+}
+
+/// Rows made with `-fmt`, by their first field, for the delimiters in use.
+fn formatted(text: &str) -> Option<Kind> {
+    let end = text.find([':', ',', ';'])?;
+    let (name, delimiter) = (&text[..end], text[end..].chars().next()?);
+    let fields = text.split(delimiter).count();
+    let second = text[end + 1..].split(delimiter).next().unwrap_or("");
+    if !second.starts_with('U') {
+        return None;
+    }
+    match fields {
+        12 if text::is_device(name, "vfchost") => Some(Kind::LsmapNpiv),
+        3.. if text::is_device(name, "vhost") => Some(Kind::LsmapScsi),
+        6 if text::is_device(name, "ent") => Some(Kind::LsmapNet),
+        7.. if text::is_device(name, "fcs") => Some(Kind::Lsnports),
+        _ => None,
+    }
+}
+
+/// Whether a report ends before this line: another begins, or a command was typed.
+pub(super) fn is_boundary(line: Line<'_>, ahead: Lines<'_>) -> bool {
+    heading(line, ahead).is_some()
+        || prompt::prompt(line.text).is_some()
+        || prompt::announced(line.text).is_some()
+        || prompt::date(line).is_some()
+}
+
+/// What the command's report is.
+pub(super) enum Expected {
+    /// This one.
+    Report(Kind),
+    /// One that is not read, and what to run instead.
+    Refused(&'static str),
+    /// No report that is known here.
+    Other,
+}
+
+/// The report that a command prints.
+pub(super) fn by_command(part: &Part) -> Expected {
+    let flag = |letter: char| {
+        part.args
+            .iter()
+            .any(|arg| arg.starts_with('-') && !arg.starts_with("--") && arg.contains(letter))
+    };
+    let kind = match part.program.as_str() {
+        "fcstat" if part.has("-client") => Kind::FcstatClient,
+        "fcstat" if part.has("-l") => {
+            return Expected::Refused("fcstat -l is not read; run fcstat without -l");
+        }
+        "fcstat" if part.has("-t") => {
+            return Expected::Refused("fcstat -t is not read; run fcstat without -t");
+        }
+        "fcstat" => Kind::Fcstat,
+        "lsattr" if flag('F') || flag('O') => {
+            return Expected::Refused("lsattr with -F or -O is not read; run lsattr -El DEVICE");
+        }
+        "lsattr" if flag('R') => Kind::LsattrRange,
+        "lsattr" => Kind::Lsattr,
+        "lsdev" if part.has("-range") => Kind::LsattrRange,
+        "lsdev" if part.has("-attr") => Kind::LsdevAttr,
+        "lsmap" if part.has("-npiv") => Kind::LsmapNpiv,
+        "lsmap" if part.has("-net") => Kind::LsmapNet,
+        "lsmap" if part.has("-vnic") || part.has("-clustername") || part.has("-field") => {
+            return Expected::Refused(
+                "this form of lsmap is not read; run lsmap -all, with -npiv or -net",
+            );
+        }
+        "lsmap" => Kind::LsmapScsi,
+        "lsnports" => Kind::Lsnports,
+        "iostat" if flag('D') => Kind::IostatD,
+        "viostat" if part.has("-extdisk") => Kind::IostatD,
+        "iostat" | "viostat" => {
+            return Expected::Refused("only iostat -D is read (viostat -extdisk on a VIOS)");
+        }
+        "entstat" => Kind::Entstat,
+        "netstat" if part.has("-v") => Kind::Entstat,
+        "seastat" => Kind::Seastat,
+        "lparstat" => Kind::Lparstat,
+        "lssp" if part.has("-bd") => Kind::LuList,
+        "lssp" => Kind::Lssp,
+        "lu" if part.has("-list") => Kind::LuList,
+        "cat" if part.args.iter().any(|arg| arg.starts_with("/proc/sys/adapter/vfc/")) => {
+            Kind::VfcStats
+        }
+        "ioslevel" => Kind::Level,
+        "oslevel" if part.has("-s") => Kind::Level,
+        _ => return Expected::Other,
+    };
+    Expected::Report(kind)
+}
+
+/// The device that a command asks about, when it is written out.
+pub(super) fn device(part: &Part) -> Option<&str> {
+    let name = match part.program.as_str() {
+        "fcstat" => part.plain(&["-n", "-p", "-t", "-l"]),
+        "lsattr" => {
+            let index =
+                part.args.iter().position(|arg| arg.starts_with('-') && arg.ends_with('l'))?;
+            part.args.get(index + 1).map(String::as_str)
+        }
+        "lsdev" => part.after("-dev"),
+        "entstat" => part.plain(&[]),
+        "seastat" => part.after("-d"),
+        "cat" => part
+            .args
+            .iter()
+            .find_map(|arg| arg.strip_prefix("/proc/sys/adapter/vfc/")?.split('/').next()),
+        _ => None,
+    }?;
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    (!name.is_empty() && name.bytes().all(is_name)).then_some(name)
+}
+
+/// The attribute that a command asks for alone.
+pub(super) fn attribute(part: &Part) -> Option<&str> {
+    let name = match part.program.as_str() {
+        "lsattr" => part.after("-a"),
+        "lsdev" => part.after("-range").or_else(|| part.after("-attr")),
+        _ => None,
+    }?;
+    (!name.starts_with('-') && !name.contains('$')).then_some(name)
+}

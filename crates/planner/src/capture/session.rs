@@ -1,0 +1,343 @@
+//! A file as a whole: prompts, commands, reports and what lies between.
+
+use super::page::Page;
+use super::prompt::{self, Command, Part};
+use super::recognise::{self, Expected, Kind};
+use super::text::{self, Line, Lines};
+use super::{At, Captures, FileInfo, Head, Read, Refused, Report, Taken, Unread, language};
+use super::{
+    attributes, entstat, fcstat, iostat, level, lparstat, lsmap, ports, seastat, storage, vfcstats,
+};
+
+const OUTSIDE: &str = "no report that is known here";
+const AMBIGUOUS: &str =
+    "could be the report of lsattr -Rl or of lsdev -range, or none; put the command before it";
+
+/// What has been seen before the line that is read.
+struct Session<'c> {
+    captures: &'c mut Captures,
+    file: u32,
+    /// From the prompt.
+    partition: Option<Read<String>>,
+    /// The line before was a prompt without a command, as the first of a prompt's two lines is.
+    prompt_goes_on: bool,
+    command: Option<Command>,
+    used: Vec<bool>,
+    /// The partition is what `hostname` said, which prompts without a host do not take back.
+    host_asked: bool,
+    taken: Option<Taken>,
+}
+
+/// Reads one file.
+pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Option<Taken>) {
+    let file = u32::try_from(captures.files.len()).unwrap_or(u32::MAX);
+    let (text, mut notes) = text::decode(bytes);
+    if !text.is_empty() && !text.ends_with('\n') {
+        notes.push("the last line has no end".to_owned());
+    }
+    let lines = text.lines().count();
+    captures.files.push(FileInfo {
+        name: name.to_owned(),
+        bytes: bytes.len().try_into().unwrap_or(u64::MAX),
+        lines: lines.try_into().unwrap_or(u32::MAX),
+        taken: taken.clone(),
+        notes,
+    });
+    let mut session = Session {
+        captures,
+        file,
+        partition: None,
+        prompt_goes_on: false,
+        command: None,
+        used: Vec::new(),
+        host_asked: false,
+        taken,
+    };
+    session.run(Lines::new(&text, file));
+}
+
+impl Session<'_> {
+    fn run(&mut self, mut lines: Lines<'_>) {
+        let unread = self.captures.unread.len();
+        let reports = self.captures.reports.len();
+        while let Some(line) = lines.peek() {
+            if line.is_blank() {
+                lines.next();
+                continue;
+            }
+            if self.typed(line) || self.dated(line) || self.named(line) {
+                lines.next();
+                continue;
+            }
+            lines = self.content(line, lines);
+        }
+        self.refuse_foreign(unread, reports);
+    }
+
+    /// Takes a prompt, with or without a command.
+    fn typed(&mut self, line: Line<'_>) -> bool {
+        let (partition, typed) = match prompt::prompt(line.text) {
+            Some(prompt) => (prompt.partition, prompt.typed),
+            None => match prompt::announced(line.text) {
+                Some(typed) => {
+                    self.start(prompt::parse(typed, line.at));
+                    return true;
+                }
+                None => return false,
+            },
+        };
+        match partition {
+            Some(name) => {
+                self.partition = Some(Read { value: name.to_owned(), at: line.at });
+                self.host_asked = false;
+            }
+            // `$` says nothing about the host, unless the line before was the first half of this prompt, or the host was
+            // asked for.
+            None if self.prompt_goes_on || self.host_asked => {}
+            None => self.partition = None,
+        }
+        self.prompt_goes_on = typed.is_empty() && partition.is_some();
+        self.start(prompt::parse(typed, line.at));
+        true
+    }
+
+    fn start(&mut self, command: Command) {
+        self.used = vec![false; command.parts.len()];
+        self.command = (!command.typed.value.is_empty()).then_some(command);
+    }
+
+    /// Takes the line that `date` printed.
+    fn dated(&mut self, line: Line<'_>) -> bool {
+        let Some(taken) = prompt::date(line) else { return false };
+        self.taken = Some(taken);
+        true
+    }
+
+    /// Takes the line that `hostname` or `uname -n` printed.
+    fn named(&mut self, line: Line<'_>) -> bool {
+        let asked = self.command.as_ref().is_some_and(|command| {
+            command.parts.iter().any(|part| {
+                part.program == "hostname" || (part.program == "uname" && part.has("-n"))
+            })
+        });
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+        if !asked || !line.text.bytes().all(is_name) {
+            return false;
+        }
+        self.partition = Some(Read { value: line.text.to_owned(), at: line.at });
+        self.host_asked = true;
+        self.command = None;
+        true
+    }
+
+    /// Reads a report, or keeps the line.
+    fn content<'t>(&mut self, line: Line<'t>, mut lines: Lines<'t>) -> Lines<'t> {
+        let by_heading = recognise::heading(line, lines);
+        if by_heading != Some(Kind::IostatD)
+            && let Some(why) = self.refused_form()
+        {
+            return self.refuse(lines, why);
+        }
+        let kind = by_heading
+            .or_else(|| self.expected())
+            .or_else(|| recognise::without_heading(line, lines));
+        if let Some(kind) = kind {
+            let mut page = self.page(kind, line.at, lines);
+            let report = read_kind(kind, &mut page);
+            let after = page.ahead();
+            let moved = after.peek().map(|next| next.at) != Some(line.at);
+            if moved && let Some(report) = report {
+                self.add(report, lines, after);
+                return after;
+            }
+        }
+        let why = if is_short_list(line, lines) { AMBIGUOUS } else { OUTSIDE };
+        text::keep(&mut self.captures.unread, line, why);
+        lines.next();
+        lines
+    }
+
+    /// The report that the command promises and that has not come yet.
+    fn expected(&self) -> Option<Kind> {
+        let command = self.command.as_ref()?;
+        command.parts.iter().zip(&self.used).find_map(|(part, used)| {
+            match recognise::by_command(part) {
+                Expected::Report(kind) if !used => Some(kind),
+                _ => None,
+            }
+        })
+    }
+
+    /// Why the command's report is not read in this form.
+    fn refused_form(&self) -> Option<&'static str> {
+        let command = self.command.as_ref()?;
+        let [part] = &command.parts[..] else { return None };
+        match recognise::by_command(part) {
+            Expected::Refused(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Passes over the report of a command that is refused: until the next heading or prompt.
+    fn refuse<'t>(&mut self, mut lines: Lines<'t>, why: &str) -> Lines<'t> {
+        let command = self.command.take().map_or_else(String::new, |command| command.typed.value);
+        let heading = lines.peek().and_then(|line| recognise::heading(line, lines));
+        let Some(first) = lines.next() else { return lines };
+        let mut last = first.at.line;
+        while let Some(line) = lines.peek() {
+            // A form that is refused may repeat the heading of one that is not.
+            let same = heading.is_some() && recognise::heading(line, lines) == heading;
+            if !line.is_blank() && !same && recognise::is_boundary(line, lines) {
+                break;
+            }
+            if !line.is_blank() {
+                last = line.at.line;
+            }
+            lines.next();
+        }
+        let count = last - first.at.line + 1;
+        self.captures.refused.push(Refused {
+            at: first.at,
+            lines: count,
+            command,
+            why: why.to_owned(),
+        });
+        lines
+    }
+
+    /// A page for a report of this kind, with what the session knows about it.
+    fn page<'t>(&mut self, kind: Kind, at: At, lines: Lines<'t>) -> Page<'t> {
+        let mut head = Head::new(at);
+        head.taken = self.taken.clone();
+        head.partition = self.partition.clone();
+        let fits = |part: &Part| matches!(recognise::by_command(part), Expected::Report(other) if other == kind);
+        let found = self.command.as_ref().and_then(|command| {
+            let unused =
+                command.parts.iter().zip(&self.used).position(|(part, used)| fits(part) && !used);
+            // A loop runs one command several times.
+            let index = unused.or_else(|| command.parts.iter().position(fits))?;
+            Some((index, command.typed.clone(), command.parts[index].clone()))
+        });
+        let Some((index, typed, part)) = found else { return Page::new(lines, head) };
+        let first_use = !self.used[index];
+        self.used[index] = true;
+        let place = typed.at;
+        head.command = Some(typed);
+        if let Some(name) = &part.partition {
+            head.partition = Some(Read { value: name.clone(), at: place });
+        }
+        if first_use {
+            head.device =
+                recognise::device(&part).map(|name| Read { value: name.to_owned(), at: place });
+        }
+        let mut page = Page::new(lines, head);
+        page.asked = recognise::attribute(&part).map(str::to_owned);
+        page.delimiter = part.after("-fmt").and_then(|text| text.chars().next());
+        page.filter = part.filter;
+        page
+    }
+
+    /// Keeps a report, or refuses it when most of it is in another language.
+    fn add(&mut self, report: Report, from: Lines<'_>, to: Lines<'_>) {
+        let head = report.head();
+        let unread: u32 = head.unread.iter().map(|unread| unread.lines).sum();
+        if unread >= 3 && head.incomplete.is_some() {
+            let text: String = head
+                .unread
+                .iter()
+                .map(|unread| unread.text.as_str())
+                .collect::<Vec<_>>()
+                .join("\n");
+            if let Some(language) = language::detect(&text) {
+                let command = report.command();
+                let end = to.peek().map_or(head.last, |next| next.at.line - 1).max(head.last);
+                self.captures.refused.push(Refused {
+                    at: head.first,
+                    lines: end - head.first.line + 1,
+                    command: head.command.as_ref().map_or(command, |typed| &typed.value).to_owned(),
+                    why: foreign(command, language),
+                });
+                return;
+            }
+        }
+        debug_assert!(from.peek().is_some());
+        self.captures.reports.push(report);
+    }
+
+    /// Text outside reports that is in another language: what it would have been is told by its words.
+    fn refuse_foreign(&mut self, unread: usize, _reports: usize) {
+        let mut kept = Vec::new();
+        for text in self.captures.unread.split_off(unread) {
+            match language::detect(&text.text) {
+                Some(language) => {
+                    let command = command_of(&text);
+                    let why = foreign(command, language);
+                    self.captures.refused.push(Refused {
+                        at: text.at,
+                        lines: text.lines,
+                        command: command.to_owned(),
+                        why,
+                    });
+                }
+                None => kept.push(text),
+            }
+        }
+        self.captures.unread.extend(kept);
+        debug_assert!(self.captures.files.len() > usize::try_from(self.file).unwrap_or(0));
+    }
+}
+
+fn foreign(command: &str, language: &str) -> String {
+    match command {
+        "" => format!("this output is in {language}; run the command with LC_ALL=C"),
+        command => format!("this {command} output is in {language}; run it with LC_ALL=C"),
+    }
+}
+
+/// The command whose report a text in another language is, by names that no language translates.
+fn command_of(text: &Unread) -> &'static str {
+    let upper = text.text.to_uppercase();
+    let has = |word: &str| upper.contains(word);
+    if has("FIBRE CHANNEL") || has("FCS") {
+        "fcstat"
+    } else if has("ETHERNET") || has("(ENT") {
+        "entstat"
+    } else if has("LCPU=") && has("ENT=") {
+        "lparstat"
+    } else if has("XFER:") || has("DRIVES=") {
+        "iostat"
+    } else {
+        ""
+    }
+}
+
+/// Words on lines of their own, as lists of allowed values are.
+fn is_short_list(line: Line<'_>, lines: Lines<'_>) -> bool {
+    let word = |line: &Line<'_>| {
+        !line.is_blank()
+            && line.text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    word(&line) && lines.take(3).filter(word).count() == 3
+}
+
+fn read_kind(kind: Kind, page: &mut Page<'_>) -> Option<Report> {
+    match kind {
+        Kind::Fcstat => fcstat::report(page),
+        Kind::FcstatClient => fcstat::client_report(page),
+        Kind::Lsattr => attributes::lsattr(page),
+        Kind::LsattrRange => attributes::range(page),
+        Kind::LsdevAttr => attributes::lsdev(page),
+        Kind::LsmapScsi => lsmap::scsi(page),
+        Kind::LsmapNpiv => lsmap::npiv(page),
+        Kind::LsmapNet => lsmap::net(page),
+        Kind::Lsnports => ports::report(page),
+        Kind::IostatD => iostat::report(page),
+        Kind::Entstat => entstat::report(page),
+        Kind::Seastat => seastat::report(page),
+        Kind::Lparstat => lparstat::report(page),
+        Kind::Lssp => storage::lssp(page),
+        Kind::LuList => storage::lu_list(page),
+        Kind::VfcStats => vfcstats::report(page),
+        Kind::Level => level::report(page),
+    }
+}

@@ -1,0 +1,199 @@
+//! From bytes to lines.
+//!
+//! A capture is text that went through terminals, mail and editors. Here it becomes lines: UTF-16 as Windows tools save
+//! it is decoded, colour codes and other control characters are taken out, bytes that are no UTF-8 become U+FFFD. Line
+//! numbers stay those of the file. Text that needs none of this is borrowed.
+
+use std::borrow::Cow;
+
+use super::{At, Unread};
+
+/// A line without its end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Line<'t> {
+    /// Its text, without the line's end and without white space before that.
+    pub(super) text: &'t str,
+    /// Its length before white space at the end was taken off.
+    pub(super) width: usize,
+    /// Where it stands.
+    pub(super) at: At,
+    /// Whether a line's end follows; the last line of a file may lack it.
+    pub(super) ended: bool,
+}
+
+impl<'t> Line<'t> {
+    /// The text without white space on both sides.
+    pub(super) fn trimmed(&self) -> &'t str {
+        self.text.trim_start()
+    }
+
+    /// Whether there is nothing to read in it.
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.is_empty()
+    }
+}
+
+/// A place in a text, to read on from; copying it is a bookmark.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lines<'t> {
+    rest: &'t str,
+    at: At,
+}
+
+impl<'t> Lines<'t> {
+    /// The lines of a text.
+    pub(super) fn new(text: &'t str, file: u32) -> Self {
+        Self { rest: text, at: At { file, line: 1 } }
+    }
+
+    /// The line that comes next, without moving to it.
+    pub(super) fn peek(&self) -> Option<Line<'t>> {
+        self.clone().next()
+    }
+
+    /// The line that comes next and is not blank.
+    pub(super) fn peek_text(&self) -> Option<Line<'t>> {
+        let mut ahead = *self;
+        ahead.find(|line| !line.is_blank())
+    }
+}
+
+impl<'t> Iterator for Lines<'t> {
+    type Item = Line<'t>;
+
+    fn next(&mut self) -> Option<Line<'t>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let (line, rest, ended) = match self.rest.split_once('\n') {
+            Some((line, rest)) => (line, rest, true),
+            None => (self.rest, "", false),
+        };
+        let at = self.at;
+        self.rest = rest;
+        self.at.line = self.at.line.saturating_add(1);
+        let line = line.trim_end_matches('\r');
+        Some(Line { text: line.trim_end(), width: line.len(), at, ended })
+    }
+}
+
+/// The text of a file, and what is odd about it.
+pub(super) fn decode(bytes: &[u8]) -> (Cow<'_, str>, Vec<String>) {
+    let mut notes = Vec::new();
+    let text = match bytes {
+        [0xff, 0xfe, rest @ ..] => Cow::Owned(utf16(rest, u16::from_le_bytes)),
+        [0xfe, 0xff, rest @ ..] => Cow::Owned(utf16(rest, u16::from_be_bytes)),
+        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest),
+        _ => String::from_utf8_lossy(bytes),
+    };
+    if text.contains('\u{fffd}') {
+        notes.push("has bytes that are not UTF-8; they are read as U+FFFD".to_owned());
+    }
+    let text = if text.bytes().any(is_control) {
+        if text.contains('\0') {
+            notes.push("has NUL bytes; they are left out".to_owned());
+        }
+        Cow::Owned(clean(&text))
+    } else {
+        text
+    };
+    let text = if !text.contains('\n') && text.contains('\r') {
+        Cow::Owned(text.replace('\r', "\n"))
+    } else {
+        text
+    };
+    (text, notes)
+}
+
+fn utf16(bytes: &[u8], pair: fn([u8; 2]) -> u16) -> String {
+    let (pairs, _odd) = bytes.as_chunks::<2>();
+    char::decode_utf16(pairs.iter().map(|two| pair(*two)))
+        .map(|read| read.unwrap_or(char::REPLACEMENT_CHARACTER))
+        .collect()
+}
+
+fn is_control(byte: u8) -> bool {
+    (byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r')) || byte == 0x7f
+}
+
+/// The text without escape sequences and control characters; a backspace takes the character before it.
+fn clean(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(index) = rest.bytes().position(is_control) {
+        out.push_str(&rest[..index]);
+        let control = rest.as_bytes()[index];
+        rest = &rest[index + 1..];
+        match control {
+            0x1b => rest = after_escape(rest),
+            0x08 if out.ends_with(|last| last != '\n') => {
+                out.pop();
+            }
+            _ => {}
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// What follows an escape sequence whose first byte has been taken (ECMA-48, 5.3 and 5.4); it never takes a line's end.
+fn after_escape(rest: &str) -> &str {
+    let bytes = rest.as_bytes();
+    let end = match bytes.first() {
+        Some(b'[') => {
+            let body = bytes[1..].iter().position(|byte| !matches!(byte, 0x20..=0x3f));
+            body.map_or(rest.len(), |index| match bytes[1 + index] {
+                0x40..=0x7e => index + 2,
+                _ => index + 1,
+            })
+        }
+        // A title: until BEL, or until the escape of its own end.
+        Some(b']') => {
+            let body = bytes.iter().position(|byte| matches!(byte, 0x07 | 0x1b | b'\n' | b'\r'));
+            body.map_or(rest.len(), |index| if bytes[index] == 0x07 { index + 1 } else { index })
+        }
+        Some(0x20..=0x7e) => 1,
+        _ => 0,
+    };
+    &rest[end..]
+}
+
+/// Keeps a line that was not understood, together with the one before it if that was kept for the same reason.
+pub(super) fn keep(list: &mut Vec<Unread>, line: Line<'_>, why: &str) {
+    if let Some(last) = list.last_mut() {
+        let follows = last.at.file == line.at.file && last.at.line + last.lines == line.at.line;
+        if follows && last.why == why {
+            last.lines += 1;
+            if last.text.len() + line.text.len() < Unread::KEPT {
+                last.text.push('\n');
+                last.text.push_str(line.text);
+            }
+            return;
+        }
+    }
+    let text = line.text.get(..Unread::KEPT).map_or_else(|| cut(line.text), str::to_owned);
+    list.push(Unread { at: line.at, lines: 1, text, why: why.to_owned() });
+}
+
+fn cut(text: &str) -> String {
+    let end = text.floor_char_boundary(Unread::KEPT);
+    text[..end].to_owned()
+}
+
+/// A number as the commands print it: decimal, or hexadecimal with `0x`.
+pub(super) fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) if digits.starts_with(|c: char| c.is_ascii_hexdigit()) => {
+            u64::from_str_radix(digits, 16).ok()
+        }
+        Some(_) => None,
+        None if text.starts_with(|c: char| c.is_ascii_digit()) => text.parse().ok(),
+        None => None,
+    }
+}
+
+/// Whether the text is a device's name: letters, perhaps more, and a number, as in `fcs0` or `vfchost12`.
+pub(super) fn is_device(text: &str, prefix: &str) -> bool {
+    text.strip_prefix(prefix)
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+}

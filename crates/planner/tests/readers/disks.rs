@@ -1,0 +1,161 @@
+//! `iostat -D`, `lssp`, `lu -list`.
+
+use super::{assert_whole, at, only, read, value};
+
+#[test]
+fn disks_in_blocks_with_suffixes() {
+    let captures = read("iostat-D");
+    assert_whole(&captures);
+    let report = only(captures.iostat_ds());
+    assert_eq!(
+        (value(&report.lcpu), value(&report.drives), value(&report.paths), value(&report.vdisks)),
+        (16, 12, 48, 2)
+    );
+    let names: Vec<(&str, u32)> =
+        report.disks.iter().map(|disk| (disk.name.as_str(), disk.sample)).collect();
+    assert_eq!(names, [("hdisk4", 1), ("hdisk5", 1), ("hdisk4", 2)]);
+    let disk = &report.disks[0];
+    assert_eq!(value(&disk.active_percent), 71.3);
+    assert_eq!(at(&disk.bytes_per_second), (52.4e6, 6));
+    assert_eq!(
+        (value(&disk.transfers_per_second), value(&disk.read_bytes_per_second)),
+        (901.5, 40.1e6)
+    );
+    assert_eq!(
+        (value(&disk.read.per_second), value(&disk.read.average_ms), value(&disk.read.max_ms)),
+        (650.0, 4.2, 1200.0)
+    );
+    assert_eq!(
+        (value(&disk.write.per_second), value(&disk.write.max_ms), value(&disk.write.timeouts)),
+        (251.5, 88.4, 1.0)
+    );
+    let queue = &disk.queue;
+    assert_eq!((value(&queue.average_ms), value(&queue.max_ms)), (12.5, 310.2));
+    assert_eq!(
+        (value(&queue.waiting), value(&queue.in_service), at(&queue.full_per_second)),
+        (8.0, 3.0, (410.7, 12))
+    );
+    let later = &report.disks[2];
+    assert_eq!(value(&later.bytes_per_second), 1.5e9);
+    assert_eq!((value(&later.read.max_ms), value(&later.read.fails)), (120_000.0, 3.0));
+    assert_eq!(value(&later.queue.max_ms), 3_600_000.0);
+}
+
+#[test]
+fn disks_in_rows() {
+    for name in ["iostat-Dl", "iostat-Dl-80"] {
+        let captures = read(name);
+        assert_whole(&captures);
+        let report = only(captures.iostat_ds());
+        assert_eq!(report.disks.len(), 2, "{name}");
+        let disk = &report.disks[0];
+        assert_eq!((value(&disk.active_percent), value(&disk.bytes_per_second)), (1.5, 20.5e3));
+        assert_eq!((value(&disk.read.per_second), value(&disk.read.average_ms)), (1.0, 0.5));
+        assert_eq!((value(&disk.write.average_ms), value(&disk.write.max_ms)), (1.5, 20.0));
+        assert_eq!((value(&disk.queue.average_ms), value(&disk.queue.full_per_second)), (0.1, 2.5));
+        let busy = &report.disks[1];
+        assert_eq!(
+            (value(&busy.written_bytes_per_second), value(&busy.read.average_ms)),
+            (200.0e3, 3.5)
+        );
+        assert_eq!(
+            (
+                value(&busy.queue.waiting),
+                value(&busy.queue.in_service),
+                value(&busy.queue.full_per_second)
+            ),
+            (1.0, 2.0, 33.0)
+        );
+    }
+}
+
+#[test]
+fn pools() {
+    let captures = read("lssp");
+    assert_whole(&captures);
+    let reports: Vec<_> = captures.lssps().collect();
+    let [shared, local] = reports[..] else { panic!("two reports") };
+    let pool = &shared.pools[0];
+    assert_eq!(
+        (pool.name.as_str(), value(&pool.size_mb), at(&pool.free_mb)),
+        ("prodpool", 4_194_304, (524_288, 4))
+    );
+    assert_eq!(
+        (value(&pool.lu_total_mb), value(&pool.overcommit_mb), value(&pool.lus)),
+        (6_291_456, 2_621_440, 96)
+    );
+    assert_eq!(
+        (value(&pool.kind).as_str(), value(&pool.id).as_str()),
+        ("CLPOOL", "00000000092A0B120000000056C1D2E3")
+    );
+    assert_eq!(local.pools.len(), 2);
+    let pool = &local.pools[1];
+    assert_eq!(
+        (pool.name.as_str(), value(&pool.size_mb), value(&pool.free_mb)),
+        ("clientvg", 307_200, 102_400)
+    );
+    assert_eq!(
+        (value(&pool.alloc_mb), value(&pool.backing_devices), value(&pool.kind).as_str()),
+        (128, 4, "LVPOOL")
+    );
+}
+
+#[test]
+fn the_older_table_of_pools_in_eighty_columns() {
+    let captures = read("lssp-old");
+    assert_whole(&captures);
+    let pool = &only(captures.lssps()).pools[0];
+    assert_eq!(
+        (pool.name.as_str(), value(&pool.lu_total_mb), value(&pool.lus)),
+        ("labpool", 40_960, 2)
+    );
+    assert_eq!(value(&pool.id), "00000000092A0B120000000056C1D2E4");
+    assert_eq!(pool.overcommit_mb, None);
+}
+
+#[test]
+fn logical_units() {
+    let captures = read("lu-list");
+    assert_whole(&captures);
+    let report = only(captures.lu_lists());
+    let [payroll, web, redo] = &report.lus[..] else { panic!("three LUs") };
+    assert_eq!(
+        (payroll.name.as_str(), value(&payroll.size_mb), value(&payroll.unused_mb)),
+        ("lu_payroll_data", 512_000, 100_864)
+    );
+    assert_eq!(
+        (value(&payroll.pool).as_str(), value(&payroll.tier).as_str()),
+        ("prodpool", "SYSTEM")
+    );
+    assert_eq!(value(&web.udid), "0a41c7e2b5d94cf38812e4f7b8c2d001");
+    assert_eq!((value(&redo.tier).as_str(), value(&redo.unused_mb), redo.at.line), ("FAST", 0, 10));
+}
+
+#[test]
+fn logical_units_by_older_and_longer_lists() {
+    let captures = read("lssp-bd");
+    assert_whole(&captures);
+    let report = only(captures.lu_lists());
+    let [first, second] = &report.lus[..] else { panic!("two LUs, a snapshot is none") };
+    assert_eq!(
+        (first.name.as_str(), value(&first.thin), value(&first.used_percent)),
+        ("lab_a", true, 35)
+    );
+    assert_eq!(
+        (value(&first.unused_mb), value(&first.udid).as_str()),
+        (13_312, "5f0e1d2c3b4a596871625344f5e6d7c8")
+    );
+    assert_eq!((value(&second.thin), value(&second.unused_mb)), (false, 0));
+
+    let captures = read("lu-verbose");
+    assert_whole(&captures);
+    let lu = &only(captures.lu_lists()).lus[0];
+    assert_eq!(
+        (lu.name.as_str(), value(&lu.size_mb), value(&lu.unused_mb), value(&lu.thin)),
+        ("lu_web7", 40_960, 40_000, true)
+    );
+    assert_eq!(
+        (value(&lu.tier).as_str(), value(&lu.udid).as_str()),
+        ("SYSTEM", "0a41c7e2b5d94cf38812e4f7b8c2d001")
+    );
+}

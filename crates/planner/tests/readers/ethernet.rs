@@ -1,0 +1,203 @@
+//! `entstat`, `seastat`.
+
+use super::{assert_whole, at, only, read, value};
+
+#[test]
+fn a_shared_adapter_and_everything_below_it() {
+    let captures = read("entstat-sea");
+    let report = only(captures.entstats());
+    assert_eq!(value(&report.head.device), "ent12");
+    assert_eq!(report.head.incomplete, None);
+    assert_eq!(captures.unread, []);
+    // The one line that no reader knows is kept with its number.
+    let unread: Vec<(u32, &str)> =
+        report.head.unread.iter().map(|unread| (unread.at.line, unread.text.as_str())).collect();
+    assert_eq!(unread, [(137, "Device-Specific Widget Count: 12")]);
+    let names: Vec<&str> =
+        report.adapters.iter().map(|adapter| adapter.name.value.as_str()).collect();
+    assert_eq!(names, ["ent12", "ent0", "ent8", "ent9"]);
+    let shared = &report.adapters[0];
+    assert_eq!(value(&shared.device_type), "Shared Ethernet Adapter");
+    assert_eq!(value(&shared.mac), "98:be:94:11:22:33");
+    assert_eq!(at(&shared.elapsed_seconds), (12 * 86_400 + 3 * 3_600 + 4 * 60 + 5, 6));
+    assert_eq!(
+        (value(&shared.transmitted.packets), value(&shared.received.packets)),
+        (410_223, 520_334)
+    );
+    assert_eq!(
+        (value(&shared.transmitted.bytes), value(&shared.received.bytes)),
+        (61_533_450, 104_066_800)
+    );
+    assert_eq!((value(&shared.transmitted.errors), value(&shared.received.errors)), (1, 2));
+    assert_eq!((value(&shared.transmitted.dropped), value(&shared.received.dropped)), (3, 4));
+    assert_eq!((value(&shared.queue_max), value(&shared.queue_overflow)), (9, 7));
+    assert_eq!((value(&shared.received.no_resource), shared.transmitted.no_resource), (66, None));
+    assert_eq!((value(&shared.reset_count), value(&shared.data_rate)), (2, 20_000));
+    let flags = [
+        "Up",
+        "Broadcast",
+        "Running",
+        "Simplex",
+        "64BitSupport",
+        "ChecksumOffload",
+        "LargeSend",
+        "DataRateSet",
+    ];
+    assert_eq!(shared.driver_flags, flags);
+    assert_eq!(shared.virtual_adapter, None);
+    let real = &report.adapters[1];
+    assert_eq!(
+        (value(&real.link_status).as_str(), value(&real.speed).as_str()),
+        ("Up", "10 Gbps Full Duplex")
+    );
+    assert_eq!((value(&real.received.bytes), value(&real.no_mbuf_errors)), (903, 5));
+}
+
+#[test]
+fn the_bridge_itself() {
+    let captures = read("entstat-sea");
+    let sea = only(captures.entstats()).sea.as_ref().expect("a shared adapter");
+    assert_eq!(at(&sea.name), ("ent12".to_owned(), 46));
+    assert_eq!((value(&sea.adapter_count), value(&sea.flags)), (3, 0x13));
+    let flags: Vec<&str> = sea.flag_names.iter().map(|read| read.value.as_str()).collect();
+    assert_eq!(flags, ["THREAD", "LARGESEND", "LARGE_RECEIVE"]);
+    let vlans: Vec<(&str, &[u16], u32)> = sea
+        .vlans
+        .iter()
+        .map(|trunk| (trunk.adapter.as_str(), trunk.vlans.as_slice(), trunk.at.line))
+        .collect();
+    assert_eq!(vlans, [("ent8", &[100_u16][..], 54), ("ent10", &[101, 200, 201], 55)]);
+    let real = &sea.real_side;
+    let real = [
+        &real.received,
+        &real.bridged,
+        &real.consumed,
+        &real.fragmented,
+        &real.transmitted,
+        &real.dropped,
+        &real.filtered_vlan,
+        &real.filtered_reserved,
+    ];
+    assert_eq!(real.map(value), [1001, 1002, 1003, 1004, 1005, 1006, 1007, 1008]);
+    assert_eq!(
+        (value(&sea.virtual_side.received), value(&sea.virtual_side.filtered_vlan)),
+        (2001, 2007)
+    );
+    assert_eq!(sea.virtual_side.filtered_reserved, None);
+    let other = [
+        &sea.output_generated,
+        &sea.output_dropped,
+        &sea.output_failures,
+        &sea.memory_failures,
+        &sea.icmp_errors_sent,
+        &sea.larger_than_mtu,
+        &sea.thread_overflow,
+    ];
+    assert_eq!(other.map(value), [3001, 3002, 3003, 3004, 3005, 3006, 3007]);
+    let threads: Vec<(u32, u64, u64, u64, u64, u64)> = sea
+        .threads
+        .iter()
+        .map(|thread| {
+            let all =
+                [&thread.dropped, &thread.queued, &thread.average, &thread.count, &thread.max]
+                    .map(value);
+            (thread.index, all[0], all[1], all[2], all[3], all[4])
+        })
+        .collect();
+    assert_eq!(threads, [(0, 40, 41, 42, 43, 44), (1, 50, 51, 52, 53, 54)]);
+    assert_eq!(value(&sea.real_adapter), "ent0");
+    assert_eq!(sea.virtual_adapters[0].value, "ent8");
+    assert_eq!(value(&sea.control_adapter), "ent9");
+}
+
+#[test]
+fn failover() {
+    let captures = read("entstat-sea");
+    let sea = only(captures.entstats()).sea.as_ref().expect("a shared adapter");
+    let failover = sea.failover.as_ref().expect("failover is configured");
+    assert_eq!(value(&failover.control_vlan), 4000);
+    let counts = [
+        &failover.control_in,
+        &failover.control_out,
+        &failover.keep_alive,
+        &failover.recovery,
+        &failover.notify,
+        &failover.limbo,
+        &failover.became_backup,
+        &failover.became_primary,
+    ];
+    assert_eq!(counts.map(value), [605, 44_164, 456, 1, 2, 3, 6, 5]);
+    assert_eq!(
+        (value(&failover.state).as_str(), value(&failover.bridge_mode).as_str()),
+        ("BACKUP", "None")
+    );
+    assert_eq!((value(&failover.mode).as_str(), value(&failover.priority)), ("Auto", 2));
+}
+
+#[test]
+fn virtual_adapters() {
+    let captures = read("entstat-sea");
+    let report = only(captures.entstats());
+    let trunk = report.adapters[2].virtual_adapter.as_ref().expect("virtual");
+    assert_eq!((value(&trunk.port_vlan), value(&trunk.vlans)), (100, vec![101, 200, 201]));
+    assert_eq!(
+        (value(&trunk.trunk), value(&trunk.priority), value(&trunk.active)),
+        (true, 2, false)
+    );
+    assert_eq!(value(&trunk.switch), "ETHERNET0");
+    assert_eq!((value(&trunk.send_failures), value(&trunk.receive_failures)), (21, 22));
+    let kinds: Vec<&str> = trunk.buffers.iter().map(|buffers| buffers.kind.as_str()).collect();
+    assert_eq!(kinds, ["Tiny", "Small", "Medium", "Large", "Huge"]);
+    let huge = &trunk.buffers[4];
+    let huge = [
+        &huge.min,
+        &huge.max,
+        &huge.allocated,
+        &huge.registered,
+        &huge.max_allocated,
+        &huge.lowest_registered,
+    ];
+    assert_eq!(huge.map(value), [25, 65, 24, 23, 64, 21]);
+    assert_eq!(value(&trunk.buffers[1].max), 2049);
+    let control = report.adapters[3].virtual_adapter.as_ref().expect("virtual");
+    assert_eq!(
+        (value(&control.trunk), value(&control.port_vlan), value(&control.vlans)),
+        (false, 4000, vec![])
+    );
+    assert_eq!(control.priority, None);
+}
+
+#[test]
+fn an_adapter_of_a_client() {
+    let captures = read("entstat-aix");
+    assert_whole(&captures);
+    let report = only(captures.entstats());
+    assert_eq!(
+        (value(&report.head.partition).as_str(), value(&report.head.device).as_str()),
+        ("web7", "en0")
+    );
+    assert_eq!(report.sea, None);
+    let adapter = &report.adapters[0];
+    assert_eq!(value(&adapter.elapsed_seconds), 630);
+    assert_eq!((value(&adapter.transmitted.dropped), value(&adapter.received.dropped)), (15, 16));
+}
+
+#[test]
+fn clients_of_the_bridge() {
+    let captures = read("seastat");
+    assert_whole(&captures);
+    let report = only(captures.seastats());
+    assert_eq!(value(&report.head.device), "ent12");
+    let [plain, tagged] = &report.clients[..] else { panic!("two clients") };
+    assert_eq!(
+        (plain.mac.as_str(), plain.vlan, plain.hostname.as_ref()),
+        ("42:D0:7A:00:55:02", None, None)
+    );
+    assert_eq!((value(&plain.transmitted_packets), value(&plain.received_packets)), (70, 2752));
+    assert_eq!(
+        (value(&tagged.vlan), value(&tagged.vlan_priority), value(&tagged.ip).as_str()),
+        (200, 3, "192.0.2.40")
+    );
+    assert_eq!(value(&tagged.hostname), "payroll.example.com");
+    assert_eq!((value(&tagged.transmitted_bytes), at(&tagged.received_bytes)), (3, (4, 33)));
+}
