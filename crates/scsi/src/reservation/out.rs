@@ -1,0 +1,301 @@
+//! PERSISTENT RESERVE OUT (SPC-4, 6.16 and 5.13).
+
+use super::{Change, REGISTRATIONS_MAX, Registration, Reservation, ReservationType, Reservations};
+use crate::attention::Attention;
+use crate::data::Data;
+use crate::nexus::{InitiatorId, NexusId, TRANSPORT_ID_BYTES};
+use crate::sense::{Sense, code};
+use crate::wire::{be16, be32, be64};
+
+/// The basic parameter list; its length is exact (SPC-4, 6.16.3).
+const BASIC_BYTES: usize = 24;
+/// REGISTER AND MOVE: a header, and a TransportID of the only length there is.
+const MOVE_BYTES: usize = 24 + TRANSPORT_ID_BYTES;
+
+/// A service action with its parameters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Out {
+    Register { ignore: bool },
+    Reserve(ReservationType),
+    Release(ReservationType),
+    Clear,
+    Preempt { kind: ReservationType, abort: bool },
+    Move { unregister: bool, to: NexusId },
+}
+
+/// A service action that was understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Order {
+    pub(crate) out: Out,
+    /// RESERVATION KEY: who sends this says that it is registered with it.
+    pub(crate) key: u64,
+    /// SERVICE ACTION RESERVATION KEY.
+    pub(crate) action_key: u64,
+    pub(crate) aptpl: bool,
+}
+
+/// Why a service action was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Conflict,
+    Sense(Sense),
+}
+
+/// Reads CDB and parameter list. The list is copied before it is judged.
+pub(crate) fn parse(cdb: &[u8; 16], data: &Data<'_>) -> Result<Order, Sense> {
+    let action = cdb[1] & 0x1f;
+    let length = be32(cdb, 5) as usize;
+    let mut list = [0; MOVE_BYTES];
+    let enough = if action == 7 { MOVE_BYTES } else { BASIC_BYTES };
+    let too_short = Sense::illegal(code::PARAMETER_LIST_LENGTH);
+    let right = if action == 7 { length >= enough } else { length == enough };
+    if !right || data.read(0, &mut list[..enough]) < enough {
+        return Err(too_short);
+    }
+    let key = be64(&list, 0);
+    let action_key = be64(&list, 8);
+    if action == 7 {
+        return parse_move(cdb, &list, length).map(|out| Order {
+            out,
+            key,
+            action_key,
+            aptpl: list[17] & 1 != 0,
+        });
+    }
+    let flags = list[20];
+    let out = match action {
+        0 => Out::Register { ignore: false },
+        1 => Out::Reserve(kind(cdb)?),
+        2 => Out::Release(kind(cdb)?),
+        3 => Out::Clear,
+        4 => Out::Preempt { kind: kind(cdb)?, abort: false },
+        5 => Out::Preempt { kind: kind(cdb)?, abort: true },
+        _ => Out::Register { ignore: true },
+    };
+    // SPEC_I_PT and ALL_TG_PT: REPORT CAPABILITIES says that neither is supported.
+    if matches!(out, Out::Register { .. }) && flags & 0x0c != 0 {
+        return Err(Sense::parameter(20));
+    }
+    Ok(Order { out, key, action_key, aptpl: flags & 1 != 0 })
+}
+
+/// SCOPE and TYPE.
+fn kind(cdb: &[u8; 16]) -> Result<ReservationType, Sense> {
+    if cdb[2] >> 4 != 0 {
+        return Err(Sense::cdb_bit(2, 7));
+    }
+    ReservationType::decode(cdb[2] & 0x0f).ok_or(Sense::cdb_bit(2, 3))
+}
+
+/// SPC-4, 6.16.4.
+fn parse_move(cdb: &[u8; 16], list: &[u8; MOVE_BYTES], length: usize) -> Result<Out, Sense> {
+    let id_len = be32(list, 20) as usize;
+    if id_len != TRANSPORT_ID_BYTES {
+        return Err(Sense::parameter(20));
+    }
+    if length != MOVE_BYTES {
+        return Err(Sense::illegal(code::PARAMETER_LIST_LENGTH));
+    }
+    debug_assert_eq!(cdb[1] & 0x1f, 7);
+    let (_, id) = list.split_last_chunk::<TRANSPORT_ID_BYTES>().expect("longer than its end");
+    let initiator = InitiatorId::decode(id).ok_or(Sense::parameter(24))?;
+    let to = NexusId { initiator, port: be16(list, 18) };
+    Ok(Out::Move { unregister: list[17] & 2 != 0, to })
+}
+
+impl Reservations {
+    /// What a service action makes of this state.
+    pub(crate) fn apply(&self, from: NexusId, order: &Order) -> Result<Change, Refusal> {
+        // SPC-2, 5.5.1: with a RESERVE in force the persistent commands conflict, whoever sends them.
+        if self.reserve.is_some() {
+            return Err(Refusal::Conflict);
+        }
+        if let Out::Register { ignore } = order.out {
+            return self.register(from, order, ignore);
+        }
+        // SPC-4, table 67: all others are for the registered, with their key.
+        if self.key(from) != Some(order.key) {
+            return Err(Refusal::Conflict);
+        }
+        match order.out {
+            Out::Register { .. } => Err(Refusal::Conflict),
+            Out::Reserve(kind) => self.make(from, kind),
+            Out::Release(kind) => self.let_go(from, kind),
+            Out::Clear => Ok(self.clear(from)),
+            Out::Preempt { kind, abort } => self.preempt(from, order.action_key, kind, abort),
+            Out::Move { unregister, to } => self.hand_over(from, order, unregister, to),
+        }
+    }
+
+    fn next(&self) -> Reservations {
+        let generation = self.generation.wrapping_add(1);
+        Reservations { generation, ..self.clone() }
+    }
+
+    /// REGISTER and REGISTER AND IGNORE EXISTING KEY (SPC-4, 5.13.7).
+    fn register(&self, from: NexusId, order: &Order, ignore: bool) -> Result<Change, Refusal> {
+        let known = self.key(from);
+        if !ignore && known.unwrap_or(0) != order.key {
+            return Err(Refusal::Conflict);
+        }
+        if known.is_none() && order.action_key == 0 {
+            return Ok(Change::to(self.clone()));
+        }
+        let mut change = Change::to(self.next());
+        let next = &mut change.next;
+        next.aptpl = order.aptpl;
+        if order.action_key == 0 {
+            next.registrations.retain(|each| each.nexus != from);
+            change.tell_release(self, from);
+            return Ok(change);
+        }
+        if let Some(mine) = next.registrations.iter_mut().find(|each| each.nexus == from) {
+            mine.key = order.action_key;
+            return Ok(change);
+        }
+        if next.registrations.len() >= REGISTRATIONS_MAX {
+            return Err(Refusal::Sense(Sense::illegal(code::NO_REGISTRATION_RESOURCES)));
+        }
+        next.registrations.push(Registration { nexus: from, key: order.action_key });
+        Ok(change)
+    }
+
+    /// RESERVE (SPC-4, 5.13.9).
+    fn make(&self, from: NexusId, kind: ReservationType) -> Result<Change, Refusal> {
+        match self.reservation {
+            Some(reservation) if !self.holds(from) || reservation.kind != kind => {
+                Err(Refusal::Conflict)
+            }
+            Some(_) => Ok(Change::to(self.clone())),
+            None => {
+                let reservation = Some(Reservation { kind, holder: from });
+                Ok(Change::to(Reservations { reservation, ..self.clone() }))
+            }
+        }
+    }
+
+    /// RELEASE (SPC-4, 5.13.11.2.2).
+    fn let_go(&self, from: NexusId, kind: ReservationType) -> Result<Change, Refusal> {
+        let Some(reservation) = self.reservation.filter(|_| self.holds(from)) else {
+            return Ok(Change::to(self.clone()));
+        };
+        if reservation.kind != kind {
+            return Err(Refusal::Sense(Sense::illegal(code::INVALID_RELEASE)));
+        }
+        let mut change = Change::to(Reservations { reservation: None, ..self.clone() });
+        if kind.registrants() {
+            change.tell.extend(self.others(from).map(|n| (n, Attention::ReservationsReleased)));
+        }
+        Ok(change)
+    }
+
+    /// CLEAR (SPC-4, 5.13.11.2.6).
+    fn clear(&self, from: NexusId) -> Change {
+        let mut change = Change::to(self.next());
+        change.next.registrations.clear();
+        change.next.reservation = None;
+        change.tell.extend(self.others(from).map(|n| (n, Attention::ReservationsPreempted)));
+        change
+    }
+
+    /// PREEMPT and PREEMPT AND ABORT (SPC-4, 5.13.11.2.3 to 5).
+    fn preempt(
+        &self,
+        from: NexusId,
+        victims: u64,
+        kind: ReservationType,
+        abort: bool,
+    ) -> Result<Change, Refusal> {
+        let all = self.reservation.is_some_and(|reservation| reservation.kind.all_registrants());
+        let holder_key = self.reservation.and_then(|reservation| self.key(reservation.holder));
+        // Whoever preempts the holder becomes it; with an all-registrants type, key 0 means everybody else.
+        let takes_over = if all { victims == 0 } else { holder_key == Some(victims) };
+        if victims == 0 && !all {
+            return Err(Refusal::Sense(Sense::parameter(8)));
+        }
+        let goes = |each: &Registration| match (takes_over, all) {
+            (true, true) => each.nexus != from,
+            (true, false) => each.nexus != from && each.key == victims,
+            (false, _) => each.key == victims,
+        };
+        let gone: Vec<NexusId> =
+            self.registrations.iter().filter(|each| goes(each)).map(|each| each.nexus).collect();
+        if !takes_over && gone.is_empty() {
+            return Err(Refusal::Conflict);
+        }
+        let mut change = Change::to(self.next());
+        change.next.registrations.retain(|each| !goes(each));
+        let others = gone.iter().copied().filter(|nexus| *nexus != from);
+        change.tell.extend(others.clone().map(|nexus| (nexus, Attention::RegistrationsPreempted)));
+        if abort {
+            change.abort.extend(others);
+        }
+        if takes_over {
+            let before = self.reservation.map(|reservation| reservation.kind);
+            change.next.reservation = Some(Reservation { kind, holder: from });
+            if before != Some(kind) {
+                let stay = change.next.others(from);
+                let told: Vec<_> = stay.map(|n| (n, Attention::ReservationsReleased)).collect();
+                change.tell.extend(told);
+            }
+        } else {
+            change.tell_release(self, from);
+        }
+        Ok(change)
+    }
+
+    /// REGISTER AND MOVE (SPC-4, 5.13.8).
+    fn hand_over(
+        &self,
+        from: NexusId,
+        order: &Order,
+        unregister: bool,
+        to: NexusId,
+    ) -> Result<Change, Refusal> {
+        let Some(reservation) = self.reservation.filter(|reservation| {
+            !reservation.kind.all_registrants() && reservation.holder == from
+        }) else {
+            return Err(Refusal::Conflict);
+        };
+        if order.action_key == 0 {
+            return Err(Refusal::Sense(Sense::parameter(8)));
+        }
+        if to == from {
+            return Err(Refusal::Sense(Sense::parameter(24)));
+        }
+        let mut change = Change::to(self.next());
+        let next = &mut change.next;
+        next.aptpl = order.aptpl;
+        if let Some(theirs) = next.registrations.iter_mut().find(|each| each.nexus == to) {
+            theirs.key = order.action_key;
+        } else if next.registrations.len() >= REGISTRATIONS_MAX {
+            return Err(Refusal::Sense(Sense::illegal(code::NO_REGISTRATION_RESOURCES)));
+        } else {
+            next.registrations.push(Registration { nexus: to, key: order.action_key });
+        }
+        next.reservation = Some(Reservation { holder: to, ..reservation });
+        if unregister {
+            next.registrations.retain(|each| each.nexus != from);
+        }
+        Ok(change)
+    }
+}
+
+impl Change {
+    /// Releases the reservation if those who held it are no longer registered (SPC-4, 5.13.11.2.1), and passes the name of an
+    /// all-registrants reservation on to one who stays.
+    fn tell_release(&mut self, before: &Reservations, from: NexusId) {
+        let Some(reservation) = before.reservation else {
+            return;
+        };
+        if self.next.key(reservation.holder).is_some() {
+            return;
+        }
+        let heir = self.next.registrations.first().filter(|_| reservation.kind.all_registrants());
+        self.next.reservation = heir.map(|heir| Reservation { holder: heir.nexus, ..reservation });
+        if self.next.reservation.is_none() && reservation.kind.registrants() {
+            let stay: Vec<NexusId> = self.next.others(from).collect();
+            self.tell.extend(stay.into_iter().map(|n| (n, Attention::ReservationsReleased)));
+        }
+    }
+}

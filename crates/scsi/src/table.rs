@@ -1,0 +1,353 @@
+//! The commands, in one table.
+//!
+//! From it come the dispatch of a CDB, the answer to REPORT SUPPORTED OPERATION CODES, and what a reservation allows (SPC-4, table
+//! 66; SBC-3, table 13; for RESERVE and RELEASE, SPC-2, table 10).
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Verb {
+    TestUnitReady,
+    RequestSense,
+    Inquiry,
+    ReportLuns,
+    ReadCapacity10,
+    ReadCapacity16,
+    GetLbaStatus,
+    Read,
+    Write,
+    WriteAndVerify,
+    Verify,
+    WriteSame,
+    Unmap,
+    CompareAndWrite,
+    SynchronizeCache,
+    PreFetch,
+    ModeSense,
+    ModeSelect,
+    StartStop,
+    PreventAllow,
+    ReportOpcodes,
+    ReportFunctions,
+    ReportPortGroups,
+    ReservationsIn,
+    ReservationsOut,
+    Reserve,
+    Release,
+}
+
+/// Whom a reservation of another I_T nexus keeps from a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Access {
+    /// Nobody.
+    Always,
+    /// Who may not read: exclusive access.
+    Read,
+    /// Who may not write.
+    Write,
+    /// The command has rules of its own.
+    Own,
+}
+
+/// What a logical unit must have for a command to exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Needs {
+    Nothing,
+    ThinProvisioning,
+    RemovableMedium,
+}
+
+/// One command.
+#[derive(Debug)]
+pub(crate) struct Spec {
+    pub(crate) opcode: u8,
+    pub(crate) action: Option<u8>,
+    pub(crate) verb: Verb,
+    pub(crate) access: Access,
+    /// Allowed while another I_T nexus holds a RESERVE of SPC-2.
+    pub(crate) despite_reserve: bool,
+    /// Refused while there is no medium.
+    pub(crate) needs_medium: bool,
+    pub(crate) needs: Needs,
+    /// Bits that are evaluated (CDB USAGE DATA); its length is that of the CDB.
+    pub(crate) usage: &'static [u8],
+}
+
+const fn spec(opcode: u8, verb: Verb, access: Access, usage: &'static [u8]) -> Spec {
+    assert!(usage[0] == opcode);
+    let needs = Needs::Nothing;
+    let (action, despite_reserve, needs_medium) = (None, false, false);
+    Spec { opcode, action, verb, access, despite_reserve, needs_medium, needs, usage }
+}
+
+/// With a service action in the low five bits of byte 1.
+const fn action(opcode: u8, verb: Verb, access: Access, usage: &'static [u8]) -> Spec {
+    let mut spec = spec(opcode, verb, access, usage);
+    spec.action = Some(usage[1] & 0x1f);
+    spec
+}
+
+/// A command to the medium.
+const fn medium(opcode: u8, verb: Verb, access: Access, usage: &'static [u8]) -> Spec {
+    let mut spec = spec(opcode, verb, access, usage);
+    spec.needs_medium = true;
+    spec
+}
+
+const fn despite(mut spec: Spec) -> Spec {
+    spec.despite_reserve = true;
+    spec
+}
+
+const fn on_medium(mut spec: Spec) -> Spec {
+    spec.needs_medium = true;
+    spec
+}
+
+const fn with(mut spec: Spec, needs: Needs) -> Spec {
+    spec.needs = needs;
+    spec
+}
+
+/// Sorted by operation code and service action.
+pub(crate) static COMMANDS: &[Spec] = &[
+    on_medium(spec(0x00, Verb::TestUnitReady, Access::Always, &[0x00, 0, 0, 0, 0, 0])),
+    despite(spec(0x03, Verb::RequestSense, Access::Always, &[0x03, 1, 0, 0, 0xff, 0])),
+    medium(0x08, Verb::Read, Access::Read, &[0x08, 0x1f, 0xff, 0xff, 0xff, 0]),
+    medium(0x0a, Verb::Write, Access::Write, &[0x0a, 0x1f, 0xff, 0xff, 0xff, 0]),
+    despite(spec(0x12, Verb::Inquiry, Access::Always, &[0x12, 1, 0xff, 0xff, 0xff, 0])),
+    spec(0x15, Verb::ModeSelect, Access::Write, &[0x15, 0x11, 0, 0, 0xff, 0]),
+    spec(0x16, Verb::Reserve, Access::Own, &[0x16, 0, 0, 0, 0, 0]),
+    despite(spec(0x17, Verb::Release, Access::Own, &[0x17, 0, 0, 0, 0, 0])),
+    spec(0x1a, Verb::ModeSense, Access::Read, &[0x1a, 0x08, 0xff, 0xff, 0xff, 0]),
+    spec(0x1b, Verb::StartStop, Access::Own, &[0x1b, 1, 0, 0x0f, 0xf7, 0]),
+    with(
+        spec(0x1e, Verb::PreventAllow, Access::Own, &[0x1e, 0, 0, 0, 0x03, 0]),
+        Needs::RemovableMedium,
+    ),
+    despite(medium(
+        0x25,
+        Verb::ReadCapacity10,
+        Access::Always,
+        &[0x25, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 1, 0],
+    )),
+    medium(
+        0x28,
+        Verb::Read,
+        Access::Read,
+        &[0x28, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
+    ),
+    medium(
+        0x2a,
+        Verb::Write,
+        Access::Write,
+        &[0x2a, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
+    ),
+    medium(
+        0x2e,
+        Verb::WriteAndVerify,
+        Access::Write,
+        &[0x2e, 0xf6, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
+    ),
+    medium(
+        0x2f,
+        Verb::Verify,
+        Access::Read,
+        &[0x2f, 0xf6, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
+    ),
+    medium(
+        0x34,
+        Verb::PreFetch,
+        Access::Read,
+        &[0x34, 0x02, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
+    ),
+    medium(
+        0x35,
+        Verb::SynchronizeCache,
+        Access::Write,
+        &[0x35, 0x02, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
+    ),
+    medium(
+        0x41,
+        Verb::WriteSame,
+        Access::Write,
+        &[0x41, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
+    ),
+    with(
+        medium(0x42, Verb::Unmap, Access::Write, &[0x42, 1, 0, 0, 0, 0, 0x1f, 0xff, 0xff, 0]),
+        Needs::ThinProvisioning,
+    ),
+    spec(0x55, Verb::ModeSelect, Access::Write, &[0x55, 0x11, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    spec(0x56, Verb::Reserve, Access::Own, &[0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+    despite(spec(0x57, Verb::Release, Access::Own, &[0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0])),
+    spec(0x5a, Verb::ModeSense, Access::Read, &[0x5a, 0x18, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0]),
+    action(0x5e, Verb::ReservationsIn, Access::Always, &[0x5e, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    action(0x5e, Verb::ReservationsIn, Access::Always, &[0x5e, 1, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    action(0x5e, Verb::ReservationsIn, Access::Always, &[0x5e, 2, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    action(0x5e, Verb::ReservationsIn, Access::Always, &[0x5e, 3, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    reservations_out(&[0x5f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
+    reservations_out(&[0x5f, 1, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
+    reservations_out(&[0x5f, 2, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
+    reservations_out(&[0x5f, 3, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
+    reservations_out(&[0x5f, 4, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
+    reservations_out(&[0x5f, 5, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
+    reservations_out(&[0x5f, 6, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
+    reservations_out(&[0x5f, 7, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
+    medium(0x88, Verb::Read, Access::Read, &sixteen(0x88, 0xf8)),
+    medium(
+        0x89,
+        Verb::CompareAndWrite,
+        Access::Write,
+        &[0x89, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0xff, 0x1f, 0],
+    ),
+    medium(0x8a, Verb::Write, Access::Write, &sixteen(0x8a, 0xf8)),
+    medium(0x8e, Verb::WriteAndVerify, Access::Write, &sixteen(0x8e, 0xf6)),
+    medium(0x8f, Verb::Verify, Access::Read, &sixteen(0x8f, 0xf6)),
+    medium(0x90, Verb::PreFetch, Access::Read, &sixteen(0x90, 0x02)),
+    medium(0x91, Verb::SynchronizeCache, Access::Write, &sixteen(0x91, 0x02)),
+    medium(0x93, Verb::WriteSame, Access::Write, &sixteen(0x93, 0xf9)),
+    despite(on_medium(action(
+        0x9e,
+        Verb::ReadCapacity16,
+        Access::Always,
+        &[0x9e, 0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0],
+    ))),
+    on_medium(action(
+        0x9e,
+        Verb::GetLbaStatus,
+        Access::Read,
+        &[0x9e, 0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0],
+    )),
+    despite(spec(
+        0xa0,
+        Verb::ReportLuns,
+        Access::Always,
+        &[0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
+    )),
+    action(
+        0xa3,
+        Verb::ReportPortGroups,
+        Access::Always,
+        &[0xa3, 0xea, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
+    ),
+    action(
+        0xa3,
+        Verb::ReportOpcodes,
+        Access::Read,
+        &[0xa3, 0x0c, 0x87, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0],
+    ),
+    action(
+        0xa3,
+        Verb::ReportFunctions,
+        Access::Read,
+        &[0xa3, 0x0d, 0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
+    ),
+    medium(0xa8, Verb::Read, Access::Read, &twelve(0xa8, 0xf8)),
+    medium(0xaa, Verb::Write, Access::Write, &twelve(0xaa, 0xf8)),
+    medium(0xae, Verb::WriteAndVerify, Access::Write, &twelve(0xae, 0xf6)),
+    medium(0xaf, Verb::Verify, Access::Read, &twelve(0xaf, 0xf6)),
+];
+
+const fn reservations_out(usage: &'static [u8]) -> Spec {
+    action(0x5f, Verb::ReservationsOut, Access::Own, usage)
+}
+
+const fn sixteen(opcode: u8, flags: u8) -> [u8; 16] {
+    let mut usage = [0xff; 16];
+    (usage[0], usage[1], usage[14], usage[15]) = (opcode, flags, 0x1f, 0);
+    usage
+}
+
+const fn twelve(opcode: u8, flags: u8) -> [u8; 12] {
+    let mut usage = [0xff; 12];
+    (usage[0], usage[1], usage[10], usage[11]) = (opcode, flags, 0x1f, 0);
+    usage
+}
+
+const NO_COMMAND: u8 = u8::MAX;
+
+/// The first row of each operation code.
+static FIRST: [u8; 256] = {
+    let mut first = [NO_COMMAND; 256];
+    let mut row = COMMANDS.len();
+    assert!(row < NO_COMMAND as usize);
+    while row > 0 {
+        row -= 1;
+        first[COMMANDS[row].opcode as usize] = row as u8;
+    }
+    first
+};
+
+/// All rows of an operation code.
+pub(crate) fn rows(opcode: u8) -> &'static [Spec] {
+    let first = FIRST[usize::from(opcode)];
+    if first == NO_COMMAND {
+        return &[];
+    }
+    let rows = &COMMANDS[usize::from(first)..];
+    let count = rows.iter().take_while(|row| row.opcode == opcode).count();
+    &rows[..count]
+}
+
+/// Why a CDB names no command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unknown {
+    Opcode,
+    Action,
+}
+
+/// The row of a CDB.
+#[inline]
+pub(crate) fn find(opcode: u8, byte1: u8) -> Result<&'static Spec, Unknown> {
+    let first = FIRST[usize::from(opcode)];
+    let Some(row) = COMMANDS.get(usize::from(first)) else {
+        return Err(Unknown::Opcode);
+    };
+    if row.action.is_none() {
+        return Ok(row);
+    }
+    let action = Some(byte1 & 0x1f);
+    rows(opcode).iter().find(|row| row.action == action).ok_or(Unknown::Action)
+}
+
+/// How long the CDB of an operation code is (SPC-4, 4.2.5.1); `None` for those of variable length or a vendor's own.
+pub(crate) fn cdb_len(opcode: u8) -> Option<usize> {
+    match opcode >> 5 {
+        0 => Some(6),
+        1 | 2 => Some(10),
+        4 => Some(16),
+        5 => Some(12),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_sorted_unique_and_of_the_length_that_their_group_says() {
+        let key = |row: &Spec| (row.opcode, row.action);
+        assert!(COMMANDS.windows(2).all(|pair| key(&pair[0]) < key(&pair[1])));
+        for row in COMMANDS {
+            assert_eq!(cdb_len(row.opcode), Some(row.usage.len()), "{:#x}", row.opcode);
+            assert!(row.action.is_none_or(|action| action == row.usage[1] & 0x1f));
+        }
+    }
+
+    #[test]
+    fn every_row_is_found_and_nothing_else() {
+        for opcode in 0..=255 {
+            for byte1 in 0..32 {
+                let expected = COMMANDS.iter().find(|row| {
+                    row.opcode == opcode && row.action.is_none_or(|action| action == byte1)
+                });
+                match (find(opcode, byte1), expected) {
+                    (Ok(found), Some(row)) => assert!(std::ptr::eq(found, row)),
+                    (Err(Unknown::Action), None) => assert!(!rows(opcode).is_empty()),
+                    (Err(Unknown::Opcode), None) => assert!(rows(opcode).is_empty()),
+                    (found, expected) => panic!("{opcode:#x}: {found:?}, not {expected:?}"),
+                }
+            }
+        }
+    }
+}

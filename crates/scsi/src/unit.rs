@@ -1,0 +1,468 @@
+//! [`LogicalUnit`]: what all channels and I_T nexuses share of a disk, and [`Nexus`], one I_T nexus's view of it.
+//!
+//! # What is shared, and what it costs
+//!
+//! | state | written | how the I/O path reads it |
+//! |---|---|---|
+//! | capacity, mode bits, medium | by MODE SELECT, START STOP UNIT, a resize | two loads from a line that nobody writes meanwhile |
+//! | unit attentions, what reservations allow | when something happens | one load of the I_T nexus's own word, which is 0 |
+//! | registrations, reservations, who prevents removal | by PERSISTENT RESERVE OUT and the like | never; under a lock |
+//! | exclusive ranges | by COMPARE AND WRITE | see [`crate::exclusion`]; a write counts itself in its channel's own line |
+//!
+//! So two channels that read and write write no common line. A change of the reservations computes, under the lock, the
+//! level of each I_T nexus anew and stores it in that nexus's word: the path of an I/O needs no lookup and no snapshot, and
+//! a command that is judged after PERSISTENT RESERVE OUT was answered is judged by the new state.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use block::Geometry;
+
+use crate::attention::{Attention, Gate, Level};
+use crate::exclusion::{Exclusion, Writer};
+use crate::identity::Identity;
+use crate::nexus::NexusId;
+use crate::ports::PortGroup;
+use crate::reservation::{Change, Persistent, Registration, Reservation, Reservations};
+use crate::task::SCRATCH_BYTES;
+
+/// Bits that commands change and the I/O path reads.
+pub(crate) mod flag {
+    /// Write cache enabled: a write is answered before it is durable.
+    pub(crate) const WCE: u32 = 1;
+    /// Software write protection.
+    pub(crate) const SWP: u32 = 2;
+    /// Sense data with descriptors.
+    pub(crate) const D_SENSE: u32 = 4;
+    /// No medium is loaded.
+    pub(crate) const NO_MEDIUM: u32 = 8;
+}
+
+/// How a logical unit is made.
+#[derive(Debug, Clone)]
+pub struct UnitSpec {
+    /// What INQUIRY says.
+    pub identity: Identity,
+    /// Shape and abilities of the volume.
+    pub geometry: Geometry,
+    /// Refuse writes, whatever the volume can do.
+    pub read_only: bool,
+    /// Let the client give blocks back (UNMAP), if the volume can.
+    pub thin: bool,
+    /// The medium can be ejected and loaded.
+    pub removable: bool,
+    /// MAXIMUM TRANSFER LENGTH in bytes.
+    pub transfer_bytes_max: u64,
+}
+
+impl UnitSpec {
+    /// A disk of a volume.
+    #[must_use]
+    pub fn new(identity: Identity, geometry: Geometry) -> UnitSpec {
+        let (read_only, thin, removable) = (false, true, false);
+        let transfer_bytes_max = 32 << 20;
+        UnitSpec { identity, geometry, read_only, thin, removable, transfer_bytes_max }
+    }
+}
+
+/// The most blocks of one WRITE SAME: 16 MiB of 512-byte blocks, so that one of them cannot occupy a channel for long.
+pub(crate) const WRITE_SAME_BLOCKS_MAX: u32 = 32768;
+/// The most blocks of one UNMAP.
+pub(crate) const UNMAP_BLOCKS_MAX: u32 = 1 << 20;
+/// The most descriptors of one UNMAP.
+pub(crate) const UNMAP_DESCRIPTORS_MAX: u32 = 256;
+
+/// A logical unit.
+#[derive(Debug)]
+pub struct LogicalUnit {
+    hot: Hot,
+    pub(crate) identity: Identity,
+    pub(crate) read_only: bool,
+    pub(crate) removable: bool,
+    /// The volume has a cache that loses what it holds in a power failure.
+    pub(crate) volatile_cache: bool,
+    pub(crate) physical_block_size: u32,
+    pub(crate) optimal_io_size: u32,
+    pub(crate) transfer_blocks_max: u32,
+    /// UNMAP exists.
+    pub(crate) thin: bool,
+    /// Blocks that were given back read as zeroes.
+    pub(crate) unmapped_is_zero: bool,
+    /// The volume can write zeroes by itself.
+    pub(crate) write_zeroes: bool,
+    pub(crate) exclusion: Arc<Exclusion>,
+    shared: Mutex<Shared>,
+}
+
+/// What the I/O path reads, in a line that is not written on it.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Hot {
+    bytes: AtomicU64,
+    flags: AtomicU32,
+    block_size: u32,
+}
+
+#[derive(Debug)]
+struct Shared {
+    nexuses: Vec<Arc<View>>,
+    reservations: Reservations,
+    /// A change that is being stored.
+    pending: Option<Change>,
+    /// I_T nexuses that prevent the removal of the medium.
+    prevent: Vec<NexusId>,
+    port_groups: Vec<PortGroup>,
+}
+
+/// What a logical unit keeps for an I_T nexus.
+#[derive(Debug)]
+struct View {
+    gate: Gate,
+    id: NexusId,
+    /// The target port's name.
+    port_name: Option<u64>,
+}
+
+/// An I_T nexus with a logical unit (SAM-5: an I_T_L nexus). Channels share it; dropping the last reference means that the I_T
+/// nexus is gone for this logical unit, which ends its RESERVE and its prevention of removal, and no persistent registration.
+#[derive(Debug)]
+pub struct Nexus {
+    unit: Arc<LogicalUnit>,
+    view: Arc<View>,
+}
+
+/// What became of PERSISTENT RESERVE OUT.
+#[derive(Debug)]
+pub(crate) enum Ordered {
+    /// It is done; commands of these are to be aborted.
+    Done(Vec<NexusId>),
+    /// It is done when this is stored.
+    Store(Persistent),
+    /// Another change is being stored.
+    Busy,
+}
+
+impl LogicalUnit {
+    /// Makes a logical unit.
+    ///
+    /// # Panics
+    ///
+    /// When the geometry is none that a volume can have.
+    #[must_use]
+    pub fn new(spec: UnitSpec) -> Arc<LogicalUnit> {
+        let geometry = spec.geometry;
+        let block_size = geometry.block_size;
+        assert!(block_size.is_power_of_two() && block_size <= 4096, "a block size of {block_size}");
+        let read_only = spec.read_only || geometry.read_only;
+        let blocks = spec.transfer_bytes_max / u64::from(block_size);
+        let flags = if geometry.write_cache { flag::WCE } else { 0 };
+        let bytes = AtomicU64::new(geometry.bytes);
+        Arc::new(LogicalUnit {
+            hot: Hot { bytes, flags: AtomicU32::new(flags), block_size },
+            identity: spec.identity,
+            read_only,
+            removable: spec.removable,
+            volatile_cache: geometry.write_cache,
+            physical_block_size: geometry.physical_block_size.max(block_size),
+            optimal_io_size: geometry.optimal_io_size,
+            transfer_blocks_max: u32::try_from(blocks).unwrap_or(u32::MAX).max(256),
+            thin: spec.thin && geometry.discard && !read_only,
+            unmapped_is_zero: geometry.write_zeroes,
+            write_zeroes: geometry.write_zeroes,
+            exclusion: Arc::new(Exclusion::default()),
+            shared: Mutex::new(Shared {
+                nexuses: Vec::new(),
+                reservations: Reservations::default(),
+                pending: None,
+                prevent: Vec::new(),
+                port_groups: Vec::new(),
+            }),
+        })
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings an I_T nexus to the logical unit. It is told POWER ON first, since it has not spoken to it before. `port_name` is the
+    /// WWPN of the target port, if it has one.
+    #[must_use]
+    pub fn attach(self: &Arc<LogicalUnit>, id: NexusId, port_name: Option<u64>) -> Nexus {
+        let view = Arc::new(View { gate: Gate::new(Attention::PowerOn), id, port_name });
+        let mut shared = self.shared();
+        view.gate.set_level(shared.reservations.level(id));
+        shared.nexuses.push(view.clone());
+        Nexus { unit: self.clone(), view }
+    }
+
+    /// A channel's way to write to it. Made once per channel, used on its thread.
+    #[must_use]
+    pub fn writer(&self) -> Writer {
+        self.exclusion.writer()
+    }
+
+    /// Capacity in bytes.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.hot.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Takes over a new capacity and tells every I_T nexus.
+    pub fn set_bytes(&self, bytes: u64) {
+        if self.hot.bytes.swap(bytes, Ordering::Relaxed) != bytes {
+            self.tell_all(Attention::CapacityChanged);
+        }
+    }
+
+    /// Establishes a unit attention for every I_T nexus: [`Attention::LunsChanged`] after a mask changed, for example.
+    pub fn tell_all(&self, attention: Attention) {
+        self.shared().nexuses.iter().for_each(|view| view.gate.establish(attention));
+    }
+
+    /// Who is registered, and the reservation: what an administrator is shown.
+    #[must_use]
+    pub fn registrations(&self) -> (Vec<Registration>, Option<Reservation>) {
+        let shared = self.shared();
+        (shared.reservations.registrations.clone(), shared.reservations.reservation)
+    }
+
+    /// Puts back what was kept through a power loss. Before any I_T nexus is served.
+    pub fn restore(&self, kept: Persistent) {
+        if !kept.is_sane() {
+            return;
+        }
+        let mut shared = self.shared();
+        shared.reservations = Reservations::restored(kept);
+        shared.set_levels();
+    }
+
+    /// Takes over the state of the target port groups, and tells every I_T nexus if it changed.
+    pub fn set_port_groups(&self, groups: Vec<PortGroup>) {
+        let mut shared = self.shared();
+        if shared.port_groups != groups {
+            shared.port_groups = groups;
+            shared.tell(|_| true, Attention::AccessStateChanged);
+        }
+    }
+
+    /// Loads a medium, or takes it away, from the server's side. Every I_T nexus is told of a new one.
+    pub fn set_medium(&self, loaded: bool) {
+        let before = self.set_flag(flag::NO_MEDIUM, !loaded);
+        if loaded && before & flag::NO_MEDIUM != 0 {
+            self.tell_all(Attention::MediumChanged);
+        }
+    }
+
+    /// Smallest unit of a transfer in bytes.
+    #[inline]
+    #[must_use]
+    pub fn block_size(&self) -> u32 {
+        self.hot.block_size
+    }
+
+    /// Capacity in blocks.
+    #[inline]
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        self.bytes() >> self.block_shift()
+    }
+
+    #[inline]
+    pub(crate) fn block_shift(&self) -> u32 {
+        self.hot.block_size.trailing_zeros()
+    }
+
+    #[inline]
+    pub(crate) fn flags(&self) -> u32 {
+        self.hot.flags.load(Ordering::Relaxed)
+    }
+
+    /// Sets or clears one of [`flag`]; returns all as they were.
+    pub(crate) fn set_flag(&self, flag: u32, on: bool) -> u32 {
+        if on {
+            self.hot.flags.fetch_or(flag, Ordering::Relaxed)
+        } else {
+            self.hot.flags.fetch_and(!flag, Ordering::Relaxed)
+        }
+    }
+
+    /// The most blocks of one COMPARE AND WRITE: what fits the scratch memory and the one byte of the CDB.
+    pub(crate) fn compare_blocks_max(&self) -> u8 {
+        u8::try_from(SCRATCH_BYTES / self.block_size() as usize).unwrap_or(u8::MAX)
+    }
+
+    /// A reset of the logical unit (SAM-5, 6.3.3): RESERVE, the prevention of removal and mode parameters are gone; persistent
+    /// reservations are not. Its commands have ended before.
+    pub(crate) fn reset(&self, attention: Attention) {
+        let defaults = if self.volatile_cache { flag::WCE } else { 0 };
+        let keep = |flags: u32| Some(flags & flag::NO_MEDIUM | defaults);
+        let changed = self.hot.flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, keep);
+        debug_assert!(changed.is_ok());
+        let mut shared = self.shared();
+        shared.prevent.clear();
+        shared.reservations.reserve = None;
+        shared.set_levels();
+        shared.tell(|_| true, attention);
+    }
+}
+
+impl Shared {
+    fn set_levels(&self) {
+        for view in &self.nexuses {
+            view.gate.set_level(self.reservations.level(view.id));
+        }
+    }
+
+    fn tell(&self, whom: impl Fn(NexusId) -> bool, attention: Attention) {
+        let told = self.nexuses.iter().filter(|view| whom(view.id));
+        told.for_each(|view| view.gate.establish(attention));
+    }
+
+    /// Puts a change in place; whose commands are to be aborted.
+    fn commit(&mut self, change: Change) -> Vec<NexusId> {
+        self.reservations = change.next;
+        self.set_levels();
+        for (nexus, attention) in change.tell {
+            self.tell(|each| each == nexus, attention);
+        }
+        change.abort
+    }
+}
+
+impl Nexus {
+    /// The logical unit.
+    #[inline]
+    #[must_use]
+    pub fn unit(&self) -> &Arc<LogicalUnit> {
+        &self.unit
+    }
+
+    /// Who it is.
+    #[must_use]
+    pub fn id(&self) -> NexusId {
+        self.view.id
+    }
+
+    /// Establishes a unit attention for this I_T nexus.
+    pub fn tell(&self, attention: Attention) {
+        self.view.gate.establish(attention);
+    }
+
+    /// The I_T nexus was lost and is back (SAM-5, 6.3.4): its RESERVE and its prevention of removal are gone, its registration
+    /// is not. Its commands have ended before.
+    pub fn lost(&self) {
+        self.leave();
+        self.tell(Attention::NexusLoss);
+    }
+
+    #[inline]
+    pub(crate) fn gate(&self) -> &Gate {
+        &self.view.gate
+    }
+
+    pub(crate) fn port_name(&self) -> Option<u64> {
+        self.view.port_name
+    }
+
+    /// The target port groups. When nobody has named any, there is one, with this I_T nexus's port.
+    pub(crate) fn port_groups(&self) -> Vec<PortGroup> {
+        let groups = self.unit.shared().port_groups.clone();
+        if groups.is_empty() { vec![PortGroup::only(self.id().port)] } else { groups }
+    }
+
+    /// Establishes a unit attention for all others.
+    pub(crate) fn tell_others(&self, attention: Attention) {
+        let me = self.id();
+        self.unit.shared().tell(|each| each != me, attention);
+    }
+
+    /// Establishes a unit attention for some.
+    pub(crate) fn tell_each(&self, whom: &[NexusId], attention: Attention) {
+        self.unit.shared().tell(|each| whom.contains(&each), attention);
+    }
+
+    /// How sense data is delivered: with descriptors, if a client has set D_SENSE, or fixed.
+    #[must_use]
+    pub fn descriptor_sense(&self) -> bool {
+        self.unit.flags() & flag::D_SENSE != 0
+    }
+
+    fn leave(&self) {
+        let me = self.id();
+        let mut shared = self.unit.shared();
+        shared.prevent.retain(|each| *each != me);
+        if shared.reservations.reserve == Some(me) {
+            shared.reservations.reserve = None;
+            shared.set_levels();
+        }
+    }
+
+    /// PREVENT ALLOW MEDIUM REMOVAL.
+    pub(crate) fn prevent(&self, prevent: bool) {
+        let me = self.id();
+        let mut shared = self.unit.shared();
+        shared.prevent.retain(|each| *each != me);
+        if prevent {
+            shared.prevent.push(me);
+        }
+    }
+
+    pub(crate) fn removal_prevented(&self) -> bool {
+        !self.unit.shared().prevent.is_empty()
+    }
+
+    /// RESERVE or RELEASE of SPC-2; false: reservation conflict.
+    pub(crate) fn reserve(&self, reserve: bool) -> bool {
+        let mut shared = self.unit.shared();
+        let state = &mut shared.reservations;
+        let done = if reserve { state.reserve(self.id()) } else { state.release(self.id()) };
+        shared.set_levels();
+        done.is_ok()
+    }
+
+    /// PERSISTENT RESERVE IN.
+    pub(crate) fn reservations_in<T>(&self, look: impl FnOnce(&Reservations) -> T) -> T {
+        look(&self.unit.shared().reservations)
+    }
+
+    /// Begins PERSISTENT RESERVE OUT.
+    pub(crate) fn reservations_out<E>(
+        &self,
+        make: impl FnOnce(&Reservations) -> Result<Change, E>,
+    ) -> Result<Ordered, E> {
+        let mut shared = self.unit.shared();
+        if shared.pending.is_some() {
+            return Ok(Ordered::Busy);
+        }
+        let change = make(&shared.reservations)?;
+        let (before, after) = (shared.reservations.persistent(), change.next.persistent());
+        if before == after {
+            return Ok(Ordered::Done(shared.commit(change)));
+        }
+        shared.pending = Some(change);
+        Ok(Ordered::Store(after))
+    }
+
+    /// The change that was pending is stored, or could not be: it happens, or it does not.
+    pub(crate) fn stored(&self, stored: bool) -> Vec<NexusId> {
+        let mut shared = self.unit.shared();
+        match shared.pending.take() {
+            Some(change) if stored => shared.commit(change),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What a reservation leaves to this I_T nexus.
+    pub(crate) fn level(&self) -> Level {
+        self.view.gate.level()
+    }
+}
+
+impl Drop for Nexus {
+    fn drop(&mut self) {
+        self.leave();
+        let mut shared = self.unit.shared();
+        shared.nexuses.retain(|view| !Arc::ptr_eq(view, &self.view));
+    }
+}
