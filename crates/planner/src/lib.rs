@@ -6,8 +6,10 @@
 //! - [`facts`] is what is known about PowerVM, from data files that a user can correct.
 //! - [`capture`] holds what was read from AIX and VIOS command output; each value keeps the line it stood on.
 //! - [`lpm`] foretells what becomes of a client's queues when it moves.
+//! - [`advise`] says what should be changed, why, how, and how to take it back.
 //! - [`report`] shows answers: as text, as JSON, and as one HTML file.
 
+pub mod advise;
 pub mod capture;
 pub mod facts;
 pub mod lpm;

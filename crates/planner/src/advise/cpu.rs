@@ -1,0 +1,160 @@
+//! `vios-cpu`: a VIOS that uses all of its processors. It is the cause behind many slow disks and networks.
+
+use super::Out;
+use super::finding::{Draft, Severity};
+use super::thresholds::{CAPPED_PERCENT, DEDICATED_PERCENT, UNCAPPED_PERCENT, own};
+use super::view::{Role, Value, View, count};
+use crate::capture::{CpuSample, Lparstat, Read, Report};
+use crate::report::clean::is_word;
+use crate::trace::{Figure, Term, number};
+
+const RULE: &str = "vios-cpu";
+
+pub(super) fn check(view: &View<'_>, out: &mut Out) {
+    let mut seen = false;
+    for host in view.hosts().filter(|host| view.role(*host) != Role::Client) {
+        let runs = || view.of(host).filter_map(Report::lparstat);
+        let Some(run) = runs().filter(|run| !run.samples.is_empty()).last() else { continue };
+        seen = true;
+        let info = runs().filter(|run| run.virtual_cpus.is_some()).last();
+        judge(view, host, run, info, out);
+    }
+    if !seen {
+        out.missing(RULE, "lparstat 30 4 on each VIOS under load");
+    }
+}
+
+/// The mean over the samples, and the line of the last one.
+fn mean(run: &Lparstat, pick: impl Fn(&CpuSample) -> Option<Read<f64>>) -> Option<Value> {
+    let values: Vec<Read<f64>> =
+        run.samples.iter().filter_map(pick).filter(|read| read.value.is_finite()).collect();
+    let last = values.last()?;
+    Some((values.iter().map(|read| read.value).sum::<f64>() / count(values.len()), last.at))
+}
+
+fn judge(view: &View<'_>, host: usize, run: &Lparstat, info: Option<&Lparstat>, out: &mut Out) {
+    let word = |read: &Option<Read<String>>| {
+        read.as_ref().map(|read| read.value.to_ascii_lowercase()).unwrap_or_default()
+    };
+    let dedicated = word(&run.kind).starts_with("dedicated")
+        || mean(run, |sample| sample.entitlement_percent).is_none();
+    if dedicated {
+        return dedicated_processors(view, host, run, out);
+    }
+    let Some((percent, at)) = mean(run, |sample| sample.entitlement_percent) else { return };
+    let capped = word(&run.mode).starts_with("capped");
+    let from = if capped { CAPPED_PERCENT } else { UNCAPPED_PERCENT };
+    if percent < from {
+        return;
+    }
+    let physical = mean(run, |sample| sample.physical);
+    let pool = mean(run, |sample| sample.pool_free);
+    let virtual_cpus = info.and_then(|info| info.virtual_cpus);
+    let whole = physical
+        .zip(virtual_cpus)
+        .is_some_and(|((used, _), all)| used >= 0.95 * super::view::as_f64(all.value));
+    let tight = pool.is_some_and(|(free, _)| free < 0.5);
+    let severity = if capped || whole || tight { Severity::Critical } else { Severity::Warning };
+    let confidence = match () {
+        () if capped || whole || tight => 0.92,
+        () if percent >= 120.0 => 0.85,
+        () => 0.7,
+    };
+    let mut draft = Draft::new(RULE, host, format!("processors of {}", view.spoken(host)), severity, format!("{} % of the entitlement is in use", number(percent.round())))
+        .see([at])
+        .see(run.mode.as_ref().map(|read| read.at))
+        .see(run.entitlement.map(|read| read.at))
+        .figure(Figure::plain(Term::read("mean use of the entitlement", percent, "%", at)))
+        .figure(Figure::plain(own("use from which this rule speaks", from, "%")))
+        .because(if capped {
+            "The VIOS is capped: beyond its entitlement it gets nothing. Every disk and network of its clients waits for its processors."
+        } else {
+            "The VIOS lives on processors that it borrows. As soon as others need theirs, every disk and network of its clients waits."
+        });
+    if whole {
+        draft = draft
+            .because(
+                "It uses all of its virtual processors, so borrowing cannot give it more either.",
+            )
+            .see(virtual_cpus.map(|read| read.at));
+    }
+    if tight {
+        draft = draft
+            .because("The shared pool has next to nothing left to lend.")
+            .see(pool.map(|(_, at)| at));
+    }
+    out.push(entitle(view, host, run, physical, draft).weigh(confidence, 1.05));
+}
+
+/// The entitlement to add: what is used and a fifth more.
+fn entitle(
+    view: &View<'_>,
+    host: usize,
+    run: &Lparstat,
+    physical: Option<Value>,
+    draft: Draft,
+) -> Draft {
+    let harm = "The processors come out of the shared pool: others can borrow less.";
+    let draft = draft.harm(harm);
+    let (Some((used, at)), Some(entitled)) = (physical, run.entitlement) else {
+        return draft.effect("Raise the entitlement on the HMC to what is used and a fifth more, and make the VIOS uncapped with a high weight.");
+    };
+    let terms = vec![
+        Term::read("used", used, "processors", at),
+        Term::read("entitled", entitled.value, "processors", entitled.at),
+        own("room", 1.2, "times"),
+    ];
+    let more = Figure::new(
+        "entitlement to add",
+        "processors",
+        "round_up(used × room − entitled, 0.1)",
+        terms,
+    );
+    let name = view.name(host).filter(|name| is_word(name));
+    let effect = "The VIOS no longer waits for processors. Make it uncapped with a high weight, with virtual processors for the peaks; write the same into its profile.";
+    let draft = match name.filter(|_| more.low > 0.0) {
+        Some(name) => {
+            let units = format!("{:.1}", more.low);
+            let undo =
+                format!("chhwres -r proc -m MANAGED_SYSTEM -o r -p {name} --procunits {units}");
+            draft
+                .run(
+                    format!("chhwres -r proc -m MANAGED_SYSTEM -o a -p {name} --procunits {units}"),
+                    Some(undo),
+                )
+                .effect(format!(
+                    "{effect} The command is for the HMC; put the managed system's name in."
+                ))
+        }
+        None => draft.effect(effect),
+    };
+    draft.figure(more)
+}
+
+fn dedicated_processors(view: &View<'_>, host: usize, run: &Lparstat, out: &mut Out) {
+    let (Some((user, at)), Some((system, _))) =
+        (mean(run, |sample| sample.user), mean(run, |sample| sample.system))
+    else {
+        return;
+    };
+    if user + system < DEDICATED_PERCENT {
+        return;
+    }
+    let terms = vec![Term::read("user", user, "%", at), Term::read("sys", system, "%", at)];
+    out.push(
+        Draft::new(
+            RULE,
+            host,
+            format!("processors of {}", view.spoken(host)),
+            Severity::Critical,
+            format!("the processors are {} % busy", number((user + system).round())),
+        )
+        .see([at])
+        .because("Every disk and network of its clients waits for the processors of the VIOS.")
+        .figure(Figure::new("busy", "%", "user + sys", terms))
+        .figure(Figure::plain(own("use from which this rule speaks", DEDICATED_PERCENT, "%")))
+        .effect("Add a processor on the HMC, or move clients to another VIOS.")
+        .harm("A dedicated processor is taken from the shared pool.")
+        .weigh(0.9, 1.05),
+    );
+}

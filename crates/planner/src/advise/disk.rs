@@ -1,0 +1,533 @@
+//! Disks: whether the queue in front of one is too short, the disk too slow, or the chain of depths uneven.
+//!
+//! The three are told apart by two numbers. Requests that find the queue full while the disk answers quickly want more
+//! depth. A disk that answers slowly wants another cure: more depth would only move the wait into the storage. A disk
+//! whose rate equals depth ÷ service time is at the limit that its depth sets.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Out;
+use super::finding::{Change, Draft, Severity};
+use super::thresholds::{
+    AT_LIMIT, FULL_PER_SECOND, FULL_SHARE, IDLE_TPS, LARGE_IO, SLOW_FACTOR, WAIT_MS, WAITING, fact,
+    own,
+};
+use super::view::{Role, Value, View, as_f64};
+use crate::capture::{At, DiskSample, Read, Report};
+use crate::facts::id::DISK_SERVICE_MS_MAX;
+use crate::trace::{Figure, Term, number};
+
+pub(super) fn check(view: &View<'_>, out: &mut Out) {
+    let mut seen = false;
+    for host in view.hosts() {
+        for (name, samples) in latest_run(view, host) {
+            seen = true;
+            judge(view, &Disk::new(view, host, name, &samples), out);
+        }
+    }
+    if !seen {
+        for rule in ["disk-queue-depth", "disk-iops-limit", "disk-slow"] {
+            out.missing(rule, "iostat -D 30 4 on the client (or the VIOS) under load");
+        }
+    }
+    depth_chain(view, out);
+    reserve_policy(view, out);
+}
+
+/// The samples of each disk in the host's last `iostat`. Of several samples the first is the average since boot and
+/// is left out.
+fn latest_run<'a>(view: &View<'a>, host: usize) -> BTreeMap<&'a str, Vec<&'a DiskSample>> {
+    let mut disks: BTreeMap<&str, Vec<&DiskSample>> = BTreeMap::new();
+    for report in view.of(host).filter_map(Report::iostat_d) {
+        let mut of_report: BTreeMap<&str, Vec<&DiskSample>> = BTreeMap::new();
+        for sample in &report.disks {
+            of_report.entry(&sample.name).or_default().push(sample);
+        }
+        for (name, mut samples) in of_report {
+            if samples.len() > 1 {
+                samples.retain(|sample| sample.sample > 1);
+            }
+            disks.insert(name, samples);
+        }
+    }
+    disks.retain(|name, samples| !samples.is_empty() && name.starts_with("hdisk"));
+    disks
+}
+
+/// One disk's means over the samples.
+struct Disk<'a> {
+    host: usize,
+    name: &'a str,
+    rate: Option<Figure>,
+    /// Of reads and writes, by their numbers.
+    service: Option<Figure>,
+    full: Option<Value>,
+    wait_ms: Option<Value>,
+    waiting: Option<Value>,
+    in_service: Option<Value>,
+    bytes: Option<Value>,
+    depth: Option<Value>,
+}
+
+impl<'a> Disk<'a> {
+    fn new(view: &View<'_>, host: usize, name: &'a str, samples: &[&DiskSample]) -> Self {
+        let mean = |pick: fn(&DiskSample) -> Option<Read<f64>>| mean(samples, pick);
+        let reads = mean(|sample| sample.read.per_second);
+        let writes = mean(|sample| sample.write.per_second);
+        let terms = |both: [(&str, Option<Value>, &str); 2]| -> Vec<Term> {
+            let [one, two] = both;
+            let term = |(name, value, unit): (&str, Option<Value>, &str)| {
+                value.map(|(value, at)| Term::read(name, value, unit, at))
+            };
+            [one, two].into_iter().filter_map(term).collect()
+        };
+        let rates = terms([("reads", reads, "I/O/s"), ("writes", writes, "I/O/s")]);
+        let rate = match rates.len() {
+            2 => Some(Figure::new("requests a second", "I/O/s", "reads + writes", rates.clone())),
+            _ => mean(|sample| sample.transfers_per_second).map(|(value, at)| {
+                Figure::plain(Term::read("transfers a second", value, "I/O/s", at))
+            }),
+        };
+        let services = terms([
+            (
+                "read service",
+                weighted(samples, |sample| (sample.read.per_second, sample.read.average_ms)),
+                "ms",
+            ),
+            (
+                "write service",
+                weighted(samples, |sample| (sample.write.per_second, sample.write.average_ms)),
+                "ms",
+            ),
+        ]);
+        let service = match (services.len(), rates.len()) {
+            (2, 2) => Some(Figure::new(
+                "average service time",
+                "ms",
+                "(read service × reads + write service × writes) ÷ (reads + writes)",
+                services.into_iter().chain(rates).collect(),
+            )),
+            (1, _) => services.into_iter().next().map(Figure::plain),
+            _ => None,
+        };
+        Self {
+            host,
+            name,
+            rate,
+            service: service.filter(|figure| figure.low.is_finite()),
+            full: mean(|sample| sample.queue.full_per_second),
+            wait_ms: mean(|sample| sample.queue.average_ms),
+            waiting: mean(|sample| sample.queue.waiting),
+            in_service: mean(|sample| sample.queue.in_service),
+            bytes: mean(|sample| sample.bytes_per_second),
+            depth: view.number(host, name, "queue_depth"),
+        }
+    }
+
+    fn tps(&self) -> f64 {
+        self.rate.as_ref().map_or(0.0, |figure| figure.low)
+    }
+
+    fn service_ms(&self) -> f64 {
+        self.service.as_ref().map_or(0.0, |figure| figure.low)
+    }
+
+    /// Requests find the queue full, and wait for it.
+    fn queue_is_full(&self) -> bool {
+        let Some((full, _)) = self.full else { return false };
+        let often = full >= FULL_PER_SECOND && full >= FULL_SHARE * self.tps();
+        let waits = |value: Option<Value>, least: f64| value.map(|(value, _)| value >= least);
+        let waiting = [waits(self.wait_ms, WAIT_MS), waits(self.waiting, WAITING)];
+        often && (waiting.contains(&Some(true)) || waiting == [None, None])
+    }
+
+    /// The rate that depth and service time allow.
+    fn limit(&self) -> Option<Figure> {
+        let (depth, at) = self.depth?;
+        let service = self.service.as_ref().filter(|figure| figure.low > 0.0)?;
+        let terms = vec![
+            Term::read("queue_depth", depth, "commands", at),
+            Term::of(service).named("service time"),
+            Term::new("ms in a second", 1000.0, "ms", crate::trace::Origin::Given),
+        ];
+        let terms: Vec<Term> = terms.into_iter().take(2).collect();
+        Some(Figure::new(
+            "limit of the queue depth",
+            "I/O/s",
+            "queue_depth × 1000 ÷ service time",
+            terms,
+        ))
+    }
+
+    fn lines(&self) -> Vec<At> {
+        let of = |value: Option<Value>| value.map(|(_, at)| at);
+        let figures = self.rate.iter().chain(&self.service);
+        let terms = figures.flat_map(|figure| &figure.terms).filter_map(|term| match term.origin {
+            crate::trace::Origin::Capture(at) => Some(at),
+            _ => None,
+        });
+        let others = [
+            of(self.full),
+            of(self.wait_ms),
+            of(self.waiting),
+            of(self.in_service),
+            of(self.depth),
+        ];
+        terms.chain(others.into_iter().flatten()).collect()
+    }
+
+    fn draft(&self, view: &View<'_>, rule: &'static str, title: &str) -> Draft {
+        let draft = Draft::new(
+            rule,
+            self.host,
+            view.object(self.host, self.name),
+            Severity::Warning,
+            title.to_owned(),
+        )
+        .see(self.lines());
+        self.rate.iter().chain(&self.service).cloned().fold(draft, Draft::figure)
+    }
+}
+
+fn mean(samples: &[&DiskSample], pick: impl Fn(&DiskSample) -> Option<Read<f64>>) -> Option<Value> {
+    let values: Vec<Read<f64>> = samples
+        .iter()
+        .filter_map(|sample| pick(sample))
+        .filter(|read| read.value.is_finite())
+        .collect();
+    let last = values.last()?;
+    Some((
+        values.iter().map(|read| read.value).sum::<f64>() / super::view::count(values.len()),
+        last.at,
+    ))
+}
+
+/// The mean service time, each sample by its requests.
+fn weighted(
+    samples: &[&DiskSample],
+    pick: impl Fn(&DiskSample) -> (Option<Read<f64>>, Option<Read<f64>>),
+) -> Option<Value> {
+    let pairs: Vec<(f64, Read<f64>)> = samples
+        .iter()
+        .filter_map(|sample| {
+            let (rate, service) = pick(sample);
+            Some((rate?.value, service?))
+        })
+        .collect();
+    let last = pairs.last()?.1.at;
+    let rates: f64 = pairs.iter().map(|(rate, _)| rate).sum();
+    let total: f64 = pairs.iter().map(|(rate, service)| rate * service.value).sum();
+    let value = if rates > 0.0 { total / rates } else { 0.0 };
+    value.is_finite().then_some((value, last))
+}
+
+fn judge(view: &View<'_>, disk: &Disk<'_>, out: &mut Out) {
+    if disk.tps() < IDLE_TPS {
+        return;
+    }
+    let slow_from = fact(view.facts, DISK_SERVICE_MS_MAX) * SLOW_FACTOR;
+    let per_io = disk.bytes.map(|(bytes, _)| bytes / disk.tps());
+    let large = per_io.is_some_and(|bytes| bytes >= LARGE_IO);
+    let is_slow = disk.service_ms() >= if large { slow_from * 2.0 } else { slow_from };
+    let limit = disk.limit();
+    let share = limit.as_ref().map(|limit| disk.tps() / limit.low);
+    // More in service than the depth allows means that the depth captured is not the one in use.
+    let at_limit = share.is_some_and(|share| (AT_LIMIT..=1.15).contains(&share));
+    if disk.depth.is_none() && disk.queue_is_full() {
+        out.missing(
+            "disk-iops-limit",
+            format!("queue_depth: {}", view.show_attributes(disk.host, disk.name)),
+        );
+    }
+    if at_limit && !(is_slow && disk.depth.is_some_and(|(depth, _)| depth >= 16.0)) {
+        iops_limit(view, disk, limit, share.unwrap_or(1.0), is_slow, out);
+    } else if is_slow {
+        slow(view, disk, large, out);
+    } else if disk.queue_is_full() {
+        queue_depth(view, disk, limit, out);
+    }
+}
+
+/// The depth to set: what was in service and waiting, at least half as much again, at most four times as much.
+fn deeper(view: &View<'_>, disk: &Disk<'_>, mut draft: Draft) -> Draft {
+    let kinds: &[&str] =
+        if view.role(disk.host) == Role::Vios { &["hdisk-vios", "hdisk"] } else { &["hdisk"] };
+    let limits = view.allowed(disk.host, disk.name, kinds, "queue_depth");
+    let outstanding = disk.in_service.zip(disk.waiting);
+    let mut wanted = 0.0;
+    if let Some(((in_service, at), (waiting, waiting_at))) = outstanding {
+        let terms = vec![
+            Term::read("in service", in_service, "requests", at),
+            Term::read("waiting", waiting, "requests", waiting_at),
+        ];
+        let figure = Figure::new(
+            "requests outstanding",
+            "requests",
+            "round_up(in service + waiting, 4)",
+            terms,
+        );
+        wanted = figure.low;
+        draft = draft.figure(figure);
+    }
+    let next = "spread the data over more disks: each brings a queue of its own";
+    let Some((depth, at)) = disk.depth else {
+        return draft.effect("Capture queue_depth; it tells the value to set.".to_owned());
+    };
+    if limits.max.is_some_and(|max| depth >= as_f64(max)) {
+        let figure = limits.max_term("greatest value allowed", "commands").map(Figure::plain);
+        return figure.into_iter().fold(draft, Draft::figure).effect(format!("queue_depth is already at the greatest value, so no command raises it. Next step: {next}."));
+    }
+    let terms = vec![Term::read("queue_depth", depth, "commands", at)];
+    let least = Figure::new(
+        "half as much again",
+        "commands",
+        "round_up(queue_depth × 1.5, 1)",
+        terms.clone(),
+    );
+    let most = Figure::new("four times as much", "commands", "queue_depth × 4", terms);
+    let wanted = wanted.clamp(least.low, most.low.max(least.low));
+    let Some(target) = limits.fit_or_max(wanted).filter(|target| as_f64(*target) > depth) else {
+        return draft.effect(format!("No greater queue_depth is allowed. Next step: {next}."));
+    };
+    let change = Change::new(view, disk.host, disk.name).set(
+        "queue_depth",
+        Some(&format!("{depth:.0}")),
+        target.to_string(),
+    );
+    draft.figure(least).figure(most).change(&change).effect(format!(
+        "Up to {} commands are at the disk at a time instead of {}; requests wait less in front of it. It takes effect when the disk is configured again.",
+        number(as_f64(target)),
+        number(depth)
+    ))
+}
+
+const DEPTH_HARM: &str = "More commands reach the storage at a time; when it is busy already, service times rise. Over virtual SCSI the depth must not be larger than that of the backing disk on the VIOS, and takes command elements of the adapter.";
+
+fn queue_depth(view: &View<'_>, disk: &Disk<'_>, limit: Option<Figure>, out: &mut Out) {
+    let full = disk.full.map_or(0.0, |(full, _)| full);
+    let mut draft = disk
+        .draft(view, "disk-queue-depth", "requests find the disk's queue full")
+        .because(format!(
+            "{} times a second a request found the queue full (sqfull), and waited.",
+            number(full)
+        ))
+        .because("The disk itself answers quickly, so it could take more at a time.")
+        .harm(DEPTH_HARM)
+        .weigh(if disk.service.is_some() { 0.9 } else { 0.7 }, 1.0);
+    if let Some((full, at)) = disk.full {
+        draft = draft.figure(Figure::plain(Term::read("sqfull", full, "times/s", at)));
+    }
+    draft = limit.into_iter().fold(draft, Draft::figure);
+    if disk.depth.is_none() {
+        out.missing(
+            "disk-queue-depth",
+            format!("queue_depth: {}", view.show_attributes(disk.host, disk.name)),
+        );
+    }
+    out.push(deeper(view, disk, draft));
+}
+
+fn iops_limit(
+    view: &View<'_>,
+    disk: &Disk<'_>,
+    limit: Option<Figure>,
+    share: f64,
+    is_slow: bool,
+    out: &mut Out,
+) {
+    let mut draft = disk
+        .draft(view, "disk-iops-limit", "the disk runs at the limit of its queue depth")
+        .because(format!("A disk with queue_depth commands at a time, each taking the service time, cannot do more than their quotient. This one runs at {} % of it.", number((share * 100.0).round())))
+        .harm(DEPTH_HARM)
+        .weigh(0.88, 1.05);
+    draft = limit.into_iter().fold(draft, Draft::figure);
+    if is_slow {
+        draft = draft.because(
+            "Its service time is high, too; but with so small a depth the depth comes first.",
+        );
+    }
+    out.push(deeper(view, disk, draft));
+}
+
+fn slow(view: &View<'_>, disk: &Disk<'_>, large: bool, out: &mut Out) {
+    let service = disk.service_ms();
+    let mut draft = disk
+        .draft(view, "disk-slow", "the disk answers slowly")
+        .because(format!("The average service time is {} ms; below {} ms is usual.", number(service), number(fact(view.facts, DISK_SERVICE_MS_MAX))))
+        .figure(Figure::plain(view.facts.term(DISK_SERVICE_MS_MAX, "usual service time, at most")))
+        .figure(Figure::plain(own("margin before this rule speaks", SLOW_FACTOR, "times")))
+        .effect("No queue setting makes a disk faster: a greater queue_depth only moves the wait into the storage. Look there: the volume's own latency, its pool and cache, the other users of its ranks, the paths (lsmpio -Sl), the fabric's credits.")
+        .harm("Nothing is changed here.");
+    if !disk.queue_is_full() {
+        draft = draft
+            .because("Requests do not wait in front of the disk, so its depth is not the cause.");
+    } else {
+        draft = draft.because("Its queue is full, too, because each request stays so long: depth is the effect, not the cause.");
+    }
+    if large {
+        draft = draft.because(
+            "The requests are large, which takes time by itself; this is more than that explains.",
+        );
+    }
+    out.push(draft.weigh(if service >= 30.0 { 0.9 } else { 0.75 }, 1.0));
+}
+
+/// `disk-depth-chain`: a client's disk over virtual SCSI with a deeper queue than the disk behind it.
+fn depth_chain(view: &View<'_>, out: &mut Out) {
+    const RULE: &str = "disk-depth-chain";
+    let backing = backing_disks(view);
+    if backing.is_empty() {
+        out.missing(
+            RULE,
+            "lsmap -all and lsdev -dev hdiskN -attr on the VIOS, lsattr -El hdiskN on the client",
+        );
+        return;
+    }
+    let clients: Vec<usize> = view.hosts().filter(|host| view.role(*host) != Role::Vios).collect();
+    for (vios, disk) in &backing {
+        let Some((depth, at)) = view.number(*vios, disk, "queue_depth") else {
+            out.missing(RULE, format!("queue_depth: {}", view.show_attributes(*vios, disk)));
+            continue;
+        };
+        for client in &clients {
+            for of_client in view.devices(*client, "hdisk") {
+                let Some((client_depth, client_at)) =
+                    view.number(*client, of_client, "queue_depth")
+                else {
+                    continue;
+                };
+                let Some(sure) =
+                    same_disk(view, (*vios, disk), (*client, of_client), &backing, &clients)
+                else {
+                    continue;
+                };
+                if client_depth <= depth {
+                    continue;
+                }
+                let terms = vec![
+                    Term::read("client's depth", client_depth, "commands", client_at),
+                    Term::read("backing depth", depth, "commands", at),
+                ];
+                let change = Change::new(view, *vios, disk).set(
+                    "queue_depth",
+                    Some(&format!("{depth:.0}")),
+                    format!("{client_depth:.0}"),
+                );
+                out.push(
+                    Draft::new(RULE, *vios, view.object(*vios, disk), Severity::Warning, format!("{of_client} on {} has a deeper queue than the disk behind it", view.spoken(*client)))
+                        .see([client_at, at])
+                        .because("Over virtual SCSI the client's queue_depth should not be larger than that of the backing disk: what exceeds it waits in the VIOS, where no client's iostat shows it.")
+                        .figure(Figure::new("commands that wait in the VIOS, at most", "commands", "client's depth − backing depth", terms))
+                        .change(&change)
+                        .effect("Both ends take the same number of commands. It takes effect when the VIOS disk is configured again.")
+                        .harm("More commands reach the storage at a time. Where it is busy already, lower the client's depth instead.")
+                        .weigh(sure, 1.0),
+                );
+            }
+        }
+    }
+}
+
+/// The disks that stand behind virtual SCSI targets.
+pub(super) fn backing_disks<'a>(view: &View<'a>) -> BTreeSet<(usize, &'a str)> {
+    let mut disks = BTreeSet::new();
+    for (host, report) in view.reports() {
+        let Report::LsmapScsi(lsmap) = report else { continue };
+        let targets = lsmap.adapters.iter().flat_map(|adapter| &adapter.devices);
+        let backing = targets.filter_map(|target| Some(target.backing.as_ref()?.value.as_str()));
+        disks.extend(
+            backing.filter(|name| super::view::is_numbered(name, "hdisk")).map(|name| (host, name)),
+        );
+    }
+    disks
+}
+
+/// How sure it is that a client's disk is the one behind it; `None` when it is not or cannot be told.
+fn same_disk(
+    view: &View<'_>,
+    vios: (usize, &str),
+    client: (usize, &str),
+    backing: &BTreeSet<(usize, &str)>,
+    clients: &[usize],
+) -> Option<f64> {
+    let pvid = |(host, disk)| {
+        let value = view.attribute(host, disk, "pvid")?.value.trim_end_matches('0').to_owned();
+        (!value.is_empty() && value != "none").then_some(value)
+    };
+    if let (Some(one), Some(two)) = (pvid(vios), pvid(client)) {
+        return (one == two).then_some(0.92);
+    }
+    // Without ids: one client whose every disk is deeper than every backing disk that was captured.
+    let with_depth = |host: usize| {
+        view.devices(host, "hdisk")
+            .into_iter()
+            .filter_map(move |disk| view.number(host, disk, "queue_depth"))
+    };
+    let least = with_depth(client.0).map(|(depth, _)| depth).fold(f64::INFINITY, f64::min);
+    let depths = backing.iter().filter_map(|(host, disk)| view.number(*host, disk, "queue_depth"));
+    let most = depths.map(|(depth, _)| depth).fold(0.0, f64::max);
+    let single = clients.iter().filter(|host| with_depth(**host).next().is_some()).count() == 1;
+    let first = view
+        .devices(client.0, "hdisk")
+        .into_iter()
+        .find(|disk| view.number(client.0, disk, "queue_depth").is_some());
+    (single && least > most && first == Some(client.1)).then_some(0.75)
+}
+
+/// `disk-reserve-policy`: a disk that several VIOS give to clients, reserved by one path of one of them.
+fn reserve_policy(view: &View<'_>, out: &mut Out) {
+    const RULE: &str = "disk-reserve-policy";
+    let backing = backing_disks(view);
+    let vioses: Vec<usize> = view.hosts().filter(|host| view.role(*host) == Role::Vios).collect();
+    let mut policies = 0;
+    for host in &vioses {
+        for disk in view.devices(*host, "hdisk") {
+            let Some(policy) = view.attribute(*host, disk, "reserve_policy") else { continue };
+            policies += 1;
+            let reserved = policy.value == "single_path" || policy.value == "PR_exclusive";
+            let twin = vioses
+                .iter()
+                .any(|other| other != host && shared_with(view, (*host, disk), *other));
+            let mapped = backing.contains(&(*host, disk));
+            if !reserved || !(twin || mapped) {
+                continue;
+            }
+            let confidence = if twin { 0.95 } else { 0.75 };
+            let change = Change::new(view, *host, disk).set(
+                "reserve_policy",
+                Some(&policy.value),
+                "no_reserve",
+            );
+            out.push(
+                Draft::new(RULE, *host, view.object(*host, disk), Severity::Warning, format!("a disk that is given to clients has reserve_policy={}", policy.value))
+                    .see([policy.at])
+                    .because("The VIOS that opens the disk first reserves it: through the other VIOS its clients get no access, and a migration or a failover fails.")
+                    .because(if twin { "The same disk is seen by a second VIOS." } else { "It is mapped to a client. With a single VIOS it would do no harm until a second one is added." })
+                    .change(&change)
+                    .effect("Every VIOS and path can open the disk. It takes effect when the disk is configured again: unmap it or restart the VIOS, one of the pair at a time.")
+                    .harm("Nothing guards the disk against two users any more: make sure that only one client, or a cluster file system, has it.")
+                    .weigh(confidence, 1.0),
+            );
+        }
+    }
+    if policies == 0 {
+        out.missing(
+            RULE,
+            "lsdev -dev hdiskN -attr of the mapped disks, and lsmap -all, on each VIOS",
+        );
+    } else if backing.is_empty() {
+        out.missing(RULE, "lsmap -all on each VIOS: which disks are given to clients");
+    }
+}
+
+/// Whether another VIOS sees the same disk, by its ids.
+fn shared_with(view: &View<'_>, (host, disk): (usize, &str), other: usize) -> bool {
+    ["unique_id", "pvid"].into_iter().any(|id| {
+        let own = view.attribute(host, disk, id).map(|attribute| attribute.value.as_str());
+        let own = own.filter(|value| !value.is_empty() && *value != "none");
+        let same = |twin: &str| {
+            view.attribute(other, twin, id).map(|attribute| attribute.value.as_str()) == own
+        };
+        own.is_some() && view.devices(other, "hdisk").into_iter().any(same)
+    })
+}

@@ -1,0 +1,534 @@
+//! The three waits of an adapter, told apart: no command resource (a client's virtual adapter), no adapter elements
+//! (the physical port), no DMA resource (memory for transfers).
+//!
+//! Two published rules size `num_cmd_elems`, and both are shown side by side:
+//! - D. Braden: at least high-water active + high-water pending.
+//! - S. Sangeek and others: raise it while the resource counter grows.
+//!
+//! They measure different things. The high-water marks are the worst moment since the reset and never come down; the
+//! counter tells how often a request waited. So a growing counter decides; marks alone, with a counter that stands
+//! still, are a peak that is over; a counter since the reset against marks that fit needs a second capture.
+
+use std::collections::BTreeMap;
+
+use super::finding::{Change, Draft, Severity};
+use super::mapping::{Npiv, npiv};
+use super::measure::{Counter, Waits, requests, waits};
+use super::view::{Limits, Value, View, as_f64, parse_number};
+use super::{Out, thresholds};
+use crate::capture::{ClientRow, Fcstat, QueueUse, Read, Report};
+use crate::trace::{Figure, Term, number};
+
+/// One adapter's use of its resources.
+pub(super) struct Usage<'a> {
+    pub(super) host: usize,
+    pub(super) device: &'a str,
+    /// Whether it is a client's virtual adapter; `None` when nothing tells.
+    pub(super) is_virtual: Option<bool>,
+    /// The system as a user reads it.
+    spoken: String,
+    no_dma: Option<Counter>,
+    no_elements: Option<Counter>,
+    no_command: Option<Counter>,
+    requests: Vec<Counter>,
+    /// The high-water marks, where the report has them.
+    active: Option<Read<u64>>,
+    pending: Option<Read<u64>>,
+}
+
+pub(super) fn check(view: &View<'_>, out: &mut Out) {
+    let maps = npiv(view);
+    let usages = usages(view);
+    if usages.is_empty() {
+        for rule in ["fc-virtual-elements", "fc-physical-elements", "fc-dma-resource"] {
+            out.missing(rule, "fcstat -D fcsN, twice under load, some minutes apart");
+        }
+    }
+    for usage in &usages {
+        dma(view, usage, out);
+        let oversubscribed = super::fc::oversubscribed(view, usage, &maps, out);
+        match usage.is_virtual {
+            Some(true) => virtual_port(view, usage, &maps, out),
+            Some(false) if oversubscribed => {}
+            Some(false) => physical_port(view, usage, out),
+            // Without a device type the counter names the layer by itself.
+            None => {
+                elements(view, usage, Layer::Virtual, usage.no_command, out);
+                elements(view, usage, Layer::Physical, usage.no_elements, out);
+            }
+        }
+    }
+}
+
+/// Every adapter that was captured, from `fcstat` and from the rows of `fcstat -client`.
+fn usages<'a>(view: &View<'a>) -> Vec<Usage<'a>> {
+    let mut all = Vec::new();
+    for ((host, device), samples) in view.fc_ports() {
+        let is_virtual = view.is_virtual(host, device, &samples);
+        all.push(from_fcstat(view, host, device, is_virtual, &samples));
+    }
+    let mut rows: BTreeMap<(usize, u64), Vec<(bool, &ClientRow)>> = BTreeMap::new();
+    for (host, report) in view.reports() {
+        let Report::FcstatClient(report) = report else { continue };
+        let vios = report.rows.first().map(|row| row.hostname.as_str());
+        for row in &report.rows {
+            let own = Some(row.hostname.as_str()) == vios;
+            rows.entry((host, row.wwpn.0)).or_default().push((own, row));
+        }
+    }
+    for ((host, _), samples) in rows {
+        let Some((own, last)) = samples.last().copied() else { continue };
+        let known = |usage: &Usage<'_>| {
+            usage.device == last.device
+                && (usage.spoken == last.hostname || (own && usage.host == host))
+        };
+        if !all.iter().any(known) {
+            let rows: Vec<&ClientRow> = samples.iter().map(|(_, row)| *row).collect();
+            all.push(from_rows(view, host, own, &rows, last));
+        }
+    }
+    all
+}
+
+fn greater(one: Option<Read<u64>>, two: Option<Read<u64>>) -> Option<Read<u64>> {
+    one.into_iter().chain(two).max_by_key(|read| read.value)
+}
+
+fn from_fcstat<'a>(
+    view: &View<'a>,
+    host: usize,
+    device: &'a str,
+    is_virtual: Option<bool>,
+    samples: &[&Fcstat],
+) -> Usage<'a> {
+    let high = |pick: fn(&QueueUse) -> Option<Read<u64>>| {
+        let of =
+            |fcstat: &&Fcstat| greater(pick(&fcstat.adapter_queue), pick(&fcstat.protocol_queue));
+        samples.iter().rev().find_map(of)
+    };
+    Usage {
+        host,
+        device,
+        is_virtual,
+        spoken: view.spoken(host),
+        no_dma: Counter::over(samples, |fcstat| fcstat.resources.no_dma),
+        no_elements: Counter::over(samples, |fcstat| fcstat.resources.no_elements),
+        no_command: Counter::over(samples, |fcstat| fcstat.resources.no_command),
+        requests: requests(samples),
+        active: high(|queue| queue.active_high),
+        pending: high(|queue| queue.pending_high),
+    }
+}
+
+fn from_rows<'a>(
+    view: &View<'a>,
+    host: usize,
+    own: bool,
+    rows: &[&ClientRow],
+    last: &'a ClientRow,
+) -> Usage<'a> {
+    let read = |value: fn(&ClientRow) -> Option<u64>| {
+        Counter::over(rows, move |row| value(row).map(|value| Read { value, at: row.at }))
+    };
+    let requests = [read(|row| Some(row.input_requests)), read(|row| Some(row.output_requests))];
+    let client = view.hosts().find(|at| !own && view.name(*at) == Some(last.hostname.as_str()));
+    Usage {
+        host: client.unwrap_or(host),
+        device: &last.device,
+        is_virtual: Some(!own),
+        spoken: last.hostname.clone(),
+        no_dma: read(|row| row.no_dma),
+        no_elements: read(|row| row.no_elements),
+        no_command: read(|row| row.no_command),
+        requests: requests.into_iter().flatten().collect(),
+        active: None,
+        pending: None,
+    }
+}
+
+/// Which layer is short of elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layer {
+    Virtual,
+    Physical,
+}
+
+impl Layer {
+    fn rule(self) -> &'static str {
+        match self {
+            Self::Virtual => "fc-virtual-elements",
+            Self::Physical => "fc-physical-elements",
+        }
+    }
+
+    fn counter(self) -> &'static str {
+        match self {
+            Self::Virtual => "No Command Resource Count",
+            Self::Physical => "No Adapter Elements Count",
+        }
+    }
+
+    /// The kinds of device of the data files whose range applies.
+    fn kinds(self, configured: Option<f64>) -> &'static [&'static str] {
+        match self {
+            Self::Physical => &["fcs"],
+            // Below the least value of multi-queue levels it can only be an adapter of the levels before.
+            Self::Virtual if configured.is_some_and(|now| now < 512.0) => &["fcs-client-single"],
+            Self::Virtual => &["fcs-client"],
+        }
+    }
+}
+
+fn virtual_port(view: &View<'_>, usage: &Usage<'_>, maps: &[Npiv<'_>], out: &mut Out) {
+    elements(view, usage, Layer::Virtual, usage.no_command, out);
+    // Adapter elements belong to the physical port behind it.
+    let Some(counter) = usage.no_elements else { return };
+    let Some(waits) = waits(Layer::Physical.counter(), counter, &usage.requests) else { return };
+    let behind = maps
+        .iter()
+        .find(|map| map.client == Some(usage.host) && map.client_adapter() == Some(usage.device));
+    let port = behind.and_then(|map| Some((map.vios, map.port()?)));
+    if port.is_some_and(|(vios, port)| view.fc_ports().contains_key(&(vios, port))) {
+        return;
+    }
+    let object = match port {
+        Some((vios, port)) => view.object(vios, port),
+        None => format!("the port behind {} on {}", usage.device, usage.spoken),
+    };
+    let mut draft = Draft::new("fc-physical-elements", usage.host, object, Severity::Warning, "the physical port runs out of command elements".into())
+        .see(waits.counter.places())
+        .because(waits.why)
+        .because("The counter stands on the client, but adapter elements belong to the physical port on the VIOS. Its own fcstat tells how many it needs.")
+        .effect("Take fcstat -D and lsdev -attr of the port on the VIOS; they size num_cmd_elems there.")
+        .weigh(waits.confidence * 0.8, 1.0);
+    for figure in waits.figures {
+        draft = draft.figure(figure);
+    }
+    let fcstat = port.map_or_else(
+        || "the physical port on the VIOS".to_owned(),
+        |(vios, port)| view.object(vios, port),
+    );
+    out.missing("fc-physical-elements", format!("fcstat -D and num_cmd_elems of {fcstat}"));
+    out.push(draft);
+}
+
+fn physical_port(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
+    let judged = |counter: Option<Counter>, name| {
+        counter.and_then(|counter| waits(name, counter, &usage.requests))
+    };
+    let of_elements = judged(usage.no_elements, Layer::Physical.counter()).is_some();
+    let of_commands = judged(usage.no_command, Layer::Virtual.counter()).is_some();
+    let counter = if of_commands && !of_elements { usage.no_command } else { usage.no_elements };
+    elements(view, usage, Layer::Physical, counter, out);
+}
+
+/// The judgement on one counter and the high-water marks beside it.
+struct Judged {
+    waits: Waits,
+    severity: Severity,
+    verdict: String,
+    confidence: f64,
+}
+
+fn elements(
+    view: &View<'_>,
+    usage: &Usage<'_>,
+    layer: Layer,
+    counter: Option<Counter>,
+    out: &mut Out,
+) {
+    let Some(counter) = counter else { return };
+    let configured = view
+        .number(usage.host, usage.device, "num_cmd_elems")
+        .filter(|_| usage.spoken == view.spoken(usage.host));
+    let marks = usage.active.zip(usage.pending);
+    let name = match usage.no_command {
+        Some(commands) if commands.last.at == counter.last.at => Layer::Virtual.counter(),
+        _ => layer.counter(),
+    };
+    let Some(judged) = judge(name, counter, &usage.requests, configured, marks) else { return };
+    if configured.is_none() {
+        out.missing(layer.rule(), format!("num_cmd_elems: {}", show(view, usage, layer)));
+    }
+    if marks.is_none() {
+        out.missing(
+            layer.rule(),
+            format!("the high-water marks: fcstat -D {} on {}", usage.device, usage.spoken),
+        );
+    }
+    let limits = view.allowed(
+        usage.host,
+        usage.device,
+        layer.kinds(configured.map(|(now, _)| now)),
+        "num_cmd_elems",
+    );
+    out.push(element_finding(view, usage, layer, judged, configured, marks, &limits));
+}
+
+fn show(view: &View<'_>, usage: &Usage<'_>, layer: Layer) -> String {
+    match layer {
+        Layer::Virtual => format!("lsattr -El {} on {}", usage.device, usage.spoken),
+        Layer::Physical => view.show_attributes(usage.host, usage.device),
+    }
+}
+
+/// Both rules side by side, and which of them decides.
+fn judge(
+    name: &str,
+    counter: Counter,
+    requests: &[Counter],
+    configured: Option<Value>,
+    marks: Option<(Read<u64>, Read<u64>)>,
+) -> Option<Judged> {
+    let needed = marks.map(|(active, pending)| as_f64(active.value) + as_f64(pending.value));
+    let over = needed.zip(configured).map(|(needed, (now, _))| needed > now);
+    let severity = Severity::Warning;
+    let waits = waits(name, counter, requests).or_else(|| full(name, counter, configured, marks));
+    let waits = waits?;
+    let (severity, verdict, confidence) = match (waits.grows, over) {
+        (true, Some(true)) => (
+            severity,
+            "Both rules agree: the counter grows and the high-water marks add up to more than is configured.",
+            waits.confidence,
+        ),
+        (false, Some(true)) => (
+            severity,
+            "Both rules agree: requests waited, and the high-water marks add up to more than is configured.",
+            (waits.confidence + 0.15).min(0.85),
+        ),
+        (true, Some(false)) => (
+            severity,
+            "The rules disagree: the high-water marks fit into what is configured, but the counter grows. The growing counter decides: requests wait now. The marks are counted per driver and may miss elements that the adapter keeps for itself.",
+            waits.confidence * 0.85,
+        ),
+        (false, Some(false)) => (
+            Severity::Note,
+            "The rules disagree: requests waited since the reset, but the high-water marks fit into what is configured. A second capture decides: if the counter grows, raise the elements; if it stands still, leave them.",
+            0.45,
+        ),
+        (_, None) => (
+            severity,
+            "Only the counter can be judged; what would show the other rule is listed under what was not checked.",
+            waits.confidence * 0.9,
+        ),
+    };
+    Some(Judged { waits, severity, verdict: verdict.to_owned(), confidence })
+}
+
+/// A count that is small against the traffic, but beside marks that show the adapter full with a queue behind it.
+fn full(
+    name: &str,
+    counter: Counter,
+    configured: Option<Value>,
+    marks: Option<(Read<u64>, Read<u64>)>,
+) -> Option<Waits> {
+    let ((now, _), (active, pending)) = configured.zip(marks)?;
+    let is_full = as_f64(active.value) >= 0.9 * now && as_f64(pending.value) >= now;
+    let grown = counter.growth();
+    if !is_full || grown.is_some() || counter.value() < thresholds::ONCE_LEAST / 2.0 {
+        return None;
+    }
+    let why = format!(
+        "{name} is {} since the last reset or boot, which is little against the traffic; but the high-water marks show every element in use and a full set of requests waiting behind.",
+        number(counter.value())
+    );
+    Some(Waits { counter, confidence: 0.45, grows: false, figures: Vec::new(), why })
+}
+
+/// The elements that the marks ask for, in steps of 256 so that there is some room; the double where they do not ask.
+fn wanted(configured: Option<Value>, marks: Option<(Read<u64>, Read<u64>)>) -> (Vec<Figure>, f64) {
+    let mut figures = Vec::new();
+    let (mut wanted, mut sum_of_marks) = (0.0, 0.0);
+    if let Some((active, pending)) = marks {
+        let terms = || {
+            vec![
+                Term::read("high-water active", as_f64(active.value), "commands", active.at),
+                Term::read("high-water pending", as_f64(pending.value), "commands", pending.at),
+            ]
+        };
+        let sum = "high-water active + high-water pending";
+        let rule = Figure::new("elements by the high-water rule", "elements", sum, terms());
+        sum_of_marks = rule.low;
+        figures.push(rule);
+        let up = Figure::new(
+            "with room to the next 256",
+            "elements",
+            &format!("round_up({sum}, 256)"),
+            terms(),
+        );
+        wanted = up.low;
+        figures.push(up);
+    }
+    if let Some((now, at)) = configured
+        && sum_of_marks <= now
+    {
+        let double = Figure::new(
+            "twice what is configured",
+            "elements",
+            "configured × 2",
+            vec![Term::read("configured", now, "elements", at)],
+        );
+        wanted = f64::max(wanted, double.low);
+        figures.push(double);
+    }
+    (figures, wanted)
+}
+
+fn element_finding(
+    view: &View<'_>,
+    usage: &Usage<'_>,
+    layer: Layer,
+    judged: Judged,
+    configured: Option<Value>,
+    marks: Option<(Read<u64>, Read<u64>)>,
+    limits: &Limits,
+) -> Draft {
+    let what = match layer {
+        Layer::Virtual => "the virtual adapter",
+        Layer::Physical => "the physical port",
+    };
+    let object = format!("{} on {}", usage.device, usage.spoken);
+    let title = format!("{what} runs out of command elements");
+    let (figures, wanted) = wanted(configured, marks);
+    let places = marks.into_iter().flat_map(|(active, pending)| [active.at, pending.at]);
+    let share = judged
+        .waits
+        .figures
+        .iter()
+        .find(|figure| figure.unit == "%")
+        .map_or(0.0, |figure| figure.low);
+    let mut draft = Draft::new(layer.rule(), usage.host, object, judged.severity, title)
+        .see(judged.waits.counter.places())
+        .see(places)
+        .see(configured.map(|(_, at)| at))
+        .because(judged.waits.why)
+        .because(judged.verdict)
+        .weigh(judged.confidence, 1.0 + 0.4 * (share / 10.0).clamp(0.0, 1.0));
+    for figure in judged.waits.figures.into_iter().chain(figures) {
+        draft = draft.figure(figure);
+    }
+    let harm = match layer {
+        Layer::Virtual => {
+            "More commands reach the VIOS and the storage at a time: the latency of other clients of the same port can rise. The sum of all clients' elements should stay within what the physical port has."
+        }
+        Layer::Physical => {
+            "More commands reach the fabric at a time: latency at the storage can rise, also for others. The adapter takes more memory of the VIOS."
+        }
+    };
+    size(view, usage, layer, draft, configured, wanted, limits).harm(harm)
+}
+
+/// The command for the size wanted, or the next step where the range ends.
+fn size(
+    view: &View<'_>,
+    usage: &Usage<'_>,
+    layer: Layer,
+    draft: Draft,
+    configured: Option<Value>,
+    wanted: f64,
+    limits: &Limits,
+) -> Draft {
+    let next = match layer {
+        Layer::Virtual => {
+            "spread the disks over more virtual adapters, or lower the queue_depth of disks that do not need it"
+        }
+        Layer::Physical => {
+            "move clients to another physical port, or lower num_cmd_elems of clients that do not need it"
+        }
+    };
+    let at_maximum = configured.zip(limits.max).is_some_and(|((now, _), max)| now >= as_f64(max));
+    if at_maximum {
+        let figure = limits.max_term("greatest value allowed", "elements").map(Figure::plain);
+        let draft = figure.into_iter().fold(draft, Draft::figure);
+        return draft.effect(format!("num_cmd_elems is already at the greatest value that the adapter allows, so no command raises it. Next step: {next}."));
+    }
+    let target = limits.fit_or_max(wanted).filter(|target| *target > 0);
+    let Some(target) = target.filter(|_| wanted > 0.0) else {
+        return draft.effect("Capture num_cmd_elems and the high-water marks (fcstat -D); they tell the value to set.".to_owned());
+    };
+    let old = configured.map(|(now, _)| format!("{now:.0}"));
+    let change = match layer {
+        Layer::Virtual => Change::new(view, usage.host, usage.device).on_client(),
+        Layer::Physical => Change::new(view, usage.host, usage.device),
+    };
+    let change = change.set("num_cmd_elems", old.as_deref(), target.to_string());
+    let mut effect = format!(
+        "Up to {} commands are active at a time; the counter stops growing. It takes effect when the adapter is configured again or the system is restarted.",
+        number(as_f64(target))
+    );
+    let mut draft = draft.change(&change);
+    if as_f64(target) < wanted {
+        draft = limits
+            .max_term("greatest value allowed", "elements")
+            .map(Figure::plain)
+            .into_iter()
+            .fold(draft, Draft::figure);
+        effect.push_str(&format!(" More is not allowed; if the counter still grows then, {next}."));
+    }
+    draft.effect(effect)
+}
+
+/// Waits for DMA memory, on either layer.
+fn dma(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
+    const RULE: &str = "fc-dma-resource";
+    let Some(waits) =
+        usage.no_dma.and_then(|counter| waits("No DMA Resource Count", counter, &usage.requests))
+    else {
+        return;
+    };
+    let object = format!("{} on {}", usage.device, usage.spoken);
+    let attribute = view
+        .attribute(usage.host, usage.device, "max_xfer_size")
+        .filter(|_| usage.spoken == view.spoken(usage.host));
+    let mut draft = Draft::new(RULE, usage.host, object, Severity::Warning, "transfers wait for DMA memory".into())
+        .see(waits.counter.places())
+        .see(attribute.map(|attribute| attribute.at))
+        .because(waits.why)
+        .because("This is not a shortage of command elements: the memory through which the adapter reaches data is full. Its size follows max_xfer_size.")
+        .harm("The adapter reserves more DMA memory; where the slot has none left it fails to configure. A client's value must not be larger than that of its VIOS: raise the VIOS first.")
+        .weigh(waits.confidence, 1.0);
+    for figure in waits.figures {
+        draft = draft.figure(figure);
+    }
+    let kinds: &[&str] = if usage.is_virtual == Some(true) { &["fcs-client"] } else { &["fcs"] };
+    let limits = view.allowed(usage.host, usage.device, kinds, "max_xfer_size");
+    let now = attribute.and_then(|attribute| parse_number(&attribute.value));
+    let next = match now {
+        Some(now) => limits.steps.iter().copied().find(|step| *step > now).or_else(|| {
+            limits
+                .steps
+                .is_empty()
+                .then(|| now.checked_mul(2))
+                .flatten()
+                .filter(|next| limits.max.is_none_or(|max| *next <= max))
+        }),
+        None => Some(0x20_0000),
+    };
+    let Some(next) = next.filter(|next| *next <= 0x100_0000) else {
+        out.push(draft.effect("max_xfer_size is already at its greatest value. Next step: spread the clients over more ports; lg_term_dma sizes the adapter's own control memory and can be raised too."));
+        return;
+    };
+    if attribute.is_none() {
+        out.missing(
+            RULE,
+            format!("max_xfer_size: {}", view.show_attributes(usage.host, usage.device)),
+        );
+    }
+    let change = Change::new(view, usage.host, usage.device);
+    let change = if usage.is_virtual == Some(true) { change.on_client() } else { change };
+    let change = change.set(
+        "max_xfer_size",
+        attribute.map(|attribute| attribute.value.as_str()),
+        format!("{next:#x}"),
+    );
+    out.push(draft.change(&change).effect("The adapter gets a larger DMA window and the counter stops growing. It takes effect when the adapter is configured again or the system is restarted."));
+}
+
+impl Usage<'_> {
+    /// Whether requests wait at this port: its own counters, or marks that show it full.
+    pub(super) fn pressure(&self) -> Option<Waits> {
+        let judged = |counter: Option<Counter>, name| waits(name, counter?, &self.requests);
+        judged(self.no_elements, Layer::Physical.counter())
+            .or_else(|| judged(self.no_command, Layer::Virtual.counter()))
+    }
+}

@@ -1,0 +1,302 @@
+//! Virtual and physical Fibre Channel adapters against each other: the budget of a port, transfer sizes, error
+//! recovery, and the WWPNs of a client.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Out;
+use super::elements::Usage;
+use super::finding::{Change, Draft, Severity};
+use super::mapping::{Npiv, npiv};
+use super::view::{Device, Role, View, as_f64, parse_number};
+use crate::capture::{At, Attribute};
+use crate::trace::{Figure, Term, number};
+
+pub(super) fn check(view: &View<'_>, out: &mut Out) {
+    let maps = npiv(view);
+    error_recovery(view, out);
+    sibling_logins(view, &maps, out);
+    transfer_sizes(view, &maps, out);
+}
+
+/// The clients' elements against the port's, where the port shows pressure. Whether it speaks.
+///
+/// Clients may have more elements than their port as long as they are not busy together: most sites have. So the sum
+/// alone is no fault; it is the explanation once the port runs out.
+pub(super) fn oversubscribed(
+    view: &View<'_>,
+    usage: &Usage<'_>,
+    maps: &[Npiv<'_>],
+    out: &mut Out,
+) -> bool {
+    const RULE: &str = "fc-port-oversubscribed";
+    let here: Vec<&Npiv<'_>> = maps
+        .iter()
+        .filter(|map| map.vios == usage.host && map.port() == Some(usage.device))
+        .collect();
+    if usage.is_virtual == Some(true) || view.role(usage.host) == Role::Client {
+        return false;
+    }
+    let Some(waits) = usage.pressure() else { return false };
+    let clients: BTreeSet<_> = here.iter().filter_map(|map| map.client_key()).collect();
+    let object = view.object(usage.host, usage.device);
+    if maps.iter().all(|map| map.vios != usage.host) {
+        out.missing(RULE, format!("lsmap -all -npiv on {}", view.spoken(usage.host)));
+    }
+    let mut terms: Vec<Term> = Vec::new();
+    for map in &here {
+        let Some(adapter) = map.client_adapter() else { continue };
+        let name = format!("{} {adapter}", map.client_spoken());
+        match map.client.and_then(|client| view.number(client, adapter, "num_cmd_elems")) {
+            Some((elements, at)) if !terms.iter().any(|term| term.name == name) => {
+                terms.push(Term::read(&name, elements, "elements", at));
+            }
+            Some(_) => {}
+            None => out.missing(
+                RULE,
+                format!("num_cmd_elems: lsattr -El {adapter} on {}", map.client_spoken()),
+            ),
+        }
+    }
+    let Some((port, port_at)) = view.number(usage.host, usage.device, "num_cmd_elems") else {
+        out.missing(
+            RULE,
+            format!("num_cmd_elems: {}", view.show_attributes(usage.host, usage.device)),
+        );
+        return false;
+    };
+    let sum: f64 = terms.iter().map(|term| term.low).sum();
+    if clients.len() < 2 || terms.len() < 2 || sum <= port {
+        return false;
+    }
+    let total = sum_figure("sum of the clients' elements", terms.clone());
+    let ratio_terms =
+        vec![Term::of(&total).named("sum"), Term::read("port", port, "elements", port_at)];
+    let ratio = Figure::new("oversubscription", "", "sum ÷ port", ratio_terms);
+    let lines = terms.iter().filter_map(|term| match &term.origin {
+        crate::trace::Origin::Capture(at) => Some(*at),
+        _ => None,
+    });
+    let title = format!(
+        "{} clients may have {} commands active, the port {}",
+        clients.len(),
+        number(sum),
+        number(port)
+    );
+    let mut draft = Draft::new(RULE, usage.host, object, Severity::Warning, title)
+        .see(waits.counter.places())
+        .see([port_at])
+        .see(lines)
+        .see(here.iter().map(|map| map.map.at))
+        .because(waits.why)
+        .because("The clients together may send more commands than the port has elements for. That alone is common and harmless; here the port does run out.")
+        .weigh(waits.confidence, 1.1);
+    for figure in [total, ratio].into_iter().chain(waits.figures) {
+        draft = draft.figure(figure);
+    }
+    let limits = view.allowed(usage.host, usage.device, &["fcs"], "num_cmd_elems");
+    let draft = match limits.fit_or_max(sum).filter(|target| as_f64(*target) > port) {
+        Some(target) => {
+            let change = Change::new(view, usage.host, usage.device);
+            let rest = if as_f64(target) < sum { " It does not cover the sum: the rest of the way is to move clients to another port or to lower num_cmd_elems of clients that do not need theirs." } else { "" };
+            draft
+                .change(&change.set("num_cmd_elems", Some(&format!("{port:.0}")), target.to_string()))
+                .effect(format!("The port takes {} commands at a time; the counter stops growing once the adapter is configured again.{rest}", number(as_f64(target))))
+        }
+        None => draft.effect("The port's num_cmd_elems is already at the greatest value. Next step: move clients to another physical port (vfcmap), or lower num_cmd_elems of clients that do not need theirs."),
+    };
+    out.push(draft.harm("More commands reach the fabric at a time; the latency of storage that is already busy rises for everybody."));
+    true
+}
+
+/// A sum whose terms are named by clients; formulas cannot hold their names, so they are numbered.
+fn sum_figure(name: &str, mut terms: Vec<Term>) -> Figure {
+    let names: Vec<String> = (1..=terms.len()).map(|at| format!("client{at}")).collect();
+    for (term, name) in terms.iter_mut().zip(&names) {
+        term.name.clone_from(name);
+    }
+    Figure::new(name, "elements", &names.join(" + "), terms)
+}
+
+/// `fc-error-recovery`: `fc_err_recov` and `dyntrk` of the protocol devices.
+fn error_recovery(view: &View<'_>, out: &mut Out) {
+    const RULE: &str = "fc-error-recovery";
+    let mut seen = false;
+    for host in view.hosts() {
+        for device in view.devices(host, "fscsi") {
+            seen = true;
+            let value = |name| view.attribute(host, device, name);
+            let wrong = |name, good: &str| {
+                value(name).filter(|attribute: &&Attribute| attribute.value != good)
+            };
+            let (slow, still) = (wrong("fc_err_recov", "fast_fail"), wrong("dyntrk", "yes"));
+            let mut change = Change::new(view, host, device);
+            let mut reasons = Vec::new();
+            if let Some(attribute) = slow {
+                change = change.set("fc_err_recov", Some(&attribute.value), "fast_fail");
+                reasons.push("fc_err_recov is delayed_fail: when a switch reports that a target is gone, commands still wait for their timeout before another path is tried.");
+            }
+            if let Some(attribute) = still {
+                change = change.set("dyntrk", Some(&attribute.value), "yes");
+                reasons.push("dyntrk is not yes: a target whose address in the fabric changes (a cable moved to another switch port) is lost instead of followed.");
+            }
+            let lines: Vec<At> =
+                [slow, still].into_iter().flatten().map(|attribute| attribute.at).collect();
+            if lines.is_empty() {
+                continue;
+            }
+            let title = "a broken path is noticed late".to_owned();
+            let mut draft =
+                Draft::new(RULE, host, view.object(host, device), Severity::Warning, title)
+                    .see(lines);
+            for reason in &reasons {
+                draft = draft.because(*reason);
+            }
+            let confidence = if slow.is_some() { 0.85 } else { 0.6 };
+            out.push(
+                draft
+                    .change(&change)
+                    .effect("Commands on a broken path fail within seconds and go on over another one. It takes effect when the device is configured again or the system is restarted.")
+                    .harm("With one path only, fast_fail reports an error where a delayed command would have come through: set it where there are at least two.")
+                    .weigh(confidence, 0.9),
+            );
+        }
+    }
+    if !seen {
+        out.missing(RULE, "lsattr -El fscsiN of every protocol device");
+    }
+}
+
+/// `fc-wwpn-second-missing`: a client whose adapters are logged in unequally.
+///
+/// A client that is down has none logged in; one that runs has all. One of several missing means that the fabric does
+/// not know that WWPN: its zone or its mask is missing, on this path.
+fn sibling_logins(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
+    const RULE: &str = "fc-wwpn-second-missing";
+    if maps.is_empty() {
+        out.missing(RULE, "lsmap -all -npiv on each VIOS");
+    } else {
+        out.missing(RULE, "whether the second WWPN of each pair is zoned too: lsnportlogin on the HMC, or the fabric's own zoning");
+    }
+    let mut clients: BTreeMap<(u32, &str), Vec<&Npiv<'_>>> = BTreeMap::new();
+    for map in maps.iter().filter(|map| map.port().is_some()) {
+        if let Some(key) = map.client_key() {
+            clients.entry(key).or_default().push(map);
+        }
+    }
+    for maps in clients.values() {
+        let targets = |map: &Npiv<'_>| map.map.ports_logged_in.map_or(0, |read| read.value);
+        let Some(best) = maps.iter().filter(|map| map.logged_in()).max_by_key(|map| targets(map))
+        else {
+            continue;
+        };
+        for map in maps {
+            // An adapter logged in to the fabric alone counts one port: itself.
+            let alone = map.logged_in()
+                && map.map.ports_logged_in.is_some()
+                && targets(map) <= 1
+                && targets(best) > 2;
+            if map.logged_in() && !alone {
+                continue;
+            }
+            let status = map
+                .map
+                .status
+                .as_ref()
+                .map(|read| read.at)
+                .or(map.map.ports_logged_in.map(|read| read.at));
+            let client = map.client_spoken();
+            let why = if alone {
+                "It is logged in to the fabric and to no storage: its WWPN is in no zone with a target, or the storage does not know it."
+            } else {
+                "The client runs and its other adapter is logged in, so this WWPN is not let in: it is not zoned, not masked, or its port has no link."
+            };
+            let place = |map: &Npiv<'_>| map.map.status.as_ref().map_or(map.map.at, |read| read.at);
+            out.push(
+                Draft::new(RULE, map.vios, view.object(map.vios, &map.map.name), Severity::Critical, format!("one WWPN of {client} is not logged in"))
+                    .see([map.map.at])
+                    .see(status)
+                    .see(map.map.ports_logged_in.map(|read| read.at))
+                    .see([best.map.at, place(best)])
+                    .because(format!("{} serves {client} and is not in use, while {} of the same client is.", map.map.name, best.map.name))
+                    .because(why)
+                    .because("The client has lost the redundancy of this path, and a migration fails its validation: both WWPNs of every adapter must be zoned and masked.")
+                    .effect("No command on the VIOS mends it. Compare the zones and the masks of both WWPNs of the pair (the HMC lists them; chnportlogin logs them in for the check), add the missing one, then run cfgmgr on the client.")
+                    .harm("Zoning changes touch the fabric: have them checked against the WWPNs that the HMC lists, of which the second is used only while migrating.")
+                    .weigh(if alone { 0.8 } else { 0.9 }, 1.0),
+            );
+        }
+    }
+}
+
+/// `fc-max-xfer-mismatch`: a client's `max_xfer_size` above that of its port.
+fn transfer_sizes(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
+    const RULE: &str = "fc-max-xfer-mismatch";
+    let size = |host, device| {
+        let attribute: &Attribute = view.attribute(host, device, "max_xfer_size")?;
+        Some((attribute, parse_number(&attribute.value)?))
+    };
+    let pairs = pairs(view, maps);
+    if pairs.is_empty() {
+        out.missing(RULE, "max_xfer_size of each client's fcsN and of the VIOS port it is mapped to, with lsmap -all -npiv");
+    }
+    for ((client, adapter), (vios, port)) in pairs {
+        let (Some((of_client, client_bytes)), Some((of_port, port_bytes))) =
+            (size(client, adapter), size(vios, port))
+        else {
+            continue;
+        };
+        if client_bytes <= port_bytes {
+            continue;
+        }
+        let terms = vec![
+            Term::read("client", as_f64(client_bytes), "bytes", of_client.at),
+            Term::read("port", as_f64(port_bytes), "bytes", of_port.at),
+        ];
+        let title = format!(
+            "{adapter} may send larger transfers than {port} on {} takes",
+            view.spoken(vios)
+        );
+        let change = Change::new(view, vios, port).set(
+            "max_xfer_size",
+            Some(&of_port.value),
+            &of_client.value,
+        );
+        out.push(
+            Draft::new(RULE, client, view.object(client, adapter), Severity::Critical, title)
+                .see([of_client.at, of_port.at])
+                .because(format!("max_xfer_size is {} on the client and {} on the VIOS port behind it.", of_client.value, of_port.value))
+                .because("A client's value must not be larger than that of its VIOS: its disks can fail to configure, at the latest after the next restart or migration.")
+                .figure(Figure::new("client over port", "bytes", "client − port", terms))
+                .change(&change)
+                .effect("Both sides agree once the port is configured again. Do the same on the other VIOS, and on every VIOS that the client may migrate to.")
+                .harm("The port reserves more DMA memory. To lower the client's value instead is as good, where its transfers need not be that large.")
+                .weigh(0.9, 0.8),
+        );
+    }
+}
+
+/// Client adapters and the ports behind them: by the mapping, else the only client port and the only VIOS port kind.
+fn pairs<'a>(view: &View<'a>, maps: &[Npiv<'a>]) -> Vec<(Device<'a>, Device<'a>)> {
+    let mapped = maps
+        .iter()
+        .filter_map(|map| Some(((map.client?, map.client_adapter()?), (map.vios, map.port()?))));
+    let mapped: Vec<_> = mapped.collect();
+    if !mapped.is_empty() {
+        return mapped;
+    }
+    // Without a mapping only what holds for every port of the VIOS can be said.
+    let with_size = |role| {
+        let hosts = view.hosts().filter(move |host| view.role(*host) == role);
+        let all = hosts.flat_map(|host| {
+            view.devices(host, "fcs").into_iter().map(move |device| (host, device))
+        });
+        all.filter(|(host, device)| view.attribute(*host, device, "max_xfer_size").is_some())
+            .collect::<Vec<_>>()
+    };
+    let greatest = with_size(Role::Vios).into_iter().max_by_key(|(host, device)| {
+        view.attribute(*host, device, "max_xfer_size")
+            .and_then(|attribute| parse_number(&attribute.value))
+    });
+    let clients = with_size(Role::Client).into_iter();
+    clients.filter_map(|client| Some((client, greatest?))).collect()
+}

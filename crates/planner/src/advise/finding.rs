@@ -1,0 +1,334 @@
+//! What the advisor says, and how much it weighs.
+
+use serde::Serialize;
+
+use super::view::{Role, View};
+use crate::capture::At;
+use crate::report::clean::is_word;
+use crate::trace::Figure;
+
+/// How bad it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing; nothing suffers now.
+    Note,
+    /// Performance or redundancy suffers, or will under load.
+    Warning,
+    /// I/O or the network fails, or is about to.
+    Critical,
+}
+
+impl Severity {
+    fn weight(self) -> f64 {
+        match self {
+            Self::Note => 25.0,
+            Self::Warning => 60.0,
+            Self::Critical => 100.0,
+        }
+    }
+}
+
+/// Something that should be changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Finding {
+    /// The rule that speaks, one of [`RULES`]. Stable.
+    pub rule: &'static str,
+    /// What it is about: `fcs0 on vios1`.
+    pub object: String,
+    /// The finding in a sentence.
+    pub title: String,
+    /// How bad it is.
+    pub severity: Severity,
+    /// The lines that show it.
+    pub evidence: Vec<At>,
+    /// Why, step by step.
+    pub reasoning: Vec<String>,
+    /// The numbers.
+    pub figures: Vec<Figure>,
+    /// The one command to run; `None` where no command mends it, and [`effect`](Self::effect) then says what does.
+    pub command: Option<String>,
+    /// What to expect.
+    pub effect: String,
+    /// What the change could harm.
+    pub harm: String,
+    /// How to take it back.
+    pub undo: Option<String>,
+    /// How sure the rule is, 0 to 1.
+    pub confidence: f64,
+    /// Orders findings: severity × confidence × impact.
+    pub score: f64,
+}
+
+/// A rule that could not judge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NotChecked {
+    /// The rule.
+    pub rule: &'static str,
+    /// What to capture.
+    pub missing: String,
+}
+
+/// The advisor's answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Advice {
+    /// Best first.
+    pub findings: Vec<Finding>,
+    /// By rule.
+    pub not_checked: Vec<NotChecked>,
+}
+
+/// Every rule, with what it looks for. The identifiers are stable text for users.
+pub const RULES: &[(&str, &str)] = &[
+    ("fc-virtual-elements", "a client's virtual adapter has too few command elements"),
+    ("fc-physical-elements", "a physical port has too few command elements"),
+    ("fc-dma-resource", "transfers wait for DMA memory"),
+    ("fc-port-oversubscribed", "the clients of a port may have more commands active than the port"),
+    ("fc-link-errors", "a link loses or damages frames"),
+    ("fc-error-recovery", "a broken path is noticed late"),
+    ("fc-wwpn-second-missing", "one WWPN of a client is not logged in where its sibling is"),
+    ("fc-max-xfer-mismatch", "a client's largest transfer is larger than its port's"),
+    ("mq-too-many-queues", "more queues than the load can fill"),
+    ("mq-too-few-queues", "fewer queues than the load needs"),
+    ("mq-shared-port", "a busy port that is shared has fewer queues than it can have"),
+    ("mq-single-queue", "a single queue where several are possible"),
+    ("mq-local-commands", "queues take commands from the global queue"),
+    ("mq-local-buffers", "commands take buffers from the global pool"),
+    ("disk-queue-depth", "requests find the disk's queue full"),
+    ("disk-depth-chain", "a client's disk has a deeper queue than its backing disk"),
+    ("disk-iops-limit", "a disk runs at the limit of its queue depth"),
+    ("disk-slow", "a disk answers slowly, and not for want of queue depth"),
+    ("disk-reserve-policy", "a shared disk is reserved by one path"),
+    ("vscsi-elements", "more disks on a virtual SCSI adapter than its command elements carry"),
+    ("sea-thread", "frames are moved without threads beside virtual SCSI"),
+    ("sea-mtu", "jumbo frames on one side only"),
+    ("sea-failover", "the two shared Ethernet adapters do not fail over as a pair"),
+    ("sea-vlan", "VLANs overlap, or differ between the pair"),
+    ("sea-pvid", "the default VLAN differs from that of its trunk adapter"),
+    ("sea-control-channel", "the control channel cannot do its work"),
+    ("sea-adapter-reset", "failover resets the real adapter"),
+    ("sea-priority", "trunk priorities collide"),
+    ("ssp-lun-count", "a pool of too few LUNs"),
+    ("ssp-depth", "the pool's LUNs take fewer commands than the clients send"),
+    ("ssp-overcommit", "thin LUs promise far more than the pool has"),
+    ("ssp-full", "the pool is full, or will be soon"),
+    ("vios-cpu", "the VIOS uses all of its processors"),
+];
+
+/// A finding that is being put together.
+pub(super) struct Draft {
+    pub(super) rule: &'static str,
+    pub(super) host: usize,
+    confidence: f64,
+    impact: f64,
+    finding: Finding,
+}
+
+impl Draft {
+    pub(super) fn new(
+        rule: &'static str,
+        host: usize,
+        object: String,
+        severity: Severity,
+        title: String,
+    ) -> Self {
+        let finding = Finding {
+            rule,
+            object,
+            title,
+            severity,
+            evidence: Vec::new(),
+            reasoning: Vec::new(),
+            figures: Vec::new(),
+            command: None,
+            effect: String::new(),
+            harm: String::new(),
+            undo: None,
+            confidence: 0.0,
+            score: 0.0,
+        };
+        Self { rule, host, confidence: 0.5, impact: 1.0, finding }
+    }
+
+    /// A line that shows it; each once, in the order given.
+    pub(super) fn see(mut self, at: impl IntoIterator<Item = At>) -> Self {
+        for at in at {
+            if !self.finding.evidence.contains(&at) {
+                self.finding.evidence.push(at);
+            }
+        }
+        self
+    }
+
+    pub(super) fn because(mut self, why: impl Into<String>) -> Self {
+        let why = why.into();
+        if !why.is_empty() {
+            self.finding.reasoning.push(why);
+        }
+        self
+    }
+
+    pub(super) fn figure(mut self, figure: Figure) -> Self {
+        self.finding.figures.push(figure);
+        self
+    }
+
+    /// The change that mends it: its command, and its undoing.
+    pub(super) fn change(mut self, change: &Change) -> Self {
+        self.finding.command = change.command();
+        self.finding.undo = self.finding.command.is_some().then(|| change.undo());
+        self
+    }
+
+    /// A command that is no change of an attribute.
+    pub(super) fn run(mut self, command: String, undo: Option<String>) -> Self {
+        self.finding.command = Some(command);
+        self.finding.undo = undo;
+        self
+    }
+
+    pub(super) fn effect(mut self, effect: impl Into<String>) -> Self {
+        self.finding.effect = effect.into();
+        self
+    }
+
+    pub(super) fn harm(mut self, harm: impl Into<String>) -> Self {
+        self.finding.harm = harm.into();
+        self
+    }
+
+    /// How sure the rule is (0 to 1) and how much hangs on it (1 is usual).
+    pub(super) fn weigh(mut self, confidence: f64, impact: f64) -> Self {
+        self.confidence = confidence.clamp(0.0, 1.0);
+        self.impact = impact.clamp(0.1, 2.0);
+        self
+    }
+
+    /// Where the host has a broken link, waits behind it may be its effect: they come after it.
+    pub(super) fn heed_link_errors(&mut self, broken: bool) {
+        const EFFECTS: [&str; 7] = [
+            "fc-virtual-elements",
+            "fc-physical-elements",
+            "fc-port-oversubscribed",
+            "fc-dma-resource",
+            "disk-queue-depth",
+            "disk-iops-limit",
+            "disk-slow",
+        ];
+        if broken && EFFECTS.contains(&self.rule) {
+            self.impact *= 0.6;
+            let why = "This host's link has errors; commands that are sent again fill queues. Mend the link first and look again.";
+            self.finding.reasoning.push(why.to_owned());
+        }
+    }
+
+    pub(super) fn finish(self) -> Finding {
+        let Self { confidence, impact, mut finding, rule, .. } = self;
+        finding.confidence = confidence;
+        finding.score = finding.severity.weight() * confidence * impact * precedence(rule);
+        finding
+    }
+}
+
+/// Causes before effects: physical errors, then disks, then adapters.
+fn precedence(rule: &str) -> f64 {
+    match rule {
+        "fc-link-errors" => 1.3,
+        "sea-control-channel" => 1.15,
+        rule if rule.starts_with("disk-") || rule.starts_with("ssp-") => 1.1,
+        "fc-port-oversubscribed" => 1.1,
+        _ => 1.0,
+    }
+}
+
+/// A change of attributes of one device.
+pub(super) struct Change {
+    vios: bool,
+    device: String,
+    /// Name, old value where known, new value.
+    sets: Vec<(&'static str, Option<String>, String)>,
+    /// Whether it waits for the next configuration of the device.
+    later: bool,
+}
+
+impl Change {
+    pub(super) fn new(view: &View<'_>, host: usize, device: &str) -> Self {
+        Self {
+            vios: view.role(host) == Role::Vios,
+            device: device.to_owned(),
+            sets: Vec::new(),
+            later: true,
+        }
+    }
+
+    /// The change is made on a client, wherever the capture is from.
+    pub(super) fn on_client(mut self) -> Self {
+        self.vios = false;
+        self
+    }
+
+    /// The change is made on the running device.
+    pub(super) fn live(mut self) -> Self {
+        self.later = false;
+        self
+    }
+
+    pub(super) fn set(
+        mut self,
+        name: &'static str,
+        old: Option<&str>,
+        new: impl Into<String>,
+    ) -> Self {
+        self.sets.push((name, old.map(str::to_owned), new.into()));
+        self
+    }
+
+    /// `chdev` as the VIOS or AIX spells it; `None` when a name from the capture is no device's name.
+    fn command(&self) -> Option<String> {
+        let words = self.sets.iter().flat_map(|(_, old, new)| old.iter().chain([new]));
+        let usable = is_word(&self.device)
+            && !self.sets.is_empty()
+            && words.into_iter().all(|word| is_word(word));
+        usable.then(|| self.spell(|(_, _, new)| new))
+    }
+
+    fn spell<'s>(
+        &'s self,
+        value: impl Fn(&'s (&'static str, Option<String>, String)) -> &'s str,
+    ) -> String {
+        let sets: Vec<String> =
+            self.sets.iter().map(|set| format!("{}={}", set.0, value(set))).collect();
+        match (self.vios, self.later) {
+            (true, later) => {
+                format!(
+                    "chdev -dev {} -attr {}{}",
+                    self.device,
+                    sets.join(" "),
+                    if later { " -perm" } else { "" }
+                )
+            }
+            (false, later) => {
+                format!(
+                    "chdev -l {} -a {}{}",
+                    self.device,
+                    sets.join(" -a "),
+                    if later { " -P" } else { "" }
+                )
+            }
+        }
+    }
+
+    fn undo(&self) -> String {
+        if self.sets.iter().all(|(_, old, _)| old.is_some()) {
+            return self.spell(|(_, old, new)| old.as_deref().unwrap_or(new));
+        }
+        let show = if self.vios {
+            format!("lsdev -dev {} -attr", self.device)
+        } else {
+            format!("lsattr -El {}", self.device)
+        };
+        format!(
+            "The old value is not in the captures. Note it first ({show}); undo with the same command and that value."
+        )
+    }
+}

@@ -1,0 +1,93 @@
+//! Which client adapter goes through which physical port, from `lsmap -all -npiv`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::view::{Role, View};
+use crate::capture::{NpivMap, Report};
+
+/// One virtual Fibre Channel server adapter, as it was mapped last.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Npiv<'a> {
+    pub(super) vios: usize,
+    pub(super) map: &'a NpivMap,
+    /// The client's system, where it is among the captures.
+    pub(super) client: Option<usize>,
+}
+
+impl<'a> Npiv<'a> {
+    /// The physical port.
+    pub(super) fn port(&self) -> Option<&'a str> {
+        self.map.port.as_ref().map(|read| read.value.as_str())
+    }
+
+    /// The client's adapter.
+    pub(super) fn client_adapter(&self) -> Option<&'a str> {
+        self.map.client_adapter.as_ref().map(|read| read.value.as_str())
+    }
+
+    pub(super) fn logged_in(&self) -> bool {
+        self.map.status.as_ref().is_some_and(|read| read.value == "LOGGED_IN")
+    }
+
+    /// What tells two clients apart: the partition id, else the name.
+    pub(super) fn client_key(&self) -> Option<(u32, &'a str)> {
+        let id = self.map.client_id.map_or(0, |read| read.value);
+        let name = self.map.client_name.as_ref().map_or("", |read| read.value.as_str());
+        (id != 0 || !name.is_empty()).then_some((id, if id == 0 { name } else { "" }))
+    }
+
+    /// The client as a user reads it.
+    pub(super) fn client_spoken(&self) -> String {
+        match (&self.map.client_name, self.map.client_id) {
+            (Some(name), _) => name.value.clone(),
+            (None, Some(id)) => format!("partition {}", id.value),
+            (None, None) => "an unknown client".to_owned(),
+        }
+    }
+}
+
+/// Every mapping of every VIOS.
+pub(super) fn npiv<'a>(view: &View<'a>) -> Vec<Npiv<'a>> {
+    let mut latest: BTreeMap<(usize, &str), &NpivMap> = BTreeMap::new();
+    for (host, report) in view.reports() {
+        if let Report::LsmapNpiv(lsmap) = report {
+            latest.extend(lsmap.adapters.iter().map(|map| ((host, map.name.as_str()), map)));
+        }
+    }
+    let names: BTreeSet<&str> =
+        latest.values().filter_map(|map| Some(map.client_name.as_ref()?.value.as_str())).collect();
+    let client = |map: &NpivMap| {
+        client_host(view, map.client_name.as_ref().map(|read| read.value.as_str()), names.len())
+    };
+    latest.into_iter().map(|((vios, _), map)| Npiv { vios, map, client: client(map) }).collect()
+}
+
+/// The system of a client's name; the only client there is, where neither leaves a choice.
+fn client_host(view: &View<'_>, name: Option<&str>, names: usize) -> Option<usize> {
+    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let name = name?;
+    let same = |host: &usize| view.name(*host).is_some_and(|own| short(own) == short(name));
+    if let Some(found) = view.hosts().find(same) {
+        return Some(found);
+    }
+    let nameless = |host: &usize| view.role(*host) == Role::Client && view.name(*host).is_none();
+    let mut nameless = view.hosts().filter(nameless);
+    match (nameless.next(), nameless.next()) {
+        (Some(only), None) if names == 1 => Some(only),
+        _ => None,
+    }
+}
+
+/// How many clients a port carries that are logged in or could be; `None` when no mapping was captured.
+pub(super) fn clients_on<'a>(
+    maps: &[Npiv<'a>],
+    vios: usize,
+    port: &str,
+) -> Option<BTreeSet<(u32, &'a str)>> {
+    let here: Vec<&Npiv<'_>> = maps.iter().filter(|map| map.vios == vios).collect();
+    if here.is_empty() {
+        return None;
+    }
+    let on_port = here.into_iter().filter(|map| map.port() == Some(port) && map.logged_in());
+    Some(on_port.filter_map(Npiv::client_key).collect())
+}

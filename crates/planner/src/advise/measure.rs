@@ -1,0 +1,265 @@
+//! Counters over time: what grew, how fast, and whether that is more than noise.
+
+use super::thresholds::{GROWTH_LEAST, GROWTH_SHARE, ONCE_ALONE, ONCE_LEAST, ONCE_SHARE};
+use super::view::as_f64;
+use crate::capture::{At, Fcstat, Head, Read};
+use crate::trace::{Figure, Term};
+
+/// A counter in the first and the last of several captures.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counter {
+    pub(super) first: Option<Read<u64>>,
+    pub(super) last: Read<u64>,
+}
+
+impl Counter {
+    /// The counter over samples in the order of time; `None` where the last one lacks it.
+    pub(super) fn over<T: ?Sized>(
+        samples: &[&T],
+        read: impl Fn(&T) -> Option<Read<u64>>,
+    ) -> Option<Self> {
+        let (last, before) = samples.split_last()?;
+        let last = read(last)?;
+        Some(Self { first: before.iter().find_map(|sample| read(sample)), last })
+    }
+
+    pub(super) fn value(&self) -> f64 {
+        as_f64(self.last.value)
+    }
+
+    /// What it grew by; `None` with one capture, and after a reset between them.
+    pub(super) fn growth(&self) -> Option<f64> {
+        Some(as_f64(self.last.value.checked_sub(self.first?.value)?))
+    }
+
+    /// Whether it was reset between the captures: it counts anew since then.
+    pub(super) fn was_reset(&self) -> bool {
+        self.first.is_some_and(|first| first.value > self.last.value)
+    }
+
+    /// The lines it stood on.
+    pub(super) fn places(&self) -> impl Iterator<Item = At> {
+        self.first.into_iter().chain([self.last]).map(|read| read.at)
+    }
+
+    /// The growth as a figure.
+    pub(super) fn growth_figure(&self, name: &str, unit: &str) -> Option<Figure> {
+        let first = self.first?;
+        self.growth()?;
+        let terms = vec![
+            Term::read("later", as_f64(self.last.value), unit, self.last.at),
+            Term::read("earlier", as_f64(first.value), unit, first.at),
+        ];
+        Some(Figure::new(name, unit, "later − earlier", terms))
+    }
+}
+
+/// How a counter of waits is to be taken.
+#[derive(Debug, Clone)]
+pub(super) struct Waits {
+    pub(super) counter: Counter,
+    /// 0 to 1: growth is proof, a single value is a hint.
+    pub(super) confidence: f64,
+    pub(super) grows: bool,
+    pub(super) figures: Vec<Figure>,
+    /// The sentence that says which of the two it is.
+    pub(super) why: String,
+}
+
+/// Judges a counter of waits for a resource against the requests it happened in; `None` when it is noise or history.
+pub(super) fn waits(name: &str, counter: Counter, requests: &[Counter]) -> Option<Waits> {
+    if let Some(growth) = counter.growth() {
+        return grown(name, counter, growth, requests);
+    }
+    let total: f64 = requests.iter().map(Counter::value).sum();
+    let value = counter.value();
+    let share = if total > 0.0 { value / total } else { 0.0 };
+    let loud = value >= ONCE_LEAST && share >= ONCE_SHARE;
+    if !(loud || (total <= 0.0 && value >= ONCE_ALONE)) {
+        return None;
+    }
+    let mut figures = Vec::new();
+    if total > 0.0 {
+        let mut terms = vec![Term::read("waits", value, "waits", counter.last.at)];
+        let names: Vec<String> = (1..=requests.len()).map(|at| format!("requests{at}")).collect();
+        for (request, name) in requests.iter().zip(&names) {
+            terms.push(Term::read(name, request.value(), "requests", request.last.at));
+        }
+        let formula = format!("waits × 100 ÷ ({})", names.join(" + "));
+        figures.push(Figure::new(
+            &format!("share of requests that met {name}"),
+            "%",
+            &formula,
+            terms,
+        ));
+    }
+    let reset =
+        if counter.was_reset() { " The counters were reset between the captures." } else { "" };
+    let why = format!(
+        "{name} is {} since the last reset or boot; one capture cannot show whether it still grows. Take a second one under load to be sure.{reset}",
+        crate::trace::number(value)
+    );
+    let confidence = if share >= 0.01 || (total <= 0.0) { 0.7 } else { 0.6 };
+    Some(Waits { counter, confidence, grows: false, figures, why })
+}
+
+fn grown(name: &str, counter: Counter, growth: f64, requests: &[Counter]) -> Option<Waits> {
+    let moved: f64 = requests.iter().filter_map(Counter::growth).sum();
+    let share = if moved > 0.0 { growth / moved } else { 1.0 };
+    if growth < GROWTH_LEAST || share < GROWTH_SHARE {
+        return None;
+    }
+    let mut figures: Vec<Figure> =
+        counter.growth_figure(&format!("growth of {name}"), "waits").into_iter().collect();
+    if moved > 0.0 {
+        let mut terms: Vec<Term> =
+            figures.iter().map(|figure| Term::of(figure).named("growth")).collect();
+        terms.push(Term::new(
+            "requests between",
+            moved,
+            "requests",
+            crate::trace::Origin::Computed,
+        ));
+        let formula = "growth × 100 ÷ requests between";
+        figures.push(Figure::new(
+            &format!("share of requests that met {name}"),
+            "%",
+            formula,
+            terms,
+        ));
+    }
+    let why = format!(
+        "{name} grew by {} between the captures: it happens now.",
+        crate::trace::number(growth)
+    );
+    let confidence = if share >= 0.005 { 0.97 } else { 0.9 };
+    Some(Waits { counter, confidence, grows: true, figures, why })
+}
+
+/// Puts the samples of one port in the order of time, and leaves out what was captured twice.
+///
+/// Where the captures have no times, the seconds since the reset order them: they grow together with the counters.
+pub(super) fn in_order(samples: &mut Vec<&Fcstat>) {
+    let timed = samples.iter().all(|fcstat| fcstat.head.taken.is_some());
+    let key = |fcstat: &Fcstat| {
+        Some((fcstat.seconds_since_reset?.value, fcstat.traffic.input_requests?.value))
+    };
+    if !timed && samples.iter().all(|fcstat| key(fcstat).is_some()) {
+        let mut sorted = samples.clone();
+        sorted.sort_by_key(|fcstat| fcstat.seconds_since_reset.map(|read| read.value));
+        if sorted.is_sorted_by_key(|fcstat| fcstat.traffic.input_requests.map(|read| read.value)) {
+            *samples = sorted;
+        }
+    }
+    samples.dedup_by(|later, earlier| same_moment(earlier, later));
+    // What was counted before a reset cannot be compared with what was counted after it.
+    let age = |fcstat: &Fcstat| fcstat.seconds_since_reset.map(|read| read.value);
+    let reset =
+        |pair: &[&Fcstat]| age(pair[0]).zip(age(pair[1])).is_some_and(|(one, two)| two < one);
+    if let Some(last) = samples.windows(2).rposition(reset) {
+        samples.drain(..=last);
+    }
+}
+
+/// Whether two captures show the same moment: one file given twice, or `fcstat` and `fcstat -D` in one go.
+fn same_moment(earlier: &Fcstat, later: &Fcstat) -> bool {
+    let traffic = |fcstat: &Fcstat| {
+        let at = |read: Option<Read<u64>>| read.map(|read| read.value);
+        (
+            at(fcstat.traffic.input_requests),
+            at(fcstat.traffic.output_requests),
+            at(fcstat.seconds_since_reset),
+        )
+    };
+    let times = (earlier.head.taken.as_ref(), later.head.taken.as_ref());
+    let apart = matches!(times, (Some(one), Some(two)) if one != two);
+    !apart && traffic(earlier) == traffic(later) && same_detail(earlier, later)
+}
+
+/// A plain `fcstat` before a `-D` of the same moment must not hide what only the other has.
+fn same_detail(earlier: &Fcstat, later: &Fcstat) -> bool {
+    earlier.protocol_queue.active_high.is_none() || later.protocol_queue.active_high.is_some()
+}
+
+/// Seconds between two captures of the same thing, from their times or their own clocks.
+pub(super) fn seconds_between(earlier: &Head, later: &Head) -> Option<f64> {
+    let (one, two) = (earlier.taken.as_ref()?, later.taken.as_ref()?);
+    let apart = two.seconds.checked_sub(one.seconds).filter(|apart| *apart > 0)?;
+    (one.zone == two.zone).then(|| as_f64(apart))
+}
+
+/// Seconds between two `fcstat` of one port, and the terms that tell.
+fn fcstat_seconds(earlier: &Fcstat, later: &Fcstat) -> Option<(f64, Term)> {
+    if let Some(seconds) = seconds_between(&earlier.head, &later.head) {
+        let term = Term::read("seconds", seconds, "s", later.head.first);
+        return Some((seconds, term));
+    }
+    let (one, two) = (earlier.seconds_since_reset?, later.seconds_since_reset?);
+    let seconds = as_f64(two.value.checked_sub(one.value).filter(|apart| *apart > 0)?);
+    Some((seconds, Term::read("seconds", seconds, "s", two.at)))
+}
+
+/// What a port was seen doing.
+#[derive(Debug, Clone)]
+pub(super) struct Load {
+    /// Requests a second, as a figure.
+    pub(super) iops: Figure,
+    /// Whether it was measured between two captures; otherwise it is an average since the reset and hides peaks.
+    pub(super) measured: bool,
+    pub(super) at: Vec<At>,
+}
+
+/// Requests a second of a port: between the captures, else since the reset.
+pub(super) fn load(samples: &[&Fcstat]) -> Option<Load> {
+    let (last, before) = samples.split_last()?;
+    let counters = [
+        Counter::over(samples, |fcstat| fcstat.traffic.input_requests)?,
+        Counter::over(samples, |fcstat| fcstat.traffic.output_requests)?,
+    ];
+    let earlier = before.iter().find(|fcstat| fcstat.traffic.input_requests.is_some());
+    let between = earlier.and_then(|earlier| fcstat_seconds(earlier, last));
+    if let (Some((_, seconds)), [Some(reads), Some(writes)]) =
+        (between, counters.map(|counter| counter.growth()))
+    {
+        let terms = vec![
+            Term::read("reads", reads, "requests", counters[0].last.at),
+            Term::read("writes", writes, "requests", counters[1].last.at),
+            seconds,
+        ];
+        let iops = Figure::new(
+            "requests a second between the captures",
+            "I/O/s",
+            "(reads + writes) ÷ seconds",
+            terms,
+        );
+        return Some(Load {
+            iops,
+            measured: true,
+            at: counters.iter().flat_map(Counter::places).collect(),
+        });
+    }
+    let seconds = last.seconds_since_reset.filter(|read| read.value > 0)?;
+    let terms = vec![
+        Term::read("reads", counters[0].value(), "requests", counters[0].last.at),
+        Term::read("writes", counters[1].value(), "requests", counters[1].last.at),
+        Term::read("seconds", as_f64(seconds.value), "s", seconds.at),
+    ];
+    let iops = Figure::new(
+        "requests a second since the reset",
+        "I/O/s",
+        "(reads + writes) ÷ seconds",
+        terms,
+    );
+    Some(Load {
+        iops,
+        measured: false,
+        at: counters.iter().map(|counter| counter.last.at).collect(),
+    })
+}
+
+/// The counters of the requests that waits are held against.
+pub(super) fn requests(samples: &[&Fcstat]) -> Vec<Counter> {
+    let reads = Counter::over(samples, |fcstat| fcstat.traffic.input_requests);
+    let writes = Counter::over(samples, |fcstat| fcstat.traffic.output_requests);
+    reads.into_iter().chain(writes).collect()
+}

@@ -1,0 +1,518 @@
+//! Shared Ethernet adapters, one at a time: threading, jumbo frames, default VLAN, VLANs within one VIOS, control
+//! channel, what failover does to the link.
+//!
+//! Several of these checks are among those that a support engineer published as code (pedz/Snapper, `seas.rb`). What
+//! needs both VIOS of a pair is in `sea_pair.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Out;
+use super::finding::{Change, Draft, Severity};
+use super::measure::Counter;
+use super::thresholds::{FLAPS_GROWTH, FLAPS_ONCE};
+use super::view::{Role, View};
+use crate::capture::{At, Attribute, Entstat, Ethernet, Failover, Report, Sea, VirtualEthernet};
+use crate::trace::number;
+
+/// One shared Ethernet adapter, from its attributes and its statistics.
+pub(super) struct Bridge<'a> {
+    pub(super) host: usize,
+    pub(super) name: &'a str,
+    /// Its statistics, in the order of time.
+    pub(super) runs: Vec<&'a Entstat>,
+}
+
+impl<'a> Bridge<'a> {
+    pub(super) fn attribute(&self, view: &View<'a>, name: &str) -> Option<&'a Attribute> {
+        view.attribute(self.host, self.name, name).filter(|attribute| !attribute.value.is_empty())
+    }
+
+    pub(super) fn sea(&self) -> Option<&'a Sea> {
+        self.runs.iter().rev().find_map(|run| run.sea.as_ref())
+    }
+
+    pub(super) fn failover(&self) -> Option<&'a Failover> {
+        self.sea()?.failover.as_ref()
+    }
+
+    /// A virtual adapter below it.
+    fn adapter(&self, name: &str) -> Option<(&'a Ethernet, &'a VirtualEthernet)> {
+        let of = |run: &&'a Entstat| run.adapters.iter().find(|adapter| adapter.name.value == name);
+        let adapter = self.runs.iter().rev().find_map(of)?;
+        Some((adapter, adapter.virtual_adapter.as_ref()?))
+    }
+
+    /// The virtual adapters below it, as captured last.
+    pub(super) fn virtual_adapters(&self) -> Vec<(&'a Ethernet, &'a VirtualEthernet)> {
+        let last = self
+            .runs
+            .iter()
+            .rev()
+            .find(|run| run.adapters.iter().any(|adapter| adapter.virtual_adapter.is_some()));
+        let adapters = last.into_iter().flat_map(|run| &run.adapters);
+        adapters.filter_map(|adapter| Some((adapter, adapter.virtual_adapter.as_ref()?))).collect()
+    }
+
+    /// The trunk adapters with their VLANs; the control channel is none of them.
+    pub(super) fn trunks(&self, view: &View<'a>) -> Vec<(&'a Ethernet, &'a VirtualEthernet)> {
+        let control = self.control_adapter(view);
+        let mut all = self.virtual_adapters();
+        all.retain(|(adapter, of)| {
+            of.trunk.is_some_and(|read| read.value) && Some(adapter.name.value.as_str()) != control
+        });
+        all
+    }
+
+    fn control_adapter(&self, view: &View<'a>) -> Option<&'a str> {
+        let attribute = self.attribute(view, "ctl_chan").map(|attribute| attribute.value.as_str());
+        attribute.or_else(|| Some(self.sea()?.control_adapter.as_ref()?.value.as_str()))
+    }
+
+    /// Whether it fails over; `None` when nothing tells.
+    pub(super) fn fails_over(&self, view: &View<'a>) -> Option<bool> {
+        match self.attribute(view, "ha_mode") {
+            Some(attribute) => Some(attribute.value != "disabled"),
+            None => self.sea().map(|sea| sea.failover.is_some()),
+        }
+    }
+
+    fn draft(
+        &self,
+        view: &View<'_>,
+        rule: &'static str,
+        severity: Severity,
+        title: String,
+    ) -> Draft {
+        Draft::new(rule, self.host, view.object(self.host, self.name), severity, title)
+    }
+}
+
+/// Every VLAN of a virtual adapter, with the line that names it.
+pub(super) fn vlans(of: &VirtualEthernet) -> BTreeMap<u16, At> {
+    let port = of.port_vlan.map(|read| (read.value, read.at));
+    let tagged = of.vlans.iter().flat_map(|read| read.value.iter().map(|vlan| (*vlan, read.at)));
+    tagged.chain(port).collect()
+}
+
+/// Every shared Ethernet adapter of every VIOS.
+pub(super) fn bridges<'a>(view: &View<'a>) -> Vec<Bridge<'a>> {
+    let mut bridges = Vec::new();
+    for host in view.hosts().filter(|host| view.role(*host) != Role::Client) {
+        let devices = view.devices(host, "ent").into_iter();
+        let is_sea = |device: &&str| {
+            ["pvid_adapter", "virt_adapters"]
+                .iter()
+                .any(|name| view.attribute(host, device, name).is_some())
+        };
+        let mut names: BTreeSet<&str> = devices.filter(is_sea).collect();
+        let runs: Vec<&Entstat> =
+            view.of(host).filter_map(Report::entstat).filter(|run| run.sea.is_some()).collect();
+        names.extend(runs.iter().filter_map(|run| sea_name(run)));
+        for name in names {
+            let runs = runs.iter().copied().filter(|run| sea_name(run) == Some(name)).collect();
+            bridges.push(Bridge { host, name, runs });
+        }
+    }
+    bridges
+}
+
+fn sea_name(run: &Entstat) -> Option<&str> {
+    let own = run.sea.as_ref()?.name.as_ref();
+    own.or(run.head.device.as_ref()).map(|read| read.value.as_str())
+}
+
+pub(super) fn check(view: &View<'_>, out: &mut Out) {
+    let bridges = bridges(view);
+    if bridges.is_empty() {
+        for rule in [
+            "sea-thread",
+            "sea-mtu",
+            "sea-vlan",
+            "sea-pvid",
+            "sea-control-channel",
+            "sea-adapter-reset",
+        ] {
+            out.missing(
+                rule,
+                "lsdev -dev entN -attr and entstat -all entN of each shared Ethernet adapter",
+            );
+        }
+    }
+    for bridge in &bridges {
+        thread(view, bridge, out);
+        mtu(view, bridge, out);
+        default_vlan(view, bridge, out);
+        control_channel(view, bridge, out);
+        adapter_reset(view, bridge, out);
+        state(view, bridge, out);
+        flapping(view, bridge, out);
+    }
+    overlaps(view, &bridges, out);
+}
+
+/// `sea-thread`: no threads beside virtual SCSI or a pool.
+fn thread(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+    const RULE: &str = "sea-thread";
+    let attribute = bridge.attribute(view, "thread").filter(|attribute| attribute.value == "0");
+    let Some(attribute) = attribute else {
+        if bridge.attribute(view, "thread").is_none() {
+            out.missing(RULE, view.show_attributes(bridge.host, bridge.name));
+        }
+        return;
+    };
+    let disks = view.of(bridge.host).find_map(|report| match report {
+        Report::LsmapScsi(lsmap) => lsmap
+            .adapters
+            .iter()
+            .find(|adapter| !adapter.devices.is_empty())
+            .map(|adapter| adapter.at),
+        Report::LuList(list) => list.lus.first().map(|lu| lu.at),
+        Report::Lssp(pools) => {
+            pools.pools.iter().find(|pool| super::ssp::is_shared(pool)).map(|pool| pool.at)
+        }
+        _ => None,
+    });
+    let Some(disks) = disks else {
+        out.missing(
+            RULE,
+            format!(
+                "lsmap -all on {}: whether virtual SCSI is in the same VIOS",
+                view.spoken(bridge.host)
+            ),
+        );
+        return;
+    };
+    let change = Change::new(view, bridge.host, bridge.name).live().set("thread", Some("0"), "1");
+    out.push(
+        bridge
+            .draft(view, RULE, Severity::Warning, "frames are moved without threads beside virtual SCSI".into())
+            .see([attribute.at, disks])
+            .because("Without threads every frame is moved in interrupt context, which goes before the processes that serve virtual SCSI and pools: under network load the disks of all clients stall.")
+            .because("thread=0 is for a VIOS that does nothing but Ethernet.")
+            .change(&change)
+            .effect("Disk and network share the processors evenly. Moving frames costs 16 to 20 % more cycles at an MTU of 1500 and 31 to 38 % more with jumbo frames.")
+            .harm("More processor time for the same network load; check that the VIOS has it.")
+            .weigh(0.92, 1.0),
+    );
+}
+
+/// `sea-mtu`: jumbo frames on one side only.
+fn mtu(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+    const RULE: &str = "sea-mtu";
+    let Some(own) = bridge.attribute(view, "jumbo_frames") else { return };
+    let real = bridge.attribute(view, "real_adapter").map(|attribute| attribute.value.as_str());
+    let real = real.or_else(|| Some(bridge.sea()?.real_adapter.as_ref()?.value.as_str()));
+    if let Some((real, of_real)) =
+        real.and_then(|real| Some((real, view.attribute(bridge.host, real, "jumbo_frames")?)))
+    {
+        if of_real.value != own.value {
+            let (device, attribute) =
+                if own.value == "yes" { (real, of_real) } else { (bridge.name, own) };
+            let change = Change::new(view, bridge.host, device).set(
+                "jumbo_frames",
+                Some(&attribute.value),
+                "yes",
+            );
+            out.push(
+                mtu_finding(
+                    bridge.draft(
+                        view,
+                        RULE,
+                        Severity::Warning,
+                        format!(
+                            "jumbo_frames is {} on the adapter and {} on {real} below it",
+                            own.value, of_real.value
+                        ),
+                    ),
+                    [own.at, of_real.at],
+                )
+                .change(&change)
+                .because("Large frames fit through one of the two only.")
+                .weigh(0.9, 1.0),
+            );
+        }
+        return;
+    }
+    if let Some(real) = real {
+        out.missing(RULE, view.show_attributes(bridge.host, real));
+    }
+    if own.value != "no" {
+        return;
+    }
+    for client in view.hosts().filter(|host| view.role(*host) == Role::Client) {
+        for device in view.devices(client, "en") {
+            let Some((mtu, at)) = view
+                .number(client, device, "mtu")
+                .filter(|(mtu, _)| *mtu > 1500.0 && *mtu < 65_000.0)
+            else {
+                continue;
+            };
+            let change =
+                Change::new(view, bridge.host, bridge.name).set("jumbo_frames", Some("no"), "yes");
+            out.push(
+                mtu_finding(
+                    bridge.draft(
+                        view,
+                        RULE,
+                        Severity::Warning,
+                        format!(
+                            "{} on {} sends {} byte frames, the bridge takes 1500",
+                            device,
+                            view.spoken(client),
+                            number(mtu)
+                        ),
+                    ),
+                    [own.at, at],
+                )
+                .change(&change)
+                .weigh(0.7, 1.0),
+            );
+        }
+    }
+}
+
+fn mtu_finding(draft: Draft, lines: [At; 2]) -> Draft {
+    draft
+        .see(lines)
+        .because("What does not fit is dropped or fragmented: small packets pass, large transfers hang or crawl.")
+        .effect("Large frames pass from end to end. The switch ports and the other VIOS of the pair must have them, too.")
+        .harm("The adapter is configured again for it, which interrupts the network of its clients: do it on the VIOS that is the backup. Where nothing needs large frames, set all sides to 1500 instead.")
+}
+
+/// `sea-pvid`: the default VLAN of the bridge against that of its default trunk adapter.
+fn default_vlan(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+    const RULE: &str = "sea-pvid";
+    let (Some(pvid), Some(adapter)) =
+        (bridge.attribute(view, "pvid"), bridge.attribute(view, "pvid_adapter"))
+    else {
+        if !bridge.runs.is_empty() {
+            out.missing(RULE, view.show_attributes(bridge.host, bridge.name));
+        }
+        return;
+    };
+    let Some(port) = bridge.adapter(&adapter.value).and_then(|(_, of)| of.port_vlan) else {
+        out.missing(RULE, format!("entstat -all {} on {}", bridge.name, view.spoken(bridge.host)));
+        return;
+    };
+    if pvid.number() == Some(u64::from(port.value)) {
+        return;
+    }
+    let change = Change::new(view, bridge.host, bridge.name).live().set(
+        "pvid",
+        Some(&pvid.value),
+        port.value.to_string(),
+    );
+    out.push(
+        bridge
+            .draft(view, RULE, Severity::Critical, format!("pvid is {}, but {} has port VLAN {}", pvid.value, adapter.value, port.value))
+            .see([pvid.at, adapter.at, port.at])
+            .because("Frames without a tag are given the bridge's pvid. When its default trunk adapter carries another VLAN, they go where nobody listens.")
+            .change(&change)
+            .effect("Untagged frames of the outside reach the clients of the default VLAN again.")
+            .harm("Untagged traffic changes its VLAN at that moment: be sure which of the two values was meant.")
+            .weigh(0.95, 1.0),
+    );
+}
+
+/// `sea-control-channel`, as far as one VIOS shows it.
+fn control_channel(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+    const RULE: &str = "sea-control-channel";
+    if bridge.fails_over(view) != Some(true) {
+        return;
+    }
+    let control = bridge.control_adapter(view);
+    if let Some((adapter, of)) = control.and_then(|control| bridge.adapter(control)) {
+        let trunk = of.trunk.filter(|read| read.value);
+        if let Some(trunk) = trunk {
+            out.push(control_finding(bridge.draft(view, RULE, Severity::Critical, format!("the control channel {} is a trunk adapter", adapter.name.value)))
+                .see([trunk.at])
+                .because("The control channel must be an ordinary virtual adapter on a VLAN of its own; a trunk adapter carries bridged traffic and is switched by the failover that it is to control.")
+                .weigh(0.95, 1.0));
+            return;
+        }
+        let own: BTreeSet<u16> = vlans(of).into_keys().collect();
+        let clash = bridge.trunks(view).into_iter().find_map(|(trunk, of)| {
+            let (vlan, at) = vlans(of).into_iter().find(|(vlan, _)| own.contains(vlan))?;
+            Some((trunk, vlan, at))
+        });
+        if let (Some((trunk, vlan, at)), Some(port)) = (clash, of.port_vlan) {
+            out.push(control_finding(bridge.draft(view, RULE, Severity::Critical, format!("VLAN {vlan} of the control channel is bridged by {}", trunk.name.value)))
+                .see([port.at, at])
+                .because("The VLAN of the control channel must carry nothing else: bridged to the outside, the two VIOS hear more than each other.")
+                .weigh(0.9, 1.0));
+            return;
+        }
+    }
+    if let Some((sent, heard)) = unheard(bridge) {
+        out.push(control_finding(bridge.draft(view, RULE, Severity::Critical, "the other VIOS is not heard on the control channel".into()))
+            .see([sent, heard])
+            .because("Control packets go out and none come in: the two VIOS do not hear each other, and both may believe that they are alone.")
+            .weigh(0.85, 1.0));
+        return;
+    }
+    discovery(view, bridge, control, out);
+}
+
+/// The lines of control packets that go out and do not come in.
+fn unheard(bridge: &Bridge<'_>) -> Option<(At, At)> {
+    let failover = bridge.failover()?;
+    let (sent, heard) = (failover.control_out?, failover.control_in?);
+    (sent.value >= 100 && heard.value == 0).then_some((sent.at, heard.at))
+}
+
+/// Without an adapter of its own the control channel is discovered over the default trunk, which needs buffers for it.
+fn discovery(view: &View<'_>, bridge: &Bridge<'_>, control: Option<&str>, out: &mut Out) {
+    let Some(default) = bridge.attribute(view, "pvid_adapter").filter(|_| control.is_none()) else {
+        return;
+    };
+    let Some((adapter, of)) = bridge.adapter(&default.value) else { return };
+    let has_control = bridge.failover().is_some_and(|failover| failover.control_vlan.is_some());
+    if has_control
+        || of.buffers.is_empty()
+        || of.buffers.iter().any(|buffers| buffers.kind.eq_ignore_ascii_case("control"))
+    {
+        return;
+    }
+    out.push(control_finding(bridge.draft(view, "sea-control-channel", Severity::Warning, "no control channel, and none can be discovered".into()))
+        .see([default.at, adapter.at])
+        .because(format!("ha_mode is on and ctl_chan is empty. The pair would then find each other over {}, but that adapter has no control buffers.", adapter.name.value))
+        .weigh(0.75, 1.0));
+}
+
+fn control_finding(draft: Draft) -> Draft {
+    draft
+        .effect("Give each VIOS a virtual adapter that is no trunk, on a VLAN that nothing else uses, with the same id on both; name it in ctl_chan of both bridges (chdev -dev SEA -attr ctl_chan=entN), the backup first.")
+        .harm("While the two do not agree, both can bridge at once, which makes a loop. Change the backup first, and watch the switch.")
+}
+
+/// `sea-adapter-reset`: a failover that takes the link down.
+fn adapter_reset(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+    let Some(attribute) =
+        bridge.attribute(view, "adapter_reset").filter(|attribute| attribute.value == "yes")
+    else {
+        return;
+    };
+    if bridge.fails_over(view) == Some(false) {
+        return;
+    }
+    let change =
+        Change::new(view, bridge.host, bridge.name).live().set("adapter_reset", Some("yes"), "no");
+    out.push(
+        bridge
+            .draft(view, "sea-adapter-reset", Severity::Warning, "failover resets the real adapter".into())
+            .see([attribute.at])
+            .because("With adapter_reset=yes the link goes down and up at every failover. A switch port then runs through its start-up, spanning tree included, and the clients wait for that long.")
+            .change(&change)
+            .effect("Failover sends gratuitous ARP only and takes a moment.")
+            .harm("An old switch that ignores gratuitous ARP learns the new way late.")
+            .weigh(0.8, 0.85),
+    );
+}
+
+/// `sea-failover`, as far as one VIOS shows it: limbo, and a bridge mode that does not fit the state.
+fn state(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+    const RULE: &str = "sea-failover";
+    let Some(failover) = bridge.failover() else { return };
+    let Some(state) = &failover.state else { return };
+    if state.value.contains("LIMBO") {
+        out.push(
+            bridge
+                .draft(view, RULE, Severity::Critical, "the bridge is in limbo".into())
+                .see([state.at])
+                .see(failover.limbo.map(|read| read.at))
+                .because("Limbo means that the bridge reaches neither its partner nor the outside: it does not forward.")
+                .effect("Look at the link of the real adapter and at the address it pings (netaddr); the state leaves limbo by itself when they answer.")
+                .harm("Nothing is changed here.")
+                .weigh(0.95, 1.0),
+        );
+        return;
+    }
+    let Some(mode) = &failover.bridge_mode else { return };
+    let expected: &[&str] = match state.value.as_str() {
+        "PRIMARY" => &["All"],
+        "BACKUP" => &["None"],
+        "PRIMARY_SH" | "BACKUP_SH" => &["Partial"],
+        _ => return,
+    };
+    if expected.iter().any(|fits| fits.eq_ignore_ascii_case(&mode.value)) {
+        return;
+    }
+    out.push(
+        bridge
+            .draft(view, RULE, Severity::Critical, format!("state {} with bridge mode {}", state.value, mode.value))
+            .see([state.at, mode.at])
+            .because(format!("A bridge in state {} should bridge {}.", state.value, expected.join(" or ").to_lowercase()))
+            .effect("Take entstat -all again: it may have been caught while switching. If it stays, set ha_mode to standby and back to auto on this VIOS.")
+            .harm("A switch of the primary interrupts the network of the clients for a moment.")
+            .weigh(0.8, 1.0),
+    );
+}
+
+/// `sea-failover`: the primary changes again and again.
+fn flapping(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+    let seas: Vec<&Failover> =
+        bridge.runs.iter().filter_map(|run| run.sea.as_ref()?.failover.as_ref()).collect();
+    let counters =
+        [Counter::over(&seas, |of| of.became_primary), Counter::over(&seas, |of| of.became_backup)];
+    let Some(counter) = counters.into_iter().flatten().max_by_key(|counter| counter.last.value)
+    else {
+        return;
+    };
+    let (speaks, why, confidence) = match counter.growth() {
+        Some(growth) => (
+            growth >= FLAPS_GROWTH,
+            format!("The primary changed {} times between the captures.", number(growth)),
+            0.9,
+        ),
+        None => (
+            counter.value() >= FLAPS_ONCE,
+            format!(
+                "The primary changed {} times since the counters were reset; a second capture shows whether it goes on.",
+                number(counter.value())
+            ),
+            0.7,
+        ),
+    };
+    if !speaks {
+        return;
+    }
+    out.push(
+        bridge
+            .draft(view, "sea-failover", Severity::Warning, "the primary changes again and again".into())
+            .see(counter.places())
+            .because(why)
+            .because("Each change interrupts the network of the clients for a moment. Causes are a link that comes and goes, a control channel that loses packets, or an address to ping that does not always answer.")
+            .effect("Look at the link of the real adapter, at the control packets of both VIOS, and at netaddr; errpt shows each change with its time.")
+            .harm("Nothing is changed here.")
+            .weigh(confidence, 0.95),
+    );
+}
+
+/// `sea-vlan`: one VLAN on two trunk adapters of the same virtual switch in one VIOS.
+fn overlaps(view: &View<'_>, bridges: &[Bridge<'_>], out: &mut Out) {
+    let mut seen: BTreeMap<(usize, &str, u16), (&str, &str, At)> = BTreeMap::new();
+    for bridge in bridges {
+        for (adapter, of) in bridge.trunks(view) {
+            let switch = of.switch.as_ref().map_or("", |read| read.value.as_str());
+            for (vlan, at) in vlans(of) {
+                let key = (bridge.host, switch, vlan);
+                let name = adapter.name.value.as_str();
+                match seen.get(&key) {
+                    Some((_, other, _)) if *other == name => {}
+                    Some((on, other, first)) => out.push(
+                        bridge
+                            .draft(view, "sea-vlan", Severity::Critical, format!("VLAN {vlan} is on two trunk adapters, {other} of {on} and {name}"))
+                            .see([*first, at])
+                            .because("Two trunk adapters of one VIOS that carry the same VLAN on the same virtual switch both take its frames: they are sent twice, or in a loop.")
+                            .effect("Remove the VLAN from one of the two adapters on the HMC, in the profile, too.")
+                            .harm("Clients whose traffic used the adapter that loses the VLAN are interrupted until the other one has learned them.")
+                            .weigh(0.92, 1.0),
+                    ),
+                    None => {
+                        seen.insert(key, (bridge.name, name, at));
+                    }
+                }
+            }
+        }
+    }
+}

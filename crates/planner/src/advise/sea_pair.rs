@@ -1,0 +1,275 @@
+//! Shared Ethernet adapters in pairs: two VIOS that bridge the same VLANs must agree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Out;
+use super::finding::{Change, Draft, Severity};
+use super::sea::{Bridge, bridges, vlans};
+use super::view::View;
+use crate::capture::{At, Read};
+
+pub(super) fn check(view: &View<'_>, out: &mut Out) {
+    let bridges = bridges(view);
+    for bridge in &bridges {
+        uneven_trunks(view, bridge, out);
+    }
+    let pairs = pairs(view, &bridges);
+    if pairs.is_empty() {
+        for rule in ["sea-failover", "sea-priority"] {
+            out.missing(
+                rule,
+                "entstat -all entN and lsdev -dev entN -attr of both VIOS of the pair, in one run",
+            );
+        }
+    }
+    for (one, two) in pairs {
+        let clash = modes(view, one, two, out) | states(view, one, two, out);
+        priorities(view, one, two, out);
+        control_vlans(view, one, two, out);
+        if !clash {
+            vlan_sets(view, one, two, out);
+        }
+        jumbo(view, one, two, out);
+    }
+}
+
+/// The switch and VLAN of each trunk, with its line.
+fn covered(view: &View<'_>, bridge: &Bridge<'_>) -> BTreeMap<(String, u16), At> {
+    let mut covered = BTreeMap::new();
+    for (_, of) in bridge.trunks(view) {
+        let switch = of.switch.as_ref().map_or("", |read| read.value.as_str());
+        covered.extend(vlans(of).into_iter().map(|(vlan, at)| ((switch.to_owned(), vlan), at)));
+    }
+    if covered.is_empty() {
+        let listed = bridge.sea().map_or(&[][..], |sea| &sea.vlans);
+        covered.extend(
+            listed.iter().flat_map(|trunk| {
+                trunk.vlans.iter().map(|vlan| ((String::new(), *vlan), trunk.at))
+            }),
+        );
+    }
+    covered
+}
+
+/// Bridges of different VIOS that share a VLAN; each pair once, and only where the partner is the only one.
+fn pairs<'b, 'a>(
+    view: &View<'a>,
+    bridges: &'b [Bridge<'a>],
+) -> Vec<(&'b Bridge<'a>, &'b Bridge<'a>)> {
+    let keys: Vec<BTreeSet<(String, u16)>> =
+        bridges.iter().map(|bridge| covered(view, bridge).into_keys().collect()).collect();
+    let mates = |at: usize| -> Vec<usize> {
+        (0..bridges.len())
+            .filter(|other| {
+                bridges[*other].host != bridges[at].host && !keys[at].is_disjoint(&keys[*other])
+            })
+            .collect()
+    };
+    let mut pairs = Vec::new();
+    for at in 0..bridges.len() {
+        if let [mate] = mates(at)[..]
+            && at < mate
+            && mates(mate) == [at]
+        {
+            pairs.push((&bridges[at], &bridges[mate]));
+        }
+    }
+    pairs
+}
+
+fn draft(
+    view: &View<'_>,
+    rule: &'static str,
+    severity: Severity,
+    one: &Bridge<'_>,
+    two: &Bridge<'_>,
+    title: String,
+) -> Draft {
+    let object =
+        format!("{} and {}", view.object(one.host, one.name), view.object(two.host, two.name));
+    Draft::new(rule, one.host, object, severity, title)
+}
+
+/// The failover mode of a bridge, in lower case, and its line.
+fn mode(view: &View<'_>, bridge: &Bridge<'_>) -> Option<(String, At)> {
+    if let Some(attribute) = bridge.attribute(view, "ha_mode") {
+        return Some((attribute.value.to_lowercase(), attribute.at));
+    }
+    let told = bridge.failover().and_then(|failover| failover.mode.as_ref());
+    told.map(|read| (read.value.to_lowercase(), read.at))
+}
+
+/// `sea-failover`: modes that do not make a pair. Whether it speaks.
+fn modes(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) -> bool {
+    let (Some((first, at)), Some((second, other))) = (mode(view, one), mode(view, two)) else {
+        return false;
+    };
+    let words = [first.as_str(), second.as_str()];
+    let off = words.iter().filter(|word| **word == "disabled").count();
+    let (severity, why, fix): (_, _, &str) = if off > 0 {
+        (
+            Severity::Critical,
+            "A bridge without failover always forwards. Both VIOS bridge the same VLANs, so frames go round in a loop as soon as both are up.",
+            "auto",
+        )
+    } else if words.contains(&"sharing") && words != ["sharing", "sharing"] {
+        (
+            Severity::Warning,
+            "Load is shared only where both bridges say sharing; as it is, one of them carries everything.",
+            "sharing",
+        )
+    } else if words == ["standby", "standby"] {
+        (
+            Severity::Warning,
+            "With standby on both, neither is meant to be primary; that is for the time of maintenance.",
+            "auto",
+        )
+    } else {
+        return false;
+    };
+    // The side to change: the one that does not say what the pair needs.
+    let (bridge, old) = if words[0] == fix { (two, &second) } else { (one, &first) };
+    let change = Change::new(view, bridge.host, bridge.name).live().set("ha_mode", Some(old), fix);
+    out.push(
+        draft(view, "sea-failover", severity, one, two, format!("ha_mode is {first} on one and {second} on the other"))
+            .see([at, other])
+            .because(why)
+            .change(&change)
+            .effect("The pair agrees on one primary, or shares the load, over its control channel.")
+            .harm("Changing ha_mode can move the primary, which interrupts the clients' network for a moment. The control channel must work before it is switched on.")
+            .weigh(0.93, 1.0),
+    );
+    true
+}
+
+/// `sea-failover`: two primaries, or none. Whether it speaks.
+fn states(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) -> bool {
+    let state = |bridge: &Bridge<'_>| bridge.failover().and_then(|failover| failover.state.clone());
+    let (Some(first), Some(second)) = (state(one), state(two)) else { return false };
+    let title = match (first.value.as_str(), second.value.as_str()) {
+        ("PRIMARY" | "PRIMARY_SH", "PRIMARY" | "PRIMARY_SH") => "both bridges are primary",
+        ("BACKUP" | "BACKUP_SH" | "STANDBY", "BACKUP" | "BACKUP_SH" | "STANDBY") => {
+            "neither bridge is primary"
+        }
+        _ => return false,
+    };
+    out.push(
+        draft(view, "sea-failover", Severity::Critical, one, two, title.to_owned())
+            .see([first.at, second.at])
+            .because(format!("The states are {} and {}; one of each pair has to be primary.", first.value, second.value))
+            .because("The two do not hear each other: the control channel is broken, or its VLAN differs. The captures must be of the same minute to be sure.")
+            .effect("Compare the control channel of both (adapter, VLAN, packets in and out); the pair settles once they hear each other. To stop a loop at once, set ha_mode=standby on one of them.")
+            .harm("With two primaries, frames are doubled or loop; take one out first and look afterwards.")
+            .weigh(0.9, 1.0),
+    );
+    true
+}
+
+/// The priority that a bridge has in its pair, and the line.
+fn priority(view: &View<'_>, bridge: &Bridge<'_>) -> Option<Read<u32>> {
+    let of_failover = bridge.failover().and_then(|failover| failover.priority);
+    of_failover.or_else(|| bridge.trunks(view).into_iter().find_map(|(_, of)| of.priority))
+}
+
+/// `sea-priority`: the same priority on both.
+fn priorities(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) {
+    let (Some(first), Some(second)) = (priority(view, one), priority(view, two)) else { return };
+    if first.value != second.value {
+        return;
+    }
+    out.push(
+        draft(view, "sea-priority", Severity::Critical, one, two, format!("both have trunk priority {}", first.value))
+            .see([first.at, second.at])
+            .because("The lower trunk priority is primary. With the same one on both nothing decides, and both may bridge.")
+            .effect("Give the trunk adapters of one VIOS another priority (1 for the primary, 2 for the backup) on the HMC, in the profile, too.")
+            .harm("The adapter has to be removed and added, or the VIOS restarted, for its priority to change: do it on the backup.")
+            .weigh(0.95, 1.0),
+    );
+}
+
+/// `sea-priority`: trunk adapters of one bridge with different priorities.
+fn uneven_trunks(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+    let trunks = bridge.trunks(view);
+    let mut priorities: Vec<Read<u32>> = trunks.iter().filter_map(|(_, of)| of.priority).collect();
+    priorities.sort_by_key(|read| (read.value, read.at));
+    let (Some(low), Some(high)) = (priorities.first(), priorities.last()) else { return };
+    if low.value == high.value {
+        return;
+    }
+    out.push(
+        Draft::new("sea-priority", bridge.host, view.object(bridge.host, bridge.name), Severity::Warning, format!("its trunk adapters have priorities {} and {}", low.value, high.value))
+            .see([low.at, high.at])
+            .because("All trunk adapters of one bridge fail over together and must have one priority.")
+            .effect("Give all of them the same priority on the HMC, in the profile, too.")
+            .harm("The adapter has to be removed and added, or the VIOS restarted, for its priority to change: do it on the backup.")
+            .weigh(0.85, 1.0),
+    );
+}
+
+/// `sea-control-channel`: the VLAN of the control channel differs.
+fn control_vlans(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) {
+    let vlan = |bridge: &Bridge<'_>| bridge.failover().and_then(|failover| failover.control_vlan);
+    let (Some(first), Some(second)) = (vlan(one), vlan(two)) else { return };
+    if first.value == second.value {
+        return;
+    }
+    out.push(
+        draft(view, "sea-control-channel", Severity::Critical, one, two, format!("the control channels are on VLAN {} and VLAN {}", first.value, second.value))
+            .see([first.at, second.at])
+            .because("The two VIOS hear each other on the VLAN of the control channel only; on different ones each believes that it is alone.")
+            .effect("Give both control adapters the same VLAN, one that nothing else uses, on the HMC, in the profile, too.")
+            .harm("Until they agree both may bridge: set ha_mode=standby on one of them first.")
+            .weigh(0.95, 1.0),
+    );
+}
+
+/// `sea-vlan`: a VLAN that only one of the pair carries.
+fn vlan_sets(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) {
+    let (first, second) = (covered(view, one), covered(view, two));
+    let only = |here: &BTreeMap<(String, u16), At>,
+                there: &BTreeMap<(String, u16), At>|
+     -> Vec<(u16, At)> {
+        here.iter()
+            .filter(|(key, _)| !there.contains_key(*key))
+            .map(|((_, vlan), at)| (*vlan, *at))
+            .collect()
+    };
+    let missing: Vec<(u16, At)> =
+        only(&first, &second).into_iter().chain(only(&second, &first)).collect();
+    if missing.is_empty() {
+        return;
+    }
+    let names: Vec<String> = missing.iter().map(|(vlan, _)| vlan.to_string()).collect();
+    out.push(
+        draft(view, "sea-vlan", Severity::Warning, one, two, format!("only one of the pair carries VLAN {}", names.join(", ")))
+            .see(missing.iter().map(|(_, at)| *at))
+            .see(first.values().chain(second.values()).copied().take(2))
+            .because("After a failover the clients of such a VLAN have no network: the other VIOS does not bridge it.")
+            .effect("Add the VLAN to a trunk adapter of the VIOS that lacks it, on the HMC, in the profile, too, or remove it from the other.")
+            .harm("A VLAN that is added must be allowed at the switch port of that VIOS, too.")
+            .weigh(0.9, 1.0),
+    );
+}
+
+/// `sea-mtu`: jumbo frames on one of the pair.
+fn jumbo(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) {
+    let (Some(first), Some(second)) =
+        (one.attribute(view, "jumbo_frames"), two.attribute(view, "jumbo_frames"))
+    else {
+        return;
+    };
+    if first.value == second.value {
+        return;
+    }
+    let bridge = if first.value == "yes" { two } else { one };
+    let change = Change::new(view, bridge.host, bridge.name).set("jumbo_frames", Some("no"), "yes");
+    out.push(
+        draft(view, "sea-mtu", Severity::Warning, one, two, "jumbo frames on one of the pair only".into())
+            .see([first.at, second.at])
+            .because("After a failover large frames are dropped: small packets pass, large transfers hang.")
+            .change(&change)
+            .effect(format!("Both take large frames. The real adapter and the switch port of {} must have them, too.", view.spoken(bridge.host)))
+            .harm("The adapter is configured again for it: do it while it is the backup.")
+            .weigh(0.88, 1.0),
+    );
+}

@@ -1,0 +1,92 @@
+//! Thresholds that are the advisor's own: no source states them. They decide what is noise.
+//!
+//! Published thresholds (150,000 IOPS, six I/Os per queue, 15 ms, 16 LUNs …) are facts with a source and are not here.
+
+use crate::facts::Facts;
+use crate::trace::{Origin, Source, Term};
+
+/// A term for one of the thresholds here.
+pub(super) fn own(name: &str, value: f64, unit: &str) -> Term {
+    let text = "threshold of this advisor, chosen to keep noise out";
+    Term::new(
+        name,
+        value,
+        unit,
+        Origin::Fact(Source { id: "advisor".into(), text: text.into(), confirmed: false }),
+    )
+}
+
+/// A number of the data files.
+pub(super) fn fact(facts: &Facts, id: &str) -> f64 {
+    facts.number(id).low
+}
+
+/// Waits per request from which growth between two captures is more than noise …
+pub(super) const GROWTH_SHARE: f64 = 0.0005;
+/// … and the least growth that counts.
+pub(super) const GROWTH_LEAST: f64 = 50.0;
+/// The same for a counter that was seen once, since its reset: a share of the requests …
+pub(super) const ONCE_SHARE: f64 = 0.0005;
+/// … and the least count.
+pub(super) const ONCE_LEAST: f64 = 1000.0;
+/// A count seen once without the traffic beside it.
+pub(super) const ONCE_ALONE: f64 = 10_000.0;
+
+/// Frames with a wrong CRC that grew between two captures.
+pub(super) const CRC_GROWTH: f64 = 3.0;
+/// Words that were no words, likewise.
+pub(super) const WORD_GROWTH: f64 = 50.0;
+/// Times the link, its signal or its synchronisation was lost, likewise.
+pub(super) const LOSS_GROWTH: f64 = 3.0;
+/// The same three since the last reset.
+pub(super) const CRC_ONCE: f64 = 100.0;
+/// Words.
+pub(super) const WORD_ONCE: f64 = 10_000.0;
+/// Losses.
+pub(super) const LOSS_ONCE: f64 = 100.0;
+
+/// Times a second that a request finds the disk's queue full.
+pub(super) const FULL_PER_SECOND: f64 = 2.0;
+/// The same, as a share of the requests.
+pub(super) const FULL_SHARE: f64 = 0.01;
+/// Waiting in front of the disk, ms.
+pub(super) const WAIT_MS: f64 = 0.5;
+/// Requests that wait in front of the disk.
+pub(super) const WAITING: f64 = 0.5;
+/// A disk with less load than this a second is not judged.
+pub(super) const IDLE_TPS: f64 = 10.0;
+/// How far above the published service time a disk must be: 15 ms is a rule of thumb, not a cliff.
+pub(super) const SLOW_FACTOR: f64 = 4.0 / 3.0;
+/// Bytes per request from which the transfer itself takes a good part of the service time.
+pub(super) const LARGE_IO: f64 = 262_144.0;
+/// How near to depth ÷ service time counts as running at the limit.
+pub(super) const AT_LIMIT: f64 = 0.9;
+
+/// Commands taken from the global queue, as a share of all.
+pub(super) const GLOBAL_SHARE: f64 = 0.05;
+/// Clients from which a shared port speaks without its load being known.
+pub(super) const MANY_CLIENTS: usize = 8;
+
+/// Free space of a pool, percent: about to fail, and to be mended soon.
+pub(super) const FREE_CRITICAL: f64 = 5.0;
+/// To be mended soon.
+pub(super) const FREE_WARNING: f64 = 10.0;
+/// Days to full: likewise.
+pub(super) const DAYS_CRITICAL: f64 = 7.0;
+/// Days to full: to be mended soon.
+pub(super) const DAYS_WARNING: f64 = 30.0;
+/// LUs' size over the pool's, with less than half of it free.
+pub(super) const OVERCOMMIT: f64 = 2.0;
+/// The same, with less than a quarter free.
+pub(super) const OVERCOMMIT_TIGHT: f64 = 1.5;
+
+/// Mean use of the entitlement, percent: a capped partition has nothing beyond.
+pub(super) const CAPPED_PERCENT: f64 = 95.0;
+/// The same of an uncapped one, which may borrow.
+pub(super) const UNCAPPED_PERCENT: f64 = 100.0;
+/// Busy share of dedicated processors.
+pub(super) const DEDICATED_PERCENT: f64 = 90.0;
+/// Changes of the primary since the counters' reset.
+pub(super) const FLAPS_ONCE: f64 = 20.0;
+/// Changes of the primary between two captures.
+pub(super) const FLAPS_GROWTH: f64 = 2.0;

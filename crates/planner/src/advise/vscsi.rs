@@ -1,0 +1,149 @@
+//! `vscsi-elements`: how many disks one virtual SCSI client adapter carries at their queue depths.
+//!
+//! An adapter has 512 command elements, keeps two for itself, and gives each disk its queue depth and three more, so
+//! that INT(510 ÷ (depth + 3)) disks of one depth fit. The numbers are facts of the data files, there marked
+//! unconfirmed.
+
+use super::Out;
+use super::finding::{Change, Draft, Severity};
+use super::view::{Role, Value, View, count, rounded};
+use crate::capture::{At, Report, ScsiMap};
+use crate::facts::id::{VSCSI_ELEMENTS, VSCSI_ELEMENTS_PER_DISK, VSCSI_ELEMENTS_RESERVED};
+use crate::trace::{Figure, Term, number};
+
+const RULE: &str = "vscsi-elements";
+
+pub(super) fn check(view: &View<'_>, out: &mut Out) {
+    let mut adapters: Vec<(usize, &ScsiMap)> = Vec::new();
+    for (host, report) in view.reports() {
+        let Report::LsmapScsi(lsmap) = report else { continue };
+        for adapter in &lsmap.adapters {
+            adapters.retain(|(owner, known)| (*owner, &known.name) != (host, &adapter.name));
+            adapters.push((host, adapter));
+        }
+    }
+    if adapters.is_empty() {
+        out.missing(RULE, "lsmap -all on the VIOS, and lsattr -El hdiskN of the client's disks");
+    }
+    for (host, adapter) in adapters {
+        judge(view, host, adapter, out);
+    }
+}
+
+/// The depths of a client's disks, greatest first.
+fn depths(view: &View<'_>, adapter: &ScsiMap) -> Option<(usize, Vec<Value>)> {
+    let id = adapter.client_partition.map(|read| u64::from(read.value)).filter(|id| *id != 0)?;
+    let clients: Vec<usize> = view.hosts().filter(|host| view.role(*host) != Role::Vios).collect();
+    let number_of = |host: usize| {
+        view.of(host)
+            .filter_map(Report::lparstat)
+            .find_map(|report| report.partition_number)
+            .map(|read| read.value)
+    };
+    let by_id = clients.iter().copied().find(|host| number_of(*host) == Some(id));
+    let others = |host: usize| number_of(host).is_none();
+    let host = by_id.or(match clients[..] {
+        [only] if others(only) => Some(only),
+        _ => None,
+    })?;
+    let disks = view.devices(host, "hdisk").into_iter();
+    let mut depths: Vec<Value> =
+        disks.filter_map(|disk| view.number(host, disk, "queue_depth")).collect();
+    depths.sort_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(&two.1)));
+    (!depths.is_empty()).then_some((host, depths))
+}
+
+fn judge(view: &View<'_>, host: usize, adapter: &ScsiMap, out: &mut Out) {
+    let is_disk = |name: &str| {
+        !["cd", "rmt", "usb"].iter().any(|other| name.starts_with(other)) && !name.contains(".iso")
+    };
+    let disks: Vec<At> = adapter
+        .devices
+        .iter()
+        .filter(|device| device.backing.as_ref().is_some_and(|read| is_disk(&read.value)))
+        .map(|device| device.at)
+        .collect();
+    // Fewer disks than this fit even at the greatest depth that a client's disk has by default.
+    if disks.len() < 2 {
+        return;
+    }
+    let Some((client, depths)) = depths(view, adapter) else {
+        if disks.len() >= 10 {
+            out.missing(
+                RULE,
+                format!(
+                    "lsattr -El hdiskN of the disks of the client behind {} on {}",
+                    adapter.name,
+                    view.spoken(host)
+                ),
+            );
+        }
+        return;
+    };
+    let facts = view.facts;
+    let (total, reserved, each) = (
+        facts.term(VSCSI_ELEMENTS, "elements"),
+        facts.term(VSCSI_ELEMENTS_RESERVED, "reserved"),
+        facts.term(VSCSI_ELEMENTS_PER_DISK, "per disk"),
+    );
+    // The disks whose depth was captured stand for the others; the deepest are counted where more were captured.
+    let known = depths.len().min(disks.len());
+    let Some((sum, at)) =
+        depths.iter().take(known).copied().reduce(|one, two| (one.0 + two.0, one.1))
+    else {
+        return;
+    };
+    let average = Term::read("queue_depth", sum / count(known), "commands", at);
+    let number_of_disks = Term::read("disks", count(disks.len()), "disks", adapter.at);
+    let needed = Figure::new(
+        "elements needed",
+        "elements",
+        "reserved + disks × (queue_depth + per disk)",
+        vec![reserved.clone(), number_of_disks, average.clone(), each.clone()],
+    );
+    if needed.low <= total.low {
+        return;
+    }
+    let fits = Figure::new(
+        "disks that fit",
+        "disks",
+        "round_down((elements − reserved) ÷ (queue_depth + per disk), 1)",
+        vec![total.clone(), reserved.clone(), average, each.clone()],
+    );
+    let room = vec![
+        total.clone(),
+        reserved,
+        Term::read("disks", count(disks.len()), "disks", adapter.at),
+        each,
+    ];
+    let depth = Figure::new(
+        "depth at which all fit",
+        "commands",
+        "round_down((elements − reserved) ÷ disks − per disk, 1)",
+        room,
+    );
+    let mut draft = Draft::new(RULE, host, view.object(host, &adapter.name), Severity::Warning, format!("{} disks need more command elements than the adapter has", disks.len()))
+        .see([adapter.at])
+        .see(disks.iter().copied())
+        .see(depths.iter().take(known).map(|(_, at)| *at))
+        .because(format!("The adapter has {} command elements; the disks of the client need {} at their queue depth. Disks beyond that are not configured, or wait.", number(total.low), number(needed.low)))
+        .figure(needed)
+        .figure(Figure::plain(total))
+        .figure(fits)
+        .figure(depth.clone())
+        .harm("A lower depth lets each disk have fewer commands at a time. A second virtual SCSI adapter for half of the disks keeps the depth instead.")
+        .weigh(0.85, 1.0);
+    let deepest = view.devices(client, "hdisk").into_iter().find(|disk| {
+        view.number(client, disk, "queue_depth").map(|(value, _)| value)
+            == depths.first().map(|(value, _)| *value)
+    });
+    draft = match (deepest, rounded(depth.low).filter(|depth| *depth >= 1)) {
+        (Some(disk), Some(fit)) => {
+            let old = depths.first().map(|(value, _)| format!("{value:.0}"));
+            let change = Change::new(view, client, disk).on_client().set("queue_depth", old.as_deref(), fit.to_string());
+            draft.change(&change).effect("With that depth on every disk of the adapter all of them fit; run it for each. Or add a second virtual SCSI adapter and move half of the disks.")
+        }
+        _ => draft.effect("No depth makes that many disks fit. Next step: add virtual SCSI adapters and spread the disks over them."),
+    };
+    out.push(draft);
+}
