@@ -7,6 +7,7 @@
 //! - [`capture`] holds what was read from AIX and VIOS command output; each value keeps the line it stood on.
 //! - [`lpm`] foretells what becomes of a client's queues when it moves.
 //! - [`advise`] says what should be changed, why, how, and how to take it back.
+//! - [`size`] works out processors and memory of a Virtual I/O Server.
 //! - [`report`] shows answers: as text, as JSON, and as one HTML file.
 
 pub mod advise;
@@ -14,4 +15,5 @@ pub mod capture;
 pub mod facts;
 pub mod lpm;
 pub mod report;
+pub mod size;
 pub mod trace;

@@ -39,6 +39,19 @@ pub enum Origin {
     Given,
     /// Another figure of the same answer, by the name of the term.
     Computed,
+    /// Another figure of the same answer that rests, somewhere, on a fact that is not confirmed.
+    Assumed,
+}
+
+impl Origin {
+    /// Whether nothing unconfirmed went into the value.
+    pub fn confirmed(&self) -> bool {
+        match self {
+            Origin::Fact(source) => source.confirmed,
+            Origin::Assumed => false,
+            Origin::Capture(_) | Origin::Given | Origin::Computed => true,
+        }
+    }
 }
 
 /// One value that goes into a formula.
@@ -80,7 +93,8 @@ impl Term {
     /// Another figure of the same answer, under its own name.
     pub fn of(figure: &Figure) -> Term {
         let Figure { name, low, high, unit, .. } = figure;
-        Term::range(name, *low, *high, unit, Origin::Computed)
+        let origin = if figure.confirmed() { Origin::Computed } else { Origin::Assumed };
+        Term::range(name, *low, *high, unit, origin)
     }
 
     /// The same value under another name.
@@ -143,9 +157,9 @@ impl Figure {
         formula::substitute(&self.formula, &self.terms)
     }
 
-    /// Whether every fact that went in was read in its source.
+    /// Whether every fact that went in, also into the figures before it, was read in its source.
     pub fn confirmed(&self) -> bool {
-        self.terms.iter().all(|term| !matches!(&term.origin, Origin::Fact(s) if !s.confirmed))
+        self.terms.iter().all(|term| term.origin.confirmed())
     }
 
     /// The formula, the values put in, and where each of them comes from; `file_name` turns the number of a file into
@@ -167,6 +181,7 @@ impl Figure {
                 }
                 Origin::Given => ": given".to_owned(),
                 Origin::Computed => ": computed".to_owned(),
+                Origin::Assumed => ": computed, in part from what is unconfirmed".to_owned(),
             });
         }
         text.push('\n');

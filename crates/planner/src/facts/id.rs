@@ -48,9 +48,23 @@ ids! {
     VFC_CYCLES_PER_BYTE = "vfc.cycles-per-byte";
     VFC_LATENCY_MS = "vfc.latency-ms";
     VFC_COMMAND_BYTES = "vfc.command-bytes";
-    VSCSI_CYCLES_PER_IO = "vscsi.cycles-per-io";
-    VSCSI_CYCLES_PER_BYTE = "vscsi.cycles-per-byte";
     SSP_CYCLES_PER_IO = "ssp.cycles-per-io";
+    VIOS_VIRTUAL_PROCESSORS_ABOVE = "vios.virtual-processors-above";
     VIOS_MEMORY_GB_BASE = "vios.memory-gb-base";
     LPM_FIRMWARE_UNCOUNTED = "lpm.firmware-uncounted";
+}
+
+/// The families whose keys end in a size in bytes: costs by size, between which sizing interpolates. A user's file may
+/// add sizes.
+pub const BY_SIZE: [&str; 4] = [
+    "sea.cycles-per-transaction.threaded.",
+    "sea.cycles-per-transaction.plain.",
+    "vscsi.cycles-per-io.disk.",
+    "vscsi.cycles-per-io.volume.",
+];
+
+/// The size in bytes at the end of a key of one of these families.
+pub fn size_of(id: &str) -> Option<u32> {
+    let family = BY_SIZE.into_iter().find(|family| id.starts_with(family))?;
+    id[family.len()..].parse().ok().filter(|size| *size > 0)
 }

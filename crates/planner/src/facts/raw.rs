@@ -6,6 +6,7 @@ use fabric::negotiate::Policy;
 use fabric::suggest::nearest;
 use serde::Deserialize;
 
+use super::id::{BY_SIZE, size_of};
 use super::{
     Adapter, Attribute, ClientPolicy, DEVICES, Facts, FactsError, Level, Machine, Number, Product,
     Requirement, Setting,
@@ -107,9 +108,6 @@ struct RawPolicy {
     confirmed: bool,
 }
 
-/// Families of numbers to which a user may add members.
-const OPEN_FAMILIES: [&str; 1] = ["sea.cycles-per-transaction."];
-
 impl Facts {
     /// Takes the facts of one file over.
     pub(super) fn merge(&mut self, text: &str, whose: Whose) -> Result<(), FactsError> {
@@ -180,7 +178,7 @@ impl Facts {
             let expected = "expected numbers from 0, `low` not above `high`";
             return Err(FactsError::key(key, expected, "correct the values"));
         }
-        if let Some(there) = self.numbers.get(id)
+        if let Some(there) = self.numbers.get(id).or_else(|| self.sibling(id))
             && there.unit != raw.unit
         {
             return Err(FactsError::key(
@@ -193,10 +191,15 @@ impl Facts {
         Ok(Number { id: id.to_owned(), low, high, unit: raw.unit, meaning: raw.meaning, source })
     }
 
+    /// Another number of the same family, for a size that is new.
+    fn sibling(&self, id: &str) -> Option<&Number> {
+        let family = BY_SIZE.into_iter().find(|family| id.starts_with(family))?;
+        self.numbers(family).next()
+    }
+
     /// A number that nothing reads would be a typing error that goes unseen.
     fn check_number_id(&self, key: &str, id: &str, whose: Whose) -> Result<(), FactsError> {
-        let open = OPEN_FAMILIES.iter().any(|family| id.starts_with(family));
-        if whose == Whose::Ours || open || self.numbers.contains_key(id) {
+        if whose == Whose::Ours || size_of(id).is_some() || self.numbers.contains_key(id) {
             return Ok(());
         }
         let fix = match nearest(id, self.numbers.keys().map(String::as_str)) {

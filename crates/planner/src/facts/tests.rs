@@ -30,7 +30,8 @@ fn every_number_that_rules_use_is_there_and_every_one_has_a_meaning() {
     for number in facts.numbers("") {
         assert!(!number.meaning.is_empty() && !number.unit.is_empty(), "{}", number.id);
         assert!(!number.source.text.is_empty(), "{}", number.id);
-        let family = number.id.starts_with("sea.cycles-per-");
+        let family =
+            number.id.starts_with("sea.cycles-per-byte.") || id::size_of(&number.id).is_some();
         assert!(family || id::ALL.contains(&number.id.as_str()), "{}: nothing uses it", number.id);
     }
     assert!(facts.number("no.such").low.is_nan());
@@ -97,6 +98,17 @@ fn what_is_wrong_in_a_users_file_is_named_and_changes_nothing() {
         (
             number("mq.iops-mim", "value = 1\nunit = \"I/O/s\""),
             vec!["mq.iops-mim", "did you mean `mq.iops-min`?"],
+        ),
+        (
+            number(
+                "sea.cycles-per-transaction.plain.big",
+                "value = 1\nunit = \"cycles/transaction\"",
+            ),
+            vec!["key of a number that is used"],
+        ),
+        (
+            number("sea.cycles-per-transaction.plain.512", "value = 1\nunit = \"cycles\""),
+            vec!["expected `cycles/transaction`"],
         ),
         (number("mq.iops-min", "value = 1\nunit = \"Hz\""), vec!["unit", "`I/O/s`", "convert"]),
         (

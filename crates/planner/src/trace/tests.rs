@@ -138,3 +138,15 @@ fn a_figure_shows_formula_values_and_sources() {
     assert_eq!(guess.to_string(), "1 to 2 ms");
     assert!(!guess.confirmed() && explain(&guess).contains("unconfirmed"));
 }
+
+#[test]
+fn what_rests_on_an_assumption_says_so_to_the_end() {
+    let guess = Source { id: "a".into(), text: "a guess".into(), confirmed: false };
+    let first = Figure::plain(Term::new("x", 2.0, "", Origin::Fact(guess)));
+    let second = Figure::new("y", "", "x × 2", vec![Term::of(&first)]);
+    let third = Figure::new("z", "", "y + 1", vec![Term::of(&second)]);
+    assert!(!second.confirmed() && !third.confirmed());
+    assert!(explain(&third).contains("y = 4: computed, in part from what is unconfirmed"));
+    let sure = Figure::new("y", "", "2 × 2", vec![]);
+    assert!(Figure::new("z", "", "y + 1", vec![Term::of(&sure)]).confirmed());
+}

@@ -1,0 +1,354 @@
+//! Sizing: the article's worked example with every number between, the tables against the measurements that they came
+//! from, and properties against plain arithmetic.
+
+use planner::facts::Facts;
+use planner::report::{Answer, text};
+use planner::size::{Sizing, Workloads};
+use planner::trace::{Figure, Origin};
+use proptest::prelude::*;
+
+fn sized(text: &str) -> Sizing {
+    let facts = Facts::builtin();
+    let loads = Workloads::read(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    loads.size(&facts).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn figure<'s>(figures: &'s [Figure], name: &str) -> &'s Figure {
+    figures.iter().find(|figure| figure.name == name).unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// Relative difference of a billionth at most.
+fn near(a: f64, b: f64) -> bool {
+    (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1e-9)
+}
+
+const SEA: &str = "[[sea]]\nstreaming_mb = 200\n";
+
+#[test]
+fn the_articles_example_comes_out_with_every_number_between() {
+    let sizing = sized(SEA);
+    let steps = &sizing.parts[0].figures;
+    let exact = |name: &str| {
+        let figure = figure(steps, name);
+        assert_eq!(figure.low, figure.high);
+        figure
+    };
+    assert_eq!(exact("bytes/s").low, 209_715_200.0);
+    assert_eq!(exact("bytes/s").put_in(), "200 × 1024 × 1024");
+    assert!(near(exact("cycles/s").low, 2_348_810_240.0));
+    assert_eq!(exact("cycles/s").value(), "2,348,810,240");
+    assert_eq!(exact("cycles/s").put_in(), "209,715,200 × 11.2");
+    assert_eq!(exact("processors").value(), "1.42");
+    assert_eq!(exact("processors").put_in(), "2,348,810,240 ÷ 1,650,000,000");
+    assert_eq!(sizing.shared.as_ref().unwrap().low, 1.5);
+    assert_eq!(sizing.dedicated.as_ref().unwrap().low, 2.0);
+    let explained = planner::trace::explain(exact("cycles/s"));
+    assert!(explained.contains("cycles/byte = 11.2 cycles/byte: IBM documentation"), "{explained}");
+    assert!(sizing.summary().starts_with("2 dedicated or 1.5 shared processors"));
+}
+
+#[test]
+fn another_clock_scales_as_the_article_says() {
+    // 1.65 / 1.5 = 1.1: ten percent more for a clock that is ten percent slower.
+    let slower = sized(&format!("[vios]\nclock_ghz = 1.5\n{SEA}"));
+    let same = sized(&format!("[vios]\nclock_ghz = 1.65\n{SEA}"));
+    let of = |sizing: &Sizing| figure(&sizing.parts[0].figures, "processors").low;
+    assert!(near(of(&slower), 1.1 * of(&sized(SEA))));
+    assert!(near(of(&same), of(&sized(SEA))));
+}
+
+/// (threaded, MTU, direction, MB/s, utilisation): what the tables say was measured, with the cycles per byte beside.
+const STREAMING: [(bool, u32, &str, f64, f64, f64); 8] = [
+    (true, 1500, "simplex", 112.8, 0.806, 11.2),
+    (true, 1500, "duplex", 162.2, 0.888, 8.6),
+    (true, 9000, "simplex", 117.8, 0.377, 5.0),
+    (true, 9000, "duplex", 217.0, 0.525, 3.8),
+    (false, 1500, "simplex", 112.8, 0.664, 9.3),
+    (false, 1500, "duplex", 161.6, 0.764, 7.4),
+    (false, 9000, "simplex", 117.8, 0.267, 3.6),
+    (false, 9000, "duplex", 216.8, 0.396, 2.9),
+];
+
+#[test]
+fn a_measured_throughput_takes_about_the_processor_that_was_measured() {
+    for (threaded, mtu, direction, rate, utilisation, cycles) in STREAMING {
+        let sizing = sized(&format!(
+            "[[sea]]\nstreaming_mb = {rate}\nmtu = {mtu}\ndirection = \"{direction}\"\nthreaded = {threaded}\n"
+        ));
+        let processors = figure(&sizing.parts[0].figures, "processors").low;
+        // The table rounds cycles per byte to one decimal: 0.05 of 2.9 is 1.7 %.
+        assert!((processors / utilisation - 1.0).abs() < 0.02, "{mtu} {direction}: {processors}");
+        assert!(near(processors, rate * 1024.0 * 1024.0 * cycles / 1.65e9));
+    }
+    for (threaded, bytes, rate, utilisation) in [
+        (true, 64, 59_722.0, 0.834),
+        (true, 1024, 51_956.0, 0.80),
+        (false, 64, 60_249.0, 0.656),
+        (false, 1024, 53_104.0, 0.65),
+    ] {
+        let sizing = sized(&format!(
+            "[[sea]]\ntransactions = {rate}\ntransaction_bytes = {bytes}\nthreaded = {threaded}\n"
+        ));
+        let processors = figure(&sizing.parts[0].figures, "processors").low;
+        assert!((processors / utilisation - 1.0).abs() < 0.005, "{bytes}: {processors}");
+        assert!(!sizing.parts[0].notes.iter().any(|note| note.contains("interpolated")));
+    }
+}
+
+#[test]
+fn sizes_between_are_interpolated_and_sizes_beyond_are_bounded_and_both_say_so() {
+    let of = |bytes: u32| {
+        let sizing = sized(&format!("[[sea]]\ntransactions = 1000\ntransaction_bytes = {bytes}\n"));
+        let cost = figure(&sizing.parts[0].figures, "cycles/transaction");
+        (cost.low, cost.high, sizing.parts[0].notes.join(" "))
+    };
+    let (low, high, note) = of(544);
+    assert!(near(low, (23_022.0 + 25_406.0) / 2.0) && low == high, "{low}");
+    assert!(note.contains("interpolated between 64 and 1024 bytes"));
+    let (low, _, note) = of(16);
+    assert!(low == 23_022.0 && note.contains("smallest size"));
+    let (low, high, note) = of(2048);
+    assert!(note.contains("extrapolation"));
+    assert!(near(low, 25_406.0 + 1024.0 * (25_406.0 - 23_022.0) / 960.0));
+    assert!(near(high, 25_406.0 + 1024.0 * 11.2));
+}
+
+#[test]
+fn virtual_scsi_follows_its_published_example() {
+    // 7,000 and 10,000 I/Os of 8 KiB and 5,000 of 128 KiB: 0.85 of a 1.65 GHz processor.
+    let load = |iops: u32, bytes: u32| format!("[[vscsi]]\niops = {iops}\nblock_bytes = {bytes}\n");
+    let text = [load(7000, 8192), load(10_000, 8192), load(5000, 131_072)].concat();
+    let sizing = sized(&text);
+    assert!(near(sizing.totals[0].low, 1_399_000_000.0 / 1.65e9));
+    assert_eq!(sizing.totals[0].value(), "0.848");
+    assert_eq!(sizing.dedicated.as_ref().unwrap().low, 1.0);
+    assert!(sizing.summary().contains('~'), "unconfirmed figures are marked");
+}
+
+#[test]
+fn elements_of_a_virtual_scsi_adapter_bound_its_disks() {
+    for (depth, most) in
+        [(3, 85.0), (8, 46.0), (20, 22.0), (32, 14.0), (64, 7.0), (100, 4.0), (256, 1.0)]
+    {
+        let sizing = sized(&format!(
+            "[[vscsi]]\niops = 1\nblock_bytes = 4096\ndisks = 100\nqueue_depth = {depth}\n"
+        ));
+        let steps = &sizing.parts[0].figures;
+        assert_eq!(figure(steps, "disks of an adapter").low, most);
+        let adapters = figure(steps, "virtual SCSI adapters of a client").low;
+        assert_eq!(adapters, (100.0 / most).ceil());
+    }
+}
+
+#[test]
+fn virtual_fc_is_a_range_that_says_it_is_an_assumption() {
+    let text = "[[virtual_fc]]\nadapters = 40\niops = 200000\nblock_bytes = 8192\nqueues = 8\nlatency_ms = 0.5\n";
+    let sizing = sized(text);
+    let part = &sizing.parts[0];
+    let processors = part.processors.as_ref().unwrap();
+    assert!(processors.low < processors.high && !processors.origin.confirmed());
+    // 40 adapters take 5.6 GB: the source's own sum.
+    assert_eq!(sizing.hypervisor_memory.as_ref().unwrap().low, 5600.0);
+    assert!(sizing.hypervisor_memory.as_ref().unwrap().confirmed());
+    assert!(part.notes.iter().any(|note| note.contains("No source gives the cost")));
+    // 200,000 × 0.0005 s = 100 in flight, over 40 adapters and 8 queues.
+    assert_eq!(figure(&part.figures, "I/Os in flight of an adapter").low, 2.5);
+    assert_eq!(figure(&part.figures, "I/Os in a queue").low, 0.3125);
+    assert_eq!(figure(&part.figures, "queues that have enough to do").low, 1.0);
+    // A figure of the user's own makes it exact and confirmed.
+    let mut facts = Facts::builtin();
+    let own = |id: &str, value: f64, unit: &str| {
+        format!(
+            "[number.\"{id}\"]\nvalue = {value}\nunit = \"{unit}\"\nmeaning = \"measured\"\nsource = \"me\"\nconfirmed = true\n"
+        )
+    };
+    let file = [
+        "[source.me]\ntext = \"measured here\"\n".to_owned(),
+        own("vfc.cycles-per-io.multi-queue", 30_000.0, "cycles/I/O"),
+        own("vfc.cycles-per-byte", 0.0, "cycles/byte"),
+    ]
+    .concat();
+    facts.extend(&file).unwrap();
+    let measured = Workloads::read(text).unwrap().size(&facts).unwrap();
+    let processors = measured.parts[0].processors.as_ref().unwrap();
+    assert!(
+        near(processors.low, 200_000.0 * 30_000.0 / 1.65e9) && processors.low == processors.high
+    );
+    assert!(processors.origin.confirmed());
+}
+
+#[test]
+fn busy_queues_are_left_as_they_are() {
+    let sizing =
+        sized("[[virtual_fc]]\niops = 200000\nblock_bytes = 4096\nlatency_ms = 1\nqueues = 8\n");
+    let part = &sizing.parts[0];
+    assert_eq!(figure(&part.figures, "I/Os in a queue").low, 25.0);
+    assert!(part.notes.iter().all(|note| !note.contains("do as well")));
+    let full = sized("[[virtual_fc]]\niops = 500000\nblock_bytes = 4096\nlatency_ms = 5\n");
+    assert!(full.parts[0].notes.iter().any(|note| note.contains("at most 2048 command elements")));
+}
+
+#[test]
+fn a_pool_needs_its_least_node_and_says_when_its_luns_queue_up() {
+    let pool = |clients: u32, rest: &str| {
+        sized(&format!(
+            "[[ssp]]\niops = 100\nblock_bytes = 8192\nclients = {clients}\npool_tb = 2\n{rest}"
+        ))
+    };
+    let small = pool(100, "");
+    assert_eq!(small.dedicated.as_ref().unwrap().low, 1.0);
+    assert_eq!(
+        figure(&small.parts[0].figures, "I/Os that clients send at a time, at most").low,
+        800.0
+    );
+    assert_eq!(figure(&small.parts[0].figures, "I/Os that the pool takes at a time").low, 48.0);
+    assert_eq!(figure(&small.parts[0].figures, "LUN depth that takes them all").low, 50.0);
+    let large = pool(300, "");
+    assert_eq!(large.dedicated.as_ref().unwrap().low, 4.0);
+    assert_eq!(large.memory.low, 8.0);
+    assert!(pool(500, "").parts[0].notes.iter().any(|n| n.contains("at most 400 clients")));
+    let fed = pool(10, "luns = 40\nlun_depth = 16\n");
+    assert!(fed.parts[0].notes.iter().all(|note| !note.contains("raise")));
+    let ten_tb =
+        sized("[[ssp]]\niops = 1\nblock_bytes = 8192\nclients = 1\npool_tb = 10\nluns = 20\n");
+    assert_eq!(figure(&ten_tb.parts[0].figures, "LUNs of the pool, recommended").low, 80.0);
+    assert!(ten_tb.parts[0].notes.iter().any(|note| note.contains("80 are recommended")));
+}
+
+#[test]
+fn threads_are_asked_for_beside_storage_and_not_without() {
+    let with = |threaded: bool, storage: &str| {
+        let text = format!("[[sea]]\nstreaming_mb = 100\nthreaded = {threaded}\n{storage}");
+        sized(&text).parts[0].notes.join(" ")
+    };
+    let storage = "[[vscsi]]\niops = 1\nblock_bytes = 4096\n";
+    assert!(with(false, storage).contains("set thread=1"));
+    assert!(with(true, "").contains("threads add 20.43 %"));
+    assert_eq!(with(true, storage), "");
+    assert_eq!(with(false, ""), "");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_key() {
+    let facts = Facts::builtin();
+    for (text, message) in [
+        ("", "expected at least one of [[sea]]"),
+        ("[[sea]]\nmtu = 4000\n", "sea[0].mtu: expected 1500 or 9000, not 4000"),
+        ("[[sea]]\nstreaming_mb = -1\n", "sea[0].streaming_mb: expected 0 to"),
+        ("[[sea]]\nstreaming_mb = nan\n", "sea[0].streaming_mb"),
+        ("[[sea]]\nstreaming_mb = inf\n", "sea[0].streaming_mb"),
+        ("[[sea]]\ntransactions = 1\ntransaction_bytes = 0\n", "sea[0].transaction_bytes"),
+        ("[[sea]]\nstreamin = 1\n", "unknown field `streamin`"),
+        (
+            "[vios]\nclock_ghz = 3800\n[[sea]]\nstreaming_mb = 1\n",
+            "vios.clock_ghz: expected 0.1 to 20",
+        ),
+        ("[[virtual_fc]]\niops = 1\nblock_bytes = 0\n", "virtual_fc[0].block_bytes"),
+        ("[[virtual_fc]]\niops = 1\nblock_bytes = 1\nlatency_ms = 0\n", "virtual_fc[0].latency_ms"),
+        ("[[virtual_fc]]\nblock_bytes = 1\n", "missing field `iops`"),
+        ("[[vscsi]]\niops = 1\nblock_bytes = 1\nqueue_depth = 257\n", "vscsi[0].queue_depth"),
+        ("[[ssp]]\niops = 1\nblock_bytes = 1\nclients = 0\npool_tb = 1\n", "ssp[0].clients"),
+    ] {
+        let error = Workloads::read(text).and_then(|loads| loads.size(&facts)).unwrap_err();
+        assert!(error.to_string().contains(message), "{text}\n{error}\nlacks {message}");
+    }
+}
+
+const MIXED: &str = r#"
+[vios]
+clock_ghz = 3.8
+[[sea]]
+name = "a + b"
+streaming_mb = 400
+transactions = 20000
+transaction_bytes = 3000
+[[sea]]
+name = "a + b"
+streaming_mb = 10
+mtu = 9000
+direction = "duplex"
+[[virtual_fc]]
+iops = 120000
+block_bytes = 8192
+[[vscsi]]
+iops = 3000
+block_bytes = 262144
+backing = "volume"
+disks = 30
+[[ssp]]
+iops = 5000
+block_bytes = 1024
+clients = 100
+pool_tb = 5
+"#;
+
+#[test]
+fn every_computed_value_is_traced_to_a_figure_before_it() {
+    let sizing = sized(MIXED);
+    let mut before: Vec<(f64, f64)> = Vec::new();
+    let parts = sizing.parts.iter().flat_map(|part| &part.figures);
+    for figure in parts.chain(&sizing.totals) {
+        assert!(figure.low.is_finite() && figure.low <= figure.high, "{figure}");
+        for term in &figure.terms {
+            let computed = matches!(term.origin, Origin::Computed | Origin::Assumed);
+            let traced = before.iter().any(|(low, high)| *low == term.low || *high == term.high);
+            assert!(!computed || traced, "{} in {figure}", term.name);
+        }
+        before.push((figure.low, figure.high));
+    }
+    let shown = text::text(&sizing, &text::Options { explain: true, ..Default::default() });
+    assert!(shown.contains("a + b") && shown.contains("To mind"));
+    assert!(planner::report::json(&sizing).unwrap().contains("\"kind\": \"size\""));
+}
+
+#[test]
+fn the_sum_is_the_sum_of_the_parts() {
+    let sizing = sized(MIXED);
+    let sum = |pick: fn(&planner::trace::Term) -> f64| -> f64 {
+        sizing.parts.iter().map(|part| pick(part.processors.as_ref().unwrap())).sum()
+    };
+    assert!(near(sizing.totals[0].low, sum(|term| term.low)));
+    assert!(near(sizing.totals[0].high, sum(|term| term.high)));
+    assert_eq!(sizing.totals[0].terms.len(), 5);
+}
+
+proptest! {
+    #[test]
+    fn a_sea_is_what_plain_arithmetic_says(
+        case in 0usize..STREAMING.len(),
+        rate in 0.0f64..100_000.0,
+        ghz in 1.0f64..6.0,
+    ) {
+        let (threaded, mtu, direction, _, _, cycles) = STREAMING[case];
+        let sizing = sized(&format!(
+            "[vios]\nclock_ghz = {ghz:?}\n[[sea]]\nstreaming_mb = {rate:?}\nmtu = {mtu}\ndirection = \"{direction}\"\nthreaded = {threaded}\n"
+        ));
+        let expected = rate * 1_048_576.0 * cycles / (ghz * 1e9);
+        prop_assert!(near(figure(&sizing.parts[0].figures, "processors").low, expected));
+        let shared = sizing.shared.as_ref().unwrap().low;
+        prop_assert!(shared >= expected - 1e-6 && shared < expected + 0.5 + 1e-6);
+        prop_assert!(near((shared * 2.0).round(), shared * 2.0));
+        let dedicated = sizing.dedicated.as_ref().unwrap().low;
+        prop_assert!(dedicated >= shared && dedicated < expected + 1.0 + 1e-6);
+    }
+
+    #[test]
+    fn more_load_never_takes_less(
+        iops in 0.0f64..1e6,
+        more in 0.0f64..1e5,
+        bytes in 1u32..2_000_000,
+        larger in 0u32..100_000,
+    ) {
+        let of = |kind: &str, iops: f64, bytes: u32| {
+            let rest = if kind == "ssp" { "clients = 1\npool_tb = 1\n" } else { "" };
+            let sizing = sized(&format!("[[{kind}]]\niops = {iops:?}\nblock_bytes = {bytes}\n{rest}"));
+            let processors = sizing.parts[0].processors.clone().unwrap();
+            (processors.low, processors.high)
+        };
+        for kind in ["virtual_fc", "vscsi", "ssp"] {
+            let (low, high) = of(kind, iops, bytes);
+            let after = of(kind, iops + more, bytes + larger);
+            prop_assert!(low <= high && after.0 >= low - 1e-12 && after.1 >= high - 1e-12);
+        }
+    }
+}
