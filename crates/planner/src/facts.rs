@@ -127,8 +127,8 @@ pub struct Adapter {
     pub name: String,
     /// Link speed.
     pub link_gbit: u32,
-    /// Ports.
-    pub ports: u32,
+    /// Ports, where a source says so.
+    pub ports: Option<u32>,
     /// Whether it supports multi-queue NPIV, where a source says so.
     pub multi_queue: Option<bool>,
     /// Most I/O queues of a port, where a source says so.
@@ -203,8 +203,9 @@ static MISSING: Number = Number {
     source: Source { id: String::new(), text: String::new(), confirmed: false },
 };
 
-/// The data files, by their names.
-const FILES: [(&str, &str); 5] = [
+/// The data files, by their names; a file may cite the sources of those before it.
+const FILES: [(&str, &str); 6] = [
+    ("sources.toml", include_str!("../facts/sources.toml")),
     ("attributes.toml", include_str!("../facts/attributes.toml")),
     ("levels.toml", include_str!("../facts/levels.toml")),
     ("limits.toml", include_str!("../facts/limits.toml")),

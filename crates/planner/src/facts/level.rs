@@ -57,7 +57,7 @@ impl Product {
     }
 
     /// How a level of it is written.
-    fn example(self) -> &'static str {
+    pub(super) fn example(self) -> &'static str {
         match self {
             Product::Server => "POWER9",
             Product::Firmware => "FW950.20",

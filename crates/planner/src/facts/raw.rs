@@ -76,7 +76,7 @@ struct RawAttribute {
 struct RawAdapter {
     name: String,
     link_gbit: u32,
-    ports: u32,
+    ports: Option<u32>,
     multi_queue: Option<bool>,
     io_queues_max: Option<u32>,
     source: String,
@@ -250,7 +250,7 @@ impl Facts {
 
     fn accept_adapter(&self, feature: &str, raw: RawAdapter) -> Result<Adapter, FactsError> {
         let key = format!("adapter.{feature}");
-        if raw.link_gbit == 0 || raw.ports == 0 || raw.io_queues_max == Some(0) {
+        if raw.link_gbit == 0 || raw.ports == Some(0) || raw.io_queues_max == Some(0) {
             let expected = "expected `link_gbit`, `ports` and `io_queues_max` from 1";
             return Err(FactsError::key(
                 key,

@@ -39,10 +39,27 @@ fn every_number_that_rules_use_is_there_and_every_one_has_a_meaning() {
 
 #[test]
 fn assumptions_are_never_marked_as_read() {
-    for number in Facts::builtin().numbers("") {
-        let doubtful = ["assumption", "general", "practice"].contains(&number.source.id.as_str());
-        assert!(!(doubtful && number.source.confirmed), "{}", number.id);
+    let facts = Facts::builtin();
+    let doubtful = [
+        "assumption",
+        "general",
+        "practice",
+        "sea-limits",
+        "ssp-limits",
+        "vscsi-elements",
+        "vscsi-tables",
+    ];
+    let numbers = facts.numbers("").map(|number| &number.source);
+    let attributes = DEVICES.iter().flat_map(|device| facts.attributes(device)).map(|a| &a.source);
+    let adapters = facts.adapters().map(|adapter| &adapter.source);
+    let machines = facts.machines.values().map(|machine| &machine.source);
+    let requirements = facts.requirements.values().flat_map(|r| r.values()).map(|r| &r.source);
+    let mut judged = 0;
+    for source in numbers.chain(attributes).chain(adapters).chain(machines).chain(requirements) {
+        assert!(!(doubtful.contains(&source.id.as_str()) && source.confirmed), "{source:?}");
+        judged += 1;
     }
+    assert!(judged > 100, "{judged}");
 }
 
 #[test]
@@ -254,5 +271,23 @@ fn a_level_is_judged_within_its_release() {
         (Product::Rhel, "9", Verdict::Unknown),
     ] {
         assert_eq!(judge(product, text), verdict, "{product} {text}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_a_level_or_a_file_panic(text in "[A-Za-z0-9 ._-]{0,12}|\\PC{0,12}") {
+        for product in Product::ALL {
+            if let Ok(level) = Level::read(product, &text) {
+                let least = Level::read(product, product.example().split(" or ").next().unwrap()).unwrap();
+                // A level is at least itself.
+                proptest::prop_assert_eq!(level.judge(std::slice::from_ref(&level)), Verdict::Met);
+                level.judge(&[least]);
+            }
+        }
+        let mut facts = Facts::builtin();
+        let before = facts.clone();
+        let wrong = facts.extend(&format!("[number.\"{}\"]\nvalue = 1\n", text.escape_default()));
+        proptest::prop_assert!(wrong.is_err() && facts == before);
     }
 }

@@ -82,7 +82,7 @@ impl Plan {
         let questions = Questions::of(self, facts)?;
         let mut histories = Vec::new();
         let mut most = 0;
-        for world in questions.worlds()? {
+        for world in questions.worlds(self.steps.len())? {
             match self.follow(facts, &questions, &world) {
                 Ok(history) => histories.push((world, history)),
                 Err(possible) => most = most.max(possible),

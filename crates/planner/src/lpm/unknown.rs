@@ -56,8 +56,8 @@ pub(super) struct Questions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct World(Vec<usize>);
 
-/// The most worlds that are followed.
-const WORLDS_MAX: usize = 50_000;
+/// The most stages that are followed in all worlds together.
+const STAGES_MAX: usize = 100_000;
 
 const CLIENT: usize = 0;
 const POLICY: usize = 1;
@@ -75,11 +75,11 @@ impl Questions {
         Ok(Questions { all, servers: plan.server.keys().cloned().collect() })
     }
 
-    /// Every combination of what is open.
-    pub(super) fn worlds(&self) -> Result<Vec<World>, LpmError> {
+    /// Every combination of what is open, for a plan of so many steps.
+    pub(super) fn worlds(&self, steps: usize) -> Result<Vec<World>, LpmError> {
         let mut worlds = vec![World(Vec::new())];
         for question in &self.all {
-            if worlds.len() * question.options.len() > WORLDS_MAX {
+            if worlds.len() * question.options.len() * (steps + 1) > STAGES_MAX {
                 let open = self.all.iter().filter(|question| question.options.len() > 1);
                 let names: Vec<&str> = open.map(|question| question.what.as_str()).collect();
                 return Err(LpmError::TooManyUnknown(names.join(", ")));

@@ -150,3 +150,78 @@ fn what_rests_on_an_assumption_says_so_to_the_end() {
     let sure = Figure::new("y", "", "2 × 2", vec![]);
     assert!(Figure::new("z", "", "y + 1", vec![Term::of(&sure)]).confirmed());
 }
+
+/// A formula as a tree: the oracle reckons it directly.
+#[derive(Debug, Clone)]
+enum Tree {
+    Number(u32),
+    Name(usize),
+    Two(char, Box<Tree>, Box<Tree>),
+    Least(Box<Tree>, Box<Tree>),
+}
+
+const NAMES: [&str; 4] = ["a", "a b", "high-water", "cycles/byte"];
+
+impl Tree {
+    fn text(&self) -> String {
+        match self {
+            Tree::Number(number) => number.to_string(),
+            Tree::Name(name) => NAMES[*name].to_owned(),
+            Tree::Two(sign, a, b) => format!("({} {sign} {})", a.text(), b.text()),
+            Tree::Least(a, b) => format!("min({}, {})", a.text(), b.text()),
+        }
+    }
+
+    fn reckon(&self, values: &[f64; 4]) -> f64 {
+        match self {
+            Tree::Number(number) => f64::from(*number),
+            Tree::Name(name) => values[*name],
+            Tree::Two(sign, a, b) => {
+                let (a, b) = (a.reckon(values), b.reckon(values));
+                match sign {
+                    '+' => a + b,
+                    '−' => a - b,
+                    '×' => a * b,
+                    _ => a / b,
+                }
+            }
+            Tree::Least(a, b) => a.reckon(values).min(b.reckon(values)),
+        }
+    }
+}
+
+fn tree() -> impl proptest::strategy::Strategy<Value = Tree> {
+    use proptest::prelude::*;
+    let leaf = prop_oneof![(0u32..1000).prop_map(Tree::Number), (0usize..4).prop_map(Tree::Name)];
+    leaf.prop_recursive(5, 40, 2, |inner| {
+        let two = (prop::sample::select(vec!['+', '−', '×', '÷']), inner.clone(), inner.clone());
+        prop_oneof![
+            4 => two.prop_map(|(sign, a, b)| Tree::Two(sign, Box::new(a), Box::new(b))),
+            1 => (inner.clone(), inner).prop_map(|(a, b)| Tree::Least(Box::new(a), Box::new(b))),
+        ]
+    })
+}
+
+proptest::proptest! {
+    #[test]
+    fn a_formula_is_what_its_tree_is(tree in tree(), values in proptest::array::uniform4(-50.0f64..50.0)) {
+        let terms: Vec<Term> = NAMES.iter().zip(values).map(|(name, value)| term(name, value)).collect();
+        let direct = tree.reckon(&values);
+        match value(&tree.text(), &terms) {
+            Some((low, high)) => {
+                proptest::prop_assert!(low == high);
+                let near = (low - direct).abs() <= 1e-9 * direct.abs().max(1.0);
+                proptest::prop_assert!(near, "{}: {low}, {direct}", tree.text());
+            }
+            // Only a division by zero, or by something that is infinite already, has no value.
+            None => proptest::prop_assert!(tree.text().contains('÷')),
+        }
+    }
+
+    #[test]
+    fn no_formula_makes_it_panic(text in "[a-c0-9+×÷−*/(), .]{0,40}|\\PC{0,20}", name in "\\PC{0,6}") {
+        let figure = Figure::new("x", "", &text, vec![term("a", 2.0), term(&name, 3.0)]);
+        proptest::prop_assert!(!figure.to_string().is_empty());
+        proptest::prop_assert!(!explain(&figure).is_empty());
+    }
+}
