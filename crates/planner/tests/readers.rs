@@ -9,8 +9,16 @@ mod ethernet;
 mod fibre;
 #[path = "readers/maps.rs"]
 mod maps;
+#[path = "readers/never.rs"]
+mod never;
+#[path = "readers/over_time.rs"]
+mod over_time;
 #[path = "readers/partition.rs"]
 mod partition;
+#[path = "readers/sessions.rs"]
+mod sessions;
+#[path = "readers/speed.rs"]
+mod speed;
 
 use planner::capture::{Captures, Read};
 

@@ -70,6 +70,8 @@ pub struct Fcstat {
     pub invalid_words: Option<Read<u64>>,
     /// `Invalid CRC Count`.
     pub invalid_crcs: Option<Read<u64>>,
+    /// `Elastic buffer overrun count`; `None` also when printed as `UNSUPPORTED`.
+    pub elastic_overruns: Option<Read<u64>>,
     /// Waits for resources of IP over FC.
     pub ip_resources: Resources,
     /// Waits for resources of SCSI: the three counters that advice starts from.

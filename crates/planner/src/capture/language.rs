@@ -4,6 +4,9 @@
 //! language is refused by name, because half of its lines would be missed. Words are matched without their accents,
 //! which get lost on the way often enough; two different words decide.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 /// The language and the words that headings of these reports have in it.
 const WORDS: &[(&str, &[&str])] = &[
     (
@@ -67,7 +70,6 @@ const WORDS: &[(&str, &[&str])] = &[
             "systeme",
             "adresse",
             "materielle",
-            "configuration du",
             "demandes",
             "octets",
             "entree",
@@ -79,7 +81,6 @@ const WORDS: &[(&str, &[&str])] = &[
             "vrai",
             "faux",
             "noeud",
-            "partition :",
         ],
     ),
     (
@@ -97,7 +98,6 @@ const WORDS: &[(&str, &[&str])] = &[
             "transmitidos",
             "dispositivo",
             "direccion",
-            "hardware:",
             "tiempo",
             "transcurrido",
             "entrada",
@@ -117,7 +117,6 @@ const WORDS: &[(&str, &[&str])] = &[
             "secondi",
             "rapporto",
             "statistiche",
-            "ultimo ripristino",
             "pacchetti",
             "errori",
             "ricevuti",
@@ -160,24 +159,40 @@ const WORDS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// So much of a text is looked at.
+const ENOUGH: usize = 2048;
+
+/// In which languages each word stands, and as which of their words.
+static BY_WORD: LazyLock<HashMap<&'static str, Vec<(usize, usize)>>> = LazyLock::new(|| {
+    let mut map: HashMap<&'static str, Vec<(usize, usize)>> = HashMap::new();
+    for (language, (_, words)) in WORDS.iter().enumerate() {
+        for (index, word) in words.iter().enumerate() {
+            map.entry(word).or_default().push((language, index));
+        }
+    }
+    map
+});
+
 /// The language of a text that is not English, when enough speaks for one.
 pub(super) fn detect(text: &str) -> Option<&'static str> {
-    if text.is_ascii() && text.len() < 8 {
-        return None;
-    }
+    let text = &text[..text.floor_char_boundary(ENOUGH)];
     if !text.is_ascii()
         && let Some(language) = by_script(text)
     {
         return Some(language);
     }
     let folded = fold(text);
-    let mut best: Option<(&'static str, usize)> = None;
-    let tokens: Vec<&str> = folded
+    let mut found: Vec<(usize, usize)> = folded
         .split(|c: char| !(c.is_ascii_alphabetic() || c == '-' || c == '\''))
-        .filter(|word| word.len() > 2)
+        .filter_map(|word| BY_WORD.get(word))
+        .flatten()
+        .copied()
         .collect();
-    for (language, words) in WORDS {
-        let count = words.iter().filter(|word| tokens.contains(word)).count();
+    found.sort_unstable();
+    found.dedup();
+    let mut best: Option<(&'static str, usize)> = None;
+    for (index, (language, _)) in WORDS.iter().enumerate() {
+        let count = found.iter().filter(|(other, _)| *other == index).count();
         if count >= 2 && best.is_none_or(|(_, most)| count > most) {
             best = Some((language, count));
         }

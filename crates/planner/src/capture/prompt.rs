@@ -80,6 +80,9 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
     }
     // A status in brackets before the prompt, as in `(0)root @ vios1: /`.
     let body = without_status(line);
+    if let Some(prompt) = bracketed_path(body) {
+        return Some(prompt);
+    }
     let end = body.len().min(120);
     let mut from = 0;
     while let Some(found) =
@@ -99,6 +102,19 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
     }
     let two_lines = body.len() < line.len() && body.contains('@') && body.len() < 80;
     (two_lines && host(body).is_some()).then(|| Prompt { partition: host(body), typed: "" })
+}
+
+/// `user@host:[/path]command`
+fn bracketed_path(body: &str) -> Option<Prompt<'_>> {
+    let (before, rest) = body.split_once(":[/")?;
+    let (_, typed) = rest.split_once(']')?;
+    if before.len() > 60 || !before.contains('@') || before.contains(' ') {
+        return None;
+    }
+    Some(Prompt {
+        partition: host(before),
+        typed: typed.trim_start_matches([' ', '$', '#', '>']).trim(),
+    })
 }
 
 fn without_status(line: &str) -> &str {

@@ -3,6 +3,8 @@
 //! A counter that is smaller than before was reset, or it wrapped around, or something else happened; which of these is
 //! told and no figure is made of it. Whether counters were reset is known where the report says how long ago that was.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use super::{Entstat, Fcstat, FcstatClient, Head, Read, Report, Seastat, Taken, VfcStats};
@@ -126,14 +128,11 @@ pub fn rates(earlier: &Report, later: &Report) -> Result<Rates, Incomparable> {
     };
     let (seconds, seconds_from) = between(earlier, later);
     let reset = was_reset(earlier, later, seconds);
+    let old: HashMap<String, Read<u64>> =
+        old.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
     let mut found = Vec::new();
     for (name, value) in new {
-        let Some(later) = value else { continue };
-        let Some(earlier) =
-            old.iter().find(|(other, _)| *other == name).and_then(|(_, value)| *value)
-        else {
-            continue;
-        };
+        let (Some(later), Some(earlier)) = (value, old.get(&name).copied()) else { continue };
         let change = change(earlier.value, later.value, reset, seconds);
         found.push(Rate { name, earlier, later, change });
     }

@@ -16,15 +16,18 @@ const AMBIGUOUS: &str =
 /// What has been seen before the line that is read.
 struct Session<'c> {
     captures: &'c mut Captures,
-    file: u32,
     /// From the prompt.
     partition: Option<Read<String>>,
     /// The line before was a prompt without a command, as the first of a prompt's two lines is.
     prompt_goes_on: bool,
     command: Option<Command>,
     used: Vec<bool>,
+    /// How often lines were tried as the command's report in vain.
+    misses: u32,
     /// The partition is what `hostname` said, which prompts without a host do not take back.
     host_asked: bool,
+    /// Lines that were kept though their command is one that is read.
+    puzzles: Vec<(At, Kind)>,
     taken: Option<Taken>,
 }
 
@@ -45,23 +48,27 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
     });
     let mut session = Session {
         captures,
-        file,
         partition: None,
         prompt_goes_on: false,
         command: None,
         used: Vec::new(),
+        misses: 0,
         host_asked: false,
+        puzzles: Vec::new(),
         taken,
     };
     session.run(Lines::new(&text, file));
 }
 
 impl Session<'_> {
+    /// So many lines are tried as the beginning of the report that the command promises.
+    const PATIENCE: u32 = 16;
+
     fn run(&mut self, mut lines: Lines<'_>) {
         let unread = self.captures.unread.len();
-        let reports = self.captures.reports.len();
         while let Some(line) = lines.peek() {
             if line.is_blank() {
+                self.pass_blank(line, unread);
                 lines.next();
                 continue;
             }
@@ -71,7 +78,16 @@ impl Session<'_> {
             }
             lines = self.content(line, lines);
         }
-        self.refuse_foreign(unread, reports);
+        self.refuse_foreign(unread);
+    }
+
+    /// A blank line does not divide text that is kept.
+    fn pass_blank(&mut self, line: Line<'_>, since: usize) {
+        if let Some(last) = self.captures.unread.get_mut(since..).and_then(|list| list.last_mut())
+            && last.at.line + last.lines == line.at.line
+        {
+            last.lines += 1;
+        }
     }
 
     /// Takes a prompt, with or without a command.
@@ -103,6 +119,7 @@ impl Session<'_> {
 
     fn start(&mut self, command: Command) {
         self.used = vec![false; command.parts.len()];
+        self.misses = 0;
         self.command = (!command.typed.value.is_empty()).then_some(command);
     }
 
@@ -115,6 +132,23 @@ impl Session<'_> {
 
     /// Takes the line that `hostname` or `uname -n` printed.
     fn named(&mut self, line: Line<'_>) -> bool {
+        let by = |program: &str, flag: &str| {
+            self.command.as_ref().is_some_and(|command| {
+                command.parts.iter().any(|part| part.program == program && part.has(flag))
+            })
+        };
+        // `uname -L` prints the partition's number and name; a host's name from the prompt is kept.
+        if by("uname", "-L") {
+            let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+            if let Some((_, name)) = line.text.split_once(' ').filter(|(id, _)| digits(id)) {
+                if self.partition.is_none() {
+                    self.partition = Some(Read { value: name.to_owned(), at: line.at });
+                    self.host_asked = true;
+                }
+                self.command = None;
+                return true;
+            }
+        }
         let asked = self.command.as_ref().is_some_and(|command| {
             command.parts.iter().any(|part| {
                 part.program == "hostname" || (part.program == "uname" && part.has("-n"))
@@ -138,20 +172,38 @@ impl Session<'_> {
         {
             return self.refuse(lines, why);
         }
+        let expected = self.expected();
         let kind = by_heading
-            .or_else(|| self.expected())
+            .or(expected.filter(|_| self.misses < Self::PATIENCE))
             .or_else(|| recognise::without_heading(line, lines));
         if let Some(kind) = kind {
-            let mut page = self.page(kind, line.at, lines);
+            let (mut page, part) = self.page(kind, line.at, lines);
             let report = read_kind(kind, &mut page);
             let after = page.ahead();
             let moved = after.peek().map(|next| next.at) != Some(line.at);
             if moved && let Some(report) = report {
-                self.add(report, lines, after);
+                if let Some(used) = part.and_then(|index| self.used.get_mut(index)) {
+                    *used = true;
+                }
+                self.add(report, after);
                 return after;
             }
+            self.misses += 1;
         }
-        let why = if is_short_list(line, lines) { AMBIGUOUS } else { OUTSIDE };
+        let of_command;
+        let why = match &self.command {
+            Some(command) if expected.is_some() => {
+                self.puzzles.extend(expected.map(|kind| (line.at, kind)));
+                of_command = format!("printed by `{}` and not understood", command.typed.value);
+                &of_command
+            }
+            Some(command) => {
+                of_command = format!("printed by `{}`, which is not read", command.typed.value);
+                &of_command
+            }
+            None if is_short_list(line, lines) => AMBIGUOUS,
+            None => OUTSIDE,
+        };
         text::keep(&mut self.captures.unread, line, why);
         lines.next();
         lines
@@ -205,8 +257,9 @@ impl Session<'_> {
         lines
     }
 
-    /// A page for a report of this kind, with what the session knows about it.
-    fn page<'t>(&mut self, kind: Kind, at: At, lines: Lines<'t>) -> Page<'t> {
+    /// A page for a report of this kind, with what the session knows about it; and the part of the command that it
+    /// answers.
+    fn page<'t>(&self, kind: Kind, at: At, lines: Lines<'t>) -> (Page<'t>, Option<usize>) {
         let mut head = Head::new(at);
         head.taken = self.taken.clone();
         head.partition = self.partition.clone();
@@ -218,9 +271,8 @@ impl Session<'_> {
             let index = unused.or_else(|| command.parts.iter().position(fits))?;
             Some((index, command.typed.clone(), command.parts[index].clone()))
         });
-        let Some((index, typed, part)) = found else { return Page::new(lines, head) };
+        let Some((index, typed, part)) = found else { return (Page::new(lines, head), None) };
         let first_use = !self.used[index];
-        self.used[index] = true;
         let place = typed.at;
         head.command = Some(typed);
         if let Some(name) = &part.partition {
@@ -234,11 +286,11 @@ impl Session<'_> {
         page.asked = recognise::attribute(&part).map(str::to_owned);
         page.delimiter = part.after("-fmt").and_then(|text| text.chars().next());
         page.filter = part.filter;
-        page
+        (page, Some(index))
     }
 
     /// Keeps a report, or refuses it when most of it is in another language.
-    fn add(&mut self, report: Report, from: Lines<'_>, to: Lines<'_>) {
+    fn add(&mut self, report: Report, to: Lines<'_>) {
         let head = report.head();
         let unread: u32 = head.unread.iter().map(|unread| unread.lines).sum();
         if unread >= 3 && head.incomplete.is_some() {
@@ -260,17 +312,19 @@ impl Session<'_> {
                 return;
             }
         }
-        debug_assert!(from.peek().is_some());
         self.captures.reports.push(report);
     }
 
     /// Text outside reports that is in another language: what it would have been is told by its words.
-    fn refuse_foreign(&mut self, unread: usize, _reports: usize) {
+    fn refuse_foreign(&mut self, unread: usize) {
         let mut kept = Vec::new();
         for text in self.captures.unread.split_off(unread) {
             match language::detect(&text.text) {
                 Some(language) => {
-                    let command = command_of(&text);
+                    let lines = text.at.line..text.at.line + text.lines;
+                    let puzzle = self.puzzles.iter().find(|(at, _)| lines.contains(&at.line));
+                    let command =
+                        puzzle.map_or_else(|| command_of(&text), |(_, kind)| kind.command());
                     let why = foreign(command, language);
                     self.captures.refused.push(Refused {
                         at: text.at,
@@ -283,7 +337,6 @@ impl Session<'_> {
             }
         }
         self.captures.unread.extend(kept);
-        debug_assert!(self.captures.files.len() > usize::try_from(self.file).unwrap_or(0));
     }
 }
 
@@ -318,6 +371,27 @@ fn is_short_list(line: Line<'_>, lines: Lines<'_>) -> bool {
             && line.text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     word(&line) && lines.take(3).filter(word).count() == 3
+}
+
+impl Kind {
+    /// The command whose report it is, in one word.
+    fn command(self) -> &'static str {
+        match self {
+            Kind::Fcstat | Kind::FcstatClient => "fcstat",
+            Kind::Lsattr | Kind::LsattrRange => "lsattr",
+            Kind::LsdevAttr => "lsdev",
+            Kind::LsmapScsi | Kind::LsmapNpiv | Kind::LsmapNet => "lsmap",
+            Kind::Lsnports => "lsnports",
+            Kind::IostatD => "iostat",
+            Kind::Entstat => "entstat",
+            Kind::Seastat => "seastat",
+            Kind::Lparstat => "lparstat",
+            Kind::Lssp => "lssp",
+            Kind::LuList => "lu",
+            Kind::VfcStats => "cat",
+            Kind::Level => "oslevel",
+        }
+    }
 }
 
 fn read_kind(kind: Kind, page: &mut Page<'_>) -> Option<Report> {

@@ -24,6 +24,10 @@ pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
     let first = page.peek()?;
     if words(first.text, &["attribute", "value"]) {
         page.take();
+        // The heading may be too wide for the terminal as well.
+        if page.peek_raw().is_some_and(|next| next.trimmed() == "user_settable") {
+            page.take();
+        }
         let attributes = rows(page);
         if attributes.is_empty() {
             page.incomplete("no attribute follows the heading");
@@ -49,6 +53,9 @@ pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
     };
     Some(Report::LsdevAttr(LsdevAttr { head: page.close(), attributes }))
 }
+
+/// More attributes than any device has.
+const MOST: usize = 512;
 
 /// One row, put together from its lines.
 struct Row<'t> {
@@ -76,7 +83,8 @@ fn rows(page: &mut Page<'_>) -> Vec<Attribute> {
             && let Some((row, lines)) = row(line, page.ahead())
         {
             let name = first_word(&row.text);
-            if rows.iter().any(|other| first_word(&other.text) == name) {
+            // The next device's list may follow without anything between.
+            if rows.len() == MOST || rows.iter().any(|other| first_word(&other.text) == name) {
                 break;
             }
             page.take_lines(lines);

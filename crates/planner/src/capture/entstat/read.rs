@@ -67,6 +67,9 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     Some(Report::Entstat(Box::new(Entstat { head: page.close(), adapters, sea })))
 }
 
+/// More adapters than any partition has.
+const MOST: usize = 4096;
+
 fn is_rule(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b'-' | b'=' | b' ' | b'\t'))
 }
@@ -80,7 +83,7 @@ impl Reading {
         ahead.next();
         let shared =
             ahead.peek_text().is_some_and(|next| next.text.contains("Shared Ethernet Adapter"));
-        seen || (shared && self.sea.is_some())
+        seen || self.adapters.len() == MOST || (shared && self.sea.is_some())
     }
 
     fn open(&mut self, name: &str, line: Line<'_>, page: &mut Page<'_>) {
@@ -364,6 +367,14 @@ fn elapsed(text: &str) -> Option<u64> {
 fn virtual_field(adapter: &mut Ethernet, page: &mut Page<'_>, line: Line<'_>) -> bool {
     let Some(own) = &mut adapter.virtual_adapter else { return false };
     let text = line.trimmed();
+    // The list of VLANs goes on in lines of numbers.
+    if let Some(list) = &mut own.vlans
+        && text.starts_with(|c: char| c.is_ascii_digit())
+        && let Some(more) = vlans(text)
+    {
+        list.value.extend(more);
+        return true;
+    }
     let Some((key, value)) = text.split_once(':') else { return false };
     let (value, at) = (value.trim(), line.at);
     let fits = match key.trim_end() {
@@ -388,7 +399,7 @@ fn virtual_field(adapter: &mut Ethernet, page: &mut Page<'_>, line: Line<'_>) ->
         | "Invalid VLAN ID Packets"
         | "ILLAN Attributes"
         | "No Copy Buffers"
-        | "Trunk Adapter Priority" => true,
+        | "LPAR Active Memory Sharing" => true,
         _ => return false,
     };
     if !fits {

@@ -52,9 +52,9 @@ pub(super) fn names_member(sea: &mut Sea, text: &str, at: At) -> bool {
         return false;
     }
     match key.trim_end() {
-        "Real" => drop(put(&mut sea.real_adapter, name.trim().to_owned(), at)),
+        "Real" => sea.real_adapter = Some(read()),
         "Virtual" => sea.virtual_adapters.push(read()),
-        "Control" => drop(put(&mut sea.control_adapter, name.trim().to_owned(), at)),
+        "Control" | "Control Channel" => sea.control_adapter = Some(read()),
         _ => return false,
     }
     true
@@ -71,6 +71,9 @@ pub(super) fn take(sea: &mut Sea, state: &mut State, page: &mut Page<'_>, line: 
     if let Some(index) = thread_heading(text) {
         *state = State::Threads;
         sea.threads.push(thread(index, line.at));
+        return true;
+    }
+    if more_vlans(sea, *state, text) {
         return true;
     }
     let Some((key, value)) = text.split_once(':') else {
@@ -140,6 +143,23 @@ fn trunk(sea: &mut Sea, adapter: &str, value: &str, at: At) -> Option<bool> {
     let Some(vlans) = vlans(value) else { return Some(false) };
     sea.vlans.push(TrunkVlans { at, adapter: adapter.to_owned(), vlans });
     Some(true)
+}
+
+/// A list of VLANs that goes on in the next line.
+fn more_vlans(sea: &mut Sea, state: State, text: &str) -> bool {
+    if !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
+    let Some(more) = vlans(text) else { return false };
+    let list = match state {
+        State::Vlans => sea.vlans.last_mut().map(|trunk| &mut trunk.vlans),
+        State::Failover => sea
+            .failover
+            .as_mut()
+            .and_then(|failover| Some(&mut failover.shared_vlans.as_mut()?.value)),
+        _ => None,
+    };
+    list.map(|list| list.extend(more)).is_some()
 }
 
 fn counter<'s>(sea: &'s mut Sea, state: State, key: &str) -> Option<&'s mut Option<Read<u64>>> {

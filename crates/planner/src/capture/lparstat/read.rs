@@ -174,7 +174,9 @@ impl Reading {
     fn info(&mut self, page: &mut Page<'_>, line: Line<'_>) -> bool {
         let Some((name, value)) = line.trimmed().split_once(':') else { return false };
         let (name, value) = (name.trim(), value.trim());
-        let listed = !self.report.info.is_empty() || name == "Node Name";
+        // Behind a filter the list begins anywhere.
+        let asked = page.filter.is_some() && self.columns.is_empty() && !self.calls;
+        let listed = !self.report.info.is_empty() || name == "Node Name" || asked;
         if !listed || !line.text.contains(" : ") && !line.text.ends_with(" :") {
             return false;
         }

@@ -38,9 +38,10 @@ fn scsi_heading(page: &mut Page<'_>, text: &str) -> bool {
     heading && page.take().is_some()
 }
 
-/// `--------- ------`
+/// `--------- ------`; web pages make other dashes of it.
 fn is_rule(text: &str) -> bool {
-    text.starts_with('-') && text.bytes().all(|byte| byte == b'-' || byte == b' ')
+    let dash = |c: char| matches!(c, '-' | '\u{2013}' | '\u{2014}');
+    text.starts_with(dash) && text.chars().all(|c| dash(c) || c == ' ')
 }
 
 /// `vhost0   U9117.MMA.1234567-V1-C11   0x00000003`

@@ -1,0 +1,244 @@
+//! No input makes a reader panic, and every line has its place.
+
+use planner::capture::{Captures, Report};
+use proptest::prelude::*;
+
+use super::fixture;
+
+/// The fixtures, all in one.
+fn corpus() -> Vec<Vec<u8>> {
+    let folder = format!("{}/tests/readers", env!("CARGO_MANIFEST_DIR"));
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .expect("the folder is there")
+        .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+        .collect();
+    paths.sort();
+    paths.iter().map(|path| std::fs::read(path).expect("readable")).collect()
+}
+
+/// What must hold of any file: reports lie within it, do not overlap, and come in order.
+fn check(bytes: &[u8]) -> Captures {
+    let mut captures = Captures::new();
+    captures.read("any", bytes, None);
+    let lines = captures.files[0].lines;
+    let mut end = 0;
+    for report in &captures.reports {
+        let head = report.head();
+        assert!(
+            head.first.line > end,
+            "{} begins in line {}, after {end}",
+            report.command(),
+            head.first.line
+        );
+        assert!(head.last >= head.first.line && head.last <= lines);
+        end = head.last;
+        for unread in &head.unread {
+            assert!(
+                unread.at.line >= head.first.line && unread.at.line + unread.lines - 1 <= head.last
+            );
+        }
+    }
+    for unread in &captures.unread {
+        let inside = |report: &Report| {
+            let head = report.head();
+            (head.first.line..=head.last).contains(&unread.at.line)
+        };
+        assert!(
+            !captures.reports.iter().any(inside),
+            "line {} is in a report and unread",
+            unread.at.line
+        );
+        assert!(unread.at.line + unread.lines - 1 <= lines);
+    }
+    captures
+}
+
+/// A change to a file that mail, terminals and editors make, or somebody who means harm.
+#[derive(Debug, Clone)]
+enum Change {
+    Drop(prop::sample::Index),
+    Double(prop::sample::Index),
+    Swap(prop::sample::Index, prop::sample::Index),
+    Cut(prop::sample::Index),
+    Wrap(usize),
+    Insert(prop::sample::Index, Vec<u8>),
+    Byte(prop::sample::Index, u8),
+    Squeeze,
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let index = any::<prop::sample::Index>;
+    prop_oneof![
+        index().prop_map(Change::Drop),
+        index().prop_map(Change::Double),
+        (index(), index()).prop_map(|(a, b)| Change::Swap(a, b)),
+        index().prop_map(Change::Cut),
+        (5_usize..140).prop_map(Change::Wrap),
+        (index(), prop::collection::vec(any::<u8>(), 0..20))
+            .prop_map(|(at, bytes)| Change::Insert(at, bytes)),
+        (index(), any::<u8>()).prop_map(|(at, byte)| Change::Byte(at, byte)),
+        Just(Change::Squeeze),
+    ]
+}
+
+fn apply(bytes: Vec<u8>, change: &Change) -> Vec<u8> {
+    let mut lines: Vec<Vec<u8>> = bytes.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
+    match change {
+        Change::Drop(index) => drop(lines.remove(index.index(lines.len()))),
+        Change::Double(index) => {
+            let at = index.index(lines.len());
+            lines.insert(at, lines[at].clone());
+        }
+        Change::Swap(a, b) => {
+            let count = lines.len();
+            lines.swap(a.index(count), b.index(count));
+        }
+        Change::Cut(index) => return bytes[..index.index(bytes.len() + 1)].to_vec(),
+        Change::Wrap(width) => {
+            lines = lines
+                .iter()
+                .flat_map(|line| {
+                    let chunks: Vec<Vec<u8>> = line.chunks(*width).map(<[u8]>::to_vec).collect();
+                    if chunks.is_empty() { vec![Vec::new()] } else { chunks }
+                })
+                .collect();
+        }
+        Change::Insert(index, more) => {
+            let mut bytes = bytes;
+            let at = index.index(bytes.len() + 1);
+            bytes.splice(at..at, more.iter().copied());
+            return bytes;
+        }
+        Change::Byte(index, byte) => {
+            let mut bytes = bytes;
+            if !bytes.is_empty() {
+                let at = index.index(bytes.len());
+                bytes[at] = *byte;
+            }
+            return bytes;
+        }
+        Change::Squeeze => {
+            for line in &mut lines {
+                let words: Vec<&[u8]> =
+                    line.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect();
+                *line = words.join(&b' ');
+            }
+        }
+    }
+    lines.join(&b'\n')
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn changed_captures(picks in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
+                        changes in prop::collection::vec(change(), 0..12)) {
+        let corpus = corpus();
+        let mut bytes: Vec<u8> = picks.iter().flat_map(|pick| pick.get(&corpus).clone()).collect();
+        for change in &changes {
+            bytes = apply(bytes, change);
+        }
+        check(&bytes);
+    }
+
+    #[test]
+    fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..2000)) {
+        check(&bytes);
+    }
+
+    #[test]
+    fn any_lines_of_words(lines in prop::collection::vec(words(), 0..40)) {
+        check(lines.join("\n").as_bytes());
+    }
+
+    #[test]
+    fn a_value_is_read_as_it_stands(count in any::<u64>(), age in any::<u64>()) {
+        let text = String::from_utf8(fixture("fcstat-old")).expect("UTF-8");
+        let text = text.replace("Command Resource Count: 5", &format!("Command Resource Count: {count}"));
+        let text = text.replace("Reset: 4402", &format!("Reset: {age}"));
+        let captures = check(text.as_bytes());
+        let report = captures.fcstats().next().expect("a report");
+        prop_assert_eq!(report.resources.no_command.map(|read| read.value), Some(count));
+        prop_assert_eq!(report.seconds_since_reset.map(|read| read.value), Some(age));
+    }
+}
+
+/// Lines made of words that readers look for.
+fn words() -> impl Strategy<Value = String> {
+    let word = prop::sample::select(vec![
+        "fcstat",
+        "lsattr",
+        "-El",
+        "fcs0",
+        "$",
+        "#",
+        "vios1:/>",
+        "FIBRE CHANNEL STATISTICS REPORT:",
+        "ETHERNET STATISTICS (ent0) :",
+        "xfer:",
+        "%tm_act",
+        "read:",
+        "queue:",
+        "1.0K",
+        "9999999999999999999999",
+        "True",
+        "False",
+        "SVSA",
+        "Physloc",
+        "vhost0",
+        "U8-V1",
+        "0x",
+        "0x3",
+        ":",
+        "=",
+        "(",
+        ")",
+        "vfchost0",
+        "Name",
+        "ClntID",
+        "POOL_NAME:",
+        "LU_NAME",
+        "SIZE(MB)",
+        "-",
+        "...",
+        "(+1)",
+        "MAC:",
+        "System configuration:",
+        "type=Shared",
+        "lcpu=8",
+        "%user",
+        "%sys",
+        "%wait",
+        "Node Name",
+        "attribute",
+        "value",
+        "description",
+        "hostname",
+        "dev",
+        "wwpn",
+        "Buffer Type",
+        "Min Buffers",
+        "VLAN Ids :",
+        "Number of CMD queues",
+        "Commands received",
+        "é",
+        "装置",
+        "\u{fffd}",
+        "Seconds Since Last Reset:",
+        "FC SCSI Traffic Statistics",
+        "Frames:",
+        "Disks:",
+        "xfers",
+        "date",
+        "Sun Nov 22 14:05:09 CET 2026",
+        "|",
+        ";",
+    ]);
+    prop::collection::vec(
+        (word, prop::sample::select(vec![" ", "  ", "\t", "", "            "])),
+        0..8,
+    )
+    .prop_map(|parts| parts.into_iter().flat_map(|(word, gap)| [word, gap]).collect())
+}

@@ -1,0 +1,126 @@
+//! Two captures of the same thing.
+
+use planner::capture::{Change, Incomparable, Report, Taken, rates};
+
+use super::{fixture, read, read_bytes};
+
+fn fcstat(replacements: &[(&str, &str)]) -> Report {
+    let mut text = String::from_utf8(fixture("fcstat-physical")).expect("fixtures are UTF-8");
+    for (from, to) in replacements {
+        assert!(text.contains(from), "{from}");
+        text = text.replace(from, to);
+    }
+    read_bytes(text.as_bytes()).reports.remove(0)
+}
+
+#[test]
+fn the_age_of_the_counters_gives_the_time() {
+    let earlier = fcstat(&[]);
+    let later = fcstat(&[
+        ("Reset: 2592311", "Reset: 2592411"),
+        ("Count: 70412", "Count: 71412"),
+        ("913004418", "913054418"),
+    ]);
+    let rates = rates(&earlier, &later).expect("the same adapter");
+    assert_eq!((rates.seconds, rates.reset), (Some(100.0), Some(false)));
+    let elements = rates.get("no_elements").expect("counted");
+    assert_eq!((elements.grew(), elements.per_second()), (Some(1000), Some(10.0)));
+    assert_eq!((elements.earlier.value, elements.later.at.line), (70_412, 54));
+    assert_eq!(rates.get("input_requests").and_then(|rate| rate.per_second()), Some(500.0));
+    assert_eq!(rates.get("no_dma").and_then(|rate| rate.grew()), Some(0));
+}
+
+#[test]
+fn a_reset_gives_no_figures() {
+    let earlier = fcstat(&[]);
+    // Some counters are greater again all the same.
+    let later = fcstat(&[("Reset: 2592311", "Reset: 60"), ("Count: 70412", "Count: 99999")]);
+    let rates = rates(&earlier, &later).expect("the same adapter");
+    assert_eq!((rates.seconds, rates.reset), (None, Some(true)));
+    assert!(
+        rates.counters.iter().all(|rate| rate.change == Change::Reset && rate.grew().is_none())
+    );
+}
+
+#[test]
+fn a_reset_is_found_by_the_clock_even_when_the_counters_are_older() {
+    let text = |age: u32| {
+        let text = String::from_utf8(fixture("fcstat-physical")).expect("fixtures are UTF-8");
+        text.replace("Reset: 2592311", &format!("Reset: {age}"))
+    };
+    let mut captures = planner::capture::Captures::new();
+    captures.read("earlier", text(100).as_bytes(), Some(Taken::utc(1_000_000)));
+    captures.read("later", text(5000).as_bytes(), Some(Taken::utc(1_010_000)));
+    let rates = rates(&captures.reports[0], &captures.reports[1]).expect("the same adapter");
+    assert_eq!((rates.seconds, rates.reset), (Some(10_000.0), Some(true)));
+}
+
+#[test]
+fn a_wrap_is_told_from_a_fall() {
+    let near = [("Count: 70412", "Count: 4294967290"), ("Count: 18 ", "Count: 1000 ")];
+    let later = [
+        ("Reset: 2592311", "Reset: 2592321"),
+        ("Count: 70412", "Count: 4"),
+        ("Count: 18 ", "Count: 10 "),
+    ];
+    let rates = rates(&fcstat(&near), &fcstat(&later)).expect("the same adapter");
+    let change = |name: &str| rates.get(name).map(|rate| rate.change);
+    assert_eq!(change("no_elements"), Some(Change::Wrapped { bits: 32 }));
+    assert_eq!(change("no_command"), Some(Change::Fell));
+    assert_eq!(change("no_dma"), Some(Change::Grew { by: 0, per_second: Some(0.0) }));
+}
+
+#[test]
+fn dates_between_the_commands_give_the_time() {
+    let stats = "# cat /proc/sys/adapter/vfc/vfchost3/stats\nNumber of CMD queues    = 1\nNumber of SUBQ channels = 0\nCommands received  = ";
+    let text = format!(
+        "# date\nSun Nov 22 23:59:30 CET 2026\n{stats}1000\n# date\nMon Nov 23 00:00:30 CET 2026\n{stats}61000\n"
+    );
+    let captures = read_bytes(text.as_bytes());
+    let [first, second] = &captures.reports[..] else { panic!("two reports") };
+    let rates = rates(first, second).expect("the same adapter");
+    assert_eq!((rates.seconds, rates.reset), (Some(60.0), None));
+    assert_eq!(
+        rates.get("queue 0 commands_received").and_then(|rate| rate.per_second()),
+        Some(1000.0)
+    );
+}
+
+#[test]
+fn dates_of_different_zones_are_not_subtracted() {
+    let text = "$ date\nSun Mar 29 01:59:00 CET 2026\n$ date\n";
+    let later = "Sun Mar 29 03:01:00 CEST 2026\n";
+    let stats =
+        "Number of CMD queues    = 1\nNumber of SUBQ channels = 0\nCommands received  = 5\n";
+    let captures = read_bytes(format!("{text}{stats}$ date\n{later}{stats}").as_bytes());
+    let rates = rates(&captures.reports[0], &captures.reports[1]).expect("the same adapter");
+    assert_eq!(rates.seconds, None);
+    assert_eq!(rates.counters[0].per_second(), None);
+}
+
+#[test]
+fn different_things_are_not_compared() {
+    let other = fcstat(&[("REPORT: fcs2", "REPORT: fcs3")]);
+    assert_eq!(
+        rates(&fcstat(&[]), &other),
+        Err(Incomparable::Subjects { earlier: "fcs2".to_owned(), later: "fcs3".to_owned() })
+    );
+    let pools = read("lssp").reports.remove(0);
+    assert_eq!(rates(&pools, &pools), Err(Incomparable::NoCounters { command: "lssp" }));
+    assert!(matches!(rates(&pools, &other), Err(Incomparable::Commands { .. })));
+}
+
+#[test]
+fn every_client_has_counters_of_its_own() {
+    let mut text = String::from_utf8(fixture("fcstat-client")).expect("fixtures are UTF-8");
+    let earlier = read_bytes(text.as_bytes()).reports.remove(0);
+    text = text.replace("33000100", "33000600");
+    let later = read_bytes(text.as_bytes()).reports.remove(0);
+    let rates = rates(&earlier, &later).expect("the same server");
+    let grown: Vec<(&str, u64)> = rates
+        .counters
+        .iter()
+        .filter_map(|rate| Some((rate.name.as_str(), rate.grew().filter(|by| *by > 0)?)))
+        .collect();
+    assert_eq!(grown, [("payroll fcs0 c0:50:76:07:1a:2b:00:10 input_requests", 500)]);
+}

@@ -1,0 +1,326 @@
+//! Files as people save them: prompts, line ends, colours, languages, ends that are missing.
+
+use planner::capture::{Captures, Report};
+
+use super::{assert_whole, fixture, only, read, read_bytes, value};
+
+fn text(name: &str) -> String {
+    String::from_utf8(fixture(name)).expect("fixtures are UTF-8")
+}
+
+/// Reports without the lines they came from, to compare what was read from differently dressed text.
+fn commands(captures: &Captures) -> Vec<(&'static str, Option<String>, Option<String>)> {
+    let name = |read: &Option<planner::capture::Read<String>>| {
+        read.as_ref().map(|read| read.value.clone())
+    };
+    captures
+        .reports
+        .iter()
+        .map(|report| {
+            (report.command(), name(&report.head().partition), name(&report.head().device))
+        })
+        .collect()
+}
+
+const EVERY: &[&str] = &[
+    "fcstat-physical",
+    "fcstat-virtual-D",
+    "fcstat-old",
+    "fcstat-client",
+    "fcstat-client-80",
+    "lsattr",
+    "lsattr-wrapped",
+    "lsattr-range",
+    "lsdev-attr",
+    "lsmap-all",
+    "lsmap-fmt",
+    "lsmap-npiv",
+    "lsmap-net",
+    "lsnports",
+    "lsnports-label",
+    "lsnports-fmt",
+    "vfchost-stats",
+    "vfchost-single",
+    "iostat-D",
+    "iostat-Dl",
+    "iostat-Dl-80",
+    "entstat-sea",
+    "entstat-aix",
+    "seastat",
+    "lparstat",
+    "lparstat-dedicated",
+    "lparstat-i",
+    "lparstat-H",
+    "lssp",
+    "lssp-old",
+    "lu-list",
+    "lssp-bd",
+    "lu-verbose",
+    "level",
+];
+
+#[test]
+fn line_ends_colours_and_marks_change_nothing() {
+    for name in EVERY {
+        let plain = text(name);
+        let wanted = read_bytes(plain.as_bytes());
+        assert!(!wanted.reports.is_empty(), "{name}");
+        let dressed = [
+            plain.replace('\n', "\r\n"),
+            plain.replace('\n', "\r\r\n"),
+            plain.lines().map(|line| format!("\x1b[1;32m{line}\x1b[0m\n")).collect(),
+            format!("\u{feff}{plain}"),
+            format!("\x1b]0;padmin@viosa1\x07{plain}"),
+            plain.lines().map(|line| format!("{line}\0\n")).collect(),
+        ];
+        for (way, dressed) in dressed.iter().enumerate() {
+            let found = read_bytes(dressed.as_bytes());
+            assert_eq!(found.reports, wanted.reports, "{name}, way {way}");
+        }
+        let utf16: Vec<u8> = [0xff, 0xfe]
+            .into_iter()
+            .chain(plain.encode_utf16().flat_map(u16::to_le_bytes))
+            .collect();
+        assert_eq!(read_bytes(&utf16).reports, wanted.reports, "{name} in UTF-16");
+    }
+}
+
+#[test]
+fn several_reports_in_one_file_stay_apart() {
+    let mut all = String::new();
+    let mut wanted = Vec::new();
+    for name in EVERY {
+        // What a prompt before it says would hold for the next file's bare prompts as well.
+        all.push_str("$ \n");
+        all.push_str(&text(name));
+        if !all.ends_with('\n') {
+            all.push('\n');
+        }
+        wanted.extend(commands(&read(name)));
+    }
+    let captures = read_bytes(all.as_bytes());
+    assert_eq!(commands(&captures), wanted);
+    assert_eq!(captures.refused, []);
+}
+
+#[test]
+fn prompts_and_commands_name_partition_and_device() {
+    let cases = [
+        ("$ fcstat fcs0", None, "fcstat fcs0"),
+        ("# /usr/bin/fcstat fcs0", None, "/usr/bin/fcstat fcs0"),
+        ("vios1:/home/padmin>fcstat fcs0", Some("vios1"), "fcstat fcs0"),
+        ("vios1:/home/padmin> ioscli fcstat fcs0", Some("vios1"), "ioscli fcstat fcs0"),
+        ("padmin@vios1:~ $ fcstat fcs0", Some("vios1"), "fcstat fcs0"),
+        ("[root@aix-db2] / # LC_ALL=C fcstat fcs0", Some("aix-db2"), "LC_ALL=C fcstat fcs0"),
+        ("root@aix1:/root # fcstat fcs0", Some("aix1"), "fcstat fcs0"),
+        ("(0)root @ aix1: /\n# fcstat fcs0", Some("aix1"), "fcstat fcs0"),
+        ("(127) root @ aix1: /tmp # fcstat fcs0", Some("aix1"), "fcstat fcs0"),
+        ("padmin@VIOS1:[/home/padmin]fcstat fcs0", Some("VIOS1"), "fcstat fcs0"),
+        ("aix1# fcstat fcs0", Some("aix1"), "fcstat fcs0"),
+        (
+            "$ ssh -l padmin vios7 ioscli fcstat fcs0",
+            Some("vios7"),
+            "ssh -l padmin vios7 ioscli fcstat fcs0",
+        ),
+        (
+            "hscroot@hmc1:~> viosvrcmd -m S924 -p vios8 -c \"fcstat fcs0\"",
+            Some("vios8"),
+            "viosvrcmd -m S924 -p vios8 -c \"fcstat fcs0\"",
+        ),
+        ("+ fcstat fcs0", None, "fcstat fcs0"),
+        ("===== fcstat fcs0 =====", None, "fcstat fcs0"),
+        ("$ hostname\naix9\n$ fcstat fcs0", Some("aix9"), "fcstat fcs0"),
+    ];
+    let attributes = "num_cmd_elems 500 Maximum Number of COMMAND Elements True\n";
+    for (prompt, partition, command) in cases {
+        let prompt = prompt.replace("fcstat fcs0", "lsattr -El fcs0");
+        let captures = read_bytes(format!("{prompt}\n{attributes}").as_bytes());
+        let report = only(captures.lsattrs());
+        assert_eq!(
+            report.head.partition.as_ref().map(|read| read.value.as_str()),
+            partition,
+            "{prompt}"
+        );
+        assert_eq!(value(&report.head.device), "fcs0", "{prompt}");
+        assert_eq!(
+            value(&report.head.command),
+            command.replace("fcstat fcs0", "lsattr -El fcs0"),
+            "{prompt}"
+        );
+        assert_eq!(captures.unread, [], "{prompt}");
+    }
+}
+
+#[test]
+fn a_prompt_without_host_does_not_inherit_one() {
+    let captures = read_bytes(b"vios1:/> lsattr -El fcs0\na 1 A True\nb 2 B True\n$ lsattr -El fcs1\na 1 A True\nb 2 B True\n");
+    let partitions: Vec<bool> =
+        captures.lsattrs().map(|report| report.head.partition.is_some()).collect();
+    assert_eq!(partitions, [true, false]);
+}
+
+#[test]
+fn lines_of_reports_are_no_prompts() {
+    for line in [
+        "    < THREAD >",
+        "\tThread .............. #0",
+        "Flags:a<LOGGED_IN,STRIP_MERGE>",
+        "    SEA Default Queue #8 ",
+        "%user  %sys  %wait  %idle physc %entc",
+        "                 %tm    bps   tps  bread  bwrtn",
+        "num_cmd_elems 500 Number # of COMMAND Elements True",
+    ] {
+        let text = format!("lsattr -El fcs0\nx 1 X True\n{line}\ny 2 Y True\n");
+        let captures = read_bytes(text.as_bytes());
+        let commands: Vec<_> =
+            captures.reports.iter().filter_map(|report| report.head().command.as_ref()).collect();
+        assert!(commands.iter().all(|read| read.value == "lsattr -El fcs0"), "{line}");
+    }
+}
+
+#[test]
+fn reports_without_a_command_are_known_by_their_content() {
+    let captures = read_bytes(b"fc_err_recov delayed_fail FC Fabric Event Error RECOVERY Policy True\ndyntrk no Dynamic Tracking True\n");
+    let report = only(captures.lsattrs());
+    assert_eq!((report.attributes.len(), report.head.device.as_ref()), (2, None));
+    let captures = read_bytes(b"512...2048 (+1)\n");
+    assert_eq!(only(captures.lsattr_ranges()).attribute, None);
+    // Words alone could be anything.
+    let captures = read_bytes(b"no\nyes\nmaybe\n");
+    assert!(captures.reports.is_empty());
+    assert!(captures.unread[0].why.contains("could be"), "{}", captures.unread[0].why);
+}
+
+#[test]
+fn what_is_not_understood_is_kept_with_its_line() {
+    let text = text("fcstat-old")
+        .replace("LIP Count: 1\n", "LIP Count: 1\nQuantum Flux Count: 7\nLIP Count: many\n");
+    let captures = read_bytes(text.as_bytes());
+    let report = only(captures.fcstats());
+    let unread: Vec<(u32, &str)> =
+        report.head.unread.iter().map(|unread| (unread.at.line, unread.text.as_str())).collect();
+    assert_eq!(unread, [(27, "Quantum Flux Count: 7"), (28, "LIP Count: many")]);
+    assert_eq!(value(&report.lip), 1);
+    let captures = read_bytes(b"$ errpt\nIDENTIFIER TIMESTAMP\n\nDear colleague,\n$ fcstat fcs0\n");
+    assert_eq!(
+        (captures.unread[0].at.line, captures.unread[0].why.as_str()),
+        (2, "printed by `errpt`, which is not read")
+    );
+}
+
+#[test]
+fn a_filter_explains_what_is_missing() {
+    let captures = read_bytes(b"vios1$ fcstat fcs3 | grep -i \"no \"\n  No DMA Resource Count: 1\n  No Adapter Elements Count: 2\n  No DMA Resource Count: 5\n  No Adapter Elements Count: 12\n  No Command Resource Count: 3\n");
+    let report = only(captures.fcstats());
+    assert_eq!(value(&report.head.device), "fcs3");
+    let why = report.head.incomplete.as_deref().expect("it says so");
+    assert!(why.contains("grep"), "{why}");
+    // Only SCSI counts three: they are known without their heading, the two of IP over FC before them are not its.
+    let found =
+        [&report.resources.no_dma, &report.resources.no_elements, &report.resources.no_command];
+    assert_eq!(
+        found.map(|read| read.map(|read| (read.value, read.at.line))),
+        [Some((5, 4)), Some((12, 5)), Some((3, 6))]
+    );
+    assert_eq!(report.ip_resources.no_elements, None);
+}
+
+#[test]
+fn a_report_that_ends_early_says_so() {
+    for name in [
+        "fcstat-physical",
+        "fcstat-virtual-D",
+        "lsmap-npiv",
+        "lsmap-all",
+        "iostat-D",
+        "entstat-aix",
+        "vfchost-stats",
+    ] {
+        let whole = text(name);
+        assert_eq!(read_bytes(whole.as_bytes()).reports[0].head().incomplete, None, "{name}");
+        let cut: String = whole.lines().take(6).map(|line| format!("{line}\n")).collect();
+        let captures = read_bytes(cut.as_bytes());
+        let incomplete = captures.reports.iter().any(|report| report.head().incomplete.is_some());
+        assert!(incomplete, "{name}: {:?}", captures.reports);
+    }
+}
+
+#[test]
+fn a_number_that_may_be_cut_is_not_believed() {
+    let whole = text("fcstat-physical");
+    let at = whole.find("70412").expect("the count is there");
+    let captures = read_bytes(&whole.as_bytes()[..at + 2]);
+    let report = only(captures.fcstats());
+    assert_eq!(report.resources.no_elements, None);
+    assert_eq!(value(&report.resources.no_dma), 31);
+    assert!(report.head.incomplete.is_some());
+    assert!(report.head.unread.iter().any(|unread| unread.why.contains("cut")));
+    assert!(captures.files[0].notes.iter().any(|note| note.contains("no end")));
+    // A whole report whose last line only lacks its end is believed.
+    let captures = read_bytes(whole.trim_end().as_bytes());
+    assert_eq!(value(&only(captures.fcstats()).max_transfer_bytes), 0x20_0000);
+}
+
+#[test]
+fn other_languages_are_refused_by_name() {
+    let captures = read("fcstat-german");
+    let refused = only(captures.refused.iter());
+    assert_eq!(refused.why, "this fcstat output is in German; run it with LC_ALL=C");
+    assert_eq!((refused.at.line, refused.lines), (3, 7));
+    // Descriptions may be in any language: the columns are the same.
+    assert_eq!(only(captures.lsattrs()).attributes[0].number(), Some(200));
+    assert_eq!(captures.fcstats().count(), 0);
+
+    let captures = read("entstat-japanese");
+    assert_eq!(
+        only(captures.refused.iter()).why,
+        "this entstat -all output is in Japanese; run it with LC_ALL=C"
+    );
+    assert!(captures.reports.is_empty());
+
+    let captures = read("lparstat-french");
+    assert_eq!(
+        only(captures.refused.iter()).why,
+        "this lparstat output is in French; run it with LC_ALL=C"
+    );
+}
+
+#[test]
+fn forms_that_are_not_read_say_which_are() {
+    let captures = read_bytes(b"$ lsattr -El fcs0 -F attribute:value\nnum_cmd_elems:500\n$ iostat 1 1\nSystem configuration: lcpu=8 drives=2\n\ntty: tin tout\n");
+    let whys: Vec<&str> = captures.refused.iter().map(|refused| refused.why.as_str()).collect();
+    assert_eq!(whys.len(), 2, "{whys:?}");
+    assert!(whys[0].contains("lsattr -El"));
+    assert!(whys[1].contains("iostat -D"));
+}
+
+#[test]
+fn bytes_that_are_no_text_are_reported() {
+    let mut bytes = fixture("fcstat-old");
+    bytes.extend_from_slice(b"\xff\xfe\xe9\n\0\0\n");
+    let captures = read_bytes(&bytes);
+    assert_eq!(captures.fcstats().count(), 1);
+    let notes = &captures.files[0].notes;
+    assert!(
+        notes.iter().any(|note| note.contains("UTF-8"))
+            && notes.iter().any(|note| note.contains("NUL")),
+        "{notes:?}"
+    );
+    assert!(Captures::new().files.is_empty());
+    assert!(read_bytes(b"").reports.is_empty());
+}
+
+#[test]
+fn every_fixture_is_read_whole() {
+    for name in EVERY.iter().filter(|name| !matches!(**name, "entstat-sea" | "level")) {
+        let captures = read(name);
+        assert_whole(&captures);
+        for report in &captures.reports {
+            let head = report.head();
+            assert!(head.first.line <= head.last && head.last <= captures.files[0].lines, "{name}");
+            assert!(
+                !matches!(report, Report::Fcstat(report) if report.resources.no_command.is_none())
+            );
+        }
+    }
+}
