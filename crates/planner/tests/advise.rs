@@ -2,6 +2,12 @@
 
 #[path = "advise/adapters.rs"]
 mod adapters;
+#[path = "advise/arbitrary.rs"]
+mod arbitrary;
+#[path = "advise/bridges.rs"]
+mod bridges;
+#[path = "advise/disks.rs"]
+mod disks;
 #[path = "advise/queues.rs"]
 mod queues;
 

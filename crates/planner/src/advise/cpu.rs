@@ -12,7 +12,13 @@ const RULE: &str = "vios-cpu";
 
 pub(super) fn check(view: &View<'_>, out: &mut Out) {
     let mut seen = false;
-    for host in view.hosts().filter(|host| view.role(*host) != Role::Client) {
+    // A named system that nothing shows to be a VIOS is more likely a client.
+    let could_be = |host: &usize| match view.role(*host) {
+        Role::Vios => true,
+        Role::Unknown => view.name(*host).is_none(),
+        Role::Client => false,
+    };
+    for host in view.hosts().filter(could_be) {
         let runs = || view.of(host).filter_map(Report::lparstat);
         let Some(run) = runs().filter(|run| !run.samples.is_empty()).last() else { continue };
         seen = true;

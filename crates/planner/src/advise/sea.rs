@@ -239,7 +239,7 @@ fn mtu(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
     if own.value != "no" {
         return;
     }
-    for client in view.hosts().filter(|host| view.role(*host) == Role::Client) {
+    for client in view.hosts().filter(|host| view.role(*host) != Role::Vios) {
         for device in view.devices(client, "en") {
             let Some((mtu, at)) = view
                 .number(client, device, "mtu")

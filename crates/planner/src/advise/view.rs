@@ -41,6 +41,11 @@ impl<'a> View<'a> {
         let names = names(captures);
         let mut hosts = named_hosts(captures, &names);
         let owners = owners(captures, &names, &mut hosts);
+        // Beside a VIOS, what shows no sign of being one is a client of it.
+        if hosts.iter().any(|host| host.role == Role::Vios) {
+            let unknown = |host: &&mut Host| host.role == Role::Unknown && host.name.is_some();
+            hosts.iter_mut().filter(unknown).for_each(|host| host.role = Role::Client);
+        }
         let mut reports: Vec<(usize, &Report)> =
             owners.into_iter().zip(&captures.reports).collect();
         sort_by_time(&mut reports);
@@ -400,12 +405,17 @@ fn hint_of_attributes(list: &[Attribute]) -> Option<Role> {
 
 /// The word that a name of a system or a file gives away.
 fn hint_of_name(name: &str) -> Option<Role> {
-    let last: Vec<&str> = name.rsplit(['/', '\\']).take(2).collect();
-    let has = |word: &str| last.iter().any(|part| part.to_ascii_lowercase().contains(word));
-    if has("vios") {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
+    let has = |word: &str| name.contains(word);
+    if has("vio") {
         return Some(Role::Vios);
     }
     ["client", "lpar", "aix"].into_iter().any(has).then_some(Role::Client)
+}
+
+/// What the name of a report's file gives away.
+fn hint_of_file(captures: &Captures, report: &Report) -> Option<Role> {
+    hint_of_name(captures.file_name(report.head().first))
 }
 
 /// The systems that have names.
@@ -413,7 +423,8 @@ fn named_hosts(captures: &Captures, names: &[Option<String>]) -> Vec<Host> {
     let mut roles: BTreeMap<&str, BTreeSet<Role>> = BTreeMap::new();
     for (name, report) in names.iter().zip(&captures.reports) {
         if let Some(name) = name {
-            roles.entry(name).or_default().extend(hint(report));
+            let hints = roles.entry(name).or_default();
+            hints.extend(hint(report).or_else(|| hint_of_file(captures, report)));
         }
     }
     let told = |name: &str, hints: &BTreeSet<Role>| match hints.first() {
@@ -431,9 +442,8 @@ fn owners(captures: &Captures, names: &[Option<String>], hosts: &mut Vec<Host>) 
     let mut roles: BTreeMap<u32, BTreeSet<Role>> = BTreeMap::new();
     for (name, report) in names.iter().zip(&captures.reports) {
         if name.is_none() {
-            let first = report.head().first;
-            let from_name = || hint_of_name(captures.file_name(first));
-            roles.entry(first.file).or_default().extend(hint(report).or_else(from_name));
+            let hints = roles.entry(report.head().first.file).or_default();
+            hints.extend(hint(report).or_else(|| hint_of_file(captures, report)));
         }
     }
     let role_of = |hints: &BTreeSet<Role>| hints.first().copied().unwrap_or(Role::Unknown);

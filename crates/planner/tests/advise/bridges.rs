@@ -1,0 +1,251 @@
+//! Shared Ethernet adapters, alone and in pairs.
+
+use super::{lsattr, lsdev, silent, top};
+
+/// One SEA with a trunk adapter and a control channel.
+#[derive(Clone)]
+struct Sea {
+    system: &'static str,
+    attributes: Vec<(&'static str, &'static str)>,
+    pvid: u16,
+    vlans: &'static str,
+    control_trunk: bool,
+    control_vlan: u16,
+    control_in: u32,
+    state: &'static str,
+    bridge: &'static str,
+    mode: &'static str,
+    priority: u8,
+    became: u32,
+}
+
+fn primary() -> Sea {
+    let attributes = vec![
+        ("ctl_chan", "ent9"),
+        ("ha_mode", "auto"),
+        ("jumbo_frames", "no"),
+        ("pvid", "100"),
+        ("pvid_adapter", "ent8"),
+        ("real_adapter", "ent0"),
+        ("thread", "1"),
+        ("adapter_reset", "no"),
+        ("virt_adapters", "ent8"),
+    ];
+    Sea {
+        system: "viosa1",
+        attributes,
+        pvid: 100,
+        vlans: " 101  200  201",
+        control_trunk: false,
+        control_vlan: 4000,
+        control_in: 4456,
+        state: "PRIMARY",
+        bridge: "All",
+        mode: "Auto",
+        priority: 1,
+        became: 1,
+    }
+}
+
+fn backup() -> Sea {
+    Sea { system: "viosb1", state: "BACKUP", bridge: "None", priority: 2, ..primary() }
+}
+
+impl Sea {
+    fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.attributes.iter_mut().filter(|(own, _)| *own == name).for_each(|set| set.1 = value);
+        self
+    }
+
+    fn text(&self) -> String {
+        let Sea {
+            system,
+            pvid,
+            vlans,
+            control_trunk,
+            control_vlan,
+            control_in,
+            state,
+            bridge,
+            mode,
+            priority,
+            became,
+            ..
+        } = self;
+        let trunk = |on: bool| {
+            if on {
+                format!(
+                    "Trunk Adapter: True\n  Priority: {priority}  Active: {}",
+                    if *bridge == "None" { "False" } else { "True" }
+                )
+            } else {
+                "Trunk Adapter: False".to_owned()
+            }
+        };
+        let adapter = |kind: &str, name: &str, on: bool, port: u16, tags: &str| {
+            format!(
+                "--------------------------------------------------------------
+{kind} Adapter: {name}
+
+ETHERNET STATISTICS ({name}) :
+Device Type: Virtual I/O Ethernet Adapter (l-lan)
+Hardware Address: 42:d0:7a:00:11:02
+Elapsed Time: 12 days 3 hours 4 minutes 7 seconds
+
+General Statistics:
+-------------------
+No mbuf Errors: 0
+Driver Flags: Up Broadcast Running
+
+Virtual I/O Ethernet Adapter (l-lan) Specific Statistics:
+---------------------------------------------------------
+RQ Length: 4481
+{}
+
+Port VLAN ID:   {port}
+VLAN Tag IDs: {tags}
+
+Switch ID: ETHERNET0
+
+",
+                trunk(on)
+            )
+        };
+        let shown = lsdev(system, "ent12", &self.attributes);
+        format!(
+            "{shown}{system}:/home/padmin> entstat -all ent12
+--------------------------------------------------------------
+ETHERNET STATISTICS (ent12) :
+Device Type: Shared Ethernet Adapter
+Hardware Address: 98:be:94:11:22:33
+Elapsed Time: 12 days 3 hours 4 minutes 5 seconds
+
+--------------------------------------------------------------
+Statistics for adapters in the Shared Ethernet Adapter ent12
+--------------------------------------------------------------
+Number of adapters: 3
+SEA Flags: 00000013
+    < THREAD >
+    < LARGESEND >
+VLAN Ids :
+    ent8: {pvid} {vlans}
+High Availability Statistics:
+    Control Channel PVID: {control_vlan}
+    Control Packets in: {control_in}
+    Control Packets out: 44164
+Type of Packets Received:
+    Keep-Alive Packets: 456
+    Recovery Packets: 1
+    Notify Packets: 2
+    Limbo Packets: 0
+    State: {state}
+    Bridge Mode: {bridge}
+    Number of Times Server became Backup: {became}
+    Number of Times Server became Primary: {became}
+    High Availability Mode: {mode}
+    Priority: {priority}
+{}{}",
+            adapter("Virtual", "ent8", true, *pvid, vlans),
+            adapter("Control", "ent9", *control_trunk, *control_vlan, "None"),
+        )
+    }
+}
+
+#[track_caller]
+fn rule_of(seas: &[Sea], rule: &str) -> planner::advise::Finding {
+    let texts: Vec<String> = seas.iter().map(Sea::text).collect();
+    let files: Vec<(&str, &str)> =
+        texts.iter().zip(["a.txt", "b.txt"]).map(|(text, name)| (name, text.as_str())).collect();
+    top(&files, rule)
+}
+
+#[test]
+fn a_healthy_pair_gets_no_advice() {
+    silent(&[("a.txt", &primary().text()), ("b.txt", &backup().text())]);
+    silent(&[("a.txt", &primary().text())]);
+    let sharing =
+        |sea: Sea| Sea { mode: "Sharing", bridge: "Partial", ..sea.with("ha_mode", "sharing") };
+    let (one, two) = (
+        sharing(Sea { state: "PRIMARY_SH", ..primary() }),
+        sharing(Sea { state: "BACKUP_SH", ..backup() }),
+    );
+    silent(&[("a.txt", &one.text()), ("b.txt", &two.text())]);
+    // Auto and standby are a pair: auto is the primary.
+    silent(&[
+        ("a.txt", &primary().text()),
+        ("b.txt", &Sea { mode: "Standby", ..backup().with("ha_mode", "standby") }.text()),
+    ]);
+}
+
+#[test]
+fn one_fault_in_one_bridge_is_its_own_rule() {
+    let finding = rule_of(&[primary().with("pvid", "1")], "sea-pvid");
+    assert_eq!(finding.command.as_deref(), Some("chdev -dev ent12 -attr pvid=100"));
+    rule_of(&[Sea { control_trunk: true, ..primary() }], "sea-control-channel");
+    rule_of(&[Sea { control_in: 0, ..primary() }], "sea-control-channel");
+    rule_of(&[Sea { control_vlan: 200, ..primary() }], "sea-control-channel");
+    let finding = rule_of(&[primary().with("adapter_reset", "yes")], "sea-adapter-reset");
+    assert_eq!(finding.command.as_deref(), Some("chdev -dev ent12 -attr adapter_reset=no"));
+    rule_of(&[Sea { state: "LIMBO", bridge: "None", ..primary() }], "sea-failover");
+    rule_of(&[Sea { bridge: "All", ..backup() }], "sea-failover");
+    rule_of(&[Sea { became: 180, ..primary() }], "sea-failover");
+}
+
+#[test]
+fn pairs_that_do_not_agree_are_told() {
+    let finding =
+        rule_of(&[primary(), Sea { state: "PRIMARY", bridge: "All", ..backup() }], "sea-failover");
+    assert!(finding.object.contains("viosa1") && finding.object.contains("viosb1"));
+    let finding = rule_of(&[primary(), backup().with("ha_mode", "disabled")], "sea-failover");
+    assert_eq!(finding.command.as_deref(), Some("chdev -dev ent12 -attr ha_mode=auto"));
+    rule_of(&[primary(), Sea { priority: 1, ..backup() }], "sea-priority");
+    rule_of(&[primary(), Sea { control_vlan: 4001, ..backup() }], "sea-control-channel");
+    let finding = rule_of(&[primary(), Sea { vlans: " 101  200", ..backup() }], "sea-vlan");
+    assert!(finding.title.contains("201"), "{}", finding.title);
+    rule_of(&[primary().with("jumbo_frames", "yes"), backup()], "sea-mtu");
+}
+
+#[test]
+fn a_bridge_without_threads_beside_disks_is_told() {
+    let disks = "viosa1:/home/padmin> lsmap -all
+SVSA            Physloc                                      Client Partition ID
+--------------- -------------------------------------------- ------------------
+vhost0          U9009.42A.78A1B2C-V1-C10                     0x00000005
+
+VTD                   vtscsi0
+Status                Available
+LUN                   0x8100000000000000
+Backing device        hdisk7
+Physloc               U78D3.001.WZS0ABC-P1-C4-T1
+Mirrored              false
+
+";
+    let finding = top(&[("a.txt", &(primary().with("thread", "0").text() + disks))], "sea-thread");
+    assert_eq!(finding.command.as_deref(), Some("chdev -dev ent12 -attr thread=1"));
+    // A VIOS that does nothing but Ethernet may go without.
+    silent(&[("a.txt", &primary().with("thread", "0").text())]);
+}
+
+#[test]
+fn jumbo_frames_must_go_all_the_way() {
+    let real =
+        lsdev("viosa1", "ent0", &[("jumbo_frames", "no"), ("media_speed", "Auto_Negotiation")]);
+    let finding =
+        top(&[("a.txt", &(primary().with("jumbo_frames", "yes").text() + &real))], "sea-mtu");
+    assert_eq!(finding.command.as_deref(), Some("chdev -dev ent0 -attr jumbo_frames=yes -perm"));
+    let client = lsattr("payroll", "en0", &[("mtu", "9000"), ("state", "up")]);
+    top(&[("a.txt", &primary().text()), ("lpar.txt", &client)], "sea-mtu");
+}
+
+#[test]
+fn a_vlan_on_two_trunks_of_one_vios_is_a_loop() {
+    let twice =
+        primary().text().replace("Adapter: ent9", "Adapter: ent10").replace("(ent9)", "(ent10)");
+    let twice = twice
+        .replace("Trunk Adapter: False", "Trunk Adapter: True\n  Priority: 1  Active: True")
+        .replace("Port VLAN ID:   4000", "Port VLAN ID:   200")
+        .replace("Control Adapter", "Virtual Adapter")
+        .replace("ctl_chan        ent9 ", "ctl_chan        ent19");
+    let finding = top(&[("a.txt", &twice)], "sea-vlan");
+    assert!(finding.title.contains("VLAN 200"), "{}", finding.title);
+}

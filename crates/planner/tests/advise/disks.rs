@@ -1,0 +1,312 @@
+//! Disks, virtual SCSI, pools and the processors of the VIOS.
+
+use super::{advice, lsattr, lsdev, silent, timed, top};
+use planner::advise::advise;
+use planner::facts::Facts;
+
+/// One disk of an `iostat -D`.
+struct Disk {
+    tps: f64,
+    service: f64,
+    wait: f64,
+    waiting: f64,
+    in_service: f64,
+    full: f64,
+    bytes: &'static str,
+}
+
+const QUICK: Disk = Disk {
+    tps: 900.0,
+    service: 1.5,
+    wait: 0.0,
+    waiting: 0.0,
+    in_service: 1.0,
+    full: 0.1,
+    bytes: "14.4M",
+};
+
+impl Disk {
+    fn text(&self) -> String {
+        let Disk { tps, service, wait, waiting, in_service, full, bytes } = self;
+        let reads = tps * 0.7;
+        let writes = tps - reads;
+        format!(
+            "payroll:/> iostat -D hdisk4
+
+System configuration: lcpu=16 drives=12 paths=48 vdisks=2
+
+hdisk4          xfer:  %tm_act      bps      tps      bread      bwrtn
+                          71.3    {bytes}    {tps:.1}    {bytes}       0.0
+                read:      rps  avgserv  minserv  maxserv   timeouts      fails
+                         {reads:.1}     {service:.1}      0.1     88.0           0          0
+               write:      wps  avgserv  minserv  maxserv   timeouts      fails
+                         {writes:.1}      {service:.1}      0.2     88.4           0          0
+               queue:  avgtime  mintime  maxtime  avgwqsz    avgsqsz     sqfull
+                          {wait:.1}      0.0    310.2      {waiting:.1}        {in_service:.1}       {full:.1}
+--------------------------------------------------------------------------------
+"
+        )
+    }
+}
+
+fn depth(value: &str) -> String {
+    lsattr("payroll", "hdisk4", &[("queue_depth", value), ("reserve_policy", "no_reserve")])
+}
+
+#[test]
+fn a_full_queue_before_a_quick_disk_wants_depth() {
+    let disk =
+        Disk { tps: 3000.0, wait: 3.5, waiting: 11.0, in_service: 5.0, full: 410.0, ..QUICK };
+    let finding = top(&[("a.txt", &(disk.text() + &depth("8")))], "disk-queue-depth");
+    assert_eq!(finding.command.as_deref(), Some("chdev -l hdisk4 -a queue_depth=16 -P"));
+    assert_eq!(finding.undo.as_deref(), Some("chdev -l hdisk4 -a queue_depth=8 -P"));
+}
+
+#[test]
+fn a_disk_at_depth_over_service_time_is_at_its_limit() {
+    // A depth of 3 at 10 ms is 300 I/O a second.
+    let disk = Disk {
+        tps: 298.0,
+        service: 10.0,
+        wait: 22.0,
+        waiting: 6.0,
+        in_service: 3.0,
+        full: 40.0,
+        ..QUICK
+    };
+    let finding = top(&[("a.txt", &(disk.text() + &depth("3")))], "disk-iops-limit");
+    let limit = finding
+        .figures
+        .iter()
+        .find(|figure| figure.name == "limit of the queue depth")
+        .expect("the limit");
+    assert!((limit.low - 300.0).abs() < 0.5, "{limit}");
+    assert_eq!(finding.command.as_deref(), Some("chdev -l hdisk4 -a queue_depth=12 -P"));
+}
+
+#[test]
+fn a_slow_disk_gets_no_deeper_queue() {
+    let disk = Disk { tps: 120.0, service: 48.0, in_service: 6.0, ..QUICK };
+    let finding = top(&[("a.txt", &(disk.text() + &depth("20")))], "disk-slow");
+    assert_eq!(finding.command, None);
+    // Nor where its queue is full because it is slow.
+    let full = Disk { tps: 400.0, wait: 20.0, waiting: 9.0, in_service: 19.0, full: 60.0, ..disk };
+    top(&[("a.txt", &(full.text() + &depth("20")))], "disk-slow");
+}
+
+#[test]
+fn healthy_disks_are_left_alone() {
+    silent(&[("a.txt", &(QUICK.text() + &depth("20")))]);
+    // Idle and slow: a handful of requests says nothing.
+    silent(&[("a.txt", &(Disk { tps: 2.0, service: 31.0, ..QUICK }.text() + &depth("20")))]);
+    // Large requests of a backup take their time.
+    silent(&[(
+        "a.txt",
+        &(Disk { tps: 200.0, service: 24.0, bytes: "200.0M", ..QUICK }.text() + &depth("20")),
+    )]);
+    // Now and then a full queue.
+    silent(&[(
+        "a.txt",
+        &(Disk { full: 1.2, waiting: 0.1, wait: 0.1, ..QUICK }.text() + &depth("3")),
+    )]);
+}
+
+/// `lsmap -all` with one target for each backing device.
+fn lsmap(backing: &[&str]) -> String {
+    let mut text = "viosa1:/home/padmin> lsmap -all
+SVSA            Physloc                                      Client Partition ID
+--------------- -------------------------------------------- ------------------
+vhost0          U9009.42A.78A1B2C-V1-C10                     0x00000005
+
+"
+    .to_owned();
+    for (at, disk) in backing.iter().enumerate() {
+        text.push_str(&format!(
+            "VTD                   vtscsi{at}
+Status                Available
+LUN                   0x81{at:02}000000000000
+Backing device        {disk}
+Physloc               U78D3.001.WZS0ABC-P1-C4-T1-W500507680B215662-L{at}000000000000
+Mirrored              false
+
+"
+        ));
+    }
+    text
+}
+
+fn vios_disk(name: &str, sets: &[(&str, &str)]) -> String {
+    lsdev("viosa1", name, sets)
+}
+
+#[test]
+fn a_client_deeper_than_its_backing_disk_waits_in_the_vios() {
+    let id = "00f6db0a1c2d3e4f0000000000000000";
+    let vios = lsmap(&["hdisk7"])
+        + &vios_disk(
+            "hdisk7",
+            &[("queue_depth", "3"), ("pvid", id), ("reserve_policy", "no_reserve")],
+        );
+    let client = lsattr("payroll", "hdisk0", &[("queue_depth", "32"), ("pvid", id)]);
+    let finding = top(&[("a.txt", &vios), ("b.txt", &client)], "disk-depth-chain");
+    assert_eq!(finding.command.as_deref(), Some("chdev -dev hdisk7 -attr queue_depth=32 -perm"));
+    let even = lsattr("payroll", "hdisk0", &[("queue_depth", "3"), ("pvid", id)]);
+    silent(&[("a.txt", &vios), ("b.txt", &even)]);
+    // Another disk, by its id.
+    let other = lsattr(
+        "payroll",
+        "hdisk0",
+        &[("queue_depth", "32"), ("pvid", "00f6db0affffffff0000000000000000")],
+    );
+    silent(&[("a.txt", &vios), ("b.txt", &other)]);
+}
+
+#[test]
+fn a_mapped_disk_must_not_be_reserved() {
+    let disk = vios_disk("hdisk7", &[("queue_depth", "20"), ("reserve_policy", "single_path")]);
+    let finding = top(&[("a.txt", &(lsmap(&["hdisk7"]) + &disk))], "disk-reserve-policy");
+    assert_eq!(
+        finding.command.as_deref(),
+        Some("chdev -dev hdisk7 -attr reserve_policy=no_reserve -perm")
+    );
+    // The VIOS's own disk may be.
+    silent(&[("a.txt", &(lsmap(&["hdisk9"]) + &disk))]);
+}
+
+#[test]
+fn disks_beyond_the_elements_of_virtual_scsi_are_counted() {
+    let names: Vec<String> = (0..16).map(|at| format!("hdisk{at}")).collect();
+    let backing: Vec<&str> = names.iter().map(String::as_str).collect();
+    let client: String = (0..3)
+        .map(|at| lsattr("payroll", &format!("hdisk{at}"), &[("queue_depth", "32")]))
+        .collect();
+    let finding = top(&[("a.txt", &lsmap(&backing)), ("b.txt", &client)], "vscsi-elements");
+    let fits = finding
+        .figures
+        .iter()
+        .find(|figure| figure.name == "disks that fit")
+        .expect("how many fit");
+    assert_eq!(fits.low, 14.0);
+    assert_eq!(finding.command.as_deref(), Some("chdev -l hdisk0 -a queue_depth=28 -P"));
+    silent(&[("a.txt", &lsmap(&backing[..14])), ("b.txt", &client)]);
+}
+
+fn pool(size: u64, free: u64, promised: u64) -> String {
+    format!(
+        "viosa1:/home/padmin> lssp -clustername prodclu
+POOL_NAME:         prodpool
+POOL_SIZE:         {size}
+FREE_SPACE:        {free}
+TOTAL_LU_SIZE:     {promised}
+OVERCOMMIT_SPACE:  {}
+TOTAL_LUS:         96
+POOL_TYPE:         CLPOOL
+POOL_ID:           00000000092A0B120000000056C1D2E3
+",
+        promised.saturating_sub(size)
+    )
+}
+
+#[test]
+fn a_pool_without_space_is_critical() {
+    let finding = top(&[("a.txt", &pool(4_194_304, 104_858, 4_500_000))], "ssp-full");
+    assert_eq!(finding.severity, planner::advise::Severity::Critical);
+    silent(&[("a.txt", &pool(4_194_304, 1_300_000, 4_500_000))]);
+}
+
+#[test]
+fn the_days_to_full_come_from_two_captures() {
+    let (before, now) =
+        (pool(4_194_304, 1_400_000, 4_194_304), pool(4_194_304, 1_000_000, 4_194_304));
+    let captures = timed(&[("a.txt", &before, 0), ("b.txt", &now, 4 * 86_400)]);
+    let advice = advise(&captures, &Facts::builtin());
+    assert_eq!(advice.findings[0].rule, "ssp-full");
+    let days = advice.findings[0]
+        .figures
+        .iter()
+        .find(|figure| figure.name == "days to full")
+        .expect("the days");
+    assert_eq!(days.low, 10.0);
+    // A year is nothing to speak of.
+    let slow = timed(&[
+        ("a.txt", &before, 0),
+        ("b.txt", &pool(4_194_304, 1_396_000, 4_194_304), 4 * 86_400),
+    ]);
+    assert_eq!(advise(&slow, &Facts::builtin()).findings, []);
+}
+
+#[test]
+fn promises_far_beyond_the_pool_are_a_warning() {
+    top(&[("a.txt", &pool(4_194_304, 900_000, 12_582_912))], "ssp-overcommit");
+    silent(&[("a.txt", &pool(4_194_304, 2_500_000, 5_800_000))]);
+}
+
+#[test]
+fn shallow_luns_of_a_pool_hold_all_clients_up() {
+    let luns: String = (4..8)
+        .map(|at| {
+            vios_disk(
+                &format!("hdisk{at}"),
+                &[("queue_depth", "3"), ("reserve_policy", "no_reserve")],
+            )
+        })
+        .collect();
+    let healthy_pool = pool(4_194_304, 2_500_000, 4_194_304);
+    let finding = top(&[("a.txt", &(healthy_pool.clone() + &luns))], "ssp-depth");
+    assert_eq!(finding.command.as_deref(), Some("chdev -dev hdisk4 -attr queue_depth=16 -perm"));
+    let deep: String =
+        (4..8).map(|at| vios_disk(&format!("hdisk{at}"), &[("queue_depth", "20")])).collect();
+    silent(&[("a.txt", &(healthy_pool + &deep))]);
+}
+
+fn lparstat(mode: &str, rows: &[(f64, f64)]) -> String {
+    let rows: Vec<String> = rows
+        .iter()
+        .map(|(physc, entc)| {
+            format!(
+                "  3.1  60.2    0.1   36.6  {physc:.2} {entc:.1}   12.5 11.20  5120     4   101"
+            )
+        })
+        .collect();
+    format!(
+        "viosa1:/home/padmin> lparstat 2 3
+
+System configuration: type=Shared mode={mode} smt=8 lcpu=16 mem=16384MB psize=24 ent=1.50 
+
+%user  %sys  %wait  %idle physc %entc  lbusy   app  vcsw phint  %nsp
+----- ----- ------ ------ ----- ----- ------   --- ----- ----- -----
+{}
+",
+        rows.join("\n")
+    )
+}
+
+#[test]
+fn an_exhausted_entitlement_is_told_with_what_to_add() {
+    let finding = top(
+        &[(
+            "a.txt",
+            &(lparstat("Capped", &[(1.49, 99.3), (1.5, 100.0), (1.48, 98.7)])
+                + &pool(4_194_304, 2_500_000, 4_194_304)),
+        )],
+        "vios-cpu",
+    );
+    assert_eq!(
+        finding.command.as_deref(),
+        Some("chhwres -r proc -m MANAGED_SYSTEM -o a -p viosa1 --procunits 0.3")
+    );
+    top(&[("vios.txt", &lparstat("Uncapped", &[(2.1, 140.0), (2.3, 153.0)]))], "vios-cpu");
+    // A peak in one interval is what uncapped is for.
+    silent(&[("a.txt", &lparstat("Uncapped", &[(0.4, 26.0), (1.9, 126.0), (0.5, 33.0)]))]);
+}
+
+#[test]
+fn what_is_missing_is_named_for_every_rule() {
+    let advice = advice(&[]);
+    let missing: std::collections::BTreeSet<&str> =
+        advice.not_checked.iter().map(|not| not.rule).collect();
+    for (rule, _) in planner::advise::RULES {
+        let derived = ["fc-port-oversubscribed"].contains(rule);
+        assert!(derived || missing.contains(rule), "{rule}");
+    }
+}
