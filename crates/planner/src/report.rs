@@ -11,10 +11,12 @@
 //!
 //! What it leaves to others: the numbers themselves ([`crate::trace`]), and writing the result somewhere.
 
+pub mod advice;
 mod chart;
 pub mod clean;
 pub mod html;
 pub mod text;
+pub mod trends;
 
 pub use chart::{Bar, Bars, Chart, Line, Mark, Point, Series, sparkline};
 

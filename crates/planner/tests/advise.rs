@@ -10,6 +10,8 @@ mod bridges;
 mod disks;
 #[path = "advise/queues.rs"]
 mod queues;
+#[path = "advise/reports.rs"]
+mod reports;
 
 use planner::advise::{Advice, Finding, advise};
 use planner::capture::{Captures, Taken};

@@ -81,7 +81,11 @@ pub(super) fn waits(name: &str, counter: Counter, requests: &[Counter]) -> Optio
     let mut figures = Vec::new();
     if total > 0.0 {
         let mut terms = vec![Term::read("waits", value, "waits", counter.last.at)];
-        let names: Vec<String> = (1..=requests.len()).map(|at| format!("requests{at}")).collect();
+        let names: Vec<String> = ["reads", "writes"]
+            .iter()
+            .take(requests.len())
+            .map(|name| (*name).to_owned())
+            .collect();
         for (request, name) in requests.iter().zip(&names) {
             terms.push(Term::read(name, request.value(), "requests", request.last.at));
         }

@@ -1,0 +1,178 @@
+//! The advisor's answer as sections.
+
+use super::{Answer, Bar, Bars, Block, Chart, Section, Table, Tone};
+use crate::advise::{Advice, Finding, RULES, Severity};
+use crate::capture::{At, Captures};
+use crate::trace::Figure;
+
+/// Advice with the captures that it rests on.
+pub struct AdviceReport<'a> {
+    /// What the advisor said.
+    pub advice: &'a Advice,
+    /// What it was said of.
+    pub captures: &'a Captures,
+    /// Gives the text of a captured line, where the caller kept it.
+    pub line: Option<&'a dyn Fn(At) -> Option<String>>,
+}
+
+impl Answer for AdviceReport<'_> {
+    fn kind(&self) -> &'static str {
+        "advice"
+    }
+
+    fn title(&self) -> String {
+        "Tuning advice".to_owned()
+    }
+
+    fn summary(&self) -> String {
+        let files = counted(self.captures.files.len(), "file", "files");
+        let reports = counted(self.captures.reports.len(), "report", "reports");
+        let found = match self.advice.findings.len() {
+            0 => "Nothing to change was found".to_owned(),
+            count => counted(count, "finding", "findings"),
+        };
+        let not_read = self.captures.refused.len();
+        let refused =
+            if not_read > 0 { format!("; {not_read} could not be read") } else { String::new() };
+        format!("{found} in {reports} of {files}{refused}.")
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let mut sections = Vec::new();
+        if self.advice.findings.len() > 1 {
+            sections.push(overview(self.advice));
+        }
+        let findings = self.advice.findings.iter().enumerate();
+        sections.extend(findings.map(|(at, finding)| finding_section(at + 1, finding)));
+        sections.extend(refused(self.captures));
+        sections.extend(not_checked(self.advice));
+        sections
+    }
+
+    fn file_name(&self, file: u32) -> Option<String> {
+        self.captures.files.get(usize::try_from(file).ok()?).map(|file| file.name.clone())
+    }
+
+    fn line_text(&self, at: At) -> Option<String> {
+        self.line.and_then(|line| line(at))
+    }
+
+    fn data(&self) -> Result<serde_json::Value, serde_json::Error> {
+        let mut data = serde_json::to_value(self.advice)?;
+        if let Some(map) = data.as_object_mut() {
+            map.insert("refused".to_owned(), serde_json::to_value(&self.captures.refused)?);
+        }
+        Ok(data)
+    }
+}
+
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn tone(severity: Severity) -> Tone {
+    match severity {
+        Severity::Note => Tone::Note,
+        Severity::Warning => Tone::Warning,
+        Severity::Critical => Tone::Critical,
+    }
+}
+
+fn overview(advice: &Advice) -> Section {
+    let mut table = Table::new("", &["#no", "rule", "object", "finding", "#sure"]);
+    for (at, finding) in advice.findings.iter().enumerate() {
+        let sure = format!("{:.0} %", finding.confidence * 100.0);
+        table.row([
+            (at + 1).to_string(),
+            finding.rule.to_owned(),
+            finding.object.clone(),
+            finding.title.clone(),
+            sure,
+        ]);
+    }
+    Section::new("In order of importance", Tone::Plain).block(Block::Table(table))
+}
+
+fn finding_section(number: usize, finding: &Finding) -> Section {
+    let labelled = |label: &str, text: &str| Block::Labelled {
+        label: label.to_owned(),
+        text: text.to_owned(),
+    };
+    let heading = format!("{number}. {}: {}", finding.object, finding.title);
+    let mut section = Section::new(heading, tone(finding.severity))
+        .block(labelled(
+            "rule",
+            &format!("{}, {:.0} % sure", finding.rule, finding.confidence * 100.0),
+        ))
+        .block(Block::List(finding.reasoning.clone()));
+    if !finding.figures.is_empty() {
+        section = section.block(Block::Figures(finding.figures.clone()));
+    }
+    if let Some(chart) = chart(finding) {
+        section = section.block(Block::Chart(chart));
+    }
+    section = match &finding.command {
+        Some(command) => section.block(labelled("run", "")).block(Block::Command(command.clone())),
+        None => section.block(labelled("run", "no single command; see the effect")),
+    };
+    section =
+        section.block(labelled("effect", &finding.effect)).block(labelled("harm", &finding.harm));
+    if let Some(undo) = &finding.undo {
+        section = section.block(labelled("undo", undo));
+    }
+    section.block(labelled("lines", "")).block(Block::Places(finding.evidence.clone()))
+}
+
+/// The figures of one unit beside each other, where there are several that a picture helps to compare.
+fn chart(finding: &Finding) -> Option<Chart> {
+    const UNITS: [&str; 6] = ["elements", "commands", "I/O/s", "MB", "queues", "%"];
+    let drawn = |figure: &&Figure| figure.low.is_finite() && figure.low >= 0.0;
+    let of = |unit: &str| {
+        finding
+            .figures
+            .iter()
+            .filter(|figure| figure.unit == unit)
+            .filter(drawn)
+            .collect::<Vec<_>>()
+    };
+    let (unit, figures) =
+        UNITS.iter().map(|unit| (*unit, of(unit))).find(|(_, figures)| figures.len() >= 2)?;
+    let bar = |figure: &&Figure| Bar {
+        label: figure.name.clone(),
+        value: figure.high,
+        tone: tone(finding.severity),
+    };
+    Some(Chart::Bars(Bars {
+        title: "Side by side".to_owned(),
+        unit: unit.to_owned(),
+        bars: figures.iter().map(bar).collect(),
+    }))
+}
+
+fn refused(captures: &Captures) -> Option<Section> {
+    let name = |at: At| captures.file_name(at).to_owned();
+    let mut table = Table::new("", &["file", "#line", "command", "why"]);
+    for refused in &captures.refused {
+        table.row([
+            name(refused.at),
+            refused.at.line.to_string(),
+            refused.command.clone(),
+            refused.why.clone(),
+        ]);
+    }
+    (!table.rows.is_empty())
+        .then(|| Section::new("Not read", Tone::Warning).block(Block::Table(table)))
+}
+
+fn not_checked(advice: &Advice) -> Option<Section> {
+    let mut table = Table::new(
+        "Capture these and run again with all files.",
+        &["rule", "looks for", "capture"],
+    );
+    for not in &advice.not_checked {
+        let about = RULES.iter().find(|(rule, _)| *rule == not.rule).map_or("", |(_, about)| about);
+        table.row([not.rule, about, &not.missing]);
+    }
+    (!table.rows.is_empty())
+        .then(|| Section::new("Not checked", Tone::Plain).block(Block::Table(table)))
+}

@@ -1,0 +1,409 @@
+//! Several captures of the same things over time: what grew how fast, and what a change brought.
+//!
+//! Reports of one thing are put in the order of their times, neighbours are compared with [`rates`], and each counter
+//! that moved gets a line. Attributes that differ between captures are listed, and drawn as marks: what stands left and
+//! right of a mark is before and after the change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use super::{
+    Answer, Block, Chart, Line, Mark, Point, Section, Series, Table, Tone, span, sparkline,
+};
+use crate::capture::{At, Attribute, Captures, Change, Report, Taken, rates};
+use crate::trace::number;
+
+/// Lines of one thing that are drawn; all of them are in the table.
+const DRAWN_MAX: usize = 6;
+
+/// What changed over time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Trends {
+    /// The things that were captured at least twice, by name.
+    pub things: Vec<Thing>,
+    /// Attributes that changed, by time.
+    pub changes: Vec<Changed>,
+    /// What could not be compared, and why.
+    pub left_out: Vec<String>,
+    /// Names of the files, by number.
+    pub files: Vec<String>,
+}
+
+/// One thing over time: a port, a client's row, an adapter.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Thing {
+    /// `fcstat fcs0 on viosa1`.
+    pub name: String,
+    /// How many captures of it there are.
+    pub captures: usize,
+    /// Seconds from the first to the last.
+    pub seconds: f64,
+    /// The counters that moved.
+    pub counters: Vec<Trend>,
+}
+
+/// One counter, or one value that is no counter, over time.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Trend {
+    /// Its name.
+    pub name: String,
+    /// `/s` for a counter's rate; the unit of a value.
+    pub unit: String,
+    /// Each interval by its end, or each value by its time.
+    pub points: Vec<Point>,
+    /// The mean before the last change of an attribute, where there is one.
+    pub before: Option<f64>,
+    /// The mean after it.
+    pub after: Option<f64>,
+    /// Resets and wraps on the way, which are told and not computed through.
+    pub notes: Vec<String>,
+}
+
+/// An attribute that changed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Changed {
+    /// Seconds since the first capture, of the capture that shows the new value.
+    pub seconds: f64,
+    /// `fcs0 on viosa1`.
+    pub object: String,
+    /// The attribute.
+    pub attribute: String,
+    /// The value before, and its line.
+    pub before: (String, At),
+    /// The value after, and its line.
+    pub after: (String, At),
+}
+
+/// What the captures show over time. Captures without a time are left out, and said so.
+#[must_use]
+pub fn trends(captures: &Captures) -> Trends {
+    let mut left_out = BTreeSet::new();
+    let mut groups: BTreeMap<String, Vec<(f64, &Report)>> = BTreeMap::new();
+    let zone = captures
+        .reports
+        .iter()
+        .find_map(|report| report.head().taken.as_ref())
+        .map(|taken| taken.zone.clone());
+    let start = captures
+        .reports
+        .iter()
+        .filter_map(|report| report.head().taken.as_ref())
+        .map(|taken| taken.seconds)
+        .min()
+        .unwrap_or(0);
+    for report in &captures.reports {
+        let why = match &report.head().taken {
+            Some(taken) if Some(&taken.zone) == zone.as_ref() => {
+                groups.entry(subject(report)).or_default().push((since(start, taken), report));
+                continue;
+            }
+            Some(_) => "its time is of another zone",
+            None => "nothing says when it was captured",
+        };
+        left_out.insert(format!("{}: {why}", subject(report)));
+    }
+    for group in groups.values_mut() {
+        group.sort_by(|one, two| one.0.total_cmp(&two.0));
+    }
+    let changes = changes(&groups);
+    let last_change = changes.last().map(|change| change.seconds);
+    let mut things: Vec<Thing> = Vec::new();
+    for (name, group) in &groups {
+        things.extend(thing(name, group, last_change));
+    }
+    let files = captures.files.iter().map(|file| file.name.clone()).collect();
+    Trends { things, changes, left_out: left_out.into_iter().collect(), files }
+}
+
+fn since(start: u64, taken: &Taken) -> f64 {
+    let seconds = taken.seconds.saturating_sub(start);
+    u32::try_from(seconds).map_or(f64::from(u32::MAX), f64::from)
+}
+
+/// What a report is about: command, device and system.
+fn subject(report: &Report) -> String {
+    let head = report.head();
+    let mut name = report.command().to_owned();
+    if let Some(device) = &head.device {
+        name.push_str(&format!(" {}", device.value));
+    }
+    if let Some(partition) = &head.partition {
+        name.push_str(&format!(" on {}", partition.value));
+    }
+    name
+}
+
+fn attributes(report: &Report) -> Option<&[Attribute]> {
+    match report {
+        Report::Lsattr(report) => Some(&report.attributes),
+        Report::LsdevAttr(report) => Some(&report.attributes),
+        _ => None,
+    }
+}
+
+fn changes(groups: &BTreeMap<String, Vec<(f64, &Report)>>) -> Vec<Changed> {
+    let mut changes = Vec::new();
+    for group in groups.values() {
+        let mut known: BTreeMap<&str, &Attribute> = BTreeMap::new();
+        for (seconds, report) in group {
+            let head = report.head();
+            let device = head.device.as_ref().map_or("a device", |read| &read.value);
+            let system =
+                head.partition.as_ref().map_or(String::new(), |read| format!(" on {}", read.value));
+            for attribute in attributes(report).unwrap_or_default() {
+                let before = known.insert(&attribute.name, attribute);
+                if let Some(before) = before.filter(|before| before.value != attribute.value) {
+                    changes.push(Changed {
+                        seconds: *seconds,
+                        object: format!("{device}{system}"),
+                        attribute: attribute.name.clone(),
+                        before: (before.value.clone(), before.at),
+                        after: (attribute.value.clone(), attribute.at),
+                    });
+                }
+            }
+        }
+    }
+    changes.sort_by(|one, two| {
+        one.seconds.total_cmp(&two.seconds).then_with(|| one.after.1.cmp(&two.after.1))
+    });
+    changes
+}
+
+fn thing(name: &str, group: &[(f64, &Report)], change: Option<f64>) -> Option<Thing> {
+    let (first, last) = (group.first()?.0, group.last()?.0);
+    let mut counters: BTreeMap<String, Trend> = BTreeMap::new();
+    for pair in group.windows(2) {
+        let [(_, earlier), (seconds, later)] = pair else { continue };
+        let Ok(rates) = rates(earlier, later) else { continue };
+        for rate in &rates.counters {
+            let trend = counters.entry(rate.name.clone()).or_default();
+            match rate.change {
+                Change::Grew { per_second: Some(value), .. } => {
+                    trend.points.push(Point { seconds: *seconds, value })
+                }
+                Change::Grew { per_second: None, .. } => {}
+                Change::Reset => trend.notes.push(format!("reset before +{}", span(*seconds))),
+                Change::Wrapped { bits } => {
+                    trend.notes.push(format!("wrapped at {bits} bits before +{}", span(*seconds)))
+                }
+                Change::Fell => {
+                    trend.notes.push(format!("fell before +{}: reset or wrapped", span(*seconds)))
+                }
+            }
+        }
+    }
+    let mut trends: Vec<Trend> = Vec::new();
+    for (name, mut trend) in counters {
+        (trend.name, trend.unit) = (name, "/s".to_owned());
+        trends.push(trend);
+    }
+    if group.len() > 1 {
+        trends.extend(values(group));
+    }
+    trends.retain(|trend| {
+        !trend.notes.is_empty() || trend.points.iter().any(|point| point.value != 0.0)
+    });
+    for trend in &mut trends {
+        compare(trend, change);
+    }
+    let some = group.len() > 1 && !trends.is_empty();
+    some.then(|| Thing {
+        name: name.to_owned(),
+        captures: group.len(),
+        seconds: last - first,
+        counters: trends,
+    })
+}
+
+/// Values that are no counters: service times, entitlement, free space.
+fn values(group: &[(f64, &Report)]) -> Vec<Trend> {
+    let mut all: BTreeMap<(String, &str), Vec<Point>> = BTreeMap::new();
+    for (seconds, report) in group {
+        let mut add = |name: String, unit: &'static str, value: Option<f64>| {
+            if let Some(value) = value.filter(|value| value.is_finite()) {
+                all.entry((name, unit)).or_default().push(Point { seconds: *seconds, value });
+            }
+        };
+        match report {
+            Report::IostatD(iostat) => {
+                let last = iostat.disks.iter().map(|disk| disk.sample).max().unwrap_or(1);
+                for disk in iostat.disks.iter().filter(|disk| disk.sample == last) {
+                    add(
+                        format!("{} transfers", disk.name),
+                        "/s",
+                        disk.transfers_per_second.map(|read| read.value),
+                    );
+                    add(
+                        format!("{} read service", disk.name),
+                        "ms",
+                        disk.read.average_ms.map(|read| read.value),
+                    );
+                    add(
+                        format!("{} write service", disk.name),
+                        "ms",
+                        disk.write.average_ms.map(|read| read.value),
+                    );
+                    add(
+                        format!("{} queue full", disk.name),
+                        "/s",
+                        disk.queue.full_per_second.map(|read| read.value),
+                    );
+                }
+            }
+            Report::Lparstat(lparstat) => {
+                if let Some(sample) = lparstat.samples.last() {
+                    add(
+                        "entitlement used".to_owned(),
+                        "%",
+                        sample.entitlement_percent.map(|read| read.value),
+                    );
+                    add(
+                        "processors used".to_owned(),
+                        "processors",
+                        sample.physical.map(|read| read.value),
+                    );
+                }
+            }
+            Report::Lssp(lssp) => {
+                for pool in &lssp.pools {
+                    let free =
+                        pool.free_mb.and_then(|read| u32::try_from(read.value).ok()).map(f64::from);
+                    add(format!("free in {}", pool.name), "MB", free);
+                }
+            }
+            _ => {}
+        }
+    }
+    all.into_iter()
+        .map(|((name, unit), points)| Trend {
+            name,
+            unit: unit.to_owned(),
+            points,
+            ..Trend::default()
+        })
+        .collect()
+}
+
+/// The means before and after the last change.
+fn compare(trend: &mut Trend, change: Option<f64>) {
+    let Some(change) = change else { return };
+    let mean = |late: bool| {
+        let values: Vec<f64> = trend
+            .points
+            .iter()
+            .filter(|point| (point.seconds > change) == late)
+            .map(|point| point.value)
+            .collect();
+        let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
+        Some(values.iter().sum::<f64>() / f64::from(count))
+    };
+    (trend.before, trend.after) = (mean(false), mean(true));
+}
+
+impl Answer for Trends {
+    fn kind(&self) -> &'static str {
+        "trends"
+    }
+
+    fn title(&self) -> String {
+        "Trends".to_owned()
+    }
+
+    fn summary(&self) -> String {
+        let counted = |count: usize, one: &str, many: &str| {
+            format!("{count} {}", if count == 1 { one } else { many })
+        };
+        let things = counted(self.things.len(), "thing", "things");
+        match (self.things.len(), self.changes.len()) {
+            (0, 0) => {
+                "Nothing was captured twice with a time, so there is nothing to compare.".to_owned()
+            }
+            (_, 0) => format!("{things} over time; no attribute changed."),
+            (_, changes) => format!(
+                "{things} over time; {}. Before and after are the means on either side of the last change.",
+                counted(changes, "attribute changed", "attributes changed")
+            ),
+        }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let mut sections = Vec::new();
+        if !self.changes.is_empty() {
+            let mut table = Table::new("", &["when", "object", "attribute", "before", "after"]);
+            for change in &self.changes {
+                table.row([
+                    format!("+{}", span(change.seconds)),
+                    change.object.clone(),
+                    change.attribute.clone(),
+                    change.before.0.clone(),
+                    change.after.0.clone(),
+                ]);
+            }
+            let places = self.changes.iter().flat_map(|change| [change.before.1, change.after.1]);
+            sections.push(
+                Section::new("What was changed", Tone::Note)
+                    .block(Block::Table(table))
+                    .block(Block::Places(places.collect())),
+            );
+        }
+        sections.extend(self.things.iter().map(|thing| section(thing, &self.changes)));
+        if !self.left_out.is_empty() {
+            sections.push(
+                Section::new("Left out", Tone::Plain).block(Block::List(self.left_out.clone())),
+            );
+        }
+        sections
+    }
+
+    fn file_name(&self, file: u32) -> Option<String> {
+        self.files.get(usize::try_from(file).ok()?).cloned()
+    }
+
+    fn data(&self) -> Result<serde_json::Value, serde_json::Error> {
+        serde_json::to_value(self)
+    }
+}
+
+fn section(thing: &Thing, changes: &[Changed]) -> Section {
+    let compared =
+        thing.counters.iter().any(|trend| trend.before.is_some() && trend.after.is_some());
+    let columns: &[&str] = if compared {
+        &["value", "unit", "#first", "#last", "#before", "#after", "over time", "notes"]
+    } else {
+        &["value", "unit", "#first", "#last", "over time", "notes"]
+    };
+    let mut table = Table::new("", columns);
+    let shown = |value: Option<f64>| value.map_or_else(|| "—".to_owned(), number);
+    for trend in &thing.counters {
+        let values: Vec<f64> = trend.points.iter().map(|point| point.value).collect();
+        let mut row = vec![
+            trend.name.clone(),
+            trend.unit.clone(),
+            shown(values.first().copied()),
+            shown(values.last().copied()),
+        ];
+        if compared {
+            row.extend([shown(trend.before), shown(trend.after)]);
+        }
+        row.extend([sparkline(&values), trend.notes.join("; ")]);
+        table.row(row);
+    }
+    let heading =
+        format!("{}: {} captures over {}", thing.name, thing.captures, span(thing.seconds));
+    let mut section = Section::new(heading, Tone::Plain).block(Block::Table(table));
+    for trend in thing.counters.iter().filter(|trend| trend.points.len() > 2).take(DRAWN_MAX) {
+        let marks = changes.iter().map(|change| Mark {
+            seconds: change.seconds,
+            label: format!("{}={}", change.attribute, change.after.0),
+        });
+        section = section.block(Block::Chart(Chart::Line(Line {
+            title: trend.name.clone(),
+            unit: trend.unit.clone(),
+            series: vec![Series { name: String::new(), points: trend.points.clone() }],
+            marks: marks.collect(),
+        })));
+    }
+    section
+}

@@ -1,0 +1,120 @@
+//! The advice and the trends as they are shown.
+
+use super::{Port, VIRTUAL, captures, lsattr, timed};
+use planner::advise::advise;
+use planner::capture::At;
+use planner::facts::Facts;
+use planner::report::{self, Answer, advice::AdviceReport, html::html, text, trends::trends};
+
+const SHORT: Port = Port {
+    no_command: 4_419_300,
+    active_high: 180,
+    pending_high: 2022,
+    reads: 5_662_994,
+    writes: 120_070,
+    ..VIRTUAL
+};
+
+fn file() -> String {
+    SHORT.text() + &lsattr("payroll", "fcs0", &[("num_cmd_elems", "200")])
+}
+
+#[test]
+fn advice_reads_well_on_a_terminal() {
+    let (text_of_file, facts) = (file(), Facts::builtin());
+    let captures = captures(&[("payroll.txt", &text_of_file)]);
+    let mut advice = advise(&captures, &facts);
+    advice.not_checked.truncate(2);
+    let line = |at: At| {
+        text_of_file.lines().nth(usize::try_from(at.line).unwrap_or(1) - 1).map(str::to_owned)
+    };
+    let report = AdviceReport { advice: &advice, captures: &captures, line: Some(&line) };
+    insta::assert_snapshot!(
+        "advice",
+        text::text(&report, &text::Options { width: 90, ..text::Options::default() })
+    );
+    insta::assert_snapshot!(
+        "advice_explained",
+        text::text(&report, &text::Options { width: 90, explain: true, colour: false })
+    );
+}
+
+#[test]
+fn the_three_forms_say_the_same() {
+    let captures = captures(&[("<payroll>.txt", &file())]);
+    let advice = advise(&captures, &Facts::builtin());
+    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let page = html(&report);
+    let json: serde_json::Value =
+        serde_json::from_str(&report::json(&report).expect("JSON")).expect("reads back");
+    let command = "chdev -l fcs0 -a num_cmd_elems=2048 -P";
+    assert!(
+        page.contains(command)
+            && page.contains("&lt;payroll&gt;.txt")
+            && !page.contains("<payroll>")
+    );
+    assert_eq!(json["answer"]["findings"][0]["command"], command);
+    assert_eq!(json["answer"]["findings"][0]["severity"], "warning");
+    assert_eq!(json["files"][0], "<payroll>.txt");
+    let explained =
+        text::text(&report, &text::Options { explain: true, ..text::Options::default() });
+    for finding in &advice.findings {
+        for figure in &finding.figures {
+            assert!(explained.contains(&figure.value()), "{figure}");
+            assert!(figure.low.is_finite(), "{figure:?}");
+        }
+    }
+}
+
+#[test]
+fn no_finding_is_said_in_so_many_words() {
+    let captures = captures(&[("a.txt", &VIRTUAL.text())]);
+    let advice = advise(&captures, &Facts::builtin());
+    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    assert_eq!(report.summary(), "Nothing to change was found in 1 report of 1 file.");
+}
+
+#[test]
+fn trends_show_rates_before_and_after_a_change() {
+    let set = |value| lsattr("payroll", "fcs0", &[("num_cmd_elems", value)]);
+    let step = |at: u64, waits: u64| {
+        Port { no_command: waits, ..SHORT.later(600 * at, 60_000 * at) }.text()
+    };
+    let files = [
+        ("1.txt", step(0, 0) + &set("200"), 0),
+        ("2.txt", step(1, 6000) + &set("200"), 600),
+        ("3.txt", step(2, 12_000) + &set("2048"), 1200),
+        ("4.txt", step(3, 12_000) + &set("2048"), 1800),
+    ];
+    let files: Vec<(&str, &str, u64)> =
+        files.iter().map(|(name, text, at)| (*name, text.as_str(), *at)).collect();
+    let trends = trends(&timed(&files));
+    assert_eq!(trends.changes.len(), 1);
+    assert_eq!(
+        (trends.changes[0].before.0.as_str(), trends.changes[0].after.0.as_str()),
+        ("200", "2048")
+    );
+    let port = trends
+        .things
+        .iter()
+        .find(|thing| thing.name == "fcstat fcs0 on payroll")
+        .expect("the port");
+    let waits = port
+        .counters
+        .iter()
+        .find(|trend| trend.points.iter().any(|point| point.value == 10.0))
+        .expect("the waits");
+    assert_eq!((waits.before, waits.after), (Some(10.0), Some(0.0)), "{waits:?}");
+    let shown = text::text(&trends, &text::Options { width: 120, ..text::Options::default() });
+    insta::assert_snapshot!("trends", shown);
+    let page = html(&trends);
+    assert!(page.contains("<svg") && page.contains("num_cmd_elems=2048"));
+}
+
+#[test]
+fn what_has_no_time_is_left_out_and_said_so() {
+    let trends =
+        trends(&captures(&[("a.txt", &SHORT.text()), ("b.txt", &SHORT.later(60, 10).text())]));
+    assert!(trends.things.is_empty());
+    assert_eq!(trends.left_out, ["fcstat fcs0 on payroll: nothing says when it was captured"]);
+}
