@@ -32,6 +32,8 @@ mod attention;
 pub mod conformance;
 mod data;
 mod exclusion;
+#[cfg(any(fuzzing, test))]
+pub mod fuzz;
 mod identity;
 mod inquiry;
 pub mod management;
@@ -41,6 +43,8 @@ mod ports;
 mod report;
 mod reservation;
 mod sense;
+#[cfg(any(fuzzing, test))]
+mod sim;
 mod table;
 mod task;
 mod unit;

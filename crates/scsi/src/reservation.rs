@@ -190,3 +190,6 @@ impl Reservations {
 /// RESERVATION CONFLICT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Conflict;
+
+#[cfg(test)]
+mod tests;

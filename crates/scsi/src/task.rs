@@ -392,3 +392,6 @@ pub fn unattached(well_known: bool, luns: &[Lun], data_in: &Data<'_>, cdb: &[u8]
 fn clear_luns_changed(nexus: &Nexus) {
     nexus.gate().clear(Attention::LunsChanged);
 }
+
+#[cfg(test)]
+mod tests;

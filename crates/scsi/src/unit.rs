@@ -51,7 +51,7 @@ pub struct UnitSpec {
     pub thin: bool,
     /// The medium can be ejected and loaded.
     pub removable: bool,
-    /// MAXIMUM TRANSFER LENGTH in bytes.
+    /// MAXIMUM TRANSFER LENGTH in bytes. It is at least 256 blocks, the longest transfer of the shortest CDBs.
     pub transfer_bytes_max: u64,
 }
 

@@ -51,7 +51,7 @@ fn disks_in_ram() {
     let folder = Folder::new(false);
     run(&|| folder.ram(512, false), &nothing);
     run(&|| folder.ram(4096, false), &nothing);
-    run(&|| folder.ram(512, true), &nothing);
+    run(&|| folder.ram(512, true), &|spec| spec.transfer_bytes_max = 512 * 512);
 }
 
 #[test]
