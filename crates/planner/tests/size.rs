@@ -285,16 +285,16 @@ pool_tb = 5
 #[test]
 fn every_computed_value_is_traced_to_a_figure_before_it() {
     let sizing = sized(MIXED);
-    let mut before: Vec<(f64, f64)> = Vec::new();
+    let mut before: Vec<f64> = Vec::new();
     let parts = sizing.parts.iter().flat_map(|part| &part.figures);
     for figure in parts.chain(&sizing.totals) {
         assert!(figure.low.is_finite() && figure.low <= figure.high, "{figure}");
         for term in &figure.terms {
             let computed = matches!(term.origin, Origin::Computed | Origin::Assumed);
-            let traced = before.iter().any(|(low, high)| *low == term.low || *high == term.high);
+            let traced = before.contains(&term.low) && before.contains(&term.high);
             assert!(!computed || traced, "{} in {figure}", term.name);
         }
-        before.push((figure.low, figure.high));
+        before.extend([figure.low, figure.high]);
     }
     let shown = text::text(&sizing, &text::Options { explain: true, ..Default::default() });
     assert!(shown.contains("a + b") && shown.contains("To mind"));
