@@ -200,6 +200,7 @@ fn virtual_port(view: &View<'_>, usage: &Usage<'_>, maps: &[Npiv<'_>], out: &mut
         .because(waits.why)
         .because("The counter stands on the client, but adapter elements belong to the physical port on the VIOS. Its own fcstat tells how many it needs.")
         .effect("Take fcstat -D and lsdev -attr of the port on the VIOS; they size num_cmd_elems there.")
+        .harm("Nothing is changed here.")
         .weigh(waits.confidence * 0.8, 1.0);
     for figure in waits.figures {
         draft = draft.figure(figure);

@@ -18,6 +18,8 @@ pub(super) fn check(view: &View<'_>, out: &mut Out) {
     transfer_sizes(view, &maps, out);
 }
 
+const OVERSUBSCRIBED: &str = "fc-port-oversubscribed";
+
 /// The clients' elements against the port's, where the port shows pressure. Whether it speaks.
 ///
 /// Clients may have more elements than their port as long as they are not busy together: most sites have. So the sum
@@ -28,7 +30,7 @@ pub(super) fn oversubscribed(
     maps: &[Npiv<'_>],
     out: &mut Out,
 ) -> bool {
-    const RULE: &str = "fc-port-oversubscribed";
+    const RULE: &str = OVERSUBSCRIBED;
     let here: Vec<&Npiv<'_>> = maps
         .iter()
         .filter(|map| map.vios == usage.host && map.port() == Some(usage.device))
@@ -38,25 +40,10 @@ pub(super) fn oversubscribed(
     }
     let Some(waits) = usage.pressure() else { return false };
     let clients: BTreeSet<_> = here.iter().filter_map(|map| map.client_key()).collect();
-    let object = view.object(usage.host, usage.device);
     if maps.iter().all(|map| map.vios != usage.host) {
         out.missing(RULE, format!("lsmap -all -npiv on {}", view.spoken(usage.host)));
     }
-    let mut terms: Vec<Term> = Vec::new();
-    for map in &here {
-        let Some(adapter) = map.client_adapter() else { continue };
-        let name = format!("{} {adapter}", map.client_spoken());
-        match map.client.and_then(|client| view.number(client, adapter, "num_cmd_elems")) {
-            Some((elements, at)) if !terms.iter().any(|term| term.name == name) => {
-                terms.push(Term::read(&name, elements, "elements", at));
-            }
-            Some(_) => {}
-            None => out.missing(
-                RULE,
-                format!("num_cmd_elems: lsattr -El {adapter} on {}", map.client_spoken()),
-            ),
-        }
-    }
+    let terms = client_elements(view, &here, out);
     let Some((port, port_at)) = view.number(usage.host, usage.device, "num_cmd_elems") else {
         out.missing(
             RULE,
@@ -82,7 +69,7 @@ pub(super) fn oversubscribed(
         number(sum),
         number(port)
     );
-    let mut draft = Draft::new(RULE, usage.host, object, Severity::Warning, title)
+    let mut draft = Draft::new(RULE, usage.host, view.object(usage.host, usage.device), Severity::Warning, title)
         .see(waits.counter.places())
         .see([port_at])
         .see(lines)
@@ -93,8 +80,35 @@ pub(super) fn oversubscribed(
     for figure in [total, ratio].into_iter().chain(waits.figures) {
         draft = draft.figure(figure);
     }
+    let draft = enlarge(view, usage, port, sum, draft);
+    out.push(draft.harm("More commands reach the fabric at a time; the latency of storage that is already busy rises for everybody."));
+    true
+}
+
+/// The command elements of each client adapter on a port.
+fn client_elements(view: &View<'_>, here: &[&Npiv<'_>], out: &mut Out) -> Vec<Term> {
+    let mut terms: Vec<Term> = Vec::new();
+    for map in here {
+        let Some(adapter) = map.client_adapter() else { continue };
+        let name = format!("{} {adapter}", map.client_spoken());
+        match map.client.and_then(|client| view.number(client, adapter, "num_cmd_elems")) {
+            Some((elements, at)) if !terms.iter().any(|term| term.name == name) => {
+                terms.push(Term::read(&name, elements, "elements", at));
+            }
+            Some(_) => {}
+            None => out.missing(
+                OVERSUBSCRIBED,
+                format!("num_cmd_elems: lsattr -El {adapter} on {}", map.client_spoken()),
+            ),
+        }
+    }
+    terms
+}
+
+/// The command that gives the port as many elements as its clients have, or as many as it may.
+fn enlarge(view: &View<'_>, usage: &Usage<'_>, port: f64, sum: f64, draft: Draft) -> Draft {
     let limits = view.allowed(usage.host, usage.device, &["fcs"], "num_cmd_elems");
-    let draft = match limits.fit_or_max(sum).filter(|target| as_f64(*target) > port) {
+    match limits.fit_or_max(sum).filter(|target| as_f64(*target) > port) {
         Some(target) => {
             let change = Change::new(view, usage.host, usage.device);
             let rest = if as_f64(target) < sum { " It does not cover the sum: the rest of the way is to move clients to another port or to lower num_cmd_elems of clients that do not need theirs." } else { "" };
@@ -103,9 +117,7 @@ pub(super) fn oversubscribed(
                 .effect(format!("The port takes {} commands at a time; the counter stops growing once the adapter is configured again.{rest}", number(as_f64(target))))
         }
         None => draft.effect("The port's num_cmd_elems is already at the greatest value. Next step: move clients to another physical port (vfcmap), or lower num_cmd_elems of clients that do not need theirs."),
-    };
-    out.push(draft.harm("More commands reach the fabric at a time; the latency of storage that is already busy rises for everybody."));
-    true
+    }
 }
 
 /// A sum whose terms are named by clients; formulas cannot hold their names, so they are numbered.

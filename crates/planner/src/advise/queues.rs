@@ -11,7 +11,7 @@ use super::finding::{Change, Draft, Severity};
 use super::mapping::{Npiv, clients_on, npiv};
 use super::measure::{Load, load};
 use super::thresholds::{GLOBAL_SHARE, MANY_CLIENTS, fact, own};
-use super::view::{Role, View, as_f64, count, shown};
+use super::view::{Role, Value, View, as_f64, count, shown};
 use crate::capture::{Fcstat, Named, Report, VfcStats};
 use crate::facts::id::{MQ_IOPS_MIN, MQ_IOS_PER_QUEUE_MIN, MQ_QUEUES_USUAL};
 use crate::trace::{Figure, Term, number};
@@ -500,6 +500,25 @@ fn pool_finding(
         Figure::new(&format!("{what} from the global pool"), "%", "taken × 100 ÷ received", terms);
     let object = view.object(host, device);
     let now = view.number(host, "viosnpiv0", attribute);
+    let draft = Draft::new(rule, host, object, Severity::Warning, format!("many {what} come from the global pool"))
+        .see([named.at])
+        .see(now.map(|(_, at)| at))
+        .because(format!("Each queue's thread has its own {what} and takes them without a lock; what it lacks comes from a global pool behind one. Here that is no exception."))
+        .figure(share)
+        .figure(Figure::plain(own("share from which it is no exception", GLOBAL_SHARE * 100.0, "%")))
+        .harm("More memory of the VIOS for every queue of every virtual adapter.")
+        .weigh(0.85, 0.9 + (taken / received).min(1.0) * 0.2);
+    out.push(pool_change(view, host, (attribute, what), now, draft));
+}
+
+/// The command that doubles what each queue has of its own, within the range.
+fn pool_change(
+    view: &View<'_>,
+    host: usize,
+    (attribute, what): (&'static str, &str),
+    now: Option<Value>,
+    draft: Draft,
+) -> Draft {
     let limits = view.allowed(host, "viosnpiv0", &["viosnpiv0"], attribute);
     let default = view
         .facts
@@ -508,18 +527,10 @@ fn pool_finding(
     let current = now
         .map(|(value, _)| value)
         .or(default.and_then(|value| u64::try_from(value).ok()).map(as_f64));
-    let mut draft = Draft::new(rule, host, object, Severity::Warning, format!("many {what} come from the global pool"))
-        .see([named.at])
-        .see(now.map(|(_, at)| at))
-        .because(format!("Each queue's thread has its own {what} and takes them without a lock; what it lacks comes from a global pool behind one. Here that is no exception."))
-        .figure(share)
-        .figure(Figure::plain(own("share from which it is no exception", GLOBAL_SHARE * 100.0, "%")))
-        .harm("More memory of the VIOS for every queue of every virtual adapter.")
-        .weigh(0.85, 0.9 + (taken / received).min(1.0) * 0.2);
     let target = current.and_then(|current| {
         limits.fit_or_max(current * 2.0).filter(|target| as_f64(*target) > current)
     });
-    draft = match target {
+    match target {
         Some(target) => {
             let old = now.map(|(value, _)| format!("{value:.0}"));
             let doubled = match now {
@@ -532,6 +543,5 @@ fn pool_finding(
                 .effect("Threads find their own and no longer meet at the lock. Whether the VIOS must be restarted for it is said in its documentation; look at the statistics again afterwards.")
         }
         None => draft.effect(format!("{attribute} is already at its greatest value. Next step: spread the clients over more virtual adapters or more VIOS.")),
-    };
-    out.push(draft);
+    }
 }

@@ -239,6 +239,11 @@ fn mtu(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
     if own.value != "no" {
         return;
     }
+    against_clients(view, bridge, own, out);
+}
+
+/// `sea-mtu`: a client that sends larger frames than the bridge takes.
+fn against_clients(view: &View<'_>, bridge: &Bridge<'_>, own: &Attribute, out: &mut Out) {
     for client in view.hosts().filter(|host| view.role(*host) != Role::Vios) {
         for device in view.devices(client, "en") {
             let Some((mtu, at)) = view
@@ -253,7 +258,7 @@ fn mtu(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
                 mtu_finding(
                     bridge.draft(
                         view,
-                        RULE,
+                        "sea-mtu",
                         Severity::Warning,
                         format!(
                             "{} on {} sends {} byte frames, the bridge takes 1500",

@@ -283,6 +283,16 @@ fn lu_depth(view: &View<'_>) -> Option<(f64, Option<At>)> {
     })
 }
 
+/// What the LUNs take at a time, and what the clients may send.
+fn depth_figures(luns: Term, of_lun: Term, lus: Term, of_lu: Term) -> (Figure, Figure) {
+    let taken = "LUNs × depth of a LUN";
+    let asked = "LUs × depth of a LU";
+    (
+        Figure::new("commands that the LUNs seen take", "commands", taken, vec![luns, of_lun]),
+        Figure::new("commands that the clients may send", "commands", asked, vec![lus, of_lu]),
+    )
+}
+
 fn judge_depth(
     view: &View<'_>,
     host: usize,
@@ -304,22 +314,10 @@ fn judge_depth(
         Some(at) => Term::read("depth of a LU", lu_depth, "commands", at),
         None => Term::new("depth of a LU", lu_depth, "commands", default_origin(view)),
     };
-    let pool_terms = vec![
-        Term::read("LUNs", count(shallow.len()), "LUNs", at),
-        Term::read("depth of a LUN", depth, "commands", at),
-    ];
-    let physical = Figure::new(
-        "commands that the LUNs seen take",
-        "commands",
-        "LUNs × depth of a LUN",
-        pool_terms,
-    );
-    let asked = Figure::new(
-        "commands that the clients may send",
-        "commands",
-        "LUs × depth of a LU",
-        vec![Term::read("LUs", lus.max(1.0), "LUs", lu_at), of_lu],
-    );
+    let lus = Term::read("LUs", lus.max(1.0), "LUs", lu_at);
+    let luns = Term::read("LUNs", count(shallow.len()), "LUNs", at);
+    let of_lun = Term::read("depth of a LUN", depth, "commands", at);
+    let (physical, asked) = depth_figures(luns, of_lun, lus, of_lu);
     if asked.low <= physical.low && shallow.len() > 1 {
         return;
     }

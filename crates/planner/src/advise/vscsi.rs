@@ -53,16 +53,49 @@ fn depths(view: &View<'_>, adapter: &ScsiMap) -> Option<(usize, Vec<Value>)> {
     (!depths.is_empty()).then_some((host, depths))
 }
 
-fn judge(view: &View<'_>, host: usize, adapter: &ScsiMap, out: &mut Out) {
+/// The lines of an adapter's targets that are disks.
+fn disks_behind(adapter: &ScsiMap) -> Vec<At> {
     let is_disk = |name: &str| {
         !["cd", "rmt", "usb"].iter().any(|other| name.starts_with(other)) && !name.contains(".iso")
     };
-    let disks: Vec<At> = adapter
+    adapter
         .devices
         .iter()
         .filter(|device| device.backing.as_ref().is_some_and(|read| is_disk(&read.value)))
         .map(|device| device.at)
-        .collect();
+        .collect()
+}
+
+/// What there is, what the disks need, how many fit, and the depth at which all fit.
+fn element_figures(view: &View<'_>, disks: Term, average: Term) -> [Figure; 4] {
+    let (total, reserved, each) = (
+        view.facts.term(VSCSI_ELEMENTS, "elements"),
+        view.facts.term(VSCSI_ELEMENTS_RESERVED, "reserved"),
+        view.facts.term(VSCSI_ELEMENTS_PER_DISK, "per disk"),
+    );
+    let needed = Figure::new(
+        "elements needed",
+        "elements",
+        "reserved + disks × (queue_depth + per disk)",
+        vec![reserved.clone(), disks.clone(), average.clone(), each.clone()],
+    );
+    let fits = Figure::new(
+        "disks that fit",
+        "disks",
+        "round_down((elements − reserved) ÷ (queue_depth + per disk), 1)",
+        vec![total.clone(), reserved.clone(), average, each.clone()],
+    );
+    let depth = Figure::new(
+        "depth at which all fit",
+        "commands",
+        "round_down((elements − reserved) ÷ disks − per disk, 1)",
+        vec![total.clone(), reserved, disks, each],
+    );
+    [Figure::plain(total), needed, fits, depth]
+}
+
+fn judge(view: &View<'_>, host: usize, adapter: &ScsiMap, out: &mut Out) {
+    let disks = disks_behind(adapter);
     // Fewer disks than this fit even at the greatest depth that a client's disk has by default.
     if disks.len() < 2 {
         return;
@@ -80,12 +113,6 @@ fn judge(view: &View<'_>, host: usize, adapter: &ScsiMap, out: &mut Out) {
         }
         return;
     };
-    let facts = view.facts;
-    let (total, reserved, each) = (
-        facts.term(VSCSI_ELEMENTS, "elements"),
-        facts.term(VSCSI_ELEMENTS_RESERVED, "reserved"),
-        facts.term(VSCSI_ELEMENTS_PER_DISK, "per disk"),
-    );
     // The disks whose depth was captured stand for the others; the deepest are counted where more were captured.
     let known = depths.len().min(disks.len());
     let Some((sum, at)) =
@@ -94,56 +121,43 @@ fn judge(view: &View<'_>, host: usize, adapter: &ScsiMap, out: &mut Out) {
         return;
     };
     let average = Term::read("queue_depth", sum / count(known), "commands", at);
-    let number_of_disks = Term::read("disks", count(disks.len()), "disks", adapter.at);
-    let needed = Figure::new(
-        "elements needed",
-        "elements",
-        "reserved + disks × (queue_depth + per disk)",
-        vec![reserved.clone(), number_of_disks, average.clone(), each.clone()],
-    );
+    let disk_count = Term::read("disks", count(disks.len()), "disks", adapter.at);
+    let [total, needed, fits, depth] = element_figures(view, disk_count, average);
     if needed.low <= total.low {
         return;
     }
-    let fits = Figure::new(
-        "disks that fit",
-        "disks",
-        "round_down((elements − reserved) ÷ (queue_depth + per disk), 1)",
-        vec![total.clone(), reserved.clone(), average, each.clone()],
-    );
-    let room = vec![
-        total.clone(),
-        reserved,
-        Term::read("disks", count(disks.len()), "disks", adapter.at),
-        each,
-    ];
-    let depth = Figure::new(
-        "depth at which all fit",
-        "commands",
-        "round_down((elements − reserved) ÷ disks − per disk, 1)",
-        room,
-    );
-    let mut draft = Draft::new(RULE, host, view.object(host, &adapter.name), Severity::Warning, format!("{} disks need more command elements than the adapter has", disks.len()))
+    let draft = Draft::new(RULE, host, view.object(host, &adapter.name), Severity::Warning, format!("{} disks need more command elements than the adapter has", disks.len()))
         .see([adapter.at])
         .see(disks.iter().copied())
         .see(depths.iter().take(known).map(|(_, at)| *at))
         .because(format!("The adapter has {} command elements; the disks of the client need {} at their queue depth. Disks beyond that are not configured, or wait.", number(total.low), number(needed.low)))
         .figure(needed)
-        .figure(Figure::plain(total))
+        .figure(total)
         .figure(fits)
         .figure(depth.clone())
         .harm("A lower depth lets each disk have fewer commands at a time. A second virtual SCSI adapter for half of the disks keeps the depth instead.")
         .weigh(0.85, 1.0);
+    out.push(lower_depth(view, client, &depths, &depth, draft));
+}
+
+/// The command that lowers the depth of the deepest disk to one at which all fit.
+fn lower_depth(
+    view: &View<'_>,
+    client: usize,
+    depths: &[Value],
+    depth: &Figure,
+    draft: Draft,
+) -> Draft {
     let deepest = view.devices(client, "hdisk").into_iter().find(|disk| {
         view.number(client, disk, "queue_depth").map(|(value, _)| value)
             == depths.first().map(|(value, _)| *value)
     });
-    draft = match (deepest, rounded(depth.low).filter(|depth| *depth >= 1)) {
+    match (deepest, rounded(depth.low).filter(|depth| *depth >= 1)) {
         (Some(disk), Some(fit)) => {
             let old = depths.first().map(|(value, _)| format!("{value:.0}"));
             let change = Change::new(view, client, disk).on_client().set("queue_depth", old.as_deref(), fit.to_string());
             draft.change(&change).effect("With that depth on every disk of the adapter all of them fit; run it for each. Or add a second virtual SCSI adapter and move half of the disks.")
         }
         _ => draft.effect("No depth makes that many disks fit. Next step: add virtual SCSI adapters and spread the disks over them."),
-    };
-    out.push(draft);
+    }
 }

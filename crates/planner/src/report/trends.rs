@@ -11,7 +11,9 @@ use serde::Serialize;
 use super::{
     Answer, Block, Chart, Line, Mark, Point, Section, Series, Table, Tone, span, sparkline,
 };
-use crate::capture::{At, Attribute, Captures, Change, Report, Taken, rates};
+use crate::capture::{
+    At, Attribute, Captures, Change, DiskSample, Pool, Read, Report, Taken, rates,
+};
 use crate::trace::number;
 
 /// Lines of one thing that are drawn; all of them are in the table.
@@ -221,59 +223,10 @@ fn thing(name: &str, group: &[(f64, &Report)], change: Option<f64>) -> Option<Th
 fn values(group: &[(f64, &Report)]) -> Vec<Trend> {
     let mut all: BTreeMap<(String, &str), Vec<Point>> = BTreeMap::new();
     for (seconds, report) in group {
-        let mut add = |name: String, unit: &'static str, value: Option<f64>| {
+        for (name, unit, value) in shown_values(report) {
             if let Some(value) = value.filter(|value| value.is_finite()) {
                 all.entry((name, unit)).or_default().push(Point { seconds: *seconds, value });
             }
-        };
-        match report {
-            Report::IostatD(iostat) => {
-                let last = iostat.disks.iter().map(|disk| disk.sample).max().unwrap_or(1);
-                for disk in iostat.disks.iter().filter(|disk| disk.sample == last) {
-                    add(
-                        format!("{} transfers", disk.name),
-                        "/s",
-                        disk.transfers_per_second.map(|read| read.value),
-                    );
-                    add(
-                        format!("{} read service", disk.name),
-                        "ms",
-                        disk.read.average_ms.map(|read| read.value),
-                    );
-                    add(
-                        format!("{} write service", disk.name),
-                        "ms",
-                        disk.write.average_ms.map(|read| read.value),
-                    );
-                    add(
-                        format!("{} queue full", disk.name),
-                        "/s",
-                        disk.queue.full_per_second.map(|read| read.value),
-                    );
-                }
-            }
-            Report::Lparstat(lparstat) => {
-                if let Some(sample) = lparstat.samples.last() {
-                    add(
-                        "entitlement used".to_owned(),
-                        "%",
-                        sample.entitlement_percent.map(|read| read.value),
-                    );
-                    add(
-                        "processors used".to_owned(),
-                        "processors",
-                        sample.physical.map(|read| read.value),
-                    );
-                }
-            }
-            Report::Lssp(lssp) => {
-                for pool in &lssp.pools {
-                    let free =
-                        pool.free_mb.and_then(|read| u32::try_from(read.value).ok()).map(f64::from);
-                    add(format!("free in {}", pool.name), "MB", free);
-                }
-            }
-            _ => {}
         }
     }
     all.into_iter()
@@ -284,6 +237,44 @@ fn values(group: &[(f64, &Report)]) -> Vec<Trend> {
             ..Trend::default()
         })
         .collect()
+}
+
+/// A value's name, unit and value.
+type Shown = (String, &'static str, Option<f64>);
+
+/// The values of a report that are no counters.
+fn shown_values(report: &Report) -> Vec<Shown> {
+    let number = |read: Option<Read<f64>>| read.map(|read| read.value);
+    match report {
+        Report::IostatD(iostat) => {
+            let last = iostat.disks.iter().map(|disk| disk.sample).max().unwrap_or(1);
+            let disks = iostat.disks.iter().filter(|disk| disk.sample == last);
+            let of = |disk: &DiskSample| -> [Shown; 4] {
+                let name = |what: &str| format!("{} {what}", disk.name);
+                [
+                    (name("transfers"), "/s", number(disk.transfers_per_second)),
+                    (name("read service"), "ms", number(disk.read.average_ms)),
+                    (name("write service"), "ms", number(disk.write.average_ms)),
+                    (name("queue full"), "/s", number(disk.queue.full_per_second)),
+                ]
+            };
+            disks.flat_map(of).collect()
+        }
+        Report::Lparstat(lparstat) => {
+            let Some(sample) = lparstat.samples.last() else { return Vec::new() };
+            vec![
+                ("entitlement used".to_owned(), "%", number(sample.entitlement_percent)),
+                ("processors used".to_owned(), "processors", number(sample.physical)),
+            ]
+        }
+        Report::Lssp(lssp) => {
+            let free = |pool: &Pool| pool.free_mb.and_then(|read| u32::try_from(read.value).ok());
+            let of =
+                |pool: &Pool| (format!("free in {}", pool.name), "MB", free(pool).map(f64::from));
+            lssp.pools.iter().map(of).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The means before and after the last change.
