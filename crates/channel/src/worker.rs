@@ -16,7 +16,7 @@ use crate::lanes::Lanes;
 use crate::lists::Lists;
 use crate::mailbox::OneShot;
 use crate::queue::{Active, Phase, QueueId, Seat, StopReason};
-use crate::wait::{Decision, Waiter};
+use crate::wait::{Awaited, Decision, Waiter};
 
 mod io;
 
@@ -80,6 +80,8 @@ pub(crate) struct Io {
     pub(crate) notified: bool,
     /// The moment of this turn, in ticks.
     pub(crate) now: u64,
+    /// Commands taken and not published.
+    pub(crate) under_way: u64,
     /// Commands of all queues together: what the lists above have room for.
     pub(crate) capacity: usize,
 }
@@ -106,6 +108,7 @@ impl Worker {
             touched: Vec::new(),
             notified: false,
             now,
+            under_way: 0,
             capacity: 0,
         };
         Ok(Worker {
@@ -298,7 +301,9 @@ impl Worker {
         stats.add(ChannelCounter::Turns, 1);
         stats.set(ChannelCounter::Enters, self.io.ring.enters());
         stats.add(ChannelCounter::Busy, end_ns.saturating_sub(begin_ns));
-        self.waiter.worked(end_ns);
+        self.waiter.found(begin_ns);
+        let awaited = if self.io.under_way == 0 { Awaited::Client } else { Awaited::Device };
+        self.waiter.worked(awaited, end_ns);
         if let Some(activity) = &self.activity {
             activity.note();
         }
@@ -340,12 +345,12 @@ impl Worker {
         let slept = clock::to_ns(end.wrapping_sub(begin));
         self.io.now = end;
         self.io.event(FlightKind::Wake, 0, slept);
-        self.waiter.woke(clock::to_ns(end));
         let stats = self.io.stats;
+        stats.set(ChannelCounter::SpinWindow, self.waiter.window_ns());
+        self.waiter.woke(clock::to_ns(end));
         stats.add(ChannelCounter::Wakeups, 1);
         stats.add(ChannelCounter::Spin, spun);
         stats.add(ChannelCounter::Sleep, slept);
-        stats.set(ChannelCounter::SpinWindow, self.waiter.window_ns());
     }
 
     /// Makes a queue hot.

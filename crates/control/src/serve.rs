@@ -96,11 +96,14 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
     };
     let config = options.config.as_deref().map(read_config).transpose()?;
     let server = Server::start(paths, Box::new(store), Box::new(launch), adapters).await?;
-    if let Some((path, text)) = config {
-        apply(&server, path, &text).await?;
-    }
     if options.with_dataplanes {
         server.end_dataplanes_too();
+    }
+    if let Some((path, text)) = config
+        && let Err(error) = apply(&server, path, &text).await
+    {
+        server.end().await;
+        return Err(error);
     }
     let troubles = server.troubles();
     for trouble in &troubles {

@@ -178,8 +178,8 @@ pub(crate) struct DataplaneRunArgs {
     /// I/O threads; 0 is one per CPU
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) channels: u32,
-    /// Longest that an adaptive channel spins before it sleeps, in µs
-    #[arg(long, default_value_t = 32, value_name = "N")]
+    /// Longest that an adaptive channel looks for work before it sleeps, in µs
+    #[arg(long, default_value = poll_us_max(), value_name = "N")]
     pub(crate) poll_us_max: u32,
     /// How much to log: error, warn, info, debug, trace
     #[arg(long, default_value = "info", value_name = "LEVEL")]
@@ -411,4 +411,10 @@ pub(crate) struct StopArgs {
     /// Stop the data planes too: all I/O ends
     #[arg(long)]
     pub(crate) with_dataplanes: bool,
+}
+
+/// As the table of attributes has it.
+fn poll_us_max() -> String {
+    let attribute = fabric::attribute::Object::DataPlane.attribute("poll_us_max");
+    attribute.expect("the table has it").default_text().replace('`', "")
 }

@@ -168,6 +168,7 @@ impl Io {
         command.done = 0;
         command.passed = 0;
         command.list = None;
+        self.under_way += 1;
         self.read(id, queue, head);
     }
 
@@ -443,6 +444,7 @@ impl Io {
         }
         self.now = clock::ticks();
         let count = queue.account(self.now);
+        self.under_way -= count;
         self.stats.add(ChannelCounter::Commands, count);
         self.event(FlightKind::Publish, queue.seat.stats.slot(), count);
     }

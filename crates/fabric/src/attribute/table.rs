@@ -147,5 +147,6 @@ pub static TABLE: &[Attribute] = &[
     line(DataPlane, "wait", WAIT_MODES, Is("adaptive"), Live, "",
         "How channels wait where the adapter does not say."),
     line(DataPlane, "poll_us_max", Number { min: 0, max: 10_000 }, Is("32"), Restart, "µs",
-        "Longest that `adaptive` spins before it sleeps."),
+        "What a sleep is worth to `adaptive`, in time of looking for work: it never looks longer than \
+         this before it sleeps, and only where looking is cheaper."),
 ];
