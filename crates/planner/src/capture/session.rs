@@ -38,7 +38,7 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
     if !text.is_empty() && !text.ends_with('\n') {
         notes.push("the last line has no end".to_owned());
     }
-    let lines = text.lines().count();
+    let lines = text::count_lines(&text);
     captures.files.push(FileInfo {
         name: name.to_owned(),
         bytes: bytes.len().try_into().unwrap_or(u64::MAX),
@@ -269,23 +269,23 @@ impl Session<'_> {
                 command.parts.iter().zip(&self.used).position(|(part, used)| fits(part) && !used);
             // A loop runs one command several times.
             let index = unused.or_else(|| command.parts.iter().position(fits))?;
-            Some((index, command.typed.clone(), command.parts[index].clone()))
+            Some((index, &command.typed, command.parts.get(index)?))
         });
         let Some((index, typed, part)) = found else { return (Page::new(lines, head), None) };
         let first_use = !self.used[index];
         let place = typed.at;
-        head.command = Some(typed);
+        head.command = Some(typed.clone());
         if let Some(name) = &part.partition {
             head.partition = Some(Read { value: name.clone(), at: place });
         }
         if first_use {
             head.device =
-                recognise::device(&part).map(|name| Read { value: name.to_owned(), at: place });
+                recognise::device(part).map(|name| Read { value: name.to_owned(), at: place });
         }
         let mut page = Page::new(lines, head);
-        page.asked = recognise::attribute(&part).map(str::to_owned);
+        page.asked = recognise::attribute(part).map(str::to_owned);
         page.delimiter = part.after("-fmt").and_then(|text| text.chars().next());
-        page.filter = part.filter;
+        page.filter = part.filter.clone();
         (page, Some(index))
     }
 

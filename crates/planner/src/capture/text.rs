@@ -24,7 +24,10 @@ pub(super) struct Line<'t> {
 impl<'t> Line<'t> {
     /// The text without white space on both sides.
     pub(super) fn trimmed(&self) -> &'t str {
-        self.text.trim_start()
+        match self.text.as_bytes().first() {
+            Some(b'!'..=b'~') => self.text,
+            _ => self.text.trim_start(),
+        }
     }
 
     /// Whether there is nothing to read in it.
@@ -36,19 +39,22 @@ impl<'t> Line<'t> {
 /// A place in a text, to read on from; copying it is a bookmark.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lines<'t> {
+    /// The line that comes next: it is looked at several times and cut off once.
+    next: Option<Line<'t>>,
+    /// What follows it.
     rest: &'t str,
-    at: At,
 }
 
 impl<'t> Lines<'t> {
     /// The lines of a text.
     pub(super) fn new(text: &'t str, file: u32) -> Self {
-        Self { rest: text, at: At { file, line: 1 } }
+        let (next, rest) = cut_line(text, At { file, line: 1 });
+        Self { next, rest }
     }
 
     /// The line that comes next, without moving to it.
     pub(super) fn peek(&self) -> Option<Line<'t>> {
-        self.clone().next()
+        self.next
     }
 
     /// The line that comes next and is not blank.
@@ -62,19 +68,34 @@ impl<'t> Iterator for Lines<'t> {
     type Item = Line<'t>;
 
     fn next(&mut self) -> Option<Line<'t>> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let (line, rest, ended) = match self.rest.split_once('\n') {
-            Some((line, rest)) => (line, rest, true),
-            None => (self.rest, "", false),
-        };
-        let at = self.at;
-        self.rest = rest;
-        self.at.line = self.at.line.saturating_add(1);
-        let line = line.trim_end_matches('\r');
-        Some(Line { text: line.trim_end(), width: line.len(), at, ended })
+        let line = self.next?;
+        let at = At { file: line.at.file, line: line.at.line.saturating_add(1) };
+        (self.next, self.rest) = cut_line(self.rest, at);
+        Some(line)
     }
+}
+
+/// The first line of a text and what follows it.
+fn cut_line(text: &str, at: At) -> (Option<Line<'_>>, &str) {
+    if text.is_empty() {
+        return (None, "");
+    }
+    let (line, rest, ended) = match memchr::memchr(b'\n', text.as_bytes()) {
+        Some(end) => (&text[..end], &text[end + 1..], true),
+        None => (text, "", false),
+    };
+    let line = line.trim_end_matches('\r');
+    let text = match line.as_bytes().last() {
+        Some(b'!'..=b'~') => line,
+        _ => line.trim_end(),
+    };
+    (Some(Line { text, width: line.len(), at, ended }), rest)
+}
+
+/// How many lines a text has.
+pub(super) fn count_lines(text: &str) -> usize {
+    let ends = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+    ends + usize::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
 /// The text of a file, and what is odd about it.
@@ -86,10 +107,12 @@ pub(super) fn decode(bytes: &[u8]) -> (Cow<'_, str>, Vec<String>) {
         [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest),
         _ => String::from_utf8_lossy(bytes),
     };
-    if text.contains('\u{fffd}') {
+    if matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
+        notes.push("is UTF-16".to_owned());
+    } else if matches!(text, Cow::Owned(_)) {
         notes.push("has bytes that are not UTF-8; they are read as U+FFFD".to_owned());
     }
-    let text = if text.bytes().any(is_control) {
+    let text = if has_control(text.as_bytes()) {
         if text.contains('\0') {
             notes.push("has NUL bytes; they are left out".to_owned());
         }
@@ -113,7 +136,15 @@ fn utf16(bytes: &[u8], pair: fn([u8; 2]) -> u16) -> String {
 }
 
 fn is_control(byte: u8) -> bool {
-    (byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r')) || byte == 0x7f
+    // Without branches, for the sake of `has_control`.
+    ((byte < 0x20) & (byte != b'\t') & (byte != b'\n') & (byte != b'\r')) | (byte == 0x7f)
+}
+
+/// Whether there is a control character; in blocks, which the compiler compares many bytes at a time.
+fn has_control(bytes: &[u8]) -> bool {
+    bytes
+        .chunks(4096)
+        .any(|block| block.iter().fold(false, |found, byte| found | is_control(*byte)))
 }
 
 /// The text without escape sequences and control characters; a backspace takes the character before it.

@@ -102,13 +102,14 @@ fn is_name(text: &str) -> bool {
 }
 
 fn first_word(text: &str) -> &str {
-    text.split(char::is_whitespace).next().unwrap_or("")
+    let end = text.bytes().position(|byte| matches!(byte, b' ' | b'\t'));
+    end.map_or(text, |end| &text[..end])
 }
 
 /// The last word of a row.
 fn settable(text: &str) -> Option<Settable> {
-    let (_, word) = text.rsplit_once(char::is_whitespace)?;
-    match word {
+    let start = text.bytes().rposition(|byte| matches!(byte, b' ' | b'\t'))?;
+    match &text[start + 1..] {
         "True" => Some(Settable::Yes),
         "True+" => Some(Settable::Live),
         "False" => Some(Settable::No),
@@ -180,12 +181,12 @@ fn split(rows: &[Row<'_>]) -> Vec<Attribute> {
 
 /// The most frequent of these columns, the leftmost of several.
 fn most_frequent(columns: impl Iterator<Item = usize>) -> usize {
-    let mut counts = std::collections::BTreeMap::new();
-    for column in columns {
-        *counts.entry(column).or_insert(0_u32) += 1;
-    }
-    let most = counts.values().copied().max().unwrap_or(0);
-    counts.into_iter().find(|(_, count)| *count == most).map_or(0, |(column, _)| column)
+    let mut columns: Vec<usize> = columns.collect();
+    columns.sort_unstable();
+    let runs = columns.chunk_by(|left, right| left == right);
+    // Of equals `max_by_key` takes the last, hence the turned order.
+    let longest = runs.rev().max_by_key(|run| run.len());
+    longest.and_then(|run| run.first()).copied().unwrap_or(0)
 }
 
 /// What follows the name. A value is empty when the next word stands right of the value's column with a gap before it

@@ -46,6 +46,10 @@ pub(super) fn empty(at: At, name: Option<Read<String>>) -> Sea {
 
 /// `Real Adapter: ent0` and the like, in the lines between the adapters.
 pub(super) fn names_member(sea: &mut Sea, text: &str, at: At) -> bool {
+    // Most lines are none of these: their first letter tells.
+    if !text.starts_with(['R', 'V', 'C']) {
+        return false;
+    }
     let Some((key, name)) = text.split_once("Adapter:") else { return false };
     let read = || Read { value: name.trim().to_owned(), at };
     if !is_device(name.trim(), "ent") {

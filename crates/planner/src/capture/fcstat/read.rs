@@ -107,7 +107,8 @@ fn may_be_cut(line: Line<'_>) -> Option<Taken> {
 /// Resource counts whose heading a filter has taken away. IP over FC counts two of them, SCSI counts three and comes
 /// first of those that do: the three that end with the first `No Command Resource Count` are SCSI's.
 fn without_heading(report: &mut Fcstat, loose: &mut Resources, text: &str, line: Line<'_>) -> bool {
-    let Some((key, value)) = text.split_once(':') else { return false };
+    let resource_count = text.starts_with("No ");
+    let Some((key, value)) = text.split_once(':').filter(|_| resource_count) else { return false };
     if key == "No DMA Resource Count" {
         *loose = Resources::default();
     }
@@ -140,7 +141,7 @@ fn error(page: &mut Page<'_>, line: Line<'_>) -> bool {
 /// put together; `None` is the usual line that is whole. With it, how many lines there are.
 fn join(line: Line<'_>, mut ahead: Lines<'_>) -> (Option<String>, usize) {
     let text = line.text;
-    let open = text.contains('(') && !text.contains(')') && text.starts_with("Device Type");
+    let open = text.starts_with("Device Type") && text.contains('(') && !text.contains(')');
     let no_value = text.ends_with(':') && line.text.len() > 60;
     if !open && !no_value {
         return (None, 1);
@@ -173,7 +174,7 @@ fn take(report: &mut Fcstat, section: &mut Section, text: &str, line: Line<'_>) 
         *section = Section::Adapter;
     }
     let squeezed;
-    let key = if key.contains("  ") {
+    let key = if key.starts_with("High water") && key.contains("  ") {
         squeezed = key.split_ascii_whitespace().collect::<Vec<_>>().join(" ");
         squeezed.as_str()
     } else {
