@@ -39,7 +39,7 @@ mod sequence;
 use block::{IoError, OpKind};
 use memory::IoBuf;
 
-use crate::attention::{Attention, Level};
+use crate::attention::Level;
 use crate::data::Data;
 use crate::exclusion::{Claim, Permit, Writer};
 use crate::nexus::{Lun, NexusId};
@@ -386,11 +386,6 @@ fn allowed(level: Level, spec: &Spec, cdb: &[u8; 16]) -> bool {
 #[must_use]
 pub fn unattached(well_known: bool, luns: &[Lun], data_in: &Data<'_>, cdb: &[u8]) -> Done {
     answer::unattached(well_known, luns, data_in, cdb)
-}
-
-/// REPORT LUNS tells what the unit attention would have told (SAM-5, 5.14.6).
-fn clear_luns_changed(nexus: &Nexus) {
-    nexus.gate().clear(Attention::LunsChanged);
 }
 
 #[cfg(test)]

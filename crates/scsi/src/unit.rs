@@ -24,6 +24,7 @@ use crate::identity::Identity;
 use crate::nexus::NexusId;
 use crate::ports::PortGroup;
 use crate::reservation::{Change, Persistent, Registration, Reservation, Reservations};
+use crate::sense::Status;
 use crate::task::SCRATCH_BYTES;
 
 /// Bits that commands change and the I/O path reads.
@@ -349,6 +350,12 @@ impl Nexus {
         self.view.gate.establish(attention);
     }
 
+    /// Clears a unit attention that was told otherwise. REPORT LUNS tells of changed LUNs, and this logical unit forgets
+    /// [`Attention::LunsChanged`] by itself; the caller makes the I_T nexus's other logical units forget it as well (SAM-5, 5.14.6).
+    pub fn forget(&self, attention: Attention) {
+        self.view.gate.clear(attention);
+    }
+
     /// The I_T nexus was lost and is back (SAM-5, 6.3.4): its RESERVE and its prevention of removal are gone, its registration
     /// is not. Its commands have ended before.
     pub fn lost(&self) {
@@ -412,13 +419,17 @@ impl Nexus {
         !self.unit.shared().prevent.is_empty()
     }
 
-    /// RESERVE or RELEASE of SPC-2; false: reservation conflict.
-    pub(crate) fn reserve(&self, reserve: bool) -> bool {
+    /// RESERVE or RELEASE of SPC-2. While a change of the persistent reservations is being stored, which would not know of it, it
+    /// has to be sent again.
+    pub(crate) fn reserve(&self, reserve: bool) -> Status {
         let mut shared = self.unit.shared();
+        if shared.pending.is_some() {
+            return Status::Busy;
+        }
         let state = &mut shared.reservations;
         let done = if reserve { state.reserve(self.id()) } else { state.release(self.id()) };
         shared.set_levels();
-        done.is_ok()
+        if done.is_ok() { Status::Good } else { Status::ReservationConflict }
     }
 
     /// PERSISTENT RESERVE IN.

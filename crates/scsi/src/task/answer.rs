@@ -2,10 +2,11 @@
 
 use super::decode::{Extent, OUT_OF_RANGE};
 use super::medium::Stage;
-use super::{Context, Done, NO_MEDIUM, Step, Task, clear_luns_changed};
+use super::{Context, Done, NO_MEDIUM, Step, Task};
+use crate::attention::Attention;
 use crate::data::Data;
 use crate::nexus::Lun;
-use crate::reservation::{Order, parse};
+use crate::reservation::{Order, Refusal, parse};
 use crate::sense::{SENSE_BYTES_MAX, Sense, SenseKey, Status, code};
 use crate::table::{self, Spec, Verb, cdb_len};
 use crate::unit::{LogicalUnit, Ordered, flag};
@@ -37,7 +38,7 @@ pub(super) fn answer(cx: &Context<'_>, spec: &Spec, cdb: &[u8; 16]) -> Done {
         Verb::ReportLuns => {
             let answer = report::luns(cdb[2], cx.luns);
             if answer.is_ok() {
-                clear_luns_changed(cx.nexus);
+                cx.nexus.forget(Attention::LunsChanged);
             }
             reply(cx, answer, four)
         }
@@ -62,8 +63,8 @@ pub(super) fn answer(cx: &Context<'_>, spec: &Spec, cdb: &[u8; 16]) -> Done {
         Verb::ReportFunctions => reply(cx, Ok(report::functions(cdb[2] & 0x80 != 0)), four),
         Verb::ReportPortGroups => reply(cx, port_groups(cx, cdb), four),
         Verb::ReservationsIn => reservations_in(cx, cdb, two),
-        Verb::Reserve => reserve(cx, true),
-        Verb::Release => reserve(cx, false),
+        Verb::Reserve => Done::status(cx.nexus.reserve(true)),
+        Verb::Release => Done::status(cx.nexus.reserve(false)),
         _ => Done::check(Sense::illegal(code::INVALID_OPCODE)),
     }
 }
@@ -71,7 +72,7 @@ pub(super) fn answer(cx: &Context<'_>, spec: &Spec, cdb: &[u8; 16]) -> Done {
 /// SPC-4, 6.39. A pending unit attention is told here, and is then no longer pending.
 fn request_sense(cx: &Context<'_>, cdb: &[u8; 16]) -> Done {
     let no_medium = cx.nexus.unit().flags() & flag::NO_MEDIUM != 0;
-    let pending = cx.nexus.gate().take().map(crate::attention::Attention::sense);
+    let pending = cx.nexus.gate().take().map(Attention::sense);
     let sense = pending.unwrap_or(if no_medium { NO_MEDIUM } else { Sense::NONE });
     let mut bytes = [0; SENSE_BYTES_MAX];
     let len = sense.encode(cdb[1] & 1 != 0, &mut bytes);
@@ -128,7 +129,7 @@ fn mode_select(cx: &Context<'_>, cdb: &[u8; 16]) -> Done {
     match mode::select(cx.nexus.unit(), cdb, &cx.data_out) {
         Ok((bytes, changed)) => {
             if changed {
-                cx.nexus.tell_others(crate::attention::Attention::ModeChanged);
+                cx.nexus.tell_others(Attention::ModeChanged);
             }
             Done::good(bytes, bytes)
         }
@@ -151,14 +152,6 @@ fn reservations_in(cx: &Context<'_>, cdb: &[u8; 16], allocation: u64) -> Done {
     match answer {
         Some(bytes) => give(&cx.data_in, &bytes, allocation),
         None => Done::status(Status::ReservationConflict),
-    }
-}
-
-fn reserve(cx: &Context<'_>, reserve: bool) -> Done {
-    if cx.nexus.reserve(reserve) {
-        Done::good(0, 0)
-    } else {
-        Done::status(Status::ReservationConflict)
     }
 }
 
@@ -205,10 +198,8 @@ impl Task {
                 self.stage = Stage::Store;
                 Step::Store(Box::new(state))
             }
-            Err(crate::reservation::Refusal::Conflict) => {
-                Step::Done(Done::status(Status::ReservationConflict))
-            }
-            Err(crate::reservation::Refusal::Sense(sense)) => Step::Done(Done::check(sense)),
+            Err(Refusal::Conflict) => Step::Done(Done::status(Status::ReservationConflict)),
+            Err(Refusal::Sense(sense)) => Step::Done(Done::check(sense)),
         }
     }
 }

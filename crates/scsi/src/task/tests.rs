@@ -6,6 +6,7 @@ mod schedule;
 use block::{IoError, OpKind};
 
 use super::*;
+use crate::Attention;
 use crate::conformance::Bench;
 use crate::sim::{Disk, ROOM, Slot, unit};
 
@@ -195,6 +196,8 @@ fn a_change_that_is_being_stored_is_alone_and_happens_when_it_is_stored() {
     assert_eq!(world.unit.registrations().0, []);
     let busy = world.begin(&mut two, 1, &register, &list);
     assert_eq!(busy, Step::Done(Done::status(Status::Busy)));
+    let reserve = world.begin(&mut two, 1, &[0x16, 0, 0, 0, 0, 0], &[]);
+    assert_eq!(reserve, Step::Done(Done::status(Status::Busy)));
     // Aborted meanwhile: what is stored has happened all the same.
     assert_eq!(one.abort(&world.client, &world.writers[0]), Aborted::Later);
     let end = world.resume(&mut one, 0, &step, Input::Stored(true));
