@@ -222,13 +222,26 @@ impl Task {
         assert!(self.is_idle(), "a command is under way");
         assert!(cx.writer.leads_to(&cx.nexus.unit().exclusion), "the writer of another unit");
         self.aborted = false;
-        let mut bytes = [0; 16];
-        let len = cdb.len().min(16);
-        bytes[..len].copy_from_slice(&cdb[..len]);
-        match judge(cx.nexus, &bytes, cdb.len()) {
-            Ok(spec) => self.dispatch(cx, spec, &bytes),
+        match cdb.first_chunk() {
+            Some(whole) => self.begin_whole(cx, whole, cdb.len()),
+            None => self.begin_short(cx, cdb),
+        }
+    }
+
+    #[inline]
+    fn begin_whole(&mut self, cx: &Context<'_>, cdb: &[u8; 16], len: usize) -> Step {
+        match judge(cx.nexus, cdb, len) {
+            Ok(spec) => self.dispatch(cx, spec, cdb),
             Err(done) => Step::Done(done),
         }
+    }
+
+    /// With zeroes behind the end, so that no field is missing.
+    #[cold]
+    fn begin_short(&mut self, cx: &Context<'_>, cdb: &[u8]) -> Step {
+        let mut bytes = [0; 16];
+        bytes[..cdb.len()].copy_from_slice(cdb);
+        self.begin_whole(cx, &bytes, cdb.len())
     }
 
     #[inline]
@@ -288,16 +301,30 @@ impl Task {
     }
 
     /// Ends the command and gives back what it held.
-    #[inline]
+    #[inline(always)]
     fn done(&mut self, cx: &Context<'_>, done: Done) -> Step {
         self.stage = Stage::Idle;
-        if let Some(permit) = self.permit.take() {
+        self.release(cx);
+        if self.claim.is_some() {
+            self.give_back(cx);
+        }
+        Step::Done(done)
+    }
+
+    /// Ends the write that is under way.
+    #[inline]
+    fn release(&mut self, cx: &Context<'_>) {
+        if let Some(permit) = self.permit {
+            self.permit = None;
             cx.writer.leave(permit);
         }
+    }
+
+    #[cold]
+    fn give_back(&mut self, cx: &Context<'_>) {
         if let Some(claim) = self.claim.take() {
             cx.writer.give_back(claim);
         }
-        Step::Done(done)
     }
 
     fn fail(&mut self, cx: &Context<'_>, sense: Sense) -> Step {

@@ -34,6 +34,14 @@ impl Extent {
         }
     }
 
+    /// Whether a transfer needs no second look: no protection information, all of it on the medium, not too long.
+    #[inline]
+    pub(super) fn is_plain(self, unit: &LogicalUnit, cdb: &[u8; 16]) -> bool {
+        let end = self.lba.saturating_add(self.blocks);
+        let protected = cdb[1] & 0xe0 != 0 && cdb[0] >> 5 != 0;
+        end <= unit.blocks() && self.blocks <= u64::from(unit.transfer_blocks_max) && !protected
+    }
+
     /// Fails unless all of it lies on the medium. No blocks right behind the end are inside.
     #[inline]
     pub(super) fn inside(self, unit: &LogicalUnit) -> Result<Extent, Sense> {

@@ -2,10 +2,12 @@
 
 use block::OpKind;
 
-use super::decode::{Compare, Extent, byte_check, durable, fua, unprotected, writable};
+use super::decode::{
+    Compare, Extent, OUT_OF_RANGE, byte_check, durable, fua, unprotected, writable,
+};
 use super::{Context, Done, Memory, Step, Task};
 use crate::sense::{Sense, code};
-use crate::unit::{UNMAP_BLOCKS_MAX, UNMAP_DESCRIPTORS_MAX, WRITE_SAME_BLOCKS_MAX};
+use crate::unit::{LogicalUnit, UNMAP_BLOCKS_MAX, UNMAP_DESCRIPTORS_MAX, WRITE_SAME_BLOCKS_MAX};
 use crate::wire::{be16, be32, be64};
 
 /// What a task waits for.
@@ -104,12 +106,11 @@ impl Task {
     #[inline]
     pub(super) fn begin_read(&mut self, cx: &Context<'_>, cdb: &[u8; 16]) -> Step {
         let unit = cx.nexus.unit();
-        let checked =
-            || unprotected(cdb).and_then(|()| Extent::of(cdb).inside(unit)?.transferable(unit));
-        let (at, len) = match checked() {
-            Ok(extent) => extent.bytes(unit),
-            Err(sense) => return Step::Done(Done::check(sense)),
-        };
+        let extent = Extent::of(cdb);
+        if !extent.is_plain(unit, cdb) {
+            return refuse(unit, cdb, extent);
+        }
+        let (at, len) = extent.bytes(unit);
         let moved = len.min(cx.data_in.len);
         self.job = Job { at, len, wanted: len, moved, ..Job::NOTHING };
         if fua(cdb) && unit.volatile_cache && len != 0 {
@@ -143,35 +144,37 @@ impl Task {
     /// WRITE (SBC-3, 5.30 to 5.33).
     #[inline]
     pub(super) fn begin_write(&mut self, cx: &Context<'_>, cdb: &[u8; 16]) -> Step {
-        match self.prepare_write(cx, cdb) {
-            Ok(()) => self.enter(cx, After::Write),
-            Err(sense) => Step::Done(Done::check(sense)),
+        let unit = cx.nexus.unit();
+        let extent = Extent::of(cdb);
+        if writable(unit).is_err() || !extent.is_plain(unit, cdb) {
+            return refuse_write(unit, cdb, extent);
         }
+        self.note_write(cx, cdb, extent);
+        self.enter(cx, After::Write)
     }
 
-    /// Checks a write and notes it. A buffer that is too short gives the whole blocks that it has.
+    /// Notes a write. A buffer that is too short gives the whole blocks that it has.
     #[inline]
-    fn prepare_write(&mut self, cx: &Context<'_>, cdb: &[u8; 16]) -> Result<(), Sense> {
+    fn note_write(&mut self, cx: &Context<'_>, cdb: &[u8; 16], extent: Extent) {
         let unit = cx.nexus.unit();
-        unprotected(cdb)?;
-        writable(unit)?;
-        let extent = Extent::of(cdb).inside(unit)?.transferable(unit)?;
         let (at, wanted) = extent.bytes(unit);
         let moved = wanted.min(cx.data_out.len) & !(u64::from(unit.block_size()) - 1);
         let fua = durable(unit, cdb);
         self.job = Job { at, len: moved, wanted, moved, fua, ..Job::NOTHING };
-        Ok(())
     }
 
     /// WRITE AND VERIFY (SBC-3, 5.34 to 5.36).
     pub(super) fn begin_write_and_verify(&mut self, cx: &Context<'_>, cdb: &[u8; 16]) -> Step {
-        let prepared = byte_check(cdb, false).and_then(|compare| {
-            self.prepare_write(cx, cdb)?;
-            (self.job.compare, self.job.fua) = (Some(compare), true);
-            Ok(())
-        });
-        match prepared {
-            Ok(()) => self.enter(cx, After::Write),
+        let unit = cx.nexus.unit();
+        let extent = Extent::of(cdb);
+        let checked = byte_check(cdb, false)
+            .and_then(|compare| check_write(unit, cdb, extent).map(|()| compare));
+        match checked {
+            Ok(compare) => {
+                self.note_write(cx, cdb, extent);
+                (self.job.compare, self.job.fua) = (Some(compare), true);
+                self.enter(cx, After::Write)
+            }
             Err(sense) => Step::Done(Done::check(sense)),
         }
     }
@@ -370,4 +373,30 @@ fn unmap_descriptor(cx: &Context<'_>, index: u64) -> Option<Extent> {
     let whole = cx.data_out.read(8 + 16 * index, &mut bytes) == 16;
     let (lba, blocks) = (be64(&bytes, 0), u64::from(be32(&bytes, 8)));
     whole.then_some(Extent { lba, blocks, length_at: 8 })
+}
+
+/// What a read may not be: the reason is looked for only when there is one.
+fn check(unit: &LogicalUnit, cdb: &[u8; 16], extent: Extent) -> Result<(), Sense> {
+    unprotected(cdb)?;
+    extent.inside(unit)?.transferable(unit)?;
+    Ok(())
+}
+
+fn check_write(unit: &LogicalUnit, cdb: &[u8; 16], extent: Extent) -> Result<(), Sense> {
+    unprotected(cdb)?;
+    writable(unit)?;
+    check(unit, cdb, extent)
+}
+
+#[cold]
+fn refuse(unit: &LogicalUnit, cdb: &[u8; 16], extent: Extent) -> Step {
+    // The capacity may have grown since; then the command is only too early.
+    let sense = check(unit, cdb, extent).err().unwrap_or(OUT_OF_RANGE);
+    Step::Done(Done::check(sense))
+}
+
+#[cold]
+fn refuse_write(unit: &LogicalUnit, cdb: &[u8; 16], extent: Extent) -> Step {
+    let sense = check_write(unit, cdb, extent).err().unwrap_or(OUT_OF_RANGE);
+    Step::Done(Done::check(sense))
 }

@@ -138,12 +138,6 @@ impl Task {
         }
     }
 
-    fn release(&mut self, cx: &Context<'_>) {
-        if let Some(permit) = self.permit.take() {
-            cx.writer.leave(permit);
-        }
-    }
-
     /// Bytes of the next round through the scratch memory.
     fn piece(&self) -> u64 {
         (self.job.len - self.job.done).min(SCRATCH_BYTES as u64)
