@@ -111,6 +111,15 @@ pub(crate) enum Command {
     /// Show everything in less than a minute: a server, two clients, a table
     #[command(after_help = crate::demo::EXAMPLES)]
     Demo(crate::demo::DemoArgs),
+    /// Advice and migration outcome for PowerVM systems, from what their commands print
+    Plan {
+        #[command(subcommand)]
+        command: crate::plan::PlanCommand,
+    },
+    /// Say what a Virtual I/O Server of a PowerVM system needs for a load
+    #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true,
+        after_help = crate::plan::size::HELP)]
+    Size(Box<crate::plan::size::SizeArgs>),
     /// Print how the server is
     Status,
     /// Print the attributes that objects can have

@@ -14,7 +14,8 @@ Exit codes:
   4  the server cannot be reached
   5  a conflict: it exists already, is in use, or is fixed
   6  the data plane does not answer
-  7  stored, but the data plane it is for does not run: carried out when it does";
+  7  stored, but the data plane it is for does not run: carried out when it does
+  8  there are findings, and --exit-code was given";
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +34,9 @@ pub(crate) enum Failure {
     /// It was done as far as it can be without a data plane; what was done is printed already.
     #[error("stored; {0}")]
     Waiting(Refusal),
+    /// There are findings, and the user wants the exit code to say so; they are printed already.
+    #[error("there are findings")]
+    Found,
     /// Everything else.
     #[error("{0}")]
     Other(String),
@@ -49,6 +53,7 @@ impl Failure {
             Failure::Other(_) => 1,
             Failure::Unreachable { .. } => 4,
             Failure::Waiting(_) => 7,
+            Failure::Found => 8,
             Failure::Refused(refusal) => match refusal.code {
                 Code::Failed => 1,
                 Code::Invalid => 2,
@@ -66,12 +71,15 @@ impl Failure {
                 "start one with `trunkline serve`, or name its folder with --dir or TRUNKLINE_DIR"
                     .to_owned(),
             ),
-            Failure::Other(_) => None,
+            Failure::Found | Failure::Other(_) => None,
         }
     }
 
     /// Writes the error and its help to standard error and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
+        if let Failure::Found = self {
+            return ExitCode::from(self.code());
+        }
         let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let (word, code) = match self {
             Failure::Waiting(_) => ("warning", "\x1b[1;33m"),

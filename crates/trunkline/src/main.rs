@@ -11,6 +11,7 @@ mod demo;
 mod emit;
 mod exit;
 mod output;
+mod plan;
 mod progress;
 mod scratch;
 
@@ -42,6 +43,8 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Stats(args) => commands::stats::stats(&global, &args),
         Command::Bench(args) => bench::main(&global, *args),
         Command::Demo(args) => demo::run(&global, &args),
+        Command::Plan { command } => plan::main(&global, command),
+        Command::Size(args) => plan::size::main(&global, &args),
         Command::Flight(args) => commands::stats::flight(&global, &args),
         Command::Attributes(args) => commands::state::attributes(&global, &args),
         Command::Completions { shell } => {

@@ -1,0 +1,102 @@
+//! `trunkline plan advise`
+
+use super::read::{self, WithReading};
+use super::server;
+use super::show::{AnswerArgs, FactsArgs};
+use crate::cli::Global;
+use crate::exit::Failure;
+use clap::Args;
+use planner::advise::{Advice, advise};
+use planner::report::advice::AdviceReport;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+pub(super) const HELP: &str = "\
+A capture is whatever a terminal showed: prompts, several commands and text in between do no harm. \
+Read are `fcstat` (also -D, -e and -client), `lsattr -El` and `-Rl`, `lsdev -dev NAME -attr`, `lsmap \
+-all` (also -npiv and -net), `lsnports`, `iostat -D`, `entstat -all`, `seastat`, `lparstat`, `lssp`, \
+`lu -list`, and /proc/sys/adapter/vfc/vfchostN/stats. What would be needed to judge more is said in \
+the answer.
+
+Counters tell more in two captures with some minutes between them. The time of a capture is that of \
+a line that `date` printed in it, else a date in its file's name, else when the file was last \
+written; the answer says which.
+
+--server judges a running Trunkline server by two readings of its own statistics instead.
+
+Every finding has the lines that it rests on, the one command to run, what it should bring, what it \
+could harm, and how to undo it. Nothing is changed by this command.
+
+Examples:
+  trunkline plan advise vios1.txt
+  trunkline plan advise vios1-0900.txt vios1-1000.txt aixdb1.txt
+  trunkline plan advise captures/ --html advice.html
+  ssh padmin@vios1 'ioscli fcstat -client; ioscli lsnports' | trunkline plan advise - --explain
+  trunkline plan advise captures/ -o json | jq -r '.answer.findings[].command'
+  trunkline plan advise captures/ --exit-code || echo look at it
+  trunkline plan advise --server --seconds 60";
+
+/// Options of `plan advise`.
+#[derive(Debug, Args)]
+pub(crate) struct AdviseArgs {
+    /// Captures: files, folders of them, `-` for standard input
+    #[arg(required_unless_present = "server", conflicts_with = "server", value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// Judge the Trunkline server that runs here, not captures
+    #[arg(long)]
+    server: bool,
+    /// With --server: seconds between its two readings
+    #[arg(long, default_value_t = 10, value_name = "N", requires = "server",
+        value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// End with exit code 8 if there is a finding
+    #[arg(long)]
+    exit_code: bool,
+    #[command(flatten)]
+    answer: AnswerArgs,
+    #[command(flatten)]
+    facts: FactsArgs,
+}
+
+/// Reads, judges, prints.
+pub(super) fn run(global: &Global, args: &AdviseArgs) -> Result<(), Failure> {
+    let found = match args.server {
+        true => server::run(global, args.seconds, &args.answer, &args.facts.read()?)?,
+        false => captures(global, args)?,
+    };
+    match args.exit_code && found {
+        true => Err(Failure::Found),
+        false => Ok(()),
+    }
+}
+
+/// Says whether something was found.
+fn captures(global: &Global, args: &AdviseArgs) -> Result<bool, Failure> {
+    let facts = args.facts.read()?;
+    let reading = read::read(&args.paths)?;
+    let advice = advise(&reading.captures, &facts);
+    // The list of what could not be judged is long: on the terminal it is there on demand, in the page always.
+    let brief = Advice { not_checked: Vec::new(), ..advice.clone() };
+    let line = |at| reading.line(at);
+    let report = |advice| AdviceReport { advice, captures: &reading.captures, line: Some(&line) };
+    let (full, brief) = (report(&advice), report(&brief));
+    let page = WithReading { answer: &full, reading: &reading, all: true, remark: None };
+    let text = match args.answer.explain() {
+        true => WithReading { answer: &full, remark: None, ..page },
+        false => WithReading { answer: &brief, all: false, remark: not_checked(&advice), ..page },
+    };
+    args.answer.show(global, &text, &page, Some(("inputs", reading.as_json()?)))?;
+    Ok(!advice.findings.is_empty())
+}
+
+/// The rules that had nothing to judge, in a sentence.
+fn not_checked(advice: &Advice) -> Option<String> {
+    let rules: BTreeSet<&str> = advice.not_checked.iter().map(|missing| missing.rule).collect();
+    let list: Vec<&str> = rules.into_iter().collect();
+    (!list.is_empty()).then(|| {
+        format!(
+            "Captures are missing for {}. --explain says which command shows each.",
+            list.join(", ")
+        )
+    })
+}

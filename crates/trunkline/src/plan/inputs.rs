@@ -1,0 +1,305 @@
+//! What `trunkline plan` reads: files, folders and standard input.
+//!
+//! A file that cannot hold a capture (compressed, binary) is refused by name with what to do; in a folder it is passed over
+//! with a warning, because folders hold other things too. Nothing of the contents is judged here.
+
+use super::taken;
+use crate::exit::Failure;
+use control::refusal::Refusal;
+use indicatif::{ProgressBar, ProgressStyle};
+use planner::capture::Taken;
+use serde::Serialize;
+use std::cmp::Ordering;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// So much of a file decides whether it is text.
+const PROBE: usize = 8 << 10;
+/// So much is read at a time.
+const STEP: usize = 1 << 20;
+
+/// Where the time of a file comes from. A line that `date` printed in the capture wins over both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Clock {
+    /// A date in the file's name.
+    FileName,
+    /// When the file was last written.
+    FileTime,
+}
+
+/// One file that can hold a capture.
+#[derive(Debug)]
+pub(super) struct Input {
+    /// Its name for people.
+    pub(super) name: String,
+    /// What it holds.
+    pub(super) bytes: Vec<u8>,
+    /// When it was taken, if anything outside of it says so, and what.
+    pub(super) taken: Option<(Taken, Clock)>,
+}
+
+/// Everything that was asked for.
+#[derive(Debug, Default)]
+pub(super) struct Inputs {
+    /// The files, in the order in which they were named; within a folder by name.
+    pub(super) files: Vec<Input>,
+    /// Files of folders that were passed over, each with the reason.
+    pub(super) passed_over: Vec<String>,
+}
+
+/// Reads all that was named.
+pub(super) fn gather(paths: &[PathBuf]) -> Result<Inputs, Failure> {
+    let mut inputs = Inputs::default();
+    let mut wanted: Vec<(PathBuf, bool)> = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let before = wanted.len();
+            walk(path, &mut wanted, &mut inputs.passed_over)?;
+            if wanted.len() == before {
+                return Err(Refusal::invalid(format!(
+                    "{}: there is no file in it",
+                    path.display()
+                ))
+                .help("save what the commands printed there, one file per system and time")
+                .into());
+            }
+        } else {
+            wanted.push((path.clone(), false));
+        }
+    }
+    let sizes = wanted.iter().filter_map(|(path, _)| path.metadata().ok()).map(|meta| meta.len());
+    let bar = progress(sizes.sum());
+    for (path, found) in wanted {
+        let read = if path.as_os_str() == "-" { stdin(&bar) } else { file(&path, &bar) };
+        match read {
+            Ok(input) => inputs.files.push(input),
+            Err(Unfit::Content(problem, _)) if found => inputs.passed_over.push(problem),
+            Err(Unfit::Content(problem, help)) => {
+                return Err(Refusal::invalid(problem).help(help).into());
+            }
+            Err(Unfit::System(problem)) => return Err(Failure::other(problem)),
+        }
+    }
+    bar.finish_and_clear();
+    Ok(inputs)
+}
+
+/// Why a file was not read.
+enum Unfit {
+    /// What is in it, and what to do.
+    Content(String, String),
+    /// The system did not give it out.
+    System(String),
+}
+
+/// A bar over bytes on standard error, where that is a terminal.
+fn progress(bytes: u64) -> ProgressBar {
+    let bar = ProgressBar::new(bytes);
+    let style = ProgressStyle::with_template("{bar:30} {percent:>3}%  {wide_msg}")
+        .expect("the template is well-formed");
+    bar.with_style(style)
+}
+
+/// The files of a folder and its folders, by name; hidden ones are left alone.
+fn walk(
+    folder: &Path,
+    wanted: &mut Vec<(PathBuf, bool)>,
+    passed_over: &mut Vec<String>,
+) -> Result<(), Failure> {
+    let fail = |error| Failure::other(format!("{}: {error}", folder.display()));
+    let entries = std::fs::read_dir(folder).map_err(fail)?;
+    let mut paths = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(fail)?;
+        if !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort_by(|a, b| by_number(&a.to_string_lossy(), &b.to_string_lossy()));
+    for path in paths {
+        match path.metadata() {
+            // A link to a folder could lead round in a circle.
+            Ok(_) if path.is_dir() && path.is_symlink() => {
+                passed_over.push(format!("{}: a link to a folder", path.display()));
+            }
+            Ok(meta) if meta.is_dir() => walk(&path, wanted, passed_over)?,
+            Ok(meta) if meta.is_file() => wanted.push((path, true)),
+            Ok(_) => passed_over.push(format!("{}: no ordinary file", path.display())),
+            Err(error) => passed_over.push(format!("{}: {error}", path.display())),
+        }
+    }
+    Ok(())
+}
+
+/// Names in the order of people: `2.txt` before `10.txt`.
+fn by_number(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a, b);
+    loop {
+        let (run_a, run_b) = (digits(a), digits(b));
+        if !run_a.is_empty() && !run_b.is_empty() {
+            let (bare_a, bare_b) = (run_a.trim_start_matches('0'), run_b.trim_start_matches('0'));
+            let order = bare_a.len().cmp(&bare_b.len()).then_with(|| bare_a.cmp(bare_b));
+            if order != Ordering::Equal {
+                return order;
+            }
+            // Equal numbers: `01` before `001` only if nothing else decides.
+            (a, b) = (&a[run_a.len()..], &b[run_b.len()..]);
+            continue;
+        }
+        match (a.chars().next(), b.chars().next()) {
+            (Some(x), Some(y)) if x == y => (a, b) = (&a[x.len_utf8()..], &b[y.len_utf8()..]),
+            (x, y) => return x.cmp(&y),
+        }
+    }
+}
+
+fn digits(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    &text[..end]
+}
+
+fn stdin(bar: &ProgressBar) -> Result<Input, Unfit> {
+    let name = "standard input".to_owned();
+    let bytes = drain(&name, &mut std::io::stdin().lock(), bar)?;
+    Ok(Input { name, bytes, taken: None })
+}
+
+fn file(path: &Path, bar: &ProgressBar) -> Result<Input, Unfit> {
+    let name = path.display().to_string();
+    let system = |error: std::io::Error| Unfit::System(format!("{name}: {error}"));
+    let mut file = std::fs::File::open(path).map_err(system)?;
+    let meta = file.metadata().map_err(system)?;
+    let bytes = drain(&name, &mut file, bar)?;
+    let named = path.file_name().and_then(|name| taken::in_name(&name.to_string_lossy()));
+    let written = || meta.modified().ok()?.duration_since(UNIX_EPOCH).ok();
+    let taken = match named {
+        Some(seconds) => Some((Taken::utc(seconds), Clock::FileName)),
+        None => written().map(|time| (Taken::utc(time.as_secs()), Clock::FileTime)),
+    };
+    Ok(Input { name, bytes, taken })
+}
+
+/// Reads to the end; a file that is no text is given up after its first bytes.
+fn drain(name: &str, from: &mut dyn Read, bar: &ProgressBar) -> Result<Vec<u8>, Unfit> {
+    bar.set_message(name.to_owned());
+    let mut bytes = Vec::new();
+    let mut judged = false;
+    loop {
+        let read = from
+            .take(u64::try_from(STEP).unwrap_or(u64::MAX))
+            .read_to_end(&mut bytes)
+            .map_err(|error| Unfit::System(format!("{name}: {error}")))?;
+        if !judged {
+            judge(name, &bytes[..bytes.len().min(PROBE)])?;
+            judged = true;
+        }
+        if read == 0 {
+            return Ok(bytes);
+        }
+        bar.inc(u64::try_from(read).unwrap_or(0));
+    }
+}
+
+/// What compressed files and archives begin with, and the command that unpacks them.
+const PACKED: [(&[u8], &str, &str); 7] = [
+    (b"\x1f\x8b", "gzip", "gzip -dc"),
+    (b"\x1f\x9d", "compress", "uncompress -c"),
+    (b"BZh", "bzip2", "bzip2 -dc"),
+    (b"\xfd7zXZ\0", "xz", "xz -dc"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -dc"),
+    (b"PK\x03\x04", "zip", "unzip -p"),
+    (b"7z\xbc\xaf\x27\x1c", "7-zip", "7z x -so"),
+];
+
+/// Refuses what cannot be text. UTF-16, as Windows tools save it, is text.
+fn judge(name: &str, start: &[u8]) -> Result<(), Unfit> {
+    if let Some((_, what, unpack)) = PACKED.iter().find(|(magic, ..)| start.starts_with(magic)) {
+        let file = if name == "standard input" { "FILE" } else { name };
+        return Err(Unfit::Content(
+            format!("{name}: compressed ({what}), not a text"),
+            format!("unpack it: `{unpack} {file} | trunkline plan advise -`"),
+        ));
+    }
+    let utf16 = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");
+    if !utf16 && start.contains(&0) {
+        return Err(Unfit::Content(
+            format!("{name}: a binary file, not a text"),
+            "give it the text that the commands printed; of an archive or a snap, the files in it"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(result: Result<(), Unfit>) -> Option<(String, String)> {
+        match result {
+            Err(Unfit::Content(problem, help)) => Some((problem, help)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn packed_and_binary_files_are_refused_with_a_way_out() {
+        let (problem, help) = content(judge("a b.gz", b"\x1f\x8b\x08\0\0")).unwrap();
+        assert_eq!(problem, "a b.gz: compressed (gzip), not a text");
+        assert_eq!(help, "unpack it: `gzip -dc a b.gz | trunkline plan advise -`");
+        let (_, help) = content(judge("standard input", b"PK\x03\x04")).unwrap();
+        assert!(help.contains("unzip -p FILE"), "{help}");
+        let (problem, _) = content(judge("core", b"\x7fELF\x02\0\0")).unwrap();
+        assert_eq!(problem, "core: a binary file, not a text");
+    }
+
+    #[test]
+    fn text_of_every_kind_is_taken() {
+        for text in ["", "$ fcstat fcs0\r\n", "BZ", "größer"] {
+            assert!(judge("x", text.as_bytes()).is_ok(), "{text}");
+        }
+        assert!(judge("x", b"\xff\xfe$\0 \0").is_ok());
+        assert!(judge("x", b"gr\xf6\xdfer").is_ok(), "Latin-1");
+    }
+
+    #[test]
+    fn files_of_a_folder_come_in_the_order_of_their_numbers() {
+        let mut names = ["10.txt", "b", "2.txt", "a10b2", "1.txt", "a9", "a10b10", "02.txt", ""];
+        names.sort_by(|a, b| by_number(a, b));
+        let expected = ["", "1.txt", "2.txt", "02.txt", "10.txt", "a9", "a10b2", "a10b10", "b"];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn a_folder_is_read_through_and_says_what_it_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let write =
+            |name: &str, bytes: &[u8]| std::fs::write(dir.path().join(name), bytes).unwrap();
+        std::fs::create_dir(dir.path().join("later")).unwrap();
+        write("vios1-20260302.txt", b"one");
+        write("later/two.txt", b"two");
+        write("old.gz", b"\x1f\x8b\x08");
+        write(".hidden", b"three");
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("round")).unwrap();
+        let inputs = gather(&[dir.path().to_owned()]).unwrap();
+        let texts: Vec<&[u8]> = inputs.files.iter().map(|input| &*input.bytes).collect();
+        assert_eq!(texts, [&b"two"[..], b"one"]);
+        let clocks: Vec<_> = inputs.files.iter().map(|f| f.taken.as_ref().unwrap().1).collect();
+        assert_eq!(clocks, [Clock::FileTime, Clock::FileName]);
+        assert_eq!(inputs.passed_over.len(), 2, "{:?}", inputs.passed_over);
+        assert!(inputs.passed_over[0].contains("round: a link to a folder"));
+        assert!(inputs.passed_over[1].contains("old.gz: compressed (gzip)"));
+    }
+
+    #[test]
+    fn what_is_named_must_be_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = dir.path().join("x.txt");
+        let error = gather(std::slice::from_ref(&missing)).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{}: No such file", missing.display())), "{error}");
+        let error = gather(&[dir.path().to_owned()]).unwrap_err().to_string();
+        assert!(error.ends_with("there is no file in it"), "{error}");
+    }
+}
