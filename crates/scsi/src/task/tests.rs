@@ -264,6 +264,75 @@ fn cdbs_of_every_length_are_answered() {
 }
 
 #[test]
+fn limits_of_a_large_disk() {
+    let world = World::new();
+    world.unit.set_bytes(1 << 42);
+    world.client.forget(Attention::CapacityChanged);
+    let mut slot = Slot::new();
+    let mut sense = |cdb: &[u8], out: &[u8]| match world.begin(&mut slot, 0, cdb, out) {
+        Step::Done(done) => done.sense,
+        step => {
+            assert_eq!(slot.abort(&world.client, &world.writers[0]) == Aborted::Later, {
+                matches!(step, Step::Submit(_))
+            });
+            if slot.task.is_idle() {
+                return None;
+            }
+            world.resume(&mut slot, 0, &step, Input::Block(Err(IoError::Io)));
+            None
+        }
+    };
+    let sixteen = |opcode: u8, blocks: u32| {
+        [&[opcode, 0, 0, 0, 0, 0, 0, 0, 0, 0], &blocks.to_be_bytes()[..], &[0, 0]].concat()
+    };
+    for opcode in [0x88, 0x8a, 0x8e, 0x8f] {
+        assert_eq!(sense(&sixteen(opcode, 65_536), &[0; BLOCK]), None, "{opcode:x}");
+        assert_eq!(sense(&sixteen(opcode, 65_537), &[0; BLOCK]), Some(Sense::cdb(10)));
+        assert_eq!(sense(&sixteen(opcode, u32::MAX), &[0; BLOCK]), Some(Sense::cdb(10)));
+    }
+    assert_eq!(sense(&sixteen(0x93, 32_768), &[1; BLOCK]), None);
+    for blocks in [0, 32_769, u32::MAX] {
+        assert_eq!(sense(&sixteen(0x93, blocks), &[1; BLOCK]), Some(Sense::cdb(10)));
+    }
+    let unmap = |ranges: &[u32]| {
+        let len = u8::try_from(16 * ranges.len()).expect("few");
+        let mut list = vec![0, len + 6, 0, len, 0, 0, 0, 0];
+        for blocks in ranges {
+            list.extend([0; 8]);
+            list.extend(blocks.to_be_bytes());
+            list.extend([0; 4]);
+        }
+        list
+    };
+    let most = crate::unit::UNMAP_BLOCKS_MAX;
+    for (ranges, wrong) in [
+        (vec![most], None),
+        (vec![most - 1, 1], None),
+        (vec![most + 1], Some(16)),
+        (vec![most, 1], Some(32)),
+        (vec![1, most], Some(32)),
+        (vec![u32::MAX; 8], Some(16)),
+    ] {
+        let list = unmap(&ranges);
+        let len = u8::try_from(list.len()).expect("short");
+        let found = sense(&[0x42, 0, 0, 0, 0, 0, 0, 0, len, 0], &list);
+        assert_eq!(found, wrong.map(Sense::parameter), "{ranges:?}");
+    }
+    let capacity = slot_read(&world, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], 8);
+    assert_eq!(capacity[..4], [0xff; 4], "READ CAPACITY(16) has to be asked");
+    world.unit.set_bytes(1 << 40);
+    world.client.forget(Attention::CapacityChanged);
+    let capacity = slot_read(&world, &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], 8);
+    assert_eq!(capacity[..4], [0x7f, 0xff, 0xff, 0xff]);
+}
+
+fn slot_read(world: &World, cdb: &[u8], len: usize) -> Vec<u8> {
+    let mut slot = Slot::new();
+    good(&world.begin(&mut slot, 0, cdb, &[]));
+    slot.read(len)
+}
+
+#[test]
 fn addresses_without_a_logical_unit() {
     let mut slot = Slot::new();
     let luns = [0, 700].map(|number| Lun::new(number).expect("small"));
