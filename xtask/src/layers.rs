@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::run::{Because, Context, Failure, Result};
+use crate::run::{self, Because, Context, Failure, Result};
 use crate::tidy;
 
 /// Every crate and the crates of ours that it may name, from the ground up. Dev-dependencies are free.
@@ -32,6 +32,21 @@ pub(crate) const DATA_PATH: &[&str] =
 
 /// Tests that may say it elsewhere: a global allocator cannot be written without.
 const UNSAFE_TESTS: &[&str] = &["crates/dataplane/tests/allocation.rs"];
+
+/// The crates without I/O, clock and threads: they also run in a browser. `cargo xtask wasm` compiles them for one.
+const PURE: &[&str] = &["fabric", "planner"];
+
+/// What a pure crate may not name outside its tests.
+const IMPURE: &[&str] = &[
+    "std::fs",
+    "std::net",
+    "std::time",
+    "std::thread",
+    "std::process",
+    "std::env",
+    "std::os",
+    "std::io",
+];
 
 /// The crates that may say `allow(unsafe_code)`.
 const UNSAFE: &[&str] = &["memory", "uring", "vring"];
@@ -70,6 +85,11 @@ pub(crate) fn check(context: &Context) -> Result {
             if !may && text.lines().any(opens_unsafe) {
                 wrong.push(format!("{}: unsafe code is for {UNSAFE:?} only", file.display()));
             }
+            if PURE.contains(&member.name.as_str()) && !is_test(&file) {
+                wrong.extend(text.lines().filter_map(impurity).map(|what| {
+                    format!("{}: {} is pure, and this names {what}", file.display(), member.name)
+                }));
+            }
         }
     }
     if wrong.is_empty() {
@@ -77,6 +97,33 @@ pub(crate) fn check(context: &Context) -> Result {
         return Ok(());
     }
     Err(Failure(wrong.join("\n")))
+}
+
+/// Compiles the pure crates for a browser.
+pub(crate) fn wasm(context: &Context) -> Result {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    run::visible(context.command("rustup").args(["target", "add", TARGET]))?;
+    for name in PURE {
+        run::visible(
+            &mut context.cargo(&["check", "--locked", "--lib", "--target", TARGET, "-p", name]),
+        )?;
+    }
+    Ok(())
+}
+
+/// A file that is no part of the shipped crate.
+fn is_test(file: &std::path::Path) -> bool {
+    let name = |part: std::path::Component<'_>| {
+        let text = part.as_os_str().to_string_lossy().into_owned();
+        text == "tests" || text == "examples" || text == "tests.rs"
+    };
+    file.components().any(name)
+}
+
+/// What a line of a pure crate names and must not; comments may.
+fn impurity(line: &str) -> Option<&'static str> {
+    let code = line.split("//").next().unwrap_or_default();
+    IMPURE.iter().copied().find(|what| code.contains(what))
 }
 
 fn judge<'a>(member: &str, needed: impl Iterator<Item = &'a str>) -> Vec<String> {
@@ -126,6 +173,15 @@ mod tests {
                 assert!(at.is_some_and(|at| at < index), "{name} -> {used}");
             }
         }
+    }
+
+    #[test]
+    fn a_pure_crate_names_no_file_and_no_clock() {
+        assert_eq!(impurity("use std::time::Instant;"), Some("std::time"));
+        assert_eq!(impurity("use std::fmt; // not std::fs"), None);
+        assert!(is_test("crates/planner/src/lpm/tests.rs".as_ref()));
+        assert!(is_test("crates/planner/tests/lpm.rs".as_ref()));
+        assert!(!is_test("crates/planner/src/lpm.rs".as_ref()));
     }
 
     #[test]

@@ -39,6 +39,8 @@ enum Task {
     },
     /// Check who depends on whom, and where unsafe code may stand.
     Layers,
+    /// Compile the pure crates for a browser (wasm32-unknown-unknown); rustup adds the target if it is not there.
+    Wasm,
     /// Check licences and sources of all dependencies, and what the data path must not depend on.
     Deny,
     /// Check file sizes and that paths named in the documents exist.
@@ -65,6 +67,7 @@ fn main() -> ExitCode {
         Task::Cost { json: true } => cost::print_json(&context),
         Task::Cost { json: false } => cost::check(&context),
         Task::Layers => layers::check(&context),
+        Task::Wasm => layers::wasm(&context),
         Task::Deny => deny::check(&context),
         Task::Tidy => tidy::check(&context),
         Task::Fuzz { target, seconds } => fuzz::run(&context, target.as_deref(), seconds),
