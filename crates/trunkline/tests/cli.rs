@@ -183,6 +183,20 @@ fn statistics() {
 }
 
 #[test]
+fn a_server_is_judged_by_what_it_does_meanwhile() {
+    let bench = Bench::with_disk();
+    let fake = bench.launcher.current().unwrap();
+    let stats = fake.queue_stats("vhost0", 0).unwrap();
+    stats.add(QueueCounter::CommandsReceived, 1000);
+    stats.add(QueueCounter::WaitNoDma, 1000);
+    // What waited before the first reading is history.
+    let text = bench.ok("plan advise --server --seconds 1 --exit-code");
+    assert!(text.contains("nothing to mend; too little work to judge: vhost0"), "{text}");
+    let json = bench.ok("plan advise --server --seconds 1 -o json");
+    assert!(json.contains("\"kind\": \"server\""), "{json}");
+}
+
+#[test]
 fn what_to_paste() {
     let bench = Bench::with_disk();
     insta::assert_snapshot!("emit_qemu", bench.ok("emit qemu vhost0 --vcpus 2"));
