@@ -22,6 +22,7 @@ mod finding;
 mod link;
 mod mapping;
 mod measure;
+mod paths;
 mod queues;
 mod sea;
 mod sea_pair;

@@ -221,6 +221,28 @@ fn weighted(
     value.is_finite().then_some((value, last))
 }
 
+/// The mean service time of all disks of a system, each by its requests.
+pub(super) fn mean_service(view: &View<'_>, host: usize) -> Option<Figure> {
+    let disks = latest_run(view, host);
+    let disks = disks.into_iter().map(|(name, samples)| Disk::new(view, host, name, &samples));
+    let (mut requests, mut weighted, mut at) = (0.0, 0.0, None);
+    for disk in disks {
+        let (Some(rate), Some(service)) = (&disk.rate, &disk.service) else { continue };
+        if rate.low.is_finite() {
+            requests += rate.low;
+            weighted += rate.low * service.low;
+            at = disk.lines().first().copied().or(at);
+        }
+    }
+    let at = at.filter(|_| requests > 0.0)?;
+    let terms = vec![
+        Term::read("busy time", weighted, "ms/s", at),
+        Term::read("requests", requests, "I/O/s", at),
+    ];
+    let name = "mean service time of the client's disks";
+    Some(Figure::new(name, "ms", "busy time ÷ requests", terms))
+}
+
 fn judge(view: &View<'_>, disk: &Disk<'_>, out: &mut Out) {
     if disk.tps() < IDLE_TPS {
         return;

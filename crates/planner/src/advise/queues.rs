@@ -10,6 +10,7 @@ use super::Out;
 use super::finding::{Change, Draft, Severity};
 use super::mapping::{Npiv, clients_on, npiv};
 use super::measure::{Load, load};
+use super::paths::{self, Spoken};
 use super::thresholds::{GLOBAL_SHARE, MANY_CLIENTS, fact, own};
 use super::view::{Role, Value, View, as_f64, count, shown};
 use crate::capture::{Fcstat, Named, Report, VfcStats};
@@ -24,11 +25,12 @@ pub(super) fn check(view: &View<'_>, out: &mut Out) {
             out.missing(rule, "num_io_queues of each fcsN (lsdev -dev fcsN -attr, lsattr -El fcsN) and fcstat -D fcsN twice");
         }
     }
+    let spoken = paths::check(view, &maps, out);
     for port in &ports {
         if port.on_client {
-            client_port(view, port, out);
+            client_port(view, port, &spoken, out);
         } else {
-            vios_port(view, port, &maps, out);
+            vios_port(view, port, &maps, &spoken, out);
         }
     }
     single_queue(view, &maps, out);
@@ -124,16 +126,37 @@ impl Port<'_> {
 }
 
 /// The feature of the data files whose levels say whether a system can have several queues.
-const FEATURE: &str = "npiv-multi-queue";
+pub(super) const FEATURE: &str = "npiv-multi-queue";
 
-const RESTART: &str = "It takes effect when the adapter is configured again; on a VIOS port, when the VIOS is restarted.";
+pub(super) const RESTART: &str = "It takes effect when the adapter is configured again; on a VIOS port, when the VIOS is restarted.";
 
-fn client_port(view: &View<'_>, port: &Port<'_>, out: &mut Out) {
-    too_many(view, port, Some(0), out);
-    too_few(view, port, out);
+fn client_port(view: &View<'_>, port: &Port<'_>, spoken: &Spoken<'_>, out: &mut Out) {
+    own_port(view, port, Some(0), spoken, out);
 }
 
-fn vios_port(view: &View<'_>, port: &Port<'_>, maps: &[Npiv<'_>], out: &mut Out) {
+/// A port that no two clients share; what was said of a whole path is not said again of its ends.
+fn own_port(
+    view: &View<'_>,
+    port: &Port<'_>,
+    clients: Option<usize>,
+    spoken: &Spoken<'_>,
+    out: &mut Out,
+) {
+    if !spoken.contains(&("mq-too-many-queues", port.host, port.device)) {
+        too_many(view, port, clients, out);
+    }
+    if !spoken.contains(&("mq-too-few-queues", port.host, port.device)) {
+        too_few(view, port, out);
+    }
+}
+
+fn vios_port(
+    view: &View<'_>,
+    port: &Port<'_>,
+    maps: &[Npiv<'_>],
+    spoken: &Spoken<'_>,
+    out: &mut Out,
+) {
     let clients = clients_on(maps, port.host, port.device).map(|clients| clients.len());
     if clients.is_none() {
         out.missing("mq-shared-port", format!("lsmap -all -npiv on {}", view.spoken(port.host)));
@@ -142,8 +165,7 @@ fn vios_port(view: &View<'_>, port: &Port<'_>, maps: &[Npiv<'_>], out: &mut Out)
         shared_port(view, port, clients.unwrap_or(0), maps, out);
         return;
     }
-    too_many(view, port, clients, out);
-    too_few(view, port, out);
+    own_port(view, port, clients, spoken, out);
 }
 
 /// `mq-too-many-queues`: more than the usual number, on a port of one client's own, with a load that cannot fill them.
