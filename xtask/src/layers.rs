@@ -28,7 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// The crates whose code runs for every I/O, and the process around them.
 pub(crate) const DATA_PATH: &[&str] =
-    &["memory", "uring", "vring", "block", "protocol", "device", "channel", "dataplane"];
+    &["memory", "uring", "vring", "block", "scsi", "protocol", "device", "channel", "dataplane"];
 
 /// Tests that may say it elsewhere: a global allocator cannot be written without.
 const UNSAFE_TESTS: &[&str] = &["crates/dataplane/tests/allocation.rs"];
