@@ -62,7 +62,7 @@ pub fn advise(captures: &Captures, facts: &Facts) -> Advice {
 #[derive(Default)]
 struct Out {
     drafts: Vec<Draft>,
-    missing: BTreeSet<(&'static str, String)>,
+    missing: BTreeSet<NotChecked>,
 }
 
 impl Out {
@@ -70,9 +70,24 @@ impl Out {
         self.drafts.push(draft);
     }
 
-    /// The rule could not judge; `missing` is the command whose output it would need.
-    fn missing(&mut self, rule: &'static str, missing: impl Into<String>) {
-        self.missing.insert((rule, missing.into()));
+    /// The rule could not judge; `capture` is the command whose output it would need.
+    fn missing(&mut self, rule: &'static str, capture: impl Into<String>) {
+        self.missing.insert(NotChecked::new(rule, "", capture));
+    }
+
+    /// The same for one object, or for one thing that the capture would show.
+    fn missing_for(
+        &mut self,
+        rule: &'static str,
+        about: impl Into<String>,
+        capture: impl Into<String>,
+    ) {
+        self.missing.insert(NotChecked::new(rule, about, capture));
+    }
+
+    /// Nothing was captured of what the rule is about.
+    fn absent(&mut self, rule: &'static str, capture: impl Into<String>) {
+        self.missing.insert(NotChecked { absent: true, ..NotChecked::new(rule, "", capture) });
     }
 
     /// Orders what was said: causes weigh on their effects, then the score decides, then the place in the captures.
@@ -90,7 +105,6 @@ impl Out {
                 .total_cmp(&a.score)
                 .then_with(|| (place(a), a.rule, &a.object).cmp(&(place(b), b.rule, &b.object)))
         });
-        let not_checked = missing.into_iter().map(|(rule, missing)| NotChecked { rule, missing });
-        Advice { findings, not_checked: not_checked.collect() }
+        Advice { findings, not_checked: missing.into_iter().collect() }
     }
 }

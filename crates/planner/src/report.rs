@@ -90,6 +90,18 @@ impl Tone {
     }
 }
 
+/// In which forms a section is printed on a terminal; a page and JSON have room for the full form always.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Detail {
+    /// Always.
+    #[default]
+    Always,
+    /// Where nothing was asked to be explained: a shorter form of another section.
+    Brief,
+    /// Where everything was asked to be explained, and on a page.
+    Full,
+}
+
 /// One part of an answer under its own heading.
 #[derive(Debug, Clone, Default)]
 pub struct Section {
@@ -99,13 +111,21 @@ pub struct Section {
     pub tone: Tone,
     /// What it holds, in reading order.
     pub blocks: Vec<Block>,
+    /// Where it is printed.
+    pub detail: Detail,
 }
 
 impl Section {
     /// A part without blocks yet.
     #[must_use]
     pub fn new(heading: impl Into<String>, tone: Tone) -> Self {
-        Self { heading: heading.into(), tone, blocks: Vec::new() }
+        Self { heading: heading.into(), tone, blocks: Vec::new(), detail: Detail::Always }
+    }
+
+    /// The same part, in one of its forms only.
+    #[must_use]
+    pub fn only(self, detail: Detail) -> Self {
+        Self { detail, ..self }
     }
 
     /// Adds a paragraph, unless it is empty.

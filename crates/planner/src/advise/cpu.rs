@@ -26,7 +26,7 @@ pub(super) fn check(view: &View<'_>, out: &mut Out) {
         judge(view, host, run, info, out);
     }
     if !seen {
-        out.missing(RULE, "lparstat 30 4 on each VIOS under load");
+        out.absent(RULE, "lparstat 30 4 on each VIOS under load");
     }
 }
 

@@ -27,7 +27,7 @@ pub(super) fn check(view: &View<'_>, out: &mut Out) {
     }
     if !seen {
         for rule in ["disk-queue-depth", "disk-iops-limit", "disk-slow"] {
-            out.missing(rule, "iostat -D 30 4 on the client (or the VIOS) under load");
+            out.absent(rule, "iostat -D 30 4 on the client (or the VIOS) under load");
         }
     }
     depth_chain(view, out);
@@ -256,9 +256,10 @@ fn judge(view: &View<'_>, disk: &Disk<'_>, out: &mut Out) {
     // More in service than the depth allows means that the depth captured is not the one in use.
     let at_limit = share.is_some_and(|share| (AT_LIMIT..=1.15).contains(&share));
     if disk.depth.is_none() && disk.queue_is_full() {
-        out.missing(
+        out.missing_for(
             "disk-iops-limit",
-            format!("queue_depth: {}", view.show_attributes(disk.host, disk.name)),
+            "queue_depth",
+            view.show_attributes(disk.host, disk.name),
         );
     }
     if at_limit && !(is_slow && disk.depth.is_some_and(|(depth, _)| depth >= 16.0)) {
@@ -341,9 +342,10 @@ fn queue_depth(view: &View<'_>, disk: &Disk<'_>, limit: Option<Figure>, out: &mu
     }
     draft = limit.into_iter().fold(draft, Draft::figure);
     if disk.depth.is_none() {
-        out.missing(
+        out.missing_for(
             "disk-queue-depth",
-            format!("queue_depth: {}", view.show_attributes(disk.host, disk.name)),
+            "queue_depth",
+            view.show_attributes(disk.host, disk.name),
         );
     }
     out.push(deeper(view, disk, draft));
@@ -399,7 +401,7 @@ fn depth_chain(view: &View<'_>, out: &mut Out) {
     const RULE: &str = "disk-depth-chain";
     let backing = backing_disks(view);
     if backing.is_empty() {
-        out.missing(
+        out.absent(
             RULE,
             "lsmap -all and lsdev -dev hdiskN -attr on the VIOS, lsattr -El hdiskN on the client",
         );
@@ -408,7 +410,7 @@ fn depth_chain(view: &View<'_>, out: &mut Out) {
     let clients: Vec<usize> = view.hosts().filter(|host| view.role(*host) != Role::Vios).collect();
     for (vios, disk) in &backing {
         let Some((depth, at)) = view.number(*vios, disk, "queue_depth") else {
-            out.missing(RULE, format!("queue_depth: {}", view.show_attributes(*vios, disk)));
+            out.missing_for(RULE, "queue_depth", view.show_attributes(*vios, disk));
             continue;
         };
         for client in &clients {
@@ -533,12 +535,12 @@ fn reserve_policy(view: &View<'_>, out: &mut Out) {
         }
     }
     if policies == 0 {
-        out.missing(
+        out.absent(
             RULE,
             "lsdev -dev hdiskN -attr of the mapped disks, and lsmap -all, on each VIOS",
         );
     } else if backing.is_empty() {
-        out.missing(RULE, "lsmap -all on each VIOS: which disks are given to clients");
+        out.missing_for(RULE, "which disks are given to clients", "lsmap -all on each VIOS");
     }
 }
 

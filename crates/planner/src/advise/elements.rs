@@ -41,7 +41,7 @@ pub(super) fn check(view: &View<'_>, out: &mut Out) {
     let usages = usages(view);
     if usages.is_empty() {
         for rule in ["fc-virtual-elements", "fc-physical-elements", "fc-dma-resource"] {
-            out.missing(rule, "fcstat -D fcsN, twice under load, some minutes apart");
+            out.absent(rule, "fcstat -D fcsN, twice under load, some minutes apart");
         }
     }
     for usage in &usages {
@@ -209,7 +209,7 @@ fn virtual_port(view: &View<'_>, usage: &Usage<'_>, maps: &[Npiv<'_>], out: &mut
         || "the physical port on the VIOS".to_owned(),
         |(vios, port)| view.object(vios, port),
     );
-    out.missing("fc-physical-elements", format!("fcstat -D and num_cmd_elems of {fcstat}"));
+    out.missing_for("fc-physical-elements", "num_cmd_elems, too", format!("fcstat -D of {fcstat}"));
     out.push(draft);
 }
 
@@ -249,12 +249,13 @@ fn elements(
     };
     let Some(judged) = judge(name, counter, &usage.requests, configured, marks) else { return };
     if configured.is_none() {
-        out.missing(layer.rule(), format!("num_cmd_elems: {}", show(view, usage, layer)));
+        out.missing_for(layer.rule(), "num_cmd_elems", show(view, usage, layer));
     }
     if marks.is_none() {
-        out.missing(
+        out.missing_for(
             layer.rule(),
-            format!("the high-water marks: fcstat -D {} on {}", usage.device, usage.spoken),
+            "the high-water marks",
+            format!("fcstat -D {} on {}", usage.device, usage.spoken),
         );
     }
     let limits = view.allowed(
@@ -510,10 +511,7 @@ fn dma(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
         return;
     };
     if attribute.is_none() {
-        out.missing(
-            RULE,
-            format!("max_xfer_size: {}", view.show_attributes(usage.host, usage.device)),
-        );
+        out.missing_for(RULE, "max_xfer_size", view.show_attributes(usage.host, usage.device));
     }
     let change = Change::new(view, usage.host, usage.device);
     let change = if usage.is_virtual == Some(true) { change.on_client() } else { change };

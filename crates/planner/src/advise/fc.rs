@@ -45,10 +45,7 @@ pub(super) fn oversubscribed(
     }
     let terms = client_elements(view, &here, out);
     let Some((port, port_at)) = view.number(usage.host, usage.device, "num_cmd_elems") else {
-        out.missing(
-            RULE,
-            format!("num_cmd_elems: {}", view.show_attributes(usage.host, usage.device)),
-        );
+        out.missing_for(RULE, "num_cmd_elems", view.show_attributes(usage.host, usage.device));
         return false;
     };
     let sum: f64 = terms.iter().map(|term| term.low).sum();
@@ -96,9 +93,10 @@ fn client_elements(view: &View<'_>, here: &[&Npiv<'_>], out: &mut Out) -> Vec<Te
                 terms.push(Term::read(&name, elements, "elements", at));
             }
             Some(_) => {}
-            None => out.missing(
+            None => out.missing_for(
                 OVERSUBSCRIBED,
-                format!("num_cmd_elems: lsattr -El {adapter} on {}", map.client_spoken()),
+                "num_cmd_elems",
+                format!("lsattr -El {adapter} on {}", map.client_spoken()),
             ),
         }
     }
@@ -174,7 +172,7 @@ fn error_recovery(view: &View<'_>, out: &mut Out) {
         }
     }
     if !seen {
-        out.missing(RULE, "lsattr -El fscsiN of every protocol device");
+        out.absent(RULE, "lsattr -El fscsiN of every protocol device");
     }
 }
 
@@ -185,9 +183,13 @@ fn error_recovery(view: &View<'_>, out: &mut Out) {
 fn sibling_logins(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
     const RULE: &str = "fc-wwpn-second-missing";
     if maps.is_empty() {
-        out.missing(RULE, "lsmap -all -npiv on each VIOS");
+        out.absent(RULE, "lsmap -all -npiv on each VIOS");
     } else {
-        out.missing(RULE, "whether the second WWPN of each pair is zoned too: lsnportlogin on the HMC, or the fabric's own zoning");
+        out.missing_for(
+            RULE,
+            "the second WWPN of each pair",
+            "lsnportlogin on the HMC after a login of all, or the fabric's own zoning",
+        );
     }
     let mut clients: BTreeMap<(u32, &str), Vec<&Npiv<'_>>> = BTreeMap::new();
     for map in maps.iter().filter(|map| map.port().is_some()) {
@@ -249,7 +251,7 @@ fn transfer_sizes(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
     };
     let pairs = pairs(view, maps);
     if pairs.is_empty() {
-        out.missing(RULE, "max_xfer_size of each client's fcsN and of the VIOS port it is mapped to, with lsmap -all -npiv");
+        out.absent(RULE, "max_xfer_size of each client's fcsN and of the VIOS port it is mapped to, with lsmap -all -npiv");
     }
     for ((client, adapter), (vios, port)) in pairs {
         let (Some((of_client, client_bytes)), Some((of_port, port_bytes))) =

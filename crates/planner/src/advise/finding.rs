@@ -61,12 +61,33 @@ pub struct Finding {
 }
 
 /// A rule that could not judge.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct NotChecked {
     /// The rule.
     pub rule: &'static str,
-    /// What to capture.
+    /// What to capture, after what it is for.
     pub missing: String,
+    /// The command alone.
+    pub capture: String,
+    /// The object that was not judged, or what the capture would show of it; may be empty.
+    pub about: String,
+    /// Whether the captures hold nothing at all of what the rule is about.
+    pub absent: bool,
+}
+
+impl NotChecked {
+    pub(super) fn new(
+        rule: &'static str,
+        about: impl Into<String>,
+        capture: impl Into<String>,
+    ) -> Self {
+        let (about, capture) = (about.into(), capture.into());
+        let missing = match about.is_empty() {
+            true => capture.clone(),
+            false => format!("{about}: {capture}"),
+        };
+        Self { rule, missing, capture, about, absent: false }
+    }
 }
 
 /// The advisor's answer.

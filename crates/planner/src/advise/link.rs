@@ -29,7 +29,7 @@ const WATCHED: [Watched; 7] = [
 pub(super) fn check(view: &View<'_>, out: &mut Out) {
     let ports = view.fc_ports();
     if ports.is_empty() {
-        out.missing(RULE, "fcstat -D fcsN of every port, twice, some minutes apart");
+        out.absent(RULE, "fcstat -D fcsN of every port, twice, some minutes apart");
     }
     for ((host, device), samples) in &ports {
         if view.is_virtual(*host, device, samples) == Some(true) {

@@ -277,6 +277,15 @@ fn high_water(samples: &[&Fcstat]) -> Option<InFlight> {
     Some(InFlight { figure, at: vec![last.at], peak: true })
 }
 
+/// The captures that tell the load of a path and what is in flight on it.
+fn statistics_twice(view: &View<'_>, path: &Path<'_>) -> String {
+    format!(
+        "cat /proc/sys/adapter/vfc/{}/stats on {} twice, each with date, and iostat -D on the client",
+        path.device,
+        view.spoken(path.vios)
+    )
+}
+
 /// `mq-too-many-queues`: more than the usual number since somebody raised a value, and little to fill them with.
 fn too_many(view: &View<'_>, path: &Path<'_>, maps: &[Npiv<'_>], out: &mut Out) -> bool {
     const RULE: &str = "mq-too-many-queues";
@@ -289,8 +298,7 @@ fn too_many(view: &View<'_>, path: &Path<'_>, maps: &[Npiv<'_>], out: &mut Out) 
         return false;
     }
     let Some((iops, per_queue)) = path.iops.as_ref().zip(path.per_queue()) else {
-        let spoken = view.spoken(path.vios);
-        out.missing(RULE, format!("the load of {}: its statistics on {spoken} twice with date, and iostat -D on the client", path.device));
+        out.missing_for(RULE, "the load", statistics_twice(view, path));
         return false;
     };
     let slow = iops.0.low * QUEUES_FAR < fact(view.facts, MQ_IOPS_MIN);
@@ -331,21 +339,14 @@ fn too_few(view: &View<'_>, path: &Path<'_>, out: &mut Out) -> bool {
     let few = path.queues.filter(|(queues, _)| *queues > 1.0 && *queues < usual);
     let Some((queues, _)) = few else { return false };
     let Some(iops) = path.iops.as_ref() else {
-        out.missing(
-            RULE,
-            format!(
-                "the load of {}: its statistics on {} twice with date",
-                path.device,
-                view.spoken(path.vios)
-            ),
-        );
+        out.missing_for(RULE, "the load", statistics_twice(view, path));
         return false;
     };
     if iops.0.low <= fact(view.facts, MQ_IOPS_MIN) {
         return false;
     }
     let Some(per_queue) = path.per_queue() else {
-        out.missing(RULE, "iostat -D 30 4 on the client under load: the I/Os in flight");
+        out.missing_for(RULE, "the I/Os in flight", "iostat -D 30 4 on the client under load");
         return false;
     };
     let deep = per_queue.low > fact(view.facts, MQ_IOS_PER_QUEUE_MIN) * QUEUES_FAR;
@@ -356,7 +357,7 @@ fn too_few(view: &View<'_>, path: &Path<'_>, out: &mut Out) -> bool {
     // What is greater than the number agreed on does not hold it down.
     let Some(binding) = path.least().filter(|limit| limit.value <= queues).filter(able) else {
         if deep {
-            out.missing(RULE, format!("what limits {}: num_io_queues of the client's fcsN and of the port, num_per_range of {} and viosnpiv0", path.device, path.device));
+            out.missing_for(RULE, format!("what limits {}", path.device), "num_io_queues of the client's fcsN and of the port, num_per_range of vfchostN and viosnpiv0");
         }
         return false;
     };

@@ -22,7 +22,7 @@ pub(super) fn check(view: &View<'_>, out: &mut Out) {
     let ports = queue_ports(view);
     if ports.is_empty() {
         for rule in ["mq-too-many-queues", "mq-too-few-queues", "mq-shared-port"] {
-            out.missing(rule, "num_io_queues of each fcsN (lsdev -dev fcsN -attr, lsattr -El fcsN) and fcstat -D fcsN twice");
+            out.absent(rule, "num_io_queues of each fcsN (lsdev -dev fcsN -attr, lsattr -El fcsN) and fcstat -D fcsN twice");
         }
     }
     let spoken = paths::check(view, &maps, out);
@@ -176,13 +176,14 @@ fn too_many(view: &View<'_>, port: &Port<'_>, clients: Option<usize>, out: &mut 
         return;
     }
     let Some(clients) = clients else {
-        out.missing(
+        out.missing_for(
             RULE,
             format!(
-                "lsmap -all -npiv on {}: a port that is shared may need its {} queues",
-                view.spoken(port.host),
+                "whether {} is shared and may need its {} queues",
+                port.device,
                 number(port.queues)
             ),
+            format!("lsmap -all -npiv on {}", view.spoken(port.host)),
         );
         return;
     };
@@ -195,9 +196,10 @@ fn too_many(view: &View<'_>, port: &Port<'_>, clients: Option<usize>, out: &mut 
         (Some(true), _, true) => 0.75,
         (Some(true), _, false) => 0.6,
         (None, _, _) => {
-            out.missing(
+            out.missing_for(
                 RULE,
-                format!("the load: fcstat -D {} on {} twice", port.device, view.spoken(port.host)),
+                "the load",
+                format!("fcstat -D {} on {} twice", port.device, view.spoken(port.host)),
             );
             return;
         }
@@ -230,9 +232,10 @@ fn too_few(view: &View<'_>, port: &Port<'_>, out: &mut Out) {
         return;
     }
     if port.load.is_none() {
-        out.missing(
+        out.missing_for(
             RULE,
-            format!("the load: fcstat -D {} on {} twice", port.device, view.spoken(port.host)),
+            "the load",
+            format!("fcstat -D {} on {} twice", port.device, view.spoken(port.host)),
         );
     }
     let each = fact(view.facts, MQ_IOS_PER_QUEUE_MIN);
@@ -272,9 +275,10 @@ fn shared_port(view: &View<'_>, port: &Port<'_>, clients: usize, maps: &[Npiv<'_
         (None, false) if clients >= MANY_CLIENTS => 0.5,
         (None, false) if port.queues < usual => 0.6,
         (None, false) => {
-            out.missing(
+            out.missing_for(
                 RULE,
-                format!("the load: fcstat -D {} on {} twice", port.device, view.spoken(port.host)),
+                "the load",
+                format!("fcstat -D {} on {} twice", port.device, view.spoken(port.host)),
             );
             return;
         }
@@ -361,7 +365,7 @@ fn single_queue(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
         one_queue_configured(view, port, out);
     }
     if !judged {
-        out.missing(
+        out.absent(
             RULE,
             "lsdev -dev vfchostN -attr and cat /proc/sys/adapter/vfc/vfchostN/stats on the VIOS",
         );
@@ -394,9 +398,14 @@ fn one_channel(
     let of_vios = view.number(host, device, "num_per_range").filter(|(value, _)| *value > 0.0);
     let of_vios = of_vios.or_else(|| view.number(host, "viosnpiv0", "num_per_range"));
     let Some((queues, at)) = of_port.or_else(any_port).or(of_vios) else {
-        out.missing(
+        let port = port.unwrap_or("fcsN");
+        out.missing_for(
             "mq-single-queue",
-            format!("num_io_queues of the port behind {device}, and lsdev -dev viosnpiv0 -attr"),
+            view.object(host, device),
+            format!(
+                "lsdev -dev {port} -attr and lsdev -dev viosnpiv0 -attr on {}",
+                view.spoken(host)
+            ),
         );
         return;
     };
@@ -462,7 +471,7 @@ fn global_pools(view: &View<'_>, out: &mut Out) {
     let stats = vfc_stats(view);
     if stats.is_empty() {
         for rule in ["mq-local-commands", "mq-local-buffers"] {
-            out.missing(rule, "cat /proc/sys/adapter/vfc/vfchostN/stats on the VIOS, as root");
+            out.absent(rule, "cat /proc/sys/adapter/vfc/vfchostN/stats on the VIOS, as root");
         }
     }
     for ((host, device), stats) in &stats {

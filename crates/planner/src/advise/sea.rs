@@ -132,7 +132,7 @@ pub(super) fn check(view: &View<'_>, out: &mut Out) {
             "sea-control-channel",
             "sea-adapter-reset",
         ] {
-            out.missing(
+            out.absent(
                 rule,
                 "lsdev -dev entN -attr and entstat -all entN of each shared Ethernet adapter",
             );
@@ -156,7 +156,11 @@ fn thread(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
     let attribute = bridge.attribute(view, "thread").filter(|attribute| attribute.value == "0");
     let Some(attribute) = attribute else {
         if bridge.attribute(view, "thread").is_none() {
-            out.missing(RULE, view.show_attributes(bridge.host, bridge.name));
+            out.missing_for(
+                RULE,
+                view.object(bridge.host, bridge.name),
+                view.show_attributes(bridge.host, bridge.name),
+            );
         }
         return;
     };
@@ -173,12 +177,10 @@ fn thread(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
         _ => None,
     });
     let Some(disks) = disks else {
-        out.missing(
+        out.missing_for(
             RULE,
-            format!(
-                "lsmap -all on {}: whether virtual SCSI is in the same VIOS",
-                view.spoken(bridge.host)
-            ),
+            view.object(bridge.host, bridge.name),
+            format!("lsmap -all on {}", view.spoken(bridge.host)),
         );
         return;
     };
@@ -234,7 +236,11 @@ fn mtu(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
         return;
     }
     if let Some(real) = real {
-        out.missing(RULE, view.show_attributes(bridge.host, real));
+        out.missing_for(
+            RULE,
+            view.object(bridge.host, bridge.name),
+            view.show_attributes(bridge.host, real),
+        );
     }
     if own.value != "no" {
         return;
@@ -291,12 +297,20 @@ fn default_vlan(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
         (bridge.attribute(view, "pvid"), bridge.attribute(view, "pvid_adapter"))
     else {
         if !bridge.runs.is_empty() {
-            out.missing(RULE, view.show_attributes(bridge.host, bridge.name));
+            out.missing_for(
+                RULE,
+                view.object(bridge.host, bridge.name),
+                view.show_attributes(bridge.host, bridge.name),
+            );
         }
         return;
     };
     let Some(port) = bridge.adapter(&adapter.value).and_then(|(_, of)| of.port_vlan) else {
-        out.missing(RULE, format!("entstat -all {} on {}", bridge.name, view.spoken(bridge.host)));
+        out.missing_for(
+            RULE,
+            view.object(bridge.host, bridge.name),
+            format!("entstat -all {} on {}", bridge.name, view.spoken(bridge.host)),
+        );
         return;
     };
     if pvid.number() == Some(u64::from(port.value)) {

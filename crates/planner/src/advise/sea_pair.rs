@@ -16,10 +16,12 @@ pub(super) fn check(view: &View<'_>, out: &mut Out) {
     let pairs = pairs(view, &bridges);
     if pairs.is_empty() {
         for rule in ["sea-failover", "sea-priority"] {
-            out.missing(
-                rule,
-                "entstat -all entN and lsdev -dev entN -attr of both VIOS of the pair, in one run",
-            );
+            let both =
+                "entstat -all entN and lsdev -dev entN -attr of both VIOS of the pair, in one run";
+            match bridges.is_empty() {
+                true => out.absent(rule, both),
+                false => out.missing(rule, both),
+            }
         }
     }
     for (one, two) in pairs {

@@ -18,14 +18,21 @@ pub(super) fn check(view: &View<'_>, out: &mut Out) {
     let pools = pools(view);
     if pools.is_empty() {
         for rule in ["ssp-full", "ssp-overcommit"] {
-            out.missing(rule, "lssp -clustername CLUSTER, twice, a day or more apart");
+            out.absent(rule, "lssp -clustername CLUSTER, twice, a day or more apart");
         }
     }
     for seen in pools.values() {
         space(view, seen, out);
         overcommit(view, seen, out);
     }
-    out.missing("ssp-lun-count", "the number of LUNs in the pool: pv -list on the VIOS; 16 at least, and 8 for each TB above 2 TB");
+    match pools.is_empty() {
+        true => out.absent("ssp-lun-count", "pv -list on the VIOS"),
+        false => out.missing_for(
+            "ssp-lun-count",
+            "at least 16 LUNs, and 8 for each TB above 2 TB",
+            "pv -list on the VIOS",
+        ),
+    }
     depth(view, out);
 }
 
@@ -86,7 +93,11 @@ fn space(view: &View<'_>, seen: &Seen<'_>, out: &mut Out) {
         free if free <= FREE_WARNING || left <= DAYS_WARNING => Severity::Warning,
         _ => {
             if days.is_none() {
-                out.missing(RULE, "the days to full: lssp -clustername CLUSTER a second time, a day or more later, with its date");
+                out.missing_for(
+                    RULE,
+                    "the days to full",
+                    "lssp -clustername CLUSTER a second time, a day or more later, with its date",
+                );
             }
             return;
         }
@@ -216,19 +227,17 @@ fn depth(view: &View<'_>, out: &mut Out) {
             })
             .collect();
         if depths.is_empty() {
-            out.missing(
+            out.missing_for(
                 RULE,
-                format!(
-                    "queue_depth of the pool's LUNs: lsdev -dev hdiskN -attr queue_depth on {}",
-                    view.spoken(host)
-                ),
+                "the pool's LUNs",
+                format!("lsdev -dev hdiskN -attr queue_depth on {}", view.spoken(host)),
             );
             continue;
         }
         judge_depth(view, host, (lus, lu_at), &depths, out);
     }
     if !pool_found {
-        out.missing(RULE, "lssp -clustername CLUSTER, lu -list, queue_depth of the pool's LUNs on the VIOS and of the LUs on the clients");
+        out.absent(RULE, "lssp -clustername CLUSTER, lu -list, queue_depth of the pool's LUNs on the VIOS and of the LUs on the clients");
     }
 }
 

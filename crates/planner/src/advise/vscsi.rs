@@ -23,7 +23,7 @@ pub(super) fn check(view: &View<'_>, out: &mut Out) {
         }
     }
     if adapters.is_empty() {
-        out.missing(RULE, "lsmap -all on the VIOS, and lsattr -El hdiskN of the client's disks");
+        out.absent(RULE, "lsmap -all on the VIOS, and lsattr -El hdiskN of the client's disks");
     }
     for (host, adapter) in adapters {
         judge(view, host, adapter, out);

@@ -1,7 +1,9 @@
 //! The advisor's answer as sections.
 
-use super::{Answer, Bar, Bars, Block, Chart, Section, Table, Tone};
-use crate::advise::{Advice, Finding, RULES, Severity};
+use std::collections::BTreeSet;
+
+use super::{Answer, Bar, Bars, Block, Chart, Detail, Section, Table, Tone};
+use crate::advise::{Advice, Finding, NotChecked, RULES, Severity};
 use crate::capture::{At, Captures};
 use crate::trace::Figure;
 
@@ -45,6 +47,7 @@ impl Answer for AdviceReport<'_> {
         let findings = self.advice.findings.iter().enumerate();
         sections.extend(findings.map(|(at, finding)| finding_section(at + 1, finding)));
         sections.extend(refused(self.captures));
+        sections.extend(to_capture(self.advice));
         sections.extend(not_checked(self.advice));
         sections
     }
@@ -164,6 +167,7 @@ fn refused(captures: &Captures) -> Option<Section> {
         .then(|| Section::new("Not read", Tone::Warning).block(Block::Table(table)))
 }
 
+/// The whole list, rule by rule.
 fn not_checked(advice: &Advice) -> Option<Section> {
     let mut table = Table::new(
         "Capture these and run again with all files.",
@@ -173,6 +177,73 @@ fn not_checked(advice: &Advice) -> Option<Section> {
         let about = RULES.iter().find(|(rule, _)| *rule == not.rule).map_or("", |(_, about)| about);
         table.row([not.rule, about, &not.missing]);
     }
-    (!table.rows.is_empty())
-        .then(|| Section::new("Not checked", Tone::Plain).block(Block::Table(table)))
+    let section = Section::new("Not checked", Tone::Plain).only(Detail::Full);
+    (!table.rows.is_empty()).then(|| section.block(Block::Table(table)))
+}
+
+/// What the rules are about, by how their names begin.
+const FAMILIES: [(&str, &str); 7] = [
+    ("fc-", "Fibre Channel adapters"),
+    ("mq-", "queues of virtual Fibre Channel"),
+    ("disk-", "disks"),
+    ("vscsi-", "virtual SCSI"),
+    ("sea-", "shared Ethernet adapters"),
+    ("ssp-", "shared storage pools"),
+    ("vios-", "processors of the VIOS"),
+];
+
+/// The same by what is to be captured: one row for each command, with the rules that it would let judge.
+///
+/// Of a family without any report nobody asked for advice; it is named in one sentence.
+fn to_capture(advice: &Advice) -> Option<Section> {
+    let of = |family: &str| {
+        let family = family.to_owned();
+        move |not: &&NotChecked| not.rule.starts_with(&family)
+    };
+    let absent = |family: &str| {
+        let rules = RULES.iter().filter(|(rule, _)| rule.starts_with(family));
+        let listed: BTreeSet<&str> =
+            advice.not_checked.iter().filter(of(family)).map(|not| not.rule).collect();
+        // A port's budget is judged with the port, and has no line of its own.
+        let judged =
+            rules.filter(|(rule, _)| !listed.contains(rule) && *rule != "fc-port-oversubscribed");
+        judged.count() == 0 && advice.not_checked.iter().filter(of(family)).all(|not| not.absent)
+    };
+    let nothing: Vec<(&str, &str)> =
+        FAMILIES.into_iter().filter(|(family, _)| absent(family)).collect();
+    let mut rows: Vec<(&str, Vec<String>)> = Vec::new();
+    for not in &advice.not_checked {
+        if nothing.iter().any(|(family, _)| not.rule.starts_with(family)) {
+            continue;
+        }
+        let rule = match not.about.is_empty() {
+            true => not.rule.to_owned(),
+            false => format!("{} ({})", not.rule, not.about),
+        };
+        match rows.iter_mut().find(|(capture, _)| *capture == not.capture) {
+            Some((_, rules)) => rules.push(rule),
+            None => rows.push((&not.capture, vec![rule])),
+        }
+    }
+    // What lets most be judged comes first.
+    rows.sort_by_key(|(_, rules)| std::cmp::Reverse(rules.len()));
+    let mut section = Section::new("Not checked", Tone::Plain).only(Detail::Brief);
+    if !rows.is_empty() {
+        let mut table = Table::new(
+            "Capture these and run again with all files.",
+            &["capture", "lets be judged"],
+        );
+        for (capture, rules) in rows {
+            table.row([capture.to_owned(), rules.join(", ")]);
+        }
+        section = section.block(Block::Table(table));
+    }
+    let names: Vec<&str> = nothing.into_iter().map(|(_, name)| name).collect();
+    if !names.is_empty() {
+        section = section.paragraph(format!(
+            "Nothing was captured of: {}. --explain lists the commands.",
+            names.join(", ")
+        ));
+    }
+    (!section.blocks.is_empty()).then_some(section)
 }

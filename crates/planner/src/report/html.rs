@@ -6,7 +6,7 @@
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::clean::clean;
-use super::{Answer, Block, Section, Table, chart, place};
+use super::{Answer, Block, Detail, Section, Table, chart, place};
 use crate::trace::Figure;
 
 /// The page's own style. Colours follow the reader's theme; printing opens what is folded.
@@ -15,7 +15,8 @@ const STYLE: &str = include_str!("html/style.css");
 /// The answer as one self-contained page.
 #[must_use]
 pub fn html(answer: &dyn Answer) -> String {
-    let sections = answer.sections();
+    let mut sections = answer.sections();
+    sections.retain(|section| section.detail != Detail::Brief);
     let page = html! {
         (DOCTYPE)
         html lang="en" {

@@ -4,7 +4,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
 use unicode_width::UnicodeWidthStr;
 
 use super::clean::clean;
-use super::{Answer, Block, Section, Table, Tone, chart, place};
+use super::{Answer, Block, Detail, Section, Table, Tone, chart, place};
 
 /// How an answer is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,8 +30,9 @@ pub fn text(answer: &dyn Answer, options: &Options) -> String {
     let mut page = Page { answer, options, lines: Vec::new() };
     page.heading(Tone::Plain, &clean(&answer.title()));
     page.wrapped(0, "", &answer.summary());
-    for section in answer.sections() {
-        page.section(&section);
+    let left_out = if options.explain { Detail::Brief } else { Detail::Full };
+    for section in answer.sections().iter().filter(|section| section.detail != left_out) {
+        page.section(section);
     }
     let mut text = page.lines.join("\n");
     text.push('\n');

@@ -67,6 +67,65 @@ fn the_three_forms_say_the_same() {
 }
 
 #[test]
+fn what_is_missing_is_grouped_by_what_to_capture() {
+    let captures = captures(&[(
+        "payroll.txt",
+        &(VIRTUAL.text()
+            + &lsattr("payroll", "fcs0", &[("num_cmd_elems", "200")])
+            + &super::lsdev("viosa1", "vfchost0", &[("limit_intr", "false")])),
+    )]);
+    let advice = advise(&captures, &Facts::builtin());
+    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let options = text::Options { width: 160, ..text::Options::default() };
+    let brief = text::text(&report, &options);
+    let full = text::text(&report, &text::Options { explain: true, ..options });
+    // One row for a command, with every rule that waits for it.
+    let row = brief.lines().find(|line| line.contains("mq-too-many-queues")).expect("a row");
+    assert!(row.contains("mq-too-few-queues") && row.contains("mq-shared-port"), "{row}");
+    assert_eq!(brief.matches("Not checked").count(), 1, "{brief}");
+    assert_eq!(full.matches("Not checked").count(), 1, "{full}");
+    // Of bridges and pools there is nothing: one line, and no row.
+    assert!(!brief.contains("sea-") && !brief.contains("ssp-"), "{brief}");
+    let last = brief.lines().rfind(|line| !line.is_empty()).expect("a last line");
+    assert!(last.contains("--explain"), "{brief}");
+    assert!(brief.contains("shared Ethernet adapters, shared storage pools"), "{brief}");
+    for not in &advice.not_checked {
+        assert!(full.contains(not.rule), "{}", not.rule);
+        assert!(not.missing.ends_with(&not.capture), "{not:?}");
+    }
+    assert!(brief.lines().count() < full.lines().count(), "{brief}");
+    // The page and JSON have the whole list, once.
+    assert_eq!(html(&report).matches("Not checked").count(), 1);
+    assert!(html(&report).contains("ssp-full"));
+}
+
+#[test]
+fn a_rule_that_waits_for_two_captures_says_of_what() {
+    let bridge = |name| {
+        super::lsdev(
+            "viosa1",
+            name,
+            &[
+                ("real_adapter", "ent0"),
+                ("virt_adapters", "ent4"),
+                ("pvid_adapter", "ent4"),
+                ("pvid", "1"),
+                ("jumbo_frames", "no"),
+            ],
+        )
+    };
+    let captures = captures(&[("a.txt", &(bridge("ent8") + &bridge("ent9")))]);
+    let advice = advise(&captures, &Facts::builtin());
+    let of: Vec<&str> = advice
+        .not_checked
+        .iter()
+        .filter(|not| not.rule == "sea-thread")
+        .map(|not| not.about.as_str())
+        .collect();
+    assert_eq!(of, ["ent8 on viosa1", "ent9 on viosa1"]);
+}
+
+#[test]
 fn no_finding_is_said_in_so_many_words() {
     let captures = captures(&[("a.txt", &VIRTUAL.text())]);
     let advice = advise(&captures, &Facts::builtin());
