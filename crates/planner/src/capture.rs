@@ -39,7 +39,7 @@ pub use lsmap::{LsmapNet, LsmapNpiv, LsmapScsi, NetMap, NpivMap, ScsiMap, Vtd};
 pub use ports::{Lsnports, NpivPort};
 pub use rates::{Change, Incomparable, Rate, Rates, rates};
 pub use seastat::{SeaClient, Seastat};
-pub use storage::{LogicalUnit, Lssp, LuList, Pool};
+pub use storage::{LogicalUnit, Lssp, LuList, Pool, PoolLun, PvList};
 pub use vfcstats::{Named, VfcStats};
 
 use serde::Serialize;
@@ -196,6 +196,8 @@ pub enum Report {
     Lssp(Lssp),
     /// `lu -list`, `lssp -bd`.
     LuList(LuList),
+    /// `pv -list`, `lspv -clustername C -sp P`.
+    PvList(PvList),
     /// `/proc/sys/adapter/vfc/vfchostN/stats`.
     VfcStats(VfcStats),
     /// `ioslevel`, `oslevel -s`.
@@ -308,6 +310,7 @@ kinds! {
     Lparstat Lparstat lparstat lparstats "lparstat",
     Lssp Lssp lssp lssps "lssp",
     LuList LuList lu_list lu_lists "lu -list",
+    PvList PvList pv_list pv_lists "pv -list",
     VfcStats VfcStats vfc_stats vfc_stats_all "cat /proc/sys/adapter/vfc/vfchostN/stats",
     Level Level level levels "ioslevel",
 }

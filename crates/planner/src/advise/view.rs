@@ -378,7 +378,9 @@ fn hint(report: &Report) -> Option<Role> {
             Some(Role::Vios)
         }
         Report::FcstatClient(_) | Report::VfcStats(_) | Report::Seastat(_) => Some(Role::Vios),
-        Report::Lssp(_) | Report::LuList(_) | Report::LsdevAttr(_) => Some(Role::Vios),
+        Report::Lssp(_) | Report::LuList(_) | Report::PvList(_) | Report::LsdevAttr(_) => {
+            Some(Role::Vios)
+        }
         Report::Entstat(entstat) => entstat.sea.is_some().then_some(Role::Vios),
         Report::Fcstat(fcstat) => fcstat.is_virtual.filter(|read| read.value).map(|_| Role::Client),
         Report::Lsattr(_) => attributes_of(report).and_then(|(_, list)| hint_of_attributes(list)),

@@ -133,6 +133,11 @@ impl<'t> Page<'t> {
         typed.split_ascii_whitespace().any(|other| other == word)
     }
 
+    /// Where the command was typed.
+    pub(super) fn typed_at(&self) -> Option<At> {
+        self.head.command.as_ref().map(|read| read.at)
+    }
+
     /// Where the report began.
     pub(super) fn first(&self) -> At {
         self.head.first

@@ -65,7 +65,7 @@ pub(super) struct Prompt<'t> {
 /// Programs whose reports are read, or named when they are refused.
 const KNOWN: &[&str] = &[
     "fcstat", "lsattr", "lsdev", "lsmap", "lsnports", "iostat", "viostat", "entstat", "netstat",
-    "seastat", "lparstat", "lssp", "lu", "cat", "ioscli", "date",
+    "seastat", "lparstat", "lssp", "lu", "pv", "lspv", "cat", "ioscli", "date",
 ];
 
 /// Reads a prompt with or without a command.

@@ -25,6 +25,7 @@ pub(super) enum Kind {
     Lparstat,
     Lssp,
     LuList,
+    PvList,
     VfcStats,
     Level,
 }
@@ -94,6 +95,9 @@ fn pool(text: &str, ahead: Lines<'_>) -> Option<Kind> {
     if upper.starts_with("LU NAME") || upper.starts_with("LU_NAME") {
         return Some(Kind::LuList);
     }
+    if is_lun_heading(&upper, text) {
+        return Some(Kind::PvList);
+    }
     if !upper.starts_with("POOL_") && !upper.starts_with("TIER_NAME") {
         return None;
     }
@@ -105,8 +109,17 @@ fn pool(text: &str, ahead: Lines<'_>) -> Option<Kind> {
         if text.starts_with("LU_NAME") {
             return Some(Kind::LuList);
         }
+        if text.starts_with("PV_NAME") {
+            return Some(Kind::PvList);
+        }
     }
     None
+}
+
+/// `PV_NAME  SIZE(MB)  STATE  UDID`, and the first line of a LUN's block.
+fn is_lun_heading(start: &str, text: &str) -> bool {
+    let columns = start.starts_with("PV_NAME ") || start.starts_with("PV NAME ");
+    (columns && text.contains("SIZE(MB)")) || start.starts_with("PV_NAME:")
 }
 
 /// A list without heading whose rows cannot be anything else; `ahead` begins with its first line.
@@ -230,6 +243,18 @@ pub(super) fn by_command(part: &Part) -> Expected {
         "lssp" if part.has("-bd") => Kind::LuList,
         "lssp" => Kind::Lssp,
         "lu" if part.has("-list") => Kind::LuList,
+        "pv" | "lspv" if part.has("-capable") => {
+            return Expected::Refused(
+                "disks that could be added are not read; run pv -list for those of the pool",
+            );
+        }
+        "pv" if part.has("-list") && !part.has("-fmt") && !part.has("-field") => Kind::PvList,
+        "pv" if part.has("-list") => {
+            return Expected::Refused("pv -list is read without -fmt and -field only");
+        }
+        "lspv" if part.has("-clustername") && !part.has("-fmt") && !part.has("-field") => {
+            Kind::PvList
+        }
         "cat" if part.args.iter().any(|arg| arg.starts_with("/proc/sys/adapter/vfc/")) => {
             Kind::VfcStats
         }
@@ -262,11 +287,12 @@ pub(super) fn device(part: &Part) -> Option<&str> {
     (!name.is_empty() && name.bytes().all(is_name)).then_some(name)
 }
 
-/// The attribute that a command asks for alone.
+/// The attribute or the pool that a command asks for alone.
 pub(super) fn attribute(part: &Part) -> Option<&str> {
     let name = match part.program.as_str() {
         "lsattr" => part.after("-a"),
         "lsdev" => part.after("-range").or_else(|| part.after("-attr")),
+        "pv" | "lspv" => part.after("-sp"),
         _ => None,
     }?;
     (!name.starts_with('-') && !name.contains('$')).then_some(name)

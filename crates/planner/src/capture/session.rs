@@ -168,7 +168,7 @@ impl Session<'_> {
     fn content<'t>(&mut self, line: Line<'t>, mut lines: Lines<'t>) -> Lines<'t> {
         let by_heading = recognise::heading(line, lines);
         if by_heading != Some(Kind::IostatD)
-            && let Some(why) = self.refused_form()
+            && let Some(why) = self.refused_form(by_heading)
         {
             return self.refuse(lines, why);
         }
@@ -221,9 +221,16 @@ impl Session<'_> {
     }
 
     /// Why the command's report is not read in this form.
-    fn refused_form(&self) -> Option<&'static str> {
+    fn refused_form(&self, heading: Option<Kind>) -> Option<&'static str> {
         let command = self.command.as_ref()?;
-        let [part] = &command.parts[..] else { return None };
+        let part = match &command.parts[..] {
+            [part] => part,
+            // Disks that are in no pool are listed under the heading of those that are.
+            parts if heading == Some(Kind::PvList) && self.expected() != heading => {
+                parts.iter().find(|part| part.has("-capable"))?
+            }
+            _ => return None,
+        };
         match recognise::by_command(part) {
             Expected::Refused(why) => Some(why),
             _ => None,
@@ -388,6 +395,7 @@ impl Kind {
             Kind::Lparstat => "lparstat",
             Kind::Lssp => "lssp",
             Kind::LuList => "lu",
+            Kind::PvList => "pv",
             Kind::VfcStats => "cat",
             Kind::Level => "oslevel",
         }
@@ -411,6 +419,7 @@ fn read_kind(kind: Kind, page: &mut Page<'_>) -> Option<Report> {
         Kind::Lparstat => lparstat::report(page),
         Kind::Lssp => storage::lssp(page),
         Kind::LuList => storage::lu_list(page),
+        Kind::PvList => storage::pv_list(page),
         Kind::VfcStats => vfcstats::report(page),
         Kind::Level => level::report(page),
     }

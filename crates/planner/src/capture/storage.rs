@@ -1,7 +1,9 @@
-//! `lssp` and `lu`: storage pools, local and shared, and the logical units in them.
+//! `lssp`, `lu` and `pv`: storage pools, local and shared, the logical units in them and the LUNs below them.
 
+mod luns;
 mod read;
 
+pub(super) use luns::pv_list;
 pub(super) use read::{lssp, lu_list};
 
 use serde::Serialize;
@@ -73,5 +75,37 @@ pub struct LogicalUnit {
     /// Not yet used of its size.
     pub unused_mb: Option<Read<u64>>,
     /// Its id.
+    pub udid: Option<Read<String>>,
+}
+
+/// `pv -list`, and `lspv -clustername C -sp P`: the LUNs of which a shared pool is made.
+///
+/// The disk that holds the cluster's repository is none of them, and no command read here lists it among them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PvList {
+    /// Where it came from.
+    pub head: Head,
+    /// In the order printed.
+    pub luns: Vec<PoolLun>,
+}
+
+/// One LUN of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PoolLun {
+    /// The line of its name.
+    pub at: At,
+    /// Its name on the server that was asked, `hdiskN`; another server of the cluster may name it differently.
+    pub name: String,
+    /// The pool, from the heading or else from the command.
+    pub pool: Option<Read<String>>,
+    /// The tier, from the heading.
+    pub tier: Option<Read<String>>,
+    /// The failure group, from the heading.
+    pub failure_group: Option<Read<String>>,
+    /// Size.
+    pub size_mb: Option<Read<u64>>,
+    /// State as printed: `ONLINE`.
+    pub state: Option<Read<String>>,
+    /// Its id, the same on every server.
     pub udid: Option<Read<String>>,
 }

@@ -1,6 +1,6 @@
-//! `iostat -D`, `lssp`, `lu -list`.
+//! `iostat -D`, `lssp`, `lu -list`, `pv -list`.
 
-use super::{assert_whole, at, only, read, value};
+use super::{assert_whole, at, fixture, only, read, read_bytes, value};
 
 #[test]
 fn disks_in_blocks_with_suffixes() {
@@ -129,6 +129,118 @@ fn logical_units() {
     );
     assert_eq!(value(&web.udid), "0a41c7e2b5d94cf38812e4f7b8c2d001");
     assert_eq!((value(&redo.tier).as_str(), value(&redo.unused_mb), redo.at.line), ("FAST", 0, 10));
+}
+
+#[test]
+fn luns_of_a_pool_by_tier_and_failure_group() {
+    let captures = read("pv-list");
+    assert_whole(&captures);
+    let report = only(captures.pv_lists());
+    assert_eq!(value(&report.head.partition), "viosa1");
+    assert_eq!((report.head.first.line, report.head.last), (2, 13));
+    let [first, second, third] = &report.luns[..] else { panic!("three LUNs") };
+    assert_eq!((first.name.as_str(), first.at.line), ("hdisk4", 6));
+    assert_eq!((at(&first.pool), at(&first.tier)), (("prodpool".into(), 2), ("SYSTEM".into(), 3)));
+    assert_eq!(
+        (at(&first.failure_group), at(&first.size_mb)),
+        (("Default".into(), 4), (524_288, 6))
+    );
+    assert_eq!(value(&first.state), "ONLINE");
+    assert_eq!(value(&first.udid), "332136005076810820C0A9800000000000C2304214503IBMfcp");
+    assert_eq!((second.name.as_str(), value(&second.state).as_str()), ("hdisk5", "OFFLINE"));
+    assert_eq!(
+        (third.name.as_str(), value(&third.size_mb), third.at.line),
+        ("hdisk9", 102_400, 13)
+    );
+    assert_eq!(
+        (value(&third.pool).as_str(), value(&third.tier).as_str(), at(&third.failure_group)),
+        ("prodpool", "FAST", ("east".into(), 11))
+    );
+}
+
+#[test]
+fn luns_of_a_pool_in_eighty_columns() {
+    let captures = read("pv-list-80");
+    assert_whole(&captures);
+    let report = only(captures.pv_lists());
+    let found: Vec<(&str, u64, String)> = report
+        .luns
+        .iter()
+        .map(|lun| (lun.name.as_str(), value(&lun.size_mb), value(&lun.udid)))
+        .collect();
+    let udid = |number: &str| format!("332136005076810820C0A9800000000000C2{number}04214503IBMfcp");
+    assert_eq!(found, [("hdisk4", 524_288, udid("3")), ("hdisk5", 524_288, udid("4"))]);
+}
+
+#[test]
+fn luns_of_a_pool_in_blocks() {
+    let captures = read("pv-verbose");
+    assert_whole(&captures);
+    let [first, second] = &only(captures.pv_lists()).luns[..] else { panic!("two LUNs") };
+    assert_eq!((first.name.as_str(), at(&first.size_mb)), ("hdisk2", (20_480, 7)));
+    assert_eq!(value(&first.udid), "3E213600A0B8000291B080000C5D04C2B0F1815      FAStT03IBMfcp");
+    assert_eq!((second.name.as_str(), value(&second.size_mb)), ("hdisk3", 30_720));
+    assert_eq!(
+        (value(&second.pool).as_str(), value(&second.failure_group).as_str()),
+        ("labpool", "Default")
+    );
+    assert_eq!(value(&second.state), "ONLINE");
+}
+
+#[test]
+fn luns_of_a_pool_that_the_command_names() {
+    let captures = read("lspv-pool");
+    assert_whole(&captures);
+    let report = only(captures.pv_lists());
+    let [first, second] = &report.luns[..] else { panic!("two LUNs") };
+    assert_eq!((first.name.as_str(), at(&first.size_mb)), ("hdisk11", (1_048_576, 4)));
+    assert_eq!(at(&first.pool), ("prodpool".into(), 1));
+    assert_eq!((&first.tier, &first.failure_group, &first.state), (&None, &None, &None));
+    assert_eq!(value(&second.udid), "332136005076810820C0A9800000000000C2404214503IBMfcp");
+    assert_eq!(value(&report.head.partition), "viosa2");
+}
+
+#[test]
+fn disks_that_are_in_no_pool_are_no_luns_of_one() {
+    let table = "PV_NAME          SIZE(MB)    UDID\nhdisk7           10240       1D0667\n";
+    for command in ["pv -list -capable", "lspv -clustername c -sp p -capable"] {
+        let captures = read_bytes(format!("$ {command}\n{table}").as_bytes());
+        assert_eq!(captures.reports, [], "{command}");
+        assert_eq!(captures.refused.len(), 1, "{command}");
+        let captures = read_bytes(format!("$ lssp; {command}\n{table}").as_bytes());
+        assert_eq!(captures.reports, [], "{command}");
+    }
+}
+
+#[test]
+fn another_report_of_the_pool_ends_the_list_of_its_luns() {
+    let luns = fixture("pv-list");
+    let with = |more: &[u8]| {
+        let captures = read_bytes(&[&luns[..], more].concat());
+        assert_whole(&captures);
+        assert_eq!(only(captures.pv_lists()).luns.len(), 3);
+        captures
+    };
+    let captures = with(b"POOL_NAME: prodpool\nPOOL_SIZE: 1150976\nFREE_SPACE: 1024\n");
+    assert_eq!(value(&only(captures.lssps()).pools[0].free_mb), 1024);
+    let captures = with(
+        b"POOL_NAME: p\nTIER_NAME: FAST\nLU_NAME  SIZE(MB)  UNUSED(MB)  UDID\nlu_a  10240  0  0a41\n",
+    );
+    let lu = &only(captures.lu_lists()).lus[0];
+    assert_eq!((lu.name.as_str(), value(&lu.pool).as_str()), ("lu_a", "p"));
+}
+
+#[test]
+fn an_id_with_spaces_in_a_table_of_luns() {
+    let text = b"PV_NAME SIZE(MB) STATE UDID\nhdisk2 20480 ONLINE 3E2136 0F1815  FAStT03IBMfcp\n";
+    let captures = read_bytes(text);
+    assert_whole(&captures);
+    let lun = &only(captures.pv_lists()).luns[0];
+    assert_eq!(
+        (value(&lun.size_mb), value(&lun.udid).as_str()),
+        (20_480, "3E2136 0F1815  FAStT03IBMfcp")
+    );
+    assert_eq!((value(&lun.state).as_str(), &lun.pool), ("ONLINE", &None));
 }
 
 #[test]

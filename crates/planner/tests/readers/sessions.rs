@@ -55,6 +55,10 @@ const EVERY: &[&str] = &[
     "lssp-old",
     "lu-list",
     "lssp-bd",
+    "pv-list",
+    "pv-list-80",
+    "pv-verbose",
+    "lspv-pool",
     "lu-verbose",
     "level",
 ];
