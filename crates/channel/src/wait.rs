@@ -2,13 +2,13 @@
 //!
 //! Looking costs CPU, sleeping costs a wake-up: CPU on both sides, and the client's time. The rule buys whichever is cheaper on
 //! average. A sleep is priced at as much looking as the longest window, so looking longer than that can never pay. From the waits
-//! that were looked at, [`History`] knows how likely a wait is to end at each moment, so it knows what each window would cost.
+//! that were looked at, `History` knows how likely a wait is to end at each moment, so it knows what each window would cost.
 //!
 //! Two things make the waits that are observed differ from those that are decided about:
 //!
 //! - A wait that was slept through seems longer than it is: waking up is in it, and on a virtual machine that can be most of it. So
 //!   of such a wait only the part counts that was looked at, as in the product-limit estimate of survival times. To learn about longer
-//!   windows than the present one, after every [`SLEEPS_PER_TRIAL`] sleeps waits are looked at as long as could ever pay, until one
+//!   windows than the present one, after every `SLEEPS_PER_TRIAL` sleeps waits are looked at as long as could ever pay, until one
 //!   of them was in vain.
 //! - Waiting for a device and waiting for the client are different things, often ten times apart. Each has its own history.
 //!

@@ -16,6 +16,9 @@ pub(super) struct AnswerArgs {
     /// Write the answer as one HTML file, with its charts, too; `-` prints that instead
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// The same as `-o json`
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
     /// Print for every number its formula, the values put in, and where each comes from
     #[arg(long)]
     explain: bool,
@@ -68,7 +71,8 @@ impl AnswerArgs {
             std::fs::write(path, page)
                 .map_err(|error| Failure::other(format!("--html {}: {error}", path.display())))?;
         }
-        let text = match global.output {
+        let format = if self.json { Format::Json } else { global.output };
+        let text = match format {
             Format::Table => report::text::text(answer, &self.text_options()),
             Format::Json => {
                 serde_json::to_string_pretty(&document(page, more)?).map_err(Failure::other)?
