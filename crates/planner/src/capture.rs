@@ -13,6 +13,7 @@ mod fcstat;
 mod iostat;
 mod language;
 mod level;
+mod logins;
 mod lparstat;
 mod lsmap;
 mod page;
@@ -34,6 +35,7 @@ pub use entstat::{
 pub use fcstat::{ClientRow, Fcstat, FcstatClient, QueueUse, Resources, Traffic, TwoWay};
 pub use iostat::{DiskQueue, DiskSample, IostatD, Service};
 pub use level::{Level, System};
+pub use logins::{LoggedIn, Lsnportlogin, WwpnLogin, WwpnStatus};
 pub use lparstat::{CpuSample, HypervisorCall, Info, Lparstat};
 pub use lsmap::{LsmapNet, LsmapNpiv, LsmapScsi, NetMap, NpivMap, ScsiMap, Vtd};
 pub use ports::{Lsnports, NpivPort};
@@ -184,6 +186,8 @@ pub enum Report {
     LsmapNet(LsmapNet),
     /// `lsnports`.
     Lsnports(Lsnports),
+    /// `lsnportlogin`, on an HMC.
+    Lsnportlogin(Lsnportlogin),
     /// `iostat -D`.
     IostatD(IostatD),
     /// `entstat -all`, `entstat -d`, `netstat -v`.
@@ -304,6 +308,7 @@ kinds! {
     LsmapNpiv LsmapNpiv lsmap_npiv lsmap_npivs "lsmap -all -npiv",
     LsmapNet LsmapNet lsmap_net lsmap_nets "lsmap -all -net",
     Lsnports Lsnports lsnports lsnports_all "lsnports",
+    Lsnportlogin Lsnportlogin lsnportlogin lsnportlogins "lsnportlogin",
     IostatD IostatD iostat_d iostat_ds "iostat -D",
     Entstat Entstat entstat entstats "entstat -all",
     Seastat Seastat seastat seastats "seastat",

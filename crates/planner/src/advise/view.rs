@@ -392,7 +392,7 @@ fn hint(report: &Report) -> Option<Role> {
             System::Vios => Role::Vios,
             System::Aix => Role::Client,
         }),
-        Report::IostatD(_) | Report::Lparstat(_) => None,
+        Report::IostatD(_) | Report::Lparstat(_) | Report::Lsnportlogin(_) => None,
     }
 }
 

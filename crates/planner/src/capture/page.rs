@@ -133,6 +133,11 @@ impl<'t> Page<'t> {
         typed.split_ascii_whitespace().any(|other| other == word)
     }
 
+    /// The report is about several partitions, and the prompt is of none of them.
+    pub(super) fn of_no_partition(&mut self) {
+        self.head.partition = None;
+    }
+
     /// Where the command was typed.
     pub(super) fn typed_at(&self) -> Option<At> {
         self.head.command.as_ref().map(|read| read.at)

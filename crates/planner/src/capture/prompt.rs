@@ -64,8 +64,25 @@ pub(super) struct Prompt<'t> {
 
 /// Programs whose reports are read, or named when they are refused.
 const KNOWN: &[&str] = &[
-    "fcstat", "lsattr", "lsdev", "lsmap", "lsnports", "iostat", "viostat", "entstat", "netstat",
-    "seastat", "lparstat", "lssp", "lu", "pv", "lspv", "cat", "ioscli", "date",
+    "fcstat",
+    "lsattr",
+    "lsdev",
+    "lsmap",
+    "lsnports",
+    "iostat",
+    "viostat",
+    "entstat",
+    "netstat",
+    "seastat",
+    "lparstat",
+    "lssp",
+    "lu",
+    "pv",
+    "lspv",
+    "lsnportlogin",
+    "cat",
+    "ioscli",
+    "date",
 ];
 
 /// Reads a prompt with or without a command.

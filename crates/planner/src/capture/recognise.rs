@@ -19,6 +19,7 @@ pub(super) enum Kind {
     LsmapNpiv,
     LsmapNet,
     Lsnports,
+    Lsnportlogin,
     IostatD,
     Entstat,
     Seastat,
@@ -46,6 +47,7 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'N' if words(text, &["Name", "Physloc", "ClntID"]) => Some(Kind::LsmapNpiv),
         b'C' if starts("Commands received") && text.contains('=') => Some(Kind::VfcStats),
         b'n' if words(text, &["name", "physloc", "fabric"]) => Some(Kind::Lsnports),
+        b'l' if is_login(text) => Some(Kind::Lsnportlogin),
         b'h' if words(text, &["hostname", "dev", "wwpn"]) => Some(Kind::FcstatClient),
         b'a' if words(text, &["attribute", "value", "description"]) => Some(Kind::LsdevAttr),
         b'%' if words(text, &["%user", "%sys", "%wait"]) => Some(Kind::Lparstat),
@@ -120,6 +122,11 @@ fn pool(text: &str, ahead: Lines<'_>) -> Option<Kind> {
 fn is_lun_heading(start: &str, text: &str) -> bool {
     let columns = start.starts_with("PV_NAME ") || start.starts_with("PV NAME ");
     (columns && text.contains("SIZE(MB)")) || start.starts_with("PV_NAME:")
+}
+
+/// `lpar_name=aix1,…,wwpn=c050760a11f2003c,wwpn_status=1,…`; an older HMC may print the fields in another order.
+fn is_login(text: &str) -> bool {
+    text.starts_with("lpar_") && text.contains(",wwpn=")
 }
 
 /// A list without heading whose rows cannot be anything else; `ahead` begins with its first line.
@@ -231,6 +238,10 @@ pub(super) fn by_command(part: &Part) -> Expected {
         }
         "lsmap" => Kind::LsmapScsi,
         "lsnports" => Kind::Lsnports,
+        "lsnportlogin" if part.has("-F") => {
+            return Expected::Refused("lsnportlogin with -F is not read; run it without -F");
+        }
+        "lsnportlogin" => Kind::Lsnportlogin,
         "iostat" if flag('D') => Kind::IostatD,
         "viostat" if part.has("-extdisk") => Kind::IostatD,
         "iostat" | "viostat" => {
@@ -287,12 +298,13 @@ pub(super) fn device(part: &Part) -> Option<&str> {
     (!name.is_empty() && name.bytes().all(is_name)).then_some(name)
 }
 
-/// The attribute or the pool that a command asks for alone.
+/// The attribute, the pool or the system that a command asks for alone.
 pub(super) fn attribute(part: &Part) -> Option<&str> {
     let name = match part.program.as_str() {
         "lsattr" => part.after("-a"),
         "lsdev" => part.after("-range").or_else(|| part.after("-attr")),
         "pv" | "lspv" => part.after("-sp"),
+        "lsnportlogin" => part.after("-m"),
         _ => None,
     }?;
     (!name.starts_with('-') && !name.contains('$')).then_some(name)

@@ -6,7 +6,8 @@ use super::recognise::{self, Expected, Kind};
 use super::text::{self, Line, Lines};
 use super::{At, Captures, FileInfo, Head, Read, Refused, Report, Taken, Unread, language};
 use super::{
-    attributes, entstat, fcstat, iostat, level, lparstat, lsmap, ports, seastat, storage, vfcstats,
+    attributes, entstat, fcstat, iostat, level, logins, lparstat, lsmap, ports, seastat, storage,
+    vfcstats,
 };
 
 const OUTSIDE: &str = "no report that is known here";
@@ -389,6 +390,7 @@ impl Kind {
             Kind::LsdevAttr => "lsdev",
             Kind::LsmapScsi | Kind::LsmapNpiv | Kind::LsmapNet => "lsmap",
             Kind::Lsnports => "lsnports",
+            Kind::Lsnportlogin => "lsnportlogin",
             Kind::IostatD => "iostat",
             Kind::Entstat => "entstat",
             Kind::Seastat => "seastat",
@@ -413,6 +415,7 @@ fn read_kind(kind: Kind, page: &mut Page<'_>) -> Option<Report> {
         Kind::LsmapNpiv => lsmap::npiv(page),
         Kind::LsmapNet => lsmap::net(page),
         Kind::Lsnports => ports::report(page),
+        Kind::Lsnportlogin => logins::report(page),
         Kind::IostatD => iostat::report(page),
         Kind::Entstat => entstat::report(page),
         Kind::Seastat => seastat::report(page),

@@ -1,8 +1,8 @@
-//! `fcstat`, `fcstat -D`, `fcstat -client`, `lsnports`, the statistics of a virtual server adapter.
+//! `fcstat`, `fcstat -D`, `fcstat -client`, `lsnports`, `lsnportlogin`, the statistics of a virtual server adapter.
 
-use planner::capture::{NpivPort, Wwn};
+use planner::capture::{LoggedIn, NpivPort, Wwn, WwpnLogin, WwpnStatus};
 
-use super::{assert_whole, at, only, read, value};
+use super::{assert_whole, at, fixture, only, read, read_bytes, value};
 
 #[test]
 fn a_physical_adapter() {
@@ -211,4 +211,80 @@ fn a_virtual_server_adapter_with_one_queue() {
     assert_eq!(report.head.device, None);
     assert_eq!(value(&report.channels), 0);
     assert_eq!(report.commands_received[0].value, 4_100_200_300);
+}
+
+/// Number, slot, status and who logged in.
+fn login(login: &WwpnLogin) -> (u64, u32, WwpnStatus, LoggedIn) {
+    (login.wwpn.0, value(&login.slot), value(&login.status), value(&login.logged_in))
+}
+
+#[test]
+fn logins_of_both_wwpns() {
+    let captures = read("lsnportlogin");
+    assert_whole(&captures);
+    let report = only(captures.lsnportlogins());
+    assert_eq!(at(&report.system), ("S924-B".to_owned(), 1));
+    assert_eq!(report.head.partition, None);
+    assert_eq!((report.head.first.line, report.head.last), (2, 5));
+    assert_eq!(
+        report.wwpns.iter().map(login).collect::<Vec<_>>(),
+        [
+            (0xc050_7609_aa10_0010, 20, WwpnStatus::Active, LoggedIn::Client),
+            (0xc050_7609_aa10_0011, 20, WwpnStatus::Inactive, LoggedIn::None),
+            (0xc050_7609_aa10_0012, 21, WwpnStatus::Active, LoggedIn::Vios),
+            (0xc050_7609_aa10_0013, 21, WwpnStatus::Unknown, LoggedIn::None),
+        ]
+    );
+    let [first, _, third, fourth] = &report.wwpns[..] else { panic!("four WWPNs") };
+    assert_eq!(at(&first.partition), ("payroll".to_owned(), 2));
+    assert_eq!((value(&first.partition_id), value(&first.profile).as_str()), (5, "default"));
+    assert_eq!((first.reason.as_ref(), third.at.line), (None, 4));
+    assert_eq!(value(&third.profile), "last*valid*configuration");
+    assert_eq!(at(&fourth.reason), ("no answer from viosa2, RMC is down".to_owned(), 5));
+}
+
+#[test]
+fn logins_in_eighty_columns() {
+    let captures = read("lsnportlogin-80");
+    assert_whole(&captures);
+    let report = only(captures.lsnportlogins());
+    assert_eq!((report.head.first.line, report.head.last), (2, 8));
+    assert_eq!(
+        report.wwpns.iter().map(login).collect::<Vec<_>>(),
+        [
+            (0xc050_7609_aa10_0010, 20, WwpnStatus::Active, LoggedIn::Client),
+            (0xc050_7609_aa10_0011, 20, WwpnStatus::Inactive, LoggedIn::None),
+            (0xc050_7609_aa10_0013, 21, WwpnStatus::Unknown, LoggedIn::None),
+        ]
+    );
+    assert_eq!(value(&report.wwpns[2].reason), "no answer from viosa2, RMC is down");
+}
+
+#[test]
+fn logins_without_their_command_and_with_values_nobody_knows() {
+    let text = String::from_utf8(fixture("lsnportlogin")).expect("UTF-8");
+    let (_, rows) = text.split_once('\n').expect("a command");
+    let captures = read_bytes(rows.as_bytes());
+    assert_whole(&captures);
+    let report = only(captures.lsnportlogins());
+    assert_eq!((report.wwpns.len(), &report.system), (4, &None));
+
+    let odd = rows.replacen("wwpn_status=1", "wwpn_status=7", 1);
+    let captures = read_bytes(odd.as_bytes());
+    let report = only(captures.lsnportlogins());
+    assert_eq!((report.wwpns.len(), report.wwpns[0].status), (4, None));
+    assert_eq!(report.head.unread.iter().map(|unread| unread.at.line).collect::<Vec<_>>(), [1]);
+
+    let captures = read_bytes(format!("{rows}and then we rang the storage team\n").as_bytes());
+    let report = only(captures.lsnportlogins());
+    assert_eq!((report.wwpns.len(), report.head.unread[0].at.line), (4, 5));
+    assert_eq!(value(&report.wwpns[3].reason), "no answer from viosa2, RMC is down");
+}
+
+#[test]
+fn logins_in_fields_of_ones_own_are_refused() {
+    let text = b"hscroot@hmc1:~> lsnportlogin -m S1 -F wwpn,wwpn_status\nc0507609aa100010,1\n";
+    let captures = read_bytes(text);
+    assert_eq!((captures.reports.len(), captures.refused.len()), (0, 1));
+    assert!(captures.refused[0].why.contains("without -F"));
 }

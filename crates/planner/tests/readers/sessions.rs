@@ -39,6 +39,8 @@ const EVERY: &[&str] = &[
     "lsnports",
     "lsnports-label",
     "lsnports-fmt",
+    "lsnportlogin",
+    "lsnportlogin-80",
     "vfchost-stats",
     "vfchost-single",
     "iostat-D",

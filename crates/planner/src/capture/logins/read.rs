@@ -1,0 +1,145 @@
+//! Reads the lines of `lsnportlogin`: `name=value` with commas between.
+
+use super::{LoggedIn, Lsnportlogin, WwpnLogin, WwpnStatus};
+use crate::capture::page::{Page, put};
+use crate::capture::text::{Line, Lines};
+use crate::capture::{Read, Report, Wwn, recognise};
+
+const DOUBT: &str = "a value of the line is not understood";
+const NOT_WHOLE: &str = "a line of a WWPN that is not whole";
+
+pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
+    let system = page.asked.clone().zip(page.typed_at()).map(|(value, at)| Read { value, at });
+    let mut wwpns = Vec::new();
+    while let Some(line) = page.peek() {
+        let (text, lines) = whole(line, page.ahead());
+        if let Some((found, understood)) = wwpn(&text, line) {
+            page.take_lines(lines);
+            if !understood {
+                page.doubt(line, DOUBT);
+            }
+            wwpns.push(found);
+        } else if line.trimmed().starts_with("lpar_") {
+            if !page.stray(NOT_WHOLE) {
+                break;
+            }
+        } else if !page.goes_on(line) {
+            break;
+        }
+    }
+    if wwpns.is_empty() {
+        return None;
+    }
+    if wwpns.last().is_some_and(|wwpn| wwpn.status.is_none()) {
+        page.incomplete("the last WWPN has no status");
+    }
+    page.of_no_partition();
+    Some(Report::Lsnportlogin(Lsnportlogin { head: page.close(), system, wwpns }))
+}
+
+/// A line with what a terminal of 80 columns or more has put on the next ones, and how many lines that is.
+fn whole(line: Line<'_>, mut ahead: Lines<'_>) -> (String, usize) {
+    let (mut text, mut lines) = (line.trimmed().to_owned(), 1);
+    ahead.next();
+    let mut full = line;
+    while let Some(next) = ahead.peek() {
+        let goes_on = full.width >= 80 && full.width == line.width && next.width <= line.width;
+        let other = next.is_blank()
+            || next.text.starts_with("lpar_")
+            || recognise::is_boundary(next, ahead);
+        if !goes_on || other || lines > 6 || is_complete(&text) {
+            break;
+        }
+        text.push_str(&" ".repeat(full.width - full.text.len()));
+        text.push_str(next.text);
+        lines += 1;
+        full = next;
+        ahead.next();
+    }
+    (text, lines)
+}
+
+/// Whether the text ends as lines of this report do, so that nothing is to be looked for below it.
+fn is_complete(text: &str) -> bool {
+    let quotes = text.bytes().filter(|byte| *byte == b'"').count();
+    let last = text.contains("wwpn_status_reason=")
+        || ["=none", "=vios", "=client"].iter().any(|end| text.ends_with(end));
+    last && quotes % 2 == 0
+}
+
+/// One WWPN, and whether all of its fields were understood.
+fn wwpn(text: &str, line: Line<'_>) -> Option<(WwpnLogin, bool)> {
+    let fields = fields(text)?;
+    let number = fields.iter().find(|(name, _)| *name == "wwpn")?.1;
+    let digits = number.len() == 16 && number.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let wwpn = u64::from_str_radix(number, 16).ok().filter(|_| digits)?;
+    let mut login = WwpnLogin {
+        at: line.at,
+        wwpn: Wwn(wwpn),
+        partition: None,
+        partition_id: None,
+        profile: None,
+        slot: None,
+        status: None,
+        logged_in: None,
+        reason: None,
+    };
+    let mut understood = true;
+    for (name, value) in fields {
+        understood &= set(&mut login, name, value, line);
+    }
+    Some((login, understood))
+}
+
+/// `name=value` with commas between; a field whose value has a comma stands in quotes as a whole.
+fn fields(text: &str) -> Option<Vec<(&str, &str)>> {
+    let mut fields = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (field, after) = match rest.strip_prefix('"') {
+            Some(quoted) => {
+                let (field, after) = quoted.split_once('"')?;
+                (field, after.strip_prefix(',').unwrap_or(after))
+            }
+            None => rest.split_once(',').unwrap_or((rest, "")),
+        };
+        fields.push(field.split_once('=')?);
+        rest = after;
+    }
+    Some(fields)
+}
+
+fn set(login: &mut WwpnLogin, name: &str, value: &str, line: Line<'_>) -> bool {
+    let at = line.at;
+    let words =
+        |place: &mut Option<Read<String>>| value.is_empty() || put(place, value.to_owned(), at);
+    let count =
+        |place: &mut Option<Read<u32>>| value.parse().is_ok_and(|value| put(place, value, at));
+    match name {
+        "wwpn" => true,
+        "lpar_name" => words(&mut login.partition),
+        "lpar_id" => count(&mut login.partition_id),
+        "profile_name" => words(&mut login.profile),
+        "slot_num" => count(&mut login.slot),
+        "wwpn_status" => {
+            let status = match value {
+                "0" => WwpnStatus::Inactive,
+                "1" => WwpnStatus::Active,
+                "2" => WwpnStatus::Unknown,
+                _ => return false,
+            };
+            put(&mut login.status, status, at)
+        }
+        "logged_in" => {
+            let by = match value {
+                "none" => LoggedIn::None,
+                "vios" => LoggedIn::Vios,
+                "client" => LoggedIn::Client,
+                _ => return value.is_empty(),
+            };
+            put(&mut login.logged_in, by, at)
+        }
+        "wwpn_status_reason" => words(&mut login.reason),
+        _ => false,
+    }
+}
