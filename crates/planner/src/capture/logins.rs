@@ -1,6 +1,7 @@
 //! `lsnportlogin` of an HMC: which WWPNs of client partitions are logged in to the fabric, and by whom.
 //!
-//! The fields and their values are those of IBM's HMC manual reference page.
+//! `wwpn_status` is 0 for a WWPN that is not activated, 1 for one that is, 2 where that is unknown. No capture of a real
+//! HMC was at hand to check the layout; a line that does not fit is kept as not understood.
 
 mod read;
 
@@ -34,7 +35,7 @@ pub struct WwpnLogin {
     pub partition: Option<Read<String>>,
     /// The partition's number.
     pub partition_id: Option<Read<u32>>,
-    /// The profile in which the adapter is configured; `last*valid*configuration` is the running one.
+    /// The profile in which the adapter is configured, as printed.
     pub profile: Option<Read<String>>,
     /// The slot of the client's adapter.
     pub slot: Option<Read<u32>>,
