@@ -27,6 +27,7 @@ mod queues;
 mod sea;
 mod sea_pair;
 mod ssp;
+mod ssp_luns;
 mod thresholds;
 mod view;
 mod vscsi;

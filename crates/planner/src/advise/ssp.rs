@@ -9,7 +9,7 @@ use super::thresholds::{
     own,
 };
 use super::view::{Role, Value, View, as_f64, count};
-use super::{Out, disk};
+use super::{Out, disk, ssp_luns};
 use crate::capture::{At, Head, LogicalUnit, Pool, Read, Report};
 use crate::facts::id::SSP_LUN_DEPTH_MIN;
 use crate::trace::{Figure, Term, number};
@@ -25,14 +25,7 @@ pub(super) fn check(view: &View<'_>, out: &mut Out) {
         space(view, seen, out);
         overcommit(view, seen, out);
     }
-    match pools.is_empty() {
-        true => out.absent("ssp-lun-count", "pv -list on the VIOS"),
-        false => out.missing_for(
-            "ssp-lun-count",
-            "at least 16 LUNs, and 8 for each TB above 2 TB",
-            "pv -list on the VIOS",
-        ),
-    }
+    ssp_luns::check(view, !pools.is_empty(), out);
     depth(view, out);
 }
 
@@ -42,6 +35,12 @@ pub(super) fn is_shared(pool: &Pool) -> bool {
         Some(kind) => kind.value == "CLPOOL",
         None => pool.lu_total_mb.is_some() || pool.overcommit_mb.is_some(),
     }
+}
+
+/// The shared pool's name, where only one was captured.
+pub(super) fn only_pool<'a>(view: &View<'a>) -> Option<&'a str> {
+    let pools = pools(view);
+    (pools.len() == 1).then(|| pools.into_keys().next()).flatten()
 }
 
 /// One pool over time.
@@ -219,8 +218,13 @@ fn depth(view: &View<'_>, out: &mut Out) {
         let Some((lus, lu_at)) = lus(view, host) else { continue };
         pool_found = true;
         let backing = disk::backing_disks(view);
-        let candidates =
-            view.devices(host, "hdisk").into_iter().filter(|name| !backing.contains(&(host, name)));
+        let list = ssp_luns::on_host(view, host);
+        // Without a list, what is given to no client is taken to be the pool's.
+        let of_pool = |name: &&str| match list {
+            Some(list) => list.luns.iter().any(|lun| lun.name == *name),
+            None => !backing.contains(&(host, *name)),
+        };
+        let candidates = view.devices(host, "hdisk").into_iter().filter(of_pool);
         let depths: Vec<(&str, f64, At)> = candidates
             .filter_map(|name| {
                 view.number(host, name, "queue_depth").map(|(depth, at)| (name, depth, at))
@@ -230,11 +234,16 @@ fn depth(view: &View<'_>, out: &mut Out) {
             out.missing_for(
                 RULE,
                 "the pool's LUNs",
-                format!("lsdev -dev hdiskN -attr queue_depth on {}", view.spoken(host)),
+                format!(
+                    "lsdev -dev {} -attr queue_depth on {}",
+                    list.and_then(|list| list.luns.first()).map_or("hdiskN", |lun| &lun.name),
+                    view.spoken(host)
+                ),
             );
             continue;
         }
-        judge_depth(view, host, (lus, lu_at), &depths, out);
+        let listed = list.and_then(|list| Some((count(list.luns.len()), list.luns.first()?.at)));
+        judge_depth(view, host, (lus, lu_at), listed, &depths, out);
     }
     if !pool_found {
         out.absent(RULE, "lssp -clustername CLUSTER, lu -list, queue_depth of the pool's LUNs on the VIOS and of the LUs on the clients");
@@ -242,7 +251,7 @@ fn depth(view: &View<'_>, out: &mut Out) {
 }
 
 /// How many LUs the pool of a VIOS has, and a line that shows it.
-fn lus(view: &View<'_>, host: usize) -> Option<Value> {
+pub(super) fn lus(view: &View<'_>, host: usize) -> Option<Value> {
     let listed = view
         .of(host)
         .filter_map(Report::lu_list)
@@ -297,7 +306,7 @@ fn depth_figures(luns: Term, of_lun: Term, lus: Term, of_lu: Term) -> (Figure, F
     let taken = "LUNs × depth of a LUN";
     let asked = "LUs × depth of a LU";
     (
-        Figure::new("commands that the LUNs seen take", "commands", taken, vec![luns, of_lun]),
+        Figure::new("commands that the LUNs take", "commands", taken, vec![luns, of_lun]),
         Figure::new("commands that the clients may send", "commands", asked, vec![lus, of_lu]),
     )
 }
@@ -306,6 +315,7 @@ fn judge_depth(
     view: &View<'_>,
     host: usize,
     (lus, lu_at): (f64, At),
+    listed: Option<Value>,
     depths: &[(&str, f64, At)],
     out: &mut Out,
 ) {
@@ -324,13 +334,14 @@ fn judge_depth(
         None => Term::new("depth of a LU", lu_depth, "commands", default_origin(view)),
     };
     let lus = Term::read("LUs", lus.max(1.0), "LUs", lu_at);
-    let luns = Term::read("LUNs", count(shallow.len()), "LUNs", at);
+    let (luns, luns_at) = listed.unwrap_or((count(shallow.len()), at));
+    let luns = Term::read("LUNs", luns, "LUNs", luns_at);
     let of_lun = Term::read("depth of a LUN", depth, "commands", at);
     let (physical, asked) = depth_figures(luns, of_lun, lus, of_lu);
-    if asked.low <= physical.low && shallow.len() > 1 {
+    if asked.low <= physical.low && (listed.is_some() || shallow.len() > 1) {
         return;
     }
-    let single = depths.len() == 1;
+    let single = depths.len() == 1 && listed.is_none();
     let target =
         view.allowed(host, name, &["hdisk-pool", "hdisk"], "queue_depth").fit_or_max(least);
     let mut draft = Draft::new("ssp-depth", host, view.object(host, name), Severity::Warning, format!("the pool's LUNs take {} commands each", number(depth)))

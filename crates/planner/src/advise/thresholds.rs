@@ -82,6 +82,11 @@ pub(super) const OVERCOMMIT: f64 = 2.0;
 /// The same, with less than a quarter free.
 pub(super) const OVERCOMMIT_TIGHT: f64 = 1.5;
 
+/// LUNs of a pool, as a share of the least that is advised …
+pub(super) const LUNS_LEAST_SHARE: f64 = 0.5;
+/// … and of what is advised for the size of a large one.
+pub(super) const LUNS_SIZE_SHARE: f64 = 0.25;
+
 /// Mean use of the entitlement, percent: a capped partition has nothing beyond.
 pub(super) const CAPPED_PERCENT: f64 = 95.0;
 /// The same of an uncapped one, which may borrow.

@@ -259,6 +259,59 @@ fn shallow_luns_of_a_pool_hold_all_clients_up() {
     silent(&[("a.txt", &(healthy_pool + &deep))]);
 }
 
+/// `pv -list` of LUNs of so many MB each.
+fn pv_list(luns: usize, each: u64) -> String {
+    let rows: String = (0..luns)
+        .map(|at| {
+            format!("hdisk{:<10} {each:<11} ONLINE          3321360050768{at:04}IBMfcp\n", at + 4)
+        })
+        .collect();
+    format!(
+        "viosa1:/home/padmin> pv -list -clustername ssp1 -sp prodpool\nPOOL_NAME: prodpool\nTIER_NAME: SYSTEM\nFG_NAME: Default\nPV_NAME          SIZE(MB)    STATE           UDID\n{rows}\n"
+    )
+}
+
+#[test]
+fn a_pool_of_few_luns_has_few_queues() {
+    let finding = top(
+        &[("a.txt", &(pool(2_097_152, 1_500_000, 2_000_000) + &pv_list(4, 524_288)))],
+        "ssp-lun-count",
+    );
+    assert_eq!(finding.object, "pool prodpool");
+    assert!(finding.title.contains("4 LUNs; 16"), "{}", finding.title);
+    // A large pool needs more than the least: twenty for 40 TB are a sixteenth of what is advised.
+    let finding = top(
+        &[("a.txt", &(pool(41_943_040, 30_000_000, 40_000_000) + &pv_list(20, 2_097_152)))],
+        "ssp-lun-count",
+    );
+    assert!(finding.title.contains("320 are advised"), "{}", finding.title);
+    // Nearly the advised number, and a size that asks for a little more.
+    silent(&[("a.txt", &(pool(2_097_152, 1_500_000, 2_000_000) + &pv_list(12, 174_762)))]);
+    silent(&[("a.txt", &(pool(6_291_456, 4_500_000, 6_000_000) + &pv_list(16, 393_216)))]);
+}
+
+#[test]
+fn only_the_luns_of_the_pool_count_for_its_depth() {
+    let pool = pool(4_194_304, 2_500_000, 4_194_304);
+    let disks = |of_pool: &str| -> String {
+        // Sixteen LUNs, of which four were looked at, and two disks of the VIOS itself.
+        (4..8)
+            .map(|at| (at, of_pool))
+            .chain([(0, "3"), (1, "3")])
+            .map(|(at, depth)| vios_disk(&format!("hdisk{at}"), &[("queue_depth", depth)]))
+            .collect()
+    };
+    let finding =
+        top(&[("a.txt", &(pool.clone() + &pv_list(16, 262_144) + &disks("3")))], "ssp-depth");
+    let taken = finding
+        .figures
+        .iter()
+        .find(|figure| figure.name == "commands that the LUNs take")
+        .expect("what the LUNs take");
+    assert!((taken.low - 48.0).abs() < 0.1, "{taken}");
+    silent(&[("a.txt", &(pool + &pv_list(16, 262_144) + &disks("20")))]);
+}
+
 fn lparstat(mode: &str, rows: &[(f64, f64)]) -> String {
     let rows: Vec<String> = rows
         .iter()

@@ -1,0 +1,123 @@
+//! The LUNs of which a shared storage pool is made: how many there are.
+//!
+//! Every LUN has a queue of its own in each VIOS, so a pool of few LUNs has few queues, whatever their depth. The
+//! published advice is a number for small pools and one for each TB of larger ones. Pools grow, and few are built
+//! exactly so: the rule speaks where a pool has half of the least number, or a quarter of what its size asks for.
+
+use std::collections::BTreeMap;
+
+use super::Out;
+use super::finding::{Draft, Severity};
+use super::ssp;
+use super::thresholds::{LUNS_LEAST_SHARE, LUNS_SIZE_SHARE, own};
+use super::view::{View, as_f64, count};
+use crate::capture::{PoolLun, PvList, Report};
+use crate::facts::id::{SSP_LUNS_MIN, SSP_LUNS_PER_TB, SSP_LUNS_PER_TB_ABOVE};
+use crate::trace::{Figure, Origin, Term, number};
+
+const RULE: &str = "ssp-lun-count";
+
+/// The LUNs of one pool, as one VIOS listed them last.
+struct Listed<'a> {
+    host: usize,
+    luns: Vec<&'a PoolLun>,
+}
+
+pub(super) fn check(view: &View<'_>, pools_seen: bool, out: &mut Out) {
+    let pools = pools(view);
+    if pools.is_empty() {
+        let capture = "pv -list on the VIOS";
+        match pools_seen {
+            true => out.missing_for(RULE, "16 LUNs at least, more above 2 TB", capture),
+            false => out.absent(RULE, capture),
+        }
+    }
+    for (name, listed) in pools {
+        judge(view, name, &listed, out);
+    }
+}
+
+/// The pools by name; every VIOS of a cluster lists the same LUNs.
+fn pools<'a>(view: &View<'a>) -> BTreeMap<&'a str, Listed<'a>> {
+    let mut pools: BTreeMap<&str, Listed<'_>> = BTreeMap::new();
+    for (host, report) in view.reports() {
+        let Report::PvList(list) = report else { continue };
+        let mut here: BTreeMap<&str, Listed<'_>> = BTreeMap::new();
+        for lun in &list.luns {
+            let own = lun.pool.as_ref().map(|read| read.value.as_str());
+            let Some(name) = own.or_else(|| ssp::only_pool(view)) else { continue };
+            here.entry(name).or_insert(Listed { host, luns: Vec::new() }).luns.push(lun);
+        }
+        pools.extend(here);
+    }
+    pools
+}
+
+/// The LUNs that a VIOS listed last, of all its pools.
+pub(super) fn on_host<'a>(view: &View<'a>, host: usize) -> Option<&'a PvList> {
+    view.of(host).filter_map(Report::pv_list).filter(|list| !list.luns.is_empty()).last()
+}
+
+/// How large the pool is: the sum of its LUNs, where every size was printed.
+fn size(luns: &[&PoolLun]) -> Option<Term> {
+    let sizes: Option<Vec<_>> = luns.iter().map(|lun| lun.size_mb).collect();
+    let sizes = sizes?;
+    let last = sizes.last()?;
+    let sum: f64 = sizes.iter().map(|read| as_f64(read.value)).sum();
+    Some(Term::read("sum of the LUNs", sum, "MB", last.at))
+}
+
+/// The pool's size, and the LUNs that it asks for where it is a larger one.
+fn asked(view: &View<'_>, luns: &[&PoolLun]) -> Option<(Figure, Figure)> {
+    let mebibytes = Term::new("MB in a TB", 1_048_576.0, "MB", Origin::Computed);
+    let tb = Figure::new(
+        "size of the pool",
+        "TB",
+        "sum of the LUNs ÷ MB in a TB",
+        vec![size(luns)?, mebibytes],
+    );
+    let above = view.facts.term(SSP_LUNS_PER_TB_ABOVE, "larger pool").low;
+    let terms = vec![Term::of(&tb).named("size"), view.facts.term(SSP_LUNS_PER_TB, "LUNs of a TB")];
+    let needed =
+        Figure::new("LUNs for its size", "LUNs", "round_up(size × LUNs of a TB, 1)", terms);
+    (tb.low > above).then_some((tb, needed))
+}
+
+fn judge(view: &View<'_>, name: &str, listed: &Listed<'_>, out: &mut Out) {
+    let Some(first) = listed.luns.first() else { return };
+    let luns = count(listed.luns.len());
+    let least = view.facts.term(SSP_LUNS_MIN, "LUNs of a pool, at least");
+    let asked = asked(view, &listed.luns);
+    let below_least = luns <= least.low * LUNS_LEAST_SHARE;
+    let for_size = asked.as_ref().filter(|(_, needed)| luns < needed.low * LUNS_SIZE_SHARE);
+    // A few LUs on as many LUNs do not meet in one queue.
+    let lus = ssp::lus(view, listed.host);
+    let shared = lus.is_none_or(|(lus, _)| lus > luns);
+    if !shared || !(below_least || for_size.is_some()) {
+        return;
+    }
+    let wanted = asked.as_ref().map_or(least.low, |(_, needed)| needed.low.max(least.low));
+    let title =
+        format!("the pool is made of {} LUNs; {} are advised", number(luns), number(wanted));
+    let mut draft = Draft::new(RULE, listed.host, format!("pool {name}"), Severity::Warning, title)
+        .see(listed.luns.iter().map(|lun| lun.at))
+        .see(lus.map(|(_, at)| at))
+        .because("Each LUN has one queue in each VIOS. All clients of the pool meet in these few queues, however many LUs they have.")
+        .because("Published advice: 16 LUNs at least, and 8 for each TB of a pool above 2 TB.")
+        .figure(Figure::plain(Term::read("LUNs of the pool", luns, "LUNs", first.at)))
+        .figure(Figure::plain(least));
+    if let Some((lus, at)) = lus {
+        draft = draft.figure(Figure::plain(Term::read("LUs of the pool", lus, "LUs", at)));
+    }
+    for figure in asked.into_iter().flat_map(|(tb, needed)| [tb, needed]) {
+        draft = draft.figure(figure);
+    }
+    let share = if below_least { LUNS_LEAST_SHARE } else { LUNS_SIZE_SHARE };
+    out.push(
+        draft
+            .figure(Figure::plain(own("share below which this rule speaks", share, "times")))
+            .effect("No command makes LUNs: add some of equal size to the pool with pv -add -sp POOL hdiskN …, on one VIOS for the cluster. Where a pool is built anew, give it the advised number from the start.")
+            .harm("Taking a LUN out again (pv -remove) has to move its data to the others, which takes space and I/O.")
+            .weigh(if lus.is_some() { 0.85 } else { 0.75 }, 0.95),
+    );
+}
