@@ -6,9 +6,8 @@ use super::show::{AnswerArgs, FactsArgs};
 use crate::cli::Global;
 use crate::exit::Failure;
 use clap::Args;
-use planner::advise::{Advice, advise};
+use planner::advise::advise;
 use planner::report::advice::AdviceReport;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 pub(super) const HELP: &str = "\
@@ -75,28 +74,10 @@ fn captures(global: &Global, args: &AdviseArgs) -> Result<bool, Failure> {
     let facts = args.facts.read()?;
     let reading = read::read(&args.paths)?;
     let advice = advise(&reading.captures, &facts);
-    // The list of what could not be judged is long: on the terminal it is there on demand, in the page always.
-    let brief = Advice { not_checked: Vec::new(), ..advice.clone() };
     let line = |at| reading.line(at);
-    let report = |advice| AdviceReport { advice, captures: &reading.captures, line: Some(&line) };
-    let (full, brief) = (report(&advice), report(&brief));
-    let page = WithReading { answer: &full, reading: &reading, all: true, remark: None };
-    let text = match args.answer.explain() {
-        true => WithReading { answer: &full, remark: None, ..page },
-        false => WithReading { answer: &brief, all: false, remark: not_checked(&advice), ..page },
-    };
+    let report = AdviceReport { advice: &advice, captures: &reading.captures, line: Some(&line) };
+    let page = WithReading { answer: &report, reading: &reading, all: true };
+    let text = WithReading { all: args.answer.explain(), ..page };
     args.answer.show(global, &text, &page, Some(("inputs", reading.as_json()?)))?;
     Ok(!advice.findings.is_empty())
-}
-
-/// The rules that had nothing to judge, in a sentence.
-fn not_checked(advice: &Advice) -> Option<String> {
-    let rules: BTreeSet<&str> = advice.not_checked.iter().map(|missing| missing.rule).collect();
-    let list: Vec<&str> = rules.into_iter().collect();
-    (!list.is_empty()).then(|| {
-        format!(
-            "Captures are missing for {}. --explain says which command shows each.",
-            list.join(", ")
-        )
-    })
 }

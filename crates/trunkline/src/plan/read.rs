@@ -171,8 +171,6 @@ pub(super) struct WithReading<'a> {
     pub(super) reading: &'a Reading,
     /// Whether lines that were not understood are listed.
     pub(super) all: bool,
-    /// What could not be judged.
-    pub(super) remark: Option<String>,
 }
 
 impl Answer for WithReading<'_> {
@@ -190,9 +188,6 @@ impl Answer for WithReading<'_> {
 
     fn sections(&self) -> Vec<Section> {
         let mut sections = self.answer.sections();
-        if let Some(remark) = &self.remark {
-            sections.push(Section::new("Not checked", Tone::Plain).paragraph(remark.clone()));
-        }
         sections.push(self.what_was_read());
         sections
     }

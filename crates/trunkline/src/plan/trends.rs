@@ -36,6 +36,6 @@ pub(super) fn run(global: &Global, args: &TrendsArgs) -> Result<(), Failure> {
     let reading = read::read(&args.paths)?;
     let found = trends(&reading.captures);
     let all = args.answer.explain();
-    let shown = WithReading { answer: &found, reading: &reading, all, remark: None };
+    let shown = WithReading { answer: &found, reading: &reading, all };
     args.answer.show(global, &shown, &shown, Some(("inputs", reading.as_json()?)))
 }
