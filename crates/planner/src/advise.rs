@@ -20,6 +20,7 @@ mod elements;
 mod fc;
 mod finding;
 mod link;
+mod logins;
 mod mapping;
 mod measure;
 mod paths;

@@ -8,6 +8,8 @@ mod arbitrary;
 mod bridges;
 #[path = "advise/disks.rs"]
 mod disks;
+#[path = "advise/logins.rs"]
+mod logins;
 #[path = "advise/paths.rs"]
 mod paths;
 #[path = "advise/queues.rs"]

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
 /// So many of the thirty faults must come first.
-const FOUND_MIN: usize = 25;
+const FOUND_MIN: usize = 28;
 /// So many of the thirty healthy systems must be left alone.
 const ALONE_MIN: usize = 28;
 

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Out;
 use super::elements::Usage;
 use super::finding::{Change, Draft, Severity};
 use super::mapping::{Npiv, npiv};
 use super::view::{Device, Role, View, as_f64, parse_number};
+use super::{Out, logins};
 use crate::capture::{At, Attribute};
 use crate::trace::{Figure, Term, number};
 
@@ -182,9 +182,12 @@ fn error_recovery(view: &View<'_>, out: &mut Out) {
 /// not know that WWPN: its zone or its mask is missing, on this path.
 fn sibling_logins(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
     const RULE: &str = "fc-wwpn-second-missing";
-    if maps.is_empty() {
+    let listed = logins::check(view, out);
+    if maps.is_empty() && !listed {
         out.absent(RULE, "lsmap -all -npiv on each VIOS");
-    } else {
+    } else if maps.is_empty() {
+        out.missing(RULE, "lsmap -all -npiv on each VIOS");
+    } else if !listed {
         out.missing_for(
             RULE,
             "the second WWPN of each pair",

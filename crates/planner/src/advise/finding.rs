@@ -208,6 +208,12 @@ impl Draft {
         self
     }
 
+    /// How a change that is no command is taken back.
+    pub(super) fn undone_by(mut self, undo: String) -> Self {
+        self.finding.undo = Some(undo);
+        self
+    }
+
     pub(super) fn effect(mut self, effect: impl Into<String>) -> Self {
         self.finding.effect = effect.into();
         self
