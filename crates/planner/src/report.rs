@@ -116,6 +116,12 @@ pub struct Section {
 }
 
 impl Section {
+    /// What to keep in mind, if there is anything.
+    pub fn to_mind(notes: &[String]) -> Option<Section> {
+        let list = || Block::List(notes.to_vec());
+        (!notes.is_empty()).then(|| Section::new("To mind", Tone::Note).block(list()))
+    }
+
     /// A part without blocks yet.
     #[must_use]
     pub fn new(heading: impl Into<String>, tone: Tone) -> Self {

@@ -103,6 +103,16 @@ const VIRTUAL: Port = Port {
     words: 0,
 };
 
+/// The published example: 200 elements, 180 active, 2022 pending, 4,419,300 waits.
+const SHORT: Port = Port {
+    no_command: 4_419_300,
+    active_high: 180,
+    pending_high: 2022,
+    reads: 5_662_994,
+    writes: 120_070,
+    ..VIRTUAL
+};
+
 const PHYSICAL: Port = Port {
     system: "viosa1",
     is_virtual: false,

@@ -29,10 +29,7 @@ impl Answer for Outcome {
         let mut sections = vec![self.overview()];
         sections.extend(self.stages.iter().map(stage));
         sections.push(self.requirements());
-        if !self.notes.is_empty() {
-            let notes = Block::List(self.notes.clone());
-            sections.push(Section::new("To mind", Tone::Note).block(notes));
-        }
+        sections.extend(Section::to_mind(&self.notes));
         sections
     }
 

@@ -33,10 +33,7 @@ impl Answer for Sizing {
         sections.extend(self.parts.iter().map(part));
         let totals = Block::Figures(self.totals.clone());
         sections.push(Section::new("Together", Tone::Plain).block(totals));
-        if !self.notes.is_empty() {
-            let notes = Block::List(self.notes.clone());
-            sections.push(Section::new("To mind", Tone::Note).block(notes));
-        }
+        sections.extend(Section::to_mind(&self.notes));
         sections
     }
 

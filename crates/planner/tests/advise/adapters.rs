@@ -1,18 +1,8 @@
 //! Fibre Channel adapters: elements, DMA, links, error recovery, logins, transfer sizes.
 
-use super::{PHYSICAL, Port, VIRTUAL, advice, lsattr, lsdev, npiv, silent, timed, top};
+use super::{PHYSICAL, Port, SHORT, VIRTUAL, advice, lsattr, lsdev, npiv, silent, timed, top};
 use planner::advise::{Severity, advise};
 use planner::facts::Facts;
-
-/// The published example: 200 elements, 180 active, 2022 pending, 4,419,300 waits.
-const SHORT: Port = Port {
-    no_command: 4_419_300,
-    active_high: 180,
-    pending_high: 2022,
-    reads: 5_662_994,
-    writes: 120_070,
-    ..VIRTUAL
-};
 
 fn elements(value: &str) -> String {
     lsattr("payroll", "fcs0", &[("num_cmd_elems", value), ("max_xfer_size", "0x100000")])

@@ -1,19 +1,10 @@
 //! The advice and the trends as they are shown.
 
-use super::{Port, VIRTUAL, captures, lsattr, timed};
+use super::{Port, SHORT, VIRTUAL, captures, lsattr, timed};
 use planner::advise::advise;
 use planner::capture::At;
 use planner::facts::Facts;
 use planner::report::{self, Answer, advice::AdviceReport, html::html, text, trends::trends};
-
-const SHORT: Port = Port {
-    no_command: 4_419_300,
-    active_high: 180,
-    pending_high: 2022,
-    reads: 5_662_994,
-    writes: 120_070,
-    ..VIRTUAL
-};
 
 fn file() -> String {
     SHORT.text() + &lsattr("payroll", "fcs0", &[("num_cmd_elems", "200")])
