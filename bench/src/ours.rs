@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use protocol::message::{
-    AdapterSpec, CacheMode, Placement, Reply, Request, SocketRole, VERSION, VolumeKind, VolumeSpec,
-    WaitMode,
+    AdapterSpec, BlockSpec, CacheMode, DeviceSpec, Placement, Reply, Request, SocketRole, VERSION,
+    VolumeKind, VolumeSpec, WaitMode,
 };
 use protocol::socket::Connection;
 use protocol::stats::{ChannelCounter, StatsReader};
@@ -92,21 +92,17 @@ impl DataPlane {
         let socket = self.folder.join(format!("vhost{index}.sock"));
         let adapter = AdapterSpec {
             name: format!("vhost{index}"),
-            volume: "volume".into(),
             socket: socket.clone(),
             socket_role: SocketRole::Server,
             socket_mode: 0o600,
             queues: plan.queues,
             channels: 0,
             queue_size: 1024,
-            serial: format!("vhost{index}"),
-            read_only: false,
-            write_cache: true,
-            discard: true,
             seg_max: 254,
             wait: plan.wait,
             placement: Placement::Adaptive,
             withhold: Vec::new(),
+            device: DeviceSpec::Block(BlockSpec::on("volume")),
         };
         self.done(&Request::PutAdapter(adapter))?;
         Ok(socket)

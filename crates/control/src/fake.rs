@@ -5,8 +5,8 @@ use crate::keeper::Launcher;
 use crate::link::{Link, LinkError, SocketLink};
 use crate::model::resolve::DataPlaneSpec;
 use protocol::message::{
-    AdapterSpec, AdapterState, AdapterStatus, ChannelStatus, Failure, FailureCode, Reply, Request,
-    Status, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
+    AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure, FailureCode,
+    Reply, Request, Status, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{ChannelStats, QueueStats, StatsRegion};
@@ -63,7 +63,7 @@ impl Books {
     }
 
     fn users(&self, volume: &str) -> bool {
-        self.status.adapters.iter().any(|adapter| adapter.spec.volume == volume)
+        self.status.adapters.iter().any(|adapter| adapter.spec.uses_volume(volume))
     }
 
     fn put_volume(&mut self, spec: VolumeSpec) -> Reply {
@@ -126,15 +126,18 @@ impl Books {
     }
 
     fn put_adapter(&mut self, spec: AdapterSpec) -> Reply {
-        if !self.status.volumes.iter().any(|volume| volume.spec.name == spec.volume) {
-            return failure(FailureCode::NotFound, format!("no volume `{}`", spec.volume));
+        if let Some(BlockSpec { volume: wanted, .. }) = spec.block()
+            && !self.status.volumes.iter().any(|volume| volume.spec.name == *wanted)
+        {
+            return failure(FailureCode::NotFound, format!("no volume `{wanted}`"));
         }
         let other = |a: &AdapterStatus| a.spec.name != spec.name && a.spec.socket == spec.socket;
         if self.status.adapters.iter().any(other) {
             return failure(FailureCode::InUse, format!("{} is in use", spec.socket.display()));
         }
         if let Some(old) = self.status.adapters.iter_mut().find(|a| a.spec.name == spec.name) {
-            if (&old.spec.volume, &old.spec.socket) != (&spec.volume, &spec.socket) {
+            let volume = |spec: &AdapterSpec| spec.block().map(|block| block.volume.clone());
+            if (volume(&old.spec), &old.spec.socket) != (volume(&spec), &spec.socket) {
                 return failure(FailureCode::InUse, "volume and socket are fixed");
             }
             old.spec = spec;

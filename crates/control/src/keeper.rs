@@ -16,7 +16,7 @@ use crate::link::{Link, LinkError};
 use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Action, Subject, reconcile};
 use crate::refusal::{Code, Refusal};
-use protocol::message::{Failure, FailureCode, Reply, Request, Status};
+use protocol::message::{BlockSpec, Failure, FailureCode, Reply, Request, Status};
 use protocol::stats::StatsReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -340,12 +340,11 @@ impl Body {
                 continue;
             }
             if let Action::PutAdapter(spec) = &action
-                && failed.contains(&Subject::Volume(spec.volume.clone()))
+                && let Some(BlockSpec { volume, .. }) = spec.block()
+                && failed.contains(&Subject::Volume(volume.clone()))
             {
-                let message = format!(
-                    "adapter `{}`: volume `{}` could not be opened",
-                    spec.name, spec.volume
-                );
+                let message =
+                    format!("adapter `{}`: volume `{volume}` could not be opened", spec.name);
                 failures.insert(action.subject(), Refusal::new(Code::Failed, message));
                 continue;
             }

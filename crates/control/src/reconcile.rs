@@ -94,7 +94,7 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
         .iter()
         .filter(|(name, status)| {
             wanted.adapters.get(**name).is_none_or(|spec| must_remake(spec, &status.spec))
-                || reopened.contains(status.spec.volume.as_str())
+                || reopened.iter().any(|volume| status.spec.uses_volume(volume))
                 || status.state == AdapterState::Failed
         })
         .map(|(name, _)| *name)
@@ -140,7 +140,7 @@ fn must_reopen(wanted: &VolumeSpec, actual: &VolumeSpec) -> bool {
 
 /// Whether an adapter must be made again: its socket or its volume is another.
 fn must_remake(wanted: &AdapterSpec, actual: &AdapterSpec) -> bool {
-    wanted.volume != actual.volume
+    wanted.block().map(|block| &block.volume) != actual.block().map(|block| &block.volume)
         || wanted.socket != actual.socket
         || wanted.socket_role != actual.socket_role
         || wanted.socket_mode != actual.socket_mode

@@ -21,7 +21,7 @@ use crate::refusal::{Code, Refusal};
 use crate::store::{Store, StoreError};
 use fabric::attribute::{Attributes, Object, Value};
 use fabric::suggest;
-use protocol::message::Status;
+use protocol::message::{BlockSpec, Status};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
@@ -225,7 +225,8 @@ impl Server {
             });
             wanted.adapters.retain(|name, spec| {
                 let moved = !after.adapters.contains_key(name) && next.adapters.contains_key(name);
-                !moved && wanted.volumes.contains_key(&spec.volume)
+                let stays = |block: &BlockSpec| wanted.volumes.contains_key(&block.volume);
+                !moved && spec.block().is_none_or(stays)
             });
             if before != (wanted.volumes.len(), wanted.adapters.len()) {
                 keeper.want(wanted, resolve::dataplane(now, &name)).await;

@@ -18,7 +18,7 @@ use block::{Geometry, Volume};
 use channel::{Channel, Drain, StopReason};
 use device::blk::Shape;
 use device::blk::config::{self, Offer};
-use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, SocketRole};
+use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, BlockSpec, SocketRole};
 use protocol::stats::{QueueStats, StatsRegion};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
@@ -77,8 +77,9 @@ impl Shared {
         stats: Vec<Option<QueueStats>>,
     ) -> Shared {
         let geometry = volume.geometry();
-        let shape = Shape::new(&geometry, &spec.serial, spec.read_only, spec.discard);
-        shape.set_write_through(!spec.write_cache);
+        let block = block(&spec);
+        let shape = Shape::new(&geometry, &block.serial, block.read_only, block.discard);
+        shape.set_write_through(!block.write_cache);
         let board = Arc::clone(&condition);
         let on_stop = move |queue: u16, reason: StopReason| {
             locked(&board).break_down(queue, &reason.to_string());
@@ -118,7 +119,7 @@ impl Shared {
 
     fn offer(&self) -> Offer {
         let spec = locked(&self.spec);
-        Offer { queues: spec.queues, seg_max: spec.seg_max, write_cache: spec.write_cache }
+        Offer { queues: spec.queues, seg_max: spec.seg_max, write_cache: block(&spec).write_cache }
     }
 
     /// virtio and vhost features offered to the client.
@@ -211,6 +212,11 @@ impl Shared {
     }
 }
 
+/// The plane lets no other device pass.
+fn block(spec: &AdapterSpec) -> &BlockSpec {
+    spec.block().expect("a block adapter")
+}
+
 /// Whether a client notices a difference between two specifications: it takes effect when the next one connects.
 fn needs_new_client(now: &AdapterSpec, then: &AdapterSpec) -> bool {
     let blank = AdapterSpec {
@@ -298,8 +304,9 @@ impl Adapter {
 
     /// Whether its present or its next form uses this volume.
     pub(crate) fn uses(&self, volume: &str) -> bool {
-        let next = locked(&self.inner.next).as_ref().is_some_and(|(spec, _)| spec.volume == volume);
-        next || locked(&self.shared().spec).volume == volume
+        let next =
+            locked(&self.inner.next).as_ref().is_some_and(|(spec, _)| spec.uses_volume(volume));
+        next || locked(&self.shared().spec).uses_volume(volume)
     }
 
     /// Puts another volume in the place of the one of this name, or, with `None`, stops the queues that use it until there is one.
@@ -307,11 +314,11 @@ impl Adapter {
     pub(crate) fn set_volume(&self, name: &str, volume: Option<&Arc<dyn Volume>>) {
         let mut next = locked(&self.inner.next);
         let shared = self.shared();
-        if shared.spec().volume == name {
+        if shared.spec().uses_volume(name) {
             shared.queues().set_volume(volume.cloned());
         }
         if let Some((spec, next)) = &mut *next
-            && spec.volume == name
+            && spec.uses_volume(name)
         {
             *next = volume.cloned();
         }
@@ -320,7 +327,7 @@ impl Adapter {
     /// The volume of this name has another size now.
     pub(crate) fn resized(&self, name: &str, geometry: Geometry) {
         let shared = self.shared();
-        if shared.spec().volume == name {
+        if shared.spec().uses_volume(name) {
             shared.resized(geometry);
         }
     }

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use block::NullVolume;
 use channel::{Channel, ChannelConfig, Drain};
-use protocol::message::{AdapterSpec, Placement, SocketRole, WaitMode};
+use protocol::message::{AdapterSpec, BlockSpec, DeviceSpec, Placement, SocketRole, WaitMode};
 use protocol::stats::StatsRegion;
 use rustix::event::EventfdFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -62,21 +62,17 @@ fn means() -> &'static Means {
 fn spec() -> AdapterSpec {
     AdapterSpec {
         name: "fuzz".into(),
-        volume: "v".into(),
         socket: PathBuf::new(),
         socket_role: SocketRole::Server,
         socket_mode: 0o600,
         queues: 4,
         channels: 0,
         queue_size: 256,
-        serial: "fuzz".into(),
-        read_only: false,
-        write_cache: true,
-        discard: true,
         seg_max: 254,
         wait: WaitMode::Interrupt,
         placement: Placement::Adaptive,
         withhold: Vec::new(),
+        device: DeviceSpec::Block(BlockSpec::on("v")),
     }
 }
 

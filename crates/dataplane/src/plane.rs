@@ -139,6 +139,7 @@ impl Plane {
                 self.resize_volume(&name, bytes, shrink)
             }
             Request::RemoveVolume { name } => self.remove_volume(&name),
+            Request::PutUnit(_) | Request::RemoveUnit { .. } => Err(no_scsi()),
             Request::PutAdapter(spec) => self.put_adapter(spec, fds.into_iter().next()),
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
             Request::Status => Ok(Reply::Status(self.status())),
@@ -261,8 +262,8 @@ impl Plane {
         check_adapter(&spec)?;
         let mut state = self.state();
         let State { volumes, adapters } = &mut *state;
-        let volume =
-            &volumes.get(&spec.volume).ok_or_else(|| not_found("volume", &spec.volume))?.volume;
+        let name = &spec.block().ok_or_else(no_scsi)?.volume;
+        let volume = &volumes.get(name).ok_or_else(|| not_found("volume", name))?.volume;
         if let Some(adapter) = adapters.get(&spec.name) {
             if adapter.shared().spec().socket != spec.socket {
                 return Err(in_use(
@@ -322,6 +323,7 @@ impl Plane {
             uptime_s: self.started.elapsed().as_secs(),
             channels: self.means.channels.iter().map(channel).collect(),
             volumes: state.volumes.values().map(volume).collect(),
+            units: Vec::new(),
             adapters: state.adapters.values().map(Adapter::status).collect(),
         }
     }
@@ -389,6 +391,11 @@ fn check_adapter(spec: &AdapterSpec) -> Result<(), Failure> {
 
 fn failure(code: FailureCode, message: String, help: &str) -> Failure {
     Failure { code, message, help: Some(help.to_owned()) }
+}
+
+fn no_scsi() -> Failure {
+    let what = "this data plane serves block adapters only".to_owned();
+    failure(FailureCode::Invalid, what, "make a block adapter")
 }
 
 fn not_found(kind: &str, name: &str) -> Failure {

@@ -9,7 +9,8 @@ use common::raw::{Front, Ring, until};
 use common::{Server, load, null, short_load, volume};
 use partition::load::{FailureKind, LoadOptions, run};
 use protocol::message::{
-    AdapterState, CacheMode, Failure, FaultSpec, LimitSpec, Reply, Request, VolumeKind, VolumeSpec,
+    AdapterState, BlockSpec, CacheMode, DeviceSpec, Failure, FaultSpec, LimitSpec, Reply, Request,
+    VolumeKind, VolumeSpec,
 };
 use protocol::stats::QueueCounter;
 
@@ -54,7 +55,7 @@ fn a_file_that_is_cut_under_load_gives_errors_that_are_counted() {
         let socket = server.put_adapter(|_| ());
         let other = server.put_adapter(|spec| {
             *spec = server.adapter("vhost1");
-            spec.volume = "w".into();
+            spec.device = DeviceSpec::Block(BlockSpec::on("w"));
         });
         let (_front, neighbour) = Front::ready(&other);
         let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
@@ -185,7 +186,7 @@ fn a_pending_change_of_volume_keeps_both_volumes_apart() {
     let (front, ring) = Front::ready(&socket);
     assert_eq!(write(&ring, 0, 1), 0);
     let mut changed = server.adapter("vhost0");
-    changed.volume = "w".into();
+    changed.device = DeviceSpec::Block(BlockSpec::on("w"));
     server.must(Request::PutAdapter(changed));
     // The one to come: opened anew, resized.
     server.must(Request::PutVolume(limited(named("w", 32), 100_000)));
@@ -289,7 +290,7 @@ fn a_hard_limit_does_not_hold_up_who_has_none() {
     let socket = server.put_adapter(|_| ());
     let other = server.put_adapter(|spec| {
         *spec = server.adapter("vhost1");
-        spec.volume = "w".into();
+        spec.device = DeviceSpec::Block(BlockSpec::on("w"));
     });
     let (_front, ring) = Front::ready(&socket);
     let (_other, neighbour) = Front::ready(&other);

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use common::{Server, load, null, short_load, slow};
 use partition::load::{LoadOptions, WaitMode};
-use protocol::message::{FailureCode, LimitSpec, Reply, Request, VolumeSpec};
+use protocol::message::{
+    BlockSpec, DeviceSpec, FailureCode, LimitSpec, Reply, Request, VolumeSpec,
+};
 use protocol::stats::{Latency, QueueCounter};
 
 #[test]
@@ -120,7 +122,7 @@ fn what_is_in_use_stays() {
     assert_eq!(refused(Request::RemoveVolume { name: "w".into() }), FailureCode::NotFound);
     assert_eq!(refused(Request::Hello { version: 0 }), FailureCode::Version);
     let mut elsewhere = server.adapter("vhost1");
-    elsewhere.volume = "w".into();
+    elsewhere.device = DeviceSpec::Block(BlockSpec::on("w"));
     assert_eq!(refused(Request::PutAdapter(elsewhere)), FailureCode::NotFound);
     server.must(Request::RemoveAdapter { name: "vhost0".into() });
     server.must(Request::RemoveVolume { name: "v".into() });

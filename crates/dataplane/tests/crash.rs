@@ -12,8 +12,8 @@ use std::time::Duration;
 use common::raw::until;
 use partition::load::{FailureKind, LoadOptions, Report, Stage, run};
 use protocol::message::{
-    AdapterSpec, CacheMode, DelaySpec, Placement, Reply, Request, SocketRole, VolumeKind,
-    VolumeSpec, WaitMode,
+    AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, Placement, Reply, Request,
+    SocketRole, VolumeKind, VolumeSpec, WaitMode,
 };
 use protocol::socket::Connection;
 use rustix::process::{Pid, Signal, kill_process};
@@ -94,21 +94,17 @@ fn setup(folder: &Path, socket_role: SocketRole, withhold: &[&str]) -> Vec<Reque
     };
     let adapter = AdapterSpec {
         name: "vhost0".into(),
-        volume: "v".into(),
         socket: folder.join("vhost0.sock"),
         socket_role,
         socket_mode: 0o600,
         queues: 4,
         channels: 0,
         queue_size: 256,
-        serial: "crash".into(),
-        read_only: false,
-        write_cache: true,
-        discard: true,
         seg_max: 254,
         wait: WaitMode::Adaptive,
         placement: Placement::Spread,
         withhold: withhold.iter().map(|name| (*name).to_owned()).collect(),
+        device: DeviceSpec::Block(BlockSpec::on("v")),
     };
     vec![Request::PutVolume(volume), Request::PutAdapter(adapter)]
 }

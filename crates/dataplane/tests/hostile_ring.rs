@@ -374,7 +374,7 @@ fn a_chain_of_a_thousand_pieces_is_served() {
 fn a_write_to_a_read_only_disk_fails() {
     let server = Server::new(1);
     server.must(Request::PutVolume(server.ram(64)));
-    let socket = server.put_adapter(|spec| spec.read_only = true);
+    let socket = server.put_adapter(|spec| spec.block_mut().unwrap().read_only = true);
     let features = common::raw::VERSION_1 | common::raw::PROTOCOL_FEATURES;
     let front = Front::with_features(&socket, features);
     front.share_memory();

@@ -9,7 +9,8 @@ use common::raw::{Front, until};
 use common::{Server, load, null, short_load};
 use partition::load::LoadOptions;
 use protocol::message::{
-    AdapterSpec, AdapterState, FailureCode, Reply, Request, VolumeKind, VolumeSpec,
+    AdapterSpec, AdapterState, BlockSpec, DeviceSpec, FailureCode, Reply, Request, VolumeKind,
+    VolumeSpec,
 };
 use protocol::stats::QueueCounter;
 
@@ -112,8 +113,11 @@ fn adapters_come_and_go_beside_a_client_that_verifies() {
     server.must(Request::PutVolume(server.file(64)));
     server.must(Request::PutVolume(VolumeSpec { name: "w".into(), ..null(16) }));
     let socket = server.put_adapter(|_| ());
-    let other =
-        || AdapterSpec { volume: "w".into(), wait: Default::default(), ..server.adapter("vhost1") };
+    let other = || AdapterSpec {
+        device: DeviceSpec::Block(BlockSpec::on("w")),
+        wait: Default::default(),
+        ..server.adapter("vhost1")
+    };
     let over = AtomicBool::new(false);
     let mut rounds = 0;
     std::thread::scope(|scope| {

@@ -1,11 +1,18 @@
 //! Requests, replies and specifications.
 
+mod scsi;
+
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use scsi::{
+    CommandSpec, Initiator, RegistrationStatus, ReservationStatus, ScsiSpec, TargetSpec, UnitKind,
+    UnitSpec, UnitStatus,
+};
+
 /// The version of these messages. Peers with different versions part at [`Request::Hello`].
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +38,14 @@ pub enum Request {
     /// Closes a volume that no adapter uses.
     RemoveVolume {
         /// Name of the volume.
+        name: String,
+    },
+    /// Makes a SCSI logical unit, or changes it: another medium in an optical drive takes effect at once; anything else that differs
+    /// is refused while an adapter's client sees the unit.
+    PutUnit(UnitSpec),
+    /// Removes a logical unit that no adapter's client sees.
+    RemoveUnit {
+        /// Name of the unit.
         name: String,
     },
     /// Creates an adapter and listens for its client; with a descriptor in the message, listens on that. The same
@@ -90,7 +105,7 @@ pub enum FailureCode {
     Version,
     /// The message was not understood.
     BadMessage,
-    /// There is no such volume or adapter.
+    /// There is no such volume, unit or adapter.
     NotFound,
     /// Something uses it.
     InUse,
@@ -214,13 +229,11 @@ pub struct FaultSpec {
     pub seed: u64,
 }
 
-/// A virtual block adapter.
+/// An adapter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AdapterSpec {
-    /// Its name, `vhostN`.
+    /// Its name, `vhostN` or `vfchostN`.
     pub name: String,
-    /// The volume behind it.
-    pub volume: String,
     /// Where its client connects, or listens.
     pub socket: PathBuf,
     /// Who of the two listens.
@@ -228,20 +241,12 @@ pub struct AdapterSpec {
     pub socket_role: SocketRole,
     /// Permission bits of the socket.
     pub socket_mode: u32,
-    /// Most virtqueues that the client is offered.
+    /// Most virtqueues for I/O that the client is offered. A SCSI device has two more, for control and events.
     pub queues: u16,
     /// Most channels that serve them; 0: as many as the data plane has.
     pub channels: u16,
     /// Largest virtqueue that is accepted.
     pub queue_size: u16,
-    /// What GET_ID answers; at most 20 bytes.
-    pub serial: String,
-    /// Whether the client is told that the disk is read-only.
-    pub read_only: bool,
-    /// Whether the client sees a volatile write cache (WCE) and may turn it off.
-    pub write_cache: bool,
-    /// Whether DISCARD is offered.
-    pub discard: bool,
     /// Most data buffers in one request.
     pub seg_max: u16,
     /// How its queues are waited for.
@@ -251,6 +256,77 @@ pub struct AdapterSpec {
     /// vhost-user protocol features and virtio features that are not offered, by name: `inflight`, `event_idx`, `indirect`, `mq`, `log`, `mem_slots`.
     #[serde(default)]
     pub withhold: Vec<String>,
+    /// What the client sees.
+    pub device: DeviceSpec,
+}
+
+/// The device of an adapter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DeviceSpec {
+    /// One disk.
+    Block(BlockSpec),
+    /// SCSI targets with logical units.
+    Scsi(ScsiSpec),
+}
+
+/// A block device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BlockSpec {
+    /// The volume behind it.
+    pub volume: String,
+    /// What GET_ID answers; at most 20 bytes.
+    pub serial: String,
+    /// Whether the client is told that the disk is read-only.
+    pub read_only: bool,
+    /// Whether the client sees a volatile write cache (WCE) and may turn it off.
+    pub write_cache: bool,
+    /// Whether DISCARD is offered.
+    pub discard: bool,
+}
+
+impl BlockSpec {
+    /// A disk on a volume with everything that the volume can do, and its name for a serial number.
+    #[must_use]
+    pub fn on(volume: &str) -> BlockSpec {
+        let serial = volume.chars().take(20).collect();
+        let volume = volume.to_owned();
+        BlockSpec { volume, serial, read_only: false, write_cache: true, discard: true }
+    }
+}
+
+impl AdapterSpec {
+    /// Its block device, if it is one.
+    #[must_use]
+    pub fn block(&self) -> Option<&BlockSpec> {
+        match &self.device {
+            DeviceSpec::Block(block) => Some(block),
+            DeviceSpec::Scsi(_) => None,
+        }
+    }
+
+    /// Its block device, to change.
+    pub fn block_mut(&mut self) -> Option<&mut BlockSpec> {
+        match &mut self.device {
+            DeviceSpec::Block(block) => Some(block),
+            DeviceSpec::Scsi(_) => None,
+        }
+    }
+
+    /// Its SCSI device, if it is one.
+    #[must_use]
+    pub fn scsi(&self) -> Option<&ScsiSpec> {
+        match &self.device {
+            DeviceSpec::Block(_) => None,
+            DeviceSpec::Scsi(scsi) => Some(scsi),
+        }
+    }
+
+    /// Whether it is a block device on this volume. SCSI devices have logical units instead.
+    #[must_use]
+    pub fn uses_volume(&self, volume: &str) -> bool {
+        self.block().is_some_and(|block| block.volume == volume)
+    }
 }
 
 /// What an adapter is at its socket.
@@ -302,6 +378,8 @@ pub struct Status {
     pub channels: Vec<ChannelStatus>,
     /// Its volumes.
     pub volumes: Vec<VolumeStatus>,
+    /// Its SCSI logical units.
+    pub units: Vec<UnitStatus>,
     /// Its adapters.
     pub adapters: Vec<AdapterStatus>,
 }
@@ -339,7 +417,7 @@ pub struct AdapterStatus {
     /// Why it is broken, or why the last client was disconnected.
     #[serde(default)]
     pub reason: Option<String>,
-    /// Virtqueues that the client uses now.
+    /// Virtqueues for I/O that the client uses now.
     pub client_queues: u16,
     /// Channel of each of them.
     pub channel_of_queue: Vec<u32>,

@@ -120,6 +120,8 @@ fn the_page_has_every_message() {
         | Request::PutVolume(_)
         | Request::ResizeVolume { .. }
         | Request::RemoveVolume { .. }
+        | Request::PutUnit(_)
+        | Request::RemoveUnit { .. }
         | Request::PutAdapter(_)
         | Request::RemoveAdapter { .. }
         | Request::Status
@@ -136,6 +138,8 @@ fn the_page_has_every_message() {
         "put_volume",
         "resize_volume",
         "remove_volume",
+        "put_unit",
+        "remove_unit",
         "put_adapter",
         "remove_adapter",
         "status",

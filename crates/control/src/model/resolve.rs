@@ -8,8 +8,8 @@ use crate::paths::Paths;
 use fabric::attribute::{Attributes, Object, Value};
 use fabric::units;
 use protocol::message::{
-    AdapterSpec, CacheMode, DelaySpec, FaultSpec, LimitSpec, Placement, SocketRole, VolumeKind,
-    VolumeSpec, WaitMode,
+    AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, FaultSpec, LimitSpec, Placement,
+    SocketRole, VolumeKind, VolumeSpec, WaitMode,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -152,7 +152,6 @@ pub fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -
     let volume_read_only = desired.volumes.get(volume).is_some_and(|set| is_on(set, "read_only"));
     AdapterSpec {
         name: name.to_owned(),
-        volume: volume.to_owned(),
         socket: adapter_socket(name, set, paths),
         socket_role: match word("socket_role").as_str() {
             "client" => SocketRole::Client,
@@ -162,10 +161,6 @@ pub fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -
         queues: narrow16(number("queues")),
         channels: narrow16(number("channels")),
         queue_size: narrow16(number("queue_size")),
-        serial: adapter_serial(set),
-        read_only: switch("read_only") || volume_read_only,
-        write_cache: switch("write_cache"),
-        discard: switch("discard"),
         seg_max: narrow16(number("seg_max")),
         wait: wait(&word("wait")),
         placement: match word("placement").as_str() {
@@ -178,6 +173,13 @@ pub fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -
             .filter(|word| !word.is_empty())
             .map(str::to_owned)
             .collect(),
+        device: DeviceSpec::Block(BlockSpec {
+            volume: volume.to_owned(),
+            serial: adapter_serial(set),
+            read_only: switch("read_only") || volume_read_only,
+            write_cache: switch("write_cache"),
+            discard: switch("discard"),
+        }),
     }
 }
 

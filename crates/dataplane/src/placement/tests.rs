@@ -1,28 +1,24 @@
 use std::path::PathBuf;
 
 use proptest::prelude::*;
-use protocol::message::{SocketRole, WaitMode};
+use protocol::message::{BlockSpec, DeviceSpec, SocketRole, WaitMode};
 
 use super::*;
 
 fn spec(channels: u16, placement: Placement) -> AdapterSpec {
     AdapterSpec {
         name: "vhost0".into(),
-        volume: "v".into(),
         socket: PathBuf::from("/s"),
         socket_role: SocketRole::Server,
         socket_mode: 0o660,
         queues: 8,
         channels,
         queue_size: 256,
-        serial: String::new(),
-        read_only: false,
-        write_cache: true,
-        discard: true,
         seg_max: 254,
         wait: WaitMode::Adaptive,
         placement,
         withhold: Vec::new(),
+        device: DeviceSpec::Block(BlockSpec::on("v")),
     }
 }
 

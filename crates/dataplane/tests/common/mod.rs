@@ -10,8 +10,8 @@ use std::time::Duration;
 use dataplane::{Options, Plane};
 use partition::load::{LoadOptions, Report, run};
 use protocol::message::{
-    AdapterSpec, AdapterState, AdapterStatus, CacheMode, DelaySpec, Placement, Reply, Request,
-    SocketRole, Status, VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, AdapterState, AdapterStatus, BlockSpec, CacheMode, DelaySpec, DeviceSpec,
+    Placement, Reply, Request, SocketRole, Status, VolumeKind, VolumeSpec, WaitMode,
 };
 use protocol::stats::{QueueCounter, Snapshot, StatsReader};
 
@@ -57,21 +57,17 @@ impl Server {
     pub fn adapter(&self, name: &str) -> AdapterSpec {
         AdapterSpec {
             name: name.into(),
-            volume: "v".into(),
             socket: self.path(&format!("{name}.sock")),
             socket_role: SocketRole::Server,
             socket_mode: 0o660,
             queues: 8,
             channels: 0,
             queue_size: 1024,
-            serial: "TL0001".into(),
-            read_only: false,
-            write_cache: true,
-            discard: true,
             seg_max: 254,
             wait: WaitMode::Adaptive,
             placement: Placement::Spread,
             withhold: Vec::new(),
+            device: DeviceSpec::Block(BlockSpec { serial: "TL0001".into(), ..BlockSpec::on("v") }),
         }
     }
 

@@ -94,6 +94,14 @@ registry! {
         NotificationsSpared "notifications_spared" Counter Count "Batches of completions that needed no notification."
         Resubmitted "resubmitted" Counter Count "Commands done again after a restart, from the in-flight region."
         Starts "starts" Counter Count "Times the queue was started."
+        ControlRequests "control_requests" Counter Count "SCSI commands that are neither reads nor writes, and task management functions."
+        CheckConditions "check_conditions" Counter Count "SCSI commands that ended with CHECK CONDITION, unit attentions among them."
+        UnitAttentions "unit_attentions" Counter Count "Unit attentions that the client was told."
+        ReservationConflicts "reservation_conflicts" Counter Count "SCSI commands that another client's reservation refused."
+        Aborted "aborted" Counter Count "SCSI commands that were aborted by task management, resets, or a changed mask."
+        WaitNoCommand "wait_no_command" Counter Count "Times a command waited because num_cmd_elems commands were active (No Command Resource)."
+        GlobalCommands "global_commands" Counter Count "Commands whose slot came from the adapter's shared pool because num_local_cmds were in use."
+        GlobalBuffers "global_buffers" Counter Count "Segment lists that came from the channel's shared pool because the queue's own were in use."
         Moves "moves" Counter Count "Times the queue was moved to another channel while it ran."
     }
 }

@@ -5,7 +5,8 @@ use crate::exit::Failure;
 use crate::scratch::Scratch;
 use control::link::{Link, SocketLink};
 use protocol::message::{
-    AdapterSpec, Placement, Reply, Request, SocketRole, VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, BlockSpec, DeviceSpec, Placement, Reply, Request, SocketRole, VolumeKind,
+    VolumeSpec, WaitMode,
 };
 use std::fs::File;
 use std::io::{self, Write};
@@ -103,17 +104,12 @@ impl Plane<'_> {
 fn adapter(socket: PathBuf, args: &ScaleArgs, channels: u16) -> AdapterSpec {
     AdapterSpec {
         name: "vhost0".to_owned(),
-        volume: VOLUME.to_owned(),
         socket,
         socket_role: SocketRole::Server,
         socket_mode: 0o600,
         queues: channels,
         channels,
         queue_size: 1024,
-        serial: VOLUME.to_owned(),
-        read_only: false,
-        write_cache: true,
-        discard: true,
         seg_max: 254,
         wait: match args.server_wait {
             ServerWait::Poll => WaitMode::Poll,
@@ -123,6 +119,7 @@ fn adapter(socket: PathBuf, args: &ScaleArgs, channels: u16) -> AdapterSpec {
         // The question is what all channels do together, not when they are worth it.
         placement: Placement::Spread,
         withhold: Vec::new(),
+        device: DeviceSpec::Block(BlockSpec::on(VOLUME)),
     }
 }
 
