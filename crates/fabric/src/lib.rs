@@ -9,9 +9,11 @@
 //! - [`negotiate`] is the queue contract: the number of channels behind a client's queues and the
 //!   term that limits it.
 //! - [`units`] reads and writes sizes (`64MiB`), CPU lists (`2-5,8`) and socket modes (`0660`).
+//! - [`san`] is the fabric of virtual Fibre Channel: WWPNs, ports, targets, zones, masks, and who sees which LUN.
 //! - [`suggest`] finds the known word nearest to a mistyped one.
 
 pub mod attribute;
 pub mod negotiate;
+pub mod san;
 pub mod suggest;
 pub mod units;
