@@ -4,9 +4,11 @@
 //! sees the client's memory only as [`memory::IoBuf`]s that `vring` has already checked against the guest memory table, and copies every
 //! structure out of them before it looks at a field.
 //!
-//! - [`blk`]: the block device (virtio 1.3, clause 5.2).
+//! - [`blk`]: the block device (virtio 1.3, clause 5.2);
+//! - [`scsi`]: the SCSI host device (clause 5.6), whose commands the `scsi` crate carries out.
 #![deny(unsafe_code)]
 
 pub mod blk;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
+pub mod scsi;
