@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
+use device::scsi::event::EVENT_BYTES;
 use protocol::stats::ChannelStats;
 use rustix::event::EventfdFlags;
 use uring::{Ring, RingConfig, RingError};
 
 use crate::mailbox::{Bell, Mailbox, OneShot, Pending, one_shot};
 use crate::queue::{QueueId, Seat};
+use crate::scsi::{AbortScope, LunMap, Returned};
 use crate::worker::{StartFailure, Worker};
 
 /// What a channel is made with.
@@ -116,10 +118,16 @@ pub enum Drain {
     SkipWaits,
 }
 
+#[expect(dead_code, reason = "the turn for SCSI queues reads them")]
 pub(crate) enum Message {
     Start(Box<Seat>, OneShot<Result<QueueId, StartFailure>>),
     Stop(QueueId, Drain, OneShot<Seat>),
     SetLog(QueueId, Option<Arc<vring::DirtyLog>>, Option<vring::GuestAddr>),
+    SetLuns(QueueId, Arc<LunMap>, OneShot<Result<(), String>>),
+    Abort(AbortScope, OneShot<u32>),
+    Query(AbortScope, OneShot<u32>),
+    Event(QueueId, [u8; EVENT_BYTES]),
+    Returned(Returned),
     Refresh,
     Run(Box<dyn FnOnce() + Send>),
     Exit,
@@ -141,6 +149,11 @@ impl std::fmt::Debug for Message {
             Message::Start(..) => "Start",
             Message::Stop(..) => "Stop",
             Message::SetLog(..) => "SetLog",
+            Message::SetLuns(..) => "SetLuns",
+            Message::Abort(..) => "Abort",
+            Message::Query(..) => "Query",
+            Message::Event(..) => "Event",
+            Message::Returned(_) => "Returned",
             Message::Refresh => "Refresh",
             Message::Run(_) => "Run",
             Message::Exit => "Exit",
@@ -211,6 +224,40 @@ impl Channel {
         used_log: Option<vring::GuestAddr>,
     ) {
         self.inbox.post(Message::SetLog(queue, log, used_log));
+    }
+
+    /// Gives a queue of a SCSI adapter another LUN map. Entries that stay are not disturbed; the commands of those that are gone are
+    /// ended with TASK ABORTED. The answer comes when nothing of an entry that is gone is in flight on this queue.
+    ///
+    /// An error says what a new entry lacks (a lane to its volume); then the queue keeps the map that it had.
+    #[must_use]
+    pub fn set_luns(&self, queue: QueueId, luns: Arc<LunMap>) -> Pending<Result<(), String>> {
+        let (answer, pending) = one_shot();
+        self.inbox.post(Message::SetLuns(queue, luns, answer));
+        pending
+    }
+
+    /// Aborts the commands of a scope. Those that the client has made available by now are among them. The answer comes when none of
+    /// them is left on this channel and their ends are published: how many there were.
+    #[must_use]
+    pub fn abort(&self, scope: AbortScope) -> Pending<u32> {
+        let (answer, pending) = one_shot();
+        self.inbox.post(Message::Abort(scope, answer));
+        pending
+    }
+
+    /// How many commands of a scope there are on this channel; those that the client has made available by now are among them.
+    #[must_use]
+    pub fn query(&self, scope: AbortScope) -> Pending<u32> {
+        let (answer, pending) = one_shot();
+        self.inbox.post(Message::Query(scope, answer));
+        pending
+    }
+
+    /// Tells the client of an event queue something (`device::scsi::event`). Without a buffer the event is lost, and the client is told so
+    /// with the next buffer.
+    pub fn post_event(&self, queue: QueueId, event: [u8; EVENT_BYTES]) {
+        self.inbox.post(Message::Event(queue, event));
     }
 
     /// Takes over the adapters' wait modes.

@@ -35,13 +35,19 @@ mod lanes;
 mod lists;
 pub mod mailbox;
 mod queue;
+#[expect(dead_code, unused_imports, reason = "the turn for SCSI queues uses the rest")]
+mod scsi;
 mod sync;
 pub mod wait;
 mod worker;
 
 pub use command::Command;
 pub use handle::{Activity, Channel, ChannelConfig, ChannelError, Drain};
-pub use queue::{Adapter, QueueId, Seat, StopReason};
+pub use queue::{Adapter, Device, QueueId, Seat, StopReason};
+pub use scsi::{
+    AbortScope, Answer, CommandPool, CommandRef, Errand, LunEntry, LunMap, LunMapError, Reply,
+    ScsiLimits, ScsiRole, Target, Verdict, Whom,
+};
 pub use worker::StartFailure;
 
 /// Most heads that are taken from one queue in one turn, so that a busy client does not keep the others waiting.

@@ -14,6 +14,7 @@ use vring::{Head, Queue, QueueError};
 
 use crate::command::{Command, State};
 use crate::mailbox::OneShot;
+use crate::scsi::{CommandPool, Errand, LunMap, ScsiLimits, ScsiRole};
 
 /// Why a queue stopped by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -30,21 +31,22 @@ pub enum StopReason {
 pub struct Adapter {
     /// Its name.
     pub name: String,
-    /// Its disk.
-    pub shape: Shape,
     wait: AtomicU8,
     on_stop: Box<dyn Fn(u16, StopReason) + Send + Sync>,
+    #[expect(dead_code, reason = "the SCSI path uses it")]
+    errands: Box<dyn Fn(Errand) + Send + Sync>,
 }
 
 impl Adapter {
-    /// `on_stop` is called on the channel's thread when a queue stops by itself, with its number; it must not block.
+    /// `on_stop` is called on the channel's thread when a queue stops by itself, with its number; `errands` when a SCSI command needs
+    /// what a channel may not do. Neither may block. A block device has no errands.
     pub fn new(
         name: &str,
-        shape: Shape,
         on_stop: Box<dyn Fn(u16, StopReason) + Send + Sync>,
+        errands: Box<dyn Fn(Errand) + Send + Sync>,
     ) -> Adapter {
         let wait = AtomicU8::new(WaitMode::default() as u8);
-        Adapter { name: name.to_owned(), shape, wait, on_stop }
+        Adapter { name: name.to_owned(), wait, on_stop, errands }
     }
 
     /// How its channels wait. They take it over when a queue starts or stops, or with [`crate::Channel::refresh`].
@@ -64,6 +66,29 @@ impl std::fmt::Debug for Adapter {
     }
 }
 
+/// What is behind a queue.
+#[derive(Clone)]
+pub enum Device {
+    /// A block device.
+    Block {
+        /// The disk that the client sees.
+        shape: Arc<Shape>,
+        /// What its data is in.
+        volume: Arc<dyn Volume>,
+    },
+    /// A SCSI host device.
+    Scsi {
+        /// What this queue carries.
+        role: ScsiRole,
+        /// What the client sees. [`crate::Channel::set_luns`] changes it while the queue runs.
+        luns: Arc<LunMap>,
+        /// Commands that the adapter's queues share.
+        pool: Arc<CommandPool>,
+        /// What the queue is allowed.
+        limits: ScsiLimits,
+    },
+}
+
 /// A queue on its way into or out of a channel.
 pub struct Seat {
     /// The ring.
@@ -72,8 +97,8 @@ pub struct Seat {
     pub number: u16,
     /// Its adapter.
     pub adapter: Arc<Adapter>,
-    /// The volume behind it.
-    pub volume: Arc<dyn Volume>,
+    /// What is behind it.
+    pub device: Device,
     /// The client's notifications.
     pub kick: OwnedFd,
     /// Notifications to the client; none: it looks by itself.

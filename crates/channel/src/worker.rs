@@ -15,7 +15,7 @@ use crate::handle::{Activity, ChannelConfig, Drain, Inbox, Message};
 use crate::lanes::Lanes;
 use crate::lists::Lists;
 use crate::mailbox::OneShot;
-use crate::queue::{Active, Phase, QueueId, Seat, StopReason};
+use crate::queue::{Active, Device, Phase, QueueId, Seat, StopReason};
 use crate::wait::{Awaited, Decision, Waiter};
 
 mod io;
@@ -459,6 +459,10 @@ impl Worker {
                     queue.seat.ring.set_log(log, used);
                 }
             }
+            // No queue of a SCSI adapter gets past `register`.
+            Message::SetLuns(_, _, answer) => answer.send(Ok(())),
+            Message::Abort(_, answer) | Message::Query(_, answer) => answer.send(0),
+            Message::Event(..) | Message::Returned(_) => {}
             Message::Refresh => self.refresh(),
             Message::Run(function) => function(),
             Message::Exit => self.exit = true,
@@ -498,7 +502,10 @@ impl Worker {
         let call = seat.call.as_ref().map(|call| ring.register(call.as_fd())).transpose();
         let call = call.map_err(|error| (None, error.to_string()));
         let lane = call.and_then(|call| {
-            let lane = self.io.lanes.acquire(&seat.volume, ring);
+            let Device::Block { volume, .. } = &seat.device else {
+                return Err((call, "channels do not serve SCSI adapters yet".to_owned()));
+            };
+            let lane = self.io.lanes.acquire(volume, ring);
             Ok((call, lane.map_err(|error| (call, error.to_string()))?))
         });
         match lane {

@@ -59,6 +59,7 @@ pub(crate) struct Means {
 /// Everything that one specification determines.
 pub(crate) struct Shared {
     pub(crate) adapter: Arc<channel::Adapter>,
+    pub(crate) shape: Arc<Shape>,
     spec: Mutex<AdapterSpec>,
     geometry: Mutex<Geometry>,
     queues: Mutex<Queues>,
@@ -84,7 +85,10 @@ impl Shared {
         let on_stop = move |queue: u16, reason: StopReason| {
             locked(&board).break_down(queue, &reason.to_string());
         };
-        let adapter = Arc::new(channel::Adapter::new(&spec.name, shape, Box::new(on_stop)));
+        let shape = Arc::new(shape);
+        // A block device has no errands.
+        let errands = Box::new(|_| ());
+        let adapter = Arc::new(channel::Adapter::new(&spec.name, Box::new(on_stop), errands));
         adapter.set_wait(spec.wait);
         let board = Arc::clone(&condition);
         let ground = Ground {
@@ -93,9 +97,10 @@ impl Shared {
             stats: Arc::clone(&means.stats),
             on_failure: Box::new(move |queue, what| locked(&board).break_down(queue, what)),
         };
-        let queues = Queues::new(ground, volume, spec.queues, stats);
+        let queues = Queues::new(ground, Arc::clone(&shape), volume, spec.queues, stats);
         Shared {
             adapter,
+            shape,
             spec: Mutex::new(spec),
             geometry: Mutex::new(geometry),
             queues: Mutex::new(queues),
@@ -124,7 +129,7 @@ impl Shared {
 
     /// virtio and vhost features offered to the client.
     pub(crate) fn features(&self) -> u64 {
-        let mut features = RING_FEATURES | config::features(&self.adapter.shape, &self.offer());
+        let mut features = RING_FEATURES | config::features(&self.shape, &self.offer());
         let named = [
             ("event_idx", feature::EVENT_IDX),
             ("indirect", feature::INDIRECT_DESC),
@@ -171,7 +176,7 @@ impl Shared {
     }
 
     pub(crate) fn config_space(&self) -> [u8; config::CONFIG_BYTES] {
-        config::space(&self.adapter.shape, &locked(&self.geometry), &self.offer())
+        config::space(&self.shape, &locked(&self.geometry), &self.offer())
     }
 
     /// Remembers why a message was refused.
@@ -204,7 +209,7 @@ impl Shared {
 
     /// The volume has another size now.
     fn resized(&self, geometry: Geometry) {
-        self.adapter.shape.set_bytes(geometry.bytes);
+        self.shape.set_bytes(geometry.bytes);
         *locked(&self.geometry) = geometry;
         if let Some(backend) = &*locked(&self.backend) {
             send_config_change(backend);

@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use block::Volume;
 use channel::mailbox::Pending;
-use channel::{Channel, Command, Drain, QueueId, Seat};
+use channel::{Channel, Command, Device, Drain, QueueId, Seat};
+use device::blk::Shape;
 use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
 use vring::{
     DirtyLog, GuestAddr, InflightRegion, MemError, MemTable, QueueConfig, RegionSpec, UserAddr,
@@ -73,6 +74,7 @@ pub(crate) struct Ground {
 /// The virtqueues of one adapter.
 pub(crate) struct Queues {
     ground: Ground,
+    shape: Arc<Shape>,
     /// `None` while the volume is being replaced: nothing runs then.
     volume: Option<Arc<dyn Volume>>,
     mem: Arc<MemTable>,
@@ -90,6 +92,7 @@ impl Queues {
     /// `stats`: counters that the adapter had before; those beyond `count` are given back.
     pub(crate) fn new(
         ground: Ground,
+        shape: Arc<Shape>,
         volume: Arc<dyn Volume>,
         count: u16,
         mut stats: Vec<Option<QueueStats>>,
@@ -100,6 +103,7 @@ impl Queues {
         stats.resize(usize::from(count), None);
         let mut queues = Queues {
             ground,
+            shape,
             volume: Some(volume),
             mem: Arc::new(MemTable::empty()),
             queues: Vec::new(),
@@ -379,7 +383,7 @@ impl Queues {
             ring,
             number: index as u16,
             adapter: Arc::clone(&self.ground.adapter),
-            volume,
+            device: Device::Block { shape: Arc::clone(&self.shape), volume },
             kick,
             call: queue.call.take(),
             error: queue.error.take(),

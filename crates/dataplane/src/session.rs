@@ -87,7 +87,7 @@ impl Session {
     /// Sets the cache mode that the negotiated features ask for (virtio 1.3, 5.2.5.2 and 5.2.6.2).
     fn apply_cache_mode(&self, features: u64) {
         let flush = features & blk_feature::FLUSH != 0;
-        self.shared.adapter.shape.set_write_through(!flush);
+        self.shared.shape.set_write_through(!flush);
     }
 }
 
@@ -264,7 +264,7 @@ impl VhostUserBackendReqHandler for Session {
         let switchable = self.queues().features() & blk_feature::CONFIG_WCE != 0;
         match (offset as usize, bytes) {
             (WRITEBACK_OFFSET, [mode @ (0 | 1)]) if switchable => {
-                self.shared.adapter.shape.set_write_through(*mode == 0);
+                self.shared.shape.set_write_through(*mode == 0);
                 Ok(())
             }
             _ => Err(self.refuse(format!(

@@ -49,13 +49,12 @@ impl Disk {
 /// CPUs that run in every guest: as many as the smallest machine that runs these tests has.
 const CPUS: u16 = 2;
 
-/// A guest to be: how many CPUs it could have, how much memory, which devices.
+/// A guest to be: how many CPUs it could have, how much memory, which disks.
 pub(crate) struct Guest<'a> {
     kit: &'a Kit,
     possible_cpus: u16,
     memory_mib: u32,
     disks: Vec<Disk>,
-    more: Vec<String>,
 }
 
 /// What a finished guest said.
@@ -97,8 +96,7 @@ impl Transcript {
 impl<'a> Guest<'a> {
     /// Two CPUs and 512 MiB, no disk.
     pub(crate) fn new(kit: &'a Kit) -> Guest<'a> {
-        let (disks, more) = (Vec::new(), Vec::new());
-        Guest { kit, possible_cpus: CPUS, memory_mib: 512, disks, more }
+        Guest { kit, possible_cpus: CPUS, memory_mib: 512, disks: Vec::new() }
     }
 
     /// CPUs that could be plugged in. Drivers size their queues by these, so a guest can use 64 queues without the
@@ -111,12 +109,6 @@ impl<'a> Guest<'a> {
     /// Adds a disk: /dev/vda, then /dev/vdb, ...
     pub(crate) fn disk(mut self, disk: Disk) -> Self {
         self.disks.push(disk);
-        self
-    }
-
-    /// Adds arguments of QEMU: devices that QEMU serves itself.
-    pub(crate) fn qemu(mut self, arguments: &[&str]) -> Self {
-        self.more.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         self
     }
 
@@ -164,7 +156,6 @@ impl<'a> Guest<'a> {
         for (index, disk) in self.disks.iter().enumerate() {
             add_disk(&mut qemu, index, disk)?;
         }
-        qemu.args(&self.more);
         let started = Instant::now();
         let errors = folder.join("qemu.log");
         let log = File::create(&errors).context("cannot create QEMU's log")?;

@@ -7,7 +7,6 @@
 
 mod bios;
 mod command;
-mod conformance;
 mod cpio;
 mod failure;
 mod kernel;

@@ -14,7 +14,7 @@ use vring::{Chain, ChainError, Head, QueueError};
 use super::{Io, Lanes, token};
 use crate::BATCH;
 use crate::command::{INLINE, State};
-use crate::queue::Active;
+use crate::queue::{Active, Device};
 
 /// What a volume answers at once is published after so many commands, and not at the end of the batch: the client
 /// works on the first while the channel works on the next.
@@ -247,7 +247,8 @@ impl Io {
         };
         let Walked { readable, readable_bytes, writable_bytes, .. } = walked;
         let mut chain = blk::Chain { bufs, readable, readable_bytes, writable_bytes };
-        let parsed = parse(&queue.seat.adapter.shape, &mut chain);
+        let Device::Block { shape, .. } = &queue.seat.device else { return };
+        let parsed = parse(shape, &mut chain);
         command.status = parsed.status;
         // At most 1032 segments, so both fit.
         command.first = parsed.first as u16;
@@ -278,7 +279,8 @@ impl Io {
 
     #[cold]
     fn get_id(&mut self, id: u16, queue: &mut Active, head: Head) {
-        let serial = *queue.seat.adapter.shape.serial();
+        let Device::Block { shape, .. } = &queue.seat.device else { return };
+        let serial = *shape.serial();
         let command = &queue.seat.commands[usize::from(head.0)];
         let mut left = &serial[..];
         for buf in command.data(&mut self.lists) {

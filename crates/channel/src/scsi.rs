@@ -1,0 +1,67 @@
+//! What a channel needs to know of a SCSI adapter: its LUN map, its limits, and what it has others do.
+
+mod errand;
+mod luns;
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use device::scsi::Sizes;
+
+pub use errand::{AbortScope, Answer, CommandRef, Errand, Reply, Verdict, Whom};
+pub(crate) use errand::{Ended, Returned};
+pub use luns::{LunEntry, LunMap, LunMapError, Target};
+
+/// What a queue of a SCSI adapter carries (virtio 1.3, clause 5.6.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ScsiRole {
+    /// Task management.
+    Control,
+    /// Events, from the server to the client.
+    Event,
+    /// Commands.
+    Request,
+}
+
+/// What a queue of a SCSI adapter is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScsiLimits {
+    /// Most commands that are active at once: this queue's share of the adapter's `num_cmd_elems`, at least 1. More wait, counted as
+    /// `WaitNoCommand`.
+    pub commands: u16,
+    /// So many of them are the queue's own (`num_local_cmds`), at least 1. Each one more is taken from the adapter's [`CommandPool`],
+    /// counted as `GlobalCommands`.
+    pub local: u16,
+    /// VIRTIO_SCSI_F_INOUT was negotiated.
+    pub inout: bool,
+    /// Sizes that the driver has set.
+    pub sizes: Sizes,
+}
+
+/// The commands that the queues of an adapter share beyond those of their own. Touched only by a queue whose own are all active.
+#[derive(Debug)]
+pub struct CommandPool {
+    free: AtomicU32,
+}
+
+impl CommandPool {
+    /// With so many commands.
+    #[must_use]
+    pub fn new(commands: u32) -> CommandPool {
+        CommandPool { free: AtomicU32::new(commands) }
+    }
+
+    /// How many are free.
+    #[must_use]
+    pub fn free(&self) -> u32 {
+        self.free.load(Relaxed)
+    }
+
+    /// Takes one; false when there is none. A count and no memory, so no order of memory operations matters.
+    pub(crate) fn take(&self) -> bool {
+        self.free.fetch_update(Relaxed, Relaxed, |free| free.checked_sub(1)).is_ok()
+    }
+
+    pub(crate) fn give_back(&self) {
+        self.free.fetch_add(1, Relaxed);
+    }
+}
