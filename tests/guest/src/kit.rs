@@ -16,11 +16,45 @@ use crate::failure::{Context, Failure, Result};
 use crate::kernel::Kernel;
 
 /// Programs that scripts use beyond busybox, found on the host's PATH.
-const TOOLS: &[&str] =
-    &["busybox", "fio", "mkfs.ext4", "fsck.ext4", "blkdiscard", "fstrim", "blockdev"];
+const TOOLS: &[&str] = &[
+    "busybox",
+    "fio",
+    "mkfs.ext4",
+    "fsck.ext4",
+    "blkdiscard",
+    "fstrim",
+    "blockdev",
+    "iscsi-test-cu",
+    "lsscsi",
+    "sg_get_lba_status",
+    "sg_inq",
+    "sg_luns",
+    "sg_opcodes",
+    "sg_persist",
+    "sg_prevent",
+    "sg_raw",
+    "sg_readcap",
+    "sg_requests",
+    "sg_reset",
+    "sg_rtpg",
+    "sg_start",
+    "sg_turs",
+    "sg_unmap",
+    "sg_vpd",
+];
 
 /// Modules that are loaded at boot, with what they depend on. ext4 asks for a crc32c implementation at run time only.
-const MODULES: &[&str] = &["virtio_pci", "virtio_blk", "crc32c_generic", "ext4"];
+const MODULES: &[&str] = &[
+    "virtio_pci",
+    "virtio_blk",
+    "virtio_scsi",
+    "sd_mod",
+    "sg",
+    "sr_mod",
+    "crc32c_generic",
+    "ext4",
+    "isofs",
+];
 
 /// Changes when the layout of the initramfs does; part of the cache key.
 const LAYOUT: u32 = 1;

@@ -58,3 +58,27 @@ watch() {
     done
     wait "$1"
 }
+
+# The SCSI device of target $1 and LUN $2 behind the adapter with the number $3 (0: the first), as its folder in sysfs.
+scsi_device() {
+    host=$(ls /sys/class/scsi_host | sort -V | sed -n "$((${3:-0} + 1))p")
+    echo "/sys/class/scsi_device/${host#host}:0:$1:$2/device"
+}
+
+# Its names under /dev; nothing if it is not there.
+disk_of() { ls "$(scsi_device "$@")/block" 2>/dev/null || true; }
+sg_of() { ls "$(scsi_device "$@")/scsi_generic" 2>/dev/null || true; }
+
+# Whether it is there, and whether it is not; for `within`.
+has_disk() { [ -n "$(disk_of "$@")" ]; }
+no_disk() { [ -z "$(disk_of "$@")" ]; }
+
+# Runs libiscsi's tests on one path to a disk, or on two. The host gets at most five lines of what each test prints, its verdict
+# and four reasons, since one test alone can print thousands. The status says only that a test failed, which the host judges.
+conformance() {
+    echo "@conformance $*"
+    iscsi-test-cu --dataloss --test=ALL "$@" >/tmp/conformance.out 2>&1 </dev/null || true
+    awk '/^Suite: |^  Test: |^FAILED$|^passed$|^Run Summary/ { left = 4; print; next } NF && left-- > 0' \
+        /tmp/conformance.out
+    echo "@conformance-end"
+}

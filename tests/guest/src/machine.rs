@@ -49,12 +49,13 @@ impl Disk {
 /// CPUs that run in every guest: as many as the smallest machine that runs these tests has.
 const CPUS: u16 = 2;
 
-/// A guest to be: how many CPUs it could have, how much memory, which disks.
+/// A guest to be: how many CPUs it could have, how much memory, which devices.
 pub(crate) struct Guest<'a> {
     kit: &'a Kit,
     possible_cpus: u16,
     memory_mib: u32,
     disks: Vec<Disk>,
+    more: Vec<String>,
 }
 
 /// What a finished guest said.
@@ -96,7 +97,8 @@ impl Transcript {
 impl<'a> Guest<'a> {
     /// Two CPUs and 512 MiB, no disk.
     pub(crate) fn new(kit: &'a Kit) -> Guest<'a> {
-        Guest { kit, possible_cpus: CPUS, memory_mib: 512, disks: Vec::new() }
+        let (disks, more) = (Vec::new(), Vec::new());
+        Guest { kit, possible_cpus: CPUS, memory_mib: 512, disks, more }
     }
 
     /// CPUs that could be plugged in. Drivers size their queues by these, so a guest can use 64 queues without the
@@ -109,6 +111,12 @@ impl<'a> Guest<'a> {
     /// Adds a disk: /dev/vda, then /dev/vdb, ...
     pub(crate) fn disk(mut self, disk: Disk) -> Self {
         self.disks.push(disk);
+        self
+    }
+
+    /// Adds arguments of QEMU: devices that QEMU serves itself.
+    pub(crate) fn qemu(mut self, arguments: &[&str]) -> Self {
+        self.more.extend(arguments.iter().map(|argument| (*argument).to_owned()));
         self
     }
 
@@ -156,6 +164,7 @@ impl<'a> Guest<'a> {
         for (index, disk) in self.disks.iter().enumerate() {
             add_disk(&mut qemu, index, disk)?;
         }
+        qemu.args(&self.more);
         let started = Instant::now();
         let errors = folder.join("qemu.log");
         let log = File::create(&errors).context("cannot create QEMU's log")?;

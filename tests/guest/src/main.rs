@@ -7,6 +7,7 @@
 
 mod bios;
 mod command;
+mod conformance;
 mod cpio;
 mod failure;
 mod kernel;

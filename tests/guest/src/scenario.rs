@@ -40,6 +40,11 @@ pub(crate) const ALL: &[Scenario] = &[
         run: peer::bios,
     },
     Scenario {
+        name: "peer-scsi",
+        about: "the test machine itself: QEMU's own SCSI disk under sg3-utils and libiscsi's tests",
+        run: peer::scsi,
+    },
+    Scenario {
         name: "bios",
         about: "SeaBIOS boots from the disk, reads and writes it",
         run: disk::bios,

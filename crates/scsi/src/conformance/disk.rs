@@ -515,6 +515,9 @@ fn protected(bench: &mut Bench) {
         answers.push(bench.command(&client, &cdb(opcode, 0, 0, 1), &block, 0));
     }
     answers.push(bench.command(&client, &cdb(0x93, 1, 0, 1), &[], 0));
+    for opcode in [0x41, 0x93] {
+        answers.push(bench.command(&client, &cdb(opcode, 0x08, 0, 1), &block, 0));
+    }
     answers.push(bench.command(&client, &compare_cdb(0, 0, 1), &block.repeat(2), 0));
     for answer in answers {
         assert_eq!(answer.sense, Some(Sense::new(SenseKey::DataProtect, code::WRITE_PROTECTED)));

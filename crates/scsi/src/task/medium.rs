@@ -229,6 +229,8 @@ impl Task {
         let (anchor, unmap) = (cdb[1] & 0x10 != 0, cdb[1] & 0x08 != 0);
         let no_data = cdb[0] == 0x93 && cdb[1] & 0x01 != 0;
         unprotected(cdb)?;
+        // First: a client that may not write at all is told so whatever it wanted.
+        writable(unit)?;
         if anchor {
             // Nothing can be anchored (ANC_SUP 0), and without UNMAP it would mean nothing.
             return Err(Sense::cdb_bit(1, 4));
@@ -240,7 +242,6 @@ impl Task {
             // PBDATA and LBDATA of SBC-2 change the data; whoever still means them must not be ignored.
             return Err(Sense::cdb_bit(1, 2));
         }
-        writable(unit)?;
         let extent = Extent::of(cdb).to_the_end(unit)?.at_most(WRITE_SAME_BLOCKS_MAX)?;
         let block = u64::from(unit.block_size());
         let wanted = if no_data { 0 } else { block };

@@ -1,0 +1,57 @@
+//! On an excerpt of what the tool says about QEMU's disk: whole suites, long repetitions cut, the summary counted anew.
+
+use super::*;
+
+const EXCERPT: &str = include_str!("excerpt.txt");
+
+#[test]
+fn names_verdicts_and_reasons_are_read() {
+    let results = Results::parse(EXCERPT).unwrap();
+    assert_eq!((results.total(), results.passed()), (21, 11));
+    let failed: Vec<_> = results.failed().map(|(name, _)| name).collect();
+    assert_eq!(
+        failed,
+        [
+            "CompareAndWrite.DpoFua",
+            "CompareAndWrite.Miscompare",
+            "CompareAndWrite.Simple",
+            "CompareAndWrite.Unwritten",
+            "Verify10.BeyondEol",
+            "Verify10.Dpo",
+            "Verify10.Flags",
+            "Verify10.Mismatch",
+            "Verify10.Simple",
+            "Verify10.ZeroBlocks",
+        ]
+    );
+    let (_, why) = results.failed().find(|(name, _)| *name == "Verify10.Flags").unwrap();
+    assert_eq!(
+        why,
+        [
+            "[FAILED] VERIFY10 command failed with status 2 / sense key ILLEGAL_REQUEST(0x05) / ASCQ \
+             INVALID_FIELD_IN_CDB(0x2400)",
+            "1. test_verify10_flags.c:38  - CU_ASSERT_EQUAL(_r,0)",
+        ]
+    );
+    assert_eq!(results.tests["ReadCapacity10.Simple"], Outcome::Passed);
+    assert_eq!(
+        results.tests["MultipathIO.Reset"],
+        Outcome::Skipped("[SKIPPED] Multipath unavailable. Skipping test".to_owned())
+    );
+    assert_eq!(results.skipped().count(), 8);
+    let last = &results.tests["Verify10.Mismatch"];
+    assert!(!format!("{last:?}").contains("Suite"), "{last:?}");
+}
+
+#[test]
+fn a_tool_that_ended_early_or_lines_that_are_lost_are_errors() {
+    let cut = EXCERPT.split("Run Summary").next().unwrap();
+    let error = Results::parse(cut).unwrap_err();
+    assert_eq!(error.0, "iscsi-test-cu ended after 21 tests");
+    assert!(Results::parse("").is_err());
+    // A verdict is missing.
+    let lost = EXCERPT.replacen("...passed", "...", 1);
+    assert!(Results::parse(&lost).unwrap_err().0.contains("counts"));
+    let other = EXCERPT.replacen(" ...passed", " ...\nFAILED", 1);
+    assert!(Results::parse(&other).is_err());
+}
