@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::ports::AccessState;
 use crate::sense::{Sense, SenseKey, code};
 
 /// Something that an I_T nexus has to be told with its next command. The order is that in which several are told.
@@ -99,6 +100,16 @@ pub(crate) enum Level {
 
 const LEVEL_SHIFT: u32 = 16;
 const LEVEL_MASK: u32 = 0b11 << LEVEL_SHIFT;
+/// The state of the way, 0 if it is an active one.
+const WAY_SHIFT: u32 = 18;
+const WAY_MASK: u32 = 0b111 << WAY_SHIFT;
+/// The states that are no active ones, by the number in the word, from 1.
+const WAYS: [AccessState; 4] = [
+    AccessState::Standby,
+    AccessState::Unavailable,
+    AccessState::Offline,
+    AccessState::Transitioning,
+];
 
 impl Level {
     fn bits(self) -> u32 {
@@ -111,8 +122,8 @@ impl Level {
     }
 }
 
-/// What stands between an I_T nexus and a logical unit, as one word: pending unit attentions, and the level. It is 0 on every
-/// ordinary day, and written only when something happens, so that all channels can read it from their own caches.
+/// What stands between an I_T nexus and a logical unit, as one word: pending unit attentions, the level, and the
+/// state of the way. It is 0 on every ordinary day, and written only when something happens, so that all channels can read it from their own caches.
 ///
 /// The line is its own: 128 bytes, since processors fetch lines in pairs.
 #[derive(Debug)]
@@ -143,6 +154,21 @@ impl Gate {
     /// Called under the lock of the logical unit's reservations: levels have one writer at a time.
     pub(crate) fn set_level(&self, level: Level) {
         let change = |word: u32| Some(word & !LEVEL_MASK | level.bits());
+        let changed = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
+        debug_assert!(changed.is_ok());
+    }
+
+    /// The access state of the way, if it is not an active one.
+    pub(crate) fn way(&self) -> Option<AccessState> {
+        let number = (self.0.load(Ordering::Acquire) & WAY_MASK) >> WAY_SHIFT;
+        WAYS.get((number as usize).checked_sub(1)?).copied()
+    }
+
+    /// Called under the lock of the logical unit, as [`Gate::set_level`].
+    pub(crate) fn set_way(&self, state: AccessState) {
+        // At most four.
+        let number = WAYS.iter().position(|each| *each == state).map_or(0, |at| at as u32 + 1);
+        let change = |word: u32| Some(word & !WAY_MASK | number << WAY_SHIFT);
         let changed = self.0.fetch_update(Ordering::AcqRel, Ordering::Acquire, change);
         debug_assert!(changed.is_ok());
     }
@@ -186,8 +212,15 @@ mod tests {
         let told: Vec<_> = std::iter::from_fn(|| gate.take()).collect();
         assert_eq!(told, [Attention::PowerOn, Attention::UnitReset, Attention::ModeChanged]);
         assert_eq!(gate.level(), Level::Nothing);
-        assert!(!gate.is_open());
         gate.set_level(Level::Full);
+        assert!(gate.is_open());
+        for state in WAYS {
+            gate.set_way(state);
+            assert!(!gate.is_open());
+            assert_eq!((gate.way(), gate.level()), (Some(state), Level::Full));
+        }
+        gate.set_way(AccessState::ActiveNonOptimized);
+        assert_eq!(gate.way(), None);
         assert!(gate.is_open());
     }
 
@@ -199,7 +232,7 @@ mod tests {
         assert_eq!(codes.len(), Attention::ALL.len());
         for (index, each) in Attention::ALL.into_iter().enumerate() {
             assert_eq!(each.bit(), 1 << index);
-            assert_eq!(each.bit() & LEVEL_MASK, 0);
+            assert_eq!(each.bit() & (LEVEL_MASK | WAY_MASK), 0);
         }
     }
 

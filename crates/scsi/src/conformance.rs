@@ -1,4 +1,4 @@
-//! What a SCSI disk must do, as a suite over any volume, and a little transport that carries commands to it.
+//! What a SCSI disk, and an optical drive, must do, as suites over any volume, and a little transport that carries commands to it.
 //!
 //! For tests, of this crate and of others: everything here panics with what it found. [`Bench`] does what a device and its channel do,
 //! one command at a time, and holds the core to its contract while it does it: requests lie on the volume and on its blocks,
@@ -9,6 +9,7 @@
 
 mod bench;
 mod disk;
+mod optical;
 mod reserve;
 mod state;
 
@@ -27,6 +28,24 @@ pub fn run(make: &dyn Fn() -> std::sync::Arc<dyn Volume>, change: &dyn Fn(&mut U
     let with = |test: fn(&mut Bench)| test(&mut Bench::new(make().as_ref(), change));
     for test in state::TESTS.iter().chain(disk::TESTS).chain(reserve::TESTS) {
         with(*test);
+    }
+}
+
+/// Runs the suite of optical drives. `make` gives fresh volumes of at least 200 blocks of 2048 bytes that can be written, with blocks
+/// of at most 2048 bytes.
+///
+/// # Panics
+///
+/// When the drive does not behave.
+pub fn run_optical(make: &dyn Fn() -> std::sync::Arc<dyn Volume>) {
+    for test in optical::TESTS {
+        let volume = make();
+        let mut bench = Bench::new(volume.as_ref(), &|spec| {
+            let identity = crate::Identity::optical("0123456789", spec.identity.naa);
+            *spec = UnitSpec::optical(identity, Some(spec.geometry.bytes));
+        });
+        bench.fill_volume();
+        test(&mut bench);
     }
 }
 

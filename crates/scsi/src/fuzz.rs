@@ -2,8 +2,11 @@
 
 use crate::conformance::Bench;
 use crate::sim::{Disk, ROOM, Slot, unit};
-use crate::table::{COMMANDS, Spec, Verb};
-use crate::{Done, Nexus, Persistent, Residual, Status};
+use crate::table::{COMMANDS, Needs, Spec, Verb};
+use crate::{
+    AccessState, Done, Identity, LogicalUnit, Naa, Nexus, NexusId, Persistent, PortGroup, Residual,
+    Status, UnitKind, UnitSpec,
+};
 
 const BLOCKS: u64 = 64;
 const BLOCK: u32 = 512;
@@ -38,14 +41,19 @@ pub fn fuzz_commands(data: &[u8]) {
         spec.read_only = setup & 7 == 7;
         spec.thin = setup & 8 == 0;
         spec.removable = setup & 16 != 0;
+        if setup & 64 != 0 {
+            let bytes = (setup & 16 == 0).then_some(spec.geometry.bytes);
+            *spec = UnitSpec::optical(Identity::optical("sim", Naa::local(7)), bytes);
+        }
     });
-    let clients: Vec<Nexus> = (0..3).map(|id| unit.attach(Bench::name(id), None)).collect();
+    let clients: Vec<Nexus> = (0..3).map(|id| unit.attach(name(id), None)).collect();
     let writer = unit.writer();
     let mut slot = Slot::new();
     for _ in 0..24 {
         if input.is_over() {
             break;
         }
+        happen(&mut input, &unit, disk.bytes.len() as u64);
         let client = &clients[input.below(clients.len())];
         let cdb = command(&mut input);
         let out = parameters(&mut input, &cdb);
@@ -55,12 +63,47 @@ pub fn fuzz_commands(data: &[u8]) {
         let before = State::of(&unit, &disk);
         let done = slot.run(&mut disk, client, &writer, &cdb);
         check_answer(&slot, &done, room, out.len());
+        check_way(&before, client, &cdb, &done);
         check_change(&before, &State::of(&unit, &disk), &cdb, &done);
     }
     let luns = [];
     slot.prepare(&[], 64, 64);
     let done = crate::unattached(setup & 32 != 0, &luns, &slot.data_in(), data);
     check_answer(&slot, &done, 64, 0);
+}
+
+/// The third client comes through another target port.
+fn name(id: u64) -> NexusId {
+    NexusId { port: 1 + u16::from(id == 2), ..Bench::name(id) }
+}
+
+/// Sometimes the server does something: the medium comes or goes, or ways change.
+fn happen(input: &mut Input<'_>, unit: &LogicalUnit, bytes: u64) {
+    use AccessState as S;
+    const STATES: [AccessState; 6] = [
+        S::ActiveOptimized,
+        S::ActiveNonOptimized,
+        S::Standby,
+        S::Unavailable,
+        S::Offline,
+        S::Transitioning,
+    ];
+    let removable = unit.removable;
+    match input.byte() {
+        230..=234 if removable => unit.set_medium(None),
+        235..=242 if removable => unit.set_medium(Some(bytes)),
+        243..=245 if removable => drop(unit.remove_medium()),
+        246.. => {
+            let mut group = |id: u16| PortGroup {
+                id,
+                state: STATES[input.below(STATES.len())],
+                preferred: false,
+                ports: vec![id],
+            };
+            unit.set_port_groups(vec![group(1), group(2)]);
+        }
+        _ => {}
+    }
 }
 
 /// A command of the table with plausible fields; some are spoilt, some are noise.
@@ -77,7 +120,17 @@ fn command(input: &mut Input<'_>) -> Vec<u8> {
     match (spec.verb, spec.usage.len()) {
         (Verb::ReservationsOut, _) => {
             cdb[2] = input.byte() % 10;
-            cdb[8] = if cdb[1] == 7 { 48 } else { 24 };
+            cdb[8] = match cdb[1] {
+                7 => 48,
+                // SPEC_I_PT, with up to three TransportIDs.
+                0 if small & 3 == 0 => 28 + 24 * (small >> 2 & 3),
+                _ => 24,
+            };
+        }
+        _ if cdb[0] == 0x4d || (spec.needs.met(Needs::DISK) && !spec.needs.met(Needs::OPTICAL)) => {
+            for (byte, used) in cdb.iter_mut().zip(spec.usage).skip(1) {
+                *byte = input.byte() & used;
+            }
         }
         (Verb::CompareAndWrite, _) => (cdb[9], cdb[13]) = (small % 66, input.byte() % 5),
         (Verb::Inquiry | Verb::ModeSense | Verb::ModeSelect, 6) => {
@@ -108,7 +161,15 @@ fn parameters(input: &mut Input<'_>, cdb: &[u8]) -> Vec<u8> {
             let mut list = vec![0; if cdb.get(1).is_some_and(|b| b & 31 == 7) { 48 } else { 24 }];
             (list[7], list[15]) = (input.byte() % 4, input.byte() % 4);
             let last = list.len() - 1;
-            list[20] = input.byte() & 1;
+            list[20] = input.byte() & 5;
+            let ids = cdb.get(8).map_or(0, |len| len.saturating_sub(28) / 24);
+            if cdb.get(1) == Some(&0) && cdb.get(8).is_some_and(|len| *len >= 28) {
+                list[20] |= 8;
+                list.extend((u32::from(ids) * 24).to_be_bytes());
+                let id = |_| name(u64::from(input.byte() % 4)).initiator.encode();
+                list.extend((0..ids).flat_map(id));
+                return list;
+            }
             if last > 24 {
                 let to = Bench::name(u64::from(input.byte() % 4));
                 list[20..24].copy_from_slice(&24_u32.to_be_bytes());
@@ -165,6 +226,8 @@ struct State {
     flags: u32,
     kept: Persistent,
     bytes: u64,
+    optical: bool,
+    loaded: bool,
 }
 
 impl State {
@@ -175,6 +238,8 @@ impl State {
             flags: unit.flags(),
             kept: Persistent { registrations, reservation },
             bytes: unit.bytes(),
+            optical: unit.kind == UnitKind::Optical,
+            loaded: unit.medium_loaded(),
         }
     }
 }
@@ -188,6 +253,16 @@ fn check_answer(slot: &Slot, done: &Done, room: usize, out: usize) {
         Residual::Exact => {}
         Residual::Under(bytes) => assert!(bytes > 0 && bytes <= room as u64),
         Residual::Over(bytes) => assert!(bytes > 0),
+    }
+}
+
+/// What reaches the medium does so by an active way, and when there is a medium.
+fn check_way(before: &State, client: &Nexus, cdb: &[u8], done: &Done) {
+    let medium = [0x00, 0x08, 0x0a, 0x28, 0x2a, 0x42, 0x43, 0x88, 0x89, 0x8a, 0x93, 0xa8, 0xbe];
+    let touches = cdb.first().is_some_and(|opcode| medium.contains(opcode));
+    if touches && (client.gate().way().is_some() || !before.loaded) {
+        assert_ne!(done.status, Status::Good, "{cdb:x?}");
+        assert_eq!(done.moved, 0);
     }
 }
 
@@ -214,6 +289,7 @@ fn writes(cdb: &[u8]) -> Option<std::ops::Range<u64>> {
 
 fn check_change(before: &State, after: &State, cdb: &[u8], done: &Done) {
     assert_eq!(before.bytes, after.bytes);
+    assert!(!before.optical || before.disk == after.disk, "{cdb:x?} wrote to an optical medium");
     if done.status != Status::Good {
         assert!(before == after, "{cdb:x?} failed, {done:?}, and changed something");
         return;
@@ -233,6 +309,7 @@ fn check_change(before: &State, after: &State, cdb: &[u8], done: &Done) {
         assert_eq!(Persistent::decode(&after.kept.encode()).as_ref(), Ok(&after.kept));
     }
     if before.flags != after.flags {
+        assert!(!before.optical || cdb[0] == 0x1b, "{cdb:x?}");
         assert!(matches!(cdb[0], 0x15 | 0x55 | 0x1b), "{cdb:x?} changed modes");
     }
 }

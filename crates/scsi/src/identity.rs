@@ -52,4 +52,10 @@ impl Identity {
             naa,
         }
     }
+
+    /// A Trunkline optical drive with this serial number and name.
+    #[must_use]
+    pub fn optical(serial: impl Into<String>, naa: Naa) -> Identity {
+        Identity { product: "VIRTUAL OPTICAL".to_owned(), ..Identity::new(serial, naa) }
+    }
 }

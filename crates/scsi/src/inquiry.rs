@@ -1,8 +1,9 @@
-//! INQUIRY (SPC-4, 6.6): standard data and the vital product data pages 00, 80, 83, B0, B1 and B2.
+//! INQUIRY (SPC-4, 6.6): standard data and the vital product data pages 00, 80, 83, 86, B0, B1 and B2.
 
 use crate::nexus::InitiatorId;
+use crate::sense::SENSE_BYTES_MAX;
 use crate::unit::{
-    LogicalUnit, Nexus, UNMAP_BLOCKS_MAX, UNMAP_DESCRIPTORS_MAX, WRITE_SAME_BLOCKS_MAX,
+    LogicalUnit, Nexus, UNMAP_BLOCKS_MAX, UNMAP_DESCRIPTORS_MAX, UnitKind, WRITE_SAME_BLOCKS_MAX,
 };
 use crate::wire::{ascii, clip16, clip32, put};
 
@@ -10,8 +11,10 @@ use crate::wire::{ascii, clip16, clip32, put};
 const STANDARD_BYTES: usize = 96;
 /// SPC-4.
 const VERSION: u8 = 0x06;
-/// Version descriptors (SPC-4, table 143): SAM-5, SPC-4, SBC-3.
-const STANDARDS: [u16; 3] = [0x00a0, 0x0460, 0x04c0];
+/// Version descriptors (SPC-4, table 143): SAM-5, SPC-4, and SBC-3 or MMC-6.
+const STANDARDS: [u16; 2] = [0x00a0, 0x0460];
+const SBC: u16 = 0x04c0;
+const MMC: u16 = 0x04e0;
 /// FCP-4 and SRP.
 const FCP: u16 = 0x0a40;
 const SRP: u16 = 0x0940;
@@ -20,6 +23,14 @@ const SRP: u16 = 0x0940;
 pub(crate) const NOTHING_THERE: u8 = 0x7f;
 /// A well-known logical unit.
 pub(crate) const WELL_KNOWN: u8 = 0x1e;
+
+/// PERIPHERAL DEVICE TYPE (SPC-4, table 139).
+fn device(unit: &LogicalUnit) -> u8 {
+    match unit.kind {
+        UnitKind::Disk => 0x00,
+        UnitKind::Optical => 0x05,
+    }
+}
 
 /// Standard data of something without a name of its own.
 pub(crate) fn bare(device: u8) -> Vec<u8> {
@@ -37,19 +48,22 @@ pub(crate) fn standard(nexus: &Nexus) -> Vec<u8> {
     let unit = nexus.unit();
     let identity = &unit.identity;
     let mut data = vec![0; STANDARD_BYTES];
+    let disk = unit.kind == UnitKind::Disk;
+    data[0] = device(unit);
     data[1] = u8::from(unit.removable) << 7;
     data[2] = VERSION;
     // HISUP, response data format 2.
     data[3] = 0x12;
     data[4] = (STANDARD_BYTES - 5) as u8;
     // TPGS: the state of target port groups changes by itself only.
-    data[5] = 0x10;
+    data[5] = u8::from(disk) << 4;
     // MULTIP: other ports may lead here as well; CMDQUE.
     put(&mut data, 6, &[0x10, 0x02]);
     put(&mut data, 8, &ascii::<8>(&identity.vendor));
     put(&mut data, 16, &ascii::<16>(&identity.product));
     put(&mut data, 32, &ascii::<4>(&identity.revision));
-    for (index, standard) in STANDARDS.into_iter().chain([transport(nexus)]).enumerate() {
+    let own = if disk { SBC } else { MMC };
+    for (index, standard) in STANDARDS.into_iter().chain([own, transport(nexus)]).enumerate() {
         put(&mut data, 58 + 2 * index, &standard.to_be_bytes());
     }
     data
@@ -62,16 +76,20 @@ fn transport(nexus: &Nexus) -> u16 {
     }
 }
 
-/// Pages that there are, ascending.
-const PAGES: [u8; 6] = [0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2];
+/// Pages that there are, ascending: the last three are SBC-3's.
+const PAGES: [u8; 7] = [0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2];
+const COMMON_PAGES: usize = 4;
 
 /// A vital product data page; `None` if there is no such page.
 pub(crate) fn page(nexus: &Nexus, page: u8) -> Option<Vec<u8>> {
     let unit = nexus.unit();
+    let count = if unit.kind == UnitKind::Disk { PAGES.len() } else { COMMON_PAGES };
+    let pages = PAGES.get(..count).filter(|pages| pages.contains(&page))?;
     let body = match page {
-        0x00 => PAGES.to_vec(),
+        0x00 => pages.to_vec(),
         0x80 => printable(&unit.identity.serial),
         0x83 => designators(nexus),
+        0x86 => extended(unit),
         0xb0 => block_limits(unit),
         0xb1 => {
             // MEDIUM ROTATION RATE 1: does not rotate (SBC-3, 6.6.3).
@@ -82,7 +100,7 @@ pub(crate) fn page(nexus: &Nexus, page: u8) -> Option<Vec<u8>> {
         0xb2 => provisioning(unit).to_vec(),
         _ => return None,
     };
-    let mut data = vec![0, page];
+    let mut data = vec![device(unit), page];
     data.extend(clip16(body.len() as u64).to_be_bytes());
     data.extend(body);
     Some(data)
@@ -127,9 +145,22 @@ fn designators(nexus: &Nexus) -> Vec<u8> {
     }
     let port = nexus.id().port;
     add(BINARY, OF_PORT | RELATIVE_PORT, &u32::from(port).to_be_bytes());
-    if let Some(group) = nexus.port_groups().iter().find(|group| group.ports.contains(&port)) {
+    let groups = if unit.kind == UnitKind::Disk { nexus.port_groups() } else { Vec::new() };
+    if let Some(group) = groups.iter().find(|group| group.ports.contains(&port)) {
         add(BINARY, OF_PORT | PORT_GROUP, &u32::from(group.id).to_be_bytes());
     }
+    body
+}
+
+/// Extended INQUIRY data (SPC-4, 7.8.7).
+fn extended(unit: &LogicalUnit) -> Vec<u8> {
+    let mut body = vec![0; 60];
+    // SIMPSUP: commands are simple ones.
+    body[1] = 0x01;
+    // V_SUP: there is a volatile cache.
+    body[2] = u8::from(unit.volatile_cache);
+    // MAXIMUM SUPPORTED SENSE DATA LENGTH.
+    body[9] = SENSE_BYTES_MAX as u8;
     body
 }
 

@@ -1,11 +1,11 @@
-//! The SCSI target's core: what a disk answers to a command, without transport and without I/O.
+//! The SCSI target's core: what a disk or an optical drive answers to a command, without transport and without I/O.
 //!
 //! A transport (virtio-scsi, for one) brings a CDB with data buffers and an I_T nexus; this crate says what the volume is to be asked for,
-//! in which order, and what the client is told. It knows no ring, no descriptor and no thread. Standards: SAM-5, SPC-4, SBC-3 (each
+//! in which order, and what the client is told. It knows no ring, no descriptor and no thread. Standards: SAM-5, SPC-4, SBC-3, MMC-6 (each
 //! place says which clause), and of SPC-2 the RESERVE and RELEASE that older clients use.
 //!
-//! - [`LogicalUnit`]: a disk, shared by all channels and all I_T nexuses. [`Nexus`]: one I_T nexus's view of it. What of them is
-//!   shared, and why it costs an I/O next to nothing, is told in `unit.rs` and in `docs/adr/0009-scsi-state-between-channels.md`.
+//! - [`LogicalUnit`]: a disk or an optical drive ([`UnitKind`]), shared by all channels and all I_T nexuses. [`Nexus`]: one I_T
+//!   nexus's view of it. What of them is shared, and why it costs an I/O next to nothing, is told in `unit.rs` and in `docs/adr/0009-scsi-state-between-channels.md`.
 //! - [`Task`]: one command, a state machine in the command's slot that asks for one thing at a time ([`Step`]) until it is
 //!   [`Done`].
 //! - [`Writer`]: a channel's way to write to a logical unit; it keeps writes and COMPARE AND WRITE apart.
@@ -25,7 +25,7 @@
 //! # Left to others
 //!
 //! Whether a LUN is visible at all (the fabric), how commands queue, the notice of changes by the transport's events, the storage of
-//! [`Persistent`], optical media, EXTENDED COPY, and the mirror of reservations on another server.
+//! [`Persistent`], EXTENDED COPY, and the mirror of reservations on another server.
 #![forbid(unsafe_code)]
 
 mod attention;
@@ -36,9 +36,11 @@ mod exclusion;
 pub mod fuzz;
 mod identity;
 mod inquiry;
+mod log;
 pub mod management;
 mod mode;
 mod nexus;
+mod optical;
 mod ports;
 mod report;
 mod reservation;
@@ -64,4 +66,4 @@ pub use task::{
     Aborted, BlockRequest, Context, Done, Input, Memory, Residual, SCRATCH_BYTES, Step, Task,
     unattached,
 };
-pub use unit::{LogicalUnit, Nexus, UnitSpec};
+pub use unit::{LogicalUnit, Medium, Nexus, RemovalPrevented, UnitKind, UnitSpec};

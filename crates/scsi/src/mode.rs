@@ -2,14 +2,24 @@
 //! exceptions control (1C). Nothing is saved.
 
 use crate::data::Data;
+use crate::optical;
 use crate::sense::{FieldPointer, Sense, code};
-use crate::unit::{LogicalUnit, flag};
+use crate::unit::{LogicalUnit, UnitKind, flag};
 use crate::wire::{be16, clip16, clip32, put};
 
 const CACHING: u8 = 0x08;
 const CONTROL: u8 = 0x0a;
 const EXCEPTIONS: u8 = 0x1c;
 const PAGES: [u8; 3] = [CACHING, CONTROL, EXCEPTIONS];
+
+/// The pages that there are, ascending.
+fn pages(unit: &LogicalUnit) -> &'static [u8] {
+    match unit.kind {
+        UnitKind::Disk => &PAGES,
+        UnitKind::Optical => &optical::MODE_PAGES,
+    }
+}
+
 const ALL: u8 = 0x3f;
 
 /// PAGE CONTROL.
@@ -33,6 +43,9 @@ fn bit(on: bool, bit: u8) -> u8 {
 fn page(unit: &LogicalUnit, page: u8, values: Values) -> Vec<u8> {
     let flags = unit.flags();
     let changeable = values == Values::Changeable;
+    if unit.kind == UnitKind::Optical {
+        return optical::mode_page(unit, page, changeable);
+    }
     let on = |flag: u32| match values {
         Values::Current => flags & flag != 0,
         Values::Changeable => true,
@@ -77,17 +90,20 @@ pub(crate) fn sense(unit: &LogicalUnit, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense
         _ => return Err(Sense::illegal(code::SAVING_NOT_SUPPORTED)),
     };
     let (code, subpage) = (cdb[2] & 0x3f, cdb[3]);
+    let known = pages(unit);
     let pages: Vec<u8> = match (code, subpage) {
-        (ALL, 0 | 0xff) => PAGES.iter().flat_map(|each| page(unit, *each, values)).collect(),
+        (ALL, 0 | 0xff) => known.iter().flat_map(|each| page(unit, *each, values)).collect(),
         (ALL, _) => return Err(Sense::cdb(3)),
-        (code, 0 | 0xff) if PAGES.contains(&code) => page(unit, code, values),
-        (code, _) if PAGES.contains(&code) => return Err(Sense::cdb(3)),
+        (code, 0 | 0xff) if known.contains(&code) => page(unit, code, values),
+        (code, _) if known.contains(&code) => return Err(Sense::cdb(3)),
         _ => return Err(Sense::cdb_bit(2, 5)),
     };
     let protected = unit.read_only || unit.flags() & flag::SWP != 0;
     // WP, DPOFUA.
-    let specific = bit(protected, 0x80) | 0x10;
-    let descriptor = match (cdb[1] & 0x08 != 0, long && cdb[1] & 0x10 != 0) {
+    let optical = unit.kind == UnitKind::Optical;
+    // Optical drives have neither a device-specific parameter nor block descriptors (MMC-6, 7.2).
+    let specific = if optical { 0 } else { bit(protected, 0x80) | 0x10 };
+    let descriptor = match (cdb[1] & 0x08 != 0 || optical, long && cdb[1] & 0x10 != 0) {
         (true, _) => Vec::new(),
         (false, true) => long_descriptor(unit).to_vec(),
         (false, false) => short_descriptor(unit).to_vec(),
@@ -98,7 +114,7 @@ pub(crate) fn sense(unit: &LogicalUnit, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense
         let [longer, of] = clip16(descriptor.len() as u64).to_be_bytes();
         vec![high, low, 0, specific, u8::from(descriptor.len() == 16), 0, longer, of]
     } else {
-        // All pages with a descriptor are 52 bytes.
+        // All pages with a descriptor are at most 84 bytes.
         vec![(rest + 3) as u8, 0, specific, descriptor.len() as u8]
     };
     bytes.extend(descriptor);
@@ -122,8 +138,8 @@ fn long_descriptor(unit: &LogicalUnit) -> [u8; 16] {
     bytes
 }
 
-/// Longer than any list that makes sense: both headers, the long descriptor, all pages.
-const LIST_BYTES_MAX: usize = 8 + 16 + 20 + 12 + 12;
+/// Longer than any list that makes sense: the long header, the long descriptor, all pages of either kind.
+const LIST_BYTES_MAX: usize = 8 + 16 + optical::MODE_BYTES;
 
 const TOO_SHORT: Sense = Sense::illegal(code::PARAMETER_LIST_LENGTH);
 
@@ -218,7 +234,7 @@ fn judge(unit: &LogicalUnit, list: &[u8], at: usize, wish: &mut Wish) -> Result<
     let pointer = |byte: usize| Sense::parameter((at + byte) as u16);
     let code = rest[0] & 0x3f;
     // SPF: a page with subpages, of which there are none. PS is reserved in MODE SELECT and may be left as MODE SENSE gave it.
-    if rest[0] & 0x40 != 0 || !PAGES.contains(&code) {
+    if rest[0] & 0x40 != 0 || !pages(unit).contains(&code) {
         return Err(pointer(0));
     }
     let current = page(unit, code, Values::Current);

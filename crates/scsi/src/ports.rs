@@ -1,5 +1,6 @@
 //! Target port groups and REPORT TARGET PORT GROUPS (SPC-4, 6.36 and 5.15).
 
+use crate::sense::code;
 use crate::wire::len32;
 
 /// Asymmetric access states (SPC-4, table 246).
@@ -18,6 +19,19 @@ pub enum AccessState {
     Offline = 0xe,
     /// Changing.
     Transitioning = 0xf,
+}
+
+impl AccessState {
+    /// What a command is told that this state does not let through; nothing for the active ones (SPC-4, 5.15.2.4 and 5.15.2.5).
+    pub(crate) fn refusal(self) -> Option<u16> {
+        match self {
+            AccessState::ActiveOptimized | AccessState::ActiveNonOptimized => None,
+            AccessState::Standby => Some(code::PORT_STANDBY),
+            AccessState::Unavailable => Some(code::PORT_UNAVAILABLE),
+            AccessState::Offline => Some(code::OFFLINE),
+            AccessState::Transitioning => Some(code::ACCESS_STATE_TRANSITION),
+        }
+    }
 }
 
 /// Target ports that always have the same access state.

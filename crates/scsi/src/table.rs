@@ -33,6 +33,17 @@ pub(crate) enum Verb {
     ReservationsOut,
     Reserve,
     Release,
+    ReadDefects,
+    LogSense,
+    ReadToc,
+    GetConfiguration,
+    EventStatus,
+    DiscInformation,
+    TrackInformation,
+    DvdStructure,
+    SetSpeed,
+    MechanismStatus,
+    ReadCd,
 }
 
 /// Whom a reservation of another I_T nexus keeps from a command.
@@ -48,12 +59,40 @@ pub(crate) enum Access {
     Own,
 }
 
-/// What a logical unit must have for a command to exist.
+/// What a logical unit must have for a command to exist, as bits: whether it lacks any of it is one instruction on the path of
+/// an I/O.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Needs {
-    Nothing,
-    ThinProvisioning,
-    RemovableMedium,
+pub(crate) struct Needs(u8);
+
+impl Needs {
+    pub(crate) const NOTHING: Needs = Needs(0);
+    pub(crate) const THIN_PROVISIONING: Needs = Needs(1);
+    pub(crate) const REMOVABLE_MEDIUM: Needs = Needs(2);
+    /// It is a disk.
+    pub(crate) const DISK: Needs = Needs(4);
+    /// It is an optical drive.
+    pub(crate) const OPTICAL: Needs = Needs(8);
+
+    pub(crate) const fn and(self, other: Needs) -> Needs {
+        Needs(self.0 | other.0)
+    }
+
+    /// Whether nothing of it is lacking.
+    #[inline]
+    pub(crate) const fn met(self, lacks: Needs) -> bool {
+        self.0 & lacks.0 == 0
+    }
+}
+
+/// By which ways a command comes through: the access state of the target port group decides (SPC-4, 5.15.2.4).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Path {
+    /// Active ones.
+    Active,
+    /// Also one in standby.
+    Standby,
+    /// All.
+    Any,
 }
 
 /// One command.
@@ -68,15 +107,16 @@ pub(crate) struct Spec {
     /// Refused while there is no medium.
     pub(crate) needs_medium: bool,
     pub(crate) needs: Needs,
+    pub(crate) path: Path,
     /// Bits that are evaluated (CDB USAGE DATA); its length is that of the CDB.
     pub(crate) usage: &'static [u8],
 }
 
 const fn spec(opcode: u8, verb: Verb, access: Access, usage: &'static [u8]) -> Spec {
     assert!(usage[0] == opcode);
-    let needs = Needs::Nothing;
+    let (needs, path) = (Needs::NOTHING, Path::Active);
     let (action, despite_reserve, needs_medium) = (None, false, false);
-    Spec { opcode, action, verb, access, despite_reserve, needs_medium, needs, usage }
+    Spec { opcode, action, verb, access, despite_reserve, needs_medium, needs, path, usage }
 }
 
 /// With a service action in the low five bits of byte 1.
@@ -93,6 +133,21 @@ const fn medium(opcode: u8, verb: Verb, access: Access, usage: &'static [u8]) ->
     spec
 }
 
+/// A command to the medium of a disk.
+const fn disk(opcode: u8, verb: Verb, access: Access, usage: &'static [u8]) -> Spec {
+    with(medium(opcode, verb, access, usage), Needs::DISK)
+}
+
+/// A command of optical drives.
+const fn drive(opcode: u8, verb: Verb, access: Access, usage: &'static [u8]) -> Spec {
+    with(spec(opcode, verb, access, usage), Needs::OPTICAL)
+}
+
+/// A command to the medium of an optical drive.
+const fn disc(opcode: u8, verb: Verb, usage: &'static [u8]) -> Spec {
+    with(medium(opcode, verb, Access::Read, usage), Needs::OPTICAL)
+}
+
 const fn despite(mut spec: Spec) -> Spec {
     spec.despite_reserve = true;
     spec
@@ -104,45 +159,63 @@ const fn on_medium(mut spec: Spec) -> Spec {
 }
 
 const fn with(mut spec: Spec, needs: Needs) -> Spec {
-    spec.needs = needs;
+    spec.needs = spec.needs.and(needs);
+    spec
+}
+
+const fn by(mut spec: Spec, path: Path) -> Spec {
+    spec.path = path;
     spec
 }
 
 /// Sorted by operation code and service action.
 pub(crate) static COMMANDS: &[Spec] = &[
     on_medium(spec(0x00, Verb::TestUnitReady, Access::Always, &[0x00, 0, 0, 0, 0, 0])),
-    despite(spec(0x03, Verb::RequestSense, Access::Always, &[0x03, 1, 0, 0, 0xff, 0])),
+    by(
+        despite(spec(0x03, Verb::RequestSense, Access::Always, &[0x03, 1, 0, 0, 0xff, 0])),
+        Path::Any,
+    ),
     medium(0x08, Verb::Read, Access::Read, &[0x08, 0x1f, 0xff, 0xff, 0xff, 0]),
-    medium(0x0a, Verb::Write, Access::Write, &[0x0a, 0x1f, 0xff, 0xff, 0xff, 0]),
-    despite(spec(0x12, Verb::Inquiry, Access::Always, &[0x12, 1, 0xff, 0xff, 0xff, 0])),
-    spec(0x15, Verb::ModeSelect, Access::Write, &[0x15, 0x11, 0, 0, 0xff, 0]),
+    disk(0x0a, Verb::Write, Access::Write, &[0x0a, 0x1f, 0xff, 0xff, 0xff, 0]),
+    by(
+        despite(spec(0x12, Verb::Inquiry, Access::Always, &[0x12, 1, 0xff, 0xff, 0xff, 0])),
+        Path::Any,
+    ),
+    by(spec(0x15, Verb::ModeSelect, Access::Write, &[0x15, 0x11, 0, 0, 0xff, 0]), Path::Standby),
     spec(0x16, Verb::Reserve, Access::Own, &[0x16, 0, 0, 0, 0, 0]),
     despite(spec(0x17, Verb::Release, Access::Own, &[0x17, 0, 0, 0, 0, 0])),
-    spec(0x1a, Verb::ModeSense, Access::Read, &[0x1a, 0x08, 0xff, 0xff, 0xff, 0]),
+    by(
+        spec(0x1a, Verb::ModeSense, Access::Read, &[0x1a, 0x08, 0xff, 0xff, 0xff, 0]),
+        Path::Standby,
+    ),
     spec(0x1b, Verb::StartStop, Access::Own, &[0x1b, 1, 0, 0x0f, 0xf7, 0]),
     with(
         spec(0x1e, Verb::PreventAllow, Access::Own, &[0x1e, 0, 0, 0, 0x03, 0]),
-        Needs::RemovableMedium,
+        Needs::REMOVABLE_MEDIUM,
     ),
-    despite(medium(
-        0x25,
-        Verb::ReadCapacity10,
-        Access::Always,
-        &[0x25, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 1, 0],
-    )),
+    // In standby as well, which the standard leaves open: a client that meets the disk this way first knows how large it is.
+    by(
+        despite(medium(
+            0x25,
+            Verb::ReadCapacity10,
+            Access::Always,
+            &[0x25, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 1, 0],
+        )),
+        Path::Standby,
+    ),
     medium(
         0x28,
         Verb::Read,
         Access::Read,
         &[0x28, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
     ),
-    medium(
+    disk(
         0x2a,
         Verb::Write,
         Access::Write,
         &[0x2a, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
     ),
-    medium(
+    disk(
         0x2e,
         Verb::WriteAndVerify,
         Access::Write,
@@ -154,36 +227,72 @@ pub(crate) static COMMANDS: &[Spec] = &[
         Access::Read,
         &[0x2f, 0xf6, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
     ),
-    medium(
+    disk(
         0x34,
         Verb::PreFetch,
         Access::Read,
         &[0x34, 0x02, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
     ),
-    medium(
+    disk(
         0x35,
         Verb::SynchronizeCache,
         Access::Write,
         &[0x35, 0x02, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
     ),
-    medium(
+    disk(0x37, Verb::ReadDefects, Access::Read, &[0x37, 0, 0x1f, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    disk(
         0x41,
         Verb::WriteSame,
         Access::Write,
         &[0x41, 0xf8, 0xff, 0xff, 0xff, 0xff, 0x1f, 0xff, 0xff, 0],
     ),
     with(
-        medium(0x42, Verb::Unmap, Access::Write, &[0x42, 1, 0, 0, 0, 0, 0x1f, 0xff, 0xff, 0]),
-        Needs::ThinProvisioning,
+        disk(0x42, Verb::Unmap, Access::Write, &[0x42, 1, 0, 0, 0, 0, 0x1f, 0xff, 0xff, 0]),
+        Needs::THIN_PROVISIONING,
     ),
-    spec(0x55, Verb::ModeSelect, Access::Write, &[0x55, 0x11, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    disc(0x43, Verb::ReadToc, &[0x43, 0x02, 0x0f, 0, 0, 0, 0xff, 0xff, 0xff, 0xc0]),
+    despite(drive(
+        0x46,
+        Verb::GetConfiguration,
+        Access::Always,
+        &[0x46, 0x03, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0],
+    )),
+    despite(drive(
+        0x4a,
+        Verb::EventStatus,
+        Access::Always,
+        &[0x4a, 0x01, 0, 0, 0x7e, 0, 0, 0xff, 0xff, 0],
+    )),
+    by(
+        despite(spec(
+            0x4d,
+            Verb::LogSense,
+            Access::Always,
+            &[0x4d, 0x03, 0xff, 0xff, 0, 0xff, 0xff, 0xff, 0xff, 0],
+        )),
+        Path::Standby,
+    ),
+    disc(0x51, Verb::DiscInformation, &[0x51, 0x07, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    disc(0x52, Verb::TrackInformation, &[0x52, 0x03, 0xff, 0xff, 0xff, 0xff, 0, 0xff, 0xff, 0]),
+    by(
+        spec(0x55, Verb::ModeSelect, Access::Write, &[0x55, 0x11, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+        Path::Standby,
+    ),
     spec(0x56, Verb::Reserve, Access::Own, &[0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
     despite(spec(0x57, Verb::Release, Access::Own, &[0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0])),
-    spec(0x5a, Verb::ModeSense, Access::Read, &[0x5a, 0x18, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0]),
-    action(0x5e, Verb::ReservationsIn, Access::Always, &[0x5e, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
-    action(0x5e, Verb::ReservationsIn, Access::Always, &[0x5e, 1, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
-    action(0x5e, Verb::ReservationsIn, Access::Always, &[0x5e, 2, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
-    action(0x5e, Verb::ReservationsIn, Access::Always, &[0x5e, 3, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    by(
+        spec(
+            0x5a,
+            Verb::ModeSense,
+            Access::Read,
+            &[0x5a, 0x18, 0xff, 0xff, 0, 0, 0, 0xff, 0xff, 0],
+        ),
+        Path::Standby,
+    ),
+    reservations_in(&[0x5e, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    reservations_in(&[0x5e, 1, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    reservations_in(&[0x5e, 2, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
+    reservations_in(&[0x5e, 3, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
     reservations_out(&[0x5f, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
     reservations_out(&[0x5f, 1, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
     reservations_out(&[0x5f, 2, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
@@ -192,42 +301,45 @@ pub(crate) static COMMANDS: &[Spec] = &[
     reservations_out(&[0x5f, 5, 0xff, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
     reservations_out(&[0x5f, 6, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
     reservations_out(&[0x5f, 7, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0]),
-    medium(0x88, Verb::Read, Access::Read, &sixteen(0x88, 0xf8)),
-    medium(
+    disk(0x88, Verb::Read, Access::Read, &sixteen(0x88, 0xf8)),
+    disk(
         0x89,
         Verb::CompareAndWrite,
         Access::Write,
         &[0x89, 0xf8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0xff, 0x1f, 0],
     ),
-    medium(0x8a, Verb::Write, Access::Write, &sixteen(0x8a, 0xf8)),
-    medium(0x8e, Verb::WriteAndVerify, Access::Write, &sixteen(0x8e, 0xf6)),
-    medium(0x8f, Verb::Verify, Access::Read, &sixteen(0x8f, 0xf6)),
-    medium(0x90, Verb::PreFetch, Access::Read, &sixteen(0x90, 0x02)),
-    medium(0x91, Verb::SynchronizeCache, Access::Write, &sixteen(0x91, 0x02)),
-    medium(0x93, Verb::WriteSame, Access::Write, &sixteen(0x93, 0xf9)),
-    despite(on_medium(action(
-        0x9e,
-        Verb::ReadCapacity16,
-        Access::Always,
-        &[0x9e, 0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0],
-    ))),
-    on_medium(action(
-        0x9e,
-        Verb::GetLbaStatus,
-        Access::Read,
-        &[0x9e, 0x12, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0],
-    )),
-    despite(spec(
-        0xa0,
-        Verb::ReportLuns,
-        Access::Always,
-        &[0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
-    )),
-    action(
-        0xa3,
-        Verb::ReportPortGroups,
-        Access::Always,
-        &[0xa3, 0xea, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
+    disk(0x8a, Verb::Write, Access::Write, &sixteen(0x8a, 0xf8)),
+    disk(0x8e, Verb::WriteAndVerify, Access::Write, &sixteen(0x8e, 0xf6)),
+    disk(0x8f, Verb::Verify, Access::Read, &sixteen(0x8f, 0xf6)),
+    disk(0x90, Verb::PreFetch, Access::Read, &sixteen(0x90, 0x02)),
+    disk(0x91, Verb::SynchronizeCache, Access::Write, &sixteen(0x91, 0x02)),
+    disk(0x93, Verb::WriteSame, Access::Write, &sixteen(0x93, 0xf9)),
+    by(
+        despite(disk_action(Verb::ReadCapacity16, Access::Always, &action_in(0x10, 1))),
+        Path::Standby,
+    ),
+    disk_action(Verb::GetLbaStatus, Access::Read, &action_in(0x12, 0)),
+    by(
+        despite(spec(
+            0xa0,
+            Verb::ReportLuns,
+            Access::Always,
+            &[0xa0, 0, 0xff, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
+        )),
+        Path::Any,
+    ),
+    // Optical drives have no port groups.
+    with(
+        by(
+            action(
+                0xa3,
+                Verb::ReportPortGroups,
+                Access::Always,
+                &[0xa3, 0xea, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
+            ),
+            Path::Any,
+        ),
+        Needs::DISK,
     ),
     action(
         0xa3,
@@ -242,13 +354,56 @@ pub(crate) static COMMANDS: &[Spec] = &[
         &[0xa3, 0x0d, 0x80, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 0],
     ),
     medium(0xa8, Verb::Read, Access::Read, &twelve(0xa8, 0xf8)),
-    medium(0xaa, Verb::Write, Access::Write, &twelve(0xaa, 0xf8)),
-    medium(0xae, Verb::WriteAndVerify, Access::Write, &twelve(0xae, 0xf6)),
-    medium(0xaf, Verb::Verify, Access::Read, &twelve(0xaf, 0xf6)),
+    disk(0xaa, Verb::Write, Access::Write, &twelve(0xaa, 0xf8)),
+    disc(
+        0xad,
+        Verb::DvdStructure,
+        &[0xad, 0x0f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xc0, 0],
+    ),
+    disk(0xae, Verb::WriteAndVerify, Access::Write, &twelve(0xae, 0xf6)),
+    disk(0xaf, Verb::Verify, Access::Read, &twelve(0xaf, 0xf6)),
+    disk(
+        0xb7,
+        Verb::ReadDefects,
+        Access::Read,
+        &[0xb7, 0x1f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0],
+    ),
+    drive(
+        0xbb,
+        Verb::SetSpeed,
+        Access::Read,
+        &[0xbb, 0x03, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0],
+    ),
+    drive(
+        0xbd,
+        Verb::MechanismStatus,
+        Access::Always,
+        &[0xbd, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0],
+    ),
+    disc(
+        0xbe,
+        Verb::ReadCd,
+        &[0xbe, 0x1e, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0x07, 0],
+    ),
 ];
 
 const fn reservations_out(usage: &'static [u8]) -> Spec {
-    action(0x5f, Verb::ReservationsOut, Access::Own, usage)
+    by(action(0x5f, Verb::ReservationsOut, Access::Own, usage), Path::Standby)
+}
+
+const fn reservations_in(usage: &'static [u8]) -> Spec {
+    by(action(0x5e, Verb::ReservationsIn, Access::Always, usage), Path::Standby)
+}
+
+/// SERVICE ACTION IN(16) to a disk.
+const fn disk_action(verb: Verb, access: Access, usage: &'static [u8]) -> Spec {
+    with(on_medium(action(0x9e, verb, access, usage)), Needs::DISK)
+}
+
+const fn action_in(action: u8, flags: u8) -> [u8; 16] {
+    let mut usage = [0xff; 16];
+    (usage[0], usage[1], usage[14], usage[15]) = (0x9e, action, flags, 0);
+    usage
 }
 
 const fn sixteen(opcode: u8, flags: u8) -> [u8; 16] {

@@ -43,9 +43,10 @@ use crate::attention::Level;
 use crate::data::Data;
 use crate::exclusion::{Claim, Permit, Writer};
 use crate::nexus::{Lun, NexusId};
+use crate::ports::AccessState;
 use crate::reservation::Persistent;
 use crate::sense::{Sense, SenseKey, Status, code};
-use crate::table::{self, Access, Needs, Spec, Unknown, Verb};
+use crate::table::{self, Access, Needs, Path, Spec, Unknown, Verb};
 use crate::unit::{LogicalUnit, Nexus, flag};
 
 use medium::{Job, Stage};
@@ -266,6 +267,7 @@ impl Task {
             Verb::SynchronizeCache => self.begin_synchronize(cx, cdb),
             Verb::StartStop => self.begin_start_stop(cx, cdb),
             Verb::ReservationsOut => self.begin_reservations_out(cx, cdb),
+            Verb::ReadCd => self.begin_read_cd(cx, cdb),
             _ => Step::Done(answer::answer(cx, spec, cdb)),
         }
     }
@@ -341,48 +343,69 @@ fn judge(nexus: &Nexus, cdb: &[u8; 16], len: usize) -> Result<&'static Spec, Don
     }
     let spec = match found {
         Ok(spec) if len >= spec.usage.len() && exists(nexus.unit(), spec.needs) => spec,
-        other => return Err(unknown(nexus.unit(), other, len)),
+        other => return Err(unknown(nexus.unit(), other, cdb, len)),
     };
     // NACA: there is no ACA here (SAM-5, 5.2; INQUIRY says NORMACA 0).
     let control = spec.usage.len() - 1;
     if cdb[control] & 0x04 != 0 {
         return Err(Done::check(Sense::cdb_bit(control as u16, 2)));
     }
-    if !nexus.gate().is_open() && !allowed(nexus.level(), spec, cdb) {
-        return Err(Done::status(Status::ReservationConflict));
+    if !nexus.gate().is_open() {
+        comes_through(nexus, spec)?;
+        if !allowed(nexus.level(), spec, cdb) {
+            return Err(Done::status(Status::ReservationConflict));
+        }
     }
     if spec.needs_medium && nexus.unit().flags() & flag::NO_MEDIUM != 0 {
-        return Err(Done::check(NO_MEDIUM));
+        return Err(Done::check(nexus.unit().no_medium()));
     }
     Ok(spec)
 }
 
-const NO_MEDIUM: Sense = Sense::new(SenseKey::NotReady, code::NO_MEDIUM_TRAY_OPEN);
-
+#[inline]
 pub(crate) fn exists(unit: &LogicalUnit, needs: Needs) -> bool {
-    match needs {
-        Needs::Nothing => true,
-        Needs::ThinProvisioning => unit.thin,
-        Needs::RemovableMedium => unit.removable,
+    needs.met(unit.lacks())
+}
+
+/// What the access state of the target port group lets through (SPC-4, 5.15.2.4 and 5.15.2.5).
+#[cold]
+fn comes_through(nexus: &Nexus, spec: &Spec) -> Result<(), Done> {
+    let Some(state) = nexus.gate().way() else {
+        return Ok(());
+    };
+    match (spec.path, state.refusal()) {
+        (_, None) | (Path::Any, _) => Ok(()),
+        (Path::Standby, _) if state == AccessState::Standby => Ok(()),
+        (_, Some(code)) => Err(Done::check(Sense::new(SenseKey::NotReady, code))),
     }
 }
 
-/// A pending unit attention ends every command but those that must work always (SAM-5, 5.14.1).
+/// A pending unit attention ends every command but those that must work always (SAM-5, 5.14.1; for the last two MMC-6, 4.1.6).
 #[cold]
 fn attention(nexus: &Nexus, spec: Option<&Spec>) -> Result<(), Done> {
-    let exempt = [Verb::Inquiry, Verb::ReportLuns, Verb::RequestSense];
-    if spec.is_some_and(|spec| exempt.contains(&spec.verb)) {
+    let exempt = [
+        Verb::Inquiry,
+        Verb::ReportLuns,
+        Verb::RequestSense,
+        Verb::GetConfiguration,
+        Verb::EventStatus,
+    ];
+    let known = spec.filter(|spec| exists(nexus.unit(), spec.needs));
+    if known.is_some_and(|spec| exempt.contains(&spec.verb)) {
         return Ok(());
     }
     nexus.gate().take().map_or(Ok(()), |attention| Err(Done::check(attention.sense())))
 }
 
+/// Why there is no such command. Rows of other kinds of units count as none.
 #[cold]
-fn unknown(unit: &LogicalUnit, found: Result<&Spec, Unknown>, len: usize) -> Done {
+fn unknown(unit: &LogicalUnit, found: Result<&Spec, Unknown>, cdb: &[u8; 16], len: usize) -> Done {
+    let known = |row: &Spec| exists(unit, row.needs);
+    let has_actions = || table::rows(cdb[0]).iter().any(|row| row.action.is_some() && known(row));
     Done::check(match found {
         _ if len == 0 => Sense::illegal(code::INVALID_OPCODE),
-        Err(Unknown::Action) => Sense::cdb_bit(1, 4),
-        Ok(spec) if exists(unit, spec.needs) => Sense::illegal(code::INVALID_FIELD_IN_CDB),
+        Ok(spec) if known(spec) => Sense::illegal(code::INVALID_FIELD_IN_CDB),
+        _ if has_actions() => Sense::cdb_bit(1, 4),
         _ => Sense::illegal(code::INVALID_OPCODE),
     })
 }

@@ -4,8 +4,8 @@
 //!
 //! | state | written | how the I/O path reads it |
 //! |---|---|---|
-//! | capacity, mode bits, medium | by MODE SELECT, START STOP UNIT, a resize | two loads from a line that nobody writes meanwhile |
-//! | unit attentions, what reservations allow | when something happens | one load of the I_T nexus's own word, which is 0 |
+//! | capacity, mode bits, medium | by MODE SELECT, START STOP UNIT, a resize, another medium | two loads from a line that nobody writes meanwhile |
+//! | unit attentions, what reservations and port groups allow | when something happens | one load of the I_T nexus's own word, which is 0 |
 //! | registrations, reservations, who prevents removal | by PERSISTENT RESERVE OUT and the like | never; under a lock |
 //! | exclusive ranges | by COMPARE AND WRITE | see [`crate::exclusion`]; a write counts itself in its channel's own line |
 //!
@@ -13,7 +13,12 @@
 //! level of each I_T nexus anew and stores it in that nexus's word: the path of an I/O needs no lookup and no snapshot, and
 //! a command that is judged after PERSISTENT RESERVE OUT was answered is judged by the new state.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+mod drive;
+
+pub(crate) use drive::OPTICAL_BLOCK_BYTES;
+pub use drive::{Medium, RemovalPrevented};
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use block::Geometry;
@@ -22,9 +27,10 @@ use crate::attention::{Attention, Gate, Level};
 use crate::exclusion::{Exclusion, Writer};
 use crate::identity::Identity;
 use crate::nexus::NexusId;
-use crate::ports::PortGroup;
+use crate::ports::{AccessState, PortGroup};
 use crate::reservation::{Change, Persistent, Registration, Reservation, Reservations};
 use crate::sense::Status;
+use crate::table::Needs;
 use crate::task::SCRATCH_BYTES;
 
 /// Bits that commands change and the I/O path reads.
@@ -35,8 +41,24 @@ pub(crate) mod flag {
     pub(crate) const SWP: u32 = 2;
     /// Sense data with descriptors.
     pub(crate) const D_SENSE: u32 = 4;
-    /// No medium is loaded.
+    /// No medium can be used: one of the next two.
     pub(crate) const NO_MEDIUM: u32 = 8;
+    /// The tray is open.
+    pub(crate) const TRAY_OPEN: u32 = 16;
+    /// There is no medium in the drive.
+    pub(crate) const EMPTY: u32 = 32;
+    /// What a reset leaves as it is.
+    pub(crate) const MEDIUM: u32 = NO_MEDIUM | TRAY_OPEN | EMPTY;
+}
+
+/// What kind of device a logical unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum UnitKind {
+    /// A disk: SBC-3, peripheral device type 0.
+    #[default]
+    Disk,
+    /// A CD or DVD drive that reads: MMC-6, peripheral device type 5. Its blocks have 2048 bytes, and its medium can be ejected.
+    Optical,
 }
 
 /// How a logical unit is made.
@@ -44,14 +66,19 @@ pub(crate) mod flag {
 pub struct UnitSpec {
     /// What INQUIRY says.
     pub identity: Identity,
-    /// Shape and abilities of the volume.
+    /// What kind of device it is.
+    pub kind: UnitKind,
+    /// Shape and abilities of the volume. An optical drive takes the capacity from it and nothing else; the volume's blocks may have at
+    /// most 2048 bytes.
     pub geometry: Geometry,
     /// Refuse writes, whatever the volume can do.
     pub read_only: bool,
     /// Let the client give blocks back (UNMAP), if the volume can.
     pub thin: bool,
-    /// The medium can be ejected and loaded.
+    /// The medium can be ejected and loaded, as that of an optical drive always can.
     pub removable: bool,
+    /// A medium is there from the beginning. A drive without one has no volume, and what the geometry says does not count.
+    pub loaded: bool,
     /// MAXIMUM TRANSFER LENGTH in bytes. It is at least 256 blocks, the longest transfer of the shortest CDBs.
     pub transfer_bytes_max: u64,
 }
@@ -60,9 +87,39 @@ impl UnitSpec {
     /// A disk of a volume.
     #[must_use]
     pub fn new(identity: Identity, geometry: Geometry) -> UnitSpec {
-        let (read_only, thin, removable) = (false, true, false);
-        let transfer_bytes_max = 32 << 20;
-        UnitSpec { identity, geometry, read_only, thin, removable, transfer_bytes_max }
+        UnitSpec {
+            identity,
+            kind: UnitKind::Disk,
+            geometry,
+            read_only: false,
+            thin: true,
+            removable: false,
+            loaded: true,
+            transfer_bytes_max: 32 << 20,
+        }
+    }
+
+    /// An optical drive with a medium of so many bytes, or an empty one.
+    #[must_use]
+    pub fn optical(identity: Identity, medium: Option<u64>) -> UnitSpec {
+        let geometry = optical_geometry(medium.unwrap_or(0));
+        let loaded = medium.is_some();
+        let spec = UnitSpec::new(identity, geometry);
+        UnitSpec { kind: UnitKind::Optical, removable: true, loaded, ..spec }
+    }
+}
+
+/// What an optical drive makes of a volume: nothing is written, given back, or held in a cache.
+fn optical_geometry(bytes: u64) -> Geometry {
+    Geometry {
+        bytes,
+        block_size: OPTICAL_BLOCK_BYTES,
+        physical_block_size: OPTICAL_BLOCK_BYTES,
+        optimal_io_size: 0,
+        discard: false,
+        write_zeroes: false,
+        read_only: true,
+        write_cache: false,
     }
 }
 
@@ -78,6 +135,7 @@ pub(crate) const UNMAP_DESCRIPTORS_MAX: u32 = 256;
 pub struct LogicalUnit {
     hot: Hot,
     pub(crate) identity: Identity,
+    pub(crate) kind: UnitKind,
     pub(crate) read_only: bool,
     pub(crate) removable: bool,
     /// The volume has a cache that loses what it holds in a power failure.
@@ -102,6 +160,8 @@ struct Hot {
     bytes: AtomicU64,
     flags: AtomicU32,
     block_size: u32,
+    /// Commands that need one of these do not exist.
+    lacks: Needs,
 }
 
 #[derive(Debug)]
@@ -119,6 +179,8 @@ struct Shared {
 #[derive(Debug)]
 struct View {
     gate: Gate,
+    /// Events of the media class that were not told yet, a bit for each.
+    events: AtomicU8,
     id: NexusId,
     /// The target port's name.
     port_name: Option<u64>,
@@ -151,23 +213,29 @@ impl LogicalUnit {
     /// When the geometry is none that a volume can have.
     #[must_use]
     pub fn new(spec: UnitSpec) -> Arc<LogicalUnit> {
-        let geometry = spec.geometry;
+        let optical = spec.kind == UnitKind::Optical;
+        let geometry = if optical { optical_geometry(spec.geometry.bytes) } else { spec.geometry };
         let block_size = geometry.block_size;
         assert!(block_size.is_power_of_two() && block_size <= 4096, "a block size of {block_size}");
         let read_only = spec.read_only || geometry.read_only;
         let blocks = spec.transfer_bytes_max / u64::from(block_size);
-        let flags = if geometry.write_cache { flag::WCE } else { 0 };
-        let bytes = AtomicU64::new(geometry.bytes);
+        let cache = if geometry.write_cache { flag::WCE } else { 0 };
+        let medium = if spec.loaded { 0 } else { flag::NO_MEDIUM | flag::EMPTY };
+        let (bytes, flags) = (AtomicU64::new(geometry.bytes), AtomicU32::new(cache | medium));
+        let thin = spec.thin && geometry.discard && !read_only;
+        let removable = spec.removable || optical;
+        let lacks = lacks(spec.kind, thin, removable);
         Arc::new(LogicalUnit {
-            hot: Hot { bytes, flags: AtomicU32::new(flags), block_size },
+            hot: Hot { bytes, flags, block_size, lacks },
             identity: spec.identity,
+            kind: spec.kind,
             read_only,
-            removable: spec.removable,
+            removable,
             volatile_cache: geometry.write_cache,
             physical_block_size: geometry.physical_block_size.max(block_size),
             optimal_io_size: geometry.optimal_io_size,
             transfer_blocks_max: u32::try_from(blocks).unwrap_or(u32::MAX).max(256),
-            thin: spec.thin && geometry.discard && !read_only,
+            thin,
             unmapped_is_zero: geometry.write_zeroes,
             write_zeroes: geometry.write_zeroes,
             exclusion: Arc::new(Exclusion::default()),
@@ -189,9 +257,15 @@ impl LogicalUnit {
     /// WWPN of the target port, if it has one.
     #[must_use]
     pub fn attach(self: &Arc<LogicalUnit>, id: NexusId, port_name: Option<u64>) -> Nexus {
-        let view = Arc::new(View { gate: Gate::new(Attention::PowerOn), id, port_name });
+        let view = Arc::new(View {
+            gate: Gate::new(Attention::PowerOn),
+            events: AtomicU8::new(0),
+            id,
+            port_name,
+        });
         let mut shared = self.shared();
         view.gate.set_level(shared.reservations.level(id));
+        view.gate.set_way(shared.way(id.port));
         shared.nexuses.push(view.clone());
         Nexus { unit: self.clone(), view }
     }
@@ -238,20 +312,16 @@ impl LogicalUnit {
         shared.set_levels();
     }
 
-    /// Takes over the state of the target port groups, and tells every I_T nexus if it changed.
+    /// Takes over the state of the target port groups, and tells every I_T nexus if it changed. From now on a way that is not
+    /// active lets through what SPC-4, 5.15.2.4, says, and no more. An optical drive has no port groups.
     pub fn set_port_groups(&self, groups: Vec<PortGroup>) {
         let mut shared = self.shared();
-        if shared.port_groups != groups {
+        if self.kind == UnitKind::Disk && shared.port_groups != groups {
             shared.port_groups = groups;
+            for view in &shared.nexuses {
+                view.gate.set_way(shared.way(view.id.port));
+            }
             shared.tell(|_| true, Attention::AccessStateChanged);
-        }
-    }
-
-    /// Loads a medium, or takes it away, from the server's side. Every I_T nexus is told of a new one.
-    pub fn set_medium(&self, loaded: bool) {
-        let before = self.set_flag(flag::NO_MEDIUM, !loaded);
-        if loaded && before & flag::NO_MEDIUM != 0 {
-            self.tell_all(Attention::MediumChanged);
         }
     }
 
@@ -279,7 +349,18 @@ impl LogicalUnit {
         self.hot.flags.load(Ordering::Relaxed)
     }
 
-    /// Sets or clears one of [`flag`]; returns all as they were.
+    /// What it has not, and commands may need.
+    #[inline]
+    pub(crate) fn lacks(&self) -> Needs {
+        self.hot.lacks
+    }
+
+    /// Clears some of [`flag`]; returns all as they were.
+    fn clear_flags(&self, flags: u32) -> u32 {
+        self.set_flag(flags, false)
+    }
+
+    /// Sets or clears some of [`flag`]; returns all as they were.
     pub(crate) fn set_flag(&self, flag: u32, on: bool) -> u32 {
         if on {
             self.hot.flags.fetch_or(flag, Ordering::Relaxed)
@@ -297,7 +378,7 @@ impl LogicalUnit {
     /// reservations are not. Its commands have ended before.
     pub(crate) fn reset(&self, attention: Attention) {
         let defaults = if self.volatile_cache { flag::WCE } else { 0 };
-        let keep = |flags: u32| Some(flags & flag::NO_MEDIUM | defaults);
+        let keep = |flags: u32| Some(flags & flag::MEDIUM | defaults);
         let changed = self.hot.flags.fetch_update(Ordering::Relaxed, Ordering::Relaxed, keep);
         debug_assert!(changed.is_ok());
         let mut shared = self.shared();
@@ -308,7 +389,22 @@ impl LogicalUnit {
     }
 }
 
+/// What a logical unit has not.
+fn lacks(kind: UnitKind, thin: bool, removable: bool) -> Needs {
+    let when = |absent: bool, needs: Needs| if absent { needs } else { Needs::NOTHING };
+    when(!thin, Needs::THIN_PROVISIONING)
+        .and(when(!removable, Needs::REMOVABLE_MEDIUM))
+        .and(when(kind != UnitKind::Disk, Needs::DISK))
+        .and(when(kind != UnitKind::Optical, Needs::OPTICAL))
+}
+
 impl Shared {
+    /// The access state of a target port. Ports that are in no group are active.
+    fn way(&self, port: u16) -> AccessState {
+        let group = self.port_groups.iter().find(|group| group.ports.contains(&port));
+        group.map_or(AccessState::ActiveOptimized, |group| group.state)
+    }
+
     fn set_levels(&self) {
         for view in &self.nexuses {
             view.gate.set_level(self.reservations.level(view.id));
@@ -415,8 +511,16 @@ impl Nexus {
         }
     }
 
-    pub(crate) fn removal_prevented(&self) -> bool {
-        !self.unit.shared().prevent.is_empty()
+    /// The target ports through which this initiator port may come: those of the groups, and those through which anybody has come.
+    pub(crate) fn target_ports(&self) -> Vec<u16> {
+        let shared = self.unit.shared();
+        let named = shared.port_groups.iter().flat_map(|group| group.ports.iter().copied());
+        let mut ports: Vec<u16> =
+            named.chain(shared.nexuses.iter().map(|view| view.id.port)).collect();
+        ports.push(self.id().port);
+        ports.sort_unstable();
+        ports.dedup();
+        ports
     }
 
     /// RESERVE or RELEASE of SPC-2. While a change of the persistent reservations is being stored, which would not know of it, it

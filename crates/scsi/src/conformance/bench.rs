@@ -91,6 +91,35 @@ impl Bench {
         std::mem::take(&mut self.aborted)
     }
 
+    /// Writes bytes that differ all over the volume, past the logical unit.
+    ///
+    /// # Panics
+    ///
+    /// When the volume does not take them.
+    pub fn fill_volume(&mut self) {
+        let mut at = 0;
+        while at < self.unit.bytes() {
+            let len = (self.unit.bytes() - at).min(ROOM as u64);
+            let buf = self.volume.buf(SCRATCH_BYTES, usize::try_from(len).expect("small"));
+            let bytes: Vec<u8> = (at..at + len).map(|at| (at * 7 + at / 2048 + 1) as u8).collect();
+            buf.write(0, &bytes);
+            let write = OpKind::Write { fua: false };
+            assert_eq!(self.volume.run(write, at, len, &[buf]), Ok(()));
+            at += len;
+        }
+    }
+
+    /// Bytes of the volume, past the logical unit.
+    ///
+    /// # Panics
+    ///
+    /// When they cannot be read.
+    pub fn volume_bytes(&mut self, at: u64, len: usize) -> Vec<u8> {
+        let buf = self.volume.buf(SCRATCH_BYTES, len);
+        assert_eq!(self.volume.run(OpKind::Read, at, len as u64, &[buf]), Ok(()));
+        self.volume.bytes(SCRATCH_BYTES, len)
+    }
+
     /// How many requests the volume has got.
     #[must_use]
     pub fn requests(&self) -> u64 {

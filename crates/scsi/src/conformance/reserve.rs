@@ -90,14 +90,17 @@ fn register(bench: &mut Bench) {
     }
     let answer = bench.command(&a, &[0x5f, 0, 0, 0, 0, 0, 0, 0, 24, 0], &list[..23], 0);
     assert_eq!(answer.code(), code::PARAMETER_LIST_LENGTH);
-    for flag in [0x04, 0x08] {
-        let mut list = [0; 24];
-        (list[15], list[20]) = (1, flag);
-        let answer = bench.command(&a, &[0x5f, 0, 0, 0, 0, 0, 0, 0, 24, 0], &list, 0);
-        assert_eq!(answer.sense, Some(Sense::parameter(20)));
+    // SPEC_I_PT: without its list, and with what is no REGISTER.
+    let mut list = [0; 24];
+    (list[15], list[20]) = (1, 0x08);
+    for action in REGISTER..=REGISTER_AND_IGNORE {
+        let answer = bench.command(&a, &[0x5f, action, 1, 0, 0, 0, 0, 0, 24, 0], &list, 0);
+        let expected = Sense::illegal(code::PARAMETER_LIST_LENGTH);
+        let expected = if action == REGISTER { expected } else { Sense::parameter(20) };
+        assert_eq!(answer.sense, Some(expected));
     }
     let capabilities = report(bench, &a, 2);
-    assert_eq!(capabilities, [0, 8, 0x11, 0x80, 0xea, 0x01, 0, 0]);
+    assert_eq!(capabilities, [0, 8, 0x1d, 0x80, 0xea, 0x01, 0, 0]);
 }
 
 fn reserve_and_release(bench: &mut Bench) {

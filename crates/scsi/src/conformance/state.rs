@@ -4,7 +4,7 @@ use super::Bench;
 use super::bench::Answer;
 use crate::management::Function;
 use crate::wire::{be16, be32, be64};
-use crate::{Attention, Nexus, Residual, Sense, SenseKey, Status, code};
+use crate::{AccessState, Attention, Nexus, PortGroup, Residual, Sense, SenseKey, Status, code};
 
 pub(super) const TESTS: &[fn(&mut Bench)] = &[
     inquiry,
@@ -19,6 +19,9 @@ pub(super) const TESTS: &[fn(&mut Bench)] = &[
     unknown_commands,
     medium,
     port_groups,
+    access_states,
+    logs,
+    defects,
 ];
 
 /// A CDB with an allocation length of 255 in the right place.
@@ -54,7 +57,7 @@ fn pages(bench: &mut Bench) {
     let list = inquire(bench, &client, Some(0), 255).good();
     let pages = &list[4..];
     assert!(pages.windows(2).all(|pair| pair[0] < pair[1]), "ascending: {pages:x?}");
-    for wanted in [0x00, 0x80, 0x83, 0xb0, 0xb1, 0xb2] {
+    for wanted in [0x00, 0x80, 0x83, 0x86, 0xb0, 0xb1, 0xb2] {
         assert!(pages.contains(&wanted));
     }
     for page in 0..=255 {
@@ -399,8 +402,9 @@ fn medium(bench: &mut Bench) {
     assert_eq!(bench.command(&client, &[0; 6], &[], 0).code(), code::NEXUS_LOSS);
     assert_eq!(bench.command(&client, &load, &[], 0).status, Status::Good);
     assert_eq!(bench.command(&client, &[0; 6], &[], 0).status, Status::Good);
-    bench.unit().set_medium(false);
-    bench.unit().set_medium(true);
+    let bytes = bench.unit().bytes();
+    bench.unit().set_medium(None);
+    bench.unit().set_medium(Some(bytes));
     assert_eq!(bench.command(&other, &[0; 6], &[], 0).code(), code::MEDIUM_CHANGED);
 }
 
@@ -446,4 +450,110 @@ fn port_groups(bench: &mut Bench) {
     assert_eq!(bench.command(&client, &[0; 6], &[], 0).status, Status::Good, "the same again");
     let wrong = bench.command(&client, &[0xa3, 0x4a, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0], &[], 64);
     assert_eq!(wrong.sense, Some(Sense::cdb_bit(1, 7)));
+}
+
+fn set_state(bench: &Bench, state: AccessState) {
+    let group = PortGroup { id: 1, state, preferred: false, ports: vec![1] };
+    let other =
+        PortGroup { id: 2, state: AccessState::ActiveOptimized, preferred: true, ports: vec![2] };
+    bench.unit().set_port_groups(vec![group, other]);
+}
+
+/// SPC-4, 5.15.2.4: what comes through in which state, and what everything else is told.
+fn access_states(bench: &mut Bench) {
+    let always: [&[u8]; 4] = [
+        &[0x12, 0, 0, 0, 36, 0],
+        &[0x03, 0, 0, 0, 18, 0],
+        &[0xa0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0],
+        &[0xa3, 0x0a, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0],
+    ];
+    let standby: [&[u8]; 6] = [
+        &[0x1a, 0, 0x3f, 0, 255, 0],
+        &[0x5a, 0, 0x3f, 0, 0, 0, 0, 0, 255, 0],
+        &[0x15, 0x10, 0, 0, 0, 0],
+        &[0x4d, 0, 0, 0, 0, 0, 0, 0, 64, 0],
+        &[0x5e, 0, 0, 0, 0, 0, 0, 0, 64, 0],
+        &[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    ];
+    let never: [&[u8]; 5] = [
+        &[0, 0, 0, 0, 0, 0],
+        &[0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0],
+        &[0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0],
+        &[0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+        &[0x16, 0, 0, 0, 0, 0],
+    ];
+    let client = bench.client(1);
+    let through_two = bench.unit().attach(crate::NexusId { port: 2, ..Bench::name(1) }, None);
+    let before = bench.requests();
+    for (state, code) in [
+        (AccessState::Standby, code::PORT_STANDBY),
+        (AccessState::Unavailable, code::PORT_UNAVAILABLE),
+        (AccessState::Offline, code::OFFLINE),
+        (AccessState::Transitioning, code::ACCESS_STATE_TRANSITION),
+    ] {
+        set_state(bench, state);
+        assert_eq!(bench.command(&client, &[0; 6], &[], 0).code(), code::ACCESS_STATE_CHANGED);
+        let refused = Some(Sense::new(SenseKey::NotReady, code));
+        for cdb in always {
+            assert_eq!(bench.command(&client, cdb, &[], 512).status, Status::Good, "{cdb:x?}");
+        }
+        for cdb in standby {
+            let sense = bench.command(&client, cdb, &[], 512).sense;
+            let expected = if state == AccessState::Standby { None } else { refused };
+            assert_eq!(sense, expected, "{state:?}, {cdb:x?}");
+        }
+        for cdb in never {
+            assert_eq!(bench.command(&client, cdb, &[0; 512], 0).sense, refused, "{cdb:x?}");
+        }
+        // A path that is opened now finds the same.
+        let late = bench.unit().attach(Bench::name(9), None);
+        assert_eq!(bench.command(&late, &[0; 6], &[], 0).code(), code::POWER_ON);
+        assert_eq!(bench.command(&late, &[0; 6], &[], 0).sense, refused);
+        // The other port goes on.
+        while bench.command(&through_two, &[0; 6], &[], 0).status != Status::Good {}
+    }
+    assert_eq!(bench.requests(), before);
+    set_state(bench, AccessState::ActiveNonOptimized);
+    assert_eq!(bench.command(&client, &[0; 6], &[], 0).code(), code::ACCESS_STATE_CHANGED);
+    assert_eq!(bench.command(&client, &[0; 6], &[], 0).status, Status::Good);
+}
+
+fn logs(bench: &mut Bench) {
+    let client = bench.client(1);
+    let ask = |page: u8, subpage: u8, from: u8| [0x4d, 0, page, subpage, 0, 0, from, 0, 64, 0];
+    let list = bench.command(&client, &ask(0x40, 0, 0), &[], 64).good();
+    assert_eq!(list, [0, 0, 0, 2, 0x00, 0x2f]);
+    for page in &list[4..] {
+        let data = bench.command(&client, &ask(*page, 0, 0), &[], 64).good();
+        assert_eq!((data[0] & 0x3f, usize::from(be16(&data, 2)) + 4), (*page, data.len()));
+        let refused = bench.command(&client, &ask(*page, 1, 0), &[], 64);
+        assert_eq!(refused.sense, Some(Sense::cdb(3)));
+        let refused = bench.command(&client, &ask(*page, 0, 1), &[], 64);
+        assert_eq!(refused.sense, Some(Sense::cdb(5)));
+    }
+    let subpages = bench.command(&client, &ask(0, 0xff, 0), &[], 64).good();
+    assert_eq!(subpages, [0x40, 0xff, 0, 6, 0, 0, 0, 0xff, 0x2f, 0]);
+    let health = bench.command(&client, &ask(0x2f, 0, 0), &[], 64).good();
+    assert_eq!(health[8..11], [0, 0, 0xff], "no exception, no temperature");
+    let unknown = bench.command(&client, &ask(0x0d, 0, 0), &[], 64);
+    assert_eq!(unknown.sense, Some(Sense::cdb_bit(2, 5)));
+    for (flags, bit) in [(1, 0), (2, 1)] {
+        let refused = bench.command(&client, &[0x4d, flags, 0, 0, 0, 0, 0, 0, 64, 0], &[], 64);
+        assert_eq!(refused.sense, Some(Sense::cdb_bit(1, bit)));
+    }
+}
+
+fn defects(bench: &mut Bench) {
+    let client = bench.client(1);
+    for lists in 0..32 {
+        let ten = bench.command(&client, &[0x37, 0, lists, 0, 0, 0, 0, 0, 64, 0], &[], 64);
+        let twelve = bench.command(&client, &[0xb7, lists, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0], &[], 64);
+        if lists & 7 == 7 {
+            assert_eq!(ten.sense, Some(Sense::cdb_bit(2, 2)));
+            assert_eq!(twelve.sense, Some(Sense::cdb_bit(1, 2)));
+            continue;
+        }
+        assert_eq!(ten.good(), [0, lists, 0, 0]);
+        assert_eq!(twelve.good(), [0, lists, 0, 0, 0, 0, 0, 0]);
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use block::spec::{FileSpec, RamSpec, VolumeKind, VolumeSpec};
 use block::{Volume, open};
 
-use super::run;
+use super::{run, run_optical};
 use crate::UnitSpec;
 
 const SIZE: u64 = 2 << 20;
@@ -59,6 +59,14 @@ fn disks_in_files() {
     let folder = Folder::new(true);
     run(&|| folder.file(512), &nothing);
     run(&|| folder.file(4096), &nothing);
+}
+
+#[test]
+fn optical_drives() {
+    let folder = Folder::new(false);
+    run_optical(&|| folder.ram(512, false));
+    let folder = Folder::new(true);
+    run_optical(&|| folder.file(512));
 }
 
 #[test]

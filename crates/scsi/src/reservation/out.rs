@@ -11,11 +11,27 @@ use crate::wire::{be16, be32, be64};
 const BASIC_BYTES: usize = 24;
 /// REGISTER AND MOVE: a header, and a TransportID of the only length there is.
 const MOVE_BYTES: usize = 24 + TRANSPORT_ID_BYTES;
+/// Where the TransportIDs of SPEC_I_PT begin, behind their length.
+const IDS_AT: usize = 28;
+/// Bits of byte 20 of the basic parameter list.
+const APTPL: u8 = 0x01;
+const ALL_TG_PT: u8 = 0x04;
+const SPEC_I_PT: u8 = 0x08;
+
+/// REGISTER, or REGISTER AND IGNORE EXISTING KEY.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Register {
+    pub(super) ignore: bool,
+    /// ALL_TG_PT.
+    pub(super) all_ports: bool,
+    /// SPEC_I_PT: for these initiator ports as well.
+    pub(super) also: Option<Vec<InitiatorId>>,
+}
 
 /// A service action with its parameters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Out {
-    Register { ignore: bool },
+    Register(Register),
     Reserve(ReservationType),
     Release(ReservationType),
     Clear,
@@ -24,7 +40,7 @@ pub(crate) enum Out {
 }
 
 /// A service action that was understood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) out: Out,
     /// RESERVATION KEY: who sends this says that it is registered with it.
@@ -32,6 +48,13 @@ pub(crate) struct Order {
     /// SERVICE ACTION RESERVATION KEY.
     pub(crate) action_key: u64,
     pub(crate) aptpl: bool,
+}
+
+impl Order {
+    /// Whether it is for all target ports.
+    pub(crate) fn all_ports(&self) -> bool {
+        matches!(&self.out, Out::Register(register) if register.all_ports)
+    }
 }
 
 /// Why a service action was refused.
@@ -47,10 +70,13 @@ pub(crate) fn parse(cdb: &[u8; 16], data: &Data<'_>) -> Result<Order, Sense> {
     let length = be32(cdb, 5) as usize;
     let mut list = [0; MOVE_BYTES];
     let enough = if action == 7 { MOVE_BYTES } else { BASIC_BYTES };
-    let too_short = Sense::illegal(code::PARAMETER_LIST_LENGTH);
-    let right = if action == 7 { length >= enough } else { length == enough };
-    if !right || data.read(0, &mut list[..enough]) < enough {
-        return Err(too_short);
+    if data.read(0, &mut list[..enough]) < enough {
+        return Err(TOO_SHORT);
+    }
+    let specified = action == 0 && list[20] & SPEC_I_PT != 0;
+    let right = if action == 7 || specified { length >= enough } else { length == enough };
+    if !right {
+        return Err(TOO_SHORT);
     }
     let key = be64(&list, 0);
     let action_key = be64(&list, 8);
@@ -63,20 +89,54 @@ pub(crate) fn parse(cdb: &[u8; 16], data: &Data<'_>) -> Result<Order, Sense> {
         });
     }
     let flags = list[20];
+    if action != 0 && flags & SPEC_I_PT != 0 {
+        return Err(Sense::parameter(20));
+    }
+    let all_ports = flags & ALL_TG_PT != 0;
     let out = match action {
-        0 => Out::Register { ignore: false },
+        0 => {
+            let also = if specified { Some(parse_ids(data, length)?) } else { None };
+            Out::Register(Register { ignore: false, all_ports, also })
+        }
         1 => Out::Reserve(kind(cdb)?),
         2 => Out::Release(kind(cdb)?),
         3 => Out::Clear,
         4 => Out::Preempt { kind: kind(cdb)?, abort: false },
         5 => Out::Preempt { kind: kind(cdb)?, abort: true },
-        _ => Out::Register { ignore: true },
+        _ => Out::Register(Register { ignore: true, all_ports, also: None }),
     };
-    // SPEC_I_PT and ALL_TG_PT: REPORT CAPABILITIES says that neither is supported.
-    if matches!(out, Out::Register { .. }) && flags & 0x0c != 0 {
-        return Err(Sense::parameter(20));
+    Ok(Order { out, key, action_key, aptpl: flags & APTPL != 0 })
+}
+
+const NO_ROOM: Refusal = Refusal::Sense(Sense::illegal(code::NO_REGISTRATION_RESOURCES));
+const TOO_SHORT: Sense = Sense::illegal(code::PARAMETER_LIST_LENGTH);
+
+/// The TransportIDs behind the basic list (SPC-4, 6.16.3).
+fn parse_ids(data: &Data<'_>, length: usize) -> Result<Vec<InitiatorId>, Sense> {
+    let mut bytes = [0; 4];
+    if length < IDS_AT || data.read(BASIC_BYTES as u64, &mut bytes) < 4 {
+        return Err(TOO_SHORT);
     }
-    Ok(Order { out, key, action_key, aptpl: flags & 1 != 0 })
+    let len = be32(&bytes, 0) as usize;
+    if len != length - IDS_AT || !len.is_multiple_of(TRANSPORT_ID_BYTES) {
+        return Err(TOO_SHORT);
+    }
+    if len / TRANSPORT_ID_BYTES > REGISTRATIONS_MAX {
+        return Err(Sense::illegal(code::NO_REGISTRATION_RESOURCES));
+    }
+    let id = |at: usize| {
+        let mut id = [0; TRANSPORT_ID_BYTES];
+        if data.read(at as u64, &mut id) < TRANSPORT_ID_BYTES {
+            return Err(TOO_SHORT);
+        }
+        InitiatorId::decode(&id).ok_or(Sense::parameter(id_at(at)))
+    };
+    (IDS_AT..length).step_by(TRANSPORT_ID_BYTES).map(id).collect()
+}
+
+/// An offset in the list as a field pointer: at most 28 + 512 * 24.
+fn id_at(at: usize) -> u16 {
+    u16::try_from(at).unwrap_or(u16::MAX)
 }
 
 /// SCOPE and TYPE.
@@ -104,21 +164,26 @@ fn parse_move(cdb: &[u8; 16], list: &[u8; MOVE_BYTES], length: usize) -> Result<
 }
 
 impl Reservations {
-    /// What a service action makes of this state.
-    pub(crate) fn apply(&self, from: NexusId, order: &Order) -> Result<Change, Refusal> {
+    /// What a service action makes of this state. `ports`: the target ports that it is for, with the one through which it came.
+    pub(crate) fn apply(
+        &self,
+        from: NexusId,
+        ports: &[u16],
+        order: &Order,
+    ) -> Result<Change, Refusal> {
         // SPC-2, 5.5.1: with a RESERVE in force the persistent commands conflict, whoever sends them.
         if self.reserve.is_some() {
             return Err(Refusal::Conflict);
         }
-        if let Out::Register { ignore } = order.out {
-            return self.register(from, order, ignore);
+        if let Out::Register(register) = &order.out {
+            return self.register(from, ports, order, register);
         }
         // SPC-4, table 67: all others are for the registered, with their key.
         if self.key(from) != Some(order.key) {
             return Err(Refusal::Conflict);
         }
         match order.out {
-            Out::Register { .. } => Err(Refusal::Conflict),
+            Out::Register(_) => Err(Refusal::Conflict),
             Out::Reserve(kind) => self.make(from, kind),
             Out::Release(kind) => self.let_go(from, kind),
             Out::Clear => Ok(self.clear(from)),
@@ -132,32 +197,88 @@ impl Reservations {
         Reservations { generation, ..self.clone() }
     }
 
-    /// REGISTER and REGISTER AND IGNORE EXISTING KEY (SPC-4, 5.13.7).
-    fn register(&self, from: NexusId, order: &Order, ignore: bool) -> Result<Change, Refusal> {
+    /// REGISTER and REGISTER AND IGNORE EXISTING KEY (SPC-4, 5.13.7). All that it asks for happens, or nothing.
+    fn register(
+        &self,
+        from: NexusId,
+        ports: &[u16],
+        order: &Order,
+        register: &Register,
+    ) -> Result<Change, Refusal> {
         let known = self.key(from);
-        if !ignore && known.unwrap_or(0) != order.key {
+        if !register.ignore && known.unwrap_or(0) != order.key {
             return Err(Refusal::Conflict);
+        }
+        if register.also.is_some() && known.is_some() {
+            // SPC-4, table 63: only who is not registered yet may register others with it.
+            return Err(Refusal::Sense(Sense::illegal(code::INVALID_FIELD_IN_CDB)));
         }
         if known.is_none() && order.action_key == 0 {
             return Ok(Change::to(self.clone()));
         }
+        let whom = self.registrants(from, ports, order, register)?;
         let mut change = Change::to(self.next());
         let next = &mut change.next;
         next.aptpl = order.aptpl;
         if order.action_key == 0 {
-            next.registrations.retain(|each| each.nexus != from);
+            next.registrations.retain(|each| !whom.contains(&each.nexus));
             change.tell_release(self, from);
             return Ok(change);
         }
-        if let Some(mine) = next.registrations.iter_mut().find(|each| each.nexus == from) {
-            mine.key = order.action_key;
-            return Ok(change);
+        for nexus in whom {
+            next.put(nexus, order.action_key)?;
         }
-        if next.registrations.len() >= REGISTRATIONS_MAX {
-            return Err(Refusal::Sense(Sense::illegal(code::NO_REGISTRATION_RESOURCES)));
-        }
-        next.registrations.push(Registration { nexus: from, key: order.action_key });
         Ok(change)
+    }
+
+    /// Whom a registration is for: the I_T nexus itself; its initiator port at the other target ports, as if it had been sent there; and
+    /// the initiator ports that were specified, none of which may be registered.
+    fn registrants(
+        &self,
+        from: NexusId,
+        ports: &[u16],
+        order: &Order,
+        register: &Register,
+    ) -> Result<Vec<NexusId>, Refusal> {
+        let mut whom = vec![from];
+        for port in ports.iter().copied().filter(|port| *port != from.port) {
+            let nexus = NexusId { port, ..from };
+            match self.key(nexus) {
+                _ if register.ignore => whom.push(nexus),
+                Some(key) if key != order.key => return Err(Refusal::Conflict),
+                // It would have to be registered already.
+                None if order.key != 0 => {}
+                _ => whom.push(nexus),
+            }
+        }
+        let also = register.also.iter().flatten().copied().enumerate();
+        for (index, initiator) in also.filter(|(_, initiator)| *initiator != from.initiator) {
+            let at = id_at(IDS_AT + index * TRANSPORT_ID_BYTES);
+            for port in ports.iter().copied() {
+                let nexus = NexusId { initiator, port };
+                if self.key(nexus).is_some() {
+                    return Err(Refusal::Sense(Sense::parameter(at)));
+                }
+                if whom.len() >= REGISTRATIONS_MAX {
+                    return Err(NO_ROOM);
+                }
+                whom.push(nexus);
+            }
+        }
+        Ok(whom)
+    }
+
+    /// Registers a key, in place of another if there is one.
+    fn put(&mut self, nexus: NexusId, key: u64) -> Result<(), Refusal> {
+        if let Some(theirs) = self.registrations.iter_mut().find(|each| each.nexus == nexus) {
+            theirs.key = key;
+            return Ok(());
+        }
+        if self.registrations.len() >= REGISTRATIONS_MAX {
+            return Err(NO_ROOM);
+        }
+        self.registrations.push(Registration { nexus, key });
+        Ok(())
     }
 
     /// RESERVE (SPC-4, 5.13.9).
@@ -266,13 +387,7 @@ impl Reservations {
         let mut change = Change::to(self.next());
         let next = &mut change.next;
         next.aptpl = order.aptpl;
-        if let Some(theirs) = next.registrations.iter_mut().find(|each| each.nexus == to) {
-            theirs.key = order.action_key;
-        } else if next.registrations.len() >= REGISTRATIONS_MAX {
-            return Err(Refusal::Sense(Sense::illegal(code::NO_REGISTRATION_RESOURCES)));
-        } else {
-            next.registrations.push(Registration { nexus: to, key: order.action_key });
-        }
+        next.put(to, order.action_key)?;
         next.reservation = Some(Reservation { holder: to, ..reservation });
         if unregister {
             next.registrations.retain(|each| each.nexus != from);

@@ -60,10 +60,12 @@ impl Reservations {
     }
 }
 
-/// REPORT CAPABILITIES (6.15.4): compatible RESERVE handling, persistence through power loss, all six types.
+/// REPORT CAPABILITIES (6.15.4): compatible RESERVE handling, registrations for other initiator and target ports, persistence through power loss, all six types.
 fn capabilities(aptpl: bool) -> [u8; 8] {
     const CRH: u8 = 0x10;
+    const SIP_C: u8 = 0x08;
+    const ATP_C: u8 = 0x04;
     const PTPL_C: u8 = 0x01;
     const TMV: u8 = 0x80;
-    [0, 8, CRH | PTPL_C, TMV | u8::from(aptpl), 0xea, 0x01, 0, 0]
+    [0, 8, CRH | SIP_C | ATP_C | PTPL_C, TMV | u8::from(aptpl), 0xea, 0x01, 0, 0]
 }

@@ -18,33 +18,36 @@ use crate::{InitiatorId, LogicalUnit, Nexus, Status, Writer};
 ///
 /// Written down from the tables, not from the code.
 const TABLE: &[(&[u8], &str)] = &[
-    (&[0x00, 0, 0, 0, 0, 0], "AAAAA"),                // TEST UNIT READY
-    (&[0x03, 0, 0, 0, 18, 0], "AAAAA"),               // REQUEST SENSE
-    (&[0x08, 0, 0, 0, 1, 0], "ACAAC"),                // READ(6)
-    (&[0x0a, 0, 0, 0, 1, 0], "CCACC"),                // WRITE(6)
-    (&[0x12, 0, 0, 0, 36, 0], "AAAAA"),               // INQUIRY
-    (&[0x15, 0x10, 0, 0, 0, 0], "CCACC"),             // MODE SELECT(6)
-    (&[0x1a, 0, 0x3f, 0, 36, 0], "ACAAC"),            // MODE SENSE(6)
-    (&[0x1b, 0, 0, 0, 1, 0], "AAAAA"),                // START STOP UNIT, start
-    (&[0x1b, 0, 0, 0, 0, 0], "CCACC"),                // START STOP UNIT, stop
-    (&[0x1b, 0, 0, 0, 0x11, 0], "CCACC"),             // START STOP UNIT, a power condition
-    (&[0x1e, 0, 0, 0, 0, 0], "AAAAA"),                // PREVENT ALLOW, allow
-    (&[0x1e, 0, 0, 0, 1, 0], "CCACC"),                // PREVENT ALLOW, prevent
-    (&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], "AAAAA"),    // READ CAPACITY(10)
-    (&[0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0], "ACAAC"),    // READ(10)
-    (&[0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0], "CCACC"),    // WRITE(10)
-    (&[0x2e, 0, 0, 0, 0, 0, 0, 0, 1, 0], "CCACC"),    // WRITE AND VERIFY(10)
-    (&[0x2f, 0, 0, 0, 0, 0, 0, 0, 1, 0], "ACAAC"),    // VERIFY(10)
-    (&[0x34, 0, 0, 0, 0, 0, 0, 0, 1, 0], "ACAAC"),    // PRE-FETCH(10)
-    (&[0x35, 0, 0, 0, 0, 0, 0, 0, 1, 0], "CCACC"),    // SYNCHRONIZE CACHE(10)
-    (&[0x41, 0, 0, 0, 0, 0, 0, 0, 1, 0], "CCACC"),    // WRITE SAME(10)
-    (&[0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0], "CCACC"),    // UNMAP
+    (&[0x00, 0, 0, 0, 0, 0], "AAAAA"),             // TEST UNIT READY
+    (&[0x03, 0, 0, 0, 18, 0], "AAAAA"),            // REQUEST SENSE
+    (&[0x08, 0, 0, 0, 1, 0], "ACAAC"),             // READ(6)
+    (&[0x0a, 0, 0, 0, 1, 0], "CCACC"),             // WRITE(6)
+    (&[0x12, 0, 0, 0, 36, 0], "AAAAA"),            // INQUIRY
+    (&[0x15, 0x10, 0, 0, 0, 0], "CCACC"),          // MODE SELECT(6)
+    (&[0x1a, 0, 0x3f, 0, 36, 0], "ACAAC"),         // MODE SENSE(6)
+    (&[0x1b, 0, 0, 0, 1, 0], "AAAAA"),             // START STOP UNIT, start
+    (&[0x1b, 0, 0, 0, 0, 0], "CCACC"),             // START STOP UNIT, stop
+    (&[0x1b, 0, 0, 0, 0x11, 0], "CCACC"),          // START STOP UNIT, a power condition
+    (&[0x1e, 0, 0, 0, 0, 0], "AAAAA"),             // PREVENT ALLOW, allow
+    (&[0x1e, 0, 0, 0, 1, 0], "CCACC"),             // PREVENT ALLOW, prevent
+    (&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], "AAAAA"), // READ CAPACITY(10)
+    (&[0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0], "ACAAC"), // READ(10)
+    (&[0x37, 0, 0, 0, 0, 0, 0, 0, 8, 0], "ACAAC"), // READ DEFECT DATA(10)
+    (&[0x4d, 0, 0, 0, 0, 0, 0, 0, 8, 0], "AAAAA"), // LOG SENSE
+    (&[0xb7, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0], "ACAAC"), // READ DEFECT DATA(12)
+    (&[0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0], "CCACC"), // WRITE(10)
+    (&[0x2e, 0, 0, 0, 0, 0, 0, 0, 1, 0], "CCACC"), // WRITE AND VERIFY(10)
+    (&[0x2f, 0, 0, 0, 0, 0, 0, 0, 1, 0], "ACAAC"), // VERIFY(10)
+    (&[0x34, 0, 0, 0, 0, 0, 0, 0, 1, 0], "ACAAC"), // PRE-FETCH(10)
+    (&[0x35, 0, 0, 0, 0, 0, 0, 0, 1, 0], "CCACC"), // SYNCHRONIZE CACHE(10)
+    (&[0x41, 0, 0, 0, 0, 0, 0, 0, 1, 0], "CCACC"), // WRITE SAME(10)
+    (&[0x42, 0, 0, 0, 0, 0, 0, 0, 0, 0], "CCACC"), // UNMAP
     (&[0x55, 0x10, 0, 0, 0, 0, 0, 0, 0, 0], "CCACC"), // MODE SELECT(10)
     (&[0x5a, 0, 0x3f, 0, 0, 0, 0, 0, 36, 0], "ACAAC"), // MODE SENSE(10)
-    (&[0x5e, 0, 0, 0, 0, 0, 0, 0, 8, 0], "AAAAA"),    // READ KEYS
-    (&[0x5e, 1, 0, 0, 0, 0, 0, 0, 8, 0], "AAAAA"),    // READ RESERVATION
-    (&[0x5e, 2, 0, 0, 0, 0, 0, 0, 8, 0], "AAAAA"),    // REPORT CAPABILITIES
-    (&[0x5e, 3, 0, 0, 0, 0, 0, 0, 8, 0], "AAAAA"),    // READ FULL STATUS
+    (&[0x5e, 0, 0, 0, 0, 0, 0, 0, 8, 0], "AAAAA"), // READ KEYS
+    (&[0x5e, 1, 0, 0, 0, 0, 0, 0, 8, 0], "AAAAA"), // READ RESERVATION
+    (&[0x5e, 2, 0, 0, 0, 0, 0, 0, 8, 0], "AAAAA"), // REPORT CAPABILITIES
+    (&[0x5e, 3, 0, 0, 0, 0, 0, 0, 8, 0], "AAAAA"), // READ FULL STATUS
     (&[0x88, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0], "ACAAC"), // READ(16)
     (&[0x89, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0], "CCACC"), // COMPARE AND WRITE
     (&[0x8a, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0], "CCACC"), // WRITE(16)
@@ -65,6 +68,19 @@ const TABLE: &[(&[u8], &str)] = &[
     (&[0xaf, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0], "ACAAC"), // VERIFY(12)
 ];
 
+/// The same for what only optical drives have: what looks at the medium is a read, the rest is like INQUIRY.
+const OPTICAL_TABLE: &[(&[u8], &str)] = &[
+    (&[0x43, 0, 0, 0, 0, 0, 0, 0, 12, 0], "ACAAC"), // READ TOC/PMA/ATIP
+    (&[0x46, 0, 0, 0, 0, 0, 0, 0, 8, 0], "AAAAA"),  // GET CONFIGURATION
+    (&[0x4a, 1, 0, 0, 0x10, 0, 0, 0, 8, 0], "AAAAA"), // GET EVENT STATUS NOTIFICATION
+    (&[0x51, 0, 0, 0, 0, 0, 0, 0, 34, 0], "ACAAC"), // READ DISC INFORMATION
+    (&[0x52, 1, 0, 0, 0, 1, 0, 0, 36, 0], "ACAAC"), // READ TRACK INFORMATION
+    (&[0xad, 0, 0, 0, 0, 0, 0, 0xff, 0, 8, 0, 0], "ACAAC"), // READ DVD STRUCTURE
+    (&[0xbb, 0, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0], "ACAAC"), // SET CD SPEED
+    (&[0xbd, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0], "AAAAA"), // MECHANISM STATUS
+    (&[0xbe, 0, 0, 0, 0, 0, 0, 0, 1, 0x10, 0, 0], "ACAAC"), // READ CD
+];
+
 /// SPC-4, table 67: PERSISTENT RESERVE OUT of one that does not hold the reservation, registered and not.
 const OUT_TABLE: &[(u8, &str)] =
     &[(0, "AA"), (1, "CC"), (2, "AC"), (3, "AC"), (4, "AC"), (5, "AC"), (6, "AA"), (7, "CC")];
@@ -79,9 +95,16 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(count: u64) -> World {
+        World::of((0..count).map(Bench::name), |spec| spec.removable = true)
+    }
+
+    pub(super) fn of(
+        names: impl Iterator<Item = NexusId>,
+        change: impl FnOnce(&mut crate::UnitSpec),
+    ) -> World {
         let disk = Disk::new(8, 512);
-        let unit = unit(&disk, |spec| spec.removable = true);
-        let clients = (0..count).map(|id| unit.attach(Bench::name(id), None)).collect();
+        let unit = unit(&disk, change);
+        let clients = names.map(|name| unit.attach(name, None)).collect();
         let writer = unit.writer();
         let world = World { disk, unit, clients, writer, slot: Slot::new() };
         world.hush();
@@ -110,7 +133,10 @@ const STRANGER: usize = 2;
 
 /// A world in which client 0 holds a reservation, client 1 is registered, and client 2 is not.
 fn reserved(kind: ReservationType) -> World {
-    let mut world = World::new(3);
+    reserve(World::new(3), kind)
+}
+
+fn reserve(mut world: World, kind: ReservationType) -> World {
     for client in [HOLDER, REGISTERED] {
         assert_eq!(world.out(client, 0, 0, (0, client as u64 + 1)), Status::Good);
     }
@@ -134,18 +160,27 @@ fn column(kind: ReservationType, who: usize) -> Option<usize> {
 
 #[test]
 fn every_command_under_every_reservation_spc4_table_66() {
+    let drive = || {
+        let identity = crate::Identity::optical("drive", crate::Naa::local(3));
+        let names = (0..3).map(Bench::name);
+        World::of(names, |spec| *spec = crate::UnitSpec::optical(identity, Some(4096)))
+    };
     for kind in ReservationType::ALL {
-        let mut world = reserved(kind);
-        for who in [HOLDER, REGISTERED, STRANGER] {
-            for (cdb, verdicts) in TABLE {
-                let done = world.send(who, cdb, &[0; 512]);
-                let allowed = done.status != Status::ReservationConflict;
-                let expected = column(kind, who).is_none_or(|at| verdicts.as_bytes()[at] == b'A');
-                assert_eq!(allowed, expected, "{kind:?}, client {who}, {cdb:x?}");
-                // A change of modes or of removal would be in the way of what comes next.
-                world.send(HOLDER, &[0x1e, 0, 0, 0, 0, 0], &[]);
-                world.hush();
-            }
+        check_table(reserved(kind), kind, TABLE);
+        check_table(reserve(drive(), kind), kind, OPTICAL_TABLE);
+    }
+}
+
+fn check_table(mut world: World, kind: ReservationType, table: &[(&[u8], &str)]) {
+    for who in [HOLDER, REGISTERED, STRANGER] {
+        for (cdb, verdicts) in table {
+            let done = world.send(who, cdb, &[0; 512]);
+            let allowed = done.status != Status::ReservationConflict;
+            let expected = column(kind, who).is_none_or(|at| verdicts.as_bytes()[at] == b'A');
+            assert_eq!(allowed, expected, "{kind:?}, client {who}, {cdb:x?}");
+            // A change of modes or of removal would be in the way of what comes next.
+            world.send(HOLDER, &[0x1e, 0, 0, 0, 0, 0], &[]);
+            world.hush();
         }
     }
 }
@@ -156,7 +191,7 @@ fn the_table_has_every_command() {
     for row in COMMANDS.iter().filter(|row| !own.contains(&row.opcode)) {
         let same =
             |cdb: &&[u8]| cdb[0] == row.opcode && row.action.is_none_or(|action| action == cdb[1]);
-        let found = TABLE.iter().map(|(cdb, _)| *cdb).find(same);
+        let found = TABLE.iter().chain(OPTICAL_TABLE).map(|(cdb, _)| *cdb).find(same);
         assert_eq!(found.map(<[u8]>::len), Some(row.usage.len()), "{:x}", row.opcode);
     }
 }
@@ -219,9 +254,9 @@ fn registrations_are_bounded() {
             .collect(),
         ..Reservations::default()
     };
-    let out = Out::Register { ignore: false };
+    let out = Out::Register(Register { ignore: false, all_ports: false, also: None });
     let order = Order { out, key: 0, action_key: 1, aptpl: false };
-    let refused = full.apply(Bench::name(1 << 20), &order);
+    let refused = full.apply(Bench::name(1 << 20), &[1], &order);
     let sense = Sense::illegal(code::NO_REGISTRATION_RESOURCES);
     assert_eq!(refused, Err(Refusal::Sense(sense)));
     let kept = Reservations { aptpl: true, ..full }.persistent();
@@ -257,4 +292,51 @@ fn damaged_states_are_recognised() {
 }
 
 use crate::sense::{Sense, code};
-use out::{Order, Out, Refusal};
+use out::{Order, Out, Refusal, Register};
+
+#[test]
+fn a_registration_for_others_happens_for_all_or_for_nobody_spc4_6_16_3() {
+    let id = |id: u64, port: u16| NexusId { port, ..Bench::name(id) };
+    let mut world = World::of([id(1, 1), id(1, 2), id(2, 1)].into_iter(), |_| {});
+    let mut register = |flags: u8, len: usize, ids: &[[u8; 24]]| {
+        let mut list = [0_u64.to_be_bytes(), 7_u64.to_be_bytes(), [0; 8]].concat();
+        list[20] = flags;
+        list.extend((ids.len() as u32 * 24).to_be_bytes());
+        list.extend(ids.concat());
+        let [high, low] = (len as u16).to_be_bytes();
+        let done =
+            world.send(0, &[0x5f, 0, 0, 0, 0, 0, 0, high, low, 0], &list[..len.min(list.len())]);
+        let registered = world.unit.registrations().0.into_iter().map(|each| each.nexus).collect();
+        (done.sense, registered)
+    };
+    let nobody: Vec<NexusId> = Vec::new();
+    let ids = [2, 3].map(|each| id(each, 1).initiator.encode());
+    let short = Some(Sense::illegal(code::PARAMETER_LIST_LENGTH));
+    for len in [0, 23, 24, 27, 28, 52, 75, 77, 100] {
+        assert_eq!(register(0x08, len, &ids), (short, nobody.clone()), "{len} bytes");
+    }
+    let mut unknown = ids;
+    unknown[1][0] = 0x05;
+    assert_eq!(register(0x08, 76, &unknown), (Some(Sense::parameter(52)), nobody));
+    let all = [id(1, 1), id(1, 2), id(2, 1), id(2, 2), id(3, 1), id(3, 2)];
+    assert_eq!(register(0x0c, 76, &ids), (None, all.to_vec()));
+    // Whoever is registered registers nobody else with it.
+    let key = Some(Status::ReservationConflict);
+    assert_eq!(key, Some(world.out(0, 0, 0, (0, 7))));
+    let report = world.send(1, &[0x5e, 2, 0, 0, 0, 0, 0, 0, 8, 0], &[]);
+    assert_eq!((report.moved, world.slot.read(8)[2]), (8, 0x1d), "CRH, SIP_C, ATP_C, PTPL_C");
+}
+
+#[test]
+fn registrations_for_others_are_bounded_too() {
+    let also = (10..10 + REGISTRATIONS_MAX as u64).map(|id| Bench::name(id).initiator);
+    let register =
+        |also| Out::Register(Register { ignore: false, all_ports: false, also: Some(also) });
+    let order = |also| Order { out: register(also), key: 0, action_key: 1, aptpl: false };
+    let sense = Sense::illegal(code::NO_REGISTRATION_RESOURCES);
+    let none = Reservations::default();
+    let refused = none.apply(Bench::name(1), &[1], &order(also.clone().collect()));
+    assert_eq!(refused, Err(Refusal::Sense(sense)));
+    let change = none.apply(Bench::name(1), &[1], &order(also.skip(1).collect())).expect("room");
+    assert_eq!(change.next.registrations.len(), REGISTRATIONS_MAX);
+}

@@ -2,16 +2,16 @@
 
 use super::decode::{Extent, OUT_OF_RANGE};
 use super::medium::Stage;
-use super::{Context, Done, NO_MEDIUM, Step, Task};
+use super::{Context, Done, Step, Task};
 use crate::attention::Attention;
 use crate::data::Data;
 use crate::nexus::Lun;
 use crate::reservation::{Order, Refusal, parse};
 use crate::sense::{SENSE_BYTES_MAX, Sense, SenseKey, Status, code};
 use crate::table::{self, Spec, Verb, cdb_len};
-use crate::unit::{LogicalUnit, Ordered, flag};
+use crate::unit::{LogicalUnit, Ordered, UnitKind, flag};
 use crate::wire::{be16, be32, be64, clip32, put};
-use crate::{inquiry, mode, ports, report};
+use crate::{inquiry, log, mode, optical, ports, report};
 
 /// Gives the client as much of an answer as it has asked for (SPC-4, 4.2.5.6) and has room for.
 fn give(data_in: &Data<'_>, bytes: &[u8], allocation: u64) -> Done {
@@ -65,15 +65,50 @@ pub(super) fn answer(cx: &Context<'_>, spec: &Spec, cdb: &[u8; 16]) -> Done {
         Verb::ReservationsIn => reservations_in(cx, cdb, two),
         Verb::Reserve => Done::status(cx.nexus.reserve(true)),
         Verb::Release => Done::status(cx.nexus.reserve(false)),
+        Verb::ReadDefects => {
+            let ten = cdb[0] == 0x37;
+            reply(cx, defects(cdb), if ten { two } else { four })
+        }
+        Verb::LogSense => reply(cx, log::sense(cdb), two),
+        _ => answer_optical(cx, spec, cdb),
+    }
+}
+
+/// The commands of optical drives (MMC-6, clause 6).
+fn answer_optical(cx: &Context<'_>, spec: &Spec, cdb: &[u8; 16]) -> Done {
+    let unit = cx.nexus.unit();
+    let (at_seven, at_eight) = (u64::from(be16(cdb, 7)), u64::from(be16(cdb, 8)));
+    match spec.verb {
+        Verb::ReadToc => reply(cx, optical::toc(unit, cdb), at_seven),
+        Verb::GetConfiguration => reply(cx, optical::configuration(unit, cdb), at_seven),
+        Verb::EventStatus => reply(cx, optical::event_status(cx.nexus, cdb), at_seven),
+        Verb::DiscInformation => reply(cx, optical::disc_information(cdb), at_seven),
+        Verb::TrackInformation => reply(cx, optical::track_information(unit, cdb), at_seven),
+        Verb::DvdStructure => reply(cx, optical::dvd_structure(unit, cdb), at_eight),
+        Verb::MechanismStatus => reply(cx, Ok(optical::mechanism(unit)), at_eight),
+        // All that is read comes from a volume, as fast as it can.
+        Verb::SetSpeed => Done::good(0, 0),
         _ => Done::check(Sense::illegal(code::INVALID_OPCODE)),
     }
+}
+
+/// READ DEFECT DATA (SBC-3, 5.17 and 5.18): an empty list in the format that was asked for.
+fn defects(cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
+    let at = if cdb[0] == 0x37 { 2 } else { 1 };
+    if cdb[usize::from(at)] & 0x07 == 7 {
+        return Err(Sense::cdb_bit(at, 2));
+    }
+    // REQ_PLIST and REQ_GLIST become PLISTV and GLISTV.
+    let lists = cdb[usize::from(at)] & 0x1f;
+    Ok(if at == 2 { vec![0, lists, 0, 0] } else { vec![0, lists, 0, 0, 0, 0, 0, 0] })
 }
 
 /// SPC-4, 6.39. A pending unit attention is told here, and is then no longer pending.
 fn request_sense(cx: &Context<'_>, cdb: &[u8; 16]) -> Done {
     let no_medium = cx.nexus.unit().flags() & flag::NO_MEDIUM != 0;
     let pending = cx.nexus.gate().take().map(Attention::sense);
-    let sense = pending.unwrap_or(if no_medium { NO_MEDIUM } else { Sense::NONE });
+    let unit = cx.nexus.unit();
+    let sense = pending.unwrap_or(if no_medium { unit.no_medium() } else { Sense::NONE });
     let mut bytes = [0; SENSE_BYTES_MAX];
     let len = sense.encode(cdb[1] & 1 != 0, &mut bytes);
     give(&cx.data_in, &bytes[..len], cdb[4].into())
@@ -156,13 +191,18 @@ fn reservations_in(cx: &Context<'_>, cdb: &[u8; 16], allocation: u64) -> Done {
 }
 
 impl Task {
-    /// START STOP UNIT (SBC-3, 5.21). Stopping writes the cache out and no more: other clients use the disk. A power condition
+    /// START STOP UNIT (SBC-3, 5.21; MMC-6, 6.42). Stopping writes the cache out and no more: other clients use the disk. A power condition
     /// changes nothing, since there is no power to save, and is accepted.
     pub(super) fn begin_start_stop(&mut self, cx: &Context<'_>, cdb: &[u8; 16]) -> Step {
         let unit = cx.nexus.unit();
         let (eject_or_load, start) = (cdb[4] & 2 != 0, cdb[4] & 1 != 0);
-        let no_flush = cdb[4] & 4 != 0;
+        let optical = unit.kind == UnitKind::Optical;
+        let no_flush = cdb[4] & 4 != 0 && !optical;
         self.job = super::Job::NOTHING;
+        if optical && cdb[4] & 4 != 0 {
+            // FL: there are no format layers to choose from (MMC-6, 6.42).
+            return Step::Done(Done::check(Sense::cdb_bit(4, 2)));
+        }
         if cdb[4] & 0xf0 != 0 {
             return Step::Done(Done::good(0, 0));
         }
@@ -170,11 +210,12 @@ impl Task {
             if !unit.removable {
                 return Step::Done(Done::check(Sense::cdb_bit(4, 1)));
             }
-            if cx.nexus.removal_prevented() {
-                let sense = Sense::illegal(code::REMOVAL_PREVENTED);
+            let moved = if start { cx.nexus.load() } else { cx.nexus.eject() };
+            if let Err(sense) = moved {
                 return Step::Done(Done::check(sense));
             }
-            unit.set_flag(flag::NO_MEDIUM, !start);
+        } else if optical && start && unit.flags() & flag::NO_MEDIUM != 0 {
+            return Step::Done(Done::check(unit.no_medium()));
         }
         if start || no_flush {
             return Step::Done(Done::good(0, 0));
@@ -191,7 +232,8 @@ impl Task {
         let bytes = u64::from(be32(cdb, 5));
         self.job = super::Job { wanted: bytes, moved: bytes, ..super::Job::NOTHING };
         let from = cx.nexus.id();
-        match cx.nexus.reservations_out(|state| state.apply(from, &order)) {
+        let ports = if order.all_ports() { cx.nexus.target_ports() } else { vec![from.port] };
+        match cx.nexus.reservations_out(|state| state.apply(from, &ports, &order)) {
             Ok(Ordered::Done(abort)) => self.abort_others(cx, abort),
             Ok(Ordered::Busy) => Step::Done(Done::status(Status::Busy)),
             Ok(Ordered::Store(state)) => {

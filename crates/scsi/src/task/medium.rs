@@ -6,9 +6,10 @@ use super::decode::{
     Compare, Extent, OUT_OF_RANGE, byte_check, durable, fua, unprotected, writable,
 };
 use super::{Context, Done, Memory, Step, Task};
+use crate::optical;
 use crate::sense::{Sense, code};
 use crate::unit::{LogicalUnit, UNMAP_BLOCKS_MAX, UNMAP_DESCRIPTORS_MAX, WRITE_SAME_BLOCKS_MAX};
-use crate::wire::{be16, be32, be64};
+use crate::wire::{be16, be32, be64, put};
 
 /// What a task waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +119,21 @@ impl Task {
             return self.submit(Out::FlushBeforeRead, OpKind::Flush, 0, 0, Memory::None);
         }
         self.read_whole(cx)
+    }
+
+    /// READ CD (MMC-6, 6.16): the user data of a data track, and nothing that lies around it on a disc.
+    pub(super) fn begin_read_cd(&mut self, cx: &Context<'_>, cdb: &[u8; 16]) -> Step {
+        let mut read = [0; 16];
+        match optical::read_cd(cx.nexus.unit(), cdb) {
+            Ok((lba, blocks)) => {
+                // As READ(12), whose length is in the same place.
+                read[0] = 0xa8;
+                put(&mut read, 2, &lba.to_be_bytes());
+                put(&mut read, 6, &blocks.to_be_bytes());
+                self.begin_read(cx, &read)
+            }
+            Err(sense) => Step::Done(Done::check(sense)),
+        }
     }
 
     /// All whole blocks that there is room for.

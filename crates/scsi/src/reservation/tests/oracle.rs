@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::World;
 use crate::attention::Attention;
 use crate::wire::{be32, be64};
-use crate::{ReservationType, Status};
+use crate::{InitiatorId, NexusId, ReservationType, Status};
 
 const CLIENTS: usize = 4;
 
@@ -24,6 +24,15 @@ struct Order {
     action_key: u64,
     /// Send the right key instead.
     honest: bool,
+    /// ALL_TG_PT.
+    all_ports: bool,
+    /// SPEC_I_PT, with the initiator port of this number.
+    also: Option<usize>,
+}
+
+/// Two initiator ports, each through two target ports.
+fn name(client: usize) -> NexusId {
+    NexusId { initiator: InitiatorId::Fc(client as u64 / 2), port: client as u16 % 2 + 1 }
 }
 
 #[derive(Debug, Default)]
@@ -76,20 +85,11 @@ impl Model {
     fn obey(&mut self, order: &Order) -> Status {
         let Order { client, action, kind, key, action_key, .. } = *order;
         let mine = self.keys.get(&client).copied();
+        if action != 0 && order.also.is_some() {
+            return Status::CheckCondition;
+        }
         if action == 0 || action == 6 {
-            if action == 0 && mine.unwrap_or(0) != key {
-                return Status::ReservationConflict;
-            }
-            if mine.is_none() && action_key == 0 {
-                return Status::Good;
-            }
-            self.generation += 1;
-            if action_key == 0 {
-                self.unregister(&[client], client);
-            } else {
-                self.keys.insert(client, action_key);
-            }
-            return Status::Good;
+            return self.register(order);
         }
         let sane = ReservationType::decode(kind).is_some();
         if matches!(action, 1 | 2 | 4 | 5) && !sane {
@@ -110,6 +110,48 @@ impl Model {
             }
             _ => self.preempt(client, kind, action_key),
         }
+    }
+
+    fn register(&mut self, order: &Order) -> Status {
+        let Order { client, action, key, action_key, .. } = *order;
+        let mine = self.keys.get(&client).copied();
+        if action == 0 && mine.unwrap_or(0) != key {
+            return Status::ReservationConflict;
+        }
+        if order.also.is_some() && mine.is_some() {
+            return Status::CheckCondition;
+        }
+        if mine.is_none() && action_key == 0 {
+            return Status::Good;
+        }
+        let mut whom = BTreeSet::from([client]);
+        // The same initiator port at the other target port.
+        let twin = client ^ 1;
+        if order.all_ports {
+            let theirs = self.keys.get(&twin).copied();
+            if action == 0 && theirs.is_some_and(|theirs| theirs != key) {
+                return Status::ReservationConflict;
+            }
+            if action == 6 || key == 0 || theirs.is_some() {
+                whom.insert(twin);
+            }
+        }
+        if let Some(initiator) = order.also.filter(|initiator| *initiator != client / 2) {
+            let same_port = 2 * initiator + client % 2;
+            let ports =
+                if order.all_ports { vec![same_port, same_port ^ 1] } else { vec![same_port] };
+            if ports.iter().any(|each| self.keys.contains_key(each)) {
+                return Status::CheckCondition;
+            }
+            whom.extend(ports);
+        }
+        self.generation += 1;
+        if action_key == 0 {
+            self.unregister(&whom.into_iter().collect::<Vec<_>>(), client);
+        } else {
+            self.keys.extend(whom.into_iter().map(|each| (each, action_key)));
+        }
+        Status::Good
     }
 
     fn reserve(&mut self, client: usize, kind: u8) -> Status {
@@ -224,10 +266,24 @@ fn check(world: &mut World, model: &Model) {
     }
 }
 
+fn send(world: &mut World, order: &Order) -> Status {
+    let mut list = [order.key.to_be_bytes(), order.action_key.to_be_bytes(), [0; 8]].concat();
+    list[20] = u8::from(order.all_ports) << 2 | u8::from(order.also.is_some()) << 3;
+    if let Some(initiator) = order.also.filter(|_| order.action == 0) {
+        list.extend(24_u32.to_be_bytes());
+        list.extend(name(2 * initiator).initiator.encode());
+    }
+    let len = u8::try_from(list.len()).expect("short");
+    let cdb = [0x5f, order.action, order.kind, 0, 0, 0, 0, 0, len, 0];
+    world.send(order.client, &cdb, &list).status
+}
+
 fn orders() -> impl Strategy<Value = Order> {
     let kinds = prop_oneof![9 => prop::sample::select(vec![1_u8, 3, 5, 6, 7, 8]), 1 => 0..16_u8];
-    (0..CLIENTS, 0..7_u8, kinds, 0..4_u64, 0..4_u64, prop::bool::weighted(0.9)).prop_map(
-        |(client, action, kind, key, action_key, honest)| Order {
+    let honest = prop::bool::weighted(0.9);
+    let wide = (prop::bool::weighted(0.2), prop::option::weighted(0.1, 0..CLIENTS / 2));
+    (0..CLIENTS, 0..7_u8, kinds, (0..4_u64, 0..4_u64), honest, wide).prop_map(
+        |(client, action, kind, (key, action_key), honest, (all_ports, also))| Order {
             client,
             action,
             // SCOPE stays 0.
@@ -235,6 +291,8 @@ fn orders() -> impl Strategy<Value = Order> {
             key,
             action_key,
             honest,
+            all_ports,
+            also,
         },
     )
 }
@@ -244,7 +302,7 @@ proptest! {
 
     #[test]
     fn reservations_are_as_the_sentences_of_spc4_say(orders in prop::collection::vec(orders(), 1..60)) {
-        let mut world = World::new(CLIENTS as u64);
+        let mut world = World::of((0..CLIENTS).map(name), |_| {});
         let mut model = Model::default();
         for mut order in orders {
             if order.honest {
@@ -252,8 +310,7 @@ proptest! {
             }
             model.told.clear();
             let expected = model.obey(&order);
-            let status =
-                world.out(order.client, order.action, order.kind, (order.key, order.action_key));
+            let status = send(&mut world, &order);
             prop_assert_eq!(status, expected, "{:?} with {:?}", order, model);
             check(&mut world, &model);
         }
