@@ -147,8 +147,10 @@ impl Reader {
         match text {
             "passed" => test.verdict = Some(Verdict::Passed),
             "FAILED" => test.verdict = Some(Verdict::Failed),
-            _ if text.starts_with("[SKIPPED]") => {
-                test.skipped.get_or_insert_with(|| text.to_owned());
+            // Later versions write the time before it.
+            _ if text.contains("[SKIPPED]") => {
+                let why = &text[text.find("[SKIPPED]").unwrap_or(0)..];
+                test.skipped.get_or_insert_with(|| why.to_owned());
             }
             _ if test.verdict.is_none() || text.starts_with(|c: char| c.is_ascii_digit()) => {
                 test.said.extend((!text.is_empty()).then(|| text.to_owned()));

@@ -44,6 +44,14 @@ fn names_verdicts_and_reasons_are_read() {
 }
 
 #[test]
+fn a_time_before_the_words_is_left_out() {
+    let text = "Suite: A\n  Test: B ...    2026-11-22 09:18:37.098206     [SKIPPED] No iSCSI\npassed\n\
+                Run Summary:    Type\n   tests  1  1  1  0  0\n";
+    let results = Results::parse(text).unwrap();
+    assert_eq!(results.skipped().collect::<Vec<_>>(), [("A.B", "[SKIPPED] No iSCSI")]);
+}
+
+#[test]
 fn a_tool_that_ended_early_or_lines_that_are_lost_are_errors() {
     let cut = EXCERPT.split("Run Summary").next().unwrap();
     let error = Results::parse(cut).unwrap_err();
