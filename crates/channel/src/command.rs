@@ -13,8 +13,12 @@ pub(crate) const INLINE: usize = 4;
 pub(crate) enum State {
     /// The slot is free.
     Free,
+    /// Taken; waits until fewer of its queue are active. SCSI.
+    Held,
     /// Taken; its chain was not read yet, because no long list was free.
     Unread,
+    /// Its task waits for something other than its lane. SCSI.
+    Paused,
     /// Judged; waits for a second submission to its lane.
     Parked,
     /// With the lane.
@@ -26,7 +30,7 @@ pub(crate) enum State {
 #[repr(align(128))]
 pub struct Command {
     pub(crate) bufs: [IoBuf; INLINE],
-    /// Where the status byte goes; empty when the chain has no place for it.
+    /// Where the status byte, or the SCSI response, goes; empty when the chain has no place for it, or more than one.
     pub(crate) status: IoBuf,
     /// First byte of the volume.
     pub(crate) offset: u64,
@@ -69,6 +73,15 @@ impl Command {
     #[must_use]
     pub fn pool(queue_size: u16) -> Box<[Command]> {
         vec![Command::FREE; usize::from(queue_size)].into_boxed_slice()
+    }
+
+    /// All places for segments.
+    #[inline]
+    pub(crate) fn all<'a>(&'a mut self, lists: &'a mut Lists) -> &'a mut [IoBuf] {
+        match self.list {
+            None => &mut self.bufs,
+            Some(list) => lists.get(list),
+        }
     }
 
     /// The data segments.

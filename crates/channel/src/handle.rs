@@ -118,7 +118,6 @@ pub enum Drain {
     SkipWaits,
 }
 
-#[expect(dead_code, reason = "the turn for SCSI queues reads them")]
 pub(crate) enum Message {
     Start(Box<Seat>, OneShot<Result<QueueId, StartFailure>>),
     Stop(QueueId, Drain, OneShot<Seat>),

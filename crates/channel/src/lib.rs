@@ -35,7 +35,7 @@ mod lanes;
 mod lists;
 pub mod mailbox;
 mod queue;
-#[expect(dead_code, unused_imports, reason = "the turn for SCSI queues uses the rest")]
+mod scratch;
 mod scsi;
 mod sync;
 pub mod wait;

@@ -5,7 +5,7 @@ use memory::IoBuf;
 /// How many of them a channel has. More such commands at once wait, counted as "no DMA resource".
 const COUNT: usize = 64;
 /// Segments of the longest chain: [`uring::Op::MAX_BUFS`] of data, header, status, and a few that a region border splits.
-const LENGTH: usize = 1024 + 8;
+pub(crate) const LENGTH: usize = 1024 + 8;
 
 /// Names one list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,9 @@ use vring::{Head, Queue, QueueError};
 
 use crate::command::{Command, State};
 use crate::mailbox::OneShot;
-use crate::scsi::{CommandPool, Errand, LunMap, ScsiLimits, ScsiRole};
+use crate::scsi::{
+    CommandPool, ControlQueue, Errand, EventQueue, LunMap, Requests, ScsiLimits, ScsiRole,
+};
 
 /// Why a queue stopped by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -33,8 +35,7 @@ pub struct Adapter {
     pub name: String,
     wait: AtomicU8,
     on_stop: Box<dyn Fn(u16, StopReason) + Send + Sync>,
-    #[expect(dead_code, reason = "the SCSI path uses it")]
-    errands: Box<dyn Fn(Errand) + Send + Sync>,
+    pub(crate) errands: Box<dyn Fn(Errand) + Send + Sync>,
 }
 
 impl Adapter {
@@ -137,11 +138,19 @@ pub(crate) enum Phase {
     Closing,
 }
 
+/// What the channel keeps for a queue, by what is behind it.
+pub(crate) enum Kind {
+    Block(LaneId),
+    Request(Box<Requests>),
+    Control(Box<ControlQueue>),
+    Event(EventQueue),
+}
+
 /// A queue that the channel owns. On cache lines of its own: its neighbours in memory may belong to another channel.
 #[repr(align(128))]
 pub(crate) struct Active {
     pub(crate) seat: Seat,
-    pub(crate) lane: LaneId,
+    pub(crate) kind: Kind,
     pub(crate) kick: FileSlot,
     pub(crate) call: Option<FileSlot>,
     /// A notification is in the kernel. A client can keep it there; then the next ones are one.
@@ -163,6 +172,8 @@ pub(crate) struct Active {
     /// It is on the channel's list of queues to be published at the end of the turn.
     pub(crate) listed: bool,
     pub(crate) parked: u32,
+    /// Errands that were not answered yet.
+    pub(crate) errands: u32,
     /// Heads that were seen and not taken, and since when.
     pub(crate) backlog: u16,
     pub(crate) backlog_since: u64,
@@ -177,11 +188,11 @@ struct Finished {
 }
 
 impl Active {
-    pub(crate) fn new(seat: Seat, lane: LaneId, kick: FileSlot, call: Option<FileSlot>) -> Active {
+    pub(crate) fn new(seat: Seat, kind: Kind, kick: FileSlot, call: Option<FileSlot>) -> Active {
         let finished = Vec::with_capacity(usize::from(seat.ring.size()));
         Active {
             seat,
-            lane,
+            kind,
             kick,
             call,
             notifying: false,
@@ -195,6 +206,7 @@ impl Active {
             touched: false,
             listed: false,
             parked: 0,
+            errands: 0,
             backlog: 0,
             backlog_since: 0,
             finished,
@@ -223,22 +235,34 @@ impl Active {
     /// the publication, and the release of its long list.
     #[inline]
     pub(crate) fn finish(&mut self, head: Head, status: Status, written: u32, now: u64) {
-        let command = &mut self.seat.commands[usize::from(head.0)];
-        debug_assert!(command.state != State::Free);
+        let command = &self.seat.commands[usize::from(head.0)];
         let status_bytes = command.status.len();
         if status_bytes == 1 {
             command.status.write(0, &[status as u8]);
             self.seat.ring.mark_written(command.status);
         }
+        self.settle(head, written + status_bytes as u32, now);
+        if status != Status::Ok {
+            self.count(QueueCounter::Errors, 1);
+        }
+    }
+
+    /// Gives a head back whose answer is written: `written` bytes of its writable part. The slot is free then.
+    #[inline]
+    pub(crate) fn settle(&mut self, head: Head, written: u32, now: u64) {
+        let command = &mut self.seat.commands[usize::from(head.0)];
+        debug_assert!(command.state != State::Free);
         let device =
             if command.state == State::Submitted { now.wrapping_sub(command.submitted) } else { 0 };
         self.finished.push(Finished { taken: command.taken, device });
         command.state = State::Free;
-        self.seat.ring.put_used(head, written + status_bytes as u32);
+        self.seat.ring.put_used(head, written);
         self.touched = true;
-        if status != Status::Ok {
-            self.count(QueueCounter::Errors, 1);
-        }
+    }
+
+    /// Takes no more heads, and nothing of it is under way.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.phase == Phase::Draining && self.seat.ring.in_flight() == 0 && self.errands == 0
     }
 
     /// Makes completions visible. `true`: the client wants to be notified.

@@ -2,7 +2,9 @@
 
 mod errand;
 mod luns;
+mod requests;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use device::scsi::Sizes;
@@ -10,6 +12,7 @@ use device::scsi::Sizes;
 pub use errand::{AbortScope, Answer, CommandRef, Errand, Reply, Verdict, Whom};
 pub(crate) use errand::{Ended, Returned};
 pub use luns::{LunEntry, LunMap, LunMapError, Target};
+pub(crate) use requests::{Admission, Means, Pause, Requests, Writers};
 
 /// What a queue of a SCSI adapter carries (virtio 1.3, clause 5.6.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -64,4 +67,18 @@ impl CommandPool {
     pub(crate) fn give_back(&self) {
         self.free.fetch_add(1, Relaxed);
     }
+}
+
+/// A control queue inside its channel.
+pub(crate) struct ControlQueue {
+    pub(crate) map: Arc<LunMap>,
+    /// Which errand each head waits for.
+    pub(crate) tickets: Box<[u64]>,
+}
+
+/// An event queue inside its channel.
+#[derive(Debug, Default)]
+pub(crate) struct EventQueue {
+    /// Events were lost for want of buffers, and the client does not know yet.
+    pub(crate) missed: bool,
 }

@@ -10,17 +10,22 @@ use memory::clock;
 use protocol::message::WaitMode;
 use protocol::stats::{ChannelCounter, ChannelStats, FlightKind, QueueCounter};
 use uring::{Completion, FileSlot, Op, Ring, RingError};
+use vring::QueueError;
 
 use crate::handle::{Activity, ChannelConfig, Drain, Inbox, Message};
 use crate::lanes::Lanes;
 use crate::lists::Lists;
 use crate::mailbox::OneShot;
-use crate::queue::{Active, Device, Phase, QueueId, Seat, StopReason};
+use crate::queue::{Active, Kind, Phase, QueueId, Seat, StopReason};
+use crate::scratch::Scratches;
+use crate::scsi::Writers;
 use crate::wait::{Awaited, Decision, Waiter};
 
 mod io;
+mod scsi;
 
 use io::Timer;
+use scsi::Abort;
 
 /// How often in a row a hot queue is found empty before it is armed although the channel stays awake.
 const EMPTY_TURNS_MAX: u32 = 256;
@@ -58,6 +63,8 @@ pub(crate) struct Worker {
     waiter: Waiter,
     activity: Option<Arc<Activity>>,
     turns_until_check: u32,
+    /// Who waits for commands that have to end.
+    aborts: Vec<Abort>,
     /// Whether the previous turn found work.
     busy: bool,
     exit: bool,
@@ -84,6 +91,16 @@ pub(crate) struct Io {
     pub(crate) under_way: u64,
     /// Commands of all queues together: what the lists above have room for.
     pub(crate) capacity: usize,
+    pub(crate) scratches: Scratches,
+    pub(crate) writers: Writers,
+    /// Aborted commands that have ended in this turn.
+    pub(crate) ended_early: Vec<Tag>,
+    /// Where answers to errands are posted.
+    pub(crate) inbox: Arc<Inbox>,
+    /// The number of the latest errand.
+    pub(crate) tickets: u64,
+    /// Number of the channel.
+    pub(crate) channel: u32,
 }
 
 impl Worker {
@@ -110,6 +127,12 @@ impl Worker {
             now,
             under_way: 0,
             capacity: 0,
+            scratches: Scratches::default(),
+            writers: Writers::default(),
+            ended_early: Vec::new(),
+            inbox: Arc::clone(&inbox),
+            tickets: 0,
+            channel: config.index,
         };
         Ok(Worker {
             queues: Vec::new(),
@@ -124,6 +147,7 @@ impl Worker {
             ),
             activity: config.activity.clone(),
             turns_until_check: MEMORY_CHECK_TURNS,
+            aborts: Vec::new(),
             busy: false,
             exit: false,
         })
@@ -157,6 +181,9 @@ impl Worker {
         worked |= self.reap();
         worked |= self.retry();
         self.publish();
+        if !self.aborts.is_empty() {
+            self.settle_aborts();
+        }
         if std::mem::take(&mut self.io.notified) {
             // Its completion is there already, as a rule, and must not end the next sleep.
             worked |= self.reap();
@@ -194,13 +221,8 @@ impl Worker {
                     worked = true;
                 }
                 Err(error) => {
-                    self.io.event(FlightKind::Broken, queue.seat.stats.slot(), 0);
-                    // A ring whose pages were taken away reads as zeroes: say what happened, not what it looks like.
-                    let gone = queue.seat.ring.mem().damaged();
-                    queue.break_down(if gone { StopReason::Memory } else { error.into() });
-                    self.io.signal_error(id, queue);
-                    queue.phase = Phase::Draining;
-                    self.hot.swap_remove(index);
+                    // It is off the list then.
+                    self.ring_broke(id, error);
                     worked = true;
                     continue;
                 }
@@ -208,6 +230,18 @@ impl Worker {
             index += 1;
         }
         worked
+    }
+
+    /// A ring makes no sense.
+    fn ring_broke(&mut self, id: u16, error: QueueError) {
+        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
+        self.io.event(FlightKind::Broken, queue.seat.stats.slot(), 0);
+        // A ring whose pages were taken away reads as zeroes: say what happened, not what it looks like.
+        let gone = queue.seat.ring.mem().damaged();
+        queue.break_down(if gone { StopReason::Memory } else { error.into() });
+        self.io.signal_error(id, queue);
+        queue.phase = Phase::Draining;
+        self.hot.retain(|hot| *hot != id);
     }
 
     /// Handles all visible completions; whether there were any.
@@ -279,10 +313,11 @@ impl Worker {
         while let Some(id) = self.io.touched.pop() {
             let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { continue };
             queue.listed = false;
+            self.io.take_held(id, queue);
             if queue.touched {
                 self.io.publish(id, queue);
             }
-            if queue.phase == Phase::Draining && queue.seat.ring.in_flight() == 0 {
+            if queue.is_drained() {
                 self.close(id);
             }
         }
@@ -357,6 +392,9 @@ impl Worker {
     fn heat(&mut self, id: u16) {
         let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
         if queue.phase == Phase::Armed {
+            if matches!(queue.kind, Kind::Event(_)) {
+                return self.buffer_came(id);
+            }
             queue.phase = Phase::Hot;
             queue.empty_turns = 0;
             queue.seat.ring.disable_kicks();
@@ -459,10 +497,11 @@ impl Worker {
                     queue.seat.ring.set_log(log, used);
                 }
             }
-            // No queue of a SCSI adapter gets past `register`.
-            Message::SetLuns(_, _, answer) => answer.send(Ok(())),
-            Message::Abort(_, answer) | Message::Query(_, answer) => answer.send(0),
-            Message::Event(..) | Message::Returned(_) => {}
+            Message::SetLuns(id, luns, answer) => self.set_luns(id.0, luns, answer),
+            Message::Abort(scope, answer) => self.abort(&scope, answer),
+            Message::Query(scope, answer) => self.query(&scope, answer),
+            Message::Event(id, event) => self.post_event(id.0, event),
+            Message::Returned(returned) => self.returned(returned),
             Message::Refresh => self.refresh(),
             Message::Run(function) => function(),
             Message::Exit => self.exit = true,
@@ -470,7 +509,7 @@ impl Worker {
     }
 
     fn start(&mut self, seat: Box<Seat>) -> Result<QueueId, StartFailure> {
-        let (kick, call, lane) = match self.register(&seat) {
+        let (kick, call, kind) = match self.register(&seat) {
             Ok(registered) => registered,
             Err(what) => return Err(StartFailure { seat, what }),
         };
@@ -479,7 +518,8 @@ impl Worker {
             self.queues.len() - 1
         });
         let id = index as u16;
-        let mut queue = Box::new(Active::new(*seat, lane, kick, call));
+        let events = matches!(kind, Kind::Event(_));
+        let mut queue = Box::new(Active::new(*seat, kind, kick, call));
         queue.watched = true;
         self.io.reserve(usize::from(queue.seat.ring.size()), self.queues.len());
         self.hot.reserve(self.queues.len());
@@ -489,30 +529,32 @@ impl Worker {
         queue.count(QueueCounter::Starts, 1);
         self.io.event(FlightKind::Start, queue.seat.stats.slot(), 0);
         self.io.notify(id, &mut queue);
+        if events {
+            // Its heads stay in the ring until there is something to tell.
+            queue.phase = Phase::Armed;
+        } else {
+            self.hot.push(id);
+        }
         self.queues[index] = Some(queue);
-        self.hot.push(id);
         self.refresh();
         Ok(QueueId(id))
     }
 
-    /// Registers what a queue needs in the ring: its two descriptors and its lane.
-    fn register(&mut self, seat: &Seat) -> Result<(FileSlot, Option<FileSlot>, LaneId), String> {
+    /// Registers what a queue needs in the ring: its two descriptors and its lanes.
+    fn register(&mut self, seat: &Seat) -> Result<(FileSlot, Option<FileSlot>, Kind), String> {
         let ring = &mut self.io.ring;
         let kick = ring.register(seat.kick.as_fd()).map_err(|error| error.to_string())?;
         let call = seat.call.as_ref().map(|call| ring.register(call.as_fd())).transpose();
         let call = call.map_err(|error| (None, error.to_string()));
-        let lane = call.and_then(|call| {
-            let Device::Block { volume, .. } = &seat.device else {
-                return Err((call, "channels do not serve SCSI adapters yet".to_owned()));
-            };
-            let lane = self.io.lanes.acquire(volume, ring);
-            Ok((call, lane.map_err(|error| (call, error.to_string()))?))
+        let kind = call.and_then(|call| {
+            let kind = self.io.kind_of(seat).map_err(|what| (call, what))?;
+            Ok((call, kind))
         });
-        match lane {
-            Ok((call, lane)) => Ok((kick, call, lane)),
+        match kind {
+            Ok((call, kind)) => Ok((kick, call, kind)),
             Err((call, what)) => {
-                ring.unregister(kick);
-                call.into_iter().for_each(|call| ring.unregister(call));
+                self.io.ring.unregister(kick);
+                call.into_iter().for_each(|call| self.io.ring.unregister(call));
                 Err(what)
             }
         }
@@ -528,8 +570,9 @@ impl Worker {
         queue.phase = Phase::Draining;
         let (slot, in_flight) = (queue.seat.stats.slot(), queue.seat.ring.in_flight());
         self.io.event(FlightKind::Stop, slot, u64::from(in_flight));
+        let drained = queue.is_drained();
         self.hot.retain(|hot| *hot != id);
-        if in_flight == 0 {
+        if drained {
             self.close(id);
         }
     }
@@ -570,7 +613,7 @@ impl Worker {
         if let Some(call) = queue.call {
             self.io.ring.unregister(call);
         }
-        self.io.lanes.release(queue.lane, &mut self.io.ring);
+        self.io.let_go(&mut queue.kind);
         self.io.release(usize::from(queue.seat.ring.size()));
         self.io.event(FlightKind::Stopped, queue.seat.stats.slot(), 0);
         queue.show_levels();

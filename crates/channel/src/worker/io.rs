@@ -2,6 +2,7 @@
 
 use std::cmp::{Ordering, Reverse};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 use std::time::Instant;
 
 use block::{Finish, IoError, Lane, OpKind, Outcome, Request, Submit, Tag, Wait};
@@ -14,7 +15,8 @@ use vring::{Chain, ChainError, Head, QueueError};
 use super::{Io, Lanes, token};
 use crate::BATCH;
 use crate::command::{INLINE, State};
-use crate::queue::{Active, Device};
+use crate::queue::{Active, Device, Kind, Seat};
+use crate::scsi::{ControlQueue, EventQueue, Requests, ScsiRole};
 
 /// What a volume answers at once is published after so many commands, and not at the end of the batch: the client
 /// works on the first while the channel works on the next.
@@ -42,15 +44,15 @@ impl PartialOrd for Timer {
 
 /// What a walk found, without the buffers.
 #[derive(Debug, Clone, Copy)]
-struct Walked {
-    readable: usize,
-    total: usize,
-    readable_bytes: u64,
-    writable_bytes: u64,
+pub(super) struct Walked {
+    pub(super) readable: usize,
+    pub(super) total: usize,
+    pub(super) readable_bytes: u64,
+    pub(super) writable_bytes: u64,
 }
 
 impl Walked {
-    fn of(chain: &Chain<'_>) -> Walked {
+    pub(super) fn of(chain: &Chain<'_>) -> Walked {
         let Chain { readable, total, readable_bytes, writable_bytes, .. } = *chain;
         Walked { readable, total, readable_bytes, writable_bytes }
     }
@@ -65,7 +67,7 @@ pub(super) fn queue_of(tag: Tag) -> u16 {
     (tag.0 >> 16) as u16
 }
 
-fn head_of(tag: Tag) -> Head {
+pub(super) fn head_of(tag: Tag) -> Head {
     Head(tag.0 as u16)
 }
 
@@ -87,6 +89,40 @@ impl Io {
     /// Takes back what [`Io::reserve`] counted. The room stays; the next queue that comes finds it.
     pub(super) fn release(&mut self, commands: usize) {
         self.capacity -= commands;
+    }
+
+    /// What the channel keeps for a queue, with its lanes.
+    pub(super) fn kind_of(&mut self, seat: &Seat) -> Result<Kind, String> {
+        let size = seat.ring.size();
+        let (role, luns, pool, limits) = match &seat.device {
+            Device::Block { volume, .. } => {
+                let lane = self.lanes.acquire(volume, &mut self.ring);
+                return lane.map(Kind::Block).map_err(|error| error.to_string());
+            }
+            Device::Scsi { role, luns, pool, limits } => (role, luns, pool, limits),
+        };
+        Ok(match role {
+            ScsiRole::Event => Kind::Event(EventQueue::default()),
+            ScsiRole::Control => {
+                let tickets = vec![0; usize::from(size)].into();
+                Kind::Control(Box::new(ControlQueue { map: Arc::clone(luns), tickets }))
+            }
+            ScsiRole::Request => {
+                self.scratches.provide().map_err(|error| error.to_string())?;
+                let mut requests = Requests::new(size, *limits, Arc::clone(pool));
+                requests.remap(Arc::clone(luns), &mut self.means())?;
+                Kind::Request(Box::new(requests))
+            }
+        })
+    }
+
+    /// Takes back what [`Io::kind_of`] gave. Nothing is in flight.
+    pub(super) fn let_go(&mut self, kind: &mut Kind) {
+        match kind {
+            Kind::Block(lane) => self.lanes.release(*lane, &mut self.ring),
+            Kind::Request(requests) => requests.release_all(&mut self.means()),
+            Kind::Control(_) | Kind::Event(_) => {}
+        }
     }
 
     /// Makes the commands of a queue that wait for a moment due. What they took from a limit stays taken.
@@ -148,7 +184,7 @@ impl Io {
     fn take_resubmitted(&mut self, id: u16, queue: &mut Active) -> u16 {
         let mut count = 0;
         while let Some(head) = queue.seat.ring.resubmit_next() {
-            self.begin(id, queue, head);
+            self.begin_again(id, queue, head);
             count += 1;
         }
         if count > 0 {
@@ -160,7 +196,16 @@ impl Io {
 
     /// Reads the chain of a head that was just taken, judges it, and sends it on its way.
     #[inline]
-    fn begin(&mut self, id: u16, queue: &mut Active, head: Head) {
+    pub(super) fn begin(&mut self, id: u16, queue: &mut Active, head: Head) {
+        self.note_taken(queue, head);
+        if self.admit(queue, head) {
+            self.read(id, queue, head);
+        }
+    }
+
+    /// A head was taken.
+    #[inline]
+    pub(super) fn note_taken(&mut self, queue: &mut Active, head: Head) {
         let command = &mut queue.seat.commands[usize::from(head.0)];
         debug_assert!(command.state == State::Free);
         command.state = State::Unread;
@@ -169,12 +214,11 @@ impl Io {
         command.passed = 0;
         command.list = None;
         self.under_way += 1;
-        self.read(id, queue, head);
     }
 
     /// Reads the chain into the slot, or into a long list if it does not fit.
     #[inline]
-    fn read(&mut self, id: u16, queue: &mut Active, head: Head) {
+    pub(super) fn read(&mut self, id: u16, queue: &mut Active, head: Head) {
         let command = &mut queue.seat.commands[usize::from(head.0)];
         let mut chain = Chain::new(&mut command.bufs);
         match queue.seat.ring.chain(head, &mut chain) {
@@ -191,7 +235,7 @@ impl Io {
     }
 
     #[cold]
-    fn read_long(&mut self, id: u16, queue: &mut Active, head: Head) {
+    pub(super) fn read_long(&mut self, id: u16, queue: &mut Active, head: Head) {
         let Some(list) = self.lists.take() else {
             queue.count(QueueCounter::WaitNoDma, 1);
             queue.parked += 1;
@@ -199,6 +243,9 @@ impl Io {
             return;
         };
         queue.seat.commands[usize::from(head.0)].list = Some(list);
+        if matches!(queue.kind, Kind::Request(_)) {
+            queue.count(QueueCounter::GlobalBuffers, 1);
+        }
         let mut chain = Chain::new(self.lists.get(list));
         match queue.seat.ring.chain(head, &mut chain) {
             Ok(()) => {
@@ -223,6 +270,13 @@ impl Io {
         readable: usize,
         total: usize,
     ) {
+        match queue.kind {
+            Kind::Block(_) => {}
+            Kind::Request(_) => return self.spoilt_command(id, queue, head, readable, total),
+            Kind::Control(_) | Kind::Event(_) => {
+                return self.spoilt_control(id, queue, head, readable, total);
+            }
+        }
         let command = &mut queue.seat.commands[usize::from(head.0)];
         command.status = memory::IoBuf::EMPTY;
         if error.has_buffers() && total > readable {
@@ -240,6 +294,13 @@ impl Io {
 
     #[inline]
     fn judge(&mut self, id: u16, queue: &mut Active, head: Head, walked: Walked) {
+        match queue.kind {
+            Kind::Block(_) => {}
+            Kind::Request(_) => return self.judge_command(id, queue, head, walked),
+            Kind::Control(_) | Kind::Event(_) => {
+                return self.judge_control(id, queue, head, walked);
+            }
+        }
         let command = &mut queue.seat.commands[usize::from(head.0)];
         let bufs = match command.list {
             None => &mut command.bufs[..walked.total.min(INLINE)],
@@ -299,8 +360,9 @@ impl Io {
         if self.ring.space() < <dyn Lane>::SQES && self.ring.submit().is_err() {
             panic!("io_uring_enter failed");
         }
+        let Kind::Block(lane) = queue.kind else { return };
         let Io { ring, lanes, lists, .. } = self;
-        let lane = lanes.get(queue.lane).expect("a queue's lane lives as long as the queue");
+        let lane = lanes.get(lane).expect("a queue's lane lives as long as the queue");
         let command = &queue.seat.commands[usize::from(head.0)];
         let mut request = Request {
             op: command.op,
@@ -328,7 +390,7 @@ impl Io {
     }
 
     #[cold]
-    fn park(
+    pub(super) fn park(
         &mut self,
         id: u16,
         queue: &mut Active,
@@ -360,13 +422,18 @@ impl Io {
         queue.parked -= 1;
         match queue.seat.commands[usize::from(head.0)].state {
             State::Unread => self.read(id, queue, head),
-            _ => self.submit(id, queue, head),
+            State::Paused => self.unpause(id, queue, head),
+            _ if matches!(queue.kind, Kind::Block(_)) => self.submit(id, queue, head),
+            _ => self.offer_again(id, queue, head),
         }
     }
 
     /// A lane finished a round of a command.
     pub(super) fn finished(&mut self, id: u16, queue: &mut Active, finish: Finish) {
         let head = head_of(finish.tag);
+        if !matches!(queue.kind, Kind::Block(_)) {
+            return self.finished_command(id, queue, head, finish.outcome);
+        }
         match finish.outcome {
             Outcome::Done(result) => self.done(id, queue, head, result),
             Outcome::Again { done } => {
@@ -429,11 +496,17 @@ impl Io {
         if status != Status::Ok {
             self.event(FlightKind::Error, queue.seat.stats.slot(), status as u64);
         }
+        self.list(id, queue);
+        queue.finish(head, status, written, self.now);
+    }
+
+    /// Puts a queue on the list of those that are looked at when the turn ends.
+    #[inline]
+    pub(super) fn list(&mut self, id: u16, queue: &mut Active) {
         if !queue.listed {
             queue.listed = true;
             self.touched.push(id);
         }
-        queue.finish(head, status, written, self.now);
     }
 
     /// Makes a queue's completions visible and notifies its client if it wants that; then accounts for them.
@@ -481,15 +554,18 @@ impl Io {
 
 #[cold]
 fn failed(queue: &Active, error: IoError) -> Status {
+    count_failure(queue, error);
+    if error == IoError::Unsupported { Status::Unsupported } else { Status::IoErr }
+}
+
+/// Counts why a volume could not do something.
+#[cold]
+pub(super) fn count_failure(queue: &Active, error: IoError) {
     match error {
         IoError::NoSpace => queue.count(QueueCounter::ErrorsNoSpace, 1),
         IoError::Gone => queue.count(QueueCounter::ErrorsGone, 1),
         IoError::OutOfRange => queue.count(QueueCounter::OutOfRange, 1),
-        IoError::Unsupported => {
-            queue.count(QueueCounter::Unsupported, 1);
-            return Status::Unsupported;
-        }
+        IoError::Unsupported => queue.count(QueueCounter::Unsupported, 1),
         IoError::Io | IoError::ReadOnly => {}
     }
-    Status::IoErr
 }

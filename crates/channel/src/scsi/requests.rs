@@ -1,0 +1,321 @@
+//! A request queue inside its channel: the task of each command, and what leads to each logical unit.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use block::{LaneId, Volume};
+use device::scsi::{Place, Range};
+use memory::IoBuf;
+use scsi::{LogicalUnit, Nexus, Task, Writer};
+use uring::Ring;
+
+use super::{CommandPool, LunMap, ScsiLimits, Verdict};
+use crate::lanes::Lanes;
+use crate::scratch::ScratchId;
+
+/// What a paused task waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pause {
+    /// A moment.
+    Time,
+    /// Scratch memory.
+    Scratch,
+    /// The answer to an errand.
+    Errand,
+}
+
+/// What a command has besides its [`crate::Command`]: that of the same head. Read and written by its channel alone.
+#[derive(Debug)]
+#[repr(C, align(128))]
+pub(crate) struct Slot {
+    pub(crate) task: Task,
+    pub(crate) out_bytes: u64,
+    pub(crate) in_bytes: u64,
+    pub(crate) data_out: Range,
+    pub(crate) data_in: Range,
+    /// The client's name for it.
+    pub(crate) id: u64,
+    pub(crate) lane: Option<LaneId>,
+    pub(crate) binding: u16,
+    pub(crate) opcode: u8,
+    pub(crate) verdict: Option<Verdict>,
+    /// The request that is out works on `piece`.
+    pub(crate) from_scratch: bool,
+    pub(crate) is_cut: bool,
+    pub(crate) scratch: Option<ScratchId>,
+    pub(crate) pause: Pause,
+    pub(crate) response: Range,
+    pub(crate) piece: IoBuf,
+    pub(crate) ticket: u64,
+    /// Buffers that were shortened for the request that is out, and where they belong.
+    pub(crate) cut: [Option<(u16, IoBuf)>; 2],
+}
+
+impl Slot {
+    fn free() -> Slot {
+        Slot {
+            task: Task::new(),
+            out_bytes: 0,
+            in_bytes: 0,
+            data_out: Range::default(),
+            data_in: Range::default(),
+            id: 0,
+            lane: None,
+            binding: 0,
+            opcode: 0,
+            verdict: None,
+            from_scratch: false,
+            is_cut: false,
+            scratch: None,
+            pause: Pause::Time,
+            response: Range::default(),
+            piece: IoBuf::EMPTY,
+            ticket: 0,
+            cut: [None, None],
+        }
+    }
+}
+
+/// What leads from a queue to a logical unit that its client sees, or saw, while commands are under way.
+pub(crate) struct Binding {
+    pub(crate) target: u8,
+    pub(crate) nexus: Arc<Nexus>,
+    pub(crate) volume: Option<Arc<dyn Volume>>,
+    pub(crate) lane: Option<LaneId>,
+    pub(crate) writer: Rc<Writer>,
+    /// It is not in the map any more.
+    pub(crate) gone: bool,
+}
+
+/// Whether another command may become active.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// As one of the queue's own.
+    Own,
+    /// As one of the adapter's.
+    Global,
+    /// Not now.
+    Wait,
+}
+
+/// A request queue.
+pub(crate) struct Requests {
+    /// By head.
+    pub(crate) slots: Box<[Slot]>,
+    pub(crate) bindings: Vec<Option<Binding>>,
+    /// Binding of each entry of the map.
+    pub(crate) places: Vec<u16>,
+    pub(crate) map: Arc<LunMap>,
+    /// The address that was asked for last, and its binding. Address 0 names nothing.
+    last: (u64, u16),
+    pub(crate) limits: ScsiLimits,
+    pool: Arc<CommandPool>,
+    active: u16,
+    /// Heads that wait until fewer are active, oldest first.
+    pub(crate) held: VecDeque<u16>,
+}
+
+impl Requests {
+    /// Without any logical unit yet.
+    pub(crate) fn new(size: u16, limits: ScsiLimits, pool: Arc<CommandPool>) -> Requests {
+        let commands = limits.commands.max(1);
+        let limits = ScsiLimits { commands, local: limits.local.clamp(1, commands), ..limits };
+        Requests {
+            slots: std::iter::repeat_with(Slot::free).take(usize::from(size)).collect(),
+            bindings: Vec::new(),
+            places: Vec::new(),
+            map: Arc::new(LunMap::empty()),
+            last: (0, 0),
+            limits,
+            pool,
+            active: 0,
+            held: VecDeque::with_capacity(usize::from(size)),
+        }
+    }
+
+    /// Makes a command active, if it may be.
+    #[inline]
+    pub(crate) fn admit(&mut self) -> Admission {
+        if self.active < self.limits.local {
+            self.active += 1;
+            return Admission::Own;
+        }
+        self.admit_global()
+    }
+
+    #[cold]
+    fn admit_global(&mut self) -> Admission {
+        if self.active >= self.limits.commands || !self.pool.take() {
+            return Admission::Wait;
+        }
+        self.active += 1;
+        Admission::Global
+    }
+
+    /// A command is no longer active. Which of them were the adapter's does not matter, only how many.
+    #[inline]
+    pub(crate) fn dismiss(&mut self) {
+        if self.active > self.limits.local {
+            self.pool.give_back();
+        }
+        self.active -= 1;
+    }
+
+    /// The binding of an address.
+    #[inline]
+    pub(crate) fn find(&mut self, address: [u8; 8]) -> Option<u16> {
+        let word = u64::from_ne_bytes(address);
+        if word == self.last.0 && word != 0 {
+            return Some(self.last.1);
+        }
+        let binding = self.search(address)?;
+        self.last = (word, binding);
+        Some(binding)
+    }
+
+    /// As [`Requests::find`], without a memory.
+    pub(crate) fn search(&self, address: [u8; 8]) -> Option<u16> {
+        let Place::Unit { target, lun } = Place::decode(address) else { return None };
+        self.places.get(self.map.find(target, lun)?).copied()
+    }
+
+    pub(crate) fn binding(&self, binding: u16) -> Option<&Binding> {
+        self.bindings.get(usize::from(binding))?.as_ref()
+    }
+
+    /// Makes way to the entries of another map, and puts it in the place of the old one. The bindings that are gone are returned,
+    /// and stay until [`Requests::release`].
+    pub(crate) fn remap(
+        &mut self,
+        map: Arc<LunMap>,
+        means: &mut Means<'_>,
+    ) -> Result<Vec<u16>, String> {
+        let live = self.bindings.iter().flatten().count();
+        if live + map.entries().len() > usize::from(u16::MAX) {
+            return Err("more logical units than a queue can have".to_owned());
+        }
+        let mut places = Vec::with_capacity(map.entries().len());
+        let mut made = Vec::new();
+        for (target, lun, entry) in map.entries() {
+            let same = self.map.find(target, lun).and_then(|number| self.places.get(number));
+            let same = same.copied().filter(|place| {
+                self.binding(*place).is_some_and(|binding| {
+                    Arc::ptr_eq(&binding.nexus, &entry.nexus)
+                        && same_volume(binding.volume.as_ref(), entry.volume.as_ref())
+                })
+            });
+            let place = match same {
+                Some(place) => place,
+                None => match means.bind(target, entry) {
+                    Ok(binding) => {
+                        let place = self.insert(binding);
+                        made.push(place);
+                        place
+                    }
+                    Err(what) => {
+                        made.iter().for_each(|place| self.release(*place, means));
+                        return Err(what);
+                    }
+                },
+            };
+            places.push(place);
+        }
+        let kept: std::collections::BTreeSet<u16> = places.iter().copied().collect();
+        let mut gone = Vec::new();
+        for (place, binding) in (0..).zip(&mut self.bindings) {
+            let Some(binding) = binding else { continue };
+            if !binding.gone && !kept.contains(&place) {
+                binding.gone = true;
+                gone.push(place);
+            }
+        }
+        (self.places, self.map, self.last) = (places, map, (0, 0));
+        Ok(gone)
+    }
+
+    fn insert(&mut self, binding: Binding) -> u16 {
+        let free = self.bindings.iter().position(Option::is_none);
+        let place = free.unwrap_or(self.bindings.len());
+        if place == self.bindings.len() {
+            self.bindings.push(None);
+        }
+        self.bindings[place] = Some(binding);
+        // `remap` has seen that it fits.
+        place as u16
+    }
+
+    /// Lets go of a logical unit that no command uses.
+    pub(crate) fn release(&mut self, place: u16, means: &mut Means<'_>) {
+        let Some(binding) = self.bindings.get_mut(usize::from(place)).and_then(Option::take) else {
+            return;
+        };
+        if let Some(lane) = binding.lane {
+            means.lanes.release(lane, means.ring);
+        }
+        let unit = Arc::clone(binding.nexus.unit());
+        drop(binding);
+        means.writers.tidy(&unit);
+    }
+
+    /// Lets go of all of them.
+    pub(crate) fn release_all(&mut self, means: &mut Means<'_>) {
+        for place in 0..self.bindings.len() as u16 {
+            self.release(place, means);
+        }
+        (self.places, self.last) = (Vec::new(), (0, 0));
+    }
+
+    /// Every I_T nexus of a target forgets that LUNs have changed: REPORT LUNS has told it (SAM-5, 5.14.6).
+    pub(crate) fn forget_changed_luns(&self, target: u8) {
+        for binding in self.bindings.iter().flatten().filter(|binding| binding.target == target) {
+            binding.nexus.forget(scsi::Attention::LunsChanged);
+        }
+    }
+}
+
+fn same_volume(one: Option<&Arc<dyn Volume>>, other: Option<&Arc<dyn Volume>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// What it takes to bind a logical unit.
+pub(crate) struct Means<'a> {
+    pub(crate) ring: &'a mut Ring,
+    pub(crate) lanes: &'a mut Lanes,
+    pub(crate) writers: &'a mut Writers,
+}
+
+impl Means<'_> {
+    fn bind(&mut self, target: u8, entry: &super::LunEntry) -> Result<Binding, String> {
+        let volume = entry.volume.clone();
+        let lane = volume.as_ref().map(|volume| self.lanes.acquire(volume, self.ring));
+        let lane = lane.transpose().map_err(|error| error.to_string())?;
+        let nexus = Arc::clone(&entry.nexus);
+        let writer = self.writers.acquire(nexus.unit());
+        Ok(Binding { target, nexus, volume, lane, writer, gone: false })
+    }
+}
+
+/// The writers of a channel: one for each logical unit that any of its queues leads to.
+#[derive(Default)]
+pub(crate) struct Writers(Vec<(Arc<LogicalUnit>, Rc<Writer>)>);
+
+impl Writers {
+    fn acquire(&mut self, unit: &Arc<LogicalUnit>) -> Rc<Writer> {
+        if let Some((_, writer)) = self.0.iter().find(|(each, _)| Arc::ptr_eq(each, unit)) {
+            return Rc::clone(writer);
+        }
+        let writer = Rc::new(unit.writer());
+        self.0.push((Arc::clone(unit), Rc::clone(&writer)));
+        writer
+    }
+
+    /// A queue has let go of the unit.
+    fn tidy(&mut self, unit: &Arc<LogicalUnit>) {
+        self.0.retain(|(each, writer)| !Arc::ptr_eq(each, unit) || Rc::strong_count(writer) > 1);
+    }
+}
