@@ -20,6 +20,8 @@ use vring::driver::{
 };
 
 use crate::config::feature;
+pub use crate::ring::Slot;
+use crate::ring::SlotRing;
 use crate::session::{Offer, SessionError, StartPlan};
 
 /// Request types (virtio 1.3, 5.2.6).
@@ -102,18 +104,15 @@ impl StartPlan {
     /// Guest memory for everything in the plan, generously.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let slots = &self.slots;
-        // Every allocation may waste up to a page to alignment.
-        let slot = u64::from(slots.data_bytes) + u64::from(CONTROL_BYTES) + 2 * DATA_ALIGN as u64;
+        // Every allocation may waste up to a page to alignment: control block and data.
+        let slot = u64::from(slots.data_bytes) + 3 * DATA_ALIGN as u64;
         let table = 16 * u64::from(slots.table_entries());
         let ring = (64 + table) * u64::from(self.queue_size) + 4 * DATA_ALIGN as u64;
-        let queue = ring + slot * u64::from(slots.slots);
+        // The fixed queues of a SCSI device have slots of their own number.
+        let queue = ring + slot * u64::from(slots.slots.max(crate::scsi::control::SLOTS));
         (queue * u64::from(self.queues)).next_multiple_of(2 << 20)
     }
 }
-
-/// A slot of a queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Slot(pub u16);
 
 /// What a request does. Offsets and lengths are bytes, multiples of 512.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,17 +198,12 @@ struct Buffers {
 
 /// One virtio-blk queue; see the module.
 pub struct Queue {
-    ring: DriverQueue,
-    kick: Arc<EventFd>,
+    ring: SlotRing,
     slots: Box<[Buffers]>,
-    free: Vec<u16>,
     /// For requests that do not fill the buffer.
     scratch: Vec<Segment>,
     data_bytes: u32,
     segment_bytes: u32,
-    indirect: bool,
-    kicks: u64,
-    _memory: Arc<DriverMemory>,
 }
 
 impl Queue {
@@ -224,54 +218,48 @@ impl Queue {
             .map(|_| Buffers::new(memory, plan, segment_bytes))
             .collect::<Result<Box<[_]>, _>>()?;
         Ok(Self {
-            ring,
-            kick,
+            ring: SlotRing::new(ring, memory, kick, plan.slots, plan.indirect),
             slots,
-            free: (0..plan.slots).rev().collect(),
             scratch: Vec::with_capacity(usize::from(plan.data_segments) + 2),
             data_bytes: plan.data_bytes,
             segment_bytes,
-            indirect: plan.indirect,
-            kicks: 0,
-            _memory: Arc::clone(memory),
         })
     }
 
     /// Requests outstanding at most.
     #[must_use]
     pub fn depth(&self) -> usize {
-        self.slots.len()
+        self.ring.depth()
     }
 
     /// Slots taken.
     #[must_use]
     pub fn busy(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.ring.busy()
     }
 
     /// Kicks sent.
     #[must_use]
     pub fn kicks(&self) -> u64 {
-        self.kicks
+        self.ring.kicks()
     }
 
     /// The ring, for what this wrapper does not know.
     #[must_use]
     pub fn ring(&self) -> &DriverQueue {
-        &self.ring
+        self.ring.ring()
     }
 
     /// Takes a free slot.
     #[inline]
     pub fn take(&mut self) -> Option<Slot> {
-        self.free.pop().map(Slot)
+        self.ring.take()
     }
 
     /// Gives a slot back that was taken or polled and is not outstanding.
     #[inline]
     pub fn give_back(&mut self, slot: Slot) {
-        debug_assert!(!self.free.contains(&slot.0));
-        self.free.push(slot.0);
+        self.ring.give_back(slot);
     }
 
     /// The data buffer of a slot.
@@ -306,8 +294,7 @@ impl Queue {
                 (&*self.scratch, readable)
             }
         };
-        let (readable, writable) = chain.split_at(readable);
-        self.ring.add(readable, writable, u64::from(slot.0), self.indirect).map(drop)
+        self.ring.add(slot, chain, readable)
     }
 
     /// Shows submitted requests to the server and kicks it if it asks for that.
@@ -316,11 +303,7 @@ impl Queue {
     /// The kick could not be written.
     #[inline]
     pub fn publish(&mut self) -> std::io::Result<()> {
-        if self.ring.publish() {
-            self.kicks += 1;
-            return self.kick.write(1);
-        }
-        Ok(())
+        self.ring.publish()
     }
 
     /// A request that came back, if there is one.
@@ -329,11 +312,15 @@ impl Queue {
     /// The server broke the ring: it returned something that was not outstanding.
     #[inline]
     pub fn poll(&mut self) -> Result<Option<Done>, UsedError> {
-        let Some(completion) = self.ring.poll()? else { return Ok(None) };
-        // Tokens are slots: what `submit` gave comes back.
-        let slot = Slot(completion.token as u16);
+        let Some((slot, written)) = self.ring.poll()? else { return Ok(None) };
         let status = self.slots[usize::from(slot.0)].status();
-        Ok(Some(Done { slot, status, written: completion.written }))
+        Ok(Some(Done { slot, status, written }))
+    }
+
+    /// How the request of a slot that came back ended.
+    #[must_use]
+    pub fn status(&self, slot: Slot) -> Status {
+        self.slots[usize::from(slot.0)].status()
     }
 
     /// Asks for an interrupt at the next completion; true when something completed meanwhile and no interrupt will come for it.

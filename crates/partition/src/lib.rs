@@ -1,13 +1,14 @@
-//! A client in user space: vhost-user front end, virtio-blk driver and load generator.
+//! A client in user space: vhost-user front end, virtio-blk and virtio-scsi drivers and load generator.
 //!
-//! What a virtual machine does to a vhost-user-blk server, without the virtual machine. Serves `trunkline bench` and
+//! What a virtual machine does to a vhost-user-blk or vhost-user-scsi server, without the virtual machine. Serves `trunkline bench` and
 //! `trunkline demo`, and tests; works with any server, not only ours.
 //!
 //! | module | what |
 //! |---|---|
 //! | [`session`] | the socket: negotiation, memory, rings, in-flight region, stop, reconnect |
 //! | [`config`] | feature bits and configuration space of virtio-blk |
-//! | [`blk`] | requests on one queue |
+//! | [`blk`] | virtio-blk requests on one queue |
+//! | [`scsi`] | virtio-scsi commands on one queue; task management and events |
 //! | [`load`] | the load generator, with verification and measurement |
 //! | [`pattern`] | what verified blocks hold |
 //! | [`hist`] | latency histograms |
@@ -16,12 +17,14 @@
 //! Promises: what a server writes into the rings is judged before it is used, and nothing that it does makes this crate panic.
 //! Leaves to others: the ring itself ([`vring::driver`]), printing and exit codes (the `trunkline` command).
 //!
-//! Threads: a [`session::Session`] stays with the thread that made it; each [`blk::Queue`] belongs to one thread at a time.
+//! Threads: a [`session::Session`] stays with the thread that made it; each [`blk::Queue`] or [`scsi::Queue`] belongs to one thread at a time.
 
 pub mod blk;
 pub mod config;
 pub mod hist;
 pub mod load;
 pub mod pattern;
+mod ring;
 pub mod rng;
+pub mod scsi;
 pub mod session;

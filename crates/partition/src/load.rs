@@ -1,4 +1,4 @@
-//! The load generator: drives any vhost-user-blk server by its socket and measures what that costs on both sides.
+//! The load generator: drives any vhost-user-blk server, or a LUN of a vhost-user-scsi server, by its socket and measures what that costs on both sides.
 //!
 //! [`run`] connects, starts one thread per queue (or fewer), supervises them from the calling thread, and returns a
 //! [`Report`]. The I/O threads own their queues and share nothing with each other. The calling thread speaks with the server,
@@ -11,6 +11,7 @@
 mod cpu;
 mod lane;
 mod options;
+mod port;
 mod report;
 mod sleeper;
 mod supervisor;
@@ -24,6 +25,7 @@ use std::time::Duration;
 use memory::clock;
 
 pub use self::options::{LoadOptions, Order, WaitMode};
+pub use self::port::ScsiLun;
 pub use self::report::{
     ClientCost, Failure, FailureKind, Progress, QueueReport, Report, Restart, ServerCost,
     ServerFacts, Stage, VerifyReport,
@@ -31,11 +33,14 @@ pub use self::report::{
 pub use self::verify::Corruption;
 
 use self::lane::{Lane, Published};
+use self::options::Part;
+use self::port::{Disk, Port};
 use self::sleeper::Sleeper;
 use self::supervisor::{Outcome, Supervisor};
 use self::worker::{Schedule, Worker};
 use crate::hist::Histogram;
-use crate::session::{Session, SessionError};
+use crate::scsi::{self, ScsiError, cdb};
+use crate::session::{Device, ScsiQueues, Session, SessionError, SessionOptions};
 
 /// Why a run could not be done at all. What goes wrong in a run that was done stands in its report.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +51,9 @@ pub enum LoadError {
     /// The options do not fit together or do not fit the disk.
     #[error("{0}")]
     Options(String),
+    /// The LUN does not say what it is.
+    #[error("{0}; is there such a target and LUN? see --target and --lun")]
+    Lun(#[from] ScsiError),
     /// A thread could not be started or placed.
     #[error("cannot {what}: {source}")]
     Thread {
@@ -65,17 +73,18 @@ pub fn run(
     options: &LoadOptions,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Report, LoadError> {
-    let mut session = Session::connect(socket, &options.session)?;
+    let device = if options.scsi.is_some() { Device::Scsi } else { Device::Block };
+    let mut session =
+        Session::connect(socket, &SessionOptions { device, ..options.session.clone() })?;
     if let Some(pid) = options.server_pid {
         cpu::process_ns(pid).map_err(|source| LoadError::Thread {
             what: format!("read the CPU time of the server's process {pid}"),
             source,
         })?;
     }
-    let parts = options.parts(session.offer())?;
-    let queues = session.start(&options.start_plan())?;
-    let published: Vec<_> = queues.iter().map(|_| Arc::new(Published::default())).collect();
-    let lanes = queues
+    let Started { disk, ports, parts, fixed } = start(&mut session, options)?;
+    let published: Vec<_> = ports.iter().map(|_| Arc::new(Published::default())).collect();
+    let lanes = ports
         .into_iter()
         .zip(&parts)
         .zip(&published)
@@ -89,8 +98,57 @@ pub fn run(
     let supervisor = Supervisor::new(&mut session, options, schedule, published);
     let outcome = supervisor.supervise(workers, progress)?;
     // Without a server there is nothing to stop, and that stands in the failures already.
-    let stopped = if outcome.connected { session.stop().map(Some) } else { Ok(None) };
-    Ok(report(&session, options, outcome, stopped))
+    let mut stopped = if outcome.connected { session.stop().map(Some) } else { Ok(None) };
+    if let Ok(Some(bases)) = &mut stopped {
+        bases.drain(..usize::from(device.queues_before_io()));
+    }
+    drop(fixed);
+    Ok(report(&session, &disk, options, outcome, stopped))
+}
+
+/// A device that serves.
+struct Started {
+    disk: Disk,
+    ports: Vec<Port>,
+    parts: Vec<Part>,
+    /// Control and events of a SCSI device, of which a load has no use.
+    fixed: Option<(scsi::control::Control, scsi::control::Events)>,
+}
+
+fn start(session: &mut Session, options: &LoadOptions) -> Result<Started, LoadError> {
+    let plan = options.start_plan();
+    let Some(lun) = options.scsi else {
+        let config = &session.offer().config;
+        let disk = Disk {
+            capacity_bytes: config.capacity_bytes,
+            block_size: config.block_size,
+            read_only: config.read_only,
+            flush: config.flush,
+        };
+        let parts = options.parts(&disk)?;
+        let ports = session.start(&plan)?.into_iter().map(Port::Block).collect();
+        return Ok(Started { disk, ports, parts, fixed: None });
+    };
+    let ScsiQueues { control, events, mut requests } = session.start_scsi(&plan)?;
+    let disk = ask(&mut requests[0], scsi::address(lun.target, lun.lun), options)?;
+    let parts = options.parts(&disk)?;
+    let port = |queue| Port::scsi(queue, lun, disk.block_size);
+    let ports = requests.into_iter().map(port).collect();
+    Ok(Started { disk, ports, parts, fixed: Some((control, events)) })
+}
+
+/// What a LUN says of itself.
+fn ask(queue: &mut scsi::Queue, lun: [u8; 8], options: &LoadOptions) -> Result<Disk, LoadError> {
+    let patience = options.session.timeout;
+    let capacity = queue.insist("READ CAPACITY", lun, &cdb::read_capacity(), 32, patience)?.data;
+    let mode = queue.insist("MODE SENSE", lun, &cdb::mode_sense(), 4, patience)?.data;
+    let last = u64::from_be_bytes(capacity[..8].try_into().expect("eight"));
+    let block_size = u32::from_be_bytes(capacity[8..12].try_into().expect("four"));
+    if !(512..=1 << 20).contains(&block_size) || !block_size.is_power_of_two() {
+        return Err(LoadError::Options(format!("the LUN has blocks of {block_size} bytes")));
+    }
+    let capacity_bytes = last.saturating_add(1).saturating_mul(u64::from(block_size));
+    Ok(Disk { capacity_bytes, block_size, read_only: mode[2] & 0x80 != 0, flush: true })
 }
 
 fn schedule(options: &LoadOptions) -> Schedule {
@@ -131,6 +189,7 @@ fn share_out(
 
 fn report(
     session: &Session,
+    disk: &Disk,
     options: &LoadOptions,
     outcome: Outcome,
     stopped: Result<Option<Vec<u16>>, SessionError>,
@@ -155,7 +214,7 @@ fn report(
     let iops = queues.iter().map(|queue| queue.iops).sum::<f64>();
     Report {
         options: options.clone(),
-        server: facts(session),
+        server: facts(session, disk),
         seconds: clock::to_ns(sums.ticks) as f64 / 1e9,
         operations: both.count(),
         iops,
@@ -200,6 +259,7 @@ impl Sums {
         self.reads.merge(&measured.reads);
         self.writes.merge(&measured.writes);
         self.client.kicks += measured.kicks;
+        self.client.sent_again += lane.queue.again();
         if let Some(verifier) = &lane.verifier {
             self.verify.blocks_checked += verifier.checked;
             self.verify.blocks_read_back += lane.read_back;
@@ -260,7 +320,7 @@ fn stop_failures(
         .collect()
 }
 
-fn facts(session: &Session) -> ServerFacts {
+fn facts(session: &Session, disk: &Disk) -> ServerFacts {
     let offer = session.offer();
     ServerFacts {
         features: offer.features,
@@ -268,8 +328,8 @@ fn facts(session: &Session) -> ServerFacts {
         protocol_features: offer.protocol_offered.bits(),
         protocol_features_used: offer.protocol.bits(),
         queues: offer.queues,
-        capacity_bytes: offer.config.capacity_bytes,
-        block_size: offer.config.block_size,
+        capacity_bytes: disk.capacity_bytes,
+        block_size: disk.block_size,
         tracks_inflight: session.tracks_inflight(),
     }
 }

@@ -1,4 +1,4 @@
-//! A session with a vhost-user-blk server: what a VMM's front end does, in user space.
+//! A session with a vhost-user-blk or vhost-user-scsi server: what a VMM's front end does, in user space.
 //!
 //! ```text
 //!  connect ──► handshake ──► start ──► (I/O by the queues' owners) ──► stop
@@ -16,7 +16,9 @@
 //! in the region which requests were taken and not completed. Owners of queues notice nothing but a pause: they may submit
 //! and wait meanwhile, and outstanding requests complete later.
 //!
-//! Not here: what requests look like ([`crate::blk`]), who submits how many ([`crate::load`]).
+//! A vhost-user server does not say which device it is: [`SessionOptions::device`] does.
+//!
+//! Not here: what requests look like ([`crate::blk`], [`crate::scsi`]), who submits how many ([`crate::load`]).
 
 mod door;
 mod link;
@@ -42,6 +44,8 @@ use self::link::Link;
 pub use self::link::Offer;
 use crate::blk::{Queue, SlotPlan};
 use crate::config::feature;
+use crate::scsi;
+use crate::scsi::control::{Control, Events};
 
 /// What is written to a call eventfd by this side to wake its reader. The server adds 1 for each interrupt, so that the reader
 /// can tell both from the sum.
@@ -164,9 +168,32 @@ impl SessionError {
     }
 }
 
+/// What stands behind a socket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Device {
+    /// virtio-blk.
+    #[default]
+    Block,
+    /// virtio-scsi.
+    Scsi,
+}
+
+impl Device {
+    /// Queues before those for I/O: control and events of SCSI.
+    #[must_use]
+    pub fn queues_before_io(self) -> u16 {
+        match self {
+            Device::Block => 0,
+            Device::Scsi => 2,
+        }
+    }
+}
+
 /// How to talk to a server.
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
+    /// The device.
+    pub device: Device,
     /// Virtio features not to use although offered.
     pub mask_features: u64,
     /// Protocol features not to use although offered, see [`protocol_feature`].
@@ -182,6 +209,7 @@ pub struct SessionOptions {
 impl Default for SessionOptions {
     fn default() -> Self {
         Self {
+            device: Device::Block,
             mask_features: 0,
             mask_protocol: 0,
             timeout: Duration::from_secs(10),
@@ -194,7 +222,7 @@ impl Default for SessionOptions {
 /// What to set up.
 #[derive(Clone, Debug)]
 pub struct StartPlan {
-    /// Queues to use.
+    /// Queues for I/O to use.
     pub queues: u16,
     /// Entries of each ring, a power of two.
     pub queue_size: u16,
@@ -217,6 +245,19 @@ struct Ring {
 struct Inflight {
     region: VhostUserInflight,
     file: File,
+}
+
+/// A ring and its kick, for each queue.
+type Rings = Vec<(DriverQueue, Arc<EventFd>)>;
+
+/// The queues of a SCSI device.
+pub struct ScsiQueues {
+    /// Task management.
+    pub control: Control,
+    /// What the device says of itself. It has no buffers yet: see [`Events::offer`].
+    pub events: Events,
+    /// Commands.
+    pub requests: Vec<scsi::Queue>,
 }
 
 /// A session; see the module.
@@ -270,19 +311,50 @@ impl Session {
         &self.calls
     }
 
-    /// Makes memory and rings and lets the server start on them.
+    /// Makes memory and rings and lets the server, of a block device, start on them.
     ///
     /// # Errors
     /// A plan that the server cannot fulfil, or a server that refuses.
     pub fn start(&mut self, plan: &StartPlan) -> Result<Vec<Queue>, SessionError> {
+        let (memory, rings) = self.make_rings(plan)?;
+        let queue = |(ring, kick)| Queue::new(ring, &memory, kick, &plan.slots);
+        let queues = rings.into_iter().map(queue).collect::<Result<_, _>>()?;
+        self.set_up(|_| 0)?;
+        Ok(queues)
+    }
+
+    /// As [`start`](Self::start), of a SCSI device.
+    ///
+    /// # Errors
+    /// A plan that the server cannot fulfil, or a server that refuses.
+    pub fn start_scsi(&mut self, plan: &StartPlan) -> Result<ScsiQueues, SessionError> {
+        let (memory, rings) = self.make_rings(plan)?;
+        let mut rings = rings.into_iter();
+        let mut fixed = || rings.next().ok_or(DriverError::NoMemory);
+        let (control, events) = (fixed()?, fixed()?);
+        let control = Control::new(control.0, &memory, control.1)?;
+        let events = Events::new(events.0, &memory, events.1)?;
+        let queue = |(ring, kick)| scsi::Queue::new(ring, &memory, kick, &plan.slots);
+        let requests = rings.map(queue).collect::<Result<_, _>>()?;
+        self.set_up(|_| 0)?;
+        Ok(ScsiQueues { control, events, requests })
+    }
+
+    /// Guest memory, rings and the in-flight region.
+    fn make_rings(&mut self, plan: &StartPlan) -> Result<(Arc<DriverMemory>, Rings), SessionError> {
         self.check(plan)?;
-        let memory = Arc::new(DriverMemory::new(plan.memory_bytes())?);
-        let mut rings = Vec::new();
-        let mut queues = Vec::new();
+        let before = self.options.device.queues_before_io();
+        let all = StartPlan { queues: plan.queues + before, ..plan.clone() };
+        let memory = Arc::new(DriverMemory::new(all.memory_bytes())?);
         self.calls = (0..plan.threads).map(|_| eventfd(0)).collect::<Result<_, _>>()?;
-        for index in 0..plan.queues {
+        let mut rings = Rings::new();
+        self.rings.clear();
+        for index in 0..all.queues {
             let kick = eventfd(EFD_NONBLOCK)?;
-            let call = Arc::clone(&self.calls[usize::from(index % plan.threads)]);
+            let call = match index.checked_sub(before) {
+                Some(index) => Arc::clone(&self.calls[usize::from(index % plan.threads)]),
+                None => eventfd(EFD_NONBLOCK)?,
+            };
             let config = DriverConfig {
                 size: plan.queue_size,
                 event_idx: self.offer.has(feature::EVENT_IDX),
@@ -290,14 +362,12 @@ impl Session {
                 in_order: false,
             };
             let queue = DriverQueue::new(&memory, config)?;
-            rings.push(Ring::new(&queue, Arc::clone(&kick), call)?);
-            queues.push(Queue::new(queue, &memory, kick, &plan.slots)?);
+            self.rings.push(Ring::new(&queue, Arc::clone(&kick), call)?);
+            rings.push((queue, kick));
         }
-        self.memory = Some(memory);
-        self.rings = rings;
-        self.track_inflight(plan)?;
-        self.set_up(|_| 0)?;
-        Ok(queues)
+        self.memory = Some(Arc::clone(&memory));
+        self.track_inflight(&all)?;
+        Ok((memory, rings))
     }
 
     fn check(&self, plan: &StartPlan) -> Result<(), SessionError> {
@@ -418,8 +488,8 @@ impl Session {
         if self.inflight.is_some() && !offer.protocol.contains(protocol) {
             return Err(SessionError::Changed("it no longer tracks requests in flight".into()));
         }
-        if usize::from(offer.queues) < self.rings.len() {
-            let (now, then) = (offer.queues, self.rings.len());
+        let (now, then) = (offer.queues, self.rings.len());
+        if usize::from(now + self.options.device.queues_before_io()) < then {
             return Err(SessionError::Changed(format!("it has {now} queues, {then} are in use")));
         }
         let (now, then) = (offer.config.capacity_bytes, self.offer.config.capacity_bytes);

@@ -41,7 +41,7 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
-    /// Load a vhost-user-blk server and measure it; `bench SOCKET` is the same
+    /// Load a vhost-user-blk or vhost-user-scsi server and measure it; `bench SOCKET` is the same
     #[command(after_help = EXAMPLES)]
     Run(Box<args::RunArgs>),
     /// Measure what more channels bring on this machine, with a data plane of its own
@@ -56,6 +56,7 @@ Examples:
   trunkline bench /run/trunkline/vhost0.sock
   trunkline bench run vhost0.sock --queues 4 --depth 64 --mix 70 --time 30s
   trunkline bench run vhost0.sock --depth 1 --wait poll --cpus 2
+  trunkline bench run vfchost0.sock --scsi --target 0 --lun 1 --queues 4
   trunkline bench run vhost0.sock --mix 50 --verify --length 256MiB --reconnect 10s
   trunkline bench scale --volume ram";
 

@@ -7,9 +7,10 @@ use memory::clock;
 use vring::driver::UsedError;
 
 use super::options::{LoadOptions, Order, Part};
+use super::port::{Done, Port, Request};
 use super::report::{Failure, FailureKind};
 use super::verify::Verifier;
-use crate::blk::{Done, Queue, Request, Slot, Status};
+use crate::blk::Slot;
 use crate::hist::Histogram;
 use crate::rng::Rng;
 
@@ -68,7 +69,7 @@ pub(super) struct Measured {
 
 pub(super) struct Lane {
     pub(super) index: u16,
-    pub(super) queue: Queue,
+    pub(super) queue: Port,
     pub(super) measured: Measured,
     pub(super) failures: Vec<Failure>,
     pub(super) failure_count: u64,
@@ -101,7 +102,7 @@ const PUBLISH_EVERY: u32 = 8;
 impl Lane {
     pub(super) fn new(
         index: u16,
-        queue: Queue,
+        queue: Port,
         part: Part,
         options: &LoadOptions,
         published: Arc<Published>,
@@ -195,8 +196,8 @@ impl Lane {
             // The ring reports a slot once, and only what was submitted.
             Kind::Idle => debug_assert!(false, "an idle slot came back"),
         }
-        if done.status != Status::Ok {
-            self.request_failed(was, done.status);
+        if !done.good {
+            self.request_failed(was, done.slot);
         }
         if self.verifier.is_some() {
             self.verify(was, done);
@@ -205,15 +206,15 @@ impl Lane {
     }
 
     #[cold]
-    fn request_failed(&mut self, was: InFlight, status: Status) {
+    fn request_failed(&mut self, was: InFlight, slot: Slot) {
         self.measured.errors += 1;
-        let what = self.describe(was);
-        self.fail(FailureKind::Io, || format!("{what} ended with {status:?}"));
+        let (what, how) = (self.describe(was), self.queue.describe(slot));
+        self.fail(FailureKind::Io, || format!("{what} ended with {how}"));
     }
 
     fn verify(&mut self, was: InFlight, done: Done) {
         let Some(verifier) = &mut self.verifier else { return };
-        let good = done.status == Status::Ok;
+        let good = done.good;
         match was.kind {
             Kind::Write => verifier.end_write(was.block, good),
             Kind::Read => {

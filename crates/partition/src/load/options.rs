@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::LoadError;
+use super::port::{Disk, ScsiLun};
 use crate::blk::SlotPlan;
-use crate::session::{Offer, SessionOptions, StartPlan};
+use crate::session::{SessionOptions, StartPlan};
 
 /// Which block comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -31,6 +32,8 @@ pub enum WaitMode {
 /// A run of the load generator.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadOptions {
+    /// A LUN behind a SCSI device; none: a block device.
+    pub scsi: Option<ScsiLun>,
     /// Queues to use.
     pub queues: u16,
     /// Requests outstanding in each queue.
@@ -83,6 +86,7 @@ pub struct LoadOptions {
 impl Default for LoadOptions {
     fn default() -> Self {
         Self {
+            scsi: None,
             queues: 1,
             depth: 32,
             threads: None,
@@ -147,12 +151,12 @@ impl LoadOptions {
     }
 
     /// Checks everything that the plan of the session does not, and gives every queue its part of the disk.
-    pub(super) fn parts(&self, offer: &Offer) -> Result<Vec<Part>, LoadError> {
+    pub(super) fn parts(&self, disk: &Disk) -> Result<Vec<Part>, LoadError> {
         let bad = |text: String| Err(LoadError::Options(text));
         if self.read_percent > 100 {
             return bad(format!("{} % reads: use 0 to 100", self.read_percent));
         }
-        let unit = u64::from(offer.config.block_size.max(512));
+        let unit = u64::from(disk.block_size.max(512));
         let block = u64::from(self.block_bytes);
         if block == 0 || !block.is_multiple_of(unit) || !self.offset.is_multiple_of(unit) {
             return bad(format!(
@@ -160,13 +164,13 @@ impl LoadOptions {
                 self.offset
             ));
         }
-        if offer.config.read_only && (self.verify || self.read_percent < 100) {
+        if disk.read_only && (self.verify || self.read_percent < 100) {
             return bad("the disk is read-only: use 100 % reads without verification".into());
         }
-        if self.flush_every.is_some() && !offer.config.flush {
+        if self.flush_every.is_some() && !disk.flush {
             return bad("the server does not offer FLUSH: leave out --flush-every".into());
         }
-        self.split(offer.config.capacity_bytes)
+        self.split(disk.capacity_bytes)
     }
 
     fn split(&self, capacity: u64) -> Result<Vec<Part>, LoadError> {

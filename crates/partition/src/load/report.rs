@@ -92,6 +92,8 @@ pub struct ClientCost {
     pub cpu_ns_per_io: f64,
     /// Kicks sent.
     pub kicks: u64,
+    /// Requests sent again because a SCSI device asked for that: unit attentions, aborts, BUSY.
+    pub sent_again: u64,
     /// Interrupts received.
     pub interrupts: u64,
     /// Times a thread woke up for an interrupt.

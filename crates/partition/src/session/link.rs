@@ -16,8 +16,9 @@ use vhost::vhost_user::message::{
 use vhost::vhost_user::{Frontend, VhostUserFrontend};
 
 use super::door::Door;
-use super::{SessionError, SessionOptions};
+use super::{Device, SessionError, SessionOptions};
 use crate::config::{BlkConfig, CONFIG_BYTES, feature};
+use crate::scsi::{self, ScsiConfig};
 
 /// How many queues a server may say it has; the vhost-user messages for eventfds carry the index in eight bits.
 const QUEUES_MAX: u16 = 256;
@@ -33,10 +34,12 @@ pub struct Offer {
     pub protocol_offered: Protocol,
     /// Protocol features in use.
     pub protocol: Protocol,
-    /// Queues that can be set up.
+    /// Queues for I/O that can be set up.
     pub queues: u16,
-    /// The disk.
+    /// The disk; of a SCSI device, whose disks say themselves what they are, nothing but what concerns rings.
     pub config: BlkConfig,
+    /// The configuration space of a SCSI device, if it has one.
+    pub scsi: Option<ScsiConfig>,
 }
 
 impl Offer {
@@ -151,18 +154,44 @@ impl Link {
                 mends: "the server must serve virtio 1.0 or later",
             });
         }
-        let acked = features & feature::KNOWN & !options.mask_features;
+        let known = match options.device {
+            Device::Block => feature::KNOWN,
+            Device::Scsi => scsi::feature::KNOWN,
+        };
+        let acked = features & known & !options.mask_features;
         let (protocol_offered, protocol) = self.protocol_features(acked, options)?;
         self.acks = protocol.contains(Protocol::REPLY_ACK);
         let queues = if protocol.contains(Protocol::MQ) {
             let offered = self.step("number of queues", |frontend| frontend.get_queue_num())?;
             u16::try_from(offered).unwrap_or(QUEUES_MAX).min(QUEUES_MAX)
         } else {
-            1
+            1 + options.device.queues_before_io()
         };
-        let config = self.config(protocol, acked, options)?;
+        let queues = queues.saturating_sub(options.device.queues_before_io());
+        let (config, scsi) = match options.device {
+            Device::Block => (self.config(protocol, acked, options)?, None),
+            Device::Scsi => self.scsi_config(protocol)?,
+        };
         // Not limited by num_queues of the configuration space: that field is the front end's to set, and some servers leave 1.
-        Ok(Offer { features, acked, protocol_offered, protocol, queues, config })
+        Ok(Offer { features, acked, protocol_offered, protocol, queues, config, scsi })
+    }
+
+    /// A device without a configuration space is driven all the same.
+    fn scsi_config(
+        &mut self,
+        protocol: Protocol,
+    ) -> Result<(BlkConfig, Option<ScsiConfig>), SessionError> {
+        let rings = BlkConfig::parse(&[], 0);
+        if !protocol.contains(Protocol::CONFIG) {
+            return Ok((rings, None));
+        }
+        let (_, bytes) = self.step("configuration space", |frontend| {
+            let flags = VhostUserConfigFlags::empty();
+            let bytes = [0; scsi::CONFIG_BYTES];
+            frontend.get_config(0, scsi::CONFIG_BYTES as u32, flags, &bytes)
+        })?;
+        let config = ScsiConfig::parse(&bytes);
+        Ok((BlkConfig { seg_max: Some(config.seg_max), ..rings }, Some(config)))
     }
 
     fn protocol_features(

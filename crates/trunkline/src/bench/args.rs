@@ -4,7 +4,7 @@ use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use control::refusal::Refusal;
 use partition::config::feature;
-use partition::load::{LoadOptions, Order, WaitMode};
+use partition::load::{LoadOptions, Order, ScsiLun, WaitMode};
 use partition::session::{SessionOptions, protocol_feature};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -57,10 +57,20 @@ enum Feature {
 /// What one run does.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// The vhost-user-blk socket: of an adapter, or of any other server that listens on one
+    /// The vhost-user-blk socket, with --scsi the vhost-user-scsi socket: of an adapter, or of any other server that listens on one
     #[arg(required = true, value_name = "SOCKET")]
     pub(crate) socket: Option<PathBuf>,
 
+    /// The socket is one of a virtual FC or virtual SCSI adapter: load one of its LUNs
+    #[arg(long, help_heading = "Load")]
+    scsi: bool,
+    /// With --scsi: the target, as the client numbers it
+    #[arg(long, default_value_t = 0, requires = "scsi", value_name = "N", help_heading = "Load")]
+    target: u8,
+    /// With --scsi: the LUN
+    #[arg(long, default_value_t = 0, requires = "scsi", value_name = "N", help_heading = "Load",
+        value_parser = clap::value_parser!(u16).range(0..=0x3fff))]
+    lun: u16,
     /// Queues to use; a guest has one for each virtual CPU
     #[arg(long, default_value_t = 1, value_name = "N", help_heading = "Load",
         value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -167,6 +177,7 @@ impl RunArgs {
             return Err(Refusal::invalid("--time: nothing can be measured in no time").into());
         }
         Ok(LoadOptions {
+            scsi: self.scsi.then_some(ScsiLun { target: self.target, lun: self.lun }),
             queues: self.queues,
             depth: self.depth,
             threads: self.threads,
@@ -214,6 +225,7 @@ impl RunArgs {
             timeout: self.timeout,
             capacity_bytes: self.capacity,
             listen: self.listen,
+            ..SessionOptions::default()
         }
     }
 }
