@@ -44,7 +44,7 @@ pub mod spindle;
 pub use delayed::Delayed;
 pub use faulty::{FaultSpec, Faulty};
 pub use file::FileVolume;
-pub use limited::Limited;
+pub use limited::{Limited, Limiter};
 pub use null::NullVolume;
 pub use ram::RamVolume;
 pub use spec::{OpenEvent, VolumeSpec, open, open_with};

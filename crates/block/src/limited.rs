@@ -55,16 +55,18 @@ impl Gate {
     }
 }
 
-impl<V: Volume + ?Sized> Limited<V> {
-    /// Puts limits around `inner`. `depth` is the wrapper's place in the stack, below 8: its bit of
-    /// [`Request::passed`].
+/// Limits that several volumes have together.
+#[derive(Debug, Clone)]
+pub struct Limiter(Arc<Gates>);
+
+impl Limiter {
+    /// Such limits.
     ///
     /// # Panics
     ///
-    /// When `depth` is 8 or more, or a rate is 0.
+    /// When a rate is 0.
     #[must_use]
-    pub fn new(inner: Arc<V>, limits: &LimitSpec, depth: u8) -> Limited<V> {
-        assert!(depth < 8, "a stack of more than eight wrappers");
+    pub fn new(limits: &LimitSpec) -> Limiter {
         let mut gates = Vec::new();
         let mut gate = |rate: Option<Rate>, reads, writes, bytes| {
             gates.extend(rate.map(|rate| Gate { reads, writes, bytes, bucket: Bucket::new(rate) }));
@@ -75,7 +77,31 @@ impl<V: Volume + ?Sized> Limited<V> {
         gate(limits.bytes_per_second, true, true, true);
         gate(limits.read_bytes_per_second, true, false, true);
         gate(limits.write_bytes_per_second, false, true, true);
-        Limited { gates: Arc::new(Gates { epoch: Instant::now(), gates }), depth, inner }
+        Limiter(Arc::new(Gates { epoch: Instant::now(), gates }))
+    }
+}
+
+impl<V: Volume + ?Sized> Limited<V> {
+    /// Puts limits around `inner`. `depth` is the wrapper's place in the stack, below 8: its bit of
+    /// [`Request::passed`].
+    ///
+    /// # Panics
+    ///
+    /// When `depth` is 8 or more, or a rate is 0.
+    #[must_use]
+    pub fn new(inner: Arc<V>, limits: &LimitSpec, depth: u8) -> Limited<V> {
+        Limited::sharing(inner, &Limiter::new(limits), depth)
+    }
+
+    /// As [`Limited::new`], with limits that other volumes share.
+    ///
+    /// # Panics
+    ///
+    /// When `depth` is 8 or more.
+    #[must_use]
+    pub fn sharing(inner: Arc<V>, limiter: &Limiter, depth: u8) -> Limited<V> {
+        assert!(depth < 8, "a stack of more than eight wrappers");
+        Limited { gates: limiter.0.clone(), depth, inner }
     }
 }
 

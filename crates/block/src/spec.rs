@@ -237,6 +237,8 @@ pub enum OpenEvent {
 const DEPTH_FAULTS: u8 = 0;
 const DEPTH_DELAY: u8 = 1;
 const DEPTH_LIMITS: u8 = 2;
+/// For limits that are put around a whole volume afterwards: those of a client.
+pub const DEPTH_CLIENT: u8 = 3;
 
 /// Opens a volume with its wrappers.
 ///

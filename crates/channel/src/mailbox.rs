@@ -44,11 +44,18 @@ impl<T, B: Bell> Mailbox<T, B> {
     }
 }
 
-#[derive(Debug)]
 struct Answer<T> {
     value: Option<T>,
     /// The sender is gone.
     closed: bool,
+    /// Who takes the answer instead of a thread that waits.
+    then: Option<Box<dyn FnOnce(Option<T>) + Send>>,
+}
+
+impl<T: std::fmt::Debug> std::fmt::Debug for Answer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Answer").field("value", &self.value).finish_non_exhaustive()
+    }
 }
 
 type Shared<T> = Arc<(Mutex<Answer<T>>, Condvar)>;
@@ -64,7 +71,7 @@ pub struct Pending<T>(Shared<T>);
 /// A pair for one answer.
 #[must_use]
 pub fn one_shot<T>() -> (OneShot<T>, Pending<T>) {
-    let answer = Answer { value: None, closed: false };
+    let answer = Answer { value: None, closed: false, then: None };
     let shared = Arc::new((Mutex::new(answer), Condvar::new()));
     (OneShot(Arc::clone(&shared)), Pending(shared))
 }
@@ -79,8 +86,15 @@ impl<T> OneShot<T> {
 
 impl<T> Drop for OneShot<T> {
     fn drop(&mut self) {
-        self.0.0.lock().expect("no panic while the lock is held").closed = true;
+        let mut answer = self.0.0.lock().expect("no panic while the lock is held");
+        answer.closed = true;
         self.0.1.notify_one();
+        if let Some(then) = answer.then.take() {
+            let value = answer.value.take();
+            // It may do anything but wait; not under the lock.
+            drop(answer);
+            then(value);
+        }
     }
 }
 
@@ -93,5 +107,18 @@ impl<T> Pending<T> {
             answer = self.0.1.wait(answer).expect("no panic while the lock is held");
         }
         answer.value.take()
+    }
+
+    /// Hands the answer to `take` instead, once: on the thread that answers, or on this one if the answer is there already. It must
+    /// not wait.
+    pub fn then(self, take: impl FnOnce(Option<T>) + Send + 'static) {
+        let mut answer = self.0.0.lock().expect("no panic while the lock is held");
+        if answer.closed {
+            let value = answer.value.take();
+            drop(answer);
+            take(value);
+        } else {
+            answer.then = Some(Box::new(take));
+        }
     }
 }

@@ -110,3 +110,25 @@ fn a_sender_that_goes_away_is_noticed() {
         other.join().unwrap();
     });
 }
+
+/// An answer that is taken by a function is taken once, whoever comes first; and so is the news that there will be none.
+#[test]
+fn an_answer_is_handed_over_once() {
+    for answered in [true, false] {
+        loom::model(move || {
+            let (answer, pending) = one_shot::<u32>();
+            let sender = thread::spawn(move || {
+                if answered {
+                    answer.send(7);
+                } else {
+                    drop(answer);
+                }
+            });
+            let taken = Arc::new(Mutex::new(Vec::new()));
+            let theirs = Arc::clone(&taken);
+            pending.then(move |value| theirs.lock().unwrap().push(value));
+            sender.join().unwrap();
+            assert_eq!(*taken.lock().unwrap(), [answered.then_some(7)]);
+        });
+    }
+}

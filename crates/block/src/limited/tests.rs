@@ -93,6 +93,20 @@ fn two_lanes_share_one_limit() {
 }
 
 #[test]
+fn two_volumes_share_one_limiter() {
+    let limits = LimitSpec { iops: rate(10_000, 100), ..LimitSpec::default() };
+    let limiter = Limiter::new(&limits);
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            let volume = Limited::sharing(null(), &limiter, crate::spec::DEPTH_CLIENT);
+            scope.spawn(move || load(&volume, OpKind::Read, 512, 600));
+        }
+    });
+    assert!(begin.elapsed().as_secs_f64() >= 0.105, "{:?}", begin.elapsed());
+}
+
+#[test]
 fn errors_of_the_inner_volume_pass_through() {
     let limits = LimitSpec { iops: rate(100_000, 0), ..LimitSpec::default() };
     let volume = Limited::new(null(), &limits, 0);
