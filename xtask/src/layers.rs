@@ -16,7 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("scsi", &["memory", "block"]),
     ("device", &["memory", "vring", "block", "scsi"]),
     ("channel", &["memory", "uring", "vring", "block", "scsi", "device", "protocol"]),
-    ("dataplane", &["memory", "uring", "vring", "block", "protocol", "device", "channel"]),
+    ("dataplane", &["memory", "uring", "vring", "block", "scsi", "protocol", "device", "channel"]),
     ("fabric", &[]),
     ("control", &["protocol", "fabric"]),
     ("planner", &["fabric"]),

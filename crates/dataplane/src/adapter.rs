@@ -14,11 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-use block::{Geometry, Volume};
-use channel::{Channel, Drain, StopReason};
-use device::blk::Shape;
-use device::blk::config::{self, Offer};
-use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, BlockSpec, SocketRole};
+use block::Geometry;
+use channel::{Channel, Drain, Errand, StopReason};
+use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, SocketRole};
 use protocol::stats::{QueueStats, StatsRegion};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
@@ -28,6 +26,8 @@ use crate::door::Door;
 use crate::placement;
 use crate::queues::{Ground, Queues, feature};
 use crate::session::{RING_FEATURES, Session, backend_channel, locked, send_config_change};
+use crate::steward::Steward;
+use crate::virtio::{Backing, Device, Resized};
 
 /// What the state of an adapter is made of. Locked for moments only, also by channels.
 #[derive(Debug, Default)]
@@ -54,14 +54,14 @@ impl Condition {
 pub(crate) struct Means {
     pub(crate) channels: Arc<Vec<Channel>>,
     pub(crate) stats: Arc<StatsRegion>,
+    pub(crate) steward: Arc<Steward>,
 }
 
 /// Everything that one specification determines.
 pub(crate) struct Shared {
-    pub(crate) adapter: Arc<channel::Adapter>,
-    pub(crate) shape: Arc<Shape>,
+    pub(crate) device: Arc<Device>,
+    adapter: Arc<channel::Adapter>,
     spec: Mutex<AdapterSpec>,
-    geometry: Mutex<Geometry>,
     queues: Mutex<Queues>,
     condition: Arc<Mutex<Condition>>,
     protocol_features: AtomicU64,
@@ -70,44 +70,49 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// # Errors
+    ///
+    /// When the specification makes no sense, or something behind it is being replaced.
     pub(crate) fn new(
         means: &Means,
         spec: AdapterSpec,
-        volume: Arc<dyn Volume>,
+        backing: &Backing,
         condition: Arc<Mutex<Condition>>,
         stats: Vec<Option<QueueStats>>,
-    ) -> Shared {
-        let geometry = volume.geometry();
-        let block = block(&spec);
-        let shape = Shape::new(&geometry, &block.serial, block.read_only, block.discard);
-        shape.set_write_through(!block.write_cache);
+    ) -> Result<Shared, String> {
+        let device = Arc::new(Device::new(&spec, backing)?);
         let board = Arc::clone(&condition);
         let on_stop = move |queue: u16, reason: StopReason| {
             locked(&board).break_down(queue, &reason.to_string());
         };
-        let shape = Arc::new(shape);
-        // A block device has no errands.
-        let errands = Box::new(|_| ());
+        let errands: Box<dyn Fn(Errand) + Send + Sync> = match device.scsi() {
+            Some(scsi) => means.steward.errands(Arc::downgrade(scsi)),
+            None => Box::new(|_| ()),
+        };
         let adapter = Arc::new(channel::Adapter::new(&spec.name, Box::new(on_stop), errands));
         adapter.set_wait(spec.wait);
+        if let Some(scsi) = device.scsi() {
+            scsi.known_as(&adapter);
+            means.steward.directory.add_device(scsi);
+        }
         let board = Arc::clone(&condition);
         let ground = Ground {
             channels: Arc::clone(&means.channels),
             adapter: Arc::clone(&adapter),
+            device: Arc::clone(&device),
             stats: Arc::clone(&means.stats),
             on_failure: Box::new(move |queue, what| locked(&board).break_down(queue, what)),
         };
-        let queues = Queues::new(ground, Arc::clone(&shape), volume, spec.queues, stats);
-        Shared {
+        let queues = Queues::new(ground, spec.queues + device.fixed_queues(), stats);
+        Ok(Shared {
+            device,
             adapter,
-            shape,
             spec: Mutex::new(spec),
-            geometry: Mutex::new(geometry),
             queues: Mutex::new(queues),
             condition,
             protocol_features: AtomicU64::new(0),
             backend: Mutex::new(None),
-        }
+        })
     }
 
     pub(crate) fn queues(&self) -> MutexGuard<'_, Queues> {
@@ -122,18 +127,12 @@ impl Shared {
         locked(&self.spec).withhold.iter().any(|name| name == feature)
     }
 
-    fn offer(&self) -> Offer {
-        let spec = locked(&self.spec);
-        Offer { queues: spec.queues, seg_max: spec.seg_max, write_cache: block(&spec).write_cache }
-    }
-
     /// virtio and vhost features offered to the client.
     pub(crate) fn features(&self) -> u64 {
-        let mut features = RING_FEATURES | config::features(&self.shape, &self.offer());
+        let mut features = RING_FEATURES | self.device.features(&locked(&self.spec));
         let named = [
             ("event_idx", feature::EVENT_IDX),
             ("indirect", feature::INDIRECT_DESC),
-            ("mq", config::feature::MQ),
             ("log", feature::LOG_ALL),
         ];
         for (name, bit) in named {
@@ -175,8 +174,8 @@ impl Shared {
         locked(&self.spec).queue_size
     }
 
-    pub(crate) fn config_space(&self) -> [u8; config::CONFIG_BYTES] {
-        config::space(&self.shape, &locked(&self.geometry), &self.offer())
+    pub(crate) fn config_space(&self) -> Vec<u8> {
+        self.device.config_space(&locked(&self.spec))
     }
 
     /// Remembers why a message was refused.
@@ -199,27 +198,52 @@ impl Shared {
         condition.channels = queues.channels_of_queues();
     }
 
-    /// Takes over what can change while a client is there.
-    fn apply_live(&self, spec: &AdapterSpec) {
-        self.adapter.set_wait(spec.wait);
-        let mut now = locked(&self.spec);
-        now.wait = spec.wait;
-        (now.channels, now.placement) = (spec.channels, spec.placement);
+    /// The present specification with what of `spec` can change while a client is there.
+    fn with_live_part_of(&self, spec: &AdapterSpec) -> AdapterSpec {
+        let mut live = self.spec();
+        live.wait = spec.wait;
+        (live.channels, live.placement) = (spec.channels, spec.placement);
+        if let (DeviceSpec::Scsi(live), DeviceSpec::Scsi(spec)) = (&mut live.device, &spec.device) {
+            live.targets.clone_from(&spec.targets);
+        }
+        live
     }
 
-    /// The volume has another size now.
-    fn resized(&self, geometry: Geometry) {
-        self.shape.set_bytes(geometry.bytes);
-        *locked(&self.geometry) = geometry;
-        if let Some(backend) = &*locked(&self.backend) {
-            send_config_change(backend);
+    /// Puts something else behind the device. Of a SCSI device whose queues run, only what is another one is disturbed.
+    fn set_backing(&self, spec: &AdapterSpec, backing: &Backing) -> Result<(), String> {
+        let mut queues = self.queues();
+        let events = match (&*self.device, backing, spec.scsi()) {
+            (Device::Block(block), Backing::Block(volume), _) if block.is_on(volume.as_ref()) => {
+                return Ok(());
+            }
+            (Device::Scsi(scsi), Backing::Scsi(units), Some(spec)) if backing.is_ready() => {
+                match scsi.map() {
+                    Some(before) => {
+                        let luns = scsi.new_luns(spec, units)?;
+                        queues.set_luns(&luns.map, &before)?;
+                        scsi.set_luns(&luns);
+                        scsi.announce(&luns.change)
+                    }
+                    None => queues.change_device(|_| scsi.set_units(spec, units))?,
+                }
+            }
+            _ => queues.change_device(|device| device.set_backing(spec, backing))?,
+        };
+        queues.post_events(&events);
+        Ok(())
+    }
+
+    /// The volume behind it, or behind these units of it, has another size now.
+    fn resized(&self, geometry: &Geometry, units: &[String]) {
+        match self.device.resized(geometry, units) {
+            Resized::Config => {
+                if let Some(backend) = &*locked(&self.backend) {
+                    send_config_change(backend);
+                }
+            }
+            Resized::Events(events) => self.queues().post_events(&events),
         }
     }
-}
-
-/// The plane lets no other device pass.
-fn block(spec: &AdapterSpec) -> &BlockSpec {
-    spec.block().expect("a block adapter")
 }
 
 /// Whether a client notices a difference between two specifications: it takes effect when the next one connects.
@@ -230,7 +254,14 @@ fn needs_new_client(now: &AdapterSpec, then: &AdapterSpec) -> bool {
         placement: now.placement,
         ..then.clone()
     };
-    blank != *now
+    match (&blank.device, &now.device) {
+        (DeviceSpec::Scsi(then), DeviceSpec::Scsi(old)) => {
+            let mut then = then.clone();
+            then.targets.clone_from(&old.targets);
+            AdapterSpec { device: DeviceSpec::Scsi(then), ..blank } != *now
+        }
+        _ => blank != *now,
+    }
 }
 
 /// An adapter of the data plane.
@@ -242,15 +273,17 @@ pub(crate) struct Adapter {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A form that an adapter may take; without a volume it waits for one.
-type Form = (AdapterSpec, Option<Arc<dyn Volume>>);
+/// A form that an adapter may take, when what is behind it is ready.
+struct Form {
+    spec: AdapterSpec,
+    backing: Backing,
+}
 
 /// What the adapter's thread and the plane both use.
 struct Inner {
     means: Means,
     shared: Mutex<Arc<Shared>>,
-    /// The form that it takes when the next client connects. Without a volume while that is being replaced: then it waits for
-    /// the client after. Locked before `shared` where both are.
+    /// The form that it takes when the next client connects. If its volume is being replaced then, it waits for the client after. Locked before `shared` where both are.
     next: Mutex<Option<Form>>,
     condition: Arc<Mutex<Condition>>,
     /// The client's socket, to be shut down from outside.
@@ -262,7 +295,7 @@ impl Adapter {
     pub(crate) fn start(
         means: &Means,
         spec: AdapterSpec,
-        volume: Arc<dyn Volume>,
+        backing: &Backing,
         listener: Option<OwnedFd>,
     ) -> std::io::Result<Adapter> {
         let (door, socket) = Door::open(&spec, listener)?;
@@ -270,7 +303,8 @@ impl Adapter {
         let theirs = stop.try_clone()?;
         let name = spec.name.clone();
         let condition = Arc::new(Mutex::new(Condition::default()));
-        let shared = Shared::new(means, spec, volume, Arc::clone(&condition), Vec::new());
+        let shared = Shared::new(means, spec, backing, Arc::clone(&condition), Vec::new())
+            .map_err(std::io::Error::other)?;
         let inner = Arc::new(Inner {
             means: means.clone(),
             shared: Mutex::new(Arc::new(shared)),
@@ -290,14 +324,24 @@ impl Adapter {
         Arc::clone(&locked(&self.inner.shared))
     }
 
-    /// Takes over a specification: at once where no client can notice, else when the next one connects.
-    pub(crate) fn put(&self, spec: &AdapterSpec, volume: &Arc<dyn Volume>) {
+    /// Takes over a specification: at once where no client can notice and for the targets of a SCSI device, else when the next client
+    /// connects.
+    ///
+    /// # Errors
+    ///
+    /// When its channels cannot serve the targets; then nothing has changed.
+    pub(crate) fn put(&self, spec: &AdapterSpec, backing: &Backing) -> Result<(), String> {
+        let mut next = locked(&self.inner.next);
         let shared = self.shared();
         let now = shared.spec();
-        shared.apply_live(spec);
-        let mut next = locked(&self.inner.next);
-        *next = needs_new_client(&shared.spec(), spec)
-            .then(|| (spec.clone(), Some(Arc::clone(volume))));
+        let live = shared.with_live_part_of(spec);
+        if live.device != now.device {
+            shared.set_backing(&live, backing)?;
+        }
+        *locked(&shared.spec) = live;
+        shared.adapter.set_wait(spec.wait);
+        *next = needs_new_client(&now, spec)
+            .then(|| Form { spec: spec.clone(), backing: backing.clone() });
         drop(next);
         if now.wait != spec.wait {
             self.inner.means.channels.iter().for_each(Channel::refresh);
@@ -305,35 +349,43 @@ impl Adapter {
         if (now.channels, now.placement) != (spec.channels, spec.placement) {
             self.inner.place(&shared);
         }
+        Ok(())
     }
 
-    /// Whether its present or its next form uses this volume.
-    pub(crate) fn uses(&self, volume: &str) -> bool {
-        let next =
-            locked(&self.inner.next).as_ref().is_some_and(|(spec, _)| spec.uses_volume(volume));
-        next || locked(&self.shared().spec).uses_volume(volume)
+    /// Whether its present or its next form is so.
+    pub(crate) fn is(&self, so: impl Fn(&AdapterSpec) -> bool) -> bool {
+        locked(&self.inner.next).as_ref().is_some_and(|form| so(&form.spec))
+            || so(&locked(&self.shared().spec))
     }
 
-    /// Puts another volume in the place of the one of this name, or, with `None`, stops the queues that use it until there is one.
-    /// Its present and its next form may use different volumes.
-    pub(crate) fn set_volume(&self, name: &str, volume: Option<&Arc<dyn Volume>>) {
+    /// Puts what `backing` says behind its present and its next form.
+    ///
+    /// # Errors
+    ///
+    /// When the channels cannot serve it.
+    pub(crate) fn set_backing(
+        &self,
+        backing: impl Fn(&AdapterSpec) -> Backing,
+    ) -> Result<(), String> {
         let mut next = locked(&self.inner.next);
+        if let Some(form) = &mut *next {
+            form.backing = backing(&form.spec);
+        }
         let shared = self.shared();
-        if shared.spec().uses_volume(name) {
-            shared.queues().set_volume(volume.cloned());
-        }
-        if let Some((spec, next)) = &mut *next
-            && spec.uses_volume(name)
-        {
-            *next = volume.cloned();
-        }
+        let spec = shared.spec();
+        shared.set_backing(&spec, &backing(&spec))
     }
 
-    /// The volume of this name has another size now.
-    pub(crate) fn resized(&self, name: &str, geometry: Geometry) {
+    /// A volume, and these units on it, have another size now.
+    pub(crate) fn resized(&self, volume: &str, geometry: &Geometry, units: &[String]) {
         let shared = self.shared();
-        if shared.spec().uses_volume(name) {
-            shared.resized(geometry);
+        // Its next form may use another one.
+        let concerned = {
+            let spec = locked(&shared.spec);
+            spec.uses_volume(volume) || spec.scsi().is_some()
+        };
+        if concerned {
+            shared.resized(geometry, units);
         }
     }
 
@@ -386,11 +438,9 @@ impl Shared {
             (Protocol::CONFIGURE_MEM_SLOTS, "mem_slots"),
             (Protocol::BACKEND_REQ, "resize_events"),
         ];
-        named
-            .iter()
-            .filter(|(bit, _)| acked.contains(*bit))
-            .map(|(_, name)| (*name).to_owned())
-            .collect()
+        let of_protocol =
+            named.iter().filter(|(bit, _)| acked.contains(*bit)).map(|(_, name)| *name);
+        of_protocol.chain(self.device.feature_names()).map(str::to_owned).collect()
     }
 }
 
@@ -409,13 +459,15 @@ impl Inner {
     /// Becomes what a changed specification says, between two clients.
     fn take_next_form(&self) {
         let mut next = locked(&self.next);
-        let Some((spec, Some(volume))) = next.take_if(|(_, volume)| volume.is_some()) else {
+        let Some(Form { spec, backing }) = next.take_if(|form| form.backing.is_ready()) else {
             return;
         };
         let mut shared = locked(&self.shared);
         let stats = shared.queues().take_stats();
         let condition = Arc::clone(&self.condition);
-        *shared = Arc::new(Shared::new(&self.means, spec, volume, condition, stats));
+        let form = Shared::new(&self.means, spec, &backing, condition, stats);
+        // Checked when it was put.
+        *shared = Arc::new(form.expect("a form that was accepted"));
     }
 
     /// One client, from connection to disconnection. `None`: the adapter is to go.
@@ -458,6 +510,7 @@ impl Inner {
         *locked(&shared.backend) = None;
         let removed = matches!(ended, Ended::Removed);
         shared.queues().end_session(if removed { Drain::SkipWaits } else { Drain::Ordinary });
+        shared.device.client_lost();
         let mut condition = locked(&self.condition);
         let broken = std::mem::take(&mut condition.broken);
         let reason = condition.reason.take().filter(|_| broken || !ended.is_ordinary());
@@ -471,7 +524,10 @@ impl Inner {
         let spec = shared.spec();
         let mut queues = shared.queues();
         let load = self.means.queues_of_channels();
-        let places = placement::initial(&spec, queues.count(), &load);
+        let fixed = usize::from(shared.device.fixed_queues());
+        let of_io = placement::initial(&spec, queues.count() - fixed, &load);
+        let home = of_io.first().copied().unwrap_or(0);
+        let places: Vec<usize> = std::iter::repeat_n(home, fixed).chain(of_io).collect();
         queues.set_places(&places);
         shared.update(&queues);
     }

@@ -34,18 +34,27 @@ fn kind(kind: &message::VolumeKind) -> VolumeKind {
     }
 }
 
+/// Limits, if there are any.
+pub(crate) fn limits(spec: &message::LimitSpec) -> Option<LimitSpec> {
+    let limits = limits_of(spec);
+    (limits.iops.is_some() || limits.bytes_per_second.is_some()).then_some(limits)
+}
+
+fn limits_of(limit: &message::LimitSpec) -> LimitSpec {
+    LimitSpec {
+        iops: rate(limit.iops, limit.iops_burst),
+        bytes_per_second: rate(limit.bytes_per_s, limit.bytes_burst),
+        ..LimitSpec::default()
+    }
+}
+
 /// The volume that a message describes.
 pub(crate) fn volume(spec: &message::VolumeSpec) -> VolumeSpec {
-    let limit = spec.limit.unwrap_or_default();
     VolumeSpec {
         size: spec.bytes,
         block_size: spec.block_size,
         read_only: spec.read_only,
-        limits: LimitSpec {
-            iops: rate(limit.iops, limit.iops_burst),
-            bytes_per_second: rate(limit.bytes_per_s, limit.bytes_burst),
-            ..LimitSpec::default()
-        },
+        limits: limits_of(&spec.limit.unwrap_or_default()),
         delay: spec.delay.map(|delay| block::spindle::DelaySpec {
             min: Duration::from_micros(delay.min_us),
             max: Duration::from_micros(delay.max_us),

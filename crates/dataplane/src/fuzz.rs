@@ -22,6 +22,8 @@ use vhost::vhost_user::BackendReqHandler;
 
 use crate::adapter::{Condition, Means, Shared};
 use crate::session::{Session, backend_channel};
+use crate::steward::Steward;
+use crate::virtio::Backing;
 
 const MEMORY_BYTES: u64 = 1 << 20;
 /// Where the client says that it has its memory mapped.
@@ -55,7 +57,9 @@ fn means() -> &'static Means {
         let config =
             ChannelConfig { index: 0, cpu: None, files_max: 256, poll_us_max: 0, activity: None };
         let channel = Channel::start(config, stats.channel(0)).expect("a channel");
-        Means { channels: Arc::new(vec![channel]), stats: Arc::new(stats) }
+        let channels = Arc::new(vec![channel]);
+        let steward = Steward::start(Arc::clone(&channels)).expect("a thread");
+        Means { channels, stats: Arc::new(stats), steward }
     })
 }
 
@@ -183,9 +187,10 @@ pub fn fuzz_session(data: &[u8]) {
     let mut input = Input(data);
     let (theirs, ours) = UnixStream::pair().expect("a socket pair");
     theirs.set_nonblocking(true).expect("an ordinary socket");
-    let volume = Arc::new(NullVolume::new("v", 1 << 20, 512, false, false));
+    let backing = Backing::Block(Some(Arc::new(NullVolume::new("v", 1 << 20, 512, false, false))));
     let condition = Arc::new(Mutex::new(Condition::default()));
-    let shared = Arc::new(Shared::new(means(), spec(), volume, condition, Vec::new()));
+    let shared = Shared::new(means(), spec(), &backing, condition, Vec::new());
+    let shared = Arc::new(shared.expect("a good specification"));
     let watched = ours.try_clone().expect("a descriptor");
     let mut handler =
         BackendReqHandler::from_stream(ours, Arc::new(Session::new(Arc::clone(&shared))));

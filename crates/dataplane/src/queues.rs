@@ -3,7 +3,7 @@
 //! A virtqueue runs while it is *started* (a kick descriptor came, SET_VRING_KICK) and *enabled* (SET_VRING_ENABLE, or at
 //! once where VHOST_USER_F_PROTOCOL_FEATURES was not negotiated). To run means that its ring is moved into a channel. Every change that a
 //! running queue must not see (memory, descriptors, volume) is made by moving it out, which waits until nothing of it is in
-//! flight, and in again.
+//! flight, and in again. Only the LUN map of a SCSI device changes while its queues run.
 //!
 //! All methods may wait for channels; none is called on a channel's thread.
 
@@ -11,14 +11,14 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use block::Volume;
 use channel::mailbox::Pending;
-use channel::{Channel, Command, Device, Drain, QueueId, Seat};
-use device::blk::Shape;
+use channel::{Channel, Command, Drain, LunMap, QueueId, Seat};
 use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
 use vring::{
     DirtyLog, GuestAddr, InflightRegion, MemError, MemTable, QueueConfig, RegionSpec, UserAddr,
 };
+
+use crate::virtio::{Device, Event};
 
 /// virtio and vhost features that concern rings.
 pub(crate) mod feature {
@@ -66,6 +66,7 @@ type OnFailure = dyn Fn(u16, &str) + Send + Sync;
 pub(crate) struct Ground {
     pub(crate) channels: Arc<Vec<Channel>>,
     pub(crate) adapter: Arc<channel::Adapter>,
+    pub(crate) device: Arc<Device>,
     pub(crate) stats: Arc<StatsRegion>,
     /// Says why a queue could not be started.
     pub(crate) on_failure: Box<OnFailure>,
@@ -74,9 +75,6 @@ pub(crate) struct Ground {
 /// The virtqueues of one adapter.
 pub(crate) struct Queues {
     ground: Ground,
-    shape: Arc<Shape>,
-    /// `None` while the volume is being replaced: nothing runs then.
-    volume: Option<Arc<dyn Volume>>,
     mem: Arc<MemTable>,
     queues: Vec<Virtqueue>,
     /// A queue's counters belong to the adapter and outlive its clients.
@@ -90,21 +88,13 @@ pub(crate) struct Queues {
 
 impl Queues {
     /// `stats`: counters that the adapter had before; those beyond `count` are given back.
-    pub(crate) fn new(
-        ground: Ground,
-        shape: Arc<Shape>,
-        volume: Arc<dyn Volume>,
-        count: u16,
-        mut stats: Vec<Option<QueueStats>>,
-    ) -> Queues {
+    pub(crate) fn new(ground: Ground, count: u16, mut stats: Vec<Option<QueueStats>>) -> Queues {
         for surplus in stats.drain(usize::from(count).min(stats.len())..).flatten() {
             ground.stats.release(surplus);
         }
         stats.resize(usize::from(count), None);
         let mut queues = Queues {
             ground,
-            shape,
-            volume: Some(volume),
             mem: Arc::new(MemTable::empty()),
             queues: Vec::new(),
             stats,
@@ -145,32 +135,35 @@ impl Queues {
         self.queues.len()
     }
 
-    /// How many queues the client uses.
-    pub(crate) fn started(&self) -> u16 {
-        self.queues.iter().filter(|queue| queue.started).count() as u16
+    /// The queues for I/O.
+    fn of_io(&self) -> &[Virtqueue] {
+        &self.queues[usize::from(self.ground.device.fixed_queues())..]
     }
 
-    /// Channel of each queue that the client uses, by its number.
+    /// How many queues for I/O the client uses.
+    pub(crate) fn started(&self) -> u16 {
+        self.of_io().iter().filter(|queue| queue.started).count() as u16
+    }
+
+    /// Channel of each queue for I/O that the client uses, by its number.
     pub(crate) fn channels_of_queues(&self) -> Vec<u32> {
         let channel =
             |queue: &Virtqueue| queue.running.as_ref().map(|running| running.channel as u32);
-        self.queues.iter().filter(|queue| queue.started).filter_map(channel).collect()
+        self.of_io().iter().filter(|queue| queue.started).filter_map(channel).collect()
     }
 
     pub(crate) fn features(&self) -> u64 {
         self.features
     }
 
-    /// SET_FEATURES. Only logging may change while queues run. Whether anything else has changed.
-    pub(crate) fn set_features(&mut self, features: u64) -> bool {
+    /// SET_FEATURES. Only logging may change while queues run.
+    pub(crate) fn set_features(&mut self, features: u64) {
         let before = std::mem::replace(&mut self.features, features);
-        let renegotiated = (before ^ features) & !feature::LOG_ALL != 0;
-        if renegotiated {
+        if (before ^ features) & !feature::LOG_ALL != 0 {
             self.with_all_stopped(Drain::Ordinary, |_| ());
         } else {
             self.update_log();
         }
-        renegotiated
     }
 
     /// SET_MEM_TABLE, ADD_MEM_REG, REM_MEM_REG: swaps the memory with nothing in flight.
@@ -191,9 +184,52 @@ impl Queues {
         self.mem.regions().count()
     }
 
-    /// Puts another volume behind all queues, or, with `None`, stops them until there is one.
-    pub(crate) fn set_volume(&mut self, volume: Option<Arc<dyn Volume>>) {
-        self.with_all_stopped(Drain::SkipWaits, |queues| queues.volume = volume);
+    /// Changes what is behind the device, with no queue running. What is ready to run afterwards runs.
+    pub(crate) fn change_device<T>(&mut self, change: impl FnOnce(&Device) -> T) -> T {
+        let device = Arc::clone(&self.ground.device);
+        let mut result = None;
+        self.with_all_stopped(Drain::SkipWaits, |_| result = Some(change(&device)));
+        result.expect("it was called")
+    }
+
+    /// Stops all queues and starts them: what the driver has set takes effect.
+    pub(crate) fn restart(&mut self) {
+        self.with_all_stopped(Drain::Ordinary, |_| ());
+    }
+
+    /// Gives all queues another LUN map, and waits until nothing of what is gone is in flight. After an error they have `before` again.
+    pub(crate) fn set_luns(
+        &mut self,
+        luns: &Arc<LunMap>,
+        before: &Arc<LunMap>,
+    ) -> Result<(), String> {
+        self.try_set_luns(luns).inspect_err(|_| {
+            // They had it a moment ago, so that its lanes can be had.
+            let back = self.try_set_luns(before);
+            debug_assert!(back.is_ok(), "{back:?}");
+        })
+    }
+
+    fn try_set_luns(&self, luns: &Arc<LunMap>) -> Result<(), String> {
+        let set = |queue: &Virtqueue| {
+            let Running { channel, id } = queue.running.as_ref()?;
+            Some(self.ground.channels[*channel].set_luns(*id, Arc::clone(luns)))
+        };
+        let pending: Vec<_> = self.queues.iter().filter_map(set).collect();
+        // All are waited for, whatever the first one says.
+        let answers = pending.into_iter().map(|pending| {
+            pending.wait().unwrap_or_else(|| Err("the channel has ended".to_owned()))
+        });
+        answers.fold(Ok(()), Result::and)
+    }
+
+    /// Posts events, if the client has an event queue.
+    pub(crate) fn post_events(&self, events: &[Event]) {
+        let Some(running) = self.queues.get(1).and_then(|queue| queue.running.as_ref()) else {
+            return;
+        };
+        let channel = &self.ground.channels[running.channel];
+        events.iter().for_each(|event| channel.post_event(running.id, *event));
     }
 
     pub(crate) fn set_size(&mut self, index: usize, size: u16) {
@@ -274,9 +310,10 @@ impl Queues {
         }
     }
 
-    /// Slots of the queues' counters, with the channel they run on, for the balancer.
+    /// Slots of the counters of queues for I/O, with the channel they run on, for the balancer.
     pub(crate) fn running(&self) -> impl Iterator<Item = (usize, usize, QueueStats)> + '_ {
-        self.queues.iter().enumerate().filter_map(|(index, queue)| {
+        let fixed = usize::from(self.ground.device.fixed_queues());
+        self.queues.iter().enumerate().skip(fixed).filter_map(|(index, queue)| {
             Some((index, queue.running.as_ref()?.channel, self.stats[index]?))
         })
     }
@@ -334,7 +371,7 @@ impl Queues {
         let queue = &self.queues[index];
         let enabled = queue.enabled || self.features & feature::PROTOCOL_FEATURES == 0;
         let should_run =
-            queue.started && enabled && queue.address.is_some() && self.volume.is_some();
+            queue.started && enabled && queue.address.is_some() && self.ground.device.is_ready();
         match (should_run, queue.running.is_some()) {
             (true, false) => self.start(index),
             (false, true) => {
@@ -357,6 +394,7 @@ impl Queues {
 
     fn take_back(&mut self, index: usize, seat: Seat) {
         let queue = &mut self.queues[index];
+        // The device goes with the rest of the seat, and its volume with it.
         queue.base = seat.ring.stop().base;
         queue.kick = Some(seat.kick);
         queue.call = seat.call;
@@ -374,7 +412,8 @@ impl Queues {
             .stats(index)
             .ok_or("the statistics have no room for another queue; run another data plane")?;
         let config = self.config(index);
-        let volume = self.volume.clone().ok_or("its volume is being replaced")?;
+        let device = self.ground.device.behind(index as u16, self.features);
+        let device = device.ok_or("its volume is being replaced")?;
         let queue = &mut self.queues[index];
         let size = config.size;
         let ring = config.start(Arc::clone(&self.mem)).map_err(|(_, error)| error.to_string())?;
@@ -383,7 +422,7 @@ impl Queues {
             ring,
             number: index as u16,
             adapter: Arc::clone(&self.ground.adapter),
-            device: Device::Block { shape: Arc::clone(&self.shape), volume },
+            device,
             kick,
             call: queue.call.take(),
             error: queue.error.take(),

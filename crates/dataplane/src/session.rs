@@ -13,7 +13,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use device::blk::config::{WRITEBACK_OFFSET, feature as blk_feature};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
 use vhost::vhost_user::message::{
     VhostTransferStateDirection, VhostTransferStatePhase, VhostUserConfigFlags, VhostUserInflight,
@@ -26,6 +25,7 @@ use vring::{GuestAddr, InflightRegion, RegionSpec, UserAddr};
 
 use crate::adapter::Shared;
 use crate::queues::{Queues, RingAddress, feature, open_log};
+use crate::virtio::Written;
 
 /// Most memory regions: what QEMU asks for at most, and far below the limit of mappings.
 const MEM_SLOTS: u64 = 509;
@@ -83,12 +83,6 @@ impl Session {
         }
         Ok(file)
     }
-
-    /// Sets the cache mode that the negotiated features ask for (virtio 1.3, 5.2.5.2 and 5.2.6.2).
-    fn apply_cache_mode(&self, features: u64) {
-        let flush = features & blk_feature::FLUSH != 0;
-        self.shared.shape.set_write_through(!flush);
-    }
 }
 
 fn region(region: &VhostUserMemoryRegion, file: File) -> RegionSpec {
@@ -127,10 +121,13 @@ impl VhostUserBackendReqHandler for Session {
                 self.refuse(format!("the client set features that were not offered: {unknown:#x}"))
             );
         }
-        // A client that begins to log says its features again; what its driver set since then stays.
-        if self.queues().set_features(features) {
-            self.apply_cache_mode(features);
+        // The device hears first, so that its queues start with what was negotiated. A client that begins to log says its features
+        // again; what its driver set since then stays.
+        let mut queues = self.queues();
+        if (queues.features() ^ features) & !feature::LOG_ALL != 0 {
+            self.shared.device.negotiated(features);
         }
+        queues.set_features(features);
         Ok(())
     }
 
@@ -255,19 +252,20 @@ impl VhostUserBackendReqHandler for Session {
             .checked_add(size)
             .filter(|end| *end <= CONFIG_BYTES_MAX)
             .ok_or(Error::InvalidParam)?;
-        let mut space = self.shared.config_space().to_vec();
+        let mut space = self.shared.config_space();
         space.resize(CONFIG_BYTES_MAX as usize, 0);
         Ok(space[offset as usize..end as usize].to_vec())
     }
 
     fn set_config(&self, offset: u32, bytes: &[u8], _: VhostUserConfigFlags) -> Result<()> {
-        let switchable = self.queues().features() & blk_feature::CONFIG_WCE != 0;
-        match (offset as usize, bytes) {
-            (WRITEBACK_OFFSET, [mode @ (0 | 1)]) if switchable => {
-                self.shared.shape.set_write_through(*mode == 0);
+        let mut queues = self.queues();
+        match self.shared.device.set_config(offset as usize, bytes, queues.features()) {
+            Written::Now => Ok(()),
+            Written::WithNewQueues => {
+                queues.restart();
                 Ok(())
             }
-            _ => Err(self.refuse(format!(
+            Written::No => Err(self.refuse(format!(
                 "the client wrote {} bytes at {offset} of the configuration space",
                 bytes.len()
             ))),

@@ -3,77 +3,21 @@
 
 mod common;
 
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::path::Path;
 use std::time::Duration;
 
-use common::raw::until;
+use common::process::Process;
 use partition::load::{FailureKind, LoadOptions, Report, Stage, run};
 use protocol::message::{
-    AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, Placement, Reply, Request,
-    SocketRole, VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, Placement, Request, SocketRole,
+    VolumeKind, VolumeSpec, WaitMode,
 };
-use protocol::socket::Connection;
-use rustix::process::{Pid, Signal, kill_process};
 
-const SOCKET: &str = "TRUNKLINE_TEST_SOCKET";
-
-/// Not a test: the process that is killed. It is this program, started again with the variable set.
+/// Not a test: the process that is killed.
 #[test]
 #[ignore = "started by the tests of this file"]
 fn data_plane() {
-    let socket = PathBuf::from(std::env::var(SOCKET).unwrap());
-    let options = dataplane::Options { socket, cpus: Vec::new(), channels: 2, poll_us_max: 32 };
-    dataplane::run(&options).unwrap();
-}
-
-/// A data plane in a process of its own, and what the control plane does for it.
-struct Process {
-    child: Child,
-    connection: Connection,
-}
-
-impl Process {
-    #[track_caller]
-    fn start(folder: &Path, setup: &[Request]) -> Process {
-        let socket = folder.join("plane.sock");
-        let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "data_plane", "--ignored", "--nocapture"])
-            .env(SOCKET, &socket)
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut stream = None;
-        until("the data plane listens", || {
-            stream = UnixStream::connect(&socket).ok();
-            stream.is_some()
-        });
-        let connection = Connection::new(stream.unwrap());
-        let mut process = Process { child, connection };
-        setup.iter().for_each(|request| process.must(request));
-        process
-    }
-
-    #[track_caller]
-    fn must(&mut self, request: &Request) {
-        self.connection.send(request, &[]).unwrap();
-        let (reply, _) = self.connection.receive::<Reply>().unwrap();
-        assert_eq!(reply, Reply::Done, "{request:?}");
-    }
-
-    /// SIGKILL.
-    fn kill(mut self) {
-        let pid = Pid::from_child(&self.child);
-        kill_process(pid, Signal::KILL).unwrap();
-        assert_eq!(self.child.wait().unwrap().signal(), Some(9), "it was still there");
-    }
-
-    fn shut_down(mut self) {
-        self.must(&Request::Shutdown);
-        assert!(self.child.wait().unwrap().success());
-    }
+    common::process::data_plane();
 }
 
 fn setup(folder: &Path, socket_role: SocketRole, withhold: &[&str]) -> Vec<Request> {

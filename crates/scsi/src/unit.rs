@@ -302,6 +302,12 @@ impl LogicalUnit {
         (shared.reservations.registrations.clone(), shared.reservations.reservation)
     }
 
+    /// Whether the registrations and the reservation are to survive a power loss (APTPL).
+    #[must_use]
+    pub fn keeps_reservations(&self) -> bool {
+        self.shared().reservations.aptpl
+    }
+
     /// Puts back what was kept through a power loss. Before any I_T nexus is served.
     pub fn restore(&self, kept: Persistent) {
         if !kept.is_sane() {

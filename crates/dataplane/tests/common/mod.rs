@@ -2,7 +2,9 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
+pub mod process;
 pub mod raw;
+pub mod scsi;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

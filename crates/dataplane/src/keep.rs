@@ -1,0 +1,113 @@
+//! The file in which a logical unit's persistent reservations survive (APTPL, SPC-4, 5.13.5).
+//!
+//! A fence that is lost without a word lets a server that was shut out write again. So a file that cannot be understood is never
+//! taken for an empty one: whoever reads it learns what is wrong and what mends it.
+
+use std::fs::File;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use protocol::message::{Failure, FailureCode};
+use scsi::Persistent;
+
+/// More bytes than any state has.
+const BYTES_MAX: u64 = 1 << 20;
+
+/// Reads what was kept for a unit. There is no file: nothing was.
+///
+/// # Errors
+///
+/// When the file cannot be read, or is damaged, or was written by a later version.
+pub(crate) fn read(unit: &str, path: &Path) -> Result<Persistent, Failure> {
+    let refused = |what: String, help: String| Failure {
+        code: FailureCode::System,
+        message: format!("unit {unit}: the kept reservations in {}: {what}", path.display()),
+        help: Some(help),
+    };
+    let long = std::fs::metadata(path).is_ok_and(|found| found.len() > BYTES_MAX);
+    let bytes = match std::fs::read(path) {
+        _ if long => Vec::new(),
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Persistent::default()),
+        Err(error) => {
+            let help = "let the data plane's user read the file, and put the unit again".to_owned();
+            return Err(refused(error.to_string(), help));
+        }
+    };
+    Persistent::decode(&bytes).map_err(|error| {
+        let help = format!(
+            "make sure that no server is alive that the reservations shut out; then `rm {}`, and the unit starts without reservations",
+            path.display()
+        );
+        refused(error.to_string(), help)
+    })
+}
+
+/// Replaces what is kept: after an error it is what it was before. When this returns, it survives a power loss.
+pub(crate) fn write(path: &Path, state: &Persistent) -> std::io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(".new");
+    let mut file = File::create(&draft)?;
+    file.write_all(&state.encode())?;
+    file.sync_all()?;
+    std::fs::rename(&draft, path)?;
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use scsi::{InitiatorId, NexusId, Registration, Reservation, ReservationType};
+
+    fn state() -> Persistent {
+        let nexus = NexusId { initiator: InitiatorId::Fc(0xc050_7600_0000_0001), port: 1 };
+        let reservation = Reservation { kind: ReservationType::WriteExclusive, holder: nexus };
+        let registrations = vec![Registration { nexus, key: 0xabcd }];
+        Persistent { registrations, reservation: Some(reservation) }
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lu0.pr");
+        assert_eq!(read("lu0", &path), Ok(Persistent::default()));
+        write(&path, &state()).unwrap();
+        assert_eq!(read("lu0", &path), Ok(state()));
+        write(&path, &Persistent::default()).unwrap();
+        assert_eq!(read("lu0", &path), Ok(Persistent::default()));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no draft is left");
+    }
+
+    #[test]
+    fn a_damaged_file_is_never_taken_for_no_reservations() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lu0.pr");
+        let whole = state().encode();
+        for len in 0..whole.len() {
+            std::fs::write(&path, &whole[..len]).unwrap();
+            let failure = read("lu0", &path).expect_err("damaged");
+            assert!(failure.message.contains("unit lu0"), "{failure:?}");
+            assert!(failure.help.unwrap().contains("rm "));
+        }
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x10;
+            std::fs::write(&path, &bytes).unwrap();
+            assert!(read("lu0", &path).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_written_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lu0.pr");
+        write(&path, &state()).unwrap();
+        // The draft's place is taken by a folder.
+        std::fs::create_dir(folder.path().join("lu0.pr.new")).unwrap();
+        assert!(write(&path, &Persistent::default()).is_err());
+        assert_eq!(read("lu0", &path), Ok(state()));
+        assert!(write(&folder.path().join("none/lu0.pr"), &state()).is_err());
+    }
+}

@@ -1,0 +1,121 @@
+//! Adapters: made, changed, removed.
+
+use std::os::fd::OwnedFd;
+
+use protocol::message::{AdapterSpec, DeviceSpec, Failure, FailureCode, Reply, ScsiSpec};
+use protocol::stats::NAME_BYTES_MAX;
+
+use super::{Plane, Stock, failure, in_use, not_found};
+use crate::adapter::Adapter;
+
+impl Plane {
+    pub(super) fn put_adapter(
+        &self,
+        spec: AdapterSpec,
+        listener: Option<OwnedFd>,
+    ) -> Result<Reply, Failure> {
+        check_adapter(&spec)?;
+        let mut state = self.state();
+        check_backing(&spec, &state.stock)?;
+        let backing = state.stock.backing(&spec);
+        let name = spec.name.clone();
+        let refused = |what: String, help: &str| {
+            failure(FailureCode::System, format!("adapter {name} {what}"), help)
+        };
+        if let Some(adapter) = state.adapters.get(&name) {
+            if adapter.shared().spec().socket != spec.socket {
+                return Err(in_use(
+                    format!("adapter {name}"),
+                    "its socket",
+                    "remove the adapter first",
+                ));
+            }
+            let help =
+                "give it fewer logical units, or let the data plane's process have more open files";
+            adapter
+                .put(&spec, &backing)
+                .map_err(|what| refused(format!("cannot change: {what}"), help))?;
+            return Ok(Reply::Done);
+        }
+        let adapter = Adapter::start(&self.means, spec, &backing, listener)
+            .map_err(|error| refused(format!("cannot listen: {error}"), "see the socket's path"))?;
+        state.adapters.insert(name, adapter);
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn remove_adapter(&self, name: &str) -> Result<Reply, Failure> {
+        let mut state = self.state();
+        let adapter = state.adapters.remove(name).ok_or_else(|| not_found("adapter", name))?;
+        adapter.remove();
+        Ok(Reply::Done)
+    }
+}
+
+/// Everything that the specification names is there.
+fn check_backing(spec: &AdapterSpec, stock: &Stock) -> Result<(), Failure> {
+    match &spec.device {
+        DeviceSpec::Block(block) if !stock.volumes.contains_key(&block.volume) => {
+            Err(not_found("volume", &block.volume))
+        }
+        DeviceSpec::Block(_) => Ok(()),
+        DeviceSpec::Scsi(scsi) => {
+            let mut names = scsi.targets.iter().flat_map(|target| target.luns.values());
+            let missing = names.find(|name| !stock.units.contains_key(*name));
+            missing.map_or(Ok(()), |name| Err(not_found("unit", name)))
+        }
+    }
+}
+
+fn check_adapter(spec: &AdapterSpec) -> Result<(), Failure> {
+    let invalid = |what: String, help: &str| Err(failure(FailureCode::Invalid, what, help));
+    if spec.name.len() > NAME_BYTES_MAX {
+        return invalid(format!("the name {} is too long", spec.name), "use at most 48 bytes");
+    }
+    // The messages for eventfds have eight bits for a queue, and a SCSI device has two more.
+    let (most, help) = match spec.device {
+        DeviceSpec::Block(_) => (256, "use 1 to 256"),
+        DeviceSpec::Scsi(_) => (254, "use 1 to 254"),
+    };
+    if spec.queues == 0 || spec.queues > most {
+        return invalid(format!("queues is {}", spec.queues), help);
+    }
+    if !spec.queue_size.is_power_of_two() || spec.queue_size > vring::QUEUE_SIZE_MAX {
+        return invalid(
+            format!("queue_size is {}", spec.queue_size),
+            "use a power of two up to 1024",
+        );
+    }
+    match &spec.device {
+        DeviceSpec::Block(_) => Ok(()),
+        DeviceSpec::Scsi(scsi) => check_targets(&spec.name, scsi),
+    }
+}
+
+fn check_targets(adapter: &str, spec: &ScsiSpec) -> Result<(), Failure> {
+    let invalid = |what: String, help: &str| {
+        Err(failure(FailureCode::Invalid, format!("adapter {adapter}: {what}"), help))
+    };
+    for (index, target) in spec.targets.iter().enumerate() {
+        let others = &spec.targets[..index];
+        if others.iter().any(|other| other.id == target.id) {
+            return invalid(format!("target {} is named twice", target.id), "number them anew");
+        }
+        if target.port == 0 || others.iter().any(|other| other.port == target.port) {
+            let what = format!("the relative port of target {} is {}", target.id, target.port);
+            return invalid(what, "use a number from 1 that no other target has");
+        }
+        let above = target.luns.keys().find(|lun| **lun > scsi::Lun::MAX);
+        if let Some(lun) = above {
+            return invalid(format!("LUN {lun} of target {}", target.id), "use 0 to 16383");
+        }
+    }
+    let luns: usize = spec.targets.iter().map(|target| target.luns.len()).sum();
+    if luns > LUNS_MAX {
+        let help = "use at most 65535 for one client";
+        return invalid(format!("{luns} logical units"), help);
+    }
+    Ok(())
+}
+
+/// Most logical units of a client: what a LUN map holds.
+const LUNS_MAX: usize = 65_535;

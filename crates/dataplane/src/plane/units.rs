@@ -1,0 +1,103 @@
+//! SCSI logical units: made, given another medium, removed.
+
+use std::sync::Arc;
+
+use block::Volume;
+use protocol::message::{Failure, FailureCode, Reply, UnitKind, UnitSpec};
+
+use super::{Plane, State, Stock, failure, in_use, not_found, sees};
+use crate::adapter::Adapter;
+use crate::units::{Medium, Unit};
+
+impl Stock {
+    /// The volume that a unit is to have.
+    fn volume_of(&self, spec: &UnitSpec) -> Result<Option<Arc<dyn Volume>>, Failure> {
+        let Some(name) = &spec.volume else { return Ok(None) };
+        let open = self.volumes.get(name).ok_or_else(|| not_found("volume", name))?;
+        Ok(Some(Arc::clone(&open.volume)))
+    }
+}
+
+impl Plane {
+    pub(super) fn put_unit(&self, spec: UnitSpec) -> Result<Reply, Failure> {
+        let mut state = self.state();
+        let volume = state.stock.volume_of(&spec)?;
+        let Some(old) = state.stock.units.get(&spec.name) else {
+            let unit = Unit::new(spec, volume)?;
+            self.enter(&mut state, unit);
+            return Ok(Reply::Done);
+        };
+        if old.spec == spec {
+            return Ok(Reply::Done);
+        }
+        if spec.kind == UnitKind::Optical
+            && (UnitSpec { volume: old.spec.volume.clone(), ..spec.clone() }) == old.spec
+        {
+            return state.change_medium(spec, volume);
+        }
+        let unit = format!("unit {}", spec.name);
+        if let Some((user, _)) = state.seers(&spec.name).next() {
+            let help = "take it out of the adapter's targets first";
+            return Err(in_use(unit, &format!("adapter {user}"), help));
+        }
+        if !old.unit.registrations().0.is_empty() {
+            let help =
+                "remove the unit first; reservations that nobody asked to be kept are lost then";
+            return Err(in_use(unit, "clients that are registered for reservations", help));
+        }
+        let unit = Unit::new(spec, volume)?;
+        self.enter(&mut state, unit);
+        Ok(Reply::Done)
+    }
+
+    fn enter(&self, state: &mut State, unit: Unit) {
+        let (name, keep) = (unit.spec.name.clone(), unit.spec.keep.clone());
+        self.means.steward.directory.add_unit(&unit.unit, &name, keep);
+        state.stock.units.insert(name, unit);
+    }
+
+    pub(super) fn remove_unit(&self, name: &str) -> Result<Reply, Failure> {
+        let mut state = self.state();
+        if !state.stock.units.contains_key(name) {
+            return Err(not_found("unit", name));
+        }
+        if let Some((user, _)) = state.seers(name).next() {
+            let help = "take it out of the adapter's targets, or remove the adapter, first";
+            return Err(in_use(format!("unit {name}"), &format!("adapter {user}"), help));
+        }
+        state.stock.units.remove(name);
+        Ok(Reply::Done)
+    }
+}
+
+impl State {
+    /// Adapters whose client sees a unit, now or in their next form.
+    fn seers(&self, unit: &str) -> impl Iterator<Item = (&String, &Adapter)> {
+        let unit = [unit.to_owned()];
+        self.adapters.iter().filter(move |(_, adapter)| adapter.is(|spec| sees(spec, &unit)))
+    }
+
+    /// Another medium in an optical drive, or none. The old one goes first; a client that prevents its removal is heard.
+    fn change_medium(
+        &mut self,
+        spec: UnitSpec,
+        volume: Option<Arc<dyn Volume>>,
+    ) -> Result<Reply, Failure> {
+        let name = spec.name.clone();
+        let unit = self.stock.units.get_mut(&name).ok_or_else(|| not_found("unit", &name))?;
+        Unit::new(UnitSpec { keep: None, ..spec.clone() }, volume.clone())?;
+        unit.take_medium().map_err(|what| {
+            let help = "let the client unmount the medium and eject it, or stop the client";
+            failure(FailureCode::InUse, format!("unit {name}: {what}"), help)
+        })?;
+        unit.medium = volume.clone().map_or(Medium::None, Medium::Volume);
+        unit.spec = spec;
+        let seers: Vec<&Adapter> = self.seers(&name).map(|(_, adapter)| adapter).collect();
+        State::renew(&self.stock, seers)?;
+        // Clients see it when their channels can read it.
+        if let (Some(volume), Some(unit)) = (volume, self.stock.units.get(&name)) {
+            unit.load_medium(volume.geometry().bytes);
+        }
+        Ok(Reply::Done)
+    }
+}

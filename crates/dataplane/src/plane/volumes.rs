@@ -1,0 +1,220 @@
+//! Volumes: opened, opened anew, resized, removed.
+
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use block::{OpenEvent, Volume, VolumeError};
+use protocol::message::{Failure, FailureCode, Reply, VolumeKind, VolumeSpec, VolumeStatus};
+
+use super::{Plane, State, failure, in_use, not_found};
+use crate::adapter::Adapter;
+use crate::convert;
+use crate::units::Medium;
+
+pub(crate) struct OpenVolume {
+    pub(super) spec: VolumeSpec,
+    pub(super) volume: Arc<dyn Volume>,
+    notes: Vec<String>,
+    identity: Option<Identity>,
+}
+
+/// Device and inode: what a path must still lead to when a volume is opened again under its clients.
+type Identity = (u64, u64);
+
+fn identity(spec: &VolumeSpec) -> Option<Identity> {
+    let (VolumeKind::File { path, .. } | VolumeKind::Ram { path }) = &spec.kind else {
+        return None;
+    };
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
+}
+
+impl OpenVolume {
+    pub(super) fn status(&self) -> VolumeStatus {
+        VolumeStatus {
+            spec: self.spec.clone(),
+            bytes: self.volume.geometry().bytes,
+            access: access(self),
+        }
+    }
+}
+
+impl Plane {
+    pub(super) fn put_volume(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
+        let mut state = self.state();
+        let Some(open) = state.stock.volumes.get(&spec.name) else {
+            drop(state);
+            return self.open_new(spec);
+        };
+        if open.spec == spec {
+            return Ok(Reply::Done);
+        }
+        let name = spec.name.clone();
+        let used = state.users(&name).next().is_some() || !state.stock.units_on(&name).is_empty();
+        if used && !changes_only_behaviour(&open.spec, &spec) {
+            return Err(in_use(
+                format!("volume {name}"),
+                "an adapter or a logical unit",
+                "remove its adapters and units first",
+            ));
+        }
+        if open.identity != identity(&open.spec) {
+            let what =
+                format!("volume {name}: its file was removed or replaced since it was opened");
+            let help = "put the file back, or remove the volume's adapters and the volume first";
+            return Err(failure(FailureCode::System, what, help));
+        }
+        // The file is locked by whoever has it open, so the old volume has to go before the new one comes.
+        let old = state.take_out(&name)?;
+        let (reopened, result) = match open_volume(spec) {
+            Ok(open) => (open, Ok(Reply::Done)),
+            // If the old one cannot be had again either, its adapters wait until the volume is put once more.
+            Err(failure) => (open_volume(old)?, Err(failure)),
+        };
+        state.put_in(reopened)?;
+        result
+    }
+
+    /// Opens a volume that is not there yet. Outside of the lock: while a predecessor's last writes are under way its file stays
+    /// locked, and everything else is to be answered meanwhile.
+    fn open_new(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
+        let file = identity(&spec);
+        let shared = |open: &&OpenVolume| {
+            file.is_some() && open.identity == file && !(open.spec.read_only && spec.read_only)
+        };
+        if let Some(open) = self.state().stock.volumes.values().find(shared) {
+            let (what, user) =
+                (format!("the file of volume {}", spec.name), format!("volume {}", open.spec.name));
+            return Err(in_use(
+                what,
+                &user,
+                "name another file, or put both adapters on one volume",
+            ));
+        }
+        let opened = open_volume(spec)?;
+        let mut state = self.state();
+        let name = &opened.spec.name;
+        if state.stock.volumes.contains_key(name) {
+            return Err(in_use(format!("the name {name}"), "a volume made meanwhile", "ask again"));
+        }
+        // Adapters and units whose volume could not be opened again after a change are waiting for it.
+        state.put_in(opened)?;
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn resize_volume(
+        &self,
+        name: &str,
+        bytes: u64,
+        shrink: bool,
+    ) -> Result<Reply, Failure> {
+        let mut state = self.state();
+        let open = state.stock.volumes.get_mut(name).ok_or_else(|| not_found("volume", name))?;
+        let before = open.volume.geometry().bytes;
+        if bytes < before && !shrink {
+            let what =
+                format!("volume {name} has {before} bytes; {bytes} would cut off what lies behind");
+            return Err(failure(FailureCode::Invalid, what, "say explicitly that it may shrink"));
+        }
+        open.volume.resize(bytes).map_err(|error| volume_failure(&error))?;
+        open.spec.bytes = Some(bytes);
+        let geometry = open.volume.geometry();
+        let units = state.stock.units_on(name);
+        for unit in units.iter().filter_map(|unit| state.stock.units.get(unit)) {
+            unit.set_bytes(geometry.bytes);
+        }
+        for (_, adapter) in state.users(name) {
+            adapter.resized(name, &geometry, &units);
+        }
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn remove_volume(&self, name: &str) -> Result<Reply, Failure> {
+        let mut state = self.state();
+        if !state.stock.volumes.contains_key(name) {
+            return Err(not_found("volume", name));
+        }
+        let volume = || format!("volume {name}");
+        if let Some(unit) = state.stock.units_on(name).first() {
+            return Err(in_use(volume(), &format!("unit {unit}"), "remove the unit first"));
+        }
+        if let Some((user, _)) = state.users(name).next() {
+            return Err(in_use(volume(), &format!("adapter {user}"), "remove the adapter first"));
+        }
+        state.stock.volumes.remove(name);
+        Ok(Reply::Done)
+    }
+}
+
+impl State {
+    /// Takes a volume from everybody who uses it, and closes it: their queues stop until there is another one of this name.
+    fn take_out(&mut self, name: &str) -> Result<VolumeSpec, Failure> {
+        let old = self.stock.volumes.remove(name).ok_or_else(|| not_found("volume", name))?;
+        let spec = old.spec.clone();
+        for unit in self.stock.units_on(name) {
+            if let Some(unit) = self.stock.units.get_mut(&unit) {
+                unit.medium = Medium::Awaited;
+            }
+        }
+        let users: Vec<&Adapter> = self.users(name).map(|(_, adapter)| adapter).collect();
+        State::renew(&self.stock, users)?;
+        Ok(spec)
+    }
+
+    /// Gives an open volume to everybody who is to have it.
+    fn put_in(&mut self, open: OpenVolume) -> Result<(), Failure> {
+        let (name, bytes) = (open.spec.name.clone(), open.volume.geometry().bytes);
+        for unit in self.stock.units_on(&name) {
+            if let Some(unit) = self.stock.units.get_mut(&unit) {
+                unit.medium = Medium::Volume(Arc::clone(&open.volume));
+                unit.set_bytes(bytes);
+            }
+        }
+        self.stock.volumes.insert(name.clone(), open);
+        let users: Vec<&Adapter> = self.users(&name).map(|(_, adapter)| adapter).collect();
+        State::renew(&self.stock, users)
+    }
+}
+
+/// What a client cannot notice but by its speed.
+fn changes_only_behaviour(now: &VolumeSpec, then: &VolumeSpec) -> bool {
+    let then =
+        VolumeSpec { limit: now.limit, delay: now.delay, fault: now.fault.clone(), ..then.clone() };
+    match (&now.kind, &then.kind) {
+        (VolumeKind::File { path: a, .. }, VolumeKind::File { path: b, .. }) if a == b => {
+            VolumeSpec { kind: now.kind.clone(), ..then } == *now
+        }
+        _ => then == *now,
+    }
+}
+
+fn open_volume(spec: VolumeSpec) -> Result<OpenVolume, Failure> {
+    let mut notes = Vec::new();
+    let mut note = |event: OpenEvent| match event {
+        OpenEvent::WaitsForLock { holder } => {
+            eprintln!("volume {}: waits for {holder} to let go of it", spec.name)
+        }
+        OpenEvent::Access(access) => notes.insert(0, access.to_owned()),
+        OpenEvent::Note(note) => notes.push(note),
+    };
+    let volume = block::open_with(&convert::volume(&spec), &mut note)
+        .map_err(|error| volume_failure(&error))?;
+    let identity = identity(&spec);
+    Ok(OpenVolume { spec, volume, notes, identity })
+}
+
+fn access(open: &OpenVolume) -> String {
+    let kind = match &open.spec.kind {
+        VolumeKind::File { .. } => None,
+        VolumeKind::Ram { .. } => Some("memory"),
+        VolumeKind::Null { .. } => Some("none"),
+    };
+    kind.into_iter().chain(open.notes.iter().map(String::as_str)).collect::<Vec<_>>().join("; ")
+}
+
+fn volume_failure(error: &VolumeError) -> Failure {
+    use std::error::Error;
+    let source = error.source().map(|source| format!(": {source}")).unwrap_or_default();
+    let message = format!("volume {}: {}{source}", error.volume, error.what);
+    Failure { code: FailureCode::System, message, help: error.help.clone() }
+}

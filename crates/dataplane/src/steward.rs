@@ -1,0 +1,330 @@
+//! The steward: what SCSI commands need and a channel may not do. One thread for each data plane, asleep in a receive.
+//!
+//! | errand | what the steward does |
+//! |---|---|
+//! | `Store` | writes a unit's persistent reservations to its file, so that they survive a power loss |
+//! | `Abort` | has commands aborted on every channel (PREEMPT AND ABORT) |
+//! | `Manage` | carries out a task management function: aborts or counts on every channel, then changes the unit |
+//!
+//! # Why nobody waits for ever
+//!
+//! A command that is aborted may itself wait for the steward: its reservations are being stored. So the steward never waits for a
+//! channel. It asks all channels and goes back to its mailbox; their answers come there as messages ([`Pending::then`]), and the last one of a
+//! job ends it. Nor does it take a lock that anybody holds while waiting for a channel or for the steward: not the plane's, not that
+//! of an adapter's queues; only those of the [`Directory`] and of a device's state, which are held for moments. A channel hands an errand over
+//! without waiting, and its queue goes on with other commands. What is left to wait for is the disk under the reservations: while it does not
+//! answer, no errand is done, and reads and writes go on.
+//!
+//! [`Pending::then`]: channel::mailbox::Pending::then
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::JoinHandle;
+
+use channel::{AbortScope, Answer, Channel, Errand, Verdict, Whom};
+use device::scsi::Response;
+use device::scsi::control::Management;
+use scsi::management::{Function, Scope};
+use scsi::{LogicalUnit, Nexus, NexusId, Persistent};
+
+use crate::keep;
+use crate::session::locked;
+use crate::virtio::ScsiDevice;
+
+/// A unit, its name, and where its reservations are kept.
+type Entry = (Weak<LogicalUnit>, String, Option<PathBuf>);
+
+/// Gets how many commands there were, by question.
+type End = Box<dyn FnOnce(&[u32]) + Send>;
+
+/// What the steward has to know of units and clients. Weak: it keeps nothing alive.
+#[derive(Default)]
+pub(crate) struct Directory {
+    units: Mutex<Vec<Entry>>,
+    devices: Mutex<Vec<Weak<ScsiDevice>>>,
+}
+
+impl Directory {
+    /// A unit, and where its reservations are kept.
+    pub(crate) fn add_unit(&self, unit: &Arc<LogicalUnit>, name: &str, keep: Option<PathBuf>) {
+        let mut units = locked(&self.units);
+        units.retain(|(unit, ..)| unit.strong_count() > 0);
+        units.push((Arc::downgrade(unit), name.to_owned(), keep));
+    }
+
+    /// A client's device.
+    pub(crate) fn add_device(&self, device: &Arc<ScsiDevice>) {
+        let mut devices = locked(&self.devices);
+        devices.retain(|device| device.strong_count() > 0);
+        devices.push(Arc::downgrade(device));
+    }
+
+    fn keep_of(&self, unit: &Arc<LogicalUnit>) -> Option<(String, PathBuf)> {
+        let units = locked(&self.units);
+        let found = units.iter().find(|(each, ..)| std::ptr::eq(each.as_ptr(), &**unit));
+        found.and_then(|(_, name, keep)| Some((name.clone(), keep.clone()?)))
+    }
+
+    /// Everybody who sees a unit.
+    fn nexuses_of(&self, unit: &Arc<LogicalUnit>) -> Vec<NexusId> {
+        let devices = locked(&self.devices).clone();
+        let mut ids: Vec<NexusId> = devices
+            .iter()
+            .filter_map(Weak::upgrade)
+            .flat_map(|device| device.ids_with(unit))
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+}
+
+enum Work {
+    /// Of a client's device.
+    Errand(Weak<ScsiDevice>, Errand),
+    /// A channel's answer to one question of a job.
+    Counted {
+        job: u64,
+        question: usize,
+        count: u32,
+    },
+    Stop,
+}
+
+/// The thread's handle.
+pub(crate) struct Steward {
+    to: Sender<Work>,
+    pub(crate) directory: Arc<Directory>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Steward {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    ///
+    /// When there is none to be had.
+    pub(crate) fn start(channels: Arc<Vec<Channel>>) -> std::io::Result<Arc<Steward>> {
+        let (to, inbox) = channel();
+        let directory = Arc::new(Directory::default());
+        let mut desk = Desk {
+            channels,
+            directory: Arc::clone(&directory),
+            to: to.clone(),
+            jobs: HashMap::new(),
+            last: 0,
+        };
+        let thread = std::thread::Builder::new()
+            .name("steward".into())
+            .stack_size(256 << 10)
+            .spawn(move || desk.run(&inbox))?;
+        Ok(Arc::new(Steward { to, directory, thread: Mutex::new(Some(thread)) }))
+    }
+
+    /// What a device's channels call with an errand. It does not wait.
+    pub(crate) fn errands(&self, device: Weak<ScsiDevice>) -> Box<dyn Fn(Errand) + Send + Sync> {
+        let to = self.to.clone();
+        // After the end of the thread the errand is dropped, and its command is told that it failed.
+        Box::new(move |errand| drop(to.send(Work::Errand(device.clone(), errand))))
+    }
+
+    /// Ends the thread. No SCSI queue runs.
+    pub(crate) fn stop(&self) {
+        let _ = self.to.send(Work::Stop);
+        if let Some(thread) = locked(&self.thread).take() {
+            let joined = thread.join();
+            debug_assert!(joined.is_ok(), "a panic ends the process");
+        }
+    }
+}
+
+/// What the channels are asked.
+struct Question {
+    scope: AbortScope,
+    /// Aborted, or counted.
+    abort: bool,
+}
+
+/// Something that the channels have been asked for.
+struct Job {
+    /// Answers that have yet to come.
+    left: usize,
+    /// Commands, by question.
+    counts: Vec<u32>,
+    end: End,
+}
+
+/// The thread's own.
+struct Desk {
+    channels: Arc<Vec<Channel>>,
+    directory: Arc<Directory>,
+    to: Sender<Work>,
+    jobs: HashMap<u64, Job>,
+    last: u64,
+}
+
+impl Desk {
+    fn run(&mut self, inbox: &Receiver<Work>) {
+        while let Ok(work) = inbox.recv() {
+            match work {
+                Work::Errand(device, errand) => self.begin(&device, errand),
+                Work::Counted { job, question, count } => self.counted(job, question, count),
+                Work::Stop => return,
+            }
+        }
+    }
+
+    fn begin(&mut self, device: &Weak<ScsiDevice>, errand: Errand) {
+        match errand {
+            Errand::Store { unit, state, answer } => answer.send(self.store(&unit, &state)),
+            Errand::Abort { scope, answer } => {
+                let questions = vec![Question { scope, abort: true }];
+                self.ask(questions, Box::new(move |_| answer.send(())));
+            }
+            Errand::Manage { request, answer } => match device.upgrade() {
+                Some(device) => self.manage(&device, &request, answer),
+                None => answer.send(Response::Failure),
+            },
+        }
+    }
+
+    fn store(&self, unit: &Arc<LogicalUnit>, state: &Persistent) -> bool {
+        let Some((name, path)) = self.directory.keep_of(unit) else { return false };
+        match keep::write(&path, state) {
+            Ok(()) => true,
+            Err(error) => {
+                eprintln!(
+                    "unit {name}: its reservations cannot be kept in {}: {error}; the client was told that its command failed",
+                    path.display()
+                );
+                false
+            }
+        }
+    }
+
+    /// Asks every channel.
+    fn ask(&mut self, questions: Vec<Question>, end: End) {
+        let counts = vec![0; questions.len()];
+        let left = questions.len() * self.channels.len();
+        if left == 0 {
+            return end(&counts);
+        }
+        self.last += 1;
+        let job = self.last;
+        self.jobs.insert(job, Job { left, counts, end });
+        for (question, Question { scope, abort }) in questions.into_iter().enumerate() {
+            for channel in self.channels.iter() {
+                let scope = scope.clone();
+                let pending = if abort { channel.abort(scope) } else { channel.query(scope) };
+                let to = self.to.clone();
+                pending.then(move |count| {
+                    let count = count.unwrap_or(0);
+                    // The steward ends after the last queue.
+                    let _ = to.send(Work::Counted { job, question, count });
+                });
+            }
+        }
+    }
+
+    fn counted(&mut self, job: u64, question: usize, count: u32) {
+        let Some(found) = self.jobs.get_mut(&job) else { return };
+        found.counts[question] += count;
+        found.left -= 1;
+        if found.left == 0
+            && let Some(job) = self.jobs.remove(&job)
+        {
+            (job.end)(&job.counts);
+        }
+    }
+
+    /// Task management (SAM-5, clause 7).
+    fn manage(&mut self, device: &Arc<ScsiDevice>, request: &Management, answer: Answer<Response>) {
+        let Management { function, target, lun, id } = *request;
+        let Some(lun) = lun else { return self.reset_nexus(device, target, answer) };
+        let Some(nexus) = device.nexus(target, lun) else {
+            return answer.send(Response::IncorrectLun);
+        };
+        let unit = Arc::clone(nexus.unit());
+        let (own, all) = (nexus.id(), Whom::Everybody);
+        let question = |whom, verdict, abort| {
+            let scope = AbortScope { unit: Arc::clone(&unit), whom, except: None, verdict };
+            Question { scope, abort }
+        };
+        let ask = |whom, verdict| question(whom, verdict, true);
+        let one = device.adapter().map(|adapter| Whom::One { adapter, nexus: own, id });
+        let Some(one) = one else { return answer.send(Response::Failure) };
+        let owns = || Whom::Nexuses(vec![own]);
+        let questions = match (function, function.scope()) {
+            (Function::QueryTask, _) => vec![question(one, Verdict::Aborted, false)],
+            (_, Scope::Nobody) => vec![question(owns(), Verdict::Aborted, false)],
+            (_, Scope::One) => vec![ask(one, Verdict::Aborted)],
+            (_, Scope::Own) => vec![ask(owns(), Verdict::Aborted)],
+            (Function::ClearTaskSet, Scope::Everybody) => {
+                return self.clear_task_set(nexus, answer);
+            }
+            (_, Scope::Everybody) => vec![ask(all, Verdict::Reset)],
+        };
+        self.ask(
+            questions,
+            Box::new(move |counts| {
+                let any = counts.iter().any(|count| *count > 0);
+                function.finish(&nexus, &[]);
+                let there = function.scope() == Scope::Nobody && any;
+                answer.send(if there { Response::FunctionSucceeded } else { Response::Ok });
+            }),
+        );
+    }
+
+    /// The others are told, if commands of theirs were aborted: so each is asked for on its own.
+    fn clear_task_set(&mut self, nexus: Arc<Nexus>, answer: Answer<Response>) {
+        let unit = nexus.unit();
+        let own = nexus.id();
+        let mut ids = self.directory.nexuses_of(unit);
+        ids.retain(|id| *id != own);
+        ids.push(own);
+        let question = |id: &NexusId| {
+            let verdict = if *id == own { Verdict::Aborted } else { Verdict::TaskAborted };
+            let whom = Whom::Nexuses(vec![*id]);
+            let scope = AbortScope { unit: Arc::clone(unit), whom, except: None, verdict };
+            Question { scope, abort: true }
+        };
+        let questions = ids.iter().map(question).collect();
+        self.ask(
+            questions,
+            Box::new(move |counts| {
+                let cleared: Vec<NexusId> = ids
+                    .iter()
+                    .zip(counts)
+                    .filter(|(id, count)| **id != own && **count > 0)
+                    .map(|(id, _)| *id)
+                    .collect();
+                Function::ClearTaskSet.finish(&nexus, &cleared);
+                answer.send(Response::Ok);
+            }),
+        );
+    }
+
+    /// I_T NEXUS RESET concerns every unit of the target.
+    fn reset_nexus(&mut self, device: &ScsiDevice, target: u8, answer: Answer<Response>) {
+        let nexuses = device.nexuses(target);
+        let question = |nexus: &Arc<Nexus>| Question {
+            scope: AbortScope {
+                unit: Arc::clone(nexus.unit()),
+                whom: Whom::Nexuses(vec![nexus.id()]),
+                except: None,
+                verdict: Verdict::Reset,
+            },
+            abort: true,
+        };
+        let questions = nexuses.iter().map(question).collect();
+        self.ask(
+            questions,
+            Box::new(move |_| {
+                nexuses.iter().for_each(|nexus| Function::NexusReset.finish(nexus, &[]));
+                answer.send(Response::Ok);
+            }),
+        );
+    }
+}

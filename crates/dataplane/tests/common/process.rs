@@ -1,0 +1,78 @@
+//! A data plane in a process of its own, to be killed.
+
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use protocol::message::{Reply, Request, Status};
+use protocol::socket::Connection;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::raw::until;
+
+const SOCKET: &str = "TRUNKLINE_TEST_SOCKET";
+
+/// What the test `data_plane` of such a file does: it is the process, this program started again with the variable set.
+pub fn data_plane() {
+    let socket = PathBuf::from(std::env::var(SOCKET).unwrap());
+    let options = dataplane::Options { socket, cpus: Vec::new(), channels: 2, poll_us_max: 32 };
+    dataplane::run(&options).unwrap();
+}
+
+/// A data plane in a process of its own, and what the control plane does for it.
+pub struct Process {
+    child: Child,
+    connection: Connection,
+}
+
+impl Process {
+    #[track_caller]
+    pub fn start(folder: &Path, setup: &[Request]) -> Process {
+        let socket = folder.join("plane.sock");
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "data_plane", "--ignored", "--nocapture"])
+            .env(SOCKET, &socket)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stream = None;
+        until("the data plane listens", || {
+            stream = UnixStream::connect(&socket).ok();
+            stream.is_some()
+        });
+        let connection = Connection::new(stream.unwrap());
+        let mut process = Process { child, connection };
+        setup.iter().for_each(|request| process.must(request));
+        process
+    }
+
+    #[track_caller]
+    pub fn must(&mut self, request: &Request) {
+        self.connection.send(request, &[]).unwrap();
+        let (reply, _) = self.connection.receive::<Reply>().unwrap();
+        assert_eq!(reply, Reply::Done, "{request:?}");
+    }
+
+    /// SIGKILL.
+    pub fn kill(mut self) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::KILL).unwrap();
+        assert_eq!(self.child.wait().unwrap().signal(), Some(9), "it was still there");
+    }
+
+    pub fn shut_down(mut self) {
+        self.must(&Request::Shutdown);
+        assert!(self.child.wait().unwrap().success());
+    }
+
+    pub fn status(&mut self) -> Status {
+        self.connection.send(&Request::Status, &[]).unwrap();
+        match self.connection.receive::<Reply>().unwrap().0 {
+            Reply::Status(status) => status,
+            other => panic!("{other:?}"),
+        }
+    }
+}
