@@ -6,7 +6,7 @@ use crate::server::Server;
 use fabric::attribute::Object;
 use protocol::stats::{
     ChannelCounter, FlightEvent, FlightKind, Histogram, Kind, Latency, QueueCounter, QueueSnapshot,
-    Snapshot,
+    Snapshot, bucket_of, bucket_upper_ns,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -28,16 +28,59 @@ pub struct LatencyView {
     pub p99_ns: u64,
     /// 999 of 1000 took no longer.
     pub p999_ns: u64,
+    /// The whole histogram, if it was asked for: two of them, one after the other, give the time between.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<HistogramView>,
+}
+
+/// A histogram of nanoseconds.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+pub struct HistogramView {
+    /// Sum of all values.
+    pub sum_ns: u64,
+    /// Buckets that are not empty, in ascending order.
+    pub buckets: Vec<BucketView>,
+}
+
+/// A bucket of a histogram.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+pub struct BucketView {
+    /// Its values are below this one, and not below that of the bucket before it.
+    pub below_ns: u64,
+    /// How many there are.
+    pub count: u64,
+}
+
+impl HistogramView {
+    fn of(histogram: &Histogram) -> HistogramView {
+        let buckets = histogram.buckets.iter().enumerate().filter(|(_, count)| **count > 0);
+        let view = |(bucket, count): (usize, &u64)| BucketView {
+            below_ns: bucket_upper_ns(bucket),
+            count: *count,
+        };
+        HistogramView { sum_ns: histogram.sum_ns, buckets: buckets.map(view).collect() }
+    }
+
+    /// To reckon with.
+    pub fn read(&self) -> Histogram {
+        let mut histogram = Histogram { sum_ns: self.sum_ns, ..Histogram::default() };
+        for bucket in &self.buckets {
+            histogram.buckets[bucket_of(bucket.below_ns.saturating_sub(1))] += bucket.count;
+        }
+        histogram
+    }
 }
 
 impl LatencyView {
-    fn of(histogram: &Histogram) -> LatencyView {
+    /// Of a histogram, which goes along when `whole` is true.
+    pub fn of(histogram: &Histogram, whole: bool) -> LatencyView {
         LatencyView {
             count: histogram.count(),
             mean_ns: histogram.mean_ns(),
             p50_ns: histogram.quantile_ns(0.5),
             p99_ns: histogram.quantile_ns(0.99),
             p999_ns: histogram.quantile_ns(0.999),
+            histogram: whole.then(|| HistogramView::of(histogram)),
         }
     }
 }
@@ -139,9 +182,11 @@ pub(crate) fn sum<'a>(queues: impl IntoIterator<Item = &'a QueueSnapshot>) -> Su
     sum
 }
 
-fn measures(sum: &Sum) -> Measures {
+fn measures(sum: &Sum, histograms: bool) -> Measures {
     let counter = |c: &QueueCounter| (c.info().name.to_owned(), sum.counters[*c as usize]);
-    let latency = |l: &Latency| (l.as_str().to_owned(), LatencyView::of(&sum.latency[*l as usize]));
+    let latency = |l: &Latency| {
+        (l.as_str().to_owned(), LatencyView::of(&sum.latency[*l as usize], histograms))
+    };
     Measures {
         counters: QueueCounter::ALL.iter().map(counter).collect(),
         latency: Latency::ALL.iter().map(latency).collect(),
@@ -168,7 +213,8 @@ impl Server {
     }
 
     /// The statistics, of one adapter and the channels of its data plane, or of all. An adapter that never had a client has none.
-    pub fn stats(&self, adapter: Option<&str>) -> Result<StatsView, Refusal> {
+    /// With `histograms`, latencies come with their whole histograms.
+    pub fn stats(&self, adapter: Option<&str>, histograms: bool) -> Result<StatsView, Refusal> {
         if let Some(name) = adapter
             && !self.desired().adapters.contains_key(name)
         {
@@ -187,8 +233,8 @@ impl Server {
                 all.adapters.push(AdapterStatsView {
                     adapter: name.to_owned(),
                     dataplane: dataplane.clone(),
-                    total: measures(&sum(queues.iter().copied())),
-                    queues: queues.iter().map(|queue| queue_view(queue)).collect(),
+                    total: measures(&sum(queues.iter().copied()), histograms),
+                    queues: queues.iter().map(|queue| queue_view(queue, histograms)).collect(),
                 });
             }
             all.channels.extend(snapshot.channels.iter().map(|channel| {
@@ -248,16 +294,37 @@ fn subject(event: &FlightEvent, queues: &BTreeMap<u32, String>) -> String {
     }
 }
 
-fn queue_view(queue: &QueueSnapshot) -> QueueStatsView {
+fn queue_view(queue: &QueueSnapshot, histograms: bool) -> QueueStatsView {
     QueueStatsView {
         queue: queue.queue.into(),
         channel: queue.channel,
         slot: queue.slot,
-        measures: measures(&sum([queue])),
+        measures: measures(&sum([queue]), histograms),
     }
 }
 
 fn to_ns(ticks: u64, ticks_per_second: u64) -> u64 {
     let ns = u128::from(ticks) * 1_000_000_000 / u128::from(ticks_per_second.max(1));
     u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_comes_back_as_it_was() {
+        let mut histogram = Histogram { sum_ns: 77, ..Histogram::default() };
+        for (count, index) in histogram.buckets.iter_mut().zip(0..) {
+            *count = index % 3;
+        }
+        assert_eq!(HistogramView::of(&histogram).read(), histogram);
+    }
+
+    #[test]
+    fn a_bucket_that_no_server_sends_is_no_panic() {
+        let odd = |below_ns| BucketView { below_ns, count: 1 };
+        let view = HistogramView { sum_ns: 0, buckets: vec![odd(0), odd(u64::MAX)] };
+        assert_eq!(view.read().count(), 2);
+    }
 }

@@ -120,6 +120,13 @@ pub(crate) enum Command {
     #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true,
         after_help = crate::plan::size::HELP)]
     Size(Box<crate::plan::size::SizeArgs>),
+    /// Commands of a PowerVM Virtual I/O Server: fcstat, lsmap, lsdev, lsattr, chdev
+    #[command(disable_help_flag = true)]
+    Ioscli {
+        /// The command and its flags, as the original has them; alone it lists the commands
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+        words: Vec<String>,
+    },
     /// Print how the server is
     Status,
     /// Print the attributes that objects can have

@@ -37,6 +37,14 @@ pub(crate) enum Failure {
     /// There are findings, and the user wants the exit code to say so; they are printed already.
     #[error("there are findings")]
     Found,
+    /// What another system's command says at this place, word for word, with its exit code.
+    #[error("{text}")]
+    Original {
+        /// What is printed.
+        text: String,
+        /// The exit code.
+        code: u8,
+    },
     /// Everything else.
     #[error("{0}")]
     Other(String),
@@ -54,6 +62,7 @@ impl Failure {
             Failure::Unreachable { .. } => 4,
             Failure::Waiting(_) => 7,
             Failure::Found => 8,
+            Failure::Original { code, .. } => *code,
             Failure::Refused(refusal) => match refusal.code {
                 Code::Failed => 1,
                 Code::Invalid => 2,
@@ -71,13 +80,17 @@ impl Failure {
                 "start one with `trunkline serve`, or name its folder with --dir or TRUNKLINE_DIR"
                     .to_owned(),
             ),
-            Failure::Found | Failure::Other(_) => None,
+            Failure::Found | Failure::Original { .. } | Failure::Other(_) => None,
         }
     }
 
     /// Writes the error and its help to standard error and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         if let Failure::Found = self {
+            return ExitCode::from(self.code());
+        }
+        if let Failure::Original { text, .. } = self {
+            eprintln!("{text}");
             return ExitCode::from(self.code());
         }
         let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();

@@ -10,6 +10,7 @@ mod commands;
 mod demo;
 mod emit;
 mod exit;
+mod ioscli;
 mod output;
 mod plan;
 mod progress;
@@ -46,6 +47,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Plan { command } => plan::main(&global, command),
         Command::Size(args) => plan::size::main(&global, &args),
         Command::Flight(args) => commands::stats::flight(&global, &args),
+        Command::Ioscli { words } => ioscli::main(&global, &words),
         Command::Attributes(args) => commands::state::attributes(&global, &args),
         Command::Completions { shell } => {
             let mut command = Cli::command();

@@ -286,3 +286,75 @@ fn the_folder_option_says_what_it_is_for() {
         assert!(help.contains("For `scale`") && !help.contains("sockets and state"), "{help}");
     }
 }
+
+#[test]
+fn ioscli_shows_an_adapter_as_the_original_would() {
+    let bench = Bench::with_disk();
+    let fake = bench.launcher.current().unwrap();
+    let queues = [0, 1].map(|queue| fake.queue_stats("vhost0", queue).unwrap());
+    for (stats, more) in queues.iter().zip(0..) {
+        stats.add(QueueCounter::CommandsReceived, 100 + more);
+        stats.add(QueueCounter::Reads, 60);
+        stats.add(QueueCounter::ReadBytes, 60 * 4096);
+        stats.add(QueueCounter::Flushes, 3);
+        stats.record(Latency::Device, 5_000, 10);
+    }
+    let report = bench.ok("ioscli fcstat -e vhost0");
+    insta::assert_snapshot!("ioscli_fcstat", report);
+    insta::assert_snapshot!("ioscli_cat", bench.ok("ioscli cat vhost0/stats"));
+    insta::assert_snapshot!("ioscli_lsmap", bench.ok("ioscli lsmap -all"));
+    insta::assert_snapshot!("ioscli_lsdev", bench.ok("ioscli lsdev"));
+    insta::assert_snapshot!("ioscli_lsattr", bench.ok("ioscli lsattr -El vhost0"));
+    let reset = bench.ok("ioscli fcstat -z vhost0");
+    assert!(report.contains("Input Requests:   120") && reset.contains("Input Requests:   0"));
+    queues[1].add(QueueCounter::Reads, 7);
+    assert!(bench.ok("ioscli fcstat vhost0").contains("Input Requests:   7"));
+    // Nobody else's counters were touched.
+    assert!(bench.ok("stats vhost0 -o json").contains("\"reads\": 127"));
+    assert!(bench.ok("ioscli fcstat -l 1 vhost0").contains("SAN (the volume)"));
+}
+
+#[test]
+fn ioscli_changes_at_once_or_keeps_the_change_for_later() {
+    let bench = Bench::with_disk();
+    assert_eq!(bench.ok("ioscli chdev -dev vhost0 -attr queues=0x4"), "vhost0 changed\n");
+    assert_eq!(bench.ok("ioscli lsdev -dev vhost0 -attr queues"), "value\n\n4\n");
+    assert_eq!(bench.ok("ioscli chdev -l vhost0 -a queues="), "vhost0 changed\n");
+    let busy = bench.refused("ioscli chdev -dev main -attr channels=2 num_workers=2", 2);
+    assert!(busy.contains("num_workers"), "{busy}");
+    insta::assert_snapshot!(
+        "ioscli_busy",
+        bench.refused("ioscli chdev -dev main -attr channels=2", 1)
+    );
+    let kept = bench.ok("ioscli chdev -dev main -attr channels=2 -perm");
+    assert_eq!(kept, "main changed\nchannels takes effect with the restart of the data plane\n");
+    assert_eq!(bench.ok("ioscli lsattr -Rl vhost0 -a wait"), "poll\nadaptive\ninterrupt\n");
+}
+
+#[test]
+fn ioscli_teaches() {
+    let bench = Bench::with_disk();
+    let mut refusals = String::new();
+    for (line, code) in [
+        ("ioscli fcstat fcs9", 1),
+        ("ioscli fcstta", 2),
+        ("ioscli lsmap", 2),
+        ("ioscli lsmap -al", 2),
+        ("ioscli lsdev -dev nothing", 3),
+        ("ioscli lsdev -dev vhost0 -attr queus", 2),
+        ("ioscli lsattr -Rl vhost0 -a socket", 2),
+        ("ioscli chdev -dev vhost0", 2),
+        ("ioscli chdev -dev vhost0 -attr queues=1000", 2),
+        ("ioscli cat /etc/passwd", 2),
+        ("ioscli lsdev -o json", 2),
+        ("-o json ioscli lsdev", 2),
+    ] {
+        refusals += &format!("$ trunkline {line}\n{}\n", bench.refused(line, code));
+    }
+    insta::assert_snapshot!("ioscli_refusals", refusals);
+    let mut help = bench.ok("ioscli");
+    for command in ["fcstat", "cat", "lsmap", "lsdev", "lsattr", "chdev"] {
+        help += &format!("\n{}", bench.ok(&format!("ioscli {command} -help")));
+    }
+    insta::assert_snapshot!("ioscli_help", help);
+}

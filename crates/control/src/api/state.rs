@@ -104,6 +104,9 @@ pub(super) async fn export(State(server): State<Arc<Server>>) -> impl IntoRespon
 pub(super) struct StatsQuery {
     /// Only of this adapter.
     adapter: Option<String>,
+    /// With whole histograms.
+    #[serde(default)]
+    histograms: bool,
 }
 
 /// The statistics: every queue, adapter and channel.
@@ -113,7 +116,7 @@ pub(super) async fn stats(
     State(server): State<Arc<Server>>,
     Query(query): Query<StatsQuery>,
 ) -> Answer<StatsView> {
-    Ok(Json(server.stats(query.adapter.as_deref())?))
+    Ok(Json(server.stats(query.adapter.as_deref(), query.histograms)?))
 }
 
 /// Which flight recorders.

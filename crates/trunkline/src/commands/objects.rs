@@ -57,7 +57,7 @@ pub(crate) fn adapter(global: &Global, command: AdapterCommand) -> Result<(), Fa
 }
 
 /// The API's path of an object. A name that can be none is refused here: it could be a path.
-fn path(object: Object, name: &str) -> Result<String, Failure> {
+pub(crate) fn path(object: Object, name: &str) -> Result<String, Failure> {
     fabric::attribute::check_name(name).map_err(Refusal::invalid)?;
     Ok(format!("/v1/{object}s/{name}"))
 }

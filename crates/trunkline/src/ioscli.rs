@@ -1,0 +1,104 @@
+//! `trunkline ioscli`: the commands of PowerVM's Virtual I/O Server, typed and printed as there.
+//!
+//! Each command is read by a table ([`words`]), gets what it shows from the API ([`system`]) and prints it with a
+//! function of plain values ([`fcstat`], [`queues`], [`maps`], [`devices`]). What these print, `trunkline plan` reads.
+
+mod act;
+mod baseline;
+mod devices;
+mod fcstat;
+mod maps;
+mod queues;
+mod show;
+mod system;
+mod table;
+mod text;
+mod watch;
+mod words;
+
+use crate::cli::{Format, Global};
+use crate::client::Client;
+use crate::exit::Failure;
+use crate::output::put;
+use control::refusal::Refusal;
+use table::COMMANDS;
+use words::{Syntax, Words};
+
+/// The device type of a virtual Fibre Channel adapter, as its client would see it.
+const VFC_CLIENT: &str = "Virtual Fibre Channel Client Adapter (trunkline/adapter/fc)";
+
+/// A command.
+struct Command {
+    syntax: Syntax,
+    /// Gives what is printed.
+    run: fn(&Context<'_>, &Words) -> Result<String, Failure>,
+}
+
+/// What commands work with.
+struct Context<'a> {
+    global: &'a Global,
+    client: Client,
+}
+
+/// The page of `trunkline ioscli` alone.
+fn overview() -> String {
+    let width = COMMANDS.iter().map(|command| command.syntax.name.len()).max().unwrap_or(0);
+    let rows: Vec<String> = COMMANDS
+        .iter()
+        .map(|command| format!("  {:width$}  {}", command.syntax.name, command.syntax.about))
+        .collect();
+    format!(
+        "Commands of a PowerVM Virtual I/O Server:\n\n{}\n\n\
+         `trunkline ioscli COMMAND -help` has the flags of a command and says where it differs.",
+        rows.join("\n")
+    )
+}
+
+/// `trunkline ioscli …`
+pub(crate) fn main(global: &Global, typed: &[String]) -> Result<(), Failure> {
+    let asks = |word: &String| matches!(word.as_str(), "-help" | "--help" | "-h" | "-?");
+    let Some((name, rest)) = typed.split_first() else { return put(&overview()) };
+    if name == "help" || asks(name) {
+        return put(&overview());
+    }
+    let Some(command) = COMMANDS.iter().find(|command| command.syntax.name == name) else {
+        let known = COMMANDS.iter().map(|command| command.syntax.name);
+        let meant = fabric::suggest::nearest(name, known);
+        let meant = meant.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        let refusal = Refusal::invalid(format!("there is no `{name}`{meant}"));
+        return Err(refusal.help("`trunkline ioscli` lists the commands").into());
+    };
+    if rest.iter().any(asks) {
+        return put(&command.syntax.help());
+    }
+    if global.output != Format::Table {
+        let refusal =
+            Refusal::invalid("ioscli prints what the original prints, and no other format");
+        return Err(refusal.help("`trunkline stats` and the other nouns have --output").into());
+    }
+    let words = command.syntax.read(rest).map_err(|problem| command.wrong(problem))?;
+    let context = Context { global, client: Client::new(global)? };
+    let text = (command.run)(&context, &words)?;
+    match text.trim_end_matches('\n') {
+        "" => Ok(()),
+        text => put(text),
+    }
+}
+
+impl Command {
+    fn wrong(&self, problem: String) -> Failure {
+        let name = self.syntax.name;
+        let form = self.syntax.usage.first().copied().unwrap_or_default();
+        Refusal::invalid(problem)
+            .help(format!("`{name} {form}`; more with `trunkline ioscli {name} -help`"))
+            .into()
+    }
+}
+
+/// A usage error that the table of flags cannot find.
+fn wrong(problem: impl Into<String>, help: &str) -> Failure {
+    Refusal::invalid(problem).help(help).into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! The commands that change something.
+
+use super::system::{System, Thing};
+use super::words::Words;
+use super::{Context, wrong};
+use crate::commands::objects;
+use crate::exit::Failure;
+use control::api::DoneView;
+use control::refusal::Refusal;
+use fabric::attribute::{Attribute, Effect, Kind};
+use hyper::Method;
+use serde_json::{Map, Value, json};
+
+/// `chdev`
+pub(super) fn chdev(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    let help = "`chdev -dev DEVICE -attr NAME=VALUE`";
+    let device = words.one("-dev").or_else(|| words.one("-l"));
+    let device = device.ok_or_else(|| wrong("chdev needs -dev DEVICE", help))?;
+    let pairs: Vec<&String> = words.all("-attr").iter().chain(words.all("-a")).collect();
+    if pairs.is_empty() {
+        return Err(wrong("chdev needs -attr NAME=VALUE", help));
+    }
+    let system = System::load(context)?;
+    let thing = system.thing(device)?;
+    let mut changes = Map::new();
+    let mut later = Vec::new();
+    for pair in pairs {
+        let (name, text) = pair
+            .split_once('=')
+            .ok_or_else(|| wrong(format!("`{pair}` is no NAME=VALUE"), help))?;
+        let attribute = thing.attribute(name)?;
+        let value = value(&thing, attribute, text)?;
+        if waits(&thing, attribute, &value) {
+            later.push(attribute);
+        }
+        changes.insert(name.to_owned(), value);
+    }
+    let perm = words.has("-perm") || words.has("-P");
+    if let (false, Some(attribute)) = (perm, later.first()) {
+        return Err(busy(device, attribute));
+    }
+    patch(context, &thing, changes)?;
+    let notes = later.iter().map(|attribute| {
+        format!("{} takes effect with the {}", attribute.name, attribute.effect.word())
+    });
+    let mut text = vec![format!("{device} changed")];
+    text.extend(notes);
+    Ok(text.join("\n"))
+}
+
+/// A value as the API takes it: its default when nothing is given; numbers may be hexadecimal, as the original
+/// writes sizes.
+fn value(thing: &Thing<'_>, attribute: &Attribute, text: &str) -> Result<Value, Failure> {
+    if text.is_empty() {
+        return Ok(Value::Null);
+    }
+    let hex = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let numeric =
+        matches!(attribute.kind, Kind::Number { .. } | Kind::Size { .. } | Kind::NumberOf(_));
+    let decimal = hex.filter(|_| numeric).map(|number| number.to_string());
+    let value = attribute.parse(decimal.as_deref().unwrap_or(text));
+    let value = value.map_err(|error| Refusal::attribute(thing.name, error))?;
+    Ok(json!(value))
+}
+
+/// Whether a change would have to wait: for the client, or for the data plane.
+fn waits(thing: &Thing<'_>, attribute: &Attribute, value: &Value) -> bool {
+    let waits = matches!(attribute.effect, Effect::NextConnect | Effect::Restart);
+    let now = json!(thing.effective.get(attribute.name));
+    waits && thing.in_use && now != *value
+}
+
+/// As the original says it, with what mends it here.
+fn busy(device: &str, attribute: &Attribute) -> Failure {
+    Failure::Original {
+        text: format!(
+            "Method error (chdev):\n        0514-062 Cannot perform the requested function because the\n                 \
+             specified device is busy.\n{device} is in use, and {} takes effect with the {}: add -perm to keep the \
+             change until then",
+            attribute.name,
+            attribute.effect.word()
+        ),
+        code: 1,
+    }
+}
+
+/// Changes an object.
+fn patch(
+    context: &Context<'_>,
+    thing: &Thing<'_>,
+    changes: Map<String, Value>,
+) -> Result<(), Failure> {
+    let path = objects::path(thing.object, thing.name)?;
+    let body = json!({ "attributes": changes });
+    let done: DoneView = context.client.send(Method::PATCH, &path, Some(&body))?;
+    objects::waiting(&done.waiting)
+}

@@ -1,0 +1,112 @@
+//! `lsdev` and `lsattr`: devices, their attributes, and the values that these may have.
+
+use super::text::{columns, lines};
+use fabric::attribute::{Attribute, Attributes, Effect, Kind};
+
+/// One line of `lsdev`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Device {
+    pub(super) name: String,
+    pub(super) available: bool,
+    pub(super) description: String,
+}
+
+/// `lsdev`
+pub(super) fn list(devices: &[Device]) -> String {
+    let mut rows = vec![["name", "status", "description"].map(str::to_owned).to_vec()];
+    rows.extend(devices.iter().map(|device| {
+        let status = if device.available { "Available" } else { "Defined" };
+        vec![device.name.clone(), status.to_owned(), device.description.clone()]
+    }));
+    columns(&rows, &[16, 11])
+}
+
+/// The original writes this size, and no other that we have, in hexadecimal.
+const TRANSFER: &str = "max_xfer_size";
+
+/// One attribute of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct AttributeRow {
+    pub(super) name: &'static str,
+    pub(super) value: String,
+    pub(super) description: String,
+    pub(super) settable: &'static str,
+}
+
+impl AttributeRow {
+    /// Of an attribute and the values that hold.
+    pub(super) fn of(attribute: &Attribute, effective: &Attributes) -> AttributeRow {
+        let value = effective.get(attribute.name).map(|value| match value.as_number() {
+            Some(bytes) if attribute.name == TRANSFER => super::text::hex(bytes),
+            _ => attribute.write(value),
+        });
+        AttributeRow {
+            name: attribute.name,
+            value: value.unwrap_or_default(),
+            description: description(attribute.meaning),
+            settable: match attribute.effect {
+                Effect::Live => "True+",
+                Effect::NextConnect | Effect::Restart | Effect::Unused => "True",
+                Effect::Fixed => "False",
+            },
+        }
+    }
+}
+
+/// The beginning of what the table says: the list has one line for each attribute.
+fn description(meaning: &str) -> String {
+    let plain = meaning.replace('`', "").replace('\n', " ");
+    let end = plain.find([';', ':', '(']).unwrap_or(plain.len());
+    let end = plain.find(". ").map_or(end, |sentence| sentence.min(end));
+    plain[..end].trim_end_matches(['.', ' ', ',']).to_owned()
+}
+
+/// `lsattr -El`
+pub(super) fn lsattr(rows: &[AttributeRow]) -> String {
+    attribute_columns(rows, None)
+}
+
+/// `lsdev -attr`
+pub(super) fn lsdev(rows: &[AttributeRow]) -> String {
+    let heading = ["attribute", "value", "description", "user_settable"];
+    attribute_columns(rows, Some(heading))
+}
+
+fn attribute_columns(rows: &[AttributeRow], heading: Option<[&str; 4]>) -> String {
+    let mut all: Vec<Vec<String>> = Vec::new();
+    if let Some(heading) = heading {
+        all.push(heading.map(str::to_owned).to_vec());
+        all.push(Vec::new());
+    }
+    all.extend(rows.iter().map(|row| {
+        let settable = row.settable.to_owned();
+        vec![row.name.to_owned(), row.value.clone(), row.description.clone(), settable]
+    }));
+    let width = |column: usize| {
+        all.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..3).map(|column| width(column).unwrap_or(0)).collect();
+    columns(&all, &widths)
+}
+
+/// `lsdev -attr NAME`
+pub(super) fn value(row: &AttributeRow) -> String {
+    lines(&["value".to_owned(), String::new(), row.value.clone()])
+}
+
+/// `lsattr -Rl`: the values that are allowed, or why there is no list of them.
+pub(super) fn range(kind: Kind) -> Result<String, String> {
+    let span = |min: u64, max: u64| vec![format!("{min}...{max} (+1)")];
+    let words = match kind {
+        Kind::Switch => vec!["true".to_owned(), "false".to_owned()],
+        Kind::Number { min, max } | Kind::Size { min, max } => span(min, max),
+        Kind::PowerOfTwo { min, max } => {
+            let next = |power: &u64| power.checked_mul(2).filter(|power| *power <= max);
+            std::iter::successors(Some(min), next).map(|power| power.to_string()).collect()
+        }
+        Kind::NumberOf(list) => list.iter().map(u64::to_string).collect(),
+        Kind::Word(list) => list.iter().map(|word| (*word).to_owned()).collect(),
+        _ => return Err(format!("it takes {}, of which there is no list", kind.expectation())),
+    };
+    Ok(lines(&words))
+}
