@@ -11,9 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::SeqCst};
 use std::time::Instant;
 
 use common::raw::{Front, GUARD};
+use common::scsi::{Client, target, unit};
 use common::{Server, null};
 use partition::blk::{self, Queue, SlotPlan, Status};
 use partition::rng::Rng;
+use partition::scsi::{self, Command, address, cdb};
 use partition::session::{Session, SessionOptions, StartPlan};
 use protocol::message::{CacheMode, DelaySpec, FaultSpec, LimitSpec, Request};
 use protocol::message::{VolumeKind, VolumeSpec};
@@ -146,6 +148,80 @@ fn run(name: &str, spec: VolumeSpec, plan: &StartPlan, failures: bool) {
     session.stop().unwrap();
 }
 
+/// A command of those that go to the volume, with the length of what it sends and of what comes back.
+fn choose_scsi(random: &mut Rng, blocks: u64) -> (Vec<u8>, u32, u32) {
+    let bytes = [512, 4096, BYTES_MAX][random.below(3) as usize];
+    let lba = random.below(blocks - u64::from(bytes) / 512);
+    let transfer = |write, lba| cdb::Transfer::new(write, lba, bytes / 512).cdb().to_vec();
+    match random.below(64) {
+        0 => (cdb::SYNCHRONIZE_CACHE.to_vec(), 0, 0),
+        1 => (cdb::TEST_UNIT_READY.to_vec(), 0, 0),
+        2 => (cdb::unmap(24).to_vec(), 24, 0),
+        3 => (cdb::compare_and_write(lba, 1).to_vec(), 1024, 0),
+        // WRITE SAME(10) of 16 blocks, VERIFY(10) of eight with BYTCHK, WRITE AND VERIFY(10) of one.
+        4 => (vec![0x41, 0, 0, 0, 0, lba as u8, 0, 0, 16, 0], 512, 0),
+        5 => (vec![0x2f, 2, 0, 0, 0, lba as u8, 0, 0, 8, 0], 4096, 0),
+        6 => (vec![0x2e, 0, 0, 0, 0, lba as u8, 0, 0, 1, 0], 512, 0),
+        7..32 => (transfer(true, lba), bytes, 0),
+        // One that is refused, too.
+        32 => (transfer(false, blocks), 0, bytes),
+        _ => (transfer(false, lba), 0, bytes),
+    }
+}
+
+/// As [`drive`], of a LUN. What the client allocates is not counted.
+fn drive_scsi(queue: &mut scsi::Queue, count: u32, random: &mut Rng) -> u32 {
+    let (mut submitted, mut done, mut failed) = (0, 0, 0);
+    let end = Instant::now() + 3 * GUARD;
+    while done < count {
+        while submitted < count
+            && let Some(slot) = queue.take()
+        {
+            let (cdb, data_out, data_in) = choose_scsi(random, (16 << 20) / 512);
+            let lun = address(0, random.below(2) as u16);
+            queue.data(slot).write(0, &cdb::unmap_list(8, 8));
+            let command = Command { lun, tag: 1, cdb: &cdb, data_out, data_in };
+            queue.submit(slot, &command).unwrap();
+            submitted += 1;
+        }
+        queue.publish().unwrap();
+        while let Some(slot) = queue.poll().unwrap() {
+            failed += u32::from(!queue.good(slot));
+            queue.give_back(slot);
+            done += 1;
+        }
+        assert!(Instant::now() < end, "{done} of {count} commands ended");
+        std::thread::yield_now();
+    }
+    failed
+}
+
+fn run_scsi(name: &str, spec: VolumeSpec) {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(spec));
+    for lun in ["lu0", "lu1"] {
+        server.must(Request::PutUnit(unit(lun, "v")));
+    }
+    let socket = server.put_scsi(0, vec![target(0, &[(0, "lu0"), (1, "lu1")])]);
+    // Twice as many as a queue's own commands.
+    let mut client = Client::with(&socket, 2, 80, |_| ());
+    let mut random = Rng::new(11);
+    for queue in &mut client.requests {
+        drive_scsi(queue, 400, &mut random);
+    }
+    let mut failed = 0;
+    let count = allocations(|| {
+        for queue in &mut client.requests {
+            failed += drive_scsi(queue, 1500, &mut random);
+        }
+    });
+    assert_eq!(count, 0, "SCSI on {name}: the last one of {} bytes", BYTES.load(SeqCst));
+    assert!((20..1500).contains(&failed), "{name}: {failed} commands failed");
+    if name == "delayed" {
+        assert!(server.count(QueueCounter::GlobalCommands) > 0, "{name}");
+    }
+}
+
 /// The control: what starts a queue allocates, and that is seen.
 fn starting_a_queue_is_seen() {
     let server = Server::new(1);
@@ -187,6 +263,9 @@ fn no_request_makes_a_channel_allocate() {
         ("faulty", VolumeSpec { fault: Some(torn), ..ram }, true),
     ];
     for (name, spec, failures) in volumes {
+        if !failures {
+            run_scsi(name, spec.clone());
+        }
         for plan in [plan(false, 1), plan(true, 128)] {
             run(name, spec.clone(), &plan, failures);
         }

@@ -30,6 +30,9 @@ fn overlap(a: &Bytes, b: &Bytes) -> bool {
     a.start < b.end && b.start < a.end
 }
 
+/// Room for so many ranges from the first exclusive one on.
+const NOTED: usize = 256;
+
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Line(AtomicU32);
@@ -137,6 +140,11 @@ impl Writer {
         let mut table = self.exclusion.table();
         if table.exclusive.iter().any(|each| overlap(&each.range, &range)) {
             return None;
+        }
+        if table.writes.capacity() == 0 {
+            // Once, so that no write has to; beyond that the lists grow by doubling.
+            table.writes.reserve(NOTED);
+            table.exclusive.reserve(NOTED);
         }
         let id = table.next;
         table.next += 1;

@@ -319,3 +319,29 @@ impl Writers {
         self.0.retain(|(each, writer)| !Arc::ptr_eq(each, unit) || Rc::strong_count(writer) > 1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sessions make them one after the other on one thread, and the allocator puts them side by side.
+    #[test]
+    fn the_slots_of_two_queues_share_no_cache_line() {
+        const LINE: usize = 128;
+        let limits = ScsiLimits { commands: 8, local: 8, inout: false, sizes: Default::default() };
+        for size in [1, 2, 64, 256] {
+            let pool = Arc::new(CommandPool::new(0));
+            let queues: Vec<Requests> =
+                (0..16).map(|_| Requests::new(size, limits, Arc::clone(&pool))).collect();
+            let mut lines: Vec<(usize, usize)> = queues
+                .iter()
+                .map(|queue| queue.slots.as_ptr_range())
+                .map(|range| (range.start.addr() / LINE, (range.end.addr() - 1) / LINE))
+                .collect();
+            lines.sort_unstable();
+            for pair in lines.windows(2) {
+                assert!(pair[0].1 < pair[1].0, "queues of {size}: {pair:x?}");
+            }
+        }
+    }
+}

@@ -73,7 +73,7 @@ pub fn adapter(folder: &Path, number: u64, targets: Vec<TargetSpec>) -> AdapterS
         socket_mode: 0o660,
         queues: 4,
         channels: 0,
-        queue_size: 256,
+        queue_size: 1024,
         seg_max: 254,
         wait: WaitMode::Adaptive,
         placement: Placement::Spread,
@@ -263,6 +263,11 @@ pub const WRITE_EXCLUSIVE: u8 = 5;
 
 pub fn conflicts(reply: &Reply) -> bool {
     (reply.response, reply.status) == (response::OK, status::RESERVATION_CONFLICT)
+}
+
+/// A LUN below 256 as events name it: as REPORT LUNS does.
+pub fn in_event(target: u8, lun: u8) -> [u8; 8] {
+    [1, target, 0, lun, 0, 0, 0, 0]
 }
 
 /// A load of a LUN.

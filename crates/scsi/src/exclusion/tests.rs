@@ -89,3 +89,18 @@ fn a_series_of_actions_is_not_interrupted() {
     });
     assert_eq!(cell.into_inner(), shadow.into_inner());
 }
+
+/// Channels make their writers one after the other, and the allocator puts them side by side.
+#[test]
+fn no_two_channels_count_their_writes_in_one_line() {
+    const LINE: usize = 128;
+    let units: Vec<Arc<Exclusion>> = (0..8).map(|_| Arc::new(Exclusion::default())).collect();
+    let writers: Vec<Writer> = (0..64).map(|channel| units[channel % 8].writer()).collect();
+    let mut lines: Vec<usize> =
+        writers.iter().map(|writer| (&raw const *writer.count).addr() / LINE).collect();
+    lines.extend(units.iter().map(|unit| (&raw const unit.held).addr() / LINE));
+    lines.sort_unstable();
+    let count = lines.len();
+    lines.dedup();
+    assert_eq!(lines.len(), count);
+}

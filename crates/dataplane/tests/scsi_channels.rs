@@ -1,0 +1,155 @@
+//! Queues of SCSI adapters on their channels: they move under load, share what an adapter has, and stop with a change of memory.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::raw::GUARD;
+use common::scsi::{Client, adapter, on, target, unit};
+use common::{Server, load, short_load};
+use partition::load::{LoadOptions, run};
+use partition::scsi::control::Function;
+use partition::scsi::{Command, cdb, response};
+use protocol::message::{DeviceSpec, Placement, Request, VolumeSpec};
+use protocol::stats::QueueCounter;
+
+const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
+
+#[test]
+fn queues_move_between_channels_under_a_verified_load() {
+    let server = Server::new(2);
+    server.units(2, 32, |spec| spec);
+    let luns = [(0, "lu0"), (1, "lu1")];
+    let spec = |placement, channels| {
+        let spec = adapter(server.dir.path(), 0, vec![target(0, &luns)]);
+        protocol::message::AdapterSpec { placement, channels, ..spec }
+    };
+    let socket = spec(Placement::Spread, 0).socket;
+    server.must(Request::PutAdapter(spec(Placement::Spread, 0)));
+    let moves_before = server.count(QueueCounter::Moves);
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut channels = 0;
+            while !ended.load(Ordering::Acquire) {
+                channels = 1 - channels;
+                server.must(Request::PutAdapter(spec(Placement::Spread, channels)));
+            }
+        });
+        let options = LoadOptions {
+            queues: 4,
+            duration: Duration::from_secs(2),
+            flush_every: Some(20),
+            ..short_load()
+        };
+        let report = run(&socket, &on(0, 1, options), &mut |_| ()).unwrap();
+        ended.store(true, Ordering::Release);
+        assert_eq!(report.failures, []);
+    });
+    assert!(server.count(QueueCounter::Moves) > moves_before + 10, "nothing moved");
+}
+
+/// How many channels the client's queues for I/O are on.
+fn used(server: &Server) -> usize {
+    let mut channels = server.adapter_status().channel_of_queue;
+    channels.sort_unstable();
+    channels.dedup();
+    channels.len()
+}
+
+/// Reads of a disk in memory, as large as a slot: the server copies, the client does next to nothing. `full`: all slots, all the time.
+fn read_on(client: &mut Client, full: bool) {
+    for queue in &mut client.requests {
+        while let Some(slot) = queue.poll().unwrap() {
+            assert!(queue.good(slot), "{:?}", queue.reply(slot));
+            queue.give_back(slot);
+        }
+        while (full || queue.busy() == 0)
+            && let Some(slot) = queue.take()
+        {
+            let read = cdb::Transfer::new(false, u64::from(slot.0) * 128, 128);
+            let command =
+                Command { lun: LUN, tag: 1, cdb: read.cdb(), data_out: 0, data_in: 65536 };
+            queue.submit(slot, &command).unwrap();
+        }
+        queue.publish().unwrap();
+    }
+    std::thread::sleep(Duration::from_micros(if full { 50 } else { 20_000 }));
+}
+
+#[test]
+fn adaptive_queues_spread_under_load_and_fold_when_it_has_gone() {
+    let server = Server::new(2);
+    server.must(Request::PutVolume(VolumeSpec { name: "v0".into(), ..server.ram(32) }));
+    server.must(Request::PutUnit(unit("lu0", "v0")));
+    let mut spec = adapter(server.dir.path(), 0, vec![target(0, &[(0, "lu0")])]);
+    spec.placement = Placement::Adaptive;
+    let socket = spec.socket.clone();
+    server.must(Request::PutAdapter(spec));
+    let mut client = Client::with(&socket, 2, 64, |_| ());
+    client.attentions(LUN);
+    assert_eq!(used(&server), 1, "they begin together");
+    for (full, channels) in [(true, 2), (false, 1), (true, 2), (false, 1)] {
+        let end = Instant::now() + 3 * GUARD;
+        while used(&server) != channels {
+            (0..10).for_each(|_| read_on(&mut client, full));
+            assert!(
+                Instant::now() < end,
+                "not on {channels} channels: {:?}",
+                server.stats().channels
+            );
+        }
+    }
+    assert!(server.count(QueueCounter::Moves) >= 4);
+}
+
+#[test]
+fn commands_beyond_the_adapters_elements_wait_and_are_counted() {
+    let server = Server::new(1);
+    server.units(1, 32, common::slow);
+    let mut spec = adapter(server.dir.path(), 0, vec![target(0, &[(0, "lu0")])]);
+    let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
+    (scsi.commands.num_cmd_elems, scsi.commands.num_local_cmds) = (16, 2);
+    spec.queues = 2;
+    let socket = spec.socket.clone();
+    server.must(Request::PutAdapter(spec));
+    let options = LoadOptions { queues: 2, depth: 32, ..short_load() };
+    load(&socket, &on(0, 0, options));
+    assert!(server.count(QueueCounter::WaitNoCommand) > 0);
+}
+
+#[test]
+fn task_management_reaches_commands_on_every_channel_and_of_every_move() {
+    let server = Server::new(2);
+    server.units(1, 32, common::slow);
+    let spec = |channels| {
+        let spec = adapter(server.dir.path(), 0, vec![target(0, &[(0, "lu0")])]);
+        protocol::message::AdapterSpec { channels, ..spec }
+    };
+    let socket = spec(0).socket;
+    server.must(Request::PutAdapter(spec(0)));
+    let second = server.put_scsi(1, vec![target(0, &[(0, "lu0")])]);
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut channels = 0;
+            while !ended.load(Ordering::Acquire) {
+                channels = 1 - channels;
+                server.must(Request::PutAdapter(spec(channels)));
+            }
+        });
+        scope.spawn(|| {
+            let mut client = Client::connect(&second);
+            while !ended.load(Ordering::Acquire) {
+                assert_eq!(client.manage(Function::ClearTaskSet, LUN, 0), response::OK);
+                // The slowest command takes 30 ms: without a pause none of those would ever end.
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let options = LoadOptions { queues: 4, duration: Duration::from_secs(2), ..short_load() };
+        let report = run(&socket, &on(0, 0, options), &mut |_| ()).unwrap();
+        ended.store(true, Ordering::Release);
+        assert_eq!(report.failures, []);
+    });
+}
