@@ -288,7 +288,7 @@ impl Drop for Channel {
 }
 
 /// On the channel's thread: binds it and makes its ring.
-fn prepare(
+pub(crate) fn prepare(
     config: &ChannelConfig,
     inbox: Arc<Inbox>,
     stats: ChannelStats,

@@ -37,6 +37,7 @@ pub mod mailbox;
 mod queue;
 mod scratch;
 mod scsi;
+pub mod single;
 mod sync;
 pub mod wait;
 mod worker;

@@ -171,6 +171,13 @@ impl Worker {
         }
     }
 
+    /// A turn outside of [`Worker::run`]: it does not account for itself.
+    pub(crate) fn one_turn(&mut self) -> bool {
+        self.io.now = clock::ticks();
+        self.busy = self.turn();
+        self.busy
+    }
+
     /// One turn; whether it found work.
     #[inline]
     fn turn(&mut self) -> bool {
@@ -508,7 +515,7 @@ impl Worker {
         }
     }
 
-    fn start(&mut self, seat: Box<Seat>) -> Result<QueueId, StartFailure> {
+    pub(crate) fn start(&mut self, seat: Box<Seat>) -> Result<QueueId, StartFailure> {
         let (kick, call, kind) = match self.register(&seat) {
             Ok(registered) => registered,
             Err(what) => return Err(StartFailure { seat, what }),

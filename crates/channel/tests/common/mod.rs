@@ -344,6 +344,15 @@ impl Rig {
         &self.channels[self.running.as_ref().unwrap().0]
     }
 
+    /// A process takes everything that is available, and is gone. The queue does not run.
+    pub fn take_and_die(&mut self) {
+        let mut queue = self.config().start(Arc::clone(&self.table)).map_err(|(_, e)| e).unwrap();
+        while queue.resubmit_next().is_some() {}
+        queue.pending().unwrap();
+        while queue.pop().unwrap().is_some() {}
+        drop(queue);
+    }
+
     /// Stops the queue; nothing is in flight then.
     pub fn stop(&mut self, drain: Drain) {
         let (channel, id, _) = self.running.take().unwrap();

@@ -165,3 +165,17 @@ fn a_header_can_be_looked_at_without_cutting() {
     assert_eq!(header, usual.header);
     assert!(!header.peek(&sizes, &bench.pieces(0, &[20, 30])));
 }
+
+#[test]
+fn random_requests_keep_the_contract() {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..20_000 {
+        let mut byte = || {
+            state =
+                state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963);
+            (state >> 56) as u8
+        };
+        let bytes: Vec<u8> = (0..128).map(|_| byte()).collect();
+        crate::fuzz::fuzz_scsi_request(&bytes);
+    }
+}

@@ -1,0 +1,49 @@
+//! A channel without a thread, for measurements: whoever holds it makes its turns.
+
+use std::sync::Arc;
+
+use protocol::stats::ChannelStats;
+use rustix::event::EventfdFlags;
+
+use crate::handle::{ChannelConfig, ChannelError, EventBell, prepare};
+use crate::mailbox::Mailbox;
+use crate::queue::{QueueId, Seat};
+use crate::worker::{StartFailure, Worker};
+
+/// The channel. It never sleeps and gets no messages.
+pub struct Single(Worker);
+
+impl Single {
+    /// Makes it on this thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Channel::start`].
+    pub fn new(config: &ChannelConfig, stats: ChannelStats) -> Result<Single, ChannelError> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let bell = rustix::event::eventfd(0, flags)
+            .map_err(|error| ChannelError::System { index: config.index, source: error.into() })?;
+        prepare(config, Arc::new(Mailbox::new(EventBell(bell))), stats).map(Single)
+    }
+
+    /// Moves a queue in, as [`crate::Channel::start_queue`]. It stays.
+    ///
+    /// # Errors
+    ///
+    /// When the channel has no room or the volume gives no lane; the seat comes back.
+    pub fn start_queue(&mut self, seat: Seat) -> Result<QueueId, StartFailure> {
+        self.0.start(Box::new(seat))
+    }
+
+    /// One turn; whether it found work.
+    #[inline(never)]
+    pub fn turn(&mut self) -> bool {
+        self.0.one_turn()
+    }
+}
+
+impl std::fmt::Debug for Single {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Single").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,6 @@
+//! One virtio-scsi request, or one of the control queue: its descriptor chain, header and sizes, mostly valid, then broken.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    device::fuzz::fuzz_scsi_request(data);
+});
