@@ -12,9 +12,12 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use block::NullVolume;
+use block::{NullVolume, Volume};
 use channel::{Channel, ChannelConfig, Drain};
-use protocol::message::{AdapterSpec, BlockSpec, DeviceSpec, Placement, SocketRole, WaitMode};
+use protocol::message::{
+    AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, Initiator, Placement, ScsiSpec, SocketRole,
+    TargetSpec, UnitKind, UnitSpec, WaitMode,
+};
 use protocol::stats::StatsRegion;
 use rustix::event::EventfdFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -23,6 +26,7 @@ use vhost::vhost_user::BackendReqHandler;
 use crate::adapter::{Condition, Means, Shared};
 use crate::session::{Session, backend_channel};
 use crate::steward::Steward;
+use crate::units::Unit;
 use crate::virtio::Backing;
 
 const MEMORY_BYTES: u64 = 1 << 20;
@@ -63,7 +67,7 @@ fn means() -> &'static Means {
     })
 }
 
-fn spec() -> AdapterSpec {
+fn spec(device: DeviceSpec) -> AdapterSpec {
     AdapterSpec {
         name: "fuzz".into(),
         socket: PathBuf::new(),
@@ -76,8 +80,43 @@ fn spec() -> AdapterSpec {
         wait: WaitMode::Interrupt,
         placement: Placement::Adaptive,
         withhold: Vec::new(),
-        device: DeviceSpec::Block(BlockSpec::on("v")),
+        device,
     }
+}
+
+/// A block device, or a SCSI device with a unit, on a null volume.
+fn adapter(scsi: bool) -> (AdapterSpec, Backing) {
+    let volume: Arc<dyn Volume> = Arc::new(NullVolume::new("v", 1 << 20, 512, false, false));
+    if !scsi {
+        return (spec(DeviceSpec::Block(BlockSpec::on("v"))), Backing::Block(Some(volume)));
+    }
+    let unit = UnitSpec {
+        name: "lu0".into(),
+        volume: Some("v".into()),
+        kind: UnitKind::Disk,
+        vendor: "TRUNKLIN".into(),
+        product: "VIRTUAL DISK".into(),
+        revision: "0001".into(),
+        serial: "fuzz".into(),
+        naa: 0x3000_0000_0000_0001,
+        read_only: false,
+        thin: true,
+        keep: None,
+    };
+    let luns = [(0, unit.name.clone())].into();
+    let commands = CommandSpec {
+        num_cmd_elems: 64,
+        num_local_cmds: 8,
+        bufs_per_cmd: 2,
+        queue_depth: 16,
+        max_xfer_bytes: 1 << 20,
+    };
+    let targets = vec![TargetSpec { id: 0, wwpn: Some(1), port: 1, luns }];
+    let initiator = Initiator::Fc { wwpn: 2 };
+    let scsi = ScsiSpec { initiator, targets, commands, limit: None };
+    let unit = Unit::new(unit, Some(volume)).expect("a good unit");
+    let units = [(unit.spec.name.clone(), unit)].into();
+    (spec(DeviceSpec::Scsi(scsi)), Backing::Scsi(units))
 }
 
 /// One message: its code, body and descriptors.
@@ -187,9 +226,9 @@ pub fn fuzz_session(data: &[u8]) {
     let mut input = Input(data);
     let (theirs, ours) = UnixStream::pair().expect("a socket pair");
     theirs.set_nonblocking(true).expect("an ordinary socket");
-    let backing = Backing::Block(Some(Arc::new(NullVolume::new("v", 1 << 20, 512, false, false))));
+    let (spec, backing) = adapter(input.byte() & 1 == 1);
     let condition = Arc::new(Mutex::new(Condition::default()));
-    let shared = Shared::new(means(), spec(), &backing, condition, Vec::new());
+    let shared = Shared::new(means(), spec, &backing, condition, Vec::new());
     let shared = Arc::new(shared.expect("a good specification"));
     let watched = ours.try_clone().expect("a descriptor");
     let mut handler =
@@ -211,6 +250,7 @@ pub fn fuzz_session(data: &[u8]) {
         }
     }
     shared.queues().end_session(Drain::SkipWaits);
+    shared.device.client_lost();
     shared.queues().release_stats();
 }
 

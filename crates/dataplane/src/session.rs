@@ -106,6 +106,7 @@ impl VhostUserBackendReqHandler for Session {
 
     fn reset_device(&self) -> Result<()> {
         self.queues().reset();
+        self.shared.device.reset();
         self.shared.mended();
         Ok(())
     }

@@ -135,11 +135,25 @@ impl Device {
         }
     }
 
-    /// The client is gone, and nothing of it is in flight.
-    pub(crate) fn client_lost(&self) {
+    /// The driver has reset the device, and nothing of it is in flight. What was negotiated stays until it negotiates again.
+    pub(crate) fn reset(&self) {
         match self {
             Device::Block(_) => {}
-            Device::Scsi(scsi) => scsi.client_lost(),
+            Device::Scsi(scsi) => scsi.reset(),
+        }
+    }
+
+    /// The client is gone, and nothing of it is in flight.
+    pub(crate) fn client_lost(&self) {
+        self.reset();
+        self.forget_features();
+    }
+
+    fn forget_features(&self) {
+        match self {
+            // The cache mode stays as the last client had it, until the next one negotiates.
+            Device::Block(_) => {}
+            Device::Scsi(scsi) => scsi.negotiated(0),
         }
     }
 

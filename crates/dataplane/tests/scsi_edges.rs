@@ -5,7 +5,7 @@ mod common;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::process::Process;
-use common::raw::{Front, PROTOCOL_FEATURES, VERSION_1};
+use common::raw::{Front, PROTOCOL_FEATURES, VERSION_1, code};
 use common::scsi::{Client, PATIENCE, adapter, file, on, target, unit};
 use common::{Server, load, null, short_load, slow};
 use partition::config::feature;
@@ -141,6 +141,10 @@ fn a_driver_sets_the_sizes_that_it_may() {
     assert_eq!(front.config(20, 8), [word(96), word(32)].concat());
     assert!(front.set_config(24, &word(16)) && front.set_config(20, &word(18)));
     assert_eq!(front.config(20, 8), [word(18), word(16)].concat());
+    // A reset of the device sets them back, and ends what the driver held.
+    assert!(front.accepted(code::RESET_DEVICE, &[], &[]));
+    assert_eq!(front.config(20, 8), [word(96), word(32)].concat());
+    assert!(front.set_config(24, &word(16)));
     drop(front);
     server.settled();
     for (offset, bytes) in

@@ -184,10 +184,10 @@ impl ScsiDevice {
         named.into_iter().filter(|(bit, _)| features & bit != 0).map(|(_, name)| name).collect()
     }
 
-    /// The I_T nexuses are lost (SAM-5, 6.3.4); the next client begins with the usual sizes.
-    pub(super) fn client_lost(&self) {
+    /// The I_T nexuses are lost (SAM-5, 6.3.4), as when a host bus adapter is reset; the sizes are the usual ones.
+    pub(super) fn reset(&self) {
         let mut state = locked(&self.state);
-        (state.sizes, state.features) = (Sizes::default(), 0);
+        state.sizes = Sizes::default();
         state.view.entries.values().for_each(|seen| seen.nexus.lost());
     }
 
