@@ -79,31 +79,94 @@ impl Io {
         // A scattered response is written from its range.
         let whole = if response.len() == 1 { bufs_at(chain.bufs, response) } else { IoBuf::EMPTY };
         command.status = whole;
+        let both = out_bytes != 0 && in_bytes != 0 && !requests.limits.inout;
+        let found = if both { None } else { requests.find(header.address()) };
         let slot = &mut requests.slots[usize::from(head.0)];
         (slot.data_out, slot.data_in, slot.response) = (data_out, data_in, response);
         (slot.out_bytes, slot.in_bytes) = (out_bytes, in_bytes);
         (slot.id, slot.opcode, slot.verdict) = (header.id(), header.opcode(), None);
-        let both = out_bytes != 0 && in_bytes != 0;
-        let found =
-            if both && !requests.limits.inout { None } else { requests.find(header.address()) };
         let Some(binding) = found else { return self.elsewhere(id, queue, head, &header) };
-        let lane = requests.bindings[usize::from(binding)].as_ref().and_then(|found| found.lane);
-        let slot = &mut requests.slots[usize::from(head.0)];
-        (slot.binding, slot.lane) = (binding, lane);
-        let step = with_task(
-            command,
-            &mut self.lists,
-            &self.scratches,
-            requests,
-            head,
-            #[inline(always)]
-            |task, cx| task.begin(cx, header.cdb()),
-        );
+        slot.binding = binding;
+        self.begin_task(id, queue, head, &header);
+    }
+
+    /// Begins a task. What a plain READ or WRITE asks for is given to the lane here; all else goes through [`Io::drive`].
+    #[inline(always)]
+    fn begin_task(&mut self, id: u16, queue: &mut Active, head: Head, header: &Header) {
+        let Kind::Request(requests) = &mut queue.kind else { return };
+        let Requests { slots, bindings, map, .. } = &mut **requests;
+        let slot = &mut slots[usize::from(head.0)];
+        let binding = bindings[usize::from(slot.binding)].as_ref();
+        let binding = binding.expect("an entry of the map has a binding");
+        slot.lane = binding.lane;
+        let command = &mut queue.seat.commands[usize::from(head.0)];
+        let bufs: &[IoBuf] = match command.list {
+            None => &command.bufs,
+            Some(list) => self.lists.get(list),
+        };
+        let cx = Context {
+            nexus: &binding.nexus,
+            writer: &binding.writer,
+            // Only REPORT LUNS looks at them.
+            luns: if slot.opcode == 0xa0 { map.luns(binding.target) } else { &[] },
+            data_out: Data { bufs: slot.data_out.of_bufs(bufs), len: slot.out_bytes },
+            data_in: Data { bufs: slot.data_in.of_bufs(bufs), len: slot.in_bytes },
+            scratch: IoBuf::EMPTY,
+        };
+        let step = slot.task.begin(&cx, header.cdb());
+        let (request, range, data) = match &step {
+            Step::Submit(request) if request.memory == Memory::DataIn(0) => {
+                (*request, slot.data_in, cx.data_in)
+            }
+            Step::Submit(request) if request.memory == Memory::DataOut(0) => {
+                (*request, slot.data_out, cx.data_out)
+            }
+            _ => return self.drive_slowly(id, queue, head, step),
+        };
+        let Io { ring, lanes, .. } = self;
+        let (Some(lane), true) = (binding.lane, ring.space() >= <dyn Lane>::SQES) else {
+            return self.drive_slowly(id, queue, head, step);
+        };
+        if data.len != request.len {
+            return self.drive_slowly(id, queue, head, step);
+        }
+        let lane = lanes.get(lane).expect("a lane lives as long as its binding");
+        let BlockRequest { op, offset, len, .. } = request;
+        let tag = tag_of(id, head);
+        let mut asked = Request { op, offset, len, bufs: data.bufs, tag, done: 0, passed: 0 };
+        let submit = lane.submit(ring, &mut asked);
+        let passed = asked.passed;
+        let step = match submit {
+            Submit::Done(Ok(())) => Some(slot.task.resume(&cx, Input::Block(Ok(())))),
+            _ => None,
+        };
+        match step {
+            Some(Step::Done(done)) => return self.conclude(id, queue, head, &done),
+            Some(step) => return self.drive_slowly(id, queue, head, step),
+            None => {}
+        }
+        (command.op, command.offset, command.len) = (op, offset, len);
+        (command.first, command.end) = (range.first, range.end);
+        match submit {
+            Submit::Done(result) => self.answered(id, queue, head, result),
+            Submit::Pending => {
+                command.state = State::Submitted;
+                command.submitted = self.now;
+            }
+            Submit::Park { reason, until } => {
+                command.passed = passed;
+                self.park(id, queue, head, reason, until);
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn drive_slowly(&mut self, id: u16, queue: &mut Active, head: Head, step: Step) {
         self.drive(id, queue, head, step);
     }
 
     /// Does what a task asks for until it waits or has ended.
-    #[inline]
+    #[inline(always)]
     fn drive(&mut self, id: u16, queue: &mut Active, head: Head, mut step: Step) {
         loop {
             let input = match step {
@@ -121,7 +184,7 @@ impl Io {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn proceed(&mut self, queue: &mut Active, head: Head, input: Input) -> Step {
         let Kind::Request(requests) = &mut queue.kind else { unreachable!("a task's queue") };
         let command = &mut queue.seat.commands[usize::from(head.0)];
@@ -137,14 +200,13 @@ impl Io {
     }
 
     /// A task goes on with what it waited for.
-    #[inline]
     pub(super) fn go_on(&mut self, id: u16, queue: &mut Active, head: Head, input: Input) {
         let step = self.proceed(queue, head, input);
         self.drive(id, queue, head, step);
     }
 
     /// Puts a task's request into the command's slot and hands it to the lane. The answer, if it is there at once.
-    #[inline]
+    #[inline(always)]
     fn ask(
         &mut self,
         id: u16,
@@ -266,7 +328,7 @@ impl Io {
     }
 
     /// The request is over: its memory is as it was.
-    #[inline]
+    #[inline(always)]
     fn came_back(&mut self, queue: &mut Active, head: Head, result: Result<(), IoError>) -> Input {
         let Kind::Request(requests) = &mut queue.kind else { return Input::Block(result) };
         let slot = &mut requests.slots[usize::from(head.0)];
@@ -302,7 +364,7 @@ impl Io {
     }
 
     /// Records buffers of a command in the dirty log, if there is one.
-    #[inline]
+    #[inline(always)]
     fn log_range(&mut self, queue: &mut Active, head: Head, range: Range) {
         let command = &mut queue.seat.commands[usize::from(head.0)];
         for buf in range.of_bufs(command.all(&mut self.lists)) {
@@ -311,7 +373,7 @@ impl Io {
     }
 
     /// The end of every command that was active. `written` bytes of the writable part are.
-    #[inline]
+    #[inline(always)]
     fn leave(&mut self, id: u16, queue: &mut Active, head: Head, written: u64) {
         let Kind::Request(requests) = &mut queue.kind else { return };
         requests.dismiss();
