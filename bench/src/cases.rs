@@ -1,11 +1,12 @@
 //! The cases: who takes part in what.
 
 use partition::load::{LoadOptions, WaitMode};
-use protocol::message::{CacheMode, VolumeKind, WaitMode as ServerWait};
+use protocol::message::{CacheMode, VolumeKind};
 
 use crate::failure::{Because, Failure, Result};
 use crate::figure::Series;
-use crate::native::{self, Fio};
+use crate::native::Fio;
+use crate::npiv::{self, Npiv};
 use crate::ours::{self, Plan};
 use crate::peer::{Node, Settings};
 use crate::stage::{self, Contestant, Settled, Stage, VOLUME_BYTES};
@@ -37,6 +38,7 @@ enum Kind {
     Queues { depth: u16 },
     Idle,
     Ring,
+    Npiv(Npiv),
 }
 
 /// All cases, in the order in which they are run.
@@ -69,6 +71,11 @@ pub(crate) fn all() -> Vec<Case> {
             kind: Kind::Queues { depth },
         });
     }
+    cases.extend(npiv::cases().into_iter().map(|(name, title, kind)| Case {
+        name,
+        title,
+        kind: Kind::Npiv(kind),
+    }));
     cases.push(case("idle", "200 idle adapters with 4 queues each", Kind::Idle));
     cases.push(case("ring", "ring cost of a request", Kind::Ring));
     cases
@@ -98,7 +105,7 @@ impl Case {
     /// Runs it.
     pub(crate) fn run(&self, settled: &Settled) -> Result<Vec<Series>> {
         let mut stage = Stage::new(settled);
-        match self.kind {
+        match self.kind.clone() {
             Kind::Null { depth, wait } => null(&mut stage, depth, wait),
             Kind::Ram => ram(&mut stage),
             Kind::TmpfsBuffered => tmpfs_buffered(&mut stage),
@@ -106,13 +113,14 @@ impl Case {
             Kind::Queues { depth } => queues(&mut stage, depth),
             Kind::Idle => idle::run(settled),
             Kind::Ring => ring::run(),
+            Kind::Npiv(kind) => npiv::run(&mut stage, &kind),
         }
         .because(format_args!("case {}", self.name))
     }
 }
 
 fn plan(volume: VolumeKind) -> Plan {
-    Plan { volume, bytes: Some(VOLUME_BYTES), channels: 1, queues: 1, wait: ServerWait::Adaptive }
+    Plan::null().on(volume)
 }
 
 /// Plays our contestants against the peer as it is by default and with its fastest settings; `load` is the peer's.
@@ -175,11 +183,7 @@ fn tmpfs_buffered(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
 
 fn disk(stage: &mut Stage<'_>, writes: bool, depth: u16) -> Result<Vec<Series>> {
     let settled = stage.settled;
-    let path = settled.disk.join("bench.img");
-    if std::fs::metadata(&path).map_or(0, |found| found.len()) != VOLUME_BYTES {
-        stage::fill(&path)?;
-    }
-    native::read_whole(&path)?;
+    let path = stage::disk_file(settled)?;
     let load = LoadOptions { depth, read_percent: if writes { 0 } else { 100 }, ..settled.load() };
     let node = Node::Direct(path.clone());
     let best = stage.fastest(&node, &load)?;
@@ -187,7 +191,13 @@ fn disk(stage: &mut Stage<'_>, writes: bool, depth: u16) -> Result<Vec<Series>> 
     let direct = plan(ours::file(&path, CacheMode::Direct));
     let ours = stage.ours(&direct)?;
     let peer = stage.peer(&node, best)?;
-    let fio = Fio { file: path, writes, depth, cpu: settled.server_cpu };
+    let fio = Fio {
+        file: path,
+        read_percent: if writes { 0 } else { 100 },
+        block_bytes: 4096,
+        depth,
+        cpus: vec![settled.server_cpu],
+    };
     stage.play(&[
         Contestant::driven(OURS, &ours, load.clone()),
         Contestant::driven("trunkline, polling client", &ours, polling),

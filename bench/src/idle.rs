@@ -4,13 +4,12 @@ use std::time::Instant;
 
 use partition::blk::{Queue, SlotPlan};
 use partition::session::{Session, SessionOptions, StartPlan};
-use protocol::message::WaitMode;
 
 use crate::failure::{Because, Result};
 use crate::figure::{Figure, Round, Series};
-use crate::ours::{self, DataPlane, Plan};
+use crate::ours::{DataPlane, Plan};
 use crate::process;
-use crate::stage::{Settled, VOLUME_BYTES};
+use crate::stage::Settled;
 
 /// How many adapters.
 const ADAPTERS: usize = 200;
@@ -42,14 +41,8 @@ pub(crate) fn run(settled: &Settled) -> Result<Vec<Series>> {
 fn watch(settled: &Settled, clients: bool) -> Result<(Round, u64)> {
     let folder =
         tempfile::Builder::new().prefix("tlb").tempdir().because("cannot make a folder")?;
-    let plan = Plan {
-        volume: ours::NULL,
-        bytes: Some(VOLUME_BYTES),
-        channels: 1,
-        queues: QUEUES,
-        wait: WaitMode::Adaptive,
-    };
-    let mut plane = DataPlane::start(&settled.server, folder.path(), settled.server_cpu, 1)?;
+    let plan = Plan { queues: QUEUES, ..Plan::null() };
+    let mut plane = DataPlane::start(&settled.server, folder.path(), &[settled.server_cpu], 1)?;
     plane.put_volume(&plan)?;
     let mut sessions: Vec<(Session, Vec<Queue>)> = Vec::new();
     let mut first_mib = 0.0;

@@ -8,6 +8,7 @@
 //! | `cases` | who takes part in what |
 //! | `stage` | servers, rounds, and what one round of a load measures |
 //! | `ours`, `peer`, `native` | the data plane, qemu-storage-daemon, fio |
+//! | `npiv` | virtual Fibre Channel: one queue and many |
 //! | `idle`, `ring` | cases without a load |
 //! | `figure`, `bars` | figures, and judging them |
 //! | `machine`, `report` | conditions, and what is written |
@@ -21,6 +22,7 @@ mod figure;
 mod idle;
 mod machine;
 mod native;
+mod npiv;
 mod ours;
 mod peer;
 mod process;
@@ -113,6 +115,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         rounds: settled.rounds,
         seconds_per_round: settled.duration.as_secs_f64(),
         machine: machine::Machine::describe(&settled),
+        note: npiv::note(&settled),
         cases: Vec::new(),
     };
     for case in cases {
@@ -129,6 +132,10 @@ fn run(arguments: &Arguments) -> Result<bool> {
         report.cases.push(played);
         // After every case, so that a run that is stopped leaves what it has.
         write(arguments, &report)?;
+    }
+    let tables = npiv::tables(&report.cases);
+    if !tables.is_empty() {
+        println!("{tables}\n{}", npiv::note(&settled));
     }
     let count = |judgement| {
         let verdicts = report.cases.iter().flat_map(|case| &case.verdicts);
@@ -161,11 +168,14 @@ fn settle(arguments: &Arguments) -> Result<Settled> {
         let path = arguments.server.display();
         return Err(Failure(format!("{path} is missing: cargo build --release -p trunkline")));
     }
+    let (client_cpus, server_cpus) = halves(arguments)?;
     pin(arguments.client_cpu)?;
     Ok(Settled {
         server: std::path::absolute(&arguments.server).because("--server")?,
         client_cpu: arguments.client_cpu,
         server_cpu: arguments.server_cpu,
+        client_cpus,
+        server_cpus,
         rounds: if arguments.quick { 3 } else { usize::from(arguments.rounds) },
         warm_up: Duration::from_millis(if arguments.quick { 200 } else { 500 }),
         duration: if arguments.quick { seconds(1.0)? } else { seconds(arguments.seconds)? },
@@ -173,6 +183,17 @@ fn settle(arguments: &Arguments) -> Result<Settled> {
         tmpfs: arguments.tmpfs.clone(),
         disk: std::path::absolute(&arguments.disk).because("--disk")?,
     })
+}
+
+/// CPUs for clients and for the server where a case can use several: half of them each, one each on a machine with two.
+fn halves(arguments: &Arguments) -> Result<(Vec<usize>, Vec<usize>)> {
+    let allowed = rustix::thread::sched_getaffinity(None).because("cannot ask for the CPUs")?;
+    let named = [arguments.client_cpu, arguments.server_cpu];
+    let free = |cpu: &usize| allowed.is_set(*cpu) && !named.contains(cpu);
+    let others: Vec<usize> = (0..CpuSet::MAX_CPU).filter(free).collect();
+    let (clients, servers) = others.split_at(others.len() / 2);
+    let with = |first, rest: &[usize]| [&[first], rest].concat();
+    Ok((with(arguments.client_cpu, clients), with(arguments.server_cpu, &servers[..clients.len()])))
 }
 
 /// This process supervises the client and stays off the server's CPU.

@@ -14,16 +14,18 @@ use crate::process;
 #[derive(Debug, Clone)]
 pub(crate) struct Fio {
     pub(crate) file: PathBuf,
-    pub(crate) writes: bool,
+    pub(crate) read_percent: u8,
+    pub(crate) block_bytes: u32,
+    /// Requests outstanding in all.
     pub(crate) depth: u16,
-    /// CPU that it runs on: the server's, since it does the server's work.
-    pub(crate) cpu: usize,
+    /// CPUs that it runs on, with a thread on each: the server's, since it does the server's work.
+    pub(crate) cpus: Vec<usize>,
 }
 
 impl Fio {
     /// Runs it once.
     pub(crate) fn round(&self, warm_up: Duration, duration: Duration) -> Result<Round> {
-        let mut command = process::on_cpu(self.cpu, "fio");
+        let mut command = process::on_cpus(&self.cpus, "fio");
         command.args(self.arguments());
         command.arg(format!("--ramp_time={}ms", warm_up.as_millis()));
         command.arg(format!("--runtime={}ms", duration.as_millis()));
@@ -36,19 +38,31 @@ impl Fio {
         // fio may print notes before its JSON.
         let json = said.find('{').map_or("", |at| &said[at..]);
         let report: Value = serde_json::from_str(json).because("cannot read fio's report")?;
-        round(&report, self.writes)
+        round(&report, self.jobs())
             .ok_or_else(|| Failure(format!("fio's report lacks figures: {json}")))
+    }
+
+    fn jobs(&self) -> u16 {
+        (self.cpus.len() as u16).min(self.depth)
     }
 
     /// Its settings, without the times.
     pub(crate) fn arguments(&self) -> Vec<String> {
-        let fixed = "--name=native --ioengine=io_uring --direct=1 --fixedbufs=1 --registerfiles=1 --nonvectored=1 --bs=4k \
+        let fixed = "--name=native --ioengine=io_uring --direct=1 --fixedbufs=1 --registerfiles=1 --nonvectored=1 \
                      --norandommap=1 --randrepeat=0 --time_based=1 --group_reporting=1 --output-format=json";
         let mut arguments: Vec<String> =
             fixed.split_ascii_whitespace().map(str::to_owned).collect();
-        let order = if self.writes { "randwrite" } else { "randread" };
-        arguments.push(format!("--rw={order}"));
-        arguments.push(format!("--iodepth={}", self.depth));
+        arguments.push(format!("--bs={}", self.block_bytes));
+        match self.read_percent {
+            0 => arguments.push("--rw=randwrite".into()),
+            100 => arguments.push("--rw=randread".into()),
+            percent => arguments.extend(["--rw=randrw".into(), format!("--rwmixread={percent}")]),
+        }
+        let jobs = self.jobs();
+        if jobs > 1 {
+            arguments.extend(["--thread=1".into(), format!("--numjobs={jobs}")]);
+        }
+        arguments.push(format!("--iodepth={}", self.depth / jobs));
         arguments.push(filename(&self.file));
         arguments
     }
@@ -70,21 +84,33 @@ fn filename(path: &Path) -> String {
     format!("--filename={}", path.display().to_string().replace(':', "\\:"))
 }
 
-fn round(report: &Value, writes: bool) -> Option<Round> {
+/// Both directions together; percentiles only where there is one, since two cannot be added.
+fn round(report: &Value, jobs: u16) -> Option<Round> {
     let job = report.get("jobs")?.get(0)?;
-    let side = job.get(if writes { "write" } else { "read" })?;
     let number = |value: &Value, key: &str| value.get(key).and_then(Value::as_f64);
-    let iops = number(side, "iops")?;
-    let lat = side.get("lat_ns")?;
-    let percentile = side.get("clat_ns")?.get("percentile")?;
-    let share = (number(job, "usr_cpu")? + number(job, "sys_cpu")?) / 100.0;
-    Some(Round::from([
-        (Figure::Iops, iops),
-        (Figure::LatencyUs, number(lat, "mean")? / 1000.0),
-        (Figure::P50Us, number(percentile, "50.000000")? / 1000.0),
-        (Figure::P99Us, number(percentile, "99.000000")? / 1000.0),
-        (Figure::ClientCpuUs, share * 1e6 / iops),
-    ]))
+    let sides = ["read", "write"].map(|side| job.get(side));
+    let sides: Vec<&Value> = sides
+        .into_iter()
+        .flatten()
+        .filter(|side| number(side, "iops").is_some_and(|iops| iops > 0.0))
+        .collect();
+    let iops: f64 = sides.iter().map(|side| number(side, "iops")).sum::<Option<f64>>()?;
+    let share =
+        |side: &&Value| Some(number(side, "iops")? / iops * number(side.get("lat_ns")?, "mean")?);
+    let latency = sides.iter().map(share).sum::<Option<f64>>()?;
+    // Shares of the threads' time, averaged over the threads.
+    let cpu = (number(job, "usr_cpu")? + number(job, "sys_cpu")?) / 100.0 * f64::from(jobs);
+    let mut round = Round::from([
+        (Figure::Iops, (iops > 0.0).then_some(iops)?),
+        (Figure::LatencyUs, latency / 1000.0),
+        (Figure::ClientCpuUs, cpu * 1e6 / iops),
+    ]);
+    if let [side] = sides[..] {
+        let percentile = side.get("clat_ns")?.get("percentile")?;
+        round.insert(Figure::P50Us, number(percentile, "50.000000")? / 1000.0);
+        round.insert(Figure::P99Us, number(percentile, "99.000000")? / 1000.0);
+    }
+    Some(round)
 }
 
 #[cfg(test)]
@@ -98,11 +124,12 @@ mod tests {
             "read": { "iops": 50_000.0, "lat_ns": { "mean": 20_000.0 },
                       "clat_ns": { "percentile": { "50.000000": 15_000, "99.000000": 30_000 } } },
         }]});
-        let round = round(&report, false).unwrap();
+        let round = round(&report, 1).unwrap();
         assert_eq!(round[&Figure::Iops], 50_000.0);
         assert_eq!(round[&Figure::LatencyUs], 20.0);
         assert_eq!(round[&Figure::P99Us], 30.0);
         assert!((round[&Figure::ClientCpuUs] - 5.0).abs() < 1e-9);
-        assert!(super::round(&report, true).is_none());
+        let idle = serde_json::json!({ "jobs": [{ "usr_cpu": 0.0, "sys_cpu": 0.0 }]});
+        assert!(super::round(&idle, 1).is_none());
     }
 }

@@ -1,22 +1,36 @@
 //! The server of this repository: a data plane alone, told what to serve over its message socket.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use protocol::message::{
-    AdapterSpec, BlockSpec, CacheMode, DeviceSpec, Placement, Reply, Request, SocketRole, VERSION,
-    VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, BlockSpec, CacheMode, CommandSpec, DeviceSpec, Initiator, Placement, Reply,
+    Request, ScsiSpec, SocketRole, TargetSpec, UnitKind, UnitSpec, VERSION, VolumeKind, VolumeSpec,
+    WaitMode,
 };
 use protocol::socket::Connection;
 use protocol::stats::{ChannelCounter, StatsReader};
 
 use crate::failure::{Because, Failure, Result};
 use crate::process::{self, Process};
+use crate::stage::VOLUME_BYTES;
+
+/// What an adapter makes of the volume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Served {
+    /// A block device.
+    Block,
+    /// LUN 0 of target 0 of a virtual Fibre Channel adapter.
+    Scsi,
+}
 
 /// How a data plane is started.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
+    /// The kind of its adapters.
+    pub(crate) served: Served,
     /// What it serves.
     pub(crate) volume: VolumeKind,
     /// Capacity; `None` is what the file has.
@@ -29,12 +43,52 @@ pub(crate) struct Plan {
     pub(crate) wait: WaitMode,
 }
 
+impl Plan {
+    /// A volume that does nothing, one queue on one channel, as users get it.
+    pub(crate) fn null() -> Plan {
+        let (channels, queues, wait) = (1, 1, WaitMode::Adaptive);
+        let bytes = Some(VOLUME_BYTES);
+        Plan { served: Served::Block, volume: NULL, bytes, channels, queues, wait }
+    }
+
+    /// The same on another volume.
+    pub(crate) fn on(self, volume: VolumeKind) -> Plan {
+        Plan { volume, ..self }
+    }
+}
+
 /// A volume that does nothing, as large as the peer's.
 pub(crate) const NULL: VolumeKind = VolumeKind::Null { zero_fill: false };
 
 /// A file.
 pub(crate) fn file(path: &Path, cache: CacheMode) -> VolumeKind {
     VolumeKind::File { path: path.to_owned(), cache, create: false, preallocate: false }
+}
+
+/// What users get: the defaults of the attributes of these names.
+const COMMANDS: CommandSpec = CommandSpec {
+    num_cmd_elems: 1024,
+    num_local_cmds: 5,
+    bufs_per_cmd: 10,
+    queue_depth: 128,
+    max_xfer_bytes: 1 << 20,
+};
+
+/// The volume as a logical unit.
+fn unit() -> UnitSpec {
+    UnitSpec {
+        name: "unit".into(),
+        volume: Some("volume".into()),
+        kind: UnitKind::Disk,
+        vendor: "TRUNK".into(),
+        product: "BENCH".into(),
+        revision: "1".into(),
+        serial: "bench".into(),
+        naa: 0x3000_0000_0000_0001,
+        read_only: false,
+        thin: true,
+        keep: None,
+    }
 }
 
 /// A running data plane.
@@ -45,12 +99,17 @@ pub(crate) struct DataPlane {
 }
 
 impl DataPlane {
-    /// Starts a data plane on one CPU, without volumes.
-    pub(crate) fn start(binary: &Path, folder: &Path, cpu: usize, channels: u32) -> Result<Self> {
+    /// Starts a data plane on these CPUs, without volumes.
+    pub(crate) fn start(
+        binary: &Path,
+        folder: &Path,
+        cpus: &[usize],
+        channels: u32,
+    ) -> Result<Self> {
         let socket = folder.join("dataplane.sock");
-        let mut command = process::on_cpu(cpu, binary);
+        let mut command = process::on_cpus(cpus, binary);
         command.arg("dataplane").arg("--socket").arg(&socket);
-        command.args(["--cpus", &cpu.to_string(), "--channels", &channels.to_string()]);
+        command.args(["--cpus", &process::list(cpus), "--channels", &channels.to_string()]);
         command.args(["--log", "warn"]);
         let mut process = Process::start(command, "dataplane", folder)?;
         let mut stream = None;
@@ -102,10 +161,30 @@ impl DataPlane {
             wait: plan.wait,
             placement: Placement::Adaptive,
             withhold: Vec::new(),
-            device: DeviceSpec::Block(BlockSpec::on("volume")),
+            device: self.device(plan, index)?,
         };
         self.done(&Request::PutAdapter(adapter))?;
         Ok(socket)
+    }
+
+    /// The device of an adapter; makes the logical unit that it needs.
+    fn device(&mut self, plan: &Plan, index: usize) -> Result<DeviceSpec> {
+        if plan.served == Served::Block {
+            return Ok(DeviceSpec::Block(BlockSpec::on("volume")));
+        }
+        self.done(&Request::PutUnit(unit()))?;
+        let target = TargetSpec {
+            id: 0,
+            wwpn: Some(0x5000_0000_0000_0001),
+            port: 1,
+            luns: BTreeMap::from([(0, "unit".to_owned())]),
+        };
+        Ok(DeviceSpec::Scsi(ScsiSpec {
+            initiator: Initiator::Fc { wwpn: 0xc050_7600_0000_0000 + 2 * index as u64 },
+            targets: vec![target],
+            commands: COMMANDS,
+            limit: None,
+        }))
     }
 
     /// Times that its channels were woken, from its own statistics.

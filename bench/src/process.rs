@@ -18,9 +18,19 @@ const END_MAX: Duration = Duration::from_secs(5);
 /// A command whose process, with all its threads, runs on one CPU. `taskset` becomes the program, so that the process id is
 /// the program's.
 pub(crate) fn on_cpu(cpu: usize, program: impl AsRef<OsStr>) -> Command {
+    on_cpus(&[cpu], program)
+}
+
+/// The same for several CPUs.
+pub(crate) fn on_cpus(cpus: &[usize], program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("taskset");
-    command.arg("-c").arg(cpu.to_string()).arg(program);
+    command.arg("-c").arg(list(cpus)).arg(program);
     command
+}
+
+/// CPUs as a list.
+pub(crate) fn list(cpus: &[usize]) -> String {
+    cpus.iter().map(usize::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// A server in a process of its own; it is ended when this is dropped.

@@ -10,6 +10,7 @@ use crate::bars::{Judgement, Verdict};
 use crate::failure::{Because, Result};
 use crate::figure::{Figure, Series, Spread, short};
 use crate::machine::Machine;
+use crate::npiv;
 
 /// Between these lines a document keeps the results of the last run.
 const BEGIN: &str = "<!-- results: written by `cargo xtask bench --markdown` -->";
@@ -36,6 +37,8 @@ pub(crate) struct Report {
     pub(crate) rounds: usize,
     pub(crate) seconds_per_round: f64,
     pub(crate) machine: Machine,
+    /// What a reader has to know of the machine to read the tables of virtual Fibre Channel.
+    pub(crate) note: String,
     pub(crate) cases: Vec<Played>,
 }
 
@@ -58,6 +61,10 @@ impl Report {
         // Writing to a string cannot fail.
         let _ = self.conditions(&mut text);
         let _ = self.verdicts(&mut text);
+        let tables = npiv::tables(&self.cases);
+        if !tables.is_empty() {
+            let _ = writeln!(text, "### Virtual Fibre Channel\n\n{}.\n\n{tables}", self.note);
+        }
         let _ = self.figures(&mut text);
         text
     }
@@ -170,7 +177,7 @@ pub(crate) fn summary(case: &Played) -> String {
     text
 }
 
-fn spread(spread: Spread) -> String {
+pub(crate) fn spread(spread: Spread) -> String {
     // Bit for bit the same: there was one round.
     if spread.min.to_bits() == spread.max.to_bits() {
         return short(spread.median);

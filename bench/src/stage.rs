@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 use crate::failure::{Because, Failure, Result};
 use crate::figure::{Figure, Round, Series};
-use crate::native::Fio;
-use crate::ours::{DataPlane, Plan};
+use crate::native::{self, Fio};
+use crate::ours::{DataPlane, Plan, Served};
 use crate::peer::{Node, Settings, StorageDaemon};
 use crate::process;
 
@@ -30,6 +30,10 @@ pub(crate) struct Settled {
     pub(crate) server: PathBuf,
     pub(crate) client_cpu: usize,
     pub(crate) server_cpu: usize,
+    /// All CPUs for clients where a case can use several; none of them is the server's.
+    pub(crate) client_cpus: Vec<usize>,
+    /// All CPUs for the server where a case can use several.
+    pub(crate) server_cpus: Vec<usize>,
     pub(crate) rounds: usize,
     pub(crate) warm_up: Duration,
     pub(crate) duration: Duration,
@@ -62,7 +66,11 @@ pub(crate) struct Seat {
 }
 
 enum Runner {
-    Driven { seat: Seat, load: Box<LoadOptions> },
+    /// A client for each seat, at the same time; all seats are one server's.
+    Driven {
+        seats: Vec<Seat>,
+        load: Box<LoadOptions>,
+    },
     Native(Fio),
 }
 
@@ -75,10 +83,13 @@ pub(crate) struct Contestant {
 impl Contestant {
     /// A server under a load.
     pub(crate) fn driven(label: &str, seat: &Seat, load: LoadOptions) -> Contestant {
-        Contestant {
-            label: label.to_owned(),
-            runner: Runner::Driven { seat: seat.clone(), load: Box::new(load) },
-        }
+        Contestant::crowd(label, std::slice::from_ref(seat), load)
+    }
+
+    /// A server under the load of several clients, one for each seat.
+    pub(crate) fn crowd(label: &str, seats: &[Seat], load: LoadOptions) -> Contestant {
+        let runner = Runner::Driven { seats: seats.to_vec(), load: Box::new(load) };
+        Contestant { label: label.to_owned(), runner }
     }
 
     /// fio on the file itself.
@@ -88,9 +99,9 @@ impl Contestant {
 
     fn about(&self) -> String {
         match &self.runner {
-            Runner::Driven { seat, load } => {
+            Runner::Driven { seats, load } => {
                 let client = format!("{:?}", load.wait).to_lowercase();
-                format!("{}; client {client}s", seat.about)
+                format!("{}; client {client}s", seats[0].about)
             }
             Runner::Native(fio) => format!("fio {}", fio.arguments().join(" ")),
         }
@@ -99,8 +110,12 @@ impl Contestant {
     /// `number` makes every round choose other blocks, as fio does: what an earlier round read may be in somebody's cache.
     fn round(&self, settled: &Settled, number: u64) -> Result<Round> {
         match &self.runner {
-            Runner::Driven { seat, load } => {
-                driven(seat, &LoadOptions { seed: number, ..LoadOptions::clone(load) })
+            Runner::Driven { seats, load } => {
+                let load = LoadOptions { seed: number, ..LoadOptions::clone(load) };
+                match &seats[..] {
+                    [seat] => driven(seat, &load),
+                    seats => crowd(seats, &load),
+                }
             }
             Runner::Native(fio) => fio.round(settled.warm_up, settled.duration),
         }
@@ -123,21 +138,34 @@ impl<'a> Stage<'a> {
 
     /// Starts our server.
     pub(crate) fn ours(&mut self, plan: &Plan) -> Result<Seat> {
+        Ok(self.ours_for(plan, 1)?.remove(0))
+    }
+
+    /// Starts our server with an adapter for each of `clients`, all on its volume.
+    pub(crate) fn ours_for(&mut self, plan: &Plan, clients: usize) -> Result<Vec<Seat>> {
         let settled = self.settled;
         let folder = folder()?;
-        let mut plane =
-            DataPlane::start(&settled.server, folder.path(), settled.server_cpu, plan.channels)?;
+        let cpus = if plan.channels as usize == settled.server_cpus.len() {
+            &settled.server_cpus[..]
+        } else {
+            std::slice::from_ref(&settled.server_cpu)
+        };
+        let mut plane = DataPlane::start(&settled.server, folder.path(), cpus, plan.channels)?;
         plane.put_volume(plan)?;
-        let socket = plane.put_adapter(plan, 0)?;
         let channels = if plan.channels == 1 {
             "1 channel".into()
         } else {
             format!("{} channels", plan.channels)
         };
-        let about = format!("data plane, {channels}, wait {:?}", plan.wait).to_lowercase();
-        let seat = Seat { socket, pid: plane.pid(), about };
+        let device = if plan.served == Served::Scsi { ", scsi" } else { "" };
+        let about = format!("data plane{device}, {channels}, wait {:?}", plan.wait).to_lowercase();
+        let seats = (0..clients).map(|index| {
+            let socket = plane.put_adapter(plan, index)?;
+            Ok(Seat { socket, pid: plane.pid(), about: about.clone() })
+        });
+        let seats = seats.collect::<Result<Vec<Seat>>>()?;
         self.servers.push((Box::new(plane), folder));
-        Ok(seat)
+        Ok(seats)
     }
 
     /// Starts the peer.
@@ -199,6 +227,16 @@ fn folder() -> Result<TempDir> {
     tempfile::Builder::new().prefix("tlb").tempdir().because("cannot make a folder")
 }
 
+/// The file on the disk, made and read once.
+pub(crate) fn disk_file(settled: &Settled) -> Result<PathBuf> {
+    let path = settled.disk.join("bench.img");
+    if std::fs::metadata(&path).map_or(0, |found| found.len()) != VOLUME_BYTES {
+        fill(&path)?;
+    }
+    native::read_whole(&path)?;
+    Ok(path)
+}
+
 /// A file full of data that does not compress, so that every read finds blocks of its own.
 pub(crate) fn fill(path: &Path) -> Result {
     let failed = || format!("cannot write {}", path.display());
@@ -244,6 +282,32 @@ fn driven(seat: &Seat, load: &LoadOptions) -> Result<Round> {
         round.insert(Figure::IosPerInterrupt, report.operations as f64 / interrupts);
     }
     looks.into_inner().add_to(&mut round, load.wait);
+    Ok(round)
+}
+
+/// One round of several clients at once. IOPS are the sum; latencies and costs are the means over all requests.
+fn crowd(seats: &[Seat], load: &LoadOptions) -> Result<Round> {
+    let rounds = std::thread::scope(|scope| {
+        let client = |(index, seat)| {
+            let load = LoadOptions { seed: load.seed + 1000 * index as u64, ..load.clone() };
+            scope.spawn(move || driven(seat, &load))
+        };
+        let clients: Vec<_> = seats.iter().enumerate().map(client).collect();
+        let joined = clients.into_iter().map(|client| client.join().expect("it does not panic"));
+        joined.collect::<Result<Vec<Round>>>()
+    })?;
+    let iops = |round: &Round| round[&Figure::Iops];
+    let total: f64 = rounds.iter().map(iops).sum();
+    let mean = |figure: Figure| {
+        let part = |round: &Round| Some(round.get(&figure)? * iops(round) / total);
+        Some((figure, rounds.iter().map(part).sum::<Option<f64>>()?))
+    };
+    // Each client sees the whole server's CPU time against its own requests only.
+    let server = |(figure, value)| (figure, value / rounds.len() as f64);
+    let mut round: Round =
+        [Figure::LatencyUs, Figure::ClientCpuUs].into_iter().filter_map(mean).collect();
+    round.extend(mean(Figure::ServerCpuUs).map(server));
+    round.insert(Figure::Iops, total);
     Ok(round)
 }
 
