@@ -9,13 +9,17 @@
 
 mod adapters;
 mod dataplanes;
+mod objects;
 mod plumbing;
 mod schema;
 mod state;
 mod volumes;
 
 pub use plumbing::{DoneView, ItemList};
-pub use schema::{AdapterAttributes, DataplaneAttributes, VolumeAttributes};
+pub use schema::{
+    AdapterAttributes, DataplaneAttributes, MaskAttributes, MediumAttributes, PortAttributes,
+    TargetAttributes, VolumeAttributes, VtdAttributes, ZoneAttributes,
+};
 pub use state::{AppliedView, AttributeView};
 
 use crate::server::Server;
@@ -38,11 +42,39 @@ use utoipa_axum::routes;
     tags(
         (name = "volume", description = "What holds data"),
         (name = "adapter", description = "What clients connect to"),
+        (name = "vtd", description = "What virtual SCSI adapters show"),
+        (name = "medium", description = "Optical media"),
+        (name = "port", description = "Ways of virtual Fibre Channel adapters to targets"),
+        (name = "target", description = "Target ports with LUNs"),
+        (name = "zone", description = "Who sees whom"),
+        (name = "mask", description = "Who has which LUNs"),
         (name = "dataplane", description = "The processes that move I/O"),
         (name = "server", description = "The server as a whole")
     )
 )]
 struct Document;
+
+/// The routes of a noun of [`objects`].
+macro_rules! noun {
+    ($router:expr, $module:ident) => {
+        $router.routes(routes!(objects::$module::list, objects::$module::create)).routes(routes!(
+            objects::$module::show,
+            objects::$module::set,
+            objects::$module::remove
+        ))
+    };
+}
+
+/// What virtual Fibre Channel and virtual SCSI have of their own.
+fn san_routes() -> OpenApiRouter<Arc<Server>> {
+    let router = OpenApiRouter::new().routes(routes!(state::logins));
+    let router = noun!(router, ports);
+    let router = noun!(router, targets);
+    let router = noun!(router, zones);
+    let router = noun!(router, masks);
+    let router = noun!(router, vtds);
+    noun!(router, media)
+}
 
 fn routes() -> OpenApiRouter<Arc<Server>> {
     OpenApiRouter::with_openapi(Document::openapi())
@@ -63,6 +95,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(state::attributes))
         .routes(routes!(state::stop))
         .routes(routes!(state::metrics))
+        .merge(san_routes())
 }
 
 /// The document that describes the API.

@@ -65,7 +65,7 @@ pub fn read(text: &str) -> Result<Desired, Refusal> {
 
 /// Takes relative paths of files from a folder, that of the document for one. Sockets stay relative: theirs is the server's.
 pub fn resolve_paths(desired: &mut Desired, folder: &Path) {
-    for set in desired.volumes.values_mut() {
+    for set in desired.volumes.values_mut().chain(desired.media.values_mut()) {
         if let Some(Value::Text(path)) = set.get_mut("path")
             && Path::new(path.as_str()).is_relative()
             && let Some(joined) = folder.join(path.as_str()).to_str()
@@ -115,7 +115,7 @@ fn unknown_table(key: &str, line: usize) -> Refusal {
     let known = Object::ALL.map(Object::noun);
     let help = match suggest::nearest(key, known) {
         Some(near) => format!("did you mean `[{near}.NAME]`?"),
-        None => "expected tables [volume.NAME], [adapter.NAME] or [dataplane.NAME]".to_owned(),
+        None => format!("expected tables [NOUN.NAME]; nouns are {}", known.join(", ")),
     };
     Refusal::invalid(format!("line {line}: unknown key `{key}`")).on(key).help(help)
 }
@@ -133,7 +133,7 @@ fn line_of(text: &str, offset: usize) -> usize {
 /// Writes a state as a document that [`read`] reads back.
 pub fn write(desired: &Desired) -> String {
     let mut text = String::new();
-    for object in [Object::DataPlane, Object::Volume, Object::Adapter] {
+    for object in crate::model::transition::ORDER {
         for (name, set) in desired.of(object) {
             if !text.is_empty() {
                 text.push('\n');

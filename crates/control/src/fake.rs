@@ -6,7 +6,8 @@ use crate::link::{Link, LinkError, SocketLink};
 use crate::model::resolve::DataPlaneSpec;
 use protocol::message::{
     AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure, FailureCode,
-    Reply, Request, Status, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
+    Reply, Request, Status, UnitKind, UnitSpec, UnitStatus, VERSION, VolumeKind, VolumeSpec,
+    VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{ChannelStats, QueueStats, StatsRegion};
@@ -23,6 +24,8 @@ pub struct Books {
     pub status: Status,
     /// Every request that was carried out, in order, without the asking ones.
     pub log: Vec<Request>,
+    /// An adapter that cannot be made.
+    pub refuse: Option<String>,
     /// Descriptors that came with adapters.
     pub passed: Vec<String>,
 }
@@ -52,6 +55,8 @@ impl Books {
             Request::PutVolume(spec) => self.put_volume(spec),
             Request::ResizeVolume { name, bytes, shrink } => self.resize(&name, bytes, shrink),
             Request::RemoveVolume { name } => self.remove_volume(&name),
+            Request::PutUnit(spec) => self.put_unit(spec),
+            Request::RemoveUnit { name } => self.remove_unit(&name),
             Request::PutAdapter(spec) => self.put_adapter(spec),
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
             _ => return failure(FailureCode::BadMessage, "not for the books"),
@@ -63,7 +68,57 @@ impl Books {
     }
 
     fn users(&self, volume: &str) -> bool {
+        let unit = |status: &UnitStatus| status.spec.volume.as_deref() == Some(volume);
         self.status.adapters.iter().any(|adapter| adapter.spec.uses_volume(volume))
+            || self.status.units.iter().any(unit)
+    }
+
+    fn sees(&self, unit: &str) -> bool {
+        let seen = |adapter: &AdapterStatus| {
+            let targets = adapter.spec.scsi().map_or(&[][..], |scsi| &scsi.targets);
+            targets.iter().any(|target| target.luns.values().any(|name| name == unit))
+        };
+        self.status.adapters.iter().any(seen)
+    }
+
+    fn put_unit(&mut self, spec: UnitSpec) -> Reply {
+        let volume = match &spec.volume {
+            Some(name) => match self.status.volumes.iter().find(|v| v.spec.name == *name) {
+                Some(volume) => Some(volume.bytes),
+                None => return failure(FailureCode::NotFound, format!("no volume `{name}`")),
+            },
+            None if spec.kind == UnitKind::Disk => {
+                return failure(FailureCode::Invalid, "a disk has a volume");
+            }
+            None => None,
+        };
+        let seen = self.sees(&spec.name);
+        let bytes = volume.unwrap_or(0);
+        let medium = volume.is_some();
+        if let Some(old) = self.status.units.iter_mut().find(|u| u.spec.name == spec.name) {
+            let alike = UnitSpec { volume: spec.volume.clone(), ..old.spec.clone() } == spec;
+            let live = spec.kind == UnitKind::Optical && alike;
+            if seen && !live && old.spec != spec {
+                return failure(FailureCode::InUse, format!("unit `{}` is in use", spec.name));
+            }
+            (old.spec, old.bytes, old.medium) = (spec, bytes, medium);
+            return Reply::Done;
+        }
+        let (registrations, reservation) = (Vec::new(), None);
+        self.status.units.push(UnitStatus { spec, bytes, medium, registrations, reservation });
+        Reply::Done
+    }
+
+    fn remove_unit(&mut self, name: &str) -> Reply {
+        if self.sees(name) {
+            return failure(FailureCode::InUse, format!("unit `{name}` is in use"));
+        }
+        let before = self.status.units.len();
+        self.status.units.retain(|unit| unit.spec.name != name);
+        if self.status.units.len() == before {
+            return failure(FailureCode::NotFound, format!("no unit `{name}`"));
+        }
+        Reply::Done
     }
 
     fn put_volume(&mut self, spec: VolumeSpec) -> Reply {
@@ -130,6 +185,15 @@ impl Books {
             && !self.status.volumes.iter().any(|volume| volume.spec.name == *wanted)
         {
             return failure(FailureCode::NotFound, format!("no volume `{wanted}`"));
+        }
+        if self.refuse.as_ref() == Some(&spec.name) {
+            return failure(FailureCode::System, "it was told to refuse it");
+        }
+        let units = spec.scsi().into_iter().flat_map(|scsi| &scsi.targets);
+        for unit in units.flat_map(|target| target.luns.values()) {
+            if !self.status.units.iter().any(|status| status.spec.name == *unit) {
+                return failure(FailureCode::NotFound, format!("no unit `{unit}`"));
+            }
         }
         let other = |a: &AdapterStatus| a.spec.name != spec.name && a.spec.socket == spec.socket;
         if self.status.adapters.iter().any(other) {

@@ -14,9 +14,9 @@ pub use process::{Launcher, ProcessLauncher};
 
 use crate::link::{Link, LinkError};
 use crate::model::resolve::{DataPlaneSpec, Wanted};
-use crate::reconcile::{Action, Subject, reconcile};
+use crate::reconcile::{Action, Subject, reconcile, without};
 use crate::refusal::{Code, Refusal};
-use protocol::message::{BlockSpec, Failure, FailureCode, Reply, Request, Status};
+use protocol::message::{Failure, FailureCode, Reply, Request, Status};
 use protocol::stats::StatsReader;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -339,15 +339,12 @@ impl Body {
             if failed.contains(&action.subject()) {
                 continue;
             }
-            if let Action::PutAdapter(spec) = &action
-                && let Some(BlockSpec { volume, .. }) = spec.block()
-                && failed.contains(&Subject::Volume(volume.clone()))
-            {
-                let message =
-                    format!("adapter `{}`: volume `{volume}` could not be opened", spec.name);
-                failures.insert(action.subject(), Refusal::new(Code::Failed, message));
+            if let Some(refusal) = follows(&action, &failed) {
+                failed.insert(action.subject());
+                failures.insert(action.subject(), refusal);
                 continue;
             }
+            let action = spared(action, &failed);
             let listener = match &action {
                 Action::PutAdapter(spec) => self.listeners.get(&spec.name),
                 _ => None,
@@ -397,6 +394,30 @@ impl Body {
     }
 }
 
+/// An action that cannot succeed because its volume could not be opened.
+fn follows(action: &Action, failed: &BTreeSet<Subject>) -> Option<Refusal> {
+    let (what, volume) = match action {
+        Action::PutAdapter(spec) => (format!("adapter `{}`", spec.name), &spec.block()?.volume),
+        Action::PutUnit(spec) => (format!("LUN `{}`", spec.name), spec.volume.as_ref()?),
+        _ => return None,
+    };
+    let message = format!("{what}: volume `{volume}` could not be opened");
+    let failed = failed.contains(&Subject::Volume(volume.clone()));
+    failed.then(|| Refusal::new(Code::Failed, message))
+}
+
+/// A client gets the LUNs that there are; those that could not be made come when they can be.
+fn spared(action: Action, failed: &BTreeSet<Subject>) -> Action {
+    let units = failed.iter().filter_map(|subject| match subject {
+        Subject::Unit(name) => Some(name.as_str()),
+        _ => None,
+    });
+    match action {
+        Action::PutAdapter(spec) => Action::PutAdapter(without(&spec, &units.collect())),
+        other => other,
+    }
+}
+
 /// A data plane's failure as the API tells it.
 fn refusal(dataplane: &str, action: &Action, failure: Failure) -> Refusal {
     let code = match failure.code {
@@ -407,6 +428,7 @@ fn refusal(dataplane: &str, action: &Action, failure: Failure) -> Refusal {
     };
     let subject = match action.subject() {
         Subject::Volume(name) => format!("volume `{name}`"),
+        Subject::Unit(name) => format!("unit `{name}`"),
         Subject::Adapter(name) => format!("adapter `{name}`"),
     };
     // Most say themselves whom they are about, without quotes; once is enough.

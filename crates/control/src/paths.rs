@@ -1,5 +1,7 @@
 //! Where things lie: the folder for sockets and the folder for state.
 
+use crate::model::{is_on, text};
+use fabric::attribute::Attributes;
 use std::path::{Path, PathBuf};
 
 /// The longest path that fits a Unix socket's address (`sun_path` less its final zero).
@@ -56,6 +58,19 @@ impl Paths {
     /// The store.
     pub fn store(&self) -> PathBuf {
         self.state.join("control.redb")
+    }
+
+    /// The file in which the reservations of a volume's logical unit are kept.
+    pub fn reservations(&self, volume: &str) -> PathBuf {
+        self.state.join("reservations").join(volume)
+    }
+
+    /// The file of an optical medium with these attributes.
+    pub fn medium(&self, name: &str, set: &Attributes) -> PathBuf {
+        match text(set, "path") {
+            Some(path) if !is_on(set, "copy") => self.absolute(path),
+            _ => self.state.join("media").join(format!("{name}.iso")),
+        }
     }
 
     /// An adapter's socket when none was set.

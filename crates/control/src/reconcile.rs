@@ -4,17 +4,20 @@
 //! actions come out in an order in which each is allowed when its turn comes:
 //!
 //! 1. adapters go that are not wanted, or that stand in the way of a change;
-//! 2. volumes go that are not wanted, or that must be opened anew;
-//! 3. volumes come, change their limits, change their size;
-//! 4. adapters come or change.
+//! 2. clients lose LUNs, and optical drives media, that are to go or to be made anew;
+//! 3. units, then volumes, go that are not wanted, or that must be made anew;
+//! 4. volumes come, change their limits, change their size;
+//! 5. units come; drives get other media;
+//! 6. adapters come or change.
 //!
 //! Promises, which the tests hold it to: carrying out all actions reaches the wanted objects; then
-//! there are no more actions; and an adapter that is as wanted, on a volume that is as wanted, is not
-//! touched. So adopting a running data plane interrupts nothing.
+//! there are no more actions; and an adapter that is as wanted, on volumes and units that are as wanted, is
+//! not touched. So adopting a running data plane interrupts nothing.
 
 use crate::model::resolve::Wanted;
 use protocol::message::{
-    AdapterSpec, AdapterState, AdapterStatus, Request, Status, VolumeKind, VolumeSpec, VolumeStatus,
+    AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, Initiator, Request, Status, UnitKind,
+    UnitSpec, VolumeKind, VolumeSpec, VolumeStatus,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +26,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Action {
     /// Disconnect and remove an adapter.
     RemoveAdapter(String),
+    /// Remove a logical unit.
+    RemoveUnit(String),
     /// Close a volume.
     RemoveVolume(String),
     /// Open a volume, or change its limits.
@@ -36,6 +41,8 @@ pub enum Action {
         /// It becomes smaller; the user allowed that when the size was accepted.
         shrink: bool,
     },
+    /// Make a logical unit, or change its medium.
+    PutUnit(UnitSpec),
     /// Make an adapter, or change it.
     PutAdapter(AdapterSpec),
 }
@@ -45,6 +52,8 @@ impl Action {
     pub fn request(&self) -> Request {
         match self.clone() {
             Action::RemoveAdapter(name) => Request::RemoveAdapter { name },
+            Action::RemoveUnit(name) => Request::RemoveUnit { name },
+            Action::PutUnit(spec) => Request::PutUnit(spec),
             Action::RemoveVolume(name) => Request::RemoveVolume { name },
             Action::PutVolume(spec) => Request::PutVolume(spec),
             Action::ResizeVolume { name, bytes, shrink } => {
@@ -54,7 +63,7 @@ impl Action {
         }
     }
 
-    /// The volume or adapter that it is about.
+    /// The volume, unit or adapter that it is about.
     pub fn subject(&self) -> Subject {
         match self {
             Action::RemoveAdapter(name) => Subject::Adapter(name.clone()),
@@ -62,46 +71,92 @@ impl Action {
                 Subject::Volume(name.clone())
             }
             Action::PutVolume(spec) => Subject::Volume(spec.name.clone()),
+            Action::RemoveUnit(name) => Subject::Unit(name.clone()),
+            Action::PutUnit(spec) => Subject::Unit(spec.name.clone()),
             Action::PutAdapter(spec) => Subject::Adapter(spec.name.clone()),
         }
     }
 }
 
-/// A volume or an adapter by name.
+/// A volume, a unit or an adapter by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A volume.
     Volume(String),
+    /// A logical unit.
+    Unit(String),
     /// An adapter.
     Adapter(String),
 }
 
+/// What is there, by name.
+struct Actual<'a> {
+    volumes: BTreeMap<&'a str, &'a VolumeStatus>,
+    units: BTreeMap<&'a str, &'a UnitSpec>,
+    adapters: BTreeMap<&'a str, &'a AdapterStatus>,
+}
+
+/// What of it goes, to stay away or to be made anew.
+struct Going<'a> {
+    volumes: BTreeSet<&'a str>,
+    units: BTreeSet<&'a str>,
+    adapters: BTreeSet<&'a str>,
+}
+
+impl<'a> Actual<'a> {
+    fn of(status: &'a Status) -> Actual<'a> {
+        let adapters = status.adapters.iter().map(|status| (status.spec.name.as_str(), status));
+        Actual {
+            volumes: status.volumes.iter().map(|v| (v.spec.name.as_str(), v)).collect(),
+            units: status.units.iter().map(|u| (u.spec.name.as_str(), &u.spec)).collect(),
+            adapters: adapters.collect(),
+        }
+    }
+
+    fn going(&self, wanted: &Wanted) -> Going<'a> {
+        let volumes = self.volumes.iter().filter(|(name, status)| {
+            wanted.volumes.get(**name).is_none_or(|spec| must_reopen(spec, &status.spec))
+        });
+        let volumes: BTreeSet<&str> = volumes.map(|(name, _)| *name).collect();
+        let units = self.units.iter().filter(|(name, unit)| {
+            wanted.units.get(**name).is_none_or(|spec| must_renew(spec, unit, &volumes))
+        });
+        let units = units.map(|(name, _)| *name).collect();
+        let adapters = self.adapters.iter().filter(|(name, status)| {
+            wanted.adapters.get(**name).is_none_or(|spec| must_remake(spec, &status.spec))
+                || volumes.iter().any(|volume| status.spec.uses_volume(volume))
+                || status.state == AdapterState::Failed
+        });
+        let adapters = adapters.map(|(name, _)| *name).collect();
+        Going { volumes, units, adapters }
+    }
+}
+
 /// The actions that make `actual` what is `wanted`.
 pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
-    let volumes: BTreeMap<&str, &VolumeStatus> =
-        actual.volumes.iter().map(|status| (status.spec.name.as_str(), status)).collect();
-    let adapters: BTreeMap<&str, &AdapterStatus> =
-        actual.adapters.iter().map(|status| (status.spec.name.as_str(), status)).collect();
-
-    let reopened: BTreeSet<&str> = volumes
-        .iter()
-        .filter(|(name, status)| {
-            wanted.volumes.get(**name).is_none_or(|spec| must_reopen(spec, &status.spec))
-        })
-        .map(|(name, _)| *name)
-        .collect();
-    let remade: BTreeSet<&str> = adapters
-        .iter()
-        .filter(|(name, status)| {
-            wanted.adapters.get(**name).is_none_or(|spec| must_remake(spec, &status.spec))
-                || reopened.iter().any(|volume| status.spec.uses_volume(volume))
-                || status.state == AdapterState::Failed
-        })
-        .map(|(name, _)| *name)
-        .collect();
-
+    let actual = Actual::of(actual);
+    let Going { volumes: reopened, units: renewed, adapters: remade } = actual.going(wanted);
+    let Actual { volumes, units, adapters } = actual;
     let mut actions: Vec<Action> = Vec::new();
     actions.extend(remade.iter().map(|name| Action::RemoveAdapter((*name).to_owned())));
+    let mut specs: BTreeMap<&str, AdapterSpec> = BTreeMap::new();
+    for (name, status) in adapters.iter().filter(|(name, _)| !remade.contains(**name)) {
+        let spec = without(&status.spec, &renewed);
+        if spec != status.spec {
+            actions.push(Action::PutAdapter(spec.clone()));
+        }
+        specs.insert(name, spec);
+    }
+    let mut kept: BTreeMap<&str, UnitSpec> = BTreeMap::new();
+    for (name, unit) in units.iter().filter(|(name, _)| !renewed.contains(**name)) {
+        let mut unit = (*unit).clone();
+        if unit.volume.as_deref().is_some_and(|volume| reopened.contains(volume)) {
+            unit.volume = None;
+            actions.push(Action::PutUnit(unit.clone()));
+        }
+        kept.insert(name, unit);
+    }
+    actions.extend(renewed.iter().map(|name| Action::RemoveUnit((*name).to_owned())));
     actions.extend(reopened.iter().map(|name| Action::RemoveVolume((*name).to_owned())));
     for (name, spec) in &wanted.volumes {
         match volumes.get(name.as_str()).filter(|_| !reopened.contains(name.as_str())) {
@@ -109,13 +164,33 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
             Some(status) => actions.extend(change_volume(spec, status)),
         }
     }
-    for (name, spec) in &wanted.adapters {
-        let kept = adapters.get(name.as_str()).filter(|_| !remade.contains(name.as_str()));
-        if kept.is_none_or(|status| status.spec != *spec) {
-            actions.push(Action::PutAdapter(spec.clone()));
+    let unit_changes =
+        wanted.units.iter().filter(|(name, spec)| kept.get(name.as_str()) != Some(spec));
+    actions.extend(unit_changes.map(|(_, spec)| Action::PutUnit(spec.clone())));
+    let changes =
+        wanted.adapters.iter().filter(|(name, spec)| specs.get(name.as_str()) != Some(spec));
+    actions.extend(changes.map(|(_, spec)| Action::PutAdapter(spec.clone())));
+    actions
+}
+
+/// Whether a unit must be made again: anything but the medium of a drive is another, or the volume of a disk is opened anew.
+fn must_renew(wanted: &UnitSpec, actual: &UnitSpec, reopened: &BTreeSet<&str>) -> bool {
+    if wanted.kind != UnitKind::Optical {
+        let opened_anew = actual.volume.as_deref().is_some_and(|volume| reopened.contains(volume));
+        return wanted != actual || opened_anew;
+    }
+    UnitSpec { volume: wanted.volume.clone(), ..actual.clone() } != *wanted
+}
+
+/// An adapter whose client does not see these units.
+pub(crate) fn without(spec: &AdapterSpec, units: &BTreeSet<&str>) -> AdapterSpec {
+    let mut spec = spec.clone();
+    if let DeviceSpec::Scsi(scsi) = &mut spec.device {
+        for target in &mut scsi.targets {
+            target.luns.retain(|_, unit| !units.contains(unit.as_str()));
         }
     }
-    actions
+    spec
 }
 
 /// Whether the differences between two specifications of a volume need it closed and opened again:
@@ -138,12 +213,18 @@ fn must_reopen(wanted: &VolumeSpec, actual: &VolumeSpec) -> bool {
     alike != *wanted
 }
 
-/// Whether an adapter must be made again: its socket or its volume is another.
+/// Whether an adapter must be made again: its socket, its volume or its kind is another.
 fn must_remake(wanted: &AdapterSpec, actual: &AdapterSpec) -> bool {
-    wanted.block().map(|block| &block.volume) != actual.block().map(|block| &block.volume)
+    initiator(wanted) != initiator(actual)
+        || wanted.block().map(|block| &block.volume) != actual.block().map(|block| &block.volume)
         || wanted.socket != actual.socket
         || wanted.socket_role != actual.socket_role
         || wanted.socket_mode != actual.socket_mode
+}
+
+/// Who its client is to SCSI targets.
+fn initiator(spec: &AdapterSpec) -> Option<Initiator> {
+    spec.scsi().map(|scsi| scsi.initiator)
 }
 
 /// What changes of a volume that stays open: how it behaves, then its size.

@@ -6,22 +6,27 @@
 //! trying.
 
 mod explain;
+mod logins;
+mod media;
+mod objects;
 mod views;
 
-pub use explain::{Explanation, TermView};
+pub use explain::{AttributeSource, Explanation, TermView};
+pub use logins::{LoginTargetView, LoginView, LunView};
+pub use objects::ObjectView;
 pub use views::{AdapterView, ChannelView, DataPlaneView, StatusView, VolumeView};
 
 use crate::keeper::{Keeper, Launcher, Outcome, View};
 use crate::model::resolve::{self, DataPlaneSpec, Wanted};
 use crate::model::transition::{Allow, Change, Transition, transition};
-use crate::model::{Desired, MAIN, Objects};
+use crate::model::{Desired, MAIN, Objects, given};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::refusal::{Code, Refusal};
 use crate::store::{Store, StoreError};
 use fabric::attribute::{Attributes, Object, Value};
 use fabric::suggest;
-use protocol::message::{BlockSpec, Status};
+use protocol::message::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
@@ -144,24 +149,31 @@ impl Server {
         edit: impl FnOnce(&mut Desired) -> Result<(), Refusal>,
     ) -> Result<Done, Refusal> {
         let mut store = self.change.lock().await;
-        let now = self.desired();
+        let mut now = self.desired();
+        now.given.maxima = self.maxima(&now).await;
         let mut next = now.clone();
         edit(&mut next)?;
+        given::settle(&now, &mut next, fresh_number())?;
         let Transition { next, changes } = transition(&now, &next, &self.paths, manner.allow)?;
         if manner.dry_run || changes.is_empty() {
             return Ok(Done { changes, ..Done::default() });
         }
+        self.copy_media(&now, &next)?;
         self.commit(store.as_mut(), &next)?;
         self.part(&now, &next).await;
         let Told { failures, down } = self.tell(&next).await;
         if manner.on_failure == OnFailure::Revert
-            && let Some(failure) = failure_of(&failures, &changes)
+            && let Some(failure) = failure_of(&failures, &changes, &next)
         {
-            self.commit(store.as_mut(), &now)?;
-            self.tell(&now).await;
+            // What was given out stays so: the data plane may have told it to others.
+            let back = Desired { given: next.given.clone(), ..now };
+            self.commit(store.as_mut(), &back)?;
+            self.tell(&back).await;
+            self.forget_media(&next, &back);
             return Err(failure);
         }
         self.forget_memory(&now, &next);
+        self.forget_media(&now, &next);
         let concerned = down.iter().filter(|name| self.concerns(name, &now, &next));
         let waiting = concerned.map(|name| self.waits(name)).collect();
         Ok(Done { changes, failures: failures.into_values().collect(), waiting })
@@ -223,11 +235,10 @@ impl Server {
             wanted.volumes.retain(|name, _| {
                 after.volumes.contains_key(name) || !next.volumes.contains_key(name)
             });
-            wanted.adapters.retain(|name, spec| {
-                let moved = !after.adapters.contains_key(name) && next.adapters.contains_key(name);
-                let stays = |block: &BlockSpec| wanted.volumes.contains_key(&block.volume);
-                !moved && spec.block().is_none_or(stays)
+            wanted.adapters.retain(|name, _| {
+                after.adapters.contains_key(name) || !next.adapters.contains_key(name)
             });
+            wanted.drop_dangling();
             if before != (wanted.volumes.len(), wanted.adapters.len()) {
                 keeper.want(wanted, resolve::dataplane(now, &name)).await;
             }
@@ -250,6 +261,7 @@ impl Server {
         for name in &names {
             let spec = resolve::dataplane(next, name);
             let wanted = resolve::wanted(next, name, &self.paths);
+            self.make_folders(&wanted);
             match self.keeper(name, &spec, &wanted) {
                 Ok(keeper) => {
                     let Outcome { connected, failures } = keeper.want(wanted, spec).await;
@@ -414,14 +426,32 @@ fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
 }
 
 /// The failure of an object that the change was about.
-fn failure_of(failures: &BTreeMap<Subject, Refusal>, changes: &[Change]) -> Option<Refusal> {
+fn failure_of(
+    failures: &BTreeMap<Subject, Refusal>,
+    changes: &[Change],
+    next: &Desired,
+) -> Option<Refusal> {
     changes.iter().find_map(|change| {
         let name = change.name.clone();
-        let subject = match change.object.as_str() {
-            "volume" => Subject::Volume(name),
-            "adapter" => Subject::Adapter(name),
+        let subjects = match change.object.as_str() {
+            "volume" => vec![Subject::Volume(name)],
+            "adapter" => vec![Subject::Adapter(name)],
+            "target" => {
+                let luns = next.targets.get(&name).map(crate::model::san::luns);
+                luns.unwrap_or_default().into_values().map(Subject::Unit).collect()
+            }
+            "vtd" => {
+                let set = next.vtds.get(&name)?;
+                vec![Subject::Unit(resolve::unit_of_vtd(&name, set))]
+            }
             _ => return None,
         };
-        failures.get(&subject).cloned()
+        subjects.iter().find_map(|subject| failures.get(subject).cloned())
     })
+}
+
+/// A number that no other server has drawn: the standard library's hashers begin with random keys of the system.
+fn fresh_number() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
 }

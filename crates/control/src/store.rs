@@ -9,6 +9,7 @@
 //! error that names them.
 
 use crate::model::Desired;
+use crate::model::given::Given;
 use fabric::attribute::{Attributes, Object};
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
@@ -57,6 +58,10 @@ pub enum StoreError {
 
 /// Key: kind of object and name. Value: a [`Record`] as JSON.
 const OBJECTS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("objects");
+
+/// What was given out, as JSON under this key.
+const GIVEN: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("given");
+const GIVEN_KEY: &str = "given";
 
 /// The version that this program writes.
 const RECORD_VERSION: u32 = 1;
@@ -174,6 +179,7 @@ impl Store for RedbStore {
             };
             desired.of_mut(object).insert(name.to_owned(), set);
         }
+        desired.given = self.given(&read)?;
         Ok(desired)
     }
 
@@ -188,6 +194,23 @@ impl Store for RedbStore {
 }
 
 impl RedbStore {
+    fn given(&self, read: &redb::ReadTransaction) -> Result<Given, StoreError> {
+        let table = match read.open_table(GIVEN) {
+            Ok(table) => table,
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Given::default()),
+            Err(error) => return Err(self.engine(error)),
+        };
+        let Some(bytes) = table.get(GIVEN_KEY).map_err(|e| self.engine(e))? else {
+            return Ok(Given::default());
+        };
+        serde_json::from_slice(bytes.value()).map_err(|error| StoreError::Record {
+            path: self.path.clone(),
+            object: GIVEN_KEY.to_owned(),
+            name: GIVEN_KEY.to_owned(),
+            problem: error.to_string(),
+        })
+    }
+
     fn write(&self, next: &Desired) -> Result<(), StoreError> {
         let now = self.load()?;
         if now == *next {
@@ -216,6 +239,11 @@ impl RedbStore {
                         .map_err(|e| self.engine(e))?;
                 }
             }
+        }
+        if now.given != next.given {
+            let mut table = write.open_table(GIVEN).map_err(|e| self.engine(e))?;
+            let bytes = serde_json::to_vec(&next.given).expect("plain values are JSON");
+            table.insert(GIVEN_KEY, bytes.as_slice()).map_err(|e| self.engine(e))?;
         }
         write.commit().map_err(|e| self.engine(e))
     }

@@ -1,4 +1,4 @@
-//! Attributes of volumes, adapters and data planes: the one table, and how values are judged.
+//! Attributes of volumes, adapters, data planes and all else that has some: the one table, and how values are judged.
 //!
 //! An [`Attribute`] says everything there is to know about one knob: what it takes, what it is when
 //! nobody sets it, from whom it inherits, and when a change takes effect. Validation in the API and
@@ -7,10 +7,12 @@
 //!
 //! An object keeps only what was set ([`Attributes`]); [`effective`] adds defaults and inheritance.
 
+mod names;
 mod reference;
 mod table;
 mod value;
 
+pub use names::Named;
 pub use reference::markdown;
 pub use table::TABLE;
 pub use value::{AttributeError, NAME_BYTES_MAX, Value, check_name};
@@ -24,21 +26,73 @@ pub enum Object {
     Volume,
     /// A server-side virtual adapter with one vhost-user socket.
     Adapter,
+    /// A virtual target device: what a virtual SCSI adapter shows its client.
+    Vtd,
+    /// An optical medium of the media repository.
+    Medium,
+    /// The way of virtual Fibre Channel adapters to a set of targets.
+    Port,
+    /// A target port with LUNs.
+    Target,
+    /// Who sees whom.
+    Zone,
+    /// Who has which LUNs.
+    Mask,
     /// A process that moves I/O.
     DataPlane,
 }
 
 impl Object {
     /// All of them, in the order of the reference page.
-    pub const ALL: [Object; 3] = [Object::Volume, Object::Adapter, Object::DataPlane];
+    pub const ALL: [Object; 9] = [
+        Object::Volume,
+        Object::Adapter,
+        Object::Vtd,
+        Object::Medium,
+        Object::Port,
+        Object::Target,
+        Object::Zone,
+        Object::Mask,
+        Object::DataPlane,
+    ];
 
     /// The name of the object's table in a configuration file and of its noun on the command line.
     pub fn noun(self) -> &'static str {
         match self {
             Object::Volume => "volume",
             Object::Adapter => "adapter",
+            Object::Vtd => "vtd",
+            Object::Medium => "medium",
+            Object::Port => "port",
+            Object::Target => "target",
+            Object::Zone => "zone",
+            Object::Mask => "mask",
             Object::DataPlane => "dataplane",
         }
+    }
+
+    /// The last part of the path of all of them in the API.
+    pub fn collection(self) -> &'static str {
+        match self {
+            Object::Volume => "volumes",
+            Object::Adapter => "adapters",
+            Object::Vtd => "vtds",
+            Object::Medium => "media",
+            Object::Port => "ports",
+            Object::Target => "targets",
+            Object::Zone => "zones",
+            Object::Mask => "masks",
+            Object::DataPlane => "dataplanes",
+        }
+    }
+
+    /// The value of the object's attribute `kind`, if objects of this sort come in kinds.
+    pub fn kind_of(self, set: &Attributes) -> Option<&str> {
+        let given = set.get("kind").and_then(Value::as_text);
+        given.or_else(|| match self.attribute("kind")?.default {
+            Default::Fixed(text) => Some(text),
+            _ => None,
+        })
     }
 
     /// The object's attributes in table order.
@@ -95,6 +149,22 @@ pub enum Kind {
     },
     /// The name of another object.
     Name(Object),
+    /// Names of other objects, separated by commas; kept sorted.
+    Names(Object),
+    /// Adapters, targets and WWPNs, separated by commas; kept sorted.
+    Members,
+    /// LUNs with their volumes, `0=data,1=logs`.
+    LunMap,
+    /// LUNs of a target, `0-3,7=5`, or `all`.
+    Luns,
+    /// A WWPN.
+    Wwpn,
+    /// Two WWPNs, separated by a comma.
+    WwpnPair,
+    /// The first six bytes of WWPNs.
+    WwpnPrefix,
+    /// An NAA identifier of eight bytes: sixteen hexadecimal digits, the first of them 2, 3 or 5.
+    Naa,
     /// A path; relative ones are taken from the server's folder.
     Path,
     /// CPU numbers and ranges; empty means every CPU that the process may use.
@@ -164,18 +234,34 @@ pub struct Attribute {
     pub meaning: &'static str,
     /// For tests only: left out of help and reference.
     pub hidden: bool,
+    /// The kinds of its object (the values of the attribute `kind`) that have it; empty is all.
+    pub kinds: &'static [&'static str],
+}
+
+impl Attribute {
+    /// Whether an object of this kind has it.
+    pub fn is_of(&self, kind: Option<&str>) -> bool {
+        self.kinds.is_empty() || kind.is_some_and(|kind| self.kinds.contains(&kind))
+    }
 }
 
 /// The attributes that were set on an object; those that were not are not in here.
 pub type Attributes = BTreeMap<String, Value>;
 
 /// Judges every attribute of an object and brings it into its one form; what is required and missing
-/// is an error too.
+/// is an error too, and what its kind does not have.
 pub fn check(object: Object, given: &Attributes) -> Result<Attributes, AttributeError> {
     let checked = check_partial(object, given)?;
+    let kind = object.kind_of(&checked);
     for attribute in object.attributes() {
-        if attribute.default == Default::Required && !checked.contains_key(attribute.name) {
-            return Err(AttributeError::missing(attribute));
+        match (attribute.is_of(kind), checked.contains_key(attribute.name)) {
+            (true, false) if attribute.default == Default::Required => {
+                return Err(AttributeError::missing(attribute));
+            }
+            (false, true) => {
+                return Err(AttributeError::not_of(attribute, kind.unwrap_or_default()));
+            }
+            _ => {}
         }
     }
     Ok(checked)

@@ -11,7 +11,8 @@ mod members;
 mod wwpn;
 
 pub use members::{LUN_MAX, LunMap, Luns, Member, read_members, write_members};
-pub use wwpn::{Ledger, Prefix, UsedUp, WWPNS_OF_PREFIX, Wwpn};
+pub(crate) use members::{join, words};
+pub use wwpn::{Ledger, Prefix, UsedUp, WWPNS_OF_PREFIX, Wwpn, read_pair};
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,7 @@
 //! The command line: nouns, verbs and options. Options of objects come from the table of attributes.
 
 pub(crate) mod attributes;
+pub(crate) mod san;
 
 use crate::exit;
 use attributes::{AdapterOptions, DataplaneOptions, VolumeOptions};
@@ -11,8 +12,9 @@ use std::path::PathBuf;
 /// Disks for virtual machines over many queues
 ///
 /// Trunkline gives virtual machines their disks over vhost-user sockets. A volume holds data; an
-/// adapter is a socket to which one virtual machine connects and where it sees a volume as its disk;
-/// a data plane is a process that moves the I/O, with as many channels (threads) as you give it.
+/// adapter is a socket to which one virtual machine connects and where it sees a volume as its disk,
+/// or, as a virtual Fibre Channel or SCSI adapter, the LUNs that it is given; a data plane is a
+/// process that moves the I/O, with as many channels (threads) as you give it.
 #[derive(Debug, Parser)]
 #[command(
     name = "trunkline",
@@ -92,6 +94,37 @@ pub(crate) enum Command {
     Adapter {
         #[command(subcommand)]
         command: AdapterCommand,
+    },
+    /// Ports: ways of virtual Fibre Channel adapters to targets
+    Port {
+        #[command(subcommand)]
+        command: san::PortCommand,
+    },
+    /// Targets: target ports with LUNs
+    Target {
+        #[command(subcommand)]
+        command: san::TargetCommand,
+    },
+    /// Zones: which adapters and targets see each other
+    Zone {
+        #[command(subcommand)]
+        command: san::ZoneCommand,
+    },
+    /// Masks: which adapters have which LUNs of a target
+    Mask {
+        #[command(subcommand)]
+        command: san::MaskCommand,
+    },
+    /// Virtual target devices: disks and optical drives of virtual SCSI adapters
+    Vtd {
+        #[command(subcommand)]
+        command: san::VtdCommand,
+    },
+    /// Optical media: ISO images for optical drives
+    #[command(visible_alias = "medium")]
+    Media {
+        #[command(subcommand)]
+        command: san::MediaCommand,
     },
     /// Make the server what a configuration file says
     #[command(after_help = APPLY_HELP)]
@@ -268,11 +301,13 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdapterCommand {
-    /// Make an adapter on a volume
+    /// Make an adapter
     #[command(after_help = "\
 Examples:
   trunkline adapter create vhost0 --volume disk0
-  trunkline adapter create vhost1 --volume disk1 --queues 8 --channels 2 --wait poll")]
+  trunkline adapter create vhost1 --volume disk1 --queues 8 --channels 2 --wait poll
+  trunkline adapter create vfchost0 --kind fc --port fcs0
+  trunkline adapter create vhost2 --kind scsi")]
     Create {
         #[command(flatten)]
         object: NewArgs,

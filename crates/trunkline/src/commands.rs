@@ -2,6 +2,7 @@
 
 pub(crate) mod dataplane;
 pub(crate) mod objects;
+pub(crate) mod san;
 pub(crate) mod serve;
 pub(crate) mod state;
 pub(crate) mod stats;

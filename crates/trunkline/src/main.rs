@@ -18,6 +18,7 @@ mod scratch;
 
 use clap::{CommandFactory, Parser};
 use cli::{Cli, Command};
+use commands::san::Noun;
 use exit::Failure;
 use std::process::ExitCode;
 
@@ -36,6 +37,12 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Dataplane(args) => commands::dataplane::run(&global, args),
         Command::Volume { command } => commands::objects::volume(&global, command),
         Command::Adapter { command } => commands::objects::adapter(&global, command),
+        Command::Port { command } => commands::san::run(&global, Noun::Port(command)),
+        Command::Target { command } => commands::san::run(&global, Noun::Target(command)),
+        Command::Zone { command } => commands::san::run(&global, Noun::Zone(command)),
+        Command::Mask { command } => commands::san::run(&global, Noun::Mask(command)),
+        Command::Vtd { command } => commands::san::run(&global, Noun::Vtd(command)),
+        Command::Media { command } => commands::san::run(&global, Noun::Media(command)),
         Command::Apply(args) => commands::state::apply(&global, &args),
         Command::Export => commands::state::export(&global),
         Command::Status => commands::state::status(&global),

@@ -110,6 +110,63 @@ fn nouns_and_verbs() {
 }
 
 #[test]
+fn from_nothing_to_a_client_with_two_luns() {
+    let bench = Bench::new();
+    bench.ok("dataplane set main --wwpn-prefix c0:50:76:00:00:01");
+    for line in [
+        "volume create data --kind null --size 10GiB",
+        "volume create logs --kind null --size 1GiB",
+        "port create fcs0",
+        "port create fcs1 --link-speed 16",
+        "target create array0 --luns 0=data,1=logs",
+        "adapter create vfchost0 --kind fc --port fcs0",
+        "zone create zone0 --members vfchost0,array0",
+    ] {
+        bench.ok(line);
+    }
+    let made = bench.ok("mask create mask0 --initiators vfchost0 --targets array0");
+    let shown = [
+        made,
+        bench.ok("port list"),
+        bench.ok("port show fcs1"),
+        bench.ok("target list"),
+        bench.ok("zone list"),
+        bench.ok("mask list"),
+        bench.ok("adapter list"),
+        bench.ok("port logins"),
+        bench.ok("adapter explain vfchost0"),
+        bench.ok("emit qemu vfchost0 --vcpus 2"),
+        bench.ok("port map vfchost0 fcs1"),
+        bench.ok("port unmap vfchost0"),
+        bench.refused("port map vfchost0 fcs9", 2),
+        bench.refused("port remove fcs2", 3),
+        bench.refused("adapter create a --kind fc --volume data", 2),
+    ];
+    insta::assert_snapshot!("san", shown.join("\n"));
+}
+
+#[test]
+fn a_virtual_scsi_adapter_with_a_disk_and_a_drive() {
+    let bench = Bench::new();
+    let iso = bench.dir.path().join("debian.iso");
+    std::fs::write(&iso, [0; 2048]).unwrap();
+    bench.ok(&format!("media create debian --path {}", iso.display()));
+    bench.ok("volume create data --kind null --size 10GiB");
+    bench.ok("adapter create vhost0 --kind scsi");
+    bench.ok("vtd create vtscsi0 --adapter vhost0 --volume data");
+    bench.ok("vtd create vtopt0 --adapter vhost0 --kind optical");
+    let shown = [
+        bench.ok("media load debian vtopt0"),
+        bench.ok("media list"),
+        bench.ok("vtd list"),
+        bench.refused("media remove debian", 5),
+        bench.ok("media unload vtopt0"),
+        bench.ok("media remove debian"),
+    ];
+    insta::assert_snapshot!("vscsi", shown.join("\n"));
+}
+
+#[test]
 fn status_says_what_is_there() {
     insta::assert_snapshot!("status", Bench::with_disk().ok("status"));
 }

@@ -18,6 +18,30 @@ pub struct AdapterAttributes(pub Attributes);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DataplaneAttributes(pub Attributes);
 
+/// Attributes of a virtual target device.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct VtdAttributes(pub Attributes);
+
+/// Attributes of a medium.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MediumAttributes(pub Attributes);
+
+/// Attributes of a port.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PortAttributes(pub Attributes);
+
+/// Attributes of a target.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TargetAttributes(pub Attributes);
+
+/// Attributes of a zone.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ZoneAttributes(pub Attributes);
+
+/// Attributes of a mask.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct MaskAttributes(pub Attributes);
+
 macro_rules! schema_from_table {
     ($type:ty, $object:expr) => {
         impl PartialSchema for $type {
@@ -32,6 +56,12 @@ macro_rules! schema_from_table {
 schema_from_table!(VolumeAttributes, Object::Volume);
 schema_from_table!(AdapterAttributes, Object::Adapter);
 schema_from_table!(DataplaneAttributes, Object::DataPlane);
+schema_from_table!(VtdAttributes, Object::Vtd);
+schema_from_table!(MediumAttributes, Object::Medium);
+schema_from_table!(PortAttributes, Object::Port);
+schema_from_table!(TargetAttributes, Object::Target);
+schema_from_table!(ZoneAttributes, Object::Zone);
+schema_from_table!(MaskAttributes, Object::Mask);
 
 fn attributes(object: Object) -> RefOr<Schema> {
     let mut schema = ObjectBuilder::new()
@@ -47,8 +77,12 @@ fn attributes(object: Object) -> RefOr<Schema> {
 }
 
 fn value(attribute: &Attribute) -> RefOr<Schema> {
+    let kinds = match attribute.kinds {
+        [] => String::new(),
+        list => format!(" Of the kind {}.", list.join(" or ")),
+    };
     let description = format!(
-        "{} Takes effect: {}. Default: {}.",
+        "{}{kinds} Takes effect: {}. Default: {}.",
         attribute.meaning,
         attribute.effect.word(),
         attribute.default_text()
@@ -71,7 +105,18 @@ fn value(attribute: &Attribute) -> RefOr<Schema> {
                 .description(Some(description))
                 .into();
         }
-        Kind::Name(_) | Kind::Path | Kind::Cpus | Kind::Mode => text(),
+        Kind::Name(_)
+        | Kind::Names(_)
+        | Kind::Members
+        | Kind::LunMap
+        | Kind::Luns
+        | Kind::Wwpn
+        | Kind::WwpnPair
+        | Kind::WwpnPrefix
+        | Kind::Naa
+        | Kind::Path
+        | Kind::Cpus
+        | Kind::Mode => text(),
     };
     let schema = match attribute.default {
         Default::Fixed(text) => {

@@ -1,11 +1,11 @@
 //! Handlers of the server as a whole.
 
-use super::plumbing::{Answer, Query};
+use super::plumbing::{Answer, ItemList, Query};
 use crate::config;
 use crate::metrics;
 use crate::model::transition::{Allow, Change};
 use crate::refusal::{Code, Refusal};
-use crate::server::{Done, Manner, OnFailure, Server, StatusView};
+use crate::server::{Done, LoginView, Manner, OnFailure, Server, StatusView};
 use crate::statistics::{FlightView, StatsView};
 use axum::Json;
 use axum::extract::State;
@@ -97,6 +97,13 @@ pub(super) async fn export(State(server): State<Arc<Server>>) -> impl IntoRespon
     ([(header::CONTENT_TYPE, "application/toml")], config::write(&server.desired()))
 }
 
+/// Who is logged in where: every virtual Fibre Channel adapter with the targets and LUNs that it sees.
+#[utoipa::path(get, path = "/v1/logins", tag = "port",
+    responses((status = 200, body = ItemList<LoginView>)))]
+pub(super) async fn logins(State(server): State<Arc<Server>>) -> Json<ItemList<LoginView>> {
+    Json(ItemList { items: server.logins().await })
+}
+
 /// Which statistics.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -143,8 +150,11 @@ pub(super) async fn flight(
 /// An attribute that objects can have.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct AttributeView {
-    /// Whose: `volume`, `adapter` or `dataplane`.
+    /// Whose: `volume`, `adapter`, `dataplane`, …
     pub object: String,
+    /// The kinds of its object that have it; empty is all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kinds: Vec<String>,
     /// Its name.
     pub name: String,
     /// What it takes.
@@ -171,6 +181,7 @@ impl From<&fabric::attribute::Attribute> for AttributeView {
     fn from(attribute: &fabric::attribute::Attribute) -> AttributeView {
         AttributeView {
             object: attribute.object.noun().to_owned(),
+            kinds: attribute.kinds.iter().map(|kind| (*kind).to_owned()).collect(),
             name: attribute.name.to_owned(),
             takes: attribute.kind.expectation(),
             default: attribute.default_text(),

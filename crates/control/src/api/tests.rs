@@ -1,5 +1,7 @@
 //! The API over a real socket, with data planes that keep the books.
 
+mod san;
+
 use crate::fake::{FakeDataPlane, FakeLauncher};
 use crate::keeper::Launcher;
 use crate::link::{Link, LinkError};
@@ -10,7 +12,7 @@ use crate::store::RedbStore;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
-use protocol::message::AdapterState;
+use protocol::message::{AdapterState, ChannelStatus};
 use protocol::stats::{ChannelCounter, Latency, QueueCounter};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -3,13 +3,19 @@
 //! Called only with states that [`super::validate`] let pass: each value is of its kind and within
 //! bounds, so that the narrowing conversions here cannot lose anything (and saturate if they did).
 
-use super::{Desired, MAIN, is_on, number, text};
+mod npiv;
+mod scsi;
+
+pub use npiv::{npiv_terms, source};
+pub use scsi::{MEDIUM_UNIT, naa, unit_of_vtd, unit_serial};
+
+use super::{AdapterKind, Desired, MAIN, adapter_kind, is_on, number, text};
 use crate::paths::Paths;
 use fabric::attribute::{Attributes, Object, Value};
 use fabric::units;
 use protocol::message::{
     AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, FaultSpec, LimitSpec, Placement,
-    SocketRole, VolumeKind, VolumeSpec, WaitMode,
+    ScsiSpec, SocketRole, UnitSpec, VolumeKind, VolumeSpec, WaitMode,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,6 +25,8 @@ use std::collections::BTreeMap;
 pub struct Wanted {
     /// Volumes by name.
     pub volumes: BTreeMap<String, VolumeSpec>,
+    /// SCSI logical units by name.
+    pub units: BTreeMap<String, UnitSpec>,
     /// Adapters by name.
     pub adapters: BTreeMap<String, AdapterSpec>,
 }
@@ -38,15 +46,44 @@ pub struct DataPlaneSpec {
 
 /// The part of the desired state that belongs to one data plane.
 pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
-    let volumes =
-        desired.volumes.iter().filter(|(name, _)| desired.dataplane_of_volume(name) == dataplane);
+    let homes = desired.homes();
+    let volumes = desired.volumes.iter().filter(|(name, _)| {
+        let first = homes.get(*name).and_then(|homes| homes.first());
+        first.map_or(MAIN, |(_, _, home)| home) == dataplane
+    });
+    let volumes = volumes.map(|(name, set)| (name.clone(), volume(name, set, paths)));
     let adapters =
         desired.adapters.iter().filter(|(name, _)| desired.dataplane_of_adapter(name) == dataplane);
+    let fabric = super::san::san(desired);
+    let fabric = fabric.expand();
+    let adapters = adapters.map(|(name, set)| {
+        let device = match adapter_kind(set) {
+            AdapterKind::Block => DeviceSpec::Block(block(desired, set)),
+            AdapterKind::Fc => DeviceSpec::Scsi(scsi::fc(desired, name, set, &fabric)),
+            AdapterKind::Scsi => DeviceSpec::Scsi(scsi::virtual_scsi(desired, name, set)),
+        };
+        (name.clone(), adapter(desired, name, set, paths, device))
+    });
     Wanted {
-        volumes: volumes.map(|(name, set)| (name.clone(), volume(name, set, paths))).collect(),
-        adapters: adapters
-            .map(|(name, set)| (name.clone(), adapter(desired, name, set, paths)))
-            .collect(),
+        volumes: volumes.chain(scsi::media(desired, dataplane, paths)).collect(),
+        units: scsi::units(desired, dataplane, paths),
+        adapters: adapters.collect(),
+    }
+}
+
+impl Wanted {
+    /// Lets go of units whose volume is not here, of LUNs whose unit is not, and of block adapters whose volume is not.
+    pub fn drop_dangling(&mut self) {
+        let Wanted { volumes, units, adapters } = self;
+        units.retain(|_, unit| unit.volume.as_ref().is_none_or(|name| volumes.contains_key(name)));
+        adapters.retain(|_, spec| {
+            if let DeviceSpec::Scsi(ScsiSpec { targets, .. }) = &mut spec.device {
+                for target in targets {
+                    target.luns.retain(|_, unit| units.contains_key(unit));
+                }
+            }
+            spec.block().is_none_or(|block| volumes.contains_key(&block.volume))
+        });
     }
 }
 
@@ -142,14 +179,34 @@ fn fault(set: &Attributes) -> Option<FaultSpec> {
         .then_some(spec)
 }
 
-/// The specification of an adapter.
-pub fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> AdapterSpec {
-    let get = |name| desired.effective(Object::Adapter, set, name);
-    let number = |name| get(name).and_then(|value| value.as_number()).unwrap_or(0);
-    let switch = |name| get(name).and_then(|value| value.as_switch()).unwrap_or(false);
-    let word = |name| get(name).map(|value| value.to_string()).unwrap_or_default();
+/// The disk of a block adapter.
+fn block(desired: &Desired, set: &Attributes) -> BlockSpec {
+    let switch = |name| {
+        let value = desired.effective(Object::Adapter, set, name);
+        value.and_then(|value| value.as_switch()).unwrap_or(false)
+    };
     let volume = text(set, "volume").unwrap_or_default();
     let volume_read_only = desired.volumes.get(volume).is_some_and(|set| is_on(set, "read_only"));
+    BlockSpec {
+        volume: volume.to_owned(),
+        serial: adapter_serial(set),
+        read_only: switch("read_only") || volume_read_only,
+        write_cache: switch("write_cache"),
+        discard: switch("discard"),
+    }
+}
+
+/// The specification of an adapter.
+fn adapter(
+    desired: &Desired,
+    name: &str,
+    set: &Attributes,
+    paths: &Paths,
+    device: DeviceSpec,
+) -> AdapterSpec {
+    let get = |name| desired.effective(Object::Adapter, set, name);
+    let number = |name| get(name).and_then(|value| value.as_number()).unwrap_or(0);
+    let word = |name| get(name).map(|value| value.to_string()).unwrap_or_default();
     AdapterSpec {
         name: name.to_owned(),
         socket: adapter_socket(name, set, paths),
@@ -159,7 +216,10 @@ pub fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -
         },
         socket_mode: units::parse_mode(&word("mode")).unwrap_or(0o660),
         queues: narrow16(number("queues")),
-        channels: narrow16(number("channels")),
+        channels: match adapter_kind(set) {
+            AdapterKind::Fc => npiv::channels(desired, name, set),
+            _ => narrow16(number("channels")),
+        },
         queue_size: narrow16(number("queue_size")),
         seg_max: narrow16(number("seg_max")),
         wait: wait(&word("wait")),
@@ -173,13 +233,7 @@ pub fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -
             .filter(|word| !word.is_empty())
             .map(str::to_owned)
             .collect(),
-        device: DeviceSpec::Block(BlockSpec {
-            volume: volume.to_owned(),
-            serial: adapter_serial(set),
-            read_only: switch("read_only") || volume_read_only,
-            write_cache: switch("write_cache"),
-            discard: switch("discard"),
-        }),
+        device,
     }
 }
 
@@ -198,11 +252,6 @@ pub fn dataplane(desired: &Desired, name: &str) -> DataPlaneSpec {
     }
 }
 
-/// The data plane that an adapter names.
-pub fn dataplane_name(set: &Attributes) -> &str {
-    text(set, "dataplane").unwrap_or(MAIN)
-}
-
 fn wait(word: &str) -> WaitMode {
     match word {
         "poll" => WaitMode::Poll,
@@ -218,10 +267,10 @@ fn defaulted(object: Object, set: &Attributes, name: &str) -> u64 {
     value.as_ref().and_then(Value::as_number).unwrap_or(0)
 }
 
-fn narrow32(n: u64) -> u32 {
+pub(crate) fn narrow32(n: u64) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-fn narrow16(n: u64) -> u16 {
+pub(crate) fn narrow16(n: u64) -> u16 {
     u16::try_from(n).unwrap_or(u16::MAX)
 }

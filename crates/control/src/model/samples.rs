@@ -1,7 +1,7 @@
 //! Random desired states that make sense, for property tests.
 
-use super::Desired;
 use super::validate::validate;
+use super::{Desired, given};
 use crate::paths::Paths;
 use fabric::attribute::{Attribute, Attributes, Kind, Object, Value};
 use proptest::prelude::*;
@@ -32,18 +32,32 @@ fn value(attribute: &'static Attribute) -> BoxedStrategy<Value> {
                 .prop_map(|bytes| text(String::from_utf8_lossy(&bytes)))
                 .boxed()
         }
-        Kind::Name(_) => Just(text("main")).boxed(),
+        Kind::Luns => select(&["all", "0-2", "0,5=1", "3=0"][..]).prop_map(text).boxed(),
+        Kind::WwpnPrefix => Just(text("c0:50:76:aa:bb:cc")).boxed(),
+        Kind::Naa => "[235][0-9a-f]{15}".prop_map(text).boxed(),
+        // Those that name other objects, or must be unique, are chosen by hand.
+        Kind::Name(_)
+        | Kind::Names(_)
+        | Kind::Members
+        | Kind::LunMap
+        | Kind::Wwpn
+        | Kind::WwpnPair => Just(text("main")).boxed(),
         Kind::Path => "/[a-z]{1,8}(/[a-z.]{1,8}){0,2}".prop_map(text).boxed(),
         Kind::Cpus => select(&["", "0", "2-5,8"][..]).prop_map(text).boxed(),
         Kind::Mode => select(&["0600", "0660", "0666"][..]).prop_map(text).boxed(),
     }
 }
 
-/// Some attributes of an object, without those that name others.
+/// Some attributes of an object, without those that name others, or must be unique.
 fn some(object: Object) -> BoxedStrategy<Attributes> {
     let all: Vec<_> = object
         .attributes()
-        .filter(|attribute| !matches!(attribute.kind, Kind::Name(_)))
+        .filter(|attribute| {
+            use Kind::{LunMap, Members, Name, Names, Wwpn, WwpnPair};
+            let by_hand = ["kind", "id", "lun", "max_adapters"].contains(&attribute.name);
+            let kind = attribute.kind;
+            !by_hand && !matches!(kind, Name(_) | Names(_) | Members | LunMap | Wwpn | WwpnPair)
+        })
         .map(|attribute| {
             let name = attribute.name.to_owned();
             proptest::option::weighted(0.15, value(attribute))
@@ -63,18 +77,11 @@ fn volume() -> impl Strategy<Value = Attributes> {
     (some(Object::Volume), kind, 1u64..1 << 20).prop_map(|(mut set, kind, size)| {
         set.insert("size".to_owned(), Value::Number(size << 12));
         set.remove("path");
+        set.remove("cache");
         for (name, value) in kind {
             set.insert((*name).to_owned(), text(*value));
         }
-        // What does not go together.
-        if set["kind"] != text("file") {
-            for name in ["cache", "create", "preallocate"] {
-                set.remove(name);
-            }
-        }
-        if set["kind"] != text("null") {
-            set.remove("zero_fill");
-        }
+        fit(Object::Volume, &mut set);
         for name in ["delay_us_min", "limit_iops_burst", "limit_bytes_burst", "preallocate"] {
             set.remove(name);
         }
@@ -82,51 +89,179 @@ fn volume() -> impl Strategy<Value = Attributes> {
     })
 }
 
+/// What its kind does not have goes.
+fn fit(object: Object, set: &mut Attributes) {
+    let kind = object.kind_of(set).map(str::to_owned);
+    set.retain(|name, _| object.attribute(name).is_some_and(|a| a.is_of(kind.as_deref())));
+}
+
+fn dataplane() -> impl Strategy<Value = &'static str> {
+    select(&["main", "main", "side"][..])
+}
+
 fn adapter() -> impl Strategy<Value = Attributes> {
     let names = (
         select(&["v0", "v1", "v2", "v3"][..]),
-        select(&["main", "main", "side"][..]),
+        dataplane(),
+        select(&["block", "fc", "scsi"][..]),
+        select(&["", "fcs0", "fcs1"][..]),
         any::<bool>(),
     );
-    (some(Object::Adapter), names).prop_map(|(mut set, (volume, dataplane, own_socket))| {
-        set.insert("volume".to_owned(), text(volume));
-        set.insert("dataplane".to_owned(), text(dataplane));
-        if !own_socket {
-            set.remove("socket");
-        }
-        if set.get("read_only") == Some(&Value::Switch(false)) {
-            set.remove("read_only");
-        }
+    (some(Object::Adapter), names).prop_map(
+        |(mut set, (volume, dataplane, kind, port, own_socket))| {
+            set.insert("kind".to_owned(), text(kind));
+            set.insert("dataplane".to_owned(), text(dataplane));
+            set.insert("volume".to_owned(), text(volume));
+            if !port.is_empty() {
+                set.insert("port".to_owned(), text(port));
+            }
+            if !own_socket {
+                set.remove("socket");
+            }
+            if set.get("read_only") == Some(&Value::Switch(false)) {
+                set.remove("read_only");
+            }
+            fit(Object::Adapter, &mut set);
+            set
+        },
+    )
+}
+
+/// An object with some attributes, and these.
+fn with(
+    object: Object,
+    more: impl Strategy<Value = Vec<(&'static str, String)>>,
+) -> impl Strategy<Value = Attributes> {
+    (some(object), more).prop_map(move |(mut set, more)| {
+        let more = more.into_iter().filter(|(_, value)| !value.is_empty());
+        set.extend(more.map(|(name, value)| (name.to_owned(), text(value))));
+        fit(object, &mut set);
         set
     })
 }
 
-/// A valid state with up to four volumes, five adapters and two data planes.
+fn target() -> impl Strategy<Value = Attributes> {
+    let luns = proptest::collection::btree_map(0u16..6, "v[0-3]", 0..4);
+    let ports = select(&["", "", "fcs0", "fcs1"][..]);
+    with(
+        Object::Target,
+        (dataplane(), luns, ports).prop_map(|(dataplane, luns, ports)| {
+            let luns = fabric::san::LunMap(luns).to_string();
+            vec![("dataplane", dataplane.to_owned()), ("luns", luns), ("ports", ports.to_owned())]
+        }),
+    )
+}
+
+fn members() -> impl Strategy<Value = String> {
+    let all = ["a0", "a1", "a2", "a3", "a4", "t0", "t1", "c0:50:76:00:00:2a:00:02"];
+    let count = all.len();
+    proptest::sample::subsequence(all.to_vec(), 1..=count).prop_map(|list| {
+        let members = fabric::san::read_members(&list.join(",")).unwrap_or_default();
+        fabric::san::write_members(&members)
+    })
+}
+
+fn mask() -> impl Strategy<Value = Attributes> {
+    with(
+        Object::Mask,
+        (members(), members()).prop_map(|(initiators, targets)| {
+            vec![("initiators", initiators), ("targets", targets)]
+        }),
+    )
+}
+
+fn vtd() -> impl Strategy<Value = Attributes> {
+    let medium = select(&["", "m0", "m1"][..]);
+    let names = ("a[0-4]", "v[0-3]", select(&["disk", "optical"][..]), medium);
+    with(
+        Object::Vtd,
+        names.prop_map(|(adapter, volume, kind, medium)| {
+            vec![
+                ("adapter", adapter),
+                ("volume", volume),
+                ("kind", kind.to_owned()),
+                ("medium", medium.to_owned()),
+            ]
+        }),
+    )
+}
+
+/// Objects of every sort, in the order in which they can be made.
+fn objects() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
+    use proptest::collection::btree_map;
+    let zone = with(Object::Zone, members().prop_map(|members| vec![("members", members)]));
+    let port = |dataplane: &str| {
+        let dataplane = dataplane.to_owned();
+        with(Object::Port, Just(vec![("dataplane", dataplane)]))
+    };
+    let medium = |n: u8| with(Object::Medium, Just(vec![("path", format!("/iso/{n}"))]));
+    let few = (port("main"), port("side"), medium(0), medium(1));
+    let all = (
+        btree_map("v[0-3]", volume(), 0..=4),
+        few,
+        btree_map("t[01]", target(), 0..=2),
+        btree_map("a[0-4]", adapter(), 0..=5),
+        btree_map("d[0-3]", vtd(), 0..=3),
+        btree_map("z[01]", zone, 0..=2),
+        btree_map("k[0-2]", mask(), 0..=3),
+    );
+    all.prop_map(|(volumes, (main, side, m0, m1), targets, adapters, vtds, zones, masks)| {
+        let name = |name: &str, set| (name.to_owned(), set);
+        let ports = [name("fcs0", main), name("fcs1", side)].into();
+        let media = [name("m0", m0), name("m1", m1)].into();
+        [
+            (Object::Volume, volumes),
+            (Object::Port, ports),
+            (Object::Medium, media),
+            (Object::Target, targets),
+            (Object::Adapter, adapters),
+            (Object::Vtd, vtds),
+            (Object::Zone, zones),
+            (Object::Mask, masks),
+        ]
+        .into_iter()
+        .flat_map(|(object, all): (Object, super::Objects)| {
+            all.into_iter().map(move |(name, set)| (object, name, set))
+        })
+        .collect()
+    })
+}
+
+/// A valid state with up to four volumes, five adapters of all kinds, two data planes, and a fabric.
 pub(crate) fn desired() -> impl Strategy<Value = Desired> {
-    let side = some(Object::DataPlane);
-    let volumes = proptest::collection::btree_map("v[0-3]", volume(), 0..=4);
-    let adapters = proptest::collection::btree_map("a[0-4]", adapter(), 0..=5);
-    (side, volumes, adapters).prop_map(|(side, volumes, adapters)| {
-        let mut desired = Desired {
-            dataplanes: [("side".to_owned(), side)].into(),
-            volumes,
-            adapters: Default::default(),
-        };
+    (some(Object::DataPlane), objects()).prop_map(|(side, objects)| {
+        let mut desired =
+            Desired { dataplanes: [("side".to_owned(), side)].into(), ..Desired::default() };
         // Objects that break a rule between objects are left out.
-        let mut volumes = std::mem::take(&mut desired.volumes);
-        while let Some((name, set)) = volumes.pop_first() {
-            keep_if_valid(&mut desired, Object::Volume, name, set);
-        }
-        for (name, set) in adapters {
-            keep_if_valid(&mut desired, Object::Adapter, name, set);
+        for (object, name, mut set) in objects {
+            if object == Object::Zone || object == Object::Mask {
+                set.values_mut().for_each(|value| only_known(&desired, value));
+            }
+            keep_if_valid(&mut desired, object, name, set);
         }
         validate(&desired, &paths()).expect("every step was valid")
     })
 }
 
+/// Members that are there.
+fn only_known(desired: &Desired, value: &mut Value) {
+    let Value::Text(list) = value else { return };
+    if list == "all" || !list.starts_with(['a', 't', 'c']) {
+        return;
+    }
+    let known = |word: &&str| {
+        let fc =
+            desired.adapters.get(*word).is_some_and(|set| super::text(set, "kind") == Some("fc"));
+        fc || desired.targets.contains_key(*word) || word.contains(':')
+    };
+    *list = list.split(',').filter(known).collect::<Vec<_>>().join(",");
+}
+
 fn keep_if_valid(desired: &mut Desired, object: Object, name: String, set: Attributes) {
-    desired.of_mut(object).insert(name.clone(), set);
-    if validate(desired, &paths()).is_err() {
-        desired.of_mut(object).remove(&name);
+    let before = desired.clone();
+    desired.of_mut(object).insert(name, set);
+    let settled = given::settle(&before, desired, 42);
+    if settled.is_err() || validate(desired, &paths()).is_err() {
+        *desired = before;
     }
 }

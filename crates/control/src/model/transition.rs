@@ -7,7 +7,6 @@ use crate::refusal::{Code, Refusal};
 use fabric::attribute::{Attribute, Attributes, Default, Effect, Object, Value};
 use fabric::units::format_size;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use utoipa::ToSchema;
 
 /// What a user has allowed in so many words.
@@ -50,7 +49,7 @@ pub struct AttributeChange {
 pub struct Change {
     /// What happens.
     pub verb: Verb,
-    /// `volume`, `adapter` or `dataplane`.
+    /// The noun: `volume`, `adapter`, `dataplane`, …
     pub object: String,
     /// Its name.
     pub name: String,
@@ -68,6 +67,19 @@ pub struct Transition {
     pub changes: Vec<Change>,
 }
 
+/// The order in which objects are made and changed; they are removed the other way round. None names a later one.
+pub const ORDER: [Object; 9] = [
+    Object::DataPlane,
+    Object::Volume,
+    Object::Medium,
+    Object::Port,
+    Object::Target,
+    Object::Adapter,
+    Object::Vtd,
+    Object::Zone,
+    Object::Mask,
+];
+
 /// Judges a transition. An empty list of changes means that there is nothing to do.
 pub fn transition(
     now: &Desired,
@@ -78,7 +90,7 @@ pub fn transition(
     removals_are_free(now, next)?;
     let next = validate(next, paths)?;
     let mut changes = Vec::new();
-    for object in [Object::Adapter, Object::Volume, Object::DataPlane] {
+    for object in ORDER.into_iter().rev() {
         let gone = now.of(object).keys().filter(|name| !next.of(object).contains_key(*name));
         changes.extend(gone.map(|name| Change {
             verb: Verb::Remove,
@@ -87,7 +99,7 @@ pub fn transition(
             attributes: Vec::new(),
         }));
     }
-    for object in [Object::DataPlane, Object::Volume, Object::Adapter] {
+    for object in ORDER {
         for (name, set) in next.of(object) {
             let before = now.of(object).get(name);
             if let Some(before) = before {
@@ -101,31 +113,40 @@ pub fn transition(
 
 /// A better answer than "there is no such volume" when it is there and about to be removed.
 fn removals_are_free(now: &Desired, next: &Desired) -> Result<(), Refusal> {
-    for volume in now.volumes.keys().filter(|name| !next.volumes.contains_key(*name)) {
-        let users: Vec<&str> = next.adapters_of(volume).collect();
-        if !users.is_empty() {
-            return Err(in_use(Object::Volume, volume, &users));
-        }
-    }
-    for dataplane in now.dataplanes.keys().filter(|name| !next.dataplanes.contains_key(*name)) {
-        let users: Vec<&str> = next
-            .adapters
-            .keys()
-            .map(String::as_str)
-            .filter(|adapter| next.dataplane_of_adapter(adapter) == dataplane)
-            .collect();
-        if !users.is_empty() && dataplane != super::MAIN {
-            return Err(in_use(Object::DataPlane, dataplane, &users));
+    for object in Object::ALL {
+        for name in now.of(object).keys().filter(|name| !next.of(object).contains_key(*name)) {
+            let main = object == Object::DataPlane && name == super::MAIN;
+            let users = next.users(object, name);
+            if !main && !users.is_empty() {
+                return Err(in_use(object, name, &users));
+            }
         }
     }
     Ok(())
 }
 
-fn in_use(object: Object, name: &str, users: &[&str]) -> Refusal {
-    let list = users.iter().map(|user| format!("`{user}`")).collect::<Vec<_>>().join(", ");
-    let noun = if users.len() == 1 { "adapter" } else { "adapters" };
-    Refusal::new(Code::InUse, format!("{object} `{name}` is used by {noun} {list}"))
-        .help(format!("remove the {noun} first: `trunkline adapter remove {}`", users.join(" ")))
+fn in_use(object: Object, name: &str, users: &[(Object, &str)]) -> Refusal {
+    let first = users.first().map_or(Object::Adapter, |(user, _)| *user);
+    let names: Vec<&str> =
+        users.iter().filter(|(user, _)| *user == first).map(|(_, name)| *name).collect();
+    let list = names.iter().map(|user| format!("`{user}`")).collect::<Vec<_>>().join(", ");
+    let noun = if names.len() == 1 { first.noun() } else { first.collection() };
+    let help = match first {
+        Object::Adapter if matches!(object, Object::Volume | Object::DataPlane) => {
+            format!("remove the {noun} first: `trunkline adapter remove {}`", names.join(" "))
+        }
+        Object::Adapter => {
+            format!("unmap the {noun} first: `trunkline port unmap {}`", names.join(" "))
+        }
+        Object::Vtd if object == Object::Medium => {
+            format!("empty the drive first: `trunkline media unload {}`", names.join(" "))
+        }
+        Object::Vtd => {
+            format!("remove the {noun} first: `trunkline vtd remove {}`", names.join(" "))
+        }
+        _ => format!("take it out of the {noun} first, or remove the {noun}"),
+    };
+    Refusal::new(Code::InUse, format!("{object} `{name}` is used by {noun} {list}")).help(help)
 }
 
 /// Whether an existing object may change in this way.
@@ -152,10 +173,9 @@ fn may_change(
                 .help(format!("remove {object} `{name}` and create it again")));
             }
             Effect::Unused => {
-                let users: BTreeSet<&str> =
-                    now.adapters_of(name).filter(|a| next.adapters.contains_key(*a)).collect();
+                let mut users = now.users(object, name);
+                users.retain(|(user, whose)| next.of(*user).contains_key(*whose));
                 if !users.is_empty() {
-                    let users: Vec<&str> = users.into_iter().collect();
                     return Err(in_use(object, name, &users).on(attribute.name));
                 }
             }

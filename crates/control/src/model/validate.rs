@@ -1,6 +1,8 @@
 //! Whether a desired state makes sense: every attribute by the table, and the rules between objects.
 
-use super::{Desired, MAIN, is_on, number, resolve, text};
+mod san;
+
+use super::{Desired, Home, MAIN, is_on, number, resolve, text};
 use crate::paths::{Paths, SOCKET_PATH_BYTES_MAX};
 use crate::refusal::Refusal;
 use fabric::attribute::{self, Attributes, Object, Value};
@@ -10,7 +12,7 @@ use std::path::PathBuf;
 
 /// The state with every value in its one form, or the first thing that is wrong with it.
 pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
-    let mut checked = Desired::default();
+    let mut checked = Desired { given: desired.given.clone(), ..Desired::default() };
     for object in Object::ALL {
         for (name, set) in desired.of(object) {
             attribute::check_name(name)
@@ -20,6 +22,7 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
             checked.of_mut(object).insert(name.clone(), set);
         }
     }
+    nothing_missing(&checked)?;
     for (name, set) in &checked.volumes {
         volume(name, set)?;
     }
@@ -28,27 +31,16 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
     }
     unique_files(&checked, paths)?;
     unique_sockets(&checked, paths)?;
-    for volume in checked.volumes.keys() {
-        sharing(&checked, volume)?;
+    for (volume, homes) in checked.homes() {
+        sharing(&checked, &volume, &homes)?;
     }
+    san::check(&checked)?;
     Ok(checked)
 }
 
 /// The rules within one volume.
 fn volume(name: &str, set: &Attributes) -> Result<(), Refusal> {
     let kind = text(set, "kind").unwrap_or_default();
-    for (attribute, kinds) in [
-        ("path", &["file", "ram"][..]),
-        ("cache", &["file"]),
-        ("create", &["file"]),
-        ("preallocate", &["file"]),
-        ("zero_fill", &["null"]),
-    ] {
-        if set.contains_key(attribute) && !kinds.contains(&kind) {
-            let problem = format!("a {kind} volume has no `{attribute}`");
-            return refuse(name, attribute, &problem, &format!("leave `{attribute}` out"));
-        }
-    }
     if kind == "file" && !set.contains_key("path") {
         return refuse(name, "path", "a file volume needs its file or block device", "set `path`");
     }
@@ -106,24 +98,8 @@ fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Re
         Err(Refusal::invalid(format!("adapter `{name}`: {problem}")).on(attribute).help(help))
     };
     let volume_name = text(set, "volume").unwrap_or_default();
-    let Some(volume) = desired.volumes.get(volume_name) else {
-        let known = desired.volumes.keys().map(String::as_str);
-        return refuse(
-            "volume",
-            format!("there is no volume `{volume_name}`"),
-            missing_help(volume_name, known, "volume"),
-        );
-    };
-    let dataplane = resolve::dataplane_name(set);
-    if dataplane != MAIN && !desired.dataplanes.contains_key(dataplane) {
-        let known = desired.dataplanes.keys().map(String::as_str);
-        return refuse(
-            "dataplane",
-            format!("there is no data plane `{dataplane}`"),
-            missing_help(dataplane, known, "dataplane"),
-        );
-    }
-    if is_on(volume, "read_only") && set.get("read_only") == Some(&Value::Switch(false)) {
+    let volume_read_only = desired.volumes.get(volume_name).is_some_and(|v| is_on(v, "read_only"));
+    if volume_read_only && set.get("read_only") == Some(&Value::Switch(false)) {
         return refuse(
             "read_only",
             format!("its volume `{volume_name}` is read-only"),
@@ -141,6 +117,28 @@ fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Re
             ),
             "set `socket` to a shorter path, or use a shorter --dir".to_owned(),
         );
+    }
+    Ok(())
+}
+
+/// What is named is there.
+fn nothing_missing(desired: &Desired) -> Result<(), Refusal> {
+    for mention in desired.mentions() {
+        let (by, whose) = mention.by;
+        let name = mention.of.name.as_str();
+        let main = mention.of.objects == [Object::DataPlane] && name == MAIN;
+        let there = |object: &Object| desired.of(*object).contains_key(name);
+        if main || mention.of.objects.iter().any(there) {
+            continue;
+        }
+        let known = mention.of.objects.iter().flat_map(|object| desired.of(*object).keys());
+        let nouns: Vec<String> = mention.of.objects.iter().map(Object::to_string).collect();
+        return Err(Refusal::invalid(format!(
+            "{by} `{whose}`: there is no {} `{name}`",
+            nouns.join(" or ")
+        ))
+        .on(mention.attribute)
+        .help(missing_help(name, known.map(String::as_str), &nouns[0])));
     }
     Ok(())
 }
@@ -170,6 +168,19 @@ fn unique_files(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
             .help("give each its own file, or make both `read_only`"));
         }
     }
+    for (name, set) in &desired.media {
+        let path = paths.medium(name, set);
+        if let Some(other) = owners.get(&path)
+            && !is_on(&desired.volumes[*other], "read_only")
+        {
+            return Err(Refusal::invalid(format!(
+                "medium `{name}` and volume `{other}` are both on {}",
+                path.display()
+            ))
+            .on("path")
+            .help("make the volume `read_only`, or the medium a `copy`"));
+        }
+    }
     Ok(())
 }
 
@@ -196,29 +207,44 @@ fn unique_sockets(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
 }
 
 /// Who may use a volume together with others.
-fn sharing(desired: &Desired, volume: &str) -> Result<(), Refusal> {
-    let adapters: Vec<&str> = desired.adapters_of(volume).collect();
-    let [first, second, ..] = adapters.as_slice() else { return Ok(()) };
-    let home = desired.dataplane_of_adapter(first);
-    if let Some(stray) = adapters.iter().find(|a| desired.dataplane_of_adapter(a) != home) {
+fn sharing(desired: &Desired, volume: &str, homes: &[Home<'_>]) -> Result<(), Refusal> {
+    if let [(object, first, home), rest @ ..] = homes
+        && let Some((other, stray, _)) = rest.iter().find(|(_, _, other)| other != home)
+    {
         return Err(Refusal::invalid(format!(
-            "adapters `{first}` and `{stray}` use volume `{volume}` from two data planes"
+            "{object} `{first}` and {other} `{stray}` use volume `{volume}` from two data planes"
         ))
         .on("dataplane")
         .help(format!(
             "a volume is open in one data plane: set `dataplane = \"{home}\"` on both"
         )));
     }
+    // To SCSI clients it is one logical unit, which they share under reservations.
+    let unit = homes.iter().find(|(object, _, _)| *object != Object::Adapter);
+    let adapters: Vec<&str> = homes
+        .iter()
+        .filter(|(object, _, _)| *object == Object::Adapter)
+        .map(|(_, name, _)| *name)
+        .collect();
+    let (first, second) = match (adapters.as_slice(), unit) {
+        ([first, second, ..], _) | ([first], Some((_, second, _))) => (first, second),
+        _ => return Ok(()),
+    };
     let set = &desired.volumes[volume];
     let read_only = |adapter: &&str| {
         let adapter = &desired.adapters[*adapter];
         is_on(set, "read_only") || is_on(adapter, "read_only")
     };
-    if is_on(set, "shareable") || adapters.iter().all(read_only) {
+    let unit_writes = unit.is_some() && !is_on(set, "read_only");
+    if is_on(set, "shareable") || adapters.iter().all(read_only) && !unit_writes {
         return Ok(());
     }
+    let noun = match unit {
+        Some(_) if adapters.len() == 1 => "both as a disk and as a LUN",
+        _ => "through several adapters",
+    };
     Err(Refusal::invalid(format!(
-        "volume `{volume}` would be written through several adapters (`{first}`, `{second}`)"
+        "volume `{volume}` would be written {noun} (`{first}`, `{second}`)"
     ))
     .on("volume")
     .help(

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::fake::Books;
-use crate::model::resolve;
 use crate::model::samples;
+use crate::model::{Desired, resolve};
 use proptest::prelude::*;
 use protocol::message::Reply;
 
@@ -23,10 +23,31 @@ fn carry_out(books: &mut Books, wanted: &Wanted) -> Vec<Action> {
 fn assert_reached(books: &Books, wanted: &Wanted) {
     let volumes: BTreeMap<String, VolumeSpec> =
         books.status.volumes.iter().map(|v| (v.spec.name.clone(), v.spec.clone())).collect();
+    let units: BTreeMap<String, UnitSpec> =
+        books.status.units.iter().map(|u| (u.spec.name.clone(), u.spec.clone())).collect();
     let adapters: BTreeMap<String, AdapterSpec> =
         books.status.adapters.iter().map(|a| (a.spec.name.clone(), a.spec.clone())).collect();
     assert_eq!(adapters, wanted.adapters);
+    assert_eq!(units, wanted.units);
     assert_eq!(volumes, wanted.volumes);
+}
+
+/// Everything that an adapter stands on, as it is wanted.
+fn below<'a>(
+    wanted: &'a Wanted,
+    spec: &AdapterSpec,
+) -> Vec<(Option<&'a UnitSpec>, Option<&'a VolumeSpec>)> {
+    let volume = |name: &String| wanted.volumes.get(name);
+    if let Some(block) = spec.block() {
+        return vec![(None, volume(&block.volume))];
+    }
+    let targets = &spec.scsi().expect("it is one of both").targets;
+    let units = targets.iter().flat_map(|target| target.luns.values());
+    let below = units.map(|name| {
+        let unit = wanted.units.get(name);
+        (unit, unit.and_then(|unit| volume(unit.volume.as_ref()?)))
+    });
+    below.collect()
 }
 
 proptest! {
@@ -53,8 +74,7 @@ proptest! {
         let actions = reconcile(&second, &books.status);
         for (name, spec) in &second.adapters {
             let same_adapter = first.adapters.get(name) == Some(spec);
-            let same_volume = { let volume = &spec.block().expect("all are").volume; first.volumes.get(volume) == second.volumes.get(volume) };
-            if same_adapter && same_volume {
+            if same_adapter && below(&first, spec) == below(&second, spec) {
                 let subject = Subject::Adapter(name.clone());
                 prop_assert!(actions.iter().all(|action| action.subject() != subject));
             }
@@ -94,4 +114,68 @@ fn an_adapter_whose_socket_failed_is_made_again() {
     carry_out(&mut books, &wanted);
     books.status.adapters[0].state = AdapterState::Failed;
     assert_eq!(carry_out(&mut books, &wanted).len(), 2);
+}
+
+const SAN: &str = "[volume.a]\nkind=\"null\"\nsize=4096\n[volume.b]\nkind=\"null\"\nsize=4096\n[port.fcs0]\n\
+    [target.t]\nluns=\"0=a,1=b\"\n[adapter.f]\nkind=\"fc\"\nport=\"fcs0\"\n[zone.z]\nmembers=\"f,t\"\n\
+    [mask.m]\ninitiators=\"f\"\ntargets=\"t\"\n";
+
+/// What a data plane shall have by a configuration, after an earlier one.
+fn settled(text: &str, before: &Desired) -> (Wanted, Desired) {
+    let mut desired = crate::config::read(text).unwrap();
+    crate::model::given::settle(before, &mut desired, 42).unwrap();
+    let desired = crate::model::validate::validate(&desired, &samples::paths()).unwrap();
+    (resolve::wanted(&desired, "main", &samples::paths()), desired)
+}
+
+fn luns(books: &Books) -> Vec<(u16, String)> {
+    let scsi = books.status.adapters[0].spec.scsi().unwrap();
+    scsi.targets.iter().flat_map(|target| target.luns.clone()).collect()
+}
+
+#[test]
+fn masks_zones_and_luns_change_under_a_running_client() {
+    let mut books = Books::new();
+    let (wanted, before) = settled(SAN, &Desired::default());
+    carry_out(&mut books, &wanted);
+    assert_eq!(luns(&books), [(0, "a".to_owned()), (1, "b".to_owned())]);
+    // One message each, and never a new adapter.
+    let masked = format!("{SAN}luns=\"7=1\"\n");
+    let (wanted, before) = settled(&masked, &before);
+    let actions = carry_out(&mut books, &wanted);
+    assert!(matches!(actions[..], [Action::PutAdapter(_)]), "{actions:?}");
+    assert_eq!(luns(&books), [(7, "b".to_owned())]);
+    let unzoned = SAN.replace("f,t", "f");
+    let (wanted, before) = settled(&unzoned, &before);
+    let actions = carry_out(&mut books, &wanted);
+    assert!(matches!(actions[..], [Action::PutAdapter(_)]), "{actions:?}");
+    assert!(luns(&books).is_empty());
+    // A LUN that goes is taken from its clients before its unit goes.
+    let (wanted, before) = settled(SAN, &before);
+    carry_out(&mut books, &wanted);
+    let (wanted, _) = settled(&SAN.replace(",1=b", ""), &before);
+    let actions = carry_out(&mut books, &wanted);
+    assert!(
+        matches!(&actions[..], [Action::PutAdapter(_), Action::RemoveUnit(unit)] if unit == "b"),
+        "{actions:?}"
+    );
+}
+
+#[test]
+fn media_are_changed_in_a_drive_that_stays() {
+    let text = "[medium.m0]\npath=\"/iso/0\"\n[medium.m1]\npath=\"/iso/1\"\n[adapter.s]\nkind=\"scsi\"\n\
+                [vtd.cd]\nkind=\"optical\"\nadapter=\"s\"\n";
+    let mut books = Books::new();
+    let (wanted, empty) = settled(text, &Desired::default());
+    carry_out(&mut books, &wanted);
+    assert_eq!(books.status.units[0].spec.volume, None);
+    let (wanted, first) = settled(&format!("{text}medium=\"m0\"\n"), &empty);
+    carry_out(&mut books, &wanted);
+    assert_eq!(books.status.units[0].spec.volume.as_deref(), Some("optical.m0"));
+    let (wanted, _) = settled(&format!("{text}medium=\"m1\"\n"), &first);
+    let actions = carry_out(&mut books, &wanted);
+    let names: Vec<Subject> = actions.iter().map(Action::subject).collect();
+    let unit = Subject::Unit("optical.cd".to_owned());
+    let volume = |name: &str| Subject::Volume(format!("optical.{name}"));
+    assert_eq!(names, [unit.clone(), volume("m0"), volume("m1"), unit]);
 }

@@ -2,10 +2,10 @@
 
 use super::Server;
 use super::views::{adapter_of, has_client};
-use crate::model::Desired;
+use crate::model::{AdapterKind, Desired, adapter_kind, resolve, text};
 use crate::refusal::Refusal;
 use fabric::attribute::{Attributes, Object};
-use fabric::negotiate::{Negotiated, Term, Terms, negotiate};
+use fabric::negotiate::{Negotiated, NpivTerms, Term, Terms, negotiate, negotiate_npiv};
 use protocol::message::{AdapterStatus, Status};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -24,6 +24,17 @@ pub struct TermView {
     pub limits: bool,
 }
 
+/// An attribute as it holds.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct AttributeSource {
+    /// Its name.
+    pub attribute: String,
+    /// Its value as people write it.
+    pub value: String,
+    /// `set`, `default`, or the object that it is inherited from.
+    pub source: String,
+}
+
 /// The answer.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct Explanation {
@@ -38,6 +49,12 @@ pub struct Explanation {
     pub remedy: String,
     /// All terms.
     pub terms: Vec<TermView>,
+    /// How many there would be, and who would limit them then, if what limits now were lifted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub then: Option<(u32, Term)>,
+    /// The adapter's attributes as they hold, and where each value comes from.
+    pub attributes: Vec<AttributeSource>,
     /// The channel of each of the client's queues now. Fewer may be in use than there could be:
     /// `placement = "adaptive"` folds queues together at low load.
     pub channel_of_queue: Vec<u32>,
@@ -69,11 +86,79 @@ fn terms(
 /// Channels of an adapter and who limits them.
 pub(super) fn negotiated(
     desired: &Desired,
+    name: &str,
     set: &Attributes,
     adapter: Option<&AdapterStatus>,
     account: Option<&Status>,
 ) -> Negotiated {
+    if adapter_kind(set) == AdapterKind::Fc {
+        let answer = negotiate_npiv(&npiv(desired, name, set, adapter, account));
+        return Negotiated { channels: answer.channels, limit: answer.limit };
+    }
     negotiate(&terms(desired, set, adapter, account))
+}
+
+/// The terms of a virtual Fibre Channel adapter as they are now. Without a client, the queues that it is offered.
+fn npiv(
+    desired: &Desired,
+    name: &str,
+    set: &Attributes,
+    adapter: Option<&AdapterStatus>,
+    account: Option<&Status>,
+) -> NpivTerms {
+    let plain = terms(desired, set, adapter, account);
+    let data_plane = account.map(|_| plain.data_plane);
+    resolve::npiv_terms(desired, name, set, Some(plain.client), data_plane)
+}
+
+/// Where the number of each term of a virtual Fibre Channel adapter comes from.
+fn npiv_source(
+    desired: &Desired,
+    set: &Attributes,
+    term: Term,
+    client: bool,
+    home: &str,
+) -> String {
+    let source = |object, set: &Attributes, name: &str| {
+        format!("attribute `{name}` ({})", resolve::source(desired, object, set, name))
+    };
+    let empty = Attributes::new();
+    let port = text(set, "port");
+    match term {
+        Term::Client if client => "queues that the client uses".to_owned(),
+        Term::Client => "attribute `queues`; no client uses the adapter now".to_owned(),
+        Term::NumPerRange => source(Object::Adapter, set, "num_per_range"),
+        Term::Inherited => {
+            let dataplane = desired.dataplanes.get(home).unwrap_or(&empty);
+            format!(
+                "data plane `{home}`, {}",
+                source(Object::DataPlane, dataplane, "num_per_range")
+            )
+        }
+        Term::LimitIntr => source(Object::Adapter, set, "limit_intr"),
+        Term::DataPlane => format!("channels that data plane `{home}` runs"),
+        Term::Port => match port.and_then(|port| Some((port, desired.ports.get(port)?))) {
+            Some((port, set)) => {
+                format!("port `{port}`, {}", source(Object::Port, set, "num_io_queues"))
+            }
+            None => "it is mapped to no port".to_owned(),
+        },
+        Term::Earlier => "what this client had before, under the policy `aix`".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// The attributes of an adapter and where their values come from.
+fn attributes(desired: &Desired, set: &Attributes) -> Vec<AttributeSource> {
+    let effective = desired.effective_all(Object::Adapter, set);
+    let all = Object::Adapter.attributes().filter_map(|attribute| {
+        Some(AttributeSource {
+            attribute: attribute.name.to_owned(),
+            value: attribute.write(effective.get(attribute.name)?),
+            source: resolve::source(desired, Object::Adapter, set, attribute.name),
+        })
+    });
+    all.collect()
 }
 
 impl Server {
@@ -88,6 +173,10 @@ impl Server {
         let adapter = account
             .and_then(|status| adapter_of(status, name))
             .filter(|adapter| has_client(adapter));
+        if adapter_kind(set) == AdapterKind::Fc {
+            let terms = npiv(&desired, name, set, adapter, account);
+            return Ok(explain_npiv(&desired, name, set, adapter, &terms));
+        }
         let terms = terms(&desired, set, adapter, account);
         let answer = negotiate(&terms);
         let client = match adapter.map(|a| a.client_queues) {
@@ -114,7 +203,44 @@ impl Server {
                 view(Term::Adapter, terms.adapter, adapter_source),
                 view(Term::DataPlane, Some(terms.data_plane), data_plane),
             ],
+            then: None,
+            attributes: attributes(&desired, set),
             channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
         })
+    }
+}
+
+/// The explanation of a virtual Fibre Channel adapter.
+fn explain_npiv(
+    desired: &Desired,
+    name: &str,
+    set: &Attributes,
+    adapter: Option<&AdapterStatus>,
+    terms: &NpivTerms,
+) -> Explanation {
+    let answer = negotiate_npiv(terms);
+    let client = adapter.is_some_and(|adapter| adapter.client_queues > 0);
+    // Who knows multi-queue: here everybody does.
+    let levels = [Term::ClientLevel, Term::ServerLevel, Term::Firmware, Term::PortLevel];
+    let offers = answer.offers.into_iter().filter(|offer| {
+        let earlier = offer.term == Term::Earlier && offer.count.is_none();
+        let own = offer.term == Term::ClientAttribute;
+        !levels.contains(&offer.term) && !earlier && !own
+    });
+    let offers = offers.map(|offer| TermView {
+        term: offer.term,
+        count: offer.count,
+        source: npiv_source(desired, set, offer.term, client, desired.dataplane_of_adapter(name)),
+        limits: offer.limits,
+    });
+    Explanation {
+        adapter: name.to_owned(),
+        channels: answer.channels,
+        limited_by: answer.limit,
+        remedy: answer.limit.remedy().to_owned(),
+        terms: offers.collect(),
+        then: answer.then,
+        attributes: attributes(desired, set),
+        channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
     }
 }

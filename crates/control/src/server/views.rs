@@ -2,7 +2,7 @@
 
 use super::Server;
 use crate::keeper::View;
-use crate::model::{Desired, resolve};
+use crate::model::{Desired, resolve, text};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::refusal::Refusal;
@@ -29,8 +29,14 @@ pub struct VolumeView {
     pub access: Option<String>,
     /// The data plane that has it.
     pub dataplane: String,
-    /// Adapters on it.
+    /// Block adapters on it.
     pub adapters: Vec<String>,
+    /// Targets that have it as a LUN (`array0:3`), and virtual target devices on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub luns: Vec<String>,
+    /// What SCSI clients know it by, where it is a LUN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub naa: Option<String>,
     /// Attributes that were set.
     #[schema(value_type = crate::api::VolumeAttributes)]
     pub attributes: Attributes,
@@ -50,11 +56,22 @@ pub struct AdapterView {
     /// Why it is broken or failed, or why the last client was disconnected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Its volume.
+    /// `block`, `fc` or `scsi`.
+    pub kind: String,
+    /// The volume of a block adapter.
     pub volume: String,
+    /// The port that a virtual Fibre Channel adapter is mapped to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// The WWPNs of a virtual Fibre Channel adapter; the first logs in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub wwpns: Vec<String>,
+    /// The virtual target devices of a virtual SCSI adapter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vtds: Vec<String>,
     /// Its vhost-user socket.
     pub socket: String,
-    /// The serial number that the client sees.
+    /// The serial number that the client of a block adapter sees.
     pub serial: String,
     /// The data plane that serves it.
     pub dataplane: String,
@@ -64,7 +81,7 @@ pub struct AdapterView {
     pub channels: u32,
     /// Channels that may serve them, or would, of a client with all queues: the queue contract.
     pub channels_max: u32,
-    /// Who sets `channels_max`: `client`, `adapter` or `data_plane`.
+    /// Who sets `channels_max`: `client`, `adapter`, `data_plane` or another term of the queue contract.
     #[schema(value_type = String)]
     pub limited_by: Term,
     /// The channel of each of the client's queues.
@@ -169,6 +186,9 @@ impl Moment {
         let home = self.desired.dataplane_of_volume(name).to_owned();
         let status = self.account(&home).map(|status| volume_of(status, name));
         let failure = self.failure(&Subject::Volume(name.to_owned()));
+        let luns =
+            self.desired.luns_of(name).into_iter().map(|(target, lun)| format!("{target}:{lun}"));
+        let luns: Vec<String> = luns.chain(self.desired.vtds_of(name).map(str::to_owned)).collect();
         VolumeView {
             name: name.to_owned(),
             state: state(status.map(|open| open.map(|_| "open")), failure.is_some()),
@@ -177,6 +197,9 @@ impl Moment {
             access: status.flatten().map(|open| open.access.clone()),
             dataplane: home,
             adapters: self.desired.adapters_of(name).map(str::to_owned).collect(),
+            naa: (!luns.is_empty())
+                .then(|| format!("{:016x}", resolve::naa(&self.desired, name, set))),
+            luns,
             attributes: set.clone(),
             effective: self.desired.effective_all(Object::Volume, set),
         }
@@ -188,7 +211,7 @@ impl Moment {
         let status = account.map(|status| adapter_of(status, name));
         let adapter = status.flatten();
         let failure = self.failure(&Subject::Adapter(name.to_owned()));
-        let answer = super::explain::negotiated(&self.desired, set, adapter, account);
+        let answer = super::explain::negotiated(&self.desired, name, set, adapter, account);
         let client = adapter.filter(|adapter| has_client(adapter));
         let channel_of_queue = client.map(|a| a.channel_of_queue.clone()).unwrap_or_default();
         let in_use: BTreeSet<u32> = channel_of_queue.iter().copied().collect();
@@ -196,7 +219,19 @@ impl Moment {
             name: name.to_owned(),
             state: state(status.map(|a| a.map(|a| a.state.as_str())), failure.is_some()),
             reason: failure.or_else(|| adapter.and_then(|a| a.reason.clone())),
-            volume: crate::model::text(set, "volume").unwrap_or_default().to_owned(),
+            kind: Object::Adapter.kind_of(set).unwrap_or_default().to_owned(),
+            volume: text(set, "volume").unwrap_or_default().to_owned(),
+            port: text(set, "port").map(str::to_owned),
+            wwpns: crate::model::san::wwpns(set)
+                .map(|pair| pair.map(|wwpn| wwpn.to_string()).to_vec())
+                .unwrap_or_default(),
+            vtds: self
+                .desired
+                .users(Object::Adapter, name)
+                .into_iter()
+                .filter(|(object, _)| *object == Object::Vtd)
+                .map(|(_, vtd)| vtd.to_owned())
+                .collect(),
             socket: resolve::adapter_socket(name, set, paths).display().to_string(),
             serial: resolve::adapter_serial(set),
             dataplane: home,

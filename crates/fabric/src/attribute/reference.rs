@@ -9,34 +9,52 @@ pub fn markdown() -> String {
         "# Attributes\n\n\
          This page is made from the server's own table by `trunkline attributes --markdown`; a test\n\
          fails when it is stale. The names are those of configuration files and of the API; on the\n\
-         command line `queue_size` is `--queue-size`. Sizes take `KiB`, `MiB`, `GiB`, `TiB` or plain\n\
+         command line `queue_size` is `--queue-size`. Where objects come in kinds, only those of the\n\
+         kinds that are named have the attribute. Sizes take `KiB`, `MiB`, `GiB`, `TiB` or plain\n\
          bytes. *Takes effect* says when a change of an existing object is felt.\n",
     );
     for object in Object::ALL {
-        let title = match object {
-            Object::Volume => "Volumes",
-            Object::Adapter => "Adapters",
-            Object::DataPlane => "Data planes",
-        };
-        // Writing into a String cannot fail.
-        let _ = write!(
-            page,
-            "\n## {title}\n\n| attribute | takes | default | takes effect | meaning |\n\
-             |---|---|---|---|---|\n"
-        );
-        for attribute in object.attributes().filter(|attribute| !attribute.hidden) {
-            let _ = writeln!(
-                page,
-                "| `{}` | {} | {} | {} | {} |",
-                attribute.name,
-                attribute.kind.expectation(),
-                attribute.default_text(),
-                attribute.effect.word(),
-                attribute.meaning
-            );
-        }
+        section(&mut page, object);
     }
     page
+}
+
+fn section(page: &mut String, object: Object) {
+    let title = match object {
+        Object::Volume => "Volumes",
+        Object::Adapter => "Adapters",
+        Object::Vtd => "Virtual target devices",
+        Object::Medium => "Media",
+        Object::Port => "Ports",
+        Object::Target => "Targets",
+        Object::Zone => "Zones",
+        Object::Mask => "Masks",
+        Object::DataPlane => "Data planes",
+    };
+    let kinds = object.attributes().any(|attribute| !attribute.kinds.is_empty());
+    let (head, rule) = if kinds { (" kind |", "---|") } else { ("", "") };
+    // Writing into a String cannot fail.
+    let _ = write!(
+        page,
+        "\n## {title}\n\n| attribute |{head} takes | default | takes effect | meaning |\n\
+         |---|{rule}---|---|---|---|\n"
+    );
+    for attribute in object.attributes().filter(|attribute| !attribute.hidden) {
+        let kind = match (kinds, attribute.kinds) {
+            (false, _) => String::new(),
+            (true, []) => " all |".to_owned(),
+            (true, list) => format!(" {} |", list.join(", ")),
+        };
+        let _ = writeln!(
+            page,
+            "| `{}` |{kind} {} | {} | {} | {} |",
+            attribute.name,
+            attribute.kind.expectation(),
+            attribute.default_text(),
+            attribute.effect.word(),
+            attribute.meaning
+        );
+    }
 }
 
 impl Attribute {

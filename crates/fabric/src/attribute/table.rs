@@ -2,8 +2,11 @@
 
 use super::Default::{Derived, Fixed as Is, Inherit, Required};
 use super::Effect::{Fixed, Live, NextConnect, Restart, Unused};
-use super::Kind::{Cpus, Mode, Name, Number, NumberOf, Path, PowerOfTwo, Size, Switch, Text, Word};
-use super::Object::{Adapter, DataPlane, Volume};
+use super::Kind::{
+    Cpus, LunMap, Luns, Members, Mode, Naa, Name, Names, Number, NumberOf, Path, PowerOfTwo, Size,
+    Switch, Text, Word, Wwpn, WwpnPair, WwpnPrefix,
+};
+use super::Object::{Adapter, DataPlane, Mask, Medium, Port, Target, Volume, Vtd, Zone};
 use super::{Attribute, Default, Effect, Kind, Object};
 
 /// Rates and counts have no natural greatest value; this one keeps sums of them within 64 bits.
@@ -19,7 +22,18 @@ const SEED_MAX: u64 = i64::MAX as u64;
 const PPM: Kind = Number { min: 0, max: 1_000_000 };
 const RATE: Kind = Number { min: 0, max: RATE_MAX };
 const BLOCK_SIZES: Kind = NumberOf(&[512, 4096]);
+const TRANSFER: Kind = Size { min: 128 << 10, max: 16 << 20 };
+const COMMANDS: Kind = Number { min: 1, max: 64 };
 const WAIT_MODES: Kind = Word(&["poll", "adaptive", "interrupt"]);
+
+/// Kinds of adapter.
+const BLOCK: &[&str] = &["block"];
+const FC: &[&str] = &["fc"];
+const SCSI: &[&str] = &["fc", "scsi"];
+const CHANNELS: &[&str] = &["block", "scsi"];
+/// Kinds of virtual target device.
+const DISK: &[&str] = &["disk"];
+const OPTICAL: &[&str] = &["optical"];
 
 /// One line, visible.
 const fn line(
@@ -31,7 +45,7 @@ const fn line(
     unit: &'static str,
     meaning: &'static str,
 ) -> Attribute {
-    Attribute { object, name, kind, default, unit, effect, meaning, hidden: false }
+    Attribute { object, name, kind, default, unit, effect, meaning, hidden: false, kinds: &[] }
 }
 
 /// One line for tests: it works, and stands in no help.
@@ -39,24 +53,29 @@ const fn hidden(attribute: Attribute) -> Attribute {
     Attribute { hidden: true, ..attribute }
 }
 
+/// One line for objects of these kinds.
+const fn of(kinds: &'static [&'static str], attribute: Attribute) -> Attribute {
+    Attribute { kinds, ..attribute }
+}
+
 /// Every attribute there is, by object, the important ones first.
 #[rustfmt::skip] // A table: one line of code per fact.
 pub static TABLE: &[Attribute] = &[
     line(Volume, "kind", Word(&["file", "ram", "null"]), Required, Fixed, "",
         "What holds the data: a file or block device, memory, or nothing at all (writes vanish)."),
-    line(Volume, "path", Path, Derived("required for `file`; DIR/ram/NAME or /dev/shm for `ram`"), Fixed, "",
+    of(&["file", "ram"], line(Volume, "path", Path, Derived("required for `file`; DIR/ram/NAME or /dev/shm for `ram`"), Fixed, "",
         "The file or block device of a `file` volume; for a `ram` volume the file in a tmpfs that \
-         keeps its contents while the data plane restarts."),
+         keeps its contents while the data plane restarts.")),
     line(Volume, "size", Size { min: 0, max: SIZE_MAX }, Derived("the size of the file or device"), Live, "bytes",
         "Size of the volume. A file that is smaller grows. A running guest sees the new size at \
          once. Only `volume resize --shrink` makes a volume smaller."),
-    line(Volume, "create", Switch, Is("false"), Live, "",
-        "Make the file of a `file` volume when it is missing; needs `size`."),
-    line(Volume, "preallocate", Switch, Is("false"), Live, "",
-        "Reserve the space of the file when it is made, so that it cannot run out later."),
-    line(Volume, "cache", Word(&["auto", "direct", "buffered"]), Is("auto"), Live, "",
+    of(&["file"], line(Volume, "create", Switch, Is("false"), Live, "",
+        "Make the file of a `file` volume when it is missing; needs `size`.")),
+    of(&["file"], line(Volume, "preallocate", Switch, Is("false"), Live, "",
+        "Reserve the space of the file when it is made, so that it cannot run out later.")),
+    of(&["file"], line(Volume, "cache", Word(&["auto", "direct", "buffered"]), Is("auto"), Live, "",
         "`direct` bypasses the page cache, `buffered` uses it, `auto` takes direct where the file \
-         supports it."),
+         supports it.")),
     line(Volume, "block_size", BLOCK_SIZES, Is("512"), Unused, "bytes",
         "Logical block size: the smallest piece that a guest can read or write."),
     line(Volume, "read_only", Switch, Is("false"), Unused, "",
@@ -64,8 +83,13 @@ pub static TABLE: &[Attribute] = &[
     line(Volume, "shareable", Switch, Is("false"), Live, "",
         "Allow several adapters on this volume although it can be written: for guests with a \
          cluster file system. Others destroy their data."),
-    line(Volume, "zero_fill", Switch, Is("false"), Unused, "",
-        "Reads of a `null` volume give zeroes; otherwise they leave the guest's buffer as it is."),
+    of(&["null"], line(Volume, "zero_fill", Switch, Is("false"), Unused, "",
+        "Reads of a `null` volume give zeroes; otherwise they leave the guest's buffer as it is.")),
+    line(Volume, "naa", Naa, Derived("made from the server's identity and the volume's name"), Unused, "",
+        "What SCSI clients know the volume by, wherever they see it; Linux makes \
+         /dev/disk/by-id/wwn-0xNAA of it."),
+    line(Volume, "unit_serial", Text { bytes_max: 32 }, Derived("the digits of `naa`"), Unused, "",
+        "Serial number that SCSI clients see."),
     line(Volume, "limit_iops", RATE, Is("0"), Live, "I/Os per second",
         "Most requests per second over all adapters of the volume; 0 is no limit."),
     line(Volume, "limit_iops_burst", RATE, Derived("a tenth of a second of `limit_iops`"), Live, "I/Os",
@@ -100,28 +124,63 @@ pub static TABLE: &[Attribute] = &[
     hidden(line(Volume, "fault_seed", Number { min: 0, max: SEED_MAX }, Is("0"), Live, "",
         "The same seed gives the same faults.")),
 
-    line(Adapter, "volume", Name(Volume), Required, Fixed, "",
-        "The volume that the client sees as its disk."),
+    line(Adapter, "kind", Word(&["block", "fc", "scsi"]), Is("block"), Fixed, "",
+        "What the client sees: one disk (`block`), a virtual Fibre Channel adapter (`fc`), or a virtual \
+         SCSI adapter (`scsi`)."),
+    of(BLOCK, line(Adapter, "volume", Name(Volume), Required, Fixed, "",
+        "The volume that the client sees as its disk.")),
+    of(FC, line(Adapter, "port", Name(Port), Derived("not mapped"), Live, "",
+        "The port that it is mapped to: the way to its targets. `trunkline port map` sets it.")),
+    of(FC, line(Adapter, "wwpns", WwpnPair, Derived("given out when it is made, and kept"), Fixed, "",
+        "Its two WWPNs. The first is logged in; the second is for a migration, which finds it zoned and \
+         masked.")),
     line(Adapter, "dataplane", Name(DataPlane), Is("main"), Fixed, "",
         "The data plane that serves the adapter."),
     line(Adapter, "queues", Number { min: 1, max: 256 }, Is("64"), NextConnect, "queues",
         "Most queues that a client may use; it chooses how many (QEMU: num-queues). vhost-user \
          can name 256."),
-    line(Adapter, "channels", Number { min: 0, max: 256 }, Is("0"), Live, "channels",
-        "Most channels that serve the client's queues; 0 is as many as the data plane has."),
+    of(CHANNELS, line(Adapter, "channels", Number { min: 0, max: 256 }, Is("0"), Live, "channels",
+        "Most channels that serve the client's queues; 0 is as many as the data plane has.")),
     line(Adapter, "queue_size", PowerOfTwo { min: 2, max: 1024 }, Is("1024"), NextConnect, "entries",
         "Longest ring that is taken from the client (QEMU: queue-size)."),
-    line(Adapter, "serial", Text { bytes_max: 20 }, Derived("the first 20 characters of the volume's name"), NextConnect, "",
-        "Serial number of the disk; Linux makes /dev/disk/by-id/virtio-SERIAL of it."),
-    line(Adapter, "read_only", Switch, Inherit(Volume, "read_only"), NextConnect, "",
-        "The client cannot write. An adapter of a read-only volume is always read-only."),
-    line(Adapter, "write_cache", Switch, Is("true"), NextConnect, "",
+    of(BLOCK, line(Adapter, "serial", Text { bytes_max: 20 }, Derived("the first 20 characters of the volume's name"), NextConnect, "",
+        "Serial number of the disk; Linux makes /dev/disk/by-id/virtio-SERIAL of it.")),
+    of(BLOCK, line(Adapter, "read_only", Switch, Inherit(Volume, "read_only"), NextConnect, "",
+        "The client cannot write. An adapter of a read-only volume is always read-only.")),
+    of(BLOCK, line(Adapter, "write_cache", Switch, Is("true"), NextConnect, "",
         "Offer a write cache, which the client flushes. Off: every write is durable before it is \
-         acknowledged, and slower for it."),
-    line(Adapter, "discard", Switch, Is("true"), NextConnect, "",
-        "Offer discard and write-zeroes where the volume can do them."),
+         acknowledged, and slower for it.")),
+    of(BLOCK, line(Adapter, "discard", Switch, Is("true"), NextConnect, "",
+        "Offer discard and write-zeroes where the volume can do them.")),
     line(Adapter, "seg_max", Number { min: 1, max: 1022 }, Is("254"), NextConnect, "segments",
         "Most data segments per request that the client is told."),
+    of(FC, line(Adapter, "num_per_range", Number { min: 0, max: 64 }, Is("0"), Live, "channels",
+        "Most channels that serve the client's queues; 0 inherits the data plane's `num_per_range`.")),
+    of(FC, line(Adapter, "limit_intr", Switch, Is("false"), Live, "",
+        "Serve all queues of the client by one channel.")),
+    of(FC, line(Adapter, "policy", Word(&["linux", "aix"]), Is("linux"), Live, "",
+        "What a client that stays connected gets back of its channels when more can be had again: all \
+         (`linux`), or no more than it had (`aix`).")),
+    of(SCSI, line(Adapter, "num_cmd_elems", Number { min: 20, max: 2048 }, Is("1024"), Live, "commands",
+        "Most commands of the client that are active at once; those beyond wait and are counted as No \
+         Command Resource. The port's `num_cmd_elems` bounds it.")),
+    of(SCSI, line(Adapter, "num_local_cmds", COMMANDS, Inherit(DataPlane, "num_local_cmds"), Live, "commands",
+        "Commands in each queue's own pool; those beyond come from a shared one, which is slower and counted.")),
+    of(SCSI, line(Adapter, "bufs_per_cmd", COMMANDS, Inherit(DataPlane, "bufs_per_cmd"), Live, "segment lists",
+        "Segment lists in each queue's own pool, for each of its commands; those beyond come from a shared \
+         one, and are counted.")),
+    of(SCSI, line(Adapter, "queue_depth", Number { min: 1, max: 1024 }, Is("64"), NextConnect, "commands",
+        "Commands to one LUN that the client is told to send at once.")),
+    of(SCSI, line(Adapter, "max_xfer_size", TRANSFER, Is("1MiB"), NextConnect, "bytes",
+        "Longest transfer of one command that the client is told. The port's `max_xfer_size` bounds it.")),
+    of(SCSI, line(Adapter, "limit_iops", RATE, Is("0"), Live, "I/Os per second",
+        "Most requests per second of the client, all its LUNs together; 0 is no limit.")),
+    of(SCSI, line(Adapter, "limit_iops_burst", RATE, Derived("a tenth of a second of `limit_iops`"), Live, "I/Os",
+        "How many requests may be served at once after a quiet time.")),
+    of(SCSI, line(Adapter, "limit_bytes_per_s", Size { min: 0, max: RATE_MAX }, Is("0"), Live, "bytes per second",
+        "Most bytes per second of the client, all its LUNs together; 0 is no limit.")),
+    of(SCSI, line(Adapter, "limit_bytes_burst", Size { min: 0, max: RATE_MAX }, Derived("a tenth of a second of `limit_bytes_per_s`"), Live, "bytes",
+        "How many bytes may be served at once after a quiet time.")),
     line(Adapter, "wait", WAIT_MODES, Inherit(DataPlane, "wait"), Live, "",
         "How channels wait for this client: `poll` spins, `interrupt` sleeps, `adaptive` spins \
          only while that pays."),
@@ -139,6 +198,60 @@ pub static TABLE: &[Attribute] = &[
         "Features that are not offered, separated by commas: inflight, event_idx, indirect, mq, \
          log, mem_slots.")),
 
+    line(Vtd, "kind", Word(&["disk", "optical"]), Is("disk"), Fixed, "",
+        "A disk on a volume, or a read-only optical drive."),
+    line(Vtd, "adapter", Name(Adapter), Required, Fixed, "",
+        "The virtual SCSI adapter whose client sees it."),
+    of(DISK, line(Vtd, "volume", Name(Volume), Required, Fixed, "",
+        "The volume behind the disk.")),
+    of(OPTICAL, line(Vtd, "medium", Name(Medium), Derived("none: the drive is empty"), Live, "",
+        "The medium in the drive. `trunkline media load` and `media unload` set it.")),
+    line(Vtd, "lun", Number { min: 0, max: 255 }, Derived("the lowest that is free, kept"), Fixed, "",
+        "Its LUN at the client."),
+
+    line(Medium, "path", Path, Required, Fixed, "",
+        "The ISO image. It is only read."),
+    line(Medium, "copy", Switch, Is("false"), Fixed, "",
+        "Take a copy into the server's state folder when the medium is made, instead of using the file \
+         where it is."),
+
+    line(Port, "dataplane", Name(DataPlane), Is("main"), Fixed, "",
+        "The data plane of its adapters and targets."),
+    line(Port, "num_io_queues", Number { min: 1, max: 16 }, Is("8"), Live, "queues",
+        "Queues of the port: most channels that serve the queues of each of its adapters."),
+    line(Port, "num_cmd_elems", Number { min: 200, max: 4096 }, Is("2048"), Live, "commands",
+        "Bounds the `num_cmd_elems` of each of its adapters."),
+    line(Port, "max_xfer_size", TRANSFER, Is("16MiB"), NextConnect, "bytes",
+        "Bounds the `max_xfer_size` of each of its adapters."),
+    line(Port, "link_speed", NumberOf(&[4, 8, 16, 32, 64]), Is("32"), Live, "Gbit/s",
+        "The speed for which it stands; `max_adapters` follows from it."),
+    line(Port, "max_adapters", Number { min: 1, max: 1024 }, Derived("64 up to 16 Gbit/s, 255 above"), Live, "adapters",
+        "Most adapters that can be mapped to it."),
+
+    line(Target, "dataplane", Name(DataPlane), Is("main"), Fixed, "",
+        "The data plane that has its volumes open."),
+    line(Target, "luns", LunMap, Is(""), Live, "",
+        "Its LUNs and the volume behind each. Several targets may have the same volume: its clients see \
+         several paths to one disk."),
+    line(Target, "ports", Names(Port), Is(""), Live, "",
+        "The ports that reach it; empty is all ports of its data plane."),
+    line(Target, "wwpn", Wwpn, Derived("given out when it is made, and kept"), Fixed, "",
+        "Its name in the fabric."),
+    line(Target, "id", Number { min: 0, max: 255 }, Derived("the lowest that is free, kept"), Fixed, "",
+        "Its number at clients, which stands in their paths to disks (/dev/disk/by-path). Its relative \
+         target port identifier is one more."),
+
+    line(Zone, "members", Members, Is(""), Live, "",
+        "Initiators and targets that see each other. An adapter stands for both of its WWPNs, a target for \
+         its one."),
+
+    line(Mask, "initiators", Members, Required, Live, "",
+        "Who is given the LUNs. An adapter stands for both of its WWPNs."),
+    line(Mask, "targets", Members, Required, Live, "",
+        "The targets whose LUNs they are."),
+    line(Mask, "luns", Luns, Is("all"), Live, "",
+        "Which LUNs, and under which numbers the initiators have them."),
+
     line(DataPlane, "cpus", Cpus, Is(""), Restart, "",
         "CPUs that the channels run on, one channel per CPU in turn; empty is every CPU that the \
          process may use."),
@@ -149,4 +262,14 @@ pub static TABLE: &[Attribute] = &[
     line(DataPlane, "poll_us_max", Number { min: 0, max: 10_000 }, Is("32"), Restart, "µs",
         "What a sleep is worth to `adaptive`, in time of looking for work: it never looks longer than \
          this before it sleeps, and only where looking is cheaper."),
+    line(DataPlane, "num_per_range", Number { min: 4, max: 64 }, Is("8"), Live, "channels",
+        "Most channels for the queues of each virtual Fibre Channel adapter whose own `num_per_range` is \
+         0 (`viosnpiv0`)."),
+    line(DataPlane, "num_local_cmds", COMMANDS, Is("5"), Live, "commands",
+        "Commands in the pool of each queue of a SCSI client, where the adapter does not say (`viosnpiv0`)."),
+    line(DataPlane, "bufs_per_cmd", COMMANDS, Is("10"), Live, "segment lists",
+        "Segment lists for each of these commands, where the adapter does not say (`viosnpiv0`)."),
+    line(DataPlane, "wwpn_prefix", WwpnPrefix, Derived("c0:50:76 and three bytes of the server's own"), Live, "",
+        "The first six bytes of the WWPNs that are given out from now on. A prefix has 32768 pairs, and \
+         none is given out twice."),
 ];

@@ -11,6 +11,9 @@ fn any_value() -> impl Strategy<Value = Value> {
         (0u64..5000).prop_map(Value::Number),
         ".{0,40}".prop_map(Value::Text),
         "(auto|poll|file|64MiB|2-5,8|0660|main|true)".prop_map(Value::Text),
+        "(a1,t0|0=v,1=w|all|7=3|c050760000000001|3123456789abcdef|c0:50:76:00:00:01)"
+            .prop_map(Value::Text),
+        Just(text("c0:50:76:00:00:00:00:01, c050760000000002")),
     ]
 }
 
@@ -57,7 +60,11 @@ fn an_unknown_name_is_answered_with_the_nearest_known_one() {
     assert_eq!(error.help, "did you mean `queue_size`?");
     let given = Attributes::from([("colour".to_owned(), text("red"))]);
     let error = check_partial(Object::DataPlane, &given).unwrap_err();
-    assert_eq!(error.help, "known are: cpus, channels, wait, poll_us_max");
+    assert_eq!(
+        error.help,
+        "known are: cpus, channels, wait, poll_us_max, num_per_range, num_local_cmds, bufs_per_cmd, \
+         wwpn_prefix"
+    );
 }
 
 #[test]
@@ -95,6 +102,52 @@ fn what_is_required_is_required() {
     let error = check(Object::Adapter, &Attributes::new()).unwrap_err();
     assert_eq!(error.attribute, "volume");
     assert!(check(Object::DataPlane, &Attributes::new()).is_ok());
+}
+
+#[test]
+fn an_attribute_of_another_kind_is_refused_and_says_whose_it_is() {
+    let given = |pairs: &[(&str, &str)]| -> Attributes {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), text(value))).collect()
+    };
+    let error = check(Object::Adapter, &given(&[("volume", "v"), ("port", "fcs0")])).unwrap_err();
+    assert_eq!(
+        (error.problem.as_str(), error.help.as_str()),
+        ("an adapter of kind `block` has no `port`", "leave `port` out: it is for the kind `fc`")
+    );
+    let error = check(Object::Adapter, &given(&[("kind", "fc"), ("volume", "v")])).unwrap_err();
+    assert_eq!(error.problem, "an adapter of kind `fc` has no `volume`");
+    assert!(check(Object::Adapter, &given(&[("kind", "fc"), ("port", "fcs0")])).is_ok());
+    let error = check(Object::Adapter, &given(&[("kind", "scsi"), ("port", "fcs0")])).unwrap_err();
+    assert_eq!(error.attribute, "port");
+    let error = check(Object::Vtd, &given(&[("adapter", "a")])).unwrap_err();
+    assert_eq!(error.attribute, "volume");
+    assert!(check(Object::Vtd, &given(&[("adapter", "a"), ("kind", "optical")])).is_ok());
+}
+
+#[test]
+fn kinds_are_values_of_the_attribute_kind() {
+    for attribute in TABLE.iter().filter(|attribute| !attribute.kinds.is_empty()) {
+        let kind = attribute.object.attribute("kind").expect("it has kinds");
+        for word in attribute.kinds {
+            assert!(kind.parse(word).is_ok(), "{} is for {word}", attribute.name);
+        }
+    }
+}
+
+#[test]
+fn values_name_the_objects_that_they_name() {
+    let names = |object: Object, attribute: &str, value: &str| -> Vec<String> {
+        let attribute = object.attribute(attribute).unwrap();
+        let value = attribute.parse(value).unwrap();
+        attribute.names(&value).into_iter().map(|named| named.name).collect()
+    };
+    assert_eq!(names(Object::Target, "luns", "1=b,0=a"), ["a", "b"]);
+    assert_eq!(names(Object::Zone, "members", "t0,a0,c050760000000001"), ["a0", "t0"]);
+    assert_eq!(names(Object::Target, "ports", "fcs1, fcs0,fcs1"), ["fcs0", "fcs1"]);
+    assert_eq!(names(Object::Adapter, "volume", "v"), ["v"]);
+    assert_eq!(names(Object::Volume, "path", "/v"), Vec::<String>::new());
+    let named = Object::Vtd.attribute("medium").unwrap().names(&text("m"));
+    assert_eq!(named[0].objects, [Object::Medium]);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Values of attributes: reading, judging, writing; and what a user is told when one is wrong.
 
 use super::{Attribute, Kind, Object};
+use crate::san::{self, LunMap, Luns, Prefix, Wwpn};
 use crate::{suggest, units};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// A value as files, the API and the store carry it.
@@ -80,6 +82,18 @@ impl AttributeError {
     pub fn missing(attribute: &Attribute) -> AttributeError {
         attribute.refuse("it must be set".to_owned())
     }
+
+    /// The object is of a kind that does not have it.
+    pub fn not_of(attribute: &Attribute, kind: &str) -> AttributeError {
+        let Attribute { object, name, kinds, .. } = attribute;
+        let article = if *object == Object::Adapter { "an" } else { "a" };
+        AttributeError {
+            object: *object,
+            attribute: (*name).to_owned(),
+            problem: format!("{article} {object} of kind `{kind}` has no `{name}`"),
+            help: format!("leave `{name}` out: it is for the kind `{}`", kinds.join("` or `")),
+        }
+    }
 }
 
 impl Attribute {
@@ -144,6 +158,32 @@ impl Attribute {
             (Kind::Name(_), Value::Text(text)) => {
                 check_name(text).map(|()| value.clone()).map_err(Some)
             }
+            (Kind::Names(_), Value::Text(text)) => {
+                let words: BTreeSet<&str> = san::words(text).collect();
+                words.iter().try_for_each(|word| check_name(word))?;
+                Ok(Value::Text(san::join(words.into_iter().map(str::to_owned))))
+            }
+            (Kind::Members, Value::Text(text)) => {
+                Ok(Value::Text(san::write_members(&san::read_members(text)?)))
+            }
+            (Kind::LunMap, Value::Text(text)) => {
+                Ok(Value::Text(text.parse::<LunMap>()?.to_string()))
+            }
+            (Kind::Luns, Value::Text(text)) => Ok(Value::Text(text.parse::<Luns>()?.to_string())),
+            (Kind::Luns, Value::Number(n)) => self.judge(&Value::Text(n.to_string())),
+            (Kind::Wwpn, Value::Text(text)) => Ok(Value::Text(text.parse::<Wwpn>()?.to_string())),
+            (Kind::WwpnPair, Value::Text(text)) => {
+                let [first, second] = san::read_pair(text)?;
+                Ok(Value::Text(format!("{first},{second}")))
+            }
+            (Kind::WwpnPrefix, Value::Text(text)) => {
+                Ok(Value::Text(text.parse::<Prefix>()?.to_string()))
+            }
+            (Kind::Naa, Value::Text(text)) => {
+                let digits = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+                let good = digits && text.starts_with(['2', '3', '5']);
+                if good { Ok(Value::Text(text.to_ascii_lowercase())) } else { Err(None) }
+            }
             (Kind::Path, Value::Text(text)) => keep(!text.is_empty() && !text.contains('\0')),
             (Kind::Cpus, Value::Text(text)) => {
                 Ok(Value::Text(units::format_cpus(&units::parse_cpus(text)?)))
@@ -189,6 +229,18 @@ impl Kind {
             Kind::Word(list) => format!("one of {}", list.join(", ")),
             Kind::Text { bytes_max } => format!("at most {bytes_max} printable ASCII characters"),
             Kind::Name(object) => format!("the name of a {object}"),
+            Kind::Names(object) => format!("names of {}, separated by commas", object.collection()),
+            Kind::Members => {
+                "names of adapters and targets, or WWPNs, separated by commas".to_owned()
+            }
+            Kind::LunMap => "LUNs and their volumes, such as `0=data,1=logs`".to_owned(),
+            Kind::Luns => {
+                "LUNs, such as `0-3,7=5` (number 7 for the target's LUN 5), or `all`".to_owned()
+            }
+            Kind::Wwpn => "a WWPN, such as `c0:50:76:12:34:56:00:00`".to_owned(),
+            Kind::WwpnPair => "two WWPNs, separated by a comma".to_owned(),
+            Kind::WwpnPrefix => "six bytes, such as `c0:50:76:12:34:56`".to_owned(),
+            Kind::Naa => "sixteen hexadecimal digits that begin with 2, 3 or 5".to_owned(),
             Kind::Path => "a path".to_owned(),
             Kind::Cpus => "a CPU list, such as `2-5,8`".to_owned(),
             Kind::Mode => "three octal digits in quotes, such as \"0660\"".to_owned(),
@@ -204,6 +256,13 @@ impl Kind {
             Kind::Word(_) => "WORD",
             Kind::Text { .. } => "TEXT",
             Kind::Name(_) => "NAME",
+            Kind::Names(_) => "NAMES",
+            Kind::Members => "MEMBERS",
+            Kind::LunMap | Kind::Luns => "LUNS",
+            Kind::Wwpn => "WWPN",
+            Kind::WwpnPair => "WWPNS",
+            Kind::WwpnPrefix => "PREFIX",
+            Kind::Naa => "NAA",
             Kind::Path => "PATH",
             Kind::Cpus => "CPUS",
             Kind::Mode => "MODE",

@@ -48,6 +48,14 @@ impl FromStr for Wwpn {
     }
 }
 
+/// Reads the two WWPNs of an adapter, separated by a comma.
+pub fn read_pair(text: &str) -> Result<[Wwpn; 2], String> {
+    let wrong = || format!("`{text}` is no pair of WWPNs; write two different ones with a comma");
+    let (first, second) = text.split_once(',').ok_or_else(wrong)?;
+    let pair = [first.trim().parse()?, second.trim().parse()?];
+    if pair[0] == pair[1] { Err(wrong()) } else { Ok(pair) }
+}
+
 /// The first six bytes of the WWPNs that one server gives out; the last two are counted.
 ///
 /// Read as `c0:50:76:12:34:56` or as twelve hexadecimal digits; written with colons.

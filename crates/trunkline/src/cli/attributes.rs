@@ -10,6 +10,12 @@ macro_rules! options_of {
         #[derive(Debug, Clone, Default)]
         pub(crate) struct $name(pub(crate) Attributes);
 
+        impl From<$name> for Attributes {
+            fn from(options: $name) -> Attributes {
+                options.0
+            }
+        }
+
         impl FromArgMatches for $name {
             fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
                 Ok($name(read($object, matches)))
@@ -44,6 +50,36 @@ options_of!(
     Object::Adapter
 );
 options_of!(
+    /// Options of ports.
+    PortOptions,
+    Object::Port
+);
+options_of!(
+    /// Options of targets.
+    TargetOptions,
+    Object::Target
+);
+options_of!(
+    /// Options of zones.
+    ZoneOptions,
+    Object::Zone
+);
+options_of!(
+    /// Options of masks.
+    MaskOptions,
+    Object::Mask
+);
+options_of!(
+    /// Options of virtual target devices.
+    VtdOptions,
+    Object::Vtd
+);
+options_of!(
+    /// Options of media.
+    MediumOptions,
+    Object::Medium
+);
+options_of!(
     /// Options of data planes.
     DataplaneOptions,
     Object::DataPlane
@@ -51,8 +87,12 @@ options_of!(
 
 fn augment(object: Object, command: Command) -> Command {
     object.attributes().fold(command.next_help_heading("Attributes"), |command, attribute| {
+        let kinds = match attribute.kinds {
+            [] => String::new(),
+            list => format!("kind: {}; ", list.join(", ")),
+        };
         let help = format!(
-            "{} [default: {}; takes effect: {}]",
+            "{} [{kinds}default: {}; takes effect: {}]",
             attribute.meaning,
             attribute.default_text().replace('`', ""),
             attribute.effect.word()

@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::output::{self, or_dash, pairs, print, table};
 use control::api::{DoneView, ItemList};
 use control::refusal::Refusal;
-use control::server::{AdapterView, DataPlaneView, Explanation, VolumeView};
+use control::server::{AdapterView, AttributeSource, DataPlaneView, Explanation, VolumeView};
 use fabric::attribute::{AttributeError, Attributes, Object};
 use hyper::Method;
 use serde_json::json;
@@ -59,7 +59,7 @@ pub(crate) fn adapter(global: &Global, command: AdapterCommand) -> Result<(), Fa
 /// The API's path of an object. A name that can be none is refused here: it could be a path.
 pub(crate) fn path(object: Object, name: &str) -> Result<String, Failure> {
     fabric::attribute::check_name(name).map_err(Refusal::invalid)?;
-    Ok(format!("/v1/{object}s/{name}"))
+    Ok(format!("/v1/{}/{name}", object.collection()))
 }
 
 fn query(dry_run: bool) -> &'static str {
@@ -84,7 +84,7 @@ pub(crate) fn create(
     attributes: Attributes,
 ) -> Result<(), Failure> {
     let body = json!({ "name": new.name, "attributes": attributes });
-    let path = format!("/v1/{object}s{}", query(new.dry_run));
+    let path = format!("/v1/{}{}", object.collection(), query(new.dry_run));
     let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
     done(global, &answer, new.dry_run)
 }
@@ -109,6 +109,26 @@ pub(crate) fn set(
     let body = json!({ "attributes": changes });
     let answer: DoneView = Client::new(global)?.send(Method::PATCH, &path, Some(&body))?;
     done(global, &answer, edit.dry_run)
+}
+
+/// The same change to some objects.
+pub(crate) fn patch(
+    global: &Global,
+    object: Object,
+    names: &[String],
+    attributes: serde_json::Value,
+    dry_run: bool,
+) -> Result<(), Failure> {
+    let client = Client::new(global)?;
+    let body = json!({ "attributes": attributes });
+    let mut all = DoneView { changes: Vec::new(), waiting: Vec::new() };
+    for name in names {
+        let path = format!("{}{}", path(object, name)?, query(dry_run));
+        let answer: DoneView = client.send(Method::PATCH, &path, Some(&body))?;
+        all.changes.extend(answer.changes);
+        all.waiting = answer.waiting;
+    }
+    done(global, &all, dry_run)
 }
 
 /// `remove`
@@ -154,11 +174,26 @@ pub(crate) fn volume_table(volumes: &[VolumeView]) -> String {
             volume.bytes.map_or_else(|| "-".to_owned(), output::bytes),
             volume.state.clone(),
             or_dash(volume.access.as_ref()),
-            if volume.adapters.is_empty() { "-".to_owned() } else { volume.adapters.join(",") },
+            or_dash(Some(used_by(volume, ",")).filter(|users| !users.is_empty())),
             or_dash(volume.attributes.get("path")),
         ]
     });
-    table(&["VOLUME", "KIND", "SIZE", "STATE", "ACCESS", "ADAPTERS", "PATH"], &[2], rows.collect())
+    table(&["VOLUME", "KIND", "SIZE", "STATE", "ACCESS", "USED BY", "PATH"], &[2], rows.collect())
+}
+
+/// Block adapters on a volume, targets that have it as a LUN, devices on it.
+fn used_by(volume: &VolumeView, separator: &str) -> String {
+    let all: Vec<&str> = volume.adapters.iter().chain(&volume.luns).map(String::as_str).collect();
+    all.join(separator)
+}
+
+/// What an adapter shows its client: the volume of a disk, the way to LUNs.
+fn shows(adapter: &AdapterView) -> String {
+    match adapter.kind.as_str() {
+        "fc" => or_dash(adapter.port.as_ref()),
+        "scsi" => or_dash(Some(adapter.vtds.join(",")).filter(|vtds| !vtds.is_empty())),
+        _ => adapter.volume.clone(),
+    }
 }
 
 /// Adapters below each other.
@@ -166,7 +201,8 @@ pub(crate) fn adapter_table(adapters: &[AdapterView]) -> String {
     let rows = adapters.iter().map(|adapter| {
         vec![
             adapter.name.clone(),
-            adapter.volume.clone(),
+            adapter.kind.clone(),
+            shows(adapter),
             adapter.state.clone(),
             adapter.client_queues.to_string(),
             adapter.channels.to_string(),
@@ -176,8 +212,8 @@ pub(crate) fn adapter_table(adapters: &[AdapterView]) -> String {
         ]
     });
     let heading =
-        ["ADAPTER", "VOLUME", "STATE", "QUEUES", "CHANNELS", "AT MOST", "LIMITED BY", "SOCKET"];
-    table(&heading, &[3, 4, 5], rows.collect())
+        ["ADAPTER", "KIND", "ON", "STATE", "QUEUES", "CHANNELS", "AT MOST", "LIMITED BY", "SOCKET"];
+    table(&heading, &[4, 5, 6], rows.collect())
 }
 
 /// Data planes below each other.
@@ -216,7 +252,7 @@ fn attributes(object: Object, set: &Attributes, effective: &Attributes) -> Vec<(
         .collect()
 }
 
-fn page(mut head: Vec<(&str, String)>, attributes: Vec<(String, String)>) -> String {
+pub(crate) fn page(mut head: Vec<(&str, String)>, attributes: Vec<(String, String)>) -> String {
     head.retain(|(_, value)| !value.is_empty());
     let mut rows: Vec<(String, String)> =
         head.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -233,7 +269,8 @@ fn volume_page(volume: &VolumeView) -> String {
         ("capacity", volume.bytes.map(output::bytes).unwrap_or_default()),
         ("access", volume.access.clone().unwrap_or_default()),
         ("data plane", volume.dataplane.clone()),
-        ("adapters", volume.adapters.join(", ")),
+        ("used by", used_by(volume, ", ")),
+        ("naa of its LUN", volume.naa.clone().unwrap_or_default()),
     ];
     page(head, attributes(Object::Volume, &volume.attributes, &volume.effective))
 }
@@ -243,6 +280,9 @@ fn adapter_page(adapter: &AdapterView) -> String {
         ("adapter", adapter.name.clone()),
         ("state", adapter.state.clone()),
         ("reason", adapter.reason.clone().unwrap_or_default()),
+        ("WWPN logged in", adapter.wwpns.first().cloned().unwrap_or_default()),
+        ("WWPN waiting", adapter.wwpns.get(1).cloned().unwrap_or_default()),
+        ("devices", adapter.vtds.join(", ")),
         ("socket path", adapter.socket.clone()),
         ("serial number", adapter.serial.clone()),
         ("client queues", adapter.client_queues.to_string()),
@@ -295,6 +335,9 @@ fn explanation_text(explanation: &Explanation) -> String {
         table(&["TERM", "COUNT", "FROM", ""], &[1], rows.collect()),
         explanation.remedy
     );
+    if let Some((channels, limit)) = explanation.then {
+        text += &format!("\nthen {channels} at most, limited by the {limit}");
+    }
     let in_use: BTreeSet<&u32> = explanation.channel_of_queue.iter().collect();
     if !in_use.is_empty() {
         let places: Vec<String> =
@@ -304,6 +347,12 @@ fn explanation_text(explanation: &Explanation) -> String {
             in_use.len(),
             places.join(" ")
         );
+    }
+    let block = |a: &AttributeSource| a.attribute == "kind" && a.value == "block";
+    if !explanation.attributes.iter().any(block) {
+        let rows = explanation.attributes.iter();
+        let rows = rows.map(|a| vec![a.attribute.clone(), a.value.clone(), a.source.clone()]);
+        text += &format!("\n\n{}", table(&["ATTRIBUTE", "VALUE", "FROM"], &[], rows.collect()));
     }
     text
 }

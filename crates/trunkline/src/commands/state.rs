@@ -140,12 +140,17 @@ pub(crate) fn attributes(global: &Global, args: &AttributesArgs) -> Result<(), F
         let rows = all.iter().map(|a| {
             vec![
                 a.object.clone(),
+                a.kinds.join(","),
                 a.name.clone(),
                 a.takes.clone(),
                 a.default.clone(),
                 a.takes_effect.clone(),
             ]
         });
-        table(&["OBJECT", "ATTRIBUTE", "TAKES", "DEFAULT", "TAKES EFFECT"], &[], rows.collect())
+        table(
+            &["OBJECT", "KIND", "ATTRIBUTE", "TAKES", "DEFAULT", "TAKES EFFECT"],
+            &[],
+            rows.collect(),
+        )
     })
 }

@@ -14,7 +14,11 @@ fn adapter(state: &str) -> AdapterView {
         name: "vhost0".to_owned(),
         state: state.to_owned(),
         reason: None,
+        kind: "block".to_owned(),
         volume: "disk0".to_owned(),
+        port: None,
+        wwpns: Vec::new(),
+        vtds: Vec::new(),
         socket: "/run/a,b/vhost0.sock".to_owned(),
         serial: "disk0".to_owned(),
         dataplane: "main".to_owned(),
@@ -80,4 +84,25 @@ fn what_is_missing_is_said() {
     let all = notes(EmitTarget::Libvirt, &adapter("running"), &machine((7, 2)));
     assert!(all.iter().any(|note| note.contains("connected already")));
     assert!(all.iter().any(|note| note.contains("libvirt refuses")));
+}
+
+#[test]
+fn a_scsi_adapter_is_another_device() {
+    let mut adapter = adapter("listening");
+    adapter.kind = "fc".to_owned();
+    adapter.effective.insert("queue_depth".to_owned(), Value::Number(64));
+    adapter.effective.insert("max_xfer_size".to_owned(), Value::Number(1 << 20));
+    let device = "vhost-user-scsi-pci,chardev=vhost0,num_queues=2,virtqueue_size=256,cmd_per_lun=64,\
+                  max_sectors=2048";
+    assert!(qemu(&adapter, &machine((7, 2))).ends_with(&format!("-device {device}")));
+    let text = libvirt(&adapter, &machine((7, 2)));
+    assert!(text.contains(&format!("<qemu:arg value='{device}'/>")), "{text}");
+    assert!(text.contains("path=/run/a,,b/vhost0.sock'/>"), "{text}");
+    let all = notes(EmitTarget::Qemu, &adapter, &machine((7, 2)));
+    assert!(all[0].contains("trunkline port map vhost0"), "{all:?}");
+    assert!(all.iter().any(|note| note.contains("does not connect again")));
+    adapter.port = Some("fcs0".to_owned());
+    adapter.wwpns = vec!["c0:50:76:00:00:00:00:00".to_owned()];
+    let all = notes(EmitTarget::Libvirt, &adapter, &machine((10, 0)));
+    assert!(all[0].contains("c0:50:76:00:00:00:00:00 on port fcs0"), "{all:?}");
 }

@@ -124,7 +124,9 @@ fn list(system: &System, words: &Words) -> Result<String, Failure> {
 fn rows(thing: &Thing<'_>, device: &str) -> Vec<AttributeRow> {
     let npiv = ["num_per_range", "num_local_cmds", "bufs_per_cmd"];
     let shown = |name: &str| device != system::NPIV || npiv.contains(&name);
-    let attributes = thing.object.attributes().filter(|a| !a.hidden && shown(a.name));
+    let kind = thing.object.kind_of(thing.effective);
+    let own = thing.object.attributes().filter(|attribute| attribute.is_of(kind));
+    let attributes = own.filter(|a| !a.hidden && shown(a.name));
     attributes.map(|attribute| AttributeRow::of(attribute, thing.effective)).collect()
 }
 

@@ -17,7 +17,7 @@ fn stats(totals: Value, busy: [u64; 2]) -> StatsView {
 
 fn status(channels_max: u32) -> StatusView {
     let adapter = json!({
-        "name": "vhost0", "state": "running", "volume": "disk0", "socket": "/s", "serial": "disk0",
+        "name": "vhost0", "state": "running", "kind": "block", "volume": "disk0", "socket": "/s", "serial": "disk0",
         "dataplane": "main", "client_queues": 4, "channels": 2, "channels_max": channels_max,
         "limited_by": "data_plane", "channel_of_queue": [0, 1, 0, 1], "connections": 1, "features": [],
         "attributes": {}, "effective": {},

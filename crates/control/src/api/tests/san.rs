@@ -1,0 +1,328 @@
+//! Virtual Fibre Channel and virtual SCSI over the API.
+
+use super::*;
+
+/// Two volumes, a port, a target with both as LUNs, an adapter on the port, zoned and masked.
+const SAN: &str = r#"
+[dataplane.main]
+wwpn_prefix = "c0:50:76:00:00:01"
+[volume.a]
+kind = "null"
+size = 4096
+[volume.b]
+kind = "null"
+size = 8192
+[port.fcs0]
+[port.fcs1]
+[target.t]
+luns = "0=a,1=b"
+ports = "fcs0"
+[adapter.f]
+kind = "fc"
+port = "fcs0"
+[zone.z]
+members = "f,t"
+[mask.m]
+initiators = "f"
+targets = "t"
+"#;
+
+impl Bench {
+    async fn san() -> Bench {
+        let bench = Bench::new().await;
+        bench.apply(SAN).await;
+        bench
+    }
+
+    async fn apply(&self, text: &str) -> Value {
+        let (status, applied) = self.text("POST", "/v1/apply", text.to_owned()).await;
+        assert_eq!(status, 200, "{applied}");
+        let applied: Value = serde_json::from_str(&applied).unwrap();
+        assert_eq!(applied["failures"], json!([]));
+        applied
+    }
+
+    async fn set(&self, object: &str, attributes: Value) {
+        let body = json!({ "attributes": attributes });
+        let (status, answer) = self.call("PATCH", &format!("/v1/{object}"), body).await;
+        assert_eq!(status, 200, "{answer}");
+    }
+
+    /// The LUNs that the data plane shows an adapter: target, number and unit.
+    fn luns(&self, adapter: &str) -> Vec<(u8, u16, String)> {
+        let fake = self.fake("main");
+        let books = fake.books();
+        let status = books.status.adapters.iter().find(|a| a.spec.name == adapter).unwrap();
+        let targets = &status.spec.scsi().unwrap().targets;
+        let luns = targets.iter().flat_map(|target| {
+            target.luns.iter().map(|(lun, unit)| (target.id, *lun, unit.clone()))
+        });
+        luns.collect()
+    }
+}
+
+fn lun(target: u8, lun: u16, unit: &str) -> (u8, u16, String) {
+    (target, lun, unit.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_configuration_again_changes_nothing() {
+    let bench = Bench::san().await;
+    assert_eq!(bench.luns("f"), [lun(0, 0, "a"), lun(0, 1, "b")]);
+    assert!(bench.dir.path().join("reservations").is_dir());
+    let log = bench.fake("main").books().log.clone();
+    assert_eq!(bench.apply(SAN).await["changes"], json!([]));
+    let (_, exported) = bench.text("GET", "/v1/export", String::new()).await;
+    assert!(
+        exported.contains("wwpns = \"c0:50:76:00:00:01:00:00,c0:50:76:00:00:01:00:01\""),
+        "{exported}"
+    );
+    assert_eq!(bench.apply(&exported).await["changes"], json!([]));
+    // Nor does a new control plane send anything.
+    let bench = bench.restart().await;
+    assert_eq!(bench.apply(SAN).await["changes"], json!([]));
+    assert_eq!(bench.fake("main").books().log, log);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wwpns_are_not_given_again_after_removal_and_restart() {
+    let bench = Bench::san().await;
+    let pair = |view: &Value| view["wwpns"].clone();
+    let first = pair(&bench.get("/v1/adapters/f").await);
+    bench.apply("[dataplane.main]\nwwpn_prefix=\"c0:50:76:00:00:01\"\n").await;
+    let bench = bench.restart().await;
+    bench.apply(SAN).await;
+    let second = pair(&bench.get("/v1/adapters/f").await);
+    assert_ne!(first, second);
+    // One that could not be made has used its pair up.
+    bench.fake("main").books().refuse = Some("g".to_owned());
+    let body = json!({"name": "g", "attributes": {"kind": "fc"}});
+    assert_eq!(bench.call("POST", "/v1/adapters", body.clone()).await.0, 500);
+    bench.fake("main").books().refuse = None;
+    assert_eq!(bench.call("POST", "/v1/adapters", body).await.0, 201);
+    let third = pair(&bench.get("/v1/adapters/g").await);
+    assert_eq!(third[0], "c0:50:76:00:00:01:00:0a");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ports_zones_and_masks_change_live() {
+    let bench = Bench::san().await;
+    bench.fake("main").books().status.adapters[0].state = AdapterState::Running;
+    bench.set("masks/m", json!({"luns": "5=1"})).await;
+    assert_eq!(bench.luns("f"), [lun(0, 5, "b")]);
+    bench.set("adapters/f", json!({"port": "fcs1"})).await;
+    assert_eq!(bench.luns("f"), []);
+    bench.set("targets/t", json!({"ports": ""})).await;
+    assert_eq!(bench.luns("f"), [lun(0, 5, "b")]);
+    bench.set("zones/z", json!({"members": "t"})).await;
+    assert_eq!(bench.luns("f"), []);
+    let pair = bench.get("/v1/adapters/f").await["wwpns"].clone();
+    let by_wwpn = format!("t,{}", pair[0].as_str().unwrap());
+    bench.set("zones/z", json!({ "members": by_wwpn })).await;
+    assert_eq!(bench.luns("f"), [lun(0, 5, "b")]);
+    bench.set("adapters/f", json!({ "port": null })).await;
+    assert_eq!(bench.luns("f"), []);
+    assert_eq!(bench.get("/v1/adapters/f").await["state"], "running");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logins_say_who_is_where_with_which_name() {
+    let bench = Bench::san().await;
+    let logins = bench.get("/v1/logins").await;
+    let login = &logins["items"][0];
+    assert_eq!((&login["state"], &login["port"]), (&json!("no_client"), &json!("fcs0")));
+    assert_eq!(login["wwpn"], "c0:50:76:00:00:01:00:00");
+    assert_eq!(login["waiting_wwpn"], "c0:50:76:00:00:01:00:01");
+    assert_eq!(login["targets"][0]["wwpn"], "c0:50:76:00:00:01:00:02");
+    assert_eq!(login["targets"][0]["luns"][1]["volume"], "b");
+    bench.fake("main").books().status.adapters[0].state = AdapterState::Running;
+    assert_eq!(bench.get("/v1/logins").await["items"][0]["state"], "logged_in");
+    bench.set("adapters/f", json!({ "port": null })).await;
+    assert_eq!(bench.get("/v1/logins").await["items"][0]["state"], "not_mapped");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adapter_explains_every_term() {
+    let bench = Bench::san().await;
+    let limit = || async { bench.get("/v1/adapters/f/explain").await };
+    let first = limit().await;
+    assert_eq!((&first["channels"], &first["limited_by"]), (&json!(2), &json!("data_plane")));
+    assert_eq!(first["then"], json!([8, "inherited"]));
+    bench.set("adapters/f", json!({"limit_intr": true})).await;
+    let second = limit().await;
+    assert_eq!((&second["channels"], &second["limited_by"]), (&json!(1), &json!("limit_intr")));
+    assert!(second["remedy"].as_str().unwrap().contains("limit_intr"));
+    let source = |name: &str| {
+        let all = second["attributes"].as_array().unwrap();
+        all.iter().find(|a| a["attribute"] == name).unwrap()["source"].clone()
+    };
+    assert_eq!(source("num_local_cmds"), "default");
+    assert_eq!(source("limit_intr"), "set");
+    bench.set("dataplanes/main", json!({"num_local_cmds": 9})).await;
+    let third = limit().await;
+    let all = third["attributes"].as_array().unwrap();
+    let own = all.iter().find(|a| a["attribute"] == "num_local_cmds").unwrap();
+    assert_eq!((&own["value"], &own["source"]), (&json!("9"), &json!("dataplane main")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_aix_client_does_not_grow_back_while_it_stays() {
+    let bench = Bench::san().await;
+    bench.set("adapters/f", json!({"policy": "aix", "num_per_range": 2})).await;
+    {
+        let fake = bench.fake("main");
+        let mut books = fake.books();
+        books
+            .status
+            .channels
+            .extend((2..16).map(|index| ChannelStatus { index, ..Default::default() }));
+        let adapter = &mut books.status.adapters[0];
+        (adapter.state, adapter.client_queues, adapter.connections) = (AdapterState::Running, 8, 1);
+    }
+    let channels = || bench.fake("main").books().status.adapters[0].spec.channels;
+    bench.set("adapters/f", json!({"num_per_range": 6})).await;
+    assert_eq!(channels(), 2);
+    let explained = bench.get("/v1/adapters/f/explain").await;
+    assert_eq!(explained["limited_by"], "earlier");
+    // The next client begins anew, with what holds when it comes.
+    bench.fake("main").books().status.adapters[0].connections = 2;
+    bench.set("adapters/f", json!({"num_per_range": 7})).await;
+    assert_eq!(channels(), 6);
+    // Without a client there is nothing to remember.
+    bench.fake("main").books().status.adapters[0].state = AdapterState::Listening;
+    bench.set("adapters/f", json!({"num_per_range": 8})).await;
+    assert_eq!(channels(), 8);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_makes_no_sense_is_refused_and_says_what_mends_it() {
+    let bench = Bench::san().await;
+    bench.apply(&format!("{SAN}[adapter.disk]\nvolume=\"c\"\n[volume.c]\nkind=\"null\"\nsize=4096\n[adapter.s]\nkind=\"scsi\"\n")).await;
+    let post = |path: &str, name: &str, attributes: Value| {
+        let body = json!({"name": name, "attributes": attributes});
+        let path = format!("/v1/{path}");
+        let bench = &bench;
+        async move { bench.call("POST", &path, body).await }
+    };
+    let conflict = json!({"initiators": "f", "targets": "t", "luns": "0=1"});
+    let all = [
+        (post("adapters", "g", json!({"kind": "fc", "volume": "a"})).await, "has no `volume`"),
+        (post("adapters", "g", json!({"port": "fcs0", "volume": "a"})).await, "has no `port`"),
+        (
+            post("adapters", "g", json!({"kind": "fc", "port": "fcs9"})).await,
+            "there is no port `fcs9`",
+        ),
+        (post("adapters", "g", json!({"volume": "a"})).await, "both as a disk and as a LUN"),
+        (post("adapters", "c050760000010009", json!({"kind": "fc"})).await, "could be a WWPN"),
+        (post("targets", "f", json!({})).await, "an adapter has that name"),
+        (post("targets", "u", json!({"luns": "0=nothing"})).await, "there is no volume `nothing`"),
+        (post("targets", "u", json!({"luns": "0=c"})).await, "both as a disk and as a LUN"),
+        (post("targets", "u", json!({"id": 0})).await, "target `t` has the number 0"),
+        (post("targets", "u", json!({"wwpn": "c050760000010002"})).await, "is a WWPN of"),
+        (post("zones", "y", json!({"members": "f,nobody"})).await, "there is no adapter or target"),
+        (post("zones", "y", json!({"members": "disk"})).await, "no virtual Fibre Channel adapter"),
+        (post("zones", "y", json!({"members": "../f"})).await, "is not a name"),
+        (post("masks", "n", conflict).await, "under one number, 0"),
+        (post("masks", "n", json!({"initiators": "f"})).await, "it must be set"),
+        (
+            post("vtds", "d", json!({"adapter": "f", "volume": "a"})).await,
+            "is no virtual SCSI adapter",
+        ),
+        (
+            post("vtds", "d", json!({"adapter": "s", "kind": "optical", "volume": "a"})).await,
+            "has no `volume`",
+        ),
+        (post("media", "iso", json!({"path": "/nowhere.iso"})).await, "No such file"),
+    ];
+    for ((status, answer), problem) in all {
+        assert!((400..=500).contains(&status), "{status} {answer}");
+        let message = answer["message"].as_str().unwrap();
+        assert!(message.contains(problem), "{message}");
+        assert!(answer["help"].is_string(), "{answer} without help");
+    }
+    for (path, problem) in [
+        ("ports/fcs0", "port `fcs0` is used by"),
+        ("targets/t", "target `t` is used by zone `z`"),
+        ("volumes/a", "volume `a` is used by target `t`"),
+        ("adapters/f", "adapter `f` is used by zone `z`"),
+    ] {
+        let (status, answer) = bench.call("DELETE", &format!("/v1/{path}"), Value::Null).await;
+        assert_eq!(status, 409, "{answer}");
+        assert!(answer["message"].as_str().unwrap().contains(problem), "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_takes_as_many_adapters_as_its_speed_allows() {
+    let bench = Bench::new().await;
+    let all = |count: usize, speed: u32| -> String {
+        let adapters = (0..count).map(|n| format!("[adapter.f{n}]\nkind=\"fc\"\nport=\"fcs0\"\n"));
+        format!("[port.fcs0]\nlink_speed={speed}\n{}", adapters.collect::<String>())
+    };
+    for (count, speed, fits) in [(64, 16, true), (65, 16, false), (255, 32, true), (300, 32, false)]
+    {
+        let (status, answer) = bench.text("POST", "/v1/apply", all(count, speed)).await;
+        assert_eq!(status == 200, fits, "{count} at {speed}: {answer}");
+        assert!(fits || answer.contains("max_adapters"), "{answer}");
+    }
+    let more = all(300, 32).replace("link_speed", "max_adapters=300\nlink_speed");
+    let (status, answer) = bench.text("POST", "/v1/apply", more).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(bench.fake("main").books().status.adapters.len(), 300);
+    assert_eq!(bench.get("/v1/ports/fcs0").await["used_by"].as_array().unwrap().len(), 300);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn media_are_loaded_and_unloaded_under_a_running_client() {
+    let bench = Bench::new().await;
+    let iso = |name: &str| bench.dir.path().join(name);
+    for name in ["0.iso", "1.iso"] {
+        std::fs::write(iso(name), vec![0; 4096]).unwrap();
+    }
+    bench.apply(&format!(
+        "[medium.m0]\npath=\"{}\"\n[medium.m1]\npath=\"{}\"\ncopy=true\n[adapter.s]\nkind=\"scsi\"\n\
+         [vtd.cd]\nkind=\"optical\"\nadapter=\"s\"\n",
+        iso("0.iso").display(),
+        iso("1.iso").display()
+    )).await;
+    let medium = || bench.fake("main").books().status.units[0].spec.volume.clone();
+    assert_eq!((bench.luns("s"), medium()), (vec![lun(0, 0, "optical.cd")], None));
+    bench.set("vtds/cd", json!({"medium": "m0"})).await;
+    assert_eq!(medium().as_deref(), Some("optical.m0"));
+    bench.set("vtds/cd", json!({"medium": "m1"})).await;
+    assert_eq!(medium().as_deref(), Some("optical.m1"));
+    let copy = bench.dir.path().join("media/m1.iso");
+    assert_eq!(std::fs::read(&copy).unwrap().len(), 4096);
+    assert_eq!(bench.call("DELETE", "/v1/media/m1", Value::Null).await.0, 409);
+    bench.set("vtds/cd", json!({ "medium": null })).await;
+    assert_eq!(medium(), None);
+    assert!(bench.fake("main").books().status.volumes.is_empty());
+    assert_eq!(bench.call("DELETE", "/v1/media/m1", Value::Null).await.0, 200);
+    assert!(!copy.exists() && iso("0.iso").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reservations_go_with_their_volume() {
+    let bench = Bench::san().await;
+    let kept = bench.dir.path().join("reservations/b");
+    std::fs::write(&kept, "kept").unwrap();
+    bench.apply(&SAN.replace(",1=b", "")).await;
+    assert!(kept.exists());
+    bench
+        .apply(&SAN.replace(",1=b", "").replace("[volume.b]\nkind = \"null\"\nsize = 8192\n", ""))
+        .await;
+    assert!(!kept.exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lun_that_cannot_be_opened_leaves_the_others_alone() {
+    let bench = Bench::san().await;
+    let missing = format!(
+        "{}[volume.x]\nkind=\"file\"\npath=\"/missing/x\"\n",
+        SAN.replace("1=b", "1=b,2=x")
+    );
+    let (_, applied) = bench.text("POST", "/v1/apply", missing).await;
+    let applied: Value = serde_json::from_str(&applied).unwrap();
+    assert!(!applied["failures"].as_array().unwrap().is_empty());
+    assert_eq!(bench.luns("f"), [lun(0, 0, "a"), lun(0, 1, "b")]);
+}

@@ -1,0 +1,188 @@
+//! What is given out once and kept: WWPNs, numbers of targets, LUNs of virtual target devices.
+//!
+//! Clients know their disks by these, and fabrics their clients. So an object keeps them for its life, a configuration that
+//! does not name them changes nothing, and no WWPN is given to a second one: not after a removal, not after a restart, not when
+//! the creation was taken back.
+
+use super::{AdapterKind, Desired, MAIN, adapter_kind, home, number, san, text};
+use crate::refusal::{Code, Refusal};
+use fabric::attribute::{Attributes, Object, Value};
+use fabric::san::{Ledger, Prefix, UsedUp, Wwpn, free_id};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was given out, and what is remembered of clients.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Given {
+    /// The server's own number, drawn once: prefix of WWPNs and names of logical units are made of it.
+    pub system: Option<u64>,
+    /// WWPNs.
+    pub wwpns: Ledger,
+    /// The channels that clients of adapters under the policy `aix` have, and the connection for which that holds.
+    pub maxima: BTreeMap<String, Maximum>,
+}
+
+/// What a client negotiated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Maximum {
+    /// So many channels.
+    pub channels: u32,
+    /// The number of the connection: the next client begins anew.
+    pub connection: u64,
+}
+
+/// Gives what is missing: what an object of that name had before, else something new. `fresh` becomes the server's number if it
+/// has none.
+pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), Refusal> {
+    next.given = now.given.clone();
+    let all = [&next.targets, &next.vtds, &next.adapters];
+    if all.iter().any(|objects| !objects.is_empty()) {
+        next.given.system.get_or_insert(fresh);
+    }
+    note_chosen(now, next);
+    initiators(now, next)?;
+    targets(now, next)?;
+    vtds(now, next)
+}
+
+/// Puts back what an object had.
+fn kept(now: &Desired, object: Object, name: &str, set: &mut Attributes, attribute: &str) -> bool {
+    let before = now.of(object).get(name);
+    let same = before.is_some_and(|before| object.kind_of(before) == object.kind_of(set));
+    if !set.contains_key(attribute)
+        && same
+        && let Some(value) = before.and_then(|before| before.get(attribute))
+    {
+        set.insert(attribute.to_owned(), value.clone());
+    }
+    set.contains_key(attribute)
+}
+
+/// WWPNs that people set are not given to others.
+fn note_chosen(now: &Desired, next: &mut Desired) {
+    let of = |desired: &Desired| -> BTreeSet<Wwpn> {
+        let adapters = desired.adapters.values().filter_map(san::wwpns).flatten();
+        let wwpn = |set| text(set, "wwpn").and_then(|wwpn| wwpn.parse().ok());
+        adapters.chain(desired.targets.values().filter_map(wwpn)).collect()
+    };
+    let chosen: Vec<Wwpn> = of(next).difference(&of(now)).copied().collect();
+    next.given.wwpns.note(chosen);
+}
+
+/// The prefix of a data plane's WWPNs.
+pub fn prefix(desired: &Desired, dataplane: &str) -> Prefix {
+    let set = desired.dataplanes.get(dataplane);
+    let own = set.and_then(|set| text(set, "wwpn_prefix")).and_then(|prefix| prefix.parse().ok());
+    own.unwrap_or_else(|| Prefix::of_system(desired.given.system.unwrap_or(0)))
+}
+
+fn used_up(object: Object, name: &str, dataplane: &str, problem: UsedUp) -> Refusal {
+    Refusal::new(Code::Failed, format!("{object} `{name}`: {problem}")).help(format!(
+        "set another prefix, such as `trunkline dataplane set {dataplane} --wwpn-prefix {}`; what was given \
+         out stays valid",
+        another(problem.0)
+    ))
+}
+
+/// A prefix beside this one.
+fn another(prefix: Prefix) -> Prefix {
+    let low = (prefix.wwpn(0).0 >> 16) & 0xff_ffff;
+    Prefix::of_system(low.wrapping_add(1))
+}
+
+fn initiators(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
+    let mut adapters = std::mem::take(&mut next.adapters);
+    let mut settled = Ok(());
+    for (name, set) in &mut adapters {
+        if adapter_kind(set) != AdapterKind::Fc
+            || kept(now, Object::Adapter, name, set, "wwpns")
+            || settled.is_err()
+        {
+            continue;
+        }
+        let prefix = prefix(next, home(set));
+        match next.given.wwpns.take_pair(prefix) {
+            Ok([first, second]) => {
+                set.insert("wwpns".to_owned(), Value::Text(format!("{first},{second}")));
+            }
+            Err(problem) => settled = Err(used_up(Object::Adapter, name, home(set), problem)),
+        }
+    }
+    next.adapters = adapters;
+    settled
+}
+
+fn targets(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
+    let names: Vec<String> = next.targets.keys().cloned().collect();
+    for name in &names {
+        if let Some(set) = next.targets.get_mut(name) {
+            kept(now, Object::Target, name, set, "id");
+            kept(now, Object::Target, name, set, "wwpn");
+        }
+    }
+    for name in &names {
+        let set = &next.targets[name];
+        let dataplane = home(set).to_owned();
+        let mut add = Vec::new();
+        if !set.contains_key("wwpn") {
+            let prefix = prefix(next, &dataplane);
+            let wwpn = next.given.wwpns.take_one(prefix);
+            let wwpn = wwpn.map_err(|e| used_up(Object::Target, name, &dataplane, e))?;
+            add.push(("wwpn", Value::Text(wwpn.to_string())));
+        }
+        if !set.contains_key("id") {
+            let id = |set: &Attributes| number(set, "id").and_then(|id| u8::try_from(id).ok());
+            let beside = next.targets.values().filter(|set| home(set) == dataplane);
+            let id = free_id(next.targets.values().filter_map(id), beside.filter_map(id));
+            let id = id.ok_or_else(|| full(Object::Target, name, "data plane", &dataplane))?;
+            add.push(("id", Value::Number(id.into())));
+        }
+        if let Some(set) = next.targets.get_mut(name) {
+            set.extend(add.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        }
+    }
+    Ok(())
+}
+
+fn full(object: Object, name: &str, of: &str, whose: &str) -> Refusal {
+    Refusal::new(Code::Failed, format!("{object} `{name}`: {of} `{whose}` has 256 of them"))
+        .help("remove one, or use another")
+}
+
+fn vtds(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
+    let names: Vec<String> = next.vtds.keys().cloned().collect();
+    for name in &names {
+        if let Some(set) = next.vtds.get_mut(name) {
+            kept(now, Object::Vtd, name, set, "lun");
+        }
+    }
+    for name in &names {
+        let set = &next.vtds[name];
+        if set.contains_key("lun") {
+            continue;
+        }
+        let adapter = text(set, "adapter").unwrap_or_default().to_owned();
+        let beside = next.vtds.values().filter(|set| text(set, "adapter") == Some(&adapter));
+        let taken = beside.filter_map(|set| number(set, "lun").and_then(|n| u8::try_from(n).ok()));
+        let lun = free_id(taken.collect::<Vec<_>>(), 0..=u8::MAX);
+        let lun = lun.ok_or_else(|| full(Object::Vtd, name, "adapter", &adapter))?;
+        if let Some(set) = next.vtds.get_mut(name) {
+            set.insert("lun".to_owned(), Value::Number(lun.into()));
+        }
+    }
+    Ok(())
+}
+
+/// The server's number, if it has one yet.
+pub fn system(desired: &Desired) -> u64 {
+    desired.given.system.unwrap_or(0)
+}
+
+/// How many pairs of WWPNs the main data plane's prefix has left.
+pub fn pairs_left(desired: &Desired) -> u32 {
+    desired.given.wwpns.pairs_left(prefix(desired, MAIN))
+}
+
+#[cfg(test)]
+mod tests;

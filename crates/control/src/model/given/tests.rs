@@ -1,0 +1,88 @@
+//! What is given out, and kept.
+
+use super::*;
+use crate::model::{samples, validate::validate};
+
+const PREFIX: &str = "[dataplane.main]\nwwpn_prefix=\"c0:50:76:00:00:01\"\n";
+
+fn state(text: &str, before: &Desired) -> Result<Desired, Refusal> {
+    let mut desired = crate::config::read(&format!("{PREFIX}{text}")).unwrap();
+    settle(before, &mut desired, 42)?;
+    validate(&desired, &samples::paths())
+}
+
+fn adapters(names: &[&str]) -> String {
+    names.iter().map(|name| format!("[adapter.{name}]\nkind=\"fc\"\n")).collect()
+}
+
+fn pair(desired: &Desired, adapter: &str) -> String {
+    text(&desired.adapters[adapter], "wwpns").unwrap().to_owned()
+}
+
+#[test]
+fn an_object_keeps_what_it_was_given() {
+    let first = state(&adapters(&["f", "g"]), &Desired::default()).unwrap();
+    assert_eq!(pair(&first, "f"), "c0:50:76:00:00:01:00:00,c0:50:76:00:00:01:00:01");
+    let second = state(&adapters(&["e", "f", "g"]), &first).unwrap();
+    assert_eq!((pair(&second, "f"), pair(&second, "g")), (pair(&first, "f"), pair(&first, "g")));
+    assert_eq!(pair(&second, "e"), "c0:50:76:00:00:01:00:04,c0:50:76:00:00:01:00:05");
+    assert_eq!(state(&adapters(&["e", "f", "g"]), &second).unwrap(), second);
+}
+
+#[test]
+fn nothing_is_given_again_after_a_removal() {
+    let first = state(&adapters(&["f"]), &Desired::default()).unwrap();
+    let none = state("", &first).unwrap();
+    let again = state(&adapters(&["f"]), &none).unwrap();
+    assert_eq!(pair(&again, "f"), "c0:50:76:00:00:01:00:02,c0:50:76:00:00:01:00:03");
+}
+
+#[test]
+fn what_people_chose_is_given_to_nobody_else() {
+    let chosen = "[adapter.f]\nkind=\"fc\"\nwwpns=\"c050760000010000,c050760000010002\"\n";
+    let first = state(chosen, &Desired::default()).unwrap();
+    let second = state(&adapters(&["g"]), &first).unwrap();
+    assert_eq!(pair(&second, "g"), "c0:50:76:00:00:01:00:04,c0:50:76:00:00:01:00:05");
+    // And what was given to one cannot be chosen for another.
+    let both = format!("{}{chosen}", adapters(&["g"])).replace("10000,", "10004,");
+    let refusal = state(&both, &second).unwrap_err();
+    assert!(refusal.message.contains("c0:50:76:00:00:01:00:04 is a WWPN of"), "{refusal}");
+}
+
+#[test]
+fn a_prefix_that_is_used_up_is_refused_with_another() {
+    let mut before = state("", &Desired::default()).unwrap();
+    let main: Prefix = "c0:50:76:00:00:01".parse().unwrap();
+    while before.given.wwpns.take_pair(main).is_ok() {}
+    assert_eq!(pairs_left(&state("", &before).unwrap()), 0);
+    let refusal = state(&adapters(&["f"]), &before).unwrap_err();
+    assert_eq!(
+        refusal.message,
+        "adapter `f`: all WWPNs of the prefix c0:50:76:00:00:01 were given out"
+    );
+    assert!(refusal.help.unwrap().contains("--wwpn-prefix c0:50:76:00:00:02"));
+}
+
+#[test]
+fn targets_have_numbers_that_stay() {
+    let all = "[target.a]\n[target.b]\n[target.c]\n";
+    let first = state(all, &Desired::default()).unwrap();
+    let id = |desired: &Desired, name: &str| number(&desired.targets[name], "id");
+    assert_eq!(["a", "b", "c"].map(|name| id(&first, name)), [Some(0), Some(1), Some(2)]);
+    let second = state(&all.replace("[target.a]\n", ""), &first).unwrap();
+    assert_eq!(["b", "c"].map(|name| id(&second, name)), [Some(1), Some(2)]);
+    let third = state("[target.0a]\n".replace("0a", "d").as_str(), &second).unwrap();
+    assert_eq!(id(&third, "d"), Some(0));
+    let many: String = (0..257).map(|n| format!("[target.t{n}]\n")).collect();
+    assert!(state(&many, &Desired::default()).unwrap_err().message.contains("256"));
+}
+
+#[test]
+fn devices_have_luns_that_stay() {
+    let text = "[adapter.s]\nkind=\"scsi\"\n[vtd.a]\nkind=\"optical\"\nadapter=\"s\"\n\
+                [vtd.b]\nkind=\"optical\"\nadapter=\"s\"\n";
+    let first = state(text, &Desired::default()).unwrap();
+    assert_eq!(number(&first.vtds["b"], "lun"), Some(1));
+    let rest = text.replace("[vtd.a]\nkind=\"optical\"\nadapter=\"s\"\n", "");
+    assert_eq!(number(&state(&rest, &first).unwrap().vtds["b"], "lun"), Some(1));
+}

@@ -1,0 +1,213 @@
+//! Logical units, and what SCSI clients see of them.
+
+use super::{limit, narrow16, narrow32};
+use crate::model::{AdapterKind, Desired, adapter_kind, given, home, is_on, number, san, text};
+use crate::paths::Paths;
+use fabric::attribute::{Attributes, Object};
+use fabric::san::Expanded;
+use protocol::message::{
+    CacheMode, CommandSpec, Initiator, ScsiSpec, TargetSpec, UnitKind, UnitSpec, VolumeKind,
+    VolumeSpec,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What stands before the name of a medium, or of an optical drive, where it is the name of a volume, or of a unit. No object's name
+/// has a dot.
+pub const MEDIUM_UNIT: &str = "optical.";
+
+/// The unit of a virtual target device: an optical drive of its own, or its volume's.
+pub fn unit_of_vtd(name: &str, set: &Attributes) -> String {
+    match text(set, "volume") {
+        Some(volume) => volume.to_owned(),
+        None => format!("{MEDIUM_UNIT}{name}"),
+    }
+}
+
+/// The units of a data plane.
+pub(super) fn units(
+    desired: &Desired,
+    dataplane: &str,
+    paths: &Paths,
+) -> BTreeMap<String, UnitSpec> {
+    let targets = desired.targets.values().filter(|set| home(set) == dataplane);
+    let mut volumes: BTreeSet<String> =
+        targets.flat_map(|set| san::luns(set).into_values()).collect();
+    let mut units = BTreeMap::new();
+    for (name, set) in vtds(desired, dataplane) {
+        match text(set, "volume") {
+            Some(volume) => volumes.extend([volume.to_owned()]),
+            None => {
+                let unit = optical(desired, name, set);
+                units.insert(unit.name.clone(), unit);
+            }
+        }
+    }
+    units.extend(volumes.into_iter().map(|name| (name.clone(), disk(desired, &name, paths))));
+    units
+}
+
+fn vtds<'a>(
+    desired: &'a Desired,
+    dataplane: &'a str,
+) -> impl Iterator<Item = (&'a String, &'a Attributes)> {
+    desired.vtds.iter().filter(move |(name, _)| desired.dataplane_of_vtd(name) == dataplane)
+}
+
+/// The volumes of the media that are in the drives of a data plane.
+pub(super) fn media(
+    desired: &Desired,
+    dataplane: &str,
+    paths: &Paths,
+) -> impl Iterator<Item = (String, VolumeSpec)> {
+    let loaded: BTreeSet<&str> =
+        vtds(desired, dataplane).filter_map(|(_, set)| text(set, "medium")).collect();
+    loaded
+        .into_iter()
+        .filter_map(|name| {
+            let path = paths.medium(name, desired.media.get(name)?);
+            let kind = VolumeKind::File {
+                path,
+                cache: CacheMode::Auto,
+                create: false,
+                preallocate: false,
+            };
+            let name = format!("{MEDIUM_UNIT}{name}");
+            let spec = VolumeSpec {
+                name: name.clone(),
+                kind,
+                bytes: None,
+                block_size: 512,
+                read_only: true,
+                limit: None,
+                delay: None,
+                fault: None,
+            };
+            Some((name, spec))
+        })
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+fn disk(desired: &Desired, volume: &str, paths: &Paths) -> UnitSpec {
+    let empty = Attributes::new();
+    let set = desired.volumes.get(volume).unwrap_or(&empty);
+    let naa = naa(desired, volume, set);
+    UnitSpec {
+        name: volume.to_owned(),
+        volume: Some(volume.to_owned()),
+        kind: UnitKind::Disk,
+        vendor: "TRUNKLIN".to_owned(),
+        product: "VIRTUAL DISK".to_owned(),
+        revision: "0001".to_owned(),
+        serial: unit_serial(set, naa),
+        naa,
+        read_only: is_on(set, "read_only"),
+        thin: true,
+        keep: Some(paths.reservations(volume)),
+    }
+}
+
+fn optical(desired: &Desired, name: &str, set: &Attributes) -> UnitSpec {
+    let unit = unit_of_vtd(name, set);
+    let naa = local_naa(given::system(desired), &unit);
+    UnitSpec {
+        volume: text(set, "medium").map(|medium| format!("{MEDIUM_UNIT}{medium}")),
+        name: unit,
+        kind: UnitKind::Optical,
+        vendor: "TRUNKLIN".to_owned(),
+        product: "VIRTUAL DVD-ROM".to_owned(),
+        revision: "0001".to_owned(),
+        serial: format!("{naa:016x}"),
+        naa,
+        read_only: true,
+        thin: false,
+        keep: None,
+    }
+}
+
+/// The NAA identifier of a volume: what was set, else one made from the server's number and the name.
+pub fn naa(desired: &Desired, volume: &str, set: &Attributes) -> u64 {
+    let own = text(set, "naa").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    own.unwrap_or_else(|| local_naa(given::system(desired), volume))
+}
+
+/// The serial number of a volume as a logical unit.
+pub fn unit_serial(set: &Attributes, naa: u64) -> String {
+    text(set, "unit_serial").map_or_else(|| format!("{naa:016x}"), str::to_owned)
+}
+
+/// A locally assigned identifier (NAA 3) with a hash of both (FNV-1a, then mixed so that every bit counts). Stored nowhere: it
+/// must stay the same in every later version.
+fn local_naa(system: u64, name: &str) -> u64 {
+    let bytes = system.to_be_bytes().into_iter().chain(name.bytes());
+    let mut hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    for factor in [0xff51_afd7_ed55_8ccd_u64, 0xc4ce_b9fe_1a85_ec53] {
+        hash = (hash ^ (hash >> 33)).wrapping_mul(factor);
+    }
+    0x3 << 60 | (hash ^ (hash >> 33)) >> 4
+}
+
+/// What the client of a virtual Fibre Channel adapter sees.
+pub(super) fn fc(
+    desired: &Desired,
+    name: &str,
+    set: &Attributes,
+    fabric: &Expanded<'_>,
+) -> ScsiSpec {
+    let targets = fabric.visible(name).into_iter().map(|(id, visible)| TargetSpec {
+        id,
+        wwpn: Some(visible.wwpn.0),
+        port: u16::from(id) + 1,
+        luns: visible.luns,
+    });
+    let wwpn = san::wwpns(set).map_or(0, |pair| pair[0].0);
+    ScsiSpec {
+        initiator: Initiator::Fc { wwpn },
+        targets: targets.collect(),
+        commands: commands(desired, set),
+        limit: limit(set),
+    }
+}
+
+/// What the client of a virtual SCSI adapter sees: one target with all its devices.
+pub(super) fn virtual_scsi(desired: &Desired, name: &str, set: &Attributes) -> ScsiSpec {
+    let own = desired.vtds.iter().filter(|(_, vtd)| text(vtd, "adapter") == Some(name));
+    let luns =
+        own.filter_map(|(vtd, set)| Some((narrow16(number(set, "lun")?), unit_of_vtd(vtd, set))));
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&given::system(desired).to_be_bytes());
+    id[8..].copy_from_slice(&local_naa(given::system(desired), name).to_be_bytes());
+    ScsiSpec {
+        initiator: Initiator::Srp { id },
+        targets: vec![TargetSpec { id: 0, wwpn: None, port: 1, luns: luns.collect() }],
+        commands: commands(desired, set),
+        limit: limit(set),
+    }
+}
+
+fn commands(desired: &Desired, set: &Attributes) -> CommandSpec {
+    let get = |object: Object, set: &Attributes, name| {
+        let value = desired.effective(object, set, name).and_then(|value| value.as_number());
+        value.unwrap_or(0)
+    };
+    let port = text(set, "port").filter(|_| adapter_kind(set) == AdapterKind::Fc);
+    let port = port.and_then(|port| desired.ports.get(port));
+    // What the port bounds.
+    let bounded = |name| {
+        let own = get(Object::Adapter, set, name);
+        port.map_or(own, |port| own.min(get(Object::Port, port, name)))
+    };
+    let number = |name| get(Object::Adapter, set, name);
+    CommandSpec {
+        num_cmd_elems: narrow32(bounded("num_cmd_elems")),
+        num_local_cmds: narrow32(number("num_local_cmds")),
+        bufs_per_cmd: narrow32(number("bufs_per_cmd")),
+        queue_depth: narrow16(number("queue_depth")),
+        max_xfer_bytes: bounded("max_xfer_size"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! Who is logged in where.
+
+use super::Server;
+use super::views::{adapter_of, has_client};
+use crate::model::given::Maximum;
+use crate::model::resolve::{self, narrow32};
+use crate::model::san::{san, wwpns};
+use crate::model::{AdapterKind, Desired, adapter_kind, text};
+use fabric::negotiate::{Policy, negotiate_npiv};
+use fabric::san::Visible;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// A LUN as a client has it.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct LunView {
+    /// Its number at the client.
+    pub lun: u16,
+    /// The volume behind it.
+    pub volume: String,
+    /// What the client knows it by.
+    pub naa: String,
+}
+
+/// A target that an adapter is logged in to.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct LoginTargetView {
+    /// Its number at the client.
+    pub id: u8,
+    /// Its name.
+    pub target: String,
+    /// Its WWPN.
+    pub wwpn: String,
+    /// The LUNs that masks give.
+    pub luns: Vec<LunView>,
+}
+
+/// The logins of a virtual Fibre Channel adapter.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct LoginView {
+    /// The adapter.
+    pub adapter: String,
+    /// The port that it is mapped to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<String>,
+    /// `logged_in` with a client, `no_client`, `not_mapped`, or `pending` while the data plane does not answer.
+    pub state: String,
+    /// The WWPN that logs in.
+    pub wwpn: String,
+    /// The WWPN that waits for a migration.
+    pub waiting_wwpn: String,
+    /// The targets that it sees, or would with a client.
+    pub targets: Vec<LoginTargetView>,
+}
+
+impl Server {
+    /// The logins of all virtual Fibre Channel adapters.
+    pub async fn logins(&self) -> Vec<LoginView> {
+        let desired = self.desired();
+        let statuses = self.statuses().await;
+        let fabric = san(&desired);
+        let fabric = fabric.expand();
+        let all = desired.adapters.iter().filter(|(_, set)| adapter_kind(set) == AdapterKind::Fc);
+        let all = all.map(|(name, set)| {
+            let account = statuses.get(desired.dataplane_of_adapter(name));
+            let status = account.and_then(|account| account.as_ref().ok());
+            let adapter = status.and_then(|status| adapter_of(status, name));
+            let port = text(set, "port").map(str::to_owned);
+            let state = match (&port, adapter) {
+                (None, _) => "not_mapped",
+                (_, None) => "pending",
+                (_, Some(adapter)) if has_client(adapter) => "logged_in",
+                _ => "no_client",
+            };
+            let [wwpn, waiting] =
+                wwpns(set).map_or_else(Default::default, |pair| pair.map(|wwpn| wwpn.to_string()));
+            let targets = fabric.visible(name).into_iter();
+            LoginView {
+                adapter: name.clone(),
+                port,
+                state: state.to_owned(),
+                wwpn,
+                waiting_wwpn: waiting,
+                targets: targets.map(|(id, seen)| target(&desired, id, seen)).collect(),
+            }
+        });
+        all.collect()
+    }
+
+    /// The channels that clients under the policy `aix` have now: their maximum as long as they stay connected.
+    pub(super) async fn maxima(&self, now: &Desired) -> BTreeMap<String, Maximum> {
+        let aix = now.adapters.iter().filter(|(_, set)| text(set, "policy") == Some("aix"));
+        let aix: Vec<_> = aix.collect();
+        if aix.is_empty() {
+            return BTreeMap::new();
+        }
+        let statuses = self.statuses().await;
+        let maxima = aix.into_iter().filter_map(|(name, set)| {
+            let known = now.given.maxima.get(name).copied();
+            let account = statuses.get(now.dataplane_of_adapter(name)).map(Result::as_ref);
+            // What is not known now stays as it was.
+            let Some(Ok(status)) = account else { return known.map(|m| (name.clone(), m)) };
+            let adapter = adapter_of(status, name).filter(|adapter| has_client(adapter))?;
+            let connection = adapter.connections;
+            let same = known.filter(|maximum| maximum.connection == connection);
+            let mut terms = resolve::npiv_terms(
+                now,
+                name,
+                set,
+                Some(u32::from(adapter.client_queues)),
+                Some(narrow32(status.channels.len() as u64)),
+            );
+            terms.earlier = same.map(|maximum| maximum.channels);
+            let channels =
+                negotiate_npiv(&terms).maximum.filter(|_| terms.policy == Policy::Aix)?;
+            Some((name.clone(), Maximum { channels, connection }))
+        });
+        maxima.collect()
+    }
+}
+
+fn target(desired: &Desired, id: u8, seen: Visible) -> LoginTargetView {
+    let luns = seen.luns.into_iter().map(|(lun, volume)| {
+        let set = desired.volumes.get(&volume).cloned().unwrap_or_default();
+        LunView { lun, naa: format!("{:016x}", resolve::naa(desired, &volume, &set)), volume }
+    });
+    LoginTargetView { id, target: seen.target, wwpn: seen.wwpn.to_string(), luns: luns.collect() }
+}

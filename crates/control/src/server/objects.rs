@@ -1,0 +1,70 @@
+//! What the API shows of objects that exist in the control plane only: ports, targets, zones, masks, virtual target
+//! devices, media.
+
+use super::Server;
+use crate::model::san::max_adapters;
+use crate::model::{Desired, resolve};
+use crate::refusal::Refusal;
+use fabric::attribute::{Attributes, Object, Value};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// An object without a state of its own.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ObjectView {
+    /// Its name.
+    pub name: String,
+    /// The objects that name it, such as the adapters that are mapped to a port: noun and name.
+    pub used_by: Vec<String>,
+    /// Attributes that were set.
+    #[schema(value_type = Object)]
+    pub attributes: Attributes,
+    /// Attributes as they hold, defaults and inheritance included.
+    #[schema(value_type = Object)]
+    pub effective: Attributes,
+    /// Where each effective value comes from: `set`, `default`, or the object that it is inherited from.
+    pub sources: BTreeMap<String, String>,
+}
+
+/// Where each effective value of an object comes from.
+pub(super) fn sources(
+    desired: &Desired,
+    object: Object,
+    set: &Attributes,
+    effective: &Attributes,
+) -> BTreeMap<String, String> {
+    let source = |name: &String| (name.clone(), resolve::source(desired, object, set, name));
+    effective.keys().map(source).collect()
+}
+
+fn view(desired: &Desired, object: Object, name: &str, set: &Attributes) -> ObjectView {
+    let mut effective = desired.effective_all(object, set);
+    if object == Object::Port {
+        let limit = Value::Number(max_adapters(desired, name));
+        effective.insert("max_adapters".to_owned(), limit);
+    }
+    let users = desired.users(object, name);
+    ObjectView {
+        name: name.to_owned(),
+        used_by: users.iter().map(|(object, name)| format!("{object} {name}")).collect(),
+        sources: sources(desired, object, set, &effective),
+        effective,
+        attributes: set.clone(),
+    }
+}
+
+impl Server {
+    /// All objects of a kind.
+    pub fn objects(&self, object: Object) -> Vec<ObjectView> {
+        let desired = self.desired();
+        desired.of(object).iter().map(|(name, set)| view(&desired, object, name, set)).collect()
+    }
+
+    /// One object.
+    pub fn object(&self, object: Object, name: &str) -> Result<ObjectView, Refusal> {
+        let desired = self.desired();
+        let set = desired.of(object).get(name).ok_or_else(|| self.not_found(object, name))?;
+        Ok(view(&desired, object, name, set))
+    }
+}
