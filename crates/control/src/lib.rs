@@ -15,6 +15,7 @@ pub mod api;
 pub mod config;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
+pub mod hba;
 pub mod keeper;
 pub mod link;
 pub mod metrics;
