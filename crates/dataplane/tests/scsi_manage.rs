@@ -9,19 +9,19 @@ use common::{Server, short_load, slow};
 use partition::load::{LoadOptions, run};
 use partition::scsi::control::Function;
 use partition::scsi::{Command, Slot, address, cdb, response, status};
+use protocol::message::VolumeSpec;
 
 const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
 
 impl Client {
     /// Begins writes of one block each, to blocks from 0, with tags from 100.
     #[track_caller]
-    fn begin_writes(&mut self, lun: [u8; 8], count: u64, byte: u8) -> Vec<Slot> {
+    fn begin_writes(&mut self, lun: [u8; 8], count: u32, byte: u8) -> Vec<Slot> {
         let queue = &mut self.requests[1];
         let begin = |lba| {
             let slot = queue.take().unwrap();
             queue.data(slot).write(0, &[byte; 512]);
-            let write = cdb::Transfer::new(true, lba, 1);
-            let (tag, cdb) = (100 + lba, write.cdb());
+            let (tag, cdb) = (100 + u64::from(lba), &cdb::durable_write(lba, 1));
             queue.submit(slot, &Command { lun, tag, cdb, data_out: 512, data_in: 0 }).unwrap();
             slot
         };
@@ -30,35 +30,55 @@ impl Client {
         slots
     }
 
-    /// Waits for all of them: response and status of each.
+    /// Takes what has ended by now: response and status of each.
     #[track_caller]
-    fn ends(&mut self, slots: &[Slot]) -> Vec<(u8, u8)> {
+    fn take_ends(&mut self, slots: &[Slot], ends: &mut [Option<(u8, u8)>]) {
         let queue = &mut self.requests[1];
+        while let Some(slot) = queue.poll().unwrap() {
+            let reply = queue.reply(slot);
+            let index = slots.iter().position(|each| *each == slot).unwrap();
+            assert_eq!(ends[index].replace((reply.response, reply.status)), None);
+            queue.give_back(slot);
+        }
+    }
+
+    /// Waits for all of them. Those that `ended` says have ended already: their ends are to be seen before the answer to what ended
+    /// them.
+    #[track_caller]
+    fn ends(&mut self, slots: &[Slot], ended: impl Fn(usize) -> bool) -> Vec<(u8, u8)> {
         let mut ends = vec![None; slots.len()];
+        self.take_ends(slots, &mut ends);
+        for (index, end) in ends.iter().enumerate() {
+            assert!(end.is_some() || !ended(index), "{index} has not ended: {ends:?}");
+        }
         common::raw::until("the end of every command", || {
-            while let Some(slot) = queue.poll().unwrap() {
-                let reply = queue.reply(slot);
-                let index = slots.iter().position(|each| *each == slot).unwrap();
-                assert_eq!(ends[index].replace((reply.response, reply.status)), None);
-                queue.give_back(slot);
-            }
+            self.take_ends(slots, &mut ends);
             ends.iter().all(Option::is_some)
         });
         ends.into_iter().flatten().collect()
-    }
-
-    #[track_caller]
-    fn bytes(&mut self, lun: [u8; 8], count: u64) -> Vec<u8> {
-        (0..count).map(|lba| self.read(lun, lba)[0]).collect()
     }
 }
 
 const DONE: (u8, u8) = (response::OK, status::GOOD);
 
+fn all(_: usize) -> bool {
+    true
+}
+
+fn none(_: usize) -> bool {
+    false
+}
+
 #[test]
 fn an_aborted_command_has_happened_or_has_not_and_never_happens_later() {
+    aborted_on(slow);
+    // What is out at the disk, durable before it is answered, is waited for.
+    aborted_on(|spec| spec);
+}
+
+fn aborted_on(volume: fn(VolumeSpec) -> VolumeSpec) {
     let server = Server::new(2);
-    server.units(1, 16, slow);
+    server.units(1, 16, volume);
     let socket = server.put_scsi(0, vec![target(0, &[(0, "lu0")])]);
     let mut client = Client::connect(&socket);
     client.attentions(LUN);
@@ -66,8 +86,8 @@ fn an_aborted_command_has_happened_or_has_not_and_never_happens_later() {
         let slots = client.begin_writes(LUN, 8, round);
         let function = if round % 2 == 0 { Function::AbortTask } else { Function::AbortTaskSet };
         assert_eq!(client.manage(function, LUN, 103), response::OK);
-        let after = client.bytes(LUN, 8);
-        let ends = client.ends(&slots);
+        let after = server.in_file(0);
+        let ends = client.ends(&slots, |index| function == Function::AbortTaskSet || index == 3);
         for (index, (end, byte)) in ends.iter().zip(&after).enumerate() {
             let concerned = function == Function::AbortTaskSet || index == 3;
             match *end {
@@ -76,7 +96,7 @@ fn an_aborted_command_has_happened_or_has_not_and_never_happens_later() {
                 other => panic!("{other:?}"),
             }
         }
-        let last = client.bytes(LUN, 8);
+        let last = server.in_file(0);
         let ended: Vec<_> = if round % 2 == 0 { vec![3] } else { (0..8).collect() };
         for index in ended {
             assert_eq!(last[index], after[index], "round {round}: {index} was written later");
@@ -101,7 +121,7 @@ fn queries_say_what_there_is() {
     assert_eq!(client.manage(Function::QueryTask, LUN, 101), response::FUNCTION_SUCCEEDED);
     assert_eq!(client.manage(Function::QueryTaskSet, LUN, 0), response::FUNCTION_SUCCEEDED);
     assert_eq!(client.manage(Function::QueryTask, LUN, 7), response::OK);
-    assert_eq!(client.ends(&slots), [DONE, DONE]);
+    assert_eq!(client.ends(&slots, none), [DONE, DONE]);
     assert_eq!(client.manage(Function::QueryTask, LUN, 101), response::OK);
     assert_eq!(client.manage(Function::QueryTask, address(0, 5), 101), response::INCORRECT_LUN);
     assert_eq!(client.manage(Function::QueryTask, address(5, 0), 101), response::BAD_TARGET);
@@ -122,11 +142,11 @@ fn a_reset_ends_everybodys_commands_and_everybody_is_told() {
     let (mine, theirs) = (one.begin_writes(LUN, 6, 1), two.begin_writes(LUN, 6, 2));
     let elsewhere = two.begin_writes(address(0, 1), 6, 3);
     assert_eq!(one.manage(Function::LogicalUnitReset, LUN, 0), response::OK);
-    let all: Vec<Slot> = theirs.iter().chain(&elsewhere).copied().collect();
-    let ends = two.ends(&all);
+    let both: Vec<Slot> = theirs.iter().chain(&elsewhere).copied().collect();
+    let ends = two.ends(&both, |index| index < 6);
     assert!(ends[..6].iter().all(|end| *end == DONE || end.0 == response::RESET), "{ends:?}");
     assert!(ends[6..].iter().all(|end| *end == DONE), "another unit: {ends:?}");
-    let ends = one.ends(&mine);
+    let ends = one.ends(&mine, all);
     assert!(ends.iter().all(|end| *end == DONE || end.0 == response::RESET), "{ends:?}");
     assert_eq!((one.attentions(LUN), two.attentions(LUN)), (vec![0x2903], vec![0x2903]));
     assert_eq!(two.attentions(address(0, 1)), NONE);
@@ -143,13 +163,13 @@ fn a_cleared_task_set_is_told_to_those_who_lost_commands() {
     }
     let (mine, theirs) = (one.begin_writes(LUN, 4, 1), two.begin_writes(LUN, 8, 2));
     assert_eq!(one.manage(Function::ClearTaskSet, LUN, 0), response::OK);
-    let ends = two.ends(&theirs);
+    let ends = two.ends(&theirs, all);
     let aborted = ends.iter().filter(|end| **end == (response::OK, status::TASK_ABORTED)).count();
     assert_eq!(ends.iter().filter(|end| **end == DONE).count() + aborted, 8, "{ends:?}");
     assert!(aborted > 0, "nothing was cleared: {ends:?}");
     assert_eq!(two.attentions(LUN), [0x2f00], "COMMANDS CLEARED BY ANOTHER INITIATOR");
     assert_eq!((one.attentions(LUN), idle.attentions(LUN)), (vec![], vec![]));
-    assert!(one.ends(&mine).iter().all(|end| *end == DONE || end.0 == response::ABORTED));
+    assert!(one.ends(&mine, all).iter().all(|end| *end == DONE || end.0 == response::ABORTED));
 }
 
 #[test]
@@ -167,11 +187,11 @@ fn an_i_t_nexus_reset_ends_one_clients_commands_at_every_unit() {
     let second = one.begin_writes(address(0, 1), 4, 1);
     let theirs = two.begin_writes(LUN, 4, 2);
     assert_eq!(one.manage(Function::NexusReset, LUN, 0), response::OK);
-    let all: Vec<Slot> = first.iter().chain(&second).copied().collect();
-    let ends = one.ends(&all);
+    let both: Vec<Slot> = first.iter().chain(&second).copied().collect();
+    let ends = one.ends(&both, all);
     assert!(ends.iter().all(|end| *end == DONE || end.0 == response::RESET), "{ends:?}");
     assert_eq!((one.attentions(LUN), one.attentions(address(0, 1))), (vec![0x2907], vec![0x2907]));
-    assert!(two.ends(&theirs).iter().all(|end| *end == DONE));
+    assert!(two.ends(&theirs, none).iter().all(|end| *end == DONE));
     assert_eq!(two.attentions(LUN), NONE);
 }
 

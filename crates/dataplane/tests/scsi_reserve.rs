@@ -5,7 +5,7 @@ mod common;
 use common::scsi::{Client, WRITE_EXCLUSIVE, action, conflicts, target};
 use common::{Server, slow};
 use partition::scsi::{Command, address, cdb, response, status};
-use protocol::message::Initiator;
+use protocol::message::{Initiator, VolumeSpec};
 
 const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
 
@@ -85,8 +85,14 @@ fn what_cannot_be_kept_is_not_promised() {
 /// PREEMPT AND ABORT is answered when nothing of the victim can happen any more.
 #[test]
 fn preempt_and_abort_ends_the_victims_writes_for_good() {
+    preempted_on(slow);
+    // What is out at the disk, durable before it is answered, is waited for.
+    preempted_on(|spec| spec);
+}
+
+fn preempted_on(volume: fn(VolumeSpec) -> VolumeSpec) {
     let server = Server::new(2);
-    server.units(1, 16, slow);
+    server.units(1, 16, volume);
     let (mut one, mut two) = pair(&server);
     for round in 1..30_u8 {
         one.register(LUN, 0x11, false);
@@ -98,33 +104,28 @@ fn preempt_and_abort_ends_the_victims_writes_for_good() {
         for lba in 0..8 {
             let slot = queue.take().unwrap();
             queue.data(slot).write(0, &[round; 512]);
-            let write = cdb::Transfer::new(true, lba, 1);
-            let (tag, cdb) = (100 + lba, write.cdb());
+            let (tag, cdb) = (100 + u64::from(lba), &cdb::durable_write(lba, 1));
             queue.submit(slot, &Command { lun: LUN, tag, cdb, data_out: 512, data_in: 0 }).unwrap();
         }
         queue.publish().unwrap();
         let reply =
             two.reserve(LUN, action::PREEMPT_AND_ABORT, WRITE_EXCLUSIVE, (0x22, 0x11), false);
         assert!(reply.good(), "{reply:?}");
-        let seen =
-            |two: &mut Client| -> Vec<u8> { (0..8).map(|lba| two.read(LUN, lba)[0]).collect() };
-        let before = seen(&mut two);
+        let before = server.in_file(0);
         let mut ended = 0;
-        common::raw::until("the victim's commands have ended", || {
-            while let Some(slot) = queue.poll().unwrap() {
-                let reply = queue.reply(slot);
-                let fine = match reply.status {
-                    status::GOOD => before.contains(&round),
-                    status::TASK_ABORTED | status::RESERVATION_CONFLICT => true,
-                    _ => matches!(reply.sense_code(), Some((6, _))),
-                };
-                assert!(fine && reply.response == response::OK, "{reply:?}");
-                queue.give_back(slot);
-                ended += 1;
-            }
-            ended == 8
-        });
-        assert_eq!(seen(&mut two), before, "round {round}: a write came after the fence");
+        while let Some(slot) = queue.poll().unwrap() {
+            let reply = queue.reply(slot);
+            let fine = match reply.status {
+                status::GOOD => before.contains(&round),
+                status::TASK_ABORTED | status::RESERVATION_CONFLICT => true,
+                _ => matches!(reply.sense_code(), Some((6, _))),
+            };
+            assert!(fine && reply.response == response::OK, "{reply:?}");
+            queue.give_back(slot);
+            ended += 1;
+        }
+        assert_eq!(ended, 8, "the fence was answered before the victim's commands had ended");
+        assert_eq!(server.in_file(0), before, "round {round}: a write came after the fence");
         assert!(conflicts(&one.write(LUN, 0, 0)));
         assert!(two.reserve(LUN, action::RELEASE, WRITE_EXCLUSIVE, (0x22, 0), false).good());
     }

@@ -94,6 +94,16 @@ pub fn file(folder: &Path, name: &str, mebibytes: u64) -> VolumeSpec {
 }
 
 impl Server {
+    /// First bytes of the first eight blocks of volume `v<number>`, as they stand in its file at this moment. A read by a slow volume would
+    /// come too late to see what is written too late.
+    #[track_caller]
+    pub fn in_file(&self, number: u16) -> Vec<u8> {
+        let mut bytes = [0; 8 * 512];
+        let file = std::fs::File::open(self.path(&format!("v{number}.raw"))).unwrap();
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, 0).unwrap();
+        bytes.iter().step_by(512).copied().collect()
+    }
+
     /// Volumes `v0`, `v1`, … in files, with units `lu0`, `lu1`, … on them, and `vfchost0` with target 0 that has them as LUNs from 0.
     pub fn with_units(&self, count: u16, mebibytes: u64) -> PathBuf {
         self.units(count, mebibytes, |spec| spec);

@@ -65,6 +65,13 @@ impl Transfer {
     }
 }
 
+/// WRITE(10) with FUA: durable when it is answered.
+#[must_use]
+pub fn durable_write(lba: u32, blocks: u16) -> [u8; 10] {
+    let ([a, b, c, d], [high, low]) = (lba.to_be_bytes(), blocks.to_be_bytes());
+    [0x2a, 0x08, a, b, c, d, 0, high, low, 0]
+}
+
 /// COMPARE AND WRITE of one block or more; the data is what is compared and then what is written.
 #[must_use]
 pub fn compare_and_write(lba: u64, blocks: u8) -> [u8; 16] {
