@@ -39,7 +39,13 @@ fn scsi_device(volume: &Arc<dyn Volume>) -> Device {
         role: ScsiRole::Request,
         luns: Arc::new(map),
         pool: Arc::new(CommandPool::new(0)),
-        limits: ScsiLimits { commands: 256, local: 256, inout: true, sizes: Sizes::default() },
+        limits: ScsiLimits {
+            commands: 256,
+            local: 256,
+            buffers: 10,
+            inout: true,
+            sizes: Sizes::default(),
+        },
     }
 }
 

@@ -34,13 +34,17 @@ pub struct ScsiLimits {
     /// So many of them are the queue's own (`num_local_cmds`), at least 1. Each one more is taken from the adapter's [`CommandPool`],
     /// counted as `GlobalCommands`.
     pub local: u16,
+    /// Data segments for which each of its own commands has room (`bufs_per_cmd`). Longer lists are shared by all queues of the channel,
+    /// counted as `GlobalBuffers`.
+    pub buffers: u16,
     /// VIRTIO_SCSI_F_INOUT was negotiated.
     pub inout: bool,
     /// Sizes that the driver has set.
     pub sizes: Sizes,
 }
 
-/// The commands that the queues of an adapter share beyond those of their own. Touched only by a queue whose own are all active.
+/// The commands that the queues of an adapter share beyond those of their own. A queue whose own are all active borrows some at a time, and
+/// gives them back when it has nothing to do: so channels that are busy do not write to this word for every command.
 #[derive(Debug)]
 pub struct CommandPool {
     free: AtomicU32,
@@ -59,13 +63,16 @@ impl CommandPool {
         self.free.load(Relaxed)
     }
 
-    /// Takes one; false when there is none. A count and no memory, so no order of memory operations matters.
-    pub(crate) fn take(&self) -> bool {
-        self.free.fetch_update(Relaxed, Relaxed, |free| free.checked_sub(1)).is_ok()
+    /// Takes up to so many; how many there were. A count and no memory, so no order of memory operations matters.
+    pub(crate) fn take(&self, count: u16) -> u16 {
+        let most = |free: u32| free.min(u32::from(count));
+        let before = self.free.fetch_update(Relaxed, Relaxed, |free| Some(free - most(free)));
+        // At most `count`.
+        before.map_or(0, |free| most(free) as u16)
     }
 
-    pub(crate) fn give_back(&self) {
-        self.free.fetch_add(1, Relaxed);
+    pub(crate) fn give_back(&self, count: u16) {
+        self.free.fetch_add(u32::from(count), Relaxed);
     }
 }
 

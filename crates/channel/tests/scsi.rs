@@ -54,7 +54,27 @@ fn any_framing_gives_the_same_answer() {
         let beyond = rig.ask(&Request { cuts, ..Request::read(0, 0, 4096, 16) });
         assert_eq!(beyond.check(), (5, 0x2100));
     }
-    assert!(rig.count(QueueCounter::GlobalBuffers) > 0);
+    assert_eq!(rig.count(QueueCounter::GlobalBuffers), 0, "none has more than ten data segments");
+}
+
+#[test]
+fn lists_that_are_too_short_or_too_few_come_from_the_channel() {
+    let data = pattern(5, 8192);
+    // Five cuts make six readable segments; with the response, seven.
+    let cuts = || Some((vec![51, 600, 1200, 1800, 2400], vec![]));
+    for (buffers, shared) in [(1, 2), (4, 2), (5, 0), (10, 0)] {
+        let client = Client::new(1);
+        let mut setup = Setup::new(&map(&[(0, 0, &entry(&ram(1 << 20)))]));
+        (setup.limits.buffers, setup.limits.local) = (buffers, 1);
+        let mut rig = client.queue(ScsiRole::Request, &setup, 0);
+        rig.ready(0, 0);
+        for _ in 0..2 {
+            rig.ask(&Request { cuts: cuts(), ..Request::write(0, 0, 8, data.clone()) }).good();
+        }
+        assert_eq!(rig.ask(&Request::read(0, 0, 8, 16)).good(), data);
+        assert_eq!(rig.count(QueueCounter::GlobalBuffers), shared, "{buffers}");
+        rig.stop(Drain::Ordinary);
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use uring::Ring;
 
 use super::{CommandPool, LunMap, ScsiLimits, Verdict};
 use crate::lanes::Lanes;
+use crate::lists::ListId;
 use crate::scratch::ScratchId;
 
 /// What a paused task waits for.
@@ -88,6 +89,9 @@ pub(crate) struct Binding {
     pub(crate) gone: bool,
 }
 
+/// How many commands a queue borrows of its adapter at a time.
+const LOT: u16 = 16;
+
 /// Whether another command may become active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Admission {
@@ -112,6 +116,10 @@ pub(crate) struct Requests {
     pub(crate) limits: ScsiLimits,
     pool: Arc<CommandPool>,
     active: u16,
+    /// How many may be active: its own and those that are borrowed.
+    ready: u16,
+    /// Free segment lists of its own.
+    pub(crate) lists: Vec<ListId>,
     /// Heads that wait until fewer are active, oldest first.
     pub(crate) held: VecDeque<u16>,
 }
@@ -130,6 +138,8 @@ impl Requests {
             limits,
             pool,
             active: 0,
+            ready: limits.local,
+            lists: Vec::new(),
             held: VecDeque::with_capacity(usize::from(size)),
         }
     }
@@ -137,29 +147,28 @@ impl Requests {
     /// Makes a command active, if it may be.
     #[inline]
     pub(crate) fn admit(&mut self) -> Admission {
-        if self.active < self.limits.local {
-            self.active += 1;
-            return Admission::Own;
-        }
-        self.admit_global()
-    }
-
-    #[cold]
-    fn admit_global(&mut self) -> Admission {
-        if self.active >= self.limits.commands || !self.pool.take() {
+        if self.active >= self.ready && !self.borrow() {
             return Admission::Wait;
         }
         self.active += 1;
-        Admission::Global
+        if self.active > self.limits.local { Admission::Global } else { Admission::Own }
+    }
+
+    #[cold]
+    fn borrow(&mut self) -> bool {
+        let borrowed = self.pool.take(LOT.min(self.limits.commands.saturating_sub(self.ready)));
+        self.ready += borrowed;
+        borrowed > 0
     }
 
     /// A command is no longer active. Which of them were the adapter's does not matter, only how many.
     #[inline]
     pub(crate) fn dismiss(&mut self) {
-        if self.active > self.limits.local {
-            self.pool.give_back();
-        }
         self.active -= 1;
+        if self.active == 0 && self.ready > self.limits.local {
+            self.pool.give_back(self.ready - self.limits.local);
+            self.ready = self.limits.local;
+        }
     }
 
     /// The binding of an address.
@@ -328,7 +337,13 @@ mod tests {
     #[test]
     fn the_slots_of_two_queues_share_no_cache_line() {
         const LINE: usize = 128;
-        let limits = ScsiLimits { commands: 8, local: 8, inout: false, sizes: Default::default() };
+        let limits = ScsiLimits {
+            commands: 8,
+            local: 8,
+            buffers: 10,
+            inout: false,
+            sizes: Default::default(),
+        };
         for size in [1, 2, 64, 256] {
             let pool = Arc::new(CommandPool::new(0));
             let queues: Vec<Requests> =

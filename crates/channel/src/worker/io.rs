@@ -111,6 +111,9 @@ impl Io {
                 self.scratches.provide().map_err(|error| error.to_string())?;
                 let mut requests = Requests::new(size, *limits, Arc::clone(pool));
                 requests.remap(Arc::clone(luns), &mut self.means())?;
+                // Header and response are segments, too.
+                let segments = usize::from(limits.buffers) + 2;
+                requests.lists = self.lists.add_own(limits.local.min(size), segments);
                 Kind::Request(Box::new(requests))
             }
         })
@@ -120,7 +123,10 @@ impl Io {
     pub(super) fn let_go(&mut self, kind: &mut Kind) {
         match kind {
             Kind::Block(lane) => self.lanes.release(*lane, &mut self.ring),
-            Kind::Request(requests) => requests.release_all(&mut self.means()),
+            Kind::Request(requests) => {
+                requests.release_all(&mut self.means());
+                self.lists.remove_own(std::mem::take(&mut requests.lists));
+            }
             Kind::Control(_) | Kind::Event(_) => {}
         }
     }
@@ -234,8 +240,27 @@ impl Io {
         }
     }
 
+    /// Reads a chain that does not fit its slot into one of the queue's own lists, or into a shared one.
     #[cold]
     pub(super) fn read_long(&mut self, id: u16, queue: &mut Active, head: Head) {
+        let Active { kind, seat, .. } = queue;
+        if let Kind::Request(requests) = kind
+            && let Some(list) = requests.lists.pop()
+        {
+            let mut chain = Chain::new(self.lists.get(list));
+            if seat.ring.chain(head, &mut chain).is_ok() {
+                let walked = Walked::of(&chain);
+                seat.commands[usize::from(head.0)].list = Some(list);
+                return self.judge(id, queue, head, walked);
+            }
+            // Too long for it. What is wrong otherwise is found again.
+            requests.lists.push(list);
+        }
+        self.read_shared(id, queue, head);
+    }
+
+    #[cold]
+    pub(super) fn read_shared(&mut self, id: u16, queue: &mut Active, head: Head) {
         let Some(list) = self.lists.take() else {
             queue.count(QueueCounter::WaitNoDma, 1);
             queue.parked += 1;

@@ -389,7 +389,10 @@ impl Io {
     fn settle(&mut self, id: u16, queue: &mut Active, head: Head, written: u64) {
         let command = &mut queue.seat.commands[usize::from(head.0)];
         if let Some(list) = command.list.take() {
-            self.lists.give_back(list);
+            match &mut queue.kind {
+                Kind::Request(requests) if list.is_own() => requests.lists.push(list),
+                _ => self.lists.give_back(list),
+            }
         }
         self.list(id, queue);
         queue.settle(head, u32::try_from(written).unwrap_or(u32::MAX), self.now);

@@ -206,6 +206,7 @@ impl ScsiDevice {
         let limits = ScsiLimits {
             commands,
             local,
+            buffers: u16::try_from(self.commands.bufs_per_cmd).unwrap_or(u16::MAX),
             inout: features & feature::INOUT != 0,
             sizes: state.sizes,
         };

@@ -101,7 +101,7 @@ registry! {
         Aborted "aborted" Counter Count "SCSI commands that were aborted by task management, resets, or a changed mask."
         WaitNoCommand "wait_no_command" Counter Count "Times a command waited because num_cmd_elems commands were active (No Command Resource)."
         GlobalCommands "global_commands" Counter Count "Commands whose slot came from the adapter's shared pool because num_local_cmds were in use."
-        GlobalBuffers "global_buffers" Counter Count "Segment lists that came from the channel's shared pool because the queue's own were in use."
+        GlobalBuffers "global_buffers" Counter Count "Segment lists that came from the channel's shared pool, because the queue's own were in use or too short (bufs_per_cmd)."
         Moves "moves" Counter Count "Times the queue was moved to another channel while it ran."
     }
 }

@@ -81,8 +81,18 @@ impl Io {
         walked: Walked,
     ) {
         let command = &mut queue.seat.commands[usize::from(head.0)];
-        if fault == Fault::NoRoom && command.list.is_none() {
-            return self.read_long(id, queue, head);
+        if fault == Fault::NoRoom {
+            match command.list {
+                None => return self.read_long(id, queue, head),
+                Some(list) if list.is_own() => {
+                    command.list = None;
+                    if let Kind::Request(requests) = &mut queue.kind {
+                        requests.lists.push(list);
+                    }
+                    return self.read_shared(id, queue, head);
+                }
+                Some(_) => {}
+            }
         }
         self.spoilt_command(id, queue, head, walked.readable, walked.total);
     }
