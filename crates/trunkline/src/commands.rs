@@ -6,6 +6,7 @@ pub(crate) mod san;
 pub(crate) mod serve;
 pub(crate) mod state;
 pub(crate) mod stats;
+pub(crate) mod top;
 
 use crate::exit::Failure;
 use std::io::IsTerminal;

@@ -8,7 +8,10 @@ mod baseline;
 mod devices;
 mod fcstat;
 mod maps;
+mod media;
+mod npiv;
 mod queues;
+mod san;
 mod show;
 mod system;
 mod table;
@@ -100,5 +103,7 @@ fn wrong(problem: impl Into<String>, help: &str) -> Failure {
     Refusal::invalid(problem).help(help).into()
 }
 
+#[cfg(test)]
+mod npiv_tests;
 #[cfg(test)]
 mod tests;

@@ -410,8 +410,111 @@ fn ioscli_teaches() {
     }
     insta::assert_snapshot!("ioscli_refusals", refusals);
     let mut help = bench.ok("ioscli");
-    for command in ["fcstat", "cat", "lsmap", "lsdev", "lsattr", "chdev"] {
+    for command in [
+        "fcstat", "cat", "lsmap", "lsnports", "vfcmap", "lsdev", "lsattr", "chdev", "mkvdev",
+        "mkvopt",
+    ] {
         help += &format!("\n{}", bench.ok(&format!("ioscli {command} -help")));
     }
     insta::assert_snapshot!("ioscli_help", help);
+}
+
+#[test]
+fn ioscli_shows_ports_and_virtual_fibre_channel() {
+    let bench = Bench::new();
+    assert!(bench.refused("ioscli lsnports", 62).starts_with("E_NO_NPIV_PORTS(62)"));
+    bench.ok("dataplane set main --wwpn-prefix c0:50:76:00:00:01");
+    for line in [
+        "volume create data --kind null --size 10GiB",
+        "port create fcs0 --link-speed 16",
+        "port create fcs1",
+        "target create array0 --luns 0=data",
+        "adapter create vfchost0 --kind fc",
+        "adapter create vfchost1 --kind fc --port fcs0",
+        "zone create zone0 --members vfchost0,array0",
+    ] {
+        bench.ok(line);
+    }
+    assert_eq!(bench.ok("ioscli vfcmap -vadapter vfchost0 -fcp fcs0"), "vfchost0 changed\n");
+    let fake = bench.launcher.current().unwrap();
+    // Queues 0 and 1 are the control and the event queue.
+    for (queue, reads) in [(0, 0), (1, 0), (2, 30), (3, 12)] {
+        let stats = fake.queue_stats("vfchost0", queue).unwrap();
+        stats.add(QueueCounter::CommandsReceived, reads + 1);
+        stats.add(QueueCounter::Reads, reads);
+        stats.add(QueueCounter::ReadBytes, reads * 4096);
+        stats.add(QueueCounter::ControlRequests, 1);
+        stats.add(QueueCounter::WaitNoCommand, reads / 10);
+        stats.add(QueueCounter::GlobalCommands, reads / 2);
+    }
+    let client = "fcstat -client";
+    let lines = [
+        "lsnports",
+        "lsmap -all -npiv",
+        "lsmap -all -npiv -fmt :",
+        "fcstat fcs0",
+        "cat vfchost0/stats",
+    ];
+    let rest = ["lsdev", "lsdev -dev viosnpiv0 -attr", "lsattr -El vfchost0", "lsattr -El fcs0"];
+    let mut shown = String::new();
+    for line in lines.into_iter().chain(rest) {
+        shown += &format!("$ trunkline ioscli {line}\n{}\n", bench.ok(&format!("ioscli {line}")));
+    }
+    insta::assert_snapshot!("ioscli_npiv", shown);
+    let rows = bench.ok(&format!("ioscli {client}"));
+    let row = rows.lines().find(|row| row.contains("vfchost0")).unwrap();
+    let numbers: Vec<&str> = row.split_whitespace().skip(2).collect();
+    assert_eq!(numbers, ["0xc050760000010002", "42", "0", "4", "172032", "0", "0", "0", "4"]);
+    let of_one = bench.ok("ioscli fcstat -n c050760000010003 fcs0");
+    assert!(
+        of_one.contains("REPORT: vfchost0") && of_one.contains("Input Requests:   42"),
+        "{of_one}"
+    );
+    let top = bench.ok("port top fcs0 --by commands");
+    let first = top.lines().nth(1).unwrap();
+    assert!(first.starts_with("fcs0  vfchost0") && !top.contains("fcs1"), "{top}");
+    assert!(bench.ok("port top -o json").contains("\"waits_per_s\": 0"));
+    bench.refused("port top fcs9", 3);
+    bench.ok("ioscli fcstat -z fcs0");
+    assert!(bench.ok("ioscli fcstat fcs0").contains("Input Requests:   0"));
+    assert!(bench.ok("ioscli fcstat vfchost0").contains("Input Requests:   42"));
+    bench.ok("ioscli vfcmap -vadapter vfchost0 -fcp");
+    assert!(
+        bench.ok("ioscli lsmap -vadapter vfchost0").contains("Flags:1<NOT_MAPPED,NOT_CONNECTED>")
+    );
+    bench.refused("ioscli fcstat -n c050760000010003 fcs0", 1);
+    bench.refused("ioscli vfcmap -vadapter vfchost0 -fcp fcs7", 2);
+}
+
+#[test]
+fn ioscli_makes_virtual_target_devices_and_media() {
+    let bench = Bench::new();
+    let iso = bench.dir.path().join("debian.iso");
+    std::fs::write(&iso, [0; 2048]).unwrap();
+    bench.ok("volume create data --kind null --size 10GiB");
+    bench.ok("adapter create vhost0 --kind scsi");
+    let mut shown = String::new();
+    for line in [
+        "mkrep -sp rootvg -size 10G",
+        &format!("mkvopt -name debian -file {}", iso.display()),
+        "mkvdev -vdev data -vadapter vhost0",
+        "mkvdev -fbo -vadapter vhost0",
+        "lsvopt",
+        "loadopt -vtd vtopt0 -disk debian",
+        "lsvopt",
+        "lsrep",
+        "lsmap -vadapter vhost0",
+        "unloadopt -vtd vtopt0",
+        "rmvopt -name debian",
+        "rmvdev -vdev data",
+        "rmvdev -vtd vtopt0",
+        "lsmap -all -fmt :",
+    ] {
+        let text = bench.ok(&format!("ioscli {line}"));
+        let line = line.replace(bench.dir.path().to_str().unwrap(), "DIR");
+        shown += &format!("$ trunkline ioscli {line}\n{text}");
+    }
+    insta::assert_snapshot!("ioscli_media", shown);
+    bench.refused("ioscli rmvdev -vdev data", 3);
+    bench.refused("ioscli loadopt -vtd vtopt0 -disk debian", 3);
 }

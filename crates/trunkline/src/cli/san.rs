@@ -4,7 +4,7 @@ use super::attributes::{
     MaskOptions, MediumOptions, PortOptions, TargetOptions, VtdOptions, ZoneOptions,
 };
 use super::{EditArgs, NameArg, NewArgs, RemoveArgs};
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 /// What every noun has.
 #[derive(Debug, Subcommand)]
@@ -52,6 +52,39 @@ Examples:
     Unmap(RemoveArgs),
     /// Show who is logged in where, and with which WWPN
     Logins,
+    /// Show which adapters use their port most, per second
+    #[command(after_help = "\
+Examples:
+  trunkline port top fcs0
+  trunkline port top --by waits --seconds 10")]
+    Top(TopArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Only the adapters on this port
+    pub(crate) port: Option<String>,
+    /// How long to watch before each print
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) seconds: u64,
+    /// How often to print
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) count: u64,
+    /// What makes one adapter more than another
+    #[arg(long, value_enum, default_value_t = TopBy::Bytes, value_name = "WHAT")]
+    pub(crate) by: TopBy,
+}
+
+/// What adapters are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TopBy {
+    /// Bytes read and written
+    Bytes,
+    /// Commands
+    Commands,
+    /// Times that a command had to wait
+    Waits,
 }
 
 #[derive(Debug, Subcommand)]

@@ -47,6 +47,7 @@ fn port(global: &Global, command: PortCommand) -> Result<(), Failure> {
         PortCommand::Unmap(args) => {
             patch(global, adapter, &args.names, json!({ "port": null }), args.dry_run)
         }
+        PortCommand::Top(args) => super::top::top(global, &args),
         PortCommand::Logins => {
             let list: ItemList<LoginView> = Client::new(global)?.get("/v1/logins")?;
             print(global, &list.items, |logins| login_table(logins))

@@ -5,7 +5,7 @@ use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{bytes, duration, print, put, table};
 use control::statistics::{
-    AdapterStatsView, ChannelStatsView, Counters, FlightView, Measures, StatsView,
+    AdapterStatsView, ChannelStatsView, Counters, FlightView, LatencyView, Measures, StatsView,
 };
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,6 +19,11 @@ pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<(), Failure> {
             format!("/v1/stats?adapter={adapter}")
         }
         None => "/v1/stats".to_owned(),
+    };
+    // What happened between two readings needs whole histograms; programs ask the API for them.
+    let path = match args.watch {
+        Some(_) if global.output == Format::Table => whole(&path),
+        _ => path,
     };
     let mut before: StatsView = client.get(&path)?;
     let one = args.adapter.is_some();
@@ -43,6 +48,12 @@ pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The path with whole histograms.
+fn whole(path: &str) -> String {
+    let sign = if path.contains('?') { '&' } else { '?' };
+    format!("{path}{sign}histograms=true")
+}
+
 /// Numbers since the start, or per second since an earlier reading.
 type Since<'a> = Option<(&'a StatsView, f64)>;
 
@@ -54,7 +65,7 @@ fn page(stats: &StatsView, queue_by_queue: bool, since: Since<'_>) -> String {
     let mut parts = vec![adapter_table(&stats.adapters, since)];
     if queue_by_queue {
         parts.extend(stats.adapters.iter().map(|adapter| queue_table(adapter, since)));
-        parts.extend(stats.adapters.iter().map(|adapter| latency_table(&adapter.total)));
+        parts.extend(stats.adapters.iter().map(|adapter| latency_table(adapter, since)));
     }
     parts.extend(stats.adapters.iter().filter_map(waits));
     parts.push(channel_table(&stats.channels, since));
@@ -142,10 +153,29 @@ fn queue_table(adapter: &AdapterStatsView, since: Since<'_>) -> String {
     table(&heading, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], rows.collect())
 }
 
-fn latency_table(measures: &Measures) -> String {
-    let rows = ["ring", "server", "device"].into_iter().filter_map(|stage| {
-        let latency = measures.latency.get(stage)?;
+/// Where the time went, for all queues together and for each that had a command.
+fn latency_table(adapter: &AdapterStatsView, since: Since<'_>) -> String {
+    let before = since.and_then(|(stats, _)| {
+        stats.adapters.iter().find(|other| other.adapter == adapter.adapter)
+    });
+    let mut rows = latency_rows("all", &adapter.total, before.map(|before| &before.total));
+    for queue in &adapter.queues {
+        let same = before.and_then(|before| before.queues.iter().find(|q| q.queue == queue.queue));
+        let same = same.map(|queue| &queue.measures);
+        let more = latency_rows(&queue.queue.to_string(), &queue.measures, same);
+        rows.extend(more.into_iter().filter(|row| row[2] != "0"));
+    }
+    let heading = ["QUEUE", "TIME IN", "COMMANDS", "MEAN", "P50", "P99", "P99.9"];
+    table(&heading, &[0, 2, 3, 4, 5, 6], rows)
+}
+
+fn latency_rows(queue: &str, now: &Measures, before: Option<&Measures>) -> Vec<Vec<String>> {
+    let row = |stage: &str| {
+        let latency = now.latency.get(stage)?;
+        let before = before.and_then(|before| before.latency.get(stage));
+        let latency = between(latency, before);
         Some(vec![
+            queue.to_owned(),
             stage.to_owned(),
             latency.count.to_string(),
             duration(latency.mean_ns),
@@ -153,8 +183,17 @@ fn latency_table(measures: &Measures) -> String {
             duration(latency.p99_ns),
             duration(latency.p999_ns),
         ])
-    });
-    table(&["TIME IN", "COMMANDS", "MEAN", "P50", "P99", "P99.9"], &[1, 2, 3, 4, 5], rows.collect())
+    };
+    ["ring", "server", "device"].into_iter().filter_map(row).collect()
+}
+
+/// The latencies since an earlier reading, where both have their histograms.
+fn between(now: &LatencyView, before: Option<&LatencyView>) -> LatencyView {
+    let before = before.and_then(|before| before.histogram.as_ref());
+    match (&now.histogram, before) {
+        (Some(now), Some(before)) => LatencyView::of(&now.read().since(&before.read()), false),
+        _ => now.clone(),
+    }
 }
 
 /// What went wrong or had to wait, of an adapter; nothing when nothing did.

@@ -7,7 +7,7 @@ use crate::commands::objects;
 use crate::exit::Failure;
 use control::api::DoneView;
 use control::refusal::Refusal;
-use fabric::attribute::{Attribute, Effect, Kind};
+use fabric::attribute::{Attribute, Effect, Kind, Object};
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
@@ -39,7 +39,7 @@ pub(super) fn chdev(context: &Context<'_>, words: &Words) -> Result<String, Fail
     if let (false, Some(attribute)) = (perm, later.first()) {
         return Err(busy(device, attribute));
     }
-    patch(context, &thing, changes)?;
+    patch(context, thing.object, thing.name, Value::Object(changes))?;
     let notes = later.iter().map(|attribute| {
         format!("{} takes effect with the {}", attribute.name, attribute.effect.word())
     });
@@ -84,13 +84,28 @@ fn busy(device: &str, attribute: &Attribute) -> Failure {
     }
 }
 
+/// `vfcmap`
+pub(super) fn vfcmap(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    let help =
+        "`vfcmap -vadapter ADAPTER -fcp PORT`; -fcp without a port takes the adapter off its port";
+    let adapter =
+        words.one("-vadapter").ok_or_else(|| wrong("vfcmap needs -vadapter ADAPTER", help))?;
+    if !words.has("-fcp") {
+        return Err(wrong("vfcmap needs -fcp", help));
+    }
+    let port = words.one("-fcp").filter(|port| !port.is_empty());
+    patch(context, Object::Adapter, adapter, json!({ "port": port }))?;
+    Ok(format!("{adapter} changed"))
+}
+
 /// Changes an object.
-fn patch(
+pub(super) fn patch(
     context: &Context<'_>,
-    thing: &Thing<'_>,
-    changes: Map<String, Value>,
+    object: Object,
+    name: &str,
+    changes: Value,
 ) -> Result<(), Failure> {
-    let path = objects::path(thing.object, thing.name)?;
+    let path = objects::path(object, name)?;
     let body = json!({ "attributes": changes });
     let done: DoneView = context.client.send(Method::PATCH, &path, Some(&body))?;
     objects::waiting(&done.waiting)

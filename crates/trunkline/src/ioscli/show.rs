@@ -3,6 +3,7 @@
 use super::devices::{self, AttributeRow};
 use super::fcstat::{self, Detail};
 use super::maps::{self, Form, SCSI_FIELDS};
+use super::npiv::{self, NPIV_FIELDS};
 use super::queues;
 use super::system::{self, System, Thing};
 use super::watch;
@@ -10,10 +11,15 @@ use super::words::Words;
 use super::{Context, wrong};
 use crate::exit::Failure;
 use control::refusal::Refusal;
+use control::server::AdapterView;
 use fabric::attribute::Object;
+use fabric::san::Wwpn;
 
 /// `fcstat`
 pub(super) fn fcstat(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    if words.has("-client") {
+        return clients(context);
+    }
     let Some((device, before)) = words.plain.split_last() else {
         return Err(wrong(
             "fcstat needs a device",
@@ -21,24 +27,67 @@ pub(super) fn fcstat(context: &Context<'_>, words: &Words) -> Result<String, Fai
         ));
     };
     let system = System::load(context)?;
-    let mut baselines = system::baselines(context)?;
-    let Some(adapter) = system.adapter(device) else {
-        return Err(no_device());
-    };
     if let Some(duration) = words.one("-l") {
         let interval = before.first().map(String::as_str);
-        watch::layers(context, device, &[&adapter.name], duration, interval)?;
+        let adapters = counted(&system, device)?;
+        let names: Vec<&str> = adapters.iter().map(|adapter| adapter.name.as_str()).collect();
+        watch::layers(context, device, &names, duration, interval)?;
         return Ok(String::new());
     }
     if let Some(more) = before.first() {
         return Err(wrong(format!("`{more}` is one word too many"), "`fcstat DEVICE`"));
     }
+    let mut baselines = system::baselines(context)?;
+    let (key, adapter) = match words.one("-n") {
+        Some(wwpn) => {
+            let wwpn: Wwpn =
+                wwpn.parse().map_err(|why: String| wrong(why, "`fcstat -n WWPN PORT`"))?;
+            let adapter = system.adapter_with(device, wwpn).ok_or_else(no_device)?;
+            (adapter.name.as_str(), Some(adapter))
+        }
+        None => (device.as_str(), system.adapter(device)),
+    };
     if words.has("-z") {
-        baselines.put(device, system.baseline(&[adapter]))?;
+        let of = adapter.map_or_else(|| counted(&system, device), |adapter| Ok(vec![adapter]))?;
+        baselines.put(key, system.baseline(&of))?;
     }
-    let report = system.adapter_report(adapter, baselines.get(device));
+    let base = baselines.get(key);
+    let report = match (adapter, system.port(device)) {
+        (Some(adapter), _) => system.adapter_report(adapter, base),
+        (None, Some(port)) => system.port_report(port, base),
+        (None, None) => return Err(no_device()),
+    };
     let detail = if words.has("-e") || words.has("-D") { Detail::Driver } else { Detail::Plain };
     Ok(fcstat::report(&report, detail))
+}
+
+/// The adapters whose counters make up those of a device.
+fn counted<'a>(system: &'a System, device: &str) -> Result<Vec<&'a AdapterView>, Failure> {
+    match (system.adapter(device), system.port(device)) {
+        (Some(adapter), _) => Ok(vec![adapter]),
+        (None, Some(_)) => Ok(system.adapters_on(device)),
+        (None, None) => Err(no_device()),
+    }
+}
+
+/// `fcstat -client`
+fn clients(context: &Context<'_>) -> Result<String, Failure> {
+    let system = System::load(context)?;
+    let node = rustix::system::uname();
+    let host = node.nodename().to_string_lossy();
+    Ok(npiv::clients(&system.client_rows(&host, &system::baselines(context)?)))
+}
+
+/// `lsnports`
+pub(super) fn lsnports(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    let system = System::load(context)?;
+    if system.ports.is_empty() {
+        let text =
+            "E_NO_NPIV_PORTS(62): there are no ports; `trunkline port create fcs0` makes one";
+        return Err(Failure::Original { text: text.to_owned(), code: 62 });
+    }
+    let ports: Vec<_> = system.ports.iter().map(|port| system.npiv_port(port)).collect();
+    Ok(npiv::ports(&ports, words.one("-fmt")))
 }
 
 /// As the original says it.
@@ -63,20 +112,36 @@ pub(super) fn cat(context: &Context<'_>, words: &Words) -> Result<String, Failur
 
 /// `lsmap`
 pub(super) fn lsmap(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
-    let fields = words.all("-field");
-    if let Some(unknown) = fields.iter().find(|field| !SCSI_FIELDS.contains(&field.as_str())) {
-        let help = format!("the fields are {}", SCSI_FIELDS.join(", "));
-        return Err(wrong(format!("there is no field `{unknown}`"), &help));
-    }
-    let form = Form { delimiter: words.one("-fmt"), fields };
     let system = System::load(context)?;
-    let adapters: Vec<_> = match (words.one("-vadapter"), words.has("-all")) {
-        (Some(name), false) => vec![system.adapter(name).ok_or_else(|| system::not_found(name))?],
+    let (adapters, npiv) = match (words.one("-vadapter"), words.has("-all")) {
+        (Some(name), false) => {
+            let adapter = system.adapter(name).ok_or_else(|| system::not_found(name))?;
+            (vec![adapter], adapter.kind == "fc")
+        }
         (None, true) => {
-            system.status.adapters.iter().filter(|adapter| system::kind(adapter) != "fc").collect()
+            let npiv = words.has("-npiv");
+            let wanted = |adapter: &&AdapterView| (adapter.kind == "fc") == npiv;
+            (system.status.adapters.iter().filter(wanted).collect(), npiv)
         }
         _ => return Err(wrong("lsmap needs -all or -vadapter ADAPTER", "give one of the two")),
     };
+    if words.has("-npiv") && !npiv {
+        let name = words.one("-vadapter").unwrap_or_default();
+        return Err(wrong(
+            format!("{name} is no virtual Fibre Channel adapter"),
+            "leave -npiv out",
+        ));
+    }
+    let (known, fields) = (if npiv { NPIV_FIELDS } else { SCSI_FIELDS }, words.all("-field"));
+    if let Some(unknown) = fields.iter().find(|field| !known.contains(&field.as_str())) {
+        let help = format!("the fields are {}", known.join(", "));
+        return Err(wrong(format!("there is no field `{unknown}`"), &help));
+    }
+    let form = Form { delimiter: words.one("-fmt"), fields };
+    if npiv {
+        let maps: Vec<_> = adapters.into_iter().map(|adapter| system.npiv_map(adapter)).collect();
+        return Ok(npiv::maps(&maps, form));
+    }
     let maps: Vec<_> = adapters.into_iter().map(|adapter| system.scsi_map(adapter)).collect();
     Ok(maps::scsi(&maps, form, words.has("-dec")))
 }
@@ -107,11 +172,15 @@ pub(super) fn lsdev(context: &Context<'_>, words: &Words) -> Result<String, Fail
 
 fn list(system: &System, words: &Words) -> Result<String, Failure> {
     let wanted: &[Object] = match (words.one("-type"), words.has("-virtual")) {
-        (Some("adapter"), _) | (None, true) => &[Object::Adapter],
+        (Some("adapter"), false) => &[Object::Adapter, Object::Port],
+        (Some("adapter"), true) => &[Object::Adapter],
+        (None, true) => &[Object::Adapter, Object::Vtd],
         (Some("disk"), _) => &[Object::Volume],
+        (Some("optical"), _) => &[Object::Medium],
         (None, false) => &Object::ALL,
         (Some(other), _) => {
-            return Err(wrong(format!("there is no type `{other}` here"), "adapter or disk"));
+            let what = format!("there is no type `{other}` here");
+            return Err(wrong(what, "adapter, disk or optical"));
         }
     };
     let devices = system.devices().into_iter();
@@ -124,9 +193,7 @@ fn list(system: &System, words: &Words) -> Result<String, Failure> {
 fn rows(thing: &Thing<'_>, device: &str) -> Vec<AttributeRow> {
     let npiv = ["num_per_range", "num_local_cmds", "bufs_per_cmd"];
     let shown = |name: &str| device != system::NPIV || npiv.contains(&name);
-    let kind = thing.object.kind_of(thing.effective);
-    let own = thing.object.attributes().filter(|attribute| attribute.is_of(kind));
-    let attributes = own.filter(|a| !a.hidden && shown(a.name));
+    let attributes = thing.attributes().filter(|attribute| shown(attribute.name));
     attributes.map(|attribute| AttributeRow::of(attribute, thing.effective)).collect()
 }
 

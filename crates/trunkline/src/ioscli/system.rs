@@ -5,11 +5,13 @@ use super::devices::Device;
 use super::fcstat::FcReport;
 use super::maps::{ScsiMap, Vtd};
 use super::queues::{AdapterReport, MORE};
+use super::san::adapter_wwpn;
 use super::text::number_of;
 use super::{Context, VFC_CLIENT};
 use crate::exit::Failure;
+use control::api::ItemList;
 use control::refusal::{Code, Refusal};
-use control::server::{AdapterView, DataPlaneView, StatusView, VolumeView};
+use control::server::{AdapterView, DataPlaneView, LoginView, ObjectView, StatusView, VolumeView};
 use control::statistics::{Counters, StatsView};
 use fabric::attribute::{Attribute, Attributes, Object, Value};
 use std::collections::BTreeMap;
@@ -22,7 +24,12 @@ const NPIV_DATAPLANE: &str = "main";
 /// The server at one moment.
 pub(super) struct System {
     pub(super) status: StatusView,
-    pub(super) reading: Reading,
+    reading: Reading,
+    pub(super) ports: Vec<ObjectView>,
+    pub(super) targets: Vec<ObjectView>,
+    pub(super) vtds: Vec<ObjectView>,
+    pub(super) media: Vec<ObjectView>,
+    pub(super) logins: Vec<LoginView>,
 }
 
 /// An object with attributes, by the name of a device.
@@ -37,9 +44,15 @@ pub(super) struct Thing<'a> {
 }
 
 impl Thing<'_> {
+    /// The attributes that things of its kind have.
+    pub(super) fn attributes(&self) -> impl Iterator<Item = &'static Attribute> {
+        let kind = self.object.kind_of(self.effective);
+        self.object.attributes().filter(move |one| !one.hidden && one.is_of(kind))
+    }
+
     /// An attribute of it.
     pub(super) fn attribute(&self, name: &str) -> Result<&'static Attribute, Failure> {
-        let found = self.object.attribute(name).filter(|attribute| !attribute.hidden);
+        let found = self.attributes().find(|attribute| attribute.name == name);
         found.ok_or_else(|| {
             let error = fabric::attribute::AttributeError::unknown(self.object, name);
             Refusal::attribute(self.name, error).into()
@@ -51,7 +64,31 @@ impl System {
     /// Asks the server.
     pub(super) fn load(context: &Context<'_>) -> Result<System, Failure> {
         let stats: StatsView = context.client.get("/v1/stats")?;
-        Ok(System { status: context.client.get("/v1/status")?, reading: reading(&stats) })
+        let objects = |object: Object| -> Result<Vec<ObjectView>, Failure> {
+            let list: ItemList<ObjectView> =
+                context.client.get(&format!("/v1/{}", object.collection()))?;
+            Ok(list.items)
+        };
+        let logins: ItemList<LoginView> = context.client.get("/v1/logins")?;
+        Ok(System {
+            status: context.client.get("/v1/status")?,
+            reading: reading(&stats),
+            ports: objects(Object::Port)?,
+            targets: objects(Object::Target)?,
+            vtds: objects(Object::Vtd)?,
+            media: objects(Object::Medium)?,
+            logins: logins.items,
+        })
+    }
+
+    /// The objects that have no state of their own.
+    fn objects(&self) -> [(Object, &[ObjectView]); 4] {
+        [
+            (Object::Port, &self.ports),
+            (Object::Target, &self.targets),
+            (Object::Vtd, &self.vtds),
+            (Object::Medium, &self.media),
+        ]
     }
 
     /// The object behind a device.
@@ -70,8 +107,18 @@ impl System {
                 object: Object::Volume,
                 name: &volume.name,
                 effective: &volume.effective,
-                in_use: !volume.adapters.is_empty(),
+                in_use: !volume.adapters.is_empty() || !volume.luns.is_empty(),
             });
+        }
+        for (object, all) in self.objects() {
+            if let Some(found) = all.iter().find(|one| one.name == device) {
+                return Ok(Thing {
+                    object,
+                    name: &found.name,
+                    effective: &found.effective,
+                    in_use: !found.used_by.is_empty(),
+                });
+            }
         }
         let name = if device == NPIV { NPIV_DATAPLANE } else { device };
         let dataplane = status.dataplanes.iter().find(|dataplane| dataplane.name == name);
@@ -89,7 +136,7 @@ impl System {
         self.status.adapters.iter().find(|adapter| adapter.name == name)
     }
 
-    fn dataplane(&self, name: &str) -> Option<&DataPlaneView> {
+    pub(super) fn dataplane(&self, name: &str) -> Option<&DataPlaneView> {
         self.status.dataplanes.iter().find(|dataplane| dataplane.name == name)
     }
 
@@ -110,7 +157,22 @@ impl System {
             let up = dataplane.state == "running";
             device(Object::DataPlane, &dataplane.name, up, "Data plane".to_owned())
         });
-        adapters.chain(volumes).chain(dataplanes).collect()
+        let objects = self
+            .objects()
+            .into_iter()
+            .flat_map(|(object, all)| all.iter().map(move |one| (object, one)));
+        let objects = objects
+            .map(|(object, one)| device(object, &one.name, true, object_description(object, one)));
+        let npiv = device(Object::DataPlane, NPIV, true, "NPIV attributes of main".to_owned());
+        adapters.chain(objects).chain(volumes).chain(dataplanes).chain([npiv]).collect()
+    }
+
+    /// Seconds since the counters of a data plane began, or since a reset.
+    pub(super) fn seconds(&self, dataplane: &str, base: Option<&Baseline>) -> u64 {
+        let dataplane = self.dataplane(dataplane);
+        let pid = dataplane.and_then(|dataplane| dataplane.pid);
+        let up = dataplane.and_then(|dataplane| dataplane.uptime_s).unwrap_or(0);
+        base.and_then(|base| base.age_s(pid)).map_or(up, |age| age.min(up))
     }
 
     /// `fcstat` of an adapter.
@@ -124,8 +186,7 @@ impl System {
         let queues = self.queues(&adapter.name);
         let queues =
             base.map_or_else(|| queues.clone(), |base| base.since(&adapter.name, &queues, pid));
-        let up = dataplane.and_then(|dataplane| dataplane.uptime_s).unwrap_or(0);
-        let device_type = match kind(adapter) {
+        let device_type = match adapter.kind.as_str() {
             "fc" => VFC_CLIENT,
             "scsi" => "Virtual SCSI Server Adapter (trunkline/adapter/scsi)",
             _ => "Virtual block adapter (trunkline/adapter/block)",
@@ -133,10 +194,13 @@ impl System {
         FcReport {
             device: adapter.name.clone(),
             device_type: device_type.to_owned(),
-            wwpn: None,
-            link_gbit: None,
+            wwpn: adapter_wwpn(adapter),
+            link_gbit: adapter
+                .port
+                .as_deref()
+                .and_then(|port| number(&self.port(port)?.effective, "link_speed")),
             link_up: has_client(adapter),
-            seconds: base.and_then(|base| base.age_s(pid)).unwrap_or(up),
+            seconds: self.seconds(&adapter.dataplane, base),
             counts: counts(queues.values()),
             max_transfer: number(&adapter.effective, "max_xfer_size"),
         }
@@ -151,7 +215,7 @@ impl System {
     }
 
     /// The counters of an adapter's queues.
-    fn queues(&self, adapter: &str) -> BTreeMap<u32, Counters> {
+    pub(super) fn queues(&self, adapter: &str) -> BTreeMap<u32, Counters> {
         self.reading.get(adapter).cloned().unwrap_or_default()
     }
 
@@ -160,7 +224,7 @@ impl System {
         let queues = self.queues(&adapter.name);
         let received = |queue: &Counters| queue.get("commands_received").copied().unwrap_or(0);
         // Control and event queue come first, where there are any.
-        let (own, channels): (Vec<_>, Vec<_>) = match kind(adapter) {
+        let (own, channels): (Vec<_>, Vec<_>) = match adapter.kind.as_str() {
             "block" => (Vec::new(), queues.values().collect()),
             _ => queues.iter().fold(
                 Default::default(),
@@ -181,7 +245,7 @@ impl System {
                 .fold(0_u64, |sum, n| sum.saturating_add(*n))
         };
         AdapterReport {
-            command_queues: match kind(adapter) {
+            command_queues: match adapter.kind.as_str() {
                 "block" => Vec::new(),
                 _ => vec![own.into_iter().map(received).sum()],
             },
@@ -190,26 +254,49 @@ impl System {
         }
     }
 
-    /// `lsmap` of an adapter that gives volumes.
+    /// `lsmap` of an adapter that gives volumes: the one of a block adapter, or virtual target devices.
     pub(super) fn scsi_map(&self, adapter: &AdapterView) -> ScsiMap {
-        let volume = text(&adapter.effective, "volume");
-        let device = self.status.volumes.iter().find(|other| Some(other.name.as_str()) == volume);
-        let devices = device.map(|volume| Vtd {
-            name: volume.name.clone(),
-            available: volume.state == "open",
-            lun: 0,
-            backing: text(&volume.effective, "path")
-                .or_else(|| text(&volume.effective, "kind"))
-                .unwrap_or_default()
-                .to_owned(),
-            physloc: String::new(),
-        });
+        let devices = match adapter.kind.as_str() {
+            "block" => self.backing(&adapter.volume).map(|(available, backing)| Vtd {
+                name: adapter.volume.clone(),
+                available,
+                lun: 0,
+                backing,
+                physloc: String::new(),
+            }),
+            _ => None,
+        };
+        let mine = self.vtds.iter().filter(|vtd| adapter.vtds.contains(&vtd.name));
+        let mut devices: Vec<Vtd> =
+            devices.into_iter().chain(mine.map(|vtd| self.vtd(vtd))).collect();
+        devices.sort_by_key(|device| device.lun);
         ScsiMap {
             name: adapter.name.clone(),
             physloc: adapter_place(adapter),
             client_id: if has_client(adapter) { client_id(adapter) } else { 0 },
-            devices: devices.into_iter().collect(),
+            devices,
         }
+    }
+
+    fn vtd(&self, vtd: &ObjectView) -> Vtd {
+        let volume = text(&vtd.effective, "volume").and_then(|volume| self.backing(volume));
+        let medium = text(&vtd.effective, "medium").unwrap_or_default();
+        let (available, backing) = volume.unwrap_or_else(|| (true, medium.to_owned()));
+        let lun = number(&vtd.effective, "lun").unwrap_or(0);
+        Vtd {
+            name: vtd.name.clone(),
+            available,
+            lun: u16::try_from(lun).unwrap_or(u16::MAX),
+            backing,
+            physloc: String::new(),
+        }
+    }
+
+    /// Whether a volume is open, and what is behind it.
+    fn backing(&self, volume: &str) -> Option<(bool, String)> {
+        let volume = self.status.volumes.iter().find(|other| other.name == volume)?;
+        let path = text(&volume.effective, "path").or_else(|| text(&volume.effective, "kind"));
+        Some((volume.state == "open", path.unwrap_or_default().to_owned()))
     }
 }
 
@@ -225,16 +312,11 @@ pub(super) fn not_found(device: &str) -> Failure {
         .into()
 }
 
-/// What an adapter is.
-pub(super) fn kind(adapter: &AdapterView) -> &str {
-    text(&adapter.effective, "kind").unwrap_or("block")
-}
-
-fn text<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str> {
     attributes.get(name).and_then(Value::as_text)
 }
 
-fn number(attributes: &Attributes, name: &str) -> Option<u64> {
+pub(super) fn number(attributes: &Attributes, name: &str) -> Option<u64> {
     attributes.get(name).and_then(Value::as_number)
 }
 
@@ -244,21 +326,35 @@ pub(super) fn has_client(adapter: &AdapterView) -> bool {
 }
 
 /// A location code, which the original has for every adapter.
-fn adapter_place(adapter: &AdapterView) -> String {
+pub(super) fn adapter_place(adapter: &AdapterView) -> String {
     let slot = number_of(&adapter.name).map_or_else(|| adapter.name.clone(), |n| format!("C{n}"));
     format!("UTRUNKLINE-{}-V1-{slot}", adapter.dataplane)
 }
 
 /// A number for the client, which does not say who it is.
-fn client_id(adapter: &AdapterView) -> u32 {
+pub(super) fn client_id(adapter: &AdapterView) -> u32 {
     number_of(&adapter.name).map_or(1, |number| number.saturating_add(1))
 }
 
 fn adapter_description(adapter: &AdapterView) -> &'static str {
-    match kind(adapter) {
+    match adapter.kind.as_str() {
         "fc" => "Virtual FC Server Adapter",
         "scsi" => "Virtual SCSI Server Adapter",
         _ => "Virtual block adapter",
+    }
+}
+
+fn object_description(object: Object, view: &ObjectView) -> String {
+    let effective = &view.effective;
+    match (object, text(effective, "kind")) {
+        (Object::Port, _) => {
+            let speed = number(effective, "link_speed").unwrap_or(0);
+            format!("NPIV port ({speed} Gb)")
+        }
+        (Object::Target, _) => "Target port".to_owned(),
+        (Object::Vtd, Some("optical")) => "Virtual Target Device - File-backed Optical".to_owned(),
+        (Object::Vtd, _) => "Virtual Target Device - Disk".to_owned(),
+        _ => "Optical medium".to_owned(),
     }
 }
 

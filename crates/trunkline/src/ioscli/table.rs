@@ -2,7 +2,7 @@
 
 use super::words::Takes::{Many, Maybe, Nothing, One};
 use super::words::{Flag, Syntax, flag};
-use super::{Command, act, show};
+use super::{Command, act, media, show};
 
 const FMT: Flag = flag("-fmt", One, "DELIMITER", "one line each, with this between the fields");
 const PERM: &str = "also what takes effect later; see below";
@@ -12,24 +12,44 @@ pub(super) static COMMANDS: &[Command] = &[
     Command { syntax: FCSTAT, run: show::fcstat },
     Command { syntax: CAT, run: show::cat },
     Command { syntax: LSMAP, run: show::lsmap },
+    Command { syntax: LSNPORTS, run: show::lsnports },
+    Command { syntax: VFCMAP, run: act::vfcmap },
     Command { syntax: LSDEV, run: show::lsdev },
     Command { syntax: LSATTR, run: show::lsattr },
     Command { syntax: CHDEV, run: act::chdev },
+    Command { syntax: MKVDEV, run: media::mkvdev },
+    Command { syntax: RMVDEV, run: media::rmvdev },
+    Command { syntax: MKREP, run: media::mkrep },
+    Command { syntax: LSREP, run: media::lsrep },
+    Command { syntax: MKVOPT, run: media::mkvopt },
+    Command { syntax: RMVOPT, run: media::rmvopt },
+    Command { syntax: LSVOPT, run: media::lsvopt },
+    Command { syntax: LOADOPT, run: media::loadopt },
+    Command { syntax: UNLOADOPT, run: media::unloadopt },
 ];
 
 const FCSTAT: Syntax = Syntax {
     name: "fcstat",
-    about: "statistics of an adapter",
-    usage: &["[-e | -D] [-d] [-z] DEVICE", "-l DURATION [INTERVAL] DEVICE"],
+    about: "statistics of a port, an adapter, or every client",
+    usage: &[
+        "[-e | -D] [-d] [-z] DEVICE",
+        "-n WWPN [-z] PORT",
+        "-client",
+        "-l DURATION [INTERVAL] DEVICE",
+    ],
     flags: &[
         flag("-e", Nothing, "", "also the driver's statistics and how full its queues are"),
         flag("-D", Nothing, "", "the same"),
         flag("-d", Nothing, "", "taken, and changes nothing: there is no diagnostic mode"),
         flag("-z", Nothing, "", "reset the counters, then print"),
+        flag("-n", One, "WWPN", "of the adapter on PORT that has this name"),
+        flag("-client", Nothing, "", "a row for each port, and below it one for each adapter on it"),
         flag("-l", One, "DURATION", "watch for so many seconds where the time of commands goes"),
     ],
     plain: 2,
     notes: "\
+DEVICE is a port, with the sum of the adapters on it, or one adapter.
+
 No DMA Resource Count counts waits for memory, No Adapter Elements Count waits for the volume's file or device, and \
 No Command Resource Count waits because num_cmd_elems commands were active. There are no frames and no link, so \
 these counters are 0.
@@ -56,10 +76,11 @@ its client sends I/O. `trunkline stats ADAPTER` has the same and more.
 const LSMAP: Syntax = Syntax {
     name: "lsmap",
     about: "which adapter gives its client what",
-    usage: &["-all [-fmt DELIMITER] [-field NAME …]", "-vadapter ADAPTER"],
+    usage: &["-all [-npiv] [-fmt DELIMITER] [-field NAME …]", "-vadapter ADAPTER [-npiv]"],
     flags: &[
         flag("-all", Nothing, "", "every adapter"),
         flag("-vadapter", One, "ADAPTER", "this one"),
+        flag("-npiv", Nothing, "", "virtual Fibre Channel instead of virtual SCSI"),
         flag("-dec", Nothing, "", "the client's number in decimal"),
         FMT,
         flag("-field", Many, "NAME", "only these fields"),
@@ -67,22 +88,47 @@ const LSMAP: Syntax = Syntax {
     plain: 0,
     notes: "\
 A block adapter is shown as a virtual SCSI adapter with one virtual target device, its volume. A client does not say \
-who it is: its partition ID is the number in the adapter's name plus one while it is connected, and 0 else.
+who it is: its partition ID is the number in the adapter's name plus one (0 for virtual SCSI while it is not \
+connected), and its name and system stay empty.
 ",
+};
+
+const LSNPORTS: Syntax = Syntax {
+    name: "lsnports",
+    about: "ports, and how many adapters they can have",
+    usage: &["[-fmt DELIMITER]"],
+    flags: &[FMT],
+    plain: 0,
+    notes: "\
+tports and aports: adapters that can be mapped, and how many more can. swwpns and awwpns: targets that a client can \
+see, and that less those which the port reaches. Without a port it ends with 62, as the original.
+",
+};
+
+const VFCMAP: Syntax = Syntax {
+    name: "vfcmap",
+    about: "map a virtual Fibre Channel adapter to a port, or take it off",
+    usage: &["-vadapter ADAPTER -fcp PORT", "-vadapter ADAPTER -fcp"],
+    flags: &[
+        flag("-vadapter", One, "ADAPTER", "the adapter"),
+        flag("-fcp", Maybe, "PORT", "the port; none takes the adapter off its port"),
+    ],
+    plain: 0,
+    notes: "The client keeps running: it loses the targets of one port and finds those of the other.",
 };
 
 const LSDEV: Syntax = Syntax {
     name: "lsdev",
     about: "devices, and the attributes of one",
     usage: &[
-        "[-virtual | -type adapter | -type disk]",
+        "[-virtual] [-type adapter|disk|optical]",
         "-dev DEVICE",
         "-dev DEVICE -attr [NAME]",
         "-dev DEVICE -range NAME",
     ],
     flags: &[
         flag("-virtual", Nothing, "", "only what clients use"),
-        flag("-type", One, "TYPE", "only these: adapter, disk"),
+        flag("-type", One, "TYPE", "only these: adapter, disk, optical"),
         flag("-dev", One, "DEVICE", "this one"),
         flag("-attr", Maybe, "NAME", "its attributes, or the value of one"),
         flag("-range", Maybe, "NAME", "the values that the attribute may have"),
@@ -128,7 +174,104 @@ such a change is refused as long as the device is in use, with -perm it is kept 
 };
 
 const DEVICES: &str = "\
-Devices are adapters, volumes and data planes. viosnpiv0 is the data plane `main` with its attributes for NPIV. \
+Devices are adapters, ports, targets, virtual target devices, media, volumes and data planes. viosnpiv0 is the data plane `main` with its attributes for NPIV. \
 True+ marks what can change while in use, True what waits for the client's next connect or a start of the data plane, \
 False what is fixed.
 ";
+
+const MKVDEV: Syntax = Syntax {
+    name: "mkvdev",
+    about: "make a virtual target device of a virtual SCSI adapter",
+    usage: &["-vdev VOLUME -vadapter ADAPTER [-dev NAME]", "-fbo -vadapter ADAPTER [-dev NAME]"],
+    flags: &[
+        flag("-vdev", One, "VOLUME", "a disk on this volume"),
+        flag("-fbo", Nothing, "", "an optical drive"),
+        flag("-vadapter", One, "ADAPTER", "the adapter whose client sees it"),
+        flag("-dev", One, "NAME", "its name; else vtscsiN or vtoptN"),
+    ],
+    plain: 0,
+    notes: "",
+};
+
+const RMVDEV: Syntax = Syntax {
+    name: "rmvdev",
+    about: "remove virtual target devices",
+    usage: &["-vtd NAME", "-vdev VOLUME"],
+    flags: &[
+        flag("-vtd", One, "NAME", "this one"),
+        flag("-vdev", One, "VOLUME", "all that are on this volume"),
+    ],
+    plain: 0,
+    notes: "",
+};
+
+const MKREP: Syntax = Syntax {
+    name: "mkrep",
+    about: "nothing: the media repository is always there",
+    usage: &["[-sp POOL -size SIZE]"],
+    flags: &[
+        flag("-sp", One, "POOL", "taken, and changes nothing"),
+        flag("-size", One, "SIZE", "taken, and changes nothing"),
+    ],
+    plain: 0,
+    notes: "Media are files in the server's state folder, limited by its file system alone.",
+};
+
+const LSREP: Syntax = Syntax {
+    name: "lsrep",
+    about: "media, their sizes in MiB, and the drives that have them",
+    usage: &[""],
+    flags: &[],
+    plain: 0,
+    notes: "",
+};
+
+const MKVOPT: Syntax = Syntax {
+    name: "mkvopt",
+    about: "make an optical medium of an ISO image",
+    usage: &["-name NAME -file ISO [-ro] [-link]"],
+    flags: &[
+        flag("-name", One, "NAME", "its name"),
+        flag("-file", One, "ISO", "the image; it is copied into the repository"),
+        flag("-ro", Nothing, "", "taken: media are always read-only"),
+        flag("-link", Nothing, "", "use the image where it is (not in the original)"),
+    ],
+    plain: 0,
+    notes: "",
+};
+
+const RMVOPT: Syntax = Syntax {
+    name: "rmvopt",
+    about: "remove an optical medium",
+    usage: &["-name NAME"],
+    flags: &[flag("-name", One, "NAME", "the medium")],
+    plain: 0,
+    notes: "",
+};
+
+const LSVOPT: Syntax = Syntax {
+    name: "lsvopt",
+    about: "optical drives, and what is in them",
+    usage: &["[-vtd NAME]"],
+    flags: &[flag("-vtd", One, "NAME", "only this drive")],
+    plain: 0,
+    notes: "",
+};
+
+const LOADOPT: Syntax = Syntax {
+    name: "loadopt",
+    about: "put a medium into an optical drive",
+    usage: &["-vtd NAME -disk MEDIUM"],
+    flags: &[flag("-vtd", One, "NAME", "the drive"), flag("-disk", One, "MEDIUM", "the medium")],
+    plain: 0,
+    notes: "",
+};
+
+const UNLOADOPT: Syntax = Syntax {
+    name: "unloadopt",
+    about: "take the medium out of an optical drive",
+    usage: &["-vtd NAME"],
+    flags: &[flag("-vtd", One, "NAME", "the drive")],
+    plain: 0,
+    notes: "",
+};

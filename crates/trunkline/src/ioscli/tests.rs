@@ -8,7 +8,7 @@ use fabric::attribute::{Attributes, Object};
 use planner::capture::{Allowed, Captures, Read, Settable, Wwn};
 
 /// Reads a text behind the command that prints it; everything must be understood.
-fn read(command: &str, text: &str) -> Captures {
+pub(super) fn read(command: &str, text: &str) -> Captures {
     let mut captures = Captures::new();
     captures.read("capture.txt", format!("$ {command}\n{text}").as_bytes(), None);
     assert_eq!(captures.unread, [], "{text}");
@@ -19,12 +19,12 @@ fn read(command: &str, text: &str) -> Captures {
     captures
 }
 
-fn value<T: Clone>(read: &Option<Read<T>>) -> Option<T> {
+pub(super) fn value<T: Clone>(read: &Option<Read<T>>) -> Option<T> {
     read.as_ref().map(|read| read.value.clone())
 }
 
 /// Every field has a number of its own, so that no two can be exchanged.
-fn counts() -> Counts {
+pub(super) fn counts() -> Counts {
     Counts {
         reads: 913_004_418,
         writes: 401_772_093,
@@ -177,20 +177,24 @@ fn lsmap_of_virtual_scsi_is_read_again() {
     insta::assert_snapshot!(text);
 }
 
-/// Every attribute that there is, with its default, or some value.
+/// Every attribute that there is, with its default; what has none is given.
 fn rows(object: Object) -> Vec<AttributeRow> {
     let none = Attributes::new();
     let effective: Attributes = object
         .attributes()
         .filter_map(|attribute| {
-            // What is required has a value.
-            let required = (attribute.default == fabric::attribute::Default::Required)
-                .then(|| fabric::attribute::Value::Text("x".to_owned()));
-            let value = fabric::attribute::effective(attribute, &none, &|_| None).or(required)?;
+            let value = fabric::attribute::effective(attribute, &none, &|_| None)?;
             Some((attribute.name.to_owned(), value))
         })
         .collect();
-    object.attributes().map(|attribute| AttributeRow::of(attribute, &effective)).collect()
+    let rows = object.attributes().map(|attribute| {
+        let mut row = AttributeRow::of(attribute, &effective);
+        if !effective.contains_key(attribute.name) {
+            row.value = "disk0".to_owned();
+        }
+        row
+    });
+    rows.collect()
 }
 
 #[test]

@@ -5,6 +5,11 @@ pub(super) fn lines(all: &[String]) -> String {
     all.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
+/// A WWPN as `fcstat -client` writes it.
+pub(super) fn wwn(wwn: u64) -> String {
+    format!("0x{wwn:016x}")
+}
+
 /// A size as attributes write it.
 pub(super) fn hex(bytes: u64) -> String {
     format!("0x{bytes:x}")

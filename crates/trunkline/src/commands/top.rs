@@ -1,0 +1,201 @@
+//! `trunkline port top`: which adapters use a port most.
+
+use crate::cli::san::{TopArgs, TopBy};
+use crate::cli::{Format, Global};
+use crate::client::Client;
+use crate::exit::Failure;
+use crate::output::{bytes, duration, print, put, table};
+use control::refusal::Refusal;
+use control::server::{AdapterView, StatusView};
+use control::statistics::{AdapterStatsView, LatencyView, StatsView};
+use protocol::stats::Histogram;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// What an adapter did in an interval.
+#[derive(Debug, Clone, Serialize)]
+struct Talker {
+    port: String,
+    adapter: String,
+    /// The WWPN that is logged in.
+    wwpn: String,
+    reads_per_s: u64,
+    writes_per_s: u64,
+    control_per_s: u64,
+    read_bytes_per_s: u64,
+    written_bytes_per_s: u64,
+    /// Its part of what its port did, by the number that sorts, in thousandths.
+    share_per_mille: u64,
+    /// Times per second that a command had to wait for anything.
+    waits_per_s: u64,
+    /// Time in the server and in the volume.
+    server: LatencyView,
+    device: LatencyView,
+}
+
+impl Talker {
+    fn weight(&self, by: TopBy) -> u64 {
+        match by {
+            TopBy::Bytes => self.read_bytes_per_s + self.written_bytes_per_s,
+            TopBy::Commands => self.reads_per_s + self.writes_per_s + self.control_per_s,
+            TopBy::Waits => self.waits_per_s,
+        }
+    }
+}
+
+/// `trunkline port top`
+pub(crate) fn top(global: &Global, args: &TopArgs) -> Result<(), Failure> {
+    let client = Client::new(global)?;
+    let mut before: StatsView = client.get(PATH)?;
+    let mut at = Instant::now();
+    for _ in 0..args.count {
+        std::thread::sleep(Duration::from_secs(args.seconds));
+        let (status, now): (StatusView, StatsView) = (client.get("/v1/status")?, client.get(PATH)?);
+        let seconds = at.elapsed().as_secs_f64();
+        at = Instant::now();
+        check(args, &client)?;
+        let talkers = talkers(&status, &now, &before, seconds, args);
+        match global.output {
+            Format::Table => put(&format!("{}\n", page(&talkers)))?,
+            _ => print(global, &talkers, |_| String::new())?,
+        }
+        before = now;
+    }
+    Ok(())
+}
+
+const PATH: &str = "/v1/stats?histograms=true";
+
+fn check(args: &TopArgs, client: &Client) -> Result<(), Failure> {
+    let Some(port) = &args.port else { return Ok(()) };
+    fabric::attribute::check_name(port).map_err(Refusal::invalid)?;
+    client.get::<serde_json::Value>(&format!("/v1/ports/{port}")).map(drop)
+}
+
+fn talkers(
+    status: &StatusView,
+    now: &StatsView,
+    before: &StatsView,
+    seconds: f64,
+    args: &TopArgs,
+) -> Vec<Talker> {
+    let find = |stats: &StatsView, name: &str| {
+        stats.adapters.iter().find(|stats| stats.adapter == name).cloned()
+    };
+    let wanted = |port: &String| args.port.as_ref().is_none_or(|only| only == port);
+    let mut talkers: Vec<Talker> = status
+        .adapters
+        .iter()
+        .filter_map(|adapter| Some((adapter, adapter.port.clone().filter(wanted)?)))
+        .map(|(adapter, port)| {
+            talker(adapter, port, find(now, &adapter.name), find(before, &adapter.name), seconds)
+        })
+        .collect();
+    let mut of_port: BTreeMap<String, u64> = BTreeMap::new();
+    for talker in &talkers {
+        *of_port.entry(talker.port.clone()).or_default() += talker.weight(args.by);
+    }
+    for talker in &mut talkers {
+        let all = of_port[&talker.port];
+        talker.share_per_mille = (talker.weight(args.by) * 1000).checked_div(all).unwrap_or(0);
+    }
+    talkers.sort_by(|a, b| {
+        let weight = b.weight(args.by).cmp(&a.weight(args.by));
+        a.port.cmp(&b.port).then(weight).then(a.adapter.cmp(&b.adapter))
+    });
+    talkers
+}
+
+fn talker(
+    adapter: &AdapterView,
+    port: String,
+    now: Option<AdapterStatsView>,
+    before: Option<AdapterStatsView>,
+    seconds: f64,
+) -> Talker {
+    let value = |stats: &Option<AdapterStatsView>, name: &str| {
+        stats.as_ref().and_then(|stats| stats.total.counters.get(name)).copied().unwrap_or(0)
+    };
+    let rate = |name: &str| per_second(value(&now, name), value(&before, name), seconds);
+    let waits = now.iter().flat_map(|stats| stats.total.counters.keys());
+    let waits = waits.filter(|name| name.starts_with("wait_")).map(|name| rate(name)).sum();
+    let latency = |stage: &str| {
+        let read = |stats: &Option<AdapterStatsView>| -> Histogram {
+            let view = stats.as_ref().and_then(|stats| stats.total.latency.get(stage));
+            view.and_then(|view| view.histogram.as_ref())
+                .map(|view| view.read())
+                .unwrap_or_default()
+        };
+        LatencyView::of(&read(&now).since(&read(&before)), false)
+    };
+    let control = ["control_requests", "flushes", "discards", "write_zeroes"].map(rate);
+    Talker {
+        port,
+        adapter: adapter.name.clone(),
+        wwpn: adapter.wwpns.first().cloned().unwrap_or_default(),
+        reads_per_s: rate("reads"),
+        writes_per_s: rate("writes"),
+        control_per_s: control.iter().sum(),
+        read_bytes_per_s: rate("read_bytes"),
+        written_bytes_per_s: rate("written_bytes"),
+        share_per_mille: 0,
+        waits_per_s: waits,
+        server: latency("server"),
+        device: latency("device"),
+    }
+}
+
+/// A rate, rounded; a counter that began anew counts from zero.
+#[allow(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn per_second(now: u64, before: u64, seconds: f64) -> u64 {
+    (now.checked_sub(before).unwrap_or(now) as f64 / seconds).round() as u64
+}
+
+fn page(talkers: &[Talker]) -> String {
+    if talkers.is_empty() {
+        return "no adapter is mapped to a port; `trunkline port map ADAPTER PORT` maps one"
+            .to_owned();
+    }
+    let rows = talkers.iter().map(|talker| {
+        vec![
+            talker.port.clone(),
+            talker.adapter.clone(),
+            format!("{}.{}%", talker.share_per_mille / 10, talker.share_per_mille % 10),
+            talker.reads_per_s.to_string(),
+            talker.writes_per_s.to_string(),
+            talker.control_per_s.to_string(),
+            bytes(talker.read_bytes_per_s),
+            bytes(talker.written_bytes_per_s),
+            talker.waits_per_s.to_string(),
+            duration(talker.server.p99_ns),
+            duration(talker.device.p50_ns),
+            duration(talker.device.p99_ns),
+        ]
+    });
+    let heading = [
+        "PORT",
+        "ADAPTER",
+        "SHARE",
+        "READS/s",
+        "WRITES/s",
+        "CONTROL/s",
+        "READ/s",
+        "WRITTEN/s",
+        "WAITS/s",
+        "SERVER P99",
+        "DEVICE P50",
+        "DEVICE P99",
+    ];
+    table(&heading, &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11], rows.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_of_the_interval_and_begin_anew_with_the_counter() {
+        assert_eq!([per_second(300, 100, 2.0), per_second(7, 100, 1.0)], [100, 7]);
+    }
+}

@@ -1,0 +1,149 @@
+//! Ports and virtual Fibre Channel adapters as the commands see them.
+
+use super::baseline::{Baseline, Baselines, counts};
+use super::fcstat::{Counts, FcReport};
+use super::npiv::{ClientRow, Login, NpivMap, NpivPort};
+use super::system::{System, has_client, number, text};
+use super::text::number_of;
+use control::server::{AdapterView, ObjectView};
+use fabric::san::Wwpn;
+
+/// Target numbers that a client can have.
+const TARGETS_MAX: u64 = 256;
+
+impl System {
+    /// A port by its name.
+    pub(super) fn port(&self, name: &str) -> Option<&ObjectView> {
+        self.ports.iter().find(|port| port.name == name)
+    }
+
+    /// The adapters that are mapped to a port.
+    pub(super) fn adapters_on(&self, port: &str) -> Vec<&AdapterView> {
+        let mapped = |adapter: &&AdapterView| adapter.port.as_deref() == Some(port);
+        self.status.adapters.iter().filter(mapped).collect()
+    }
+
+    /// The adapter on a port that has a WWPN, also the one that waits for a migration.
+    pub(super) fn adapter_with(&self, port: &str, wwpn: Wwpn) -> Option<&AdapterView> {
+        let has = |adapter: &&AdapterView| adapter.wwpns.iter().any(|own| own.parse() == Ok(wwpn));
+        self.adapters_on(port).into_iter().find(has)
+    }
+
+    /// `fcstat` of a port: all adapters on it together.
+    pub(super) fn port_report(&self, port: &ObjectView, base: Option<&Baseline>) -> FcReport {
+        let home = text(&port.effective, "dataplane").unwrap_or_default();
+        let dataplane = self.dataplane(home);
+        let pid = dataplane.and_then(|dataplane| dataplane.pid);
+        FcReport {
+            device: port.name.clone(),
+            device_type: "NPIV port (trunkline/port)".to_owned(),
+            wwpn: Some(port_wwpn(&port.name)),
+            link_gbit: number(&port.effective, "link_speed"),
+            link_up: dataplane.is_some_and(|dataplane| dataplane.state == "running"),
+            seconds: self.seconds(home, base),
+            counts: self.port_counts(&port.name, base, pid),
+            max_transfer: number(&port.effective, "max_xfer_size"),
+        }
+    }
+
+    fn port_counts(&self, port: &str, base: Option<&Baseline>, pid: Option<u32>) -> Counts {
+        let queues = self.adapters_on(port).into_iter().map(|adapter| {
+            let queues = self.queues(&adapter.name);
+            base.map_or(queues.clone(), |base| base.since(&adapter.name, &queues, pid))
+        });
+        let queues: Vec<_> = queues.collect();
+        counts(queues.iter().flat_map(|queues| queues.values()))
+    }
+
+    /// The rows of `fcstat -client`: each port, then the adapters on it; all since the port was reset.
+    pub(super) fn client_rows(&self, host: &str, baselines: &Baselines) -> Vec<ClientRow> {
+        let mut rows = Vec::new();
+        for port in &self.ports {
+            let base = baselines.get(&port.name);
+            let report = self.port_report(port, base);
+            rows.push(ClientRow {
+                host: host.to_owned(),
+                device: port.name.clone(),
+                wwpn: port_wwpn(&port.name),
+                counts: report.counts,
+            });
+            for adapter in self.adapters_on(&port.name) {
+                rows.push(ClientRow {
+                    host: adapter.name.clone(),
+                    device: adapter.name.clone(),
+                    wwpn: adapter_wwpn(adapter).unwrap_or_default(),
+                    counts: self.adapter_report(adapter, base).counts,
+                });
+            }
+        }
+        rows
+    }
+
+    /// `lsmap -npiv` of an adapter.
+    pub(super) fn npiv_map(&self, adapter: &AdapterView) -> NpivMap {
+        let port = adapter.port.as_deref().and_then(|port| self.port(port));
+        let login = match port {
+            None => Login::NotMapped,
+            Some(_) if has_client(adapter) => Login::LoggedIn,
+            Some(_) => Login::NotLoggedIn,
+        };
+        let targets = self.logins.iter().find(|login| login.adapter == adapter.name);
+        let there = login == Login::LoggedIn;
+        let if_there = |text: String| if there { text } else { String::new() };
+        let client = super::system::client_id(adapter);
+        NpivMap {
+            name: adapter.name.clone(),
+            physloc: super::system::adapter_place(adapter),
+            client_id: client,
+            client_name: String::new(),
+            client_os: String::new(),
+            login,
+            port: port.map(|port| port.name.clone()).unwrap_or_default(),
+            port_physloc: port.map(port_place).unwrap_or_default(),
+            logins: match targets {
+                Some(login) if there => u32::try_from(login.targets.len()).unwrap_or(u32::MAX),
+                _ => 0,
+            },
+            client_adapter: if_there(adapter.name.clone()),
+            client_drc: if_there(format!("UTRUNKLINE-{}-V{}-C0", adapter.dataplane, client + 1)),
+        }
+    }
+
+    /// `lsnports` of a port.
+    pub(super) fn npiv_port(&self, port: &ObjectView) -> NpivPort {
+        let home = text(&port.effective, "dataplane");
+        let reached = self.targets.iter().filter(|target| {
+            let ports = text(&target.effective, "ports").unwrap_or_default();
+            text(&target.effective, "dataplane") == home
+                && (ports.is_empty() || ports.split(',').any(|name| name == port.name))
+        });
+        let most = number(&port.effective, "max_adapters").unwrap_or(0);
+        let used = u64::try_from(self.adapters_on(&port.name).len()).unwrap_or(u64::MAX);
+        let reached = u64::try_from(reached.count()).unwrap_or(u64::MAX);
+        NpivPort {
+            name: port.name.clone(),
+            physloc: port_place(port),
+            adapters_max: most,
+            adapters_free: most.saturating_sub(used),
+            targets_max: TARGETS_MAX,
+            targets_free: TARGETS_MAX.saturating_sub(reached),
+        }
+    }
+}
+
+/// The WWPN with which an adapter logs in.
+pub(super) fn adapter_wwpn(adapter: &AdapterView) -> Option<u64> {
+    let wwpn: Wwpn = adapter.wwpns.first()?.parse().ok()?;
+    Some(wwpn.0)
+}
+
+/// A port logs in nowhere itself; where the original prints its name, there is one made of its number.
+fn port_wwpn(port: &str) -> u64 {
+    0x1000_0000_0000_0000 | (u64::from(number_of(port).unwrap_or(0)) + 1)
+}
+
+fn port_place(port: &ObjectView) -> String {
+    let home = text(&port.effective, "dataplane").unwrap_or_default();
+    let place = number_of(&port.name).map_or_else(|| port.name.clone(), |n| format!("T{n}"));
+    format!("UTRUNKLINE-{home}-P1-{place}")
+}
