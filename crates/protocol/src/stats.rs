@@ -7,7 +7,7 @@
 //! ```text
 //! header            4 KiB   magic, version, number of channels and queue slots, clock
 //! channel blocks    each 4 KiB of counters + the flight recorder's ring of 32-byte events
-//! queue slots       each 8 KiB: identity, counters, three latency histograms
+//! slots             each 8 KiB: identity, counters, three latency histograms; of a queue, or of a LUN on a channel
 //! ```
 //!
 //! The memory is sparse: a slot that was never used takes none. What can be counted stands in one table each
@@ -27,14 +27,16 @@ use memory::{Access, MapError, Mapping, clock};
 pub use counters::{ChannelCounter, CounterInfo, Kind, QueueCounter, Unit};
 pub use flight::{FlightEvent, FlightKind};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_upper_ns};
-pub use reader::{ChannelSnapshot, QueueSnapshot, ReadError, Snapshot, StatsReader};
+pub use reader::{ChannelSnapshot, LunSnapshot, QueueSnapshot, ReadError, Snapshot, StatsReader};
 
 /// First word of the memory: "TRUNKST" and a version of the layout.
-pub const MAGIC: u64 = 0x5452_554e_4b53_5401;
+pub const MAGIC: u64 = 0x5452_554e_4b53_5402;
 /// Most channels of one data plane.
 pub const CHANNELS_MAX: usize = 256;
-/// Most queues of one data plane.
+/// Most queues and LUNs of one data plane.
 pub const QUEUE_SLOTS: usize = 16384;
+/// Most of them that LUNs may have: a client with many LUNs must not leave others without queues.
+pub const LUN_SLOTS_MAX: usize = QUEUE_SLOTS / 2;
 
 const WORD: usize = size_of::<u64>();
 pub(crate) const HEADER_WORDS: usize = 4096 / WORD;
@@ -62,6 +64,11 @@ pub(crate) mod slot {
     pub(crate) const USED: usize = 0;
     pub(crate) const QUEUE: usize = 1;
     pub(crate) const CHANNEL: usize = 2;
+    /// What the slot is of: [`OF_QUEUE`] or [`OF_LUN`].
+    pub(crate) const KIND: usize = 3;
+    pub(crate) const OF_QUEUE: u64 = 0;
+    /// The number of the queue is then the LUN, and above its 16 bits the target.
+    pub(crate) const OF_LUN: u64 = 1;
     /// Name of the adapter, 48 bytes, padded with zeroes.
     pub(crate) const NAME: usize = 4;
     pub(crate) const NAME_WORDS: usize = 6;
@@ -123,6 +130,8 @@ pub struct StatsRegion {
 struct Slots {
     free: Vec<usize>,
     next: usize,
+    /// How many are of LUNs.
+    luns: usize,
 }
 
 impl StatsRegion {
@@ -172,8 +181,29 @@ impl StatsRegion {
     /// When the name is longer than [`NAME_BYTES_MAX`]: it was checked when the adapter was created.
     #[must_use]
     pub fn queue(&self, adapter: &str, queue: u16) -> Option<QueueStats> {
+        self.take(adapter, slot::OF_QUEUE, u64::from(queue))
+    }
+
+    /// Takes a slot for a LUN that an adapter's client sees, as one channel serves it: each channel has its own, and
+    /// is the only one that writes to it. `None` when all that LUNs may have are taken: the LUN is served all the same, and not counted.
+    ///
+    /// # Panics
+    ///
+    /// As [`StatsRegion::queue`].
+    #[must_use]
+    pub fn lun(&self, adapter: &str, target: u8, lun: u16, channel: u32) -> Option<LunStats> {
+        let number = u64::from(target) << 16 | u64::from(lun);
+        let stats = self.take(adapter, slot::OF_LUN, number)?;
+        stats.set_channel(channel);
+        Some(LunStats(stats))
+    }
+
+    fn take(&self, adapter: &str, kind: u64, number: u64) -> Option<QueueStats> {
         assert!(adapter.len() <= NAME_BYTES_MAX);
         let mut slots = self.slots.lock().expect("no panic while the lock is held");
+        if kind == slot::OF_LUN && slots.luns == LUN_SLOTS_MAX {
+            return None;
+        }
         let index = slots.free.pop().or_else(|| {
             let next = slots.next;
             (next < QUEUE_SLOTS).then(|| {
@@ -182,6 +212,7 @@ impl StatsRegion {
                 next
             })
         })?;
+        slots.luns += usize::from(kind == slot::OF_LUN);
         let start = HEADER_WORDS + self.channels * CHANNEL_WORDS + index * QUEUE_WORDS;
         let words: &'static [AtomicU64; QUEUE_WORDS] =
             self.words[start..start + QUEUE_WORDS].try_into().expect("length is QUEUE_WORDS");
@@ -190,18 +221,27 @@ impl StatsRegion {
             padded[..bytes.len()].copy_from_slice(bytes);
             word.store(u64::from_le_bytes(padded), Relaxed);
         }
-        words[slot::QUEUE].store(u64::from(queue), Relaxed);
+        words[slot::QUEUE].store(number, Relaxed);
+        words[slot::KIND].store(kind, Relaxed);
         words[slot::USED].store(1, Release);
         Some(QueueStats { words, index })
     }
 
+    /// Gives the slot of a LUN back. Nobody may write to it any more.
+    pub fn release_lun(&self, lun: LunStats) {
+        self.release(lun.0);
+    }
+
     /// Gives a slot back. Nobody may write to it any more.
     pub fn release(&self, queue: QueueStats) {
+        let is_lun = queue.words[slot::KIND].load(Relaxed) == slot::OF_LUN;
         queue.words[slot::USED].store(0, Release);
         for word in queue.words.iter().filter(|word| word.load(Relaxed) != 0) {
             word.store(0, Relaxed);
         }
-        self.slots.lock().expect("no panic while the lock is held").free.push(queue.index);
+        let mut slots = self.slots.lock().expect("no panic while the lock is held");
+        slots.luns -= usize::from(is_lun);
+        slots.free.push(queue.index);
     }
 }
 
@@ -259,6 +299,24 @@ impl QueueStats {
         let start = slot::HISTOGRAMS + which as usize * histogram::WORDS;
         bump(&self.words[start], ns.wrapping_mul(count));
         bump(&self.words[start + 1 + bucket_of(ns)], count);
+    }
+}
+
+/// The counters of one LUN of an adapter on one channel, which alone writes them.
+#[derive(Debug, Clone, Copy)]
+pub struct LunStats(QueueStats);
+
+impl LunStats {
+    /// Adds to a counter.
+    #[inline]
+    pub fn add(self, counter: QueueCounter, by: u64) {
+        self.0.add(counter, by);
+    }
+
+    /// Records `count` commands that took `ns` each.
+    #[inline]
+    pub fn record(self, which: Latency, ns: u64, count: u64) {
+        self.0.record(which, ns, count);
     }
 }
 

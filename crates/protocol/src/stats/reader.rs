@@ -63,6 +63,17 @@ impl QueueSnapshot {
     }
 }
 
+/// A LUN's statistics on one channel at a moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LunSnapshot {
+    /// The target, as the client numbers it.
+    pub target: u8,
+    /// The logical unit number.
+    pub lun: u16,
+    /// The adapter, the channel, and what was counted; its queue says nothing.
+    pub counted: QueueSnapshot,
+}
+
 /// One channel's statistics at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChannelSnapshot {
@@ -90,6 +101,8 @@ pub struct Snapshot {
     pub channels: Vec<ChannelSnapshot>,
     /// Its queues, by slot.
     pub queues: Vec<QueueSnapshot>,
+    /// LUNs by slot: one entry for each channel that serves one.
+    pub luns: Vec<LunSnapshot>,
 }
 
 fn load(words: &[AtomicU64]) -> Vec<u64> {
@@ -128,15 +141,38 @@ impl StatsReader {
             ticks_per_second: words[header::TICKS_PER_SECOND].load(Relaxed),
             channels: (0..self.channels).map(channel).collect(),
             queues: (0..used).filter_map(|index| self.queue(index)).collect(),
+            luns: (0..used).filter_map(|index| self.lun(index)).collect(),
         }
     }
 
     fn queue(&self, index: usize) -> Option<QueueSnapshot> {
+        let (kind, number) = self.what(index)?;
+        (kind == slot::OF_QUEUE).then(|| self.counted(index, number as u16))
+    }
+
+    fn lun(&self, index: usize) -> Option<LunSnapshot> {
+        let (kind, number) = self.what(index)?;
+        (kind == slot::OF_LUN).then(|| LunSnapshot {
+            target: (number >> 16) as u8,
+            lun: number as u16,
+            counted: self.counted(index, 0),
+        })
+    }
+
+    fn words_of(&self, index: usize) -> &[AtomicU64] {
         let start = HEADER_WORDS + self.channels * CHANNEL_WORDS + index * QUEUE_WORDS;
-        let words = &self.mapping.words()[start..start + QUEUE_WORDS];
-        if words[slot::USED].load(Acquire) == 0 {
-            return None;
-        }
+        &self.mapping.words()[start..start + QUEUE_WORDS]
+    }
+
+    /// What a slot that is used is of, and its number.
+    fn what(&self, index: usize) -> Option<(u64, u64)> {
+        let words = self.words_of(index);
+        (words[slot::USED].load(Acquire) != 0)
+            .then(|| (words[slot::KIND].load(Relaxed), words[slot::QUEUE].load(Relaxed)))
+    }
+
+    fn counted(&self, index: usize, queue: u16) -> QueueSnapshot {
+        let words = self.words_of(index);
         let name: Vec<u8> = load(&words[slot::NAME..][..slot::NAME_WORDS])
             .iter()
             .flat_map(|word| word.to_le_bytes())
@@ -147,14 +183,14 @@ impl StatsReader {
                 &words[slot::HISTOGRAMS + *which as usize * histogram::WORDS..][..histogram::WORDS];
             Histogram { sum_ns: words[0].load(Relaxed), buckets: load(&words[1..]) }
         };
-        Some(QueueSnapshot {
+        QueueSnapshot {
             adapter: String::from_utf8_lossy(&name).into_owned(),
-            queue: words[slot::QUEUE].load(Relaxed) as u16,
+            queue,
             channel: words[slot::CHANNEL].load(Relaxed) as u32,
             slot: index as u32,
             counters: load(&words[slot::COUNTERS..][..QueueCounter::COUNT]),
             latencies: Latency::ALL.iter().map(latency).collect(),
-        })
+        }
     }
 
     /// The flight recorder of a channel, oldest event first; `None` when there is no such channel.

@@ -115,3 +115,40 @@ fn names_are_unique_and_high_waters_follow_their_gauges() {
         }
     }
 }
+
+#[test]
+fn a_lun_is_counted_for_each_channel_and_is_no_queue() {
+    let region = StatsRegion::create(2).unwrap();
+    let _queue = region.queue("vfchost0", 2).unwrap();
+    let lun = region.lun("vfchost0", 255, 0x3fff, 0).unwrap();
+    let other = region.lun("vfchost0", 255, 0x3fff, 1).unwrap();
+    lun.add(QueueCounter::Reads, 3);
+    other.add(QueueCounter::Reads, 4);
+    other.record(Latency::Device, 1000, 4);
+    let reader = StatsReader::open(region.file()).unwrap();
+    let snapshot = reader.snapshot();
+    assert_eq!(snapshot.queues.len(), 1);
+    let seen: Vec<_> = snapshot
+        .luns
+        .iter()
+        .map(|lun| (lun.target, lun.lun, lun.counted.channel, lun.counted.get(QueueCounter::Reads)))
+        .collect();
+    assert_eq!(seen, [(255, 0x3fff, 0, 3), (255, 0x3fff, 1, 4)]);
+    assert_eq!(snapshot.luns[1].counted.latency(Latency::Device).count(), 4);
+    region.release_lun(lun);
+    assert_eq!(reader.snapshot().luns.len(), 1);
+    // What was a LUN's can be a queue's.
+    assert_eq!(region.queue("vfchost1", 0).unwrap().slot(), 1);
+    assert_eq!(reader.snapshot().queues.len(), 2);
+}
+
+#[test]
+fn luns_leave_slots_for_queues() {
+    let region = StatsRegion::create(1).unwrap();
+    let luns: Vec<_> = (0..).map_while(|lun| region.lun("a", 0, lun, 0)).collect();
+    assert_eq!(luns.len(), LUN_SLOTS_MAX);
+    assert!(region.queue("b", 0).is_some());
+    region.release_lun(luns[0]);
+    assert!(region.lun("a", 1, 0, 0).is_some());
+    assert!(region.lun("a", 1, 1, 0).is_none());
+}
