@@ -16,7 +16,9 @@ use std::thread::JoinHandle;
 
 use block::Geometry;
 use channel::{Channel, Drain, Errand, StopReason};
-use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, SocketRole};
+use protocol::message::{
+    AdapterSpec, AdapterState, AdapterStatus, CommandSpec, DeviceSpec, SocketRole,
+};
 use protocol::stats::{QueueStats, StatsRegion};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
@@ -205,6 +207,10 @@ impl Shared {
         (live.channels, live.placement) = (spec.channels, spec.placement);
         if let (DeviceSpec::Scsi(live), DeviceSpec::Scsi(spec)) = (&mut live.device, &spec.device) {
             live.targets.clone_from(&spec.targets);
+            live.limit = spec.limit;
+            // The client was told of the others.
+            let CommandSpec { queue_depth, max_xfer_bytes, .. } = live.commands;
+            live.commands = CommandSpec { queue_depth, max_xfer_bytes, ..spec.commands };
         }
         live
     }
@@ -217,6 +223,9 @@ impl Shared {
                 return Ok(());
             }
             (Device::Scsi(scsi), Backing::Scsi(units), Some(spec)) if backing.is_ready() => {
+                if scsi.has_other_terms(spec) {
+                    queues.change_device(|_| scsi.set_terms(spec))?;
+                }
                 match scsi.map() {
                     Some(before) => {
                         let luns = scsi.new_luns(spec, units)?;
@@ -243,24 +252,6 @@ impl Shared {
             }
             Resized::Events(events) => self.queues().post_events(&events),
         }
-    }
-}
-
-/// Whether a client notices a difference between two specifications: it takes effect when the next one connects.
-fn needs_new_client(now: &AdapterSpec, then: &AdapterSpec) -> bool {
-    let blank = AdapterSpec {
-        wait: now.wait,
-        channels: now.channels,
-        placement: now.placement,
-        ..then.clone()
-    };
-    match (&blank.device, &now.device) {
-        (DeviceSpec::Scsi(then), DeviceSpec::Scsi(old)) => {
-            let mut then = then.clone();
-            then.targets.clone_from(&old.targets);
-            AdapterSpec { device: DeviceSpec::Scsi(then), ..blank } != *now
-        }
-        _ => blank != *now,
     }
 }
 
@@ -338,10 +329,10 @@ impl Adapter {
         if live.device != now.device {
             shared.set_backing(&live, backing)?;
         }
+        // What is left over, a client notices: it takes effect when the next one connects.
+        *next = (live != *spec).then(|| Form { spec: spec.clone(), backing: backing.clone() });
         *locked(&shared.spec) = live;
         shared.adapter.set_wait(spec.wait);
-        *next = needs_new_client(&now, spec)
-            .then(|| Form { spec: spec.clone(), backing: backing.clone() });
         drop(next);
         if now.wait != spec.wait {
             self.inner.means.channels.iter().for_each(Channel::refresh);

@@ -101,6 +101,13 @@ impl View {
         Ok(view)
     }
 
+    /// Puts other limits around all volumes.
+    pub(crate) fn limit_anew(&mut self, limited: impl Fn(&Arc<dyn Volume>) -> Arc<dyn Volume>) {
+        for (volume, around) in self.entries.values_mut().filter_map(|seen| seen.volume.as_mut()) {
+            *around = limited(volume);
+        }
+    }
+
     /// Lets go of the volumes of units that wait for another one.
     pub(crate) fn let_go(&mut self, units: &Units) {
         for seen in self.entries.values_mut() {

@@ -3,6 +3,7 @@
 mod common;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use common::process::Process;
 use common::raw::{Front, PROTOCOL_FEATURES, VERSION_1, code};
@@ -13,7 +14,8 @@ use partition::load::LoadOptions;
 use partition::scsi::control::Function;
 use partition::scsi::{Command, address, cdb, response};
 use protocol::message::{
-    AdapterSpec, AdapterState, Request, SocketRole, UnitSpec, VolumeSpec, WaitMode,
+    AdapterSpec, AdapterState, DeviceSpec, LimitSpec, Request, SocketRole, UnitSpec, VolumeSpec,
+    WaitMode,
 };
 use protocol::stats::QueueCounter;
 
@@ -59,6 +61,48 @@ fn every_wait_mode_and_both_roles_of_the_socket_serve() {
         options.session.listen = (role == SocketRole::Client).then_some(PATIENCE);
         load(&socket, &on(0, 0, options));
     }
+}
+
+#[test]
+fn bounds_and_limits_of_a_client_change_under_its_load() {
+    let server = Server::new(2);
+    server.units(1, 16, slow);
+    let spec = |elems, iops| {
+        let mut spec = adapter(server.dir.path(), 0, vec![target(0, &[(0, "lu0")])]);
+        let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
+        scsi.commands.num_cmd_elems = elems;
+        scsi.limit = Some(LimitSpec { iops, iops_burst: 10, ..LimitSpec::default() });
+        spec
+    };
+    let socket = spec(0, 0).socket;
+    server.must(Request::PutAdapter(spec(1024, 0)));
+    let options = || on(0, 0, LoadOptions { queues: 2, depth: 16, ..short_load() });
+    let waits = || {
+        let kinds = [QueueCounter::WaitNoCommand, QueueCounter::WaitThrottled];
+        kinds.map(|counter| server.count(counter))
+    };
+    load(&socket, &options());
+    assert_eq!(waits(), [0, 0]);
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            load(&socket, &options());
+            over.store(true, Ordering::Relaxed);
+        });
+        while !over.load(Ordering::Relaxed) {
+            for (elems, iops) in [(4, 0), (1024, 1000), (8, 5000)] {
+                server.must(Request::PutAdapter(spec(elems, iops)));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        client.join().unwrap();
+    });
+    let [held, throttled] = waits();
+    assert!(held > 0 && throttled > 0, "{held} and {throttled}");
+    server.must(Request::PutAdapter(spec(1024, 0)));
+    assert_eq!(server.adapter_status().spec, spec(1024, 0));
+    load(&socket, &options());
+    assert_eq!(waits(), [held, throttled]);
 }
 
 #[test]

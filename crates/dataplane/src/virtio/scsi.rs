@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use block::spec::DEPTH_CLIENT;
-use block::{Limited, Limiter};
+use block::{Limited, Limiter, Volume};
 use channel::{CommandPool, LunMap, ScsiLimits, ScsiRole};
 use device::scsi::Sizes;
 use device::scsi::config::{
     self, CDB_SIZE_OFFSET, CONFIG_BYTES, Offer, SENSE_SIZE_OFFSET, feature,
 };
 use device::scsi::event;
-use protocol::message::{AdapterSpec, CommandSpec, ScsiSpec};
+use protocol::message::{AdapterSpec, CommandSpec, LimitSpec, ScsiSpec};
 use scsi::{Attention, LogicalUnit, Lun, Nexus, NexusId};
 
 use super::{Event, NewLuns, Written};
@@ -24,21 +24,43 @@ const CAPACITY_CHANGED: u16 = 0x2a09;
 
 pub(crate) struct ScsiDevice {
     queues: u16,
-    commands: CommandSpec,
-    /// The client's limits, all its units together.
-    limiter: Option<Limiter>,
-    pool: Arc<CommandPool>,
     /// How the channels know it. Weak: it owns this device's errands.
     adapter: OnceLock<Weak<channel::Adapter>>,
     state: Mutex<State>,
 }
 
 struct State {
+    terms: Terms,
     view: View,
     /// None while a unit waits for another volume.
     map: Option<Arc<LunMap>>,
     sizes: Sizes,
     features: u64,
+}
+
+/// What the client's commands may take.
+#[derive(Clone)]
+struct Terms {
+    commands: CommandSpec,
+    limit: Option<LimitSpec>,
+    /// The client's limits, all its units together.
+    limiter: Option<Limiter>,
+    pool: Arc<CommandPool>,
+}
+
+impl Terms {
+    fn new(scsi: &ScsiSpec, queues: u16) -> Terms {
+        let limiter = scsi.limit.as_ref().and_then(convert::limits).as_ref().map(Limiter::new);
+        let pool = Arc::new(CommandPool::new(divide(&scsi.commands, queues).shared));
+        Terms { commands: scsi.commands, limit: scsi.limit, limiter, pool }
+    }
+
+    fn limited(&self, volume: &Arc<dyn Volume>) -> Arc<dyn Volume> {
+        match &self.limiter {
+            None => Arc::clone(volume),
+            Some(limiter) => Arc::new(Limited::sharing(Arc::clone(volume), limiter, DEPTH_CLIENT)),
+        }
+    }
 }
 
 impl ScsiDevice {
@@ -47,15 +69,11 @@ impl ScsiDevice {
         scsi: &ScsiSpec,
         units: &Units,
     ) -> Result<ScsiDevice, String> {
-        let limiter = scsi.limit.as_ref().and_then(convert::limits).as_ref().map(Limiter::new);
-        let shared = divide(&scsi.commands, spec.queues).shared;
         let device = ScsiDevice {
             queues: spec.queues,
-            commands: scsi.commands,
-            limiter,
-            pool: Arc::new(CommandPool::new(shared)),
             adapter: OnceLock::new(),
             state: Mutex::new(State {
+                terms: Terms::new(scsi, spec.queues),
                 view: View::default(),
                 map: None,
                 sizes: Sizes::default(),
@@ -76,11 +94,28 @@ impl ScsiDevice {
         self.adapter.get()?.upgrade()
     }
 
-    fn view(&self, spec: &ScsiSpec, units: &Units, before: &View) -> Result<View, String> {
-        View::new(spec, units, before, |volume| match &self.limiter {
-            None => Arc::clone(volume),
-            Some(limiter) => Arc::new(Limited::sharing(Arc::clone(volume), limiter, DEPTH_CLIENT)),
-        })
+    /// Whether a specification has other bounds or limits for the client's commands.
+    pub(crate) fn has_other_terms(&self, spec: &ScsiSpec) -> bool {
+        let state = locked(&self.state);
+        (state.terms.commands, state.terms.limit) != (spec.commands, spec.limit)
+    }
+
+    /// Takes over bounds and limits, with no queue running.
+    pub(crate) fn set_terms(&self, spec: &ScsiSpec) -> Result<Vec<Event>, String> {
+        let mut state = locked(&self.state);
+        let now = Terms::new(spec, self.queues);
+        let State { terms, view, map, .. } = &mut *state;
+        if now.limit == terms.limit {
+            // What was taken from the limits stays taken.
+            *terms = Terms { limiter: terms.limiter.take(), ..now };
+        } else {
+            *terms = now;
+            view.limit_anew(|volume| terms.limited(volume));
+        }
+        if map.is_some() {
+            *map = Some(Arc::new(view.map()?));
+        }
+        Ok(Vec::new())
     }
 
     /// Takes over units, with no queue running; lets go of the volumes of those that wait for another. Which events the client gets.
@@ -98,8 +133,11 @@ impl ScsiDevice {
 
     /// What other targets or media mean, for a client that goes on.
     pub(crate) fn new_luns(&self, spec: &ScsiSpec, units: &Units) -> Result<NewLuns, String> {
-        let before = locked(&self.state).view.clone();
-        let view = self.view(spec, units, &before)?;
+        let (terms, before) = {
+            let state = locked(&self.state);
+            (state.terms.clone(), state.view.clone())
+        };
+        let view = View::new(spec, units, &before, |volume| terms.limited(volume))?;
         let map = Arc::new(view.map()?);
         let change = before.change(&view);
         Ok(NewLuns { map, view, change })
@@ -147,12 +185,13 @@ impl ScsiDevice {
     }
 
     pub(super) fn config_space(&self, spec: &AdapterSpec) -> [u8; CONFIG_BYTES] {
-        let sectors = self.commands.max_xfer_bytes / 512;
+        let commands = locked(&self.state).terms.commands;
+        let sectors = commands.max_xfer_bytes / 512;
         let offer = Offer {
             queues: self.queues,
             seg_max: spec.seg_max,
             max_sectors: u32::try_from(sectors).unwrap_or(u32::MAX).max(8),
-            cmd_per_lun: u32::from(self.commands.queue_depth).max(1),
+            cmd_per_lun: u32::from(commands.queue_depth).max(1),
             // A target may come later, under any number.
             max_target: u8::MAX,
             max_lun: Lun::MAX,
@@ -202,16 +241,17 @@ impl ScsiDevice {
             1 => ScsiRole::Event,
             _ => ScsiRole::Request,
         };
-        let Division { local, commands, .. } = divide(&self.commands, self.queues);
+        let Terms { commands: spec, pool, .. } = &state.terms;
+        let Division { local, commands, .. } = divide(spec, self.queues);
         let limits = ScsiLimits {
             commands,
             local,
-            buffers: u16::try_from(self.commands.bufs_per_cmd).unwrap_or(u16::MAX),
+            buffers: u16::try_from(spec.bufs_per_cmd).unwrap_or(u16::MAX),
             inout: features & feature::INOUT != 0,
             sizes: state.sizes,
         };
         let luns = Arc::clone(state.map.as_ref()?);
-        Some(channel::Device::Scsi { role, luns, pool: Arc::clone(&self.pool), limits })
+        Some(channel::Device::Scsi { role, luns, pool: Arc::clone(pool), limits })
     }
 
     /// The nexus at a LUN.
