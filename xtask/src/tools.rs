@@ -25,6 +25,7 @@ const TOOLS: &[(&str, &str)] = &[
     ("qemu-system-x86_64", "qemu-system-x86"),
     ("setpriv", "util-linux"),
     ("valgrind", "valgrind"),
+    ("xorrisofs", "xorriso"),
     ("xz", "xz-utils"),
     ("zstd", "zstd"),
 ];

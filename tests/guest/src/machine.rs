@@ -46,6 +46,19 @@ impl Disk {
     }
 }
 
+/// A SCSI adapter served over vhost-user. QEMU 7.2 cannot connect such a device again: the guest is started anew instead.
+pub(crate) struct ScsiAdapter {
+    socket: PathBuf,
+    queues: u16,
+}
+
+impl ScsiAdapter {
+    /// The adapter behind `socket`, with that many request queues.
+    pub(crate) fn new(socket: impl Into<PathBuf>, queues: u16) -> ScsiAdapter {
+        ScsiAdapter { socket: socket.into(), queues }
+    }
+}
+
 /// CPUs that run in every guest: as many as the smallest machine that runs these tests has.
 const CPUS: u16 = 2;
 
@@ -55,6 +68,7 @@ pub(crate) struct Guest<'a> {
     possible_cpus: u16,
     memory_mib: u32,
     disks: Vec<Disk>,
+    adapters: Vec<ScsiAdapter>,
     more: Vec<String>,
 }
 
@@ -97,8 +111,8 @@ impl Transcript {
 impl<'a> Guest<'a> {
     /// Two CPUs and 512 MiB, no disk.
     pub(crate) fn new(kit: &'a Kit) -> Guest<'a> {
-        let (disks, more) = (Vec::new(), Vec::new());
-        Guest { kit, possible_cpus: CPUS, memory_mib: 512, disks, more }
+        let (disks, adapters, more) = (Vec::new(), Vec::new(), Vec::new());
+        Guest { kit, possible_cpus: CPUS, memory_mib: 512, disks, adapters, more }
     }
 
     /// CPUs that could be plugged in. Drivers size their queues by these, so a guest can use 64 queues without the
@@ -111,6 +125,12 @@ impl<'a> Guest<'a> {
     /// Adds a disk: /dev/vda, then /dev/vdb, ...
     pub(crate) fn disk(mut self, disk: Disk) -> Self {
         self.disks.push(disk);
+        self
+    }
+
+    /// Adds a SCSI adapter: the first is the first `hostN` of `lsscsi`, and so on.
+    pub(crate) fn adapter(mut self, adapter: ScsiAdapter) -> Self {
+        self.adapters.push(adapter);
         self
     }
 
@@ -164,6 +184,9 @@ impl<'a> Guest<'a> {
         for (index, disk) in self.disks.iter().enumerate() {
             add_disk(&mut qemu, index, disk)?;
         }
+        for (index, adapter) in self.adapters.iter().enumerate() {
+            add_adapter(&mut qemu, index, adapter);
+        }
         qemu.args(&self.more);
         let started = Instant::now();
         let errors = folder.join("qemu.log");
@@ -208,6 +231,15 @@ fn add_disk(qemu: &mut Command, index: usize, disk: &Disk) -> Result<()> {
         format!("vhost-user-blk-pci,id=disk{index},chardev=char{index},num-queues={queues}");
     qemu.arg("-device").arg(device);
     Ok(())
+}
+
+/// Adds `adapter` as the device `hbaINDEX`. QEMU's `num_queues` counts request queues only.
+fn add_adapter(qemu: &mut Command, index: usize, adapter: &ScsiAdapter) {
+    let ScsiAdapter { socket, queues } = adapter;
+    qemu.arg("-chardev").arg(format!("socket,id=hbachar{index},path={}", socket.display()));
+    qemu.arg("-device").arg(format!(
+        "vhost-user-scsi-pci,id=hba{index},chardev=hbachar{index},num_queues={queues},virtqueue_size=256"
+    ));
 }
 
 /// Adds `disk` as the one that the BIOS boots from.

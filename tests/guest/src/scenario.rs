@@ -2,7 +2,11 @@
 
 mod disk;
 mod fault;
+mod fc;
+mod fence;
 mod peer;
+mod port;
+mod vscsi;
 
 use std::path::PathBuf;
 
@@ -93,5 +97,45 @@ pub(crate) const ALL: &[Scenario] = &[
         name: "crash-control",
         about: "crashes without the in-flight region lose requests: the test can fail",
         run: fault::control,
+    },
+    Scenario {
+        name: "fc-see",
+        about: "targets and LUNs of a virtual Fibre Channel adapter, as the tools of a SAN show them",
+        run: fc::see,
+    },
+    Scenario {
+        name: "fc-hotplug",
+        about: "LUNs come, grow and go, zones change and the adapter is remapped while the guest runs",
+        run: fc::hotplug,
+    },
+    Scenario {
+        name: "fc-conformance",
+        about: "libiscsi's tests on disks with two paths and with large blocks",
+        run: fc::conformance,
+    },
+    Scenario {
+        name: "fc-load",
+        about: "filesystems on two LUNs over four queues while the control plane is killed",
+        run: fc::load,
+    },
+    Scenario {
+        name: "fc-negotiate",
+        about: "clients with 1, 4 and 64 queues at one port: terms, pools, counters, resets",
+        run: port::negotiate,
+    },
+    Scenario {
+        name: "fc-fence",
+        about: "a fenced node is refused, also after both processes were killed",
+        run: fence::fence,
+    },
+    Scenario {
+        name: "fc-mask",
+        about: "masks change under I/O, and a masked LUN is never reached",
+        run: fence::mask,
+    },
+    Scenario {
+        name: "vscsi-media",
+        about: "a disk and an optical drive: media loaded, exchanged, unloaded and ejected",
+        run: vscsi::media,
     },
 ];

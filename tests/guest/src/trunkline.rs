@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use crate::command;
 use crate::failure::{Context, Failure, Result, check};
+use crate::machine::ScsiAdapter;
 use crate::server::wait_for_socket;
 
 /// How long a restart of either process may take on a busy machine.
@@ -54,6 +55,11 @@ impl Trunkline {
         command::text(&mut cli).map_err(|error| Failure(format!("{error}\n{}", self.log())))
     }
 
+    /// The same with the words of one line.
+    pub(crate) fn order(&self, line: &str) -> Result<String> {
+        self.cli(&line.split_whitespace().collect::<Vec<_>>())
+    }
+
     /// Creates a file volume `name` and returns the file.
     pub(crate) fn volume(&self, name: &str, size: &str, attributes: &[&str]) -> Result<PathBuf> {
         let path = self.path(&format!("{name}.img"));
@@ -83,6 +89,32 @@ impl Trunkline {
             wait_for_socket(&socket, &mut self.control, &log)?;
         }
         Ok(socket)
+    }
+
+    /// Creates a virtual Fibre Channel adapter at the port `fcs0` and waits for its socket.
+    pub(crate) fn fc_adapter(&mut self, name: &str, queues: u16) -> Result<ScsiAdapter> {
+        self.order(&format!("adapter create {name} --kind fc --port fcs0 --queues {queues}"))?;
+        self.scsi_adapter(name, queues)
+    }
+
+    /// The adapter as a device, when its socket is there.
+    pub(crate) fn scsi_adapter(&mut self, name: &str, queues: u16) -> Result<ScsiAdapter> {
+        let (socket, log) = (self.socket(name), self.log_path());
+        wait_for_socket(&socket, &mut self.control, &log)?;
+        Ok(ScsiAdapter::new(socket, queues))
+    }
+
+    /// Kills both processes as a power failure would, and starts them again.
+    pub(crate) fn crash_everything(&mut self) -> Result<()> {
+        let data_plane = self.data_plane()?;
+        self.control.kill().context("cannot kill the control plane")?;
+        self.control.wait().context("cannot wait for the control plane")?;
+        kill_process(data_plane, Signal::KILL).context("cannot kill the data plane")?;
+        self.control = serve(&self.binary, self.folder.path())?;
+        self.wait_until_up()?;
+        let now = self.data_plane()?;
+        check!(now != data_plane, "the data plane {data_plane:?} lives on\n{}", self.log());
+        Ok(())
     }
 
     /// Kills the data plane as a crash would, and returns once the control plane has started another.

@@ -63,3 +63,23 @@ fn a_tool_that_ended_early_or_lines_that_are_lost_are_errors() {
     let other = EXCERPT.replacen(" ...passed", " ...\nFAILED", 1);
     assert!(Results::parse(&other).is_err());
 }
+
+#[test]
+fn only_what_is_explained_may_fail() {
+    let all: Vec<String> = {
+        let results = Results::parse(EXCERPT).unwrap();
+        results.failed().map(|(name, _)| name.to_owned()).collect()
+    };
+    let explained: Vec<Explained> = all
+        .iter()
+        .map(|name| Explained { test: name.clone().leak(), why: "QEMU has its own view" })
+        .collect();
+    let results = Results::parse(EXCERPT).unwrap();
+    results.judge(11, &explained).unwrap();
+    assert!(results.judge(12, &explained).is_err(), "too few pass");
+    let error = results.judge(11, &explained[1..]).unwrap_err().0;
+    assert!(error.contains("without an explanation: [\"CompareAndWrite.DpoFua\"]"), "{error}");
+    let more = [&explained[..], &[Explained { test: "ReadCapacity10.Simple", why: "?" }]].concat();
+    let error = results.judge(11, &more).unwrap_err().0;
+    assert!(error.contains("explained and not failed: [\"ReadCapacity10.Simple\"]"), "{error}");
+}
