@@ -157,8 +157,11 @@ impl Io {
         let Kind::Request(requests) = &queue.kind else { return };
         let slot = &requests.slots[usize::from(head.0)];
         let residual = u32::try_from(slot.out_bytes + slot.in_bytes).unwrap_or(u32::MAX);
-        if !matches!(what, Response::Aborted | Response::Reset) {
-            queue.count(QueueCounter::Errors, 1);
+        match what {
+            Response::Aborted | Response::Reset => {}
+            // Clients ask every target that there could be whether it is there.
+            Response::BadTarget => queue.count(QueueCounter::ControlRequests, 1),
+            _ => queue.count(QueueCounter::Errors, 1),
         }
         let bytes = response(what, Status::Good, residual, 0);
         let written = self.write_response(queue, head, &[&bytes]);
