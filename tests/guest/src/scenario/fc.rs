@@ -8,7 +8,7 @@ use crate::machine::{Guest, Transcript};
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
 
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Fails unless the guest reported exactly these values.
 pub(super) fn expect(transcript: &Transcript, values: &[(&str, &str)]) -> Result<()> {
@@ -21,10 +21,10 @@ pub(super) fn expect(transcript: &Transcript, values: &[(&str, &str)]) -> Result
 
 /// Everything of each LUN, then the commands of an administrator.
 const SCRIPT_SEE: &str = "
-    within 30 has_disk 0 0
-    within 10 has_disk 0 5
+    within 60 has_disk 0 0
+    within 60 has_disk 0 5
     # Linux counts LUNs from 256 on with their addressing method: 300 is 0x412c.
-    within 10 has_disk 1 $((0x412c))
+    within 60 has_disk 1 $((0x412c))
     lsscsi -g
     echo units=$(lsscsi | wc -l)
     echo targets=$(lsscsi | cut -d: -f3 | sort -u | tr '\\n' ' ')
@@ -121,30 +121,30 @@ pub(crate) fn see(world: &World) -> Result<()> {
 
 /// Each step is something that the host does; what comes after it is what the guest then sees, by itself.
 const SCRIPT_HOTPLUG: &str = "
-    within 30 has_disk 0 0
+    within 60 has_disk 0 0
     bytes() { [ $(blockdev --getsize64 /dev/$(disk_of $1 $2)) = $3 ]; }
     step add
-    within 20 has_disk 0 1
+    within 60 has_disk 0 1
     fio_verify --name=added --filename=/dev/$(disk_of 0 1) --size=4m
     step resize
-    within 20 bytes 0 0 134217728
+    within 60 bytes 0 0 134217728
     fio_verify --name=grown --filename=/dev/$(disk_of 0 0) --offset=64m --size=4m
     step remove
-    within 20 no_disk 0 1
+    within 60 no_disk 0 1
     step zone
-    within 20 has_disk 1 0
+    within 60 has_disk 1 0
     fio_verify --name=zoned --filename=/dev/$(disk_of 1 0) --size=4m
     step unzone
-    within 20 no_disk 1 0
+    within 60 no_disk 1 0
     bytes 0 0 134217728
     # The other port reaches the second target only.
     step remap
-    within 20 has_disk 1 0
-    within 20 no_disk 0 0
+    within 60 has_disk 1 0
+    within 60 no_disk 0 0
     fio_verify --name=remapped --filename=/dev/$(disk_of 1 0) --size=4m
     step back
-    within 20 has_disk 0 0
-    within 20 no_disk 1 0
+    within 60 has_disk 0 0
+    within 60 no_disk 1 0
     fio_verify --name=back --filename=/dev/$(disk_of 0 0) --size=4m
     lsscsi";
 
@@ -221,8 +221,8 @@ pub(crate) fn conformance(world: &World) -> Result<()> {
     server.order("zone create z0 --members vfchost0,vfchost1,t0")?;
     server.order("mask create m0 --initiators vfchost0,vfchost1 --targets t0")?;
     let script = "
-        within 30 has_disk 0 1 0
-        within 30 has_disk 0 1 1
+        within 60 has_disk 0 1 0
+        within 60 has_disk 0 1 1
         for adapter in 0 1; do
             # Nothing is pending when the tests begin.
             for lun in 0 1; do sg_turs --number=2 /dev/$(sg_of 0 $lun $adapter) || true; done
@@ -241,8 +241,8 @@ pub(crate) fn conformance(world: &World) -> Result<()> {
 
 /// Filesystems on two LUNs with verified data on every queue, trimmed, while the control plane is killed.
 const SCRIPT_LOAD: &str = "
-    within 30 has_disk 0 0
-    within 10 has_disk 0 1
+    within 60 has_disk 0 0
+    within 60 has_disk 0 1
     for lun in 0 1; do
         disk=$(disk_of 0 $lun)
         echo queues.$lun=$(queues $disk)

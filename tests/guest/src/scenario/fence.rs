@@ -8,13 +8,13 @@ use crate::machine::Guest;
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
 
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// Two nodes, each with a path of its own: both write under a reservation for registrants, then one fences the other, which is
 /// writing just then.
 const SCRIPT_FENCE: &str = "
-    within 30 has_disk 0 0 0
-    within 30 has_disk 0 0 1
+    within 60 has_disk 0 0 0
+    within 60 has_disk 0 0 1
     ours=/dev/$(sg_of 0 0 0) theirs=/dev/$(sg_of 0 0 1)
     our_disk=/dev/$(disk_of 0 0 0) their_disk=/dev/$(disk_of 0 0 1)
     sg_persist --out --register-ignore --param-sark=0xa1 --param-aptpl $ours
@@ -48,8 +48,8 @@ const FENCED: &str = "
 
 /// A later boot, with other processes on the host.
 const SCRIPT_STILL: &str = "
-    within 30 has_disk 0 0 0
-    within 30 has_disk 0 0 1
+    within 60 has_disk 0 0 0
+    within 60 has_disk 0 0 1
     ours=/dev/$(sg_of 0 0 0) theirs=/dev/$(sg_of 0 0 1)
     our_disk=/dev/$(disk_of 0 0 0) their_disk=/dev/$(disk_of 0 0 1)
     fenced
@@ -101,7 +101,7 @@ fn given(round: u32) -> Vec<u32> {
 /// In each round the host changes the mask. From the moment that it is changed REPORT LUNS must name exactly what is given, and an
 /// address that is guessed must lead nowhere. A disk that was there and is masked now answers no command.
 const SCRIPT_MASK: &str = "
-    within 30 has_disk 0 0
+    within 60 has_disk 0 0
     sg=/dev/$(sg_of 0 0)
     host=$(ls /sys/class/scsi_host | head -n 1)
     fio --name=load --thread --filename=/dev/$(disk_of 0 0) --size=32m --rw=randrw --bs=4k --direct=1 --ioengine=libaio \\

@@ -10,7 +10,7 @@ use crate::machine::Guest;
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
 
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 
 /// How long counters may take to move on a busy machine.
 const COUNTED: Duration = Duration::from_secs(60);
@@ -20,7 +20,7 @@ const QUEUES: [u16; 3] = [1, 4, 64];
 /// Drivers take as many queues as there may be CPUs, so all three have what the adapter offers.
 const SCRIPT: &str = "
     for adapter in 0 1 2; do
-        within 30 has_disk 0 0 $adapter
+        within 60 has_disk 0 0 $adapter
         disk=$(disk_of 0 0 $adapter)
         echo queues.$adapter=$(queues $disk)
         fio_verify --name=v --filename=/dev/$disk --size=4m --numjobs=2 --offset_increment=4m
@@ -40,7 +40,7 @@ const SCRIPT: &str = "
         device=$(basename $(readlink -f /sys/class/scsi_host/$host/device/..))
         echo $device >/sys/bus/virtio/drivers/virtio_scsi/unbind
         echo $device >/sys/bus/virtio/drivers/virtio_scsi/bind
-        within 30 has_disk 0 0 2
+        within 60 has_disk 0 0 2
         fio_verify --name=again --filename=/dev/$(disk_of 0 0 2) --size=2m
     done
     echo again=$(queues $(disk_of 0 0 2))";
@@ -120,6 +120,8 @@ fn counted(server: &Trunkline) -> Result<()> {
     // The first is the command queue.
     check!(before.matches("Commands received").count() == 5, "{before}");
     check!(number(&before, "No Command Resource", '=')? == 0, "{before}");
+    // The driver has asked for every target that there could be.
+    check!(number(&before, "Commands with errors", '=')? == 0, "{before}");
     server.order("adapter set vfchost1 --num-cmd-elems 20 --num-local-cmds 1 --bufs-per-cmd 1")?;
     let deadline = Instant::now() + COUNTED;
     loop {

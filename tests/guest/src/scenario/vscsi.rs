@@ -11,13 +11,13 @@ use crate::machine::Guest;
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
 
-const LIMIT: Duration = Duration::from_secs(300);
+const LIMIT: Duration = Duration::from_secs(900);
 
 const SCRIPT: &str = "
-    within 30 has_disk 0 0
+    within 60 has_disk 0 0
     disk=$(disk_of 0 0)
     drive() { ls $(scsi_device 0 1)/block; }
-    within 10 test -e $(scsi_device 0 1)/block
+    within 60 test -e $(scsi_device 0 1)/block
     cd=/dev/$(drive) sg=/dev/$(sg_of 0 1)
     lsscsi -g
     mkfs.ext4 -q /dev/$disk
@@ -25,12 +25,12 @@ const SCRIPT: &str = "
     fio_verify --name=v --filename=/mnt/data --size=8m
     umount /mnt
     sum() {
-        within 20 mount -t iso9660 -o ro $cd /mnt
+        within 60 mount -t iso9660 -o ro $cd /mnt
         echo $1=$(cat /mnt/*.dat | md5sum | cut -d' ' -f1)
         umount /mnt
     }
     empty() { ! sg_turs $sg 2>/dev/null; }
-    within 20 empty
+    within 60 empty
     if mount -t iso9660 -o ro $cd /mnt; then fail 'an empty drive was mounted'; fi
     step load
     sum first
@@ -38,7 +38,7 @@ const SCRIPT: &str = "
     step exchange
     sum second
     step unload
-    within 20 empty
+    within 60 empty
     step load
     sum again
     # A mounted medium is locked: the host is refused unless it insists.
@@ -47,11 +47,11 @@ const SCRIPT: &str = "
     umount /mnt
     # The guest ejects; what lies in the tray is there again when it closes the tray, and the host may take it out of there.
     sg_start --eject $sg
-    within 20 empty
+    within 60 empty
     sg_start --load $sg
     sum tray
     sg_start --eject $sg
-    within 20 empty
+    within 60 empty
     step unload
     sg_start --load $sg || true
     empty || fail 'the medium is still in the tray'
