@@ -68,6 +68,7 @@ pub(crate) fn file(path: &Path, cache: CacheMode) -> VolumeKind {
 /// What users get: the defaults of the attributes of these names.
 const COMMANDS: CommandSpec = CommandSpec {
     num_cmd_elems: 1024,
+    num_sp_cmd_elem: 512,
     num_local_cmds: 5,
     bufs_per_cmd: 10,
     queue_depth: 128,

@@ -43,6 +43,7 @@ fn scsi_device(volume: &Arc<dyn Volume>) -> Device {
             commands: 256,
             local: 256,
             buffers: 10,
+            functions: 512,
             inout: true,
             sizes: Sizes::default(),
         },

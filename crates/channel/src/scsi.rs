@@ -4,6 +4,7 @@ mod errand;
 mod luns;
 mod requests;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -37,6 +38,9 @@ pub struct ScsiLimits {
     /// Data segments for which each of its own commands has room (`bufs_per_cmd`). Longer lists are shared by all queues of the channel,
     /// counted as `GlobalBuffers`.
     pub buffers: u16,
+    /// Most task management functions of a control queue that are under way at once (`num_sp_cmd_elem`), at least 1. More wait in order,
+    /// counted as `WaitNoCommand`.
+    pub functions: u16,
     /// VIRTIO_SCSI_F_INOUT was negotiated.
     pub inout: bool,
     /// Sizes that the driver has set.
@@ -81,6 +85,27 @@ pub(crate) struct ControlQueue {
     pub(crate) map: Arc<LunMap>,
     /// Which errand each head waits for.
     pub(crate) tickets: Box<[u64]>,
+    /// Most functions that are under way at once.
+    functions: u32,
+    /// Heads that wait until fewer are, oldest first.
+    pub(crate) held: VecDeque<u16>,
+}
+
+impl ControlQueue {
+    /// A queue of so many heads.
+    pub(crate) fn new(size: u16, functions: u16, map: Arc<LunMap>) -> ControlQueue {
+        ControlQueue {
+            map,
+            tickets: vec![0; usize::from(size)].into(),
+            functions: u32::from(functions.max(1)),
+            held: VecDeque::with_capacity(usize::from(size)),
+        }
+    }
+
+    /// Whether there is room for one more function beside those that are under way.
+    pub(crate) fn has_room(&self, under_way: u32) -> bool {
+        under_way < self.functions
+    }
 }
 
 /// An event queue inside its channel.

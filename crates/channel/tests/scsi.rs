@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use channel::{Drain, Errand, ScsiRole};
@@ -264,6 +265,67 @@ fn clause_5_6_6_2_task_management() {
     let mut answers: Vec<u8> = (0..3).map(|_| control.wait_raw().0[0]).collect();
     answers.sort_unstable();
     assert_eq!(answers, [0, 9, 10]);
+}
+
+#[test]
+fn functions_beyond_the_bound_wait_in_order() {
+    let client = Client::new(1);
+    let one = entry(&ram(1 << 20));
+    let mut setup = Setup::new(&map(&[(0, 0, &one)]));
+    setup.limits.functions = 2;
+    let mut control = client.queue(ScsiRole::Control, &setup, 0);
+    (0..6).for_each(|id| control.add_raw(&tmf(0, 0, 0, id), 1));
+    // Even what needs no errand does not overtake.
+    control.add_raw(&tmf(5, 9, 0, 0), 1);
+    control.kick();
+    let function = || {
+        let Errand::Manage { request, answer } = client.errand() else { panic!("no TMF") };
+        (request.id, answer)
+    };
+    let mut under_way: VecDeque<_> = (0..2).map(|_| function()).collect();
+    for (answered, held) in (0..6).zip([5, 4, 3, 2, 1, 0]) {
+        client.channels[0].run(|| ());
+        assert!(client.errands.lock().unwrap().try_recv().is_err(), "more than two are under way");
+        assert_eq!(control.count(QueueCounter::Pending), held);
+        let (id, answer) = under_way.pop_front().unwrap();
+        assert_eq!(id, answered);
+        answer.send(Response::Ok);
+        assert_eq!(control.wait_raw().0[0], Response::Ok as u8);
+        if answered < 4 {
+            under_way.push_back(function());
+        }
+        if answered == 4 {
+            assert_eq!(control.wait_raw().0[0], Response::BadTarget as u8);
+        }
+    }
+    assert_eq!(control.count(QueueCounter::WaitNoCommand), 5);
+    assert_eq!(control.count(QueueCounter::PendingMax), 5);
+}
+
+#[test]
+fn a_control_queue_that_stops_carries_out_what_it_holds() {
+    let client = Client::new(1);
+    let one = entry(&ram(1 << 20));
+    let mut setup = Setup::new(&map(&[(0, 0, &one)]));
+    setup.limits.functions = 1;
+    let mut control = client.queue(ScsiRole::Control, &setup, 0);
+    (0..4).for_each(|id| control.add_raw(&tmf(0, 0, 0, id), 1));
+    control.kick();
+    let Errand::Manage { answer, .. } = client.errand() else { panic!("no TMF") };
+    std::thread::scope(|scope| {
+        let stopped = scope.spawn(|| {
+            control.stop(Drain::SkipWaits);
+            control
+        });
+        answer.send(Response::Ok);
+        for expected in 1..4 {
+            let Errand::Manage { request, answer } = client.errand() else { panic!("no TMF") };
+            assert_eq!(request.id, expected);
+            answer.send(Response::Ok);
+        }
+        let mut control = stopped.join().unwrap();
+        (0..4).for_each(|_| assert_eq!(control.wait_raw().0[0], 0));
+    });
 }
 
 #[test]

@@ -106,6 +106,7 @@ fn adapter(scsi: bool) -> (AdapterSpec, Backing) {
     let luns = [(0, unit.name.clone())].into();
     let commands = CommandSpec {
         num_cmd_elems: 64,
+        num_sp_cmd_elem: 512,
         num_local_cmds: 8,
         bufs_per_cmd: 2,
         queue_depth: 16,

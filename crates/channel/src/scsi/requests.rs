@@ -341,6 +341,7 @@ mod tests {
             commands: 8,
             local: 8,
             buffers: 10,
+            functions: 512,
             inout: false,
             sizes: Default::default(),
         };

@@ -104,8 +104,8 @@ impl Io {
         Ok(match role {
             ScsiRole::Event => Kind::Event(EventQueue::default()),
             ScsiRole::Control => {
-                let tickets = vec![0; usize::from(size)].into();
-                Kind::Control(Box::new(ControlQueue { map: Arc::clone(luns), tickets }))
+                let queue = ControlQueue::new(size, limits.functions, Arc::clone(luns));
+                Kind::Control(Box::new(queue))
             }
             ScsiRole::Request => {
                 self.scratches.provide().map_err(|error| error.to_string())?;

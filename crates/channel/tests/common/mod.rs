@@ -104,7 +104,14 @@ impl Setup {
         Setup {
             size: 128,
             luns: Arc::clone(luns),
-            limits: ScsiLimits { commands: 1024, local: 1024, buffers: 10, inout: true, sizes },
+            limits: ScsiLimits {
+                commands: 1024,
+                local: 1024,
+                buffers: 10,
+                functions: 512,
+                inout: true,
+                sizes,
+            },
             pool: Arc::new(CommandPool::new(0)),
             inflight: false,
             log: false,

@@ -47,6 +47,7 @@ fn spec(table: &Table) -> ScsiSpec {
         targets: targets.into_iter().map(target).collect(),
         commands: CommandSpec {
             num_cmd_elems: 1,
+            num_sp_cmd_elem: 1,
             num_local_cmds: 1,
             bufs_per_cmd: 1,
             queue_depth: 1,

@@ -247,6 +247,7 @@ impl ScsiDevice {
             commands,
             local,
             buffers: u16::try_from(spec.bufs_per_cmd).unwrap_or(u16::MAX),
+            functions: u16::try_from(spec.num_sp_cmd_elem).unwrap_or(u16::MAX),
             inout: features & feature::INOUT != 0,
             sizes: state.sizes,
         };
@@ -303,6 +304,7 @@ mod tests {
     fn the_commands_of_an_adapter_are_divided_over_its_queues() {
         let spec = |all, local| CommandSpec {
             num_cmd_elems: all,
+            num_sp_cmd_elem: 512,
             num_local_cmds: local,
             bufs_per_cmd: 1,
             queue_depth: 20,

@@ -43,6 +43,7 @@ pub fn unit(name: &str, volume: &str) -> UnitSpec {
 pub fn commands() -> CommandSpec {
     CommandSpec {
         num_cmd_elems: 512,
+        num_sp_cmd_elem: 512,
         num_local_cmds: 64,
         bufs_per_cmd: 2,
         queue_depth: 64,

@@ -164,6 +164,9 @@ pub static TABLE: &[Attribute] = &[
     of(SCSI, line(Adapter, "num_cmd_elems", Number { min: 20, max: 2048 }, Is("1024"), Live, "commands",
         "Most commands of the client that are active at once; those beyond wait and are counted as No \
          Command Resource. The port's `num_cmd_elems` bounds it.")),
+    of(FC, line(Adapter, "num_sp_cmd_elem", Number { min: 512, max: 2048 }, Is("512"), Live, "functions",
+        "Most task management functions (aborts, resets) of the client that are under way at once; those beyond \
+         wait in order and are counted as No Command Resource of queue 0.")),
     of(SCSI, line(Adapter, "num_local_cmds", COMMANDS, Inherit(DataPlane, "num_local_cmds"), Live, "commands",
         "Commands in each queue's own pool; those beyond come from a shared one, which is slower and counted.")),
     of(SCSI, line(Adapter, "bufs_per_cmd", COMMANDS, Inherit(DataPlane, "bufs_per_cmd"), Live, "segment lists",

@@ -102,6 +102,9 @@ pub struct TargetSpec {
 pub struct CommandSpec {
     /// Most commands that are active at once; what is beyond waits, counted as "no command resource".
     pub num_cmd_elems: u32,
+    /// Most task management functions that are under way at once, at least 1; what is beyond waits in order, counted as "no command
+    /// resource" of the control queue.
+    pub num_sp_cmd_elem: u32,
     /// Commands in each queue's own pool; what is beyond comes from a pool that the adapter's queues share, and is counted.
     pub num_local_cmds: u32,
     /// Segment lists in each queue's own pool for each of its commands; what is beyond comes from the channel's shared pool, and is counted.

@@ -18,6 +18,37 @@ use crate::scsi::{Answer, ControlQueue, Ended, Errand, Returned};
 const EVENT_BUFS: usize = EVENT_BYTES;
 
 impl Io {
+    /// Whether a request of the control queue may be read; if not it is held. None overtakes another.
+    #[cold]
+    pub(super) fn admit_function(&mut self, queue: &mut Active, head: Head) -> bool {
+        let under_way = queue.errands;
+        let Kind::Control(control) = &mut queue.kind else { return true };
+        if control.held.is_empty() && control.has_room(under_way) {
+            return true;
+        }
+        control.held.push_back(head.0);
+        queue.seat.commands[usize::from(head.0)].state = State::Held;
+        queue.parked += 1;
+        queue.count(QueueCounter::WaitNoCommand, 1);
+        queue.show_levels();
+        false
+    }
+
+    /// Takes up held requests of the control queue, as far as functions may be under way now.
+    pub(super) fn take_held_functions(&mut self, id: u16, queue: &mut Active) {
+        loop {
+            let under_way = queue.errands;
+            let Kind::Control(control) = &mut queue.kind else { return };
+            if !control.has_room(under_way) {
+                return;
+            }
+            let Some(head) = control.held.pop_front().map(Head) else { return };
+            queue.parked -= 1;
+            queue.seat.commands[usize::from(head.0)].state = State::Unread;
+            self.read(id, queue, head);
+        }
+    }
+
     /// Judges a request of the control queue.
     pub(in super::super) fn judge_control(
         &mut self,

@@ -35,7 +35,9 @@ impl Io {
     /// Whether a command may become active; if not it is held.
     #[inline]
     pub(in super::super) fn admit(&mut self, queue: &mut Active, head: Head) -> bool {
-        let Kind::Request(requests) = &mut queue.kind else { return true };
+        let Kind::Request(requests) = &mut queue.kind else {
+            return !matches!(queue.kind, Kind::Control(_)) || self.admit_function(queue, head);
+        };
         match requests.admit() {
             Admission::Own => true,
             Admission::Global => {
@@ -53,7 +55,7 @@ impl Io {
         }
     }
 
-    /// Takes up held commands, as far as they may be active now.
+    /// Takes up held commands and functions, as far as they may be active now.
     pub(in super::super) fn take_held(&mut self, id: u16, queue: &mut Active) {
         while let Kind::Request(requests) = &mut queue.kind {
             let Some(head) = requests.held.front().copied().map(Head) else { return };
@@ -68,6 +70,7 @@ impl Io {
             queue.seat.commands[usize::from(head.0)].state = State::Unread;
             self.read(id, queue, head);
         }
+        self.take_held_functions(id, queue);
     }
 
     /// A chain that is no request, or that needs another place for a buffer.

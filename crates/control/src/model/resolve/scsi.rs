@@ -202,6 +202,7 @@ fn commands(desired: &Desired, set: &Attributes) -> CommandSpec {
     let number = |name| get(Object::Adapter, set, name);
     CommandSpec {
         num_cmd_elems: narrow32(bounded("num_cmd_elems")),
+        num_sp_cmd_elem: narrow32(number("num_sp_cmd_elem")),
         num_local_cmds: narrow32(number("num_local_cmds")),
         bufs_per_cmd: narrow32(number("bufs_per_cmd")),
         queue_depth: narrow16(number("queue_depth")),

@@ -29,6 +29,7 @@ fn an_adapter_gets_what_the_fabric_shows_it() {
     assert_eq!(scsi.targets, [TargetSpec { id: 9, wwpn, port: 10, luns }]);
     let commands = CommandSpec {
         num_cmd_elems: 300,
+        num_sp_cmd_elem: 512,
         num_local_cmds: 11,
         bufs_per_cmd: 3,
         queue_depth: 64,
