@@ -84,6 +84,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(adapters::list, adapters::create))
         .routes(routes!(adapters::show, adapters::set, adapters::remove))
         .routes(routes!(adapters::explain))
+        .routes(routes!(adapters::reconfigure))
         .routes(routes!(dataplanes::list, dataplanes::create))
         .routes(routes!(dataplanes::show, dataplanes::set, dataplanes::remove))
         .routes(routes!(dataplanes::restart))

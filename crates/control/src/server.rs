@@ -11,7 +11,7 @@ mod media;
 mod objects;
 mod views;
 
-pub use explain::{AttributeSource, Explanation, TermView};
+pub use explain::{AttributeSource, CommandTermView, CommandsView, Explanation, TermView};
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::ObjectView;
 pub use views::{AdapterView, ChannelView, DataPlaneView, StatusView, VolumeView};

@@ -1,5 +1,5 @@
 //! The facts that server, command line and planners share: which attributes exist, and how many
-//! channels serve an adapter.
+//! channels and commands an adapter has.
 //!
 //! Everything here is pure: no I/O, no clock, no threads. `control` validates and resolves with it,
 //! `trunkline` makes its help and the reference page from it.
@@ -8,11 +8,13 @@
 //!   moment a change takes effect.
 //! - [`negotiate`] is the queue contract: the number of channels behind a client's queues and the
 //!   term that limits it.
+//! - [`elements`] divides a port's command elements over its adapters.
 //! - [`units`] reads and writes sizes (`64MiB`), CPU lists (`2-5,8`) and socket modes (`0660`).
 //! - [`san`] is the fabric of virtual Fibre Channel: WWPNs, ports, targets, zones, masks, and who sees which LUN.
 //! - [`suggest`] finds the known word nearest to a mistyped one.
 
 pub mod attribute;
+pub mod elements;
 pub mod negotiate;
 pub mod san;
 pub mod suggest;

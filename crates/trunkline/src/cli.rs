@@ -327,8 +327,10 @@ Examples:
     },
     /// Remove adapters; their clients are disconnected
     Remove(RemoveArgs),
-    /// Say why an adapter has as many channels as it has
+    /// Say why an adapter has as many channels and commands as it has, and where its attributes come from
     Explain(NameArg),
+    /// Forget how many channels clients under the policy `aix` had, and negotiate anew; they keep running
+    Reconfigure(RemoveArgs),
 }
 
 #[derive(Debug, Args)]

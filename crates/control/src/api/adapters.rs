@@ -103,6 +103,21 @@ pub(super) async fn remove(
     Ok(Json(server.remove(Object::Adapter, &name, manner).await?.into()))
 }
 
+/// Forgets the channels that the client of an adapter under the policy `aix` had.
+///
+/// They are negotiated anew, at once.
+#[utoipa::path(post, path = "/v1/adapters/{name}/reconfigure", tag = "adapter", operation_id = "reconfigure_adapter",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the adapter")),
+    responses((status = 200, body = DoneView), (status = "default", body = Refusal)))]
+pub(super) async fn reconfigure(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+) -> Answer<DoneView> {
+    let dry_run = query.manner(Allow::default()).dry_run;
+    Ok(Json(server.reconfigure(&name, dry_run).await?.into()))
+}
+
 /// Why an adapter has as many channels as it has.
 #[utoipa::path(get, path = "/v1/adapters/{name}/explain", tag = "adapter", operation_id = "explain_adapter",
     params(("name" = String, Path, description = "Name of the adapter")),

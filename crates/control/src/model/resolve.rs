@@ -3,10 +3,12 @@
 //! Called only with states that [`super::validate`] let pass: each value is of its kind and within
 //! bounds, so that the narrowing conversions here cannot lose anything (and saturate if they did).
 
+mod commands;
 mod npiv;
 mod scsi;
 
-pub use npiv::{npiv_terms, source};
+pub use commands::granted;
+pub use npiv::{channels, npiv_terms, source};
 pub use scsi::{MEDIUM_UNIT, naa, unit_of_vtd, unit_serial};
 
 use super::{AdapterKind, Desired, MAIN, adapter_kind, is_on, number, text};
@@ -56,10 +58,11 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
         desired.adapters.iter().filter(|(name, _)| desired.dataplane_of_adapter(name) == dataplane);
     let fabric = super::san::san(desired);
     let fabric = fabric.expand();
+    let budgets = commands::budgets(desired);
     let adapters = adapters.map(|(name, set)| {
         let device = match adapter_kind(set) {
             AdapterKind::Block => DeviceSpec::Block(block(desired, set)),
-            AdapterKind::Fc => DeviceSpec::Scsi(scsi::fc(desired, name, set, &fabric)),
+            AdapterKind::Fc => DeviceSpec::Scsi(scsi::fc(desired, name, set, &fabric, &budgets)),
             AdapterKind::Scsi => DeviceSpec::Scsi(scsi::virtual_scsi(desired, name, set)),
         };
         (name.clone(), adapter(desired, name, set, paths, device))

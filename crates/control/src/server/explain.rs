@@ -1,10 +1,14 @@
 //! Why an adapter has as many channels as it has.
 
+mod values;
+
 use super::Server;
 use super::views::{adapter_of, has_client};
 use crate::model::{AdapterKind, Desired, adapter_kind, resolve, text};
+use crate::paths::Paths;
 use crate::refusal::Refusal;
 use fabric::attribute::{Attributes, Object};
+use fabric::elements::CommandTerm;
 use fabric::negotiate::{Negotiated, NpivTerms, Term, Terms, negotiate, negotiate_npiv};
 use protocol::message::{AdapterStatus, Status};
 use serde::{Deserialize, Serialize};
@@ -29,10 +33,38 @@ pub struct TermView {
 pub struct AttributeSource {
     /// Its name.
     pub attribute: String,
-    /// Its value as people write it.
+    /// Its value as people write it; empty where there is none.
     pub value: String,
-    /// `set`, `default`, or the object that it is inherited from.
+    /// `set`, `default`, or the object that it is inherited from or that bounds it, such as `port fcs0`.
     pub source: String,
+}
+
+/// What bounds the commands of a client.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct CommandTermView {
+    /// Whose.
+    #[schema(value_type = String)]
+    pub term: CommandTerm,
+    /// How many; nothing means no limit.
+    pub count: Option<u32>,
+    /// Where the number comes from.
+    pub source: String,
+    /// Whether it is this one that limits.
+    pub limits: bool,
+}
+
+/// Why a client may have as many commands active as it may.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct CommandsView {
+    /// Commands that may be active at once.
+    pub num_cmd_elems: u32,
+    /// Who limits them.
+    #[schema(value_type = String)]
+    pub limited_by: CommandTerm,
+    /// What would have to change for more.
+    pub remedy: String,
+    /// All terms.
+    pub terms: Vec<CommandTermView>,
 }
 
 /// The answer.
@@ -53,6 +85,9 @@ pub struct Explanation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub then: Option<(u32, Term)>,
+    /// What bounds the client's commands, of a virtual Fibre Channel adapter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commands: Option<CommandsView>,
     /// The adapter's attributes as they hold, and where each value comes from.
     pub attributes: Vec<AttributeSource>,
     /// The channel of each of the client's queues now. Fewer may be in use than there could be:
@@ -148,19 +183,6 @@ fn npiv_source(
     }
 }
 
-/// The attributes of an adapter and where their values come from.
-fn attributes(desired: &Desired, set: &Attributes) -> Vec<AttributeSource> {
-    let effective = desired.effective_all(Object::Adapter, set);
-    let all = Object::Adapter.attributes().filter_map(|attribute| {
-        Some(AttributeSource {
-            attribute: attribute.name.to_owned(),
-            value: attribute.write(effective.get(attribute.name)?),
-            source: resolve::source(desired, Object::Adapter, set, attribute.name),
-        })
-    });
-    all.collect()
-}
-
 impl Server {
     /// Explains one adapter.
     pub async fn explain(&self, name: &str) -> Result<Explanation, Refusal> {
@@ -175,7 +197,7 @@ impl Server {
             .filter(|adapter| has_client(adapter));
         if adapter_kind(set) == AdapterKind::Fc {
             let terms = npiv(&desired, name, set, adapter, account);
-            return Ok(explain_npiv(&desired, name, set, adapter, &terms));
+            return Ok(explain_npiv(&desired, name, set, adapter, &terms, self.paths()));
         }
         let terms = terms(&desired, set, adapter, account);
         let answer = negotiate(&terms);
@@ -204,7 +226,8 @@ impl Server {
                 view(Term::DataPlane, Some(terms.data_plane), data_plane),
             ],
             then: None,
-            attributes: attributes(&desired, set),
+            commands: None,
+            attributes: values::attributes(&desired, name, set, self.paths()),
             channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
         })
     }
@@ -217,6 +240,7 @@ fn explain_npiv(
     set: &Attributes,
     adapter: Option<&AdapterStatus>,
     terms: &NpivTerms,
+    paths: &Paths,
 ) -> Explanation {
     let answer = negotiate_npiv(terms);
     let client = adapter.is_some_and(|adapter| adapter.client_queues > 0);
@@ -240,7 +264,8 @@ fn explain_npiv(
         remedy: answer.limit.remedy().to_owned(),
         terms: offers.collect(),
         then: answer.then,
-        attributes: attributes(desired, set),
+        commands: Some(values::commands(desired, set)),
+        attributes: values::attributes(desired, name, set, paths),
         channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
     }
 }

@@ -1,11 +1,15 @@
 //! Who is logged in where.
 
-use super::Server;
 use super::views::{adapter_of, has_client};
+use super::{Done, Server, Told};
 use crate::model::given::Maximum;
 use crate::model::resolve::{self, narrow32};
 use crate::model::san::{san, wwpns};
+use crate::model::transition::{AttributeChange, Change, Verb};
 use crate::model::{AdapterKind, Desired, adapter_kind, text};
+use crate::reconcile::Subject;
+use crate::refusal::Refusal;
+use fabric::attribute::{Effect, Object};
 use fabric::negotiate::{Policy, negotiate_npiv};
 use fabric::san::Visible;
 use serde::{Deserialize, Serialize};
@@ -86,6 +90,46 @@ impl Server {
             }
         });
         all.collect()
+    }
+
+    /// Forgets the maximum of the client of an adapter under the policy `aix`: its channels are negotiated anew. What changes by it.
+    pub async fn reconfigure(&self, name: &str, dry_run: bool) -> Result<Done, Refusal> {
+        let mut store = self.change.lock().await;
+        let now = self.desired();
+        let set = now.adapters.get(name).ok_or_else(|| self.not_found(Object::Adapter, name))?;
+        if adapter_kind(set) != AdapterKind::Fc {
+            let problem = format!("adapter `{name}` is no virtual Fibre Channel adapter");
+            return Err(Refusal::invalid(problem).help("only those remember what was negotiated"));
+        }
+        let mut next = now.clone();
+        next.given.maxima.remove(name);
+        let channels = |desired| resolve::channels(desired, name, set).to_string();
+        let (from, to) = (channels(&now), channels(&next));
+        let attribute = AttributeChange {
+            attribute: "channels".to_owned(),
+            from: Some(from),
+            to: Some(to),
+            takes_effect: Some(Effect::Live.word().to_owned()),
+        };
+        let change = Change {
+            verb: Verb::Change,
+            object: Object::Adapter.to_string(),
+            name: name.to_owned(),
+            attributes: vec![attribute],
+        };
+        let changed = change.attributes.iter().any(|channels| channels.from != channels.to);
+        let mut done = Done::default();
+        done.changes.extend(changed.then_some(change));
+        if !dry_run && next.given != now.given {
+            self.commit(store.as_mut(), &next)?;
+            let Told { mut failures, down } = self.tell(&next).await;
+            if let Some(failure) = failures.remove(&Subject::Adapter(name.to_owned())) {
+                return Err(failure);
+            }
+            let home = next.dataplane_of_adapter(name);
+            done.waiting = down.get(home).map(|home| self.waits(home)).into_iter().collect();
+        }
+        Ok(done)
     }
 
     /// The channels that clients under the policy `aix` have now: their maximum as long as they stay connected.

@@ -163,7 +163,10 @@ pub static TABLE: &[Attribute] = &[
          (`linux`), or no more than it had (`aix`).")),
     of(SCSI, line(Adapter, "num_cmd_elems", Number { min: 20, max: 2048 }, Is("1024"), Live, "commands",
         "Most commands of the client that are active at once; those beyond wait and are counted as No \
-         Command Resource. The port's `num_cmd_elems` bounds it.")),
+         Command Resource. The port's `num_cmd_elems` and `share` bound it.")),
+    of(FC, line(Adapter, "share", Number { min: 1, max: 1000 }, Is("100"), Live, "",
+        "Its weight among the adapters of its port, where these together ask for more `num_cmd_elems` than the port \
+         has: twice the share is twice the part.")),
     of(FC, line(Adapter, "num_sp_cmd_elem", Number { min: 512, max: 2048 }, Is("512"), Live, "functions",
         "Most task management functions (aborts, resets) of the client that are under way at once; those beyond \
          wait in order and are counted as No Command Resource of queue 0.")),
@@ -223,13 +226,14 @@ pub static TABLE: &[Attribute] = &[
     line(Port, "num_io_queues", Number { min: 1, max: 16 }, Is("8"), Live, "queues",
         "Queues of the port: most channels that serve the queues of each of its adapters."),
     line(Port, "num_cmd_elems", Number { min: 200, max: 4096 }, Is("2048"), Live, "commands",
-        "Bounds the `num_cmd_elems` of each of its adapters."),
+        "Bounds the `num_cmd_elems` of all its adapters together: where they ask for more, each has at most its part \
+         by `share`, and at least 20."),
     line(Port, "max_xfer_size", TRANSFER, Is("16MiB"), NextConnect, "bytes",
         "Bounds the `max_xfer_size` of each of its adapters."),
     line(Port, "link_speed", NumberOf(&[4, 8, 16, 32, 64]), Is("32"), Live, "Gbit/s",
         "The speed for which it stands; `max_adapters` follows from it."),
     line(Port, "max_adapters", Number { min: 1, max: 1024 }, Derived("64 up to 16 Gbit/s, 255 above"), Live, "adapters",
-        "Most adapters that can be mapped to it."),
+        "Most adapters that can be mapped to it. Set it where yours differs from what goes with the link speed."),
 
     line(Target, "dataplane", Name(DataPlane), Is("main"), Fixed, "",
         "The data plane that has its volumes open."),

@@ -8,7 +8,7 @@ use crate::exit::Failure;
 use crate::output::{self, or_dash, pairs, print, table};
 use control::api::{DoneView, ItemList};
 use control::refusal::Refusal;
-use control::server::{AdapterView, AttributeSource, DataPlaneView, Explanation, VolumeView};
+use control::server::{AdapterView, CommandsView, DataPlaneView, Explanation, VolumeView};
 use fabric::attribute::{AttributeError, Attributes, Object};
 use hyper::Method;
 use serde_json::json;
@@ -53,7 +53,20 @@ pub(crate) fn adapter(global: &Global, command: AdapterCommand) -> Result<(), Fa
             let explanation: Explanation = Client::new(global)?.get(&path)?;
             print(global, &explanation, explanation_text)
         }
+        AdapterCommand::Reconfigure(args) => reconfigure(global, &args),
     }
+}
+
+fn reconfigure(global: &Global, args: &RemoveArgs) -> Result<(), Failure> {
+    let client = Client::new(global)?;
+    let mut all = DoneView { changes: Vec::new(), waiting: Vec::new() };
+    for name in &args.names {
+        let path = format!("{}/reconfigure{}", path(Object::Adapter, name)?, query(args.dry_run));
+        let answer: DoneView = client.send(Method::POST, &path, None)?;
+        all.changes.extend(answer.changes);
+        all.waiting = answer.waiting;
+    }
+    done(global, &all, args.dry_run)
 }
 
 /// The API's path of an object. A name that can be none is refused here: it could be a path.
@@ -348,11 +361,27 @@ fn explanation_text(explanation: &Explanation) -> String {
             places.join(" ")
         );
     }
-    let block = |a: &AttributeSource| a.attribute == "kind" && a.value == "block";
-    if !explanation.attributes.iter().any(block) {
-        let rows = explanation.attributes.iter();
-        let rows = rows.map(|a| vec![a.attribute.clone(), a.value.clone(), a.source.clone()]);
-        text += &format!("\n\n{}", table(&["ATTRIBUTE", "VALUE", "FROM"], &[], rows.collect()));
+    if let Some(commands) = &explanation.commands {
+        text += &format!("\n\n{}", commands_text(commands));
     }
-    text
+    let rows = explanation.attributes.iter().map(|a| {
+        let value = Some(&a.value).filter(|value| !value.is_empty());
+        vec![a.attribute.clone(), a.source.clone(), or_dash(value)]
+    });
+    text + &format!("\n\n{}", table(&["ATTRIBUTE", "FROM", "VALUE"], &[], rows.collect()))
+}
+
+fn commands_text(commands: &CommandsView) -> String {
+    let rows = commands.terms.iter().map(|term| {
+        let count = term.count.map_or_else(|| "no limit".to_owned(), |count| count.to_string());
+        let mark = if term.limits { "<- limits" } else { "" };
+        vec![term.term.to_string(), count, term.source.clone(), mark.to_owned()]
+    });
+    format!(
+        "at most {} commands active, limited by the {}\n\n{}\n\nfor more: {}",
+        commands.num_cmd_elems,
+        commands.limited_by,
+        table(&["TERM", "COUNT", "FROM", ""], &[1], rows.collect()),
+        commands.remedy
+    )
 }

@@ -1,6 +1,7 @@
 //! Virtual Fibre Channel and virtual SCSI over the API.
 
 use super::*;
+use fabric::attribute::Object;
 
 /// Two volumes, a port, a target with both as LUNs, an adapter on the port, zoned and masked.
 const SAN: &str = r#"
@@ -163,6 +164,123 @@ async fn an_adapter_explains_every_term() {
     let all = third["attributes"].as_array().unwrap();
     let own = all.iter().find(|a| a["attribute"] == "num_local_cmds").unwrap();
     assert_eq!((&own["value"], &own["source"]), (&json!("9"), &json!("dataplane main")));
+}
+
+/// An attribute of an explanation: its value and where that comes from.
+fn explained(explanation: &Value, name: &str) -> (String, String) {
+    let all = explanation["attributes"].as_array().unwrap();
+    let found = all.iter().find(|each| each["attribute"] == name).unwrap();
+    let text = |field: &str| found[field].as_str().unwrap().to_owned();
+    (text("value"), text("source"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_attribute_says_where_its_value_comes_from() {
+    let bench = Bench::san().await;
+    let of = |value: &str, source: &str| (value.to_owned(), source.to_owned());
+    let first = bench.get("/v1/adapters/f/explain").await;
+    let kinds = Object::Adapter.attributes().filter(|a| a.is_of(Some("fc")) && !a.hidden);
+    for attribute in kinds {
+        let (value, source) = explained(&first, attribute.name);
+        let none = ["limit_iops_burst", "limit_bytes_burst"].contains(&attribute.name);
+        assert_eq!(value.is_empty(), none, "{}", attribute.name);
+        let set = ["kind", "port", "wwpns"].contains(&attribute.name);
+        assert_eq!(source, if set { "set" } else { "default" }, "{}", attribute.name);
+    }
+    assert_eq!(explained(&first, "num_per_range"), of("8", "default"));
+    assert!(explained(&first, "socket").0.ends_with("/f.sock"));
+    bench.set("dataplanes/main", json!({"num_per_range": 5})).await;
+    bench.set("ports/fcs0", json!({"max_xfer_size": "256KiB"})).await;
+    bench.set("adapters/f", json!({"limit_iops": 70, "queue_depth": 9})).await;
+    let second = bench.get("/v1/adapters/f/explain").await;
+    assert_eq!(explained(&second, "num_per_range"), of("5", "dataplane main"));
+    assert_eq!(explained(&second, "max_xfer_size"), of("256KiB", "port fcs0"));
+    assert_eq!(explained(&second, "limit_iops_burst"), of("7", "default"));
+    assert_eq!(explained(&second, "queue_depth"), of("9", "set"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_divides_its_commands_over_its_adapters() {
+    let bench = Bench::san().await;
+    let body = json!({"name": "g", "attributes": {"kind": "fc", "port": "fcs0"}});
+    assert_eq!(bench.call("POST", "/v1/adapters", body).await.0, 201);
+    let sent = || {
+        let fake = bench.fake("main");
+        let books = fake.books();
+        let of = |name: &str| {
+            let mut adapters = books.status.adapters.iter();
+            let adapter = adapters.find(|adapter| adapter.spec.name == name).unwrap();
+            adapter.spec.scsi().unwrap().commands.num_cmd_elems
+        };
+        (of("f"), of("g"))
+    };
+    assert_eq!(sent(), (1024, 1024));
+    bench.set("ports/fcs0", json!({"num_cmd_elems": 1000})).await;
+    assert_eq!(sent(), (500, 500));
+    bench.set("adapters/g", json!({"share": 300})).await;
+    assert_eq!(sent(), (250, 750));
+    let explanation = bench.get("/v1/adapters/f/explain").await;
+    let commands = &explanation["commands"];
+    assert_eq!(commands["num_cmd_elems"], 250);
+    assert_eq!(commands["limited_by"], "port_share");
+    assert_eq!(commands["terms"][0]["count"], 1024);
+    let source = commands["terms"][1]["source"].as_str().unwrap();
+    assert!(source.contains("2 adapters ask for 2048: `share` 100 (default) of 400"), "{source}");
+    let bounded = ("250".to_owned(), "port fcs0".to_owned());
+    assert_eq!(explained(&explanation, "num_cmd_elems"), bounded);
+    // Those who ask for less than their part have it; enough for all bounds nobody.
+    bench.set("adapters/f", json!({"num_cmd_elems": 100})).await;
+    assert_eq!(sent(), (100, 750));
+    bench.set("adapters/g", json!({"num_cmd_elems": 900})).await;
+    assert_eq!(sent(), (100, 900));
+    let explanation = bench.get("/v1/adapters/g/explain").await;
+    assert_eq!(explanation["commands"]["limited_by"], "adapter");
+    assert_eq!(explanation["commands"]["terms"][1]["count"], json!(null));
+    // Without a port there is nothing to divide.
+    bench.set("adapters/g", json!({"port": null, "num_cmd_elems": 2000})).await;
+    assert_eq!(sent(), (100, 2000));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reconfigured_aix_client_gets_all_that_it_can_have() {
+    let bench = Bench::san().await;
+    bench.set("adapters/f", json!({"policy": "aix", "num_per_range": 2})).await;
+    {
+        let fake = bench.fake("main");
+        let mut books = fake.books();
+        books
+            .status
+            .channels
+            .extend((2..16).map(|index| ChannelStatus { index, ..Default::default() }));
+        let adapter = &mut books.status.adapters[0];
+        (adapter.state, adapter.client_queues, adapter.connections) = (AdapterState::Running, 8, 1);
+    }
+    let channels = || bench.fake("main").books().status.adapters[0].spec.channels;
+    let reconfigure = |query: &str| {
+        let path = format!("/v1/adapters/f/reconfigure{query}");
+        let bench = &bench;
+        async move { bench.call("POST", &path, json!({})).await }
+    };
+    bench.set("adapters/f", json!({"num_per_range": 6})).await;
+    assert_eq!(channels(), 2);
+    let (status, foretold) = reconfigure("?dry_run=true").await;
+    assert_eq!((status, channels()), (200, 2), "{foretold}");
+    let (status, done) = reconfigure("").await;
+    assert_eq!((status, channels()), (200, 6), "{done}");
+    assert_eq!(done, foretold);
+    let change = &done["changes"][0]["attributes"][0];
+    assert_eq!((&change["from"], &change["to"]), (&json!("2"), &json!("6")));
+    assert_eq!(bench.get("/v1/adapters/f/explain").await["limited_by"], "num_per_range");
+    // It is a client of the policy as before: what it gives up now stays given up.
+    bench.set("adapters/f", json!({"num_per_range": 3})).await;
+    bench.set("adapters/f", json!({"num_per_range": 7})).await;
+    assert_eq!(channels(), 3);
+    // A client that came again would have the old number until the next change.
+    bench.fake("main").books().status.adapters[0].connections = 2;
+    assert_eq!(reconfigure("").await.0, 200);
+    assert_eq!(channels(), 7);
+    assert_eq!(reconfigure("").await.1["changes"], json!([]));
+    assert_eq!(bench.call("POST", "/v1/adapters/g/reconfigure", json!({})).await.0, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]

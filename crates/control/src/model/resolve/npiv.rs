@@ -40,7 +40,7 @@ pub fn npiv_terms(
 }
 
 /// Most channels that may serve an adapter, whatever its client and its data plane have.
-pub(super) fn channels(desired: &Desired, name: &str, set: &Attributes) -> u16 {
+pub fn channels(desired: &Desired, name: &str, set: &Attributes) -> u16 {
     narrow16(negotiate_npiv(&npiv_terms(desired, name, set, None, None)).channels.into())
 }
 

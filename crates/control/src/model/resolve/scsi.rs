@@ -1,13 +1,14 @@
 //! Logical units, and what SCSI clients see of them.
 
-use super::{limit, narrow16, narrow32};
-use crate::model::{AdapterKind, Desired, adapter_kind, given, home, is_on, number, san, text};
+use super::commands::commands;
+use super::{limit, narrow16};
+use crate::model::{Desired, given, home, is_on, number, san, text};
 use crate::paths::Paths;
-use fabric::attribute::{Attributes, Object};
+use fabric::attribute::Attributes;
+use fabric::elements::Budget;
 use fabric::san::Expanded;
 use protocol::message::{
-    CacheMode, CommandSpec, Initiator, ScsiSpec, TargetSpec, UnitKind, UnitSpec, VolumeKind,
-    VolumeSpec,
+    CacheMode, Initiator, ScsiSpec, TargetSpec, UnitKind, UnitSpec, VolumeKind, VolumeSpec,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,6 +156,7 @@ pub(super) fn fc(
     name: &str,
     set: &Attributes,
     fabric: &Expanded<'_>,
+    budgets: &BTreeMap<&str, Budget>,
 ) -> ScsiSpec {
     let targets = fabric.visible(name).into_iter().map(|(id, visible)| TargetSpec {
         id,
@@ -166,7 +168,7 @@ pub(super) fn fc(
     ScsiSpec {
         initiator: Initiator::Fc { wwpn },
         targets: targets.collect(),
-        commands: commands(desired, set),
+        commands: commands(desired, set, budgets),
         limit: limit(set),
     }
 }
@@ -182,31 +184,8 @@ pub(super) fn virtual_scsi(desired: &Desired, name: &str, set: &Attributes) -> S
     ScsiSpec {
         initiator: Initiator::Srp { id },
         targets: vec![TargetSpec { id: 0, wwpn: None, port: 1, luns: luns.collect() }],
-        commands: commands(desired, set),
+        commands: commands(desired, set, &BTreeMap::new()),
         limit: limit(set),
-    }
-}
-
-fn commands(desired: &Desired, set: &Attributes) -> CommandSpec {
-    let get = |object: Object, set: &Attributes, name| {
-        let value = desired.effective(object, set, name).and_then(|value| value.as_number());
-        value.unwrap_or(0)
-    };
-    let port = text(set, "port").filter(|_| adapter_kind(set) == AdapterKind::Fc);
-    let port = port.and_then(|port| desired.ports.get(port));
-    // What the port bounds.
-    let bounded = |name| {
-        let own = get(Object::Adapter, set, name);
-        port.map_or(own, |port| own.min(get(Object::Port, port, name)))
-    };
-    let number = |name| get(Object::Adapter, set, name);
-    CommandSpec {
-        num_cmd_elems: narrow32(bounded("num_cmd_elems")),
-        num_sp_cmd_elem: narrow32(number("num_sp_cmd_elem")),
-        num_local_cmds: narrow32(number("num_local_cmds")),
-        bufs_per_cmd: narrow32(number("bufs_per_cmd")),
-        queue_depth: narrow16(number("queue_depth")),
-        max_xfer_bytes: bounded("max_xfer_size"),
     }
 }
 

@@ -4,6 +4,7 @@ use super::*;
 use crate::model::samples;
 use crate::model::validate::validate;
 use crate::model::{given::settle, resolve};
+use protocol::message::CommandSpec;
 
 fn state(text: &str) -> Desired {
     let mut desired = crate::config::read(text).unwrap();

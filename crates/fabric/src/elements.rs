@@ -1,0 +1,103 @@
+//! Command elements: how many commands of each client a port lets be active at once.
+//!
+//! An adapter has what its own `num_cmd_elems` says, as long as all adapters of its port together ask for no more than the port has.
+//! Otherwise each has at most its part of the port's, by `share`, and never less than [`LEAST`]. So no client can take so many that
+//! none are left for the others.
+
+use serde::{Deserialize, Serialize};
+
+/// An adapter is never left with less: the least value of its `num_cmd_elems`.
+pub const LEAST: u32 = 20;
+
+/// What one adapter brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Claim {
+    /// Its own `num_cmd_elems`.
+    pub own: u32,
+    /// Its `share`; zero is taken as 1.
+    pub share: u32,
+}
+
+/// What a port has, and what its adapters ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// The port's `num_cmd_elems`.
+    pub elements: u32,
+    /// How many adapters are mapped to it.
+    pub adapters: u32,
+    /// Their own values together.
+    pub asked: u64,
+    /// Their shares together.
+    pub shares: u64,
+}
+
+/// Who bounds the commands of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandTerm {
+    /// The adapter's own `num_cmd_elems`.
+    Adapter,
+    /// Its part of the port's `num_cmd_elems`.
+    PortShare,
+}
+
+impl CommandTerm {
+    /// What would have to change for more commands.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            CommandTerm::Adapter => "raise the adapter's `num_cmd_elems`",
+            CommandTerm::PortShare => {
+                "raise the port's `num_cmd_elems` or the adapter's `share`, or map adapters to another port"
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for CommandTerm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            CommandTerm::Adapter => "adapter",
+            CommandTerm::PortShare => "part of the port",
+        })
+    }
+}
+
+/// What an adapter gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Granted {
+    /// Most commands of its client that are active at once.
+    pub commands: u32,
+    /// Its part of the port's; `None` while there is enough for all.
+    pub part: Option<u32>,
+    /// Which of the two is the smaller; the adapter's own where they are the same.
+    pub limit: CommandTerm,
+}
+
+impl Budget {
+    /// A port with so many elements and the claims of the adapters that are mapped to it.
+    pub fn new(elements: u32, claims: impl IntoIterator<Item = Claim>) -> Budget {
+        let none = Budget { elements, adapters: 0, asked: 0, shares: 0 };
+        claims.into_iter().fold(none, |sum, claim| Budget {
+            adapters: sum.adapters.saturating_add(1),
+            asked: sum.asked + u64::from(claim.own),
+            shares: sum.shares + u64::from(claim.share.max(1)),
+            ..sum
+        })
+    }
+
+    /// What one of these adapters gets.
+    pub fn grant(&self, claim: Claim) -> Granted {
+        let share = u64::from(claim.share.max(1));
+        let part = (self.asked > u64::from(self.elements)).then(|| {
+            let part = u64::from(self.elements) * share / self.shares.max(share);
+            u32::try_from(part).unwrap_or(u32::MAX).max(LEAST)
+        });
+        match part.filter(|part| *part < claim.own) {
+            Some(least) => Granted { commands: least, part, limit: CommandTerm::PortShare },
+            None => Granted { commands: claim.own, part, limit: CommandTerm::Adapter },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
