@@ -93,7 +93,7 @@ fn main() {
     let batches: u64 = arguments.first().and_then(|n| n.parse().ok()).unwrap_or(1000);
     let has = |word: &str| arguments.iter().any(|argument| argument == word);
     let (scsi, write) = (has("scsi"), has("write"));
-    let stats = StatsRegion::create(1).expect("memory");
+    let stats = Arc::new(StatsRegion::create(1).expect("memory"));
     let config =
         ChannelConfig { index: 0, cpu: None, files_max: 16, poll_us_max: 0, activity: None };
     let mut channel = Single::new(&config, stats.channel(0)).expect("a channel");
@@ -120,10 +120,11 @@ fn main() {
     let ring = ring.start(table).map_err(|(_, error)| error).expect("a sound ring");
     let fd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
     let counters = stats.queue("cost", 0).expect("a slot");
+    let adapter = Adapter::new("cost", Box::new(|_, _| ()), Box::new(|_| ()));
     let seat = Seat {
         ring,
         number: 0,
-        adapter: Arc::new(Adapter::new("cost", Box::new(|_, _| ()), Box::new(|_| ()))),
+        adapter: Arc::new(adapter.counting_luns(Arc::clone(&stats))),
         device: if scsi { scsi_device(&volume) } else { block_device(&volume) },
         kick: fd(),
         call: Some(fd()),

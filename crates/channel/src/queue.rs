@@ -8,7 +8,7 @@ use block::{LaneId, Volume};
 use device::blk::{Shape, Status};
 use memory::clock;
 use protocol::message::WaitMode;
-use protocol::stats::{Latency, QueueCounter, QueueStats};
+use protocol::stats::{Latency, LunStats, QueueCounter, QueueStats, Span, StatsRegion};
 use uring::FileSlot;
 use vring::{Head, Queue, QueueError};
 
@@ -36,6 +36,8 @@ pub struct Adapter {
     wait: AtomicU8,
     on_stop: Box<dyn Fn(u16, StopReason) + Send + Sync>,
     pub(crate) errands: Box<dyn Fn(Errand) + Send + Sync>,
+    /// Where LUNs are counted.
+    pub(crate) region: Option<Arc<StatsRegion>>,
 }
 
 impl Adapter {
@@ -47,7 +49,13 @@ impl Adapter {
         errands: Box<dyn Fn(Errand) + Send + Sync>,
     ) -> Adapter {
         let wait = AtomicU8::new(WaitMode::default() as u8);
-        Adapter { name: name.to_owned(), wait, on_stop, errands }
+        Adapter { name: name.to_owned(), wait, on_stop, errands, region: None }
+    }
+
+    /// The same, and each channel counts what the adapter's LUNs do, in slots of this memory.
+    #[must_use]
+    pub fn counting_luns(self, region: Arc<StatsRegion>) -> Adapter {
+        Adapter { region: Some(region), ..self }
     }
 
     /// How its channels wait. They take it over when a queue starts or stops, or with [`crate::Channel::refresh`].
@@ -181,11 +189,16 @@ pub(crate) struct Active {
     finished: Vec<Finished>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Finished {
     taken: u64,
     device: u64,
+    /// What led to its logical unit, or [`NO_BINDING`].
+    binding: u16,
 }
+
+/// The binding of a command that is for no logical unit. A queue never has so many.
+pub(crate) const NO_BINDING: u16 = u16::MAX;
 
 impl Active {
     pub(crate) fn new(seat: Seat, kind: Kind, kick: FileSlot, call: Option<FileSlot>) -> Active {
@@ -241,7 +254,7 @@ impl Active {
             command.status.write(0, &[status as u8]);
             self.seat.ring.mark_written(command.status);
         }
-        self.settle(head, written + status_bytes as u32, now);
+        self.settle(head, NO_BINDING, written + status_bytes as u32, now);
         if status != Status::Ok {
             self.count(QueueCounter::Errors, 1);
         }
@@ -249,12 +262,12 @@ impl Active {
 
     /// Gives a head back whose answer is written: `written` bytes of its writable part. The slot is free then.
     #[inline]
-    pub(crate) fn settle(&mut self, head: Head, written: u32, now: u64) {
+    pub(crate) fn settle(&mut self, head: Head, binding: u16, written: u32, now: u64) {
         let command = &mut self.seat.commands[usize::from(head.0)];
         debug_assert!(command.state != State::Free);
         let device =
             if command.state == State::Submitted { now.wrapping_sub(command.submitted) } else { 0 };
-        self.finished.push(Finished { taken: command.taken, device });
+        self.finished.push(Finished { taken: command.taken, device, binding });
         command.state = State::Free;
         self.seat.ring.put_used(head, written);
         self.touched = true;
@@ -276,23 +289,18 @@ impl Active {
     /// waits for it.
     #[inline]
     pub(crate) fn account(&mut self, now: u64) -> u64 {
-        let stats = self.seat.stats;
         let mut same: Option<(Finished, u64)> = None;
         for finished in &self.finished {
             // Commands of one batch that were served inline are alike: one record for all of them.
             match &mut same {
-                Some((first, count))
-                    if first.taken == finished.taken && first.device == finished.device =>
-                {
-                    *count += 1;
-                }
+                Some((first, count)) if first == finished => *count += 1,
                 _ => {
-                    record(stats, same, now);
+                    self.record(same, now);
                     same = Some((*finished, 1));
                 }
             }
         }
-        record(stats, same, now);
+        self.record(same, now);
         let count = self.finished.len() as u64;
         self.show_levels();
         self.finished.clear();
@@ -308,14 +316,34 @@ impl Active {
             (self.seat.adapter.on_stop)(self.seat.number, reason);
         }
     }
-}
 
-#[inline]
-fn record(stats: QueueStats, same: Option<(Finished, u64)>, now: u64) {
-    let Some((finished, count)) = same else { return };
-    let total = now.saturating_sub(finished.taken);
-    stats.record(Latency::Server, clock::to_ns(total.saturating_sub(finished.device)), count);
-    if finished.device > 0 {
-        stats.record(Latency::Device, clock::to_ns(finished.device), count);
+    /// Records the latencies of commands that are alike, for the queue and for their logical unit.
+    #[inline]
+    fn record(&self, same: Option<(Finished, u64)>, now: u64) {
+        let Some((finished, count)) = same else { return };
+        let total = now.saturating_sub(finished.taken);
+        let stats = self.seat.stats;
+        let lun = self.lun_stats(finished.binding);
+        let server = Span::of(clock::to_ns(total.saturating_sub(finished.device)));
+        stats.record_at(Latency::Server, server, count);
+        if let Some(lun) = lun {
+            lun.record_at(Latency::Server, server, count);
+        }
+        if finished.device > 0 {
+            let device = Span::of(clock::to_ns(finished.device));
+            stats.record_at(Latency::Device, device, count);
+            if let Some(lun) = lun {
+                lun.record_at(Latency::Device, device, count);
+            }
+        }
+    }
+
+    /// Where what a binding leads to is counted, if it is.
+    #[inline]
+    pub(crate) fn lun_stats(&self, binding: u16) -> Option<LunStats> {
+        match &self.kind {
+            Kind::Request(requests) => requests.binding(binding)?.stats,
+            _ => None,
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! What a channel needs to know of a SCSI adapter: its LUN map, its limits, and what it has others do.
 
+mod counted;
 mod errand;
 mod luns;
 mod requests;
@@ -10,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use device::scsi::Sizes;
 
+pub(crate) use counted::Counted;
 pub use errand::{AbortScope, Answer, CommandRef, Errand, Reply, Verdict, Whom};
 pub(crate) use errand::{Ended, Returned};
 pub use luns::{LunEntry, LunMap, LunMapError, Target};

@@ -18,7 +18,7 @@ use crate::lists::Lists;
 use crate::mailbox::OneShot;
 use crate::queue::{Active, Kind, Phase, QueueId, Seat, StopReason};
 use crate::scratch::Scratches;
-use crate::scsi::Writers;
+use crate::scsi::{Counted, Writers};
 use crate::wait::{Awaited, Decision, Waiter};
 
 mod io;
@@ -93,6 +93,7 @@ pub(crate) struct Io {
     pub(crate) capacity: usize,
     pub(crate) scratches: Scratches,
     pub(crate) writers: Writers,
+    pub(crate) counted: Counted,
     /// Aborted commands that have ended in this turn.
     pub(crate) ended_early: Vec<Tag>,
     /// Where answers to errands are posted.
@@ -129,6 +130,7 @@ impl Worker {
             capacity: 0,
             scratches: Scratches::default(),
             writers: Writers::default(),
+            counted: Counted::default(),
             ended_early: Vec::new(),
             inbox: Arc::clone(&inbox),
             tickets: 0,

@@ -91,7 +91,9 @@ impl Shared {
             Some(scsi) => means.steward.errands(Arc::downgrade(scsi)),
             None => Box::new(|_| ()),
         };
-        let adapter = Arc::new(channel::Adapter::new(&spec.name, Box::new(on_stop), errands));
+        let adapter = channel::Adapter::new(&spec.name, Box::new(on_stop), errands)
+            .counting_luns(Arc::clone(&means.stats));
+        let adapter = Arc::new(adapter);
         adapter.set_wait(spec.wait);
         if let Some(scsi) = device.scsi() {
             scsi.known_as(&adapter);
@@ -239,6 +241,7 @@ impl Shared {
             _ => queues.change_device(|device| device.set_backing(spec, backing))?,
         };
         queues.post_events(&events);
+        queues.forget_luns();
         Ok(())
     }
 
@@ -459,6 +462,7 @@ impl Inner {
         let form = Shared::new(&self.means, spec, &backing, condition, stats);
         // Checked when it was put.
         *shared = Arc::new(form.expect("a form that was accepted"));
+        shared.queues().forget_luns();
     }
 
     /// One client, from connection to disconnection. `None`: the adapter is to go.

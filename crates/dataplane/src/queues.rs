@@ -328,6 +328,15 @@ impl Queues {
         for stats in self.take_stats().into_iter().flatten() {
             self.ground.stats.release(stats);
         }
+        self.ground.stats.keep_luns(&self.ground.adapter.name, |_, _| false);
+    }
+
+    /// Forgets what was counted of LUNs that the client does not see any more.
+    pub(crate) fn forget_luns(&self) {
+        let Some(map) = self.ground.device.scsi().and_then(|scsi| scsi.map()) else { return };
+        self.ground.stats.keep_luns(&self.ground.adapter.name, |target, lun| {
+            scsi::Lun::new(lun).is_some_and(|lun| map.find(target, lun).is_some())
+        });
     }
 
     fn update_log(&mut self) {

@@ -48,6 +48,22 @@ fn queues_move_between_channels_under_a_verified_load() {
         assert_eq!(report.failures, []);
     });
     assert!(server.count(QueueCounter::Moves) > moves_before + 10, "nothing moved");
+    // What LUNs have counted goes along.
+    let of_luns = |counter| -> u64 {
+        server.stats().luns.iter().map(|lun| lun.counted.get(counter)).sum()
+    };
+    for counter in [
+        QueueCounter::Reads,
+        QueueCounter::ReadBytes,
+        QueueCounter::Writes,
+        QueueCounter::WrittenBytes,
+        QueueCounter::Flushes,
+    ] {
+        assert_eq!(of_luns(counter), server.count(counter), "{counter:?}");
+    }
+    assert!(of_luns(QueueCounter::Reads) > 0);
+    server.must(Request::RemoveAdapter { name: "vfchost0".to_owned() });
+    assert_eq!(server.stats().luns, []);
 }
 
 /// How many channels the client's queues for I/O are on.

@@ -16,17 +16,19 @@
 mod counters;
 mod flight;
 mod histogram;
+mod luns;
 mod reader;
 
 use std::fs::File;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
+use std::sync::{Mutex, MutexGuard};
 
 use memory::{Access, MapError, Mapping, clock};
 
 pub use counters::{ChannelCounter, CounterInfo, Kind, QueueCounter, Unit};
 pub use flight::{FlightEvent, FlightKind};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_upper_ns};
+pub use luns::LunStats;
 pub use reader::{ChannelSnapshot, LunSnapshot, QueueSnapshot, ReadError, Snapshot, StatsReader};
 
 /// First word of the memory: "TRUNKST" and a version of the layout.
@@ -132,6 +134,8 @@ struct Slots {
     next: usize,
     /// How many are of LUNs.
     luns: usize,
+    /// Those of LUNs that no channel writes to now.
+    resting: luns::Resting,
 }
 
 impl StatsRegion {
@@ -184,23 +188,13 @@ impl StatsRegion {
         self.take(adapter, slot::OF_QUEUE, u64::from(queue))
     }
 
-    /// Takes a slot for a LUN that an adapter's client sees, as one channel serves it: each channel has its own, and
-    /// is the only one that writes to it. `None` when all that LUNs may have are taken: the LUN is served all the same, and not counted.
-    ///
-    /// # Panics
-    ///
-    /// As [`StatsRegion::queue`].
-    #[must_use]
-    pub fn lun(&self, adapter: &str, target: u8, lun: u16, channel: u32) -> Option<LunStats> {
-        let number = u64::from(target) << 16 | u64::from(lun);
-        let stats = self.take(adapter, slot::OF_LUN, number)?;
-        stats.set_channel(channel);
-        Some(LunStats(stats))
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().expect("no panic while the lock is held")
     }
 
     fn take(&self, adapter: &str, kind: u64, number: u64) -> Option<QueueStats> {
         assert!(adapter.len() <= NAME_BYTES_MAX);
-        let mut slots = self.slots.lock().expect("no panic while the lock is held");
+        let mut slots = self.slots();
         if kind == slot::OF_LUN && slots.luns == LUN_SLOTS_MAX {
             return None;
         }
@@ -227,11 +221,6 @@ impl StatsRegion {
         Some(QueueStats { words, index })
     }
 
-    /// Gives the slot of a LUN back. Nobody may write to it any more.
-    pub fn release_lun(&self, lun: LunStats) {
-        self.release(lun.0);
-    }
-
     /// Gives a slot back. Nobody may write to it any more.
     pub fn release(&self, queue: QueueStats) {
         let is_lun = queue.words[slot::KIND].load(Relaxed) == slot::OF_LUN;
@@ -239,7 +228,7 @@ impl StatsRegion {
         for word in queue.words.iter().filter(|word| word.load(Relaxed) != 0) {
             word.store(0, Relaxed);
         }
-        let mut slots = self.slots.lock().expect("no panic while the lock is held");
+        let mut slots = self.slots();
         slots.luns -= usize::from(is_lun);
         slots.free.push(queue.index);
     }
@@ -296,27 +285,31 @@ impl QueueStats {
     /// Records `count` commands that took `ns` each.
     #[inline]
     pub fn record(self, which: Latency, ns: u64, count: u64) {
+        self.record_at(which, Span::of(ns), count);
+    }
+
+    /// As [`QueueStats::record`], for a time whose place in the histograms is known.
+    #[inline]
+    pub fn record_at(self, which: Latency, span: Span, count: u64) {
         let start = slot::HISTOGRAMS + which as usize * histogram::WORDS;
-        bump(&self.words[start], ns.wrapping_mul(count));
-        bump(&self.words[start + 1 + bucket_of(ns)], count);
+        bump(&self.words[start], span.ns.wrapping_mul(count));
+        bump(&self.words[start + 1 + span.bucket], count);
     }
 }
 
-/// The counters of one LUN of an adapter on one channel, which alone writes them.
+/// A time and its place in a histogram, for whoever records it more than once.
 #[derive(Debug, Clone, Copy)]
-pub struct LunStats(QueueStats);
+pub struct Span {
+    ns: u64,
+    bucket: usize,
+}
 
-impl LunStats {
-    /// Adds to a counter.
+impl Span {
+    /// Of so many nanoseconds.
     #[inline]
-    pub fn add(self, counter: QueueCounter, by: u64) {
-        self.0.add(counter, by);
-    }
-
-    /// Records `count` commands that took `ns` each.
-    #[inline]
-    pub fn record(self, which: Latency, ns: u64, count: u64) {
-        self.0.record(which, ns, count);
+    #[must_use]
+    pub fn of(ns: u64) -> Span {
+        Span { ns, bucket: bucket_of(ns) }
     }
 }
 

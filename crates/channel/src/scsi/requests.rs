@@ -7,12 +7,14 @@ use std::sync::Arc;
 use block::{LaneId, Volume};
 use device::scsi::{Place, Range};
 use memory::IoBuf;
+use protocol::stats::LunStats;
 use scsi::{LogicalUnit, Nexus, Task, Writer};
 use uring::Ring;
 
-use super::{CommandPool, LunMap, ScsiLimits, Verdict};
+use super::{CommandPool, Counted, LunMap, ScsiLimits, Verdict};
 use crate::lanes::Lanes;
 use crate::lists::ListId;
+use crate::queue::{Adapter, NO_BINDING};
 use crate::scratch::ScratchId;
 
 /// What a paused task waits for.
@@ -38,6 +40,7 @@ pub(crate) struct Slot {
     /// The client's name for it.
     pub(crate) id: u64,
     pub(crate) lane: Option<LaneId>,
+    /// [`NO_BINDING`]: it is for no logical unit.
     pub(crate) binding: u16,
     pub(crate) opcode: u8,
     pub(crate) verdict: Option<Verdict>,
@@ -63,7 +66,7 @@ impl Slot {
             data_in: Range::default(),
             id: 0,
             lane: None,
-            binding: 0,
+            binding: NO_BINDING,
             opcode: 0,
             verdict: None,
             from_scratch: false,
@@ -81,10 +84,13 @@ impl Slot {
 /// What leads from a queue to a logical unit that its client sees, or saw, while commands are under way.
 pub(crate) struct Binding {
     pub(crate) target: u8,
+    pub(crate) lun: u16,
     pub(crate) nexus: Arc<Nexus>,
     pub(crate) volume: Option<Arc<dyn Volume>>,
     pub(crate) lane: Option<LaneId>,
     pub(crate) writer: Rc<Writer>,
+    /// Where the LUN is counted on this channel.
+    pub(crate) stats: Option<LunStats>,
     /// It is not in the map any more.
     pub(crate) gone: bool,
 }
@@ -115,6 +121,7 @@ pub(crate) struct Requests {
     last: (u64, u16),
     pub(crate) limits: ScsiLimits,
     pool: Arc<CommandPool>,
+    adapter: Arc<Adapter>,
     active: u16,
     /// How many may be active: its own and those that are borrowed.
     ready: u16,
@@ -126,7 +133,12 @@ pub(crate) struct Requests {
 
 impl Requests {
     /// Without any logical unit yet.
-    pub(crate) fn new(size: u16, limits: ScsiLimits, pool: Arc<CommandPool>) -> Requests {
+    pub(crate) fn new(
+        size: u16,
+        limits: ScsiLimits,
+        pool: Arc<CommandPool>,
+        adapter: &Arc<Adapter>,
+    ) -> Requests {
         let commands = limits.commands.max(1);
         let limits = ScsiLimits { commands, local: limits.local.clamp(1, commands), ..limits };
         Requests {
@@ -137,6 +149,7 @@ impl Requests {
             last: (0, 0),
             limits,
             pool,
+            adapter: Arc::clone(adapter),
             active: 0,
             ready: limits.local,
             lists: Vec::new(),
@@ -216,7 +229,7 @@ impl Requests {
             });
             let place = match same {
                 Some(place) => place,
-                None => match means.bind(target, entry) {
+                None => match means.bind(&self.adapter, (target, lun.number()), entry) {
                     Ok(binding) => {
                         let place = self.insert(binding);
                         made.push(place);
@@ -262,6 +275,10 @@ impl Requests {
         if let Some(lane) = binding.lane {
             means.lanes.release(lane, means.ring);
         }
+        if binding.stats.is_some() {
+            let place = (binding.target, binding.lun);
+            means.counted.release(&self.adapter, place, means.channel, binding.gone);
+        }
         let unit = Arc::clone(binding.nexus.unit());
         drop(binding);
         means.writers.tidy(&unit);
@@ -296,16 +313,25 @@ pub(crate) struct Means<'a> {
     pub(crate) ring: &'a mut Ring,
     pub(crate) lanes: &'a mut Lanes,
     pub(crate) writers: &'a mut Writers,
+    pub(crate) counted: &'a mut Counted,
+    /// The channel's number.
+    pub(crate) channel: u32,
 }
 
 impl Means<'_> {
-    fn bind(&mut self, target: u8, entry: &super::LunEntry) -> Result<Binding, String> {
+    fn bind(
+        &mut self,
+        adapter: &Arc<Adapter>,
+        (target, lun): (u8, u16),
+        entry: &super::LunEntry,
+    ) -> Result<Binding, String> {
         let volume = entry.volume.clone();
         let lane = volume.as_ref().map(|volume| self.lanes.acquire(volume, self.ring));
         let lane = lane.transpose().map_err(|error| error.to_string())?;
         let nexus = Arc::clone(&entry.nexus);
         let writer = self.writers.acquire(nexus.unit());
-        Ok(Binding { target, nexus, volume, lane, writer, gone: false })
+        let stats = self.counted.acquire(adapter, (target, lun), self.channel);
+        Ok(Binding { target, lun, nexus, volume, lane, writer, stats, gone: false })
     }
 }
 
@@ -345,10 +371,11 @@ mod tests {
             inout: false,
             sizes: Default::default(),
         };
+        let adapter = Arc::new(Adapter::new("a", Box::new(|_, _| ()), Box::new(|_| ())));
         for size in [1, 2, 64, 256] {
             let pool = Arc::new(CommandPool::new(0));
             let queues: Vec<Requests> =
-                (0..16).map(|_| Requests::new(size, limits, Arc::clone(&pool))).collect();
+                (0..16).map(|_| Requests::new(size, limits, Arc::clone(&pool), &adapter)).collect();
             let mut lines: Vec<(usize, usize)> = queues
                 .iter()
                 .map(|queue| queue.slots.as_ptr_range())

@@ -109,7 +109,7 @@ impl Io {
             }
             ScsiRole::Request => {
                 self.scratches.provide().map_err(|error| error.to_string())?;
-                let mut requests = Requests::new(size, *limits, Arc::clone(pool));
+                let mut requests = Requests::new(size, *limits, Arc::clone(pool), &seat.adapter);
                 requests.remap(Arc::clone(luns), &mut self.means())?;
                 // Header and response are segments, too.
                 let segments = usize::from(limits.buffers) + 2;

@@ -10,7 +10,7 @@ mod rare;
 use block::{IoError, Lane, Outcome, Request, Submit};
 use device::scsi::{Chain, Header, Parsed, RESPONSE_BYTES, Range, parse};
 use memory::IoBuf;
-use protocol::stats::QueueCounter;
+use protocol::stats::{LunStats, QueueCounter};
 use scsi::{BlockRequest, Context, Data, Done, Input, Memory, Status, Step, Task};
 use vring::Head;
 
@@ -18,7 +18,7 @@ use super::Io;
 use super::io::{Walked, tag_of};
 use crate::command::{Command, State};
 use crate::lists::Lists;
-use crate::queue::{Active, Kind};
+use crate::queue::{Active, Kind, NO_BINDING};
 use crate::scratch::Scratches;
 use crate::scsi::Requests;
 
@@ -353,13 +353,13 @@ impl Io {
         if !plain || whole.is_empty() {
             return self.conclude_rarely(id, queue, head, done);
         }
-        let (opcode, data_in) = (slot.opcode, slot.data_in);
+        let (opcode, data_in, binding) = (slot.opcode, slot.data_in, slot.binding);
         let written = requests.limits.sizes.response_bytes() as u64 + slot.in_bytes;
         // No residual, no sense data, GOOD, OK. What is behind, the driver does not look at.
         whole.write(0, &[0; RESPONSE_BYTES]);
         queue.seat.ring.mark_written(whole);
         self.log_range(queue, head, data_in);
-        count_good(queue, opcode, done.moved);
+        Tally::of(queue, binding).good(opcode, done.moved);
         self.leave(id, queue, head, written);
     }
 
@@ -381,12 +381,15 @@ impl Io {
         if let Some(scratch) = slot.scratch.take() {
             self.scratches.give_back(scratch);
         }
-        self.settle(id, queue, head, written);
+        // The next command of this head may be for nothing.
+        let binding = std::mem::replace(&mut slot.binding, NO_BINDING);
+        self.settle(id, queue, head, binding, written);
     }
 
-    /// Gives a head back and puts its queue on the list of those to be published.
+    /// Gives a head back and puts its queue on the list of those to be published. Its time counts for its queue and for what `binding`
+    /// leads to.
     #[inline]
-    fn settle(&mut self, id: u16, queue: &mut Active, head: Head, written: u64) {
+    fn settle(&mut self, id: u16, queue: &mut Active, head: Head, binding: u16, written: u64) {
         let command = &mut queue.seat.commands[usize::from(head.0)];
         if let Some(list) = command.list.take() {
             match &mut queue.kind {
@@ -395,7 +398,7 @@ impl Io {
             }
         }
         self.list(id, queue);
-        queue.settle(head, u32::try_from(written).unwrap_or(u32::MAX), self.now);
+        queue.settle(head, binding, u32::try_from(written).unwrap_or(u32::MAX), self.now);
     }
 }
 
@@ -404,36 +407,69 @@ fn bufs_at(bufs: &[IoBuf], range: Range) -> IoBuf {
     bufs[usize::from(range.first)]
 }
 
-/// Counts a command that ended with GOOD.
-#[inline]
-fn count_good(queue: &Active, opcode: u8, moved: u64) {
-    match opcode {
-        0x08 | 0x28 | 0x88 | 0xa8 => {
-            queue.count(QueueCounter::Reads, 1);
-            queue.count(QueueCounter::ReadBytes, moved);
+/// Where a command is counted: its queue, and the LUN that it is for.
+struct Tally<'a> {
+    queue: &'a Active,
+    lun: Option<LunStats>,
+}
+
+impl<'a> Tally<'a> {
+    #[inline]
+    fn of(queue: &'a Active, binding: u16) -> Tally<'a> {
+        Tally { queue, lun: queue.lun_stats(binding) }
+    }
+
+    #[inline]
+    fn add(&self, counter: QueueCounter, by: u64) {
+        self.queue.count(counter, by);
+        if let Some(lun) = self.lun {
+            lun.add(counter, by);
         }
-        0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => {
-            queue.count(QueueCounter::Writes, 1);
-            queue.count(QueueCounter::WrittenBytes, moved);
+    }
+
+    /// Counts a command that ended with GOOD.
+    #[inline]
+    fn good(&self, opcode: u8, moved: u64) {
+        match opcode {
+            0x08 | 0x28 | 0x88 | 0xa8 => self.moved(Moved::Read, moved),
+            0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => self.moved(Moved::Written, moved),
+            _ => self.other(opcode, moved),
         }
-        _ => count_other(queue, opcode, moved),
+    }
+
+    #[inline]
+    fn moved(&self, what: Moved, bytes: u64) {
+        let (commands, moved) = match what {
+            Moved::Read => (QueueCounter::Reads, QueueCounter::ReadBytes),
+            Moved::Written => (QueueCounter::Writes, QueueCounter::WrittenBytes),
+        };
+        self.queue.count(commands, 1);
+        self.queue.count(moved, bytes);
+        if let Some(lun) = self.lun {
+            lun.add(commands, 1);
+            lun.add(moved, bytes);
+        }
+    }
+
+    #[cold]
+    fn other(&self, opcode: u8, moved: u64) {
+        if opcode != 0x89 {
+            self.add(QueueCounter::ControlRequests, 1);
+        }
+        match opcode {
+            0x35 | 0x91 => self.add(QueueCounter::Flushes, 1),
+            0x42 => self.add(QueueCounter::Discards, 1),
+            0x41 | 0x93 => self.add(QueueCounter::WriteZeroes, 1),
+            // COMPARE AND WRITE: half of its data is compared with.
+            0x89 => self.moved(Moved::Written, moved / 2),
+            _ => {}
+        }
     }
 }
 
-#[cold]
-fn count_other(queue: &Active, opcode: u8, moved: u64) {
-    if opcode != 0x89 {
-        queue.count(QueueCounter::ControlRequests, 1);
-    }
-    match opcode {
-        0x35 | 0x91 => queue.count(QueueCounter::Flushes, 1),
-        0x42 => queue.count(QueueCounter::Discards, 1),
-        0x41 | 0x93 => queue.count(QueueCounter::WriteZeroes, 1),
-        // COMPARE AND WRITE: half of its data is compared with.
-        0x89 => {
-            queue.count(QueueCounter::Writes, 1);
-            queue.count(QueueCounter::WrittenBytes, moved / 2);
-        }
-        _ => {}
-    }
+/// Which way the data of a command went.
+#[derive(Clone, Copy)]
+enum Moved {
+    Read,
+    Written,
 }

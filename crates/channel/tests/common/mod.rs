@@ -146,7 +146,9 @@ impl Client {
             memory: Arc::new(DriverMemory::new(96 << 20).unwrap()),
             stats: Arc::clone(stats),
             channels: Arc::clone(channels),
-            adapter: Arc::new(Adapter::new("scsi0", on_stop, errand)),
+            adapter: Arc::new(
+                Adapter::new("scsi0", on_stop, errand).counting_luns(Arc::clone(stats)),
+            ),
             errands: Mutex::new(errands),
             stops,
         }

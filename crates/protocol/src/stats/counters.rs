@@ -106,6 +106,25 @@ registry! {
     }
 }
 
+impl QueueCounter {
+    /// What is counted for LUNs, too.
+    pub const OF_LUN: &'static [QueueCounter] = &[
+        QueueCounter::Reads,
+        QueueCounter::Writes,
+        QueueCounter::ReadBytes,
+        QueueCounter::WrittenBytes,
+        QueueCounter::ControlRequests,
+        QueueCounter::Flushes,
+        QueueCounter::Discards,
+        QueueCounter::WriteZeroes,
+        QueueCounter::Errors,
+        QueueCounter::CheckConditions,
+        QueueCounter::UnitAttentions,
+        QueueCounter::ReservationConflicts,
+        QueueCounter::Aborted,
+    ];
+}
+
 registry! {
     /// What is counted for each channel.
     ChannelCounter {

@@ -152,3 +152,43 @@ fn luns_leave_slots_for_queues() {
     assert!(region.lun("a", 1, 0, 0).is_some());
     assert!(region.lun("a", 1, 1, 0).is_none());
 }
+
+#[test]
+fn a_lun_that_comes_back_goes_on_and_one_that_is_gone_gives_its_slot_back() {
+    let region = StatsRegion::create(2).unwrap();
+    let reader = StatsReader::open(region.file()).unwrap();
+    let reads = || -> Vec<_> {
+        let luns = reader.snapshot().luns;
+        luns.iter().map(|lun| (lun.lun, lun.counted.get(QueueCounter::Reads))).collect()
+    };
+    let first = region.lun("a", 0, 7, 0).unwrap();
+    first.add(QueueCounter::Reads, 5);
+    region.rest_lun("a", 0, 7, 0, first);
+    assert_eq!(reads(), [(7, 5)], "what rests can be read");
+    // Another channel, and another adapter of the same LUN, begin with nothing.
+    let other = region.lun("a", 0, 7, 1).unwrap();
+    let foreign = region.lun("b", 0, 7, 0).unwrap();
+    assert_eq!([other.get(QueueCounter::Reads), foreign.get(QueueCounter::Reads)], [0, 0]);
+    let again = region.lun("a", 0, 7, 0).unwrap();
+    again.add(QueueCounter::Reads, 1);
+    assert_eq!(reads(), [(7, 6), (7, 0), (7, 0)]);
+    region.rest_lun("a", 0, 7, 0, again);
+    region.rest_lun("a", 0, 7, 1, other);
+    region.keep_luns("a", |target, lun| (target, lun) == (0, 7));
+    assert_eq!(reads().len(), 3);
+    region.keep_luns("a", |_, _| false);
+    assert_eq!(reads(), [(7, 0)], "the other adapter's");
+    region.release_lun(foreign);
+    assert_eq!(reads(), []);
+}
+
+#[test]
+fn a_resting_slot_makes_way_when_no_other_is_free() {
+    let region = StatsRegion::create(1).unwrap();
+    let luns: Vec<_> = (0..).map_while(|lun| region.lun("a", 0, lun, 0)).collect();
+    luns[3].add(QueueCounter::Reads, 9);
+    region.rest_lun("a", 0, 3, 0, luns[3]);
+    let taken = region.lun("b", 1, 0, 0).unwrap();
+    assert_eq!(taken.get(QueueCounter::Reads), 0);
+    assert!(region.lun("a", 0, 3, 0).is_none());
+}

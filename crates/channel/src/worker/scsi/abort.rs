@@ -166,7 +166,13 @@ impl Worker {
 impl Io {
     /// What it takes to bind logical units.
     pub(in super::super) fn means(&mut self) -> Means<'_> {
-        Means { ring: &mut self.ring, lanes: &mut self.lanes, writers: &mut self.writers }
+        Means {
+            ring: &mut self.ring,
+            lanes: &mut self.lanes,
+            writers: &mut self.writers,
+            counted: &mut self.counted,
+            channel: self.channel,
+        }
     }
 
     /// Commands of a queue that a scope means.

@@ -11,7 +11,7 @@ use super::super::io::Walked;
 use super::super::{Io, Worker};
 use crate::command::State;
 use crate::lists;
-use crate::queue::{Active, Kind, QueueId};
+use crate::queue::{Active, Kind, NO_BINDING, QueueId};
 use crate::scsi::{Answer, ControlQueue, Ended, Errand, Returned};
 
 /// Buffers of an event that are looked at; it has sixteen bytes.
@@ -108,7 +108,7 @@ impl Io {
         if room < len {
             queue.count(QueueCounter::BadChains, 1);
             queue.count(QueueCounter::Errors, 1);
-            return self.settle(id, queue, head, 0);
+            return self.settle(id, queue, head, NO_BINDING, 0);
         }
         let written = match request {
             Control::Unknown => put_last(bufs, bytes[0]),
@@ -116,7 +116,7 @@ impl Io {
         };
         bufs.iter().for_each(|buf| queue.seat.ring.mark_written(*buf));
         queue.count(QueueCounter::ControlRequests, 1);
-        self.settle(id, queue, head, written as u64);
+        self.settle(id, queue, head, NO_BINDING, written as u64);
     }
 
     /// A chain of the control queue that breaks the rules: FAILURE in its last byte, where the response of all requests is.
@@ -136,7 +136,7 @@ impl Io {
         let writable = &bufs[readable.min(bufs.len())..total.min(bufs.len())];
         let written = put_last(writable, Response::Failure as u8);
         writable.iter().for_each(|buf| queue.seat.ring.mark_written(*buf));
-        self.settle(id, queue, head, written as u64);
+        self.settle(id, queue, head, NO_BINDING, written as u64);
     }
 
     /// A control request that an earlier process took: nobody knows how far it came, and a function must not be carried out twice.
@@ -158,7 +158,7 @@ impl Io {
         let written = scatter(&bytes[..len], &bufs[readable..total]);
         bufs[readable..total].iter().for_each(|buf| queue.seat.ring.mark_written(*buf));
         queue.count(QueueCounter::ControlRequests, 1);
-        self.settle(id, queue, head, written as u64);
+        self.settle(id, queue, head, NO_BINDING, written as u64);
     }
 
     /// Tells an event, or that some were lost, if the client has left a buffer.
@@ -179,7 +179,7 @@ impl Io {
             if !fits {
                 // Smaller than the configuration space says (clause 5.6.6.3): of no use for anything.
                 queue.count(QueueCounter::BadChains, 1);
-                self.settle(id, queue, head, 0);
+                self.settle(id, queue, head, NO_BINDING, 0);
                 continue;
             }
             let Kind::Event(events) = &mut queue.kind else { return Ok(true) };
@@ -187,7 +187,7 @@ impl Io {
             let event = if lost { event::missed(event) } else { event };
             scatter(&event, &bufs[..total]);
             bufs[..total].iter().for_each(|buf| queue.seat.ring.mark_written(*buf));
-            self.settle(id, queue, head, EVENT_BYTES as u64);
+            self.settle(id, queue, head, NO_BINDING, EVENT_BYTES as u64);
             return Ok(true);
         }
         Ok(false)
@@ -302,6 +302,6 @@ impl Io {
         let written = scatter(&[response as u8], bufs);
         bufs.iter().for_each(|buf| queue.seat.ring.mark_written(*buf));
         queue.count(QueueCounter::ControlRequests, 1);
-        self.settle(id, queue, head, written as u64);
+        self.settle(id, queue, head, NO_BINDING, written as u64);
     }
 }

@@ -14,10 +14,10 @@ use vring::Head;
 
 use super::super::Io;
 use super::super::io::{Timer, Walked, tag_of};
-use super::count_good;
+use super::Tally;
 use crate::command::State;
 use crate::lists;
-use crate::queue::{Active, Kind, QueueId};
+use crate::queue::{Active, Kind, NO_BINDING, QueueId};
 use crate::scsi::{AbortScope, Admission, Answer, CommandRef, Errand, Pause, Verdict, Whom};
 
 /// How long a task waits that another command is in the way of.
@@ -160,11 +160,8 @@ impl Io {
         let Kind::Request(requests) = &queue.kind else { return };
         let slot = &requests.slots[usize::from(head.0)];
         let residual = u32::try_from(slot.out_bytes + slot.in_bytes).unwrap_or(u32::MAX);
-        match what {
-            Response::Aborted | Response::Reset => {}
-            // Clients ask every target that there could be whether it is there.
-            Response::BadTarget => queue.count(QueueCounter::ControlRequests, 1),
-            _ => queue.count(QueueCounter::Errors, 1),
+        if !matches!(what, Response::Aborted | Response::Reset) {
+            Tally::of(queue, slot.binding).add(QueueCounter::Errors, 1);
         }
         let bytes = response(what, Status::Good, residual, 0);
         let written = self.write_response(queue, head, &[&bytes]);
@@ -330,7 +327,7 @@ impl Io {
         let Kind::Request(requests) = &queue.kind else { return };
         let slot = &requests.slots[usize::from(head.0)];
         let (out_bytes, in_bytes, data_in) = (slot.out_bytes, slot.in_bytes, slot.data_in);
-        let opcode = slot.opcode;
+        let (opcode, binding) = (slot.opcode, slot.binding);
         let (what, residual) = outcome(done, out_bytes + in_bytes);
         let mut sense = [0; SENSE_BYTES_MAX];
         let len = done.sense.map_or(0, |it| it.encode(descriptors, &mut sense));
@@ -343,10 +340,11 @@ impl Io {
         if out_bytes == 0 {
             written += done.moved.min(in_bytes);
         }
+        let tally = Tally::of(queue, binding);
         match done.status {
-            Status::Good if what == Response::Ok => count_good(queue, opcode, done.moved),
-            Status::Good => queue.count(QueueCounter::Errors, 1),
-            status => count_status(queue, status, done.sense),
+            Status::Good if what == Response::Ok => tally.good(opcode, done.moved),
+            Status::Good => tally.add(QueueCounter::Errors, 1),
+            status => count_status(&tally, status, done.sense),
         }
         self.leave(id, queue, head, written);
     }
@@ -372,7 +370,9 @@ impl Io {
     /// Ends an aborted command.
     #[cold]
     pub(super) fn aborted(&mut self, id: u16, queue: &mut Active, head: Head, verdict: Verdict) {
-        queue.count(QueueCounter::Aborted, 1);
+        let Kind::Request(requests) = &queue.kind else { return };
+        let binding = requests.slots[usize::from(head.0)].binding;
+        Tally::of(queue, binding).add(QueueCounter::Aborted, 1);
         self.ended_early.push(tag_of(id, head));
         match verdict {
             Verdict::Aborted => self.respond(id, queue, head, Response::Aborted),
@@ -420,7 +420,7 @@ impl Io {
         scatter(&response(what, status, residual, 0), bufs);
         bufs.iter().for_each(|buf| queue.seat.ring.mark_written(*buf));
         queue.count(QueueCounter::Aborted, 1);
-        self.settle(id, queue, head, written);
+        self.settle(id, queue, head, NO_BINDING, written);
     }
 
     /// A command that an earlier process took and did not finish. Most are done again; what must not happen twice ends as a reset
@@ -484,16 +484,16 @@ fn cut(
 }
 
 #[cold]
-fn count_status(queue: &Active, status: Status, sense: Option<Sense>) {
+fn count_status(tally: &Tally<'_>, status: Status, sense: Option<Sense>) {
     match status {
-        Status::CheckCondition => queue.count(QueueCounter::CheckConditions, 1),
-        Status::ReservationConflict => queue.count(QueueCounter::ReservationConflicts, 1),
+        Status::CheckCondition => tally.add(QueueCounter::CheckConditions, 1),
+        Status::ReservationConflict => tally.add(QueueCounter::ReservationConflicts, 1),
         _ => {}
     }
     let Some(sense) = sense else { return };
     match sense.key {
-        SenseKey::UnitAttention => queue.count(QueueCounter::UnitAttentions, 1),
-        SenseKey::MediumError | SenseKey::HardwareError => queue.count(QueueCounter::Errors, 1),
+        SenseKey::UnitAttention => tally.add(QueueCounter::UnitAttentions, 1),
+        SenseKey::MediumError | SenseKey::HardwareError => tally.add(QueueCounter::Errors, 1),
         _ => {}
     }
 }
