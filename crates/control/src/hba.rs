@@ -1,6 +1,6 @@
 //! A host's Fibre Channel HBA with NPIV, through sysfs: virtual ports, and the disks that appear under them.
 //!
-//! Nothing uses it yet: ports of the desired state stand for local targets. It is the system's side of a port that stands for an HBA.
+//! It is the system's side of a port that stands for an HBA; what of it clients see is in `model::found`.
 
 use fabric::san::{LUN_MAX, Wwpn};
 use std::fs;
@@ -37,16 +37,38 @@ pub enum HbaError {
 /// A disk behind a virtual port.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Disk {
+    /// The SCSI host that the virtual port is; later ones have higher numbers.
+    pub host: u32,
+    /// The number that the kernel gave the target port.
+    pub id: u8,
     /// The target port behind which it is.
     pub target: Wwpn,
     /// Its LUN there.
     pub lun: u16,
     /// Its block device, such as `/dev/sdc`.
     pub device: PathBuf,
+    /// Its logical blocks, in bytes.
+    pub block_size: u32,
+    /// What names it wherever it appears, such as `naa.6005076…`; where the kernel knows none, its place.
+    pub wwid: String,
+}
+
+/// Whether this is how the kernel names a SCSI host: `host3`. A name that leads elsewhere is nobody's HBA.
+pub fn is_host(name: &str) -> bool {
+    let digits = name.strip_prefix("host").unwrap_or_default();
+    digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u32>().is_ok()
+}
+
+/// Whether the host has a file system, a device mapping or the like on a disk, or on a partition of it.
+pub fn is_held(device: &Path) -> bool {
+    use rustix::fs::{Mode, OFlags, open};
+    // The kernel gives exclusive access to one at a time, and never waits. Without O_CREAT the flag means nothing for files.
+    let flags = OFlags::RDONLY | OFlags::EXCL | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    open(device, flags, Mode::empty()).is_err_and(|error| error == rustix::io::Errno::BUSY)
 }
 
 impl Sysfs {
-    /// A sysfs at a folder; the system's is `/sys`.
+    /// A sysfs at a folder, with the devices in `dev` beside it; the system's is `/sys`.
     pub fn at(root: impl Into<PathBuf>) -> Sysfs {
         Sysfs { root: root.into() }
     }
@@ -75,18 +97,28 @@ impl Sysfs {
         for (address, folder) in self.entries(&self.root.join("class/scsi_device"))? {
             // host:bus:target:lun
             let parts: Vec<&str> = address.split(':').collect();
-            let [number, bus, target, lun] = parts[..] else { continue };
-            if host.strip_prefix("host") != Some(number) {
+            let [number, bus, id, lun] = parts[..] else { continue };
+            // Fibre Channel has one bus.
+            if host.strip_prefix("host") != Some(number) || bus != "0" {
                 continue;
             }
-            let lun = lun.parse::<u16>().ok().filter(|lun| *lun <= LUN_MAX);
-            let name = format!("class/fc_transport/target{number}:{bus}:{target}/port_name");
+            let name = format!("class/fc_transport/target{number}:{bus}:{id}/port_name");
             let target = self.name(&self.root.join(name));
-            let block = self.entries(&folder.join("device/block"))?;
+            let lun = lun.parse::<u16>().ok().filter(|lun| *lun <= LUN_MAX);
+            let block = self.entries(&folder.join("device/block"))?.into_iter().next();
             // What is no disk has no block device; what is just going away has no target any more.
-            if let (Some(target), Some(lun), Some((block, _))) = (target, lun, block.first()) {
-                disks.push(Disk { target, lun, device: Path::new("/dev").join(block) });
-            }
+            let (Ok(host), Ok(id), Some(target), Some(lun), Some((block, folder_of_block))) =
+                (number.parse(), id.parse(), target, lun, block)
+            else {
+                continue;
+            };
+            let block_size = text(&folder_of_block.join("queue/logical_block_size"));
+            let block_size = block_size.and_then(|size| size.parse().ok()).unwrap_or(512);
+            // What is behind a place depends on who looks: disk systems give each initiator its own LUNs.
+            let place = || format!("{wwpn}.{target}.{lun}");
+            let wwid = text(&folder.join("device/wwid")).unwrap_or_else(place);
+            let device = self.root.parent().unwrap_or(&self.root).join("dev").join(block);
+            disks.push(Disk { host, id, target, lun, device, block_size, wwid });
         }
         disks.sort();
         Ok(disks)
@@ -102,9 +134,7 @@ impl Sysfs {
     fn order(&self, host: &str, order: &str, wwpn: Wwpn) -> Result<(), HbaError> {
         let folder = self.root.join("class/fc_host").join(host);
         let path = folder.join(order);
-        // A name that leads elsewhere is nobody's HBA.
-        let plain = host.strip_prefix("host").is_some_and(|n| n.parse::<u32>().is_ok());
-        let node = self.name(&folder.join("node_name")).filter(|_| plain && path.exists());
+        let node = self.name(&folder.join("node_name")).filter(|_| is_host(host) && path.exists());
         let Some(node) = node else {
             return Err(HbaError::NoNpiv {
                 host: host.to_owned(),
@@ -117,7 +147,7 @@ impl Sysfs {
 
     /// A file with a world-wide name; nothing where there is none.
     fn name(&self, path: &Path) -> Option<Wwpn> {
-        fs::read_to_string(path).ok()?.trim().parse().ok()
+        text(path)?.parse().ok()
     }
 
     /// Names and paths in a folder, sorted; nothing where there is none.
@@ -137,6 +167,12 @@ impl Sysfs {
         all.sort();
         Ok(all)
     }
+}
+
+/// What a file says; nothing where there is none, or nothing in it.
+fn text(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! It is plain data; the rules live beside it:
 //!
 //! - [`given`] gives out what is kept for good: WWPNs, numbers of targets, LUNs of virtual target devices;
+//! - [`found`] is what the host's HBAs show;
 //! - [`mod@san`] makes the fabric of it, which says who sees which LUN;
 //! - [`validate`] says whether a state makes sense as a whole;
 //! - [`transition`] says whether one may become another while clients run, and what changes;
@@ -11,6 +12,7 @@
 //!
 //! All of it is pure.
 
+pub mod found;
 pub mod given;
 pub mod resolve;
 pub mod san;
@@ -21,6 +23,7 @@ pub mod validate;
 pub(crate) mod samples;
 
 use fabric::attribute::{Attributes, Named, Object, Value};
+use found::Found;
 use given::Given;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -65,6 +68,9 @@ pub struct Desired {
     /// What was given out. No configuration has it: it only grows.
     #[serde(default)]
     pub given: Given,
+    /// What the host's HBAs show. It is looked up, and kept nowhere.
+    #[serde(skip)]
+    pub found: Found,
 }
 
 /// What an adapter shows its client.

@@ -7,27 +7,33 @@ use std::path::{Path, PathBuf};
 /// The longest path that fits a Unix socket's address (`sun_path` less its final zero).
 pub const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// The folders of a server. Both may be the same.
+/// Where a system has it.
+const SYSFS: &str = "/sys";
+
+/// The folders of a server. The first two may be the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Paths {
     /// Sockets: the API, the data planes, the adapters.
     pub run: PathBuf,
     /// What must survive a restart of the host.
     pub state: PathBuf,
+    /// The host's sysfs, with its devices beside it; tests have one of their own.
+    pub sys: PathBuf,
 }
 
 impl Paths {
     /// Everything in one folder.
     pub fn in_one(dir: impl Into<PathBuf>) -> Paths {
         let run = dir.into();
-        Paths { state: run.clone(), run }
+        Paths { state: run.clone(), run, sys: SYSFS.into() }
     }
 
     /// The folders of a server that was told none: root's are the system's; others use their own
     /// run-time and state folders.
     pub fn standard() -> Paths {
         if rustix::process::geteuid().is_root() {
-            return Paths { run: "/run/trunkline".into(), state: "/var/lib/trunkline".into() };
+            let (run, state) = ("/run/trunkline".into(), "/var/lib/trunkline".into());
+            return Paths { run, state, sys: SYSFS.into() };
         }
         let variable = |name: &str| {
             std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
@@ -37,7 +43,7 @@ impl Paths {
         let state = state.join("trunkline");
         let run =
             variable("XDG_RUNTIME_DIR").map_or_else(|| state.clone(), |dir| dir.join("trunkline"));
-        Paths { run, state }
+        Paths { run, state, sys: SYSFS.into() }
     }
 
     /// The API's socket.

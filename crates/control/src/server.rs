@@ -6,6 +6,7 @@
 //! trying.
 
 mod explain;
+mod hba;
 mod logins;
 mod media;
 mod objects;
@@ -29,7 +30,8 @@ use fabric::suggest;
 use protocol::message::Status;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, Weak};
 use tokio::sync::Notify;
 
 /// Makes the launcher of a data plane, by name.
@@ -88,8 +90,12 @@ pub struct Server {
     listeners: Mutex<BTreeMap<String, OwnedFd>>,
     /// Held through a change; the store is written under it.
     change: tokio::sync::Mutex<Box<dyn Store>>,
+    /// Whether somebody looks at the host's HBAs from time to time.
+    looking: AtomicBool,
+    ended: Arc<AtomicBool>,
+    myself: Weak<Server>,
     stop: Notify,
-    stop_dataplanes: std::sync::atomic::AtomicBool,
+    stop_dataplanes: AtomicBool,
 }
 
 impl Server {
@@ -101,13 +107,16 @@ impl Server {
         listeners: BTreeMap<String, OwnedFd>,
     ) -> Result<Arc<Server>, StoreError> {
         let desired = store.load()?;
-        let server = Arc::new(Server {
+        let server = Arc::new_cyclic(|myself| Server {
             paths,
             launcher,
             desired: RwLock::new(desired.clone()),
             keepers: RwLock::default(),
             listeners: Mutex::new(listeners),
             change: tokio::sync::Mutex::new(store),
+            looking: false.into(),
+            ended: Arc::default(),
+            myself: Weak::clone(myself),
             stop: Notify::new(),
             stop_dataplanes: false.into(),
         });
@@ -154,6 +163,7 @@ impl Server {
         let mut next = now.clone();
         edit(&mut next)?;
         given::settle(&now, &mut next, fresh_number())?;
+        next.found = now.found.clone();
         let Transition { next, changes } = transition(&now, &next, &self.paths, manner.allow)?;
         if manner.dry_run || changes.is_empty() {
             return Ok(Done { changes, ..Done::default() });
@@ -245,8 +255,20 @@ impl Server {
         }
     }
 
-    /// Tells every data plane what it shall be, starts new ones, ends those that are not wanted.
+    /// Brings the virtual ports on the host's HBAs about, and tells every data plane what it shall be.
     async fn tell(&self, next: &Desired) -> Told {
+        let mut next = next.clone();
+        self.part_from_vports(&mut next).await;
+        self.bring_vports_about(&mut next);
+        let mut told = self.tell_dataplanes(&next).await;
+        let failures = next.found.failures();
+        told.failures.extend(failures.map(|(name, why)| (Subject::Adapter(name), why)));
+        self.look_from_time_to_time(&next);
+        told
+    }
+
+    /// Tells every data plane what it shall be, starts new ones, ends those that are not wanted.
+    async fn tell_dataplanes(&self, next: &Desired) -> Told {
         let mut names = next.dataplane_names();
         // The main one last: it takes the passed sockets that no other has a use for.
         names.sort_by_key(|name| name == MAIN);
@@ -338,6 +360,7 @@ impl Server {
 
     /// Ends the keepers, and the data planes with them if that was asked for.
     pub async fn end(&self) {
+        self.ended.store(true, std::sync::atomic::Ordering::Relaxed);
         let data_planes = self.stop_dataplanes.load(std::sync::atomic::Ordering::Relaxed);
         for keeper in self.keepers().values() {
             keeper.end(data_planes).await;

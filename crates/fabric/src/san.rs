@@ -53,6 +53,8 @@ pub struct San {
     pub zones: Vec<BTreeSet<Member>>,
     /// Masks.
     pub masks: Vec<Mask>,
+    /// What adapters see whose port leads to a fabric of the host's: its own zones and masks made it.
+    pub remote: BTreeMap<String, BTreeMap<u8, Visible>>,
 }
 
 /// The LUNs that initiators have at targets.
@@ -123,8 +125,11 @@ pub struct Expanded<'a> {
 
 impl Expanded<'_> {
     /// What an adapter sees with its active WWPN through the port that it is mapped to, by the number of the target.
-    /// Nothing without a port.
+    /// Nothing without a port. What a fabric of the host's shows is seen as it is.
     pub fn visible(&self, adapter: &str) -> BTreeMap<u8, Visible> {
+        if let Some(seen) = self.san.remote.get(adapter) {
+            return seen.clone();
+        }
         let initiator = self.san.initiators.get(adapter);
         let mapped = initiator.and_then(|i| Some((i.wwpns[0], i.port.as_deref()?)));
         mapped.map(|(wwpn, port)| self.seen_by(wwpn, port)).unwrap_or_default()

@@ -199,6 +199,9 @@ pub(crate) struct ServeArgs {
     /// End the data planes when the server ends
     #[arg(long)]
     pub(crate) with_dataplanes: bool,
+    /// The sysfs in which HBAs are looked for; for tests
+    #[arg(long, hide = true, default_value = "/sys", value_name = "DIR")]
+    pub(crate) sysfs: PathBuf,
     /// How much to log: error, warn, info, debug, trace, or a filter of `tracing`
     #[arg(long, env = "TRUNKLINE_LOG", default_value = "info", value_name = "LEVEL")]
     pub(crate) log: String,

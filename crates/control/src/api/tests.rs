@@ -1,5 +1,6 @@
 //! The API over a real socket, with data planes that keep the books.
 
+mod hba;
 mod san;
 
 use crate::fake::{FakeDataPlane, FakeLauncher};
@@ -38,7 +39,7 @@ impl Bench {
         launchers: Arc<Mutex<BTreeMap<String, FakeLauncher>>>,
         listeners: BTreeMap<String, OwnedFd>,
     ) -> Bench {
-        let paths = Paths::in_one(dir.path());
+        let paths = Paths { sys: dir.path().join("sys"), ..Paths::in_one(dir.path()) };
         let store = RedbStore::open(&paths.store()).unwrap();
         let make = {
             let (paths, launchers) = (paths.clone(), Arc::clone(&launchers));

@@ -18,18 +18,22 @@ impl Tree {
         tree
     }
 
+    fn root(&self) -> PathBuf {
+        self.0.path().join("sys")
+    }
+
     fn file(&self, path: &str, text: &str) {
-        let path = self.0.path().join(path);
+        let path = self.root().join(path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
 
     fn read(&self, path: &str) -> String {
-        fs::read_to_string(self.0.path().join(path)).unwrap()
+        fs::read_to_string(self.root().join(path)).unwrap()
     }
 
     fn sysfs(&self) -> Sysfs {
-        Sysfs::at(self.0.path())
+        Sysfs::at(self.root())
     }
 
     /// What the kernel does after `vport_create`.
@@ -61,7 +65,7 @@ fn a_virtual_port_is_made_once_and_removed_once() {
     assert_eq!(tree.read(&format!("{HBA}/vport_create")), "");
     tree.sysfs().delete("host3", VPORT).unwrap();
     assert_eq!(tree.read(&format!("{HBA}/vport_delete")), "c050760000010000:20000090fa000001");
-    fs::remove_dir_all(tree.0.path().join("class/fc_host/host7")).unwrap();
+    fs::remove_dir_all(tree.root().join("class/fc_host/host7")).unwrap();
     tree.file(&format!("{HBA}/vport_delete"), "");
     tree.sysfs().delete("host3", VPORT).unwrap();
     assert_eq!(tree.read(&format!("{HBA}/vport_delete")), "");
@@ -80,24 +84,47 @@ fn disks_are_found_under_their_own_virtual_port() {
     tree.disk(7, 1, 0, "");
     tree.disk(7, 1, 70_000, "sdd");
     tree.file("class/scsi_device/odd/device/block/sde/size", "8\n");
-    let disk = |target: u64, lun, device: &str| Disk {
-        target: Wwpn(0x5005_0768_0100_0000 + target),
-        lun,
-        device: Path::new("/dev").join(device),
+    tree.file("class/scsi_device/7:0:1:2/device/wwid", "naa.600507680100\n");
+    tree.file("class/scsi_device/7:0:1:2/device/block/sdc/queue/logical_block_size", "4096\n");
+    let first = Disk {
+        host: 7,
+        id: 0,
+        target: Wwpn(0x5005_0768_0100_0000),
+        lun: 0,
+        device: tree.0.path().join("dev/sdb"),
+        block_size: 512,
+        wwid: "c0:50:76:00:00:01:00:00.50:05:07:68:01:00:00:00.0".to_owned(),
     };
-    assert_eq!(tree.sysfs().disks(VPORT).unwrap(), [disk(0, 0, "sdb"), disk(1, 2, "sdc")]);
+    let second = Disk {
+        id: 1,
+        target: Wwpn(0x5005_0768_0100_0001),
+        lun: 2,
+        device: tree.0.path().join("dev/sdc"),
+        block_size: 4096,
+        wwid: "naa.600507680100".to_owned(),
+        ..first.clone()
+    };
+    assert_eq!(tree.sysfs().disks(VPORT).unwrap(), [first, second]);
 }
 
 #[test]
 fn what_is_no_hba_with_npiv_is_named() {
     let tree = Tree::new();
-    fs::remove_file(tree.0.path().join(HBA).join("vport_create")).unwrap();
+    fs::remove_file(tree.root().join(HBA).join("vport_create")).unwrap();
     for host in ["host3", "host4", "../fc_host/host3", "host3/..", ""] {
         let error = tree.sysfs().create(host, VPORT).unwrap_err();
         assert!(error.to_string().contains("is no Fibre Channel HBA with NPIV"), "{error}");
     }
     // The kernel's own word is passed on.
-    fs::create_dir(tree.0.path().join(HBA).join("vport_create")).unwrap();
+    fs::create_dir(tree.root().join(HBA).join("vport_create")).unwrap();
     assert!(matches!(tree.sysfs().create("host3", VPORT), Err(HbaError::System { .. })));
     assert!(tree.sysfs().delete("host9", VPORT).is_ok());
+}
+
+#[test]
+fn what_the_host_does_not_hold_is_free() {
+    let tree = Tree::new();
+    tree.file("disk", "data");
+    assert!(!is_held(&tree.root().join("disk")));
+    assert!(!is_held(&tree.root().join("nowhere")));
 }

@@ -4,6 +4,7 @@
 //! does not name them changes nothing, and no WWPN is given to a second one: not after a removal, not after a restart, not when
 //! the creation was taken back.
 
+use super::found::{Vport, vports};
 use super::{AdapterKind, Desired, MAIN, adapter_kind, home, number, san, text};
 use crate::refusal::{Code, Refusal};
 use fabric::attribute::{Attributes, Object, Value};
@@ -21,6 +22,8 @@ pub struct Given {
     pub wwpns: Ledger,
     /// The channels that clients of adapters under the policy `aix` have, and the connection for which that holds.
     pub maxima: BTreeMap<String, Maximum>,
+    /// Virtual ports that were made on HBAs of the host and not yet removed.
+    pub vports: BTreeSet<Vport>,
 }
 
 /// What a client negotiated.
@@ -43,7 +46,10 @@ pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), Refus
     note_chosen(now, next);
     initiators(now, next)?;
     targets(now, next)?;
-    vtds(now, next)
+    vtds(now, next)?;
+    let vports = vports(next).into_values();
+    next.given.vports.extend(vports);
+    Ok(())
 }
 
 /// Puts back what an object had.

@@ -9,6 +9,7 @@ mod scsi;
 
 pub use commands::granted;
 pub use npiv::{channels, npiv_terms, source};
+pub(crate) use scsi::local_naa;
 pub use scsi::{MEDIUM_UNIT, naa, unit_of_vtd, unit_serial};
 
 use super::{AdapterKind, Desired, MAIN, adapter_kind, is_on, number, text};
@@ -68,7 +69,10 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
         (name.clone(), adapter(desired, name, set, paths, device))
     });
     Wanted {
-        volumes: volumes.chain(scsi::media(desired, dataplane, paths)).collect(),
+        volumes: volumes
+            .chain(scsi::media(desired, dataplane, paths))
+            .chain(scsi::found(desired, dataplane))
+            .collect(),
         units: scsi::units(desired, dataplane, paths),
         adapters: adapters.collect(),
     }

@@ -54,7 +54,7 @@ fn some(object: Object) -> BoxedStrategy<Attributes> {
         .attributes()
         .filter(|attribute| {
             use Kind::{LunMap, Members, Name, Names, Wwpn, WwpnPair};
-            let by_hand = ["kind", "id", "lun", "max_adapters"].contains(&attribute.name);
+            let by_hand = ["kind", "id", "lun", "max_adapters", "host"].contains(&attribute.name);
             let kind = attribute.kind;
             !by_hand && !matches!(kind, Name(_) | Names(_) | Members | LunMap | Wwpn | WwpnPair)
         })

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The fabric. What has no WWPN yet is not in it.
 pub fn san(desired: &Desired) -> San {
-    let ports = desired.ports.iter().map(|(name, set)| (name.clone(), home(set).to_owned()));
+    // One that stands for an HBA reaches none of the server's targets.
+    let ports = desired.ports.iter().filter(|(_, set)| text(set, "host").is_none());
+    let ports = ports.map(|(name, set)| (name.clone(), home(set).to_owned()));
     let fc = desired.adapters.iter().filter(|(_, set)| adapter_kind(set) == AdapterKind::Fc);
     let initiators = fc.filter_map(|(name, set)| {
         let port = text(set, "port").map(str::to_owned);
@@ -38,6 +40,7 @@ pub fn san(desired: &Desired) -> San {
         targets: targets.collect(),
         zones: zones.collect(),
         masks: masks.collect(),
+        remote: desired.found.visible(),
     }
 }
 

@@ -12,7 +12,11 @@ use std::path::PathBuf;
 
 /// The state with every value in its one form, or the first thing that is wrong with it.
 pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
-    let mut checked = Desired { given: desired.given.clone(), ..Desired::default() };
+    let mut checked = Desired {
+        given: desired.given.clone(),
+        found: desired.found.clone(),
+        ..Desired::default()
+    };
     for object in Object::ALL {
         for (name, set) in desired.of(object) {
             attribute::check_name(name)

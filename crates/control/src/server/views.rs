@@ -182,6 +182,14 @@ impl Moment {
         self.failures().get(subject).map(|refusal| refusal.message.clone())
     }
 
+    /// What is wrong with the virtual port of an adapter, or with a disk behind it.
+    fn trouble(&self, adapter: &str) -> Option<String> {
+        self.desired.found.troubles.get(adapter).map(|refusal| match &refusal.help {
+            Some(help) => format!("{}; {help}", refusal.message),
+            None => refusal.message.clone(),
+        })
+    }
+
     fn volume(&self, name: &str, set: &Attributes) -> VolumeView {
         let home = self.desired.dataplane_of_volume(name).to_owned();
         let status = self.account(&home).map(|status| volume_of(status, name));
@@ -218,7 +226,9 @@ impl Moment {
         AdapterView {
             name: name.to_owned(),
             state: state(status.map(|a| a.map(|a| a.state.as_str())), failure.is_some()),
-            reason: failure.or_else(|| adapter.and_then(|a| a.reason.clone())),
+            reason: failure
+                .or_else(|| self.trouble(name))
+                .or_else(|| adapter.and_then(|a| a.reason.clone())),
             kind: Object::Adapter.kind_of(set).unwrap_or_default().to_owned(),
             volume: text(set, "volume").unwrap_or_default().to_owned(),
             port: text(set, "port").map(str::to_owned),
@@ -289,7 +299,12 @@ impl Server {
             dataplanes: dataplanes.collect(),
             volumes: volumes.collect(),
             adapters: adapters.collect(),
-            failures: moment.failures().into_values().cloned().collect(),
+            failures: moment
+                .failures()
+                .into_values()
+                .chain(desired.found.troubles.values())
+                .cloned()
+                .collect(),
         }
     }
 }

@@ -223,6 +223,9 @@ pub static TABLE: &[Attribute] = &[
 
     line(Port, "dataplane", Name(DataPlane), Is("main"), Fixed, "",
         "The data plane of its adapters and targets."),
+    line(Port, "host", Text { bytes_max: 16 }, Derived("none: its targets are the server's"), Fixed, "",
+        "The Fibre Channel HBA of the host for which it stands, such as host3. Each adapter that is mapped to \
+         it gets a virtual port there (NPIV) and sees the targets of the real fabric."),
     line(Port, "num_io_queues", Number { min: 1, max: 16 }, Is("8"), Live, "queues",
         "Queues of the port: most channels that serve the queues of each of its adapters."),
     line(Port, "num_cmd_elems", Number { min: 200, max: 4096 }, Is("2048"), Live, "commands",

@@ -84,6 +84,7 @@ fn san() -> impl Strategy<Value = San> {
                     .collect(),
                 zones,
                 masks,
+                remote: BTreeMap::new(),
             }
         })
 }

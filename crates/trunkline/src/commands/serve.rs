@@ -2,6 +2,7 @@
 
 use crate::cli::{Global, ServeArgs};
 use crate::exit::Failure;
+use control::paths::Paths;
 use control::refusal::{Code, Refusal};
 use control::serve::{Options, ServeError, serve};
 
@@ -9,7 +10,7 @@ use control::serve::{Options, ServeError, serve};
 pub(crate) fn run(global: &Global, args: ServeArgs) -> Result<(), Failure> {
     crate::commands::start_log(&args.log)?;
     let options = Options {
-        paths: global.paths(),
+        paths: Paths { sys: args.sysfs, ..global.paths() },
         config: args.config,
         program: std::env::current_exe().map_err(Failure::other)?,
         with_dataplanes: args.with_dataplanes,

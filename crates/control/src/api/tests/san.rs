@@ -35,7 +35,7 @@ impl Bench {
         bench
     }
 
-    async fn apply(&self, text: &str) -> Value {
+    pub(super) async fn apply(&self, text: &str) -> Value {
         let (status, applied) = self.text("POST", "/v1/apply", text.to_owned()).await;
         assert_eq!(status, 200, "{applied}");
         let applied: Value = serde_json::from_str(&applied).unwrap();
@@ -50,7 +50,7 @@ impl Bench {
     }
 
     /// The LUNs that the data plane shows an adapter: target, number and unit.
-    fn luns(&self, adapter: &str) -> Vec<(u8, u16, String)> {
+    pub(super) fn luns(&self, adapter: &str) -> Vec<(u8, u16, String)> {
         let fake = self.fake("main");
         let books = fake.books();
         let status = books.status.adapters.iter().find(|a| a.spec.name == adapter).unwrap();

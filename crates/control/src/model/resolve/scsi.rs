@@ -2,6 +2,7 @@
 
 use super::commands::commands;
 use super::{limit, narrow16};
+use crate::model::found::naa_of_unit;
 use crate::model::{Desired, given, home, is_on, number, san, text};
 use crate::paths::Paths;
 use fabric::attribute::Attributes;
@@ -11,6 +12,7 @@ use protocol::message::{
     CacheMode, Initiator, ScsiSpec, TargetSpec, UnitKind, UnitSpec, VolumeKind, VolumeSpec,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 /// What stands before the name of a medium, or of an optical drive, where it is the name of a volume, or of a unit. No object's name
 /// has a dot.
@@ -43,6 +45,7 @@ pub(super) fn units(
             }
         }
     }
+    volumes.extend(desired.found.units(desired, dataplane).into_keys());
     units.extend(volumes.into_iter().map(|name| (name.clone(), disk(desired, &name, paths))));
     units
 }
@@ -66,27 +69,37 @@ pub(super) fn media(
         .into_iter()
         .filter_map(|name| {
             let path = paths.medium(name, desired.media.get(name)?);
-            let kind = VolumeKind::File {
-                path,
-                cache: CacheMode::Auto,
-                create: false,
-                preallocate: false,
-            };
             let name = format!("{MEDIUM_UNIT}{name}");
-            let spec = VolumeSpec {
-                name: name.clone(),
-                kind,
-                bytes: None,
-                block_size: 512,
-                read_only: true,
-                limit: None,
-                delay: None,
-                fault: None,
-            };
-            Some((name, spec))
+            Some((name.clone(), plain(name, path, 512, true)))
         })
         .collect::<Vec<_>>()
         .into_iter()
+}
+
+/// The volumes of the disks that adapters of a data plane see through HBAs of the host.
+pub(super) fn found(
+    desired: &Desired,
+    dataplane: &str,
+) -> impl Iterator<Item = (String, VolumeSpec)> {
+    let disks = desired.found.units(desired, dataplane).into_iter();
+    disks.map(|(name, disk)| {
+        (name.clone(), plain(name, disk.device.clone(), disk.block_size, false))
+    })
+}
+
+/// A volume on something that is there.
+fn plain(name: String, path: PathBuf, block_size: u32, read_only: bool) -> VolumeSpec {
+    let (create, preallocate) = (false, false);
+    VolumeSpec {
+        name,
+        kind: VolumeKind::File { path, cache: CacheMode::Auto, create, preallocate },
+        bytes: None,
+        block_size,
+        read_only,
+        limit: None,
+        delay: None,
+        fault: None,
+    }
 }
 
 fn disk(desired: &Desired, volume: &str, paths: &Paths) -> UnitSpec {
@@ -126,10 +139,10 @@ fn optical(desired: &Desired, name: &str, set: &Attributes) -> UnitSpec {
     }
 }
 
-/// The NAA identifier of a volume: what was set, else one made from the server's number and the name.
+/// The NAA identifier of a volume: that of the disk behind an HBA, what was set, else one made from the server's number and the name.
 pub fn naa(desired: &Desired, volume: &str, set: &Attributes) -> u64 {
     let own = text(set, "naa").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    own.unwrap_or_else(|| local_naa(given::system(desired), volume))
+    own.or_else(|| naa_of_unit(volume)).unwrap_or_else(|| local_naa(given::system(desired), volume))
 }
 
 /// The serial number of a volume as a logical unit.
@@ -139,7 +152,7 @@ pub fn unit_serial(set: &Attributes, naa: u64) -> String {
 
 /// A locally assigned identifier (NAA 3) with a hash of both (FNV-1a, then mixed so that every bit counts). Stored nowhere: it
 /// must stay the same in every later version.
-fn local_naa(system: u64, name: &str) -> u64 {
+pub(crate) fn local_naa(system: u64, name: &str) -> u64 {
     let bytes = system.to_be_bytes().into_iter().chain(name.bytes());
     let mut hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -58,6 +58,14 @@ fn names(desired: &Desired) -> Result<(), Refusal> {
 }
 
 fn ports(desired: &Desired) -> Result<(), Refusal> {
+    for (name, set) in &desired.ports {
+        let Some(host) = text(set, "host") else { continue };
+        if !crate::hba::is_host(host) {
+            let problem = format!("`{host}` is no name of an HBA");
+            let help = "name it as the kernel does, such as `host3`: see /sys/class/fc_host";
+            return refuse(Object::Port, name, "host", problem, help.to_owned());
+        }
+    }
     for (name, set) in &desired.adapters {
         let Some(port) = text(set, "port") else { continue };
         let theirs = dataplane_of_port(desired, port);
@@ -96,6 +104,12 @@ fn targets(desired: &Desired) -> Result<(), Refusal> {
                     home(set)
                 );
                 let help = "name ports of the target's data plane".to_owned();
+                return refuse(Object::Target, name, "ports", problem, help);
+            }
+            let host = desired.ports.get(&port).and_then(|set| text(set, "host"));
+            if let Some(host) = host {
+                let problem = format!("port `{port}` stands for the HBA {host}");
+                let help = "its targets are those of the real fabric: name other ports".to_owned();
                 return refuse(Object::Target, name, "ports", problem, help);
             }
         }

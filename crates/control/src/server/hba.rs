@@ -1,0 +1,163 @@
+//! Ports that stand for HBAs of the host: their virtual ports are made and removed, and what appears under them is noticed.
+
+use super::Server;
+use crate::hba::{Disk, HbaError, Sysfs, is_held};
+use crate::model::Desired;
+use crate::model::found::{Found, Vport, unit, vports};
+use crate::refusal::{Code, Refusal};
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// How often the disks under virtual ports are looked at while there are any.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
+impl Server {
+    /// Before a virtual port goes, data planes let go of the disks behind it.
+    pub(super) async fn part_from_vports(&self, next: &mut Desired) {
+        let known = self.desired().found;
+        let before = known.seen.len();
+        next.found = known;
+        let wanted = vports(next);
+        let made = &next.given.vports;
+        let stays = |adapter: &String| {
+            wanted.get(adapter).is_some_and(|vport| {
+                let elsewhere = |other: &Vport| other.wwpn == vport.wwpn && other != vport;
+                !made.iter().any(elsewhere)
+            })
+        };
+        next.found.seen.retain(|adapter, _| stays(adapter));
+        if next.found.seen.len() != before {
+            self.tell_dataplanes(next).await;
+        }
+    }
+
+    /// Removes virtual ports that are not wanted any more, makes those that are, and looks what is behind them.
+    pub(super) fn bring_vports_about(&self, next: &mut Desired) {
+        let wanted = vports(next);
+        let all: BTreeSet<Vport> = wanted.values().cloned().collect();
+        if next.given.vports.is_empty() && wanted.is_empty() {
+            next.found = Found::default();
+        } else {
+            let sysfs = Sysfs::at(&self.paths.sys);
+            // The kernel answers when the HBA has.
+            tokio::task::block_in_place(|| {
+                next.given.vports.retain(|vport| all.contains(vport) || !removed(&sysfs, vport));
+                let earlier = std::mem::take(&mut next.found);
+                for (adapter, vport) in wanted {
+                    look(&sysfs, &adapter, &vport, &earlier, &mut next.found);
+                }
+            });
+        }
+        let mut desired = self.desired.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        desired.found = next.found.clone();
+        // What was removed is forgotten on disk with the next change; to remove it again does nothing.
+        desired.given.vports = next.given.vports.clone();
+    }
+
+    /// As long as there are virtual ports, or some to be removed, what is behind them is looked at. Called under the lock of changes.
+    pub(super) fn look_from_time_to_time(&self, next: &Desired) {
+        if next.given.vports.is_empty() || self.looking.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (server, ended) = (Weak::clone(&self.myself), Arc::clone(&self.ended));
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK_EVERY).await;
+                if ended.load(Ordering::Relaxed) {
+                    return;
+                }
+                let Some(server) = server.upgrade() else { return };
+                if !server.look_again().await {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Tries again what failed, and tells data planes what has appeared or gone. Whether there is something to look at.
+    async fn look_again(&self) -> bool {
+        let _change = self.change.lock().await;
+        let known = self.desired();
+        if known.given.vports.is_empty() {
+            self.looking.store(false, Ordering::Relaxed);
+            return false;
+        }
+        let mut next = known.clone();
+        self.bring_vports_about(&mut next);
+        if next.found.seen != known.found.seen {
+            self.tell_dataplanes(&next).await;
+        }
+        true
+    }
+}
+
+/// Whether a virtual port is gone now.
+fn removed(sysfs: &Sysfs, vport: &Vport) -> bool {
+    match sysfs.delete(&vport.host, vport.wwpn) {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::warn!(host = vport.host, wwpn = %vport.wwpn, %error, "a virtual port stays");
+            false
+        }
+    }
+}
+
+/// Makes the virtual port of an adapter if it is not there, and notes what is behind it.
+fn look(sysfs: &Sysfs, adapter: &str, vport: &Vport, earlier: &Found, found: &mut Found) {
+    let disks = sysfs.create(&vport.host, vport.wwpn).and_then(|()| sysfs.disks(vport.wwpn));
+    let mut disks = match disks {
+        Ok(disks) => disks,
+        Err(error) => {
+            let why = refusal(adapter, vport, &error);
+            if earlier.troubles.get(adapter) != Some(&why) {
+                tracing::warn!("{why}; it is tried again");
+            }
+            found.troubles.insert(adapter.to_owned(), why);
+            return;
+        }
+    };
+    let known = earlier.seen.get(adapter).map_or(&[][..], Vec::as_slice);
+    // What a client has already stays its own.
+    let is_free = |disk: &Disk| known.contains(disk) || !is_held(&disk.device);
+    if let Some(disk) = disks.iter().find(|disk| !is_free(disk)) {
+        let why = held(adapter, disk);
+        found.troubles.insert(adapter.to_owned(), why);
+    }
+    disks.retain(is_free);
+    found.seen.insert(adapter.to_owned(), disks);
+}
+
+fn held(adapter: &str, disk: &Disk) -> Refusal {
+    let (device, lun, target) = (disk.device.display(), disk.lun, disk.target);
+    let message = format!(
+        "adapter `{adapter}`: the host itself uses {device}, LUN {lun} of {target}, so that the client does not get it"
+    );
+    Refusal::new(Code::InUse, message).help(format!(
+        "unmount it, or take it out of the host's multipath, LVM or RAID; `lsblk {device}` shows who has it ({})",
+        unit(disk)
+    ))
+}
+
+/// Why an adapter has no virtual port, and what mends that.
+fn refusal(adapter: &str, vport: &Vport, error: &HbaError) -> Refusal {
+    let host = &vport.host;
+    let help = match error {
+        HbaError::NoNpiv { .. } => format!(
+            "`ls -d /sys/class/fc_host/*/vport_create` lists those that have it; NPIV may have to be switched on in the driver \
+             of {host}; or map the adapter to another port: `trunkline port map {adapter} PORT`"
+        ),
+        HbaError::System { error, .. } if error.kind() == ErrorKind::PermissionDenied => {
+            "run the server as root: the kernel lets nobody else make virtual ports".to_owned()
+        }
+        HbaError::System { .. } => format!(
+            "compare npiv_vports_inuse with max_npiv_vports in /sys/class/fc_host/{host}, and see that its port_state is Online \
+             and that the switch allows NPIV; or map the adapter to another port: `trunkline port map {adapter} PORT`"
+        ),
+    };
+    Refusal::new(Code::Failed, format!("adapter `{adapter}`: no virtual port on {host}: {error}"))
+        .on("port")
+        .help(help)
+}
