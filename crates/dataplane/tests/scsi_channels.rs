@@ -49,9 +49,8 @@ fn queues_move_between_channels_under_a_verified_load() {
     });
     assert!(server.count(QueueCounter::Moves) > moves_before + 10, "nothing moved");
     // What LUNs have counted goes along.
-    let of_luns = |counter| -> u64 {
-        server.stats().luns.iter().map(|lun| lun.counted.get(counter)).sum()
-    };
+    let of_luns =
+        |counter| -> u64 { server.stats().luns.iter().map(|lun| lun.counted.get(counter)).sum() };
     for counter in [
         QueueCounter::Reads,
         QueueCounter::ReadBytes,
