@@ -10,7 +10,7 @@ use protocol::message::{
     VolumeStatus,
 };
 use protocol::socket::Connection;
-use protocol::stats::{ChannelStats, QueueStats, StatsRegion};
+use protocol::stats::{ChannelStats, LunStats, QueueStats, StatsRegion};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -274,6 +274,11 @@ impl FakeDataPlane {
     /// Counters of a queue of an adapter, to count in.
     pub fn queue_stats(&self, adapter: &str, queue: u16) -> Option<QueueStats> {
         self.stats.queue(adapter, queue)
+    }
+
+    /// Counters of a LUN of an adapter on a channel, to count in.
+    pub fn lun_stats(&self, adapter: &str, place: (u8, u16), channel: u32) -> Option<LunStats> {
+        self.stats.lun(adapter, place.0, place.1, channel)
     }
 
     /// Counters of a channel, to count in.

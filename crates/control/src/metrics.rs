@@ -2,10 +2,10 @@
 //!
 //! Names and help come from the registry in `protocol::stats`; units are base units (seconds,
 //! bytes). Labels are few: `adapter` for what queues count, `dataplane` and `channel` for what
-//! channels count. Queues of an adapter are summed; `/v1/stats` has them one by one.
+//! channels count, `adapter`, `target` and `lun` for the few counters of LUNs. Queues of an adapter are summed; `/v1/stats` has them one by one.
 
 use crate::server::Server;
-use crate::statistics::{by_adapter, sum};
+use crate::statistics::{by_adapter, by_lun, sum};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -25,11 +25,22 @@ type Series = Vec<(Vec<(&'static str, String)>, Vec<u64>)>;
 /// Histograms of an adapter and a stage.
 type Stages = Vec<([(&'static str, String); 2], Histogram)>;
 
+/// What is counted of LUNs here: there may be many of them.
+const OF_LUN: [QueueCounter; 6] = [
+    QueueCounter::Reads,
+    QueueCounter::Writes,
+    QueueCounter::ReadBytes,
+    QueueCounter::WrittenBytes,
+    QueueCounter::ControlRequests,
+    QueueCounter::Errors,
+];
+
 /// One scrape.
 #[derive(Debug)]
 struct Scrape {
     up: Vec<(String, bool, u64)>,
     adapters: Series,
+    luns: Series,
     latencies: Stages,
     channels: Series,
 }
@@ -46,8 +57,13 @@ pub fn text(server: &Server) -> Result<String, fmt::Error> {
 }
 
 fn scrape(up: Vec<(String, bool, u64)>, snapshots: &BTreeMap<String, Snapshot>) -> Scrape {
-    let mut scrape =
-        Scrape { up, adapters: Vec::new(), latencies: Vec::new(), channels: Vec::new() };
+    let mut scrape = Scrape {
+        up,
+        adapters: Vec::new(),
+        luns: Vec::new(),
+        latencies: Vec::new(),
+        channels: Vec::new(),
+    };
     for (dataplane, snapshot) in snapshots {
         for (adapter, queues) in by_adapter(snapshot) {
             let total = sum(queues);
@@ -57,6 +73,14 @@ fn scrape(up: Vec<(String, bool, u64)>, snapshots: &BTreeMap<String, Snapshot>) 
                 let labels = [label.clone(), ("stage", stage.as_str().to_owned())];
                 scrape.latencies.push((labels, histogram));
             }
+        }
+        for ((adapter, target, lun), counted) in by_lun(snapshot) {
+            let labels = vec![
+                ("adapter", adapter.to_owned()),
+                ("target", target.to_string()),
+                ("lun", lun.to_string()),
+            ];
+            scrape.luns.push((labels, sum(counted).counters.to_vec()));
         }
         for channel in &snapshot.channels {
             let labels =
@@ -73,6 +97,9 @@ impl Collector for Scrape {
         self.encode_up(&mut encoder)?;
         for counter in QueueCounter::ALL {
             encode(&mut encoder, "adapter", counter.info(), *counter as usize, &self.adapters)?;
+        }
+        for counter in OF_LUN {
+            encode(&mut encoder, "lun", counter.info(), counter as usize, &self.luns)?;
         }
         for counter in ChannelCounter::ALL {
             encode(&mut encoder, "channel", counter.info(), *counter as usize, &self.channels)?;

@@ -1,12 +1,13 @@
 //! The statistics as the API shows them: copies of the shared counters, per queue, adapter and
 //! channel, under the names of the registry in `protocol::stats`.
 
+use crate::model::{AdapterKind, adapter_kind};
 use crate::refusal::Refusal;
 use crate::server::Server;
 use fabric::attribute::Object;
 use protocol::stats::{
-    ChannelCounter, FlightEvent, FlightKind, Histogram, Kind, Latency, QueueCounter, QueueSnapshot,
-    Snapshot, bucket_of, bucket_upper_ns,
+    ChannelCounter, FlightEvent, FlightKind, Histogram, Kind, Latency, LunSnapshot, QueueCounter,
+    QueueSnapshot, Snapshot, bucket_of, bucket_upper_ns,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -99,6 +100,9 @@ pub struct Measures {
 pub struct QueueStatsView {
     /// Its number.
     pub queue: u32,
+    /// As it is shown: its number, and of a SCSI adapter `control`, `event`, and from 0 those for I/O.
+    #[serde(default)]
+    pub name: String,
     /// The channel that owns it, or owned it last.
     pub channel: u32,
     /// Its slot, by which the flight recorder names it.
@@ -119,6 +123,23 @@ pub struct AdapterStatsView {
     pub total: Measures,
     /// Each queue.
     pub queues: Vec<QueueStatsView>,
+    /// Each LUN that the client saw, of a SCSI adapter.
+    #[serde(default)]
+    pub luns: Vec<LunStatsView>,
+}
+
+/// One LUN of an adapter, all channels together.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct LunStatsView {
+    /// The target, as the client numbers it.
+    pub target: u32,
+    /// The logical unit number.
+    pub lun: u32,
+    /// The channels that serve it, or have done so.
+    pub channels: Vec<u32>,
+    /// What was measured. A LUN has only the counters of its commands, and no latency in the ring.
+    #[serde(flatten)]
+    pub measures: Measures,
 }
 
 /// One channel.
@@ -205,7 +226,45 @@ pub(crate) fn by_adapter(snapshot: &Snapshot) -> BTreeMap<&str, Vec<&QueueSnapsh
     adapters
 }
 
+/// An adapter, target and LUN.
+pub(crate) type LunPlace<'a> = (&'a str, u8, u16);
+
+/// What the channels have counted of each LUN.
+pub(crate) fn by_lun(snapshot: &Snapshot) -> BTreeMap<LunPlace<'_>, Vec<&QueueSnapshot>> {
+    let mut luns: BTreeMap<_, Vec<&QueueSnapshot>> = BTreeMap::new();
+    for LunSnapshot { target, lun, counted } in &snapshot.luns {
+        luns.entry((counted.adapter.as_str(), *target, *lun)).or_default().push(counted);
+    }
+    luns
+}
+
+fn lun_view((_, target, lun): LunPlace<'_>, of: &[&QueueSnapshot], whole: bool) -> LunStatsView {
+    let mut measures = measures(&sum(of.iter().copied()), whole);
+    let counted = |name: &str| QueueCounter::OF_LUN.iter().any(|c| c.info().name == name);
+    measures.counters.retain(|name, _| counted(name));
+    measures.latency.remove(Latency::Ring.as_str());
+    let mut channels: Vec<u32> = of.iter().map(|each| each.channel).collect();
+    channels.sort_unstable();
+    LunStatsView { target: target.into(), lun: lun.into(), channels, measures }
+}
+
+/// A queue as it is shown. The first two of a SCSI adapter carry no I/O (virtio 1.3, clause 5.6.2).
+fn queue_name(is_scsi: bool, queue: u16) -> String {
+    match queue {
+        0 if is_scsi => "control".to_owned(),
+        1 if is_scsi => "event".to_owned(),
+        _ if is_scsi => (queue - 2).to_string(),
+        _ => queue.to_string(),
+    }
+}
+
 impl Server {
+    fn is_scsi(&self, adapter: &str) -> bool {
+        let desired = self.desired();
+        let set = desired.adapters.get(adapter);
+        set.is_some_and(|set| adapter_kind(set) != AdapterKind::Block)
+    }
+
     /// A copy of the statistics of each data plane that answers.
     pub fn snapshots(&self) -> BTreeMap<String, Snapshot> {
         let views = self.keeper_views().into_iter();
@@ -226,15 +285,23 @@ impl Server {
             if home.as_ref().is_some_and(|home| *home != dataplane) {
                 continue;
             }
+            let mut luns: BTreeMap<&str, Vec<LunStatsView>> = BTreeMap::new();
+            for (place, counted) in by_lun(&snapshot) {
+                if adapter.is_none_or(|only| only == place.0) {
+                    luns.entry(place.0).or_default().push(lun_view(place, &counted, histograms));
+                }
+            }
             for (name, queues) in by_adapter(&snapshot) {
                 if adapter.is_some_and(|only| only != name) {
                     continue;
                 }
+                let is_scsi = self.is_scsi(name);
                 all.adapters.push(AdapterStatsView {
                     adapter: name.to_owned(),
                     dataplane: dataplane.clone(),
                     total: measures(&sum(queues.iter().copied()), histograms),
-                    queues: queues.iter().map(|queue| queue_view(queue, histograms)).collect(),
+                    queues: queues.iter().map(|q| queue_view(q, is_scsi, histograms)).collect(),
+                    luns: luns.remove(name).unwrap_or_default(),
                 });
             }
             all.channels.extend(snapshot.channels.iter().map(|channel| {
@@ -264,7 +331,10 @@ impl Server {
             let subjects: BTreeMap<u32, String> = snapshot
                 .queues
                 .iter()
-                .map(|queue| (queue.slot, format!("{}/{}", queue.adapter, queue.queue)))
+                .map(|queue| {
+                    let name = queue_name(self.is_scsi(&queue.adapter), queue.queue);
+                    (queue.slot, format!("{}/{name}", queue.adapter))
+                })
                 .collect();
             for index in snapshot.channels.iter().map(|c| c.index) {
                 if channel.is_some_and(|only| only != index) {
@@ -294,9 +364,10 @@ fn subject(event: &FlightEvent, queues: &BTreeMap<u32, String>) -> String {
     }
 }
 
-fn queue_view(queue: &QueueSnapshot, histograms: bool) -> QueueStatsView {
+fn queue_view(queue: &QueueSnapshot, is_scsi: bool, histograms: bool) -> QueueStatsView {
     QueueStatsView {
         queue: queue.queue.into(),
+        name: queue_name(is_scsi, queue.queue),
         channel: queue.channel,
         slot: queue.slot,
         measures: measures(&sum([queue]), histograms),

@@ -447,6 +447,16 @@ fn ioscli_shows_ports_and_virtual_fibre_channel() {
         stats.add(QueueCounter::WaitNoCommand, reads / 10);
         stats.add(QueueCounter::GlobalCommands, reads / 2);
     }
+    for (channel, reads) in [(0, 30), (1, 12)] {
+        let stats = fake.lun_stats("vfchost0", (0, 0), channel).unwrap();
+        stats.add(QueueCounter::Reads, reads);
+        stats.add(QueueCounter::ReadBytes, reads * 4096);
+        stats.record(Latency::Server, 5_000, reads);
+        stats.record(Latency::Device, 85_000, reads);
+    }
+    insta::assert_snapshot!("stats_luns", bench.ok("stats vfchost0"));
+    let watched = bench.ok("stats vfchost0 --watch 1 --count 1");
+    assert!(watched.contains("TARGET  LUN  READS/s"), "{watched}");
     let client = "fcstat -client";
     let lines = [
         "lsnports",

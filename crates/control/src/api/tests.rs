@@ -402,6 +402,41 @@ async fn statistics_are_summed_over_queues_and_shown_to_prometheus() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn luns_are_summed_over_channels() {
+    let bench = Bench::new().await;
+    let adapter = json!({"name": "vfchost0", "attributes": {"kind": "fc"}});
+    assert_eq!(bench.call("POST", "/v1/adapters", adapter).await.0, 201);
+    let fake = bench.fake("main");
+    for queue in 0..3 {
+        fake.queue_stats("vfchost0", queue).unwrap();
+    }
+    for (place, channel) in [((0, 7), 1), ((0, 7), 0), ((1, 0), 1)] {
+        let stats = fake.lun_stats("vfchost0", place, channel).unwrap();
+        stats.add(QueueCounter::Writes, 10);
+        stats.add(QueueCounter::WrittenBytes, 5120);
+        stats.record(Latency::Server, 5_000, 10);
+    }
+    let stats = bench.get("/v1/stats?adapter=vfchost0").await;
+    let luns = &stats["adapters"][0]["luns"];
+    assert_eq!(luns.as_array().unwrap().len(), 2);
+    assert_eq!((&luns[0]["target"], &luns[0]["lun"]), (&json!(0), &json!(7)));
+    assert_eq!(luns[0]["channels"], json!([0, 1]));
+    assert_eq!(luns[0]["counters"]["written_bytes"], 10240);
+    assert_eq!(luns[0]["counters"]["starts"], Value::Null, "a queue's");
+    assert_eq!(luns[0]["latency"]["server"]["count"], 20);
+    assert_eq!(luns[1]["counters"]["writes"], 10);
+    let names: Vec<_> = (0..3).map(|at| &stats["adapters"][0]["queues"][at]["name"]).collect();
+    assert_eq!(names, ["control", "event", "0"]);
+    let (_, text) = bench.text("GET", "/metrics", String::new()).await;
+    for line in [
+        "trunkline_lun_writes_total{adapter=\"vfchost0\",target=\"0\",lun=\"7\"} 20",
+        "trunkline_lun_written_bytes_total{adapter=\"vfchost0\",target=\"1\",lun=\"0\"} 5120",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_flight_recorder_names_queues() {
     let bench = Bench::new().await;
     bench.disk().await;

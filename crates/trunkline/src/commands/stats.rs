@@ -5,7 +5,8 @@ use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{bytes, duration, print, put, table};
 use control::statistics::{
-    AdapterStatsView, ChannelStatsView, Counters, FlightView, LatencyView, Measures, StatsView,
+    AdapterStatsView, ChannelStatsView, Counters, FlightView, LatencyView, LunStatsView, Measures,
+    QueueStatsView, StatsView,
 };
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -66,6 +67,8 @@ fn page(stats: &StatsView, queue_by_queue: bool, since: Since<'_>) -> String {
     if queue_by_queue {
         parts.extend(stats.adapters.iter().map(|adapter| queue_table(adapter, since)));
         parts.extend(stats.adapters.iter().map(|adapter| latency_table(adapter, since)));
+        let with_luns = stats.adapters.iter().filter(|adapter| !adapter.luns.is_empty());
+        parts.extend(with_luns.map(|adapter| lun_table(adapter, since)));
     }
     parts.extend(stats.adapters.iter().filter_map(waits));
     parts.push(channel_table(&stats.channels, since));
@@ -144,7 +147,7 @@ fn queue_table(adapter: &AdapterStatsView, since: Since<'_>) -> String {
             let same = same.queues.iter().find(|other| other.queue == queue.queue)?;
             Some((&same.measures.counters, seconds))
         });
-        let mut row = vec![queue.queue.to_string(), queue.channel.to_string()];
+        let mut row = vec![shown_as(queue), queue.channel.to_string()];
         row.extend(cells(&queue.measures.counters, before));
         row
     });
@@ -162,7 +165,7 @@ fn latency_table(adapter: &AdapterStatsView, since: Since<'_>) -> String {
     for queue in &adapter.queues {
         let same = before.and_then(|before| before.queues.iter().find(|q| q.queue == queue.queue));
         let same = same.map(|queue| &queue.measures);
-        let more = latency_rows(&queue.queue.to_string(), &queue.measures, same);
+        let more = latency_rows(&shown_as(queue), &queue.measures, same);
         rows.extend(more.into_iter().filter(|row| row[2] != "0"));
     }
     let heading = ["QUEUE", "TIME IN", "COMMANDS", "MEAN", "P50", "P99", "P99.9"];
@@ -185,6 +188,57 @@ fn latency_rows(queue: &str, now: &Measures, before: Option<&Measures>) -> Vec<V
         ])
     };
     ["ring", "server", "device"].into_iter().filter_map(row).collect()
+}
+
+/// A queue by its name. A server of an earlier version gives none.
+fn shown_as(queue: &QueueStatsView) -> String {
+    match queue.name.as_str() {
+        "" => queue.queue.to_string(),
+        name => name.to_owned(),
+    }
+}
+
+/// What each LUN was asked for, and how long it took.
+fn lun_table(adapter: &AdapterStatsView, since: Since<'_>) -> String {
+    let rows = adapter.luns.iter().map(|lun| {
+        let before = since.and_then(|(stats, seconds)| {
+            let before = stats.adapters.iter().find(|other| other.adapter == adapter.adapter)?;
+            let same = |other: &&LunStatsView| (other.target, other.lun) == (lun.target, lun.lun);
+            Some((before.luns.iter().find(same)?, seconds))
+        });
+        lun_row(lun, before)
+    });
+    let rates = ["READS", "WRITES", "READ", "WRITTEN", "OTHERS"]
+        .map(|name| if since.is_some() { format!("{name}/s") } else { name.to_owned() });
+    let mut heading = vec!["TARGET", "LUN"];
+    heading.extend(rates.iter().map(String::as_str));
+    heading.extend(["ERRORS", "SERVER P50", "SERVER P99", "DEVICE P50", "DEVICE P99"]);
+    table(&heading, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], rows.collect())
+}
+
+fn lun_row(lun: &LunStatsView, before: Option<(&LunStatsView, f64)>) -> Vec<String> {
+    let counters = &lun.measures.counters;
+    let earlier = before.map(|(lun, seconds)| (&lun.measures.counters, seconds));
+    let shown = |name: &str| number(counters, earlier, name);
+    let latency = |stage: &str| {
+        let earlier = before.and_then(|(lun, _)| lun.measures.latency.get(stage));
+        lun.measures.latency.get(stage).map(|now| between(now, earlier)).unwrap_or_default()
+    };
+    let [server, device] = ["server", "device"].map(latency);
+    vec![
+        lun.target.to_string(),
+        lun.lun.to_string(),
+        shown("reads").to_string(),
+        shown("writes").to_string(),
+        bytes(shown("read_bytes")),
+        bytes(shown("written_bytes")),
+        shown("control_requests").to_string(),
+        get(counters, "errors").to_string(),
+        duration(server.p50_ns),
+        duration(server.p99_ns),
+        duration(device.p50_ns),
+        duration(device.p99_ns),
+    ]
 }
 
 /// The latencies since an earlier reading, where both have their histograms.
