@@ -130,6 +130,9 @@ fn addresses_without_a_logical_unit() {
     let read = Request::read(2, 1, 0, 1);
     assert_eq!(bad(&mut rig, &read), Response::BadTarget as u8);
     assert_eq!(bad(&mut rig, &Request { address: [0; 8], ..read.clone() }), 3);
+    let count = |counter| rig.count(counter);
+    let counts = (count(QueueCounter::Errors), count(QueueCounter::ControlRequests));
+    assert_eq!(counts, (0, 2), "a client that looks for targets makes no errors");
     assert_eq!(rig.ask(&Request::read(3, 2, 0, 1)).check(), LUN_NOT_SUPPORTED);
     let odd = Request { address: [1, 3, 0x80, 0, 0, 0, 0, 0], ..Request::read(3, 0, 0, 1) };
     assert_eq!(rig.ask(&odd).check(), LUN_NOT_SUPPORTED);

@@ -160,8 +160,11 @@ impl Io {
         let Kind::Request(requests) = &queue.kind else { return };
         let slot = &requests.slots[usize::from(head.0)];
         let residual = u32::try_from(slot.out_bytes + slot.in_bytes).unwrap_or(u32::MAX);
-        if !matches!(what, Response::Aborted | Response::Reset) {
-            Tally::of(queue, slot.binding).add(QueueCounter::Errors, 1);
+        match what {
+            Response::Aborted | Response::Reset => {}
+            // Clients ask every target that there could be whether it is there.
+            Response::BadTarget => queue.count(QueueCounter::ControlRequests, 1),
+            _ => Tally::of(queue, slot.binding).add(QueueCounter::Errors, 1),
         }
         let bytes = response(what, Status::Good, residual, 0);
         let written = self.write_response(queue, head, &[&bytes]);
