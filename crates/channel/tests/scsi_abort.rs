@@ -265,8 +265,14 @@ fn preempt_and_abort_ends_the_commands_of_others() {
     me.ask(&reserve_out(0, 0, 0, 1, false)).good();
     they.ask(&reserve_out(0, 0, 0, 2, false)).good();
     they.ask(&reserve_out(1, 3, 2, 0, false)).good();
+    let before = they.count(QueueCounter::CommandsReceived);
     (0..5).for_each(|at| they.add(&Request::write(0, 0, at, vec![9; 512])));
     they.kick();
+    // All five are under way.
+    while they.count(QueueCounter::CommandsReceived) < before + 5 {
+        std::thread::yield_now();
+    }
+    client.channels[1].run(|| ());
     me.add(&reserve_out(5, 3, 1, 2, false));
     me.kick();
     let Errand::Abort { scope, answer } = client.errand() else { panic!("no abort") };
