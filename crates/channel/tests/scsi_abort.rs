@@ -89,6 +89,19 @@ fn an_aborted_write_never_happens_later() {
     assert_eq!(rig.count(QueueCounter::Aborted), aborted as u64);
 }
 
+/// Waits until a channel has taken so many commands of an I_T nexus: a kick may come after a message that was posted later.
+fn until_under_way(channel: &channel::Channel, nexus: &scsi::Nexus, count: u32) {
+    let scope = AbortScope {
+        unit: Arc::clone(nexus.unit()),
+        whom: Whom::Nexuses(vec![nexus.id()]),
+        except: None,
+        verdict: Verdict::Aborted,
+    };
+    while channel.query(scope.clone()).wait() != Some(count) {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn one_command_is_found_by_its_name_wherever_it_waits() {
     let client = Client::new(1);
@@ -109,6 +122,7 @@ fn one_command_is_found_by_its_name_wherever_it_waits() {
     };
     let channel = &client.channels[0];
     // Four are with the volume; eight wait for a slot.
+    until_under_way(channel, &one.nexus, 12);
     for id in [11, 2, 5, 0] {
         assert_eq!(channel.query(scope(id)).wait(), Some(1));
         assert_eq!(channel.abort(scope(id)).wait(), Some(1));
@@ -265,14 +279,9 @@ fn preempt_and_abort_ends_the_commands_of_others() {
     me.ask(&reserve_out(0, 0, 0, 1, false)).good();
     they.ask(&reserve_out(0, 0, 0, 2, false)).good();
     they.ask(&reserve_out(1, 3, 2, 0, false)).good();
-    let before = they.count(QueueCounter::CommandsReceived);
     (0..5).for_each(|at| they.add(&Request::write(0, 0, at, vec![9; 512])));
     they.kick();
-    // All five are under way.
-    while they.count(QueueCounter::CommandsReceived) < before + 5 {
-        std::thread::yield_now();
-    }
-    client.channels[1].run(|| ());
+    until_under_way(&client.channels[1], &theirs.nexus, 5);
     me.add(&reserve_out(5, 3, 1, 2, false));
     me.kick();
     let Errand::Abort { scope, answer } = client.errand() else { panic!("no abort") };
