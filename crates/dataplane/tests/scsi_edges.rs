@@ -21,6 +21,9 @@ use protocol::stats::QueueCounter;
 
 const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
 
+/// A status (SAM-5, 5.3.1).
+const BUSY: u8 = 0x08;
+
 /// Not a test: the process that is killed.
 #[test]
 #[ignore = "started by the tests of this file"]
@@ -147,7 +150,9 @@ fn adapters_go_while_their_commands_wait_for_everything() {
             let mut client = Client::connect(&stays);
             while !ended.load(Ordering::Acquire) {
                 client.manage(Function::ClearTaskSet, LUN, 0);
-                client.register(LUN, 7, true);
+                let reply = client.reserve(LUN, 6, 0, (0, 7), true);
+                // While another client's change is being stored it has to be sent again.
+                assert!(reply.good() || reply.status == BUSY, "{reply:?}");
             }
         });
         for _ in 0..20 {
