@@ -6,8 +6,8 @@ mod common;
 use std::path::Path;
 use std::time::Duration;
 
-use common::process::Process;
-use partition::load::{FailureKind, LoadOptions, Report, Stage, run};
+use common::process;
+use partition::load::{FailureKind, LoadOptions, Report};
 use protocol::message::{
     AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, Placement, Request, SocketRole,
     VolumeKind, VolumeSpec, WaitMode,
@@ -59,22 +59,7 @@ fn over_deaths(options: &LoadOptions, deaths: usize, withhold: &[&str]) -> (Repo
     let listens = options.session.listen.is_some();
     let role = if listens { SocketRole::Client } else { SocketRole::Server };
     let setup = setup(folder.path(), role, withhold);
-    let mut process = Some(Process::start(folder.path(), &setup));
-    let (mut calls, mut died) = (0, 0);
-    let report = run(&folder.path().join("vhost0.sock"), options, &mut |progress| {
-        calls += 1;
-        if process.is_none() {
-            process = Some(Process::start(folder.path(), &setup));
-        } else if progress.stage == Stage::Measuring && died < deaths && calls % 2 == 0 {
-            died += 1;
-            process.take().unwrap().kill();
-        }
-    })
-    .unwrap();
-    if let Some(process) = process {
-        process.shut_down();
-    }
-    (report, died)
+    process::over_deaths(folder.path(), &setup, "vhost0.sock", options, deaths)
 }
 
 fn verifying() -> LoadOptions {

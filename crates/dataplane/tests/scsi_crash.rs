@@ -5,11 +5,11 @@ mod common;
 use std::path::Path;
 use std::time::Duration;
 
-use common::process::Process;
+use common::process::{self, Process};
 use common::scsi::{
     Client, PATIENCE, WRITE_EXCLUSIVE, action, adapter, conflicts, file, on, target, unit,
 };
-use partition::load::{LoadOptions, Report, Stage, run};
+use partition::load::{LoadOptions, Report};
 use partition::scsi::{Command, cdb, response};
 use protocol::message::{DelaySpec, Request, UnitSpec, VolumeSpec};
 
@@ -38,22 +38,7 @@ fn setup(folder: &Path, adapters: u64, delay: (u64, u64)) -> Vec<Request> {
 fn over_deaths(options: &LoadOptions, deaths: usize) -> (Report, usize) {
     let folder = tempfile::tempdir().unwrap();
     let setup = setup(folder.path(), 1, (1_000, 30_000));
-    let mut process = Some(Process::start(folder.path(), &setup));
-    let (mut calls, mut died) = (0, 0);
-    let report = run(&folder.path().join("vfchost0.sock"), options, &mut |progress| {
-        calls += 1;
-        if process.is_none() {
-            process = Some(Process::start(folder.path(), &setup));
-        } else if progress.stage == Stage::Measuring && died < deaths && calls % 2 == 0 {
-            died += 1;
-            process.take().unwrap().kill();
-        }
-    })
-    .unwrap();
-    if let Some(process) = process {
-        process.shut_down();
-    }
-    (report, died)
+    process::over_deaths(folder.path(), &setup, "vfchost0.sock", options, deaths)
 }
 
 #[test]

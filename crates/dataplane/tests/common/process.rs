@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+use partition::load::{LoadOptions, Report, Stage, run};
 use protocol::message::{Reply, Request, Status};
 use protocol::socket::Connection;
 use rustix::process::{Pid, Signal, kill_process};
@@ -75,4 +76,30 @@ impl Process {
             other => panic!("{other:?}"),
         }
     }
+}
+
+/// A load on a socket of the folder over as many deaths as are asked for; how many there were.
+pub fn over_deaths(
+    folder: &Path,
+    setup: &[Request],
+    socket: &str,
+    options: &LoadOptions,
+    deaths: usize,
+) -> (Report, usize) {
+    let mut process = Some(Process::start(folder, setup));
+    let (mut calls, mut died) = (0, 0);
+    let report = run(&folder.join(socket), options, &mut |progress| {
+        calls += 1;
+        if process.is_none() {
+            process = Some(Process::start(folder, setup));
+        } else if progress.stage == Stage::Measuring && died < deaths && calls % 2 == 0 {
+            died += 1;
+            process.take().unwrap().kill();
+        }
+    })
+    .unwrap();
+    if let Some(process) = process {
+        process.shut_down();
+    }
+    (report, died)
 }
