@@ -14,17 +14,22 @@
 //! Facts and their sources are in [`crate::facts`]; thresholds of the advisor's own are in `advise/thresholds.rs` and
 //! are marked as such in every figure that uses them.
 
+mod causes;
 mod cpu;
 mod disk;
 mod elements;
 mod fc;
 mod finding;
 mod link;
+mod load;
 mod logins;
 mod mapping;
 mod measure;
+mod objects;
+mod out;
 mod paths;
 mod queues;
+mod rule;
 mod sea;
 mod sea_pair;
 mod ssp;
@@ -35,78 +40,109 @@ mod vscsi;
 
 use std::collections::BTreeSet;
 
-pub use finding::{Advice, Finding, NotChecked, RULES, Severity};
+pub use finding::{Advice, Finding, Judged, NotChecked, Severity, State};
+pub use rule::{Kind, Rule, rule, rules};
 
 use crate::capture::Captures;
 use crate::facts::Facts;
 use finding::Draft;
+use out::Out;
+use rule::{Applicability, Object};
 use view::View;
 
 /// What the captures say should be changed, best first, and what they do not suffice to judge.
 #[must_use]
 pub fn advise(captures: &Captures, facts: &Facts) -> Advice {
     let view = View::new(captures, facts);
-    let mut out = Out::default();
-    link::check(&view, &mut out);
-    elements::check(&view, &mut out);
-    fc::check(&view, &mut out);
-    queues::check(&view, &mut out);
-    disk::check(&view, &mut out);
-    vscsi::check(&view, &mut out);
-    sea::check(&view, &mut out);
-    sea_pair::check(&view, &mut out);
-    ssp::check(&view, &mut out);
-    cpu::check(&view, &mut out);
-    out.finish()
+    let mut answer = Answer::default();
+    for rule in rules() {
+        let objects = objects::of(&view, rule.on);
+        let mut about = false;
+        for object in objects {
+            about |= answer.ask(&view, rule, &object);
+        }
+        if !about {
+            answer.absent(rule);
+        }
+    }
+    answer.finish()
 }
 
 /// What the rules have said so far.
 #[derive(Default)]
-struct Out {
+struct Answer {
     drafts: Vec<Draft>,
     missing: BTreeSet<NotChecked>,
+    coverage: BTreeSet<Judged>,
 }
 
-impl Out {
-    fn push(&mut self, draft: Draft) {
-        self.drafts.push(draft);
+impl Answer {
+    /// Asks one rule about one object; says whether it is about it at all.
+    fn ask<'a>(&mut self, view: &View<'a>, rule: &'static Rule, object: &Object<'a>) -> bool {
+        let mut out = Out::new(rule.name);
+        match (rule.applies)(view, object) {
+            Applicability::Elsewhere => return false,
+            Applicability::Judged => (rule.judge)(view, object, &mut out),
+            Applicability::Lacking { why, capture } => {
+                self.missing.insert(NotChecked::new(rule.name, "", capture.as_str()));
+                self.judged(rule, object, State::NotJudged, why, capture);
+                return true;
+            }
+        }
+        let lacking = out.lacking.first();
+        let (state, why, capture) = match (out.drafts.is_empty(), lacking) {
+            (false, _) => (State::Finding, String::new(), String::new()),
+            (true, Some(not)) => {
+                let why = match not.about.is_empty() {
+                    true => "not captured".to_owned(),
+                    false => format!("not captured: {}", not.about),
+                };
+                (State::NotJudged, why, not.capture.clone())
+            }
+            (true, None) => (State::Healthy, String::new(), String::new()),
+        };
+        self.judged(rule, object, state, why, capture);
+        self.drafts.extend(out.drafts);
+        self.missing.extend(out.lacking.into_iter().chain(out.hints));
+        true
     }
 
-    /// The rule could not judge; `capture` is the command whose output it would need.
-    fn missing(&mut self, rule: &'static str, capture: impl Into<String>) {
-        self.missing.insert(NotChecked::new(rule, "", capture));
-    }
-
-    /// The same for one object, or for one thing that the capture would show.
-    fn missing_for(
+    fn judged(
         &mut self,
-        rule: &'static str,
-        about: impl Into<String>,
-        capture: impl Into<String>,
+        rule: &Rule,
+        object: &Object<'_>,
+        state: State,
+        why: String,
+        capture: String,
     ) {
-        self.missing.insert(NotChecked::new(rule, about, capture));
+        let (kind, object) = (object.kind, object.label.clone());
+        self.coverage.insert(Judged { kind, object, rule: rule.name, state, why, capture });
     }
 
     /// Nothing was captured of what the rule is about.
-    fn absent(&mut self, rule: &'static str, capture: impl Into<String>) {
-        self.missing.insert(NotChecked { absent: true, ..NotChecked::new(rule, "", capture) });
+    fn absent(&mut self, rule: &Rule) {
+        let not = NotChecked::new(rule.name, "", rule.evidence);
+        self.missing.insert(NotChecked { absent: true, ..not });
     }
 
     /// Orders what was said: causes weigh on their effects, then the score decides, then the place in the captures.
     fn finish(self) -> Advice {
-        let Self { mut drafts, missing } = self;
-        let broken: BTreeSet<usize> =
-            drafts.iter().filter(|d| d.rule == "fc-link-errors").map(|d| d.host).collect();
-        for draft in &mut drafts {
-            draft.heed_link_errors(broken.contains(&draft.host));
-        }
-        let mut findings: Vec<Finding> = drafts.into_iter().map(Draft::finish).collect();
+        let weight = |name: &str| rule(name).map_or(1.0, |rule| rule.weight);
+        let drafts = causes::settle(self.drafts).into_iter();
+        let mut findings: Vec<Finding> = drafts
+            .map(|draft| (weight(draft.rule), draft))
+            .map(|(weight, draft)| draft.finish(weight))
+            .collect();
         findings.sort_by(|a, b| {
             let place = |finding: &Finding| finding.evidence.first().copied();
             b.score
                 .total_cmp(&a.score)
                 .then_with(|| (place(a), a.rule, &a.object).cmp(&(place(b), b.rule, &b.object)))
         });
-        Advice { findings, not_checked: missing.into_iter().collect() }
+        Advice {
+            findings,
+            not_checked: self.missing.into_iter().collect(),
+            coverage: self.coverage.into_iter().collect(),
+        }
     }
 }

@@ -24,6 +24,7 @@ mod recognise;
 mod seastat;
 mod session;
 mod storage;
+mod table;
 mod text;
 mod vfcstats;
 

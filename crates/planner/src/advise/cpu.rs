@@ -1,7 +1,8 @@
 //! `vios-cpu`: a VIOS that uses all of its processors. It is the cause behind many slow disks and networks.
 
-use super::Out;
 use super::finding::{Draft, Severity};
+use super::out::Out;
+use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{CAPPED_PERCENT, DEDICATED_PERCENT, UNCAPPED_PERCENT, own};
 use super::view::{Role, Value, View, count};
 use crate::capture::{CpuSample, Lparstat, Read, Report};
@@ -10,23 +11,36 @@ use crate::trace::{Figure, Term, number};
 
 const RULE: &str = "vios-cpu";
 
-pub(super) fn check(view: &View<'_>, out: &mut Out) {
-    let mut seen = false;
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: RULE,
+    about: "the VIOS uses all of its processors",
+    on: Kind::System,
+    evidence: "lparstat 30 4 on each VIOS under load",
+    weight: 1.0,
+    applies,
+    judge: |view, system, out| {
+        let runs = || view.of(system.host).filter_map(Report::lparstat);
+        let Some(run) = runs().filter(|run| !run.samples.is_empty()).last() else { return };
+        let info = runs().filter(|run| run.virtual_cpus.is_some()).last();
+        judge(view, system.host, run, info, out);
+    },
+}];
+
+fn applies(view: &View<'_>, system: &Object<'_>) -> Applicability {
     // A named system that nothing shows to be a VIOS is more likely a client.
-    let could_be = |host: &usize| match view.role(*host) {
+    let could_be = match view.role(system.host) {
         Role::Vios => true,
-        Role::Unknown => view.name(*host).is_none(),
+        Role::Unknown => view.name(system.host).is_none(),
         Role::Client => false,
     };
-    for host in view.hosts().filter(could_be) {
-        let runs = || view.of(host).filter_map(Report::lparstat);
-        let Some(run) = runs().filter(|run| !run.samples.is_empty()).last() else { continue };
-        seen = true;
-        let info = runs().filter(|run| run.virtual_cpus.is_some()).last();
-        judge(view, host, run, info, out);
-    }
-    if !seen {
-        out.absent(RULE, "lparstat 30 4 on each VIOS under load");
+    let mut runs = view.of(system.host).filter_map(Report::lparstat);
+    match (could_be, runs.any(|run| !run.samples.is_empty()), view.role(system.host)) {
+        (true, true, _) => Applicability::Judged,
+        (true, false, Role::Vios) => Applicability::Lacking {
+            why: "the use of its processors was not captured".to_owned(),
+            capture: format!("lparstat 30 4 on {} under load", view.spoken(system.host)),
+        },
+        _ => Applicability::Elsewhere,
     }
 }
 

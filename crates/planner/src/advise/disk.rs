@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Out;
 use super::finding::{Change, Draft, Severity};
+use super::out::Out;
+use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
     AT_LIMIT, FULL_PER_SECOND, FULL_SHARE, IDLE_TPS, LARGE_IO, SLOW_FACTOR, WAIT_MS, WAITING, fact,
     own,
@@ -17,26 +18,86 @@ use crate::capture::{At, DiskSample, Read, Report};
 use crate::facts::id::DISK_SERVICE_MS_MAX;
 use crate::trace::{Figure, Term, number};
 
-pub(super) fn check(view: &View<'_>, out: &mut Out) {
-    let mut seen = false;
-    for host in view.hosts() {
-        for (name, samples) in latest_run(view, host) {
-            seen = true;
-            judge(view, &Disk::new(view, host, name, &samples), out);
-        }
+const IOSTAT: &str = "iostat -D 30 4 on the client (or the VIOS) under load";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "disk-queue-depth",
+        about: "requests find the disk's queue full",
+        on: Kind::Disk,
+        evidence: IOSTAT,
+        weight: 1.1,
+        applies: measured,
+        judge: |view, disk, out| judge(view, disk, Verdict::Full, out),
+    },
+    Rule {
+        name: "disk-iops-limit",
+        about: "a disk runs at the limit of its queue depth",
+        on: Kind::Disk,
+        evidence: IOSTAT,
+        weight: 1.1,
+        applies: measured,
+        judge: |view, disk, out| judge(view, disk, Verdict::AtLimit, out),
+    },
+    Rule {
+        name: "disk-slow",
+        about: "a disk answers slowly, and not for want of queue depth",
+        on: Kind::Disk,
+        evidence: IOSTAT,
+        weight: 1.1,
+        applies: measured,
+        judge: |view, disk, out| judge(view, disk, Verdict::Slow, out),
+    },
+    Rule {
+        name: "disk-depth-chain",
+        about: "a client's disk has a deeper queue than its backing disk",
+        on: Kind::Disk,
+        evidence: "lsmap -all and lsdev -dev hdiskN -attr on the VIOS, lsattr -El hdiskN on the client",
+        weight: 1.1,
+        applies: |view, disk| Applicability::where_that(view.backs(disk.host, disk.device)),
+        judge: depth_chain,
+    },
+    Rule {
+        name: "disk-reserve-policy",
+        about: "a shared disk is reserved by one path",
+        on: Kind::Disk,
+        evidence: "lsdev -dev hdiskN -attr of the mapped disks, and lsmap -all, on each VIOS",
+        weight: 1.1,
+        applies: |view, disk| {
+            let known = view.attribute(disk.host, disk.device, "reserve_policy").is_some();
+            Applicability::where_that(
+                view.role(disk.host) == Role::Vios && (known || view.backs(disk.host, disk.device)),
+            )
+        },
+        judge: reserve_policy,
+    },
+];
+
+/// A disk whose service is shown; its load decides whether it is worth a word.
+fn measured(view: &View<'_>, disk: &Object<'_>) -> Applicability {
+    match view.disk_samples(disk.host).contains_key(disk.device) {
+        true => Applicability::Judged,
+        false => Applicability::Lacking {
+            why: "its service was not captured".to_owned(),
+            capture: format!("iostat -D 30 4 on {} under load", view.spoken(disk.host)),
+        },
     }
-    if !seen {
-        for rule in ["disk-queue-depth", "disk-iops-limit", "disk-slow"] {
-            out.absent(rule, "iostat -D 30 4 on the client (or the VIOS) under load");
-        }
-    }
-    depth_chain(view, out);
-    reserve_policy(view, out);
+}
+
+/// What a disk's figures come to; they are told apart, so that one is said at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Full,
+    AtLimit,
+    Slow,
 }
 
 /// The samples of each disk in the host's last `iostat`. Of several samples the first is the average since boot and
 /// is left out.
-fn latest_run<'a>(view: &View<'a>, host: usize) -> BTreeMap<&'a str, Vec<&'a DiskSample>> {
+pub(super) fn latest_run<'a>(
+    view: &View<'a>,
+    host: usize,
+) -> BTreeMap<&'a str, Vec<&'a DiskSample>> {
     let mut disks: BTreeMap<&str, Vec<&DiskSample>> = BTreeMap::new();
     for report in view.of(host).filter_map(Report::iostat_d) {
         let mut of_report: BTreeMap<&str, Vec<&DiskSample>> = BTreeMap::new();
@@ -223,8 +284,8 @@ fn weighted(
 
 /// The mean service time of all disks of a system, each by its requests.
 pub(super) fn mean_service(view: &View<'_>, host: usize) -> Option<Figure> {
-    let disks = latest_run(view, host);
-    let disks = disks.into_iter().map(|(name, samples)| Disk::new(view, host, name, &samples));
+    let disks = view.disk_samples(host).iter();
+    let disks = disks.map(|(name, samples)| Disk::new(view, host, name, samples));
     let (mut requests, mut weighted, mut at) = (0.0, 0.0, None);
     for disk in disks {
         let (Some(rate), Some(service)) = (&disk.rate, &disk.service) else { continue };
@@ -243,7 +304,9 @@ pub(super) fn mean_service(view: &View<'_>, host: usize) -> Option<Figure> {
     Some(Figure::new(name, "ms", "busy time ÷ requests", terms))
 }
 
-fn judge(view: &View<'_>, disk: &Disk<'_>, out: &mut Out) {
+fn judge(view: &View<'_>, object: &Object<'_>, wanted: Verdict, out: &mut Out) {
+    let Some(samples) = view.disk_samples(object.host).get(object.device) else { return };
+    let disk = &Disk::new(view, object.host, object.device, samples);
     if disk.tps() < IDLE_TPS {
         return;
     }
@@ -255,19 +318,22 @@ fn judge(view: &View<'_>, disk: &Disk<'_>, out: &mut Out) {
     let share = limit.as_ref().map(|limit| disk.tps() / limit.low);
     // More in service than the depth allows means that the depth captured is not the one in use.
     let at_limit = share.is_some_and(|share| (AT_LIMIT..=1.15).contains(&share));
-    if disk.depth.is_none() && disk.queue_is_full() {
-        out.missing_for(
-            "disk-iops-limit",
-            "queue_depth",
-            view.show_attributes(disk.host, disk.name),
-        );
+    if wanted == Verdict::AtLimit && disk.depth.is_none() && disk.queue_is_full() {
+        out.lack("queue_depth", view.show_attributes(disk.host, disk.name));
     }
-    if at_limit && !(is_slow && disk.depth.is_some_and(|(depth, _)| depth >= 16.0)) {
-        iops_limit(view, disk, limit, share.unwrap_or(1.0), is_slow, out);
-    } else if is_slow {
-        slow(view, disk, large, out);
-    } else if disk.queue_is_full() {
-        queue_depth(view, disk, limit, out);
+    let verdict = match () {
+        () if at_limit && !(is_slow && disk.depth.is_some_and(|(depth, _)| depth >= 16.0)) => {
+            Verdict::AtLimit
+        }
+        () if is_slow => Verdict::Slow,
+        () if disk.queue_is_full() => Verdict::Full,
+        () => return,
+    };
+    match verdict {
+        _ if verdict != wanted => {}
+        Verdict::AtLimit => iops_limit(view, disk, limit, share.unwrap_or(1.0), is_slow, out),
+        Verdict::Slow => slow(view, disk, large, out),
+        Verdict::Full => queue_depth(view, disk, limit, out),
     }
 }
 
@@ -342,11 +408,7 @@ fn queue_depth(view: &View<'_>, disk: &Disk<'_>, limit: Option<Figure>, out: &mu
     }
     draft = limit.into_iter().fold(draft, Draft::figure);
     if disk.depth.is_none() {
-        out.missing_for(
-            "disk-queue-depth",
-            "queue_depth",
-            view.show_attributes(disk.host, disk.name),
-        );
+        out.lack("queue_depth", view.show_attributes(disk.host, disk.name));
     }
     out.push(deeper(view, disk, draft));
 }
@@ -397,58 +459,53 @@ fn slow(view: &View<'_>, disk: &Disk<'_>, large: bool, out: &mut Out) {
 }
 
 /// `disk-depth-chain`: a client's disk over virtual SCSI with a deeper queue than the disk behind it.
-fn depth_chain(view: &View<'_>, out: &mut Out) {
+fn depth_chain(view: &View<'_>, backing: &Object<'_>, out: &mut Out) {
     const RULE: &str = "disk-depth-chain";
-    let backing = backing_disks(view);
-    if backing.is_empty() {
-        out.absent(
-            RULE,
-            "lsmap -all and lsdev -dev hdiskN -attr on the VIOS, lsattr -El hdiskN on the client",
-        );
-        return;
-    }
+    let (vios, disk) = (backing.host, backing.device);
+    let Some((depth, at)) = view.number(vios, disk, "queue_depth") else {
+        return out.lack("queue_depth", view.show_attributes(vios, disk));
+    };
     let clients: Vec<usize> = view.hosts().filter(|host| view.role(*host) != Role::Vios).collect();
-    for (vios, disk) in &backing {
-        let Some((depth, at)) = view.number(*vios, disk, "queue_depth") else {
-            out.missing_for(RULE, "queue_depth", view.show_attributes(*vios, disk));
-            continue;
-        };
-        for client in &clients {
-            for of_client in view.devices(*client, "hdisk") {
-                let Some((client_depth, client_at)) =
-                    view.number(*client, of_client, "queue_depth")
-                else {
-                    continue;
-                };
-                let Some(sure) =
-                    same_disk(view, (*vios, disk), (*client, of_client), &backing, &clients)
-                else {
-                    continue;
-                };
-                if client_depth <= depth {
-                    continue;
-                }
-                let terms = vec![
-                    Term::read("client's depth", client_depth, "commands", client_at),
-                    Term::read("backing depth", depth, "commands", at),
-                ];
-                let change = Change::new(view, *vios, disk).set(
-                    "queue_depth",
-                    Some(&format!("{depth:.0}")),
-                    format!("{client_depth:.0}"),
-                );
-                out.push(
-                    Draft::new(RULE, *vios, view.object(*vios, disk), Severity::Warning, format!("{of_client} on {} has a deeper queue than the disk behind it", view.spoken(*client)))
-                        .see([client_at, at])
-                        .because("Over virtual SCSI the client's queue_depth should not be larger than that of the backing disk: what exceeds it waits in the VIOS, where no client's iostat shows it.")
-                        .figure(Figure::new("commands that wait in the VIOS, at most", "commands", "client's depth − backing depth", terms))
-                        .change(&change)
-                        .effect("Both ends take the same number of commands. It takes effect when the VIOS disk is configured again.")
-                        .harm("More commands reach the storage at a time. Where it is busy already, lower the client's depth instead.")
-                        .weigh(sure, 1.0),
-                );
+    let mut found = false;
+    for client in &clients {
+        for of_client in view.devices(*client, "hdisk") {
+            let Some((client_depth, client_at)) = view.number(*client, of_client, "queue_depth")
+            else {
+                continue;
+            };
+            let Some(sure) = same_disk(view, (vios, disk), (*client, of_client), &clients) else {
+                continue;
+            };
+            found = true;
+            if client_depth <= depth {
+                continue;
             }
+            let terms = vec![
+                Term::read("client's depth", client_depth, "commands", client_at),
+                Term::read("backing depth", depth, "commands", at),
+            ];
+            let change = Change::new(view, vios, disk).set(
+                "queue_depth",
+                Some(&format!("{depth:.0}")),
+                format!("{client_depth:.0}"),
+            );
+            out.push(
+                Draft::new(RULE, vios, backing.label.clone(), Severity::Warning, format!("{of_client} on {} has a deeper queue than the disk behind it", view.spoken(*client)))
+                    .see([client_at, at])
+                    .because("Over virtual SCSI the client's queue_depth should not be larger than that of the backing disk: what exceeds it waits in the VIOS, where no client's iostat shows it.")
+                    .figure(Figure::new("commands that wait in the VIOS, at most", "commands", "client's depth − backing depth", terms))
+                    .change(&change)
+                    .effect("Both ends take the same number of commands. It takes effect when the VIOS disk is configured again.")
+                    .harm("More commands reach the storage at a time. Where it is busy already, lower the client's depth instead.")
+                    .weigh(sure, 1.0),
+            );
         }
+    }
+    if !found {
+        out.lack(
+            "the client's disk that stands for it",
+            "lsattr -El hdiskN of each disk (pvid and queue_depth) on the client",
+        );
     }
 }
 
@@ -471,7 +528,6 @@ fn same_disk(
     view: &View<'_>,
     vios: (usize, &str),
     client: (usize, &str),
-    backing: &BTreeSet<(usize, &str)>,
     clients: &[usize],
 ) -> Option<f64> {
     let pvid = |(host, disk)| {
@@ -488,7 +544,8 @@ fn same_disk(
             .filter_map(move |disk| view.number(host, disk, "queue_depth"))
     };
     let least = with_depth(client.0).map(|(depth, _)| depth).fold(f64::INFINITY, f64::min);
-    let depths = backing.iter().filter_map(|(host, disk)| view.number(*host, disk, "queue_depth"));
+    let backing = view.backing().iter();
+    let depths = backing.filter_map(|(host, disk)| view.number(*host, disk, "queue_depth"));
     let most = depths.map(|(depth, _)| depth).fold(0.0, f64::max);
     let single = clients.iter().filter(|host| with_depth(**host).next().is_some()).count() == 1;
     let first = view
@@ -499,49 +556,42 @@ fn same_disk(
 }
 
 /// `disk-reserve-policy`: a disk that several VIOS give to clients, reserved by one path of one of them.
-fn reserve_policy(view: &View<'_>, out: &mut Out) {
+fn reserve_policy(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     const RULE: &str = "disk-reserve-policy";
-    let backing = backing_disks(view);
-    let vioses: Vec<usize> = view.hosts().filter(|host| view.role(*host) == Role::Vios).collect();
-    let mut policies = 0;
-    for host in &vioses {
-        for disk in view.devices(*host, "hdisk") {
-            let Some(policy) = view.attribute(*host, disk, "reserve_policy") else { continue };
-            policies += 1;
-            let reserved = policy.value == "single_path" || policy.value == "PR_exclusive";
-            let twin = vioses
-                .iter()
-                .any(|other| other != host && shared_with(view, (*host, disk), *other));
-            let mapped = backing.contains(&(*host, disk));
-            if !reserved || !(twin || mapped) {
-                continue;
-            }
-            let confidence = if twin { 0.95 } else { 0.75 };
-            let change = Change::new(view, *host, disk).set(
-                "reserve_policy",
-                Some(&policy.value),
-                "no_reserve",
-            );
-            out.push(
-                Draft::new(RULE, *host, view.object(*host, disk), Severity::Warning, format!("a disk that is given to clients has reserve_policy={}", policy.value))
-                    .see([policy.at])
-                    .because("The VIOS that opens the disk first reserves it: through the other VIOS its clients get no access, and a migration or a failover fails.")
-                    .because(if twin { "The same disk is seen by a second VIOS." } else { "It is mapped to a client. With a single VIOS it would do no harm until a second one is added." })
-                    .change(&change)
-                    .effect("Every VIOS and path can open the disk. It takes effect when the disk is configured again: unmap it or restart the VIOS, one of the pair at a time.")
-                    .harm("Nothing guards the disk against two users any more: make sure that only one client, or a cluster file system, has it.")
-                    .weigh(confidence, 1.0),
+    let Some(policy) = view.attribute(disk.host, disk.device, "reserve_policy") else {
+        return out.lack("reserve_policy", view.show_attributes(disk.host, disk.device));
+    };
+    let reserved = policy.value == "single_path" || policy.value == "PR_exclusive";
+    if !reserved {
+        return;
+    }
+    let others =
+        view.hosts().filter(|other| *other != disk.host && view.role(*other) == Role::Vios);
+    let twin = others.into_iter().any(|other| shared_with(view, (disk.host, disk.device), other));
+    if !(twin || view.backs(disk.host, disk.device)) {
+        if view.of(disk.host).filter_map(Report::lsmap_scsi).next().is_none() {
+            out.lack(
+                "whether it is given to clients",
+                format!("lsmap -all on {}", view.spoken(disk.host)),
             );
         }
+        return;
     }
-    if policies == 0 {
-        out.absent(
-            RULE,
-            "lsdev -dev hdiskN -attr of the mapped disks, and lsmap -all, on each VIOS",
-        );
-    } else if backing.is_empty() {
-        out.missing_for(RULE, "which disks are given to clients", "lsmap -all on each VIOS");
-    }
+    let change = Change::new(view, disk.host, disk.device).set(
+        "reserve_policy",
+        Some(&policy.value),
+        "no_reserve",
+    );
+    out.push(
+        Draft::new(RULE, disk.host, disk.label.clone(), Severity::Warning, format!("a disk that is given to clients has reserve_policy={}", policy.value))
+            .see([policy.at])
+            .because("The VIOS that opens the disk first reserves it: through the other VIOS its clients get no access, and a migration or a failover fails.")
+            .because(if twin { "The same disk is seen by a second VIOS." } else { "It is mapped to a client. With a single VIOS it would do no harm until a second one is added." })
+            .change(&change)
+            .effect("Every VIOS and path can open the disk. It takes effect when the disk is configured again: unmap it or restart the VIOS, one of the pair at a time.")
+            .harm("Nothing guards the disk against two users any more: make sure that only one client, or a cluster file system, has it.")
+            .weigh(if twin { 0.95 } else { 0.75 }, 1.0),
+    );
 }
 
 /// Whether another VIOS sees the same disk, by its ids.

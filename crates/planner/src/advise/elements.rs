@@ -12,10 +12,11 @@
 use std::collections::BTreeMap;
 
 use super::finding::{Change, Draft, Severity};
-use super::mapping::{Npiv, npiv};
 use super::measure::{Counter, Waits, requests, waits};
-use super::view::{Limits, Value, View, as_f64, parse_number};
-use super::{Out, thresholds};
+use super::out::Out;
+use super::rule::{Applicability, Kind, Object, Rule};
+use super::thresholds;
+use super::view::{Limits, Role, Value, View, as_f64, parse_number};
 use crate::capture::{ClientRow, Fcstat, QueueUse, Read, Report};
 use crate::trace::{Figure, Term, number};
 
@@ -26,7 +27,7 @@ pub(super) struct Usage<'a> {
     /// Whether it is a client's virtual adapter; `None` when nothing tells.
     pub(super) is_virtual: Option<bool>,
     /// The system as a user reads it.
-    spoken: String,
+    pub(super) spoken: String,
     no_dma: Option<Counter>,
     no_elements: Option<Counter>,
     no_command: Option<Counter>,
@@ -36,36 +37,105 @@ pub(super) struct Usage<'a> {
     pending: Option<Read<u64>>,
 }
 
-pub(super) fn check(view: &View<'_>, out: &mut Out) {
-    let maps = npiv(view);
-    let usages = usages(view);
-    if usages.is_empty() {
-        for rule in ["fc-virtual-elements", "fc-physical-elements", "fc-dma-resource"] {
-            out.absent(rule, "fcstat -D fcsN, twice under load, some minutes apart");
-        }
-    }
-    for usage in &usages {
-        dma(view, usage, out);
-        let oversubscribed = super::fc::oversubscribed(view, usage, &maps, out);
-        match usage.is_virtual {
-            Some(true) => virtual_port(view, usage, &maps, out),
-            Some(false) if oversubscribed => {}
-            Some(false) => physical_port(view, usage, out),
-            // Without a device type the counter names the layer by itself.
-            None => {
-                elements(view, usage, Layer::Virtual, usage.no_command, out);
-                elements(view, usage, Layer::Physical, usage.no_elements, out);
+const EVIDENCE: &str = "fcstat -D fcsN, twice under load, some minutes apart";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "fc-virtual-elements",
+        about: "a client's virtual adapter has too few command elements",
+        on: Kind::Port,
+        evidence: EVIDENCE,
+        weight: 1.0,
+        applies: |view, port| match kind(view, port) {
+            Some(false) => Applicability::Elsewhere,
+            _ => captured(view, port),
+        },
+        judge: |view, port, out| {
+            let Some(usage) = view.usage(port) else { return };
+            elements(view, usage, Layer::Virtual, usage.no_command, out);
+        },
+    },
+    Rule {
+        name: "fc-physical-elements",
+        about: "a physical port has too few command elements",
+        on: Kind::Port,
+        evidence: EVIDENCE,
+        weight: 1.0,
+        applies: captured,
+        judge: |view, port, out| {
+            let Some(usage) = view.usage(port) else { return };
+            match usage.is_virtual {
+                Some(true) => virtual_port(view, usage, out),
+                Some(false) => physical_port(view, usage, out),
+                // Without a device type the counter names the layer by itself.
+                None => elements(view, usage, Layer::Physical, usage.no_elements, out),
             }
-        }
+        },
+    },
+    Rule {
+        name: "fc-dma-resource",
+        about: "transfers wait for DMA memory",
+        on: Kind::Port,
+        evidence: EVIDENCE,
+        weight: 1.0,
+        applies: captured,
+        judge: |view, port, out| {
+            if let Some(usage) = view.usage(port) {
+                dma(view, usage, out);
+            }
+        },
+    },
+    Rule {
+        name: "fc-port-oversubscribed",
+        about: "the clients of a port may have more commands active than the port",
+        on: Kind::Port,
+        evidence: "fcstat -D fcsN on the VIOS twice, lsmap -all -npiv, num_cmd_elems of port and clients",
+        weight: 1.1,
+        applies: |view, port| match view.role(port.host) {
+            Role::Client => Applicability::Elsewhere,
+            _ => of_physical(view, port),
+        },
+        judge: |view, port, out| {
+            if let Some(usage) = view.usage(port) {
+                super::fc::oversubscribed(view, usage, out);
+            }
+        },
+    },
+];
+
+/// Whether a port is a client's virtual adapter; `None` when nothing tells.
+fn kind(view: &View<'_>, port: &Object<'_>) -> Option<bool> {
+    match view.usage(port) {
+        Some(usage) => usage.is_virtual,
+        None => view.is_virtual(port.host, port.device, &[]),
+    }
+}
+
+/// Its counters have to be there.
+fn captured(view: &View<'_>, port: &Object<'_>) -> Applicability {
+    match view.usage(port) {
+        Some(_) => Applicability::Judged,
+        None => Applicability::Lacking {
+            why: "its counters were not captured".to_owned(),
+            capture: format!("fcstat -D {} on {}, twice", port.device, view.spoken(port.host)),
+        },
+    }
+}
+
+/// A rule for ports that have a link; a virtual adapter has none.
+pub(super) fn of_physical(view: &View<'_>, port: &Object<'_>) -> Applicability {
+    match kind(view, port) {
+        Some(true) => Applicability::Elsewhere,
+        _ => captured(view, port),
     }
 }
 
 /// Every adapter that was captured, from `fcstat` and from the rows of `fcstat -client`.
-fn usages<'a>(view: &View<'a>) -> Vec<Usage<'a>> {
+pub(super) fn usages<'a>(view: &View<'a>) -> Vec<Usage<'a>> {
     let mut all = Vec::new();
     for ((host, device), samples) in view.fc_ports() {
-        let is_virtual = view.is_virtual(host, device, &samples);
-        all.push(from_fcstat(view, host, device, is_virtual, &samples));
+        let is_virtual = view.is_virtual(*host, device, samples);
+        all.push(from_fcstat(view, *host, device, is_virtual, samples));
     }
     let mut rows: BTreeMap<(usize, u64), Vec<(bool, &ClientRow)>> = BTreeMap::new();
     for (host, report) in view.reports() {
@@ -179,12 +249,12 @@ impl Layer {
     }
 }
 
-fn virtual_port(view: &View<'_>, usage: &Usage<'_>, maps: &[Npiv<'_>], out: &mut Out) {
-    elements(view, usage, Layer::Virtual, usage.no_command, out);
-    // Adapter elements belong to the physical port behind it.
+/// Adapter elements belong to the physical port behind it.
+fn virtual_port(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
     let Some(counter) = usage.no_elements else { return };
     let Some(waits) = waits(Layer::Physical.counter(), counter, &usage.requests) else { return };
-    let behind = maps
+    let behind = view
+        .npiv()
         .iter()
         .find(|map| map.client == Some(usage.host) && map.client_adapter() == Some(usage.device));
     let port = behind.and_then(|map| Some((map.vios, map.port()?)));
@@ -209,7 +279,7 @@ fn virtual_port(view: &View<'_>, usage: &Usage<'_>, maps: &[Npiv<'_>], out: &mut
         || "the physical port on the VIOS".to_owned(),
         |(vios, port)| view.object(vios, port),
     );
-    out.missing_for("fc-physical-elements", "num_cmd_elems, too", format!("fcstat -D of {fcstat}"));
+    out.lack("num_cmd_elems, too", format!("fcstat -D of {fcstat}"));
     out.push(draft);
 }
 
@@ -249,14 +319,10 @@ fn elements(
     };
     let Some(judged) = judge(name, counter, &usage.requests, configured, marks) else { return };
     if configured.is_none() {
-        out.missing_for(layer.rule(), "num_cmd_elems", show(view, usage, layer));
+        out.lack("num_cmd_elems", show(view, usage, layer));
     }
     if marks.is_none() {
-        out.missing_for(
-            layer.rule(),
-            "the high-water marks",
-            format!("fcstat -D {} on {}", usage.device, usage.spoken),
-        );
+        out.lack("the high-water marks", format!("fcstat -D {} on {}", usage.device, usage.spoken));
     }
     let limits = view.allowed(
         usage.host,
@@ -511,7 +577,7 @@ fn dma(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
         return;
     };
     if attribute.is_none() {
-        out.missing_for(RULE, "max_xfer_size", view.show_attributes(usage.host, usage.device));
+        out.lack("max_xfer_size", view.show_attributes(usage.host, usage.device));
     }
     let change = Change::new(view, usage.host, usage.device);
     let change = if usage.is_virtual == Some(true) { change.on_client() } else { change };

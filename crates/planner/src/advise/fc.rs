@@ -1,56 +1,78 @@
 //! Virtual and physical Fibre Channel adapters against each other: the budget of a port, transfer sizes, error
 //! recovery, and the WWPNs of a client.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::elements::Usage;
 use super::finding::{Change, Draft, Severity};
-use super::mapping::{Npiv, npiv};
+use super::logins;
+use super::mapping::Npiv;
+use super::out::Out;
+use super::rule::{Applicability, Kind, Object, Rule, always};
 use super::view::{Device, Role, View, as_f64, parse_number};
-use super::{Out, logins};
 use crate::capture::{At, Attribute};
 use crate::trace::{Figure, Term, number};
 
-pub(super) fn check(view: &View<'_>, out: &mut Out) {
-    let maps = npiv(view);
-    error_recovery(view, out);
-    sibling_logins(view, &maps, out);
-    transfer_sizes(view, &maps, out);
-}
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "fc-error-recovery",
+        about: "a broken path is noticed late",
+        on: Kind::Protocol,
+        evidence: "lsattr -El fscsiN of every protocol device",
+        weight: 1.0,
+        applies: always,
+        judge: error_recovery,
+    },
+    Rule {
+        name: "fc-wwpn-second-missing",
+        about: "one WWPN of a client is not logged in where its sibling is",
+        on: Kind::Client,
+        evidence: "lsmap -all -npiv on each VIOS; lsnportlogin on the HMC after a login of all",
+        weight: 1.0,
+        applies: always,
+        judge: logins::judge,
+    },
+    Rule {
+        name: "fc-max-xfer-mismatch",
+        about: "a client's largest transfer is larger than its port's",
+        on: Kind::Port,
+        evidence: "max_xfer_size of each client's fcsN and of the VIOS port it is mapped to, with lsmap -all -npiv",
+        weight: 1.0,
+        applies: |view, port| {
+            let virtual_adapter =
+                view.is_virtual(port.host, port.device, view.fcstats(port.host, port.device));
+            Applicability::where_that(
+                virtual_adapter == Some(true) || view.role(port.host) == Role::Client,
+            )
+        },
+        judge: transfer_size,
+    },
+];
 
-const OVERSUBSCRIBED: &str = "fc-port-oversubscribed";
-
-/// The clients' elements against the port's, where the port shows pressure. Whether it speaks.
+/// The clients' elements against the port's, where the port shows pressure.
 ///
 /// Clients may have more elements than their port as long as they are not busy together: most sites have. So the sum
 /// alone is no fault; it is the explanation once the port runs out.
-pub(super) fn oversubscribed(
-    view: &View<'_>,
-    usage: &Usage<'_>,
-    maps: &[Npiv<'_>],
-    out: &mut Out,
-) -> bool {
-    const RULE: &str = OVERSUBSCRIBED;
+pub(super) fn oversubscribed(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
+    const RULE: &str = "fc-port-oversubscribed";
+    let maps = view.npiv();
     let here: Vec<&Npiv<'_>> = maps
         .iter()
         .filter(|map| map.vios == usage.host && map.port() == Some(usage.device))
         .collect();
-    if usage.is_virtual == Some(true) || view.role(usage.host) == Role::Client {
-        return false;
-    }
-    let Some(waits) = usage.pressure() else { return false };
+    let Some(waits) = usage.pressure() else { return };
     let clients: BTreeSet<_> = here.iter().filter_map(|map| map.client_key()).collect();
     if maps.iter().all(|map| map.vios != usage.host) {
-        out.missing(RULE, format!("lsmap -all -npiv on {}", view.spoken(usage.host)));
+        out.lack("", format!("lsmap -all -npiv on {}", view.spoken(usage.host)));
     }
     let terms = client_elements(view, &here, out);
     let Some((port, port_at)) = view.number(usage.host, usage.device, "num_cmd_elems") else {
-        out.missing_for(RULE, "num_cmd_elems", view.show_attributes(usage.host, usage.device));
-        return false;
+        out.lack("num_cmd_elems", view.show_attributes(usage.host, usage.device));
+        return;
     };
     let sum: f64 = terms.iter().map(|term| term.low).sum();
     if clients.len() < 2 || terms.len() < 2 || sum <= port {
-        return false;
+        return;
     }
     let total = sum_figure("sum of the clients' elements", terms.clone());
     let ratio_terms =
@@ -79,7 +101,6 @@ pub(super) fn oversubscribed(
     }
     let draft = enlarge(view, usage, port, sum, draft);
     out.push(draft.harm("More commands reach the fabric at a time; the latency of storage that is already busy rises for everybody."));
-    true
 }
 
 /// The command elements of each client adapter on a port.
@@ -93,11 +114,8 @@ fn client_elements(view: &View<'_>, here: &[&Npiv<'_>], out: &mut Out) -> Vec<Te
                 terms.push(Term::read(&name, elements, "elements", at));
             }
             Some(_) => {}
-            None => out.missing_for(
-                OVERSUBSCRIBED,
-                "num_cmd_elems",
-                format!("lsattr -El {adapter} on {}", map.client_spoken()),
-            ),
+            None => out
+                .lack("num_cmd_elems", format!("lsattr -El {adapter} on {}", map.client_spoken())),
         }
     }
     terms
@@ -127,141 +145,65 @@ fn sum_figure(name: &str, mut terms: Vec<Term>) -> Figure {
     Figure::new(name, "elements", &names.join(" + "), terms)
 }
 
-/// `fc-error-recovery`: `fc_err_recov` and `dyntrk` of the protocol devices.
-fn error_recovery(view: &View<'_>, out: &mut Out) {
-    const RULE: &str = "fc-error-recovery";
-    let mut seen = false;
-    for host in view.hosts() {
-        for device in view.devices(host, "fscsi") {
-            seen = true;
-            let value = |name| view.attribute(host, device, name);
-            let wrong = |name, good: &str| {
-                value(name).filter(|attribute: &&Attribute| attribute.value != good)
-            };
-            let (slow, still) = (wrong("fc_err_recov", "fast_fail"), wrong("dyntrk", "yes"));
-            let mut change = Change::new(view, host, device);
-            let mut reasons = Vec::new();
-            if let Some(attribute) = slow {
-                change = change.set("fc_err_recov", Some(&attribute.value), "fast_fail");
-                reasons.push("fc_err_recov is delayed_fail: when a switch reports that a target is gone, commands still wait for their timeout before another path is tried.");
-            }
-            if let Some(attribute) = still {
-                change = change.set("dyntrk", Some(&attribute.value), "yes");
-                reasons.push("dyntrk is not yes: a target whose address in the fabric changes (a cable moved to another switch port) is lost instead of followed.");
-            }
-            let lines: Vec<At> =
-                [slow, still].into_iter().flatten().map(|attribute| attribute.at).collect();
-            if lines.is_empty() {
-                continue;
-            }
-            let title = "a broken path is noticed late".to_owned();
-            let mut draft =
-                Draft::new(RULE, host, view.object(host, device), Severity::Warning, title)
-                    .see(lines);
-            for reason in &reasons {
-                draft = draft.because(*reason);
-            }
-            let confidence = if slow.is_some() { 0.85 } else { 0.6 };
-            out.push(
-                draft
-                    .change(&change)
-                    .effect("Commands on a broken path fail within seconds and go on over another one. It takes effect when the device is configured again or the system is restarted.")
-                    .harm("With one path only, fast_fail reports an error where a delayed command would have come through: set it where there are at least two.")
-                    .weigh(confidence, 0.9),
-            );
-        }
+/// `fc-error-recovery`: `fc_err_recov` and `dyntrk` of a protocol device.
+fn error_recovery(view: &View<'_>, fscsi: &Object<'_>, out: &mut Out) {
+    let (host, device) = (fscsi.host, fscsi.device);
+    let value = |name| view.attribute(host, device, name);
+    let wrong =
+        |name, good: &str| value(name).filter(|attribute: &&Attribute| attribute.value != good);
+    let (slow, still) = (wrong("fc_err_recov", "fast_fail"), wrong("dyntrk", "yes"));
+    if value("fc_err_recov").is_none() || value("dyntrk").is_none() {
+        out.lack("fc_err_recov and dyntrk", view.show_attributes(host, device));
     }
-    if !seen {
-        out.absent(RULE, "lsattr -El fscsiN of every protocol device");
+    let mut change = Change::new(view, host, device);
+    let mut reasons = Vec::new();
+    if let Some(attribute) = slow {
+        change = change.set("fc_err_recov", Some(&attribute.value), "fast_fail");
+        reasons.push("fc_err_recov is delayed_fail: when a switch reports that a target is gone, commands still wait for their timeout before another path is tried.");
     }
-}
-
-/// `fc-wwpn-second-missing`: a client whose adapters are logged in unequally.
-///
-/// A client that is down has none logged in; one that runs has all. One of several missing means that the fabric does
-/// not know that WWPN: its zone or its mask is missing, on this path.
-fn sibling_logins(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
-    const RULE: &str = "fc-wwpn-second-missing";
-    let listed = logins::check(view, out);
-    if maps.is_empty() && !listed {
-        out.absent(RULE, "lsmap -all -npiv on each VIOS");
-    } else if maps.is_empty() {
-        out.missing(RULE, "lsmap -all -npiv on each VIOS");
-    } else if !listed {
-        out.missing_for(
-            RULE,
-            "the second WWPN of each pair",
-            "lsnportlogin on the HMC after a login of all, or the fabric's own zoning",
-        );
+    if let Some(attribute) = still {
+        change = change.set("dyntrk", Some(&attribute.value), "yes");
+        reasons.push("dyntrk is not yes: a target whose address in the fabric changes (a cable moved to another switch port) is lost instead of followed.");
     }
-    let mut clients: BTreeMap<(u32, &str), Vec<&Npiv<'_>>> = BTreeMap::new();
-    for map in maps.iter().filter(|map| map.port().is_some()) {
-        if let Some(key) = map.client_key() {
-            clients.entry(key).or_default().push(map);
-        }
+    let lines: Vec<At> =
+        [slow, still].into_iter().flatten().map(|attribute| attribute.at).collect();
+    if lines.is_empty() {
+        return;
     }
-    for maps in clients.values() {
-        let targets = |map: &Npiv<'_>| map.map.ports_logged_in.map_or(0, |read| read.value);
-        let Some(best) = maps.iter().filter(|map| map.logged_in()).max_by_key(|map| targets(map))
-        else {
-            continue;
-        };
-        for map in maps {
-            // An adapter logged in to the fabric alone counts one port: itself.
-            let alone = map.logged_in()
-                && map.map.ports_logged_in.is_some()
-                && targets(map) <= 1
-                && targets(best) > 2;
-            if map.logged_in() && !alone {
-                continue;
-            }
-            let status = map
-                .map
-                .status
-                .as_ref()
-                .map(|read| read.at)
-                .or(map.map.ports_logged_in.map(|read| read.at));
-            let client = map.client_spoken();
-            let why = if alone {
-                "It is logged in to the fabric and to no storage: its WWPN is in no zone with a target, or the storage does not know it."
-            } else {
-                "The client runs and its other adapter is logged in, so this WWPN is not let in: it is not zoned, not masked, or its port has no link."
-            };
-            let place = |map: &Npiv<'_>| map.map.status.as_ref().map_or(map.map.at, |read| read.at);
-            out.push(
-                Draft::new(RULE, map.vios, view.object(map.vios, &map.map.name), Severity::Critical, format!("one WWPN of {client} is not logged in"))
-                    .see([map.map.at])
-                    .see(status)
-                    .see(map.map.ports_logged_in.map(|read| read.at))
-                    .see([best.map.at, place(best)])
-                    .because(format!("{} serves {client} and is not in use, while {} of the same client is.", map.map.name, best.map.name))
-                    .because(why)
-                    .because("The client has lost the redundancy of this path, and a migration fails its validation: both WWPNs of every adapter must be zoned and masked.")
-                    .effect("No command on the VIOS mends it. Compare the zones and the masks of both WWPNs of the pair (the HMC lists them; chnportlogin logs them in for the check), add the missing one, then run cfgmgr on the client.")
-                    .harm("Zoning changes touch the fabric: have them checked against the WWPNs that the HMC lists, of which the second is used only while migrating.")
-                    .weigh(if alone { 0.8 } else { 0.9 }, 1.0),
-            );
-        }
+    let title = "a broken path is noticed late".to_owned();
+    let mut draft =
+        Draft::new("fc-error-recovery", host, view.object(host, device), Severity::Warning, title)
+            .see(lines);
+    for reason in &reasons {
+        draft = draft.because(*reason);
     }
+    let confidence = if slow.is_some() { 0.85 } else { 0.6 };
+    out.push(
+        draft
+            .change(&change)
+            .effect("Commands on a broken path fail within seconds and go on over another one. It takes effect when the device is configured again or the system is restarted.")
+            .harm("With one path only, fast_fail reports an error where a delayed command would have come through: set it where there are at least two.")
+            .weigh(confidence, 0.9),
+    );
 }
 
 /// `fc-max-xfer-mismatch`: a client's `max_xfer_size` above that of its port.
-fn transfer_sizes(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
+fn transfer_size(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     const RULE: &str = "fc-max-xfer-mismatch";
     let size = |host, device| {
         let attribute: &Attribute = view.attribute(host, device, "max_xfer_size")?;
         Some((attribute, parse_number(&attribute.value)?))
     };
-    let pairs = pairs(view, maps);
-    if pairs.is_empty() {
-        out.absent(RULE, "max_xfer_size of each client's fcsN and of the VIOS port it is mapped to, with lsmap -all -npiv");
-    }
-    for ((client, adapter), (vios, port)) in pairs {
+    let (client, adapter) = (port.host, port.device);
+    let behind = pairs(view, view.npiv()).into_iter().filter(|(of, _)| *of == (client, adapter));
+    let mut judged = false;
+    for (_, (vios, port)) in behind {
         let (Some((of_client, client_bytes)), Some((of_port, port_bytes))) =
             (size(client, adapter), size(vios, port))
         else {
             continue;
         };
+        judged = true;
         if client_bytes <= port_bytes {
             continue;
         }
@@ -288,6 +230,16 @@ fn transfer_sizes(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
                 .effect("Both sides agree once the port is configured again. Do the same on the other VIOS, and on every VIOS that the client may migrate to.")
                 .harm("The port reserves more DMA memory. To lower the client's value instead is as good, where its transfers need not be that large.")
                 .weigh(0.9, 0.8),
+        );
+    }
+    if !judged {
+        let about = "max_xfer_size on both sides";
+        out.lack(
+            about,
+            format!(
+                "lsattr -El {adapter} on {}, lsmap -all -npiv and lsdev -attr of the port behind it on the VIOS",
+                view.spoken(client)
+            ),
         );
     }
 }

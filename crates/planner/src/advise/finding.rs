@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::rule::Kind;
 use super::view::{Role, View};
 use crate::capture::At;
 use crate::report::clean::is_word;
@@ -32,7 +33,7 @@ impl Severity {
 /// Something that should be changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
-    /// The rule that speaks, one of [`RULES`]. Stable.
+    /// The rule that speaks, one of [`rules`](super::rules). Stable.
     pub rule: &'static str,
     /// What it is about: `fcs0 on vios1`.
     pub object: String,
@@ -97,44 +98,38 @@ pub struct Advice {
     pub findings: Vec<Finding>,
     /// By rule.
     pub not_checked: Vec<NotChecked>,
+    /// What became of each rule on each object that it is about, by object.
+    pub coverage: Vec<Judged>,
 }
 
-/// Every rule, with what it looks for. The identifiers are stable text for users.
-pub const RULES: &[(&str, &str)] = &[
-    ("fc-virtual-elements", "a client's virtual adapter has too few command elements"),
-    ("fc-physical-elements", "a physical port has too few command elements"),
-    ("fc-dma-resource", "transfers wait for DMA memory"),
-    ("fc-port-oversubscribed", "the clients of a port may have more commands active than the port"),
-    ("fc-link-errors", "a link loses or damages frames"),
-    ("fc-error-recovery", "a broken path is noticed late"),
-    ("fc-wwpn-second-missing", "one WWPN of a client is not logged in where its sibling is"),
-    ("fc-max-xfer-mismatch", "a client's largest transfer is larger than its port's"),
-    ("mq-too-many-queues", "more queues than the load can fill"),
-    ("mq-too-few-queues", "fewer queues than the load needs"),
-    ("mq-shared-port", "a busy port that is shared has fewer queues than it can have"),
-    ("mq-single-queue", "a single queue where several are possible"),
-    ("mq-local-commands", "queues take commands from the global queue"),
-    ("mq-local-buffers", "commands take buffers from the global pool"),
-    ("disk-queue-depth", "requests find the disk's queue full"),
-    ("disk-depth-chain", "a client's disk has a deeper queue than its backing disk"),
-    ("disk-iops-limit", "a disk runs at the limit of its queue depth"),
-    ("disk-slow", "a disk answers slowly, and not for want of queue depth"),
-    ("disk-reserve-policy", "a shared disk is reserved by one path"),
-    ("vscsi-elements", "more disks on a virtual SCSI adapter than its command elements carry"),
-    ("sea-thread", "frames are moved without threads beside virtual SCSI"),
-    ("sea-mtu", "jumbo frames on one side only"),
-    ("sea-failover", "the two shared Ethernet adapters do not fail over as a pair"),
-    ("sea-vlan", "VLANs overlap, or differ between the pair"),
-    ("sea-pvid", "the default VLAN differs from that of its trunk adapter"),
-    ("sea-control-channel", "the control channel cannot do its work"),
-    ("sea-adapter-reset", "failover resets the real adapter"),
-    ("sea-priority", "trunk priorities collide"),
-    ("ssp-lun-count", "a pool of too few LUNs"),
-    ("ssp-depth", "the pool's LUNs take fewer commands than the clients send"),
-    ("ssp-overcommit", "thin LUs promise far more than the pool has"),
-    ("ssp-full", "the pool is full, or will be soon"),
-    ("vios-cpu", "the VIOS uses all of its processors"),
-];
+/// What became of one rule on one object.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Judged {
+    /// The kind of object.
+    pub kind: Kind,
+    /// The object: `fcs0 on vios1`.
+    pub object: String,
+    /// The rule.
+    pub rule: &'static str,
+    /// What came of it.
+    pub state: State,
+    /// Why it was not judged; else empty.
+    pub why: String,
+    /// The command whose output would decide, where it was not judged; else empty.
+    pub capture: String,
+}
+
+/// Whether a rule found something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Judged, and something was found.
+    Finding,
+    /// Not judged: something was not captured.
+    NotJudged,
+    /// Judged, and nothing was found.
+    Healthy,
+}
 
 /// A finding that is being put together.
 pub(super) struct Draft {
@@ -231,40 +226,22 @@ impl Draft {
         self
     }
 
-    /// Where the host has a broken link, waits behind it may be its effect: they come after it.
-    pub(super) fn heed_link_errors(&mut self, broken: bool) {
-        const EFFECTS: [&str; 7] = [
-            "fc-virtual-elements",
-            "fc-physical-elements",
-            "fc-port-oversubscribed",
-            "fc-dma-resource",
-            "disk-queue-depth",
-            "disk-iops-limit",
-            "disk-slow",
-        ];
-        if broken && EFFECTS.contains(&self.rule) {
-            self.impact *= 0.6;
-            let why = "This host's link has errors; commands that are sent again fill queues. Mend the link first and look again.";
-            self.finding.reasoning.push(why.to_owned());
-        }
+    /// Something else may be behind it: it comes after that.
+    pub(super) fn behind(&mut self, why: &str) {
+        self.impact *= 0.6;
+        self.finding.reasoning.push(why.to_owned());
     }
 
-    pub(super) fn finish(self) -> Finding {
-        let Self { confidence, impact, mut finding, rule, .. } = self;
+    pub(super) fn object(&self) -> &str {
+        &self.finding.object
+    }
+
+    /// The finding, by the weight of its rule.
+    pub(super) fn finish(self, weight: f64) -> Finding {
+        let Self { confidence, impact, mut finding, .. } = self;
         finding.confidence = confidence;
-        finding.score = finding.severity.weight() * confidence * impact * precedence(rule);
+        finding.score = finding.severity.weight() * confidence * impact * weight;
         finding
-    }
-}
-
-/// Causes before effects: physical errors, then disks, then adapters.
-fn precedence(rule: &str) -> f64 {
-    match rule {
-        "fc-link-errors" => 1.3,
-        "sea-control-channel" => 1.15,
-        rule if rule.starts_with("disk-") || rule.starts_with("ssp-") => 1.1,
-        "fc-port-oversubscribed" => 1.1,
-        _ => 1.0,
     }
 }
 

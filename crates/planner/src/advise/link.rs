@@ -3,9 +3,10 @@
 //! Every link that was ever plugged, or whose switch was ever restarted, has a few of each. So a count has to grow
 //! between two captures, or be far above what plugging leaves behind.
 
-use super::Out;
+use super::elements;
 use super::finding::{Draft, Severity};
 use super::measure::{Counter, seconds_between};
+use super::rule::{Kind, Rule};
 use super::thresholds::{CRC_GROWTH, CRC_ONCE, LOSS_GROWTH, LOSS_ONCE, WORD_GROWTH, WORD_ONCE};
 use super::view::{View, shown};
 use crate::capture::{Fcstat, Read};
@@ -26,20 +27,18 @@ const WATCHED: [Watched; 7] = [
     ("Invalid Tx Word Count", |f| f.invalid_words, WORD_GROWTH, WORD_ONCE),
 ];
 
-pub(super) fn check(view: &View<'_>, out: &mut Out) {
-    let ports = view.fc_ports();
-    if ports.is_empty() {
-        out.absent(RULE, "fcstat -D fcsN of every port, twice, some minutes apart");
-    }
-    for ((host, device), samples) in &ports {
-        if view.is_virtual(*host, device, samples) == Some(true) {
-            continue;
-        }
-        if let Some(draft) = judge(view, *host, device, samples) {
-            out.push(draft);
-        }
-    }
-}
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: RULE,
+    about: "a link loses or damages frames",
+    on: Kind::Port,
+    evidence: "fcstat -D fcsN of every port, twice, some minutes apart",
+    weight: 1.3,
+    applies: elements::of_physical,
+    judge: |view, port, out| {
+        let samples = view.fcstats(port.host, port.device);
+        out.drafts.extend(judge(view, port.host, port.device, samples));
+    },
+}];
 
 fn judge(view: &View<'_>, host: usize, device: &str, samples: &[&Fcstat]) -> Option<Draft> {
     let object = view.object(host, device);

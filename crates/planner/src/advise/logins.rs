@@ -7,8 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Out;
 use super::finding::{Draft, Severity};
+use super::mapping::Npiv;
+use super::out::Out;
+use super::rule::Object;
 use super::view::View;
 use crate::capture::{LoggedIn, Lsnportlogin, Wwn, WwpnLogin, WwpnStatus};
 use crate::report::clean::is_word;
@@ -18,8 +20,32 @@ const RULE: &str = "fc-wwpn-second-missing";
 /// The WWPNs of a virtual adapter, the lesser first: the HMC gives them out in this order.
 type Pair<'a> = [&'a WwpnLogin; 2];
 
+/// A client as the fabric sees it: the adapters that serve it, or the list of its WWPNs.
+pub(super) enum OnFabric<'a> {
+    /// From `lsmap -all -npiv`: its adapters that have a port, as places in the list of mappings.
+    Mapped(Vec<Npiv<'a>>),
+    /// From `lsnportlogin`.
+    Listed(Client<'a>),
+}
+
+impl OnFabric<'_> {
+    pub(super) fn host(&self) -> usize {
+        match self {
+            Self::Mapped(maps) => maps.first().map_or(0, |map| map.vios),
+            Self::Listed(client) => client.host,
+        }
+    }
+
+    pub(super) fn spoken(&self) -> String {
+        match self {
+            Self::Mapped(maps) => maps.first().map_or_else(String::new, Npiv::client_spoken),
+            Self::Listed(client) => client.spoken(),
+        }
+    }
+}
+
 /// A partition as it was listed last.
-struct Client<'a> {
+pub(super) struct Client<'a> {
     host: usize,
     system: Option<&'a str>,
     id: Option<u32>,
@@ -27,28 +53,96 @@ struct Client<'a> {
     pairs: Vec<Pair<'a>>,
 }
 
-/// `fc-wwpn-second-missing` of the HMC's list. Whether there was one.
-pub(super) fn check(view: &View<'_>, out: &mut Out) -> bool {
-    let clients = clients(view);
-    for client in &clients {
-        if !client.all_were_logged_in() {
-            let about = format!("the second WWPN of each pair of {}", client.spoken());
-            out.missing_for(
-                RULE,
-                about,
-                format!("{} on the HMC", client.login_and_list().join(", then ")),
-            );
-            continue;
+/// Every client of which the captures show its state on the fabric.
+pub(super) fn on_fabric<'a>(view: &View<'a>) -> Vec<OnFabric<'a>> {
+    let mut mapped: BTreeMap<(usize, u32, &str), Vec<Npiv<'a>>> = BTreeMap::new();
+    for map in view.npiv().iter().filter(|map| map.port().is_some()) {
+        if let Some((id, name)) = map.client_key() {
+            mapped.entry((0, id, name)).or_default().push(*map);
         }
-        for [first, second] in &client.pairs {
-            for (bad, good) in [(first, second), (second, first)] {
-                if is(good, WwpnStatus::Active) {
-                    out.drafts.extend(finding(client, bad, good));
-                }
+    }
+    let mapped = mapped.into_values().map(OnFabric::Mapped);
+    mapped.chain(clients(view).into_iter().map(OnFabric::Listed)).collect()
+}
+
+/// `fc-wwpn-second-missing`, by what the VIOS or the HMC says of a client.
+pub(super) fn judge(view: &View<'_>, client: &Object<'_>, out: &mut Out) {
+    match view.on_fabric().get(client.index) {
+        Some(OnFabric::Mapped(maps)) => siblings(view, maps, out),
+        Some(OnFabric::Listed(client)) => listed(client, out),
+        None => {}
+    }
+}
+
+/// The HMC's list.
+fn listed(client: &Client<'_>, out: &mut Out) {
+    if !client.all_were_logged_in() {
+        let about = format!("the second WWPN of each pair of {}", client.spoken());
+        out.lack(about, format!("{} on the HMC", client.login_and_list().join(", then ")));
+        return;
+    }
+    for [first, second] in &client.pairs {
+        for (bad, good) in [(first, second), (second, first)] {
+            if is(good, WwpnStatus::Active) {
+                out.drafts.extend(finding(client, bad, good));
             }
         }
     }
-    !clients.is_empty()
+}
+
+/// A client whose adapters are logged in unequally.
+///
+/// A client that is down has none logged in; one that runs has all. One of several missing means that the fabric does
+/// not know that WWPN: its zone or its mask is missing, on this path.
+fn siblings(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
+    // Outside a migration the second WWPN of a pair is not logged in, and nothing is wrong with that.
+    if !view.on_fabric().iter().any(|client| matches!(client, OnFabric::Listed(_))) {
+        out.hint(
+            "the second WWPN of each pair, before a migration",
+            "lsnportlogin on the HMC after a login of all, or the fabric's own zoning",
+        );
+    }
+    let targets = |map: &Npiv<'_>| map.map.ports_logged_in.map_or(0, |read| read.value);
+    let Some(best) = maps.iter().filter(|map| map.logged_in()).max_by_key(|map| targets(map))
+    else {
+        return;
+    };
+    for map in maps {
+        // An adapter logged in to the fabric alone counts one port: itself.
+        let alone = map.logged_in()
+            && map.map.ports_logged_in.is_some()
+            && targets(map) <= 1
+            && targets(best) > 2;
+        if map.logged_in() && !alone {
+            continue;
+        }
+        let status = map
+            .map
+            .status
+            .as_ref()
+            .map(|read| read.at)
+            .or(map.map.ports_logged_in.map(|read| read.at));
+        let client = map.client_spoken();
+        let why = if alone {
+            "It is logged in to the fabric and to no storage: its WWPN is in no zone with a target, or the storage does not know it."
+        } else {
+            "The client runs and its other adapter is logged in, so this WWPN is not let in: it is not zoned, not masked, or its port has no link."
+        };
+        let place = |map: &Npiv<'_>| map.map.status.as_ref().map_or(map.map.at, |read| read.at);
+        out.push(
+            Draft::new(RULE, map.vios, view.object(map.vios, &map.map.name), Severity::Critical, format!("one WWPN of {client} is not logged in"))
+                .see([map.map.at])
+                .see(status)
+                .see(map.map.ports_logged_in.map(|read| read.at))
+                .see([best.map.at, place(best)])
+                .because(format!("{} serves {client} and is not in use, while {} of the same client is.", map.map.name, best.map.name))
+                .because(why)
+                .because("The client has lost the redundancy of this path, and a migration fails its validation: both WWPNs of every adapter must be zoned and masked.")
+                .effect("No command on the VIOS mends it. Compare the zones and the masks of both WWPNs of the pair (the HMC lists them; chnportlogin logs them in for the check), add the missing one, then run cfgmgr on the client.")
+                .harm("Zoning changes touch the fabric: have them checked against the WWPNs that the HMC lists, of which the second is used only while migrating.")
+                .weigh(if alone { 0.8 } else { 0.9 }, 1.0),
+        );
+    }
 }
 
 fn is(login: &WwpnLogin, status: WwpnStatus) -> bool {

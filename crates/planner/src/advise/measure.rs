@@ -193,7 +193,7 @@ pub(super) fn seconds_between(earlier: &Head, later: &Head) -> Option<f64> {
 }
 
 /// Seconds between two `fcstat` of one port, and the terms that tell.
-fn fcstat_seconds(earlier: &Fcstat, later: &Fcstat) -> Option<(f64, Term)> {
+pub(super) fn fcstat_seconds(earlier: &Fcstat, later: &Fcstat) -> Option<(f64, Term)> {
     if let Some(seconds) = seconds_between(&earlier.head, &later.head) {
         let term = Term::read("seconds", seconds, "s", later.head.first);
         return Some((seconds, term));
@@ -201,64 +201,6 @@ fn fcstat_seconds(earlier: &Fcstat, later: &Fcstat) -> Option<(f64, Term)> {
     let (one, two) = (earlier.seconds_since_reset?, later.seconds_since_reset?);
     let seconds = as_f64(two.value.checked_sub(one.value).filter(|apart| *apart > 0)?);
     Some((seconds, Term::read("seconds", seconds, "s", two.at)))
-}
-
-/// What a port was seen doing.
-#[derive(Debug, Clone)]
-pub(super) struct Load {
-    /// Requests a second, as a figure.
-    pub(super) iops: Figure,
-    /// Whether it was measured between two captures; otherwise it is an average since the reset and hides peaks.
-    pub(super) measured: bool,
-    pub(super) at: Vec<At>,
-}
-
-/// Requests a second of a port: between the captures, else since the reset.
-pub(super) fn load(samples: &[&Fcstat]) -> Option<Load> {
-    let (last, before) = samples.split_last()?;
-    let counters = [
-        Counter::over(samples, |fcstat| fcstat.traffic.input_requests)?,
-        Counter::over(samples, |fcstat| fcstat.traffic.output_requests)?,
-    ];
-    let earlier = before.iter().find(|fcstat| fcstat.traffic.input_requests.is_some());
-    let between = earlier.and_then(|earlier| fcstat_seconds(earlier, last));
-    if let (Some((_, seconds)), [Some(reads), Some(writes)]) =
-        (between, counters.map(|counter| counter.growth()))
-    {
-        let terms = vec![
-            Term::read("reads", reads, "requests", counters[0].last.at),
-            Term::read("writes", writes, "requests", counters[1].last.at),
-            seconds,
-        ];
-        let iops = Figure::new(
-            "requests a second between the captures",
-            "I/O/s",
-            "(reads + writes) ÷ seconds",
-            terms,
-        );
-        return Some(Load {
-            iops,
-            measured: true,
-            at: counters.iter().flat_map(Counter::places).collect(),
-        });
-    }
-    let seconds = last.seconds_since_reset.filter(|read| read.value > 0)?;
-    let terms = vec![
-        Term::read("reads", counters[0].value(), "requests", counters[0].last.at),
-        Term::read("writes", counters[1].value(), "requests", counters[1].last.at),
-        Term::read("seconds", as_f64(seconds.value), "s", seconds.at),
-    ];
-    let iops = Figure::new(
-        "requests a second since the reset",
-        "I/O/s",
-        "(reads + writes) ÷ seconds",
-        terms,
-    );
-    Some(Load {
-        iops,
-        measured: false,
-        at: counters.iter().map(|counter| counter.last.at).collect(),
-    })
 }
 
 /// The counters of the requests that waits are held against.

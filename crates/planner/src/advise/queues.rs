@@ -4,279 +4,157 @@
 //! queues bring nothing and fewer are better; 16 were no better than 8 except on a physical port that several clients
 //! share, which wants the maximum. Eight is the default and never a fault by itself: without load nothing is asked for.
 
-use std::collections::BTreeMap;
-
-use super::Out;
 use super::finding::{Change, Draft, Severity};
-use super::mapping::{Npiv, clients_on, npiv};
-use super::measure::{Load, load};
-use super::paths::{self, Spoken};
+use super::load::Load;
+use super::mapping::{Npiv, clients_on};
+use super::out::Out;
+use super::paths;
+use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{GLOBAL_SHARE, MANY_CLIENTS, fact, own};
 use super::view::{Role, Value, View, as_f64, count, shown};
-use crate::capture::{Fcstat, Named, Report, VfcStats};
-use crate::facts::id::{MQ_IOPS_MIN, MQ_IOS_PER_QUEUE_MIN, MQ_QUEUES_USUAL};
+use crate::capture::{Named, Report, VfcStats};
+use crate::facts::id::{MQ_IOPS_MIN, MQ_QUEUES_USUAL};
 use crate::trace::{Figure, Term, number};
 
-pub(super) fn check(view: &View<'_>, out: &mut Out) {
-    let maps = npiv(view);
-    let ports = queue_ports(view);
-    if ports.is_empty() {
-        for rule in ["mq-too-many-queues", "mq-too-few-queues", "mq-shared-port"] {
-            out.absent(rule, "num_io_queues of each fcsN (lsdev -dev fcsN -attr, lsattr -El fcsN) and fcstat -D fcsN twice");
-        }
-    }
-    let spoken = paths::check(view, &maps, out);
-    for port in &ports {
-        if port.on_client {
-            client_port(view, port, &spoken, out);
-        } else {
-            vios_port(view, port, &maps, &spoken, out);
-        }
-    }
-    single_queue(view, &maps, out);
-    global_pools(view, out);
-}
+const LOAD: &str = "cat /proc/sys/adapter/vfc/vfchostN/stats on the VIOS twice, each with date; or fcstat -D fcsN twice; with num_io_queues, num_per_range and lsmap -all -npiv";
+const STATS: &str = "cat /proc/sys/adapter/vfc/vfchostN/stats on the VIOS, as root";
 
-/// A port whose number of queues is known.
-struct Port<'a> {
-    host: usize,
-    device: &'a str,
-    queues: f64,
-    at: crate::capture::At,
-    on_client: bool,
-    load: Option<Load>,
-    /// Commands active at the moment of the last capture, and the most there ever were.
-    active: Option<crate::capture::Read<u64>>,
-    active_high: Option<crate::capture::Read<u64>>,
-}
-
-fn queue_ports<'a>(view: &View<'a>) -> Vec<Port<'a>> {
-    let fcstats = view.fc_ports();
-    let none: Vec<&Fcstat> = Vec::new();
-    let mut ports = Vec::new();
-    for host in view.hosts() {
-        for device in view.devices(host, "fcs") {
-            let Some((queues, at)) = view.number(host, device, "num_io_queues") else { continue };
-            let samples = fcstats.get(&(host, device)).unwrap_or(&none);
-            let on_client =
-                view.is_virtual(host, device, samples).unwrap_or(view.role(host) == Role::Client);
-            let last = samples.last();
-            let active = last
-                .and_then(|fcstat| fcstat.adapter_queue.active.or(fcstat.protocol_queue.active));
-            let high = |fcstat: &&Fcstat| {
-                fcstat.adapter_queue.active_high.or(fcstat.protocol_queue.active_high)
-            };
-            ports.push(Port {
-                host,
-                device,
-                queues,
-                at,
-                on_client,
-                load: load(samples),
-                active,
-                active_high: last.and_then(high),
-            });
-        }
-    }
-    ports
-}
-
-impl Port<'_> {
-    /// I/Os that were in a queue at a time, at most since the reset.
-    fn peak_per_queue(&self) -> Option<Figure> {
-        let high = self.active_high?;
-        let terms = vec![
-            Term::read("high-water active", as_f64(high.value), "I/Os", high.at),
-            Term::read("queues", self.queues, "queues", self.at),
-        ];
-        (self.queues > 0.0).then(|| {
-            Figure::new(
-                "most I/Os in a queue at a time",
-                "I/Os",
-                "high-water active ÷ queues",
-                terms,
-            )
-        })
-    }
-
-    fn iops(&self) -> Option<f64> {
-        self.load.as_ref().map(|load| load.iops.low)
-    }
-
-    /// A load that fills queues: the published rate measured, six I/Os in each queue right now, or an average since
-    /// the reset that needs such peaks.
-    fn busy(&self, view: &View<'_>) -> bool {
-        let rate = fact(view.facts, MQ_IOPS_MIN);
-        let each = fact(view.facts, MQ_IOS_PER_QUEUE_MIN);
-        let now = self.active.is_some_and(|read| as_f64(read.value) >= each * self.queues);
-        let measured = self.load.as_ref().is_some_and(|load| load.measured);
-        let iops = self.iops().unwrap_or(0.0);
-        iops >= rate || (now && iops >= rate / 3.0) || (!measured && iops >= rate / 3.0)
-    }
-
-    fn with_load(&self, mut draft: Draft) -> Draft {
-        if let Some(load) = &self.load {
-            draft = draft.see(load.at.iter().copied()).figure(load.iops.clone());
-        }
-        match self.peak_per_queue() {
-            Some(peak) => draft.see(self.active_high.map(|read| read.at)).figure(peak),
-            None => draft,
-        }
-    }
-}
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "mq-too-many-queues",
+        about: "more queues than the load can fill",
+        on: Kind::Path,
+        evidence: LOAD,
+        weight: 1.0,
+        applies: paths::new_enough,
+        judge: paths::too_many,
+    },
+    Rule {
+        name: "mq-too-few-queues",
+        about: "fewer queues than the load needs",
+        on: Kind::Path,
+        evidence: LOAD,
+        weight: 1.0,
+        applies: paths::new_enough,
+        judge: paths::too_few,
+    },
+    Rule {
+        name: "mq-shared-port",
+        about: "a busy port that is shared has fewer queues than it can have",
+        on: Kind::Port,
+        evidence: LOAD,
+        weight: 1.0,
+        applies: of_shared,
+        judge: shared_port,
+    },
+    Rule {
+        name: "mq-single-queue",
+        about: "a single queue where several are possible",
+        on: Kind::Server,
+        evidence: "lsdev -dev vfchostN -attr and cat /proc/sys/adapter/vfc/vfchostN/stats on the VIOS",
+        weight: 1.0,
+        applies: of_several_queues,
+        judge: single_queue,
+    },
+    Rule {
+        name: "mq-single-queue",
+        about: "a single queue where several are possible",
+        on: Kind::Port,
+        evidence: "num_io_queues of each fcsN (lsdev -dev fcsN -attr, lsattr -El fcsN)",
+        weight: 1.0,
+        applies: |view, port| {
+            let known = view.number(port.host, port.device, "num_io_queues").is_some();
+            Applicability::where_that(known && !view.too_old_for(port.host, FEATURE))
+        },
+        judge: one_queue_configured,
+    },
+    Rule {
+        name: "mq-local-commands",
+        about: "queues take commands from the global queue",
+        on: Kind::Server,
+        evidence: STATS,
+        weight: 1.0,
+        applies: of_statistics,
+        judge: |view, server, out| pool_finding(view, server, Pool::Commands, out),
+    },
+    Rule {
+        name: "mq-local-buffers",
+        about: "commands take buffers from the global pool",
+        on: Kind::Server,
+        evidence: STATS,
+        weight: 1.0,
+        applies: of_statistics,
+        judge: |view, server, out| pool_finding(view, server, Pool::Buffers, out),
+    },
+];
 
 /// The feature of the data files whose levels say whether a system can have several queues.
 pub(super) const FEATURE: &str = "npiv-multi-queue";
 
 pub(super) const RESTART: &str = "It takes effect when the adapter is configured again; on a VIOS port, when the VIOS is restarted.";
 
-fn client_port(view: &View<'_>, port: &Port<'_>, spoken: &Spoken<'_>, out: &mut Out) {
-    own_port(view, port, Some(0), spoken, out);
-}
-
-/// A port that no two clients share; what was said of a whole path is not said again of its ends.
-fn own_port(
-    view: &View<'_>,
-    port: &Port<'_>,
-    clients: Option<usize>,
-    spoken: &Spoken<'_>,
-    out: &mut Out,
-) {
-    if !spoken.contains(&("mq-too-many-queues", port.host, port.device)) {
-        too_many(view, port, clients, out);
-    }
-    if !spoken.contains(&("mq-too-few-queues", port.host, port.device)) {
-        too_few(view, port, out);
-    }
-}
-
-fn vios_port(
-    view: &View<'_>,
-    port: &Port<'_>,
-    maps: &[Npiv<'_>],
-    spoken: &Spoken<'_>,
-    out: &mut Out,
-) {
-    let clients = clients_on(maps, port.host, port.device).map(|clients| clients.len());
-    if clients.is_none() {
-        out.missing("mq-shared-port", format!("lsmap -all -npiv on {}", view.spoken(port.host)));
-    }
-    if clients.is_some_and(|clients| clients >= 2) {
-        shared_port(view, port, clients.unwrap_or(0), maps, out);
-        return;
-    }
-    own_port(view, port, clients, spoken, out);
-}
-
-/// `mq-too-many-queues`: more than the usual number, on a port of one client's own, with a load that cannot fill them.
-fn too_many(view: &View<'_>, port: &Port<'_>, clients: Option<usize>, out: &mut Out) {
-    const RULE: &str = "mq-too-many-queues";
-    let usual = fact(view.facts, MQ_QUEUES_USUAL);
-    if port.queues <= usual {
-        return;
-    }
-    let Some(clients) = clients else {
-        out.missing_for(
-            RULE,
-            format!(
-                "whether {} is shared and may need its {} queues",
-                port.device,
-                number(port.queues)
+/// The adapter's own statistics have to be there.
+fn of_statistics<'a>(view: &View<'a>, server: &Object<'a>) -> Applicability {
+    match vfc_stats(view, server) {
+        Some(_) => Applicability::Judged,
+        None => Applicability::Lacking {
+            why: "its statistics were not captured".to_owned(),
+            capture: format!(
+                "cat /proc/sys/adapter/vfc/{}/stats on {}, as root",
+                server.device,
+                view.spoken(server.host)
             ),
-            format!("lsmap -all -npiv on {}", view.spoken(port.host)),
-        );
-        return;
-    };
-    let each = fact(view.facts, MQ_IOS_PER_QUEUE_MIN);
-    let slow = port.iops().map(|iops| iops < fact(view.facts, MQ_IOPS_MIN));
-    let shallow = port.peak_per_queue().map(|peak| peak.low < each);
-    let confidence = match (slow, shallow, port.load.as_ref().is_some_and(|load| load.measured)) {
-        (Some(false), _, _) => return,
-        (_, Some(true), _) => 0.85,
-        (Some(true), _, true) => 0.75,
-        (Some(true), _, false) => 0.6,
-        (None, _, _) => {
-            out.missing_for(
-                RULE,
-                "the load",
-                format!("fcstat -D {} on {} twice", port.device, view.spoken(port.host)),
-            );
-            return;
-        }
-    };
-    let draft = Draft::new(RULE, port.host, view.object(port.host, port.device), Severity::Warning, format!("{} queues are more than the load fills", number(port.queues)))
-        .see([port.at])
-        .because("Each queue has a thread. With fewer than six I/Os in a queue at a time, or below 150,000 IOPS, the threads cost processor time and bring nothing; then fewer queues are better.")
-        .because(if clients <= 1 { "The port serves no more than one client, so no sharing asks for the maximum." } else { "" })
-        .figure(Figure::plain(view.facts.term(MQ_IOPS_MIN, "IOPS below which more queues bring nothing")));
-    let change = Change::new(view, port.host, port.device).set(
-        "num_io_queues",
-        Some(&format!("{:.0}", port.queues)),
-        format!("{usual:.0}"),
-    );
-    out.push(
-        port.with_load(draft)
-            .change(&change)
-            .effect(format!("Fewer threads wake for the same I/O: less processor time for each. {RESTART}"))
-            .harm("A load that grows beyond 150,000 IOPS would find fewer queues; measure again when it does.")
-            .weigh(confidence, 0.8),
-    );
+        },
+    }
 }
 
-/// `mq-too-few-queues`: fewer than the usual number under a load that fills them.
-fn too_few(view: &View<'_>, port: &Port<'_>, out: &mut Out) {
-    const RULE: &str = "mq-too-few-queues";
-    let usual = fact(view.facts, MQ_QUEUES_USUAL);
-    // A single queue is another rule's.
-    if port.queues >= usual || port.queues <= 1.0 {
-        return;
+/// A VIOS whose level can have several queues.
+fn of_several_queues<'a>(view: &View<'a>, server: &Object<'a>) -> Applicability {
+    if view.role(server.host) == Role::Client || view.too_old_for(server.host, FEATURE) {
+        return Applicability::Elsewhere;
     }
-    if port.load.is_none() {
-        out.missing_for(
-            RULE,
-            "the load",
-            format!("fcstat -D {} on {} twice", port.device, view.spoken(port.host)),
-        );
+    match view.attribute(server.host, server.device, "limit_intr") {
+        Some(_) => Applicability::Judged,
+        None => of_statistics(view, server),
     }
-    let each = fact(view.facts, MQ_IOS_PER_QUEUE_MIN);
-    if !port.busy(view) || port.peak_per_queue().is_some_and(|peak| peak.low < each) {
-        return;
+}
+
+/// A port of a VIOS that two clients or more use.
+fn of_shared(view: &View<'_>, port: &Object<'_>) -> Applicability {
+    if view.number(port.host, port.device, "num_io_queues").is_none()
+        || view.is_virtual(port.host, port.device, view.fcstats(port.host, port.device))
+            == Some(true)
+        || view.role(port.host) == Role::Client
+    {
+        return Applicability::Elsewhere;
     }
-    let draft = Draft::new(RULE, port.host, view.object(port.host, port.device), Severity::Warning, format!("{} queues are fewer than the load needs", number(port.queues)))
-        .see([port.at])
-        .because("Above 150,000 IOPS with more than six I/Os in a queue at a time, more queues let more processors work: up to eight the published measurements gained.")
-        .figure(Figure::plain(view.facts.term(MQ_IOPS_MIN, "IOPS from which more queues help")));
-    let change = Change::new(view, port.host, port.device).set(
-        "num_io_queues",
-        Some(&format!("{:.0}", port.queues)),
-        format!("{usual:.0}"),
-    );
-    let confidence = if port.load.as_ref().is_some_and(|load| load.measured) { 0.9 } else { 0.7 };
-    out.push(
-        port.with_load(draft)
-            .change(&change)
-            .effect(format!("More I/O at lower latency under the same load. {RESTART} The number in use is the least of client, adapter and port: raise the others with it."))
-            .harm("More threads and more memory on the VIOS; watch its processors.")
-            .weigh(confidence, 1.1),
-    );
+    match clients_on(view.npiv(), port.host, port.device) {
+        Some(clients) => Applicability::where_that(clients.len() >= 2),
+        None => Applicability::Lacking {
+            why: "whether clients share it was not captured".to_owned(),
+            capture: format!("lsmap -all -npiv on {}", view.spoken(port.host)),
+        },
+    }
 }
 
 /// `mq-shared-port`: several clients on a busy port that has fewer queues than it can have.
-fn shared_port(view: &View<'_>, port: &Port<'_>, clients: usize, maps: &[Npiv<'_>], out: &mut Out) {
+fn shared_port(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     const RULE: &str = "mq-shared-port";
+    let Some((queues, at)) = view.number(port.host, port.device, "num_io_queues") else { return };
+    let clients = clients_on(view.npiv(), port.host, port.device).map_or(0, |all| all.len());
     let limits = view.allowed(port.host, port.device, &["fcs"], "num_io_queues");
-    let Some(max) = limits.max.filter(|max| port.queues < as_f64(*max)) else { return };
+    let Some(max) = limits.max.filter(|max| queues < as_f64(*max)) else { return };
     let usual = fact(view.facts, MQ_QUEUES_USUAL);
-    let busy = port.busy(view);
-    let confidence = match (&port.load, busy) {
+    let load = Load::of_port(view.fcstats(port.host, port.device));
+    let busy = load.heavy(view);
+    let confidence = match (load.iops.is_some(), busy) {
         (_, true) => 0.85,
         // A load that is known and low asks for nothing.
-        (Some(_), false) => return,
-        (None, false) if clients >= MANY_CLIENTS => 0.5,
-        (None, false) if port.queues < usual => 0.6,
-        (None, false) => {
-            out.missing_for(
-                RULE,
+        (true, false) => return,
+        (false, false) if clients >= MANY_CLIENTS => 0.5,
+        (false, false) if queues < usual => 0.6,
+        (false, false) => {
+            out.lack(
                 "the load",
                 format!("fcstat -D {} on {} twice", port.device, view.spoken(port.host)),
             );
@@ -284,16 +162,17 @@ fn shared_port(view: &View<'_>, port: &Port<'_>, clients: usize, maps: &[Npiv<'_
         }
     };
     let severity = if busy { Severity::Warning } else { Severity::Note };
-    let lines = maps
+    let lines = view
+        .npiv()
         .iter()
         .filter(|map| map.vios == port.host && map.port() == Some(port.device))
         .map(|map| map.map.at);
-    let mut draft = Draft::new(RULE, port.host, view.object(port.host, port.device), severity, format!("{clients} clients share {} queues", number(port.queues)))
-        .see([port.at])
+    let mut draft = Draft::new(RULE, port.host, port.label.clone(), severity, format!("{clients} clients share {} queues", number(queues)))
+        .see([at])
         .see(lines)
         .because("A physical port that several virtual adapters use should have the greatest number of queues: their queues meet on it.")
         .figure(Figure::plain(Term::new("clients on the port", count(clients), "clients", crate::trace::Origin::Computed)))
-        .figure(shown("queues of the port", port.queues, "queues", port.at));
+        .figure(shown("queues of the port", queues, "queues", at));
     draft = limits
         .max_term("greatest number of queues", "queues")
         .map(Figure::plain)
@@ -304,11 +183,11 @@ fn shared_port(view: &View<'_>, port: &Port<'_>, clients: usize, maps: &[Npiv<'_
     }
     let change = Change::new(view, port.host, port.device).set(
         "num_io_queues",
-        Some(&format!("{:.0}", port.queues)),
+        Some(&format!("{queues:.0}")),
         max.to_string(),
     );
     out.push(
-        port.with_load(draft)
+        load.show(draft, Some((queues, at)))
             .change(&change)
             .effect(format!("The clients' queues no longer wait for each other at the port. {RESTART}"))
             .harm("One more thread for each queue, and memory, on the VIOS; it has to be restarted, so do one VIOS of the pair at a time.")
@@ -316,73 +195,45 @@ fn shared_port(view: &View<'_>, port: &Port<'_>, clients: usize, maps: &[Npiv<'_
     );
 }
 
-/// The statistics of each virtual adapter, as captured last.
-fn vfc_stats<'a>(view: &View<'a>) -> BTreeMap<(usize, &'a str), &'a VfcStats> {
-    let named = |(host, report): (usize, &'a Report)| {
-        let stats = report.vfc_stats()?;
-        Some(((host, stats.head.device.as_ref()?.value.as_str()), stats))
+/// The statistics of a virtual adapter, as captured last.
+fn vfc_stats<'a>(view: &View<'a>, server: &Object<'a>) -> Option<&'a VfcStats> {
+    let own = |stats: &&VfcStats| {
+        stats.head.device.as_ref().is_some_and(|device| device.value == server.device)
     };
-    view.reports().filter_map(named).collect()
+    view.of(server.host).filter_map(Report::vfc_stats).filter(own).last()
 }
 
 /// `mq-single-queue`: a single queue between client and VIOS where several are possible.
-fn single_queue(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
-    const RULE: &str = "mq-single-queue";
-    let stats = vfc_stats(view);
-    let mut judged = false;
-    let able = |host: &usize| !view.too_old_for(*host, FEATURE);
-    for host in view.hosts().filter(|host| view.role(*host) != Role::Client).filter(able) {
-        let mut adapters = view.devices(host, "vfchost");
-        adapters
-            .extend(stats.keys().filter(|(owner, _)| *owner == host).map(|(_, device)| *device));
-        for device in adapters {
-            judged = true;
-            let limited = view
-                .attribute(host, device, "limit_intr")
-                .filter(|attribute| attribute.value.eq_ignore_ascii_case("true"));
-            if let Some(attribute) = limited {
-                let change = Change::new(view, host, device).set(
-                    "limit_intr",
-                    Some(&attribute.value),
-                    "false",
-                );
-                let draft = Draft::new(RULE, host, view.object(host, device), Severity::Warning, "limit_intr allows a single queue".into())
-                    .see([attribute.at])
-                    .because("limit_intr=true overrides every other attribute: the adapter has one queue, whatever client and port could do.")
-                    .change(&change)
-                    .effect("Client and VIOS agree on several queues again, up to the least of client, adapter and port, once the VIOS is restarted.")
-                    .harm("More interrupt sources and threads on the VIOS. If it was set on purpose, for a client with little I/O, leave it.")
-                    .weigh(0.85, 0.9);
-                out.push(draft);
-            } else if let Some(stats) = stats.get(&(host, device)) {
-                one_channel(view, host, device, stats, maps, out);
-            }
+fn single_queue<'a>(view: &View<'a>, server: &Object<'a>, out: &mut Out) {
+    let limited = view
+        .attribute(server.host, server.device, "limit_intr")
+        .filter(|attribute| attribute.value.eq_ignore_ascii_case("true"));
+    let Some(attribute) = limited else {
+        if let Some(stats) = vfc_stats(view, server) {
+            one_channel(view, server, stats, out);
         }
-    }
-    let one = |port: &&Port<'_>| port.queues == 1.0 && able(&port.host);
-    for port in queue_ports(view).iter().filter(one) {
-        judged = true;
-        one_queue_configured(view, port, out);
-    }
-    if !judged {
-        out.absent(
-            RULE,
-            "lsdev -dev vfchostN -attr and cat /proc/sys/adapter/vfc/vfchostN/stats on the VIOS",
-        );
-    }
+        return;
+    };
+    let change = Change::new(view, server.host, server.device).set(
+        "limit_intr",
+        Some(&attribute.value),
+        "false",
+    );
+    let draft = Draft::new("mq-single-queue", server.host, server.label.clone(), Severity::Warning, "limit_intr allows a single queue".into())
+        .see([attribute.at])
+        .because("limit_intr=true overrides every other attribute: the adapter has one queue, whatever client and port could do.")
+        .change(&change)
+        .effect("Client and VIOS agree on several queues again, up to the least of client, adapter and port, once the VIOS is restarted.")
+        .harm("More interrupt sources and threads on the VIOS. If it was set on purpose, for a client with little I/O, leave it.")
+        .weigh(0.85, 0.9);
+    out.push(draft);
 }
 
 /// An adapter whose statistics show one channel although more are configured around it.
-fn one_channel(
-    view: &View<'_>,
-    host: usize,
-    device: &str,
-    stats: &VfcStats,
-    maps: &[Npiv<'_>],
-    out: &mut Out,
-) {
+fn one_channel(view: &View<'_>, server: &Object<'_>, stats: &VfcStats, out: &mut Out) {
+    let (host, device) = (server.host, server.device);
     let Some(channels) = stats.channels.filter(|read| read.value <= 1) else { return };
-    let map = maps.iter().find(|map| map.vios == host && map.map.name == device);
+    let map = view.npiv().iter().find(|map| map.vios == host && map.map.name == device);
     if map.and_then(|map| map.client).is_some_and(|client| view.too_old_for(client, FEATURE)) {
         return;
     }
@@ -399,8 +250,7 @@ fn one_channel(
     let of_vios = of_vios.or_else(|| view.number(host, "viosnpiv0", "num_per_range"));
     let Some((queues, at)) = of_port.or_else(any_port).or(of_vios) else {
         let port = port.unwrap_or("fcsN");
-        out.missing_for(
-            "mq-single-queue",
+        out.lack(
             view.object(host, device),
             format!(
                 "lsdev -dev {port} -attr and lsdev -dev viosnpiv0 -attr on {}",
@@ -418,7 +268,7 @@ fn one_channel(
     let old = os.is_some_and(|os| os.value != "AIX") && of_client.is_none();
     let confidence = if of_client.is_some() { 0.9 } else { 0.75 };
     out.push(
-        Draft::new("mq-single-queue", host, view.object(host, device), if old { Severity::Note } else { Severity::Warning }, "a single queue is in use where several are configured".into())
+        Draft::new("mq-single-queue", host, server.label.clone(), if old { Severity::Note } else { Severity::Warning }, "a single queue is in use where several are configured".into())
             .see([channels.at, at])
             .see(of_client.map(|(_, at)| at))
             .see(of_vios.map(|(_, at)| at))
@@ -433,9 +283,12 @@ fn one_channel(
 }
 
 /// `num_io_queues=1`: on a client or on a port.
-fn one_queue_configured(view: &View<'_>, port: &Port<'_>, out: &mut Out) {
+fn one_queue_configured(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
+    let one = view.number(port.host, port.device, "num_io_queues");
+    let Some((queues, at)) = one.filter(|(queues, _)| *queues == 1.0) else { return };
+    let load = Load::of_port(view.fcstats(port.host, port.device));
     let usual = fact(view.facts, MQ_QUEUES_USUAL);
-    let slow = port.load.as_ref().is_some_and(|load| load.iops.low < fact(view.facts, MQ_IOPS_MIN));
+    let slow = load.iops().is_some_and(|iops| iops < fact(view.facts, MQ_IOPS_MIN));
     let change = Change::new(view, port.host, port.device).set(
         "num_io_queues",
         Some("1"),
@@ -444,11 +297,11 @@ fn one_queue_configured(view: &View<'_>, port: &Port<'_>, out: &mut Out) {
     let draft = Draft::new(
         "mq-single-queue",
         port.host,
-        view.object(port.host, port.device),
+        port.label.clone(),
         if slow { Severity::Note } else { Severity::Warning },
         "num_io_queues is 1".into(),
     )
-    .see([port.at])
+    .see([at])
     .because(
         "The adapter knows num_io_queues, so its level can have several queues; one is configured.",
     );
@@ -458,40 +311,12 @@ fn one_queue_configured(view: &View<'_>, port: &Port<'_>, out: &mut Out) {
         draft
     };
     out.push(
-        port.with_load(draft)
+        load.show(draft, Some((queues, at)))
             .change(&change)
             .effect(format!("Several processors work on the I/O at a time. {RESTART}"))
             .harm("More threads and memory on the VIOS. If one queue was chosen on purpose, for a client with little I/O, leave it.")
             .weigh(if slow { 0.4 } else { 0.75 }, 0.9),
     );
-}
-
-/// `mq-local-commands` and `mq-local-buffers`: what queues take from global pools, against the commands they received.
-fn global_pools(view: &View<'_>, out: &mut Out) {
-    let stats = vfc_stats(view);
-    if stats.is_empty() {
-        for rule in ["mq-local-commands", "mq-local-buffers"] {
-            out.absent(rule, "cat /proc/sys/adapter/vfc/vfchostN/stats on the VIOS, as root");
-        }
-    }
-    for ((host, device), stats) in &stats {
-        let received: f64 = stats.commands_received.iter().map(|read| as_f64(read.value)).sum();
-        let pool = |words: &[&str]| {
-            let of = |named: &&Named| {
-                let name = named.name.to_ascii_lowercase();
-                name.contains("global") && words.iter().any(|word| name.contains(word))
-            };
-            stats.named.iter().filter(of).max_by_key(|named| named.value)
-        };
-        if let Some(named) = pool(&["buf"]) {
-            pool_finding(view, *host, device, named, received, stats, Pool::Buffers, out);
-        }
-        if let Some(named) = pool(&["command", "cmd"])
-            .filter(|named| !named.name.to_ascii_lowercase().contains("buf"))
-        {
-            pool_finding(view, *host, device, named, received, stats, Pool::Commands, out);
-        }
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -500,21 +325,34 @@ enum Pool {
     Buffers,
 }
 
-#[allow(clippy::too_many_arguments)]
-fn pool_finding(
-    view: &View<'_>,
-    host: usize,
-    device: &str,
-    named: &Named,
-    received: f64,
-    stats: &VfcStats,
-    pool: Pool,
-    out: &mut Out,
-) {
+impl Pool {
+    /// How often it was asked, by the statistics' own words.
+    fn taken(self, stats: &VfcStats) -> Option<&Named> {
+        let of = |named: &&Named| {
+            let name = named.name.to_ascii_lowercase();
+            let buffers = name.contains("buf");
+            name.contains("global")
+                && match self {
+                    Self::Buffers => buffers,
+                    Self::Commands => {
+                        !buffers && (name.contains("command") || name.contains("cmd"))
+                    }
+                }
+        };
+        stats.named.iter().filter(of).max_by_key(|named| named.value)
+    }
+}
+
+/// `mq-local-commands` and `mq-local-buffers`: what queues take from global pools, against the commands they received.
+fn pool_finding<'a>(view: &View<'a>, server: &Object<'a>, pool: Pool, out: &mut Out) {
     let (rule, attribute, what) = match pool {
         Pool::Commands => ("mq-local-commands", "num_local_cmds", "commands"),
         Pool::Buffers => ("mq-local-buffers", "bufs_per_cmd", "buffers"),
     };
+    let host = server.host;
+    let Some(stats) = vfc_stats(view, server) else { return };
+    let Some(named) = pool.taken(stats) else { return };
+    let received: f64 = stats.commands_received.iter().map(|read| as_f64(read.value)).sum();
     let taken = as_f64(named.value);
     if received <= 0.0 || taken / received < GLOBAL_SHARE {
         return;
@@ -529,9 +367,8 @@ fn pool_finding(
     ];
     let share =
         Figure::new(&format!("{what} from the global pool"), "%", "taken × 100 ÷ received", terms);
-    let object = view.object(host, device);
     let now = view.number(host, "viosnpiv0", attribute);
-    let draft = Draft::new(rule, host, object, Severity::Warning, format!("many {what} come from the global pool"))
+    let draft = Draft::new(rule, host, server.label.clone(), Severity::Warning, format!("many {what} come from the global pool"))
         .see([named.at])
         .see(now.map(|(_, at)| at))
         .because(format!("Each queue's thread has its own {what} and takes them without a lock; what it lacks comes from a global pool behind one. Here that is no exception."))

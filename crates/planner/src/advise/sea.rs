@@ -6,9 +6,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Out;
 use super::finding::{Change, Draft, Severity};
 use super::measure::Counter;
+use super::out::Out;
+use super::rule::{Applicability, Kind, Object, Rule, always};
+use super::sea_pair;
 use super::thresholds::{FLAPS_GROWTH, FLAPS_ONCE};
 use super::view::{Role, View};
 use crate::capture::{At, Attribute, Entstat, Ethernet, Failover, Report, Sea, VirtualEthernet};
@@ -121,43 +123,131 @@ fn sea_name(run: &Entstat) -> Option<&str> {
     own.or(run.head.device.as_ref()).map(|read| read.value.as_str())
 }
 
-pub(super) fn check(view: &View<'_>, out: &mut Out) {
-    let bridges = bridges(view);
-    if bridges.is_empty() {
-        for rule in [
-            "sea-thread",
-            "sea-mtu",
-            "sea-vlan",
-            "sea-pvid",
-            "sea-control-channel",
-            "sea-adapter-reset",
-        ] {
-            out.absent(
-                rule,
-                "lsdev -dev entN -attr and entstat -all entN of each shared Ethernet adapter",
-            );
-        }
+const EVIDENCE: &str = "entstat -all entN and lsdev -dev entN -attr of each shared Ethernet adapter, of both VIOS of a pair";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "sea-thread",
+        about: "frames are moved without threads beside virtual SCSI",
+        on: Kind::Bridge,
+        evidence: EVIDENCE,
+        weight: 1.0,
+        applies: always,
+        judge: |view, sea, out| {
+            let Some(bridge) = view.bridge(sea) else { return };
+            thread(view, bridge, out);
+        },
+    },
+    Rule {
+        name: "sea-mtu",
+        about: "jumbo frames on one side only",
+        on: Kind::Bridge,
+        evidence: EVIDENCE,
+        weight: 1.0,
+        applies: always,
+        judge: |view, sea, out| {
+            let Some(bridge) = view.bridge(sea) else { return };
+            mtu(view, bridge, out);
+            sea_pair::jumbo(view, bridge, out);
+        },
+    },
+    Rule {
+        name: "sea-failover",
+        about: "the two shared Ethernet adapters do not fail over as a pair",
+        on: Kind::Bridge,
+        evidence: EVIDENCE,
+        weight: 1.0,
+        applies: of_pair,
+        judge: |view, sea, out| {
+            let Some(bridge) = view.bridge(sea) else { return };
+            state(view, bridge, out);
+            flapping(view, bridge, out);
+            sea_pair::failover(view, bridge, out);
+        },
+    },
+    Rule {
+        name: "sea-vlan",
+        about: "VLANs overlap, or differ between the pair",
+        on: Kind::Bridge,
+        evidence: EVIDENCE,
+        weight: 1.0,
+        applies: always,
+        judge: |view, sea, out| {
+            let Some(bridge) = view.bridge(sea) else { return };
+            overlaps(view, bridge, out);
+            sea_pair::vlan_sets(view, bridge, out);
+        },
+    },
+    Rule {
+        name: "sea-pvid",
+        about: "the default VLAN differs from that of its trunk adapter",
+        on: Kind::Bridge,
+        evidence: EVIDENCE,
+        weight: 1.0,
+        applies: always,
+        judge: |view, sea, out| {
+            let Some(bridge) = view.bridge(sea) else { return };
+            default_vlan(view, bridge, out);
+        },
+    },
+    Rule {
+        name: "sea-control-channel",
+        about: "the control channel cannot do its work",
+        on: Kind::Bridge,
+        evidence: EVIDENCE,
+        weight: 1.15,
+        applies: of_pair,
+        judge: |view, sea, out| {
+            let Some(bridge) = view.bridge(sea) else { return };
+            control_channel(view, bridge, out);
+            sea_pair::control_vlans(view, bridge, out);
+        },
+    },
+    Rule {
+        name: "sea-adapter-reset",
+        about: "failover resets the real adapter",
+        on: Kind::Bridge,
+        evidence: EVIDENCE,
+        weight: 1.0,
+        applies: of_pair,
+        judge: |view, sea, out| {
+            let Some(bridge) = view.bridge(sea) else { return };
+            adapter_reset(view, bridge, out);
+        },
+    },
+    Rule {
+        name: "sea-priority",
+        about: "trunk priorities collide",
+        on: Kind::Bridge,
+        evidence: EVIDENCE,
+        weight: 1.0,
+        applies: always,
+        judge: |view, sea, out| {
+            let Some(bridge) = view.bridge(sea) else { return };
+            sea_pair::uneven_trunks(view, bridge, out);
+            sea_pair::priorities(view, bridge, out);
+        },
+    },
+];
+
+/// A rule for adapters that fail over.
+fn of_pair(view: &View<'_>, sea: &Object<'_>) -> Applicability {
+    match view.bridge(sea).and_then(|bridge| bridge.fails_over(view)) {
+        Some(fails_over) => Applicability::where_that(fails_over),
+        None => Applicability::Lacking {
+            why: "whether it fails over was not captured".to_owned(),
+            capture: format!("entstat -all {} on {}", sea.device, view.spoken(sea.host)),
+        },
     }
-    for bridge in &bridges {
-        thread(view, bridge, out);
-        mtu(view, bridge, out);
-        default_vlan(view, bridge, out);
-        control_channel(view, bridge, out);
-        adapter_reset(view, bridge, out);
-        state(view, bridge, out);
-        flapping(view, bridge, out);
-    }
-    overlaps(view, &bridges, out);
 }
 
 /// `sea-thread`: no threads beside virtual SCSI or a pool.
-fn thread(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+fn thread<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     const RULE: &str = "sea-thread";
     let attribute = bridge.attribute(view, "thread").filter(|attribute| attribute.value == "0");
     let Some(attribute) = attribute else {
         if bridge.attribute(view, "thread").is_none() {
-            out.missing_for(
-                RULE,
+            out.lack(
                 view.object(bridge.host, bridge.name),
                 view.show_attributes(bridge.host, bridge.name),
             );
@@ -177,8 +267,7 @@ fn thread(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
         _ => None,
     });
     let Some(disks) = disks else {
-        out.missing_for(
-            RULE,
+        out.lack(
             view.object(bridge.host, bridge.name),
             format!("lsmap -all on {}", view.spoken(bridge.host)),
         );
@@ -199,7 +288,7 @@ fn thread(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
 }
 
 /// `sea-mtu`: jumbo frames on one side only.
-fn mtu(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+fn mtu<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     const RULE: &str = "sea-mtu";
     let Some(own) = bridge.attribute(view, "jumbo_frames") else { return };
     let real = bridge.attribute(view, "real_adapter").map(|attribute| attribute.value.as_str());
@@ -236,11 +325,7 @@ fn mtu(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
         return;
     }
     if let Some(real) = real {
-        out.missing_for(
-            RULE,
-            view.object(bridge.host, bridge.name),
-            view.show_attributes(bridge.host, real),
-        );
+        out.lack(view.object(bridge.host, bridge.name), view.show_attributes(bridge.host, real));
     }
     if own.value != "no" {
         return;
@@ -249,7 +334,7 @@ fn mtu(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
 }
 
 /// `sea-mtu`: a client that sends larger frames than the bridge takes.
-fn against_clients(view: &View<'_>, bridge: &Bridge<'_>, own: &Attribute, out: &mut Out) {
+fn against_clients<'a>(view: &View<'a>, bridge: &Bridge<'a>, own: &Attribute, out: &mut Out) {
     for client in view.hosts().filter(|host| view.role(*host) != Role::Vios) {
         for device in view.devices(client, "en") {
             let Some((mtu, at)) = view
@@ -291,14 +376,13 @@ fn mtu_finding(draft: Draft, lines: [At; 2]) -> Draft {
 }
 
 /// `sea-pvid`: the default VLAN of the bridge against that of its default trunk adapter.
-fn default_vlan(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+fn default_vlan<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     const RULE: &str = "sea-pvid";
     let (Some(pvid), Some(adapter)) =
         (bridge.attribute(view, "pvid"), bridge.attribute(view, "pvid_adapter"))
     else {
         if !bridge.runs.is_empty() {
-            out.missing_for(
-                RULE,
+            out.lack(
                 view.object(bridge.host, bridge.name),
                 view.show_attributes(bridge.host, bridge.name),
             );
@@ -306,8 +390,7 @@ fn default_vlan(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
         return;
     };
     let Some(port) = bridge.adapter(&adapter.value).and_then(|(_, of)| of.port_vlan) else {
-        out.missing_for(
-            RULE,
+        out.lack(
             view.object(bridge.host, bridge.name),
             format!("entstat -all {} on {}", bridge.name, view.spoken(bridge.host)),
         );
@@ -334,7 +417,7 @@ fn default_vlan(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
 }
 
 /// `sea-control-channel`, as far as one VIOS shows it.
-fn control_channel(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+fn control_channel<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     const RULE: &str = "sea-control-channel";
     if bridge.fails_over(view) != Some(true) {
         return;
@@ -380,7 +463,7 @@ fn unheard(bridge: &Bridge<'_>) -> Option<(At, At)> {
 }
 
 /// Without an adapter of its own the control channel is discovered over the default trunk, which needs buffers for it.
-fn discovery(view: &View<'_>, bridge: &Bridge<'_>, control: Option<&str>, out: &mut Out) {
+fn discovery<'a>(view: &View<'a>, bridge: &Bridge<'a>, control: Option<&str>, out: &mut Out) {
     let Some(default) = bridge.attribute(view, "pvid_adapter").filter(|_| control.is_none()) else {
         return;
     };
@@ -405,7 +488,7 @@ fn control_finding(draft: Draft) -> Draft {
 }
 
 /// `sea-adapter-reset`: a failover that takes the link down.
-fn adapter_reset(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+fn adapter_reset<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     let Some(attribute) =
         bridge.attribute(view, "adapter_reset").filter(|attribute| attribute.value == "yes")
     else {
@@ -429,7 +512,7 @@ fn adapter_reset(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
 }
 
 /// `sea-failover`, as far as one VIOS shows it: limbo, and a bridge mode that does not fit the state.
-fn state(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+fn state<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     const RULE: &str = "sea-failover";
     let Some(failover) = bridge.failover() else { return };
     let Some(state) = &failover.state else { return };
@@ -468,7 +551,7 @@ fn state(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
 }
 
 /// `sea-failover`: the primary changes again and again.
-fn flapping(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+fn flapping<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     let seas: Vec<&Failover> =
         bridge.runs.iter().filter_map(|run| run.sea.as_ref()?.failover.as_ref()).collect();
     let counters =
@@ -507,18 +590,17 @@ fn flapping(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
     );
 }
 
-/// `sea-vlan`: one VLAN on two trunk adapters of the same virtual switch in one VIOS.
-fn overlaps(view: &View<'_>, bridges: &[Bridge<'_>], out: &mut Out) {
-    let mut seen: BTreeMap<(usize, &str, u16), (&str, &str, At)> = BTreeMap::new();
-    for bridge in bridges {
-        for (adapter, of) in bridge.trunks(view) {
+/// `sea-vlan`: one VLAN on two trunk adapters of the same virtual switch in one VIOS. The later of two bridges says it.
+fn overlaps<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
+    let mut seen: BTreeMap<(&str, u16), (&str, &str, At)> = BTreeMap::new();
+    let before = view.bridges().iter().filter(|other| other.host == bridge.host);
+    for of_host in before.take_while(|other| other.name != bridge.name).chain([bridge]) {
+        for (adapter, of) in of_host.trunks(view) {
             let switch = of.switch.as_ref().map_or("", |read| read.value.as_str());
             for (vlan, at) in vlans(of) {
-                let key = (bridge.host, switch, vlan);
                 let name = adapter.name.value.as_str();
-                match seen.get(&key) {
-                    Some((_, other, _)) if *other == name => {}
-                    Some((on, other, first)) => out.push(
+                match seen.get(&(switch, vlan)) {
+                    Some((on, other, first)) if *other != name && of_host.name == bridge.name => out.push(
                         bridge
                             .draft(view, "sea-vlan", Severity::Critical, format!("VLAN {vlan} is on two trunk adapters, {other} of {on} and {name}"))
                             .see([*first, at])
@@ -527,8 +609,9 @@ fn overlaps(view: &View<'_>, bridges: &[Bridge<'_>], out: &mut Out) {
                             .harm("Clients whose traffic used the adapter that loses the VLAN are interrupted until the other one has learned them.")
                             .weigh(0.92, 1.0),
                     ),
+                    Some(_) => {}
                     None => {
-                        seen.insert(key, (bridge.name, name, at));
+                        seen.insert((switch, vlan), (of_host.name, name, at));
                     }
                 }
             }

@@ -2,41 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Out;
 use super::finding::{Change, Draft, Severity};
-use super::sea::{Bridge, bridges, vlans};
+use super::out::Out;
+use super::sea::{Bridge, vlans};
 use super::view::View;
 use crate::capture::{At, Read};
 
-pub(super) fn check(view: &View<'_>, out: &mut Out) {
-    let bridges = bridges(view);
-    for bridge in &bridges {
-        uneven_trunks(view, bridge, out);
-    }
-    let pairs = pairs(view, &bridges);
-    if pairs.is_empty() {
-        for rule in ["sea-failover", "sea-priority"] {
-            let both =
-                "entstat -all entN and lsdev -dev entN -attr of both VIOS of the pair, in one run";
-            match bridges.is_empty() {
-                true => out.absent(rule, both),
-                false => out.missing(rule, both),
-            }
-        }
-    }
-    for (one, two) in pairs {
-        let clash = modes(view, one, two, out) | states(view, one, two, out);
-        priorities(view, one, two, out);
-        control_vlans(view, one, two, out);
-        if !clash {
-            vlan_sets(view, one, two, out);
-        }
-        jumbo(view, one, two, out);
-    }
-}
-
 /// The switch and VLAN of each trunk, with its line.
-fn covered(view: &View<'_>, bridge: &Bridge<'_>) -> BTreeMap<(String, u16), At> {
+fn covered<'a>(view: &View<'a>, bridge: &Bridge<'a>) -> BTreeMap<(String, u16), At> {
     let mut covered = BTreeMap::new();
     for (_, of) in bridge.trunks(view) {
         let switch = of.switch.as_ref().map_or("", |read| read.value.as_str());
@@ -53,11 +26,9 @@ fn covered(view: &View<'_>, bridge: &Bridge<'_>) -> BTreeMap<(String, u16), At> 
     covered
 }
 
-/// Bridges of different VIOS that share a VLAN; each pair once, and only where the partner is the only one.
-fn pairs<'b, 'a>(
-    view: &View<'a>,
-    bridges: &'b [Bridge<'a>],
-) -> Vec<(&'b Bridge<'a>, &'b Bridge<'a>)> {
+/// Bridges of different VIOS that share a VLAN, by their places; each pair once, and only where the partner is the only
+/// one.
+pub(super) fn pairs<'a>(view: &View<'a>, bridges: &[Bridge<'a>]) -> Vec<(usize, usize)> {
     let keys: Vec<BTreeSet<(String, u16)>> =
         bridges.iter().map(|bridge| covered(view, bridge).into_keys().collect()).collect();
     let mates = |at: usize| -> Vec<usize> {
@@ -73,18 +44,42 @@ fn pairs<'b, 'a>(
             && at < mate
             && mates(mate) == [at]
         {
-            pairs.push((&bridges[at], &bridges[mate]));
+            pairs.push((at, mate));
         }
     }
     pairs
 }
 
-fn draft(
-    view: &View<'_>,
+/// The partner, for the first of a pair; what it lacks where none was captured.
+fn mate<'v, 'a>(view: &'v View<'a>, bridge: &Bridge<'a>, out: &mut Out) -> Option<&'v Bridge<'a>> {
+    let place = |at: usize| view.bridges().get(at);
+    let is = |at: usize| {
+        place(at).is_some_and(|other| other.host == bridge.host && other.name == bridge.name)
+    };
+    let pair = view.pairs().iter().find(|(one, two)| is(*one) || is(*two));
+    if pair.is_none() && bridge.fails_over(view) == Some(true) {
+        out.lack(
+            "the partner",
+            "entstat -all entN and lsdev -dev entN -attr of both VIOS of the pair, in one run",
+        );
+    }
+    pair.filter(|(one, _)| is(*one)).and_then(|(_, two)| place(*two))
+}
+
+/// `sea-failover`, of a pair.
+pub(super) fn failover<'a>(view: &View<'a>, one: &Bridge<'a>, out: &mut Out) {
+    if let Some(two) = mate(view, one, out) {
+        modes(view, one, two, out);
+        states(view, one, two, out);
+    }
+}
+
+fn draft<'a>(
+    view: &View<'a>,
     rule: &'static str,
     severity: Severity,
-    one: &Bridge<'_>,
-    two: &Bridge<'_>,
+    one: &Bridge<'a>,
+    two: &Bridge<'a>,
     title: String,
 ) -> Draft {
     let object =
@@ -93,7 +88,7 @@ fn draft(
 }
 
 /// The failover mode of a bridge, in lower case, and its line.
-fn mode(view: &View<'_>, bridge: &Bridge<'_>) -> Option<(String, At)> {
+fn mode<'a>(view: &View<'a>, bridge: &Bridge<'a>) -> Option<(String, At)> {
     if let Some(attribute) = bridge.attribute(view, "ha_mode") {
         return Some((attribute.value.to_lowercase(), attribute.at));
     }
@@ -101,10 +96,10 @@ fn mode(view: &View<'_>, bridge: &Bridge<'_>) -> Option<(String, At)> {
     told.map(|read| (read.value.to_lowercase(), read.at))
 }
 
-/// `sea-failover`: modes that do not make a pair. Whether it speaks.
-fn modes(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) -> bool {
+/// `sea-failover`: modes that do not make a pair.
+fn modes<'a>(view: &View<'a>, one: &Bridge<'a>, two: &Bridge<'a>, out: &mut Out) {
     let (Some((first, at)), Some((second, other))) = (mode(view, one), mode(view, two)) else {
-        return false;
+        return;
     };
     let words = [first.as_str(), second.as_str()];
     let off = words.iter().filter(|word| **word == "disabled").count();
@@ -127,7 +122,7 @@ fn modes(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) -> 
             "auto",
         )
     } else {
-        return false;
+        return;
     };
     // The side to change: the one that does not say what the pair needs.
     let (bridge, old) = if words[0] == fix { (two, &second) } else { (one, &first) };
@@ -141,19 +136,18 @@ fn modes(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) -> 
             .harm("Changing ha_mode can move the primary, which interrupts the clients' network for a moment. The control channel must work before it is switched on.")
             .weigh(0.93, 1.0),
     );
-    true
 }
 
-/// `sea-failover`: two primaries, or none. Whether it speaks.
-fn states(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) -> bool {
+/// `sea-failover`: two primaries, or none.
+fn states<'a>(view: &View<'a>, one: &Bridge<'a>, two: &Bridge<'a>, out: &mut Out) {
     let state = |bridge: &Bridge<'_>| bridge.failover().and_then(|failover| failover.state.clone());
-    let (Some(first), Some(second)) = (state(one), state(two)) else { return false };
+    let (Some(first), Some(second)) = (state(one), state(two)) else { return };
     let title = match (first.value.as_str(), second.value.as_str()) {
         ("PRIMARY" | "PRIMARY_SH", "PRIMARY" | "PRIMARY_SH") => "both bridges are primary",
         ("BACKUP" | "BACKUP_SH" | "STANDBY", "BACKUP" | "BACKUP_SH" | "STANDBY") => {
             "neither bridge is primary"
         }
-        _ => return false,
+        _ => return,
     };
     out.push(
         draft(view, "sea-failover", Severity::Critical, one, two, title.to_owned())
@@ -164,17 +158,17 @@ fn states(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) ->
             .harm("With two primaries, frames are doubled or loop; take one out first and look afterwards.")
             .weigh(0.9, 1.0),
     );
-    true
 }
 
 /// The priority that a bridge has in its pair, and the line.
-fn priority(view: &View<'_>, bridge: &Bridge<'_>) -> Option<Read<u32>> {
+fn priority<'a>(view: &View<'a>, bridge: &Bridge<'a>) -> Option<Read<u32>> {
     let of_failover = bridge.failover().and_then(|failover| failover.priority);
     of_failover.or_else(|| bridge.trunks(view).into_iter().find_map(|(_, of)| of.priority))
 }
 
 /// `sea-priority`: the same priority on both.
-fn priorities(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) {
+pub(super) fn priorities<'a>(view: &View<'a>, one: &Bridge<'a>, out: &mut Out) {
+    let Some(two) = mate(view, one, out) else { return };
     let (Some(first), Some(second)) = (priority(view, one), priority(view, two)) else { return };
     if first.value != second.value {
         return;
@@ -190,7 +184,7 @@ fn priorities(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out
 }
 
 /// `sea-priority`: trunk adapters of one bridge with different priorities.
-fn uneven_trunks(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
+pub(super) fn uneven_trunks<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     let trunks = bridge.trunks(view);
     let mut priorities: Vec<Read<u32>> = trunks.iter().filter_map(|(_, of)| of.priority).collect();
     priorities.sort_by_key(|read| (read.value, read.at));
@@ -209,7 +203,8 @@ fn uneven_trunks(view: &View<'_>, bridge: &Bridge<'_>, out: &mut Out) {
 }
 
 /// `sea-control-channel`: the VLAN of the control channel differs.
-fn control_vlans(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) {
+pub(super) fn control_vlans<'a>(view: &View<'a>, one: &Bridge<'a>, out: &mut Out) {
+    let Some(two) = mate(view, one, out) else { return };
     let vlan = |bridge: &Bridge<'_>| bridge.failover().and_then(|failover| failover.control_vlan);
     let (Some(first), Some(second)) = (vlan(one), vlan(two)) else { return };
     if first.value == second.value {
@@ -226,7 +221,8 @@ fn control_vlans(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut 
 }
 
 /// `sea-vlan`: a VLAN that only one of the pair carries.
-fn vlan_sets(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) {
+pub(super) fn vlan_sets<'a>(view: &View<'a>, one: &Bridge<'a>, out: &mut Out) {
+    let Some(two) = mate(view, one, out) else { return };
     let (first, second) = (covered(view, one), covered(view, two));
     let only = |here: &BTreeMap<(String, u16), At>,
                 there: &BTreeMap<(String, u16), At>|
@@ -254,7 +250,8 @@ fn vlan_sets(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out)
 }
 
 /// `sea-mtu`: jumbo frames on one of the pair.
-fn jumbo(view: &View<'_>, one: &Bridge<'_>, two: &Bridge<'_>, out: &mut Out) {
+pub(super) fn jumbo<'a>(view: &View<'a>, one: &Bridge<'a>, out: &mut Out) {
+    let Some(two) = mate(view, one, out) else { return };
     let (Some(first), Some(second)) =
         (one.attribute(view, "jumbo_frames"), two.attribute(view, "jumbo_frames"))
     else {

@@ -4,29 +4,86 @@ use std::collections::BTreeMap;
 
 use super::finding::{Change, Draft, Severity};
 use super::measure::seconds_between;
+use super::out::Out;
+use super::rule::{Applicability, Kind, Object, Rule};
+use super::ssp_luns;
 use super::thresholds::{
     DAYS_CRITICAL, DAYS_WARNING, FREE_CRITICAL, FREE_WARNING, OVERCOMMIT, OVERCOMMIT_TIGHT, fact,
     own,
 };
 use super::view::{Role, Value, View, as_f64, count};
-use super::{Out, disk, ssp_luns};
 use crate::capture::{At, Head, LogicalUnit, Pool, Read, Report};
 use crate::facts::id::SSP_LUN_DEPTH_MIN;
 use crate::trace::{Figure, Term, number};
 
-pub(super) fn check(view: &View<'_>, out: &mut Out) {
-    let pools = pools(view);
-    if pools.is_empty() {
-        for rule in ["ssp-full", "ssp-overcommit"] {
-            out.absent(rule, "lssp -clustername CLUSTER, twice, a day or more apart");
-        }
+const SPACE: &str = "lssp -clustername CLUSTER, twice, a day or more apart";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "ssp-lun-count",
+        about: "a pool of too few LUNs",
+        on: Kind::Pool,
+        evidence: "pv -list on the VIOS",
+        weight: 1.1,
+        applies: ssp_luns::applies,
+        judge: ssp_luns::judge,
+    },
+    Rule {
+        name: "ssp-depth",
+        about: "the pool's LUNs take fewer commands than the clients send",
+        on: Kind::System,
+        evidence: "lssp -clustername CLUSTER, lu -list, queue_depth of the pool's LUNs on the VIOS and of the LUs on the clients",
+        weight: 1.1,
+        applies: |view, vios| {
+            let pool = view.role(vios.host) != Role::Client && lus(view, vios.host).is_some();
+            Applicability::where_that(pool)
+        },
+        judge: |view, vios, out| depth(view, vios.host, out),
+    },
+    Rule {
+        name: "ssp-overcommit",
+        about: "thin LUs promise far more than the pool has",
+        on: Kind::Pool,
+        evidence: SPACE,
+        weight: 1.1,
+        applies: of_space,
+        judge: |view, pool, out| {
+            if let Some(seen) = pools(view).get(pool.device) {
+                overcommit(view, seen, out);
+            }
+        },
+    },
+    Rule {
+        name: "ssp-full",
+        about: "the pool is full, or will be soon",
+        on: Kind::Pool,
+        evidence: SPACE,
+        weight: 1.1,
+        applies: of_space,
+        judge: |view, pool, out| {
+            if let Some(seen) = pools(view).get(pool.device) {
+                space(view, seen, out);
+            }
+        },
+    },
+];
+
+/// A pool whose space is shown.
+fn of_space(view: &View<'_>, pool: &Object<'_>) -> Applicability {
+    match pools(view).contains_key(pool.device) {
+        true => Applicability::Judged,
+        false => Applicability::Lacking {
+            why: "its space was not captured".to_owned(),
+            capture: format!("lssp -clustername CLUSTER on {}", view.spoken(pool.host)),
+        },
     }
-    for seen in pools.values() {
-        space(view, seen, out);
-        overcommit(view, seen, out);
-    }
-    ssp_luns::check(view, !pools.is_empty(), out);
-    depth(view, out);
+}
+
+/// Every pool, with a VIOS that shows it.
+pub(super) fn names<'a>(view: &View<'a>) -> BTreeMap<&'a str, usize> {
+    let mut names = ssp_luns::names(view);
+    names.extend(pools(view).into_iter().map(|(name, seen)| (name, seen.host)));
+    names
 }
 
 /// Whether it is a pool of a cluster and not a local one.
@@ -92,8 +149,7 @@ fn space(view: &View<'_>, seen: &Seen<'_>, out: &mut Out) {
         free if free <= FREE_WARNING || left <= DAYS_WARNING => Severity::Warning,
         _ => {
             if days.is_none() {
-                out.missing_for(
-                    RULE,
+                out.hint(
                     "the days to full",
                     "lssp -clustername CLUSTER a second time, a day or more later, with its date",
                 );
@@ -167,8 +223,7 @@ fn overcommit(view: &View<'_>, seen: &Seen<'_>, out: &mut Out) {
         (None, None) => match of_list(view, seen.host, &pool.name) {
             Some(figure) => figure,
             None => {
-                return out
-                    .missing(RULE, "lu -list, or lssp -clustername CLUSTER with its overcommit");
+                return out.lack("", "lu -list, or lssp -clustername CLUSTER with its overcommit");
             }
         },
     };
@@ -211,43 +266,33 @@ fn of_list(view: &View<'_>, host: usize, pool: &str) -> Option<Figure> {
 }
 
 /// `ssp-depth`: the depth of the pool's LUNs against what the clients send.
-fn depth(view: &View<'_>, out: &mut Out) {
-    const RULE: &str = "ssp-depth";
-    let mut pool_found = false;
-    for host in view.hosts().filter(|host| view.role(*host) != Role::Client) {
-        let Some((lus, lu_at)) = lus(view, host) else { continue };
-        pool_found = true;
-        let backing = disk::backing_disks(view);
-        let list = ssp_luns::on_host(view, host);
-        // Without a list, what is given to no client is taken to be the pool's.
-        let of_pool = |name: &&str| match list {
-            Some(list) => list.luns.iter().any(|lun| lun.name == *name),
-            None => !backing.contains(&(host, *name)),
-        };
-        let candidates = view.devices(host, "hdisk").into_iter().filter(of_pool);
-        let depths: Vec<(&str, f64, At)> = candidates
-            .filter_map(|name| {
-                view.number(host, name, "queue_depth").map(|(depth, at)| (name, depth, at))
-            })
-            .collect();
-        if depths.is_empty() {
-            out.missing_for(
-                RULE,
-                "the pool's LUNs",
-                format!(
-                    "lsdev -dev {} -attr queue_depth on {}",
-                    list.and_then(|list| list.luns.first()).map_or("hdiskN", |lun| &lun.name),
-                    view.spoken(host)
-                ),
-            );
-            continue;
-        }
-        let listed = list.and_then(|list| Some((count(list.luns.len()), list.luns.first()?.at)));
-        judge_depth(view, host, (lus, lu_at), listed, &depths, out);
+fn depth(view: &View<'_>, host: usize, out: &mut Out) {
+    let Some((lus, lu_at)) = lus(view, host) else { return };
+    let list = ssp_luns::on_host(view, host);
+    // Without a list, what is given to no client is taken to be the pool's.
+    let of_pool = |name: &&str| match list {
+        Some(list) => list.luns.iter().any(|lun| lun.name == *name),
+        None => !view.backs(host, name),
+    };
+    let candidates = view.devices(host, "hdisk").into_iter().filter(of_pool);
+    let depths: Vec<(&str, f64, At)> = candidates
+        .filter_map(|name| {
+            view.number(host, name, "queue_depth").map(|(depth, at)| (name, depth, at))
+        })
+        .collect();
+    if depths.is_empty() {
+        out.lack(
+            "the pool's LUNs",
+            format!(
+                "lsdev -dev {} -attr queue_depth on {}",
+                list.and_then(|list| list.luns.first()).map_or("hdiskN", |lun| &lun.name),
+                view.spoken(host)
+            ),
+        );
+        return;
     }
-    if !pool_found {
-        out.absent(RULE, "lssp -clustername CLUSTER, lu -list, queue_depth of the pool's LUNs on the VIOS and of the LUs on the clients");
-    }
+    let listed = list.and_then(|list| Some((count(list.luns.len()), list.luns.first()?.at)));
+    judge_depth(view, host, (lus, lu_at), listed, &depths, out);
 }
 
 /// How many LUs the pool of a VIOS has, and a line that shows it.

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Out;
 use super::finding::{Draft, Severity};
+use super::out::Out;
+use super::rule::{Applicability, Object};
 use super::ssp;
 use super::thresholds::{LUNS_LEAST_SHARE, LUNS_SIZE_SHARE, own};
 use super::view::{View, as_f64, count};
@@ -23,18 +24,26 @@ struct Listed<'a> {
     luns: Vec<&'a PoolLun>,
 }
 
-pub(super) fn check(view: &View<'_>, pools_seen: bool, out: &mut Out) {
-    let pools = pools(view);
-    if pools.is_empty() {
-        let capture = "pv -list on the VIOS";
-        match pools_seen {
-            true => out.missing_for(RULE, "16 LUNs at least, more above 2 TB", capture),
-            false => out.absent(RULE, capture),
-        }
+/// A pool whose LUNs are listed.
+pub(super) fn applies(view: &View<'_>, pool: &Object<'_>) -> Applicability {
+    match pools(view).contains_key(pool.device) {
+        true => Applicability::Judged,
+        false => Applicability::Lacking {
+            why: "its LUNs were not captured".to_owned(),
+            capture: format!("pv -list on {}", view.spoken(pool.host)),
+        },
     }
-    for (name, listed) in pools {
-        judge(view, name, &listed, out);
+}
+
+pub(super) fn judge(view: &View<'_>, pool: &Object<'_>, out: &mut Out) {
+    if let Some(listed) = pools(view).get(pool.device) {
+        luns(view, pool.device, listed, out);
     }
+}
+
+/// The pools whose LUNs are listed, each with the VIOS that listed them.
+pub(super) fn names<'a>(view: &View<'a>) -> BTreeMap<&'a str, usize> {
+    pools(view).into_iter().map(|(name, listed)| (name, listed.host)).collect()
 }
 
 /// The pools by name; every VIOS of a cluster lists the same LUNs.
@@ -83,7 +92,7 @@ fn asked(view: &View<'_>, luns: &[&PoolLun]) -> Option<(Figure, Figure)> {
     (tb.low > above).then_some((tb, needed))
 }
 
-fn judge(view: &View<'_>, name: &str, listed: &Listed<'_>, out: &mut Out) {
+fn luns(view: &View<'_>, name: &str, listed: &Listed<'_>, out: &mut Out) {
     let Some(first) = listed.luns.first() else { return };
     let luns = count(listed.luns.len());
     let least = view.facts.term(SSP_LUNS_MIN, "LUNs of a pool, at least");

@@ -66,6 +66,8 @@ pub(super) const AT_LIMIT: f64 = 0.9;
 pub(super) const GLOBAL_SHARE: f64 = 0.05;
 /// By how many times the published conditions on queues must be met before the numbers on a path are judged.
 pub(super) const QUEUES_FAR: f64 = 2.0;
+/// A load that is an average since the reset has peaks of so many times its height.
+pub(super) const AVERAGE_HIDES: f64 = 3.0;
 /// Clients from which a shared port speaks without its load being known.
 pub(super) const MANY_CLIENTS: usize = 8;
 

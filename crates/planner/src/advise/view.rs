@@ -4,9 +4,19 @@
 //! where only one fits: by the other reports in its file, by what only a VIOS or only a client prints, by a name like
 //! `vios1` in the file's own name. Where several fit it stays a system of its own, and is called by its role.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::capture::{Allowed, At, Attribute, Captures, Fcstat, LsattrRange, Report, System};
+use super::elements::{self, Usage};
+use super::logins::{self, OnFabric};
+use super::mapping::{self, Npiv};
+use super::paths::{self, Path};
+use super::rule::Object;
+use super::sea::{self, Bridge};
+use super::{disk, sea_pair, vscsi};
+use crate::capture::{
+    Allowed, At, Attribute, Captures, DiskSample, Fcstat, LsattrRange, Report, ScsiMap, System,
+};
 use crate::facts::{Facts, Level, Product, Verdict};
 use crate::trace::{Figure, Term};
 
@@ -34,7 +44,29 @@ pub(super) struct View<'a> {
     hosts: Vec<Host>,
     /// The reports in the order of their time, each with its host.
     reports: Vec<(usize, &'a Report)>,
+    found: Found<'a>,
 }
+
+/// What several rules ask for, found once.
+#[derive(Default)]
+struct Found<'a> {
+    npiv: OnceCell<Vec<Npiv<'a>>>,
+    fc_ports: OnceCell<BTreeMap<Device<'a>, Vec<&'a Fcstat>>>,
+    usages: OnceCell<Vec<Usage<'a>>>,
+    paths: OnceCell<Vec<Path<'a>>>,
+    on_fabric: OnceCell<Vec<OnFabric<'a>>>,
+    vhosts: OnceCell<Vec<(usize, &'a ScsiMap)>>,
+    bridges: OnceCell<Vec<Bridge<'a>>>,
+    pairs: OnceCell<Vec<(usize, usize)>>,
+    backing: OnceCell<BTreeSet<Device<'a>>>,
+    disks: OnceCell<Vec<DiskSamples<'a>>>,
+}
+
+/// The samples of each disk of a host.
+pub(super) type DiskSamples<'a> = BTreeMap<&'a str, Vec<&'a DiskSample>>;
+
+/// Places where nothing is.
+static NO_DISKS: DiskSamples<'static> = BTreeMap::new();
 
 impl<'a> View<'a> {
     pub(super) fn new(captures: &'a Captures, facts: &'a Facts) -> Self {
@@ -49,7 +81,69 @@ impl<'a> View<'a> {
         let mut reports: Vec<(usize, &Report)> =
             owners.into_iter().zip(&captures.reports).collect();
         sort_by_time(&mut reports);
-        Self { facts, hosts, reports }
+        Self { facts, hosts, reports, found: Found::default() }
+    }
+
+    /// Every mapping of a virtual Fibre Channel adapter.
+    pub(super) fn npiv(&self) -> &[Npiv<'a>] {
+        self.found.npiv.get_or_init(|| mapping::npiv(self))
+    }
+
+    /// What adapters use of their resources.
+    pub(super) fn usages(&self) -> &[Usage<'a>] {
+        self.found.usages.get_or_init(|| elements::usages(self))
+    }
+
+    pub(super) fn usage(&self, port: &Object<'_>) -> Option<&Usage<'a>> {
+        self.usages().get(port.index)
+    }
+
+    pub(super) fn paths(&self) -> &[Path<'a>] {
+        self.found.paths.get_or_init(|| paths::paths(self))
+    }
+
+    pub(super) fn on_fabric(&self) -> &[OnFabric<'a>] {
+        self.found.on_fabric.get_or_init(|| logins::on_fabric(self))
+    }
+
+    pub(super) fn vhosts(&self) -> &[(usize, &'a ScsiMap)] {
+        self.found.vhosts.get_or_init(|| vscsi::vhosts(self))
+    }
+
+    pub(super) fn bridges(&self) -> &[Bridge<'a>] {
+        self.found.bridges.get_or_init(|| sea::bridges(self))
+    }
+
+    pub(super) fn bridge(&self, sea: &Object<'_>) -> Option<&Bridge<'a>> {
+        self.bridges().get(sea.index)
+    }
+
+    /// The bridges that are a pair, by their places.
+    pub(super) fn pairs(&self) -> &[(usize, usize)] {
+        self.found.pairs.get_or_init(|| sea_pair::pairs(self, self.bridges()))
+    }
+
+    /// The disks that stand behind virtual SCSI targets.
+    pub(super) fn backing(&self) -> &BTreeSet<Device<'a>> {
+        self.found.backing.get_or_init(|| disk::backing_disks(self))
+    }
+
+    pub(super) fn backs(&self, host: usize, disk: &str) -> bool {
+        self.backing().contains(&(host, disk))
+    }
+
+    /// The samples of each disk in the host's last `iostat`.
+    pub(super) fn disk_samples(&self, host: usize) -> &DiskSamples<'a> {
+        let all = self
+            .found
+            .disks
+            .get_or_init(|| self.hosts().map(|host| disk::latest_run(self, host)).collect());
+        all.get(host).unwrap_or(&NO_DISKS)
+    }
+
+    /// Every `fcstat` of a port, in the order of time.
+    pub(super) fn fcstats<'s>(&'s self, host: usize, device: &'s str) -> &'s [&'s Fcstat] {
+        self.fc_ports().get(&(host, device)).map_or(&[], Vec::as_slice)
     }
 
     /// Every report with its host, in the order of time.
@@ -158,17 +252,19 @@ impl<'a> View<'a> {
     }
 
     /// Every `fcstat` of every port, in the order of time.
-    pub(super) fn fc_ports(&self) -> BTreeMap<(usize, &'a str), Vec<&'a Fcstat>> {
-        let mut ports: BTreeMap<(usize, &str), Vec<&Fcstat>> = BTreeMap::new();
-        for (host, report) in self.reports() {
-            let Some(fcstat) = report.fcstat() else { continue };
-            let Some(device) = &fcstat.head.device else { continue };
-            ports.entry((host, &device.value)).or_default().push(fcstat);
-        }
-        for samples in ports.values_mut() {
-            super::measure::in_order(samples);
-        }
-        ports
+    pub(super) fn fc_ports(&self) -> &BTreeMap<Device<'a>, Vec<&'a Fcstat>> {
+        self.found.fc_ports.get_or_init(|| {
+            let mut ports: BTreeMap<Device<'a>, Vec<&Fcstat>> = BTreeMap::new();
+            for (host, report) in self.reports() {
+                let Some(fcstat) = report.fcstat() else { continue };
+                let Some(device) = &fcstat.head.device else { continue };
+                ports.entry((host, &device.value)).or_default().push(fcstat);
+            }
+            for samples in ports.values_mut() {
+                super::measure::in_order(samples);
+            }
+            ports
+        })
     }
 
     /// Whether a port is a client's virtual adapter; `None` when nothing tells.

@@ -4,8 +4,11 @@
 //! that INT(510 ÷ (depth + 3)) disks of one depth fit. The numbers are facts of the data files, there marked
 //! unconfirmed.
 
-use super::Out;
+use std::collections::BTreeMap;
+
 use super::finding::{Change, Draft, Severity};
+use super::out::Out;
+use super::rule::{Kind, Rule, always};
 use super::view::{Role, Value, View, count, rounded};
 use crate::capture::{At, Report, ScsiMap};
 use crate::facts::id::{VSCSI_ELEMENTS, VSCSI_ELEMENTS_PER_DISK, VSCSI_ELEMENTS_RESERVED};
@@ -13,21 +16,29 @@ use crate::trace::{Figure, Term, number};
 
 const RULE: &str = "vscsi-elements";
 
-pub(super) fn check(view: &View<'_>, out: &mut Out) {
-    let mut adapters: Vec<(usize, &ScsiMap)> = Vec::new();
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: RULE,
+    about: "more disks on a virtual SCSI adapter than its command elements carry",
+    on: Kind::Vhost,
+    evidence: "lsmap -all on the VIOS, and lsattr -El hdiskN of the client's disks",
+    weight: 1.0,
+    applies: always,
+    judge: |view, vhost, out| {
+        if let Some((host, adapter)) = view.vhosts().get(vhost.index) {
+            judge(view, *host, adapter, out);
+        }
+    },
+}];
+
+/// Every virtual SCSI server adapter, as it was mapped last.
+pub(super) fn vhosts<'a>(view: &View<'a>) -> Vec<(usize, &'a ScsiMap)> {
+    let mut adapters: BTreeMap<(usize, &str), &ScsiMap> = BTreeMap::new();
     for (host, report) in view.reports() {
         let Report::LsmapScsi(lsmap) = report else { continue };
-        for adapter in &lsmap.adapters {
-            adapters.retain(|(owner, known)| (*owner, &known.name) != (host, &adapter.name));
-            adapters.push((host, adapter));
-        }
+        adapters
+            .extend(lsmap.adapters.iter().map(|adapter| ((host, adapter.name.as_str()), adapter)));
     }
-    if adapters.is_empty() {
-        out.absent(RULE, "lsmap -all on the VIOS, and lsattr -El hdiskN of the client's disks");
-    }
-    for (host, adapter) in adapters {
-        judge(view, host, adapter, out);
-    }
+    adapters.into_iter().map(|((host, _), adapter)| (host, adapter)).collect()
 }
 
 /// The depths of a client's disks, greatest first.
@@ -102,8 +113,8 @@ fn judge(view: &View<'_>, host: usize, adapter: &ScsiMap, out: &mut Out) {
     }
     let Some((client, depths)) = depths(view, adapter) else {
         if disks.len() >= 10 {
-            out.missing(
-                RULE,
+            out.lack(
+                "",
                 format!(
                     "lsattr -El hdiskN of the disks of the client behind {} on {}",
                     adapter.name,

@@ -5,10 +5,6 @@ use super::prompt::{self, Command, Part};
 use super::recognise::{self, Expected, Kind};
 use super::text::{self, Line, Lines};
 use super::{At, Captures, FileInfo, Head, Read, Refused, Report, Taken, Unread, language};
-use super::{
-    attributes, entstat, fcstat, iostat, level, logins, lparstat, lsmap, ports, seastat, storage,
-    vfcstats,
-};
 
 const OUTSIDE: &str = "no report that is known here";
 const AMBIGUOUS: &str =
@@ -179,7 +175,7 @@ impl Session<'_> {
             .or_else(|| recognise::without_heading(line, lines));
         if let Some(kind) = kind {
             let (mut page, part) = self.page(kind, line.at, lines);
-            let report = read_kind(kind, &mut page);
+            let report = kind.reader().and_then(|reader| (reader.read)(&mut page));
             let after = page.ahead();
             let moved = after.peek().map(|next| next.at) != Some(line.at);
             if moved && let Some(report) = report {
@@ -331,8 +327,9 @@ impl Session<'_> {
                 Some(language) => {
                     let lines = text.at.line..text.at.line + text.lines;
                     let puzzle = self.puzzles.iter().find(|(at, _)| lines.contains(&at.line));
-                    let command =
-                        puzzle.map_or_else(|| command_of(&text), |(_, kind)| kind.command());
+                    let command = puzzle
+                        .and_then(|(_, kind)| kind.reader())
+                        .map_or_else(|| command_of(&text), |reader| reader.command);
                     let why = foreign(command, language);
                     self.captures.refused.push(Refused {
                         at: text.at,
@@ -379,51 +376,4 @@ fn is_short_list(line: Line<'_>, lines: Lines<'_>) -> bool {
             && line.text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     word(&line) && lines.take(3).filter(word).count() == 3
-}
-
-impl Kind {
-    /// The command whose report it is, in one word.
-    fn command(self) -> &'static str {
-        match self {
-            Kind::Fcstat | Kind::FcstatClient => "fcstat",
-            Kind::Lsattr | Kind::LsattrRange => "lsattr",
-            Kind::LsdevAttr => "lsdev",
-            Kind::LsmapScsi | Kind::LsmapNpiv | Kind::LsmapNet => "lsmap",
-            Kind::Lsnports => "lsnports",
-            Kind::Lsnportlogin => "lsnportlogin",
-            Kind::IostatD => "iostat",
-            Kind::Entstat => "entstat",
-            Kind::Seastat => "seastat",
-            Kind::Lparstat => "lparstat",
-            Kind::Lssp => "lssp",
-            Kind::LuList => "lu",
-            Kind::PvList => "pv",
-            Kind::VfcStats => "cat",
-            Kind::Level => "oslevel",
-        }
-    }
-}
-
-fn read_kind(kind: Kind, page: &mut Page<'_>) -> Option<Report> {
-    match kind {
-        Kind::Fcstat => fcstat::report(page),
-        Kind::FcstatClient => fcstat::client_report(page),
-        Kind::Lsattr => attributes::lsattr(page),
-        Kind::LsattrRange => attributes::range(page),
-        Kind::LsdevAttr => attributes::lsdev(page),
-        Kind::LsmapScsi => lsmap::scsi(page),
-        Kind::LsmapNpiv => lsmap::npiv(page),
-        Kind::LsmapNet => lsmap::net(page),
-        Kind::Lsnports => ports::report(page),
-        Kind::Lsnportlogin => logins::report(page),
-        Kind::IostatD => iostat::report(page),
-        Kind::Entstat => entstat::report(page),
-        Kind::Seastat => seastat::report(page),
-        Kind::Lparstat => lparstat::report(page),
-        Kind::Lssp => storage::lssp(page),
-        Kind::LuList => storage::lu_list(page),
-        Kind::PvList => storage::pv_list(page),
-        Kind::VfcStats => vfcstats::report(page),
-        Kind::Level => level::report(page),
-    }
 }

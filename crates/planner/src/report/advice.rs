@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Answer, Bar, Bars, Block, Chart, Detail, Section, Table, Tone};
-use crate::advise::{Advice, Finding, NotChecked, RULES, Severity};
+use crate::advise::{Advice, Finding, NotChecked, Severity, rule, rules};
 use crate::capture::{At, Captures};
 use crate::trace::Figure;
 
@@ -174,7 +174,7 @@ fn not_checked(advice: &Advice) -> Option<Section> {
         &["rule", "looks for", "capture"],
     );
     for not in &advice.not_checked {
-        let about = RULES.iter().find(|(rule, _)| *rule == not.rule).map_or("", |(_, about)| about);
+        let about = rule(not.rule).map_or("", |rule| rule.about);
         table.row([not.rule, about, &not.missing]);
     }
     let section = Section::new("Not checked", Tone::Plain).only(Detail::Full);
@@ -201,12 +201,10 @@ fn to_capture(advice: &Advice) -> Option<Section> {
         move |not: &&NotChecked| not.rule.starts_with(&family)
     };
     let absent = |family: &str| {
-        let rules = RULES.iter().filter(|(rule, _)| rule.starts_with(family));
+        let rules = rules().filter(|rule| rule.name.starts_with(family));
         let listed: BTreeSet<&str> =
             advice.not_checked.iter().filter(of(family)).map(|not| not.rule).collect();
-        // A port's budget is judged with the port, and has no line of its own.
-        let judged =
-            rules.filter(|(rule, _)| !listed.contains(rule) && *rule != "fc-port-oversubscribed");
+        let judged = rules.filter(|rule| !listed.contains(rule.name));
         judged.count() == 0 && advice.not_checked.iter().filter(of(family)).all(|not| not.absent)
     };
     let nothing: Vec<(&str, &str)> =

@@ -1,0 +1,46 @@
+//! One cause, one finding: what several rules say of the same trouble becomes the one that is to be mended.
+//!
+//! Rules judge each object by itself and do not look at each other. Here a finding that another one explains is left out,
+//! and one that may be the effect of another comes after it and says so.
+
+use std::collections::BTreeSet;
+
+use super::finding::Draft;
+
+/// Where the first rule speaks of an object, what the second says of it is the same trouble.
+const EXPLAINS: [(&str, &str); 2] =
+    [("fc-port-oversubscribed", "fc-physical-elements"), ("sea-failover", "sea-vlan")];
+
+/// What may be the effect of a broken link.
+const BEHIND_LINKS: [&str; 7] = [
+    "fc-virtual-elements",
+    "fc-physical-elements",
+    "fc-port-oversubscribed",
+    "fc-dma-resource",
+    "disk-queue-depth",
+    "disk-iops-limit",
+    "disk-slow",
+];
+
+/// Leaves causes.
+pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
+    let said: BTreeSet<(&str, String)> =
+        drafts.iter().map(|draft| (draft.rule, draft.object().to_owned())).collect();
+    drafts.retain(|draft| {
+        let explained = |(cause, effect): &(&'static str, &str)| {
+            *effect == draft.rule && said.contains(&(*cause, draft.object().to_owned()))
+        };
+        !EXPLAINS.iter().any(explained)
+    });
+    let broken: BTreeSet<usize> = drafts
+        .iter()
+        .filter(|draft| draft.rule == "fc-link-errors")
+        .map(|draft| draft.host)
+        .collect();
+    for draft in &mut drafts {
+        if broken.contains(&draft.host) && BEHIND_LINKS.contains(&draft.rule) {
+            draft.behind("This host's link has errors; commands that are sent again fill queues. Mend the link first and look again.");
+        }
+    }
+    drafts
+}

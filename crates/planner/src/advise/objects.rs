@@ -1,0 +1,116 @@
+//! What there is to judge, by kind.
+
+use std::collections::BTreeSet;
+
+use super::rule::{Kind, Object};
+use super::ssp;
+use super::view::View;
+
+/// Every object of a kind, in a fixed order.
+pub(super) fn of<'a>(view: &View<'a>, kind: Kind) -> Vec<Object<'a>> {
+    let devices = |prefix: &str| -> Vec<Object<'a>> {
+        let on = |host| view.devices(host, prefix).into_iter().map(move |device| (host, device));
+        view.hosts()
+            .flat_map(on)
+            .map(|(host, device)| object(view, kind, host, device, 0))
+            .collect()
+    };
+    match kind {
+        Kind::System => {
+            let system =
+                |host| Object { label: view.spoken(host), ..object(view, kind, host, "", 0) };
+            view.hosts().map(system).collect()
+        }
+        Kind::Port => ports(view),
+        Kind::Protocol => devices("fscsi"),
+        Kind::Server => servers(view),
+        Kind::Path => {
+            let paths = view.paths().iter().enumerate();
+            paths.map(|(at, path)| object(view, kind, path.vios, path.device, at)).collect()
+        }
+        Kind::Client => {
+            let clients = view.on_fabric().iter().enumerate();
+            let of = |(index, client): (usize, &super::logins::OnFabric<'a>)| Object {
+                kind,
+                label: format!("client {}", client.spoken()),
+                host: client.host(),
+                device: "",
+                index,
+            };
+            clients.map(of).collect()
+        }
+        Kind::Disk => disks(view),
+        Kind::Vhost => {
+            let vhosts = view.vhosts().iter().enumerate();
+            vhosts.map(|(at, (host, vhost))| object(view, kind, *host, &vhost.name, at)).collect()
+        }
+        Kind::Bridge => {
+            let bridges = view.bridges().iter().enumerate();
+            bridges.map(|(at, bridge)| object(view, kind, bridge.host, bridge.name, at)).collect()
+        }
+        Kind::Pool => {
+            let pool = |(device, host): (&'a str, usize)| Object {
+                kind,
+                label: format!("pool {device}"),
+                host,
+                device,
+                index: 0,
+            };
+            ssp::names(view).into_iter().map(pool).collect()
+        }
+    }
+}
+
+fn object<'a>(
+    view: &View<'_>,
+    kind: Kind,
+    host: usize,
+    device: &'a str,
+    index: usize,
+) -> Object<'a> {
+    Object { kind, label: view.object(host, device), host, device, index }
+}
+
+/// Ports with counters, and those of which attributes alone were captured.
+fn ports<'a>(view: &View<'a>) -> Vec<Object<'a>> {
+    let usages = view.usages();
+    let with_counters = usages.iter().enumerate().map(|(index, usage)| Object {
+        kind: Kind::Port,
+        label: format!("{} on {}", usage.device, usage.spoken),
+        host: usage.host,
+        device: usage.device,
+        index,
+    });
+    let mut all: Vec<Object<'a>> = with_counters.collect();
+    let known: BTreeSet<String> = all.iter().map(|port| port.label.clone()).collect();
+    for host in view.hosts() {
+        let devices = view.devices(host, "fcs").into_iter();
+        let objects = devices.map(|device| object(view, Kind::Port, host, device, usages.len()));
+        all.extend(objects.filter(|port| !known.contains(&port.label)));
+    }
+    all
+}
+
+/// `vfchostN`: by its attributes, its statistics or its mapping.
+fn servers<'a>(view: &View<'a>) -> Vec<Object<'a>> {
+    let mut all: BTreeSet<(usize, &'a str)> = BTreeSet::new();
+    for host in view.hosts() {
+        all.extend(view.devices(host, "vfchost").into_iter().map(|device| (host, device)));
+    }
+    all.extend(view.npiv().iter().map(|map| (map.vios, map.map.name.as_str())));
+    for (host, report) in view.reports() {
+        let device = report.vfc_stats().and_then(|stats| stats.head.device.as_ref());
+        all.extend(device.map(|device| (host, device.value.as_str())));
+    }
+    all.into_iter().map(|(host, device)| object(view, Kind::Server, host, device, 0)).collect()
+}
+
+/// `hdiskN`: by its attributes, its service or as what stands behind a client's disk.
+fn disks<'a>(view: &View<'a>) -> Vec<Object<'a>> {
+    let mut all: BTreeSet<(usize, &'a str)> = view.backing().clone();
+    for host in view.hosts() {
+        all.extend(view.devices(host, "hdisk").into_iter().map(|device| (host, device)));
+        all.extend(view.disk_samples(host).keys().map(|device| (host, *device)));
+    }
+    all.into_iter().map(|(host, device)| object(view, Kind::Disk, host, device, 0)).collect()
+}
