@@ -21,16 +21,17 @@ pub(crate) struct Arguments {
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result {
     run::visible(&mut context.cargo(&[
         "build",
-        "--release",
+        "--profile",
+        "dist",
         "--locked",
         "-p",
         "trunkline",
         "-p",
         "bench",
     ]))?;
-    let mut bench = context.command(context.target.join("release/bench"));
+    let mut bench = context.command(context.target.join("dist/bench"));
     // First, so that what the user says comes later and holds.
-    bench.arg("--server").arg(context.target.join("release/trunkline"));
+    bench.arg("--server").arg(context.target.join("dist/trunkline"));
     bench.arg("--bars").arg(context.root.join("bench/bars.toml"));
     bench.arg("--disk").arg(context.target.join("bench"));
     bench.args(&arguments.arguments).stdin(Stdio::null());

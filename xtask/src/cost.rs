@@ -74,7 +74,8 @@ fn measure_all(context: &Context) -> Result<Vec<Cost>> {
         let (package, example) = (&budget.package, &budget.example);
         run::captured(&mut context.cargo(&[
             "build",
-            "--release",
+            "--profile",
+            "dist",
             "--locked",
             "-p",
             package,
@@ -106,7 +107,7 @@ fn instructions(context: &Context, budget: &Budget, rounds: u64) -> Result<u64> 
     valgrind.args(["--tool=callgrind", "--quiet"]);
     valgrind.arg(format!("--callgrind-out-file={}", out.display()));
     valgrind.arg(format!("--toggle-collect={}", budget.function));
-    valgrind.arg(context.target.join("release/examples").join(&budget.example));
+    valgrind.arg(context.target.join("dist/examples").join(&budget.example));
     run::captured(valgrind.arg(rounds.to_string()).args(&budget.arguments))?;
     let profile =
         fs::read_to_string(&out).because(format_args!("cannot read {}", out.display()))?;

@@ -3,6 +3,7 @@
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 
 use crate::metadata::Metadata;
 
@@ -39,6 +40,8 @@ pub(crate) struct Context {
     pub(crate) target: PathBuf,
     /// Packages and their dependencies.
     pub(crate) metadata: Metadata,
+    /// The only programs that commands find from now on ([`Context::confine`]).
+    path: OnceLock<PathBuf>,
 }
 
 impl Context {
@@ -49,14 +52,23 @@ impl Context {
         let root = home.as_deref().and_then(Path::parent);
         let root = root.ok_or_else(|| Failure("run this as `cargo xtask`".to_owned()))?;
         let metadata = Metadata::read(&root.join("Cargo.toml"))?;
-        Ok(Context { root: root.to_owned(), target: metadata.target_directory.clone(), metadata })
+        let target = metadata.target_directory.clone();
+        Ok(Context { root: root.to_owned(), target, metadata, path: OnceLock::new() })
     }
 
     /// A command in the repository's root.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.root);
+        if let Some(path) = self.path.get() {
+            command.env("PATH", path);
+        }
         command
+    }
+
+    /// From now on commands find the programs of this folder and no others.
+    pub(crate) fn confine(&self, folder: PathBuf) {
+        self.path.get_or_init(|| folder);
     }
 
     /// A cargo command that uses the lock file as it is.

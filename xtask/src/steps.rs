@@ -34,7 +34,7 @@ struct Step {
 /// need their own, because their flags change the code.
 const STEPS: &[Step] = &[
     Step {
-        name: "tools",
+        name: TOOLS,
         about: "programs the tests need; installed if allowed",
         run: |c, _| tools::ensure(c),
     },
@@ -88,6 +88,9 @@ const STEPS: &[Step] = &[
     },
 ];
 
+/// The step that may use every program of the machine. Those after it find what the table has, so that a missing line fails everywhere.
+const TOOLS: &str = "tools";
+
 const TEST_ALL: &[&str] = &["test", "--workspace", "--locked"];
 
 /// Runs what was selected.
@@ -105,7 +108,8 @@ pub(crate) fn run(context: &Context, selection: &Selection) -> Result {
     for step in &steps {
         println!("\n=== {}: {}", step.name, step.about);
         let began = Instant::now();
-        let outcome = (step.run)(context, selection);
+        let ready = if step.name == TOOLS { Ok(()) } else { tools::confine(context) };
+        let outcome = ready.and_then(|()| (step.run)(context, selection));
         let took = began.elapsed();
         if let Err(error) = outcome {
             println!("{error}\n=== {} FAILED after {}", step.name, seconds(took));

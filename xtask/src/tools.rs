@@ -3,32 +3,17 @@
 //! As root on a machine with apt, missing packages are installed. Otherwise the step fails and says what is missing
 //! and the command that mends it. A missing tool never makes a test pass.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
-use crate::run::{self, Context, Failure, Result};
+use ::tools::{TOOLS, Tool, find};
 
-/// Programs and the Debian packages that have them (several where releases differ).
-const TOOLS: &[(&str, &str)] = &[
-    ("blkdiscard", "util-linux"),
-    ("blockdev", "util-linux"),
-    ("busybox", "busybox-static"),
-    ("dpkg-deb", "dpkg"),
-    ("fio", "fio"),
-    ("fsck.ext4", "e2fsprogs"),
-    ("fstrim", "util-linux"),
-    ("g++", "g++"),
-    ("gzip", "gzip"),
-    ("ldd", "libc-bin"),
-    ("lz4", "lz4"),
-    ("mkfs.ext4", "e2fsprogs"),
-    ("qemu-storage-daemon", "qemu-system-common qemu-utils"),
-    ("qemu-system-x86_64", "qemu-system-x86"),
-    ("setpriv", "util-linux"),
-    ("valgrind", "valgrind"),
-    ("xorrisofs", "xorriso"),
-    ("xz", "xz-utils"),
-    ("zstd", "zstd"),
-];
+use crate::run::{self, Because, Context, Failure, Result};
+
+/// Programs of the Rust toolchain that cargo finds by name.
+const TOOLCHAIN: &[&str] =
+    &["cargo", "cargo-clippy", "cargo-fmt", "clippy-driver", "rustc", "rustdoc", "rustfmt"];
 
 /// The package whose dependency is the kernel of the guest tests; downloaded, never installed.
 const KERNEL: &str = "linux-image-cloud-amd64";
@@ -45,14 +30,47 @@ pub(crate) fn ensure(context: &Context) -> Result {
     install(context, &missing)
 }
 
-fn missing() -> Vec<(&'static str, &'static str)> {
-    TOOLS.iter().copied().filter(|(program, _)| find(program).is_none()).collect()
+/// From now on the context's commands find the programs of the table and of the toolchain, and no others.
+///
+/// # Errors
+///
+/// When one is missing.
+pub(crate) fn confine(context: &Context) -> Result {
+    let folder = context.target.join("path");
+    if folder.exists() {
+        fs::remove_dir_all(&folder).because(format_args!("cannot clear {}", folder.display()))?;
+    }
+    fs::create_dir_all(&folder).because(format_args!("cannot make {}", folder.display()))?;
+    let home = PathBuf::from(run::cargo());
+    let beside =
+        |program: &str| home.parent().map(|bin| bin.join(program)).filter(|at| at.is_file());
+    let toolchain =
+        TOOLCHAIN.iter().map(|program| (*program, beside(program).or_else(|| find(program))));
+    let table = TOOLS.iter().map(|tool| (tool.program, find(tool.program)));
+    for (program, found) in toolchain.chain(table) {
+        let found = found.ok_or_else(|| {
+            Failure(format!(
+                "{program} is not installed; `cargo xtask test --only tools` installs it"
+            ))
+        })?;
+        link(&found, &folder.join(program))?;
+    }
+    context.confine(folder);
+    Ok(())
 }
 
-fn install(context: &Context, missing: &[(&str, &str)]) -> Result {
-    let programs: Vec<&str> = missing.iter().map(|(program, _)| *program).collect();
+fn link(program: &Path, at: &Path) -> Result {
+    symlink(program, at).because(format_args!("cannot make {}", at.display()))
+}
+
+fn missing() -> Vec<&'static Tool> {
+    TOOLS.iter().filter(|tool| find(tool.program).is_none()).collect()
+}
+
+fn install(context: &Context, missing: &[&Tool]) -> Result {
+    let programs: Vec<&str> = missing.iter().map(|tool| tool.program).collect();
     let mut packages: Vec<&str> =
-        missing.iter().flat_map(|(_, packages)| packages.split(' ')).collect();
+        missing.iter().flat_map(|tool| tool.packages.split(' ')).collect();
     packages.sort_unstable();
     packages.dedup();
     let mut mend = "apt-get update".to_owned();
@@ -82,7 +100,7 @@ fn install(context: &Context, missing: &[(&str, &str)]) -> Result {
         install.args(["install", "-q", "-y", "--no-install-recommends"]).args(&packages);
         run::visible(&mut install)?;
     }
-    let still: Vec<&str> = self::missing().into_iter().map(|(program, _)| program).collect();
+    let still: Vec<&str> = self::missing().iter().map(|tool| tool.program).collect();
     if !still.is_empty() {
         return Err(Failure(format!(
             "apt-get installed {packages:?}, but {still:?} are not on PATH"
@@ -118,13 +136,4 @@ fn kernel_known(context: &Context) -> bool {
 
 fn is_root(context: &Context) -> bool {
     run::captured(context.command("id").arg("-u")).is_ok_and(|id| id.trim() == "0")
-}
-
-/// A program on PATH or in the administrator's folders, which an ordinary user's PATH lacks.
-fn find(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
-        .map(|folder| folder.join(program))
-        .find(|candidate| candidate.is_file())
 }

@@ -15,33 +15,7 @@ use crate::cpio::Archive;
 use crate::failure::{Context, Failure, Result};
 use crate::kernel::Kernel;
 
-/// Programs that scripts use beyond busybox, found on the host's PATH.
-const TOOLS: &[&str] = &[
-    "busybox",
-    "fio",
-    "mkfs.ext4",
-    "fsck.ext4",
-    "blkdiscard",
-    "fstrim",
-    "blockdev",
-    "iscsi-test-cu",
-    "lsscsi",
-    "sg_get_lba_status",
-    "sg_inq",
-    "sg_luns",
-    "sg_opcodes",
-    "sg_persist",
-    "sg_prevent",
-    "sg_raw",
-    "sg_readcap",
-    "sg_requests",
-    "sg_reset",
-    "sg_rtpg",
-    "sg_start",
-    "sg_turs",
-    "sg_unmap",
-    "sg_vpd",
-];
+use tools::User;
 
 /// Modules that are loaded at boot, with what they depend on. ext4 asks for a crc32c implementation at run time only.
 const MODULES: &[&str] = &[
@@ -94,8 +68,8 @@ impl Kit {
 /// The tools and every library they load, as paths whose folders are real (no links among the parents).
 fn tool_files() -> Result<BTreeSet<PathBuf>> {
     let mut files = BTreeSet::new();
-    for tool in TOOLS {
-        let path = find(tool)?;
+    for tool in tools::TOOLS.iter().filter(|tool| tool.user == User::Guest) {
+        let path = find(tool.program)?;
         let Ok(libraries) = command::text(Command::new("ldd").arg(&path)) else {
             // busybox-static: ldd fails on a program without libraries.
             files.insert(real_parent(&path)?);
@@ -110,14 +84,14 @@ fn tool_files() -> Result<BTreeSet<PathBuf>> {
 }
 
 fn find(tool: &str) -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin", "/sbin"].map(PathBuf::from))
-        .map(|folder| folder.join(tool))
-        .find(|candidate| candidate.is_file())
-        .ok_or_else(|| {
-            Failure(format!("{tool} is not installed; `cargo xtask test --only tools` installs it"))
-        })
+    let found = tools::find(tool).ok_or_else(|| {
+        Failure(format!("{tool} is not installed; `cargo xtask test --only tools` installs it"))
+    })?;
+    // In a PATH of links (as the tests have) it stands in a folder that means nothing to a guest.
+    Ok(match fs::read_link(&found) {
+        Ok(to) if to.is_absolute() && to.file_name() == found.file_name() => to,
+        _ => found,
+    })
 }
 
 /// `/lib64/ld.so` becomes `/usr/lib64/ld.so` where `/lib64` is a link; the last component stays as it is named.
