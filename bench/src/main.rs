@@ -83,7 +83,7 @@ struct Arguments {
     #[arg(long, default_value = "target/bench", value_name = "DIR")]
     disk: PathBuf,
     /// The server's program
-    #[arg(long, default_value = "target/release/trunkline", value_name = "FILE")]
+    #[arg(long, default_value = "target/dist/trunkline", value_name = "FILE")]
     server: PathBuf,
     /// The bars
     #[arg(long, default_value = "bench/bars.toml", value_name = "FILE")]
@@ -166,7 +166,7 @@ fn settle(arguments: &Arguments) -> Result<Settled> {
         .because(format_args!("cannot make {}", arguments.disk.display()))?;
     if !arguments.server.exists() {
         let path = arguments.server.display();
-        return Err(Failure(format!("{path} is missing: cargo build --release -p trunkline")));
+        return Err(Failure(format!("{path} is missing: cargo build --profile dist -p trunkline")));
     }
     let (client_cpus, server_cpus) = halves(arguments)?;
     pin(arguments.client_cpu)?;

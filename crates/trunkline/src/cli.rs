@@ -202,7 +202,7 @@ pub(crate) struct ServeArgs {
     /// The sysfs in which HBAs are looked for; for tests
     #[arg(long, hide = true, default_value = "/sys", value_name = "DIR")]
     pub(crate) sysfs: PathBuf,
-    /// How much to log: error, warn, info, debug, trace, or a filter of `tracing`
+    /// How much to log: error, warn, info, debug, trace, or by part: `info,control=debug`
     #[arg(long, env = "TRUNKLINE_LOG", default_value = "info", value_name = "LEVEL")]
     pub(crate) log: String,
 }

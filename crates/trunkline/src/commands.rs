@@ -11,19 +11,23 @@ pub(crate) mod top;
 use crate::exit::Failure;
 use std::io::IsTerminal;
 
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
 /// Sends the log to standard error, without time where the journal adds it.
 pub(crate) fn start_log(filter: &str) -> Result<(), Failure> {
-    let filter = tracing_subscriber::EnvFilter::try_new(filter)
-        .map_err(|error| Failure::other(format!("--log {filter}: {error}")))?;
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let filter: Targets =
+        filter.parse().map_err(|error| Failure::other(format!("--log {filter}: {error}")))?;
+    let log = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false);
-    if std::env::var_os("JOURNAL_STREAM").is_some() {
-        log.without_time().init();
+    let log = if std::env::var_os("JOURNAL_STREAM").is_some() {
+        log.without_time().boxed()
     } else {
-        log.init();
-    }
+        log.boxed()
+    };
+    tracing_subscriber::registry().with(log.with_filter(filter)).init();
     Ok(())
 }
