@@ -1,0 +1,211 @@
+//! The advisor against systems as they come from the field; see `field/README.md`.
+
+use planner::advise::{Advice, Finding, advise};
+use planner::capture::Captures;
+use planner::facts::Facts;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Seeded faults that come first today. It may only be raised; the aim is all but three.
+const FOUND_MIN: usize = 6;
+/// Healthy systems that are left alone today. It may only be raised; the aim is all but two.
+const ALONE_MIN: usize = 10;
+/// Systems with a command that their manifest calls wrong today. It may only be lowered; the aim is none.
+const WRONG_MAX: usize = 0;
+
+/// What is known about a faulty system.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Faulty {
+    /// The cause in plain words, a key of `classes.toml`.
+    class: String,
+    /// Words that the finding's object contains, in any order.
+    object: String,
+    /// Other objects that are as right, and other classes that name the same fault.
+    #[serde(default)]
+    or: Vec<String>,
+    #[serde(default)]
+    accept: Vec<String>,
+    /// How a person sees it, what shows it (`file: text`), and what a good administrator does first.
+    cause: String,
+    shows: Vec<String>,
+    first: String,
+    /// Commands that must not be advised: words that stand together in one line of a command.
+    wrong: Vec<String>,
+    /// Why a capture was changed after the advisor had been tried on it.
+    #[serde(default)]
+    mended: String,
+}
+
+/// What is known about a healthy system.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Healthy {
+    /// What looks alarming, why it is not, and where it stands (`file: text`).
+    why: String,
+    #[serde(default)]
+    shows: Vec<String>,
+    #[serde(default)]
+    mended: String,
+}
+
+/// The rules that may name a cause.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Class {
+    rules: Vec<String>,
+}
+
+struct Case {
+    name: String,
+    files: Vec<(String, Vec<u8>)>,
+    manifest: String,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/field")
+}
+
+fn cases(kind: &str) -> Vec<Case> {
+    let mut folders: Vec<PathBuf> =
+        folder().join(kind).read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    folders.iter().map(|folder| case(folder)).collect()
+}
+
+fn case(folder: &Path) -> Case {
+    let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+    let mut paths: Vec<PathBuf> =
+        folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| !path.ends_with("manifest.toml"));
+    paths.sort();
+    let files = paths.iter().map(|path| (name(path), std::fs::read(path).unwrap())).collect();
+    let manifest = std::fs::read_to_string(folder.join("manifest.toml")).unwrap();
+    Case { name: name(folder), files, manifest }
+}
+
+impl Case {
+    fn manifest<T: for<'de> Deserialize<'de>>(&self) -> T {
+        toml::from_str(&self.manifest).unwrap_or_else(|error| panic!("{}: {error}", self.name))
+    }
+
+    fn advice(&self) -> Advice {
+        let mut captures = Captures::new();
+        for (name, bytes) in &self.files {
+            captures.read(&format!("{}/{name}", self.name), bytes, None);
+        }
+        advise(&captures, &Facts::builtin())
+    }
+
+    /// The manifest quotes what is there.
+    fn assert_shows(&self, shows: &[String]) {
+        for show in shows {
+            let (file, text) = show.split_once(": ").unwrap();
+            let found = self.files.iter().find(|(name, _)| name == file);
+            let (_, bytes) = found.unwrap_or_else(|| panic!("{}: no file {file}", self.name));
+            let plain =
+                String::from_utf8_lossy(bytes).replace(['\0', '\r'], "").replace('\u{a0}', " ");
+            assert!(plain.contains(text), "{}/{file} does not show {text:?}", self.name);
+        }
+    }
+}
+
+fn classes() -> BTreeMap<String, Class> {
+    toml::from_str(&std::fs::read_to_string(folder().join("classes.toml")).unwrap()).unwrap()
+}
+
+fn has_words(text: &str, words: &str) -> bool {
+    words.split_whitespace().all(|word| text.contains(word))
+}
+
+fn is_right(finding: &Finding, manifest: &Faulty, classes: &BTreeMap<String, Class>) -> bool {
+    let mut names = std::iter::once(&manifest.class).chain(&manifest.accept);
+    let rule = names.any(|class| classes[class].rules.iter().any(|rule| rule == finding.rule));
+    let mut objects = std::iter::once(&manifest.object).chain(&manifest.or);
+    rule && objects.any(|words| has_words(&finding.object, words))
+}
+
+/// The commands of an advice that the manifest calls wrong.
+fn wrong(advice: &Advice, wrong: &[String]) -> Vec<String> {
+    let commands = advice.findings.iter().filter_map(|finding| finding.command.as_deref());
+    let lines = commands.flat_map(str::lines);
+    lines
+        .filter(|line| wrong.iter().any(|words| has_words(line, words)))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What was said instead.
+fn said(advice: &Advice) -> String {
+    let lines = advice.findings.iter().map(|finding| {
+        let (rule, object, title) = (finding.rule, &finding.object, &finding.title);
+        let command = finding.command.as_deref().unwrap_or("-").replace('\n', "; ");
+        format!("    {:?} {rule} on {object}: {title}\n        {command}", finding.severity)
+    });
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() { "    nothing".to_owned() } else { lines.join("\n") }
+}
+
+#[test]
+fn the_seeded_fault_comes_first() {
+    let classes = classes();
+    let cases = cases("faulty");
+    let (mut missed, mut bad) = (Vec::new(), Vec::new());
+    for case in &cases {
+        let manifest: Faulty = case.manifest();
+        let advice = case.advice();
+        if !advice.findings.first().is_some_and(|first| is_right(first, &manifest, &classes)) {
+            let (class, object) = (&manifest.class, &manifest.object);
+            println!("missed {}: {class} on {object}; said\n{}", case.name, said(&advice));
+            missed.push(case.name.as_str());
+        }
+        let commands = wrong(&advice, &manifest.wrong);
+        if !commands.is_empty() {
+            println!("wrong in {}:\n    {}", case.name, commands.join("\n    "));
+            bad.push(case.name.as_str());
+        }
+    }
+    let found = cases.len() - missed.len();
+    println!("{found} of {} faults come first; {} with a wrong command", cases.len(), bad.len());
+    assert!(found >= FOUND_MIN, "{found} found, missed: {}", missed.join(", "));
+    assert!(bad.len() <= WRONG_MAX, "wrong commands: {}", bad.join(", "));
+}
+
+#[test]
+fn healthy_systems_are_left_alone() {
+    let cases = cases("healthy");
+    let mut advised = Vec::new();
+    for case in &cases {
+        let advice = case.advice();
+        if !advice.findings.is_empty() {
+            println!("advised {}:\n{}", case.name, said(&advice));
+            advised.push(case.name.as_str());
+        }
+    }
+    let alone = cases.len() - advised.len();
+    println!("{alone} of {} healthy systems are left alone", cases.len());
+    assert!(alone >= ALONE_MIN, "{alone} left alone, advised: {}", advised.join(", "));
+}
+
+#[test]
+fn manifests_are_whole() {
+    let classes = classes();
+    for case in cases("faulty") {
+        let manifest: Faulty = case.manifest();
+        for class in std::iter::once(&manifest.class).chain(&manifest.accept) {
+            assert!(classes.contains_key(class), "{}: class {class}", case.name);
+        }
+        let said = [&manifest.cause, &manifest.first];
+        assert!(said.iter().all(|text| text.len() > 40), "{}: says why", case.name);
+        assert!(!manifest.shows.is_empty() && !manifest.wrong.is_empty(), "{}", case.name);
+        assert!(manifest.mended.is_empty() || manifest.mended.len() > 40, "{}", case.name);
+        case.assert_shows(&manifest.shows);
+    }
+    for case in cases("healthy") {
+        let manifest: Healthy = case.manifest();
+        assert!(manifest.why.len() > 40, "{}: says why", case.name);
+        assert!(manifest.mended.is_empty() || manifest.mended.len() > 40, "{}", case.name);
+        case.assert_shows(&manifest.shows);
+    }
+}
