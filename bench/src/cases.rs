@@ -1,7 +1,7 @@
 //! The cases: who takes part in what.
 
 use partition::load::{LoadOptions, WaitMode};
-use protocol::message::{CacheMode, VolumeKind};
+use protocol::message::{CacheMode, RamSpec, VolumeKind};
 
 use crate::failure::{Because, Failure, Result};
 use crate::figure::Series;
@@ -163,7 +163,7 @@ fn ram(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
     let file =
         tempfile::NamedTempFile::new_in(&stage.settled.tmpfs).because("cannot make a file")?;
     stage::fill(file.path())?;
-    let seat = stage.ours(&plan(VolumeKind::Ram { path: file.path().to_owned() }))?;
+    let seat = stage.ours(&plan(RamSpec::new(file.path()).into()))?;
     let contestants = vec![
         Contestant::driven(OURS, &seat, load.clone()),
         Contestant::driven("trunkline, polling client", &seat, polling),

@@ -6,9 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use protocol::message::{
-    AdapterSpec, BlockSpec, CacheMode, CommandSpec, DeviceSpec, Initiator, Placement, Reply,
-    Request, ScsiSpec, SocketRole, TargetSpec, UnitKind, UnitSpec, VERSION, VolumeKind, VolumeSpec,
-    WaitMode,
+    AdapterSpec, BlockSpec, CacheMode, CommandSpec, DeviceSpec, FileSpec, Initiator, NullSpec,
+    Reply, Request, ScsiSpec, TargetSpec, UnitSpec, VERSION, VolumeKind, VolumeSpec, WaitMode,
 };
 use protocol::socket::Connection;
 use protocol::stats::{ChannelCounter, StatsReader};
@@ -58,38 +57,16 @@ impl Plan {
 }
 
 /// A volume that does nothing, as large as the peer's.
-pub(crate) const NULL: VolumeKind = VolumeKind::Null { zero_fill: false };
+pub(crate) const NULL: VolumeKind = VolumeKind::Null(NullSpec { zero_fill: false });
 
 /// A file.
 pub(crate) fn file(path: &Path, cache: CacheMode) -> VolumeKind {
-    VolumeKind::File { path: path.to_owned(), cache, create: false, preallocate: false }
+    FileSpec { cache, ..FileSpec::new(path) }.into()
 }
-
-/// What users get: the defaults of the attributes of these names.
-const COMMANDS: CommandSpec = CommandSpec {
-    num_cmd_elems: 1024,
-    num_sp_cmd_elem: 512,
-    num_local_cmds: 5,
-    bufs_per_cmd: 10,
-    queue_depth: 128,
-    max_xfer_bytes: 1 << 20,
-};
 
 /// The volume as a logical unit.
 fn unit() -> UnitSpec {
-    UnitSpec {
-        name: "unit".into(),
-        volume: Some("volume".into()),
-        kind: UnitKind::Disk,
-        vendor: "TRUNK".into(),
-        product: "BENCH".into(),
-        revision: "1".into(),
-        serial: "bench".into(),
-        naa: 0x3000_0000_0000_0001,
-        read_only: false,
-        thin: true,
-        keep: None,
-    }
+    UnitSpec { name: "unit".into(), ..UnitSpec::disk("volume", 0x3000_0000_0000_0001) }
 }
 
 /// A running data plane.
@@ -134,16 +111,8 @@ impl DataPlane {
 
     /// Opens the volume of a plan.
     pub(crate) fn put_volume(&mut self, plan: &Plan) -> Result {
-        let volume = VolumeSpec {
-            name: "volume".into(),
-            kind: plan.volume.clone(),
-            bytes: plan.bytes,
-            block_size: 512,
-            read_only: false,
-            limit: None,
-            delay: None,
-            fault: None,
-        };
+        let volume =
+            VolumeSpec { bytes: plan.bytes, ..VolumeSpec::new("volume", plan.volume.clone()) };
         self.done(&Request::PutVolume(volume))
     }
 
@@ -151,18 +120,10 @@ impl DataPlane {
     pub(crate) fn put_adapter(&mut self, plan: &Plan, index: usize) -> Result<PathBuf> {
         let socket = self.folder.join(format!("vhost{index}.sock"));
         let adapter = AdapterSpec {
-            name: format!("vhost{index}"),
-            socket: socket.clone(),
-            socket_role: SocketRole::Server,
             socket_mode: 0o600,
             queues: plan.queues,
-            channels: 0,
-            queue_size: 1024,
-            seg_max: 254,
             wait: plan.wait,
-            placement: Placement::Adaptive,
-            withhold: Vec::new(),
-            device: self.device(plan, index)?,
+            ..AdapterSpec::new(format!("vhost{index}"), &socket, self.device(plan, index)?)
         };
         self.done(&Request::PutAdapter(adapter))?;
         Ok(socket)
@@ -180,12 +141,9 @@ impl DataPlane {
             port: 1,
             luns: BTreeMap::from([(0, "unit".to_owned())]),
         };
-        Ok(DeviceSpec::Scsi(ScsiSpec {
-            initiator: Initiator::Fc { wwpn: 0xc050_7600_0000_0000 + 2 * index as u64 },
-            targets: vec![target],
-            commands: COMMANDS,
-            limit: None,
-        }))
+        let initiator = Initiator::Fc { wwpn: 0xc050_7600_0000_0000 + 2 * index as u64 };
+        let commands = CommandSpec { queue_depth: 128, ..CommandSpec::default() };
+        Ok(ScsiSpec { commands, ..ScsiSpec::new(initiator, vec![target]) }.into())
     }
 
     /// Times that its channels were woken, from its own statistics.

@@ -11,14 +11,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("memory", &[]),
     ("uring", &["memory"]),
     ("vring", &["memory"]),
-    ("block", &["memory", "uring"]),
-    ("protocol", &["memory"]),
+    ("spec", &[]),
+    ("block", &["memory", "uring", "spec"]),
+    ("protocol", &["memory", "spec"]),
     ("scsi", &["memory", "block"]),
     ("device", &["memory", "vring", "block", "scsi"]),
     ("channel", &["memory", "uring", "vring", "block", "scsi", "device", "protocol"]),
-    ("dataplane", &["memory", "uring", "vring", "block", "scsi", "protocol", "device", "channel"]),
+    (
+        "dataplane",
+        &["memory", "uring", "vring", "spec", "block", "scsi", "protocol", "device", "channel"],
+    ),
     ("fabric", &[]),
-    ("control", &["protocol", "fabric"]),
+    ("control", &["spec", "protocol", "fabric"]),
     ("planner", &["fabric"]),
     ("partition", &["memory", "vring"]),
     ("trunkline", &["dataplane", "control", "fabric", "partition", "planner", "protocol"]),
@@ -30,14 +34,24 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// The crates whose code runs for every I/O, and the process around them.
-pub(crate) const DATA_PATH: &[&str] =
-    &["memory", "uring", "vring", "block", "scsi", "protocol", "device", "channel", "dataplane"];
+pub(crate) const DATA_PATH: &[&str] = &[
+    "memory",
+    "uring",
+    "vring",
+    "spec",
+    "block",
+    "scsi",
+    "protocol",
+    "device",
+    "channel",
+    "dataplane",
+];
 
 /// Tests that may say it elsewhere: a global allocator cannot be written without.
 const UNSAFE_TESTS: &[&str] = &["crates/dataplane/tests/allocation.rs"];
 
 /// The crates without I/O, clock and threads: they also run in a browser. `cargo xtask wasm` compiles them for one.
-const PURE: &[&str] = &["fabric", "planner"];
+const PURE: &[&str] = &["spec", "fabric", "planner"];
 
 /// What a pure crate may not name outside its tests.
 const IMPURE: &[&str] = &[

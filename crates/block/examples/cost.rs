@@ -12,8 +12,7 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
-use block::limit::Rate;
-use block::spec::{FileSpec, NullSpec, RamSpec, VolumeKind, VolumeSpec};
+use block::spec::{FileSpec, LimitSpec, NullSpec, RamSpec, VolumeKind, VolumeSpec};
 use block::{LaneId, OpKind, Request, Submit, Tag, open};
 use memory::{IoBuf, Mapping};
 use uring::{Op, Ring, RingConfig};
@@ -31,7 +30,7 @@ fn spec(kind: &str) -> Option<VolumeSpec> {
         }
         _ => return None,
     };
-    Some(VolumeSpec { size: Some(BYTES), block_size: 4096, ..VolumeSpec::new("cost", kind) })
+    Some(VolumeSpec { bytes: Some(BYTES), block_size: 4096, ..VolumeSpec::new("cost", kind) })
 }
 
 fn nops(count: u64) {
@@ -96,7 +95,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         };
         if kind == "limited" {
-            spec.limits.iops = Some(Rate { per_second: 1_000_000_000, burst: 0 });
+            spec.limit = Some(LimitSpec { iops: 1_000_000_000, ..LimitSpec::default() });
         }
         if let Err(error) = reads(&spec, count) {
             eprintln!("{error}");

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use spec::DelaySpec;
 use uring::Ring;
 
-use crate::spindle::{DelaySpec, Spindle};
+use crate::spindle::Spindle;
 use crate::{Finish, Geometry, Lane, LaneId, Request, Submit, Volume, VolumeError, Wait};
 
 /// Lets each request wait as [`Spindle`] says, and only then go on to the inner volume.

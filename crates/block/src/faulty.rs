@@ -1,10 +1,10 @@
 //! [`Faulty`]: another volume that fails as disks do, by seed.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memory::IoBuf;
+use spec::FaultSpec;
 use uring::{Op, Ring};
 
 use crate::fail::walk;
@@ -13,27 +13,6 @@ use crate::{
     Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,
     VolumeError, Wait,
 };
-
-/// Which faults, and how often. Rates are in parts per million of the requests of that kind.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FaultSpec {
-    /// Determines all faults of a lane, together with the lane's number.
-    pub seed: u64,
-    /// Reads that fail.
-    pub read_error_ppm: u32,
-    /// Writes, discards and write-zeroes that fail without having done anything.
-    pub write_error_ppm: u32,
-    /// Flushes that fail.
-    pub flush_error_ppm: u32,
-    /// Writes of which only a part reaches the medium, in whole blocks, and which then fail.
-    pub torn_write_ppm: u32,
-    /// Requests that are held back for `late`.
-    pub late_ppm: u32,
-    /// For how long.
-    pub late: Duration,
-    /// Byte ranges of the volume where every read and write fails.
-    pub bad: Vec<Range<u64>>,
-}
 
 /// Spoils requests to another volume. A fault is drawn once for each request, whether it parks or needs several rounds.
 #[derive(Debug)]
@@ -104,8 +83,9 @@ struct FaultyLane {
 impl FaultyLane {
     fn draw(&mut self, request: &Request<'_>) -> Fate {
         let end = request.offset.saturating_add(request.len);
-        let touches = |bad: &Range<u64>| request.offset < bad.end && bad.start < end;
-        if self.spec.bad.iter().any(touches) {
+        let touches =
+            |(start, len): (u64, u64)| request.offset < start.saturating_add(len) && start < end;
+        if self.spec.bad_range.is_some_and(touches) {
             return Fate::Fails;
         }
         let spec = &self.spec;
@@ -115,7 +95,7 @@ impl FaultyLane {
             OpKind::Flush => (spec.flush_error_ppm, 0),
             OpKind::Discard | OpKind::WriteZeroes { .. } => (spec.write_error_ppm, 0),
         };
-        let late = spec.late_ppm;
+        let late = spec.slow_ppm;
         if self.random.chance(error) {
             return Fate::Fails;
         }
@@ -160,7 +140,7 @@ impl Lane for FaultyLane {
                 Fate::Fails => return Submit::Done(Err(IoError::Io)),
                 Fate::Torn { bytes } => return self.tear(ring, request, bytes),
                 Fate::Late => {
-                    let until = Some(Instant::now() + self.spec.late);
+                    let until = Some(Instant::now() + Duration::from_micros(self.spec.slow_us));
                     return Submit::Park { reason: Wait::Delay, until };
                 }
             }

@@ -39,10 +39,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use rustix::fs::FallocateFlags;
+use spec::{FileSpec, VolumeSpec};
 use uring::Ring;
 
 use crate::fail::{Failure, fail};
-use crate::spec::{FileSpec, OpenEvent, VolumeSpec};
+use crate::kinds::{Kind, OpenEvent, size_of};
 use crate::{Geometry, Lane, LaneId, Volume, VolumeError};
 use lane::FileLane;
 pub(crate) use lock::lock;
@@ -53,7 +54,6 @@ pub(crate) use target::on_tmpfs;
 #[derive(Debug)]
 pub struct FileVolume {
     name: String,
-    allow_shrink: bool,
     shared: Arc<Shared>,
 }
 
@@ -75,6 +75,22 @@ struct Shared {
     no_zero_range: AtomicBool,
 }
 
+impl Kind for FileSpec {
+    fn check(&self, spec: &VolumeSpec) -> Result<(), VolumeError> {
+        if self.create { size_of(spec, "create is set").map(drop) } else { Ok(()) }
+    }
+
+    fn open(
+        &self,
+        spec: &VolumeSpec,
+        event: &mut dyn FnMut(OpenEvent),
+    ) -> Result<Arc<dyn Volume>, VolumeError> {
+        let volume = FileVolume::open(spec, self, event)?;
+        event(OpenEvent::Access(if volume.direct() { "direct" } else { "buffered" }));
+        Ok(Arc::new(volume))
+    }
+}
+
 impl FileVolume {
     /// Opens, and where the specification says so creates, the file; waits for its lock.
     ///
@@ -91,13 +107,12 @@ impl FileVolume {
         let no_discard = spec.read_only || !target.discard;
         Ok(FileVolume {
             name: spec.name.clone(),
-            allow_shrink: file_spec.allow_shrink,
             shared: Arc::new(Shared {
                 file,
                 bytes: AtomicU64::new(bytes),
                 block_size: spec.block_size,
                 read_only: spec.read_only,
-                write_cache: spec.write_cache,
+                write_cache: !spec.write_through,
                 no_discard: AtomicBool::new(no_discard),
                 no_punch: AtomicBool::new(!target.punch),
                 target,
@@ -116,10 +131,6 @@ impl FileVolume {
     fn resize_file(&self, bytes: u64) -> Result<(), VolumeError> {
         let (name, file) = (&self.name, &self.shared.file);
         let now = self.shared.bytes.load(Ordering::Relaxed);
-        if bytes < now && !self.allow_shrink {
-            let what = format!("has {now} bytes; making it {bytes} would destroy its end");
-            return Err(fail(name, what).help("set allow_shrink if that is what you want"));
-        }
         if bytes < now {
             // The new end counts before the file is cut, so that requests fail with the right reason.
             self.shared.bytes.store(bytes, Ordering::SeqCst);
@@ -229,7 +240,7 @@ fn capacity(
             fail(name, what).help("name another file, or truncate this one to the size wanted")
         );
     }
-    if let Some(size) = spec.size
+    if let Some(size) = spec.bytes
         && size != bytes
     {
         let what = format!("its file has {found} bytes, but size says {size}");

@@ -21,7 +21,7 @@
 //!
 //! # Volumes
 //!
-//! [`spec::VolumeSpec`] describes a volume and [`open`] makes it: [`FileVolume`] (a regular file or a block device),
+//! [`spec::VolumeSpec`] describes a volume and [`open`] makes it from the list in `kinds`: [`FileVolume`] (a regular file or a block device),
 //! [`RamVolume`], [`NullVolume`], and around them [`Faulty`], [`Delayed`] and [`Limited`], from the inside out.
 //! [`conformance`] is the suite that all of them pass, for the tests of every crate that makes a volume.
 #![forbid(unsafe_code)]
@@ -31,6 +31,7 @@ mod delayed;
 mod fail;
 mod faulty;
 mod file;
+mod kinds;
 pub mod limit;
 mod limited;
 mod null;
@@ -38,16 +39,16 @@ mod ram;
 mod random;
 mod request;
 mod slab;
-pub mod spec;
 pub mod spindle;
 
 pub use delayed::Delayed;
-pub use faulty::{FaultSpec, Faulty};
+pub use faulty::Faulty;
 pub use file::FileVolume;
+pub use kinds::{DEPTH_CLIENT, OpenEvent, open, open_with};
 pub use limited::{Limited, Limiter};
 pub use null::NullVolume;
 pub use ram::RamVolume;
-pub use spec::{OpenEvent, VolumeSpec, open, open_with};
+pub use spec::{self, VolumeSpec};
 
 pub use request::{
     Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,

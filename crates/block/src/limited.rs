@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use spec::LimitSpec;
 use uring::Ring;
 
 use crate::limit::{Bucket, Rate};
-use crate::spec::LimitSpec;
 use crate::{Finish, Geometry, Lane, LaneId, OpKind, Request, Submit, Volume, VolumeError, Wait};
 
 /// Holds requests back so that a volume gets no more than its limits.
@@ -61,22 +61,20 @@ pub struct Limiter(Arc<Gates>);
 
 impl Limiter {
     /// Such limits.
-    ///
-    /// # Panics
-    ///
-    /// When a rate is 0.
     #[must_use]
     pub fn new(limits: &LimitSpec) -> Limiter {
         let mut gates = Vec::new();
-        let mut gate = |rate: Option<Rate>, reads, writes, bytes| {
+        let mut gate = |per_second: u64, burst, reads, writes, bytes| {
+            let rate = (per_second > 0).then_some(Rate { per_second, burst });
             gates.extend(rate.map(|rate| Gate { reads, writes, bytes, bucket: Bucket::new(rate) }));
         };
-        gate(limits.iops, true, true, false);
-        gate(limits.read_iops, true, false, false);
-        gate(limits.write_iops, false, true, false);
-        gate(limits.bytes_per_second, true, true, true);
-        gate(limits.read_bytes_per_second, true, false, true);
-        gate(limits.write_bytes_per_second, false, true, true);
+        let all = limits;
+        gate(all.iops, all.iops_burst, true, true, false);
+        gate(all.read_iops, all.read_iops_burst, true, false, false);
+        gate(all.write_iops, all.write_iops_burst, false, true, false);
+        gate(all.bytes_per_s, all.bytes_burst, true, true, true);
+        gate(all.read_bytes_per_s, all.read_bytes_burst, true, false, true);
+        gate(all.write_bytes_per_s, all.write_bytes_burst, false, true, true);
         Limiter(Arc::new(Gates { epoch: Instant::now(), gates }))
     }
 }
@@ -87,7 +85,7 @@ impl<V: Volume + ?Sized> Limited<V> {
     ///
     /// # Panics
     ///
-    /// When `depth` is 8 or more, or a rate is 0.
+    /// When `depth` is 8 or more.
     #[must_use]
     pub fn new(inner: Arc<V>, limits: &LimitSpec, depth: u8) -> Limited<V> {
         Limited::sharing(inner, &Limiter::new(limits), depth)

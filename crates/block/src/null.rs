@@ -3,9 +3,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use memory::IoBuf;
+use spec::{NullSpec, VolumeSpec};
 use uring::Ring;
 
 use crate::fail::{Failure, check, fail};
+use crate::kinds::{Kind, OpenEvent, size_of};
 use crate::{
     Finish, Geometry, IoError, Lane, LaneId, OpKind, Request, Submit, Volume, VolumeError,
 };
@@ -20,6 +22,24 @@ pub struct NullVolume {
     block_size: u32,
     read_only: bool,
     zero_reads: bool,
+}
+
+impl Kind for NullSpec {
+    fn check(&self, spec: &VolumeSpec) -> Result<(), VolumeError> {
+        size_of(spec, "a null volume has no size of its own").map(drop)
+    }
+
+    fn open(
+        &self,
+        spec: &VolumeSpec,
+        event: &mut dyn FnMut(OpenEvent),
+    ) -> Result<std::sync::Arc<dyn Volume>, VolumeError> {
+        let bytes = size_of(spec, "a null volume has no size of its own")?;
+        event(OpenEvent::Access("none"));
+        let (block_size, read_only) = (spec.block_size, spec.read_only);
+        let volume = NullVolume::new(&spec.name, bytes, block_size, read_only, self.zero_fill);
+        Ok(std::sync::Arc::new(volume))
+    }
 }
 
 impl NullVolume {

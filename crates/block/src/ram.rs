@@ -20,15 +20,17 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use memory::{Access, IoBuf, Mapping};
 use rustix::fs::FallocateFlags;
+use spec::{RamSpec, VolumeSpec};
 use uring::{FileSlot, Op, Ring};
 
 use crate::fail::{Failure, check, fail, io_error, walk};
 use crate::file::{lock, on_tmpfs};
+use crate::kinds::{Kind, OpenEvent};
 use crate::slab::Slab;
-use crate::spec::{OpenEvent, RamSpec, VolumeSpec};
 use crate::{
     Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,
     VolumeError, Wait,
@@ -80,6 +82,22 @@ fn access(read_only: bool) -> Access {
     if read_only { Access::ReadOnly } else { Access::ReadWrite }
 }
 
+impl Kind for RamSpec {
+    fn check(&self, _: &VolumeSpec) -> Result<(), VolumeError> {
+        Ok(())
+    }
+
+    fn open(
+        &self,
+        spec: &VolumeSpec,
+        event: &mut dyn FnMut(OpenEvent),
+    ) -> Result<Arc<dyn Volume>, VolumeError> {
+        let volume = RamVolume::open(spec, self, event)?;
+        event(OpenEvent::Access("memory"));
+        Ok(Arc::new(volume))
+    }
+}
+
 impl RamVolume {
     /// Opens, or makes, the file and maps it.
     ///
@@ -95,18 +113,18 @@ impl RamVolume {
         let file = OpenOptions::new()
             .read(true)
             .write(!spec.read_only)
-            .create(ram.create && !spec.read_only)
+            .create(!spec.read_only)
             .mode(0o660)
             .open(&ram.path)
             .map_err(|error| {
-                let help = "name a file in a tmpfs such as /dev/shm, or set create and size";
+                let help = "name a file in a tmpfs such as /dev/shm, or set size";
                 fail(name, format!("opening {path}")).because(error).help(help)
             })?;
         if !on_tmpfs(&file) {
             let help = "choose a path in a tmpfs such as /dev/shm, or use a file volume";
             return Err(fail(name, format!("{path} is not in a tmpfs")).help(help));
         }
-        lock(spec, &ram.path, &file, ram.lock_wait, event)?;
+        lock(spec, &ram.path, &file, Duration::from_millis(ram.lock_wait_ms), event)?;
         let bytes = size(spec, ram, &file)?;
         let mapping = map(name, &file, bytes, spec.read_only)?;
         Ok(RamVolume {
@@ -135,7 +153,7 @@ fn size(spec: &VolumeSpec, ram: &RamSpec, file: &File) -> Result<u64, VolumeErro
     let (name, path) = (&spec.name, ram.path.display());
     let len = || file.metadata().map(|meta| meta.len());
     let mut found = len().map_err(|e| fail(name, format!("looking at {path}")).because(e))?;
-    if let (0, true, Some(size)) = (found, ram.create && !spec.read_only, spec.size) {
+    if let (0, true, Some(size)) = (found, !spec.read_only, spec.bytes) {
         file.set_len(size).map_err(|error| {
             fail(name, format!("giving {path} its {size} bytes")).because(error)
         })?;
@@ -143,13 +161,11 @@ fn size(spec: &VolumeSpec, ram: &RamSpec, file: &File) -> Result<u64, VolumeErro
     }
     if found == 0 || !found.is_multiple_of(u64::from(spec.block_size)) {
         let what = format!("{path} has {found} bytes");
-        let help = format!(
-            "set create and size, or truncate it to a multiple of block_size, {}",
-            spec.block_size
-        );
+        let help =
+            format!("set size, or truncate it to a multiple of block_size, {}", spec.block_size);
         return Err(fail(name, what).help(help));
     }
-    if let Some(size) = spec.size
+    if let Some(size) = spec.bytes
         && size != found
     {
         let what = format!("{path} has {found} bytes, but size says {size}");

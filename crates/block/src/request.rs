@@ -208,7 +208,8 @@ pub trait Volume: Send + Sync {
     /// When the ring has no room for another file, or memory is short.
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError>;
 
-    /// Changes the capacity; geometry shows it when this returns. Requests beyond a new, smaller end fail.
+    /// Changes the capacity; geometry shows it when this returns. Requests beyond a new, smaller end fail, and what lies there is
+    /// lost: the caller makes sure that this is wanted.
     ///
     /// # Errors
     ///

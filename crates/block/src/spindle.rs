@@ -1,46 +1,8 @@
 //! The model of a slow disk: who is served when. Pure: the time is an argument.
 
-use std::time::Duration;
+use spec::{DelaySpec, Jitter};
 
 use crate::random::Random;
-
-/// How service times are spread between the shortest and the longest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Jitter {
-    /// All equally likely.
-    #[default]
-    Uniform,
-    /// Bell-shaped around the middle (the sum of four uniform parts).
-    Normal,
-}
-
-/// A disk with service times in a range.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DelaySpec {
-    /// Shortest service time.
-    pub min: Duration,
-    /// Longest service time, not below `min`.
-    pub max: Duration,
-    /// Spread between the two.
-    pub jitter: Jitter,
-    /// Requests in service together; the others wait for a place. 0: no bound. With more than one, requests complete out of order.
-    pub queue_depth: u32,
-    /// Determines all service times.
-    pub seed: u64,
-}
-
-impl Default for DelaySpec {
-    /// 1 to 10 ms, uniform, no bound on the depth.
-    fn default() -> DelaySpec {
-        DelaySpec {
-            min: Duration::from_millis(1),
-            max: Duration::from_millis(10),
-            jitter: Jitter::Uniform,
-            queue_depth: 0,
-            seed: 0,
-        }
-    }
-}
 
 /// When a request is served, in nanoseconds of the model's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,13 +28,13 @@ impl Spindle {
     /// A disk that has nothing to do.
     #[must_use]
     pub fn new(spec: &DelaySpec) -> Spindle {
-        let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let ns = |us: u64| us.saturating_mul(1000);
         Spindle {
-            min_ns: ns(spec.min),
-            span_ns: ns(spec.max).saturating_sub(ns(spec.min)),
+            min_ns: ns(spec.min_us),
+            span_ns: ns(spec.max_us.saturating_sub(spec.min_us)),
             jitter: spec.jitter,
             random: Random::new(spec.seed),
-            free_at: vec![0; spec.queue_depth as usize],
+            free_at: vec![0; spec.depth as usize],
         }
     }
 
@@ -106,9 +68,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn spec(queue_depth: u32, jitter: Jitter, seed: u64) -> DelaySpec {
-        let (min, max) = (Duration::from_nanos(1000), Duration::from_nanos(9000));
-        DelaySpec { min, max, jitter, queue_depth, seed }
+    fn spec(depth: u32, jitter: Jitter, seed: u64) -> DelaySpec {
+        DelaySpec { min_us: 1, max_us: 9, depth, seed, jitter }
     }
 
     proptest! {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use block::spindle::{DelaySpec, Jitter};
+use block::spec::DelaySpec;
 use block::{Delayed, Volume};
 use channel::{AbortScope, CommandPool, Drain, Errand, ScsiRole, Verdict, Whom};
 use common::*;
@@ -15,13 +15,7 @@ use device::scsi::Response;
 use protocol::stats::QueueCounter;
 
 fn slow(inner: Arc<dyn Volume>, min: u64, max: u64) -> Arc<dyn Volume> {
-    let delay = DelaySpec {
-        min: Duration::from_micros(min),
-        max: Duration::from_micros(max),
-        jitter: Jitter::Uniform,
-        queue_depth: 0,
-        seed: 11,
-    };
+    let delay = DelaySpec { min_us: min, max_us: max, seed: 11, ..DelaySpec::default() };
     Arc::new(Delayed::new(inner, &delay, 0))
 }
 

@@ -4,9 +4,8 @@ mod common;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
-use block::spindle::{DelaySpec, Jitter};
+use block::spec::DelaySpec;
 use block::{Delayed, Volume};
 use channel::mailbox::Pending;
 use channel::{LunEntry, LunMap, ScsiRole};
@@ -20,13 +19,7 @@ const CHANGES: u64 = 100_000;
 const AT_ONCE: u64 = 50;
 
 fn slow(inner: Arc<dyn Volume>) -> Arc<dyn Volume> {
-    let delay = DelaySpec {
-        min: Duration::from_micros(20),
-        max: Duration::from_micros(300),
-        jitter: Jitter::Uniform,
-        queue_depth: 0,
-        seed: 5,
-    };
+    let delay = DelaySpec { min_us: 20, max_us: 300, seed: 5, ..DelaySpec::default() };
     Arc::new(Delayed::new(inner, &delay, 0))
 }
 

@@ -11,6 +11,7 @@ use protocol::message::{
 };
 use protocol::socket::Connection;
 use protocol::stats::{ChannelStats, LunStats, QueueStats, StatsRegion};
+use spec::{Change, change};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -96,9 +97,7 @@ impl Books {
         let bytes = volume.unwrap_or(0);
         let medium = volume.is_some();
         if let Some(old) = self.status.units.iter_mut().find(|u| u.spec.name == spec.name) {
-            let alike = UnitSpec { volume: spec.volume.clone(), ..old.spec.clone() } == spec;
-            let live = spec.kind == UnitKind::Optical && alike;
-            if seen && !live && old.spec != spec {
+            if seen && change::unit(&old.spec, &spec) > Change::Live {
                 return failure(FailureCode::InUse, format!("unit `{}` is in use", spec.name));
             }
             (old.spec, old.bytes, old.medium) = (spec, bytes, medium);
@@ -122,13 +121,13 @@ impl Books {
     }
 
     fn put_volume(&mut self, spec: VolumeSpec) -> Reply {
-        if let VolumeKind::File { path, create, .. } = &spec.kind
-            && path.starts_with("/missing")
-            && !create
+        if let VolumeKind::File(file) = &spec.kind
+            && file.path.starts_with("/missing")
+            && !file.create
         {
             return Reply::Error(Failure {
                 code: FailureCode::System,
-                message: format!("{}: no such file", path.display()),
+                message: format!("{}: no such file", file.path.display()),
                 help: Some("set `create = true` to make it".to_owned()),
             });
         }
@@ -138,15 +137,8 @@ impl Books {
             self.status.volumes.push(VolumeStatus { spec, bytes, access: "direct".to_owned() });
             return Reply::Done;
         };
-        let kind = match (&old.spec.kind, &spec.kind) {
-            (VolumeKind::File { path: a, .. }, VolumeKind::File { path: b, .. }) if a == b => {
-                spec.kind.clone()
-            }
-            _ => old.spec.kind.clone(),
-        };
-        let (limit, delay, fault) = (spec.limit, spec.delay, spec.fault.clone());
-        let alike = VolumeSpec { kind, limit, delay, fault, ..old.spec.clone() } == spec;
-        if used && !alike {
+        let live = change::volume(&old.spec, &spec) <= Change::Live && old.spec.bytes == spec.bytes;
+        if used && !live {
             return failure(FailureCode::InUse, format!("volume `{}` is in use", spec.name));
         }
         old.bytes = spec.bytes.unwrap_or(old.bytes);
@@ -200,9 +192,8 @@ impl Books {
             return failure(FailureCode::InUse, format!("{} is in use", spec.socket.display()));
         }
         if let Some(old) = self.status.adapters.iter_mut().find(|a| a.spec.name == spec.name) {
-            let volume = |spec: &AdapterSpec| spec.block().map(|block| block.volume.clone());
-            if (volume(&old.spec), &old.spec.socket) != (volume(&spec), &spec.socket) {
-                return failure(FailureCode::InUse, "volume and socket are fixed");
+            if change::adapter(&old.spec, &spec) == Change::Recreate {
+                return failure(FailureCode::InUse, "what it was made with is fixed");
             }
             old.spec = spec;
             return Reply::Done;

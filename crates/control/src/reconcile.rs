@@ -16,9 +16,10 @@
 
 use crate::model::resolve::Wanted;
 use protocol::message::{
-    AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, Initiator, Request, Status, UnitKind,
-    UnitSpec, VolumeKind, VolumeSpec, VolumeStatus,
+    AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, Request, Status, UnitSpec, VolumeSpec,
+    VolumeStatus,
 };
+use spec::{Change, change};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One message to the data plane, and whom it is about.
@@ -115,7 +116,10 @@ impl<'a> Actual<'a> {
 
     fn going(&self, wanted: &Wanted) -> Going<'a> {
         let volumes = self.volumes.iter().filter(|(name, status)| {
-            wanted.volumes.get(**name).is_none_or(|spec| must_reopen(spec, &status.spec))
+            wanted
+                .volumes
+                .get(**name)
+                .is_none_or(|spec| change::volume(&status.spec, spec) >= Change::Reopen)
         });
         let volumes: BTreeSet<&str> = volumes.map(|(name, _)| *name).collect();
         let units = self.units.iter().filter(|(name, unit)| {
@@ -123,7 +127,10 @@ impl<'a> Actual<'a> {
         });
         let units = units.map(|(name, _)| *name).collect();
         let adapters = self.adapters.iter().filter(|(name, status)| {
-            wanted.adapters.get(**name).is_none_or(|spec| must_remake(spec, &status.spec))
+            wanted
+                .adapters
+                .get(**name)
+                .is_none_or(|spec| change::adapter(&status.spec, spec) == Change::Recreate)
                 || volumes.iter().any(|volume| status.spec.uses_volume(volume))
                 || status.state == AdapterState::Failed
         });
@@ -173,13 +180,13 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
     actions
 }
 
-/// Whether a unit must be made again: anything but the medium of a drive is another, or the volume of a disk is opened anew.
+/// Whether a unit must be made again: it is another one, or the volume of a disk is opened anew.
 fn must_renew(wanted: &UnitSpec, actual: &UnitSpec, reopened: &BTreeSet<&str>) -> bool {
-    if wanted.kind != UnitKind::Optical {
-        let opened_anew = actual.volume.as_deref().is_some_and(|volume| reopened.contains(volume));
-        return wanted != actual || opened_anew;
-    }
-    UnitSpec { volume: wanted.volume.clone(), ..actual.clone() } != *wanted
+    // A drive gives its medium away; a disk without a volume is none.
+    let empty = UnitSpec { volume: None, ..actual.clone() };
+    let gives_away = change::unit(actual, &empty) <= Change::Live;
+    let opened_anew = actual.volume.as_deref().is_some_and(|volume| reopened.contains(volume));
+    change::unit(actual, wanted) == Change::Recreate || opened_anew && !gives_away
 }
 
 /// An adapter whose client does not see these units.
@@ -191,40 +198,6 @@ pub(crate) fn without(spec: &AdapterSpec, units: &BTreeSet<&str>) -> AdapterSpec
         }
     }
     spec
-}
-
-/// Whether the differences between two specifications of a volume need it closed and opened again:
-/// anything that a client notices but by its speed. Its size has a message of its own.
-fn must_reopen(wanted: &VolumeSpec, actual: &VolumeSpec) -> bool {
-    let kind = match (&wanted.kind, &actual.kind) {
-        (VolumeKind::File { path: a, .. }, VolumeKind::File { path: b, .. }) if a == b => {
-            wanted.kind.clone()
-        }
-        _ => actual.kind.clone(),
-    };
-    let alike = VolumeSpec {
-        kind,
-        limit: wanted.limit,
-        delay: wanted.delay,
-        fault: wanted.fault.clone(),
-        bytes: wanted.bytes,
-        ..actual.clone()
-    };
-    alike != *wanted
-}
-
-/// Whether an adapter must be made again: its socket, its volume or its kind is another.
-fn must_remake(wanted: &AdapterSpec, actual: &AdapterSpec) -> bool {
-    initiator(wanted) != initiator(actual)
-        || wanted.block().map(|block| &block.volume) != actual.block().map(|block| &block.volume)
-        || wanted.socket != actual.socket
-        || wanted.socket_role != actual.socket_role
-        || wanted.socket_mode != actual.socket_mode
-}
-
-/// Who its client is to SCSI targets.
-fn initiator(spec: &AdapterSpec) -> Option<Initiator> {
-    spec.scsi().map(|scsi| scsi.initiator)
 }
 
 /// What changes of a volume that stays open: how it behaves, then its size.

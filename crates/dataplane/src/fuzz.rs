@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use block::{NullVolume, Volume};
 use channel::{Channel, ChannelConfig, Drain};
 use protocol::message::{
-    AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, Initiator, Placement, ScsiSpec, SocketRole,
-    TargetSpec, UnitKind, UnitSpec, WaitMode,
+    AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, Initiator, ScsiSpec, TargetSpec, UnitSpec,
+    WaitMode,
 };
 use protocol::stats::StatsRegion;
 use rustix::event::EventfdFlags;
@@ -69,18 +69,10 @@ fn means() -> &'static Means {
 
 fn spec(device: DeviceSpec) -> AdapterSpec {
     AdapterSpec {
-        name: "fuzz".into(),
-        socket: PathBuf::new(),
-        socket_role: SocketRole::Server,
-        socket_mode: 0o600,
         queues: 4,
-        channels: 0,
         queue_size: 256,
-        seg_max: 254,
         wait: WaitMode::Interrupt,
-        placement: Placement::Adaptive,
-        withhold: Vec::new(),
-        device,
+        ..AdapterSpec::new("fuzz", PathBuf::new(), device)
     }
 }
 
@@ -92,29 +84,20 @@ fn adapter(scsi: bool) -> (AdapterSpec, Backing) {
     }
     let unit = UnitSpec {
         name: "lu0".into(),
-        volume: Some("v".into()),
-        kind: UnitKind::Disk,
-        vendor: "TRUNKLIN".into(),
-        product: "VIRTUAL DISK".into(),
-        revision: "0001".into(),
         serial: "fuzz".into(),
-        naa: 0x3000_0000_0000_0001,
-        read_only: false,
-        thin: true,
-        keep: None,
+        ..UnitSpec::disk("v", 0x3000_0000_0000_0001)
     };
     let luns = [(0, unit.name.clone())].into();
     let commands = CommandSpec {
         num_cmd_elems: 64,
-        num_sp_cmd_elem: 512,
         num_local_cmds: 8,
         bufs_per_cmd: 2,
         queue_depth: 16,
-        max_xfer_bytes: 1 << 20,
+        ..CommandSpec::default()
     };
     let targets = vec![TargetSpec { id: 0, wwpn: Some(1), port: 1, luns }];
     let initiator = Initiator::Fc { wwpn: 2 };
-    let scsi = ScsiSpec { initiator, targets, commands, limit: None };
+    let scsi = ScsiSpec { commands, ..ScsiSpec::new(initiator, targets) };
     let unit = Unit::new(unit, Some(volume)).expect("a good unit");
     let units = [(unit.spec.name.clone(), unit)].into();
     (spec(DeviceSpec::Scsi(scsi)), Backing::Scsi(units))

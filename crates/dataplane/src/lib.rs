@@ -28,7 +28,6 @@
 
 mod adapter;
 mod balance;
-mod convert;
 mod door;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;

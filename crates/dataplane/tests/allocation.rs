@@ -18,7 +18,7 @@ use partition::rng::Rng;
 use partition::scsi::{self, Command, address, cdb};
 use partition::session::{Session, SessionOptions, StartPlan};
 use protocol::message::{CacheMode, DelaySpec, FaultSpec, LimitSpec, Request};
-use protocol::message::{VolumeKind, VolumeSpec};
+use protocol::message::{FileSpec, VolumeSpec};
 use protocol::stats::QueueCounter;
 
 /// Whether allocations of the watched thread are counted.
@@ -244,11 +244,12 @@ fn no_request_makes_a_channel_allocate() {
     let file = |cache: CacheMode| {
         let path = folder.path().join("disk");
         VolumeSpec {
-            kind: VolumeKind::File { path, cache, create: true, preallocate: false },
+            kind: FileSpec { cache, create: true, ..FileSpec::new(path) }.into(),
             ..file.clone()
         }
     };
-    let delay = Some(DelaySpec { min_us: 50, max_us: 400, depth: 8, seed: 1 });
+    let delay =
+        Some(DelaySpec { min_us: 50, max_us: 400, depth: 8, seed: 1, ..Default::default() });
     let limit = Some(LimitSpec { iops: 4000, iops_burst: 10, ..LimitSpec::default() });
     let fault =
         FaultSpec { read_error_ppm: 100_000, write_error_ppm: 100_000, ..Default::default() };

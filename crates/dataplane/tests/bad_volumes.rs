@@ -9,8 +9,8 @@ use common::raw::{Front, Ring, until};
 use common::{Server, load, null, short_load, volume};
 use partition::load::{FailureKind, LoadOptions, run};
 use protocol::message::{
-    AdapterState, BlockSpec, CacheMode, DeviceSpec, Failure, FaultSpec, LimitSpec, Reply, Request,
-    VolumeKind, VolumeSpec,
+    AdapterState, BlockSpec, CacheMode, DeviceSpec, Failure, FaultSpec, FileSpec, LimitSpec, Reply,
+    Request, VolumeKind, VolumeSpec,
 };
 use protocol::stats::QueueCounter;
 
@@ -46,9 +46,9 @@ fn a_file_that_is_cut_under_load_gives_errors_that_are_counted() {
     for cache in [CacheMode::Auto, CacheMode::Buffered] {
         let server = Server::new(1);
         let mut spec = server.file(64);
-        let VolumeKind::File { path, cache: mode, .. } = &mut spec.kind else { unreachable!() };
-        *mode = cache;
-        let path = path.clone();
+        let VolumeKind::File(file) = &mut spec.kind else { unreachable!() };
+        file.cache = cache;
+        let path = file.path.clone();
         server.must(Request::PutVolume(spec));
         let good = VolumeSpec { name: "w".into(), ..null(64) };
         server.must(Request::PutVolume(good));
@@ -112,10 +112,7 @@ fn a_file_that_vanished_is_served_on_and_never_replaced_by_an_empty_one() {
 #[test]
 fn a_volume_that_cannot_be_opened_says_why_and_what_mends_it() {
     let server = Server::new(1);
-    let file = |path: &Path, create| {
-        let path = path.to_owned();
-        volume(VolumeKind::File { path, cache: CacheMode::Auto, create, preallocate: false }, 16)
-    };
+    let file = |path: &Path, create| volume(FileSpec { create, ..FileSpec::new(path) }, 16);
     std::fs::write(server.path("short"), [0; 4096]).unwrap();
     let cases = [
         (file(&server.path("none"), false), "none"),
@@ -172,12 +169,7 @@ fn a_pending_change_of_volume_keeps_both_volumes_apart() {
     let server = Server::new(1);
     let named = |name: &str, mebibytes| VolumeSpec {
         name: name.into(),
-        kind: VolumeKind::File {
-            path: server.path(name),
-            cache: CacheMode::Auto,
-            create: true,
-            preallocate: false,
-        },
+        kind: FileSpec { create: true, ..FileSpec::new(server.path(name)) }.into(),
         ..null(mebibytes)
     };
     server.must(Request::PutVolume(named("v", 16)));
@@ -238,8 +230,8 @@ fn inside_a_small_file_system() {
     let folder = std::env::var("TRUNKLINE_SMALL_FILE_SYSTEM").unwrap();
     let server = Server::new(1);
     let path = Path::new(&folder).join("disk.raw");
-    let kind = VolumeKind::File { path, cache: CacheMode::Auto, create: true, preallocate: false };
-    server.must(Request::PutVolume(volume(kind, 64)));
+    let file = FileSpec { create: true, ..FileSpec::new(path) };
+    server.must(Request::PutVolume(volume(file, 64)));
     let socket = server.put_adapter(|_| ());
     let (_front, ring) = Front::ready(&socket);
     let mut written = 0;

@@ -9,8 +9,7 @@ use std::time::Duration;
 use common::process;
 use partition::load::{FailureKind, LoadOptions, Report};
 use protocol::message::{
-    AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, Placement, Request, SocketRole,
-    VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, BlockSpec, DelaySpec, FileSpec, Placement, Request, SocketRole, VolumeSpec,
 };
 
 /// Not a test: the process that is killed.
@@ -21,34 +20,19 @@ fn data_plane() {
 }
 
 fn setup(folder: &Path, socket_role: SocketRole, withhold: &[&str]) -> Vec<Request> {
+    let file = FileSpec { create: true, ..FileSpec::new(folder.join("disk")) };
     let volume = VolumeSpec {
-        name: "v".into(),
-        kind: VolumeKind::File {
-            path: folder.join("disk"),
-            cache: CacheMode::Auto,
-            create: true,
-            preallocate: false,
-        },
         bytes: Some(32 << 20),
-        block_size: 512,
-        read_only: false,
-        limit: None,
-        delay: Some(DelaySpec { min_us: 1_000, max_us: 30_000, depth: 0, seed: 11 }),
-        fault: None,
+        delay: Some(DelaySpec { min_us: 1_000, max_us: 30_000, seed: 11, ..DelaySpec::default() }),
+        ..VolumeSpec::new("v", file)
     };
     let adapter = AdapterSpec {
-        name: "vhost0".into(),
-        socket: folder.join("vhost0.sock"),
         socket_role,
-        socket_mode: 0o600,
         queues: 4,
-        channels: 0,
         queue_size: 256,
-        seg_max: 254,
-        wait: WaitMode::Adaptive,
         placement: Placement::Spread,
         withhold: withhold.iter().map(|name| (*name).to_owned()).collect(),
-        device: DeviceSpec::Block(BlockSpec::on("v")),
+        ..AdapterSpec::new("vhost0", folder.join("vhost0.sock"), BlockSpec::on("v"))
     };
     vec![Request::PutVolume(volume), Request::PutAdapter(adapter)]
 }

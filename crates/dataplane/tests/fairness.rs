@@ -70,8 +70,8 @@ fn a_deep_queue_on_a_slow_disk_leaves_room_for_a_shallow_one() {
     drop(server);
     let folder = tempfile::tempdir().unwrap();
     let mut volume = volume;
-    if let protocol::message::VolumeKind::File { path, .. } = &mut volume.kind {
-        *path = folder.path().join("disk");
+    if let protocol::message::VolumeKind::File(file) = &mut volume.kind {
+        file.path = folder.path().join("disk");
     }
     let wanted = 30;
     let during = compete(volume, wanted);

@@ -183,5 +183,5 @@ fn a_volume_that_needs_no_file_has_no_lock() {
     for server in [&first, &second] {
         server.must(Request::PutVolume(null(16)));
     }
-    assert!(matches!(first.status().volumes[0].spec.kind, VolumeKind::Null { .. }));
+    assert!(matches!(first.status().volumes[0].spec.kind, VolumeKind::Null(_)));
 }

@@ -23,7 +23,7 @@ fn data_plane() {
 }
 
 fn setup(folder: &Path, adapters: u64, delay: (u64, u64)) -> Vec<Request> {
-    let delay = DelaySpec { min_us: delay.0, max_us: delay.1, depth: 0, seed: 11 };
+    let delay = DelaySpec { min_us: delay.0, max_us: delay.1, seed: 11, ..Default::default() };
     let volume = VolumeSpec { delay: Some(delay), ..file(folder, "v0", 32) };
     let unit = UnitSpec { keep: Some(folder.join("lu0.pr")), ..unit("lu0", "v0") };
     let mut requests = vec![Request::PutVolume(volume), Request::PutUnit(unit)];

@@ -124,7 +124,7 @@ fn a_volume_gets_a_delay_and_loses_it_under_load() {
     let server = Server::new(2);
     let socket = server.with_units(2, 32);
     let plain = server.status().volumes.remove(0).spec;
-    let delay = Some(DelaySpec { min_us: 100, max_us: 2_000, depth: 0, seed: 3 });
+    let delay = Some(DelaySpec { min_us: 100, max_us: 2_000, seed: 3, ..Default::default() });
     let mut changes = 0;
     let options = LoadOptions { duration: Duration::from_secs(2), queues: 4, ..short_load() };
     let report = run(&socket, &on(0, 0, options), &mut |_| {

@@ -109,8 +109,12 @@ fn aborted_on(volume: fn(VolumeSpec) -> VolumeSpec) {
 fn queries_say_what_there_is() {
     let server = Server::new(2);
     server.units(1, 16, |spec| {
-        let delay =
-            protocol::message::DelaySpec { min_us: 300_000, max_us: 400_000, depth: 0, seed: 1 };
+        let delay = protocol::message::DelaySpec {
+            min_us: 300_000,
+            max_us: 400_000,
+            seed: 1,
+            ..Default::default()
+        };
         protocol::message::VolumeSpec { delay: Some(delay), ..spec }
     });
     let socket = server.put_scsi(0, vec![target(0, &[(0, "lu0")])]);

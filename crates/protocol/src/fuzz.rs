@@ -26,14 +26,9 @@ mod tests {
     #[test]
     fn spoilt_messages_do_no_harm() {
         let spec = crate::message::VolumeSpec {
-            name: "v".into(),
-            kind: crate::message::VolumeKind::Null { zero_fill: true },
             bytes: Some(1 << 30),
-            block_size: 512,
-            read_only: false,
-            limit: None,
             delay: Some(crate::message::DelaySpec::default()),
-            fault: None,
+            ..crate::message::VolumeSpec::new("v", crate::message::NullSpec { zero_fill: true })
         };
         let good = encode(&Request::PutVolume(spec)).unwrap().split_off(4);
         for at in 0..good.len() {

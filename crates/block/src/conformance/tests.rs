@@ -4,14 +4,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use super::{Options, run};
-use crate::faulty::FaultSpec;
-use crate::limit::Rate;
-use crate::spec::{Cache, FileSpec, NullSpec, RamSpec, VolumeKind, VolumeSpec};
-use crate::spindle::{DelaySpec, Jitter};
 use crate::{Volume, open};
+use spec::{
+    CacheMode, DelaySpec, FaultSpec, FileSpec, Jitter, LimitSpec, NullSpec, RamSpec, VolumeKind,
+    VolumeSpec,
+};
 
 const SIZE: u64 = 8 << 20;
 
@@ -36,17 +35,17 @@ impl Folder {
         self.folder.path().join(format!("volume{count}"))
     }
 
-    fn file(&self, cache: Cache, block_size: u32) -> VolumeSpec {
+    fn file(&self, cache: CacheMode, block_size: u32) -> VolumeSpec {
         let file = FileSpec { cache, create: true, ..FileSpec::new(self.name()) };
         let mut spec = VolumeSpec::new("test", VolumeKind::File(file));
-        (spec.size, spec.block_size) = (Some(SIZE), block_size);
+        (spec.bytes, spec.block_size) = (Some(SIZE), block_size);
         spec
     }
 
     fn ram(&self, preallocate: bool) -> VolumeSpec {
         let ram = RamSpec { preallocate, ..RamSpec::new(self.name()) };
         let mut spec = VolumeSpec::new("test", VolumeKind::Ram(ram));
-        spec.size = Some(SIZE);
+        spec.bytes = Some(SIZE);
         spec
     }
 }
@@ -62,10 +61,10 @@ fn options() -> Options {
 #[test]
 fn files_on_disk() {
     let folder = Folder::on_disk();
-    for cache in [Cache::Auto, Cache::Direct, Cache::Buffered] {
+    for cache in [CacheMode::Auto, CacheMode::Direct, CacheMode::Buffered] {
         run(&|| opened(&folder.file(cache, 4096)), &options());
     }
-    for cache in [Cache::Auto, Cache::Buffered] {
+    for cache in [CacheMode::Auto, CacheMode::Buffered] {
         run(&|| opened(&folder.file(cache, 512)), &Options { seed: 2, ..options() });
     }
 }
@@ -74,7 +73,7 @@ fn files_on_disk() {
 fn files_in_a_tmpfs() {
     let folder = Folder::in_memory();
     for block_size in [512, 4096] {
-        run(&|| opened(&folder.file(Cache::Auto, block_size)), &options());
+        run(&|| opened(&folder.file(CacheMode::Auto, block_size)), &options());
     }
 }
 
@@ -82,7 +81,7 @@ fn files_in_a_tmpfs() {
 fn files_written_through() {
     let folder = Folder::on_disk();
     let make = || {
-        let spec = VolumeSpec { write_cache: false, ..folder.file(Cache::Auto, 512) };
+        let spec = VolumeSpec { write_through: true, ..folder.file(CacheMode::Auto, 512) };
         opened(&spec)
     };
     assert!(!make().geometry().write_cache);
@@ -93,7 +92,7 @@ fn files_written_through() {
 fn read_only_files() {
     let folder = Folder::on_disk();
     let make = || {
-        let mut spec = folder.file(Cache::Auto, 512);
+        let mut spec = folder.file(CacheMode::Auto, 512);
         drop(opened(&spec));
         spec.read_only = true;
         opened(&spec)
@@ -121,8 +120,9 @@ fn ram() {
 fn null() {
     for zero_reads in [false, true] {
         for block_size in [512, 4096] {
-            let kind = VolumeKind::Null(NullSpec { zero_reads });
-            let spec = VolumeSpec { size: Some(SIZE), block_size, ..VolumeSpec::new("null", kind) };
+            let kind = VolumeKind::Null(NullSpec { zero_fill: zero_reads });
+            let spec =
+                VolumeSpec { bytes: Some(SIZE), block_size, ..VolumeSpec::new("null", kind) };
             run(&|| opened(&spec), &Options { keeps_data: false, ..options() });
         }
     }
@@ -131,38 +131,38 @@ fn null() {
 #[test]
 fn wrapped_volumes() {
     let (disk, memory) = (Folder::on_disk(), Folder::in_memory());
-    let rate = |per_second, burst| Some(Rate { per_second, burst });
     let limit = |mut spec: VolumeSpec| {
-        spec.limits.iops = rate(20_000, 50);
-        spec.limits.read_iops = rate(15_000, 50);
-        spec.limits.write_bytes_per_second = rate(400 << 20, 1 << 20);
-        opened(&spec)
-    };
-    let few = Options { operations: 100, ..options() };
-    run(&|| limit(disk.file(Cache::Auto, 4096)), &few);
-    run(&|| limit(memory.ram(false)), &few);
-    let delay = |mut spec: VolumeSpec, queue_depth| {
-        let (min, max) = (Duration::from_micros(20), Duration::from_micros(300));
-        let jitter = if queue_depth == 0 { Jitter::Normal } else { Jitter::Uniform };
-        spec.delay = Some(DelaySpec { min, max, jitter, queue_depth, seed: 3 });
-        opened(&spec)
-    };
-    run(&|| delay(disk.file(Cache::Auto, 512), 0), &few);
-    run(&|| delay(memory.ram(false), 8), &few);
-    let late = |mut spec: VolumeSpec| {
-        // Faults that cost nothing but time, so that the suite can hold; the others have tests of their own.
-        let late = Duration::from_micros(100);
-        spec.faults = Some(FaultSpec { seed: 5, late_ppm: 50_000, late, ..FaultSpec::default() });
-        spec.limits.iops = rate(100_000, 0);
-        spec.delay = Some(DelaySpec {
-            min: Duration::ZERO,
-            max: Duration::from_micros(50),
-            ..DelaySpec::default()
+        spec.limit = Some(LimitSpec {
+            iops: 20_000,
+            iops_burst: 50,
+            read_iops: 15_000,
+            read_iops_burst: 50,
+            write_bytes_per_s: 400 << 20,
+            write_bytes_burst: 1 << 20,
+            ..LimitSpec::default()
         });
         opened(&spec)
     };
+    let few = Options { operations: 100, ..options() };
+    run(&|| limit(disk.file(CacheMode::Auto, 4096)), &few);
+    run(&|| limit(memory.ram(false)), &few);
+    let delay = |mut spec: VolumeSpec, depth| {
+        let jitter = if depth == 0 { Jitter::Normal } else { Jitter::Uniform };
+        spec.delay = Some(DelaySpec { min_us: 20, max_us: 300, jitter, depth, seed: 3 });
+        opened(&spec)
+    };
+    run(&|| delay(disk.file(CacheMode::Auto, 512), 0), &few);
+    run(&|| delay(memory.ram(false), 8), &few);
+    let late = |mut spec: VolumeSpec| {
+        // Faults that cost nothing but time, so that the suite can hold; the others have tests of their own.
+        let (slow_ppm, slow_us) = (50_000, 100);
+        spec.fault = Some(FaultSpec { seed: 5, slow_ppm, slow_us, ..FaultSpec::default() });
+        spec.limit = Some(LimitSpec { iops: 100_000, ..LimitSpec::default() });
+        spec.delay = Some(DelaySpec { max_us: 50, ..DelaySpec::default() });
+        opened(&spec)
+    };
     run(&|| late(memory.ram(false)), &few);
-    run(&|| late(disk.file(Cache::Auto, 4096)), &few);
+    run(&|| late(disk.file(CacheMode::Auto, 4096)), &few);
 }
 
 /// A loop device over a file, given back on drop.
@@ -223,7 +223,7 @@ fn block_devices() {
         assert!(error.to_string().contains("resize the device itself"), "{error}");
         volume.resize(0).expect("takes over the size");
         assert_eq!(volume.geometry().bytes, SIZE);
-        let impatient = FileSpec { lock_wait: Duration::ZERO, ..FileSpec::new(&device.device) };
+        let impatient = FileSpec { lock_wait_ms: 0, ..FileSpec::new(&device.device) };
         let second = VolumeSpec { kind: VolumeKind::File(impatient), ..spec.clone() };
         let error = open(&second).map(drop).expect_err("has it open");
         let me = format!("still locked by process {}", std::process::id());
@@ -232,7 +232,7 @@ fn block_devices() {
         if sector == 4096 && block_size == 512 {
             let mut direct = spec.clone();
             direct.kind = VolumeKind::File(FileSpec {
-                cache: Cache::Direct,
+                cache: CacheMode::Direct,
                 ..FileSpec::new(&device.device)
             });
             let error = open(&direct).map(drop).expect_err("4096-byte sectors");

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::conformance::TestBench;
-use crate::spindle::Jitter;
+
 use crate::{NullVolume, OpKind};
 
-fn volume(min_ms: u64, max_ms: u64, queue_depth: u32) -> Delayed<NullVolume> {
-    let (min, max) = (Duration::from_millis(min_ms), Duration::from_millis(max_ms));
-    let spec = DelaySpec { min, max, jitter: Jitter::Uniform, queue_depth, seed: 11 };
+fn volume(min_ms: u64, max_ms: u64, depth: u32) -> Delayed<NullVolume> {
+    let (min_us, max_us) = (min_ms * 1000, max_ms * 1000);
+    let spec = DelaySpec { min_us, max_us, depth, seed: 11, ..DelaySpec::default() };
     Delayed::new(Arc::new(NullVolume::new("null", 1 << 20, 512, false, false)), &spec, 1)
 }
 

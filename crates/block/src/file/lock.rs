@@ -9,8 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::fail::{Failure, fail};
-use crate::spec::OpenEvent;
-use crate::{VolumeError, VolumeSpec};
+use crate::{OpenEvent, VolumeError, VolumeSpec};
 
 /// How often the lock is tried.
 const RETRY: Duration = Duration::from_millis(20);

@@ -4,14 +4,14 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
+use spec::{CacheMode, FileSpec};
 
 use super::lock::{holder, lock};
 use crate::fail::{Failure, fail};
-use crate::spec::{Cache, FileSpec, OpenEvent};
-use crate::{VolumeError, VolumeSpec};
+use crate::{OpenEvent, VolumeError, VolumeSpec};
 
 /// How direct I/O must lie. Both are powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) fn open(
         let what = format!("{} is neither a regular file nor a block device", path.display());
         return Err(fail(&spec.name, what).help("name one of those"));
     }
-    lock(spec, path, &file, file_spec.lock_wait, event)?;
+    lock(spec, path, &file, Duration::from_millis(file_spec.lock_wait_ms), event)?;
     // Only behind the lock: two servers that start together must not both give it a size.
     if !block_device && file_spec.create {
         give_size(spec, file_spec, &file)?;
@@ -98,13 +98,13 @@ fn open_file(spec: &VolumeSpec, file_spec: &FileSpec) -> Result<File, VolumeErro
         }
         _ => {}
     }
-    let deadline = Instant::now() + file_spec.lock_wait;
+    let deadline = Instant::now() + Duration::from_millis(file_spec.lock_wait_ms);
     loop {
         match options.open(path) {
             Ok(file) => return Ok(file),
             // A predecessor's last operation keeps the device as well as the lock.
             Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => {
-                std::thread::sleep(std::time::Duration::from_millis(20));
+                std::thread::sleep(Duration::from_millis(20));
             }
             Err(error) => return Err(cannot_open(spec, path, error)),
         }
@@ -139,7 +139,7 @@ fn cannot_open(spec: &VolumeSpec, path: &Path, error: io::Error) -> VolumeError 
 /// Gives a file that is empty, because it was just made, the volume's size.
 fn give_size(spec: &VolumeSpec, file_spec: &FileSpec, file: &File) -> Result<(), VolumeError> {
     let empty = size(file).map_err(|e| fail(&spec.name, stat(&file_spec.path)).because(e))? == 0;
-    let (Some(bytes), true) = (spec.size, empty) else {
+    let (Some(bytes), true) = (spec.bytes, empty) else {
         return Ok(());
     };
     let failed = |error: io::Error| {
@@ -164,13 +164,13 @@ fn choose(
     file: &File,
     block_device: bool,
 ) -> Result<Option<Direct>, VolumeError> {
-    if file_spec.cache == Cache::Buffered {
+    if file_spec.cache == CacheMode::Buffered {
         return Ok(None);
     }
     let path = file_spec.path.display();
     let found = direct_alignment(file, block_device);
     let usable = found.filter(|direct| direct.offset <= spec.block_size);
-    if file_spec.cache == Cache::Direct && usable.is_none() {
+    if file_spec.cache == CacheMode::Direct && usable.is_none() {
         let error = match found {
             Some(direct) => fail(
                 &spec.name,
@@ -186,7 +186,7 @@ fn choose(
         return Err(error);
     }
     if usable.is_some() && set_direct(file, true).is_err() {
-        if file_spec.cache == Cache::Direct {
+        if file_spec.cache == CacheMode::Direct {
             let what = format!("cache is direct, but {path} refuses O_DIRECT");
             return Err(fail(&spec.name, what).help("set cache to buffered or auto"));
         }

@@ -12,8 +12,8 @@ use uring::{Ring, RingConfig};
 use super::lane::FileLane;
 use super::*;
 use crate::conformance::TestBench;
-use crate::spec::{Cache, OpenEvent, VolumeKind};
 use crate::{Finish, IoError, OpKind, Outcome, Request, Submit, Tag, Wait, open, open_with};
+use spec::{CacheMode, VolumeKind};
 
 const MIB: u64 = 1 << 20;
 
@@ -36,7 +36,7 @@ impl Place {
 }
 
 fn spec(path: impl Into<PathBuf>, change: impl FnOnce(&mut FileSpec)) -> VolumeSpec {
-    let mut file = FileSpec { lock_wait: Duration::from_millis(60), ..FileSpec::new(path) };
+    let mut file = FileSpec { lock_wait_ms: 60, ..FileSpec::new(path) };
     change(&mut file);
     VolumeSpec::new("disk", VolumeKind::File(file))
 }
@@ -49,7 +49,7 @@ fn file_volume(spec: &VolumeSpec) -> FileVolume {
 /// A file that another lane had a moment ago: a ring that is gone lets go of its files a little later.
 fn patient(path: impl Into<PathBuf>, change: impl FnOnce(&mut FileSpec)) -> VolumeSpec {
     spec(path, |file| {
-        file.lock_wait = Duration::from_secs(60);
+        file.lock_wait_ms = 60_000;
         change(file);
     })
 }
@@ -75,12 +75,12 @@ fn what_cannot_be_opened_says_why_and_what_mends_it() {
     let empty = refused(&spec(place.make(0), |_| {}));
     assert!(empty.contains("has 0 bytes, less than one block"), "{empty}");
     let path = place.make(MIB);
-    let size = VolumeSpec { size: Some(2 * MIB), ..spec(&path, |_| {}) };
+    let size = VolumeSpec { bytes: Some(2 * MIB), ..spec(&path, |_| {}) };
     assert!(refused(&size).contains("has 1048576 bytes, but size says 2097152"));
     for (change, expected) in [
         (VolumeSpec { block_size: 1024, ..spec(&path, |_| {}) }, "use 512 or 4096"),
-        (VolumeSpec { size: Some(1000), ..spec(&path, |_| {}) }, "multiple of block_size"),
-        (VolumeSpec { size: Some(0), ..spec(&path, |_| {}) }, "multiple of block_size"),
+        (VolumeSpec { bytes: Some(1000), ..spec(&path, |_| {}) }, "multiple of block_size"),
+        (VolumeSpec { bytes: Some(0), ..spec(&path, |_| {}) }, "multiple of block_size"),
         (spec(&path, |file| file.create = true), "size is not set"),
     ] {
         let text = refused(&change);
@@ -108,7 +108,7 @@ fn a_missing_file_is_made_sparse_or_whole_and_an_existing_one_is_left_alone() {
         let mut spec = spec(place.path(), |file| {
             (file.create, file.preallocate) = (true, preallocate);
         });
-        spec.size = Some(MIB);
+        spec.bytes = Some(MIB);
         let volume = open(&spec).expect("made");
         assert_eq!(volume.geometry().bytes, MIB);
         let meta = std::fs::metadata(place.path()).expect("stat");
@@ -130,11 +130,11 @@ fn the_cache_is_chosen_from_what_the_target_can() {
     let path = place.make(MIB);
     let large = VolumeSpec { block_size: 4096, ..spec(&path, |_| {}) };
     assert!(file_volume(&large).direct(), "a disk's file system does direct I/O by pages");
-    assert!(!file_volume(&spec(&path, |file| file.cache = Cache::Buffered)).direct());
+    assert!(!file_volume(&spec(&path, |file| file.cache = CacheMode::Buffered)).direct());
     let memory = tempfile::NamedTempFile::new_in("/dev/shm").expect("file");
     memory.as_file().set_len(MIB).expect("size");
     assert!(!file_volume(&spec(memory.path(), |_| {})).direct());
-    let text = refused(&spec(memory.path(), |file| file.cache = Cache::Direct));
+    let text = refused(&spec(memory.path(), |file| file.cache = CacheMode::Direct));
     assert!(text.contains("has no direct I/O; set cache to buffered or auto"), "{text}");
 }
 
@@ -189,18 +189,14 @@ fn the_lock_goes_with_the_last_lane() {
 }
 
 #[test]
-fn a_file_shrinks_only_when_that_is_allowed() {
+fn a_file_shrinks_and_follows_its_size() {
     let place = Place::new();
     let path = place.make(4 * MIB);
     let volume = open(&spec(&path, |_| {})).expect("open");
-    let error = volume.resize(MIB).expect_err("would destroy");
-    assert!(error.to_string().contains("set allow_shrink"), "{error}");
     assert!(volume.resize(MIB + 1).is_err());
     assert_eq!(volume.geometry().bytes, 4 * MIB);
-    drop(volume);
-    let volume = open(&spec(&path, |file| file.allow_shrink = true)).expect("open");
     let mut bench = TestBench::new(&*volume, 8192);
-    volume.resize(MIB).expect("allowed");
+    volume.resize(MIB).expect("shrink");
     assert_eq!(std::fs::metadata(&path).expect("stat").len(), MIB);
     assert_eq!(bench.read(2 * MIB, 4096), Err(IoError::OutOfRange));
     assert_eq!(bench.read(MIB - 4096, 4096).map(drop), Ok(()));
@@ -215,7 +211,7 @@ fn a_file_shrinks_only_when_that_is_allowed() {
 #[test]
 fn a_file_truncated_by_somebody_fails_reads_behind_its_end() {
     let place = Place::new();
-    for (cache, block_size) in [(Cache::Auto, 4096), (Cache::Buffered, 512)] {
+    for (cache, block_size) in [(CacheMode::Auto, 4096), (CacheMode::Buffered, 512)] {
         let path = place.make(4 * MIB);
         let volume = open(&VolumeSpec { block_size, ..spec(&path, |f| f.cache = cache) });
         let volume = volume.expect("open");
@@ -322,7 +318,7 @@ const WRITE: OpKind = OpKind::Write { fua: false };
 fn short_transfers_go_round_again_and_empty_ones_fail() {
     let place = Place::new();
     let path = place.make(MIB);
-    for (block_size, cache) in [(4096, Cache::Direct), (512, Cache::Buffered)] {
+    for (block_size, cache) in [(4096, CacheMode::Direct), (512, CacheMode::Buffered)] {
         let spec = VolumeSpec { block_size, ..patient(&path, |file| file.cache = cache) };
         let mut lane = Scripted::new(&file_volume(&spec));
         for op in [OpKind::Read, WRITE] {
@@ -348,7 +344,7 @@ fn short_transfers_go_round_again_and_empty_ones_fail() {
     }
     // Direct I/O goes on at a whole unit of the device, buffered where it stopped.
     let direct =
-        VolumeSpec { block_size: 4096, ..patient(&path, |file| file.cache = Cache::Direct) };
+        VolumeSpec { block_size: 4096, ..patient(&path, |file| file.cache = CacheMode::Direct) };
     let volume = file_volume(&direct);
     let unit = i32::try_from(volume.shared.target.direct.expect("direct").offset).expect("small");
     let mut lane = Scripted::new(&volume);
@@ -414,7 +410,7 @@ fn zeroes_are_written_where_no_command_makes_them() {
 #[test]
 fn without_a_write_cache_everything_is_durable_when_it_is_answered() {
     let place = Place::new();
-    let through = VolumeSpec { write_cache: false, ..spec(place.make(MIB), |_| {}) };
+    let through = VolumeSpec { write_through: true, ..spec(place.make(MIB), |_| {}) };
     let mut lane = Scripted::new(&file_volume(&through));
     // A write-zeroes by command is followed by an fdatasync of its own.
     assert_eq!(
@@ -427,7 +423,10 @@ fn without_a_write_cache_everything_is_durable_when_it_is_answered() {
     for (write_cache, fua, durable) in
         [(true, false, false), (true, true, true), (false, false, true), (false, true, true)]
     {
-        let volume = file_volume(&VolumeSpec { write_cache, ..patient(place.path(), |_| {}) });
+        let volume = file_volume(&VolumeSpec {
+            write_through: !write_cache,
+            ..patient(place.path(), |_| {})
+        });
         let mut ring = Ring::new(&RingConfig::default()).expect("ring");
         let slot = ring.register(volume.shared.file.as_fd()).expect("slot");
         let lane = FileLane::new(Arc::clone(&volume.shared), slot, LaneId(0)).expect("lane");
@@ -470,7 +469,7 @@ impl Drop for SmallTmpfs {
 fn a_full_file_system_fails_writes_and_nothing_else() {
     let Some(folder) = SmallTmpfs::new("size=1m") else { return };
     let mut spec = spec(folder.path().join("disk"), |file| file.create = true);
-    spec.size = Some(4 * MIB);
+    spec.bytes = Some(4 * MIB);
     let volume = open(&spec).expect("sparse");
     let mut bench = TestBench::new(&*volume, 64 * 1024);
     let mut failed = 0;
@@ -499,8 +498,8 @@ fn a_full_file_system_fails_writes_and_nothing_else() {
     let text = refused(&other);
     assert!(text.contains("free some space"), "{text}");
     // A RAM volume over the same full file system.
-    let ram = crate::spec::RamSpec::new(folder.path().join("ram"));
-    let ram = VolumeSpec { size: Some(4 * MIB), ..VolumeSpec::new("ram", VolumeKind::Ram(ram)) };
+    let ram = spec::RamSpec::new(folder.path().join("ram"));
+    let ram = VolumeSpec { bytes: Some(4 * MIB), ..VolumeSpec::new("ram", VolumeKind::Ram(ram)) };
     let volume = open(&ram).expect("sparse");
     let mut bench = TestBench::new(&*volume, 64 * 1024);
     let results: Vec<_> = (0..64).map(|i| bench.write(i * 65536, &[5; 65536])).collect();

@@ -13,10 +13,6 @@ fn null() -> Arc<NullVolume> {
     Arc::new(NullVolume::new("null", 64 * MIB, 512, false, false))
 }
 
-fn rate(per_second: u64, burst: u64) -> Option<Rate> {
-    Some(Rate { per_second, burst })
-}
-
 /// Runs `count` requests at depth 16 and returns (seconds, parked).
 fn load(volume: &dyn Volume, op: OpKind, len: u64, count: usize) -> (f64, u64) {
     let mut bench = TestBench::new(volume, 2 << 20);
@@ -43,9 +39,10 @@ const WRITE: OpKind = OpKind::Write { fua: false };
 
 #[test]
 fn requests_and_bytes_are_counted_as_the_specification_says() {
-    let iops = LimitSpec { iops: rate(5000, 50), ..LimitSpec::default() };
-    let reads = LimitSpec { read_iops: rate(5000, 50), ..LimitSpec::default() };
-    let bytes = LimitSpec { write_bytes_per_second: rate(50 * MIB, MIB), ..LimitSpec::default() };
+    let iops = LimitSpec { iops: 5000, iops_burst: 50, ..LimitSpec::default() };
+    let reads = LimitSpec { read_iops: 5000, read_iops_burst: 50, ..LimitSpec::default() };
+    let bytes =
+        LimitSpec { write_bytes_per_s: 50 * MIB, write_bytes_burst: MIB, ..LimitSpec::default() };
     let zeroes = OpKind::WriteZeroes { unmap: false, fua: false };
     // The limit, the load, and the seconds that it takes at least; 0: it is not limited.
     for (limits, op, len, count, least) in [
@@ -69,18 +66,18 @@ fn requests_and_bytes_are_counted_as_the_specification_says() {
 
 #[test]
 fn a_request_is_paid_for_once_although_the_inner_volume_parks_it() {
-    use crate::spindle::DelaySpec;
-    let delay = DelaySpec { queue_depth: 2, ..DelaySpec::default() };
+    use spec::DelaySpec;
+    let delay = DelaySpec { min_us: 1000, max_us: 10_000, depth: 2, ..DelaySpec::default() };
     let inner = Arc::new(crate::Delayed::new(null(), &delay, 1));
     // A burst that is just enough for all requests, and no rate worth mentioning: a second payment would take minutes.
-    let limits = LimitSpec { iops: rate(1, 40), ..LimitSpec::default() };
+    let limits = LimitSpec { iops: 1, iops_burst: 40, ..LimitSpec::default() };
     let (_, throttled) = load(&Limited::new(inner, &limits, 2), OpKind::Read, 512, 40);
     assert_eq!(throttled, 0);
 }
 
 #[test]
 fn two_lanes_share_one_limit() {
-    let limits = LimitSpec { iops: rate(10_000, 100), ..LimitSpec::default() };
+    let limits = LimitSpec { iops: 10_000, iops_burst: 100, ..LimitSpec::default() };
     let volume = Limited::new(null(), &limits, 0);
     let begin = Instant::now();
     std::thread::scope(|scope| {
@@ -94,12 +91,12 @@ fn two_lanes_share_one_limit() {
 
 #[test]
 fn two_volumes_share_one_limiter() {
-    let limits = LimitSpec { iops: rate(10_000, 100), ..LimitSpec::default() };
+    let limits = LimitSpec { iops: 10_000, iops_burst: 100, ..LimitSpec::default() };
     let limiter = Limiter::new(&limits);
     let begin = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..2 {
-            let volume = Limited::sharing(null(), &limiter, crate::spec::DEPTH_CLIENT);
+            let volume = Limited::sharing(null(), &limiter, crate::DEPTH_CLIENT);
             scope.spawn(move || load(&volume, OpKind::Read, 512, 600));
         }
     });
@@ -108,7 +105,7 @@ fn two_volumes_share_one_limiter() {
 
 #[test]
 fn errors_of_the_inner_volume_pass_through() {
-    let limits = LimitSpec { iops: rate(100_000, 0), ..LimitSpec::default() };
+    let limits = LimitSpec { iops: 100_000, iops_burst: 0, ..LimitSpec::default() };
     let volume = Limited::new(null(), &limits, 0);
     let mut bench = TestBench::new(&volume, 4096);
     assert_eq!(bench.read(64 * MIB, 512), Err(IoError::OutOfRange));
@@ -117,7 +114,7 @@ fn errors_of_the_inner_volume_pass_through() {
 
 #[test]
 fn a_detached_lane_gives_back_what_it_borrowed() {
-    let limits = LimitSpec { iops: rate(1_000_000, 4000), ..LimitSpec::default() };
+    let limits = LimitSpec { iops: 1_000_000, iops_burst: 4000, ..LimitSpec::default() };
     let volume = Limited::new(null(), &limits, 0);
     let before = volume.gates.gates[0].bucket.take(0, 0).at;
     for _ in 0..100 {

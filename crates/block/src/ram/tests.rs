@@ -1,17 +1,16 @@
 //! Opening, coming back, and a file that somebody cuts.
 
 use std::fs::File;
-use std::time::Duration;
 
 use crate::conformance::TestBench;
-use crate::spec::{RamSpec, VolumeKind, VolumeSpec};
 use crate::{IoError, LaneId, OpKind, open};
+use spec::{RamSpec, VolumeKind, VolumeSpec};
 
 const MIB: u64 = 1 << 20;
 
 fn spec(path: impl Into<std::path::PathBuf>, size: Option<u64>) -> VolumeSpec {
-    let ram = RamSpec { lock_wait: Duration::from_millis(50), ..RamSpec::new(path) };
-    VolumeSpec { size, ..VolumeSpec::new("ram", VolumeKind::Ram(ram)) }
+    let ram = RamSpec { lock_wait_ms: 50, ..RamSpec::new(path) };
+    VolumeSpec { bytes: size, ..VolumeSpec::new("ram", VolumeKind::Ram(ram)) }
 }
 
 fn folder() -> tempfile::TempDir {
@@ -52,7 +51,7 @@ fn wrong_places_and_sizes_are_refused() {
     let path = memory.path().join("odd");
     File::create(&path).and_then(|file| file.set_len(1000)).expect("file");
     assert!(text(spec(&path, None)).contains("has 1000 bytes"));
-    let other = text(VolumeSpec { size: Some(512), ..spec(&path, None) });
+    let other = text(VolumeSpec { bytes: Some(512), ..spec(&path, None) });
     assert!(other.contains("has 1000 bytes"), "{other}");
     let volume = open(&spec(memory.path().join("good"), Some(MIB))).expect("open");
     let error = volume.resize(MIB / 2).expect_err("shrinks");

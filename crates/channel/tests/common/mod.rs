@@ -32,17 +32,8 @@ pub fn lun(number: u16) -> Lun {
 /// A volume of this many bytes that is kept in memory.
 pub fn ram(bytes: u64) -> Arc<dyn Volume> {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let spec = block::VolumeSpec {
-        name: "ram".into(),
-        kind: block::spec::VolumeKind::Ram(block::spec::RamSpec::new(dir.path().join("ram"))),
-        size: Some(bytes),
-        block_size: 512,
-        read_only: false,
-        write_cache: true,
-        limits: block::spec::LimitSpec::default(),
-        delay: None,
-        faults: None,
-    };
+    let kind = block::spec::RamSpec::new(dir.path().join("ram"));
+    let spec = block::VolumeSpec { bytes: Some(bytes), ..block::VolumeSpec::new("ram", kind) };
     block::open(&spec).unwrap()
 }
 

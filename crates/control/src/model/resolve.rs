@@ -16,11 +16,11 @@ use super::{AdapterKind, Desired, MAIN, adapter_kind, is_on, number, text};
 use crate::paths::Paths;
 use fabric::attribute::{Attributes, Object, Value};
 use fabric::units;
-use protocol::message::{
-    AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, FaultSpec, LimitSpec, Placement,
-    ScsiSpec, SocketRole, UnitSpec, VolumeKind, VolumeSpec, WaitMode,
-};
 use serde::{Deserialize, Serialize};
+use spec::{
+    AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, FaultSpec, FileSpec, LimitSpec,
+    NullSpec, Placement, RamSpec, ScsiSpec, SocketRole, UnitSpec, VolumeKind, VolumeSpec, WaitMode,
+};
 use std::collections::BTreeMap;
 
 /// What one data plane shall have.
@@ -119,10 +119,9 @@ pub fn adapter_serial(set: &Attributes) -> String {
 pub fn volume(name: &str, set: &Attributes, paths: &Paths) -> VolumeSpec {
     let path = volume_path(name, set, paths).unwrap_or_default();
     let kind = match text(set, "kind") {
-        Some("ram") => VolumeKind::Ram { path },
-        Some("null") => VolumeKind::Null { zero_fill: is_on(set, "zero_fill") },
-        _ => VolumeKind::File {
-            path,
+        Some("ram") => RamSpec::new(path).into(),
+        Some("null") => NullSpec { zero_fill: is_on(set, "zero_fill") }.into(),
+        _ => VolumeKind::File(FileSpec {
             cache: match text(set, "cache") {
                 Some("direct") => CacheMode::Direct,
                 Some("buffered") => CacheMode::Buffered,
@@ -130,17 +129,17 @@ pub fn volume(name: &str, set: &Attributes, paths: &Paths) -> VolumeSpec {
             },
             create: is_on(set, "create"),
             preallocate: is_on(set, "preallocate"),
-        },
+            ..FileSpec::new(path)
+        }),
     };
     VolumeSpec {
-        name: name.to_owned(),
-        kind,
         bytes: number(set, "size"),
         block_size: narrow32(defaulted(Object::Volume, set, "block_size")),
         read_only: is_on(set, "read_only"),
         limit: limit(set),
         delay: delay(set),
         fault: fault(set),
+        ..VolumeSpec::new(name, kind)
     }
 }
 
@@ -156,6 +155,7 @@ fn limit(set: &Attributes) -> Option<LimitSpec> {
         iops_burst: burst("limit_iops_burst", iops),
         bytes_per_s,
         bytes_burst: burst("limit_bytes_burst", bytes_per_s),
+        ..LimitSpec::default()
     })
 }
 
@@ -167,6 +167,7 @@ fn delay(set: &Attributes) -> Option<DelaySpec> {
         max_us,
         depth: narrow32(get("delay_depth")),
         seed: get("delay_seed"),
+        ..DelaySpec::default()
     })
 }
 
@@ -181,6 +182,7 @@ fn fault(set: &Attributes) -> Option<FaultSpec> {
         slow_us: get("fault_slow_us"),
         bad_range: (bad_length != 0).then(|| (get("fault_bad_offset"), bad_length)),
         seed: get("fault_seed"),
+        ..FaultSpec::default()
     };
     (spec != FaultSpec { slow_us: spec.slow_us, seed: spec.seed, ..FaultSpec::default() })
         .then_some(spec)
@@ -281,3 +283,6 @@ pub(crate) fn narrow32(n: u64) -> u32 {
 pub(crate) fn narrow16(n: u64) -> u16 {
     u16::try_from(n).unwrap_or(u16::MAX)
 }
+
+#[cfg(test)]
+mod effects;

@@ -48,6 +48,23 @@ fn value(attribute: &'static Attribute) -> BoxedStrategy<Value> {
     }
 }
 
+/// Another value of an attribute of an object of [`desired`].
+pub(crate) fn change_of(attribute: &'static Attribute) -> BoxedStrategy<Value> {
+    let one_of = |list: &'static [&'static str]| select(list).prop_map(text).boxed();
+    match attribute.kind {
+        Kind::Name(Object::DataPlane) => one_of(&["main", "side"]),
+        Kind::Name(Object::Volume) => one_of(&["v0", "v1", "v2", "v3"]),
+        Kind::Name(Object::Port) | Kind::Names(_) => one_of(&["fcs0", "fcs1"]),
+        Kind::Name(Object::Medium) => one_of(&["m0", "m1"]),
+        Kind::Name(_) => one_of(&["a0", "a1", "a2", "a3", "a4"]),
+        Kind::Members => members().prop_map(text).boxed(),
+        Kind::LunMap => one_of(&["", "0=v0", "0=v1,3=v0", "2=v2"]),
+        Kind::Wwpn => one_of(&["50:05:07:68:01:00:00:42"]),
+        Kind::WwpnPair => one_of(&["c0:50:76:00:00:2a:01:02,c0:50:76:00:00:2a:01:03"]),
+        _ => value(attribute),
+    }
+}
+
 /// Some attributes of an object, without those that name others, or must be unique.
 fn some(object: Object) -> BoxedStrategy<Attributes> {
     let all: Vec<_> = object

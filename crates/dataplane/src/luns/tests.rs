@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 
 use block::NullVolume;
 use proptest::prelude::*;
-use protocol::message::{CommandSpec, Initiator, TargetSpec, UnitKind, UnitSpec};
+use protocol::message::{Initiator, TargetSpec, UnitSpec};
 
 use super::*;
 
@@ -11,16 +11,7 @@ static UNITS: LazyLock<Units> = LazyLock::new(|| {
     let unit = |number: u64| {
         let spec = UnitSpec {
             name: format!("lu{number}"),
-            volume: Some("v".into()),
-            kind: UnitKind::Disk,
-            vendor: "TRUNKLIN".into(),
-            product: "VIRTUAL DISK".into(),
-            revision: "0001".into(),
-            serial: number.to_string(),
-            naa: 0x3000_0000_0000_0000 | number,
-            read_only: false,
-            thin: true,
-            keep: None,
+            ..UnitSpec::disk("v", 0x3000_0000_0000_0000 | number)
         };
         let volume = Arc::new(NullVolume::new("v", 1 << 20, 512, false, false));
         (spec.name.clone(), Unit::new(spec, Some(volume)).unwrap())
@@ -42,19 +33,7 @@ fn spec(table: &Table) -> ScsiSpec {
             .map(|(place, unit)| (place.1, format!("lu{unit}")))
             .collect(),
     };
-    ScsiSpec {
-        initiator: Initiator::Fc { wwpn: 0xc050 },
-        targets: targets.into_iter().map(target).collect(),
-        commands: CommandSpec {
-            num_cmd_elems: 1,
-            num_sp_cmd_elem: 1,
-            num_local_cmds: 1,
-            bufs_per_cmd: 1,
-            queue_depth: 1,
-            max_xfer_bytes: 1,
-        },
-        limit: None,
-    }
+    ScsiSpec::new(Initiator::Fc { wwpn: 0xc050 }, targets.into_iter().map(target).collect())
 }
 
 fn view(table: &Table, before: &View) -> View {

@@ -1,24 +1,15 @@
-use std::path::PathBuf;
-
 use proptest::prelude::*;
-use protocol::message::{BlockSpec, DeviceSpec, SocketRole, WaitMode};
+use protocol::message::BlockSpec;
 
 use super::*;
 
 fn spec(channels: u16, placement: Placement) -> AdapterSpec {
     AdapterSpec {
-        name: "vhost0".into(),
-        socket: PathBuf::from("/s"),
-        socket_role: SocketRole::Server,
-        socket_mode: 0o660,
         queues: 8,
         channels,
         queue_size: 256,
-        seg_max: 254,
-        wait: WaitMode::Adaptive,
         placement,
-        withhold: Vec::new(),
-        device: DeviceSpec::Block(BlockSpec::on("v")),
+        ..AdapterSpec::new("vhost0", "/s", BlockSpec::on("v"))
     }
 }
 

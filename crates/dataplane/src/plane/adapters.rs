@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use protocol::message::{AdapterSpec, DeviceSpec, Failure, FailureCode, Reply, ScsiSpec};
 use protocol::stats::NAME_BYTES_MAX;
+use spec::{Change, change};
 
 use super::{Plane, Stock, failure, in_use, not_found};
 use crate::adapter::Adapter;
@@ -23,12 +24,14 @@ impl Plane {
             failure(FailureCode::System, format!("adapter {name} {what}"), help)
         };
         if let Some(adapter) = state.adapters.get(&name) {
-            if adapter.shared().spec().socket != spec.socket {
-                return Err(in_use(
-                    format!("adapter {name}"),
-                    "its socket",
-                    "remove the adapter first",
-                ));
+            // Its next client could have another disk, but not at another socket.
+            let mut alike = adapter.shared().spec();
+            if let (Some(now), Some(then)) = (alike.block_mut(), spec.block()) {
+                now.volume.clone_from(&then.volume);
+            }
+            if change::adapter(&alike, &spec) == Change::Recreate {
+                let user = "what it was made with: its socket, or who its client is";
+                return Err(in_use(format!("adapter {name}"), user, "remove the adapter first"));
             }
             let help =
                 "give it fewer logical units, or let the data plane's process have more open files";

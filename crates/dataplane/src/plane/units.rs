@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use block::Volume;
-use protocol::message::{Failure, FailureCode, Reply, UnitKind, UnitSpec};
+use protocol::message::{Failure, FailureCode, Reply};
+use spec::{Change, UnitSpec, change};
 
 use super::{Plane, State, Stock, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
@@ -30,9 +31,7 @@ impl Plane {
         if old.spec == spec {
             return Ok(Reply::Done);
         }
-        if spec.kind == UnitKind::Optical
-            && (UnitSpec { volume: old.spec.volume.clone(), ..spec.clone() }) == old.spec
-        {
+        if change::unit(&old.spec, &spec) == Change::Live {
             return state.change_medium(spec, volume);
         }
         let unit = format!("unit {}", spec.name);

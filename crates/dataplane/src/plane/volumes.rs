@@ -4,11 +4,11 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
 use block::{OpenEvent, Volume, VolumeError};
-use protocol::message::{Failure, FailureCode, Reply, VolumeKind, VolumeSpec, VolumeStatus};
+use protocol::message::{Failure, FailureCode, Reply, VolumeStatus};
+use spec::{Change, VolumeSpec, change};
 
 use super::{Plane, State, failure, in_use, not_found};
 use crate::adapter::Adapter;
-use crate::convert;
 use crate::units::Medium;
 
 pub(crate) struct OpenVolume {
@@ -22,10 +22,7 @@ pub(crate) struct OpenVolume {
 type Identity = (u64, u64);
 
 fn identity(spec: &VolumeSpec) -> Option<Identity> {
-    let (VolumeKind::File { path, .. } | VolumeKind::Ram { path }) = &spec.kind else {
-        return None;
-    };
-    let found = std::fs::metadata(path).ok()?;
+    let found = std::fs::metadata(spec.kind.path()?).ok()?;
     Some((found.dev(), found.ino()))
 }
 
@@ -34,7 +31,7 @@ impl OpenVolume {
         VolumeStatus {
             spec: self.spec.clone(),
             bytes: self.volume.geometry().bytes,
-            access: access(self),
+            access: self.notes.join("; "),
         }
     }
 }
@@ -51,7 +48,10 @@ impl Plane {
         }
         let name = spec.name.clone();
         let used = state.users(&name).next().is_some() || !state.stock.units_on(&name).is_empty();
-        if used && !changes_only_behaviour(&open.spec, &spec) {
+        // A size comes by a message of its own.
+        let live =
+            change::volume(&open.spec, &spec) <= Change::Live && open.spec.bytes == spec.bytes;
+        if used && !live {
             return Err(in_use(
                 format!("volume {name}"),
                 "an adapter or a logical unit",
@@ -176,18 +176,6 @@ impl State {
     }
 }
 
-/// What a client cannot notice but by its speed.
-fn changes_only_behaviour(now: &VolumeSpec, then: &VolumeSpec) -> bool {
-    let then =
-        VolumeSpec { limit: now.limit, delay: now.delay, fault: now.fault.clone(), ..then.clone() };
-    match (&now.kind, &then.kind) {
-        (VolumeKind::File { path: a, .. }, VolumeKind::File { path: b, .. }) if a == b => {
-            VolumeSpec { kind: now.kind.clone(), ..then } == *now
-        }
-        _ => then == *now,
-    }
-}
-
 fn open_volume(spec: VolumeSpec) -> Result<OpenVolume, Failure> {
     let mut notes = Vec::new();
     let mut note = |event: OpenEvent| match event {
@@ -197,19 +185,9 @@ fn open_volume(spec: VolumeSpec) -> Result<OpenVolume, Failure> {
         OpenEvent::Access(access) => notes.insert(0, access.to_owned()),
         OpenEvent::Note(note) => notes.push(note),
     };
-    let volume = block::open_with(&convert::volume(&spec), &mut note)
-        .map_err(|error| volume_failure(&error))?;
+    let volume = block::open_with(&spec, &mut note).map_err(|error| volume_failure(&error))?;
     let identity = identity(&spec);
     Ok(OpenVolume { spec, volume, notes, identity })
-}
-
-fn access(open: &OpenVolume) -> String {
-    let kind = match &open.spec.kind {
-        VolumeKind::File { .. } => None,
-        VolumeKind::Ram { .. } => Some("memory"),
-        VolumeKind::Null { .. } => Some("none"),
-    };
-    kind.into_iter().chain(open.notes.iter().map(String::as_str)).collect::<Vec<_>>().join("; ")
 }
 
 fn volume_failure(error: &VolumeError) -> Failure {

@@ -6,19 +6,7 @@ use scsi::{NexusId, Persistent, Registration, Reservation};
 use super::*;
 
 fn spec() -> UnitSpec {
-    UnitSpec {
-        name: "lu0".into(),
-        volume: Some("v".into()),
-        kind: UnitKind::Disk,
-        vendor: "TRUNKLIN".into(),
-        product: "VIRTUAL DISK".into(),
-        revision: "0001".into(),
-        serial: "S1".into(),
-        naa: 0x3000_0000_0000_0001,
-        read_only: false,
-        thin: true,
-        keep: None,
-    }
+    UnitSpec { name: "lu0".into(), ..UnitSpec::disk("v", 0x3000_0000_0000_0001) }
 }
 
 type Case = (&'static str, UnitSpec, Option<Arc<dyn Volume>>);

@@ -2,8 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use block::spec::DEPTH_CLIENT;
-use block::{Limited, Limiter, Volume};
+use block::{DEPTH_CLIENT, Limited, Limiter, Volume};
 use channel::{CommandPool, LunMap, ScsiLimits, ScsiRole};
 use device::scsi::Sizes;
 use device::scsi::config::{
@@ -14,7 +13,6 @@ use protocol::message::{AdapterSpec, CommandSpec, LimitSpec, ScsiSpec};
 use scsi::{Attention, LogicalUnit, Lun, Nexus, NexusId};
 
 use super::{Event, NewLuns, Written};
-use crate::convert;
 use crate::luns::{Change, Place, Units, View};
 use crate::session::locked;
 use crate::units::Medium;
@@ -50,7 +48,7 @@ struct Terms {
 
 impl Terms {
     fn new(scsi: &ScsiSpec, queues: u16) -> Terms {
-        let limiter = scsi.limit.as_ref().and_then(convert::limits).as_ref().map(Limiter::new);
+        let limiter = scsi.limit.filter(|limit| !limit.is_none()).as_ref().map(Limiter::new);
         let pool = Arc::new(CommandPool::new(divide(&scsi.commands, queues).shared));
         Terms { commands: scsi.commands, limit: scsi.limit, limiter, pool }
     }
@@ -304,11 +302,9 @@ mod tests {
     fn the_commands_of_an_adapter_are_divided_over_its_queues() {
         let spec = |all, local| CommandSpec {
             num_cmd_elems: all,
-            num_sp_cmd_elem: 512,
             num_local_cmds: local,
             bufs_per_cmd: 1,
-            queue_depth: 20,
-            max_xfer_bytes: 1 << 20,
+            ..CommandSpec::default()
         };
         for (all, local, queues, expected) in [
             (200, 32, 4, (32, 72, 104)),

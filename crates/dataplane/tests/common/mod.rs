@@ -12,8 +12,8 @@ use std::time::Duration;
 use dataplane::{Options, Plane};
 use partition::load::{LoadOptions, Report, run};
 use protocol::message::{
-    AdapterSpec, AdapterState, AdapterStatus, BlockSpec, CacheMode, DelaySpec, DeviceSpec,
-    Placement, Reply, Request, SocketRole, Status, VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, AdapterState, AdapterStatus, BlockSpec, DelaySpec, FileSpec, NullSpec, Placement,
+    RamSpec, Reply, Request, Status, VolumeKind, VolumeSpec,
 };
 use protocol::stats::{QueueCounter, Snapshot, StatsReader};
 
@@ -57,37 +57,21 @@ impl Server {
     }
 
     pub fn adapter(&self, name: &str) -> AdapterSpec {
+        let disk = BlockSpec { serial: "TL0001".into(), ..BlockSpec::on("v") };
         AdapterSpec {
-            name: name.into(),
-            socket: self.path(&format!("{name}.sock")),
-            socket_role: SocketRole::Server,
-            socket_mode: 0o660,
             queues: 8,
-            channels: 0,
-            queue_size: 1024,
-            seg_max: 254,
-            wait: WaitMode::Adaptive,
             placement: Placement::Spread,
-            withhold: Vec::new(),
-            device: DeviceSpec::Block(BlockSpec { serial: "TL0001".into(), ..BlockSpec::on("v") }),
+            ..AdapterSpec::new(name, self.path(&format!("{name}.sock")), disk)
         }
     }
 
     pub fn file(&self, mebibytes: u64) -> VolumeSpec {
-        volume(
-            VolumeKind::File {
-                path: self.path("disk.raw"),
-                cache: CacheMode::Auto,
-                create: true,
-                preallocate: false,
-            },
-            mebibytes,
-        )
+        volume(FileSpec { create: true, ..FileSpec::new(self.path("disk.raw")) }, mebibytes)
     }
 
     pub fn ram(&self, mebibytes: u64) -> VolumeSpec {
         let name = self.dir.path().file_name().unwrap().to_owned();
-        volume(VolumeKind::Ram { path: Path::new("/dev/shm").join(name) }, mebibytes)
+        volume(RamSpec::new(Path::new("/dev/shm").join(name)), mebibytes)
     }
 
     pub fn status(&self) -> Status {
@@ -155,28 +139,17 @@ impl Drop for Server {
     }
 }
 
-pub fn volume(kind: VolumeKind, mebibytes: u64) -> VolumeSpec {
-    VolumeSpec {
-        name: "v".into(),
-        kind,
-        bytes: Some(mebibytes << 20),
-        block_size: 512,
-        read_only: false,
-        limit: None,
-        delay: None,
-        fault: None,
-    }
+pub fn volume(kind: impl Into<VolumeKind>, mebibytes: u64) -> VolumeSpec {
+    VolumeSpec { bytes: Some(mebibytes << 20), ..VolumeSpec::new("v", kind) }
 }
 
 pub fn null(mebibytes: u64) -> VolumeSpec {
-    volume(VolumeKind::Null { zero_fill: false }, mebibytes)
+    volume(NullSpec::default(), mebibytes)
 }
 
 pub fn slow(spec: VolumeSpec) -> VolumeSpec {
-    VolumeSpec {
-        delay: Some(DelaySpec { min_us: 1_000, max_us: 30_000, depth: 0, seed: 7 }),
-        ..spec
-    }
+    let delay = DelaySpec { min_us: 1_000, max_us: 30_000, seed: 7, ..DelaySpec::default() };
+    VolumeSpec { delay: Some(delay), ..spec }
 }
 
 pub fn short_load() -> LoadOptions {

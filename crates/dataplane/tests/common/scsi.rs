@@ -12,8 +12,8 @@ use partition::scsi::control::{Control, Events, Function};
 use partition::scsi::{Queue, Reply, address, cdb, response, status};
 use partition::session::{Device, ScsiQueues, Session, SessionOptions, StartPlan};
 use protocol::message::{
-    AdapterSpec, CommandSpec, DeviceSpec, Initiator, Placement, Request, ScsiSpec, SocketRole,
-    TargetSpec, UnitKind, UnitSpec, VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, CommandSpec, FileSpec, Initiator, Placement, Request, ScsiSpec, TargetSpec,
+    UnitSpec, VolumeSpec,
 };
 
 use super::{Server, volume};
@@ -25,29 +25,21 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const NONE: [u16; 0] = [];
 
 pub fn unit(name: &str, volume: &str) -> UnitSpec {
+    let naa = 0x3000_0000_0000_0000 | name.bytes().fold(0, |sum, byte| sum * 31 + u64::from(byte));
     UnitSpec {
         name: name.into(),
-        volume: Some(volume.into()),
-        kind: UnitKind::Disk,
-        vendor: "TRUNKLIN".into(),
-        product: "VIRTUAL DISK".into(),
-        revision: "0001".into(),
         serial: format!("serial of {name}"),
-        naa: 0x3000_0000_0000_0000 | name.bytes().fold(0, |sum, byte| sum * 31 + u64::from(byte)),
-        read_only: false,
-        thin: true,
-        keep: None,
+        ..UnitSpec::disk(volume, naa)
     }
 }
 
 pub fn commands() -> CommandSpec {
     CommandSpec {
         num_cmd_elems: 512,
-        num_sp_cmd_elem: 512,
         num_local_cmds: 64,
         bufs_per_cmd: 2,
-        queue_depth: 64,
         max_xfer_bytes: 4 << 20,
+        ..CommandSpec::default()
     }
 }
 
@@ -62,36 +54,24 @@ pub fn target(id: u8, luns: &[(u16, &str)]) -> TargetSpec {
 }
 
 pub fn scsi(wwpn: u64, targets: Vec<TargetSpec>) -> ScsiSpec {
-    ScsiSpec { initiator: Initiator::Fc { wwpn }, targets, commands: commands(), limit: None }
+    ScsiSpec { commands: commands(), ..ScsiSpec::new(Initiator::Fc { wwpn }, targets) }
 }
 
 pub fn adapter(folder: &Path, number: u64, targets: Vec<TargetSpec>) -> AdapterSpec {
     let name = format!("vfchost{number}");
+    let socket = folder.join(format!("{name}.sock"));
     AdapterSpec {
-        socket: folder.join(format!("{name}.sock")),
-        name,
-        socket_role: SocketRole::Server,
-        socket_mode: 0o660,
         queues: 4,
-        channels: 0,
-        queue_size: 1024,
-        seg_max: 254,
-        wait: WaitMode::Adaptive,
         placement: Placement::Spread,
-        withhold: Vec::new(),
-        device: DeviceSpec::Scsi(scsi(0xc050_7600_0000_0000 + number, targets)),
+        ..AdapterSpec::new(name, socket, scsi(0xc050_7600_0000_0000 + number, targets))
     }
 }
 
 /// A file of the test's folder.
 pub fn file(folder: &Path, name: &str, mebibytes: u64) -> VolumeSpec {
-    let kind = VolumeKind::File {
-        path: folder.join(format!("{name}.raw")),
-        cache: protocol::message::CacheMode::Auto,
-        create: true,
-        preallocate: false,
-    };
-    VolumeSpec { name: name.into(), ..volume(kind, mebibytes) }
+    let path = folder.join(format!("{name}.raw"));
+    let file = FileSpec { create: true, ..FileSpec::new(path) };
+    VolumeSpec { name: name.into(), ..volume(file, mebibytes) }
 }
 
 impl Server {

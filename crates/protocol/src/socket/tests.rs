@@ -62,7 +62,7 @@ fn unknown_fields_are_ignored_and_missing_ones_take_defaults() {
         block_size: u32,
         colour: &'static str,
     }
-    let kind = crate::message::VolumeKind::Null { zero_fill: false };
+    let kind = crate::message::NullSpec { zero_fill: false }.into();
     let frame = encode(&Later { name: "v", kind, block_size: 512, colour: "blue" }).unwrap();
     let spec: crate::message::VolumeSpec = decode(&frame[4..]).unwrap();
     assert_eq!((spec.name.as_str(), spec.bytes, spec.read_only), ("v", None, false));

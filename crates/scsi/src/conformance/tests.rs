@@ -29,7 +29,7 @@ impl Folder {
     }
 
     fn volume(&self, kind: VolumeKind, block_size: u32) -> Arc<dyn Volume> {
-        let spec = VolumeSpec { size: Some(SIZE), block_size, ..VolumeSpec::new("disk", kind) };
+        let spec = VolumeSpec { bytes: Some(SIZE), block_size, ..VolumeSpec::new("disk", kind) };
         open(&spec).unwrap_or_else(|error| panic!("{error}"))
     }
 

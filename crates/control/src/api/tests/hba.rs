@@ -92,9 +92,7 @@ async fn an_adapter_sees_what_appears_under_its_virtual_port() {
     assert_eq!(spec.scsi().unwrap().targets[0].wwpn, Some(0x5005_0768_0100_0002));
     let volume = bench.fake("main").books().status.volumes[0].spec.clone();
     let device = bench.dir.path().join("dev/test-b");
-    assert!(
-        matches!(&volume.kind, protocol::message::VolumeKind::File { path, .. } if *path == device)
-    );
+    assert!(matches!(&volume.kind, spec::VolumeKind::File(file) if file.path == device));
     assert!(!volume.read_only);
     bench.lun_appears(5, 2, "test-d");
     bench.shows(&[(2, 0), (2, 1), (5, 2)]).await;

@@ -8,9 +8,7 @@ use crate::paths::Paths;
 use fabric::attribute::Attributes;
 use fabric::elements::Budget;
 use fabric::san::Expanded;
-use protocol::message::{
-    CacheMode, Initiator, ScsiSpec, TargetSpec, UnitKind, UnitSpec, VolumeKind, VolumeSpec,
-};
+use spec::{FileSpec, Initiator, ScsiSpec, TargetSpec, UnitSpec, VolumeSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -89,17 +87,7 @@ pub(super) fn found(
 
 /// A volume on something that is there.
 fn plain(name: String, path: PathBuf, block_size: u32, read_only: bool) -> VolumeSpec {
-    let (create, preallocate) = (false, false);
-    VolumeSpec {
-        name,
-        kind: VolumeKind::File { path, cache: CacheMode::Auto, create, preallocate },
-        bytes: None,
-        block_size,
-        read_only,
-        limit: None,
-        delay: None,
-        fault: None,
-    }
+    VolumeSpec { block_size, read_only, ..VolumeSpec::new(name, FileSpec::new(path)) }
 }
 
 fn disk(desired: &Desired, volume: &str, paths: &Paths) -> UnitSpec {
@@ -107,17 +95,10 @@ fn disk(desired: &Desired, volume: &str, paths: &Paths) -> UnitSpec {
     let set = desired.volumes.get(volume).unwrap_or(&empty);
     let naa = naa(desired, volume, set);
     UnitSpec {
-        name: volume.to_owned(),
-        volume: Some(volume.to_owned()),
-        kind: UnitKind::Disk,
-        vendor: "TRUNKLIN".to_owned(),
-        product: "VIRTUAL DISK".to_owned(),
-        revision: "0001".to_owned(),
         serial: unit_serial(set, naa),
-        naa,
         read_only: is_on(set, "read_only"),
-        thin: true,
         keep: Some(paths.reservations(volume)),
+        ..UnitSpec::disk(volume, naa)
     }
 }
 
@@ -126,16 +107,7 @@ fn optical(desired: &Desired, name: &str, set: &Attributes) -> UnitSpec {
     let naa = local_naa(given::system(desired), &unit);
     UnitSpec {
         volume: text(set, "medium").map(|medium| format!("{MEDIUM_UNIT}{medium}")),
-        name: unit,
-        kind: UnitKind::Optical,
-        vendor: "TRUNKLIN".to_owned(),
-        product: "VIRTUAL DVD-ROM".to_owned(),
-        revision: "0001".to_owned(),
-        serial: format!("{naa:016x}"),
-        naa,
-        read_only: true,
-        thin: false,
-        keep: None,
+        ..UnitSpec::drive(unit, naa)
     }
 }
 

@@ -5,8 +5,8 @@ use crate::exit::Failure;
 use crate::scratch::Scratch;
 use control::link::{Link, SocketLink};
 use protocol::message::{
-    AdapterSpec, BlockSpec, DeviceSpec, Placement, Reply, Request, SocketRole, VolumeKind,
-    VolumeSpec, WaitMode,
+    AdapterSpec, BlockSpec, NullSpec, Placement, RamSpec, Reply, Request, VolumeKind, VolumeSpec,
+    WaitMode,
 };
 use std::fs::File;
 use std::io::{self, Write};
@@ -71,26 +71,17 @@ impl Plane<'_> {
         channels: u16,
     ) -> Result<(), Failure> {
         let kind = match args.volume {
-            Volume::Null => VolumeKind::Null { zero_fill: false },
+            Volume::Null => VolumeKind::Null(NullSpec::default()),
             Volume::Ram => {
                 let name = format!("trunkline-scale-{}", std::process::id());
                 let path = Path::new("/dev/shm").join(name);
                 self.scratch.also_remove(path.clone());
                 fill(&path)
                     .map_err(|error| Failure::other(format!("{}: {error}", path.display())))?;
-                VolumeKind::Ram { path }
+                RamSpec::new(path).into()
             }
         };
-        let volume = VolumeSpec {
-            name: VOLUME.to_owned(),
-            kind,
-            bytes: Some(VOLUME_BYTES),
-            block_size: 512,
-            read_only: false,
-            limit: None,
-            delay: None,
-            fault: None,
-        };
+        let volume = VolumeSpec { bytes: Some(VOLUME_BYTES), ..VolumeSpec::new(VOLUME, kind) };
         must(link, &Request::PutVolume(volume))?;
         must(link, &Request::PutAdapter(adapter(self.socket.clone(), args, channels)))
     }
@@ -103,14 +94,9 @@ impl Plane<'_> {
 
 fn adapter(socket: PathBuf, args: &ScaleArgs, channels: u16) -> AdapterSpec {
     AdapterSpec {
-        name: "vhost0".to_owned(),
-        socket,
-        socket_role: SocketRole::Server,
         socket_mode: 0o600,
         queues: channels,
         channels,
-        queue_size: 1024,
-        seg_max: 254,
         wait: match args.server_wait {
             ServerWait::Poll => WaitMode::Poll,
             ServerWait::Adaptive => WaitMode::Adaptive,
@@ -118,8 +104,7 @@ fn adapter(socket: PathBuf, args: &ScaleArgs, channels: u16) -> AdapterSpec {
         },
         // The question is what all channels do together, not when they are worth it.
         placement: Placement::Spread,
-        withhold: Vec::new(),
-        device: DeviceSpec::Block(BlockSpec::on(VOLUME)),
+        ..AdapterSpec::new("vhost0", socket, BlockSpec::on(VOLUME))
     }
 }
 

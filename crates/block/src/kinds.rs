@@ -1,0 +1,128 @@
+//! The kinds of volume, the wrappers around them, and [`open`], which builds a volume from its specification.
+//!
+//! ```text
+//! limit ─► delay ─► fault ─► file | ram | null
+//! ```
+//!
+//! A kind is a module that implements [`Kind`] for its part of the specification, and one line of [`kind`]. What changes of it under
+//! running clients stands in [`spec::change`]. A wrapper is a function of [`WRAPPERS`]; it goes around any kind.
+
+use std::sync::Arc;
+
+use spec::{VolumeKind, VolumeSpec};
+
+use crate::fail::{Failure, fail};
+use crate::{Delayed, Faulty, Limited, Volume, VolumeError};
+
+/// What a volume is kept in.
+pub(crate) trait Kind {
+    /// Whether its settings fit the others, as far as that can be said without looking at a file.
+    fn check(&self, spec: &VolumeSpec) -> Result<(), VolumeError>;
+
+    /// Opens it. `spec` was checked.
+    fn open(
+        &self,
+        spec: &VolumeSpec,
+        event: &mut dyn FnMut(OpenEvent),
+    ) -> Result<Arc<dyn Volume>, VolumeError>;
+}
+
+/// The list of kinds.
+fn kind(kind: &VolumeKind) -> &dyn Kind {
+    match kind {
+        VolumeKind::File(file) => file,
+        VolumeKind::Ram(ram) => ram,
+        VolumeKind::Null(null) => null,
+    }
+}
+
+/// Puts something around a volume if its specification says so. The last is the wrapper's place in the stack.
+type Wrap = fn(&VolumeSpec, Arc<dyn Volume>, u8) -> Arc<dyn Volume>;
+
+/// The list of wrappers, innermost first.
+const WRAPPERS: [Wrap; 3] = [
+    |spec, inner, depth| match &spec.fault {
+        Some(fault) => Arc::new(Faulty::new(inner, fault, depth)),
+        None => inner,
+    },
+    |spec, inner, depth| match &spec.delay {
+        Some(delay) => Arc::new(Delayed::new(inner, delay, depth)),
+        None => inner,
+    },
+    |spec, inner, depth| match &spec.limit {
+        Some(limit) if !limit.is_none() => Arc::new(Limited::new(inner, limit, depth)),
+        _ => inner,
+    },
+];
+
+/// The place of limits that are put around a whole volume afterwards: those of a client.
+pub const DEPTH_CLIENT: u8 = WRAPPERS.len() as u8;
+
+/// What happens while a volume is being opened, for whoever shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OpenEvent {
+    /// Another process has the file locked; its name, as far as it can be told. Comes once.
+    WaitsForLock {
+        /// The holder.
+        holder: String,
+    },
+    /// How it is read and written: `direct`, `buffered`, `memory` or `none`. Comes once.
+    Access(&'static str),
+    /// Something that a user should know and that stops nothing.
+    Note(String),
+}
+
+/// Opens a volume with its wrappers.
+///
+/// # Errors
+///
+/// Names the setting or the file and what mends it.
+pub fn open(spec: &VolumeSpec) -> Result<Arc<dyn Volume>, VolumeError> {
+    open_with(spec, &mut |_| {})
+}
+
+/// [`open`], with a report of what it waits for and of notes.
+///
+/// # Errors
+///
+/// As for [`open`].
+pub fn open_with(
+    spec: &VolumeSpec,
+    event: &mut dyn FnMut(OpenEvent),
+) -> Result<Arc<dyn Volume>, VolumeError> {
+    check(spec)?;
+    let mut volume = kind(&spec.kind).open(spec, event)?;
+    for (wrap, depth) in WRAPPERS.iter().zip(0..) {
+        volume = wrap(spec, volume, depth);
+    }
+    Ok(volume)
+}
+
+/// Whether the values fit together, as far as that can be said without looking at a file.
+fn check(spec: &VolumeSpec) -> Result<(), VolumeError> {
+    let name = &spec.name;
+    if !matches!(spec.block_size, 512 | 4096) {
+        let what = format!("block_size is {}", spec.block_size);
+        return Err(fail(name, what).help("use 512 or 4096"));
+    }
+    if let Some(size) = spec.bytes
+        && (size == 0 || !size.is_multiple_of(u64::from(spec.block_size)))
+    {
+        let what = format!("size is {size} bytes");
+        let help = format!("use a multiple of block_size, {} bytes", spec.block_size);
+        return Err(fail(name, what).help(help));
+    }
+    if let Some(delay) = &spec.delay
+        && delay.min_us > delay.max_us
+    {
+        let what = format!("delay min {} µs is above max {} µs", delay.min_us, delay.max_us);
+        return Err(fail(name, what).help("swap them"));
+    }
+    kind(&spec.kind).check(spec)
+}
+
+/// The size of a volume that cannot do without one.
+pub(crate) fn size_of(spec: &VolumeSpec, why: &str) -> Result<u64, VolumeError> {
+    spec.bytes
+        .ok_or_else(|| fail(&spec.name, format!("{why}, but size is not set")).help("set size"))
+}

@@ -1,0 +1,185 @@
+//! What it means to go from one specification of an object to another.
+//!
+//! Every field is named here once, with what a change of it takes. Whoever acts on a change asks: the control plane, which says what
+//! goes and comes and in which order; the data plane, which holds it to that; and a test, which holds the attributes' *takes effect*
+//! against it. A new field does not compile before it has its line.
+
+use crate::{
+    AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, FileSpec, NullSpec, RamSpec, ScsiSpec,
+    UnitKind, UnitSpec, VolumeKind, VolumeSpec,
+};
+
+/// What a change takes, from the least to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// Nothing: there is none.
+    Same,
+    /// It happens under running clients.
+    Live,
+    /// It is taken over when the adapter's client connects the next time.
+    NextConnect,
+    /// A volume is closed and opened again, which nobody may use meanwhile.
+    Reopen,
+    /// It is another object: the old one goes, and a new one comes.
+    Recreate,
+}
+
+use Change::{Live, NextConnect, Recreate, Reopen, Same};
+
+/// The gravest of all fields that differ.
+fn gravest<const N: usize>(fields: [(Change, bool); N]) -> Change {
+    let differing = fields.into_iter().filter(|(_, differs)| *differs);
+    differing.map(|(change, _)| change).max().unwrap_or(Same)
+}
+
+/// What it takes to change a volume. Its size has a message of its own.
+#[must_use]
+pub fn volume(now: &VolumeSpec, then: &VolumeSpec) -> Change {
+    let VolumeSpec { name, kind, bytes, block_size, read_only, write_through, limit, delay, fault } =
+        now;
+    let whole = gravest([
+        (Recreate, *name != then.name),
+        (Live, *bytes != then.bytes),
+        (Reopen, *block_size != then.block_size),
+        (Reopen, *read_only != then.read_only),
+        (Reopen, *write_through != then.write_through),
+        (Live, *limit != then.limit),
+        (Live, *delay != then.delay),
+        (Live, *fault != then.fault),
+    ]);
+    whole.max(match (kind, &then.kind) {
+        (VolumeKind::File(now), VolumeKind::File(then)) => file(now, then),
+        (VolumeKind::Ram(now), VolumeKind::Ram(then)) => ram(now, then),
+        (VolumeKind::Null(now), VolumeKind::Null(then)) => null(*now, *then),
+        _ => Recreate,
+    })
+}
+
+fn file(now: &FileSpec, then: &FileSpec) -> Change {
+    let FileSpec { path, cache, create, preallocate, lock_wait_ms } = now;
+    gravest([
+        (Recreate, *path != then.path),
+        (Live, *cache != then.cache),
+        (Live, *create != then.create),
+        (Live, *preallocate != then.preallocate),
+        (Live, *lock_wait_ms != then.lock_wait_ms),
+    ])
+}
+
+fn ram(now: &RamSpec, then: &RamSpec) -> Change {
+    let RamSpec { path, preallocate, lock_wait_ms } = now;
+    gravest([
+        (Recreate, *path != then.path),
+        (Reopen, *preallocate != then.preallocate),
+        (Live, *lock_wait_ms != then.lock_wait_ms),
+    ])
+}
+
+fn null(now: NullSpec, then: NullSpec) -> Change {
+    let NullSpec { zero_fill } = now;
+    gravest([(Reopen, zero_fill != then.zero_fill)])
+}
+
+/// What it takes to change a logical unit: a drive takes another medium; all else is another unit to its clients.
+#[must_use]
+pub fn unit(now: &UnitSpec, then: &UnitSpec) -> Change {
+    let UnitSpec {
+        name,
+        volume,
+        kind,
+        vendor,
+        product,
+        revision,
+        serial,
+        naa,
+        read_only,
+        thin,
+        keep,
+    } = now;
+    let medium = if *kind == UnitKind::Optical { Live } else { Recreate };
+    gravest([
+        (Recreate, *name != then.name),
+        (medium, *volume != then.volume),
+        (Recreate, *kind != then.kind),
+        (Recreate, *vendor != then.vendor),
+        (Recreate, *product != then.product),
+        (Recreate, *revision != then.revision),
+        (Recreate, *serial != then.serial),
+        (Recreate, *naa != then.naa),
+        (Recreate, *read_only != then.read_only),
+        (Recreate, *thin != then.thin),
+        (Recreate, *keep != then.keep),
+    ])
+}
+
+/// What it takes to change an adapter.
+#[must_use]
+pub fn adapter(now: &AdapterSpec, then: &AdapterSpec) -> Change {
+    let AdapterSpec {
+        name,
+        socket,
+        socket_role,
+        socket_mode,
+        queues,
+        channels,
+        queue_size,
+        seg_max,
+        wait,
+        placement,
+        withhold,
+        device,
+    } = now;
+    let whole = gravest([
+        (Recreate, *name != then.name),
+        (Recreate, *socket != then.socket),
+        (Recreate, *socket_role != then.socket_role),
+        (Recreate, *socket_mode != then.socket_mode),
+        (NextConnect, *queues != then.queues),
+        (Live, *channels != then.channels),
+        (NextConnect, *queue_size != then.queue_size),
+        (NextConnect, *seg_max != then.seg_max),
+        (Live, *wait != then.wait),
+        (Live, *placement != then.placement),
+        (NextConnect, *withhold != then.withhold),
+    ]);
+    whole.max(match (device, &then.device) {
+        (DeviceSpec::Block(now), DeviceSpec::Block(then)) => block(now, then),
+        (DeviceSpec::Scsi(now), DeviceSpec::Scsi(then)) => scsi(now, then),
+        _ => Recreate,
+    })
+}
+
+fn block(now: &BlockSpec, then: &BlockSpec) -> Change {
+    let BlockSpec { volume, serial, read_only, write_cache, discard } = now;
+    gravest([
+        (Recreate, *volume != then.volume),
+        (NextConnect, *serial != then.serial),
+        (NextConnect, *read_only != then.read_only),
+        (NextConnect, *write_cache != then.write_cache),
+        (NextConnect, *discard != then.discard),
+    ])
+}
+
+fn scsi(now: &ScsiSpec, then: &ScsiSpec) -> Change {
+    let ScsiSpec { initiator, targets, commands, limit } = now;
+    let CommandSpec {
+        num_cmd_elems,
+        num_sp_cmd_elem,
+        num_local_cmds,
+        bufs_per_cmd,
+        queue_depth,
+        max_xfer_bytes,
+    } = *commands;
+    gravest([
+        (Recreate, *initiator != then.initiator),
+        (Live, *targets != then.targets),
+        (Live, *limit != then.limit),
+        (Live, num_cmd_elems != then.commands.num_cmd_elems),
+        (Live, num_sp_cmd_elem != then.commands.num_sp_cmd_elem),
+        (Live, num_local_cmds != then.commands.num_local_cmds),
+        (Live, bufs_per_cmd != then.commands.bufs_per_cmd),
+        // These the client was told.
+        (NextConnect, queue_depth != then.commands.queue_depth),
+        (NextConnect, max_xfer_bytes != then.commands.max_xfer_bytes),
+    ])
+}
