@@ -8,8 +8,10 @@
 //! they stand there; [`Head::device`] and [`Head::partition`] are `None` otherwise.
 
 mod attributes;
+mod dress;
 mod entstat;
 mod fcstat;
+mod hosts;
 mod iostat;
 mod language;
 mod level;
@@ -24,6 +26,7 @@ mod recognise;
 mod seastat;
 mod session;
 mod storage;
+mod strip;
 mod table;
 mod text;
 mod vfcstats;
@@ -117,6 +120,20 @@ pub struct Head {
     pub incomplete: Option<String>,
     /// Lines inside the report that were not understood.
     pub unread: Vec<Unread>,
+    /// Values that somebody made unreadable before handing the text on: the field is there, its value is `None`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub masked: Vec<Masked>,
+}
+
+/// A value that was made unreadable, such as `0xC050760XXXXXXXXX`: it identifies nothing, and two of them are not equal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Masked {
+    /// Its line.
+    pub at: At,
+    /// The field, as the report calls it.
+    pub field: String,
+    /// As printed.
+    pub text: String,
 }
 
 /// Text that was kept and not understood; lines that follow each other are one entry.

@@ -15,6 +15,8 @@ mod never;
 mod over_time;
 #[path = "readers/partition.rs"]
 mod partition;
+#[path = "readers/pasted.rs"]
+mod pasted;
 #[path = "readers/sessions.rs"]
 mod sessions;
 #[path = "readers/speed.rs"]

@@ -143,7 +143,8 @@ pub(super) fn usages<'a>(view: &View<'a>) -> Vec<Usage<'a>> {
         let vios = report.rows.first().map(|row| row.hostname.as_str());
         for row in &report.rows {
             let own = Some(row.hostname.as_str()) == vios;
-            rows.entry((host, row.wwpn.0)).or_default().push((own, row));
+            let Some(wwpn) = row.wwpn else { continue };
+            rows.entry((host, wwpn.0)).or_default().push((own, row));
         }
     }
     for ((host, _), samples) in rows {

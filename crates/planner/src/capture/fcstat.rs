@@ -166,12 +166,12 @@ pub struct FcstatClient {
 pub struct ClientRow {
     /// The line.
     pub at: At,
-    /// The client's host name, or the VIOS's own.
+    /// The client's host name, or the VIOS's own; empty when the client told none.
     pub hostname: String,
     /// The adapter: of the VIOS in the port's first row, of the client in the others.
     pub device: String,
-    /// Its port name.
-    pub wwpn: Wwn,
+    /// Its port name; `None` when it was made unreadable, see [`Head::masked`].
+    pub wwpn: Option<Wwn>,
     /// `inreqs`.
     pub input_requests: u64,
     /// `outreqs`.

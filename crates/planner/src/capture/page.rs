@@ -5,7 +5,7 @@
 //! the first of them.
 
 use super::text::{self, Line, Lines};
-use super::{At, Head, Read, recognise};
+use super::{At, Head, Masked, Read, recognise};
 
 /// What a line that no reader of the report knows is kept for.
 pub(super) const UNKNOWN: &str = "not a line of this report that is known";
@@ -78,6 +78,19 @@ impl<'t> Page<'t> {
         }
     }
 
+    /// The word on the next line, when a key stands alone on this one and its value below it; with it, how many lines
+    /// both take. A word that is one of `keys` is the next field.
+    pub(super) fn below(&self, keys: &[&str]) -> Option<(&'t str, usize)> {
+        let mut ahead = self.lines;
+        let line = ahead.next()?;
+        let next = ahead.find(|next| !next.is_blank())?;
+        let text = next.trimmed();
+        let word = !text.contains([' ', '\t', ':']) && !text.starts_with(['-', '=']);
+        let key = keys.iter().any(|key| key.eq_ignore_ascii_case(text));
+        let lines = usize::try_from(next.at.line.checked_sub(line.at.line)? + 1).ok()?;
+        (word && !key && !recognise::is_boundary(next, ahead)).then_some((text, lines))
+    }
+
     /// Moves behind the next line, which is blank.
     pub(super) fn skip(&mut self) {
         self.lines.next();
@@ -108,6 +121,15 @@ impl<'t> Page<'t> {
     pub(super) fn doubt(&mut self, line: Line<'_>, why: &str) {
         self.settle();
         text::keep(&mut self.head.unread, line, why);
+    }
+
+    /// Notes a value that was made unreadable; `false` when it was not.
+    pub(super) fn mask(&mut self, field: &str, value: &str, at: At) -> bool {
+        let masked = text::is_masked(value);
+        if masked {
+            self.head.masked.push(Masked { at, field: field.to_owned(), text: value.to_owned() });
+        }
+        masked
     }
 
     fn settle(&mut self) {
@@ -179,6 +201,7 @@ impl Head {
             taken: None,
             incomplete: None,
             unread: Vec::new(),
+            masked: Vec::new(),
         }
     }
 }

@@ -108,7 +108,15 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
         let index = from + found;
         let (before, sign_on) = body.split_at(index);
         let after = &sign_on[1..];
-        if is_before_sign(before) && is_after_sign(before, after) {
+        let variable =
+            before.ends_with(' ') && after.starts_with(|c: char| c.is_ascii_alphabetic());
+        let redirected = body.as_bytes()[index] == b'>' && is_known(before);
+        if !variable
+            && !redirected
+            && is_before_sign(before)
+            && is_after_sign(before, after)
+            && !is_assignment(after)
+        {
             return Some(Prompt { partition: host(before), typed: after.trim() });
         }
         // `>` inside a prompt such as `<0> host:/>` is not looked for further than the second sign.
@@ -119,6 +127,12 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
     }
     let two_lines = body.len() < line.len() && body.contains('@') && body.len() < 80;
     (two_lines && host(body).is_some()).then(|| Prompt { partition: host(body), typed: "" })
+}
+
+/// `name = …`, as scripts have it behind `$`.
+fn is_assignment(after: &str) -> bool {
+    let mut words = after.split_ascii_whitespace();
+    words.next().is_some() && words.next() == Some("=")
 }
 
 /// `user@host:[/path]command`
@@ -242,8 +256,11 @@ fn part(text: &str) -> Option<Part> {
     let mut partition = None;
     loop {
         let word = words.next()?.trim_matches(quote);
-        match program(word) {
-            "sudo" | "time" | "ioscli" | "do" | "then" | "nohup" | "env" | "dsh" | "clcmd" => {}
+        let name = program(word);
+        match name {
+            "sudo" | "time" | "ioscli" | "do" | "then" | "nohup" | "env" | "clcmd" => {}
+            "xdsh" | "clsh" | "clush" | "pdsh" | "dsh" => skip_hosts(name, &mut words),
+            "ansible" => drop(words.find(|word| *word == "-a")),
             "ssh" => partition = Some(ssh_host(&mut words)?),
             "viosvrcmd" => partition = viosvrcmd(&mut words),
             assignment if assignment.contains('=') => {}
@@ -257,6 +274,31 @@ fn part(text: &str) -> Option<Part> {
             }
         }
     }
+}
+
+/// The hosts of a command that asks several: the values of flags, and for `xdsh` and `clsh` the first word.
+fn skip_hosts<'t>(name: &str, words: &mut std::iter::Peekable<impl Iterator<Item = &'t str>>) {
+    let mut named = false;
+    while let Some(word) = words.peek() {
+        let value = matches!(*word, "-n" | "-w" | "-g" | "-l" | "-a" | "-f" | "-t");
+        if !word.starts_with('-') {
+            if named || !matches!(name, "xdsh" | "clsh") || is_asked(word) {
+                return;
+            }
+            named = true;
+        }
+        words.next();
+        if value {
+            named = true;
+            words.next();
+        }
+    }
+}
+
+/// Whether the word is a program whose output is looked for, and no host.
+fn is_asked(word: &str) -> bool {
+    KNOWN.contains(&program(word))
+        || matches!(program(word), "ioslevel" | "oslevel" | "uname" | "hostname")
 }
 
 fn ssh_host<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<String> {

@@ -292,7 +292,8 @@ fn fcstat(report: &Fcstat) -> Vec<Counter> {
 fn clients(report: &FcstatClient) -> Vec<Counter> {
     let row = |row: &super::ClientRow| {
         let read = |value: u64| Some(Read { value, at: row.at });
-        let who = format!("{} {} {}", row.hostname, row.device, row.wwpn);
+        let wwpn = row.wwpn.map_or_else(String::new, |wwpn| wwpn.to_string());
+        let who = format!("{} {} {wwpn}", row.hostname, row.device);
         [
             ("input_requests", read(row.input_requests)),
             ("output_requests", read(row.output_requests)),

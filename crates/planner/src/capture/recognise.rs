@@ -34,8 +34,8 @@ pub(super) enum Kind {
 /// The report whose heading this line is; `ahead` begins with it.
 pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
     let text = line.trimmed();
-    let starts = |start: &str| text.starts_with(start);
-    match text.as_bytes().first()? {
+    let starts = |start: &str| text::after_start(text, start).is_some();
+    match text.as_bytes().first()?.to_ascii_uppercase() {
         b'F' if starts("FIBRE CHANNEL STATISTICS REPORT") => Some(Kind::Fcstat),
         b'E' if starts("ETHERNET STATISTICS (") => Some(Kind::Entstat),
         b'A' if starts("Advanced Statistics for SEA") => Some(Kind::Seastat),
@@ -46,10 +46,10 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'N' if starts("Number of CMD queues") => Some(Kind::VfcStats),
         b'N' if words(text, &["Name", "Physloc", "ClntID"]) => Some(Kind::LsmapNpiv),
         b'C' if starts("Commands received") && text.contains('=') => Some(Kind::VfcStats),
-        b'n' if words(text, &["name", "physloc", "fabric"]) => Some(Kind::Lsnports),
-        b'l' if is_login(text) => Some(Kind::Lsnportlogin),
-        b'h' if words(text, &["hostname", "dev", "wwpn"]) => Some(Kind::FcstatClient),
-        b'a' if words(text, &["attribute", "value", "description"]) => Some(Kind::LsdevAttr),
+        b'N' if words(text, &["name", "physloc", "fabric"]) => Some(Kind::Lsnports),
+        b'L' if is_login(text) => Some(Kind::Lsnportlogin),
+        b'H' if words(text, &["hostname", "dev", "wwpn"]) => Some(Kind::FcstatClient),
+        b'A' if words(text, &["attribute", "value", "description"]) => Some(Kind::LsdevAttr),
         b'%' if words(text, &["%user", "%sys", "%wait"]) => Some(Kind::Lparstat),
         b'D' if starts("Detailed information on Hypervisor Calls") => Some(Kind::Lparstat),
         b'D' if starts("Disks:") && text.contains("xfers") => Some(Kind::IostatD),
@@ -71,10 +71,10 @@ pub(super) fn is_disk_heading(text: &str) -> bool {
     columns.next().is_some() && columns.next() == Some("xfer:") && columns.next() == Some("%tm_act")
 }
 
-/// Whether the text begins with these words.
+/// Whether the text begins with these words, in whatever case.
 pub(super) fn words(text: &str, wanted: &[&str]) -> bool {
     let mut found = text.split_ascii_whitespace();
-    wanted.iter().all(|word| found.next() == Some(word))
+    wanted.iter().all(|word| found.next().is_some_and(|found| found.eq_ignore_ascii_case(word)))
 }
 
 /// `System configuration:` heads the reports of several commands.
@@ -148,8 +148,7 @@ pub(super) fn without_heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> 
 /// `20...2048 (+1)`
 pub(super) fn is_span(text: &str) -> bool {
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-    let dots = ["...", "\u{2026}"].iter().any(|dots| text[digits..].starts_with(dots));
-    digits > 0 && dots && text.ends_with(')')
+    digits > 0 && text[digits..].starts_with("...") && text.ends_with(')')
 }
 
 /// `7200-05-03-2148`, as `oslevel -s` prints.

@@ -1,10 +1,11 @@
 //! A file as a whole: prompts, commands, reports and what lies between.
 
+use super::dress::{self, Part as Stretch};
 use super::page::Page;
 use super::prompt::{self, Command, Part};
 use super::recognise::{self, Expected, Kind};
 use super::text::{self, Line, Lines};
-use super::{At, Captures, FileInfo, Head, Read, Refused, Report, Taken, Unread, language};
+use super::{At, Captures, FileInfo, Head, Read, Refused, Report, Taken, Unread, hosts, language};
 
 const OUTSIDE: &str = "no report that is known here";
 const AMBIGUOUS: &str =
@@ -15,6 +16,8 @@ struct Session<'c> {
     captures: &'c mut Captures,
     /// From the prompt.
     partition: Option<Read<String>>,
+    /// The same outside the lines that name a host each.
+    own_partition: Option<Option<Read<String>>>,
     /// The line before was a prompt without a command, as the first of a prompt's two lines is.
     prompt_goes_on: bool,
     command: Option<Command>,
@@ -46,6 +49,7 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
     let mut session = Session {
         captures,
         partition: None,
+        own_partition: None,
         prompt_goes_on: false,
         command: None,
         used: Vec::new(),
@@ -54,12 +58,40 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         puzzles: Vec::new(),
         taken,
     };
-    session.run(Lines::new(&text, file));
+    let unread = session.captures.unread.len();
+    let bare = dress::undress(text);
+    for stretch in bare.parts() {
+        session.stretch(&stretch, file);
+    }
+    session.refuse_foreign(unread);
 }
 
 impl Session<'_> {
     /// So many lines are tried as the beginning of the report that the command promises.
     const PATIENCE: u32 = 16;
+
+    /// Reads a stretch of the file. Lines that name a host each are all answers to the command before them.
+    fn stretch(&mut self, stretch: &Stretch<'_>, file: u32) {
+        let at = |line| At { file, line };
+        match &stretch.host {
+            Some((host, line)) => {
+                if self.own_partition.is_none() {
+                    self.own_partition = Some(self.partition.take());
+                }
+                self.partition = Some(Read { value: host.clone(), at: at(*line) });
+                self.host_asked = true;
+                self.used.fill(false);
+                self.misses = 0;
+            }
+            None => {
+                if let Some(own) = self.own_partition.take() {
+                    self.partition = own;
+                    self.host_asked = false;
+                }
+            }
+        }
+        self.run(Lines::new(stretch.text, at(stretch.first)));
+    }
 
     fn run(&mut self, mut lines: Lines<'_>) {
         let unread = self.captures.unread.len();
@@ -73,9 +105,16 @@ impl Session<'_> {
                 lines.next();
                 continue;
             }
+            if let Some((host, count)) = hosts::heading(line, lines) {
+                self.partition = host.map(|value| Read { value, at: line.at });
+                self.host_asked = self.partition.is_some();
+                self.used.fill(false);
+                self.misses = 0;
+                lines.by_ref().take(count).for_each(drop);
+                continue;
+            }
             lines = self.content(line, lines);
         }
-        self.refuse_foreign(unread);
     }
 
     /// A blank line does not divide text that is kept.
@@ -297,7 +336,8 @@ impl Session<'_> {
     fn add(&mut self, report: Report, to: Lines<'_>) {
         let head = report.head();
         let unread: u32 = head.unread.iter().map(|unread| unread.lines).sum();
-        if unread >= 3 && head.incomplete.is_some() {
+        let lines = head.last.saturating_sub(head.first.line) + 1;
+        if unread >= 3 && (head.incomplete.is_some() || unread * 4 >= lines) {
             let text: String = head
                 .unread
                 .iter()
@@ -330,18 +370,35 @@ impl Session<'_> {
                     let command = puzzle
                         .and_then(|(_, kind)| kind.reader())
                         .map_or_else(|| command_of(&text), |reader| reader.command);
-                    let why = foreign(command, language);
-                    self.captures.refused.push(Refused {
-                        at: text.at,
-                        lines: text.lines,
-                        command: command.to_owned(),
-                        why,
-                    });
+                    if !self.heads_refused(&text, language) {
+                        self.captures.refused.push(Refused {
+                            at: text.at,
+                            lines: text.lines,
+                            command: command.to_owned(),
+                            why: foreign(command, language),
+                        });
+                    }
                 }
                 None => kept.push(text),
             }
         }
         self.captures.unread.extend(kept);
+    }
+}
+
+impl Session<'_> {
+    /// Whether the text is the heading of a report that was refused for the same language.
+    fn heads_refused(&mut self, text: &Unread, language: &str) -> bool {
+        let end = text.at.line + text.lines;
+        let below = self.captures.refused.iter_mut().find(|refused| {
+            refused.at.file == text.at.file
+                && (end..=end + 1).contains(&refused.at.line)
+                && refused.why.contains(language)
+        });
+        let Some(refused) = below else { return false };
+        refused.lines += refused.at.line - text.at.line;
+        refused.at = text.at;
+        true
     }
 }
 
@@ -362,8 +419,10 @@ fn command_of(text: &Unread) -> &'static str {
         "entstat"
     } else if has("LCPU=") && has("ENT=") {
         "lparstat"
-    } else if has("XFER:") || has("DRIVES=") {
+    } else if has("XFER:") || has("DRIVES=") || has("%TM_ACT") || has("VDISKS=") {
         "iostat"
+    } else if ["SVSA", "SVEA", "VTD", "VHOST"].iter().any(|word| has(word)) {
+        "lsmap"
     } else {
         ""
     }

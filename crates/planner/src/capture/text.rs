@@ -1,8 +1,10 @@
 //! From bytes to lines.
 //!
 //! A capture is text that went through terminals, mail and editors. Here it becomes lines: UTF-16 as Windows tools save
-//! it is decoded, colour codes and other control characters are taken out, bytes that are no UTF-8 become U+FFFD. Line
-//! numbers stay those of the file. Text that needs none of this is borrowed.
+//! it is decoded, colour codes and other control characters are taken out, bytes that are no UTF-8 are read as
+//! Windows-1252, and what editors and browsers make of spaces, quotes and dashes becomes ASCII again. Line numbers stay
+//! those of the file. Text that needs none of this is borrowed. What stands before every line is taken off in
+//! [`super::dress`].
 
 use std::borrow::Cow;
 
@@ -46,9 +48,9 @@ pub(super) struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    /// The lines of a text.
-    pub(super) fn new(text: &'t str, file: u32) -> Self {
-        let (next, rest) = cut_line(text, At { file, line: 1 });
+    /// The lines of a text, of which the first stands at this place.
+    pub(super) fn new(text: &'t str, first: At) -> Self {
+        let (next, rest) = cut_line(text, first);
         Self { next, rest }
     }
 
@@ -101,16 +103,17 @@ pub(super) fn count_lines(text: &str) -> usize {
 /// The text of a file, and what is odd about it.
 pub(super) fn decode(bytes: &[u8]) -> (Cow<'_, str>, Vec<String>) {
     let mut notes = Vec::new();
-    let text = match bytes {
-        [0xff, 0xfe, rest @ ..] => Cow::Owned(utf16(rest, u16::from_le_bytes)),
-        [0xfe, 0xff, rest @ ..] => Cow::Owned(utf16(rest, u16::from_be_bytes)),
-        [0xef, 0xbb, 0xbf, rest @ ..] => String::from_utf8_lossy(rest),
-        _ => String::from_utf8_lossy(bytes),
+    let (wide, text) = match bytes {
+        [0xff, 0xfe, rest @ ..] => (true, Cow::Owned(utf16(rest, u16::from_le_bytes))),
+        [0xfe, 0xff, rest @ ..] => (true, Cow::Owned(utf16(rest, u16::from_be_bytes))),
+        [0xef, 0xbb, 0xbf, rest @ ..] => (false, utf8(rest, &mut notes)),
+        _ => match unmarked_utf16(bytes) {
+            Some(pair) => (true, Cow::Owned(utf16(bytes, pair))),
+            None => (false, utf8(bytes, &mut notes)),
+        },
     };
-    if matches!(bytes, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]) {
+    if wide {
         notes.push("is UTF-16".to_owned());
-    } else if matches!(text, Cow::Owned(_)) {
-        notes.push("has bytes that are not UTF-8; they are read as U+FFFD".to_owned());
     }
     let text = if has_control(text.as_bytes()) {
         if text.contains('\0') {
@@ -125,7 +128,87 @@ pub(super) fn decode(bytes: &[u8]) -> (Cow<'_, str>, Vec<String>) {
     } else {
         text
     };
+    let text = match plain(&text) {
+        Some(plain) => Cow::Owned(plain),
+        None => text,
+    };
     (text, notes)
+}
+
+/// UTF-8; bytes that are none are read as Windows-1252, of which ISO 8859-1 is a part.
+fn utf8<'b>(bytes: &'b [u8], notes: &mut Vec<String>) -> Cow<'b, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    notes.push("has bytes that are not UTF-8; they are read as Windows-1252".to_owned());
+    let mut out = String::with_capacity(bytes.len() + 64);
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        out.extend(chunk.invalid().iter().map(|byte| windows_1252(*byte)));
+    }
+    Cow::Owned(out)
+}
+
+fn windows_1252(byte: u8) -> char {
+    match byte {
+        0x82 | 0x91 | 0x92 => '\'',
+        0x84 | 0x93 | 0x94 => '"',
+        0x85 => '\u{2026}',
+        0x96 | 0x97 => '-',
+        0x80..=0x9f => char::REPLACEMENT_CHARACTER,
+        other => char::from(other),
+    }
+}
+
+/// Text of ASCII in UTF-16 has a NUL in every pair, on the same side; text in UTF-8 has none.
+fn unmarked_utf16(bytes: &[u8]) -> Option<fn([u8; 2]) -> u16> {
+    let (pairs, _odd) = bytes.get(..4096).unwrap_or(bytes).as_chunks::<2>();
+    let zeros = |side: usize| pairs.iter().filter(|pair| pair[side] == 0).count();
+    let (first, second) = (zeros(0), zeros(1));
+    let most = |count: usize| count >= 2 && count * 2 >= pairs.len();
+    match (most(first), most(second)) {
+        (false, true) if first * 16 <= pairs.len() => Some(u16::from_le_bytes),
+        (true, false) if second * 16 <= pairs.len() => Some(u16::from_be_bytes),
+        _ => None,
+    }
+}
+
+/// The text with ASCII where editors and browsers have put something that looks like it; `None` when it has none.
+fn plain(text: &str) -> Option<String> {
+    if text.is_ascii() || !text.chars().any(|c| !c.is_ascii() && ascii(c).is_some()) {
+        return None;
+    }
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match ascii(c).filter(|_| !c.is_ascii()) {
+            Some(ascii) => out.push_str(ascii),
+            None => out.push(c),
+        }
+    }
+    Some(out)
+}
+
+/// What a character stands for: spaces, quotes, dashes, lines of tables; nothing for marks that are not seen.
+fn ascii(c: char) -> Option<&'static str> {
+    Some(match c {
+        '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => {
+            " "
+        }
+        '\u{ad}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}'
+        | '\u{feff}' => "",
+        '\u{2018}'..='\u{201b}' | '\u{2032}' => "'",
+        '\u{201c}'..='\u{201f}' | '\u{2033}' | '\u{ab}' | '\u{bb}' => "\"",
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => "-",
+        '\u{2026}' => "...",
+        '\u{2500}' | '\u{2501}' | '\u{2504}' | '\u{2505}' | '\u{2550}' => "-",
+        '\u{2502}' | '\u{2503}' | '\u{2551}' => "|",
+        '\u{250c}'..='\u{254b}' | '\u{2552}'..='\u{256c}' => "+",
+        '\u{ff1a}' => ":",
+        _ => return None,
+    })
 }
 
 fn utf16(bytes: &[u8], pair: fn([u8; 2]) -> u16) -> String {
@@ -221,6 +304,18 @@ pub(super) fn number(text: &str) -> Option<u64> {
         None if text.starts_with(|c: char| c.is_ascii_digit()) => text.parse().ok(),
         None => None,
     }
+}
+
+/// Whether a name or number was made unreadable: `0xC050760XXXXXXXXX`, `c0:50:76:xx:xx:xx`, `10*****`.
+pub(super) fn is_masked(text: &str) -> bool {
+    let runs = ["XX", "xx", "**", "##", "??"];
+    runs.iter().any(|run| text.contains(run)) && !text.contains(' ')
+}
+
+/// What follows a beginning, in whatever case it is written.
+pub(super) fn after_start<'t>(text: &'t str, start: &str) -> Option<&'t str> {
+    let (head, rest) = text.split_at_checked(start.len())?;
+    head.eq_ignore_ascii_case(start).then_some(rest)
 }
 
 /// Whether the text is a device's name: letters, perhaps more, and a number, as in `fcs0` or `vfchost12`.

@@ -125,7 +125,7 @@ fn the_clients_of_a_server() {
         (server.hostname.as_str(), server.device.as_str(), server.at.line),
         ("viosa1", "fcs0", 4)
     );
-    assert_eq!(server.wwpn, Wwn(0x1000_0010_9b4c_71d0));
+    assert_eq!(server.wwpn, Some(Wwn(0x1000_0010_9b4c_71d0)));
     assert_eq!(
         (server.input_requests, server.output_requests, server.control_requests),
         (55_120_031, 22_110_044, 10_021)

@@ -26,7 +26,7 @@ fn fcstat_client_is_read_again() {
         let c = row.counts;
         assert_eq!(
             (&found.hostname, &found.device, found.wwpn),
-            (&row.host, &row.device, Wwn(row.wwpn))
+            (&row.host, &row.device, Some(Wwn(row.wwpn)))
         );
         let numbers = [
             found.input_requests,

@@ -281,7 +281,7 @@ fn span(text: &str, at: At) -> Option<Allowed> {
     if !is_span(text) {
         return None;
     }
-    let (low, rest) = text.split_once("...").or_else(|| text.split_once('\u{2026}'))?;
+    let (low, rest) = text.split_once("...")?;
     let (high, step) = rest.split_once('(')?;
     let step = step.trim_end_matches(')').trim_start_matches('+').trim();
     let (low, high, step) =

@@ -3,7 +3,7 @@
 use super::sea_read;
 use super::{Buffers, Entstat, Ethernet, Packets, Sea, VirtualEthernet};
 use crate::capture::page::{Page, put};
-use crate::capture::text::{Line, number};
+use crate::capture::text::{Line, after_start, number};
 use crate::capture::{At, Read, Report};
 
 pub(super) const DOUBT: &str = "the value is no number, or it stands there twice";
@@ -44,7 +44,7 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     };
     while let Some(line) = page.peek() {
         let text = line.trimmed();
-        if let Some(name) = text.strip_prefix("ETHERNET STATISTICS (") {
+        if let Some(name) = after_start(text, "ETHERNET STATISTICS (") {
             if reading.is_another_run(name, page) {
                 break;
             }
@@ -52,9 +52,16 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
             page.take();
             continue;
         }
-        let known = is_rule(text) || reading.take(page, line);
+        let below =
+            page.below(&[]).filter(|(word, _)| text.ends_with(':') && number(word).is_some());
+        let joined = below.map(|(word, lines)| (format!("{} {word}", line.text), lines));
+        let known = is_rule(text)
+            || match &joined {
+                Some((text, _)) => reading.take(page, Line { text, ..line }),
+                None => reading.take(page, line),
+            };
         if known {
-            page.take();
+            page.take_lines(joined.map_or(1, |(_, lines)| lines));
         } else if !page.goes_on(line) {
             break;
         }

@@ -2,8 +2,8 @@
 
 use super::{ClientRow, Fcstat, FcstatClient, QueueUse, Resources, Traffic, TwoWay};
 use crate::capture::page::{Page, put};
-use crate::capture::text::{Line, Lines, number};
-use crate::capture::{At, Read, Report, Wwn};
+use crate::capture::text::{Line, Lines, after_start, is_masked, number};
+use crate::capture::{At, Read, Report, Wwn, recognise};
 
 /// The heading under which a line stands; the same keys come under several.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     let mut any = false;
     while let Some(line) = page.peek() {
         let text = line.trimmed();
-        if let Some(name) = text.strip_prefix("FIBRE CHANNEL STATISTICS REPORT") {
+        if let Some(name) = after_start(text, "FIBRE CHANNEL STATISTICS REPORT") {
             if any {
                 break;
             }
@@ -63,6 +63,11 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
         }
         let (joined, lines) = join(line, page.ahead());
         let whole = joined.as_deref().unwrap_or(text);
+        if masked_name(page, whole, line) {
+            page.take_lines(lines);
+            any = true;
+            continue;
+        }
         let taken = match may_be_cut(line) {
             Some(doubt) => doubt,
             None if section == Section::Adapter
@@ -93,6 +98,13 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
         report.head = page.close();
         Report::Fcstat(Box::new(report))
     })
+}
+
+/// A name or number that was made unreadable.
+fn masked_name(page: &mut Page<'_>, text: &str, line: Line<'_>) -> bool {
+    let names = ["World Wide ", "Serial Number", "Port FC ID", "Node WWN", "Port WWN"];
+    let field = text.split_once(':').filter(|_| names.iter().any(|name| text.starts_with(name)));
+    field.is_some_and(|(key, value)| page.mask(key.trim_end(), value.trim(), line.at))
 }
 
 /// A file that ends within a line may have lost part of its number. Only behind the keys with which whole reports end is
@@ -137,25 +149,37 @@ fn error(page: &mut Page<'_>, line: Line<'_>) -> bool {
     true
 }
 
-/// Terminals wrap the longest lines. A key whose value stands on the next line and a bracket that is closed there are
+/// Terminals wrap the longest lines, and mail more of them. A key whose value stands on the next line and a bracket that is closed there are
 /// put together; `None` is the usual line that is whole. With it, how many lines there are.
 fn join(line: Line<'_>, mut ahead: Lines<'_>) -> (Option<String>, usize) {
     let text = line.text;
     let open = text.starts_with("Device Type") && text.contains('(') && !text.contains(')');
-    let no_value = text.ends_with(':') && line.text.len() > 60;
+    let no_value = text.ends_with(':');
     if !open && !no_value {
         return (None, 1);
     }
     ahead.next();
-    match ahead.next() {
-        Some(next) if no_value && number(next.trimmed()).is_some() => {
-            (Some(format!("{} {}", line.trimmed(), next.trimmed())), 2)
+    match ahead.find(|next| !next.is_blank()) {
+        Some(next) if no_value && is_value(line.trimmed(), next.trimmed()) => {
+            let lines = usize::try_from(next.at.line - line.at.line + 1).unwrap_or(2);
+            (Some(format!("{} {}", line.trimmed(), next.trimmed())), lines)
         }
         Some(next) if open && next.text.ends_with(')') && !next.text.contains(':') => {
             (Some(format!("{}{}", line.trimmed(), next.text)), 2)
         }
         _ => (None, 1),
     }
+}
+
+/// Whether the text can be the value of a key that stands alone on the line before.
+fn is_value(key: &str, text: &str) -> bool {
+    let word = !text.contains([' ', ':', '-']);
+    let described =
+        ["World Wide", "Serial", "Firmware", "ZA", "Option ROM", "Port Type", "Attention"];
+    let speed = key.starts_with("Port Speed") && text.ends_with("GBIT");
+    number(text).is_some()
+        || speed
+        || (word && described.iter().any(|start| key.starts_with(start)))
 }
 
 fn take(report: &mut Fcstat, section: &mut Section, text: &str, line: Line<'_>) -> Taken {
@@ -485,6 +509,10 @@ pub(in crate::capture) fn client_report(page: &mut Page<'_>) -> Option<Report> {
         match client_row(line, page.ahead(), columns) {
             Some((row, lines)) => {
                 page.take_lines(lines);
+                let printed = line.text.split_ascii_whitespace().find(|word| is_masked(word));
+                if row.wwpn.is_none() {
+                    page.mask("wwpn", printed.unwrap_or(""), line.at);
+                }
                 rows.push(row);
             }
             None if line.text.bytes().all(|byte| byte == b'-' || byte == b' ') => {
@@ -504,7 +532,7 @@ pub(in crate::capture) fn client_report(page: &mut Page<'_>) -> Option<Report> {
 fn client_heading(page: &mut Page<'_>) -> Option<usize> {
     let first = page.peek()?;
     let mut words: Vec<&str> = first.text.split_ascii_whitespace().collect();
-    if !words.starts_with(&COLUMNS[..3]) {
+    if !recognise::words(first.text, &COLUMNS[..3]) {
         return None;
     }
     page.take();
@@ -516,7 +544,8 @@ fn client_heading(page: &mut Page<'_>) -> Option<usize> {
         let spaced = format!("{} {}", first.text, next.text);
         let count = |text: &str| {
             let found: Vec<&str> = text.split_ascii_whitespace().collect();
-            COLUMNS.starts_with(&found).then_some(found.len())
+            (found.len() <= COLUMNS.len() && recognise::words(text, &COLUMNS[..found.len()]))
+                .then_some(found.len())
         };
         let whole = [joined, spaced]
             .iter()
@@ -527,7 +556,7 @@ fn client_heading(page: &mut Page<'_>) -> Option<usize> {
             return Some(count);
         }
     }
-    words.retain(|word| COLUMNS.contains(word));
+    words.retain(|word| COLUMNS.iter().any(|column| column.eq_ignore_ascii_case(word)));
     (words.len() >= 8).then_some(words.len())
 }
 
@@ -552,23 +581,32 @@ fn client_row(line: Line<'_>, mut ahead: Lines<'_>, columns: usize) -> Option<(C
 
 fn client_fields(text: &str, at: At, columns: usize) -> Option<ClientRow> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    if words.len() != columns {
+    // A client that told no name has an empty first column.
+    let (hostname, words) = match words.len() {
+        count if count == columns => (words[0], &words[1..]),
+        count if count + 1 == columns && words[1].starts_with("0x") => ("", &words[..]),
+        _ => return None,
+    };
+    let field = |index: usize| words.get(index).copied().and_then(number);
+    let optional =
+        |index: usize| if index + 1 < columns { field(index).map(Some) } else { Some(None) };
+    let masked = is_masked(words[1]);
+    let name = wwn(words[1]).filter(|_| words[1].len() >= 16);
+    if name.is_none() && !masked {
         return None;
     }
-    let field = |index: usize| words.get(index).copied().and_then(number);
-    let optional = |index: usize| if index < columns { field(index).map(Some) } else { Some(None) };
     Some(ClientRow {
         at,
-        hostname: words[0].to_owned(),
-        device: words[1].to_owned(),
-        wwpn: wwn(words[2]).filter(|_| words[2].len() >= 16)?,
-        input_requests: field(3)?,
-        output_requests: field(4)?,
-        control_requests: field(5)?,
-        input_bytes: field(6)?,
-        output_bytes: field(7)?,
-        no_dma: optional(8)?,
-        no_elements: optional(9)?,
-        no_command: optional(10)?,
+        hostname: hostname.to_owned(),
+        device: words[0].to_owned(),
+        wwpn: name,
+        input_requests: field(2)?,
+        output_requests: field(3)?,
+        control_requests: field(4)?,
+        input_bytes: field(5)?,
+        output_bytes: field(6)?,
+        no_dma: optional(7)?,
+        no_elements: optional(8)?,
+        no_command: optional(9)?,
     })
 }

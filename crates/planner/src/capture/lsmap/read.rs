@@ -76,7 +76,7 @@ fn partition(text: &str, at: At) -> Option<Read<u32>> {
     Some(Read { value, at })
 }
 
-fn scsi_field(page: &mut Page<'_>, adapter: &mut ScsiMap, line: Line<'_>) -> bool {
+fn scsi_field<'t>(page: &mut Page<'t>, adapter: &mut ScsiMap, line: Line<'t>) -> bool {
     let text = line.trimmed();
     if let Some(name) = after(text, "VTD") {
         page.take();
@@ -90,7 +90,7 @@ fn scsi_field(page: &mut Page<'_>, adapter: &mut ScsiMap, line: Line<'_>) -> boo
     let Some((key, value)) = keys.iter().find_map(|key| Some((*key, after(text, key)?))) else {
         return false;
     };
-    page.take();
+    let value = with_below(page, value, &keys);
     let fits = match key {
         "Status" => text_field(&mut vtd.status, value, line.at),
         "LUN" => number(value).is_some_and(|lun| put(&mut vtd.lun, lun, line.at)),
@@ -102,6 +102,15 @@ fn scsi_field(page: &mut Page<'_>, adapter: &mut ScsiMap, line: Line<'_>) -> boo
         page.doubt(line, BAD_VALUE);
     }
     true
+}
+
+/// Takes a field's line; a value that mail has put on the line below belongs to it.
+fn with_below<'t>(page: &mut Page<'t>, value: &'t str, keys: &[&str]) -> &'t str {
+    let below = page.below(keys).filter(|(word, _)| {
+        value.is_empty() && *word != "VTD" && !is_device(word, "vhost") && !is_device(word, "ent")
+    });
+    page.take_lines(below.map_or(1, |(_, lines)| lines));
+    below.map_or(value, |(word, _)| word)
 }
 
 fn vtd(name: &str, at: At) -> Vtd {
@@ -260,7 +269,7 @@ fn npiv_adapter(page: &mut Page<'_>, adapters: &mut Vec<NpivMap>, line: Line<'_>
 }
 
 /// One or two `key:value` on a line.
-fn npiv_fields(page: &mut Page<'_>, map: &mut NpivMap, line: Line<'_>) -> bool {
+fn npiv_fields<'t>(page: &mut Page<'t>, map: &mut NpivMap, line: Line<'t>) -> bool {
     const KEYS: [&str; 7] = [
         "Status:",
         "FC name:",
@@ -274,12 +283,16 @@ fn npiv_fields(page: &mut Page<'_>, map: &mut NpivMap, line: Line<'_>) -> bool {
     if !KEYS.iter().any(|key| text.starts_with(key)) {
         return false;
     }
-    page.take();
+    let below = page.below(&[]).filter(|_| text.ends_with(':'));
+    page.take_lines(below.map_or(1, |(_, lines)| lines));
     let mut rest = text;
     while let Some(key) = KEYS.iter().find(|key| rest.starts_with(**key)) {
         let body = &rest[key.len()..];
         let end = KEYS.iter().filter_map(|other| body.find(other)).min().unwrap_or(body.len());
-        let value = body[..end].trim();
+        let value = match (body[..end].trim(), below) {
+            ("", Some((word, _))) if end == body.len() => word,
+            (value, _) => value,
+        };
         if !npiv_field(map, key, value, line.at) {
             page.doubt(line, BAD_VALUE);
         }
@@ -398,13 +411,13 @@ fn net_adapter(page: &mut Page<'_>, adapters: &mut Vec<NetMap>, line: Line<'_>) 
     fits
 }
 
-fn net_field(page: &mut Page<'_>, map: &mut NetMap, line: Line<'_>) -> bool {
+fn net_field<'t>(page: &mut Page<'t>, map: &mut NetMap, line: Line<'t>) -> bool {
     let keys = ["SEA", "Backing device", "Status", "Physloc"];
     let text = line.trimmed();
     let Some((key, value)) = keys.iter().find_map(|key| Some((*key, after(text, key)?))) else {
         return false;
     };
-    page.take();
+    let value = with_below(page, value, &keys);
     let place = match key {
         "SEA" if value == "NO SHARED ETHERNET ADAPTER FOUND" => return true,
         "SEA" => &mut map.sea,

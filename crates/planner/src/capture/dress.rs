@@ -1,0 +1,254 @@
+//! What stands before every line and is none of the report's: the `>` of a quotation, the host's name that `xdsh` and
+//! `clsh` print, the head of a syslog line, a clock, a line number, the quotes of JSON, the bars of a table.
+//!
+//! It is taken off a *run* of lines, and only where the run then holds a report or a command that is known here; text
+//! that looks dressed and is none stays as it is. Lines keep their numbers. Runs may lie within each other, as a quoted
+//! log does, so this is done until nothing changes.
+//!
+//! A run that names a host, and the text of a here-document, is a [`Part`] of its own: reports do not cross its ends.
+
+use std::borrow::Cow;
+
+use super::At;
+use super::prompt;
+use super::recognise;
+use super::strip::{self, Dress};
+use super::text::Lines;
+
+/// A stretch of a file.
+pub(super) struct Part<'t> {
+    /// Its lines, undressed.
+    pub(super) text: &'t str,
+    /// Its first line.
+    pub(super) first: u32,
+    /// The host that printed it, and the line that says so.
+    pub(super) host: Option<(String, u32)>,
+}
+
+/// Where a part begins.
+struct Mark {
+    /// Its first line, from 0.
+    line: usize,
+    host: Option<String>,
+}
+
+/// A text without what stood before its lines, and where its parts begin.
+pub(super) struct Bare<'t> {
+    text: Cow<'t, str>,
+    marks: Vec<Mark>,
+}
+
+/// So many times something may stand before something else.
+const DEPTH: usize = 4;
+/// The least lines of a run.
+const LEAST: usize = 2;
+
+/// Takes off whatever stands before the lines.
+pub(super) fn undress(text: Cow<'_, str>) -> Bare<'_> {
+    let mut bare = Bare { marks: here_documents(&text), text };
+    for _ in 0..DEPTH {
+        let Some((text, marks)) = once(&bare.text, DEPTH) else { break };
+        bare.text = Cow::Owned(text);
+        bare.marks.extend(marks);
+    }
+    bare.marks.sort_by_key(|mark| mark.line);
+    bare
+}
+
+impl Bare<'_> {
+    /// The parts, in the order of their lines.
+    pub(super) fn parts(&self) -> Vec<Part<'_>> {
+        let mut parts = Vec::new();
+        let mut rest = self.text.as_ref();
+        let (mut line, mut host) = (0, None);
+        for mark in &self.marks {
+            let end = byte_of_line(rest, mark.line.saturating_sub(line));
+            let (text, after) = rest.split_at(end);
+            push(&mut parts, text, line, host);
+            (rest, line, host) = (after, mark.line.max(line), mark.host.clone());
+        }
+        push(&mut parts, rest, line, host);
+        parts
+    }
+}
+
+fn push<'t>(parts: &mut Vec<Part<'t>>, text: &'t str, line: usize, host: Option<String>) {
+    let first = u32::try_from(line + 1).unwrap_or(u32::MAX);
+    if !text.is_empty() {
+        parts.push(Part { text, first, host: host.map(|host| (host, first)) });
+    }
+}
+
+/// Where a line begins.
+fn byte_of_line(text: &str, line: usize) -> usize {
+    match line {
+        0 => 0,
+        _ => memchr::memchr_iter(b'\n', text.as_bytes())
+            .nth(line - 1)
+            .map_or(text.len(), |end| end + 1),
+    }
+}
+
+/// The ends of here-documents: `<<EOF`, `<<'EOF'`, `<<~"EOS"` up to the line that holds the word alone.
+fn here_documents(text: &str) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    if !text.contains("<<") {
+        return marks;
+    }
+    let mut word: Option<String> = None;
+    for (line, text) in text.lines().enumerate() {
+        match &word {
+            None => {
+                word = text.split_once("<<").and_then(|(_, rest)| here_word(rest));
+                if word.is_some() {
+                    marks.push(Mark { line: line + 1, host: None });
+                }
+            }
+            Some(end) if text.trim().trim_end_matches(';') == end => {
+                marks.push(Mark { line, host: None });
+                word = None;
+            }
+            Some(_) => {}
+        }
+    }
+    marks
+}
+
+fn here_word(rest: &str) -> Option<String> {
+    let rest = rest.trim_start_matches(['-', '~', ' ', '\'', '"', '\\']);
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
+    let word = &rest[..end];
+    (word.len() >= 2 && word.starts_with(|c: char| c.is_ascii_uppercase() || c == '_'))
+        .then(|| word.to_owned())
+}
+
+/// Takes off one dress from each run; `None` when there is none. Up to `depth` more may be below it.
+fn once(text: &str, depth: usize) -> Option<(String, Vec<Mark>)> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut bare: Option<String> = None;
+    let mut marks = Vec::new();
+    // Up to here the runs of each kind were looked at in vain.
+    let mut vain = [0; Dress::COUNT];
+    // A command that asks several hosts was typed last.
+    let mut asked = false;
+    let (mut index, mut kept) = (0, 0);
+    while index < lines.len() {
+        let found = strip::kinds(lines[index]).iter().copied().find_map(|dress| {
+            let slot = &mut vain[dress.index()];
+            if *slot > index {
+                return None;
+            }
+            let run = Run::from(dress, &lines, index, asked)?;
+            *slot = run.end;
+            run.is_report(asked, depth).then_some(run)
+        });
+        let Some(run) = found else {
+            asked = asks_hosts(lines[index], asked);
+            index += 1;
+            continue;
+        };
+        let out = bare.get_or_insert_default();
+        lines[kept..index].iter().for_each(|line| out.push_str(line));
+        out.push_str(&run.text);
+        if run.host.is_some() {
+            marks.push(Mark { line: index, host: run.host.clone() });
+            marks.push(Mark { line: run.end, host: None });
+        }
+        (index, kept) = (run.end, run.end);
+        vain = [run.end; Dress::COUNT];
+    }
+    let mut bare = bare?;
+    lines[kept..].iter().for_each(|line| bare.push_str(line));
+    Some((bare, marks))
+}
+
+/// Whether the next lines may each begin with the name of a host, because the command asks several.
+fn asks_hosts(line: &str, before: bool) -> bool {
+    const ASK: [&str; 7] = ["xdsh ", "clsh ", "clush ", "pdsh ", "pssh ", "dsh ", "dcp "];
+    if ASK.iter().any(|program| line.contains(program)) {
+        return true;
+    }
+    before && prompt::prompt(line.trim_end()).is_none()
+}
+
+/// Lines that are dressed alike.
+struct Run {
+    dress: Dress,
+    host: Option<String>,
+    /// The lines without it.
+    text: String,
+    lines: usize,
+    /// The line behind it.
+    end: usize,
+}
+
+impl Run {
+    /// The run that begins with this line; `None` when it is none, or a short one.
+    fn from(dress: Dress, lines: &[&str], first: usize, asked: bool) -> Option<Self> {
+        let (_, key, _) = strip::strip(dress, lines[first], None)?;
+        let next = lines.get(first + 1).copied();
+        let short = asked && dress == Dress::Host;
+        // Most lines are alone: nothing is copied for them.
+        if !short
+            && next.is_none_or(|next| {
+                !next.trim().is_empty() && strip::strip(dress, next, Some(&key)).is_none()
+            })
+        {
+            return None;
+        }
+        if dress == Dress::Indent && !is_known(lines[first].trim()) {
+            return None;
+        }
+        let mut run = Run { dress, host: key.host(), text: String::new(), lines: 0, end: first };
+        let mut key = key;
+        let mut blank = String::new();
+        for (index, line) in lines.iter().enumerate().skip(first) {
+            if line.trim().is_empty() {
+                blank.push_str(line);
+                continue;
+            }
+            let Some((body, next, end)) =
+                strip::strip(dress, line, (index > first).then_some(&key))
+            else {
+                break;
+            };
+            run.text.push_str(&std::mem::take(&mut blank));
+            run.text.push_str(&body);
+            run.text.push_str(end);
+            run.lines += 1;
+            run.end = index + 1;
+            key = next;
+        }
+        (short || run.lines >= LEAST).then_some(run)
+    }
+
+    /// Whether there is something in it that is read here.
+    fn is_report(&self, asked: bool, depth: usize) -> bool {
+        if asked && self.dress == Dress::Host {
+            return true;
+        }
+        let mut lines = Lines::new(&self.text, At { file: 0, line: 1 });
+        while let Some(line) = lines.peek() {
+            if !line.is_blank() {
+                let heading = recognise::heading(line, lines).is_some()
+                    || recognise::without_heading(line, lines).is_some();
+                if heading || (self.dress.may_hold_commands() && is_command(line.text)) {
+                    return true;
+                }
+            }
+            lines.next();
+        }
+        depth > 1 && once(&self.text, depth - 1).is_some()
+    }
+}
+
+fn is_known(text: &str) -> bool {
+    let line = Lines::new(text, At { file: 0, line: 1 });
+    let heading = line.peek().and_then(|first| recognise::heading(first, line)).is_some();
+    heading || is_command(text) || recognise::is_attribute(text)
+}
+
+fn is_command(text: &str) -> bool {
+    prompt::announced(text).is_some()
+        || prompt::prompt(text).is_some_and(|prompt| prompt::is_known(prompt.typed))
+}

@@ -1,0 +1,50 @@
+//! Lines by which tools that ask several hosts say whose output follows.
+
+use super::text::{Line, Lines};
+
+/// The host whose output follows, if it is one, and how many lines say so.
+///
+/// Known are Ansible (`vios1 | CHANGED | rc=0 >>`, `ok: [vios1] => {`), `clcmd` (`NODE vios1` between rules), `xcoll`
+/// (a name between rules of `=`) and `dshbak` (`HOSTS ----`, a name, a rule; or a name between rules of `-`).
+pub(super) fn heading(line: Line<'_>, mut ahead: Lines<'_>) -> Option<(Option<String>, usize)> {
+    let text = line.trimmed();
+    if let Some(host) = ansible(text) {
+        return Some((Some(host.to_owned()), 1));
+    }
+    let bar = rule(text).or_else(|| text.strip_prefix("HOSTS ").and_then(rule))?;
+    ahead.next();
+    let name = ahead.next()?.trimmed();
+    if rule(ahead.next()?.trimmed()) != Some(bar) {
+        return None;
+    }
+    let name = name.strip_prefix("NODE ").unwrap_or(name);
+    let hosts: Vec<&str> = name.split(',').map(str::trim).collect();
+    // What several hosts printed alike names none of them.
+    let one = if let [host] = hosts[..] { Some(host.to_owned()) } else { None };
+    hosts.iter().all(|host| is_host(host)).then_some((one, 3))
+}
+
+/// The character of a line that holds nothing else.
+fn rule(text: &str) -> Option<u8> {
+    let first = *text.as_bytes().first().filter(|byte| matches!(byte, b'-' | b'='))?;
+    (text.len() >= 8 && text.bytes().all(|byte| byte == first)).then_some(first)
+}
+
+fn is_host(text: &str) -> bool {
+    let word = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.len() <= 64
+        && text.bytes().all(word)
+}
+
+fn ansible(text: &str) -> Option<&str> {
+    const RESULTS: [&str; 4] = ["CHANGED", "SUCCESS", "FAILED", "UNREACHABLE!"];
+    if let Some((host, result)) = text.split_once(" | ") {
+        let known = RESULTS.iter().any(|word| result.starts_with(word));
+        return (known && is_host(host)).then_some(host);
+    }
+    let rest =
+        ["ok: [", "changed: [", "failed: ["].iter().find_map(|start| text.strip_prefix(start))?;
+    let (host, rest) = rest.split_once(']')?;
+    (rest.contains("=>") && is_host(host)).then_some(host)
+}

@@ -1,0 +1,293 @@
+//! One line, and what may stand before it.
+
+use std::borrow::Cow;
+
+/// What stands before a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Dress {
+    /// `> ` of a quotation.
+    Quote,
+    /// `vios1: `, `[vios1] `.
+    Host,
+    /// `Nov 22 14:05:09 vios1 root: `.
+    Log,
+    /// `[14:05:09] `, `2026-11-22T14:05:09Z `.
+    Clock,
+    /// `  12  `, `12:`, growing by one.
+    Number,
+    /// `# `, `// `, `* ` of a comment.
+    Comment,
+    /// `"…",` of a JSON list.
+    Json,
+    /// `| a | b |`.
+    Table,
+    /// White space, as much as in the first line.
+    Indent,
+}
+
+impl Dress {
+    pub(super) const COUNT: usize = 9;
+
+    pub(super) fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Comments hold commands all the time, and mean none by it.
+    pub(super) fn may_hold_commands(self) -> bool {
+        self != Dress::Comment
+    }
+}
+
+/// What lines of one run have in common.
+#[derive(Debug, Clone)]
+pub(super) enum Key {
+    Nothing,
+    Host(String),
+    Number(u64),
+    Width(usize),
+    Mark(&'static str),
+}
+
+impl Key {
+    pub(super) fn host(&self) -> Option<String> {
+        match self {
+            Key::Host(host) => Some(host.clone()),
+            _ => None,
+        }
+    }
+}
+
+/// What may stand before the line, by its first characters.
+pub(super) fn kinds(line: &str) -> &'static [Dress] {
+    match line.as_bytes().first() {
+        Some(b'>') => &[Dress::Quote],
+        Some(b'|') => &[Dress::Table],
+        Some(b'+') if line.starts_with("+-") => &[Dress::Table],
+        Some(b'"') => &[Dress::Json],
+        Some(b' ' | b'\t') => match line.trim_start().as_bytes().first() {
+            Some(b'"') => &[Dress::Json, Dress::Indent],
+            Some(b'0'..=b'9') => &[Dress::Number, Dress::Indent],
+            Some(b'>') => &[Dress::Quote],
+            Some(b'|') => &[Dress::Table],
+            _ => &[Dress::Indent],
+        },
+        Some(b'0'..=b'9') => &[Dress::Log, Dress::Clock, Dress::Number, Dress::Host],
+        Some(b'[') => &[Dress::Clock, Dress::Host],
+        Some(b'<') => &[Dress::Log],
+        Some(b'#' | b'/' | b'*' | b';') => &[Dress::Comment],
+        Some(b'A'..=b'Z') => &[Dress::Log, Dress::Host],
+        Some(b'a'..=b'z') => &[Dress::Host],
+        _ => &[],
+    }
+}
+
+type Stripped<'t> = (Cow<'t, str>, Key, &'t str);
+
+/// The line without what stands before it, what the next line must have in common with it, and the line's end.
+pub(super) fn strip<'t>(dress: Dress, line: &'t str, key: Option<&Key>) -> Option<Stripped<'t>> {
+    let body = line.trim_end_matches(['\n', '\r']);
+    let end = &line[body.len()..];
+    let plain = |text: &'t str, key: Key| Some((Cow::Borrowed(text), key, end));
+    match dress {
+        Dress::Quote => plain(quote(body)?, Key::Nothing),
+        Dress::Host => {
+            let (host, rest) = host(body, key)?;
+            plain(rest, Key::Host(host.to_owned()))
+        }
+        Dress::Log => {
+            let (host, rest) = log(body)?;
+            let same = !matches!(key, Some(Key::Host(before)) if before != host);
+            same.then(|| plain(rest, Key::Host(host.to_owned())))?
+        }
+        Dress::Clock => plain(clock(body)?, Key::Nothing),
+        Dress::Number => {
+            let (number, rest) = number(body)?;
+            let follows = !matches!(key, Some(Key::Number(before)) if before + 1 != number);
+            follows.then(|| plain(rest, Key::Number(number)))?
+        }
+        Dress::Comment => {
+            let mark = ["# ", "// ", "* ", "; "].into_iter().find(|mark| {
+                body.starts_with(mark) || (!body.is_empty() && body == mark.trim_end())
+            })?;
+            let same = !matches!(key, Some(Key::Mark(before)) if *before != mark);
+            same.then(|| plain(body.get(mark.len()..).unwrap_or(""), Key::Mark(mark)))?
+        }
+        Dress::Json => Some((Cow::Owned(json(body)?), Key::Nothing, end)),
+        Dress::Table => Some((Cow::Owned(cells(body)?), Key::Nothing, end)),
+        Dress::Indent => {
+            let width = body.len() - body.trim_start().len();
+            let wanted = match key {
+                Some(Key::Width(wanted)) => *wanted,
+                _ => width,
+            };
+            (width >= wanted && wanted > 0).then(|| plain(&body[wanted..], Key::Width(wanted)))?
+        }
+    }
+}
+
+/// `> > text`
+fn quote(line: &str) -> Option<&str> {
+    let mut rest = line.trim_start().strip_prefix('>')?;
+    while let Some(deeper) = rest.strip_prefix(' ').unwrap_or(rest).strip_prefix('>') {
+        rest = deeper;
+    }
+    Some(rest.strip_prefix(' ').unwrap_or(rest))
+}
+
+fn is_host_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+}
+
+/// `vios1: text`, `vios1:`, `[vios1] text`.
+fn host<'t>(line: &'t str, key: Option<&Key>) -> Option<(&'t str, &'t str)> {
+    // The usual line has no name that the line before had.
+    if let Some(Key::Host(before)) = key
+        && !line.trim_start_matches('[').starts_with(before.as_str())
+    {
+        return None;
+    }
+    let bracket = line.starts_with('[');
+    let text = line.strip_prefix('[').unwrap_or(line);
+    let end = text.bytes().position(|byte| !is_host_byte(byte))?;
+    let (name, rest) = text.split_at(end);
+    let rest = match bracket {
+        true => {
+            let rest = rest.strip_prefix(']')?;
+            rest.strip_prefix(" out:").unwrap_or(rest)
+        }
+        false => rest.strip_prefix(':')?,
+    };
+    let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.len() <= 64
+        && (rest.is_empty() || rest.starts_with([' ', '\t']));
+    let same = !matches!(key, Some(Key::Host(before)) if before != name);
+    (fits && same).then(|| (name, rest.strip_prefix([' ', '\t']).unwrap_or(rest)))
+}
+
+/// `<13>Nov 22 14:05:09 vios1 user:notice root[4711]: text`, also with a time of ISO 8601.
+fn log(line: &str) -> Option<(&str, &str)> {
+    let text = match line.strip_prefix('<') {
+        Some(rest) => rest.split_once('>')?.1,
+        None => line,
+    };
+    let text = match date_and_time(text) {
+        Some(rest) => rest,
+        None => {
+            let (month, rest) = text.split_once(' ')?;
+            let named = month.len() == 3 && month.bytes().all(|byte| byte.is_ascii_alphabetic());
+            let (day, rest) = rest.trim_start().split_once(' ').filter(|_| named)?;
+            day.bytes().all(|byte| byte.is_ascii_digit()).then(|| time(rest))??
+        }
+    };
+    let (host, mut rest) = text.strip_prefix(' ')?.split_once(' ')?;
+    if host.is_empty() || !host.bytes().all(is_host_byte) {
+        return None;
+    }
+    let mut forwarded = None;
+    if let Some(after) = rest.strip_prefix("Message forwarded from ") {
+        let (name, after) = after.split_once(':')?;
+        (forwarded, rest) = (Some(name), after.trim_start());
+    }
+    // The program comes last of at most three words, with a colon.
+    for _ in 0..3 {
+        let (word, after) = rest.split_once(' ').unwrap_or((rest, ""));
+        if word.len() > 48 || word.is_empty() {
+            return None;
+        }
+        rest = after;
+        if word.ends_with(':') {
+            return Some((forwarded.unwrap_or(host), rest));
+        }
+    }
+    None
+}
+
+/// What follows `14:05:09`, also with a fraction.
+fn time(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes().get(..8)?;
+    let fits = bytes.iter().enumerate().all(|(index, byte)| match index {
+        2 | 5 => *byte == b':',
+        _ => byte.is_ascii_digit(),
+    });
+    fits.then(|| {
+        text[8..].trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ','))
+    })
+}
+
+/// What follows `2026-11-22T14:05:09+01:00`.
+fn date_and_time(text: &str) -> Option<&str> {
+    let bytes = text.as_bytes().get(..11)?;
+    let fits = bytes.iter().enumerate().all(|(index, byte)| match index {
+        4 | 7 => matches!(byte, b'-' | b'/'),
+        10 => matches!(byte, b'T' | b' '),
+        _ => byte.is_ascii_digit(),
+    });
+    let rest = time(text.get(11..).filter(|_| fits)?)?;
+    Some(rest.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '+' | ':' | 'Z')))
+}
+
+/// `[14:05:09] text`, `[2026-11-22 14:05:09] text`, and both without brackets.
+fn clock(line: &str) -> Option<&str> {
+    let rest = match line.strip_prefix('[') {
+        Some(inner) => {
+            let rest = date_and_time(inner).or_else(|| time(inner))?;
+            rest.strip_prefix(']')?
+        }
+        None => date_and_time(line).or_else(|| time(line))?,
+    };
+    let rest = rest.strip_prefix(" |").or_else(|| rest.strip_prefix(" :")).unwrap_or(rest);
+    (rest.is_empty() || rest.starts_with([' ', '\t'])).then(|| rest.get(1..).unwrap_or(""))
+}
+
+/// `  12\ttext`, `12: text`, `12  text`.
+fn number(line: &str) -> Option<(u64, &str)> {
+    let text = line.trim_start();
+    let end = text.bytes().position(|byte| !byte.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, rest) = text.split_at(end);
+    let gap = ["\t", ":", "  ", " "].iter().find_map(|gap| rest.strip_prefix(gap));
+    let rest = gap.or(rest.is_empty().then_some(""))?;
+    Some((digits.parse().ok()?, rest))
+}
+
+/// `  "text",` with its escapes; a pair of a name and a value is none.
+fn json(line: &str) -> Option<String> {
+    let text = line.trim();
+    let inner = text.strip_suffix(',').unwrap_or(text).strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains("\": ") {
+        return None;
+    }
+    let mut out = String::with_capacity(inner.len());
+    let mut chars = inner.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next()? {
+                't' => out.push('\t'),
+                'u' => {
+                    let code: String = chars.by_ref().take(4).collect();
+                    out.extend(u32::from_str_radix(&code, 16).ok().and_then(char::from_u32));
+                }
+                'n' | 'r' => out.push(' '),
+                other => out.push(other),
+            },
+            '"' => return None,
+            _ => out.push(c),
+        }
+    }
+    Some(out)
+}
+
+/// `| a | b |` as columns; also the rules of such a table.
+fn cells(line: &str) -> Option<String> {
+    let text = line.trim();
+    if text.starts_with('+') {
+        let rule = text.bytes().all(|byte| matches!(byte, b'+' | b'-' | b'='));
+        return rule.then(|| text.replace(['+', '='], "-"));
+    }
+    let inner = text.strip_prefix('|')?;
+    let inner = inner.strip_suffix('|').unwrap_or(inner);
+    if inner.bytes().all(|byte| matches!(byte, b'|' | b'-' | b':' | b' ')) && inner.contains('-') {
+        return Some(inner.replace(['|', ':'], " ").trim().to_owned());
+    }
+    let cells: Vec<&str> = inner.split('|').map(str::trim).collect();
+    Some(cells.join("  ").trim_end().to_owned())
+}
