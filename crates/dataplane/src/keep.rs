@@ -64,7 +64,7 @@ mod tests {
     fn state() -> Persistent {
         let nexus = NexusId { initiator: InitiatorId::Fc(0xc050_7600_0000_0001), port: 1 };
         let reservation = Reservation { kind: ReservationType::WriteExclusive, holder: nexus };
-        let registrations = vec![Registration { nexus, key: 0xabcd }];
+        let registrations = vec![Registration { nexus, key: 0xabcd, all_ports: false }];
         Persistent { registrations, reservation: Some(reservation) }
     }
 

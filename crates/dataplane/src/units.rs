@@ -10,7 +10,7 @@ use protocol::message::{
     Failure, FailureCode, Initiator, RegistrationStatus, ReservationStatus, UnitKind, UnitSpec,
     UnitStatus,
 };
-use scsi::{Identity, InitiatorId, LogicalUnit, Naa, ReservationType};
+use scsi::{Identity, InitiatorId, LogicalUnit, Naa, ReservationType, Reserving};
 
 use crate::keep;
 
@@ -145,10 +145,12 @@ fn form(spec: &UnitSpec, geometry: Option<Geometry>) -> scsi::UnitSpec {
         serial: spec.serial.clone(),
         naa: Naa::Short(spec.naa),
     };
+    let reserving = if spec.keep.is_some() { Reserving::Kept } else { Reserving::Lost };
     match (spec.kind, geometry) {
         (UnitKind::Disk, Some(geometry)) => scsi::UnitSpec {
             read_only: spec.read_only,
             thin: spec.thin,
+            reserving,
             ..scsi::UnitSpec::new(identity, geometry)
         },
         (_, geometry) => scsi::UnitSpec::optical(identity, geometry.map(|found| found.bytes)),

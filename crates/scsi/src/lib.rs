@@ -66,4 +66,4 @@ pub use task::{
     Aborted, BlockRequest, Context, Done, Input, Memory, Residual, SCRATCH_BYTES, Step, Task,
     unattached,
 };
-pub use unit::{LogicalUnit, Medium, Nexus, RemovalPrevented, UnitKind, UnitSpec};
+pub use unit::{LogicalUnit, Medium, Nexus, RemovalPrevented, Reserving, UnitKind, UnitSpec};

@@ -8,8 +8,8 @@
 //!    nothing of it happens after the function was answered.
 //! 3. [`Function::finish`] changes the state of the logical unit and establishes the unit attentions. Then the function is answered.
 //!
-//! TAS is 0: a command that another I_T nexus aborted has no status of its own. A transport that must complete it anyway says TASK ABORTED
-//! ([`crate::Status::TaskAborted`]), and [`Attention::CommandsCleared`] tells its client why.
+//! TAS is 1: a command that another I_T nexus aborted ends with TASK ABORTED ([`crate::Status::TaskAborted`]), and [`Attention::CommandsCleared`] tells its
+//! client why.
 
 use crate::attention::Attention;
 use crate::nexus::NexusId;

@@ -66,6 +66,8 @@ fn page(unit: &LogicalUnit, page: u8, values: Values) -> Vec<u8> {
             // QUEUE ALGORITHM MODIFIER 1: commands may be reordered.
             bytes[3] = bit(!changeable, 0x10);
             bytes[4] = bit(on(flag::SWP), SWP_BIT);
+            // TAS: a command that another I_T nexus aborted ends with TASK ABORTED.
+            bytes[5] = bit(!changeable, 0x40);
             // BUSY TIMEOUT PERIOD: thirty seconds.
             put(&mut bytes, 8, &if changeable { 0_u16 } else { 300 }.to_be_bytes());
             bytes

@@ -48,14 +48,9 @@ pub struct PortGroup {
 }
 
 impl PortGroup {
-    /// The only group, with one port.
-    pub(crate) fn only(port: u16) -> PortGroup {
-        PortGroup {
-            id: 1,
-            state: AccessState::ActiveOptimized,
-            preferred: false,
-            ports: vec![port],
-        }
+    /// The only group.
+    pub(crate) fn only(ports: Vec<u16>) -> PortGroup {
+        PortGroup { id: 1, state: AccessState::ActiveOptimized, preferred: false, ports }
     }
 }
 

@@ -83,6 +83,9 @@ pub struct Registration {
     pub nexus: NexusId,
     /// The key, which is not 0.
     pub key: u64,
+    /// It is one for all target ports (ALL_TG_PT), those that come later among them. Then the initiator port is registered with this key through
+    /// every target port that there is.
+    pub all_ports: bool,
 }
 
 /// The persistent reservation.
@@ -180,6 +183,19 @@ impl Reservations {
             self.reserve = None;
         }
         Ok(())
+    }
+
+    /// Somebody comes. ALL_TG_PT is as if the registration had been sent through each target port (SPC-4, 5.13.7): also through
+    /// one that his initiator port has not come by before.
+    pub(crate) fn arrive(&mut self, nexus: NexusId) {
+        let sibling =
+            |each: &&Registration| each.all_ports && each.nexus.initiator == nexus.initiator;
+        if self.key(nexus).is_some() || self.registrations.len() >= REGISTRATIONS_MAX {
+            return;
+        }
+        if let Some(sibling) = self.registrations.iter().find(sibling).copied() {
+            self.registrations.push(Registration { nexus, ..sibling });
+        }
     }
 
     fn others(&self, nexus: NexusId) -> impl Iterator<Item = NexusId> {

@@ -26,6 +26,7 @@ pub(crate) enum Verb {
     ModeSelect,
     StartStop,
     PreventAllow,
+    SendDiagnostic,
     ReportOpcodes,
     ReportFunctions,
     ReportPortGroups,
@@ -72,6 +73,8 @@ impl Needs {
     pub(crate) const DISK: Needs = Needs(4);
     /// It is an optical drive.
     pub(crate) const OPTICAL: Needs = Needs(8);
+    /// It can be reserved.
+    pub(crate) const RESERVATIONS: Needs = Needs(16);
 
     pub(crate) const fn and(self, other: Needs) -> Needs {
         Needs(self.0 | other.0)
@@ -182,13 +185,20 @@ pub(crate) static COMMANDS: &[Spec] = &[
         Path::Any,
     ),
     by(spec(0x15, Verb::ModeSelect, Access::Write, &[0x15, 0x11, 0, 0, 0xff, 0]), Path::Standby),
-    spec(0x16, Verb::Reserve, Access::Own, &[0x16, 0, 0, 0, 0, 0]),
-    despite(spec(0x17, Verb::Release, Access::Own, &[0x17, 0, 0, 0, 0, 0])),
+    reserve(Verb::Reserve, &[0x16, 0x11, 0, 0, 0, 0]),
+    despite(reserve(Verb::Release, &[0x17, 0x11, 0, 0, 0, 0])),
     by(
         spec(0x1a, Verb::ModeSense, Access::Read, &[0x1a, 0x08, 0xff, 0xff, 0xff, 0]),
         Path::Standby,
     ),
     spec(0x1b, Verb::StartStop, Access::Own, &[0x1b, 1, 0, 0x0f, 0xf7, 0]),
+    by(
+        with(
+            spec(0x1d, Verb::SendDiagnostic, Access::Write, &[0x1d, 0xff, 0, 0xff, 0xff, 0]),
+            Needs::DISK,
+        ),
+        Path::Standby,
+    ),
     with(
         spec(0x1e, Verb::PreventAllow, Access::Own, &[0x1e, 0, 0, 0, 0x03, 0]),
         Needs::REMOVABLE_MEDIUM,
@@ -278,8 +288,8 @@ pub(crate) static COMMANDS: &[Spec] = &[
         spec(0x55, Verb::ModeSelect, Access::Write, &[0x55, 0x11, 0, 0, 0, 0, 0, 0xff, 0xff, 0]),
         Path::Standby,
     ),
-    spec(0x56, Verb::Reserve, Access::Own, &[0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
-    despite(spec(0x57, Verb::Release, Access::Own, &[0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0])),
+    reserve(Verb::Reserve, &[0x56, 0x11, 0, 0, 0, 0, 0, 0, 0, 0]),
+    despite(reserve(Verb::Release, &[0x57, 0x11, 0, 0, 0, 0, 0, 0, 0, 0])),
     by(
         spec(
             0x5a,
@@ -387,12 +397,19 @@ pub(crate) static COMMANDS: &[Spec] = &[
     ),
 ];
 
+/// RESERVE and RELEASE of SPC-2; of byte 1, third-party reservations and extents are looked at, and refused.
+const fn reserve(verb: Verb, usage: &'static [u8]) -> Spec {
+    with(spec(usage[0], verb, Access::Own, usage), Needs::RESERVATIONS)
+}
+
 const fn reservations_out(usage: &'static [u8]) -> Spec {
-    by(action(0x5f, Verb::ReservationsOut, Access::Own, usage), Path::Standby)
+    let out = action(0x5f, Verb::ReservationsOut, Access::Own, usage);
+    with(by(out, Path::Standby), Needs::RESERVATIONS)
 }
 
 const fn reservations_in(usage: &'static [u8]) -> Spec {
-    by(action(0x5e, Verb::ReservationsIn, Access::Always, usage), Path::Standby)
+    let answer = action(0x5e, Verb::ReservationsIn, Access::Always, usage);
+    with(by(answer, Path::Standby), Needs::RESERVATIONS)
 }
 
 /// SERVICE ACTION IN(16) to a disk.

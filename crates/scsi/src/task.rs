@@ -29,7 +29,9 @@
 //!
 //! [`Task::abort`] ends a task at once unless something is out at the volume or being stored. Then the task ends with that:
 //! it asks for nothing more. So an aborted write happened or did not, and never happens later; COMPARE AND WRITE that is aborted
-//! between its read and its write has not written.
+//! between its read and its write has not written. One thing is still asked for: when PREEMPT AND ABORT was stored, the registrations are gone,
+//! and the commands of those who had them go too before it ends. Aborted once more, it ends at once, so that two of them which abort each
+//! other never wait for each other; what they asked for happens all the same.
 
 mod answer;
 mod decode;
@@ -281,8 +283,12 @@ impl Task {
         assert!(!self.is_idle(), "no command is under way");
         if self.aborted {
             // It was waiting for exactly this. A change of reservations that is stored has happened.
-            if let Input::Stored(stored) = input {
-                cx.nexus.stored(stored);
+            if let (Stage::Store, Input::Stored(stored)) = (self.stage, input) {
+                let abort = cx.nexus.stored(stored);
+                if !abort.is_empty() {
+                    self.stage = Stage::Aborting;
+                    return Step::Abort(abort);
+                }
             }
             return self.done(cx, Done::status(Status::TaskAborted));
         }
@@ -290,7 +296,7 @@ impl Task {
     }
 
     /// Aborts the command. After [`Aborted::Now`] the task is idle again and its command has no status; after
-    /// [`Aborted::Later`] it ends with TASK ABORTED as soon as what is out comes back.
+    /// [`Aborted::Later`] it ends with TASK ABORTED when what is out has come back and nothing is left to abort.
     pub fn abort(&mut self, cx: &Context<'_>) -> Aborted {
         if self.stage.is_out() {
             self.aborted = true;

@@ -61,6 +61,18 @@ pub enum UnitKind {
     Optical,
 }
 
+/// What a logical unit makes of reservations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Reserving {
+    /// They survive a power loss if a client asks for that (APTPL).
+    #[default]
+    Kept,
+    /// They end with the logical unit, since there is nothing to keep them in.
+    Lost,
+    /// There are none: the commands do not exist. For a disk that clients of other servers reach, of whose reservations nothing is known here.
+    Refused,
+}
+
 /// How a logical unit is made.
 #[derive(Debug, Clone)]
 pub struct UnitSpec {
@@ -81,6 +93,8 @@ pub struct UnitSpec {
     pub loaded: bool,
     /// MAXIMUM TRANSFER LENGTH in bytes. It is at least 256 blocks, the longest transfer of the shortest CDBs.
     pub transfer_bytes_max: u64,
+    /// What becomes of reservations.
+    pub reserving: Reserving,
 }
 
 impl UnitSpec {
@@ -96,16 +110,18 @@ impl UnitSpec {
             removable: false,
             loaded: true,
             transfer_bytes_max: 32 << 20,
+            reserving: Reserving::Kept,
         }
     }
 
-    /// An optical drive with a medium of so many bytes, or an empty one.
+    /// An optical drive with a medium of so many bytes, or an empty one. Nothing of it is kept through a power loss.
     #[must_use]
     pub fn optical(identity: Identity, medium: Option<u64>) -> UnitSpec {
         let geometry = optical_geometry(medium.unwrap_or(0));
         let loaded = medium.is_some();
         let spec = UnitSpec::new(identity, geometry);
-        UnitSpec { kind: UnitKind::Optical, removable: true, loaded, ..spec }
+        let kind = UnitKind::Optical;
+        UnitSpec { kind, removable: true, loaded, reserving: Reserving::Lost, ..spec }
     }
 }
 
@@ -149,6 +165,8 @@ pub struct LogicalUnit {
     pub(crate) unmapped_is_zero: bool,
     /// The volume can write zeroes by itself.
     pub(crate) write_zeroes: bool,
+    /// Reservations can survive a power loss.
+    pub(crate) keeps: bool,
     pub(crate) exclusion: Arc<Exclusion>,
     shared: Mutex<Shared>,
 }
@@ -224,7 +242,7 @@ impl LogicalUnit {
         let (bytes, flags) = (AtomicU64::new(geometry.bytes), AtomicU32::new(cache | medium));
         let thin = spec.thin && geometry.discard && !read_only;
         let removable = spec.removable || optical;
-        let lacks = lacks(spec.kind, thin, removable);
+        let lacks = lacks(spec.kind, thin, removable, spec.reserving);
         Arc::new(LogicalUnit {
             hot: Hot { bytes, flags, block_size, lacks },
             identity: spec.identity,
@@ -238,6 +256,7 @@ impl LogicalUnit {
             thin,
             unmapped_is_zero: geometry.write_zeroes,
             write_zeroes: geometry.write_zeroes,
+            keeps: spec.reserving == Reserving::Kept,
             exclusion: Arc::new(Exclusion::default()),
             shared: Mutex::new(Shared {
                 nexuses: Vec::new(),
@@ -264,9 +283,10 @@ impl LogicalUnit {
             port_name,
         });
         let mut shared = self.shared();
-        view.gate.set_level(shared.reservations.level(id));
+        shared.reservations.arrive(id);
         view.gate.set_way(shared.way(id.port));
         shared.nexuses.push(view.clone());
+        shared.set_levels();
         Nexus { unit: self.clone(), view }
     }
 
@@ -315,6 +335,15 @@ impl LogicalUnit {
         }
         let mut shared = self.shared();
         shared.reservations = Reservations::restored(kept);
+        shared.set_levels();
+    }
+
+    /// Takes over registrations and persistent reservation of the logical unit in whose place it comes, all of them, asked to be kept or not:
+    /// to clients it is the same one. Before any I_T nexus is served.
+    pub fn succeed(&self, before: &LogicalUnit) {
+        let reservations = Reservations { reserve: None, ..before.shared().reservations.clone() };
+        let mut shared = self.shared();
+        shared.reservations = reservations;
         shared.set_levels();
     }
 
@@ -396,12 +425,13 @@ impl LogicalUnit {
 }
 
 /// What a logical unit has not.
-fn lacks(kind: UnitKind, thin: bool, removable: bool) -> Needs {
+fn lacks(kind: UnitKind, thin: bool, removable: bool, reserving: Reserving) -> Needs {
     let when = |absent: bool, needs: Needs| if absent { needs } else { Needs::NOTHING };
     when(!thin, Needs::THIN_PROVISIONING)
         .and(when(!removable, Needs::REMOVABLE_MEDIUM))
         .and(when(kind != UnitKind::Disk, Needs::DISK))
         .and(when(kind != UnitKind::Optical, Needs::OPTICAL))
+        .and(when(reserving == Reserving::Refused, Needs::RESERVATIONS))
 }
 
 impl Shared {
@@ -425,6 +455,8 @@ impl Shared {
     /// Puts a change in place; whose commands are to be aborted.
     fn commit(&mut self, change: Change) -> Vec<NexusId> {
         self.reservations = change.next;
+        // Who came while it was being stored.
+        self.nexuses.iter().for_each(|view| self.reservations.arrive(view.id));
         self.set_levels();
         for (nexus, attention) in change.tell {
             self.tell(|each| each == nexus, attention);
@@ -474,10 +506,10 @@ impl Nexus {
         self.view.port_name
     }
 
-    /// The target port groups. When nobody has named any, there is one, with this I_T nexus's port.
+    /// The target port groups, the same for every I_T nexus. When nobody has named any, there is one, with all target ports.
     pub(crate) fn port_groups(&self) -> Vec<PortGroup> {
         let groups = self.unit.shared().port_groups.clone();
-        if groups.is_empty() { vec![PortGroup::only(self.id().port)] } else { groups }
+        if groups.is_empty() { vec![PortGroup::only(self.target_ports())] } else { groups }
     }
 
     /// Establishes a unit attention for all others.
@@ -517,7 +549,7 @@ impl Nexus {
         }
     }
 
-    /// The target ports through which this initiator port may come: those of the groups, and those through which anybody has come.
+    /// The target ports that there are: those of the groups, and those through which anybody has come.
     pub(crate) fn target_ports(&self) -> Vec<u16> {
         let shared = self.unit.shared();
         let named = shared.port_groups.iter().flat_map(|group| group.ports.iter().copied());

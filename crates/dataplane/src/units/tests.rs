@@ -42,10 +42,11 @@ fn kept_reservations_are_shown_and_fence_from_the_beginning() {
     let nexus = |wwpn, port| NexusId { initiator: InitiatorId::Fc(wwpn), port };
     let state = Persistent {
         registrations: vec![
-            Registration { nexus: nexus(1, 1), key: 11 },
+            Registration { nexus: nexus(1, 1), key: 11, all_ports: false },
             Registration {
                 nexus: NexusId { initiator: InitiatorId::Srp([7; 16]), port: 2 },
                 key: 12,
+                all_ports: true,
             },
         ],
         reservation: Some(Reservation {

@@ -1,5 +1,7 @@
 //! PERSISTENT RESERVE OUT (SPC-4, 6.16 and 5.13).
 
+use std::collections::BTreeSet;
+
 use super::{Change, REGISTRATIONS_MAX, Registration, Reservation, ReservationType, Reservations};
 use crate::attention::Attention;
 use crate::data::Data;
@@ -28,14 +30,18 @@ pub(crate) struct Register {
     pub(super) also: Option<Vec<InitiatorId>>,
 }
 
+/// SCOPE and TYPE, or what is wrong with them. They are judged where they mean something: somebody who removes registrations, or
+/// releases what he does not hold, need not say any.
+type Kind = Result<ReservationType, Sense>;
+
 /// A service action with its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Out {
     Register(Register),
-    Reserve(ReservationType),
-    Release(ReservationType),
+    Reserve(Kind),
+    Release(Kind),
     Clear,
-    Preempt { kind: ReservationType, abort: bool },
+    Preempt { kind: Kind, abort: bool },
     Move { unregister: bool, to: NexusId },
 }
 
@@ -51,9 +57,15 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Whether it is for all target ports.
-    pub(crate) fn all_ports(&self) -> bool {
-        matches!(&self.out, Out::Register(register) if register.all_ports)
+    /// Byte of the parameter list that asks for APTPL, where it is asked for: with other service actions the bit means nothing (SPC-4,
+    /// 6.16.3).
+    pub(crate) fn aptpl_at(&self) -> Option<u16> {
+        let at = match self.out {
+            Out::Register(_) => 20,
+            Out::Move { .. } => 17,
+            _ => return None,
+        };
+        self.aptpl.then_some(at)
     }
 }
 
@@ -62,6 +74,12 @@ impl Order {
 pub(crate) enum Refusal {
     Conflict,
     Sense(Sense),
+}
+
+impl From<Sense> for Refusal {
+    fn from(sense: Sense) -> Refusal {
+        Refusal::Sense(sense)
+    }
 }
 
 /// Reads CDB and parameter list. The list is copied before it is judged.
@@ -98,11 +116,11 @@ pub(crate) fn parse(cdb: &[u8; 16], data: &Data<'_>) -> Result<Order, Sense> {
             let also = if specified { Some(parse_ids(data, length)?) } else { None };
             Out::Register(Register { ignore: false, all_ports, also })
         }
-        1 => Out::Reserve(kind(cdb)?),
-        2 => Out::Release(kind(cdb)?),
+        1 => Out::Reserve(kind(cdb)),
+        2 => Out::Release(kind(cdb)),
         3 => Out::Clear,
-        4 => Out::Preempt { kind: kind(cdb)?, abort: false },
-        5 => Out::Preempt { kind: kind(cdb)?, abort: true },
+        4 => Out::Preempt { kind: kind(cdb), abort: false },
+        5 => Out::Preempt { kind: kind(cdb), abort: true },
         _ => Out::Register(Register { ignore: true, all_ports, also: None }),
     };
     Ok(Order { out, key, action_key, aptpl: flags & APTPL != 0 })
@@ -139,8 +157,7 @@ fn id_at(at: usize) -> u16 {
     u16::try_from(at).unwrap_or(u16::MAX)
 }
 
-/// SCOPE and TYPE.
-fn kind(cdb: &[u8; 16]) -> Result<ReservationType, Sense> {
+fn kind(cdb: &[u8; 16]) -> Kind {
     if cdb[2] >> 4 != 0 {
         return Err(Sense::cdb_bit(2, 7));
     }
@@ -164,7 +181,7 @@ fn parse_move(cdb: &[u8; 16], list: &[u8; MOVE_BYTES], length: usize) -> Result<
 }
 
 impl Reservations {
-    /// What a service action makes of this state. `ports`: the target ports that it is for, with the one through which it came.
+    /// What a service action makes of this state. `ports`: the target ports that there are, with the one through which it came.
     pub(crate) fn apply(
         &self,
         from: NexusId,
@@ -175,20 +192,47 @@ impl Reservations {
         if self.reserve.is_some() {
             return Err(Refusal::Conflict);
         }
-        if let Out::Register(register) = &order.out {
-            return self.register(from, ports, order, register);
-        }
-        // SPC-4, table 67: all others are for the registered, with their key.
-        if self.key(from) != Some(order.key) {
+        // SPC-4, table 67: all but two are for the registered, with their key.
+        if !matches!(order.out, Out::Register(_)) && self.key(from) != Some(order.key) {
             return Err(Refusal::Conflict);
         }
-        match order.out {
-            Out::Register(_) => Err(Refusal::Conflict),
-            Out::Reserve(kind) => self.make(from, kind),
-            Out::Release(kind) => self.let_go(from, kind),
+        let mut change = match &order.out {
+            Out::Register(register) => self.register(from, ports, order, register),
+            Out::Reserve(kind) => self.make(from, (*kind)?),
+            Out::Release(kind) => self.let_go(from, *kind),
             Out::Clear => Ok(self.clear(from)),
-            Out::Preempt { kind, abort } => self.preempt(from, order.action_key, kind, abort),
-            Out::Move { unregister, to } => self.hand_over(from, order, unregister, to),
+            Out::Preempt { kind, abort } => self.preempt(from, order.action_key, *kind, *abort),
+            Out::Move { unregister, to } => self.hand_over(from, ports, order, (*unregister, *to)),
+        }?;
+        change.next.narrow(self, from, ports, order);
+        Ok(change)
+    }
+
+    /// Which registrations are for all target ports: those that one order made so, until one of them is changed alone.
+    fn narrow(&mut self, before: &Reservations, from: NexusId, ports: &[u16], order: &Order) {
+        let set = |state: &Reservations| -> BTreeSet<(NexusId, u64)> {
+            state.registrations.iter().map(|each| (each.nexus, each.key)).collect()
+        };
+        let (old, new) = (set(before), set(self));
+        let changed = old.symmetric_difference(&new).map(|(nexus, _)| nexus.initiator);
+        let mut touched: BTreeSet<InitiatorId> = changed.collect();
+        let mut asked = false;
+        if let Out::Register(register) = &order.out {
+            asked = register.all_ports;
+            if self.generation != before.generation {
+                touched.insert(from.initiator);
+                touched.extend(register.also.iter().flatten());
+            }
+        }
+        let wide = |initiator: InitiatorId| {
+            let there =
+                |port: &u16| new.contains(&(NexusId { initiator, port: *port }, order.action_key));
+            asked && ports.iter().all(there)
+        };
+        for each in &mut self.registrations {
+            if touched.contains(&each.nexus.initiator) {
+                each.all_ports = wide(each.nexus.initiator);
+            }
         }
     }
 
@@ -216,7 +260,9 @@ impl Reservations {
         if known.is_none() && order.action_key == 0 {
             return Ok(Change::to(self.clone()));
         }
-        let whom = self.registrants(from, ports, order, register)?;
+        let own = [from.port];
+        let there = if register.all_ports { ports } else { &own };
+        let whom = self.registrants(from, there, order, register)?;
         let mut change = Change::to(self.next());
         let next = &mut change.next;
         next.aptpl = order.aptpl;
@@ -277,7 +323,7 @@ impl Reservations {
         if self.registrations.len() >= REGISTRATIONS_MAX {
             return Err(NO_ROOM);
         }
-        self.registrations.push(Registration { nexus, key });
+        self.registrations.push(Registration { nexus, key, all_ports: false });
         Ok(())
     }
 
@@ -296,15 +342,15 @@ impl Reservations {
     }
 
     /// RELEASE (SPC-4, 5.13.11.2.2).
-    fn let_go(&self, from: NexusId, kind: ReservationType) -> Result<Change, Refusal> {
+    fn let_go(&self, from: NexusId, kind: Kind) -> Result<Change, Refusal> {
         let Some(reservation) = self.reservation.filter(|_| self.holds(from)) else {
             return Ok(Change::to(self.clone()));
         };
-        if reservation.kind != kind {
+        if kind != Ok(reservation.kind) {
             return Err(Refusal::Sense(Sense::illegal(code::INVALID_RELEASE)));
         }
         let mut change = Change::to(Reservations { reservation: None, ..self.clone() });
-        if kind.registrants() {
+        if reservation.kind.registrants() {
             change.tell.extend(self.others(from).map(|n| (n, Attention::ReservationsReleased)));
         }
         Ok(change)
@@ -319,12 +365,12 @@ impl Reservations {
         change
     }
 
-    /// PREEMPT and PREEMPT AND ABORT (SPC-4, 5.13.11.2.3 to 5).
+    /// PREEMPT and PREEMPT AND ABORT (SPC-4, 5.13.11.2.3 to 5). Where only registrations are removed, SCOPE and TYPE are ignored.
     fn preempt(
         &self,
         from: NexusId,
         victims: u64,
-        kind: ReservationType,
+        kind: Kind,
         abort: bool,
     ) -> Result<Change, Refusal> {
         let all = self.reservation.is_some_and(|reservation| reservation.kind.all_registrants());
@@ -352,6 +398,7 @@ impl Reservations {
             change.abort.extend(others);
         }
         if takes_over {
+            let kind = kind?;
             let before = self.reservation.map(|reservation| reservation.kind);
             change.next.reservation = Some(Reservation { kind, holder: from });
             if before != Some(kind) {
@@ -369,9 +416,9 @@ impl Reservations {
     fn hand_over(
         &self,
         from: NexusId,
+        ports: &[u16],
         order: &Order,
-        unregister: bool,
-        to: NexusId,
+        (unregister, to): (bool, NexusId),
     ) -> Result<Change, Refusal> {
         let Some(reservation) = self.reservation.filter(|reservation| {
             !reservation.kind.all_registrants() && reservation.holder == from
@@ -380,6 +427,9 @@ impl Reservations {
         };
         if order.action_key == 0 {
             return Err(Refusal::Sense(Sense::parameter(8)));
+        }
+        if !ports.contains(&to.port) {
+            return Err(Refusal::Sense(Sense::parameter(18)));
         }
         if to == from {
             return Err(Refusal::Sense(Sense::parameter(24)));

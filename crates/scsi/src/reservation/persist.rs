@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! magic "TLPR" · version 1 (1) · type or 0 (1) · holder's index (2) · registrations (2) · reserved (6)
-//! each registration: key (8) · relative target port (2) · reserved (6) · TransportID (24)
+//! each registration: key (8) · relative target port (2) · 1 for all target ports (1) · reserved (5) · TransportID (24)
 //! checksum of all before (8)
 //! ```
 //!
@@ -74,7 +74,7 @@ impl Persistent {
         for each in &self.registrations {
             bytes.extend(each.key.to_be_bytes());
             bytes.extend(each.nexus.port.to_be_bytes());
-            bytes.extend([0; 6]);
+            bytes.extend([u8::from(each.all_ports), 0, 0, 0, 0, 0]);
             bytes.extend(each.nexus.initiator.encode());
         }
         bytes.extend(checksum(&bytes).to_be_bytes());
@@ -127,7 +127,7 @@ impl Persistent {
 fn entry(bytes: &[u8]) -> Option<Registration> {
     let (_, id) = bytes.split_last_chunk::<TRANSPORT_ID_BYTES>()?;
     let nexus = NexusId { initiator: InitiatorId::decode(id)?, port: be16(bytes, 8) };
-    Some(Registration { nexus, key: be64(bytes, 0) })
+    Some(Registration { nexus, key: be64(bytes, 0), all_ports: bytes[10] & 1 != 0 })
 }
 
 fn checksum(bytes: &[u8]) -> u64 {

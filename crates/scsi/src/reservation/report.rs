@@ -5,12 +5,12 @@ use crate::nexus::TRANSPORT_ID_BYTES;
 use crate::wire::len32;
 
 impl Reservations {
-    /// The whole answer to a service action, which the table of commands says exists.
-    pub(crate) fn report(&self, action: u8) -> Vec<u8> {
+    /// The whole answer to a service action, which the table of commands says exists. `kept`: the state can survive a power loss.
+    pub(crate) fn report(&self, action: u8, kept: bool) -> Vec<u8> {
         match action {
             0 => self.keys(),
             1 => self.holder(),
-            2 => capabilities(self.aptpl).to_vec(),
+            2 => capabilities(self.aptpl, kept).to_vec(),
             _ => self.full_status(),
         }
     }
@@ -60,12 +60,13 @@ impl Reservations {
     }
 }
 
-/// REPORT CAPABILITIES (6.15.4): compatible RESERVE handling, registrations for other initiator and target ports, persistence through power loss, all six types.
-fn capabilities(aptpl: bool) -> [u8; 8] {
+/// REPORT CAPABILITIES (6.15.4): compatible RESERVE handling, registrations for other initiator and target ports, persistence through power
+/// loss where there is something to keep the state in, all six types.
+fn capabilities(aptpl: bool, kept: bool) -> [u8; 8] {
     const CRH: u8 = 0x10;
     const SIP_C: u8 = 0x08;
     const ATP_C: u8 = 0x04;
-    const PTPL_C: u8 = 0x01;
     const TMV: u8 = 0x80;
-    [0, 8, CRH | SIP_C | ATP_C | PTPL_C, TMV | u8::from(aptpl), 0xea, 0x01, 0, 0]
+    let ptpl_c = u8::from(kept);
+    [0, 8, CRH | SIP_C | ATP_C | ptpl_c, TMV | u8::from(aptpl), 0xea, 0x01, 0, 0]
 }

@@ -1,5 +1,6 @@
 //! Reservations: the tables of the standards, command by command, and a naive oracle.
 
+mod edges;
 mod oracle;
 
 use super::*;
@@ -28,6 +29,7 @@ const TABLE: &[(&[u8], &str)] = &[
     (&[0x1b, 0, 0, 0, 1, 0], "AAAAA"),             // START STOP UNIT, start
     (&[0x1b, 0, 0, 0, 0, 0], "CCACC"),             // START STOP UNIT, stop
     (&[0x1b, 0, 0, 0, 0x11, 0], "CCACC"),          // START STOP UNIT, a power condition
+    (&[0x1d, 4, 0, 0, 0, 0], "CCACC"),             // SEND DIAGNOSTIC
     (&[0x1e, 0, 0, 0, 0, 0], "AAAAA"),             // PREVENT ALLOW, allow
     (&[0x1e, 0, 0, 0, 1, 0], "CCACC"),             // PREVENT ALLOW, prevent
     (&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], "AAAAA"), // READ CAPACITY(10)
@@ -250,7 +252,7 @@ fn reserve_and_release_beside_persistent_reservations_spc3_5_6_3() {
 fn registrations_are_bounded() {
     let full = Reservations {
         registrations: (0..REGISTRATIONS_MAX as u64)
-            .map(|id| Registration { nexus: Bench::name(id), key: 1 })
+            .map(|id| Registration { nexus: Bench::name(id), key: 1, all_ports: false })
             .collect(),
         ..Reservations::default()
     };
@@ -266,8 +268,10 @@ fn registrations_are_bounded() {
 #[test]
 fn damaged_states_are_recognised() {
     let nexus = NexusId { initiator: InitiatorId::Srp(*b"an initiator por"), port: 3 };
-    let registrations =
-        vec![Registration { nexus: Bench::name(1), key: 5 }, Registration { nexus, key: u64::MAX }];
+    let registrations = vec![
+        Registration { nexus: Bench::name(1), key: 5, all_ports: false },
+        Registration { nexus, key: u64::MAX, all_ports: true },
+    ];
     for reservation in
         [None, Some(Reservation { kind: ReservationType::ExclusiveAccess, holder: nexus })]
     {

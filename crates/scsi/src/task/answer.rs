@@ -63,8 +63,8 @@ pub(super) fn answer(cx: &Context<'_>, spec: &Spec, cdb: &[u8; 16]) -> Done {
         Verb::ReportFunctions => reply(cx, Ok(report::functions(cdb[2] & 0x80 != 0)), four),
         Verb::ReportPortGroups => reply(cx, port_groups(cx, cdb), four),
         Verb::ReservationsIn => reservations_in(cx, cdb, two),
-        Verb::Reserve => Done::status(cx.nexus.reserve(true)),
-        Verb::Release => Done::status(cx.nexus.reserve(false)),
+        Verb::Reserve | Verb::Release => reserve(cx, cdb, spec.verb == Verb::Reserve),
+        Verb::SendDiagnostic => send_diagnostic(cdb),
         Verb::ReadDefects => {
             let ten = cdb[0] == 0x37;
             reply(cx, defects(cdb), if ten { two } else { four })
@@ -179,11 +179,31 @@ fn port_groups(cx: &Context<'_>, cdb: &[u8; 16]) -> Result<Vec<u8>, Sense> {
     }
 }
 
+/// RESERVE and RELEASE of the whole logical unit, for oneself (SPC-2, 7.21 to 7.24): an extent would be less than was asked for, and a third
+/// party somebody else.
+fn reserve(cx: &Context<'_>, cdb: &[u8; 16], reserve: bool) -> Done {
+    match cdb[1] & 0x11 {
+        0 => Done::status(cx.nexus.reserve(reserve)),
+        extent if extent & 1 != 0 => Done::check(Sense::cdb_bit(1, 0)),
+        _ => Done::check(Sense::cdb_bit(1, 4)),
+    }
+}
+
+/// SEND DIAGNOSTIC (SPC-4): the default self-test, which a disk without parts of its own passes. There are no other tests and no pages.
+fn send_diagnostic(cdb: &[u8; 16]) -> Done {
+    match (cdb[1] >> 5, be16(cdb, 3)) {
+        (0, 0) => Done::good(0, 0),
+        (0, _) => Done::check(Sense::cdb(3)),
+        _ => Done::check(Sense::cdb_bit(1, 7)),
+    }
+}
+
 fn reservations_in(cx: &Context<'_>, cdb: &[u8; 16], allocation: u64) -> Done {
+    let kept = cx.nexus.unit().keeps;
     // SPC-2, 5.5.1: not while a RESERVE is in force, whoever asks.
-    let answer = cx
-        .nexus
-        .reservations_in(|state| state.reserve.is_none().then(|| state.report(cdb[1] & 0x1f)));
+    let answer = cx.nexus.reservations_in(|state| {
+        state.reserve.is_none().then(|| state.report(cdb[1] & 0x1f, kept))
+    });
     match answer {
         Some(bytes) => give(&cx.data_in, &bytes, allocation),
         None => Done::status(Status::ReservationConflict),
@@ -231,8 +251,10 @@ impl Task {
         };
         let bytes = u64::from(be32(cdb, 5));
         self.job = super::Job { wanted: bytes, moved: bytes, ..super::Job::NOTHING };
-        let from = cx.nexus.id();
-        let ports = if order.all_ports() { cx.nexus.target_ports() } else { vec![from.port] };
+        if let Some(at) = order.aptpl_at().filter(|_| !cx.nexus.unit().keeps) {
+            return Step::Done(Done::check(Sense::parameter(at)));
+        }
+        let (from, ports) = (cx.nexus.id(), cx.nexus.target_ports());
         match cx.nexus.reservations_out(|state| state.apply(from, &ports, &order)) {
             Ok(Ordered::Done(abort)) => self.abort_others(cx, abort),
             Ok(Ordered::Busy) => Step::Done(Done::status(Status::Busy)),
