@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    device::fuzz::fuzz_request(data);
+    device_blk::fuzz::fuzz_request(data);
 });

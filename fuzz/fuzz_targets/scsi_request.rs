@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    device::fuzz::fuzz_scsi_request(data);
+    device_scsi::fuzz::fuzz_request(data);
 });

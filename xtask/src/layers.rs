@@ -15,11 +15,23 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("block", &["memory", "uring", "spec"]),
     ("protocol", &["memory", "spec"]),
     ("scsi", &["memory", "block"]),
-    ("device", &["memory", "vring", "block", "scsi"]),
-    ("channel", &["memory", "uring", "vring", "block", "scsi", "device", "protocol"]),
+    ("channel", &["memory", "uring", "vring", "block", "protocol"]),
+    ("device_blk", &["memory", "vring", "block", "protocol", "channel"]),
+    ("device_scsi", &["memory", "vring", "block", "protocol", "channel", "scsi"]),
     (
         "dataplane",
-        &["memory", "uring", "vring", "spec", "block", "scsi", "protocol", "device", "channel"],
+        &[
+            "memory",
+            "uring",
+            "vring",
+            "spec",
+            "block",
+            "scsi",
+            "protocol",
+            "channel",
+            "device_blk",
+            "device_scsi",
+        ],
     ),
     ("fabric", &[]),
     ("control", &["spec", "protocol", "fabric"]),
@@ -42,8 +54,9 @@ pub(crate) const DATA_PATH: &[&str] = &[
     "block",
     "scsi",
     "protocol",
-    "device",
     "channel",
+    "device_blk",
+    "device_scsi",
     "dataplane",
 ];
 
@@ -176,7 +189,8 @@ mod tests {
 
     #[test]
     fn an_arrow_that_points_up_is_refused() {
-        assert!(judge("device", ["vring", "block"].into_iter()).is_empty());
+        assert!(judge("device_blk", ["vring", "channel"].into_iter()).is_empty());
+        assert_eq!(judge("channel", ["device_blk"].into_iter()).len(), 1);
         assert_eq!(judge("vring", ["channel"].into_iter()).len(), 1);
         assert_eq!(judge("control", ["dataplane"].into_iter()).len(), 1);
         assert_eq!(judge("unknown", ["memory"].into_iter()).len(), 1);

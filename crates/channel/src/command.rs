@@ -6,18 +6,18 @@ use memory::IoBuf;
 use crate::lists::{ListId, Lists};
 
 /// Segments that fit the slot itself: header, two of data, status.
-pub(crate) const INLINE: usize = 4;
+pub const INLINE: usize = 4;
 
 /// Where a command stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
+pub enum State {
     /// The slot is free.
     Free,
-    /// Taken; waits until fewer of its queue are active. SCSI.
+    /// Taken; waits until fewer of its queue are active.
     Held,
     /// Taken; its chain was not read yet, because no long list was free.
     Unread,
-    /// Its task waits for something other than its lane. SCSI.
+    /// Its handler waits for something other than its lane.
     Paused,
     /// Judged; waits for a second submission to its lane.
     Parked,
@@ -29,22 +29,26 @@ pub(crate) enum State {
 #[derive(Debug, Clone)]
 #[repr(align(128))]
 pub struct Command {
-    pub(crate) bufs: [IoBuf; INLINE],
-    /// Where the status byte, or the SCSI response, goes; empty when the chain has no place for it, or more than one.
-    pub(crate) status: IoBuf,
+    /// The chain's segments, if they fit.
+    pub bufs: [IoBuf; INLINE],
+    /// Where the handler's status goes; empty when the chain has no place for it, or more than one.
+    pub status: IoBuf,
     /// First byte of the volume.
-    pub(crate) offset: u64,
-    pub(crate) len: u64,
+    pub offset: u64,
+    /// Number of bytes.
+    pub len: u64,
     /// Bytes finished by earlier rounds. A chain has at most 2^32 bytes with header and status, a range 2^30, so 32 bits are enough.
-    pub(crate) done: u32,
+    pub done: u32,
     /// When it was taken and when it went to its lane, in ticks.
     pub(crate) taken: u64,
     pub(crate) submitted: u64,
     /// Data is `first..end` of the segments.
-    pub(crate) first: u16,
-    pub(crate) end: u16,
+    pub first: u16,
+    /// See `first`.
+    pub end: u16,
     pub(crate) list: Option<ListId>,
-    pub(crate) op: OpKind,
+    /// What the volume is asked.
+    pub op: OpKind,
     pub(crate) state: State,
     pub(crate) passed: u8,
 }
@@ -75,9 +79,16 @@ impl Command {
         vec![Command::FREE; usize::from(queue_size)].into_boxed_slice()
     }
 
+    /// Where it stands.
+    #[inline]
+    #[must_use]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
     /// All places for segments.
     #[inline]
-    pub(crate) fn all<'a>(&'a mut self, lists: &'a mut Lists) -> &'a mut [IoBuf] {
+    pub fn all<'a>(&'a mut self, lists: &'a mut Lists) -> &'a mut [IoBuf] {
         match self.list {
             None => &mut self.bufs,
             Some(list) => lists.get(list),
@@ -86,11 +97,18 @@ impl Command {
 
     /// The data segments.
     #[inline]
-    pub(crate) fn data<'a>(&'a self, lists: &'a mut Lists) -> &'a [IoBuf] {
+    pub fn data<'a>(&'a self, lists: &'a mut Lists) -> &'a [IoBuf] {
         let range = usize::from(self.first)..usize::from(self.end);
         match self.list {
             None => &self.bufs[range],
             Some(list) => &lists.get(list)[range],
         }
+    }
+
+    /// Its request is another one than before, of which nothing is done.
+    #[inline]
+    pub fn ask(&mut self, op: OpKind, offset: u64, len: u64) {
+        (self.op, self.offset, self.len) = (op, offset, len);
+        (self.done, self.passed) = (0, 0);
     }
 }

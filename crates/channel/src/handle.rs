@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
-use device::scsi::event::EVENT_BYTES;
 use protocol::stats::ChannelStats;
 use rustix::event::EventfdFlags;
 use uring::{Ring, RingConfig, RingError};
 
+use crate::handler::Handler;
 use crate::mailbox::{Bell, Mailbox, OneShot, Pending, one_shot};
-use crate::queue::{QueueId, Seat};
-use crate::scsi::{AbortScope, LunMap, Returned};
+use crate::off_path::{Returned, Returns};
+use crate::queue::{QueueId, QueueResources};
 use crate::worker::{StartFailure, Worker};
 
 /// What a channel is made with.
@@ -118,40 +118,47 @@ pub enum Drain {
     SkipWaits,
 }
 
-pub(crate) enum Message {
-    Start(Box<Seat>, OneShot<Result<QueueId, StartFailure>>),
-    Stop(QueueId, Drain, OneShot<Seat>),
+pub(crate) enum Message<H: Handler> {
+    Start(Box<QueueResources>, H::Device, OneShot<Result<QueueId, StartFailure>>),
+    Stop(QueueId, Drain, OneShot<QueueResources>),
     SetLog(QueueId, Option<Arc<vring::DirtyLog>>, Option<vring::GuestAddr>),
-    SetLuns(QueueId, Arc<LunMap>, OneShot<Result<(), String>>),
-    Abort(AbortScope, OneShot<u32>),
-    Query(AbortScope, OneShot<u32>),
-    Event(QueueId, [u8; EVENT_BYTES]),
+    Tell(QueueId, H::Message),
+    Abort(H::Scope, OneShot<u32>),
     Returned(Returned),
     Refresh,
     Run(Box<dyn FnOnce() + Send>),
     Exit,
 }
 
-pub(crate) type Inbox = Mailbox<Message, EventBell>;
+pub(crate) type Inbox<H> = Mailbox<Message<H>, EventBell>;
 
-/// A running channel. All methods may be called from any thread but the channel's own.
-#[derive(Debug)]
-pub struct Channel {
+impl<H: Handler> Returns for Inbox<H> {
+    fn post_returned(&self, returned: Returned) {
+        self.post(Message::Returned(returned));
+    }
+}
+
+/// A running channel, for queues with handlers of one type. All methods may be called from any thread but the channel's own.
+pub struct Channel<H: Handler> {
     config: ChannelConfig,
-    inbox: Arc<Inbox>,
+    inbox: Arc<Inbox<H>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl std::fmt::Debug for Message {
+impl<H: Handler> std::fmt::Debug for Channel<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Channel").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl<H: Handler> std::fmt::Debug for Message<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Message::Start(..) => "Start",
             Message::Stop(..) => "Stop",
             Message::SetLog(..) => "SetLog",
-            Message::SetLuns(..) => "SetLuns",
+            Message::Tell(..) => "Tell",
             Message::Abort(..) => "Abort",
-            Message::Query(..) => "Query",
-            Message::Event(..) => "Event",
             Message::Returned(_) => "Returned",
             Message::Refresh => "Refresh",
             Message::Run(_) => "Run",
@@ -160,13 +167,13 @@ impl std::fmt::Debug for Message {
     }
 }
 
-impl Channel {
+impl<H: Handler> Channel<H> {
     /// Starts the thread and waits until its ring stands.
     ///
     /// # Errors
     ///
     /// When thread, ring or CPU binding is refused.
-    pub fn start(config: ChannelConfig, stats: ChannelStats) -> Result<Channel, ChannelError> {
+    pub fn start(config: ChannelConfig, stats: ChannelStats) -> Result<Channel<H>, ChannelError> {
         let index = config.index;
         let system = |source: std::io::Error| ChannelError::System { index, source };
         let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
@@ -196,20 +203,25 @@ impl Channel {
         &self.config
     }
 
-    /// Moves a queue in. It is looked at once without a kick, and its client is notified once: either side may have missed the other's last one.
+    /// Moves a queue in, for its handler to be made of `device`. It is looked at once without a kick, and its client is notified once:
+    /// either side may have missed the other's last one.
     ///
     /// # Errors
     ///
-    /// When the channel has no room or the volume gives no lane; the seat comes back.
-    pub fn start_queue(&self, seat: Seat) -> Result<QueueId, StartFailure> {
+    /// When the channel has no room or the device lacks something; the queue comes back.
+    pub fn start_queue(
+        &self,
+        queue: QueueResources,
+        device: H::Device,
+    ) -> Result<QueueId, StartFailure> {
         let (answer, pending) = one_shot();
-        self.inbox.post(Message::Start(Box::new(seat), answer));
+        self.inbox.post(Message::Start(Box::new(queue), device, answer));
         pending.wait().expect("a channel answers until it is dropped")
     }
 
     /// Asks for a queue back. The answer comes when nothing of it is in flight.
     #[must_use]
-    pub fn stop_queue(&self, queue: QueueId, drain: Drain) -> Pending<Seat> {
+    pub fn stop_queue(&self, queue: QueueId, drain: Drain) -> Pending<QueueResources> {
         let (answer, pending) = one_shot();
         self.inbox.post(Message::Stop(queue, drain, answer));
         pending
@@ -225,38 +237,18 @@ impl Channel {
         self.inbox.post(Message::SetLog(queue, log, used_log));
     }
 
-    /// Gives a queue of a SCSI adapter another LUN map. Entries that stay are not disturbed; the commands of those that are gone are
-    /// ended with TASK ABORTED. The answer comes when nothing of an entry that is gone is in flight on this queue.
-    ///
-    /// An error says what a new entry lacks (a lane to its volume); then the queue keeps the map that it had.
-    #[must_use]
-    pub fn set_luns(&self, queue: QueueId, luns: Arc<LunMap>) -> Pending<Result<(), String>> {
-        let (answer, pending) = one_shot();
-        self.inbox.post(Message::SetLuns(queue, luns, answer));
-        pending
+    /// Tells a queue's handler something. The queue is here: it was not asked back.
+    pub fn tell(&self, queue: QueueId, message: H::Message) {
+        self.inbox.post(Message::Tell(queue, message));
     }
 
-    /// Aborts the commands of a scope. Those that the client has made available by now are among them. The answer comes when none of
+    /// Ends the commands of a scope. Those that the client has made available by now are among them. The answer comes when none of
     /// them is left on this channel and their ends are published: how many there were.
     #[must_use]
-    pub fn abort(&self, scope: AbortScope) -> Pending<u32> {
+    pub fn abort(&self, scope: H::Scope) -> Pending<u32> {
         let (answer, pending) = one_shot();
         self.inbox.post(Message::Abort(scope, answer));
         pending
-    }
-
-    /// How many commands of a scope there are on this channel; those that the client has made available by now are among them.
-    #[must_use]
-    pub fn query(&self, scope: AbortScope) -> Pending<u32> {
-        let (answer, pending) = one_shot();
-        self.inbox.post(Message::Query(scope, answer));
-        pending
-    }
-
-    /// Tells the client of an event queue something (`device::scsi::event`). Without a buffer the event is lost, and the client is told so
-    /// with the next buffer.
-    pub fn post_event(&self, queue: QueueId, event: [u8; EVENT_BYTES]) {
-        self.inbox.post(Message::Event(queue, event));
     }
 
     /// Takes over the adapters' wait modes.
@@ -276,7 +268,7 @@ impl Channel {
     }
 }
 
-impl Drop for Channel {
+impl<H: Handler> Drop for Channel<H> {
     /// Ends the thread. Its queues must have been stopped.
     fn drop(&mut self) {
         self.inbox.post(Message::Exit);
@@ -288,11 +280,11 @@ impl Drop for Channel {
 }
 
 /// On the channel's thread: binds it and makes its ring.
-pub(crate) fn prepare(
+pub(crate) fn prepare<H: Handler>(
     config: &ChannelConfig,
-    inbox: Arc<Inbox>,
+    inbox: Arc<Inbox<H>>,
     stats: ChannelStats,
-) -> Result<Worker, ChannelError> {
+) -> Result<Worker<H>, ChannelError> {
     let index = config.index;
     if let Some(cpu) = config.cpu {
         let mut set = rustix::thread::CpuSet::new();

@@ -11,9 +11,9 @@ struct Entry {
     queues: usize,
 }
 
-/// The table of lanes. The highest id is the channel's own and never given out.
+/// The table of lanes: one for each volume that any queue of the channel uses. The highest id is the channel's own and never given out.
 #[derive(Default)]
-pub(crate) struct Lanes {
+pub struct Lanes {
     entries: Vec<Option<Entry>>,
 }
 
@@ -22,7 +22,11 @@ impl Lanes {
     pub(crate) const OWN: LaneId = LaneId(u16::MAX);
 
     /// The lane to `volume`, made if there is none. Each call is paired with one of [`Lanes::release`].
-    pub(crate) fn acquire(
+    ///
+    /// # Errors
+    ///
+    /// When the volume gives no lane.
+    pub fn acquire(
         &mut self,
         volume: &Arc<dyn Volume>,
         ring: &mut Ring,
@@ -47,7 +51,7 @@ impl Lanes {
     }
 
     /// A queue no longer uses the lane. The last one closes it; nothing is in flight then.
-    pub(crate) fn release(&mut self, id: LaneId, ring: &mut Ring) {
+    pub fn release(&mut self, id: LaneId, ring: &mut Ring) {
         let slot = &mut self.entries[usize::from(id.0)];
         let entry = slot.as_mut().expect("released as often as acquired");
         entry.queues -= 1;
@@ -57,8 +61,9 @@ impl Lanes {
         }
     }
 
+    /// A lane.
     #[inline]
-    pub(crate) fn get(&mut self, id: LaneId) -> Option<&mut (dyn Lane + 'static)> {
+    pub fn get(&mut self, id: LaneId) -> Option<&mut (dyn Lane + 'static)> {
         self.entries.get_mut(usize::from(id.0))?.as_mut().map(|entry| &mut *entry.lane)
     }
 }

@@ -3,7 +3,7 @@
 //! # A turn
 //!
 //! ```text
-//! take    every hot queue: up to 32 heads, judge each, submit it to its lane
+//! take    every hot queue: up to 32 heads, each to its queue's handler, which may submit it to a lane
 //! submit  one system call hands all of it to the kernel
 //! reap    completions finish commands, bring kicks, messages and timers
 //! publish every touched queue: one store, at most one notification
@@ -12,11 +12,15 @@
 //! A turn that found nothing is followed by another look or by sleep, as [`wait`] decides. The thread sleeps in one place, its
 //! io_uring, which also watches the kick eventfds and the mailbox.
 //!
+//! # What a device is
+//!
+//! Whatever implements [`Handler`]: see there for the picture. The channel knows no device; it is made for one type of handler.
+//!
 //! # Ownership
 //!
-//! A queue is *moved* into its channel inside a [`Seat`] and moved back when it is stopped: nobody else can touch it meanwhile, and no lock
-//! is taken for it. What several threads see is written rarely (the disk's [`device::blk::Shape`]) or by one of them alone (statistics). A stop
-//! is answered when nothing of the queue is in flight any more; that is what lets a session change memory, rings or volume.
+//! A queue is *moved* into its channel as [`QueueResources`] and moved back when it is stopped: nobody else can touch it meanwhile, and no
+//! lock is taken for it. What several threads see is written rarely or by one of them alone (statistics). A stop is answered when nothing of
+//! the queue is in flight any more; that is what lets a session change memory, rings or volume.
 //!
 //! # Hot and armed queues
 //!
@@ -31,24 +35,26 @@
 
 mod command;
 mod handle;
+mod handler;
+mod io;
 mod lanes;
 mod lists;
 pub mod mailbox;
+mod off_path;
 mod queue;
-mod scratch;
-mod scsi;
 pub mod single;
 mod sync;
 pub mod wait;
 mod worker;
 
-pub use command::Command;
+pub use command::{Command, INLINE, State};
 pub use handle::{Activity, Channel, ChannelConfig, ChannelError, Drain};
-pub use queue::{Adapter, Device, QueueId, Seat, StopReason};
-pub use scsi::{
-    AbortScope, Answer, CommandPool, CommandRef, Errand, LunEntry, LunMap, LunMapError, Reply,
-    ScsiLimits, ScsiRole, Target, Verdict, Whom,
-};
+pub use handler::{After, BadChain, Handler, Opened, Walked};
+pub use io::{Io, Read};
+pub use lanes::Lanes;
+pub use lists::{LIST_SEGMENTS, Lists};
+pub use off_path::{Answer, Reply};
+pub use queue::{Adapter, CommandRef, NO_PART, QueueId, QueueResources, RunningQueue, StopReason};
 pub use worker::StartFailure;
 
 /// Most heads that are taken from one queue in one turn, so that a busy client does not keep the others waiting.

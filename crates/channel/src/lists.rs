@@ -1,14 +1,14 @@
 //! Long segment lists: for the commands whose chain does not fit their slot.
 //!
-//! A SCSI queue has some of its own, for chains of moderate length (`num_local_cmds` of `bufs_per_cmd` data segments); what they do not hold,
-//! and everything of a block device, goes into those that all queues of the channel share.
+//! A queue may have some of its own, for chains of moderate length ([`crate::Opened`]); what they do not hold, and everything of a queue
+//! without any, goes into those that all queues of the channel share.
 
 use memory::IoBuf;
 
 /// How many of them a channel has. More such commands at once wait, counted as "no DMA resource".
 const COUNT: usize = 64;
 /// Segments of the longest chain: [`uring::Op::MAX_BUFS`] of data, header, status, and a few that a region border splits.
-pub(crate) const LENGTH: usize = 1024 + 8;
+pub const LIST_SEGMENTS: usize = 1024 + 8;
 
 /// Names one list: below [`COUNT`] a shared one, else a queue's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct ListId(u16);
 
 /// A fixed pool of long segment lists.
 #[derive(Debug)]
-pub(crate) struct Lists {
+pub struct Lists {
     store: Vec<IoBuf>,
     free: Vec<u16>,
     own: Vec<Option<Box<[IoBuf]>>>,
@@ -25,7 +25,7 @@ pub(crate) struct Lists {
 impl Lists {
     pub(crate) fn new() -> Lists {
         Lists {
-            store: vec![IoBuf::EMPTY; COUNT * LENGTH],
+            store: vec![IoBuf::EMPTY; COUNT * LIST_SEGMENTS],
             free: (0..COUNT as u16).collect(),
             own: Vec::new(),
         }
@@ -48,7 +48,7 @@ impl Lists {
             if place == self.own.len() {
                 self.own.push(None);
             }
-            self.own[place] = Some(vec![IoBuf::EMPTY; length.min(LENGTH)].into());
+            self.own[place] = Some(vec![IoBuf::EMPTY; length.min(LIST_SEGMENTS)].into());
             ids.push(ListId(id));
         }
         ids
@@ -70,7 +70,7 @@ impl Lists {
     pub(crate) fn get(&mut self, list: ListId) -> &mut [IoBuf] {
         let place = usize::from(list.0);
         match place.checked_sub(COUNT) {
-            None => &mut self.store[place * LENGTH..][..LENGTH],
+            None => &mut self.store[place * LIST_SEGMENTS..][..LIST_SEGMENTS],
             Some(own) => self.own[own].as_deref_mut().expect("a list stays while it is in use"),
         }
     }
@@ -92,12 +92,12 @@ mod tests {
         let mut lists = Lists::new();
         let (a, b) = (lists.add_own(3, 12), lists.add_own(2, 5000));
         assert!(a.iter().chain(&b).all(|id| id.is_own()));
-        assert_eq!((lists.get(a[0]).len(), lists.get(b[1]).len()), (12, LENGTH));
+        assert_eq!((lists.get(a[0]).len(), lists.get(b[1]).len()), (12, LIST_SEGMENTS));
         let before = lists.own.len();
         lists.remove_own(a);
         let c = lists.add_own(3, 7);
         assert_eq!((lists.own.len(), lists.get(c[2]).len()), (before, 7));
-        assert_eq!(lists.get(b[0]).len(), LENGTH);
+        assert_eq!(lists.get(b[0]).len(), LIST_SEGMENTS);
         let shared = lists.take().unwrap();
         assert!(!shared.is_own());
         lists.give_back(shared);

@@ -1,22 +1,21 @@
-//! A queue inside its channel.
+//! A queue on its way into or out of a channel, and inside it.
 
+use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use block::{LaneId, Volume};
-use device::blk::{Shape, Status};
+use block::{IoError, Tag};
 use memory::clock;
 use protocol::message::WaitMode;
-use protocol::stats::{Latency, LunStats, QueueCounter, QueueStats, Span, StatsRegion};
+use protocol::stats::{Latency, QueueCounter, QueueStats, Span};
 use uring::FileSlot;
 use vring::{Head, Queue, QueueError};
 
 use crate::command::{Command, State};
+use crate::handler::Handler;
+use crate::lists::ListId;
 use crate::mailbox::OneShot;
-use crate::scsi::{
-    CommandPool, ControlQueue, Errand, EventQueue, LunMap, Requests, ScsiLimits, ScsiRole,
-};
 
 /// Why a queue stopped by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -35,27 +34,13 @@ pub struct Adapter {
     pub name: String,
     wait: AtomicU8,
     on_stop: Box<dyn Fn(u16, StopReason) + Send + Sync>,
-    pub(crate) errands: Box<dyn Fn(Errand) + Send + Sync>,
-    /// Where LUNs are counted.
-    pub(crate) region: Option<Arc<StatsRegion>>,
 }
 
 impl Adapter {
-    /// `on_stop` is called on the channel's thread when a queue stops by itself, with its number; `errands` when a SCSI command needs
-    /// what a channel may not do. Neither may block. A block device has no errands.
-    pub fn new(
-        name: &str,
-        on_stop: Box<dyn Fn(u16, StopReason) + Send + Sync>,
-        errands: Box<dyn Fn(Errand) + Send + Sync>,
-    ) -> Adapter {
+    /// `on_stop` is called on the channel's thread when a queue stops by itself, with its number. It may not block.
+    pub fn new(name: &str, on_stop: Box<dyn Fn(u16, StopReason) + Send + Sync>) -> Adapter {
         let wait = AtomicU8::new(WaitMode::default() as u8);
-        Adapter { name: name.to_owned(), wait, on_stop, errands, region: None }
-    }
-
-    /// The same, and each channel counts what the adapter's LUNs do, in slots of this memory.
-    #[must_use]
-    pub fn counting_luns(self, region: Arc<StatsRegion>) -> Adapter {
-        Adapter { region: Some(region), ..self }
+        Adapter { name: name.to_owned(), wait, on_stop }
     }
 
     /// How its channels wait. They take it over when a queue starts or stops, or with [`crate::Channel::refresh`].
@@ -75,39 +60,14 @@ impl std::fmt::Debug for Adapter {
     }
 }
 
-/// What is behind a queue.
-#[derive(Clone)]
-pub enum Device {
-    /// A block device.
-    Block {
-        /// The disk that the client sees.
-        shape: Arc<Shape>,
-        /// What its data is in.
-        volume: Arc<dyn Volume>,
-    },
-    /// A SCSI host device.
-    Scsi {
-        /// What this queue carries.
-        role: ScsiRole,
-        /// What the client sees. [`crate::Channel::set_luns`] changes it while the queue runs.
-        luns: Arc<LunMap>,
-        /// Commands that the adapter's queues share.
-        pool: Arc<CommandPool>,
-        /// What the queue is allowed.
-        limits: ScsiLimits,
-    },
-}
-
-/// A queue on its way into or out of a channel.
-pub struct Seat {
+/// A queue with all that it owns, on its way into or out of a channel. What is behind it travels beside it ([`Handler::Device`]).
+pub struct QueueResources {
     /// The ring.
     pub ring: Queue,
     /// Its number in the adapter.
     pub number: u16,
     /// Its adapter.
     pub adapter: Arc<Adapter>,
-    /// What is behind it.
-    pub device: Device,
     /// The client's notifications.
     pub kick: OwnedFd,
     /// Notifications to the client; none: it looks by itself.
@@ -120,9 +80,9 @@ pub struct Seat {
     pub stats: QueueStats,
 }
 
-impl std::fmt::Debug for Seat {
+impl std::fmt::Debug for QueueResources {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Seat")
+        f.debug_struct("QueueResources")
             .field("adapter", &self.adapter.name)
             .field("number", &self.number)
             .finish_non_exhaustive()
@@ -132,6 +92,14 @@ impl std::fmt::Debug for Seat {
 /// Names a queue of a channel while it is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QueueId(pub(crate) u16);
+
+/// Names a command that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CommandRef {
+    pub(crate) channel: u32,
+    pub(crate) queue: QueueId,
+    pub(crate) head: u16,
+}
 
 /// What a queue is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,19 +114,12 @@ pub(crate) enum Phase {
     Closing,
 }
 
-/// What the channel keeps for a queue, by what is behind it.
-pub(crate) enum Kind {
-    Block(LaneId),
-    Request(Box<Requests>),
-    Control(Box<ControlQueue>),
-    Event(EventQueue),
-}
-
-/// A queue that the channel owns. On cache lines of its own: its neighbours in memory may belong to another channel.
+/// A queue that the channel owns, but for its handler. On cache lines of its own: its neighbours in memory may belong to another channel.
 #[repr(align(128))]
-pub(crate) struct Active {
-    pub(crate) seat: Seat,
-    pub(crate) kind: Kind,
+pub struct RunningQueue {
+    /// What it came with.
+    pub resources: QueueResources,
+    pub(crate) id: QueueId,
     pub(crate) kick: FileSlot,
     pub(crate) call: Option<FileSlot>,
     /// A notification is in the kernel. A client can keep it there; then the next ones are one.
@@ -167,10 +128,12 @@ pub(crate) struct Active {
     pub(crate) error: Option<FileSlot>,
     pub(crate) notify_again: bool,
     pub(crate) phase: Phase,
+    /// Heads are taken by its handler.
+    pub(crate) pulls: bool,
     /// The poll operation on the kick is in the kernel.
     pub(crate) watched: bool,
     /// Who waits for the queue to stop.
-    pub(crate) stop: Option<OneShot<Seat>>,
+    pub(crate) stop: Option<OneShot<QueueResources>>,
     /// Whether it takes new heads: not after an error.
     pub(crate) broken: bool,
     /// Turns in a row in which it was found empty.
@@ -180,8 +143,15 @@ pub(crate) struct Active {
     /// It is on the channel's list of queues to be published at the end of the turn.
     pub(crate) listed: bool,
     pub(crate) parked: u32,
-    /// Errands that were not answered yet.
-    pub(crate) errands: u32,
+    /// Off-path requests that were not answered yet.
+    pub(crate) answers_due: u32,
+    /// Which off-path request each head waits for; 0: none.
+    pub(crate) tickets: Box<[u64]>,
+    /// Heads that wait until fewer commands are active, oldest first.
+    pub(crate) held: VecDeque<u16>,
+    /// Segment lists of its own, and those of them that are free.
+    pub(crate) has_lists: bool,
+    pub(crate) lists: Vec<ListId>,
     /// Heads that were seen and not taken, and since when.
     pub(crate) backlog: u16,
     pub(crate) backlog_since: u64,
@@ -189,118 +159,187 @@ pub(crate) struct Active {
     finished: Vec<Finished>,
 }
 
+impl std::fmt::Debug for RunningQueue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RunningQueue").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Finished {
     taken: u64,
     device: u64,
-    /// What led to its logical unit, or [`NO_BINDING`].
-    binding: u16,
+    /// Which part of its device the command was for, or [`NO_PART`].
+    part: u16,
 }
 
-/// The binding of a command that is for no logical unit. A queue never has so many.
-pub(crate) const NO_BINDING: u16 = u16::MAX;
+/// For [`crate::Io::settle`]: the command counts for its queue alone.
+pub const NO_PART: u16 = u16::MAX;
 
-impl Active {
-    pub(crate) fn new(seat: Seat, kind: Kind, kick: FileSlot, call: Option<FileSlot>) -> Active {
-        let finished = Vec::with_capacity(usize::from(seat.ring.size()));
-        Active {
-            seat,
-            kind,
+impl RunningQueue {
+    pub(crate) fn new(
+        resources: QueueResources,
+        id: QueueId,
+        kick: FileSlot,
+        call: Option<FileSlot>,
+    ) -> RunningQueue {
+        let size = usize::from(resources.ring.size());
+        RunningQueue {
+            resources,
+            id,
             kick,
             call,
             notifying: false,
             error: None,
             notify_again: false,
             phase: Phase::Hot,
-            watched: false,
+            pulls: false,
+            watched: true,
             stop: None,
             broken: false,
             empty_turns: 0,
             touched: false,
             listed: false,
             parked: 0,
-            errands: 0,
+            answers_due: 0,
+            tickets: vec![0; size].into(),
+            held: VecDeque::with_capacity(size),
+            has_lists: false,
+            lists: Vec::new(),
             backlog: 0,
             backlog_since: 0,
-            finished,
+            finished: Vec::with_capacity(size),
         }
     }
 
-    pub(crate) fn count(&self, counter: QueueCounter, by: u64) {
-        self.seat.stats.add(counter, by);
+    /// The command of a head.
+    #[inline]
+    #[must_use]
+    pub fn command(&mut self, head: Head) -> &mut Command {
+        &mut self.resources.commands[usize::from(head.0)]
+    }
+
+    /// Where the command of a head stands.
+    #[inline]
+    #[must_use]
+    pub fn state(&self, head: Head) -> State {
+        self.resources.commands[usize::from(head.0)].state
+    }
+
+    /// What a lane calls the command of a head: the queue's place in the channel, and the head.
+    #[inline]
+    #[must_use]
+    pub fn tag(&self, head: Head) -> Tag {
+        Tag(u32::from(self.id.0) << 16 | u32::from(head.0))
+    }
+
+    /// Whether it takes heads: it is neither broken nor being stopped.
+    #[must_use]
+    pub fn takes_heads(&self) -> bool {
+        !self.broken && matches!(self.phase, Phase::Hot | Phase::Armed)
+    }
+
+    /// Off-path requests that were not answered yet.
+    #[must_use]
+    pub fn answers_due(&self) -> u32 {
+        self.answers_due
+    }
+
+    /// Heads that were taken and are not settled. Off the path of an I/O.
+    #[must_use]
+    pub fn under_way(&self) -> Vec<Head> {
+        let commands = (0..).zip(self.resources.commands.iter());
+        let taken = commands.filter(|(_, command)| command.state != State::Free);
+        taken.map(|(head, _)| Head(head)).collect()
+    }
+
+    /// The command of a head no longer waits for the answer to its off-path request: it goes to nobody.
+    pub fn forget_answer(&mut self, head: Head) {
+        self.tickets[usize::from(head.0)] = 0;
+    }
+
+    /// Counts something of the queue.
+    #[inline]
+    pub fn count(&self, counter: QueueCounter, by: u64) {
+        self.resources.stats.add(counter, by);
+    }
+
+    /// Counts why a volume could not do something.
+    #[cold]
+    pub fn count_failure(&self, error: IoError) {
+        match error {
+            IoError::NoSpace => self.count(QueueCounter::ErrorsNoSpace, 1),
+            IoError::Gone => self.count(QueueCounter::ErrorsGone, 1),
+            IoError::OutOfRange => self.count(QueueCounter::OutOfRange, 1),
+            IoError::Unsupported => self.count(QueueCounter::Unsupported, 1),
+            IoError::Io | IoError::ReadOnly => {}
+        }
     }
 
     /// Shows the number of active and of parked commands, with their high-water marks. What is done and not yet published counts as
     /// active.
     #[inline]
     pub(crate) fn show_levels(&self) {
-        let active = u64::from(self.seat.ring.in_flight()) + self.finished.len() as u64;
-        self.seat.stats.set_with_high_water(QueueCounter::Active, QueueCounter::ActiveMax, active);
+        let active = u64::from(self.resources.ring.in_flight()) + self.finished.len() as u64;
+        let stats = self.resources.stats;
+        stats.set_with_high_water(QueueCounter::Active, QueueCounter::ActiveMax, active);
         let parked = u64::from(self.parked);
-        self.seat.stats.set_with_high_water(
-            QueueCounter::Pending,
-            QueueCounter::PendingMax,
-            parked,
-        );
+        stats.set_with_high_water(QueueCounter::Pending, QueueCounter::PendingMax, parked);
     }
 
-    /// Ends a command: status byte, dirty log, used element. `written` bytes of data went into the client's memory. Everything but
-    /// the publication, and the release of its long list.
-    #[inline]
-    pub(crate) fn finish(&mut self, head: Head, status: Status, written: u32, now: u64) {
-        let command = &self.seat.commands[usize::from(head.0)];
-        let status_bytes = command.status.len();
-        if status_bytes == 1 {
-            command.status.write(0, &[status as u8]);
-            self.seat.ring.mark_written(command.status);
-        }
-        self.settle(head, NO_BINDING, written + status_bytes as u32, now);
-        if status != Status::Ok {
-            self.count(QueueCounter::Errors, 1);
-        }
+    /// A command waits until fewer are active.
+    #[cold]
+    pub(crate) fn hold(&mut self, head: Head) {
+        self.held.push_back(head.0);
+        self.command(head).state = State::Held;
+        self.parked += 1;
+        self.count(QueueCounter::WaitNoCommand, 1);
+        self.show_levels();
     }
 
     /// Gives a head back whose answer is written: `written` bytes of its writable part. The slot is free then.
     #[inline]
-    pub(crate) fn settle(&mut self, head: Head, binding: u16, written: u32, now: u64) {
-        let command = &mut self.seat.commands[usize::from(head.0)];
+    pub(crate) fn settle(&mut self, head: Head, part: u16, written: u32, now: u64) {
+        let command = &mut self.resources.commands[usize::from(head.0)];
         debug_assert!(command.state != State::Free);
         let device =
             if command.state == State::Submitted { now.wrapping_sub(command.submitted) } else { 0 };
-        self.finished.push(Finished { taken: command.taken, device, binding });
+        self.finished.push(Finished { taken: command.taken, device, part });
         command.state = State::Free;
-        self.seat.ring.put_used(head, written);
+        self.resources.ring.put_used(head, written);
         self.touched = true;
     }
 
     /// Takes no more heads, and nothing of it is under way.
     pub(crate) fn is_drained(&self) -> bool {
-        self.phase == Phase::Draining && self.seat.ring.in_flight() == 0 && self.errands == 0
+        self.phase == Phase::Draining
+            && self.resources.ring.in_flight() == 0
+            && self.answers_due == 0
     }
 
     /// Makes completions visible. `true`: the client wants to be notified.
     #[inline]
     pub(crate) fn publish(&mut self) -> bool {
         self.touched = false;
-        self.seat.ring.publish()
+        self.resources.ring.publish()
     }
 
     /// Records the latencies of what was published, and the levels; how many commands. Comes after the publication, so that no client
     /// waits for it.
     #[inline]
-    pub(crate) fn account(&mut self, now: u64) -> u64 {
+    pub(crate) fn account(&mut self, handler: &impl Handler, now: u64) -> u64 {
         let mut same: Option<(Finished, u64)> = None;
         for finished in &self.finished {
             // Commands of one batch that were served inline are alike: one record for all of them.
             match &mut same {
                 Some((first, count)) if first == finished => *count += 1,
                 _ => {
-                    self.record(same, now);
+                    self.record(handler, same, now);
                     same = Some((*finished, 1));
                 }
             }
         }
-        self.record(same, now);
+        self.record(handler, same, now);
         let count = self.finished.len() as u64;
         self.show_levels();
         self.finished.clear();
@@ -313,37 +352,27 @@ impl Active {
         if !self.broken {
             self.broken = true;
             self.count(QueueCounter::RingErrors, 1);
-            (self.seat.adapter.on_stop)(self.seat.number, reason);
+            (self.resources.adapter.on_stop)(self.resources.number, reason);
         }
     }
 
-    /// Records the latencies of commands that are alike, for the queue and for their logical unit.
+    /// Records the latencies of commands that are alike, for the queue and for the part of the device that they were for.
     #[inline]
-    fn record(&self, same: Option<(Finished, u64)>, now: u64) {
-        let Some((finished, count)) = same else { return };
-        let total = now.saturating_sub(finished.taken);
-        let stats = self.seat.stats;
-        let lun = self.lun_stats(finished.binding);
-        let server = Span::of(clock::to_ns(total.saturating_sub(finished.device)));
+    fn record(&self, handler: &impl Handler, same: Option<(Finished, u64)>, now: u64) {
+        let Some((Finished { taken, device, part }, count)) = same else { return };
+        let total = now.saturating_sub(taken);
+        let stats = self.resources.stats;
+        let server = Span::of(clock::to_ns(total.saturating_sub(device)));
         stats.record_at(Latency::Server, server, count);
-        if let Some(lun) = lun {
-            lun.record_at(Latency::Server, server, count);
+        if part != NO_PART {
+            handler.record(part, Latency::Server, server, count);
         }
-        if finished.device > 0 {
-            let device = Span::of(clock::to_ns(finished.device));
+        if device > 0 {
+            let device = Span::of(clock::to_ns(device));
             stats.record_at(Latency::Device, device, count);
-            if let Some(lun) = lun {
-                lun.record_at(Latency::Device, device, count);
+            if part != NO_PART {
+                handler.record(part, Latency::Device, device, count);
             }
-        }
-    }
-
-    /// Where what a binding leads to is counted, if it is.
-    #[inline]
-    pub(crate) fn lun_stats(&self, binding: u16) -> Option<LunStats> {
-        match &self.kind {
-            Kind::Request(requests) => requests.binding(binding)?.stats,
-            _ => None,
         }
     }
 }

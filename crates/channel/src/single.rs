@@ -6,20 +6,21 @@ use protocol::stats::ChannelStats;
 use rustix::event::EventfdFlags;
 
 use crate::handle::{ChannelConfig, ChannelError, EventBell, prepare};
+use crate::handler::Handler;
 use crate::mailbox::Mailbox;
-use crate::queue::{QueueId, Seat};
+use crate::queue::{QueueId, QueueResources};
 use crate::worker::{StartFailure, Worker};
 
 /// The channel. It never sleeps and gets no messages.
-pub struct Single(Worker);
+pub struct Single<H: Handler>(Worker<H>);
 
-impl Single {
+impl<H: Handler> Single<H> {
     /// Makes it on this thread.
     ///
     /// # Errors
     ///
     /// As [`crate::Channel::start`].
-    pub fn new(config: &ChannelConfig, stats: ChannelStats) -> Result<Single, ChannelError> {
+    pub fn new(config: &ChannelConfig, stats: ChannelStats) -> Result<Single<H>, ChannelError> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = rustix::event::eventfd(0, flags)
             .map_err(|error| ChannelError::System { index: config.index, source: error.into() })?;
@@ -30,9 +31,13 @@ impl Single {
     ///
     /// # Errors
     ///
-    /// When the channel has no room or the volume gives no lane; the seat comes back.
-    pub fn start_queue(&mut self, seat: Seat) -> Result<QueueId, StartFailure> {
-        self.0.start(Box::new(seat))
+    /// When the channel has no room or the device lacks something; the queue comes back.
+    pub fn start_queue(
+        &mut self,
+        queue: QueueResources,
+        device: H::Device,
+    ) -> Result<QueueId, StartFailure> {
+        self.0.start(Box::new(queue), device)
     }
 
     /// One turn; whether it found work.
@@ -42,7 +47,7 @@ impl Single {
     }
 }
 
-impl std::fmt::Debug for Single {
+impl<H: Handler> std::fmt::Debug for Single<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Single").finish_non_exhaustive()
     }

@@ -1,145 +1,82 @@
 //! The thread: its loop, its messages, its sleep.
 
-use std::collections::{BinaryHeap, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use block::{Finish, LaneId, Tag};
+use block::LaneId;
 use memory::clock;
 use protocol::message::WaitMode;
-use protocol::stats::{ChannelCounter, ChannelStats, FlightKind, QueueCounter};
+use protocol::stats::{ChannelCounter, FlightKind, QueueCounter};
 use uring::{Completion, FileSlot, Op, Ring, RingError};
 use vring::QueueError;
 
 use crate::handle::{Activity, ChannelConfig, Drain, Inbox, Message};
+use crate::handler::{Handler, Opened};
+use crate::io::{Io, head_of, queue_of, token};
 use crate::lanes::Lanes;
-use crate::lists::Lists;
 use crate::mailbox::OneShot;
-use crate::queue::{Active, Kind, Phase, QueueId, Seat, StopReason};
-use crate::scratch::Scratches;
-use crate::scsi::{Counted, Writers};
+use crate::off_path::Returns;
+use crate::queue::{Phase, QueueResources, StopReason};
 use crate::wait::{Awaited, Decision, Waiter};
 
-mod io;
-mod scsi;
+mod control;
+mod serve;
 
-use io::Timer;
-use scsi::Abort;
+use control::Ending;
+use serve::Served;
 
 /// How often in a row a hot queue is found empty before it is armed although the channel stays awake.
 const EMPTY_TURNS_MAX: u32 = 256;
 /// A channel that stays awake looks at least this often whether a client took its memory away.
 const MEMORY_CHECK_TURNS: u32 = 1024;
 
-/// Tokens of the channel's own operations: the mailbox, what needs no answer, and from `KICK`, `NOTIFY` and `ERROR` on the
-/// queues' kicks, notifications and errors. A queue's place fits 16 bits.
-mod token {
-    pub(super) const MAILBOX: u64 = 0;
-    pub(super) const IGNORED: u64 = 1;
-    pub(super) const KICK: u64 = 1 << 16;
-    pub(super) const NOTIFY: u64 = 2 << 16;
-    pub(super) const ERROR: u64 = 3 << 16;
-}
-
 /// Why a queue could not be moved in.
 #[derive(Debug, thiserror::Error)]
-#[error("queue {} of {}: {what}", .seat.number, .seat.adapter.name)]
+#[error("queue {} of {}: {what}", .queue.number, .queue.adapter.name)]
 pub struct StartFailure {
     /// The queue comes back.
-    pub seat: Box<Seat>,
+    pub queue: Box<QueueResources>,
     /// What is wrong, and what mends it.
     pub what: String,
 }
 
 /// Everything that belongs to the thread. `queues` is apart from `io`, so that a queue can be worked on with the rest at hand.
-pub(crate) struct Worker {
-    queues: Vec<Option<Box<Active>>>,
+pub(crate) struct Worker<H: Handler> {
+    queues: Vec<Option<Box<Served<H>>>>,
     /// Queues looked at in each turn.
     hot: Vec<u16>,
     io: Io,
-    inbox: Arc<Inbox>,
+    shared: H::Shared,
+    inbox: Arc<Inbox<H>>,
     mailbox: FileSlot,
     waiter: Waiter,
     activity: Option<Arc<Activity>>,
     turns_until_check: u32,
     /// Who waits for commands that have to end.
-    aborts: Vec<Abort>,
+    endings: Vec<Ending<H>>,
     /// Whether the previous turn found work.
     busy: bool,
     exit: bool,
 }
 
-/// What commands need on their way.
-pub(crate) struct Io {
-    pub(crate) ring: Ring,
-    pub(crate) lanes: Lanes,
-    pub(crate) lists: Lists,
-    pub(crate) stats: ChannelStats,
-    /// Commands that wait until a moment, earliest first.
-    pub(crate) timers: BinaryHeap<Timer>,
-    /// Commands that wait until something completes.
-    pub(crate) waiting: VecDeque<Tag>,
-    pub(crate) finishes: Vec<Finish>,
-    /// Queues with unpublished completions.
-    pub(crate) touched: Vec<u16>,
-    /// A notification was submitted and its completion not looked for yet.
-    pub(crate) notified: bool,
-    /// The moment of this turn, in ticks.
-    pub(crate) now: u64,
-    /// Commands taken and not published.
-    pub(crate) under_way: u64,
-    /// Commands of all queues together: what the lists above have room for.
-    pub(crate) capacity: usize,
-    pub(crate) scratches: Scratches,
-    pub(crate) writers: Writers,
-    pub(crate) counted: Counted,
-    /// Aborted commands that have ended in this turn.
-    pub(crate) ended_early: Vec<Tag>,
-    /// Where answers to errands are posted.
-    pub(crate) inbox: Arc<Inbox>,
-    /// The number of the latest errand.
-    pub(crate) tickets: u64,
-    /// Number of the channel.
-    pub(crate) channel: u32,
-}
-
-impl Worker {
+impl<H: Handler> Worker<H> {
     pub(crate) fn new(
         mut ring: Ring,
-        inbox: Arc<Inbox>,
-        stats: ChannelStats,
+        inbox: Arc<Inbox<H>>,
+        stats: protocol::stats::ChannelStats,
         config: &ChannelConfig,
-    ) -> Result<Worker, RingError> {
+    ) -> Result<Worker<H>, RingError> {
         let mailbox = ring.register(inbox.bell().0.as_fd())?;
         ring.push(Op::PollMulti { file: mailbox }, Lanes::OWN.user_data(token::MAILBOX))
             .expect("an empty ring has room");
         let now = clock::ticks();
-        let io = Io {
-            ring,
-            lanes: Lanes::default(),
-            lists: Lists::new(),
-            stats,
-            timers: BinaryHeap::new(),
-            waiting: VecDeque::new(),
-            finishes: Vec::new(),
-            touched: Vec::new(),
-            notified: false,
-            now,
-            under_way: 0,
-            capacity: 0,
-            scratches: Scratches::default(),
-            writers: Writers::default(),
-            counted: Counted::default(),
-            ended_early: Vec::new(),
-            inbox: Arc::clone(&inbox),
-            tickets: 0,
-            channel: config.index,
-        };
+        let returns: Arc<dyn Returns> = inbox.clone();
         Ok(Worker {
             queues: Vec::new(),
             hot: Vec::new(),
-            io,
+            io: Io::new(ring, stats, returns, config.index, now),
+            shared: H::Shared::default(),
             inbox,
             mailbox,
             waiter: Waiter::new(
@@ -149,10 +86,15 @@ impl Worker {
             ),
             activity: config.activity.clone(),
             turns_until_check: MEMORY_CHECK_TURNS,
-            aborts: Vec::new(),
+            endings: Vec::new(),
             busy: false,
             exit: false,
         })
+    }
+
+    /// A queue that something of the channel's own leads to: it stays until nothing does any more.
+    fn served(&mut self, id: u16) -> &mut Served<H> {
+        self.queues[usize::from(id)].as_deref_mut().expect("a queue stays until it is given back")
     }
 
     /// Until [`Message::Exit`].
@@ -190,8 +132,8 @@ impl Worker {
         worked |= self.reap();
         worked |= self.retry();
         self.publish();
-        if !self.aborts.is_empty() {
-            self.settle_aborts();
+        if !self.endings.is_empty() {
+            self.settle_endings();
         }
         if std::mem::take(&mut self.io.notified) {
             // Its completion is there already, as a rule, and must not end the next sleep.
@@ -212,21 +154,21 @@ impl Worker {
         let mut index = 0;
         while index < self.hot.len() {
             let id = self.hot[index];
-            let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else {
-                self.hot.swap_remove(index);
-                continue;
+            let Some(served) = self.queues[usize::from(id)].as_deref_mut() else {
+                unreachable!("a queue leaves the list before the channel");
             };
-            match self.io.take(id, queue) {
+            match served.take(&mut self.io) {
                 Ok(0) => {
+                    let queue = &mut served.queue;
                     queue.empty_turns += u32::from(self.busy);
-                    if queue.empty_turns > EMPTY_TURNS_MAX && !queue.seat.ring.enable_kicks() {
+                    if queue.empty_turns > EMPTY_TURNS_MAX && !queue.resources.ring.enable_kicks() {
                         queue.phase = Phase::Armed;
                         self.hot.swap_remove(index);
                         continue;
                     }
                 }
                 Ok(_) => {
-                    queue.empty_turns = 0;
+                    served.queue.empty_turns = 0;
                     worked = true;
                 }
                 Err(error) => {
@@ -243,14 +185,24 @@ impl Worker {
 
     /// A ring makes no sense.
     fn ring_broke(&mut self, id: u16, error: QueueError) {
-        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
-        self.io.event(FlightKind::Broken, queue.seat.stats.slot(), 0);
         // A ring whose pages were taken away reads as zeroes: say what happened, not what it looks like.
-        let gone = queue.seat.ring.mem().damaged();
-        queue.break_down(if gone { StopReason::Memory } else { error.into() });
-        self.io.signal_error(id, queue);
-        queue.phase = Phase::Draining;
-        self.hot.retain(|hot| *hot != id);
+        let gone = self.served(id).queue.resources.ring.mem().damaged();
+        self.break_down(id, if gone { StopReason::Memory } else { error.into() });
+    }
+
+    /// A queue stops by itself.
+    fn break_down(&mut self, id: u16, reason: StopReason) {
+        let Worker { queues, io, .. } = self;
+        let Some(Served { queue, .. }) = queues[usize::from(id)].as_deref_mut() else {
+            unreachable!("a queue that broke is here");
+        };
+        io.event(FlightKind::Broken, queue, 0);
+        queue.break_down(reason);
+        io.signal_error(queue);
+        if matches!(queue.phase, Phase::Hot | Phase::Armed) {
+            queue.phase = Phase::Draining;
+            self.hot.retain(|hot| *hot != id);
+        }
     }
 
     /// Handles all visible completions; whether there were any.
@@ -277,12 +229,13 @@ impl Worker {
     /// Ends the commands that a lane has finished.
     fn finish_all(&mut self) {
         while let Some(finish) = self.io.finishes.pop() {
-            let id = io::queue_of(finish.tag);
-            let queue = self.queues[usize::from(id)]
-                .as_deref_mut()
-                .expect("a queue stays until it is drained");
-            self.io.finished(id, queue, finish);
-            self.heat(id);
+            let id = queue_of(finish.tag);
+            let Some(Served { queue, handler }) = self.queues[usize::from(id)].as_deref_mut()
+            else {
+                unreachable!("a queue stays until it is drained");
+            };
+            handler.completed(&mut self.io, queue, head_of(finish.tag), finish.outcome);
+            self.start_polling(id);
         }
     }
 
@@ -300,11 +253,11 @@ impl Worker {
         worked
     }
 
-    fn resubmit(&mut self, tag: Tag) {
-        let id = io::queue_of(tag);
-        let queue =
-            self.queues[usize::from(id)].as_deref_mut().expect("a queue stays until it is drained");
-        self.io.resubmit(id, queue, tag);
+    fn resubmit(&mut self, tag: block::Tag) {
+        let Some(served) = self.queues[usize::from(queue_of(tag))].as_deref_mut() else {
+            unreachable!("a queue stays until it is drained");
+        };
+        served.resubmit(&mut self.io, head_of(tag));
     }
 
     /// Publishes every touched queue, closes those that are drained.
@@ -320,13 +273,15 @@ impl Worker {
             self.resubmit(tag);
         }
         while let Some(id) = self.io.touched.pop() {
-            let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { continue };
-            queue.listed = false;
-            self.io.take_held(id, queue);
-            if queue.touched {
-                self.io.publish(id, queue);
+            let Some(served) = self.queues[usize::from(id)].as_deref_mut() else {
+                unreachable!("a queue is published before it is given back");
+            };
+            served.queue.listed = false;
+            served.take_held(&mut self.io);
+            if served.queue.touched {
+                served.publish(&mut self.io);
             }
-            if queue.is_drained() {
+            if served.queue.is_drained() {
                 self.close(id);
             }
         }
@@ -361,13 +316,10 @@ impl Worker {
     fn sleep(&mut self) {
         self.check_memory();
         while let Some(&id) = self.hot.last() {
-            let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else {
-                self.hot.pop();
-                continue;
-            };
-            if queue.seat.ring.enable_kicks() {
+            let queue = &mut self.served(id).queue;
+            if queue.resources.ring.enable_kicks() {
                 // Something came meanwhile: stay awake. Those armed before stay armed.
-                queue.seat.ring.disable_kicks();
+                queue.resources.ring.disable_kicks();
                 return;
             }
             queue.phase = Phase::Armed;
@@ -375,10 +327,10 @@ impl Worker {
         }
         let begin = clock::ticks();
         let spun = self.waiter.idle_ns(clock::to_ns(begin));
-        let in_flight =
-            self.queues.iter().flatten().map(|queue| u64::from(queue.seat.ring.in_flight())).sum();
+        let rings = self.queues.iter().flatten().map(|served| &served.queue.resources.ring);
+        let in_flight = rings.map(|ring| u64::from(ring.in_flight())).sum();
         self.io.now = begin;
-        self.io.event(FlightKind::Sleep, 0, in_flight);
+        self.io.record(FlightKind::Sleep, 0, in_flight);
         let timeout =
             self.io.timers.peek().map(|timer| timer.at.saturating_duration_since(Instant::now()));
         let wait = self.io.ring.wait(timeout.map(|time| time.max(Duration::from_nanos(1))));
@@ -388,7 +340,7 @@ impl Worker {
         let end = clock::ticks();
         let slept = clock::to_ns(end.wrapping_sub(begin));
         self.io.now = end;
-        self.io.event(FlightKind::Wake, 0, slept);
+        self.io.record(FlightKind::Wake, 0, slept);
         let stats = self.io.stats;
         stats.set(ChannelCounter::SpinWindow, self.waiter.window_ns());
         self.waiter.woke(clock::to_ns(end));
@@ -397,33 +349,33 @@ impl Worker {
         stats.add(ChannelCounter::Sleep, slept);
     }
 
-    /// Makes a queue hot.
-    fn heat(&mut self, id: u16) {
-        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
-        if queue.phase == Phase::Armed {
-            if matches!(queue.kind, Kind::Event(_)) {
-                return self.buffer_came(id);
-            }
-            queue.phase = Phase::Hot;
-            queue.empty_turns = 0;
-            queue.seat.ring.disable_kicks();
-            self.hot.push(id);
+    /// Looks at an armed queue in each turn from now on; one that pulls is offered its buffers.
+    fn start_polling(&mut self, id: u16) {
+        let Some(Served { queue, handler }) = self.queues[usize::from(id)].as_deref_mut() else {
+            unreachable!("a queue of which something is heard is here");
+        };
+        if queue.phase != Phase::Armed {
+            return;
         }
+        if queue.pulls {
+            if let Err(error) = handler.buffers_came(&mut self.io, queue) {
+                self.ring_broke(id, error);
+            }
+            return;
+        }
+        queue.phase = Phase::Hot;
+        queue.empty_turns = 0;
+        queue.resources.ring.disable_kicks();
+        self.hot.push(id);
     }
 
     /// A client that took its memory away gets its queues stopped; zero pages stand in for it meanwhile.
     fn check_memory(&mut self) {
         self.turns_until_check = MEMORY_CHECK_TURNS;
-        for (id, queue) in self.queues.iter_mut().enumerate() {
-            let Some(queue) = queue else { continue };
-            if queue.broken || !queue.seat.ring.mem().damaged() {
-                continue;
-            }
-            queue.break_down(StopReason::Memory);
-            self.io.signal_error(id as u16, queue);
-            if matches!(queue.phase, Phase::Hot | Phase::Armed) {
-                queue.phase = Phase::Draining;
-                self.hot.retain(|hot| usize::from(*hot) != id);
+        for id in 0..self.queues.len() {
+            let Some(Served { queue, .. }) = self.queues[id].as_deref() else { continue };
+            if !queue.broken && queue.resources.ring.mem().damaged() {
+                self.break_down(id as u16, StopReason::Memory);
             }
         }
     }
@@ -458,7 +410,9 @@ impl Worker {
     }
 
     fn error_told(&mut self, id: u16) {
-        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
+        let Some(Served { queue, .. }) = self.queues[usize::from(id)].as_deref_mut() else {
+            unreachable!("a queue stays until its client was told");
+        };
         if let Some(file) = queue.error.take() {
             self.io.ring.unregister(file);
         }
@@ -469,17 +423,21 @@ impl Worker {
 
     /// A notification is over. If the queue has published since, its client is owed another one.
     fn notified(&mut self, id: u16) {
-        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
+        let Some(Served { queue, .. }) = self.queues[usize::from(id)].as_deref_mut() else {
+            unreachable!("a queue stays until its client was notified");
+        };
         queue.notifying = false;
         if queue.phase == Phase::Closing {
             self.give_back_if_quiet(id);
         } else if std::mem::take(&mut queue.notify_again) {
-            self.io.notify(id, queue);
+            self.io.notify(queue);
         }
     }
 
     fn kicked(&mut self, id: u16, completion: Completion) {
-        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
+        let Some(Served { queue, .. }) = self.queues[usize::from(id)].as_deref_mut() else {
+            unreachable!("a queue stays until its poll has ended");
+        };
         queue.watched = completion.more;
         if queue.phase == Phase::Closing {
             self.give_back_if_quiet(id);
@@ -492,156 +450,7 @@ impl Worker {
             self.io.push(operation, Lanes::OWN.user_data(token::KICK + u64::from(id)));
         }
         queue.count(QueueCounter::Kicks, 1);
-        let slot = queue.seat.stats.slot();
-        self.io.event(FlightKind::Kick, slot, 0);
-        self.heat(id);
-    }
-
-    fn message(&mut self, message: Message) {
-        match message {
-            Message::Start(seat, answer) => answer.send(self.start(seat)),
-            Message::Stop(id, drain, answer) => self.stop(id.0, drain, answer),
-            Message::SetLog(id, log, used) => {
-                if let Some(queue) = self.queues[usize::from(id.0)].as_deref_mut() {
-                    queue.seat.ring.set_log(log, used);
-                }
-            }
-            Message::SetLuns(id, luns, answer) => self.set_luns(id.0, luns, answer),
-            Message::Abort(scope, answer) => self.abort(&scope, answer),
-            Message::Query(scope, answer) => self.query(&scope, answer),
-            Message::Event(id, event) => self.post_event(id.0, event),
-            Message::Returned(returned) => self.returned(returned),
-            Message::Refresh => self.refresh(),
-            Message::Run(function) => function(),
-            Message::Exit => self.exit = true,
-        }
-    }
-
-    pub(crate) fn start(&mut self, seat: Box<Seat>) -> Result<QueueId, StartFailure> {
-        let (kick, call, kind) = match self.register(&seat) {
-            Ok(registered) => registered,
-            Err(what) => return Err(StartFailure { seat, what }),
-        };
-        let index = self.queues.iter().position(Option::is_none).unwrap_or_else(|| {
-            self.queues.push(None);
-            self.queues.len() - 1
-        });
-        let id = index as u16;
-        let events = matches!(kind, Kind::Event(_));
-        let mut queue = Box::new(Active::new(*seat, kind, kick, call));
-        queue.watched = true;
-        self.io.reserve(usize::from(queue.seat.ring.size()), self.queues.len());
-        self.hot.reserve(self.queues.len());
-        self.io
-            .push(Op::PollMulti { file: kick }, Lanes::OWN.user_data(token::KICK + u64::from(id)));
-        queue.seat.ring.disable_kicks();
-        queue.count(QueueCounter::Starts, 1);
-        self.io.event(FlightKind::Start, queue.seat.stats.slot(), 0);
-        self.io.notify(id, &mut queue);
-        if events {
-            // Its heads stay in the ring until there is something to tell.
-            queue.phase = Phase::Armed;
-        } else {
-            self.hot.push(id);
-        }
-        self.queues[index] = Some(queue);
-        self.refresh();
-        Ok(QueueId(id))
-    }
-
-    /// Registers what a queue needs in the ring: its two descriptors and its lanes.
-    fn register(&mut self, seat: &Seat) -> Result<(FileSlot, Option<FileSlot>, Kind), String> {
-        let ring = &mut self.io.ring;
-        let kick = ring.register(seat.kick.as_fd()).map_err(|error| error.to_string())?;
-        let call = seat.call.as_ref().map(|call| ring.register(call.as_fd())).transpose();
-        let call = call.map_err(|error| (None, error.to_string()));
-        let kind = call.and_then(|call| {
-            let kind = self.io.kind_of(seat).map_err(|what| (call, what))?;
-            Ok((call, kind))
-        });
-        match kind {
-            Ok((call, kind)) => Ok((kick, call, kind)),
-            Err((call, what)) => {
-                self.io.ring.unregister(kick);
-                call.into_iter().for_each(|call| self.io.ring.unregister(call));
-                Err(what)
-            }
-        }
-    }
-
-    fn stop(&mut self, id: u16, drain: Drain, answer: OneShot<Seat>) {
-        if drain == Drain::SkipWaits {
-            self.io.make_due(id);
-        }
-        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
-        assert!(queue.stop.is_none(), "a queue is stopped once");
-        queue.stop = Some(answer);
-        queue.phase = Phase::Draining;
-        let (slot, in_flight) = (queue.seat.stats.slot(), queue.seat.ring.in_flight());
-        self.io.event(FlightKind::Stop, slot, u64::from(in_flight));
-        let drained = queue.is_drained();
-        self.hot.retain(|hot| *hot != id);
-        if drained {
-            self.close(id);
-        }
-    }
-
-    /// A drained queue: ends the poll on its kick. A broken queue stays drained until somebody asks for it.
-    fn close(&mut self, id: u16) {
-        let Some(queue) = self.queues[usize::from(id)].as_deref_mut() else { return };
-        if queue.stop.is_none() {
-            return;
-        }
-        if queue.touched {
-            self.io.publish(id, queue);
-        }
-        queue.phase = Phase::Closing;
-        let erring = queue.error.is_some();
-        for (in_kernel, token) in
-            [(queue.watched, token::KICK), (queue.notifying, token::NOTIFY), (erring, token::ERROR)]
-        {
-            if in_kernel {
-                let user_data = Lanes::OWN.user_data(token + u64::from(id));
-                self.io.push(Op::Cancel { user_data }, Lanes::OWN.user_data(token::IGNORED));
-            }
-        }
-        self.give_back_if_quiet(id);
-    }
-
-    fn give_back_if_quiet(&mut self, id: u16) {
-        let quiet = |queue: &Active| !queue.watched && !queue.notifying && queue.error.is_none();
-        if self.queues[usize::from(id)].as_deref().is_some_and(quiet) {
-            self.give_back(id);
-        }
-    }
-
-    /// Nothing in the kernel knows the queue any more: answers with its seat.
-    fn give_back(&mut self, id: u16) {
-        let Some(mut queue) = self.queues[usize::from(id)].take() else { return };
-        self.io.ring.unregister(queue.kick);
-        if let Some(call) = queue.call {
-            self.io.ring.unregister(call);
-        }
-        self.io.let_go(&mut queue.kind);
-        self.io.release(usize::from(queue.seat.ring.size()));
-        self.io.event(FlightKind::Stopped, queue.seat.stats.slot(), 0);
-        queue.show_levels();
-        self.refresh();
-        if let Some(answer) = queue.stop.take() {
-            answer.send(queue.seat);
-        }
-    }
-
-    /// The channel polls if any of its queues wants that, is adaptive if any wants that, and else sleeps at once.
-    fn refresh(&mut self) {
-        let rank = |mode: &WaitMode| match mode {
-            WaitMode::Interrupt => 0,
-            WaitMode::Adaptive => 1,
-            WaitMode::Poll => 2,
-        };
-        let queues = || self.queues.iter().flatten();
-        let mode = queues().map(|queue| queue.seat.adapter.wait()).max_by_key(rank);
-        self.waiter.set_mode(mode.unwrap_or(WaitMode::Interrupt));
-        self.io.stats.set(ChannelCounter::Queues, queues().count() as u64);
+        self.io.event(FlightKind::Kick, queue, 0);
+        self.start_polling(id);
     }
 }

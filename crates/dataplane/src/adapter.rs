@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
 use block::Geometry;
-use channel::{Channel, Drain, Errand, StopReason};
+use channel::{Drain, StopReason};
 use protocol::message::{
     AdapterSpec, AdapterState, AdapterStatus, CommandSpec, DeviceSpec, SocketRole,
 };
@@ -24,6 +24,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
+use crate::devices::Channel;
 use crate::door::Door;
 use crate::placement;
 use crate::queues::{Ground, Queues, feature};
@@ -82,18 +83,12 @@ impl Shared {
         condition: Arc<Mutex<Condition>>,
         stats: Vec<Option<QueueStats>>,
     ) -> Result<Shared, String> {
-        let device = Arc::new(Device::new(&spec, backing)?);
+        let device = Arc::new(Device::new(&spec, backing, means)?);
         let board = Arc::clone(&condition);
         let on_stop = move |queue: u16, reason: StopReason| {
             locked(&board).break_down(queue, &reason.to_string());
         };
-        let errands: Box<dyn Fn(Errand) + Send + Sync> = match device.scsi() {
-            Some(scsi) => means.steward.errands(Arc::downgrade(scsi)),
-            None => Box::new(|_| ()),
-        };
-        let adapter = channel::Adapter::new(&spec.name, Box::new(on_stop), errands)
-            .counting_luns(Arc::clone(&means.stats));
-        let adapter = Arc::new(adapter);
+        let adapter = Arc::new(channel::Adapter::new(&spec.name, Box::new(on_stop)));
         adapter.set_wait(spec.wait);
         if let Some(scsi) = device.scsi() {
             scsi.known_as(&adapter);

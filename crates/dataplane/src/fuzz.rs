@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use block::{NullVolume, Volume};
-use channel::{Channel, ChannelConfig, Drain};
+use channel::{ChannelConfig, Drain};
 use protocol::message::{
     AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, Initiator, ScsiSpec, TargetSpec, UnitSpec,
     WaitMode,
@@ -24,6 +24,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use vhost::vhost_user::BackendReqHandler;
 
 use crate::adapter::{Condition, Means, Shared};
+use crate::devices::Channel;
 use crate::session::{Session, backend_channel};
 use crate::steward::Steward;
 use crate::units::Unit;

@@ -28,6 +28,7 @@
 
 mod adapter;
 mod balance;
+pub mod devices;
 mod door;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use block::Volume;
-use channel::{LunEntry, LunMap, Target};
+use device_scsi::{LunEntry, LunMap, Target};
 use protocol::message::ScsiSpec;
 use scsi::{LogicalUnit, Lun, Nexus, NexusId};
 

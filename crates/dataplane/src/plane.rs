@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-use channel::{Channel, ChannelConfig, ChannelError};
+use channel::{ChannelConfig, ChannelError};
 use memory::MapError;
 use protocol::message::{
     AdapterSpec, ChannelStatus, DeviceSpec, Failure, FailureCode, Reply, Request, Status, VERSION,
@@ -25,6 +25,7 @@ use protocol::stats::{CHANNELS_MAX, StatsRegion};
 use crate::Options;
 use crate::adapter::{Adapter, Means};
 use crate::balance::Balancer;
+use crate::devices::Channel;
 use crate::session::locked;
 use crate::steward::Steward;
 use crate::units::Unit;

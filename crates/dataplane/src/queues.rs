@@ -12,12 +12,15 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use channel::mailbox::Pending;
-use channel::{Channel, Command, Drain, LunMap, QueueId, Seat};
+use channel::mailbox::one_shot;
+use channel::{Command, Drain, QueueId, QueueResources};
+use device_scsi::LunMap;
 use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
 use vring::{
     DirtyLog, GuestAddr, InflightRegion, MemError, MemTable, QueueConfig, RegionSpec, UserAddr,
 };
 
+use crate::devices::{Channel, Message};
 use crate::virtio::{Device, Event};
 
 /// virtio and vhost features that concern rings.
@@ -213,7 +216,10 @@ impl Queues {
     fn try_set_luns(&self, luns: &Arc<LunMap>) -> Result<(), String> {
         let set = |queue: &Virtqueue| {
             let Running { channel, id } = queue.running.as_ref()?;
-            Some(self.ground.channels[*channel].set_luns(*id, Arc::clone(luns)))
+            let (answer, pending) = one_shot();
+            let message = device_scsi::Message::SetLuns(Arc::clone(luns), answer);
+            self.ground.channels[*channel].tell(*id, Message::Scsi(message));
+            Some(pending)
         };
         let pending: Vec<_> = self.queues.iter().filter_map(set).collect();
         // All are waited for, whatever the first one says.
@@ -229,7 +235,9 @@ impl Queues {
             return;
         };
         let channel = &self.ground.channels[running.channel];
-        events.iter().for_each(|event| channel.post_event(running.id, *event));
+        for event in events {
+            channel.tell(running.id, Message::Scsi(device_scsi::Message::Event(*event)));
+        }
     }
 
     pub(crate) fn set_size(&mut self, index: usize, size: u16) {
@@ -391,23 +399,22 @@ impl Queues {
         }
     }
 
-    fn begin_stop(&mut self, index: usize, drain: Drain) -> Option<Pending<Seat>> {
+    fn begin_stop(&mut self, index: usize, drain: Drain) -> Option<Pending<QueueResources>> {
         let running = self.queues[index].running.take()?;
         Some(self.ground.channels[running.channel].stop_queue(running.id, drain))
     }
 
-    fn end_stop(&mut self, index: usize, pending: Pending<Seat>) {
-        let seat = pending.wait().expect("a channel answers until it is dropped");
-        self.take_back(index, seat);
+    fn end_stop(&mut self, index: usize, pending: Pending<QueueResources>) {
+        let resources = pending.wait().expect("a channel answers until it is dropped");
+        self.take_back(index, resources);
     }
 
-    fn take_back(&mut self, index: usize, seat: Seat) {
+    fn take_back(&mut self, index: usize, resources: QueueResources) {
         let queue = &mut self.queues[index];
-        // The device goes with the rest of the seat, and its volume with it.
-        queue.base = seat.ring.stop().base;
-        queue.kick = Some(seat.kick);
-        queue.call = seat.call;
-        queue.error = seat.error;
+        queue.base = resources.ring.stop().base;
+        queue.kick = Some(resources.kick);
+        queue.call = resources.call;
+        queue.error = resources.error;
     }
 
     fn start(&mut self, index: usize) {
@@ -427,11 +434,10 @@ impl Queues {
         let size = config.size;
         let ring = config.start(Arc::clone(&self.mem)).map_err(|(_, error)| error.to_string())?;
         let kick = queue.kick.take().ok_or("the client sent no kick descriptor")?;
-        let seat = Seat {
+        let resources = QueueResources {
             ring,
             number: index as u16,
             adapter: Arc::clone(&self.ground.adapter),
-            device,
             kick,
             call: queue.call.take(),
             error: queue.error.take(),
@@ -440,13 +446,13 @@ impl Queues {
         };
         let channel = self.place[index];
         stats.set_channel(channel as u32);
-        match self.ground.channels[channel].start_queue(seat) {
+        match self.ground.channels[channel].start_queue(resources, device) {
             Ok(id) => {
                 self.queues[index].running = Some(Running { channel, id });
                 Ok(())
             }
             Err(failure) => {
-                self.take_back(index, *failure.seat);
+                self.take_back(index, *failure.queue);
                 Err(failure.what)
             }
         }

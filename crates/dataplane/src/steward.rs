@@ -23,12 +23,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 
-use channel::{AbortScope, Answer, Channel, Errand, Verdict, Whom};
-use device::scsi::Response;
-use device::scsi::control::Management;
+use channel::Answer;
+use device_scsi::control::Management;
+use device_scsi::{AbortReason, AbortScope, AbortTarget, OffPath, Question, Response};
 use scsi::management::{Function, Scope};
 use scsi::{LogicalUnit, Nexus, NexusId, Persistent};
 
+use crate::devices::{Channel, Scope as AnyScope};
 use crate::keep;
 use crate::session::locked;
 use crate::virtio::ScsiDevice;
@@ -83,7 +84,7 @@ impl Directory {
 
 enum Work {
     /// Of a client's device.
-    Errand(Weak<ScsiDevice>, Errand),
+    OffPath(Weak<ScsiDevice>, OffPath),
     /// A channel's answer to one question of a job.
     Counted {
         job: u64,
@@ -124,10 +125,10 @@ impl Steward {
     }
 
     /// What a device's channels call with an errand. It does not wait.
-    pub(crate) fn errands(&self, device: Weak<ScsiDevice>) -> Box<dyn Fn(Errand) + Send + Sync> {
+    pub(crate) fn errands(&self, device: Weak<ScsiDevice>) -> Box<dyn Fn(OffPath) + Send + Sync> {
         let to = self.to.clone();
         // After the end of the thread the errand is dropped, and its command is told that it failed.
-        Box::new(move |errand| drop(to.send(Work::Errand(device.clone(), errand))))
+        Box::new(move |errand| drop(to.send(Work::OffPath(device.clone(), errand))))
     }
 
     /// Ends the thread. No SCSI queue runs.
@@ -138,13 +139,6 @@ impl Steward {
             debug_assert!(joined.is_ok(), "a panic ends the process");
         }
     }
-}
-
-/// What the channels are asked.
-struct Question {
-    scope: AbortScope,
-    /// Aborted, or counted.
-    abort: bool,
 }
 
 /// Something that the channels have been asked for.
@@ -169,21 +163,21 @@ impl Desk {
     fn run(&mut self, inbox: &Receiver<Work>) {
         while let Ok(work) = inbox.recv() {
             match work {
-                Work::Errand(device, errand) => self.begin(&device, errand),
+                Work::OffPath(device, errand) => self.begin(&device, errand),
                 Work::Counted { job, question, count } => self.counted(job, question, count),
                 Work::Stop => return,
             }
         }
     }
 
-    fn begin(&mut self, device: &Weak<ScsiDevice>, errand: Errand) {
+    fn begin(&mut self, device: &Weak<ScsiDevice>, errand: OffPath) {
         match errand {
-            Errand::Store { unit, state, answer } => answer.send(self.store(&unit, &state)),
-            Errand::Abort { scope, answer } => {
-                let questions = vec![Question { scope, abort: true }];
+            OffPath::Store { unit, state, answer } => answer.send(self.store(&unit, &state)),
+            OffPath::Abort { scope, answer } => {
+                let questions = vec![Question::Abort(scope)];
                 self.ask(questions, Box::new(move |_| answer.send(())));
             }
-            Errand::Manage { request, answer } => match device.upgrade() {
+            OffPath::Manage { request, answer } => match device.upgrade() {
                 Some(device) => self.manage(&device, &request, answer),
                 None => answer.send(Response::Failure),
             },
@@ -214,10 +208,9 @@ impl Desk {
         self.last += 1;
         let job = self.last;
         self.jobs.insert(job, Job { left, counts, end });
-        for (question, Question { scope, abort }) in questions.into_iter().enumerate() {
+        for (question, asked) in questions.into_iter().enumerate() {
             for channel in self.channels.iter() {
-                let scope = scope.clone();
-                let pending = if abort { channel.abort(scope) } else { channel.query(scope) };
+                let pending = channel.abort(AnyScope::Scsi(asked.clone()));
                 let to = self.to.clone();
                 pending.then(move |count| {
                     let count = count.unwrap_or(0);
@@ -247,24 +240,23 @@ impl Desk {
             return answer.send(Response::IncorrectLun);
         };
         let unit = Arc::clone(nexus.unit());
-        let (own, all) = (nexus.id(), Whom::Everybody);
-        let question = |whom, verdict, abort| {
-            let scope = AbortScope { unit: Arc::clone(&unit), whom, except: None, verdict };
-            Question { scope, abort }
-        };
-        let ask = |whom, verdict| question(whom, verdict, true);
-        let one = device.adapter().map(|adapter| Whom::One { adapter, nexus: own, id });
+        let (own, all) = (nexus.id(), AbortTarget::Everybody);
+        let scope =
+            |target, reason| AbortScope { unit: Arc::clone(&unit), target, except: None, reason };
+        let ask = |target, reason| vec![Question::Abort(scope(target, reason))];
+        let count = |target| vec![Question::Count(scope(target, AbortReason::Aborted))];
+        let one = device.adapter().map(|adapter| AbortTarget::One { adapter, nexus: own, id });
         let Some(one) = one else { return answer.send(Response::Failure) };
-        let owns = || Whom::Nexuses(vec![own]);
+        let owns = || AbortTarget::Nexuses(vec![own]);
         let questions = match (function, function.scope()) {
-            (Function::QueryTask, _) => vec![question(one, Verdict::Aborted, false)],
-            (_, Scope::Nobody) => vec![question(owns(), Verdict::Aborted, false)],
-            (_, Scope::One) => vec![ask(one, Verdict::Aborted)],
-            (_, Scope::Own) => vec![ask(owns(), Verdict::Aborted)],
+            (Function::QueryTask, _) => count(one),
+            (_, Scope::Nobody) => count(owns()),
+            (_, Scope::One) => ask(one, AbortReason::Aborted),
+            (_, Scope::Own) => ask(owns(), AbortReason::Aborted),
             (Function::ClearTaskSet, Scope::Everybody) => {
                 return self.clear_task_set(nexus, answer);
             }
-            (_, Scope::Everybody) => vec![ask(all, Verdict::Reset)],
+            (_, Scope::Everybody) => ask(all, AbortReason::Reset),
         };
         self.ask(
             questions,
@@ -285,10 +277,9 @@ impl Desk {
         ids.retain(|id| *id != own);
         ids.push(own);
         let question = |id: &NexusId| {
-            let verdict = if *id == own { Verdict::Aborted } else { Verdict::TaskAborted };
-            let whom = Whom::Nexuses(vec![*id]);
-            let scope = AbortScope { unit: Arc::clone(unit), whom, except: None, verdict };
-            Question { scope, abort: true }
+            let reason = if *id == own { AbortReason::Aborted } else { AbortReason::TaskAborted };
+            let target = AbortTarget::Nexuses(vec![*id]);
+            Question::Abort(AbortScope { unit: Arc::clone(unit), target, except: None, reason })
         };
         let questions = ids.iter().map(question).collect();
         self.ask(
@@ -309,14 +300,13 @@ impl Desk {
     /// I_T NEXUS RESET concerns every unit of the target.
     fn reset_nexus(&mut self, device: &ScsiDevice, target: u8, answer: Answer<Response>) {
         let nexuses = device.nexuses(target);
-        let question = |nexus: &Arc<Nexus>| Question {
-            scope: AbortScope {
+        let question = |nexus: &Arc<Nexus>| {
+            Question::Abort(AbortScope {
                 unit: Arc::clone(nexus.unit()),
-                whom: Whom::Nexuses(vec![nexus.id()]),
+                target: AbortTarget::Nexuses(vec![nexus.id()]),
                 except: None,
-                verdict: Verdict::Reset,
-            },
-            abort: true,
+                reason: AbortReason::Reset,
+            })
         };
         let questions = nexuses.iter().map(question).collect();
         self.ask(

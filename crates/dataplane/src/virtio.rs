@@ -13,6 +13,8 @@ use protocol::message::{AdapterSpec, DeviceSpec};
 
 pub(crate) use self::block::BlockDevice;
 pub(crate) use self::scsi::ScsiDevice;
+use crate::adapter::Means;
+use crate::devices::Behind;
 use crate::luns::{Change, Units};
 use crate::units::Medium;
 
@@ -52,7 +54,7 @@ pub(crate) enum Resized {
 }
 
 /// An entry of the event queue.
-pub(crate) type Event = [u8; device::scsi::event::EVENT_BYTES];
+pub(crate) type Event = [u8; device_scsi::event::EVENT_BYTES];
 
 /// How a write to the configuration space takes effect.
 pub(crate) enum Written {
@@ -68,13 +70,17 @@ impl Device {
     /// # Errors
     ///
     /// When specification and backing do not fit.
-    pub(crate) fn new(spec: &AdapterSpec, backing: &Backing) -> Result<Device, String> {
+    pub(crate) fn new(
+        spec: &AdapterSpec,
+        backing: &Backing,
+        means: &Means,
+    ) -> Result<Device, String> {
         match (&spec.device, backing) {
             (DeviceSpec::Block(block), Backing::Block(Some(volume))) => {
                 Ok(Device::Block(BlockDevice::new(block, Arc::clone(volume))))
             }
             (DeviceSpec::Scsi(scsi), Backing::Scsi(units)) => {
-                Ok(Device::Scsi(Arc::new(ScsiDevice::new(spec, scsi, units)?)))
+                Ok(Device::Scsi(ScsiDevice::new(spec, scsi, units, means)?))
             }
             _ => Err("its volume is being replaced".to_owned()),
         }
@@ -92,7 +98,7 @@ impl Device {
     pub(crate) fn fixed_queues(&self) -> u16 {
         match self {
             Device::Block(_) => 0,
-            Device::Scsi(_) => device::scsi::config::OTHER_QUEUES,
+            Device::Scsi(_) => device_scsi::config::OTHER_QUEUES,
         }
     }
 
@@ -100,7 +106,7 @@ impl Device {
     pub(crate) fn features(&self, spec: &AdapterSpec) -> u64 {
         match self {
             Device::Block(block) => block.features(spec),
-            Device::Scsi(_) => device::scsi::config::feature::OFFERED,
+            Device::Scsi(_) => device_scsi::config::feature::OFFERED,
         }
     }
 
@@ -158,10 +164,10 @@ impl Device {
     }
 
     /// What virtqueue `index` gets; none while something behind the device is being replaced.
-    pub(crate) fn behind(&self, index: u16, features: u64) -> Option<channel::Device> {
+    pub(crate) fn behind(&self, index: u16, features: u64) -> Option<Behind> {
         match self {
-            Device::Block(block) => block.behind(),
-            Device::Scsi(scsi) => scsi.behind(index, features),
+            Device::Block(block) => block.behind().map(Behind::Block),
+            Device::Scsi(scsi) => scsi.behind(index, features).map(Behind::Scsi),
         }
     }
 
@@ -203,7 +209,7 @@ impl Device {
 
 /// A change of the LUN map that the channels have yet to hear of.
 pub(crate) struct NewLuns {
-    pub(crate) map: Arc<channel::LunMap>,
+    pub(crate) map: Arc<device_scsi::LunMap>,
     pub(crate) view: crate::luns::View,
     pub(crate) change: Change,
 }

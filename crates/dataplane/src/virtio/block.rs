@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use block::{Geometry, Volume};
-use device::blk::Shape;
-use device::blk::config::{self, CONFIG_BYTES, Offer, WRITEBACK_OFFSET, feature};
+use device_blk::config::{self, CONFIG_BYTES, Offer, WRITEBACK_OFFSET, feature};
+use device_blk::{Behind, Shape};
 use protocol::message::{AdapterSpec, BlockSpec};
 
 use super::Written;
@@ -60,9 +60,9 @@ impl BlockDevice {
         self.shape.set_write_through(features & feature::FLUSH == 0);
     }
 
-    pub(super) fn behind(&self) -> Option<channel::Device> {
+    pub(super) fn behind(&self) -> Option<Behind> {
         let volume = locked(&self.volume).clone()?;
-        Some(channel::Device::Block { shape: Arc::clone(&self.shape), volume })
+        Some(Behind { shape: Arc::clone(&self.shape), volume })
     }
 
     pub(super) fn is_ready(&self) -> bool {

@@ -3,16 +3,13 @@
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use block::{DEPTH_CLIENT, Limited, Limiter, Volume};
-use channel::{CommandPool, LunMap, ScsiLimits, ScsiRole};
-use device::scsi::Sizes;
-use device::scsi::config::{
-    self, CDB_SIZE_OFFSET, CONFIG_BYTES, Offer, SENSE_SIZE_OFFSET, feature,
-};
-use device::scsi::event;
+use device_scsi::config::{self, CDB_SIZE_OFFSET, CONFIG_BYTES, Offer, SENSE_SIZE_OFFSET, feature};
+use device_scsi::{Behind, CommandPool, LunMap, ScsiLimits, ScsiRole, Services, Sizes, event};
 use protocol::message::{AdapterSpec, CommandSpec, LimitSpec, ScsiSpec};
 use scsi::{Attention, LogicalUnit, Lun, Nexus, NexusId};
 
 use super::{Event, NewLuns, Written};
+use crate::adapter::Means;
 use crate::luns::{Change, Place, Units, View};
 use crate::session::locked;
 use crate::units::Medium;
@@ -22,8 +19,9 @@ const CAPACITY_CHANGED: u16 = 0x2a09;
 
 pub(crate) struct ScsiDevice {
     queues: u16,
-    /// How the channels know it. Weak: it owns this device's errands.
+    /// How the channels know it.
     adapter: OnceLock<Weak<channel::Adapter>>,
+    services: Arc<Services>,
     state: Mutex<State>,
 }
 
@@ -66,10 +64,16 @@ impl ScsiDevice {
         spec: &AdapterSpec,
         scsi: &ScsiSpec,
         units: &Units,
-    ) -> Result<ScsiDevice, String> {
-        let device = ScsiDevice {
+        means: &Means,
+    ) -> Result<Arc<ScsiDevice>, String> {
+        let services = |device: &Weak<ScsiDevice>| Services {
+            off_path: means.steward.errands(device.clone()),
+            region: Some(Arc::clone(&means.stats)),
+        };
+        let device = Arc::new_cyclic(|device| ScsiDevice {
             queues: spec.queues,
             adapter: OnceLock::new(),
+            services: Arc::new(services(device)),
             state: Mutex::new(State {
                 terms: Terms::new(scsi, spec.queues),
                 view: View::default(),
@@ -77,7 +81,7 @@ impl ScsiDevice {
                 sizes: Sizes::default(),
                 features: 0,
             }),
-        };
+        });
         device.set_units(scsi, units)?;
         Ok(device)
     }
@@ -232,7 +236,7 @@ impl ScsiDevice {
         locked(&self.state).map.is_some()
     }
 
-    pub(super) fn behind(&self, index: u16, features: u64) -> Option<channel::Device> {
+    pub(super) fn behind(&self, index: u16, features: u64) -> Option<Behind> {
         let state = locked(&self.state);
         let role = match index {
             0 => ScsiRole::Control,
@@ -250,7 +254,8 @@ impl ScsiDevice {
             sizes: state.sizes,
         };
         let luns = Arc::clone(state.map.as_ref()?);
-        Some(channel::Device::Scsi { role, luns, pool: Arc::clone(pool), limits })
+        let (pool, services) = (Arc::clone(pool), Arc::clone(&self.services));
+        Some(Behind { role, luns, pool, limits, services })
     }
 
     /// The nexus at a LUN.

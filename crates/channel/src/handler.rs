@@ -1,0 +1,191 @@
+//! [`Handler`]: the seam between a channel and the devices.
+//!
+//! ```text
+//!   channel                                    a device's room
+//!   ┌────────────────────────────────┐         ┌──────────────────────────────┐
+//!   │ turn, wait, ring, timers,      │ begin   │ Handler: one for each queue  │
+//!   │ lanes, lists, notification,    │ ──────► │  parse, judge, ask a volume, │
+//!   │ in-flight recovery, moving     │ ◄────── │  answer                      │
+//!   │ RunningQueue, Io               │ settle  │ Shared: one for each channel │
+//!   └────────────────────────────────┘         └──────────────────────────────┘
+//! ```
+//!
+//! The channel takes heads, follows their chains, and hands each to its queue's handler; the handler ends it with [`Io::settle`], at once
+//! or later. In between the command may be with a lane ([`Io::submit`]), wait for time or for a resource, or wait for the answer to an
+//! off-path request ([`Io::off_path`]); the channel says when it can go on. Nothing is boxed and nothing is called through a table on the
+//! way: a channel is made for one type of handler, which may be an enum of several.
+
+use block::{Outcome, Tag};
+use protocol::stats::{Latency, Span};
+use vring::{Chain, ChainError, Head, QueueError};
+
+use crate::io::Io;
+use crate::queue::{QueueResources, RunningQueue};
+
+/// What a walk along a chain found. Its buffers are the first `total` of [`crate::Command::all`].
+#[derive(Debug, Clone, Copy)]
+pub struct Walked {
+    /// How many buffers are readable; they come first.
+    pub readable: usize,
+    /// How many buffers there are.
+    pub total: usize,
+    /// Bytes of the readable ones.
+    pub readable_bytes: u64,
+    /// Bytes of the others.
+    pub writable_bytes: u64,
+}
+
+impl Walked {
+    /// Of a chain that was followed to its end.
+    #[inline]
+    #[must_use]
+    pub fn of(chain: &Chain<'_>) -> Walked {
+        let Chain { readable, total, readable_bytes, writable_bytes, .. } = *chain;
+        Walked { readable, total, readable_bytes, writable_bytes }
+    }
+}
+
+/// A chain that breaks the rules.
+#[derive(Debug, Clone, Copy)]
+pub struct BadChain {
+    /// Which rule.
+    pub error: ChainError,
+    /// Readable buffers that were found, as far as they are known.
+    pub readable: usize,
+    /// All buffers that were found.
+    pub total: usize,
+}
+
+impl BadChain {
+    pub(crate) fn of(chain: &Chain<'_>, error: ChainError) -> BadChain {
+        BadChain { error, readable: chain.readable, total: chain.total }
+    }
+}
+
+/// A handler, and what its queue needs of the channel.
+#[derive(Debug)]
+pub struct Opened<H> {
+    /// The handler.
+    pub handler: H,
+    /// Segment lists of the queue's own: how many, and for how many segments each.
+    pub lists: (u16, usize),
+    /// Heads stay in the ring until the handler has something for the client, and takes one: see [`Handler::buffers_came`].
+    pub pulls: bool,
+}
+
+impl<H> Opened<H> {
+    /// The same around another handler.
+    pub fn map<T>(self, wrap: impl FnOnce(H) -> T) -> Opened<T> {
+        Opened { handler: wrap(self.handler), lists: self.lists, pulls: self.pulls }
+    }
+}
+
+/// A message that a handler wants when some commands have ended and their ends are published.
+#[derive(Debug)]
+pub struct After<M> {
+    /// Commands that are marked to end early: [`Io::ended_early`] is called for each.
+    pub commands: Vec<Tag>,
+    /// What to be told then.
+    pub message: M,
+}
+
+impl<M> After<M> {
+    /// The same around another message.
+    pub fn map<T>(self, wrap: impl FnOnce(M) -> T) -> After<T> {
+        After { commands: self.commands, message: wrap(self.message) }
+    }
+}
+
+/// What is behind one running queue, on its channel's thread. No method may block.
+pub trait Handler: Sized + 'static {
+    /// What a session hands over with a queue, for the handler to be made of.
+    type Device: Send + 'static;
+    /// What the handlers of one channel share.
+    type Shared: Default;
+    /// What a queue's handler can be told by other threads.
+    type Message: Send + 'static;
+    /// Names commands that are to be aborted or counted, on whichever queue they are.
+    type Scope: Send + 'static;
+
+    /// The queue was moved in.
+    ///
+    /// # Errors
+    ///
+    /// Says what the device lacks; then the queue goes back.
+    fn open(
+        device: Self::Device,
+        shared: &mut Self::Shared,
+        io: &mut Io,
+        queue: &QueueResources,
+    ) -> Result<Opened<Self>, String>;
+
+    /// The queue is about to be given back; nothing of it is under way.
+    fn close(&mut self, io: &mut Io);
+
+    /// Whether one more command may become active. If not it is held, and none overtakes it; it is asked for again when a command of
+    /// the queue has ended.
+    #[inline]
+    fn admit(&mut self, _queue: &RunningQueue) -> bool {
+        true
+    }
+
+    /// A head was taken, admitted, and its chain is in its command's slot or list.
+    fn begin(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, walked: Walked);
+
+    /// A head whose chain breaks the rules.
+    fn begin_bad(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, bad: BadChain);
+
+    /// A head that an earlier process took and did not finish. `true`: it was settled here and is not to be done again.
+    fn recover(&mut self, _io: &mut Io, _queue: &mut RunningQueue, _head: Head) -> bool {
+        false
+    }
+
+    /// A lane has finished a round of a command.
+    fn completed(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, outcome: Outcome);
+
+    /// A command that was parked or paused can be tried again.
+    fn try_again(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head);
+
+    /// An off-path request of a paused command was answered: see [`crate::Reply`].
+    fn answered(&mut self, _io: &mut Io, _queue: &mut RunningQueue, _head: Head, _answer: u32) {
+        unreachable!("a device without off-path requests")
+    }
+
+    /// A message for this queue. It may ask for another one when commands of its have ended.
+    ///
+    /// # Errors
+    ///
+    /// When the ring makes no sense.
+    fn message(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        message: Self::Message,
+    ) -> Result<Option<After<Self::Message>>, QueueError>;
+
+    /// Buffers may have come to a queue that pulls.
+    ///
+    /// # Errors
+    ///
+    /// When the ring makes no sense.
+    fn buffers_came(&mut self, _io: &mut Io, _queue: &mut RunningQueue) -> Result<(), QueueError> {
+        Ok(())
+    }
+
+    /// Whether there may be commands of a scope on this queue, taken or not.
+    fn concerns(&self, scope: &Self::Scope) -> bool;
+
+    /// Ends the commands of a scope; how many there are. Those that end when what is out comes back are added to `left`:
+    /// [`Io::ended_early`] is called for each. A scope may ask for the count alone.
+    fn abort(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        scope: &Self::Scope,
+        left: &mut Vec<Tag>,
+    ) -> u32;
+
+    /// Records a latency of commands that ended, for the part of the device that [`Io::settle`] named. Comes after the publication.
+    #[inline]
+    fn record(&self, _part: u16, _which: Latency, _span: Span, _count: u64) {}
+}

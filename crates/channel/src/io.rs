@@ -1,0 +1,450 @@
+//! What handlers use of their channel: lanes and lists, waits, answers, the end of a command.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, VecDeque};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::Instant;
+
+use block::{Finish, IoError, Lane, LaneId, Request, Submit, Tag, Wait};
+use memory::{IoBuf, clock};
+use protocol::stats::{ChannelCounter, ChannelStats, FlightKind, QueueCounter};
+use uring::{Op, Ring};
+use vring::{Chain, Head};
+
+use crate::command::State;
+use crate::handler::{BadChain, Handler, Walked};
+use crate::lanes::Lanes;
+use crate::lists::Lists;
+use crate::off_path::{Answer, Reply, Returns};
+use crate::queue::{CommandRef, QueueId, RunningQueue};
+
+/// Tokens of the channel's own operations: the mailbox, what needs no answer, and from `KICK`, `NOTIFY` and `ERROR` on the
+/// queues' kicks, notifications and errors. A queue's place fits 16 bits.
+pub(crate) mod token {
+    pub(crate) const MAILBOX: u64 = 0;
+    pub(crate) const IGNORED: u64 = 1;
+    pub(crate) const KICK: u64 = 1 << 16;
+    pub(crate) const NOTIFY: u64 = 2 << 16;
+    pub(crate) const ERROR: u64 = 3 << 16;
+}
+
+/// A command that waits until a moment.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Timer {
+    pub(crate) at: Instant,
+    pub(crate) tag: Tag,
+}
+
+impl Ord for Timer {
+    /// The earliest is the greatest: the heap gives the greatest first.
+    fn cmp(&self, other: &Timer) -> Ordering {
+        Reverse((self.at, self.tag)).cmp(&Reverse((other.at, other.tag)))
+    }
+}
+
+impl PartialOrd for Timer {
+    fn partial_cmp(&self, other: &Timer) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What became of reading a chain.
+#[derive(Debug)]
+pub enum Read {
+    /// It is in the command's slot or list.
+    Whole(Walked),
+    /// It breaks the rules.
+    Bad(BadChain),
+    /// There is no list for it. The command waits, and begins again when there is one.
+    Waits,
+}
+
+/// A channel, as its handlers use it. Apart from the queues, so that one can be worked on with the rest at hand.
+pub struct Io {
+    /// The thread's io_uring, for lanes.
+    pub ring: Ring,
+    /// The ways to volumes.
+    pub lanes: Lanes,
+    /// Long segment lists.
+    pub lists: Lists,
+    pub(crate) stats: ChannelStats,
+    /// Commands that wait until a moment, earliest first.
+    pub(crate) timers: BinaryHeap<Timer>,
+    /// Commands that wait until something completes.
+    pub(crate) waiting: VecDeque<Tag>,
+    pub(crate) finishes: Vec<Finish>,
+    /// Queues with unpublished completions.
+    pub(crate) touched: Vec<u16>,
+    /// A notification was submitted and its completion not looked for yet.
+    pub(crate) notified: bool,
+    /// The moment of this turn, in ticks.
+    pub(crate) now: u64,
+    /// Commands taken and not published.
+    pub(crate) under_way: u64,
+    /// Commands of all queues together: what the lists above have room for.
+    capacity: usize,
+    /// Commands that have ended early in this turn.
+    pub(crate) ended_early: Vec<Tag>,
+    /// Where answers to off-path requests are posted.
+    returns: Arc<dyn Returns>,
+    /// The number of the latest off-path request.
+    tickets: u64,
+    /// Number of the channel.
+    channel: u32,
+}
+
+impl std::fmt::Debug for Io {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Io").field("channel", &self.channel).finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn queue_of(tag: Tag) -> u16 {
+    (tag.0 >> 16) as u16
+}
+
+pub(crate) fn head_of(tag: Tag) -> Head {
+    Head(tag.0 as u16)
+}
+
+impl Io {
+    pub(crate) fn new(
+        ring: Ring,
+        stats: ChannelStats,
+        returns: Arc<dyn Returns>,
+        channel: u32,
+        now: u64,
+    ) -> Io {
+        Io {
+            ring,
+            lanes: Lanes::default(),
+            lists: Lists::new(),
+            stats,
+            timers: BinaryHeap::new(),
+            waiting: VecDeque::new(),
+            finishes: Vec::new(),
+            touched: Vec::new(),
+            notified: false,
+            now,
+            under_way: 0,
+            capacity: 0,
+            ended_early: Vec::new(),
+            returns,
+            tickets: 0,
+            channel,
+        }
+    }
+
+    /// Number of the channel.
+    #[must_use]
+    pub fn channel(&self) -> u32 {
+        self.channel
+    }
+
+    /// Notes something of a queue in the flight recorder.
+    pub fn event(&self, kind: FlightKind, queue: &RunningQueue, value: u64) {
+        self.record(kind, queue.resources.stats.slot(), value);
+    }
+
+    pub(crate) fn record(&self, kind: FlightKind, slot: usize, value: u64) {
+        self.stats.event(self.now, kind, slot as u32, value);
+    }
+
+    /// Makes room for the commands of another queue, so that nothing is allocated later.
+    pub(crate) fn reserve(&mut self, commands: usize, queues: usize) {
+        self.capacity += commands;
+        let room = |len: usize| self.capacity.saturating_sub(len);
+        self.timers.reserve(room(self.timers.len()));
+        self.waiting.reserve(room(self.waiting.len()));
+        self.finishes.reserve(room(self.finishes.len()));
+        self.touched.reserve(queues);
+    }
+
+    /// Takes back what [`Io::reserve`] counted. The room stays; the next queue that comes finds it.
+    pub(crate) fn release(&mut self, commands: usize) {
+        self.capacity -= commands;
+    }
+
+    /// Makes the commands of a queue that wait for a moment due. What they took from a limit stays taken.
+    pub(crate) fn make_due(&mut self, id: QueueId) {
+        let mut timers = std::mem::take(&mut self.timers).into_vec();
+        let now = Instant::now();
+        for timer in timers.iter_mut().filter(|timer| queue_of(timer.tag) == id.0) {
+            timer.at = timer.at.min(now);
+        }
+        self.timers = timers.into();
+    }
+
+    /// Adds an operation of the channel's own, submitting what is queued when there is no room.
+    pub(crate) fn push(&mut self, operation: Op<'_>, user_data: u64) {
+        if self.ring.push(operation, user_data).is_err() {
+            self.ring.submit().expect("io_uring_enter accepts what was pushed");
+            self.ring.push(operation, user_data).expect("a submitted ring has room");
+        }
+    }
+
+    /// A head was taken from the ring. The channel does it for queues that do not pull.
+    #[inline]
+    pub fn note_taken(&mut self, queue: &mut RunningQueue, head: Head) {
+        let now = self.now;
+        let command = queue.command(head);
+        debug_assert!(command.state == State::Free);
+        command.state = State::Unread;
+        command.taken = now;
+        command.done = 0;
+        command.passed = 0;
+        command.list = None;
+        self.under_way += 1;
+    }
+
+    /// Reads a chain that does not fit where its command has it so far: into one of the queue's own lists, or into a shared one. `None`:
+    /// it is in the longest that there is.
+    #[cold]
+    pub fn read_longer(&mut self, queue: &mut RunningQueue, head: Head) -> Option<Read> {
+        match queue.command(head).list {
+            None => {
+                if let Some(list) = queue.lists.pop() {
+                    let mut chain = Chain::new(self.lists.get(list));
+                    if queue.resources.ring.chain(head, &mut chain).is_ok() {
+                        let walked = Walked::of(&chain);
+                        queue.command(head).list = Some(list);
+                        return Some(Read::Whole(walked));
+                    }
+                    // Too long for it. What is wrong otherwise is found again.
+                    queue.lists.push(list);
+                }
+            }
+            Some(list) if list.is_own() => {
+                queue.command(head).list = None;
+                queue.lists.push(list);
+            }
+            Some(_) => return None,
+        }
+        Some(self.read_shared(queue, head))
+    }
+
+    fn read_shared(&mut self, queue: &mut RunningQueue, head: Head) -> Read {
+        let Some(list) = self.lists.take() else {
+            queue.command(head).state = State::Unread;
+            self.wait_for_room(queue, head);
+            return Read::Waits;
+        };
+        queue.command(head).list = Some(list);
+        if queue.has_lists {
+            queue.count(QueueCounter::GlobalBuffers, 1);
+        }
+        let mut chain = Chain::new(self.lists.get(list));
+        match queue.resources.ring.chain(head, &mut chain) {
+            Ok(()) => Read::Whole(Walked::of(&chain)),
+            Err(error) => Read::Bad(BadChain::of(&chain, error)),
+        }
+    }
+
+    /// Hands the request in a command's slot to a lane, on its data segments or on `memory`. The answer, if it is there at once; else
+    /// [`Handler::completed`] or [`Handler::try_again`] follows.
+    #[inline]
+    pub fn submit(
+        &mut self,
+        queue: &mut RunningQueue,
+        head: Head,
+        lane: LaneId,
+        memory: Option<&IoBuf>,
+    ) -> Option<Result<(), IoError>> {
+        if self.ring.space() < <dyn Lane>::SQES && self.ring.submit().is_err() {
+            panic!("io_uring_enter failed");
+        }
+        let tag = queue.tag(head);
+        let Io { ring, lanes, lists, .. } = self;
+        let lane = lanes.get(lane).expect("a handler's lane lives as long as the handler uses it");
+        let command = &queue.resources.commands[usize::from(head.0)];
+        let bufs = match memory {
+            None => command.data(lists),
+            Some(memory) => std::slice::from_ref(memory),
+        };
+        let mut request = Request {
+            op: command.op,
+            offset: command.offset,
+            len: command.len,
+            bufs,
+            tag,
+            done: u64::from(command.done),
+            passed: command.passed,
+        };
+        let submit = lane.submit(ring, &mut request);
+        let passed = request.passed;
+        self.submitted(queue, head, submit, passed)
+    }
+
+    /// Notes what a lane said to a request of a command. The answer, if that is it.
+    #[inline]
+    pub fn submitted(
+        &mut self,
+        queue: &mut RunningQueue,
+        head: Head,
+        submit: Submit,
+        passed: u8,
+    ) -> Option<Result<(), IoError>> {
+        match submit {
+            Submit::Done(result) => return Some(result),
+            Submit::Pending => {
+                let command = &mut queue.resources.commands[usize::from(head.0)];
+                command.state = State::Submitted;
+                command.submitted = self.now;
+            }
+            Submit::Park { reason, until } => self.park(queue, head, passed, reason, until),
+        }
+        None
+    }
+
+    #[cold]
+    fn park(
+        &mut self,
+        queue: &mut RunningQueue,
+        head: Head,
+        passed: u8,
+        reason: Wait,
+        until: Option<Instant>,
+    ) {
+        let counter = match reason {
+            Wait::Throttled => QueueCounter::WaitThrottled,
+            Wait::NoDma => QueueCounter::WaitNoDma,
+            Wait::BackEndFull => QueueCounter::WaitBackEndFull,
+            Wait::Delay => QueueCounter::WaitDelay,
+        };
+        queue.count(counter, 1);
+        queue.parked += 1;
+        queue.show_levels();
+        let command = queue.command(head);
+        command.passed = passed;
+        command.state = State::Parked;
+        self.event(FlightKind::Park, queue, reason as u64);
+        let tag = queue.tag(head);
+        match until {
+            Some(at) => self.timers.push(Timer { at, tag }),
+            None => self.waiting.push_back(tag),
+        }
+    }
+
+    /// A command is paused until a moment; then [`Handler::try_again`] is called.
+    pub fn pause_until(&mut self, queue: &mut RunningQueue, head: Head, at: Instant) {
+        queue.command(head).state = State::Paused;
+        queue.parked += 1;
+        self.timers.push(Timer { at, tag: queue.tag(head) });
+    }
+
+    /// A command is paused until something has completed and there may be memory for it; then [`Handler::try_again`] is called.
+    pub fn pause_for_room(&mut self, queue: &mut RunningQueue, head: Head) {
+        queue.command(head).state = State::Paused;
+        self.wait_for_room(queue, head);
+    }
+
+    fn wait_for_room(&mut self, queue: &mut RunningQueue, head: Head) {
+        queue.count(QueueCounter::WaitNoDma, 1);
+        queue.parked += 1;
+        self.waiting.push_back(queue.tag(head));
+    }
+
+    /// A command is paused until somebody on another thread has answered; then [`Handler::answered`] is called.
+    #[must_use]
+    pub fn off_path<T: Reply>(&mut self, queue: &mut RunningQueue, head: Head) -> Answer<T> {
+        self.tickets += 1;
+        queue.tickets[usize::from(head.0)] = self.tickets;
+        queue.answers_due += 1;
+        queue.command(head).state = State::Paused;
+        Answer::new(Arc::clone(&self.returns), queue.id, head.0, self.tickets)
+    }
+
+    /// Takes a command off the list on which it waits, if it does. What is out, at a lane or for an answer, stays out.
+    pub fn stop_waiting(&mut self, queue: &mut RunningQueue, head: Head) {
+        match queue.state(head) {
+            State::Held => queue.held.retain(|held| *held != head.0),
+            State::Unread | State::Parked => {}
+            State::Paused if queue.tickets[usize::from(head.0)] == 0 => {}
+            State::Paused | State::Free | State::Submitted => return,
+        }
+        let tag = queue.tag(head);
+        self.waiting.retain(|each| *each != tag);
+        self.timers.retain(|timer| timer.tag != tag);
+        queue.parked -= 1;
+    }
+
+    /// A command that was to end early has ended, or is about to be settled in this very call.
+    pub fn ended_early(&mut self, queue: &RunningQueue, head: Head) {
+        self.ended_early.push(queue.tag(head));
+    }
+
+    /// Names a command for others.
+    #[must_use]
+    pub fn name_of(&self, queue: &RunningQueue, head: Head) -> CommandRef {
+        CommandRef { channel: self.channel, queue: queue.id, head: head.0 }
+    }
+
+    /// The end of every command: gives its head back, with its answer written, and puts its queue on the list of those to be published.
+    /// `written` bytes of the writable part are. Its latency counts for its queue, and for a part of the device ([`Handler::record`]).
+    #[inline]
+    pub fn settle(&mut self, queue: &mut RunningQueue, head: Head, part: u16, written: u32) {
+        if let Some(list) = queue.command(head).list.take() {
+            if list.is_own() {
+                queue.lists.push(list);
+            } else {
+                self.lists.give_back(list);
+            }
+        }
+        self.list(queue);
+        queue.settle(head, part, written, self.now);
+    }
+
+    /// Puts a queue on the list of those that are looked at when the turn ends.
+    #[inline]
+    pub(crate) fn list(&mut self, queue: &mut RunningQueue) {
+        if !queue.listed {
+            queue.listed = true;
+            self.touched.push(queue.id.0);
+        }
+    }
+
+    /// Makes a queue's completions visible and notifies its client if it wants that; then accounts for them.
+    #[inline]
+    pub(crate) fn publish(&mut self, queue: &mut RunningQueue, handler: &impl Handler) {
+        if queue.publish() {
+            self.notify(queue);
+        } else {
+            queue.count(QueueCounter::NotificationsSpared, 1);
+        }
+        self.now = clock::ticks();
+        let count = queue.account(handler, self.now);
+        self.under_way -= count;
+        self.stats.add(ChannelCounter::Commands, count);
+        self.event(FlightKind::Publish, queue, count);
+    }
+
+    /// Tells a client that its queue has stopped by itself; as [`Io::notify`], for the same reason.
+    #[cold]
+    pub(crate) fn signal_error(&mut self, queue: &mut RunningQueue) {
+        let Some(error) = &queue.resources.error else { return };
+        // Without room in the table the client is not told; its adapter's state is.
+        let Ok(file) = self.ring.register(error.as_fd()) else { return };
+        queue.error = Some(file);
+        let user_data = Lanes::OWN.user_data(token::ERROR + u64::from(queue.id.0));
+        self.push(Op::Notify { file }, user_data);
+    }
+
+    /// Notifies a queue's client. The eventfd is the client's too: a write of ours could wait for as long as the client likes, so the kernel
+    /// does it for the ring, at most one for a queue at a time.
+    pub(crate) fn notify(&mut self, queue: &mut RunningQueue) {
+        let Some(file) = queue.call else { return };
+        queue.count(QueueCounter::Notifications, 1);
+        self.event(FlightKind::Notify, queue, 0);
+        if queue.notifying {
+            queue.notify_again = true;
+            return;
+        }
+        queue.notifying = true;
+        self.notified = true;
+        let user_data = Lanes::OWN.user_data(token::NOTIFY + u64::from(queue.id.0));
+        self.push(Op::Notify { file }, user_data);
+        // At once: the client waits.
+        self.ring.submit().expect("io_uring_enter accepts what was pushed");
+    }
+}

@@ -1,0 +1,277 @@
+//! What other threads ask of a channel: start, stop, tell, abort. Off the path of an I/O.
+
+use std::os::fd::AsFd;
+
+use block::Tag;
+use protocol::message::WaitMode;
+use protocol::stats::{ChannelCounter, FlightKind, QueueCounter};
+use uring::{FileSlot, Op};
+use vring::QueueError;
+
+use super::{Drain, Handler, Message, OneShot, Opened, Phase, Served, StartFailure, Worker, token};
+use crate::BATCH;
+use crate::handler::After;
+use crate::lanes::Lanes;
+use crate::off_path::Returned;
+use crate::queue::{QueueId, QueueResources, RunningQueue};
+
+/// Commands that have to end, and who waits for that.
+pub(super) struct Ending<H: Handler> {
+    left: Vec<Tag>,
+    then: Then<H>,
+}
+
+enum Then<H: Handler> {
+    /// So many there were.
+    Count(OneShot<u32>, u32),
+    /// The handler of a queue is told.
+    Tell(u16, H::Message),
+}
+
+impl<H: Handler> Worker<H> {
+    pub(super) fn message(&mut self, message: Message<H>) {
+        match message {
+            Message::Start(queue, device, answer) => answer.send(self.start(queue, device)),
+            Message::Stop(id, drain, answer) => self.stop(id, drain, answer),
+            Message::SetLog(id, log, used) => {
+                self.served(id.0).queue.resources.ring.set_log(log, used);
+            }
+            Message::Tell(id, message) => self.tell(id.0, message),
+            Message::Abort(scope, answer) => self.abort(&scope, answer),
+            Message::Returned(returned) => self.returned(returned),
+            Message::Refresh => self.refresh(),
+            Message::Run(function) => function(),
+            Message::Exit => self.exit = true,
+        }
+    }
+
+    pub(crate) fn start(
+        &mut self,
+        resources: Box<QueueResources>,
+        device: H::Device,
+    ) -> Result<QueueId, StartFailure> {
+        let (kick, call, opened) = match self.register(&resources, device) {
+            Ok(registered) => registered,
+            Err(what) => return Err(StartFailure { queue: resources, what }),
+        };
+        let index = self.queues.iter().position(Option::is_none).unwrap_or_else(|| {
+            self.queues.push(None);
+            self.queues.len() - 1
+        });
+        let id = QueueId(index as u16);
+        let Opened { handler, lists: (count, length), pulls } = opened;
+        let mut queue = RunningQueue::new(*resources, id, kick, call);
+        queue.lists = self.io.lists.add_own(count, length);
+        queue.has_lists = count > 0;
+        self.io.reserve(usize::from(queue.resources.ring.size()), self.queues.len());
+        self.hot.reserve(self.queues.len());
+        let user_data = Lanes::OWN.user_data(token::KICK + u64::from(id.0));
+        self.io.push(Op::PollMulti { file: kick }, user_data);
+        queue.resources.ring.disable_kicks();
+        queue.count(QueueCounter::Starts, 1);
+        self.io.event(FlightKind::Start, &queue, 0);
+        self.io.notify(&mut queue);
+        queue.pulls = pulls;
+        if pulls {
+            // Its heads stay in the ring until there is something to tell.
+            queue.phase = Phase::Armed;
+        } else {
+            self.hot.push(id.0);
+        }
+        self.queues[index] = Some(Box::new(Served { queue, handler }));
+        self.refresh();
+        Ok(id)
+    }
+
+    /// Registers what a queue needs in the ring, its two descriptors, and makes its handler.
+    fn register(
+        &mut self,
+        resources: &QueueResources,
+        device: H::Device,
+    ) -> Result<(FileSlot, Option<FileSlot>, Opened<H>), String> {
+        let ring = &mut self.io.ring;
+        let kick = ring.register(resources.kick.as_fd()).map_err(|error| error.to_string())?;
+        let call = resources.call.as_ref().map(|call| ring.register(call.as_fd())).transpose();
+        let call = call.map_err(|error| (None, error.to_string()));
+        let opened = call.and_then(|call| {
+            let opened = H::open(device, &mut self.shared, &mut self.io, resources);
+            Ok((call, opened.map_err(|what| (call, what))?))
+        });
+        match opened {
+            Ok((call, opened)) => Ok((kick, call, opened)),
+            Err((call, what)) => {
+                self.io.ring.unregister(kick);
+                call.into_iter().for_each(|call| self.io.ring.unregister(call));
+                Err(what)
+            }
+        }
+    }
+
+    fn stop(&mut self, id: QueueId, drain: Drain, answer: OneShot<QueueResources>) {
+        if drain == Drain::SkipWaits {
+            self.io.make_due(id);
+        }
+        let queue = &mut self.served(id.0).queue;
+        assert!(queue.stop.is_none(), "a queue is stopped once");
+        queue.stop = Some(answer);
+        queue.phase = Phase::Draining;
+        let (slot, in_flight) = (queue.resources.stats.slot(), queue.resources.ring.in_flight());
+        let drained = queue.is_drained();
+        self.io.record(FlightKind::Stop, slot, u64::from(in_flight));
+        self.hot.retain(|hot| *hot != id.0);
+        if drained {
+            self.close(id.0);
+        }
+    }
+
+    /// A drained queue: ends the poll on its kick. A broken queue stays drained until somebody asks for it.
+    pub(super) fn close(&mut self, id: u16) {
+        let Some(served) = self.queues[usize::from(id)].as_deref_mut() else {
+            unreachable!("a queue that is drained is here");
+        };
+        if served.queue.stop.is_none() {
+            return;
+        }
+        if served.queue.touched {
+            served.publish(&mut self.io);
+        }
+        let queue = &mut served.queue;
+        queue.phase = Phase::Closing;
+        let erring = queue.error.is_some();
+        for (in_kernel, token) in
+            [(queue.watched, token::KICK), (queue.notifying, token::NOTIFY), (erring, token::ERROR)]
+        {
+            if in_kernel {
+                let user_data = Lanes::OWN.user_data(token + u64::from(id));
+                self.io.push(Op::Cancel { user_data }, Lanes::OWN.user_data(token::IGNORED));
+            }
+        }
+        self.give_back_if_quiet(id);
+    }
+
+    pub(super) fn give_back_if_quiet(&mut self, id: u16) {
+        let queue = &self.served(id).queue;
+        if !queue.watched && !queue.notifying && queue.error.is_none() {
+            self.give_back(id);
+        }
+    }
+
+    /// Nothing in the kernel knows the queue any more: answers with what it came with.
+    fn give_back(&mut self, id: u16) {
+        let Some(served) = self.queues[usize::from(id)].take() else {
+            unreachable!("a queue is given back once");
+        };
+        let Served { mut queue, mut handler } = *served;
+        if queue.listed {
+            self.io.touched.retain(|listed| *listed != id);
+        }
+        self.io.ring.unregister(queue.kick);
+        if let Some(call) = queue.call {
+            self.io.ring.unregister(call);
+        }
+        handler.close(&mut self.io);
+        self.io.lists.remove_own(std::mem::take(&mut queue.lists));
+        self.io.release(usize::from(queue.resources.ring.size()));
+        self.io.event(FlightKind::Stopped, &queue, 0);
+        queue.show_levels();
+        self.refresh();
+        let answer = queue.stop.take().expect("a queue is closed for somebody");
+        answer.send(queue.resources);
+    }
+
+    /// The channel polls if any of its queues wants that, is adaptive if any wants that, and else sleeps at once.
+    pub(super) fn refresh(&mut self) {
+        let rank = |mode: &WaitMode| match mode {
+            WaitMode::Interrupt => 0,
+            WaitMode::Adaptive => 1,
+            WaitMode::Poll => 2,
+        };
+        let queues = || self.queues.iter().flatten();
+        let mode = queues().map(|served| served.queue.resources.adapter.wait()).max_by_key(rank);
+        self.waiter.set_mode(mode.unwrap_or(WaitMode::Interrupt));
+        self.io.stats.set(ChannelCounter::Queues, queues().count() as u64);
+    }
+
+    fn tell(&mut self, id: u16, message: H::Message) {
+        let Some(Served { queue, handler }) = self.queues[usize::from(id)].as_deref_mut() else {
+            unreachable!("a queue is told while it is here");
+        };
+        match handler.message(&mut self.io, queue, message) {
+            Ok(None) => {}
+            Ok(Some(After { commands, message })) => {
+                self.endings.push(Ending { left: commands, then: Then::Tell(id, message) });
+            }
+            Err(error) => self.ring_broke(id, error),
+        }
+    }
+
+    /// An off-path request was answered.
+    fn returned(&mut self, returned: Returned) {
+        let Returned { queue: QueueId(id), head, ticket, answer } = returned;
+        let Some(Served { queue, handler }) = self.queues[usize::from(id)].as_deref_mut() else {
+            unreachable!("a queue stays until its answers came");
+        };
+        queue.answers_due -= 1;
+        // The queue may have waited for just this.
+        self.io.list(queue);
+        // A command that was aborted meanwhile is gone, and its head may be another one's.
+        let waits = &mut queue.tickets[usize::from(head)];
+        if *waits == ticket {
+            *waits = 0;
+            handler.answered(&mut self.io, queue, vring::Head(head), answer);
+            self.start_polling(id);
+        }
+    }
+
+    /// Ends the commands of a scope.
+    fn abort(&mut self, scope: &H::Scope, answer: OneShot<u32>) {
+        let (mut left, mut count) = (Vec::new(), 0);
+        for id in 0..self.queues.len() as u16 {
+            let concerned = |served: &Served<H>| served.handler.concerns(scope);
+            if !self.queues[usize::from(id)].as_deref().is_some_and(concerned) {
+                continue;
+            }
+            if let Err(error) = self.take_all(id) {
+                self.ring_broke(id, error);
+            }
+            let Some(Served { queue, handler }) = self.queues[usize::from(id)].as_deref_mut()
+            else {
+                unreachable!("it was here a moment ago");
+            };
+            count += handler.abort(&mut self.io, queue, scope, &mut left);
+        }
+        self.endings.push(Ending { left, then: Then::Count(answer, count) });
+    }
+
+    /// Begins everything that is in a ring now: to the client it came before what is handled next.
+    fn take_all(&mut self, id: u16) -> Result<(), QueueError> {
+        let Some(served) = self.queues[usize::from(id)].as_deref_mut() else {
+            unreachable!("a queue that is concerned is here");
+        };
+        if !served.queue.takes_heads() || served.queue.pulls {
+            return Ok(());
+        }
+        // A client that adds more all the while must not keep the channel here.
+        for _ in 0..=served.queue.resources.ring.size() / BATCH {
+            if served.take(&mut self.io)? == 0 {
+                break;
+            }
+        }
+        self.start_polling(id);
+        Ok(())
+    }
+
+    /// Answers those who waited for commands that have ended, now that the ends are published.
+    pub(super) fn settle_endings(&mut self) {
+        let ended = std::mem::take(&mut self.io.ended_early);
+        for ending in &mut self.endings {
+            ending.left.retain(|tag| !ended.contains(tag));
+        }
+        while let Some(at) = self.endings.iter().position(|ending| ending.left.is_empty()) {
+            match self.endings.swap_remove(at).then {
+                Then::Count(answer, count) => answer.send(count),
+                Then::Tell(id, message) => self.tell(id, message),
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! One queue with its handler: take, read, hand over, publish.
+
+use vring::{Chain, ChainError, Head, QueueError};
+
+use crate::BATCH;
+use crate::command::State;
+use crate::handler::{BadChain, Handler, Walked};
+use crate::io::{Io, Read};
+use crate::queue::RunningQueue;
+use memory::clock;
+use protocol::stats::{FlightKind, Latency, QueueCounter};
+
+/// What a volume answers at once is published after so many commands, and not at the end of the batch: the client
+/// works on the first while the channel works on the next.
+const PUBLISH_EVERY: u16 = 8;
+
+/// A queue that the channel owns, and its handler.
+pub(crate) struct Served<H> {
+    pub(crate) queue: RunningQueue,
+    pub(crate) handler: H,
+}
+
+impl<H: Handler> Served<H> {
+    /// Takes up to [`BATCH`] heads and begins them; how many.
+    #[inline]
+    pub(crate) fn take(&mut self, io: &mut Io) -> Result<u16, QueueError> {
+        let again = self.take_resubmitted(io);
+        let seen = self.queue.resources.ring.pending()?;
+        if seen == 0 {
+            return Ok(again);
+        }
+        let count = seen.min(BATCH);
+        for taken in 1..=count {
+            let Some(head) = self.queue.resources.ring.pop()? else { break };
+            self.begin(io, head);
+            if taken % PUBLISH_EVERY == 0 && self.queue.touched {
+                self.publish(io);
+            }
+        }
+        self.queue.count(QueueCounter::CommandsReceived, u64::from(count));
+        self.queue.show_levels();
+        self.account_ring_time(io.now, seen, count);
+        io.event(FlightKind::Take, &self.queue, u64::from(count));
+        Ok(count + again)
+    }
+
+    /// Records how long the taken heads were known to be in the ring.
+    fn account_ring_time(&mut self, now: u64, seen: u16, count: u16) {
+        let queue = &mut self.queue;
+        let known = queue.backlog.min(count);
+        if known > 0 {
+            let waited = clock::to_ns(now.wrapping_sub(queue.backlog_since));
+            queue.resources.stats.record(Latency::Ring, waited, u64::from(known));
+        }
+        if count > known {
+            queue.resources.stats.record(Latency::Ring, 0, u64::from(count - known));
+        }
+        queue.backlog = seen - count;
+        queue.backlog_since = now;
+    }
+
+    /// Heads that an earlier process took and did not finish, oldest first, before anything new.
+    fn take_resubmitted(&mut self, io: &mut Io) -> u16 {
+        let mut count = 0;
+        while let Some(head) = self.queue.resources.ring.resubmit_next() {
+            if !self.handler.recover(io, &mut self.queue, head) {
+                self.begin(io, head);
+            }
+            count += 1;
+        }
+        if count > 0 {
+            self.queue.count(QueueCounter::Resubmitted, u64::from(count));
+            self.queue.count(QueueCounter::CommandsReceived, u64::from(count));
+        }
+        count
+    }
+
+    /// Reads the chain of a head that was just taken, and hands it to the handler.
+    #[inline]
+    fn begin(&mut self, io: &mut Io, head: Head) {
+        io.note_taken(&mut self.queue, head);
+        if !self.queue.held.is_empty() || !self.handler.admit(&self.queue) {
+            return self.queue.hold(head);
+        }
+        self.read(io, head);
+    }
+
+    /// Reads the chain into the slot, or into a long list if it does not fit.
+    #[inline]
+    fn read(&mut self, io: &mut Io, head: Head) {
+        let resources = &mut self.queue.resources;
+        let mut chain = Chain::new(&mut resources.commands[usize::from(head.0)].bufs);
+        match resources.ring.chain(head, &mut chain) {
+            Ok(()) => {
+                let walked = Walked::of(&chain);
+                self.handler.begin(io, &mut self.queue, head, walked);
+            }
+            Err(ChainError::TooLong { .. }) => self.read_long(io, head),
+            Err(error) => {
+                let bad = BadChain::of(&chain, error);
+                self.handler.begin_bad(io, &mut self.queue, head, bad);
+            }
+        }
+    }
+
+    #[cold]
+    fn read_long(&mut self, io: &mut Io, head: Head) {
+        match io.read_longer(&mut self.queue, head).expect("a slot is not the longest") {
+            Read::Whole(walked) => self.handler.begin(io, &mut self.queue, head, walked),
+            Read::Bad(bad) => self.handler.begin_bad(io, &mut self.queue, head, bad),
+            Read::Waits => {}
+        }
+    }
+
+    /// A command that waited is tried again.
+    pub(crate) fn resubmit(&mut self, io: &mut Io, head: Head) {
+        self.queue.parked -= 1;
+        match self.queue.state(head) {
+            State::Unread => self.read(io, head),
+            State::Parked | State::Paused => self.handler.try_again(io, &mut self.queue, head),
+            state @ (State::Free | State::Held | State::Submitted) => {
+                unreachable!("{head:?} waited and is {state:?}")
+            }
+        }
+    }
+
+    /// Takes up held commands, as far as they may be active now.
+    #[inline]
+    pub(crate) fn take_held(&mut self, io: &mut Io) {
+        while let Some(head) = self.queue.held.front().copied().map(Head) {
+            if !self.handler.admit(&self.queue) {
+                return;
+            }
+            self.queue.held.pop_front();
+            self.queue.parked -= 1;
+            self.queue.command(head).state = State::Unread;
+            self.read(io, head);
+        }
+    }
+
+    /// Makes completions visible, and accounts for them.
+    #[inline]
+    pub(crate) fn publish(&mut self, io: &mut Io) {
+        io.publish(&mut self.queue, &self.handler);
+    }
+}

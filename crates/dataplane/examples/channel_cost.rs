@@ -1,0 +1,154 @@
+//! Counts what one command of 4 KiB costs from the ring to a null volume and back, through the whole channel.
+//!
+//! One measured call is one turn: it takes a batch of 32 from the ring, has the volume serve each, and publishes.
+//! Arguments: batches, then `block` or `scsi`, and `write` for writes. `cargo xtask test --only cost` can run it under callgrind.
+
+use std::sync::Arc;
+
+use block::{NullVolume, Volume};
+use channel::single::Single;
+use channel::{Adapter, ChannelConfig, Command, QueueResources};
+use dataplane::devices::{AnyHandler, Behind};
+use device_blk::Shape;
+use device_scsi::{
+    CommandPool, LunEntry, LunMap, Place, ScsiLimits, ScsiRole, Services, Sizes, Target,
+};
+use protocol::stats::{QueueCounter, StatsRegion};
+use rustix::event::EventfdFlags;
+use scsi::{Identity, InitiatorId, LogicalUnit, Lun, Naa, NexusId, UnitSpec};
+use vring::driver::{DriverConfig, DriverMemory, DriverQueue, Segment};
+use vring::{GuestAddr, QueueConfig};
+
+const BATCH: u64 = 32;
+const BYTES: u32 = 4096;
+
+fn block_device(volume: &Arc<dyn Volume>) -> Behind {
+    let shape = Shape::new(&volume.geometry(), "cost", false, true);
+    Behind::Block(device_blk::Behind { shape: Arc::new(shape), volume: Arc::clone(volume) })
+}
+
+fn scsi_device(volume: &Arc<dyn Volume>, stats: &Arc<StatsRegion>) -> Behind {
+    let unit =
+        LogicalUnit::new(UnitSpec::new(Identity::new("cost", Naa::local(1)), volume.geometry()));
+    let id = NexusId { initiator: InitiatorId::Fc(1), port: 1 };
+    let nexus = Arc::new(unit.attach(id, None));
+    let lun = Lun::new(0).expect("in range");
+    let luns = vec![(lun, LunEntry { nexus, volume: Some(Arc::clone(volume)) })];
+    let map = LunMap::new(vec![Target { id: 0, luns }]).expect("one of each");
+    let services = Services { off_path: Box::new(|_| ()), region: Some(Arc::clone(stats)) };
+    Behind::Scsi(device_scsi::Behind {
+        role: ScsiRole::Request,
+        luns: Arc::new(map),
+        pool: Arc::new(CommandPool::new(0)),
+        limits: ScsiLimits {
+            commands: 256,
+            local: 256,
+            buffers: 10,
+            functions: 512,
+            inout: true,
+            sizes: Sizes::default(),
+        },
+        services: Arc::new(services),
+    })
+}
+
+/// The parts of a request in the client's memory, header first.
+fn request(memory: &DriverMemory, scsi: bool, write: bool, block: u8) -> [Segment; 3] {
+    let (header_bytes, status_bytes) = if scsi { (51, 108) } else { (16, 1) };
+    let header = memory.alloc(header_bytes, 64).expect("room");
+    let data = memory.alloc(BYTES as usize, 4096).expect("room");
+    let status = memory.alloc(status_bytes, 64).expect("room");
+    if scsi {
+        header.buf.write(0, &Place::encode(0, Lun::new(0).expect("in range")));
+        header.buf.write(19, &[if write { 0x2a } else { 0x28 }, 0, 0, 0, 0, block, 0, 0, 8, 0]);
+    } else {
+        header.buf.write(0, &[u8::from(write)]);
+        header.buf.write(8, &[block]);
+    }
+    let status_bytes = u32::try_from(status_bytes).expect("small");
+    let header_bytes = u32::try_from(header_bytes).expect("small");
+    [(header.guest, header_bytes), (data.guest, BYTES), (status.guest, status_bytes)]
+}
+
+/// The measured function: one turn of a channel whose volume answers at once.
+#[inline(never)]
+fn serve_batch(channel: &mut Single<AnyHandler>) {
+    assert!(channel.turn());
+}
+
+/// Adds a batch.
+fn add(driver: &mut DriverQueue, requests: &[[Segment; 3]], scsi: bool, write: bool) {
+    for (token, [header, data, status]) in (0..).zip(requests) {
+        let (out, inward) = match (write, scsi) {
+            (true, _) => (vec![*header, *data], vec![*status]),
+            // The response comes first here, and last there.
+            (false, true) => (vec![*header], vec![*status, *data]),
+            (false, false) => (vec![*header], vec![*data, *status]),
+        };
+        driver.add(&out, &inward, token, false).expect("room");
+    }
+    driver.publish();
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let batches: u64 = arguments.first().and_then(|n| n.parse().ok()).unwrap_or(1000);
+    let has = |word: &str| arguments.iter().any(|argument| argument == word);
+    let (scsi, write) = (has("scsi"), has("write"));
+    let stats = Arc::new(StatsRegion::create(1).expect("memory"));
+    let config =
+        ChannelConfig { index: 0, cpu: None, files_max: 16, poll_us_max: 0, activity: None };
+    let mut channel = Single::new(&config, stats.channel(0)).expect("a channel");
+    let volume: Arc<dyn Volume> = Arc::new(NullVolume::new("cost", 1 << 30, 512, false, false));
+    let region = [(GuestAddr(1 << 30), 4 << 20)];
+    let memory = Arc::new(DriverMemory::with_regions(&region).expect("memory"));
+    let driver = DriverConfig { size: 128, event_idx: true, indirect_max: 0, in_order: false };
+    let mut driver = DriverQueue::new(&memory, driver).expect("a queue");
+    let addresses = driver.addresses();
+    let ring = QueueConfig {
+        size: 128,
+        desc: addresses.desc,
+        avail: addresses.avail,
+        used: addresses.used,
+        base: 0,
+        event_idx: true,
+        indirect: false,
+        in_order: false,
+        used_log: None,
+        log: None,
+        inflight: None,
+    };
+    let table = Arc::new(memory.table().expect("the same memory"));
+    let ring = ring.start(table).map_err(|(_, error)| error).expect("a sound ring");
+    let fd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");
+    let counters = stats.queue("cost", 0).expect("a slot");
+    let adapter = Adapter::new("cost", Box::new(|_, _| ()));
+    let queue = QueueResources {
+        ring,
+        number: 0,
+        adapter: Arc::new(adapter),
+        kick: fd(),
+        call: Some(fd()),
+        error: None,
+        commands: Command::pool(128),
+        stats: counters,
+    };
+    let behind = if scsi { scsi_device(&volume, &stats) } else { block_device(&volume) };
+    channel.start_queue(queue, behind).expect("a queue");
+    let requests: Vec<_> =
+        (0..BATCH).map(|at| request(&memory, scsi, write, at as u8 * 8)).collect();
+    // The first command is told POWER ON.
+    add(&mut driver, &requests[..1], scsi, write);
+    channel.turn();
+    for batch in 0..=batches {
+        while driver.poll().expect("a sane device").is_some() {}
+        driver.enable_interrupts();
+        if batch < batches {
+            add(&mut driver, &requests, scsi, write);
+            serve_batch(&mut channel);
+        }
+    }
+    assert_eq!(driver.in_flight(), 0);
+    let counter = if write { QueueCounter::Writes } else { QueueCounter::Reads };
+    assert!(counters.get(counter) >= batches * BATCH);
+}

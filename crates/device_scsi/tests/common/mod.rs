@@ -1,0 +1,561 @@
+//! A SCSI client in user space: real rings, real channels, real volumes.
+
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::mpsc::{Receiver, channel as pipe};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use block::{NullVolume, Volume};
+use channel::mailbox::{Pending, one_shot};
+use channel::{Adapter, ChannelConfig, Command, Drain, QueueId, QueueResources, StopReason};
+use device_scsi::event::EVENT_BYTES;
+use device_scsi::{
+    AbortScope, Behind, CommandPool, LunEntry, LunMap, Message, OffPath, Place, Question,
+    ScsiHandler, ScsiLimits, ScsiRole, Services, Sizes, Target,
+};
+use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
+use rustix::event::{EventfdFlags, PollFd, PollFlags};
+use scsi::{Identity, InitiatorId, LogicalUnit, Lun, Naa, Nexus, NexusId, UnitSpec};
+use vring::driver::{DriverConfig, DriverMemory, DriverQueue, DriverRange, Segment};
+use vring::{DirtyLog, GuestAddr, InflightRegion, MemTable, QueueConfig};
+
+/// A channel of SCSI queues.
+pub type Channel = channel::Channel<ScsiHandler>;
+
+/// What is asked of one.
+pub trait Ask {
+    fn set_luns(&self, queue: QueueId, luns: Arc<LunMap>) -> Pending<Result<(), String>>;
+    fn post_event(&self, queue: QueueId, event: [u8; EVENT_BYTES]);
+    fn abort_all(&self, scope: AbortScope) -> Pending<u32>;
+    fn query(&self, scope: AbortScope) -> Pending<u32>;
+}
+
+impl Ask for Channel {
+    fn set_luns(&self, queue: QueueId, luns: Arc<LunMap>) -> Pending<Result<(), String>> {
+        let (answer, pending) = one_shot();
+        self.tell(queue, Message::SetLuns(luns, answer));
+        pending
+    }
+
+    fn post_event(&self, queue: QueueId, event: [u8; EVENT_BYTES]) {
+        self.tell(queue, Message::Event(event));
+    }
+
+    fn abort_all(&self, scope: AbortScope) -> Pending<u32> {
+        self.abort(Question::Abort(scope))
+    }
+
+    fn query(&self, scope: AbortScope) -> Pending<u32> {
+        self.abort(Question::Count(scope))
+    }
+}
+
+/// Bytes of data that a command has room for, in each direction.
+pub const ROOM: usize = 128 << 10;
+const HEADER: usize = 51;
+const RESPONSE: usize = 108;
+
+pub fn lun(number: u16) -> Lun {
+    Lun::new(number).unwrap()
+}
+
+/// A volume of this many bytes that is kept in memory.
+pub fn ram(bytes: u64) -> Arc<dyn Volume> {
+    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+    let kind = block::spec::RamSpec::new(dir.path().join("ram"));
+    let spec = block::VolumeSpec { bytes: Some(bytes), ..block::VolumeSpec::new("ram", kind) };
+    block::open(&spec).unwrap()
+}
+
+pub fn null(bytes: u64) -> Arc<dyn Volume> {
+    Arc::new(NullVolume::new("null", bytes, 512, false, false))
+}
+
+pub fn unit_of(volume: &Arc<dyn Volume>) -> Arc<LogicalUnit> {
+    LogicalUnit::new(UnitSpec::new(Identity::new("TL0001", Naa::local(7)), volume.geometry()))
+}
+
+pub fn nexus_id(initiator: u64) -> NexusId {
+    NexusId { initiator: InitiatorId::Fc(initiator), port: 1 }
+}
+
+pub fn attach(unit: &Arc<LogicalUnit>, initiator: u64) -> Arc<Nexus> {
+    Arc::new(unit.attach(nexus_id(initiator), Some(0x5005_0768_0000_0001)))
+}
+
+pub fn entry(volume: &Arc<dyn Volume>) -> LunEntry {
+    LunEntry { nexus: attach(&unit_of(volume), 1), volume: Some(Arc::clone(volume)) }
+}
+
+/// A map from what stands in a table.
+pub fn map(entries: &[(u8, u16, &LunEntry)]) -> Arc<LunMap> {
+    let mut targets = BTreeMap::new();
+    for (target, number, entry) in entries {
+        let luns: &mut Vec<_> = targets.entry(*target).or_default();
+        luns.push((lun(*number), (*entry).clone()));
+    }
+    let targets = targets.into_iter().map(|(id, luns)| Target { id, luns }).collect();
+    Arc::new(LunMap::new(targets).unwrap())
+}
+
+fn eventfd() -> OwnedFd {
+    rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap()
+}
+
+pub fn start_channel(stats: &StatsRegion, index: u32) -> Channel {
+    let config =
+        ChannelConfig { index, cpu: None, files_max: 256, poll_us_max: 20, activity: None };
+    Channel::start(config, stats.channel(index as usize)).unwrap()
+}
+
+/// How a queue of the client is made.
+#[derive(Clone)]
+pub struct Setup {
+    pub size: u16,
+    pub luns: Arc<LunMap>,
+    pub limits: ScsiLimits,
+    pub pool: Arc<CommandPool>,
+    pub inflight: bool,
+    pub log: bool,
+}
+
+impl Setup {
+    pub fn new(luns: &Arc<LunMap>) -> Setup {
+        let sizes = Sizes::default();
+        Setup {
+            size: 128,
+            luns: Arc::clone(luns),
+            limits: ScsiLimits {
+                commands: 1024,
+                local: 1024,
+                buffers: 10,
+                functions: 512,
+                inout: true,
+                sizes,
+            },
+            pool: Arc::new(CommandPool::new(0)),
+            inflight: false,
+            log: false,
+        }
+    }
+}
+
+/// A client with its adapter and the server's channels.
+pub struct Client {
+    pub memory: Arc<DriverMemory>,
+    pub stats: Arc<StatsRegion>,
+    pub channels: Arc<Vec<Channel>>,
+    pub adapter: Arc<Adapter>,
+    pub services: Arc<Services>,
+    pub off_path: Mutex<Receiver<OffPath>>,
+    pub stops: Receiver<(u16, StopReason)>,
+}
+
+impl Client {
+    pub fn new(channels: u32) -> Client {
+        let stats = Arc::new(StatsRegion::create(channels as usize).unwrap());
+        let running = (0..channels).map(|index| start_channel(&stats, index)).collect();
+        Client::on(&stats, &Arc::new(running))
+    }
+
+    /// Another client of the same server.
+    pub fn on(stats: &Arc<StatsRegion>, channels: &Arc<Vec<Channel>>) -> Client {
+        let (sender, off_path) = pipe();
+        let (stopped, stops) = pipe();
+        let services = Services {
+            off_path: Box::new(move |request| sender.send(request).unwrap()),
+            region: Some(Arc::clone(stats)),
+        };
+        let on_stop = Box::new(move |queue, reason| stopped.send((queue, reason)).unwrap());
+        Client {
+            memory: Arc::new(DriverMemory::new(96 << 20).unwrap()),
+            stats: Arc::clone(stats),
+            channels: Arc::clone(channels),
+            adapter: Arc::new(Adapter::new("scsi0", on_stop)),
+            services: Arc::new(services),
+            off_path: Mutex::new(off_path),
+            stops,
+        }
+    }
+
+    /// The next off-path request of a command.
+    pub fn off_path(&self) -> OffPath {
+        self.off_path.lock().unwrap().recv_timeout(Duration::from_secs(20)).unwrap()
+    }
+
+    pub fn queue(&self, role: ScsiRole, setup: &Setup, channel: usize) -> Rig {
+        let config =
+            DriverConfig { size: setup.size, event_idx: true, indirect_max: 128, in_order: false };
+        let driver = DriverQueue::new(&self.memory, config).unwrap();
+        let number = match role {
+            ScsiRole::Control => 0,
+            ScsiRole::Event => 1,
+            ScsiRole::Request => 2,
+        };
+        let table = Arc::new(self.memory.table().unwrap());
+        let slot = |_| {
+            let alloc = |len| self.memory.alloc(len, 4096).unwrap();
+            (alloc(HEADER + ROOM), alloc(RESPONSE + ROOM))
+        };
+        let used = if role == ScsiRole::Request { setup.size.min(128) } else { 16 };
+        let region = setup.inflight.then(|| InflightRegion::create(1, setup.size).unwrap().1);
+        let log = setup.log.then(|| {
+            let file = tempfile::tempfile().unwrap();
+            file.set_len(64 << 10).unwrap();
+            Arc::new(DirtyLog::open(&file, 0, 64 << 10).unwrap())
+        });
+        let mut rig = Rig {
+            driver,
+            role,
+            number,
+            table,
+            setup: setup.clone(),
+            channels: Arc::clone(&self.channels),
+            adapter: Arc::clone(&self.adapter),
+            services: Arc::clone(&self.services),
+            stats: self.stats.queue("scsi0", number).unwrap(),
+            base: 0,
+            kick: Some(eventfd()),
+            call: Some(eventfd()),
+            call_copy: eventfd(),
+            running: None,
+            places: (0..used).map(slot).collect(),
+            free: (0..used).rev().collect(),
+            sent: BTreeMap::new(),
+            region,
+            log,
+        };
+        rig.call_copy = rig.call.as_ref().unwrap().try_clone().unwrap();
+        rig.start(channel);
+        rig
+    }
+}
+
+/// What a client sends.
+#[derive(Debug, Clone)]
+pub struct Request {
+    pub address: [u8; 8],
+    pub id: u64,
+    pub cdb: Vec<u8>,
+    pub out: Vec<u8>,
+    pub room: usize,
+    /// Where the readable and the writable part are divided; `None`: as drivers do it.
+    pub cuts: Option<(Vec<usize>, Vec<usize>)>,
+}
+
+impl Request {
+    pub fn new(target: u8, number: u16, cdb: &[u8]) -> Request {
+        Request {
+            address: Place::encode(target, lun(number)),
+            id: 0,
+            cdb: cdb.to_vec(),
+            out: Vec::new(),
+            room: 0,
+            cuts: None,
+        }
+    }
+
+    pub fn read(target: u8, number: u16, lba: u32, blocks: u16) -> Request {
+        let room = usize::from(blocks) * 512;
+        Request { room, ..Request::new(target, number, &cdb10(0x28, lba, blocks)) }
+    }
+
+    pub fn write(target: u8, number: u16, lba: u32, data: Vec<u8>) -> Request {
+        let blocks = (data.len() / 512) as u16;
+        Request { out: data, ..Request::new(target, number, &cdb10(0x2a, lba, blocks)) }
+    }
+
+    pub fn with_id(self, id: u64) -> Request {
+        Request { id, ..self }
+    }
+}
+
+pub fn cdb10(opcode: u8, lba: u32, blocks: u16) -> Vec<u8> {
+    let ([a, b, c, d], [high, low]) = (lba.to_be_bytes(), blocks.to_be_bytes());
+    vec![opcode, 0, a, b, c, d, 0, high, low, 0]
+}
+
+/// What it gets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub id: u64,
+    pub response: u8,
+    pub status: u8,
+    pub residual: u32,
+    pub sense: Vec<u8>,
+    pub data: Vec<u8>,
+    pub written: u32,
+}
+
+impl Answer {
+    #[track_caller]
+    pub fn good(self) -> Vec<u8> {
+        assert_eq!((self.response, self.status), (0, 0), "{:x?}", self.sense);
+        self.data
+    }
+
+    /// Sense key and code of a CHECK CONDITION in the fixed format.
+    #[track_caller]
+    pub fn check(&self) -> (u8, u16) {
+        assert_eq!((self.response, self.status), (0, 2), "{self:x?}");
+        assert_eq!(self.sense[0] & 0x7e, 0x70, "{:x?}", self.sense);
+        (self.sense[2] & 0x0f, u16::from_be_bytes([self.sense[12], self.sense[13]]))
+    }
+}
+
+pub const LUN_NOT_SUPPORTED: (u8, u16) = (5, 0x2500);
+pub const POWER_ON: (u8, u16) = (6, 0x2900);
+
+/// A queue of the client.
+pub struct Rig {
+    pub driver: DriverQueue,
+    role: ScsiRole,
+    number: u16,
+    table: Arc<MemTable>,
+    pub setup: Setup,
+    channels: Arc<Vec<Channel>>,
+    adapter: Arc<Adapter>,
+    services: Arc<Services>,
+    pub stats: QueueStats,
+    base: u16,
+    kick: Option<OwnedFd>,
+    call: Option<OwnedFd>,
+    call_copy: OwnedFd,
+    running: Option<(usize, QueueId, OwnedFd)>,
+    places: Vec<(DriverRange, DriverRange)>,
+    free: Vec<u16>,
+    sent: BTreeMap<u64, (u64, usize)>,
+    region: Option<InflightRegion>,
+    pub log: Option<Arc<DirtyLog>>,
+}
+
+impl Rig {
+    fn config(&self) -> QueueConfig {
+        let addresses = self.driver.addresses();
+        QueueConfig {
+            size: self.setup.size,
+            desc: addresses.desc,
+            avail: addresses.avail,
+            used: addresses.used,
+            base: self.base,
+            event_idx: true,
+            indirect: true,
+            in_order: false,
+            used_log: Some(addresses.used_guest),
+            log: self.log.clone(),
+            inflight: self.region.as_ref().and_then(|region| region.queue(0)),
+        }
+    }
+
+    pub fn start(&mut self, channel: usize) {
+        let ring = self.config().start(Arc::clone(&self.table)).map_err(|(_, e)| e).unwrap();
+        let kick = self.kick.take().unwrap();
+        let copy = kick.try_clone().unwrap();
+        let behind = Behind {
+            role: self.role,
+            luns: Arc::clone(&self.setup.luns),
+            pool: Arc::clone(&self.setup.pool),
+            limits: self.setup.limits,
+            services: Arc::clone(&self.services),
+        };
+        let resources = QueueResources {
+            ring,
+            number: self.number,
+            adapter: Arc::clone(&self.adapter),
+            kick,
+            call: self.call.take(),
+            error: None,
+            commands: Command::pool(self.setup.size),
+            stats: self.stats,
+        };
+        let id = self.channels[channel].start_queue(resources, behind).unwrap();
+        self.running = Some((channel, id, copy));
+    }
+
+    pub fn id(&self) -> QueueId {
+        self.running.as_ref().unwrap().1
+    }
+
+    pub fn channel(&self) -> &Channel {
+        &self.channels[self.running.as_ref().unwrap().0]
+    }
+
+    /// A process takes everything that is available, and is gone. The queue does not run.
+    pub fn take_and_die(&mut self) {
+        let mut queue = self.config().start(Arc::clone(&self.table)).map_err(|(_, e)| e).unwrap();
+        while queue.resubmit_next().is_some() {}
+        queue.pending().unwrap();
+        while queue.pop().unwrap().is_some() {}
+        drop(queue);
+    }
+
+    /// Stops the queue; nothing is in flight then.
+    pub fn stop(&mut self, drain: Drain) {
+        let (channel, id, _) = self.running.take().unwrap();
+        let resources = self.channels[channel].stop_queue(id, drain).wait().unwrap();
+        self.base = resources.ring.stop().base;
+        self.kick = Some(resources.kick);
+        self.call = resources.call;
+    }
+
+    pub fn count(&self, counter: QueueCounter) -> u64 {
+        self.stats.get(counter)
+    }
+
+    pub fn room(&self) -> usize {
+        self.free.len().min(self.driver.free())
+    }
+
+    /// Adds a request; [`Rig::kick`] shows it to the server.
+    pub fn add(&mut self, request: &Request) {
+        let place = self.free.pop().expect("a free place");
+        let (readable, writable) = self.places[usize::from(place)];
+        let mut header = vec![0; HEADER];
+        header[..8].copy_from_slice(&request.address);
+        header[8..16].copy_from_slice(&request.id.to_le_bytes());
+        header[19..19 + request.cdb.len()].copy_from_slice(&request.cdb);
+        readable.buf.write(0, &header);
+        readable.buf.write(HEADER, &request.out);
+        // Bytes that no answer has.
+        writable.buf.slice(0, RESPONSE + request.room).fill(0xee);
+        let usual = (vec![HEADER], vec![RESPONSE]);
+        let (out_cuts, in_cuts) = request.cuts.as_ref().unwrap_or(&usual);
+        let out = segments(readable.guest, HEADER + request.out.len(), out_cuts);
+        let inward = segments(writable.guest, RESPONSE + request.room, in_cuts);
+        self.driver.add(&out, &inward, u64::from(place), true).unwrap();
+        self.sent.insert(u64::from(place), (request.id, request.room));
+    }
+
+    /// Adds bytes as they are: one readable buffer, one writable one.
+    pub fn add_raw(&mut self, bytes: &[u8], room: usize) {
+        let place = self.free.pop().expect("a free place");
+        let (readable, writable) = self.places[usize::from(place)];
+        readable.buf.write(0, bytes);
+        writable.buf.slice(0, RESPONSE.max(room)).fill(0xee);
+        let segment = |guest, len: usize| if len > 0 { vec![(guest, len as u32)] } else { vec![] };
+        let out = segment(readable.guest, bytes.len());
+        self.driver.add(&out, &segment(writable.guest, room), u64::from(place), false).unwrap();
+        self.sent.insert(u64::from(place), (0, 0));
+    }
+
+    pub fn kick(&mut self) {
+        if self.driver.publish() {
+            let kick = &self.running.as_ref().unwrap().2;
+            rustix::io::write(kick, &1_u64.to_ne_bytes()).unwrap();
+        }
+    }
+
+    /// An answer that is there already.
+    pub fn poll(&mut self) -> Option<Answer> {
+        let (bytes, written, id, room) = self.poll_raw()?;
+        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let sense = (word(0) as usize).min(96);
+        Some(Answer {
+            id,
+            response: bytes[11],
+            status: bytes[10],
+            residual: word(4),
+            sense: bytes[12..12 + sense].to_vec(),
+            data: bytes[RESPONSE..RESPONSE + room].to_vec(),
+            written,
+        })
+    }
+
+    fn poll_raw(&mut self) -> Option<(Vec<u8>, u32, u64, usize)> {
+        let done = self.driver.poll().unwrap()?;
+        let (id, room) = self.sent.remove(&done.token).unwrap();
+        let mut bytes = vec![0; RESPONSE + room];
+        self.places[done.token as usize].1.buf.read(0, &mut bytes);
+        self.free.push(done.token as u16);
+        Some((bytes, done.written, id, room))
+    }
+
+    fn wait_for<T>(&mut self, mut poll: impl FnMut(&mut Rig) -> Option<T>) -> T {
+        loop {
+            if let Some(found) = poll(self) {
+                return found;
+            }
+            if self.driver.enable_interrupts() {
+                continue;
+            }
+            let mut fds = [PollFd::new(&self.call_copy, PollFlags::IN)];
+            let timeout = rustix::time::Timespec { tv_sec: 20, tv_nsec: 0 };
+            let ready = rustix::event::poll(&mut fds, Some(&timeout)).unwrap();
+            assert_eq!(ready, 1, "no answer for 20 seconds");
+            let _ = rustix::io::read(self.call_copy.as_fd(), &mut [0; 8]);
+        }
+    }
+
+    #[track_caller]
+    pub fn wait(&mut self) -> Answer {
+        self.wait_for(Rig::poll)
+    }
+
+    /// Bytes of the writable part, and how many of them the server says it wrote.
+    pub fn wait_raw(&mut self) -> (Vec<u8>, u32) {
+        let (bytes, written, ..) = self.wait_for(Rig::poll_raw);
+        (bytes, written)
+    }
+
+    /// One request from beginning to end.
+    #[track_caller]
+    pub fn ask(&mut self, request: &Request) -> Answer {
+        self.add(request);
+        self.kick();
+        self.wait()
+    }
+
+    /// A request whose unit attention, if one is pending, was told before.
+    #[track_caller]
+    pub fn ready(&mut self, target: u8, number: u16) {
+        while self.ask(&Request::new(target, number, &[0; 6])).status != 0 {}
+    }
+
+    /// Pages of the writable part of the request that is added next.
+    pub fn next_pages(&self, len: usize) -> Vec<GuestAddr> {
+        let place = usize::from(*self.free.last().unwrap());
+        let at = self.places[place].1.guest.0;
+        (at..at + len as u64).step_by(4096).map(GuestAddr).collect()
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        if self.running.is_some() && !std::thread::panicking() {
+            self.stop(Drain::SkipWaits);
+        }
+    }
+}
+
+/// A range of memory as segments, divided at these offsets.
+fn segments(guest: GuestAddr, len: usize, cuts: &[usize]) -> Vec<Segment> {
+    let inner = cuts.iter().copied().filter(|cut| *cut > 0 && *cut < len);
+    let mut borders: Vec<usize> = inner.chain([0, len]).collect();
+    borders.sort_unstable();
+    borders.dedup();
+    let piece = |pair: &[usize]| (GuestAddr(guest.0 + pair[0] as u64), (pair[1] - pair[0]) as u32);
+    borders.windows(2).map(piece).collect()
+}
+
+/// Fills a buffer.
+pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
+    (0..len as u64).map(|at| ((at / 8).wrapping_mul(seed | 1) >> 3) as u8 ^ seed as u8).collect()
+}
+
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, bound: u64) -> u64 {
+        (self.next() >> 16) % bound
+    }
+}
