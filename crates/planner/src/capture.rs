@@ -8,16 +8,23 @@
 //! they stand there; [`Head::device`] and [`Head::partition`] are `None` otherwise.
 
 mod attributes;
+mod diskpaths;
 mod dress;
 mod entstat;
+mod errpt;
 mod fcstat;
+mod hmc;
+mod host;
 mod hosts;
+mod identity;
 mod iostat;
 mod language;
 mod level;
 mod logins;
 mod lparstat;
+mod lscfg;
 mod lsmap;
+mod memory;
 mod page;
 mod ports;
 mod prompt;
@@ -32,16 +39,25 @@ mod text;
 mod vfcstats;
 
 pub use attributes::{Allowed, Attribute, Lsattr, LsattrRange, LsdevAttr, Settable};
+pub use diskpaths::{DiskPath, DiskPaths, PathState};
 pub use entstat::{
     Buffers, Entstat, Ethernet, Failover, Packets, Sea, SeaThread, Side, TrunkVlans,
     VirtualEthernet,
 };
+pub use errpt::{Errpt, LoggedError};
 pub use fcstat::{ClientRow, Fcstat, FcstatClient, QueueUse, Resources, Traffic, TwoWay};
+pub use hmc::{HmcList, HmcRow};
+pub use host::{About, Host};
+pub use identity::{Identifier, Identifies};
 pub use iostat::{DiskQueue, DiskSample, IostatD, Service};
 pub use level::{Level, System};
 pub use logins::{LoggedIn, Lsnportlogin, WwpnLogin, WwpnStatus};
 pub use lparstat::{CpuSample, HypervisorCall, Info, Lparstat};
-pub use lsmap::{LsmapNet, LsmapNpiv, LsmapScsi, NetMap, NpivMap, ScsiMap, Vtd};
+pub use lscfg::{Device, Lscfg};
+pub use lsmap::{
+    LsmapNet, LsmapNpiv, LsmapScsi, LsmapVnic, NetMap, NpivMap, ScsiMap, VnicMap, Vtd,
+};
+pub use memory::{Svmon, VmSample, Vmstat};
 pub use ports::{Lsnports, NpivPort};
 pub use rates::{Change, Incomparable, Rate, Rates, rates};
 pub use seastat::{SeaClient, Seastat};
@@ -224,6 +240,22 @@ pub enum Report {
     VfcStats(VfcStats),
     /// `ioslevel`, `oslevel -s`.
     Level(Level),
+    /// `lspath`, `lsmpio`, `pcmpath query device`.
+    DiskPaths(DiskPaths),
+    /// `errpt`, `errpt -a`.
+    Errpt(Errpt),
+    /// `lscfg -vpl`, `lsdev -dev DEVICE -vpd`.
+    Lscfg(Lscfg),
+    /// `hostname`, `uname`, `prtconf`.
+    Host(Host),
+    /// `lsmap -all -vnic`.
+    LsmapVnic(LsmapVnic),
+    /// `vmstat`.
+    Vmstat(Vmstat),
+    /// `svmon -G`.
+    Svmon(Svmon),
+    /// `lssyscfg`, `lshwres`.
+    HmcList(HmcList),
 }
 
 /// Everything that was read, file by file.
@@ -336,4 +368,12 @@ kinds! {
     PvList PvList pv_list pv_lists "pv -list",
     VfcStats VfcStats vfc_stats vfc_stats_all "cat /proc/sys/adapter/vfc/vfchostN/stats",
     Level Level level levels "ioslevel",
+    DiskPaths DiskPaths disk_paths disk_paths_all "lspath",
+    Errpt Errpt errpt errpts "errpt",
+    Lscfg Lscfg lscfg lscfgs "lscfg -vpl",
+    Host Host host hosts "uname",
+    LsmapVnic LsmapVnic lsmap_vnic lsmap_vnics "lsmap -all -vnic",
+    Vmstat Vmstat vmstat vmstats "vmstat",
+    Svmon Svmon svmon svmons "svmon -G",
+    HmcList HmcList hmc_list hmc_lists "lssyscfg",
 }

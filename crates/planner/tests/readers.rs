@@ -7,6 +7,10 @@ mod disks;
 mod ethernet;
 #[path = "readers/fibre.rs"]
 mod fibre;
+#[path = "readers/identity.rs"]
+mod identity;
+#[path = "readers/logs.rs"]
+mod logs;
 #[path = "readers/maps.rs"]
 mod maps;
 #[path = "readers/never.rs"]
@@ -17,6 +21,8 @@ mod over_time;
 mod partition;
 #[path = "readers/pasted.rs"]
 mod pasted;
+#[path = "readers/paths.rs"]
+mod paths;
 #[path = "readers/sessions.rs"]
 mod sessions;
 #[path = "readers/speed.rs"]

@@ -488,7 +488,10 @@ fn hint(report: &Report) -> Option<Role> {
             System::Vios => Role::Vios,
             System::Aix => Role::Client,
         }),
+        Report::LsmapVnic(_) => Some(Role::Vios),
         Report::IostatD(_) | Report::Lparstat(_) | Report::Lsnportlogin(_) => None,
+        Report::DiskPaths(_) | Report::Errpt(_) | Report::Lscfg(_) | Report::Host(_) => None,
+        Report::Vmstat(_) | Report::Svmon(_) | Report::HmcList(_) => None,
     }
 }
 

@@ -5,7 +5,7 @@
 
 mod read;
 
-pub(super) use read::report;
+pub(super) use read::{fields, report};
 
 use serde::Serialize;
 

@@ -1,8 +1,10 @@
 //! `lsmap`: which virtual adapter of a VIOS stands for what, for virtual SCSI, NPIV and Ethernet.
 
 mod read;
+mod vnic;
 
 pub(super) use read::{net, npiv, scsi};
+pub(super) use vnic::vnic;
 
 use serde::Serialize;
 
@@ -119,4 +121,40 @@ pub struct NetMap {
     pub status: Option<Read<String>>,
     /// Where the backing adapter is.
     pub backing_physloc: Option<Read<String>>,
+}
+
+/// `lsmap -all -vnic`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LsmapVnic {
+    /// Where it came from.
+    pub head: Head,
+    /// Server adapters, in the order printed.
+    pub adapters: Vec<VnicMap>,
+}
+
+/// One vNIC server adapter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct VnicMap {
+    /// The line of its name.
+    pub at: At,
+    /// `vnicserverN`.
+    pub name: String,
+    /// Where its slot is.
+    pub physloc: Option<Read<String>>,
+    /// The client's partition id.
+    pub client_id: Option<Read<u32>>,
+    /// The client's name, as the client told it.
+    pub client_name: Option<Read<String>>,
+    /// `AIX`, `Linux`, `IBM i`.
+    pub client_os: Option<Read<String>>,
+    /// The logical port of an SR-IOV adapter behind it, `entN`.
+    pub backing: Option<Read<String>>,
+    /// `Available`.
+    pub status: Option<Read<String>>,
+    /// Where the logical port is.
+    pub backing_physloc: Option<Read<String>>,
+    /// The client's adapter, `entN`.
+    pub client_device: Option<Read<String>>,
+    /// Where that is.
+    pub client_physloc: Option<Read<String>>,
 }

@@ -18,6 +18,8 @@ pub(super) struct Page<'t> {
     pub(super) filter: Option<String>,
     /// The attribute or other name that the command asks for.
     pub(super) asked: Option<String>,
+    /// The columns that the command asks for with `-F`.
+    pub(super) format: Vec<String>,
     /// The delimiter that the command asks for with `-fmt`.
     pub(super) delimiter: Option<char>,
     /// Lines that were not understood, since the last that was; and the bookmark of the first.
@@ -36,6 +38,7 @@ impl<'t> Page<'t> {
             head,
             filter: None,
             asked: None,
+            format: Vec::new(),
             delimiter: None,
             stray: Vec::new(),
             before_stray: lines,
@@ -147,6 +150,16 @@ impl<'t> Page<'t> {
     /// The partition, as the report itself says.
     pub(super) fn partition_is(&mut self, name: &str, at: At) {
         self.head.partition = Some(Read { value: name.to_owned(), at });
+    }
+
+    /// The device of the command or the heading.
+    pub(super) fn device(&self) -> Option<&str> {
+        self.head.device.as_ref().map(|read| read.value.as_str())
+    }
+
+    /// Whether the partition is known.
+    pub(super) fn has_partition(&self) -> bool {
+        self.head.partition.is_some()
     }
 
     /// Whether the command that was typed has this word.

@@ -83,6 +83,17 @@ const KNOWN: &[&str] = &[
     "cat",
     "ioscli",
     "date",
+    "lspath",
+    "lsmpio",
+    "pcmpath",
+    "datapath",
+    "errpt",
+    "lscfg",
+    "prtconf",
+    "vmstat",
+    "svmon",
+    "lssyscfg",
+    "lshwres",
 ];
 
 /// Reads a prompt with or without a command.
@@ -224,7 +235,11 @@ pub(super) fn announced(line: &str) -> Option<&str> {
     let mut words = text.split_ascii_whitespace();
     let name = program(words.next()?);
     let fits = match (name, words.next()) {
-        ("lsnports" | "lssp" | "lparstat" | "date" | "seastat", None) => true,
+        (
+            "lsnports" | "lssp" | "lparstat" | "date" | "seastat" | "lspath" | "lsmpio" | "errpt"
+            | "prtconf" | "vmstat",
+            None,
+        ) => true,
         ("cat", Some(path)) => path.starts_with("/proc/"),
         ("ioscli", Some(_)) => true,
         ("date", Some(_)) => false,
@@ -359,7 +374,7 @@ pub(super) fn date(line: Line<'_>) -> Option<Taken> {
 }
 
 /// Days since 1 January 1970 in the Gregorian calendar: years are counted from March, so that a leap day ends its year.
-fn days(year: u64, month: u64, day: u64) -> u64 {
+pub(super) fn days(year: u64, month: u64, day: u64) -> u64 {
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = year / 4 - year / 100 + year / 400;
     // 719468 days lie between 1 March of year 0 and 1 January 1970.

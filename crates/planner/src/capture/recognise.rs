@@ -6,6 +6,7 @@
 
 use super::prompt::{self, Part};
 use super::text::{self, Line, Lines};
+use super::{diskpaths, errpt, hmc, lscfg};
 
 /// The readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,14 @@ pub(super) enum Kind {
     PvList,
     VfcStats,
     Level,
+    DiskPaths,
+    Errpt,
+    Lscfg,
+    Prtconf,
+    LsmapVnic,
+    Vmstat,
+    Svmon,
+    HmcList,
 }
 
 /// The report whose heading this line is; `ahead` begins with it.
@@ -44,7 +53,8 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'S' if starts("System configuration:") => system_configuration(ahead),
         b'N' if starts("Node Name") && text.contains(':') => Some(Kind::Lparstat),
         b'N' if starts("Number of CMD queues") => Some(Kind::VfcStats),
-        b'N' if words(text, &["Name", "Physloc", "ClntID"]) => Some(Kind::LsmapNpiv),
+        b'N' if words(text, &["Name", "Physloc", "ClntID"]) => Some(map_of_clients(ahead)),
+        b'N' | b'S' if diskpaths::columns(text).is_some() => Some(Kind::DiskPaths),
         b'C' if starts("Commands received") && text.contains('=') => Some(Kind::VfcStats),
         b'N' if words(text, &["name", "physloc", "fabric"]) => Some(Kind::Lsnports),
         b'L' if is_login(text) => Some(Kind::Lsnportlogin),
@@ -52,6 +62,13 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'A' if words(text, &["attribute", "value", "description"]) => Some(Kind::LsdevAttr),
         b'%' if words(text, &["%user", "%sys", "%wait"]) => Some(Kind::Lparstat),
         b'D' if starts("Detailed information on Hypervisor Calls") => Some(Kind::Lparstat),
+        b'D' if starts("DEV#:") && text.contains("DEVICE NAME:") => Some(Kind::DiskPaths),
+        b'I' | b'L' if errpt::is_heading(text) => Some(Kind::Errpt),
+        b'K' if words(text, &["kthr", "memory"]) => Some(Kind::Vmstat),
+        b'R' if words(text, &["r", "b", "avm", "fre"]) => Some(Kind::Vmstat),
+        b'U' if starts("Unit:") && svmon(ahead) => Some(Kind::Svmon),
+        b'S' if words(text, &["size", "inuse", "free", "pin"]) => Some(Kind::Svmon),
+        b'S' if starts("System Model: ") => Some(Kind::Prtconf),
         b'D' if starts("Disks:") && text.contains("xfers") => Some(Kind::IostatD),
         b'P' | b'L' | b'T' => pool(text, ahead),
         _ => by_column(text),
@@ -84,8 +101,24 @@ fn system_configuration(mut ahead: Lines<'_>) -> Option<Kind> {
         return Some(Kind::Lparstat);
     }
     let next = ahead.peek_text()?.trimmed();
+    if words(next, &["kthr"]) || words(next, &["r", "b"]) {
+        return Some(Kind::Vmstat);
+    }
     (is_disk_heading(next) || (next.starts_with("Disks:") && next.contains("xfers")))
         .then_some(Kind::IostatD)
+}
+
+/// `lsmap -npiv` and `lsmap -vnic` have one heading; the row below its rule tells them apart.
+fn map_of_clients(ahead: Lines<'_>) -> Kind {
+    let row = ahead.skip(1).find(|line| line.text.contains(char::is_alphabetic));
+    match row {
+        Some(row) if row.trimmed().starts_with("vnicserver") => Kind::LsmapVnic,
+        _ => Kind::LsmapNpiv,
+    }
+}
+
+fn svmon(ahead: Lines<'_>) -> bool {
+    ahead.take(4).any(|line| words(line.trimmed(), &["size", "inuse", "free"]))
 }
 
 /// The reports of pools share their headings; what follows the pool's name tells them apart.
@@ -137,6 +170,18 @@ pub(super) fn without_heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> 
     }
     if is_level(text) {
         return Some(Kind::Level);
+    }
+    if diskpaths::is_row(text) {
+        return Some(Kind::DiskPaths);
+    }
+    if errpt::is_row(text) {
+        return Some(Kind::Errpt);
+    }
+    if lscfg::is_device_row(text) {
+        return Some(Kind::Lscfg);
+    }
+    if hmc::is_row(text) {
+        return Some(Kind::HmcList);
     }
     if let Some(kind) = formatted(text) {
         return Some(kind);
@@ -228,8 +273,25 @@ pub(super) fn by_command(part: &Part) -> Expected {
         "lsattr" => Kind::Lsattr,
         "lsdev" if part.has("-range") => Kind::LsattrRange,
         "lsdev" if part.has("-attr") => Kind::LsdevAttr,
+        "lsdev" if part.has("-vpd") => Kind::Lscfg,
+        "lscfg" => Kind::Lscfg,
+        "lspath" if part.has("-A") || flag('E') => return Expected::Other,
+        "lspath" => Kind::DiskPaths,
+        "lsmpio" if flag('S') || flag('a') || flag('q') => {
+            return Expected::Refused("this form of lsmpio is not read; run lsmpio, or lspath");
+        }
+        "lsmpio" => Kind::DiskPaths,
+        "pcmpath" | "datapath" if part.has("device") => Kind::DiskPaths,
+        "errpt" => Kind::Errpt,
+        "prtconf" if part.args.is_empty() => Kind::Prtconf,
+        "vmstat" if !["-v", "-s", "-P", "-p", "-f", "-i"].iter().any(|form| part.has(form)) => {
+            Kind::Vmstat
+        }
+        "svmon" if part.args.iter().any(|arg| arg.starts_with("-G")) => Kind::Svmon,
+        "lssyscfg" | "lshwres" => Kind::HmcList,
         "lsmap" if part.has("-npiv") => Kind::LsmapNpiv,
         "lsmap" if part.has("-net") => Kind::LsmapNet,
+        "lsmap" if part.has("-vnic") && !part.has("-fmt") && !part.has("-field") => Kind::LsmapVnic,
         "lsmap" if part.has("-vnic") || part.has("-clustername") || part.has("-field") => {
             return Expected::Refused(
                 "this form of lsmap is not read; run lsmap -all, with -npiv or -net",
@@ -275,6 +337,23 @@ pub(super) fn by_command(part: &Part) -> Expected {
     Expected::Report(kind)
 }
 
+/// The columns that a command asks for with `-F`.
+pub(super) fn format(part: &Part) -> Vec<String> {
+    if !matches!(part.program.as_str(), "lspath" | "lssyscfg" | "lshwres") {
+        return Vec::new();
+    }
+    let Some(index) = part.args.iter().position(|arg| arg.starts_with("-F")) else {
+        return Vec::new();
+    };
+    let rest = part.args.get(index..).unwrap_or(&[]).iter().enumerate();
+    let words = rest.take_while(|(at, arg)| *at == 0 || !arg.starts_with('-'));
+    words
+        .flat_map(|(_, arg)| arg.trim_start_matches("-F").split([':', ',', ';', ' ']))
+        .map(|word| word.trim_matches(['"', '\'']).to_owned())
+        .filter(|word| !word.is_empty())
+        .collect()
+}
+
 /// The device that a command asks about, when it is written out.
 pub(super) fn device(part: &Part) -> Option<&str> {
     let name = match part.program.as_str() {
@@ -285,6 +364,11 @@ pub(super) fn device(part: &Part) -> Option<&str> {
             part.args.get(index + 1).map(String::as_str)
         }
         "lsdev" => part.after("-dev"),
+        "lscfg" | "lspath" | "lsmpio" => {
+            let flag = |arg: &String| arg.starts_with('-') && arg.ends_with('l');
+            let index = part.args.iter().position(flag)?;
+            part.args.get(index + 1).map(String::as_str)
+        }
         "entstat" => part.plain(&[]),
         "seastat" => part.after("-d"),
         "cat" => part
@@ -303,7 +387,7 @@ pub(super) fn attribute(part: &Part) -> Option<&str> {
         "lsattr" => part.after("-a"),
         "lsdev" => part.after("-range").or_else(|| part.after("-attr")),
         "pv" | "lspv" => part.after("-sp"),
-        "lsnportlogin" => part.after("-m"),
+        "lsnportlogin" | "lssyscfg" | "lshwres" => part.after("-m"),
         _ => None,
     }?;
     (!name.starts_with('-') && !name.contains('$')).then_some(name)

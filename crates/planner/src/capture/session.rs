@@ -5,7 +5,9 @@ use super::page::Page;
 use super::prompt::{self, Command, Part};
 use super::recognise::{self, Expected, Kind};
 use super::text::{self, Line, Lines};
-use super::{At, Captures, FileInfo, Head, Read, Refused, Report, Taken, Unread, hosts, language};
+use super::{
+    At, Captures, FileInfo, Head, Host, Read, Refused, Report, Taken, Unread, host, hosts, language,
+};
 
 const OUTSIDE: &str = "no report that is known here";
 const AMBIGUOUS: &str =
@@ -166,37 +168,34 @@ impl Session<'_> {
         true
     }
 
-    /// Takes the line that `hostname` or `uname -n` printed.
+    /// Takes the line that `hostname` or `uname` printed; it is a report of its own.
     fn named(&mut self, line: Line<'_>) -> bool {
-        let by = |program: &str, flag: &str| {
-            self.command.as_ref().is_some_and(|command| {
-                command.parts.iter().any(|part| part.program == program && part.has(flag))
-            })
-        };
-        // `uname -L` prints the partition's number and name; a host's name from the prompt is kept.
-        if by("uname", "-L") {
-            let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-            if let Some((_, name)) = line.text.split_once(' ').filter(|(id, _)| digits(id)) {
-                if self.partition.is_none() {
-                    self.partition = Some(Read { value: name.to_owned(), at: line.at });
-                    self.host_asked = true;
-                }
-                self.command = None;
-                return true;
-            }
-        }
-        let asked = self.command.as_ref().is_some_and(|command| {
-            command.parts.iter().any(|part| {
-                part.program == "hostname" || (part.program == "uname" && part.has("-n"))
-            })
+        let Some(command) = &self.command else { return false };
+        let said = command.parts.iter().enumerate().find_map(|(index, part)| {
+            let used = self.used.get(index).copied().unwrap_or(false);
+            let about = host::line(&part.program, &part.args, line).filter(|_| !used)?;
+            Some((index, about, part.partition.clone()))
         });
-        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-        if !asked || !line.text.bytes().all(is_name) {
-            return false;
+        let Some((index, about, partition)) = said else { return false };
+        let mut head = Head::new(line.at);
+        head.command = Some(command.typed.clone());
+        head.taken = self.taken.clone();
+        // The partition's name gives way to a host's name that is known.
+        let host = about.hostname.clone();
+        if let Some(name) =
+            host.or_else(|| about.partition_name.clone().filter(|_| self.partition.is_none()))
+            && partition.is_none()
+        {
+            self.partition = Some(name);
+            self.host_asked = true;
         }
-        self.partition = Some(Read { value: line.text.to_owned(), at: line.at });
-        self.host_asked = true;
-        self.command = None;
+        let typed_at = command.typed.at;
+        head.partition =
+            partition.map(|value| Read { value, at: typed_at }).or_else(|| self.partition.clone());
+        if let Some(used) = self.used.get_mut(index) {
+            *used = true;
+        }
+        self.captures.reports.push(Report::Host(Host { head, about }));
         true
     }
 
@@ -326,6 +325,7 @@ impl Session<'_> {
                 recognise::device(part).map(|name| Read { value: name.to_owned(), at: place });
         }
         let mut page = Page::new(lines, head);
+        page.format = recognise::format(part);
         page.asked = recognise::attribute(part).map(str::to_owned);
         page.delimiter = part.after("-fmt").and_then(|text| text.chars().next());
         page.filter = part.filter.clone();

@@ -6,8 +6,8 @@
 use super::page::Page;
 use super::recognise::Kind;
 use super::{
-    Report, attributes, entstat, fcstat, iostat, level, logins, lparstat, lsmap, ports, seastat,
-    storage, vfcstats,
+    Report, attributes, diskpaths, entstat, errpt, fcstat, hmc, host, iostat, level, logins,
+    lparstat, lscfg, lsmap, memory, ports, seastat, storage, vfcstats,
 };
 
 /// One reader.
@@ -46,6 +46,14 @@ const TABLE: &[Reader] = &[
     reader(Kind::PvList, "pv", storage::pv_list),
     reader(Kind::VfcStats, "cat", vfcstats::report),
     reader(Kind::Level, "oslevel", level::report),
+    reader(Kind::DiskPaths, "lspath", diskpaths::report),
+    reader(Kind::Errpt, "errpt", errpt::report),
+    reader(Kind::Lscfg, "lscfg", lscfg::report),
+    reader(Kind::Prtconf, "prtconf", host::prtconf),
+    reader(Kind::LsmapVnic, "lsmap", lsmap::vnic),
+    reader(Kind::Vmstat, "vmstat", memory::vmstat),
+    reader(Kind::Svmon, "svmon", memory::svmon),
+    reader(Kind::HmcList, "lssyscfg", hmc::report),
 ];
 
 impl Kind {

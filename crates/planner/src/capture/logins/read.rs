@@ -92,7 +92,7 @@ fn wwpn(text: &str, line: Line<'_>) -> Option<(WwpnLogin, bool)> {
 }
 
 /// `name=value` with commas between; a field whose value has a comma stands in quotes as a whole.
-fn fields(text: &str) -> Option<Vec<(&str, &str)>> {
+pub(in crate::capture) fn fields(text: &str) -> Option<Vec<(&str, &str)>> {
     let mut fields = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {

@@ -1,0 +1,67 @@
+//! `lspath`, `lsmpio` and `pcmpath query device`: the paths to each disk.
+//!
+//! Layouts: the AIX commands reference for `lspath` and `lsmpio` (ibm.com/docs, AIX 7.3), also `lspath -F` with the columns
+//! that the command asks for; for `pcmpath` the multipath guide of SDDPCM. What the VIOS prints as the heading of its own
+//! `lspath` could not be confirmed: columns are taken by the names in the heading, whatever their order.
+
+mod read;
+
+pub(super) use read::{columns, is_row, report};
+
+use serde::Serialize;
+
+use super::{At, Head};
+
+/// The paths that one command printed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DiskPaths {
+    /// Where it came from.
+    pub head: Head,
+    /// In the order printed.
+    pub paths: Vec<DiskPath>,
+}
+
+/// One path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DiskPath {
+    /// The line.
+    pub at: At,
+    /// `hdiskN`.
+    pub disk: String,
+    /// Whether it carries I/O.
+    pub state: PathState,
+    /// As printed: `Enabled`, `Failed`, `Missing`, `OPEN NORMAL` …
+    pub status: String,
+    /// `path_status` of `lsmpio`: `Opt,Sel`.
+    pub detail: Option<String>,
+    /// Its number.
+    pub id: Option<u32>,
+    /// The adapter: `fscsi0`, `vscsi1`, `sas0`.
+    pub parent: Option<String>,
+    /// Where it leads: the target's port name and the LUN, or the address of a virtual device.
+    pub connection: Option<String>,
+    /// The disk's serial number, from `pcmpath`.
+    pub serial: Option<String>,
+    /// Commands that took it, from `pcmpath`.
+    pub selected: Option<u64>,
+    /// Errors on it, from `pcmpath`.
+    pub errors: Option<u64>,
+}
+
+/// What a path's status means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PathState {
+    /// It carries I/O when it is chosen.
+    Usable,
+    /// Errors took it out of use.
+    Failed,
+    /// It was there at an earlier start and is not now.
+    Missing,
+    /// Somebody took it out of use.
+    Disabled,
+    /// It is known and not configured.
+    Defined,
+    /// None of these.
+    Other,
+}

@@ -1,0 +1,173 @@
+//! Reads `vmstat` and `svmon -G`.
+
+use super::{Svmon, VmSample, Vmstat};
+use crate::capture::page::Page;
+use crate::capture::recognise::words;
+use crate::capture::text::Line;
+use crate::capture::{At, Head, Read, Report};
+
+pub(in crate::capture) fn vmstat(page: &mut Page<'_>) -> Option<Report> {
+    let mut report = Vmstat {
+        head: Head::new(page.first()),
+        lcpu: None,
+        memory_mb: None,
+        entitlement: None,
+        samples: Vec::new(),
+    };
+    let mut columns: Vec<String> = Vec::new();
+    let mut configured = false;
+    while let Some(line) = page.peek() {
+        let text = line.trimmed();
+        if let Some(rest) = text.strip_prefix("System configuration:") {
+            if configured {
+                break;
+            }
+            configured = page.take().is_some();
+            configuration(&mut report, rest, line.at);
+        } else if words(text, &["r", "b"]) && text.contains("fre") {
+            columns = text.split_ascii_whitespace().map(str::to_owned).collect();
+            page.take();
+        } else if words(text, &["kthr"]) || text.bytes().all(|byte| matches!(byte, b'-' | b' ')) {
+            page.take();
+        } else if let Some(sample) = sample(&columns, text, line.at) {
+            page.take();
+            report.samples.push(sample);
+        } else if !page.goes_on(line) {
+            break;
+        }
+    }
+    if columns.is_empty() {
+        return None;
+    }
+    if report.samples.is_empty() {
+        page.incomplete("no numbers follow the heading");
+    }
+    report.head = page.close();
+    Some(Report::Vmstat(report))
+}
+
+/// `lcpu=16 mem=65536MB ent=2.00`
+fn configuration(report: &mut Vmstat, text: &str, at: At) {
+    for word in text.split_ascii_whitespace() {
+        match word.split_once('=') {
+            Some(("lcpu", value)) => {
+                report.lcpu = value.parse().ok().map(|value| Read { value, at })
+            }
+            Some(("mem", value)) => {
+                let value = value.trim_end_matches("MB").parse().ok();
+                report.memory_mb = value.map(|value| Read { value, at });
+            }
+            Some(("ent", value)) => {
+                report.entitlement = number(value).map(|value| Read { value, at });
+            }
+            _ => {}
+        }
+    }
+}
+
+fn number(text: &str) -> Option<f64> {
+    let plain = text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|_| plain)
+}
+
+/// A row of numbers; a time may stand behind them.
+fn sample(columns: &[String], text: &str, at: At) -> Option<VmSample> {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    if columns.is_empty() || words.len() < columns.len() || words.len() > columns.len() + 1 {
+        return None;
+    }
+    let values: Vec<f64> =
+        words.iter().take(columns.len()).map(|word| number(word)).collect::<Option<_>>()?;
+    let first = |name: &str| {
+        columns.iter().position(|column| column == name).and_then(|at| values.get(at).copied())
+    };
+    // `sy` counts system calls under faults and time under cpu.
+    let last = |name: &str| {
+        columns.iter().rposition(|column| column == name).and_then(|at| values.get(at).copied())
+    };
+    Some(VmSample {
+        at,
+        ready: first("r"),
+        blocked: first("b"),
+        active_frames: first("avm"),
+        free_frames: first("fre"),
+        paged_in: first("pi"),
+        paged_out: first("po"),
+        user: first("us"),
+        system: last("sy"),
+        idle: first("id"),
+        wait: first("wa"),
+        physical: first("pc"),
+        entitlement_percent: first("ec"),
+    })
+}
+
+pub(in crate::capture) fn svmon(page: &mut Page<'_>) -> Option<Report> {
+    let mut report = Svmon {
+        head: Head::new(page.first()),
+        unit: None,
+        size: None,
+        in_use: None,
+        free: None,
+        pinned: None,
+        computational: None,
+        paging_size: None,
+        paging_in_use: None,
+    };
+    let mut columns: Vec<&str> = Vec::new();
+    while let Some(line) = page.peek() {
+        let text = line.trimmed();
+        let unit = text.strip_prefix("Unit:");
+        if let Some(unit) = unit.filter(|_| report.size.is_none()) {
+            let value = unit.trim().trim_end_matches('-').trim().to_owned();
+            report.unit = Some(Read { value, at: line.at });
+            page.take();
+        } else if words(text, &["size", "inuse", "free"]) {
+            if report.size.is_some() {
+                break;
+            }
+            columns = text.split_ascii_whitespace().collect();
+            page.take();
+        } else if words(text, &["memory"]) && !columns.is_empty() {
+            page.take();
+            memory(page, &mut report, &columns, text, line);
+        } else if let Some(rest) = text.strip_prefix("pg space").filter(|_| !columns.is_empty()) {
+            let mut numbers = rest.split_ascii_whitespace().map(number);
+            let mut read = || numbers.next().flatten().map(|value| Read { value, at: line.at });
+            (report.paging_size, report.paging_in_use) = (read(), read());
+            page.take();
+        } else if is_other(text) {
+            page.take();
+        } else if !page.goes_on(line) {
+            break;
+        }
+    }
+    report.size?;
+    report.head = page.close();
+    Some(Report::Svmon(report))
+}
+
+fn memory(page: &mut Page<'_>, report: &mut Svmon, columns: &[&str], text: &str, line: Line<'_>) {
+    let values: Vec<&str> = text.split_ascii_whitespace().skip(1).collect();
+    let read = |name: &str| {
+        let index = columns.iter().position(|column| *column == name)?;
+        Some(Read { value: number(values.get(index)?)?, at: line.at })
+    };
+    report.size = read("size");
+    report.in_use = read("inuse");
+    report.free = read("free");
+    report.pinned = read("pin");
+    report.computational = read("virtual");
+    if report.size.is_none() || report.free.is_none() {
+        page.doubt(line, "the value is no number");
+    }
+}
+
+/// Lines by the kind and the size of pages.
+fn is_other(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b'-' | b'=' | b' '))
+        || ["work", "pin", "in use", "PageSize", "s ", "m ", "L ", "S ", "ame", "True Memory"]
+            .iter()
+            .any(|start| text.starts_with(start))
+}

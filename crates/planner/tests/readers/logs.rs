@@ -1,0 +1,98 @@
+//! The error log, memory, and the lists of an HMC.
+
+use super::{assert_whole, only, read, read_bytes, value};
+
+#[test]
+fn the_error_log_in_short() {
+    let captures = read("errpt");
+    assert_whole(&captures);
+    let report = only(captures.errpts());
+    assert_eq!(report.entries.len(), 3);
+    let entry = &report.entries[1];
+    assert_eq!((entry.at.line, entry.identifier.as_str()), (4, "D5676F6F"));
+    assert_eq!(
+        (entry.kind.as_str(), entry.class.as_str(), entry.resource.as_str()),
+        ("T", "H", "fscsi1")
+    );
+    assert_eq!(entry.description, "ATTACHED SCSI TARGET DEVICE ERROR");
+    // 27 May 2026, 03:40.
+    assert_eq!(entry.logged.as_ref().map(|taken| taken.seconds), Some(1_779_853_200));
+    let captures = read_bytes(b"DE3B8540   0527034126 P H hdisk3         PATH HAS FAILED\n");
+    assert_eq!(only(captures.errpts()).entries[0].resource, "hdisk3");
+}
+
+#[test]
+fn the_error_log_in_full() {
+    let captures = read("errpt-a");
+    assert_whole(&captures);
+    let report = only(captures.errpts());
+    assert_eq!(value(&report.head.partition), "prgvio1");
+    assert_eq!(value(&report.machine_id), "00F78A1B4C00");
+    let [link, path] = &report.entries[..] else { panic!("two entries") };
+    assert_eq!((link.at.line, link.label.as_deref()), (3, Some("FCA_ERR4")));
+    assert_eq!(
+        (link.kind.as_str(), link.class.as_str(), link.resource.as_str()),
+        ("TEMP", "H", "fcs0")
+    );
+    assert_eq!((link.description.as_str(), link.duplicates), ("LINK ERROR", Some(17)));
+    assert_eq!(link.logged.as_ref().and_then(|taken| taken.zone.as_deref()), Some("CET"));
+    assert_eq!((path.at.line, path.description.as_str()), (41, "PATH HAS FAILED"));
+}
+
+#[test]
+fn memory_by_vmstat_and_svmon() {
+    let captures = read("vmstat");
+    assert_whole(&captures);
+    let report = only(captures.vmstats());
+    assert_eq!((value(&report.memory_mb), report.samples.len()), (4096, 2));
+    let sample = &report.samples[1];
+    assert_eq!((sample.at.line, sample.paged_in, sample.paged_out), (9, Some(112.0), Some(181.0)));
+    assert_eq!((sample.system, sample.idle, sample.physical), (Some(23.0), Some(67.0), Some(0.33)));
+    assert_eq!((sample.active_frames, sample.free_frames), (Some(1_200_301.0), Some(981.0)));
+
+    let captures = read("svmon");
+    assert_whole(&captures);
+    let report = only(captures.svmons());
+    assert_eq!((value(&report.size), value(&report.computational)), (1_048_576.0, 1_200_280.0));
+    assert_eq!((value(&report.paging_size), value(&report.paging_in_use)), (262_144.0, 160_411.0));
+    assert_eq!(report.unit, None);
+}
+
+#[test]
+fn rows_of_an_hmc_with_names_and_without() {
+    let captures = read("lshwres");
+    assert_whole(&captures);
+    let report = only(captures.hmc_lists());
+    assert_eq!((value(&report.system).as_str(), report.rows.len()), ("DEL-S924", 2));
+    assert_eq!(report.head.partition, None);
+    assert_eq!(report.rows[0].field("vios_lpar_name"), Some("delvio1"));
+    assert_eq!(
+        (report.rows[0].field("desired"), report.rows[1].field("desired")),
+        (Some("a,b"), None)
+    );
+
+    let captures = read("lssyscfg-F");
+    assert_whole(&captures);
+    let report = only(captures.hmc_lists());
+    assert_eq!(report.rows.len(), 2);
+    assert_eq!(report.rows[0].field("os_version"), Some("AIX 7.3, 7300-02-01-2346"));
+    assert_eq!((report.rows[1].at.line, report.rows[1].field("state")), (4, Some("Not Activated")));
+}
+
+#[test]
+fn a_map_of_vnics() {
+    let captures = read("lsmap-vnic");
+    assert_whole(&captures);
+    let [first, second] = &only(captures.lsmap_vnics()).adapters[..] else { panic!("two") };
+    assert_eq!((first.name.as_str(), first.at.line), ("vnicserver0", 4));
+    assert_eq!((value(&first.client_id), value(&first.client_name).as_str()), (5, "delapp1"));
+    assert_eq!(
+        (value(&first.backing).as_str(), value(&first.status).as_str()),
+        ("ent10", "Available")
+    );
+    assert_eq!(value(&first.client_physloc), "U9009.42A.78EE0C1-V5-C6");
+    assert_eq!(
+        (second.client_name.as_ref(), second.backing.as_ref(), value(&second.status).as_str()),
+        (None, None, "Defined")
+    );
+}

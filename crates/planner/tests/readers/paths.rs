@@ -1,0 +1,69 @@
+//! Paths to disks: `lspath`, `lsmpio`, `pcmpath`.
+
+use planner::capture::{DiskPath, PathState};
+
+use super::{assert_whole, only, read, read_bytes};
+
+fn brief(path: &DiskPath) -> (&str, PathState, Option<&str>, Option<u32>, u32) {
+    (&path.disk, path.state, path.parent.as_deref(), path.id, path.at.line)
+}
+
+#[test]
+fn lspath_by_its_usual_columns() {
+    let captures = read("lspath");
+    assert_whole(&captures);
+    let report = only(captures.disk_paths_all());
+    let found: Vec<_> = report.paths.iter().map(brief).collect();
+    assert_eq!(
+        found,
+        [
+            ("hdisk0", PathState::Usable, Some("vscsi0"), None, 2),
+            ("hdisk0", PathState::Usable, Some("vscsi1"), None, 3),
+            ("hdisk1", PathState::Failed, Some("fscsi0"), None, 4),
+            ("hdisk1", PathState::Missing, Some("fscsi1"), None, 5),
+        ]
+    );
+    // Without the command.
+    let captures = read_bytes(b"Enabled hdisk0 vscsi0\nEnabled hdisk0 vscsi1\n");
+    assert_eq!(only(captures.disk_paths_all()).paths.len(), 2);
+}
+
+#[test]
+fn lspath_by_a_heading_and_by_a_format() {
+    let captures = read("lspath-vios");
+    let report = only(captures.disk_paths_all());
+    assert_eq!(report.paths[0].connection.as_deref(), Some("5000c5007f2a1b33,0"));
+    assert_eq!(brief(&report.paths[1]), ("hdisk3", PathState::Defined, Some("fscsi1"), None, 4));
+
+    let captures = read("lspath-F");
+    assert_whole(&captures);
+    let report = only(captures.disk_paths_all());
+    assert_eq!(
+        brief(&report.paths[1]),
+        ("hdisk4", PathState::Disabled, Some("fscsi1"), Some(1), 3)
+    );
+    assert_eq!(report.paths[0].connection.as_deref(), Some("500507680b214c01,1000000000000"));
+    let captures = read_bytes(b"# lspath -l hdisk7 -F'status:path_id:parent'\nFailed:3:fscsi2\n");
+    let report = only(captures.disk_paths_all());
+    assert_eq!(brief(&report.paths[0]), ("hdisk7", PathState::Failed, Some("fscsi2"), Some(3), 2));
+}
+
+#[test]
+fn lsmpio_and_pcmpath() {
+    let captures = read("lsmpio");
+    assert_whole(&captures);
+    let report = only(captures.disk_paths_all());
+    assert_eq!(brief(&report.paths[1]), ("hdisk4", PathState::Failed, Some("fscsi0"), Some(1), 5));
+    assert_eq!(report.paths[1].detail.as_deref(), Some("Deg,Fai"));
+    assert_eq!(brief(&report.paths[2]), ("hdisk4", PathState::Usable, Some("fscsi1"), Some(2), 6));
+    assert_eq!(report.paths[2].detail, None);
+
+    let captures = read("pcmpath");
+    assert_whole(&captures);
+    let report = only(captures.disk_paths_all());
+    let path = &report.paths[1];
+    assert_eq!(brief(path), ("hdisk2", PathState::Failed, Some("fscsi1"), Some(1), 10));
+    assert_eq!((path.selected, path.errors), (Some(17), Some(9)));
+    assert_eq!(path.serial.as_deref(), Some("60050768018205E1200000000000010A"));
+    assert_eq!(path.status, "FAILED NORMAL");
+}
