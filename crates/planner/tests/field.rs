@@ -8,15 +8,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Seeded faults that come first today. It may only be raised; the aim is all but three.
-const FOUND_MIN: usize = 33;
+const FOUND_MIN: usize = 34;
 /// Healthy systems that are left alone today. It may only be raised; the aim is all but two.
-const ALONE_MIN: usize = 58;
+const ALONE_MIN: usize = 60;
 /// Systems that get a command today which their manifest calls wrong. Names may only go; the aim is none.
 const WRONG_TODAY: &[&str] =
     &["16-reservation-on-a-shared-lun", "20-too-few-virtual-processors", "22-vscsi-adapter-full"];
 
 /// Mixed folders of ten systems that give what the ten give one by one today. It may only be raised; the aim is all.
 const MIXED_MIN: usize = 5;
+
+/// Systems whose findings change today when their files are read backwards. Names may only go; the aim is none.
+const TURNED_TODAY: &[&str] = &["17-pool-nearly-full", "53-port-at-its-greatest-value"];
 
 /// What is known about a faulty system.
 #[derive(Debug, Deserialize)]
@@ -251,6 +254,28 @@ fn ten_systems_in_one_folder_give_what_they_give_one_by_one() {
     }
     println!("{same} of {GROUPS} mixed folders give what their systems give one by one");
     assert!(same >= MIXED_MIN);
+}
+
+#[test]
+fn the_order_of_the_files_says_nothing() {
+    let all: Vec<Case> = cases("faulty").into_iter().chain(cases("healthy")).collect();
+    let mut other = Vec::new();
+    for case in &all {
+        let mut captures = Captures::new();
+        for (name, bytes) in case.files.iter().rev() {
+            captures.read(&format!("{}/{name}", case.name), bytes, None);
+        }
+        let (mut turned, mut read) =
+            (told(&advise(&captures, &Facts::builtin())), told(&case.advice()));
+        turned.sort();
+        read.sort();
+        if turned != read {
+            println!("{}: in their order {read:#?}, backwards {turned:#?}", case.name);
+            other.push(case.name.as_str());
+        }
+    }
+    other.retain(|name| !TURNED_TODAY.contains(name));
+    assert!(other.is_empty(), "other findings backwards: {}", other.join(", "));
 }
 
 #[test]
