@@ -107,6 +107,9 @@ impl Case {
         for (name, bytes) in &self.files {
             captures.read(&format!("{}/{name}", self.name), bytes, None);
         }
+        if std::env::var_os("FIELD_SHOW").is_some() {
+            show(&captures);
+        }
         advise(&captures, &Facts::builtin())
     }
 
@@ -119,6 +122,18 @@ impl Case {
             let plain =
                 String::from_utf8_lossy(bytes).replace(['\0', '\r'], "").replace('\u{a0}', " ");
             assert!(plain.contains(text), "{}/{file} does not show {text:?}", self.name);
+        }
+    }
+}
+
+/// What was refused or not understood, to judge the captures and the readers by.
+fn show(captures: &Captures) {
+    for refused in &captures.refused {
+        println!("refused {refused:?}");
+    }
+    for report in &captures.reports {
+        for unread in &report.head().unread {
+            println!("not understood in `{}`: {unread:?}", report.command());
         }
     }
 }
