@@ -55,7 +55,7 @@ impl Books {
         let reply = match request.clone() {
             Request::PutVolume(spec) => self.put_volume(spec),
             Request::ResizeVolume { name, bytes, shrink } => self.resize(&name, bytes, shrink),
-            Request::RemoveVolume { name } => self.remove_volume(&name),
+            Request::RemoveVolume { name, .. } => self.remove_volume(&name),
             Request::PutUnit(spec) => self.put_unit(spec),
             Request::RemoveUnit { name } => self.remove_unit(&name),
             Request::PutAdapter(spec) => self.put_adapter(spec),
@@ -132,13 +132,15 @@ impl Books {
             });
         }
         let used = self.users(&spec.name);
+        let disk = self.status.adapters.iter().any(|it| it.spec.uses_volume(&spec.name));
         let Some(old) = self.status.volumes.iter_mut().find(|v| v.spec.name == spec.name) else {
             let bytes = spec.bytes.unwrap_or(1 << 30);
             self.status.volumes.push(VolumeStatus { spec, bytes, access: "direct".to_owned() });
             return Reply::Done;
         };
         let live = change::volume(&old.spec, &spec) <= Change::Live && old.spec.bytes == spec.bytes;
-        if used && !live {
+        let moves = change::moves(&old.spec, &spec) && !disk;
+        if used && !live && !moves {
             return failure(FailureCode::InUse, format!("volume `{}` is in use", spec.name));
         }
         old.bytes = spec.bytes.unwrap_or(old.bytes);

@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn a_failure_names_its_object_once() {
-        let action = Action::RemoveVolume("x".to_owned());
+        let action = Action::RemoveVolume { name: "x".to_owned(), forget: true };
         let told = |message: &str| {
             let failure =
                 Failure { code: FailureCode::System, message: message.to_owned(), help: None };

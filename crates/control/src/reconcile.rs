@@ -6,7 +6,7 @@
 //! 1. adapters go that are not wanted, or that stand in the way of a change;
 //! 2. clients lose LUNs, and optical drives media, that are to go or to be made anew;
 //! 3. units, then volumes, go that are not wanted, or that must be made anew;
-//! 4. volumes come, change their limits, change their size;
+//! 4. volumes come, change their limits, change their size, or, of disks behind an HBA, their path;
 //! 5. units come; drives get other media;
 //! 6. adapters come or change.
 //!
@@ -14,6 +14,7 @@
 //! there are no more actions; and an adapter that is as wanted, on volumes and units that are as wanted, is
 //! not touched. So adopting a running data plane interrupts nothing.
 
+use crate::model::found::naa_of_unit;
 use crate::model::resolve::Wanted;
 use protocol::message::{
     AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, Request, Status, UnitSpec, VolumeSpec,
@@ -30,7 +31,12 @@ pub enum Action {
     /// Remove a logical unit.
     RemoveUnit(String),
     /// Close a volume.
-    RemoveVolume(String),
+    RemoveVolume {
+        /// Which.
+        name: String,
+        /// It does not come again, and neither do the registrations of clients with it as a logical unit.
+        forget: bool,
+    },
     /// Open a volume, or change its limits.
     PutVolume(VolumeSpec),
     /// Change a volume's capacity.
@@ -55,7 +61,7 @@ impl Action {
             Action::RemoveAdapter(name) => Request::RemoveAdapter { name },
             Action::RemoveUnit(name) => Request::RemoveUnit { name },
             Action::PutUnit(spec) => Request::PutUnit(spec),
-            Action::RemoveVolume(name) => Request::RemoveVolume { name },
+            Action::RemoveVolume { name, forget } => Request::RemoveVolume { name, forget },
             Action::PutVolume(spec) => Request::PutVolume(spec),
             Action::ResizeVolume { name, bytes, shrink } => {
                 Request::ResizeVolume { name, bytes, shrink }
@@ -68,7 +74,7 @@ impl Action {
     pub fn subject(&self) -> Subject {
         match self {
             Action::RemoveAdapter(name) => Subject::Adapter(name.clone()),
-            Action::RemoveVolume(name) | Action::ResizeVolume { name, .. } => {
+            Action::RemoveVolume { name, .. } | Action::ResizeVolume { name, .. } => {
                 Subject::Volume(name.clone())
             }
             Action::PutVolume(spec) => Subject::Volume(spec.name.clone()),
@@ -116,10 +122,7 @@ impl<'a> Actual<'a> {
 
     fn going(&self, wanted: &Wanted) -> Going<'a> {
         let volumes = self.volumes.iter().filter(|(name, status)| {
-            wanted
-                .volumes
-                .get(**name)
-                .is_none_or(|spec| change::volume(&status.spec, spec) >= Change::Reopen)
+            wanted.volumes.get(**name).is_none_or(|spec| must_reopen(&status.spec, spec))
         });
         let volumes: BTreeSet<&str> = volumes.map(|(name, _)| *name).collect();
         let units = self.units.iter().filter(|(name, unit)| {
@@ -164,7 +167,11 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
         kept.insert(name, unit);
     }
     actions.extend(renewed.iter().map(|name| Action::RemoveUnit((*name).to_owned())));
-    actions.extend(reopened.iter().map(|name| Action::RemoveVolume((*name).to_owned())));
+    actions.extend(reopened.iter().map(|name| {
+        // A disk that an HBA has lost may come again, and those who were shut out of it with it.
+        let forget = !wanted.volumes.contains_key(*name) && naa_of_unit(name).is_none();
+        Action::RemoveVolume { name: (*name).to_owned(), forget }
+    }));
     for (name, spec) in &wanted.volumes {
         match volumes.get(name.as_str()).filter(|_| !reopened.contains(name.as_str())) {
             None => actions.push(Action::PutVolume(spec.clone())),
@@ -178,6 +185,13 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
         wanted.adapters.iter().filter(|(name, spec)| specs.get(name.as_str()) != Some(spec));
     actions.extend(changes.map(|(_, spec)| Action::PutAdapter(spec.clone())));
     actions
+}
+
+/// Whether a volume must be closed and opened again. The disk of an HBA is told by its name, so that another path leads to the same one, and
+/// its clients stay where they are.
+fn must_reopen(now: &VolumeSpec, then: &VolumeSpec) -> bool {
+    let same_disk = naa_of_unit(&now.name).is_some() && change::moves(now, then);
+    change::volume(now, then) >= Change::Reopen && !same_disk
 }
 
 /// Whether a unit must be made again: it is another one, or the volume of a disk is opened anew.

@@ -99,7 +99,7 @@ fn adapter(scsi: bool) -> (AdapterSpec, Backing) {
     let targets = vec![TargetSpec { id: 0, wwpn: Some(1), port: 1, luns }];
     let initiator = Initiator::Fc { wwpn: 2 };
     let scsi = ScsiSpec { commands, ..ScsiSpec::new(initiator, targets) };
-    let unit = Unit::new(unit, Some(volume)).expect("a good unit");
+    let unit = Unit::new(unit, Some(volume), None).expect("a good unit");
     let units = [(unit.spec.name.clone(), unit)].into();
     (spec(DeviceSpec::Scsi(scsi)), Backing::Scsi(units))
 }

@@ -21,6 +21,7 @@ use protocol::message::{
     AdapterSpec, ChannelStatus, DeviceSpec, Failure, FailureCode, Reply, Request, Status, VERSION,
 };
 use protocol::stats::{CHANNELS_MAX, StatsRegion};
+use scsi::LogicalUnit;
 
 use crate::Options;
 use crate::adapter::{Adapter, Means};
@@ -56,6 +57,15 @@ pub enum PlaneError {
 struct Stock {
     volumes: BTreeMap<String, OpenVolume>,
     units: BTreeMap<String, Unit>,
+    /// Units that were removed while clients were registered with them, by name: whoever was shut out shall not find the door open when such
+    /// a unit is made again, on another path to its disk or with another mask. Until their volume goes for good.
+    left: BTreeMap<String, Left>,
+}
+
+/// What is kept of a unit that was removed.
+struct Left {
+    unit: Arc<LogicalUnit>,
+    volume: Option<String>,
 }
 
 /// Everything that there is, by name.
@@ -195,7 +205,7 @@ impl Plane {
             Request::ResizeVolume { name, bytes, shrink } => {
                 self.resize_volume(&name, bytes, shrink)
             }
-            Request::RemoveVolume { name } => self.remove_volume(&name),
+            Request::RemoveVolume { name, forget } => self.remove_volume(&name, forget),
             Request::PutUnit(spec) => self.put_unit(spec),
             Request::RemoveUnit { name } => self.remove_unit(&name),
             Request::PutAdapter(spec) => self.put_adapter(spec, fds.into_iter().next()),

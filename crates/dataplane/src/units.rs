@@ -43,17 +43,24 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    /// Makes it, with the reservations that were kept.
+    /// Makes it, with the reservations that were kept, or with those of the one in whose place it comes: to clients it is the same one.
     ///
     /// # Errors
     ///
     /// When these cannot be read, or the specification makes no sense.
-    pub(crate) fn new(spec: UnitSpec, volume: Option<Arc<dyn Volume>>) -> Result<Unit, Failure> {
+    pub(crate) fn new(
+        spec: UnitSpec,
+        volume: Option<Arc<dyn Volume>>,
+        before: Option<&LogicalUnit>,
+    ) -> Result<Unit, Failure> {
         let geometry = volume.as_ref().map(|volume| volume.geometry());
         check(&spec, geometry.as_ref())?;
         let unit = LogicalUnit::new(form(&spec, geometry));
         if let Some(path) = &spec.keep {
             unit.restore(keep::read(&spec.name, path)?);
+        }
+        if let Some(before) = before {
+            unit.succeed(before);
         }
         let medium = volume.map_or(Medium::None, Medium::Volume);
         Ok(Unit { spec, unit, medium })

@@ -190,7 +190,11 @@ fn a_pending_change_of_volume_keeps_both_volumes_apart() {
     server.must(Request::PutVolume(limited(named("v", 16), 100_000)));
     assert_eq!(read(&ring, 0), (0, 1));
     for name in ["v", "w"] {
-        assert!(refused(&server, Request::RemoveVolume { name: name.into() }).help.is_some());
+        assert!(
+            refused(&server, Request::RemoveVolume { name: name.into(), forget: false })
+                .help
+                .is_some()
+        );
     }
     drop((front, ring));
     server.settled();
@@ -198,7 +202,7 @@ fn a_pending_change_of_volume_keeps_both_volumes_apart() {
     assert_eq!(front.config(0, 8), ((64 << 20) / 512_u64).to_le_bytes());
     assert_eq!(read(&ring, 0), (0, 0), "the other disk");
     assert_eq!(write(&ring, 0, 2), 0);
-    server.must(Request::RemoveVolume { name: "v".into() });
+    server.must(Request::RemoveVolume { name: "v".into(), forget: false });
     assert_eq!(std::fs::read(server.path("v")).unwrap()[..4096], [1; 4096]);
 }
 

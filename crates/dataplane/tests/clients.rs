@@ -114,17 +114,23 @@ fn what_is_in_use_stays() {
         Reply::Error(failure) => failure.code,
         other => panic!("{other:?}"),
     };
-    assert_eq!(refused(Request::RemoveVolume { name: "v".into() }), FailureCode::InUse);
+    assert_eq!(
+        refused(Request::RemoveVolume { name: "v".into(), forget: false }),
+        FailureCode::InUse
+    );
     assert_eq!(
         refused(Request::PutVolume(VolumeSpec { block_size: 4096, ..null(64) })),
         FailureCode::InUse
     );
-    assert_eq!(refused(Request::RemoveVolume { name: "w".into() }), FailureCode::NotFound);
+    assert_eq!(
+        refused(Request::RemoveVolume { name: "w".into(), forget: false }),
+        FailureCode::NotFound
+    );
     assert_eq!(refused(Request::Hello { version: 0 }), FailureCode::Version);
     let mut elsewhere = server.adapter("vhost1");
     elsewhere.device = DeviceSpec::Block(BlockSpec::on("w"));
     assert_eq!(refused(Request::PutAdapter(elsewhere)), FailureCode::NotFound);
     server.must(Request::RemoveAdapter { name: "vhost0".into() });
-    server.must(Request::RemoveVolume { name: "v".into() });
+    server.must(Request::RemoveVolume { name: "v".into(), forget: false });
     assert!(!server.path("vhost0.sock").exists());
 }

@@ -28,7 +28,7 @@ fn a_file_is_served_by_one_data_plane_and_the_other_is_told_by_which() {
         });
         second.must(Request::PutVolume(VolumeSpec { name: "w".into(), ..null(16) }));
         assert_eq!(second.status().volumes.len(), 1);
-        second.must(Request::RemoveVolume { name: "w".into() });
+        second.must(Request::RemoveVolume { name: "w".into(), forget: false });
         assert!(waiting.load(Ordering::Relaxed), "everything else had to wait");
         let Reply::Error(failure) = put.join().unwrap() else {
             panic!("two data planes have one file");
@@ -49,7 +49,7 @@ fn a_file_is_served_by_one_data_plane_and_the_other_is_told_by_which() {
     let socket = first.put_adapter(|_| ());
     load(&socket, &short_load());
     first.must(Request::RemoveAdapter { name: "vhost0".into() });
-    first.must(Request::RemoveVolume { name: "v".into() });
+    first.must(Request::RemoveVolume { name: "v".into(), forget: false });
     second.must(Request::PutVolume(first.file(16)));
 }
 

@@ -178,7 +178,7 @@ fn units_and_their_volumes_are_kept_from_those_who_would_pull_them_away() {
     let lu0 = || server.status().units.remove(0).spec;
     use FailureCode::{InUse, Invalid, NotFound, System};
     refused(Request::RemoveUnit { name: "lu0".into() }, InUse, "adapter vfchost0");
-    refused(Request::RemoveVolume { name: "v0".into() }, InUse, "unit lu0");
+    refused(Request::RemoveVolume { name: "v0".into(), forget: false }, InUse, "unit lu0");
     refused(Request::PutUnit(UnitSpec { thin: false, ..lu0() }), InUse, "adapter vfchost0");
     refused(Request::PutUnit(unit("lu1", "v7")), NotFound, "volume v7");
     refused(Request::RemoveUnit { name: "lu7".into() }, NotFound, "unit lu7");
@@ -193,14 +193,17 @@ fn units_and_their_volumes_are_kept_from_those_who_would_pull_them_away() {
     refused(Request::PutAdapter(many), Invalid, "queues is 255");
     let keep = server.path("damaged.pr");
     std::fs::write(&keep, b"no reservations at all").unwrap();
-    let damaged = UnitSpec { keep: Some(keep), ..unit("lu2", "v0") };
+    server.must(Request::PutVolume(file(server.dir.path(), "v1", 16)));
+    let damaged = UnitSpec { keep: Some(keep), ..unit("lu2", "v1") };
     refused(Request::PutUnit(damaged), System, "no reservation state");
     // The same again is left alone, and in the right order everything goes.
     server.must(Request::PutUnit(lu0()));
     server.must(Request::RemoveAdapter { name: "vfchost0".into() });
     server.must(Request::PutUnit(UnitSpec { thin: false, ..lu0() }));
     server.must(Request::RemoveUnit { name: "lu0".into() });
-    server.must(Request::RemoveVolume { name: "v0".into() });
+    for name in ["v0", "v1"] {
+        server.must(Request::RemoveVolume { name: name.into(), forget: true });
+    }
     let status = server.status();
     assert!(status.units.is_empty() && status.volumes.is_empty() && status.adapters.is_empty());
 }
@@ -242,14 +245,14 @@ fn another_disc_in_a_drive_is_seen_at_once() {
     assert_eq!(client.attentions(LUN0), [0x2800], "another medium");
     assert_eq!(capacity(&mut client), 24 << 20);
     // The old one can go, the new one cannot.
-    server.must(Request::RemoveVolume { name: "a".into() });
-    let kept = server.ask(Request::RemoveVolume { name: "b".into() });
+    server.must(Request::RemoveVolume { name: "a".into(), forget: false });
+    let kept = server.ask(Request::RemoveVolume { name: "b".into(), forget: false });
     assert!(matches!(kept, Reply::Error(_)), "{kept:?}");
     server.must(Request::PutUnit(drive(None)));
     let reply = client.past_attentions(LUN0, &cdb::TEST_UNIT_READY, &[], 0);
     assert_eq!(reply.sense_code().map(|(key, code)| (key, code >> 8)), Some((2, 0x3a)));
     assert!(!server.status().units[0].medium);
-    server.must(Request::RemoveVolume { name: "b".into() });
+    server.must(Request::RemoveVolume { name: "b".into(), forget: false });
 }
 
 #[test]

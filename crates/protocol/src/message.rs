@@ -19,8 +19,8 @@ pub enum Request {
         /// The asker's [`VERSION`].
         version: u32,
     },
-    /// Opens a volume. One with the same name and specification is left alone; a changed limit takes effect; anything else
-    /// that differs is refused while an adapter uses it.
+    /// Opens a volume. One with the same name and specification is left alone; a changed limit takes effect; another path is
+    /// put under the units on it, which stay; anything else that differs is refused while it is in use.
     PutVolume(VolumeSpec),
     /// Changes a volume's capacity; connected clients are told.
     ResizeVolume {
@@ -35,11 +35,14 @@ pub enum Request {
     RemoveVolume {
         /// Name of the volume.
         name: String,
+        /// Whether it is gone for good, and with it the registrations of units that were on it.
+        #[serde(default)]
+        forget: bool,
     },
     /// Makes a SCSI logical unit, or changes it: another medium in an optical drive takes effect at once; anything else that differs
     /// is refused while an adapter's client sees the unit.
     PutUnit(UnitSpec),
-    /// Removes a logical unit that no adapter's client sees.
+    /// Removes a logical unit that no adapter's client sees. Who is registered with it is so again when it is made again.
     RemoveUnit {
         /// Name of the unit.
         name: String,

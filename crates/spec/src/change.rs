@@ -55,6 +55,19 @@ pub fn volume(now: &VolumeSpec, then: &VolumeSpec) -> Change {
     })
 }
 
+/// Whether a volume is at another path, and differs in nothing else but what changes live: another path to the same disk, which the logical units on
+/// it survive.
+#[must_use]
+pub fn moves(now: &VolumeSpec, then: &VolumeSpec) -> bool {
+    let (VolumeKind::File(here), VolumeKind::File(there)) = (&now.kind, &then.kind) else {
+        return false;
+    };
+    let stayed = FileSpec { path: here.path.clone(), ..there.clone() };
+    here.path != there.path
+        && now.bytes == then.bytes
+        && volume(now, &VolumeSpec { kind: VolumeKind::File(stayed), ..then.clone() }) <= Live
+}
+
 fn file(now: &FileSpec, then: &FileSpec) -> Change {
     let FileSpec { path, cache, create, preallocate, lock_wait_ms } = now;
     gravest([

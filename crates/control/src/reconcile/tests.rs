@@ -179,3 +179,56 @@ fn media_are_changed_in_a_drive_that_stays() {
     let volume = |name: &str| Subject::Volume(format!("optical.{name}"));
     assert_eq!(names, [unit.clone(), volume("m0"), volume("m1"), unit]);
 }
+
+/// An HBA's disk goes from one path to another, vanishes, and comes again.
+#[test]
+fn another_path_to_a_disk_is_put_under_its_unit() {
+    use crate::hba::Disk;
+    use crate::model::found::{Found, unit};
+    let text = "[port.fcs0]\nhost=\"host3\"\n[adapter.f]\nkind=\"fc\"\nport=\"fcs0\"\n";
+    let path = |host: u32| Disk {
+        host,
+        id: 0,
+        target: fabric::san::Wwpn(0x5005_0768_0100_0000),
+        lun: 0,
+        device: format!("/dev/sd{host}").into(),
+        block_size: 512,
+        wwid: "naa.5000c500deadbeef".to_owned(),
+    };
+    let shown = |disks: Vec<Disk>| {
+        let found = Found { seen: [("f".to_owned(), disks)].into(), ..Found::default() };
+        let desired = Desired { found, ..crate::config::read(text).unwrap() };
+        resolve::wanted(&desired, "main", &samples::paths())
+    };
+    let mut books = Books::new();
+    carry_out(&mut books, &shown(vec![path(4), path(5)]));
+    let name = unit(&path(4));
+    let after = shown(vec![path(5)]);
+    let actions = carry_out(&mut books, &after);
+    let [Action::PutVolume(spec)] = &actions[..] else { panic!("{actions:?}") };
+    assert_eq!(spec, &after.volumes[&name]);
+    // It is gone: the volume is closed, and who is registered is not forgotten.
+    let actions = carry_out(&mut books, &shown(Vec::new()));
+    let closed = Action::RemoveVolume { name: name.clone(), forget: false };
+    assert_eq!(actions[1..3], [Action::RemoveUnit(name), closed]);
+    assert_eq!(carry_out(&mut books, &after).len(), 3);
+    assert_reached(&books, &after);
+}
+
+#[test]
+fn registrations_are_forgotten_with_their_volume_and_not_with_a_change_of_it() {
+    let mut books = Books::new();
+    let text = SAN.replace("null", "ram").replace("[volume.b]", "block_size=512\n[volume.b]");
+    let (wanted, before) = settled(&text, &Desired::default());
+    carry_out(&mut books, &wanted);
+    let (wanted, _) = settled(&text.replace("=512", "=4096"), &before);
+    let removed = |actions: Vec<Action>| -> Vec<bool> {
+        let forget = |action: &Action| match action {
+            Action::RemoveVolume { forget, .. } => Some(*forget),
+            _ => None,
+        };
+        actions.iter().filter_map(forget).collect()
+    };
+    assert_eq!(removed(carry_out(&mut books, &wanted)), [false]);
+    assert_eq!(removed(carry_out(&mut books, &Wanted::default())), [true, true]);
+}

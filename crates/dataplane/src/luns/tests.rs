@@ -14,7 +14,7 @@ static UNITS: LazyLock<Units> = LazyLock::new(|| {
             ..UnitSpec::disk("v", 0x3000_0000_0000_0000 | number)
         };
         let volume = Arc::new(NullVolume::new("v", 1 << 20, 512, false, false));
-        (spec.name.clone(), Unit::new(spec, Some(volume)).unwrap())
+        (spec.name.clone(), Unit::new(spec, Some(volume), None).unwrap())
     };
     (0..4).map(unit).collect()
 });

@@ -6,7 +6,7 @@ use protocol::message::{AdapterSpec, DeviceSpec, Failure, FailureCode, Reply, Sc
 use protocol::stats::NAME_BYTES_MAX;
 use spec::{Change, change};
 
-use super::{Plane, Stock, failure, in_use, not_found};
+use super::{Plane, State, Stock, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
 
 impl Plane {
@@ -18,6 +18,7 @@ impl Plane {
         check_adapter(&spec)?;
         let mut state = self.state();
         check_backing(&spec, &state.stock)?;
+        state.check_initiator(&spec)?;
         let backing = state.stock.backing(&spec);
         let name = spec.name.clone();
         let refused = |what: String, help: &str| {
@@ -51,6 +52,24 @@ impl Plane {
         let adapter = state.adapters.remove(name).ok_or_else(|| not_found("adapter", name))?;
         adapter.remove();
         Ok(Reply::Done)
+    }
+}
+
+impl State {
+    /// A second adapter with an initiator port would have the rights of the first: its registrations, and what it has reserved.
+    fn check_initiator(&self, spec: &AdapterSpec) -> Result<(), Failure> {
+        let Some(own) = spec.scsi() else { return Ok(()) };
+        let units: Vec<String> =
+            own.targets.iter().flat_map(|target| target.luns.values().cloned()).collect();
+        let twin = |other: &AdapterSpec| {
+            other.scsi().is_some_and(|other| other.initiator == own.initiator)
+                && sees(other, &units)
+        };
+        let found = self.adapters.iter().find(|(name, it)| **name != spec.name && it.is(twin));
+        let Some((other, _)) = found else { return Ok(()) };
+        let what = format!("the initiator port of adapter {}", spec.name);
+        let user = format!("adapter {other}, which sees one of its logical units");
+        Err(in_use(what, &user, "give each adapter WWPNs of its own"))
     }
 }
 

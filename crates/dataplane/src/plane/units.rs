@@ -1,12 +1,15 @@
 //! SCSI logical units: made, given another medium, removed.
+//!
+//! A unit is the fence between its clients. So there is one way to the bytes of its volume, itself; no two adapters are the same initiator port to
+//! it; and its registrations outlive it ([`Left`]).
 
 use std::sync::Arc;
 
 use block::Volume;
 use protocol::message::{Failure, FailureCode, Reply};
-use spec::{Change, UnitSpec, change};
+use spec::{Change, UnitKind, UnitSpec, change};
 
-use super::{Plane, State, Stock, failure, in_use, not_found, sees};
+use super::{Left, Plane, State, Stock, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
 use crate::units::{Medium, Unit};
 
@@ -17,14 +20,34 @@ impl Stock {
         let open = self.volumes.get(name).ok_or_else(|| not_found("volume", name))?;
         Ok(Some(Arc::clone(&open.volume)))
     }
+
+    /// A second unit on a volume would pass by the reservations of the first. Discs are only read, and drives are not told apart by them.
+    fn check_alone(&self, spec: &UnitSpec) -> Result<(), Failure> {
+        let both = |other: &UnitSpec| {
+            other.name != spec.name
+                && other.volume == spec.volume
+                && (other.kind, spec.kind) != (UnitKind::Optical, UnitKind::Optical)
+        };
+        let mut others = self.units.values().map(|unit| &unit.spec);
+        match (&spec.volume, others.find(|other| both(other))) {
+            (Some(volume), Some(other)) => {
+                let user = format!("unit {}", other.name);
+                let help = "show that unit to all clients: under reservations they share it";
+                Err(in_use(format!("volume {volume}"), &user, help))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Plane {
     pub(super) fn put_unit(&self, spec: UnitSpec) -> Result<Reply, Failure> {
         let mut state = self.state();
         let volume = state.stock.volume_of(&spec)?;
+        state.stock.check_alone(&spec)?;
         let Some(old) = state.stock.units.get(&spec.name) else {
-            let unit = Unit::new(spec, volume)?;
+            let left = state.stock.left.get(&spec.name);
+            let unit = Unit::new(spec, volume, left.map(|left| &*left.unit))?;
             self.enter(&mut state, unit);
             return Ok(Reply::Done);
         };
@@ -39,12 +62,7 @@ impl Plane {
             let help = "take it out of the adapter's targets first";
             return Err(in_use(unit, &format!("adapter {user}"), help));
         }
-        if !old.unit.registrations().0.is_empty() {
-            let help =
-                "remove the unit first; reservations that nobody asked to be kept are lost then";
-            return Err(in_use(unit, "clients that are registered for reservations", help));
-        }
-        let unit = Unit::new(spec, volume)?;
+        let unit = Unit::new(spec, volume, Some(&old.unit))?;
         self.enter(&mut state, unit);
         Ok(Reply::Done)
     }
@@ -52,6 +70,7 @@ impl Plane {
     fn enter(&self, state: &mut State, unit: Unit) {
         let (name, keep) = (unit.spec.name.clone(), unit.spec.keep.clone());
         self.means.steward.directory.add_unit(&unit.unit, &name, keep);
+        state.stock.left.remove(&name);
         state.stock.units.insert(name, unit);
     }
 
@@ -64,7 +83,11 @@ impl Plane {
             let help = "take it out of the adapter's targets, or remove the adapter, first";
             return Err(in_use(format!("unit {name}"), &format!("adapter {user}"), help));
         }
-        state.stock.units.remove(name);
+        if let Some(Unit { unit, spec, .. }) = state.stock.units.remove(name)
+            && !unit.registrations().0.is_empty()
+        {
+            state.stock.left.insert(name.to_owned(), Left { unit, volume: spec.volume });
+        }
         Ok(Reply::Done)
     }
 }
@@ -84,7 +107,7 @@ impl State {
     ) -> Result<Reply, Failure> {
         let name = spec.name.clone();
         let unit = self.stock.units.get_mut(&name).ok_or_else(|| not_found("unit", &name))?;
-        Unit::new(UnitSpec { keep: None, ..spec.clone() }, volume.clone())?;
+        Unit::new(UnitSpec { keep: None, ..spec.clone() }, volume.clone(), None)?;
         unit.take_medium().map_err(|what| {
             let help = "let the client unmount the medium and eject it, or stop the client";
             failure(FailureCode::InUse, format!("unit {name}: {what}"), help)

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use block::{OpenEvent, Volume, VolumeError};
+use block::{Geometry, OpenEvent, Volume, VolumeError};
 use protocol::message::{Failure, FailureCode, Reply, VolumeStatus};
 use spec::{Change, VolumeSpec, change};
 
@@ -51,14 +51,20 @@ impl Plane {
         // A size comes by a message of its own.
         let live =
             change::volume(&open.spec, &spec) <= Change::Live && open.spec.bytes == spec.bytes;
-        if used && !live {
+        let moves = change::moves(&open.spec, &spec) && !state.is_block_disk(&name);
+        let elsewhere = identity(&spec) != open.identity;
+        if used && moves && elsewhere {
+            drop(state);
+            return self.exchange(spec);
+        }
+        if used && !moves && !live {
             return Err(in_use(
                 format!("volume {name}"),
                 "an adapter or a logical unit",
                 "remove its adapters and units first",
             ));
         }
-        if open.identity != identity(&open.spec) {
+        if elsewhere && open.identity != identity(&open.spec) {
             let what =
                 format!("volume {name}: its file was removed or replaced since it was opened");
             let help = "put the file back, or remove the volume's adapters and the volume first";
@@ -71,34 +77,68 @@ impl Plane {
             // If the old one cannot be had again either, its adapters wait until the volume is put once more.
             Err(failure) => (open_volume(old)?, Err(failure)),
         };
-        state.put_in(reopened)?;
+        state.put_in(reopened);
+        state.renew_users(&name)?;
         result
     }
 
     /// Opens a volume that is not there yet. Outside of the lock: while a predecessor's last writes are under way its file stays
     /// locked, and everything else is to be answered meanwhile.
     fn open_new(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
-        let file = identity(&spec);
-        let shared = |open: &&OpenVolume| {
-            file.is_some() && open.identity == file && !(open.spec.read_only && spec.read_only)
-        };
-        if let Some(open) = self.state().stock.volumes.values().find(shared) {
-            let (what, user) =
-                (format!("the file of volume {}", spec.name), format!("volume {}", open.spec.name));
-            return Err(in_use(
-                what,
-                &user,
-                "name another file, or put both adapters on one volume",
-            ));
-        }
+        self.check_free(&spec)?;
         let opened = open_volume(spec)?;
         let mut state = self.state();
-        let name = &opened.spec.name;
-        if state.stock.volumes.contains_key(name) {
+        let name = opened.spec.name.clone();
+        if state.stock.volumes.contains_key(&name) {
             return Err(in_use(format!("the name {name}"), "a volume made meanwhile", "ask again"));
         }
         // Adapters and units whose volume could not be opened again after a change are waiting for it.
-        state.put_in(opened)?;
+        state.put_in(opened);
+        state.renew_users(&name)?;
+        Ok(Reply::Done)
+    }
+
+    /// The file of a volume is no other volume's.
+    fn check_free(&self, spec: &VolumeSpec) -> Result<(), Failure> {
+        let file = identity(spec);
+        let shared = |open: &&OpenVolume| {
+            file.is_some() && open.identity == file && !(open.spec.read_only && spec.read_only)
+        };
+        let state = self.state();
+        let Some(open) = state.stock.volumes.values().find(shared) else { return Ok(()) };
+        let what = format!("the file of volume {}", spec.name);
+        let user = format!("volume {}", open.spec.name);
+        Err(in_use(what, &user, "name another file, or put both adapters on one volume"))
+    }
+
+    /// Puts another file in the place of a volume's, under the units on it: another path to the same disk. The units stay, with everything that
+    /// they know of their clients; commands that are out on the old path end with TASK ABORTED when that lets go of them. The new one is opened first, outside of the lock,
+    /// so that nothing has changed if it cannot be had.
+    fn exchange(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
+        self.check_free(&spec)?;
+        let name = spec.name.clone();
+        let opened = open_volume(spec)?;
+        let mut state = self.state();
+        let open = state.stock.volumes.get(&name).ok_or_else(|| not_found("volume", &name))?;
+        if state.is_block_disk(&name) {
+            let user = "a block adapter";
+            return Err(in_use(format!("volume {name}"), user, "remove its adapter first"));
+        }
+        if !serves_as(&opened.volume.geometry(), &open.volume.geometry()) {
+            let what =
+                format!("volume {name}: what is at its new path cannot do what the old one can");
+            let help = "name a path to the same disk, or remove the volume's units first";
+            return Err(failure(FailureCode::Invalid, what, help));
+        }
+        let old = state.put_in(opened);
+        if let Err(failure) = state.renew_users(&name) {
+            // They had it a moment ago.
+            if let Some(old) = old {
+                state.put_in(old);
+                state.renew_users(&name)?;
+            }
+            return Err(failure);
+        }
         Ok(Reply::Done)
     }
 
@@ -129,8 +169,11 @@ impl Plane {
         Ok(Reply::Done)
     }
 
-    pub(super) fn remove_volume(&self, name: &str) -> Result<Reply, Failure> {
+    pub(super) fn remove_volume(&self, name: &str, forget: bool) -> Result<Reply, Failure> {
         let mut state = self.state();
+        if forget {
+            state.stock.left.retain(|_, left| left.volume.as_deref() != Some(name));
+        }
         if !state.stock.volumes.contains_key(name) {
             return Err(not_found("volume", name));
         }
@@ -156,13 +199,12 @@ impl State {
                 unit.medium = Medium::Awaited;
             }
         }
-        let users: Vec<&Adapter> = self.users(name).map(|(_, adapter)| adapter).collect();
-        State::renew(&self.stock, users)?;
+        self.renew_users(name)?;
         Ok(spec)
     }
 
-    /// Gives an open volume to everybody who is to have it.
-    fn put_in(&mut self, open: OpenVolume) -> Result<(), Failure> {
+    /// Puts an open volume in its place, and under the units on it; what was there before.
+    fn put_in(&mut self, open: OpenVolume) -> Option<OpenVolume> {
         let (name, bytes) = (open.spec.name.clone(), open.volume.geometry().bytes);
         for unit in self.stock.units_on(&name) {
             if let Some(unit) = self.stock.units.get_mut(&unit) {
@@ -170,10 +212,29 @@ impl State {
                 unit.set_bytes(bytes);
             }
         }
-        self.stock.volumes.insert(name.clone(), open);
-        let users: Vec<&Adapter> = self.users(&name).map(|(_, adapter)| adapter).collect();
+        self.stock.volumes.insert(name, open)
+    }
+
+    /// Gives everybody who uses a volume what is in its place now.
+    fn renew_users(&self, name: &str) -> Result<(), Failure> {
+        let users: Vec<&Adapter> = self.users(name).map(|(_, adapter)| adapter).collect();
         State::renew(&self.stock, users)
     }
+
+    /// Whether it is the disk of a block adapter, now or in its next form.
+    fn is_block_disk(&self, volume: &str) -> bool {
+        self.adapters.values().any(|adapter| adapter.is(|spec| spec.uses_volume(volume)))
+    }
+}
+
+/// Whether a volume can take another's place under units that have told their clients what it can do.
+fn serves_as(new: &Geometry, old: &Geometry) -> bool {
+    let Geometry { bytes, physical_block_size, optimal_io_size, discard, write_zeroes, .. } = *old;
+    let can = (new.discard || !discard) && (new.write_zeroes || !write_zeroes);
+    let (discard, write_zeroes) = (new.discard, new.write_zeroes);
+    let like =
+        Geometry { bytes, physical_block_size, optimal_io_size, discard, write_zeroes, ..*new };
+    can && like == Geometry { discard, write_zeroes, ..*old }
 }
 
 fn open_volume(spec: VolumeSpec) -> Result<OpenVolume, Failure> {

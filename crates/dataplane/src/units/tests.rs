@@ -29,7 +29,7 @@ fn a_specification_that_makes_no_sense_says_what_mends_it() {
         ),
     ];
     for (expected, spec, volume) in cases {
-        let failure = Unit::new(spec, volume).err().expect(expected);
+        let failure = Unit::new(spec, volume, None).err().expect(expected);
         assert!(failure.message.contains(expected), "{failure:?}");
         assert!(failure.help.is_some_and(|help| !help.is_empty()));
     }
@@ -55,7 +55,8 @@ fn kept_reservations_are_shown_and_fence_from_the_beginning() {
         }),
     };
     keep::write(&path, &state).unwrap();
-    let unit = Unit::new(UnitSpec { keep: Some(path.clone()), ..spec() }, volume(512)).unwrap();
+    let unit =
+        Unit::new(UnitSpec { keep: Some(path.clone()), ..spec() }, volume(512), None).unwrap();
     let status = unit.status();
     assert_eq!((status.bytes, status.medium, status.registrations.len()), (1 << 20, true, 2));
     assert_eq!(status.registrations[1].initiator, Initiator::Srp { id: [7; 16] });
@@ -64,13 +65,13 @@ fn kept_reservations_are_shown_and_fence_from_the_beginning() {
     assert_eq!(held.holder, Some(Initiator::Fc { wwpn: 1 }));
     // A damaged file keeps the unit from being made.
     std::fs::write(&path, b"TLPR").unwrap();
-    assert!(Unit::new(UnitSpec { keep: Some(path), ..spec() }, volume(512)).is_err());
+    assert!(Unit::new(UnitSpec { keep: Some(path), ..spec() }, volume(512), None).is_err());
 }
 
 #[test]
 fn a_drive_without_a_medium_says_so() {
     let drive = UnitSpec { kind: UnitKind::Optical, volume: None, ..spec() };
-    let unit = Unit::new(drive, None).unwrap();
+    let unit = Unit::new(drive, None, None).unwrap();
     let status = unit.status();
     assert_eq!((status.bytes, status.medium), (0, false));
     unit.load_medium(2048 * 10);
