@@ -41,8 +41,8 @@ mod vfcstats;
 pub use attributes::{Allowed, Attribute, Lsattr, LsattrRange, LsdevAttr, Settable};
 pub use diskpaths::{DiskPath, DiskPaths, PathState};
 pub use entstat::{
-    Buffers, Entstat, Ethernet, Failover, Packets, Sea, SeaThread, Side, TrunkVlans,
-    VirtualEthernet,
+    Aggregation, Buffers, Entstat, Ethernet, Failover, Lacp, LacpSide, Packets, Sea, SeaThread,
+    Side, TrunkVlans, VirtualEthernet,
 };
 pub use errpt::{Errpt, LoggedError};
 pub use fcstat::{ClientRow, Fcstat, FcstatClient, QueueUse, Resources, Traffic, TwoWay};

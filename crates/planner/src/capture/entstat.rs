@@ -3,6 +3,7 @@
 //! For a shared Ethernet adapter the command prints the SEA first, then every adapter below it, each under a heading
 //! of its own.
 
+mod link_read;
 mod read;
 mod sea_read;
 
@@ -10,7 +11,7 @@ pub(super) use read::report;
 
 use serde::Serialize;
 
-use super::{At, Head, Read};
+use super::{At, Head, Info, Read};
 
 /// One run of the command.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -56,8 +57,74 @@ pub struct Ethernet {
     pub link_status: Option<Read<String>>,
     /// `Media Speed Running`, `Physical Port Speed`.
     pub speed: Option<Read<String>>,
+    /// `Media Speed Selected`: what the port was told to do.
+    pub speed_selected: Option<Read<String>>,
+    /// `Logical Port Link Status`, of an adapter that is divided.
+    pub logical_link_status: Option<Read<String>>,
+    /// What an aggregation says of itself.
+    pub aggregation: Option<Aggregation>,
+    /// What a member of an aggregation says of its negotiation with the switch.
+    pub lacp: Option<Lacp>,
     /// What only a virtual adapter prints.
     pub virtual_adapter: Option<VirtualEthernet>,
+    /// Every line of the part that the driver prints, in the order printed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub details: Vec<Info>,
+}
+
+/// `Statistics for every adapter in the IEEE 802.3ad Link Aggregation`, or in an EtherChannel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Aggregation {
+    /// `Number of adapters`.
+    pub adapters: Option<Read<u32>>,
+    /// `Operating mode`.
+    pub mode: Option<Read<String>>,
+    /// `Aggregation status`: `Aggregated`, `Negotiating`, `Failed`, `Inactive`.
+    pub status: Option<Read<String>>,
+    /// `Received LACPDUs`.
+    pub received: Option<Read<u64>>,
+    /// `Transmitted LACPDUs`.
+    pub transmitted: Option<Read<u64>>,
+    /// `Active channel`: `primary channel`, `backup adapter`.
+    pub active_channel: Option<Read<String>>,
+    /// `Hash mode`.
+    pub hash_mode: Option<Read<String>>,
+    /// The members, by the headings that follow.
+    pub members: Vec<String>,
+}
+
+/// `IEEE 802.3ad Port Statistics`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Lacp {
+    /// This side.
+    pub actor: LacpSide,
+    /// The switch; its system is all zero when it was never heard.
+    pub partner: LacpSide,
+    /// `Received LACPDUs`.
+    pub received: Option<Read<u64>>,
+    /// `Transmitted LACPDUs`.
+    pub transmitted: Option<Read<u64>>,
+    /// `Received illegal PDUs`.
+    pub illegal: Option<Read<u64>>,
+}
+
+/// One side of the negotiation.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct LacpSide {
+    /// `Actor System`, `Partner System`: a MAC address.
+    pub system: Option<Read<String>>,
+    /// The operational key: ports of one aggregation have the same.
+    pub key: Option<Read<String>>,
+    /// `Synchronization` is `IN_SYNC`.
+    pub in_sync: Option<Read<bool>>,
+    /// `Collecting`.
+    pub collecting: Option<Read<bool>>,
+    /// `Distributing`.
+    pub distributing: Option<Read<bool>>,
+    /// `Defaulted`: nothing was heard of the other side, what stands here is assumed.
+    pub defaulted: Option<Read<bool>>,
+    /// `Expired`.
+    pub expired: Option<Read<bool>>,
 }
 
 /// Counters of one direction.
@@ -75,6 +142,16 @@ pub struct Packets {
     pub dropped: Option<Read<u64>>,
     /// `No Resource Errors`.
     pub no_resource: Option<Read<u64>>,
+    /// `DMA Underrun` of what is sent, `DMA Overrun` of what is received.
+    pub dma: Option<Read<u64>>,
+    /// `Packets Discarded by Adapter`, of what is received.
+    pub discarded: Option<Read<u64>>,
+    /// `Timeout Errors`, of what is sent.
+    pub timeouts: Option<Read<u64>>,
+    /// `No Carrier Sense`, of what is sent.
+    pub no_carrier: Option<Read<u64>>,
+    /// `CRC Errors`, of what is received.
+    pub crc: Option<Read<u64>>,
 }
 
 /// A virtual Ethernet adapter.
@@ -94,8 +171,14 @@ pub struct VirtualEthernet {
     pub active: Option<Read<bool>>,
     /// `Hypervisor Send Failures`.
     pub send_failures: Option<Read<u64>>,
+    /// `Receiver Failures`: the part of them whose receiver had no buffer.
+    pub receiver_failures: Option<Read<u64>>,
     /// `Hypervisor Receive Failures`.
     pub receive_failures: Option<Read<u64>>,
+    /// `Invalid VLAN ID Packets`.
+    pub invalid_vlan: Option<Read<u64>>,
+    /// `LAN State`: `Operational`.
+    pub lan_state: Option<Read<String>>,
     /// Receive buffers by size, `Tiny` to `Huge`, and `Control` where present.
     pub buffers: Vec<Buffers>,
 }

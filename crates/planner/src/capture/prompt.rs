@@ -99,7 +99,7 @@ const KNOWN: &[&str] = &[
 /// Reads a prompt with or without a command.
 ///
 /// Accepted: `$ `, `# `, `% ` and `> ` at the start of the line; the same signs behind `host`, `host:/path`,
-/// `user@host:/path`, `[user@host]path`, `(0)user @ host: /path` and the like. A line `(0)user @ host: /path` without a
+/// `user@host:/path`, `[user@host]path`, `[host:user:/path]`, `(0)user @ host: /path` and the like. A line `(0)user @ host: /path` without a
 /// sign is the first of two lines of a prompt.
 pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
     let first = *line.as_bytes().first()?;
@@ -108,7 +108,7 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
     }
     // A status in brackets before the prompt, as in `(0)root @ vios1: /`.
     let body = without_status(line);
-    if let Some(prompt) = bracketed_path(body) {
+    if let Some(prompt) = bracketed_path(body).or_else(|| bracketed_host(body)) {
         return Some(prompt);
     }
     let end = body.len().min(120);
@@ -157,6 +157,18 @@ fn bracketed_path(body: &str) -> Option<Prompt<'_>> {
         partition: host(before),
         typed: typed.trim_start_matches([' ', '$', '#', '>']).trim(),
     })
+}
+
+/// `[host:user:/path] command`
+fn bracketed_host(body: &str) -> Option<Prompt<'_>> {
+    let (inner, typed) = body.strip_prefix('[')?.split_once(']')?;
+    let (name, rest) = inner.split_once(':')?;
+    let path = rest.trim_end_matches(':').rsplit(':').next()?.starts_with(['/', '~']);
+    let typed = typed.trim_start_matches([' ', '$', '#', '>']).trim();
+    let fits = path && !inner.contains(' ') && inner.len() < 80 && host(name) == Some(name);
+    let command =
+        typed.is_empty() || typed.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
+    (fits && command).then_some(Prompt { partition: Some(name), typed })
 }
 
 fn without_status(line: &str) -> &str {

@@ -24,6 +24,8 @@ struct Session<'c> {
     prompt_goes_on: bool,
     command: Option<Command>,
     used: Vec<bool>,
+    /// The device that a loop has named.
+    named_device: Option<Read<String>>,
     /// How often lines were tried as the command's report in vain.
     misses: u32,
     /// The partition is what `hostname` said, which prompts without a host do not take back.
@@ -55,6 +57,7 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         prompt_goes_on: false,
         command: None,
         used: Vec::new(),
+        named_device: None,
         misses: 0,
         host_asked: false,
         puzzles: Vec::new(),
@@ -103,7 +106,7 @@ impl Session<'_> {
                 lines.next();
                 continue;
             }
-            if self.typed(line) || self.dated(line) || self.named(line) {
+            if self.typed(line) || self.dated(line) || self.named(line) || self.looped(line) {
                 lines.next();
                 continue;
             }
@@ -157,6 +160,7 @@ impl Session<'_> {
 
     fn start(&mut self, command: Command) {
         self.used = vec![false; command.parts.len()];
+        self.named_device = None;
         self.misses = 0;
         self.command = (!command.typed.value.is_empty()).then_some(command);
     }
@@ -196,6 +200,17 @@ impl Session<'_> {
             *used = true;
         }
         self.captures.reports.push(Report::Host(Host { head, about }));
+        true
+    }
+
+    /// Takes the name of the device that a loop prints before what it asks for: `for d in …; do echo $d; lsattr -El $d`.
+    fn looped(&mut self, line: Line<'_>) -> bool {
+        let in_loop =
+            self.command.as_ref().is_some_and(|command| command.typed.value.contains('$'));
+        if !in_loop || !text::is_device_alone(line.trimmed()) {
+            return false;
+        }
+        self.named_device = Some(Read { value: line.trimmed().to_owned(), at: line.at });
         true
     }
 
@@ -323,6 +338,9 @@ impl Session<'_> {
         if first_use {
             head.device =
                 recognise::device(part).map(|name| Read { value: name.to_owned(), at: place });
+        }
+        if typed.value.contains('$') {
+            head.device = head.device.or_else(|| self.named_device.clone());
         }
         let mut page = Page::new(lines, head);
         page.format = recognise::format(part);

@@ -318,6 +318,13 @@ pub(super) fn after_start<'t>(text: &'t str, start: &str) -> Option<&'t str> {
     head.eq_ignore_ascii_case(start).then_some(rest)
 }
 
+/// Whether the line holds the name of a device and nothing else, as loops print it before what they ask for.
+pub(super) fn is_device_alone(text: &str) -> bool {
+    ["hdisk", "fcs", "fscsi", "ent", "vfchost", "vhost", "vscsi"]
+        .iter()
+        .any(|kind| is_device(text, kind))
+}
+
 /// Whether the text is a device's name: letters, perhaps more, and a number, as in `fcs0` or `vfchost12`.
 pub(super) fn is_device(text: &str, prefix: &str) -> bool {
     text.strip_prefix(prefix)

@@ -201,3 +201,92 @@ fn clients_of_the_bridge() {
     assert_eq!(value(&tagged.hostname), "payroll.example.com");
     assert_eq!((value(&tagged.transmitted_bytes), at(&tagged.received_bytes)), (3, (4, 33)));
 }
+
+/// Files of the systems from the field.
+fn field_files(folder: &std::path::Path, out: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() {
+            field_files(&path, out);
+        } else if !path
+            .extension()
+            .is_some_and(|ext| ["toml", "md", "eml", "log"].iter().any(|other| ext == *other))
+        {
+            out.push(path);
+        }
+    }
+}
+
+#[test]
+fn reports_from_the_field_are_read_line_by_line() {
+    let folder = format!("{}/tests/field", env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    field_files(folder.as_ref(), &mut files);
+    files.sort();
+    let mut left = Vec::new();
+    for file in &files {
+        let captures = super::read_bytes(&std::fs::read(file).expect("readable"));
+        for report in &captures.reports {
+            for unread in &report.head().unread {
+                left.push(format!(
+                    "{}:{} {}: {} ({})",
+                    file.display(),
+                    unread.at.line,
+                    report.command(),
+                    unread.text,
+                    unread.why
+                ));
+            }
+        }
+    }
+    assert_eq!(left, [] as [String; 0]);
+}
+
+/// The only aggregation and its members.
+#[test]
+fn an_aggregation_and_its_members() {
+    let path = format!(
+        "{}/tests/field/faulty/08-lacp-one-side-without-partner/viohel2.txt",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let captures = super::read_bytes(&std::fs::read(path).expect("readable"));
+    let report = only(captures.entstats());
+    let named = |name: &str| {
+        report.adapters.iter().find(|adapter| adapter.name.value == name).expect("the adapter")
+    };
+    let of = named("ent7").aggregation.as_ref().expect("an aggregation");
+    assert_eq!((value(&of.adapters), value(&of.status).as_str()), (2, "Aggregated"));
+    assert_eq!(of.members, ["ent0", "ent1"]);
+    let (good, bad) =
+        (named("ent0").lacp.as_ref().expect("LACP"), named("ent1").lacp.as_ref().expect("LACP"));
+    assert_eq!(value(&good.partner.system), "00-23-04-EE-BE-0A");
+    assert_eq!((value(&good.actor.defaulted), value(&good.received)), (false, 120_961));
+    assert_eq!(value(&bad.partner.system), "00-00-00-00-00-00");
+    assert_eq!((value(&bad.actor.defaulted), value(&bad.actor.expired)), (true, true));
+    assert_eq!(
+        (value(&bad.partner.in_sync), value(&bad.received), value(&bad.transmitted)),
+        (false, 0, 120_966)
+    );
+    assert!(report.sea.is_some());
+    // The part that the driver prints is kept line by line.
+    assert!(named("ent0").details.iter().any(|detail| detail.name == "Physical Port MTU"));
+    assert_eq!(value(&named("ent0").logical_link_status), "Up");
+}
+
+#[test]
+fn counters_of_both_directions() {
+    let text = "ETHERNET STATISTICS (ent0) :\nDevice Type: 2-Port Adapter\n\nTransmit Statistics:                          Receive Statistics:\n--------------------                          -------------------\nPackets: 10                                   Packets: 20\nNo Carrier Sense: 1                           CRC Errors: 2\nDMA Underrun: 3                               DMA Overrun: 4\nLost CTS Errors: 0                            Alignment Errors: 0\nMax Collision Errors: 0                       No Resource Errors: 5\nTimeout Errors: 6                             Packets Discarded by Adapter: 7\n\nGeneral Statistics:\n-------------------\nDriver Flags: Up Broadcast Running\n\tSimplex\n";
+    let captures = super::read_bytes(text.as_bytes());
+    let adapter = &only(captures.entstats()).adapters[0];
+    let (sent, received) = (adapter.transmitted, adapter.received);
+    assert_eq!((value(&sent.no_carrier), value(&sent.dma), value(&sent.timeouts)), (1, 3, 6));
+    assert_eq!(
+        (
+            value(&received.crc),
+            value(&received.dma),
+            value(&received.no_resource),
+            value(&received.discarded)
+        ),
+        (2, 4, 5, 7)
+    );
+}

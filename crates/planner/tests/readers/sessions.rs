@@ -345,3 +345,21 @@ fn every_fixture_is_read_whole() {
         }
     }
 }
+
+#[test]
+fn a_loop_names_the_device_before_its_rows() {
+    let captures = read_bytes(b"db1:/> for d in hdisk1 hdisk2; do echo $d; lsattr -El $d -a queue_depth -a reserve_policy; done\nhdisk1\nqueue_depth 8 Queue DEPTH True+\nreserve_policy no_reserve Reserve Policy True+\nhdisk2\nqueue_depth 32 Queue DEPTH True+\nreserve_policy no_reserve Reserve Policy True+\n");
+    let found: Vec<_> = captures
+        .lsattrs()
+        .map(|report| (value(&report.head.device), report.attributes[0].number()))
+        .collect();
+    assert_eq!(found, [("hdisk1".to_owned(), Some(8)), ("hdisk2".to_owned(), Some(32))]);
+    assert_eq!(captures.unread, []);
+}
+
+#[test]
+fn a_prompt_in_brackets_names_the_host() {
+    let captures =
+        read_bytes(b"[tallin01:root:/home/root:] lsattr -El fcs0\na 1 A True\nb 2 B True\n");
+    assert_eq!(value(&only(captures.lsattrs()).head.partition), "tallin01");
+}

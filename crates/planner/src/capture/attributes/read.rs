@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::{Allowed, Attribute, Lsattr, LsattrRange, LsdevAttr, Settable};
 use crate::capture::page::Page;
 use crate::capture::recognise::{is_span, words};
-use crate::capture::text::{Line, Lines};
+use crate::capture::text::{Line, Lines, is_device_alone};
 use crate::capture::{At, Report};
 
 pub(in crate::capture) fn lsattr(page: &mut Page<'_>) -> Option<Report> {
@@ -89,7 +89,7 @@ fn rows(page: &mut Page<'_>) -> Vec<Attribute> {
             }
             page.take_lines(lines);
             rows.push(row);
-        } else if rows.is_empty() || !page.goes_on(line) {
+        } else if rows.is_empty() || is_device_alone(line.trimmed()) || !page.goes_on(line) {
             break;
         }
     }

@@ -1,10 +1,10 @@
 //! Reads `entstat` and `netstat -v`.
 
-use super::sea_read;
-use super::{Buffers, Entstat, Ethernet, Packets, Sea, VirtualEthernet};
+use super::{Aggregation, Buffers, Entstat, Ethernet, Lacp, Packets, Sea, VirtualEthernet};
+use super::{link_read, sea_read};
 use crate::capture::page::{Page, put};
 use crate::capture::text::{Line, after_start, number};
-use crate::capture::{At, Read, Report};
+use crate::capture::{At, Info, Read, Report};
 
 pub(super) const DOUBT: &str = "the value is no number, or it stands there twice";
 
@@ -21,6 +21,12 @@ enum Section {
     Memory,
     /// Its receive buffers.
     Buffers,
+    /// The part that an adapter's driver prints.
+    Device,
+    /// What an aggregation says of itself.
+    Aggregation,
+    /// What a member of one says of its negotiation.
+    Lacp,
     /// The shared adapter's own part.
     Sea,
 }
@@ -32,6 +38,10 @@ struct Reading {
     section: Section,
     /// Lines between adapters that name the next one.
     seen_elapsed: bool,
+    /// The state that is read is the partner's.
+    partner: bool,
+    /// The aggregation whose members come next, by its place.
+    aggregation: Option<usize>,
 }
 
 pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
@@ -41,6 +51,8 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
         state: sea_read::State::default(),
         section: Section::Common,
         seen_elapsed: false,
+        partner: false,
+        aggregation: None,
     };
     while let Some(line) = page.peek() {
         let text = line.trimmed();
@@ -99,6 +111,18 @@ impl Reading {
         }
         self.section = Section::Common;
         self.seen_elapsed = false;
+        self.partner = false;
+        if let Some(of) =
+            self.aggregation.and_then(|index| self.adapters.get_mut(index)?.aggregation.as_mut())
+        {
+            of.members.push(name.to_owned());
+            let all = of.adapters.is_some_and(|count| {
+                usize::try_from(count.value).is_ok_and(|count| of.members.len() >= count)
+            });
+            if all {
+                self.aggregation = None;
+            }
+        }
         self.adapters.push(Ethernet {
             at: line.at,
             name: Read { value: name.to_owned(), at: line.at },
@@ -115,7 +139,12 @@ impl Reading {
             driver_flags: Vec::new(),
             link_status: None,
             speed: None,
+            speed_selected: None,
+            logical_link_status: None,
+            aggregation: None,
+            lacp: None,
             virtual_adapter: None,
+            details: Vec::new(),
         });
     }
 
@@ -138,11 +167,22 @@ impl Reading {
         }
         let Some(adapter) = self.adapters.last_mut() else { return false };
         match self.section {
-            Section::Flags if line.text.starts_with([' ', '\t']) && !text.contains(':') => {
+            Section::Flags if is_flags(line) => {
                 adapter.driver_flags.extend(text.split_ascii_whitespace().map(str::to_owned));
                 true
             }
             Section::Memory => memory(text),
+            Section::Device => {
+                common(adapter, page, line, &mut self.seen_elapsed) || detail(adapter, line)
+            }
+            Section::Aggregation => {
+                let of = adapter.aggregation.get_or_insert_default();
+                link_read::aggregation(of, page, line)
+            }
+            Section::Lacp => {
+                let of = adapter.lacp.get_or_insert_default();
+                link_read::member(of, &mut self.partner, page, line)
+            }
             Section::Buffers => buffers(adapter, page, line),
             Section::Virtual => {
                 virtual_field(adapter, page, line)
@@ -173,11 +213,20 @@ impl Reading {
             self.section = Section::Sea;
             return true;
         }
+        let kind = self.adapters.last().and_then(|adapter| adapter.device_type.as_ref());
+        let names_driver = kind.is_some_and(|kind| {
+            text.strip_prefix(kind.value.as_str())
+                .is_some_and(|rest| matches!(rest.trim(), "" | "Specific Statistics:"))
+        });
         let section = match text {
             "General Statistics:" => Section::Common,
             "Hypervisor Information" | "Transmit Information" => Section::Memory,
             "Receive Information" => Section::Buffers,
             _ if text.starts_with("Virtual I/O Ethernet Adapter") => Section::Virtual,
+            "Device Statistics:" | "Specific Statistics:" => Section::Device,
+            "IEEE 802.3ad Port Statistics:" => Section::Lacp,
+            _ if link_read::is_aggregation(text) => Section::Aggregation,
+            _ if names_driver => Section::Device,
             _ if text.starts_with("Transmit Statistics:") => Section::Common,
             _ => return false,
         };
@@ -188,6 +237,17 @@ impl Reading {
                 && let Some(adapter) = self.adapters.last_mut()
             {
                 adapter.virtual_adapter = Some(VirtualEthernet::default());
+            }
+            let place = self.adapters.len() - 1;
+            if let Some(adapter) = self.adapters.last_mut() {
+                match section {
+                    Section::Aggregation => {
+                        adapter.aggregation = Some(Aggregation::default());
+                        self.aggregation = Some(place);
+                    }
+                    Section::Lacp => adapter.lacp = Some(Lacp::default()),
+                    _ => {}
+                }
             }
         }
         inside
@@ -210,6 +270,13 @@ impl Reading {
             page.incomplete("the statistics of the Shared Ethernet Adapter are missing");
         }
     }
+}
+
+/// More flags: indented, or words of letters and digits where mail has taken the indent.
+fn is_flags(line: Line<'_>) -> bool {
+    let word = |word: &str| word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let indented = line.text.starts_with([' ', '\t']);
+    !line.text.contains(':') && (indented || line.text.split_ascii_whitespace().all(word))
 }
 
 /// One or two `key: value` on a line; the left one is transmitted, the right one received.
@@ -248,9 +315,6 @@ const PASSED: &[&str] = &[
     "Current S/W+H/W Transmit Queue Length",
     "Broadcast Packets",
     "Multicast Packets",
-    "No Carrier Sense",
-    "DMA Underrun",
-    "DMA Overrun",
     "Lost CTS Errors",
     "Alignment Errors",
     "Max Collision Errors",
@@ -260,14 +324,23 @@ const PASSED: &[&str] = &[
     "Packet Too Short Errors",
     "SQE Test",
     "Packet Too Long Errors",
-    "Timeout Errors",
-    "Packets Discarded by Adapter",
     "Single Collision Count",
     "Receiver Start Count",
     "Multiple Collision Count",
     "Current HW Transmit Queue Length",
-    "CRC Errors",
 ];
+
+/// A line of the part that the driver prints: kept as it is. Lines without a colon are headings in it.
+fn detail(adapter: &mut Ethernet, line: Line<'_>) -> bool {
+    const MOST: usize = 1024;
+    let Some((name, value)) = line.trimmed().split_once(':') else { return false };
+    let fits = name.len() < 80 && adapter.details.len() < MOST;
+    if fits {
+        let (name, value) = (name.trim_end().to_owned(), value.trim().to_owned());
+        adapter.details.push(Info { at: line.at, name, value });
+    }
+    fits
+}
 
 fn set(page: &mut Page<'_>, place: &mut Option<Read<u64>>, value: &str, line: Line<'_>) -> bool {
     if !line.ended || !number(value).is_some_and(|value| put(place, value, line.at)) {
@@ -287,6 +360,9 @@ fn packets<'p>(packets: &'p mut Packets, key: &str) -> Option<&'p mut Option<Rea
         "Transmit Errors" | "Receive Errors" => &mut packets.errors,
         "Packets Dropped" => &mut packets.dropped,
         "No Resource Errors" => &mut packets.no_resource,
+        "DMA Overrun" => &mut packets.dma,
+        "Packets Discarded by Adapter" => &mut packets.discarded,
+        "CRC Errors" => &mut packets.crc,
         _ => return None,
     })
 }
@@ -307,6 +383,13 @@ fn set_transmitted(
         "No mbuf Errors" => Some(&mut adapter.no_mbuf_errors),
         "Adapter Reset Count" => Some(&mut adapter.reset_count),
         "Adapter Data Rate" => Some(&mut adapter.data_rate),
+        "DMA Underrun" => Some(&mut adapter.transmitted.dma),
+        "Timeout Errors" => Some(&mut adapter.transmitted.timeouts),
+        "No Carrier Sense" => Some(&mut adapter.transmitted.no_carrier),
+        // A key that mail has moved to the left.
+        "DMA Overrun" | "CRC Errors" | "Packets Discarded by Adapter" => {
+            return set_received(adapter, page, key, value, line);
+        }
         _ => packets(&mut adapter.transmitted, key),
     };
     place.is_some_and(|place| set(page, place, value, line))
@@ -336,7 +419,7 @@ fn described(
     let text = || value.to_owned();
     let fits = match key {
         "Device Type" => put(&mut adapter.device_type, text(), at),
-        "Hardware Address" => put(&mut adapter.mac, text(), at),
+        "Hardware Address" => page.mask(key, value, at) || put(&mut adapter.mac, text(), at),
         // A second one tells how long ago the driver reset some of the counters by itself.
         "Elapsed Time" if *seen_elapsed => true,
         "Elapsed Time" => {
@@ -347,7 +430,9 @@ fn described(
             adapter.driver_flags.extend(value.split_ascii_whitespace().map(str::to_owned));
             true
         }
-        "Link Status" | "Physical Port Link Status" | "Link status" => {
+        "Media Speed Selected" => put(&mut adapter.speed_selected, text(), at),
+        "Logical Port Link Status" => put(&mut adapter.logical_link_status, text(), at),
+        "Link Status" | "Physical Port Link Status" | "Link status" | "Physical Link Status" => {
             put(&mut adapter.link_status, text(), at)
         }
         "Media Speed Running" | "Physical Port Speed" | "Physical Port Link Speed" => {
@@ -393,6 +478,13 @@ fn virtual_field(adapter: &mut Ethernet, page: &mut Page<'_>, line: Line<'_>) ->
         "Hypervisor Send Failures" => {
             number(value).is_some_and(|count| put(&mut own.send_failures, count, at))
         }
+        "Receiver Failures" => {
+            number(value).is_some_and(|count| put(&mut own.receiver_failures, count, at))
+        }
+        "Invalid VLAN ID Packets" => {
+            number(value).is_some_and(|count| put(&mut own.invalid_vlan, count, at))
+        }
+        "LAN State" => put(&mut own.lan_state, value.to_owned(), at),
         "Hypervisor Receive Failures" => {
             number(value).is_some_and(|count| put(&mut own.receive_failures, count, at))
         }
@@ -400,10 +492,7 @@ fn virtual_field(adapter: &mut Ethernet, page: &mut Page<'_>, line: Line<'_>) ->
         | "Filter MCast Mode"
         | "Filters"
         | "Enabled"
-        | "LAN State"
-        | "Receiver Failures"
         | "Send Errors"
-        | "Invalid VLAN ID Packets"
         | "ILLAN Attributes"
         | "No Copy Buffers"
         | "LPAR Active Memory Sharing" => true,

@@ -176,8 +176,11 @@ impl Reading {
         let (name, value) = (name.trim(), value.trim());
         // Behind a filter the list begins anywhere.
         let asked = page.filter.is_some() && self.columns.is_empty() && !self.calls;
-        let listed = !self.report.info.is_empty() || name == "Node Name" || asked;
-        if !listed || !line.text.contains(" : ") && !line.text.ends_with(" :") {
+        let report_empty = self.report.info.is_empty();
+        let listed = !report_empty || name == "Node Name" || asked;
+        // A long name leaves no room before the colon.
+        let spaced = line.text.contains(" : ") || line.text.ends_with(" :");
+        if !listed || !(spaced || (!report_empty && line.text.contains(": "))) {
             return false;
         }
         page.take();
