@@ -43,6 +43,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("tools", &[]),
     ("guest", &["tools"]),
     ("xtask", &["tools"]),
+    // For tests alone.
+    ("testkit", &[]),
 ];
 
 /// The crates whose code runs for every I/O, and the process around them.

@@ -1,0 +1,48 @@
+//! Disks for tests that misbehave *below* the kernel's file systems.
+//!
+//! A wrapper in the server ([`Delayed`, `Faulty`] of `block`) waits or fails before the I/O has reached the kernel, so at the death of a
+//! process nothing of it is under way there, and no page of the kernel's cache is ever lost. These do it on the other side:
+//!
+//! ```text
+//!  server ── io_uring ──▶ kernel: page cache, direct I/O ──▶ Disk      a file that this process answers for (FUSE)
+//!                                                       └─▶ Loop ─▶ any file: a block device; on a Disk, or in a Tmpfs that is full
+//!                                                             └─▶ Ext4  a file system on it, which can be frozen
+//! ```
+//!
+//! A [`Disk`] holds requests until the test lets them go, serves them late and out of order, or fails them; with a write-back cache it
+//! loses pages that were answered long ago. Whoever submitted a request can be killed while the kernel still has it.
+//!
+//! All of this is root's. [`is_root`] says so where it is not, past the test runner; a test returns then. Tests of the project run as root.
+
+mod disk;
+mod mounts;
+mod wire;
+
+pub use disk::{Disk, Kind, Options};
+pub use mounts::{Ext4, Loop, Tmpfs};
+
+/// Says what a test leaves out, past the test runner, which shows the output of failing tests only.
+///
+/// # Panics
+///
+/// When there is no standard error to write to.
+pub fn not_tested(what: &str) {
+    use std::io::Write as _;
+    writeln!(std::io::stderr(), "NOT TESTED: {what}").expect("stderr");
+}
+
+/// Whether this process may mount and make devices; if not, `what` is said not to be tested.
+#[must_use]
+pub fn is_root(what: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        not_tested(&format!("{what}, because that needs root"));
+    }
+    root
+}
+
+/// How long a test waits for something that must happen.
+pub(crate) const LOST: std::time::Duration = std::time::Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests;
