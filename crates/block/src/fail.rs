@@ -42,6 +42,25 @@ pub(crate) fn io_error(result: i32) -> IoError {
     }
 }
 
+/// An answer that says nothing about the medium: the same again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Passing {
+    /// At once: a signal came in between.
+    Now,
+    /// A little later: something was short.
+    Soon,
+}
+
+/// Whether the result of an operation says only that it should be repeated. The kernel's own numbers for "begin the system call again" (512
+/// to 514 and 516) are not meant for us, and reach us from some file systems all the same.
+pub(crate) fn passing(result: i32) -> Option<Passing> {
+    match -result {
+        libc::EINTR | 512..=514 | 516 => Some(Passing::Now),
+        libc::EAGAIN => Some(Passing::Soon),
+        _ => None,
+    }
+}
+
 /// Whether a request lies inside a volume and on its blocks. Callers promise it; a lane that
 /// believed them would only need one mistake elsewhere to write where it must not.
 #[inline]

@@ -74,13 +74,17 @@ struct FaultyLane {
     random: Random,
     bit: u8,
     block_size: u64,
-    /// Shortened writes in flight, which are to fail whatever becomes of them.
-    torn: Vec<Tag>,
+    /// Shortened writes under way, with what they are shortened to: they are to fail whatever becomes of them.
+    torn: Vec<(Tag, u64)>,
     scratch: Vec<IoBuf>,
     inner: Box<dyn Lane>,
 }
 
 impl FaultyLane {
+    fn find_torn(&self, tag: Tag) -> Option<usize> {
+        self.torn.iter().position(|(torn, _)| *torn == tag)
+    }
+
     fn draw(&mut self, request: &Request<'_>) -> Fate {
         let end = request.offset.saturating_add(request.len);
         let touches =
@@ -121,7 +125,7 @@ impl FaultyLane {
         request.passed = cut.passed;
         match answer {
             Submit::Pending => {
-                self.torn.push(request.tag);
+                self.torn.push((request.tag, bytes));
                 Submit::Pending
             }
             Submit::Done(_) => Submit::Done(Err(IoError::Io)),
@@ -144,6 +148,10 @@ impl Lane for FaultyLane {
                     return Submit::Park { reason: Wait::Delay, until };
                 }
             }
+        } else if let Some(index) = self.find_torn(request.tag) {
+            // Another round of it.
+            let (_, bytes) = self.torn.swap_remove(index);
+            return self.tear(ring, request, bytes);
         }
         self.inner.submit(ring, request)
     }
@@ -155,7 +163,7 @@ impl Lane for FaultyLane {
             return;
         }
         for finish in &mut out[first..] {
-            if let Some(index) = self.torn.iter().position(|tag| *tag == finish.tag) {
+            if let (Outcome::Done(_), Some(index)) = (finish.outcome, self.find_torn(finish.tag)) {
                 self.torn.swap_remove(index);
                 finish.outcome = Outcome::Done(Err(IoError::Io));
             }

@@ -17,7 +17,13 @@
 //!
 //! With a write cache, a write is durable after the next flush. Without, and with `fua`, it is written with `RWF_DSYNC`. When an
 //! `fdatasync` fails, the kernel has already dropped the pages that it could not write, and the next one would succeed: so the
-//! first failure poisons the volume, and from then on all writes and flushes fail until it is opened again.
+//! first failure, of a flush or of a durable write, poisons the volume, and from then on all writes and flushes fail until it is opened
+//! again. A flush is answered only after another look at that. Whichever lane asks learns of a loss: see [`witness`].
+//!
+//! # A disk that hangs
+//!
+//! What waits for it in the kernel occupies threads that all volumes of a channel share: [`workers`] bounds how many.
+//! `EAGAIN` and `EINTR` are no errors of the medium; such a round is done again.
 //!
 //! # Who else has the file
 //!
@@ -30,10 +36,11 @@ mod flush;
 mod lane;
 mod lock;
 mod target;
+mod witness;
+mod workers;
 mod zero;
 
 use std::fs::File;
-use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,10 +52,11 @@ use uring::Ring;
 use crate::fail::{Failure, fail};
 use crate::kinds::{Kind, OpenEvent, size_of};
 use crate::{Geometry, Lane, LaneId, Volume, VolumeError};
-use lane::FileLane;
+use lane::{FileLane, Files};
 pub(crate) use lock::lock;
 use target::Target;
 pub(crate) use target::on_tmpfs;
+use witness::Witnesses;
 
 /// A regular file or a block device. See the module for what it promises.
 #[derive(Debug)]
@@ -67,7 +75,8 @@ struct Shared {
     read_only: bool,
     write_cache: bool,
     target: Target,
-    /// An `fdatasync` failed.
+    witnesses: Witnesses,
+    /// Something was lost.
     poisoned: AtomicBool,
     /// What the target turned out not to know.
     no_discard: AtomicBool,
@@ -105,6 +114,15 @@ impl FileVolume {
         let (file, target) = target::open(spec, file_spec, event)?;
         let bytes = capacity(spec, &file, event)?;
         let no_discard = spec.read_only || !target.discard;
+        // In a tmpfs there is nothing to flush, and what nobody writes to loses nothing.
+        let witnesses = match spec.read_only || target.inline {
+            true => Witnesses::none(),
+            false => Witnesses::open(&file).map_err(|error| {
+                fail(&spec.name, "opening its file once more, for flushes")
+                    .because(error)
+                    .help("mount /proc, and raise the limit of open files (LimitNOFILE)")
+            })?,
+        };
         Ok(FileVolume {
             name: spec.name.clone(),
             shared: Arc::new(Shared {
@@ -116,6 +134,7 @@ impl FileVolume {
                 no_discard: AtomicBool::new(no_discard),
                 no_punch: AtomicBool::new(!target.punch),
                 target,
+                witnesses,
                 poisoned: AtomicBool::new(false),
                 no_zero_range: AtomicBool::new(false),
             }),
@@ -191,14 +210,14 @@ impl Volume for FileVolume {
     }
 
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
-        let slot = ring.register(self.shared.file.as_fd()).map_err(|error| {
+        let files = Files::register(&self.shared, ring).map_err(|error| {
             let what = format!("cannot be attached to another channel: {error}");
             fail(&self.name, what).help("use fewer adapters for each channel")
         })?;
-        match FileLane::new(self.shared.clone(), slot, id) {
+        match FileLane::new(self.shared.clone(), files, id) {
             Ok(lane) => Ok(Box::new(lane)),
-            Err(error) => {
-                ring.unregister(slot);
+            Err((files, error)) => {
+                files.give_back(ring);
                 let what = format!("no memory for its bounce buffers: {error}");
                 Err(fail(&self.name, what).help("free some memory"))
             }

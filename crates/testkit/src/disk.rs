@@ -125,7 +125,13 @@ impl Disk {
         std::thread::spawn(move || server.serve(options.write_back));
         let pacer = Arc::clone(&inner);
         std::thread::spawn(move || pacer.pace());
-        Disk { folder, inner }
+        let disk = Disk { folder, inner };
+        if options.write_back {
+            // The kernel answers for the size then, and begins with none.
+            let file = File::options().write(true).open(disk.path()).expect("just mounted");
+            file.set_len(options.bytes).expect("its size");
+        }
+        disk
     }
 
     /// The file.

@@ -13,17 +13,23 @@ use crate::files::FileSlot;
 pub struct WriteFlags {
     /// The completion comes when the data would survive a power failure (`RWF_DSYNC`).
     pub dsync: bool,
+    /// As [`Op::Read::nowait`].
+    pub nowait: bool,
 }
 
 impl WriteFlags {
     /// A plain write.
-    pub const NONE: WriteFlags = WriteFlags { dsync: false };
+    pub const NONE: WriteFlags = WriteFlags { dsync: false, nowait: false };
     /// A write that is durable when it completes.
-    pub const DSYNC: WriteFlags = WriteFlags { dsync: true };
+    pub const DSYNC: WriteFlags = WriteFlags { dsync: true, nowait: false };
 
     fn bits(self) -> i32 {
-        if self.dsync { libc::RWF_DSYNC } else { 0 }
+        (if self.dsync { libc::RWF_DSYNC } else { 0 }) | nowait(self.nowait)
     }
+}
+
+fn nowait(set: bool) -> i32 {
+    if set { libc::RWF_NOWAIT } else { 0 }
 }
 
 /// One operation.
@@ -37,6 +43,9 @@ pub enum Op<'a> {
         bufs: &'a [IoBuf],
         /// Position in bytes; 0 for a file without positions.
         offset: u64,
+        /// Completes with `-EAGAIN` where the kernel would give it to one of its workers, which waits (`RWF_NOWAIT`), and with
+        /// `-EOPNOTSUPP` where the file system cannot tell.
+        nowait: bool,
     },
     /// Writes `bufs`, in their order, from `offset` on.
     Write {
@@ -137,14 +146,25 @@ fn count(pieces: usize) -> u32 {
 /// Where the pieces of a vectored operation lie until the submission: (address, count).
 pub(crate) type Vector = (*const IoBuf, usize);
 
-pub(crate) fn read(file: FileSlot, bufs: &[IoBuf], vector: Option<Vector>, offset: u64) -> Entry {
+pub(crate) fn read(
+    file: FileSlot,
+    bufs: &[IoBuf],
+    vector: Option<Vector>,
+    offset: u64,
+    nowait: bool,
+) -> Entry {
+    let flags = self::nowait(nowait);
     match vector {
-        Some((at, pieces)) => {
-            opcode::Readv::new(fixed(file), at.cast(), count(pieces)).offset(offset).build()
-        }
+        Some((at, pieces)) => opcode::Readv::new(fixed(file), at.cast(), count(pieces))
+            .offset(offset)
+            .rw_flags(flags)
+            .build(),
         None => {
             let buf = bufs.first().copied().unwrap_or(IoBuf::EMPTY);
-            opcode::Read::new(fixed(file), buf.as_ptr(), rw_len(buf)).offset(offset).build()
+            opcode::Read::new(fixed(file), buf.as_ptr(), rw_len(buf))
+                .offset(offset)
+                .rw_flags(flags)
+                .build()
         }
     }
 }

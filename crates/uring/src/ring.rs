@@ -42,6 +42,8 @@ pub struct Ring {
     rung: Rung,
     ring_registered: bool,
     slots: Slots,
+    /// What [`Ring::add_workers`] has added up to.
+    workers: u32,
     /// The pieces of the vectored operations that were pushed and not yet submitted. Never grows:
     /// the kernel is given addresses into it.
     pieces: Vec<IoBuf>,
@@ -81,6 +83,7 @@ impl Ring {
             rung,
             ring_registered: false,
             slots: Slots::new(config.fixed_files),
+            workers: 0,
             pieces: Vec::with_capacity((entries * PIECES_PER_ENTRY).max(4 * Op::MAX_BUFS)),
             timespecs: Vec::with_capacity(entries),
             enters: 0,
@@ -150,6 +153,30 @@ impl Ring {
         debug_assert!(result.is_ok(), "unregistering {slot:?}: {result:?}");
     }
 
+    /// Lets the kernel start so many more threads for operations that it cannot do without waiting. Whoever adds as many as it has such
+    /// operations under way at once never waits for a thread that somebody else's operations occupy. Threads come when they are
+    /// needed and go when they are not.
+    ///
+    /// # Errors
+    ///
+    /// What the kernel answers; nothing has changed then.
+    pub fn add_workers(&mut self, count: u32) -> io::Result<()> {
+        self.limit_workers(self.workers + count)
+    }
+
+    /// Takes back what [`Ring::add_workers`] added.
+    pub fn remove_workers(&mut self, count: u32) {
+        let result = self.limit_workers(self.workers.saturating_sub(count));
+        debug_assert!(result.is_ok(), "fewer workers: {result:?}");
+    }
+
+    fn limit_workers(&mut self, workers: u32) -> io::Result<()> {
+        let bounded = setup::WORKERS_BOUNDED + workers;
+        self.submitter.register_iowq_max_workers(&mut [bounded, setup::WORKERS_UNBOUNDED])?;
+        self.workers = workers;
+        Ok(())
+    }
+
     /// Free submission entries. A [`Ring::push`] of scattered buffers can be refused earlier.
     #[inline]
     #[must_use]
@@ -176,7 +203,9 @@ impl Ring {
     pub fn push(&mut self, op: Op<'_>, user_data: u64) -> Result<(), Full> {
         let (pieces, timespecs) = (self.pieces.len(), self.timespecs.len());
         let entry = match op {
-            Op::Read { file, bufs, offset } => op::read(file, bufs, self.stage(bufs)?, offset),
+            Op::Read { file, bufs, offset, nowait } => {
+                op::read(file, bufs, self.stage(bufs)?, offset, nowait)
+            }
             Op::Write { file, bufs, offset, flags } => {
                 op::write(file, bufs, self.stage(bufs)?, offset, flags)
             }

@@ -33,11 +33,11 @@ impl Default for RingConfig {
 }
 
 /// Threads that the kernel may start for one channel's punted operations: bounded ones are file
-/// I/O that cannot be done without blocking (buffered writes, `fdatasync`, `fallocate`), unbounded
-/// ones are the rest, of which there is next to nothing here. Without a limit the kernel takes
-/// four times the CPUs and the process limit.
-const WORKERS_BOUNDED: u32 = 32;
-const WORKERS_UNBOUNDED: u32 = 4;
+/// I/O that cannot be done without blocking (buffered writes, `fdatasync`, `fallocate`), and those that
+/// use such files add theirs ([`crate::Ring::add_workers`]); unbounded ones are the rest, of which
+/// there is next to nothing here. Without a limit the kernel takes four times the CPUs and the process limit.
+pub(crate) const WORKERS_BOUNDED: u32 = 4;
+pub(crate) const WORKERS_UNBOUNDED: u32 = 4;
 
 /// A set of set-up flags. `SUBMIT_ALL`, `CQSIZE` and `CLAMP` are always there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,6 +136,7 @@ fn check_features(ring: &IoUring) -> Result<(), RingError> {
 /// The register operations that a restricted ring still needs (from `linux/io_uring.h`; the
 /// io-uring crate keeps these numbers to itself).
 const REGISTER_FILES_UPDATE: u8 = 6;
+const REGISTER_IOWQ_MAX_WORKERS: u8 = 19;
 const UNREGISTER_RING_FDS: u8 = 21;
 
 /// Files, limits, restrictions, and then the ring is enabled.
@@ -155,6 +156,7 @@ pub(crate) fn prepare(ring: &IoUring, config: &RingConfig) -> Result<(), RingErr
             op::OPCODES.iter().map(|code| Restriction::sqe_op(*code)).collect();
         rules.push(Restriction::sqe_flags_required(Flags::FIXED_FILE.bits()));
         rules.push(Restriction::register_op(REGISTER_FILES_UPDATE));
+        rules.push(Restriction::register_op(REGISTER_IOWQ_MAX_WORKERS));
         rules.push(Restriction::register_op(UNREGISTER_RING_FDS));
         submitter.register_restrictions(&mut rules).map_err(step("registering restrictions"))?;
     }

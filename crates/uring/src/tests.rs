@@ -64,7 +64,10 @@ fn the_newest_flags_are_taken_and_each_older_set_works() {
             let slot = ring.register(file.as_fd()).expect("register");
             let memory = Mapping::anonymous(4096).expect("memory");
             let bufs = [memory.buf(0, 100).expect("inside")];
-            assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &bufs, offset: 0 }), 100);
+            assert_eq!(
+                one(&mut ring, Op::Read { file: slot, bufs: &bufs, offset: 0, nowait: false }),
+                100
+            );
             ring.unregister(slot);
         }
     }
@@ -78,7 +81,10 @@ fn reads_and_writes_single_and_scattered() {
     let memory = Mapping::anonymous(65536).expect("memory");
     let at = |offset, len| memory.buf(offset, len).expect("inside");
 
-    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &[at(0, 4096)], offset: 4096 }), 4096);
+    assert_eq!(
+        one(&mut ring, Op::Read { file: slot, bufs: &[at(0, 4096)], offset: 4096, nowait: false }),
+        4096
+    );
     let mut got = vec![0; 4096];
     at(0, 4096).read(0, &mut got);
     assert!(got.iter().enumerate().all(|(i, byte)| *byte == ((i + 4096) % 251) as u8));
@@ -95,15 +101,21 @@ fn reads_and_writes_single_and_scattered() {
     file.read_exact_at(&mut found, 10).expect("read");
     assert_eq!(found, [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3]);
     let cut = [at(20000, 6), at(30000, 7)];
-    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &cut, offset: 10 }), 13);
+    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &cut, offset: 10, nowait: false }), 13);
     let mut found = [0; 6];
     at(20000, 6).read(0, &mut found);
     assert_eq!(found, [1, 1, 1, 1, 1, 2]);
 
     // At the end of the file a read is short and beyond it empty.
-    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &[at(0, 4096)], offset: 8000 }), 192);
-    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &[at(0, 4096)], offset: 9000 }), 0);
-    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &[], offset: 0 }), 0);
+    assert_eq!(
+        one(&mut ring, Op::Read { file: slot, bufs: &[at(0, 4096)], offset: 8000, nowait: false }),
+        192
+    );
+    assert_eq!(
+        one(&mut ring, Op::Read { file: slot, bufs: &[at(0, 4096)], offset: 9000, nowait: false }),
+        0
+    );
+    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &[], offset: 0, nowait: false }), 0);
     assert_eq!(one(&mut ring, Op::DataSync { file: slot }), 0);
     let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     assert_eq!(one(&mut ring, Op::Fallocate { file: slot, mode: punch, offset: 0, len: 4096 }), 0);
@@ -121,12 +133,12 @@ fn pieces_need_to_live_only_until_the_submission() {
     for index in 0..4_u64 {
         let pieces: Vec<IoBuf> =
             (0..Op::MAX_BUFS).map(|i| memory.buf(i * 8, 1).expect("inside")).collect();
-        let read = Op::Read { file: slot, bufs: &pieces, offset: index };
+        let read = Op::Read { file: slot, bufs: &pieces, offset: index, nowait: false };
         ring.push(read, index).expect("room");
         expected.insert(index, Op::MAX_BUFS as i32);
     }
     let pieces = [memory.buf(0, 1).expect("inside"); 2];
-    let read = Op::Read { file: slot, bufs: &pieces, offset: 0 };
+    let read = Op::Read { file: slot, bufs: &pieces, offset: 0, nowait: false };
     assert!(ring.push(read, 9).is_err(), "the area is full");
     ring.submit().expect("submit");
     ring.push(read, 9).expect("room again");
@@ -199,7 +211,7 @@ fn an_eventfd_polled_once_reports_every_write() {
     // The same ring can also read it, which resets it.
     let memory = Mapping::anonymous(4096).expect("memory");
     let bufs = [memory.buf(0, 8).expect("inside")];
-    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &bufs, offset: 0 }), 8);
+    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &bufs, offset: 0, nowait: false }), 8);
     let mut count = [0; 8];
     bufs[0].read(0, &mut count);
     assert_eq!(u64::from_ne_bytes(count), 3);
@@ -255,7 +267,7 @@ fn the_table_of_files_fills_and_empties() {
     ring.unregister(slots[2]);
     let memory = Mapping::anonymous(4096).expect("memory");
     let bufs = [memory.buf(0, 10).expect("inside")];
-    let read = |file| Op::Read { file, bufs: &bufs, offset: 0 };
+    let read = |file| Op::Read { file, bufs: &bufs, offset: 0, nowait: false };
     assert_eq!(one(&mut ring, read(slots[2])), -libc::EBADF);
     assert_eq!(one(&mut ring, read(slots[1])), 10);
     assert_eq!(ring.register(file.as_fd()).expect("register"), slots[2]);
@@ -318,7 +330,10 @@ fn a_restricted_ring_refuses_other_operations_and_plain_descriptors() {
     assert_eq!(raw(&mut ring, openat), -libc::EACCES);
     // And goes on doing what it may.
     let slot = ring.register(file.as_fd()).expect("register");
-    assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &[buf], offset: 0 }), 100);
+    assert_eq!(
+        one(&mut ring, Op::Read { file: slot, bufs: &[buf], offset: 0, nowait: false }),
+        100
+    );
 }
 
 #[test]
@@ -330,8 +345,8 @@ fn every_typed_operation_passes_the_restrictions() {
     let buf = memory.buf(0, 16).expect("inside");
     let flags = WriteFlags::NONE;
     for op in [
-        Op::Read { file: slot, bufs: &[buf], offset: 0 },
-        Op::Read { file: slot, bufs: &[buf, buf], offset: 0 },
+        Op::Read { file: slot, bufs: &[buf], offset: 0, nowait: false },
+        Op::Read { file: slot, bufs: &[buf, buf], offset: 0, nowait: false },
         Op::Write { file: slot, bufs: &[buf], offset: 0, flags },
         Op::Write { file: slot, bufs: &[buf, buf], offset: 0, flags },
         Op::DataSync { file: slot },

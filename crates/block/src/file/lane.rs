@@ -6,13 +6,15 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use memory::{IoBuf, MapError, Mapping};
-use uring::{FileSlot, Full, Op, Ring, WriteFlags};
+use uring::{FileSlot, Full, Op, Ring, RingError, WriteFlags};
 
 use super::Shared;
 use super::bounce::{Bounce, BouncePool};
 use super::flush::{Begin, FlushGroup};
+use super::witness::WitnessId;
+use super::workers::{Leave, THREADS, Workers};
 use super::zero::Way;
-use crate::fail::{check, io_error, walk};
+use crate::fail::{Passing, check, io_error, passing, walk};
 use crate::slab::Slab;
 use crate::{Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Wait};
 
@@ -24,6 +26,10 @@ const ZEROES: usize = 1 << 20;
 const KERNEL_BUSY: Duration = Duration::from_millis(1);
 /// The token of the lane's one `fdatasync`; beyond all places of the slab.
 const FLUSH: u64 = LaneId::TOKEN_MASK;
+/// The token of the pause before the `fdatasync` is tried once more.
+const PAUSE: u64 = FLUSH - 1;
+/// Until a flush looks again whether the lane that shares its witness has done with it.
+const WITNESS_BUSY: Duration = Duration::from_micros(200);
 
 /// An operation in flight.
 #[derive(Debug, Clone, Copy)]
@@ -36,6 +42,9 @@ struct Job {
     bytes: u64,
     /// Bytes of the request.
     len: u64,
+    /// A write that is to be durable when it completes.
+    durable: bool,
+    leave: Leave,
 }
 
 /// Whether the client asked for durability before the answer.
@@ -59,9 +68,10 @@ enum Kind {
 /// See [`super::FileVolume`].
 pub(super) struct FileLane {
     shared: Arc<Shared>,
-    slot: FileSlot,
+    files: Files,
     id: LaneId,
     jobs: Slab<Job>,
+    workers: Workers,
     flushes: FlushGroup,
     /// Pieces of a request that cannot be handed on as it is.
     scratch: Vec<IoBuf>,
@@ -73,21 +83,72 @@ pub(super) struct FileLane {
     length_mask: usize,
 }
 
+/// What a lane has registered with its ring.
+#[derive(Debug)]
+pub(super) struct Files {
+    slot: FileSlot,
+    /// Through which flushes go; none when there is nothing to lose.
+    witness: Option<(WitnessId, FileSlot)>,
+}
+
+impl Files {
+    pub(super) fn register(shared: &Shared, ring: &mut Ring) -> Result<Files, RingError> {
+        let slot = ring.register(shared.file.as_fd())?;
+        let mut files = Files { slot, witness: None };
+        let witness = shared.witnesses.choose().map(|id| {
+            let slot = ring.register(shared.witnesses.file(id))?;
+            Ok((id, slot))
+        });
+        let witness = witness.transpose();
+        let result = witness.and_then(|witness| {
+            files.witness = witness;
+            ring.add_workers(THREADS).map_err(RingError::Register)
+        });
+        match result {
+            Ok(()) => Ok(files),
+            Err(error) => {
+                files.unregister(ring);
+                Err(error)
+            }
+        }
+    }
+
+    fn unregister(&self, ring: &mut Ring) {
+        ring.unregister(self.slot);
+        if let Some((_, slot)) = self.witness {
+            ring.unregister(slot);
+        }
+    }
+
+    /// Gives everything back.
+    pub(super) fn give_back(&self, ring: &mut Ring) {
+        self.unregister(ring);
+        ring.remove_workers(THREADS);
+    }
+}
+
 impl FileLane {
     pub(super) fn new(
         shared: Arc<Shared>,
-        slot: FileSlot,
+        files: Files,
         id: LaneId,
-    ) -> Result<FileLane, MapError> {
+    ) -> Result<FileLane, (Files, MapError)> {
         let direct = shared.target.direct;
+        let memory = Mapping::anonymous(ZEROES)
+            .and_then(|zeroes| Ok((zeroes, direct.map(|_| BouncePool::new()).transpose()?)));
+        let (zeroes, bounces) = match memory {
+            Ok(memory) => memory,
+            Err(error) => return Err((files, error)),
+        };
         Ok(FileLane {
-            slot,
+            files,
             id,
             jobs: Slab::new(),
+            workers: Workers::new(&shared.target),
             flushes: FlushGroup::new(),
             scratch: Vec::with_capacity(Op::MAX_BUFS),
-            zeroes: Mapping::anonymous(ZEROES)?,
-            bounces: direct.map(|_| BouncePool::new()).transpose()?,
+            zeroes,
+            bounces,
             memory_mask: direct.map_or(0, |direct| direct.memory as usize - 1),
             length_mask: direct.map_or(0, |direct| direct.offset as usize - 1),
             shared,
@@ -108,11 +169,17 @@ impl FileLane {
     /// Notes a job and pushes its operation. Nothing has happened when this answers [`Submit::Park`].
     #[inline]
     fn start(&mut self, ring: &mut Ring, job: Job, op: Op<'_>) -> Submit {
+        if job.leave.worker && !self.workers.has_room() {
+            return Submit::Park { reason: Wait::BackEndFull, until: None };
+        }
         let Some(token) = self.jobs.insert(job) else {
             return Submit::Park { reason: Wait::BackEndFull, until: None };
         };
         match self.push(ring, op, u64::from(token)) {
-            Ok(()) => Submit::Pending,
+            Ok(()) => {
+                self.workers.begun(job.tag, job.leave);
+                Submit::Pending
+            }
             Err(Full) => {
                 self.jobs.remove(u64::from(token));
                 busy()
@@ -135,17 +202,31 @@ impl FileLane {
         sum == len && places & self.memory_mask == 0 && lengths & self.length_mask == 0
     }
 
-    fn transfer_op<'a>(&self, request: &Request<'_>, bufs: &'a [IoBuf]) -> Op<'a> {
-        let (file, offset) = (self.slot, request.offset + request.done);
+    fn transfer_op<'a>(&self, request: &Request<'_>, bufs: &'a [IoBuf], leave: Leave) -> Op<'a> {
+        let (file, offset, nowait) = (self.files.slot, request.offset + request.done, leave.nowait);
         match request.op {
-            OpKind::Read => Op::Read { file, bufs, offset },
-            OpKind::Write { fua } => Op::Write { file, bufs, offset, flags: self.durability(fua) },
+            OpKind::Read => Op::Read { file, bufs, offset, nowait },
+            OpKind::Write { fua } => {
+                let flags = WriteFlags { dsync: self.durable(fua), nowait };
+                Op::Write { file, bufs, offset, flags }
+            }
             _ => unreachable!("only reads and writes have data"),
         }
     }
 
-    pub(super) fn durability(&self, fua: bool) -> WriteFlags {
-        WriteFlags { dsync: fua || !self.shared.write_cache }
+    /// Whether a write must be durable before it is answered.
+    pub(super) fn durable(&self, fua: bool) -> bool {
+        fua || !self.shared.write_cache
+    }
+
+    /// The next round of a read or write.
+    #[inline]
+    fn round(&self, request: &Request<'_>, kind: Kind, bytes: u64) -> Job {
+        let (read, durable) = match request.op {
+            OpKind::Write { fua } => (false, self.durable(fua)),
+            _ => (true, false),
+        };
+        Job { durable, leave: self.workers.leave(request.tag, read), ..job(request, kind, bytes) }
     }
 
     #[inline]
@@ -157,8 +238,9 @@ impl FileLane {
             return Submit::Done(self.transfer_inline(request));
         }
         if request.done == 0 && self.suits(request.bufs, request.len) {
-            let op = self.transfer_op(request, request.bufs);
-            return self.start(ring, job(request, Kind::Transfer, request.len), op);
+            let job = self.round(request, Kind::Transfer, request.len);
+            let op = self.transfer_op(request, request.bufs, job.leave);
+            return self.start(ring, job, op);
         }
         self.transfer_part(ring, request)
     }
@@ -188,8 +270,9 @@ impl FileLane {
             }
         }
         let answer = if bytes > 0 && self.suits(&scratch, bytes) {
-            let op = self.transfer_op(request, &scratch);
-            self.start(ring, job(request, Kind::Transfer, bytes), op)
+            let job = self.round(request, Kind::Transfer, bytes);
+            let op = self.transfer_op(request, &scratch, job.leave);
+            self.start(ring, job, op)
         } else {
             self.bounce(ring, request)
         };
@@ -254,8 +337,9 @@ impl FileLane {
             Kind::BounceWrite(bounce)
         };
         let bufs = [buffer];
-        let op = self.transfer_op(request, &bufs);
-        let answer = self.start(ring, job(request, kind, buffer.len() as u64), op);
+        let job = self.round(request, kind, buffer.len() as u64);
+        let op = self.transfer_op(request, &bufs, job.leave);
+        let answer = self.start(ring, job, op);
         if answer != Submit::Pending {
             self.release(kind);
         }
@@ -271,13 +355,13 @@ impl FileLane {
     }
 
     fn flush(&mut self, ring: &mut Ring, request: &Request<'_>) -> Submit {
-        if self.shared.target.inline {
+        if self.files.witness.is_none() {
             return Submit::Done(Ok(()));
         }
         match self.flushes.begin(request.tag) {
             Begin::Waits => Submit::Pending,
             Begin::Full => Submit::Park { reason: Wait::BackEndFull, until: None },
-            Begin::Sync => match self.push(ring, Op::DataSync { file: self.slot }, FLUSH) {
+            Begin::Sync => match self.sync(ring) {
                 Ok(()) => Submit::Pending,
                 Err(Full) => {
                     self.flushes.cancel();
@@ -285,6 +369,20 @@ impl FileLane {
                 }
             },
         }
+    }
+
+    /// Starts the `fdatasync` for the flushes that wait, now or when the lane with the same witness has done with it.
+    fn sync(&self, ring: &mut Ring) -> Result<(), Full> {
+        let Some((witness, file)) = self.files.witness else { return Ok(()) };
+        let witnesses = &self.shared.witnesses;
+        if !witnesses.take(witness) {
+            return self.push(ring, Op::Timeout { after: WITNESS_BUSY }, PAUSE);
+        }
+        let pushed = self.push(ring, Op::DataSync { file }, FLUSH);
+        if pushed.is_err() {
+            witnesses.give_back(witness);
+        }
+        pushed
     }
 
     fn discard(&mut self, ring: &mut Ring, request: &Request<'_>) -> Submit {
@@ -299,7 +397,7 @@ impl FileLane {
             return Submit::Done(Ok(()));
         }
         let mode = Way::Punch.mode().expect("a hole is punched by fallocate");
-        let (file, len) = (self.slot, end - offset);
+        let (file, len) = (self.files.slot, end - offset);
         let op = Op::Fallocate { file, mode, offset, len };
         self.start(ring, job(request, Kind::Discard, request.len), op)
     }
@@ -310,7 +408,7 @@ impl FileLane {
         }
         let shared = &self.shared;
         let (file, offset, rest) =
-            (self.slot, request.offset + request.done, request.len - request.done);
+            (self.files.slot, request.offset + request.done, request.len - request.done);
         let whole = (offset | rest) & u64::from(shared.target.sector - 1) == 0;
         let no_punch = !whole || shared.no_punch.load(Ordering::Relaxed);
         let no_range = !whole || shared.no_zero_range.load(Ordering::Relaxed);
@@ -322,21 +420,62 @@ impl FileLane {
         // The client is not told how far it got before the end, so one flag on every round is enough for durability.
         let bytes = rest.min(ZEROES as u64);
         let bufs = [self.zeroes.buf(0, bytes as usize).expect("inside the zeroes")];
-        let op = Op::Write { file, bufs: &bufs, offset, flags: self.durability(fua) };
-        self.start(ring, job(request, Kind::Zero(way, Durable(fua)), bytes), op)
+        let job = Job {
+            durable: self.durable(fua),
+            leave: self.workers.leave(request.tag, false),
+            ..job(request, Kind::Zero(way, Durable(fua)), bytes)
+        };
+        let flags = WriteFlags { dsync: job.durable, nowait: job.leave.nowait };
+        self.start(ring, job, Op::Write { file, bufs: &bufs, offset, flags })
     }
 
     /// The end of a read or write operation.
     fn transferred(&mut self, job: Job, result: i32) -> Outcome {
-        let Ok(moved) = u64::try_from(result) else {
-            return Outcome::Done(Err(io_error(result)));
-        };
+        let Ok(moved) = u64::try_from(result) else { return self.failed(job, result) };
         if moved >= job.bytes {
             return advance(&job, job.bytes);
         }
         // Cut short: by a signal, by the end of a file that became shorter, by a full disk. The next round tells which.
         let whole = moved & !(self.length_mask as u64);
         if whole == 0 { Outcome::Done(Err(IoError::Io)) } else { advance(&job, whole) }
+    }
+
+    /// The end of an operation that did nothing, or not all that it was to do.
+    #[cold]
+    fn failed(&mut self, job: Job, result: i32) -> Outcome {
+        let again = Outcome::Again { done: job.base };
+        match -result {
+            libc::EAGAIN if job.leave.nowait => {
+                self.workers.refuse(job.tag, None);
+                return again;
+            }
+            libc::EOPNOTSUPP if job.leave.nowait => {
+                self.workers.never_ask();
+                return again;
+            }
+            _ => {}
+        }
+        match passing(result) {
+            Some(Passing::Now) => return again,
+            Some(Passing::Soon) => {
+                self.workers.refuse(job.tag, Some(Instant::now() + KERNEL_BUSY));
+                return again;
+            }
+            None => {}
+        }
+        // A durable write that the medium refused: who knows what else the device had taken and not kept. One that found no space, or
+        // that could not be done for reasons of its own, has harmed nobody; should it have taken somebody's error, the
+        // witnesses still have it.
+        if job.durable
+            && !matches!(
+                io_error(result),
+                IoError::NoSpace | IoError::Unsupported | IoError::ReadOnly
+            )
+            && !matches!(-result, libc::EFAULT | libc::EINVAL | libc::ENOMEM)
+        {
+            self.shared.poisoned.store(true, Ordering::SeqCst);
+        }
+        Outcome::Done(Err(io_error(result)))
     }
 
     /// The end of an operation that zeroed or gave back a range. `None` when another one follows for the same job.
@@ -354,37 +493,64 @@ impl FileLane {
             _ => {}
         }
         if result < 0 {
-            return Some(Outcome::Done(Err(io_error(result))));
+            return Some(self.failed(job, result));
         }
-        if let Kind::Zero(_, Durable(fua)) = job.kind
-            && (fua || !shared.write_cache)
-        {
-            let sync = Job { kind: Kind::ZeroSync, ..job };
-            let op = Op::DataSync { file: self.slot };
-            return match self.start(ring, sync, op) {
-                Submit::Pending => None,
-                // Not known to be durable, so not done; doing it again is harmless.
-                _ => Some(Outcome::Again { done: job.base }),
-            };
+        match job.kind {
+            Kind::Zero(_, Durable(fua)) if self.durable(fua) => self.make_durable(ring, job),
+            _ => Some(advance(&job, job.bytes)),
         }
-        Some(advance(&job, job.bytes))
+    }
+
+    /// Begins the last step of a write-zeroes that must be durable.
+    fn make_durable(&mut self, ring: &mut Ring, job: Job) -> Option<Outcome> {
+        let sync = Job { kind: Kind::ZeroSync, durable: true, ..job };
+        match self.start(ring, sync, Op::DataSync { file: self.files.slot }) {
+            Submit::Pending => None,
+            // Not known to be durable, so not done; doing it again is harmless.
+            _ => Some(Outcome::Again { done: job.base }),
+        }
     }
 
     fn flushed(&mut self, ring: &mut Ring, result: i32, out: &mut Vec<Finish>) {
-        if result < 0 {
+        let passing = passing(result);
+        if result < 0 && passing.is_none() {
             self.shared.poisoned.store(true, Ordering::SeqCst);
         }
+        if let Some((witness, _)) = self.files.witness {
+            self.shared.witnesses.give_back(witness);
+        }
         let mut outcome = match result {
-            0.. => Outcome::Done(Ok(())),
+            _ if passing.is_some() => {
+                let again = Op::Timeout { after: KERNEL_BUSY };
+                if self.push(ring, again, PAUSE).is_ok() {
+                    return;
+                }
+                Outcome::Done(Err(io_error(result)))
+            }
+            // Another lane may have learnt of a loss meanwhile.
+            0.. if !self.poisoned() => Outcome::Done(Ok(())),
+            0.. => Outcome::Done(Err(IoError::Io)),
             _ => Outcome::Done(Err(io_error(result))),
         };
         while self.flushes.finish(|tag| out.push(Finish { tag, outcome })) {
-            let healthy = !self.shared.poisoned.load(Ordering::Relaxed);
-            if healthy && self.push(ring, Op::DataSync { file: self.slot }, FLUSH).is_ok() {
+            if !self.poisoned() && self.sync(ring).is_ok() {
                 return;
             }
             outcome = Outcome::Done(Err(IoError::Io));
         }
+    }
+
+    /// A flush waited before its `fdatasync`.
+    #[cold]
+    fn paused(&mut self, ring: &mut Ring, out: &mut Vec<Finish>) {
+        if self.poisoned() || self.sync(ring).is_err() {
+            let outcome = Outcome::Done(Err(IoError::Io));
+            while self.flushes.finish(|tag| out.push(Finish { tag, outcome })) {}
+        }
+    }
+
+    fn poisoned(&self) -> bool {
+        self.shared.poisoned.load(Ordering::SeqCst)
     }
 }
 
@@ -394,7 +560,8 @@ fn busy() -> Submit {
 
 #[inline]
 fn job(request: &Request<'_>, kind: Kind, bytes: u64) -> Job {
-    Job { tag: request.tag, kind, base: request.done, bytes, len: request.len }
+    let (tag, base, len) = (request.tag, request.done, request.len);
+    Job { tag, kind, base, bytes, len, durable: false, leave: Leave::WORKER }
 }
 
 /// `bytes` more of a request are done.
@@ -415,6 +582,9 @@ impl Lane for FileLane {
         if request.op != OpKind::Read && shared.poisoned.load(Ordering::Relaxed) {
             return Submit::Done(Err(IoError::Io));
         }
+        if let Some(until) = self.workers.pause(request.tag) {
+            return Submit::Park { reason: Wait::BackEndFull, until: Some(until) };
+        }
         match request.op {
             OpKind::Read | OpKind::Write { .. } => self.transfer(ring, request),
             OpKind::Flush => self.flush(ring, request),
@@ -425,13 +595,16 @@ impl Lane for FileLane {
 
     #[inline]
     fn complete(&mut self, ring: &mut Ring, token: u64, result: i32, out: &mut Vec<Finish>) {
-        if token == FLUSH {
-            return self.flushed(ring, result, out);
+        match token {
+            FLUSH => return self.flushed(ring, result, out),
+            PAUSE => return self.paused(ring, out),
+            _ => {}
         }
         let Some(job) = self.jobs.remove(token) else {
             debug_assert!(false, "{token} completed, but is not in flight");
             return;
         };
+        self.workers.ended(job.leave);
         let outcome = match job.kind {
             Kind::Transfer => self.transferred(job, result),
             Kind::BounceRead(bounce) => {
@@ -450,10 +623,7 @@ impl Lane for FileLane {
                 Some(outcome) => outcome,
                 None => return,
             },
-            Kind::ZeroSync if result < 0 => {
-                self.shared.poisoned.store(true, Ordering::SeqCst);
-                Outcome::Done(Err(io_error(result)))
-            }
+            Kind::ZeroSync if result < 0 => self.failed(job, result),
             Kind::ZeroSync => advance(&job, job.bytes),
         };
         out.push(Finish { tag: job.tag, outcome });
@@ -464,6 +634,6 @@ impl Lane for FileLane {
             self.jobs.is_empty() && self.flushes.is_empty(),
             "detached with I/O in flight"
         );
-        ring.unregister(self.slot);
+        self.files.give_back(ring);
     }
 }

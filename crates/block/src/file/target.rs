@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
+use rustix::io::Errno;
 use spec::{CacheMode, FileSpec};
 
 use super::lock::{holder, lock};
@@ -35,9 +36,30 @@ pub(super) struct Target {
     pub(super) physical_block_size: u32,
     pub(super) optimal_io_size: u32,
     pub(super) discard: bool,
+    /// The file system can say that it would have to wait (`RWF_NOWAIT`).
+    pub(super) nowait: bool,
     /// `FALLOC_FL_PUNCH_HOLE` may work.
     pub(super) punch: bool,
     pub(super) preallocate: bool,
+}
+
+#[cfg(test)]
+impl Target {
+    /// A regular file through the page cache that can do nothing special.
+    pub(super) fn plain() -> Target {
+        Target {
+            block_device: false,
+            direct: None,
+            inline: false,
+            nowait: false,
+            sector: 1,
+            physical_block_size: 4096,
+            optimal_io_size: 0,
+            discard: false,
+            punch: false,
+            preallocate: false,
+        }
+    }
 }
 
 /// Opens and locks the file of a volume, making it first where that is wanted.
@@ -68,6 +90,7 @@ pub(super) fn open(
             block_device,
             direct,
             inline: on_tmpfs(&file),
+            nowait: can_say(&file),
             sector: 1,
             physical_block_size: 4096,
             optimal_io_size: 0,
@@ -253,6 +276,15 @@ fn can_punch(file: &File) -> bool {
     rustix::fs::fallocate(file, flags, end.next_multiple_of(4096), 4096).is_ok()
 }
 
+/// Whether a read can be told not to wait.
+fn can_say(file: &File) -> bool {
+    let mut probe = Aligned::new();
+    let mut place = [io::IoSliceMut::new(probe.block(4096))];
+    let flags = rustix::io::ReadWriteFlags::NOWAIT;
+    let found = rustix::io::preadv2(file, &mut place, 0, flags);
+    !matches!(found, Err(Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS))
+}
+
 /// What sysfs says about a block device.
 fn device(file: &File, direct: Option<Direct>) -> Target {
     let number = |name: &str| -> Option<u64> {
@@ -268,6 +300,7 @@ fn device(file: &File, direct: Option<Direct>) -> Target {
         block_device: true,
         direct,
         inline: false,
+        nowait: can_say(file),
         sector: rustix::fs::ioctl_blksszget(file)
             .ok()
             .filter(|s| s.is_power_of_two())
