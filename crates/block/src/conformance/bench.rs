@@ -13,6 +13,7 @@ const LOST: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 struct Command {
+    lane: usize,
     op: OpKind,
     offset: u64,
     len: u64,
@@ -23,11 +24,11 @@ struct Command {
     parked_until: Option<Instant>,
 }
 
-/// One lane of a volume in use. Requests are begun with [`TestBench::start`] and taken with [`TestBench::finished`].
+/// A lane of a volume in use, and lanes of others beside it on the same ring ([`TestBench::add`]). Requests are begun with
+/// [`TestBench::start`] and taken with [`TestBench::finished`].
 pub struct TestBench {
     ring: Ring,
-    lane: Box<dyn Lane>,
-    id: LaneId,
+    lanes: Vec<(LaneId, Box<dyn Lane>)>,
     memory: Mapping,
     next_tag: u32,
     commands: BTreeMap<Tag, Command>,
@@ -61,8 +62,7 @@ impl TestBench {
         let lane = volume.lane(&mut ring, id).unwrap_or_else(|error| panic!("no lane: {error}"));
         TestBench {
             ring,
-            lane,
-            id,
+            lanes: vec![(id, lane)],
             memory: Mapping::anonymous(memory).expect("memory for buffers"),
             next_tag: 0,
             commands: BTreeMap::new(),
@@ -71,6 +71,19 @@ impl TestBench {
             parks: [0; 4],
             completions: 0,
         }
+    }
+
+    /// A lane of another volume beside it, as on a channel that serves both; its place, for [`TestBench::start_on`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no lane to be had.
+    pub fn add(&mut self, volume: &dyn Volume) -> usize {
+        let place = self.lanes.len();
+        let id = LaneId(self.lanes[0].0.0 + u16::try_from(place).expect("few lanes"));
+        let lane = volume.lane(&mut self.ring, id);
+        self.lanes.push((id, lane.unwrap_or_else(|error| panic!("no lane: {error}"))));
+        place
     }
 
     /// A part of the bench's memory.
@@ -111,10 +124,23 @@ impl TestBench {
 
     /// Begins a request. The answer comes from [`TestBench::finished`], also when the volume had it at once.
     pub fn start(&mut self, op: OpKind, offset: u64, len: u64, bufs: &[IoBuf]) -> Tag {
+        self.start_on(0, op, offset, len, bufs)
+    }
+
+    /// The same on another of its lanes.
+    pub fn start_on(
+        &mut self,
+        lane: usize,
+        op: OpKind,
+        offset: u64,
+        len: u64,
+        bufs: &[IoBuf],
+    ) -> Tag {
         let tag = Tag(self.next_tag);
         self.next_tag += 1;
         let bufs = bufs.to_vec();
         let command = Command {
+            lane,
             op,
             offset,
             len,
@@ -201,7 +227,7 @@ impl TestBench {
     pub fn close(mut self) {
         assert!(self.finished().is_none(), "an answer was not taken");
         assert!(self.ring.next().is_none(), "a completion that nobody waits for");
-        self.lane.detach(&mut self.ring);
+        self.lanes.iter_mut().for_each(|(_, lane)| lane.detach(&mut self.ring));
     }
 
     fn submit(&mut self, tag: Tag) {
@@ -219,7 +245,8 @@ impl TestBench {
             done: command.done,
             passed: command.passed,
         };
-        let answer = self.lane.submit(&mut self.ring, &mut request);
+        let lane = &mut self.lanes[command.lane].1;
+        let answer = lane.submit(&mut self.ring, &mut request);
         assert_eq!(request.tag, tag, "a lane must leave the tag alone");
         command.passed = request.passed;
         match answer {
@@ -255,12 +282,14 @@ impl TestBench {
             return;
         }
         let next = self.commands.values().filter(|c| c.parked).filter_map(|c| c.parked_until).min();
-        let pending = self.commands.values().any(|c| !c.parked);
-        assert!(
-            pending || next.is_some(),
-            "parked without a time, and nothing is in flight to wait for: {:?}",
-            self.commands
-        );
+        for (lane, (id, _)) in self.lanes.iter().enumerate() {
+            let mut own = self.commands.values().filter(|c| c.lane == lane);
+            assert!(
+                own.clone().next().is_none() || own.any(|c| !c.parked || c.parked_until.is_some()),
+                "{id:?}: parked without a time, and nothing is in flight to wait for: {:?}",
+                self.commands
+            );
+        }
         let sleep = next.map_or(LOST, |until| until.saturating_duration_since(Instant::now()));
         self.ring.wait(Some(sleep)).expect("wait");
         self.reap();
@@ -272,9 +301,9 @@ impl TestBench {
             any = true;
             self.completions += 1;
             let (id, token) = LaneId::split(completion.user_data);
-            assert_eq!(id, self.id, "the completion of another lane");
-            let out = &mut self.finishes;
-            self.lane.complete(&mut self.ring, token, completion.result, out);
+            let lane = self.lanes.iter_mut().find(|(lane, _)| *lane == id);
+            let (_, lane) = lane.expect("the completion of a lane of this bench");
+            lane.complete(&mut self.ring, token, completion.result, &mut self.finishes);
             while let Some(finish) = self.finishes.pop() {
                 self.finish(finish);
             }
