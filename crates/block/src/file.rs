@@ -50,7 +50,7 @@ use spec::{FileSpec, VolumeSpec};
 use uring::Ring;
 
 use crate::fail::{Failure, fail};
-use crate::kinds::{Kind, OpenEvent, size_of};
+use crate::kinds::{Kind, OpenEvent, Opening, size_of};
 use crate::{Geometry, Lane, LaneId, Volume, VolumeError};
 use lane::{FileLane, Files};
 pub(crate) use lock::lock;
@@ -92,10 +92,10 @@ impl Kind for FileSpec {
     fn open(
         &self,
         spec: &VolumeSpec,
-        event: &mut dyn FnMut(OpenEvent),
+        opening: &mut Opening<'_>,
     ) -> Result<Arc<dyn Volume>, VolumeError> {
-        let volume = FileVolume::open(spec, self, event)?;
-        event(OpenEvent::Access(if volume.direct() { "direct" } else { "buffered" }));
+        let volume = FileVolume::open(spec, self, opening)?;
+        (opening.event)(OpenEvent::Access(if volume.direct() { "direct" } else { "buffered" }));
         Ok(Arc::new(volume))
     }
 }
@@ -106,13 +106,13 @@ impl FileVolume {
     /// # Errors
     ///
     /// Names what is wrong with the file or the specification, and what mends it.
-    pub fn open(
+    pub(crate) fn open(
         spec: &VolumeSpec,
         file_spec: &FileSpec,
-        event: &mut dyn FnMut(OpenEvent),
+        opening: &mut Opening<'_>,
     ) -> Result<FileVolume, VolumeError> {
-        let (file, target) = target::open(spec, file_spec, event)?;
-        let bytes = capacity(spec, &file, event)?;
+        let (file, target) = target::open(spec, file_spec, opening)?;
+        let bytes = capacity(spec, &file, opening)?;
         let no_discard = spec.read_only || !target.discard;
         // In a tmpfs there is nothing to flush, and what nobody writes to loses nothing.
         let witnesses = match spec.read_only || target.inline {
@@ -245,11 +245,7 @@ impl Volume for FileVolume {
 }
 
 /// The size of an opened file as the volume's: whole blocks, and what the specification says if it says something.
-fn capacity(
-    spec: &VolumeSpec,
-    file: &File,
-    event: &mut dyn FnMut(OpenEvent),
-) -> Result<u64, VolumeError> {
+fn capacity(spec: &VolumeSpec, file: &File, opening: &mut Opening<'_>) -> Result<u64, VolumeError> {
     let (name, block) = (&spec.name, u64::from(spec.block_size));
     let found = target::size(file).map_err(|e| fail(name, "reading its size").because(e))?;
     let bytes = found - found % block;
@@ -266,7 +262,7 @@ fn capacity(
         return Err(fail(name, what).help("leave size out, correct it, or resize the volume"));
     }
     if bytes != found {
-        event(OpenEvent::Note(format!(
+        (opening.event)(OpenEvent::Note(format!(
             "volume {name}: its file has {found} bytes, no multiple of block_size {block}; the last {} are not used",
             found - bytes
         )));

@@ -23,7 +23,7 @@ pub(crate) trait Kind {
     fn open(
         &self,
         spec: &VolumeSpec,
-        event: &mut dyn FnMut(OpenEvent),
+        opening: &mut Opening<'_>,
     ) -> Result<Arc<dyn Volume>, VolumeError>;
 }
 
@@ -72,6 +72,13 @@ pub enum OpenEvent {
     Note(String),
 }
 
+/// Who opens a volume, and wants to know how that goes.
+pub(crate) struct Opening<'a> {
+    /// Which server it is.
+    pub(crate) owner: Option<&'a str>,
+    pub(crate) event: &'a mut dyn FnMut(OpenEvent),
+}
+
 /// Opens a volume with its wrappers.
 ///
 /// # Errors
@@ -90,8 +97,22 @@ pub fn open_with(
     spec: &VolumeSpec,
     event: &mut dyn FnMut(OpenEvent),
 ) -> Result<Arc<dyn Volume>, VolumeError> {
+    open_for(None, spec, event)
+}
+
+/// [`open_with`], for a server of that name. One life of a server at a time has a volume of one name: the next one waits until the last operation
+/// of the one before has ended, be it a read of a file that others may read, too.
+///
+/// # Errors
+///
+/// As for [`open`].
+pub fn open_for(
+    owner: Option<&str>,
+    spec: &VolumeSpec,
+    event: &mut dyn FnMut(OpenEvent),
+) -> Result<Arc<dyn Volume>, VolumeError> {
     check(spec)?;
-    let mut volume = kind(&spec.kind).open(spec, event)?;
+    let mut volume = kind(&spec.kind).open(spec, &mut Opening { owner, event })?;
     for (wrap, depth) in WRAPPERS.iter().zip(0..) {
         volume = wrap(spec, volume, depth);
     }

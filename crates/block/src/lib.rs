@@ -44,7 +44,7 @@ pub mod spindle;
 pub use delayed::Delayed;
 pub use faulty::Faulty;
 pub use file::FileVolume;
-pub use kinds::{DEPTH_CLIENT, OpenEvent, open, open_with};
+pub use kinds::{DEPTH_CLIENT, OpenEvent, open, open_for, open_with};
 pub use limited::{Limited, Limiter};
 pub use null::NullVolume;
 pub use ram::RamVolume;

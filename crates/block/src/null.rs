@@ -7,7 +7,7 @@ use spec::{NullSpec, VolumeSpec};
 use uring::Ring;
 
 use crate::fail::{Failure, check, fail};
-use crate::kinds::{Kind, OpenEvent, size_of};
+use crate::kinds::{Kind, OpenEvent, Opening, size_of};
 use crate::{
     Finish, Geometry, IoError, Lane, LaneId, OpKind, Request, Submit, Volume, VolumeError,
 };
@@ -32,10 +32,10 @@ impl Kind for NullSpec {
     fn open(
         &self,
         spec: &VolumeSpec,
-        event: &mut dyn FnMut(OpenEvent),
+        opening: &mut Opening<'_>,
     ) -> Result<std::sync::Arc<dyn Volume>, VolumeError> {
         let bytes = size_of(spec, "a null volume has no size of its own")?;
-        event(OpenEvent::Access("none"));
+        (opening.event)(OpenEvent::Access("none"));
         let (block_size, read_only) = (spec.block_size, spec.read_only);
         let volume = NullVolume::new(&spec.name, bytes, block_size, read_only, self.zero_fill);
         Ok(std::sync::Arc::new(volume))

@@ -29,7 +29,7 @@ use uring::{FileSlot, Op, Ring};
 
 use crate::fail::{Failure, check, fail, io_error, walk};
 use crate::file::{lock, on_tmpfs};
-use crate::kinds::{Kind, OpenEvent};
+use crate::kinds::{Kind, OpenEvent, Opening};
 use crate::slab::Slab;
 use crate::{
     Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,
@@ -90,10 +90,10 @@ impl Kind for RamSpec {
     fn open(
         &self,
         spec: &VolumeSpec,
-        event: &mut dyn FnMut(OpenEvent),
+        opening: &mut Opening<'_>,
     ) -> Result<Arc<dyn Volume>, VolumeError> {
-        let volume = RamVolume::open(spec, self, event)?;
-        event(OpenEvent::Access("memory"));
+        let volume = RamVolume::open(spec, self, opening)?;
+        (opening.event)(OpenEvent::Access("memory"));
         Ok(Arc::new(volume))
     }
 }
@@ -104,10 +104,10 @@ impl RamVolume {
     /// # Errors
     ///
     /// When the path is not on a tmpfs, the size is wrong, memory is short, or another process has the file locked.
-    pub fn open(
+    pub(crate) fn open(
         spec: &VolumeSpec,
         ram: &RamSpec,
-        event: &mut dyn FnMut(OpenEvent),
+        opening: &mut Opening<'_>,
     ) -> Result<RamVolume, VolumeError> {
         let (name, path) = (&spec.name, ram.path.display());
         let file = OpenOptions::new()
@@ -124,7 +124,7 @@ impl RamVolume {
             let help = "choose a path in a tmpfs such as /dev/shm, or use a file volume";
             return Err(fail(name, format!("{path} is not in a tmpfs")).help(help));
         }
-        lock(spec, &ram.path, &file, Duration::from_millis(ram.lock_wait_ms), event)?;
+        lock(spec, &ram.path, &file, Duration::from_millis(ram.lock_wait_ms), opening)?;
         let bytes = size(spec, ram, &file)?;
         let mapping = map(name, &file, bytes, spec.read_only)?;
         Ok(RamVolume {

@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use block::conformance::TestBench;
-use block::spec::{Cache, FileSpec, VolumeKind, VolumeSpec};
+use block::spec::{CacheMode, FileSpec, VolumeSpec};
 use block::{IoError, LaneId, OpKind, Volume, open};
 use testkit::{Disk, Kind, Loop, Options, Tmpfs, is_root};
 
@@ -11,8 +11,8 @@ const MIB: u64 = 1 << 20;
 const FUA: OpKind = OpKind::Write { fua: true };
 
 fn spec(path: impl Into<std::path::PathBuf>) -> VolumeSpec {
-    let file = FileSpec { cache: Cache::Buffered, ..FileSpec::new(path) };
-    VolumeSpec::new("disk", VolumeKind::File(file))
+    let file = FileSpec { cache: CacheMode::Buffered, ..FileSpec::new(path) };
+    VolumeSpec::new("disk", file)
 }
 
 fn forgetful() -> Disk {
@@ -121,10 +121,9 @@ fn a_full_disk_is_no_lost_write() {
     let ext4 = testkit::Ext4::new(16 * MIB);
     let path = ext4.path().join("disk");
     File::create(&path).and_then(|file| file.set_len(64 * MIB)).expect("sparse");
-    for cache in [Cache::Buffered, Cache::Auto] {
+    for cache in [CacheMode::Buffered, CacheMode::Auto] {
         let file = FileSpec { cache, ..FileSpec::new(&path) };
-        let kind = VolumeKind::File(file);
-        let spec = VolumeSpec { write_cache: false, ..VolumeSpec::new("thin", kind) };
+        let spec = VolumeSpec { write_through: true, ..VolumeSpec::new("thin", file) };
         let volume = open(&spec).expect("open");
         let mut bench = TestBench::new(&*volume, 1 << 20);
         let refused =

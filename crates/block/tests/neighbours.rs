@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use block::conformance::TestBench;
-use block::spec::{Cache, FileSpec, VolumeKind, VolumeSpec};
+use block::spec::{CacheMode, FileSpec, VolumeSpec};
 use block::{OpKind, Tag, Volume, open};
 use testkit::{Disk, Ext4, Kind, is_root};
 
 const MIB: u64 = 1 << 20;
 const WRITE: OpKind = OpKind::Write { fua: false };
 
-fn file(path: impl Into<std::path::PathBuf>, cache: Cache) -> Arc<dyn Volume> {
+fn file(path: impl Into<std::path::PathBuf>, cache: CacheMode) -> Arc<dyn Volume> {
     let file = FileSpec { cache, ..FileSpec::new(path) };
-    let spec = VolumeSpec { block_size: 4096, ..VolumeSpec::new("disk", VolumeKind::File(file)) };
+    let spec = VolumeSpec { block_size: 4096, ..VolumeSpec::new("disk", file) };
     open(&spec).expect("open")
 }
 
@@ -39,14 +39,14 @@ fn a_frozen_file_system_leaves_threads_for_a_healthy_one() {
     let healthy = tempfile::NamedTempFile::new().expect("file");
     healthy.as_file().set_len(MIB).expect("size");
     for (cache, op) in [
-        (Cache::Direct, WRITE),
-        (Cache::Buffered, WRITE),
-        (Cache::Buffered, OpKind::Write { fua: true }),
-        (Cache::Buffered, OpKind::WriteZeroes { unmap: true, fua: false }),
+        (CacheMode::Direct, WRITE),
+        (CacheMode::Buffered, WRITE),
+        (CacheMode::Buffered, OpKind::Write { fua: true }),
+        (CacheMode::Buffered, OpKind::WriteZeroes { unmap: true, fua: false }),
     ] {
         let path = frozen.path().join("disk");
         std::fs::write(&path, vec![1; MIB as usize]).expect("content");
-        let volumes = (file(&path, cache), file(healthy.path(), Cache::Buffered));
+        let volumes = (file(&path, cache), file(healthy.path(), CacheMode::Direct));
         let mut bench = TestBench::new(&*volumes.0, MIB as usize);
         let lane = bench.add(&*volumes.1);
         frozen.freeze();
@@ -76,9 +76,9 @@ fn a_hung_disk_that_cannot_say_so_leaves_threads_for_a_healthy_one() {
     }
     let healthy = tempfile::NamedTempFile::new().expect("file");
     healthy.as_file().set_len(MIB).expect("size");
-    for cache in [Cache::Direct, Cache::Buffered] {
+    for cache in [CacheMode::Direct, CacheMode::Buffered] {
         let disk = Disk::new(MIB);
-        let volumes = (file(disk.path(), cache), file(healthy.path(), Cache::Buffered));
+        let volumes = (file(disk.path(), cache), file(healthy.path(), CacheMode::Direct));
         let mut bench = TestBench::new(&*volumes.0, MIB as usize);
         let lane = bench.add(&*volumes.1);
         disk.hold(Kind::Read);
@@ -100,7 +100,7 @@ fn a_hung_disk_that_cannot_say_so_leaves_threads_for_a_healthy_one() {
 fn a_new_file_is_filled_although_every_write_has_to_wait() {
     let sparse = tempfile::NamedTempFile::new().expect("file");
     sparse.as_file().set_len(4 * MIB).expect("size");
-    let volume = file(sparse.path(), Cache::Auto);
+    let volume = file(sparse.path(), CacheMode::Auto);
     let mut bench = TestBench::new(&*volume, 4 << 20);
     for index in 0..1024_usize {
         let buf = bench.buf(index * 4096, 4096);

@@ -289,6 +289,8 @@ impl Io {
             Submit::Done(result) => return Some(result),
             Submit::Pending => {
                 let command = &mut queue.resources.commands[usize::from(head.0)];
+                // It may come back for another round, which is not paid for again.
+                command.passed = passed;
                 command.state = State::Submitted;
                 command.submitted = self.now;
             }

@@ -12,6 +12,7 @@ mod volumes;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
@@ -138,6 +139,7 @@ pub struct Plane {
     state: Arc<Mutex<State>>,
     balancer: Balancer,
     started: Instant,
+    socket: PathBuf,
 }
 
 /// Files that a channel can have registered: two for each of its queues' share, generously.
@@ -185,7 +187,8 @@ impl Plane {
         let means = Means { channels, stats: Arc::new(stats), steward };
         let state = Arc::new(Mutex::new(State::default()));
         balancer.start(means.clone(), Arc::clone(&state));
-        Ok(Plane { means, state, balancer, started: Instant::now() })
+        let socket = options.socket.clone();
+        Ok(Plane { means, state, balancer, started: Instant::now(), socket })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -51,7 +51,8 @@ struct Inner {
 #[derive(Debug, Default)]
 struct State {
     content: Vec<u8>,
-    hold: [bool; 4],
+    /// From which byte on.
+    hold: [Option<u64>; 4],
     fail: [Option<i32>; 4],
     served: [u64; 4],
     slow: Option<(Duration, Duration)>,
@@ -84,6 +85,16 @@ impl Work {
             Work::Write { .. } => Kind::Write,
             Work::Flush => Kind::Flush,
             Work::Allocate { .. } => Kind::Allocate,
+        }
+    }
+
+    /// The first byte behind it.
+    fn end(&self) -> u64 {
+        match self {
+            Work::Read { offset, len } => offset.saturating_add(u64::from(*len)),
+            Work::Write { offset, data } => offset.saturating_add(data.len() as u64),
+            Work::Flush => u64::MAX,
+            Work::Allocate { offset, len, .. } => offset.saturating_add(*len),
         }
     }
 }
@@ -142,13 +153,18 @@ impl Disk {
 
     /// From now on requests of this kind stay in the kernel.
     pub fn hold(&self, kind: Kind) {
-        self.inner.state().hold[kind as usize] = true;
+        self.hold_from(kind, 0);
+    }
+
+    /// The same for those that reach behind this byte.
+    pub fn hold_from(&self, kind: Kind, offset: u64) {
+        self.inner.state().hold[kind as usize] = Some(offset);
     }
 
     /// Serves what was held, in its order, and everything that follows at once.
     pub fn release(&self, kind: Kind) {
         let mut state = self.inner.state();
-        state.hold[kind as usize] = false;
+        state.hold[kind as usize] = None;
         let all = std::mem::take(&mut state.held);
         let (free, kept) = all.into_iter().partition(|held: &Held| held.work.kind() == kind);
         state.held = kept;
@@ -225,7 +241,7 @@ impl Drop for Disk {
     fn drop(&mut self) {
         {
             let mut state = self.inner.state();
-            state.hold = [false; 4];
+            state.hold = [None; 4];
             state.slow = None;
             state.closed = true;
             let all = std::mem::take(&mut state.held);
@@ -290,9 +306,10 @@ impl Inner {
             }
         };
         let kind = work.kind() as usize;
-        let due = state.due(kind);
+        let hold = state.hold[kind].is_some_and(|offset| work.end() > offset);
+        let due = if hold { None } else { state.due() };
         let held = Held { unique, work, due };
-        if state.hold[kind] || held.due.is_some() {
+        if hold || held.due.is_some() {
             state.held.push(held);
             drop(state);
             self.changed.notify_all();
@@ -383,8 +400,8 @@ impl Inner {
 }
 
 impl State {
-    fn due(&mut self, kind: usize) -> Option<Instant> {
-        let (shortest, longest) = self.slow.filter(|_| !self.hold[kind])?;
+    fn due(&mut self) -> Option<Instant> {
+        let (shortest, longest) = self.slow?;
         // A linear congruence is random enough to end out of order.
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let part = f64::from((self.random >> 33) as u32) / f64::from(1_u32 << 31);

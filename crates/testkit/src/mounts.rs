@@ -28,8 +28,23 @@ impl Loop {
     /// When there is none to be had.
     #[must_use]
     pub fn new(file: &Path, sector: u32) -> Loop {
+        Loop::with(file, sector, &[])
+    }
+
+    /// Over a file that it reads and writes directly, so that a request which the file holds up does not hold up the others.
+    ///
+    /// # Panics
+    ///
+    /// As [`Loop::new`].
+    #[must_use]
+    pub fn direct(file: &Path, sector: u32) -> Loop {
+        Loop::with(file, sector, &["--direct-io=on"])
+    }
+
+    fn with(file: &Path, sector: u32, more: &[&str]) -> Loop {
         let device = must("losetup", |command| {
-            command.args(["--find", "--show", "--sector-size", &sector.to_string()]).arg(file)
+            command.args(["--find", "--show", "--sector-size", &sector.to_string()]);
+            command.args(more).arg(file)
         });
         Loop { device: device.into() }
     }

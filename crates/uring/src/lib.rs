@@ -44,6 +44,7 @@
 //! a ring that is enabled on another thread: with `SINGLE_ISSUER` the enabling thread is the owner.
 #![allow(unsafe_code)] // UNSAFE: submission entries carry raw pointers; this crate is their only writer.
 
+pub mod claim;
 mod error;
 mod files;
 pub mod inline;

@@ -1,54 +1,94 @@
-//! The lock that keeps two servers from one file, and a successor from overtaking its predecessor's last write.
+//! The lock that keeps two servers from one file, and a successor from overtaking its predecessor's last operation.
+//!
+//! A file that is only read is shared by all who read it, so the lock makes no successor wait, and a read can outlive the process that submitted
+//! it as a write can: it would arrive in memory that the client has given to something else meanwhile. So a server also marks the file
+//! ([`uring::claim`]), at a byte that its name and the volume's make; whoever comes after it under the same names waits for that mark.
 
 use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+use uring::claim;
 
 use crate::fail::{Failure, fail};
-use crate::{OpenEvent, VolumeError, VolumeSpec};
+use crate::kinds::{OpenEvent, Opening};
+use crate::{VolumeError, VolumeSpec};
 
 /// How often the lock is tried.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// Locks the file, exclusively unless the volume is read-only.
+/// Locks the file, exclusively unless the volume is read-only; then what an earlier life of the same server has under way is waited for.
 pub(crate) fn lock(
     spec: &VolumeSpec,
     path: &Path,
     file: &File,
     wait: Duration,
-    event: &mut dyn FnMut(OpenEvent),
+    opening: &mut Opening<'_>,
 ) -> Result<(), VolumeError> {
     let operation = if spec.read_only {
         FlockOperation::NonBlockingLockShared
     } else {
         FlockOperation::NonBlockingLockExclusive
     };
+    let byte = opening.owner.filter(|_| spec.read_only).map(|owner| byte(owner, &spec.name));
     let deadline = Instant::now() + wait;
     let mut told = false;
     loop {
-        match flock(file, operation) {
-            Ok(()) => return Ok(()),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => {}
+        let holder = match attempt(file, operation, byte) {
+            Ok(Attempt::Locked) => return Ok(()),
+            Ok(Attempt::Held) => name(file),
+            Ok(Attempt::Read) => {
+                "an earlier process of this server, whose last reads have not ended".to_owned()
+            }
             Err(error) => {
                 let what = format!("locking {}", path.display());
                 return Err(fail(&spec.name, what).because(error));
             }
-        }
+        };
         if Instant::now() >= deadline {
-            let holder = name(file);
             let what = format!("{} is still locked by {holder} after {wait:?}", path.display());
             return Err(fail(&spec.name, what).help("end that process, or name another file"));
         }
         if !told {
             told = true;
-            event(OpenEvent::WaitsForLock { holder: name(file) });
+            (opening.event)(OpenEvent::WaitsForLock { holder });
         }
         std::thread::sleep(RETRY.min(wait));
     }
+}
+
+enum Attempt {
+    Locked,
+    /// Another process has the lock.
+    Held,
+    /// Reads of an earlier life are under way.
+    Read,
+}
+
+fn attempt(file: &File, operation: FlockOperation, byte: Option<u64>) -> io::Result<Attempt> {
+    match flock(file, operation) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK | Errno::INTR) => return Ok(Attempt::Held),
+        Err(error) => return Err(error.into()),
+    }
+    let Some(byte) = byte else { return Ok(Attempt::Locked) };
+    if claim::marked_by_other(file.as_fd(), byte)? {
+        return Ok(Attempt::Read);
+    }
+    claim::mark(file.as_fd(), byte)?;
+    Ok(Attempt::Locked)
+}
+
+/// Where a server marks a volume's file: far behind any end, and the same in every version of this program (FNV-1a).
+fn byte(owner: &str, volume: &str) -> u64 {
+    let bytes = owner.bytes().chain([0]).chain(volume.bytes());
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.fold(0xcbf2_9ce4_8422_2325, step) >> 2 | 1 << 61
 }
 
 fn name(file: &File) -> String {

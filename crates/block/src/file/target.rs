@@ -12,7 +12,8 @@ use spec::{CacheMode, FileSpec};
 
 use super::lock::{holder, lock};
 use crate::fail::{Failure, fail};
-use crate::{OpenEvent, VolumeError, VolumeSpec};
+use crate::kinds::Opening;
+use crate::{VolumeError, VolumeSpec};
 
 /// How direct I/O must lie. Both are powers of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,7 @@ impl Target {
 pub(super) fn open(
     spec: &VolumeSpec,
     file_spec: &FileSpec,
-    event: &mut dyn FnMut(OpenEvent),
+    opening: &mut Opening<'_>,
 ) -> Result<(File, Target), VolumeError> {
     let path = &file_spec.path;
     let file = open_file(spec, file_spec)?;
@@ -76,7 +77,7 @@ pub(super) fn open(
         let what = format!("{} is neither a regular file nor a block device", path.display());
         return Err(fail(&spec.name, what).help("name one of those"));
     }
-    lock(spec, path, &file, Duration::from_millis(file_spec.lock_wait_ms), event)?;
+    lock(spec, path, &file, Duration::from_millis(file_spec.lock_wait_ms), opening)?;
     // Only behind the lock: two servers that start together must not both give it a size.
     if !block_device && file_spec.create {
         give_size(spec, file_spec, &file)?;

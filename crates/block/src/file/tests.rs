@@ -43,7 +43,8 @@ fn spec(path: impl Into<PathBuf>, change: impl FnOnce(&mut FileSpec)) -> VolumeS
 
 fn file_volume(spec: &VolumeSpec) -> FileVolume {
     let VolumeKind::File(file) = &spec.kind else { panic!("not a file") };
-    FileVolume::open(spec, file, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"))
+    let mut opening = Opening { owner: None, event: &mut |_| {} };
+    FileVolume::open(spec, file, &mut opening).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A file that another lane had a moment ago: a ring that is gone lets go of its files a little later.

@@ -12,6 +12,9 @@
 //! | buffered writes to a regular file | one for the file: the kernel does them one after the other |
 //! | where the file system cannot say; buffered writes to a device; `fallocate` | one each, counted |
 //! | flushes | one for the lane |
+//!
+//! Left: the kernel keeps the buffered writes, and the `fallocate`s, of regular files apart by one of 64 numbers that it makes of the file. Two
+//! files of a channel that have the same number wait for each other, also when one hangs. Direct writes do not.
 
 use std::time::Instant;
 

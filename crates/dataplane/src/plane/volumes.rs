@@ -1,6 +1,7 @@
 //! Volumes: opened, opened anew, resized, removed.
 
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use block::{Geometry, OpenEvent, Volume, VolumeError};
@@ -72,10 +73,10 @@ impl Plane {
         }
         // The file is locked by whoever has it open, so the old volume has to go before the new one comes.
         let old = state.take_out(&name)?;
-        let (reopened, result) = match open_volume(spec) {
+        let (reopened, result) = match self.open_volume(spec) {
             Ok(open) => (open, Ok(Reply::Done)),
             // If the old one cannot be had again either, its adapters wait until the volume is put once more.
-            Err(failure) => (open_volume(old)?, Err(failure)),
+            Err(failure) => (self.open_volume(old)?, Err(failure)),
         };
         state.put_in(reopened);
         state.renew_users(&name)?;
@@ -86,7 +87,7 @@ impl Plane {
     /// locked, and everything else is to be answered meanwhile.
     fn open_new(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
         self.check_free(&spec)?;
-        let opened = open_volume(spec)?;
+        let opened = self.open_volume(spec)?;
         let mut state = self.state();
         let name = opened.spec.name.clone();
         if state.stock.volumes.contains_key(&name) {
@@ -117,7 +118,7 @@ impl Plane {
     fn exchange(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
         self.check_free(&spec)?;
         let name = spec.name.clone();
-        let opened = open_volume(spec)?;
+        let opened = self.open_volume(spec)?;
         let mut state = self.state();
         let open = state.stock.volumes.get(&name).ok_or_else(|| not_found("volume", &name))?;
         if state.is_block_disk(&name) {
@@ -140,6 +141,10 @@ impl Plane {
             return Err(failure);
         }
         Ok(Reply::Done)
+    }
+
+    fn open_volume(&self, spec: VolumeSpec) -> Result<OpenVolume, Failure> {
+        open_volume(spec, owner(&self.socket))
     }
 
     pub(super) fn resize_volume(
@@ -237,7 +242,15 @@ fn serves_as(new: &Geometry, old: &Geometry) -> bool {
     can && like == Geometry { discard, write_zeroes, ..*old }
 }
 
-fn open_volume(spec: VolumeSpec) -> Result<OpenVolume, Failure> {
+/// Which data plane this is, for the one that comes after it: its socket's name in that very folder. Other machines' or containers' folders may
+/// have the same path, and share read-only files with this one.
+fn owner(socket: &Path) -> Option<String> {
+    let folder = socket.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let found = std::fs::metadata(folder.unwrap_or(Path::new("."))).ok()?;
+    Some(format!("{}:{}:{}", found.dev(), found.ino(), socket.file_name()?.display()))
+}
+
+fn open_volume(spec: VolumeSpec, owner: Option<String>) -> Result<OpenVolume, Failure> {
     let mut notes = Vec::new();
     let mut note = |event: OpenEvent| match event {
         OpenEvent::WaitsForLock { holder } => {
@@ -246,7 +259,8 @@ fn open_volume(spec: VolumeSpec) -> Result<OpenVolume, Failure> {
         OpenEvent::Access(access) => notes.insert(0, access.to_owned()),
         OpenEvent::Note(note) => notes.push(note),
     };
-    let volume = block::open_with(&spec, &mut note).map_err(|error| volume_failure(&error))?;
+    let volume = block::open_for(owner.as_deref(), &spec, &mut note)
+        .map_err(|error| volume_failure(&error))?;
     let identity = identity(&spec);
     Ok(OpenVolume { spec, volume, notes, identity })
 }

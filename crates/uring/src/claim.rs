@@ -1,0 +1,73 @@
+//! A mark on an open file that others can see, and that stays as long as the kernel has anything to do with it.
+//!
+//! It is a read lock on one byte that belongs to the open file and not to a process (`F_OFD_SETLK`): an operation in flight keeps its file
+//! open, so the mark goes when the last of them has ended, whatever has become of the process. Unlike `flock` there are as many marks as a file
+//! can have bytes, and a file that is open for reading alone can carry one.
+
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+fn lock(kind: i32, byte: u64) -> io::Result<libc::flock> {
+    let start = i64::try_from(byte).map_err(|_| io::Error::from_raw_os_error(libc::EOVERFLOW))?;
+    // SAFETY: a plain structure of numbers, for which zero is a value.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    // The constants are small; their types differ between systems.
+    (lock.l_type, lock.l_whence) = (kind as libc::c_short, libc::SEEK_SET as libc::c_short);
+    (lock.l_start, lock.l_len) = (start, 1);
+    Ok(lock)
+}
+
+fn control(file: BorrowedFd<'_>, command: i32, lock: &mut libc::flock) -> io::Result<()> {
+    // SAFETY: both commands take a pointer to such a structure, which lives through the call.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), command, std::ptr::from_mut(lock)) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Marks a byte; it need not be inside the file.
+///
+/// # Errors
+///
+/// The kernel's: the file system has no locks, or somebody has locked the byte for writing.
+pub fn mark(file: BorrowedFd<'_>, byte: u64) -> io::Result<()> {
+    control(file, libc::F_OFD_SETLK, &mut lock(libc::F_RDLCK, byte)?)
+}
+
+/// Whether another open file of the same file has marked the byte.
+///
+/// # Errors
+///
+/// The kernel's.
+pub fn marked_by_other(file: BorrowedFd<'_>, byte: u64) -> io::Result<bool> {
+    // What would stand against a lock for writing.
+    let mut found = lock(libc::F_WRLCK, byte)?;
+    control(file, libc::F_OFD_GETLK, &mut found)?;
+    Ok(i32::from(found.l_type) != libc::F_UNLCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+
+    #[test]
+    fn a_mark_is_seen_by_other_open_files_and_goes_with_its_own() {
+        let file = tempfile::NamedTempFile::new().expect("file");
+        let open = || File::open(file.path()).expect("open");
+        let (a, b) = (open(), open());
+        mark(a.as_fd(), 1 << 61).expect("mark");
+        assert!(marked_by_other(b.as_fd(), 1 << 61).expect("ask"));
+        assert!(!marked_by_other(b.as_fd(), 1).expect("ask"), "another byte");
+        assert!(!marked_by_other(a.as_fd(), 1 << 61).expect("ask"), "its own");
+        mark(b.as_fd(), 1 << 61).expect("both may");
+        let duplicate = a.try_clone().expect("dup");
+        drop(a);
+        drop(b);
+        let c = open();
+        assert!(marked_by_other(c.as_fd(), 1 << 61).expect("ask"), "the same open file");
+        drop(duplicate);
+        assert!(!marked_by_other(c.as_fd(), 1 << 61).expect("ask"));
+        assert!(mark(c.as_fd(), u64::MAX).is_err());
+    }
+}
