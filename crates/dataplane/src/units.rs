@@ -11,6 +11,7 @@ use protocol::message::{
     UnitStatus,
 };
 use scsi::{Identity, InitiatorId, LogicalUnit, Naa, ReservationType, Reserving};
+use spec::Reservations;
 
 use crate::keep;
 
@@ -152,7 +153,11 @@ fn form(spec: &UnitSpec, geometry: Option<Geometry>) -> scsi::UnitSpec {
         serial: spec.serial.clone(),
         naa: Naa::Short(spec.naa),
     };
-    let reserving = if spec.keep.is_some() { Reserving::Kept } else { Reserving::Lost };
+    let reserving = match (spec.reservations, &spec.keep) {
+        (Reservations::Refuse, _) => Reserving::Refused,
+        (Reservations::Local, Some(_)) => Reserving::Kept,
+        (Reservations::Local, None) => Reserving::Lost,
+    };
     match (spec.kind, geometry) {
         (UnitKind::Disk, Some(geometry)) => scsi::UnitSpec {
             read_only: spec.read_only,

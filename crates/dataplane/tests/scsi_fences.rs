@@ -277,3 +277,35 @@ fn a_lun_that_is_taken_away_is_let_go_of_entirely() {
     }
     assert!(one.write(LUN, 0, 1).good(), "the client has not noticed");
 }
+
+/// Where clients of other servers could not be held, nothing is promised.
+#[test]
+fn a_disk_that_others_reach_has_no_reservations() {
+    let server = Server::new(1);
+    server.units(1, 16, |spec| spec);
+    let spec = UnitSpec {
+        reservations: spec::Reservations::Refuse,
+        ..server.status().units.remove(0).spec
+    };
+    server.must(Request::PutUnit(spec));
+    let socket = server.put_scsi(0, one_lun());
+    let mut client = Client::connect(&socket);
+    client.attentions(LUN);
+    let list = [0; 24];
+    for cdb in [
+        vec![0x5e, 0, 0, 0, 0, 0, 0, 0, 8, 0],
+        vec![0x5e, 2, 0, 0, 0, 0, 0, 0, 8, 0],
+        vec![0x5f, 6, 0, 0, 0, 0, 0, 0, 24, 0],
+        vec![0x16, 0, 0, 0, 0, 0],
+        vec![0x17, 0, 0, 0, 0, 0],
+        vec![0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+    ] {
+        let (out, data_in) = if cdb[0] == 0x5f { (&list[..], 0) } else { (&[][..], 8) };
+        let reply = client.send(LUN, &cdb, out, data_in);
+        assert_eq!(reply.sense_code(), Some((5, 0x2000)), "{cdb:x?}: {reply:?}");
+    }
+    // REPORT SUPPORTED OPERATION CODES says so, too.
+    let report = client.must(LUN, &[0xa3, 0x0c, 1, 0x16, 0, 0, 0, 0, 0, 64, 0, 0], &[], 64);
+    assert_eq!(report[1] & 7, 1, "not supported");
+    assert!(client.write(LUN, 0, 1).good());
+}

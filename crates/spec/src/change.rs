@@ -108,6 +108,7 @@ pub fn unit(now: &UnitSpec, then: &UnitSpec) -> Change {
         read_only,
         thin,
         keep,
+        reservations,
     } = now;
     let medium = if *kind == UnitKind::Optical { Live } else { Recreate };
     gravest([
@@ -122,6 +123,7 @@ pub fn unit(now: &UnitSpec, then: &UnitSpec) -> Change {
         (Recreate, *read_only != then.read_only),
         (Recreate, *thin != then.thin),
         (Recreate, *keep != then.keep),
+        (Recreate, *reservations != then.reservations),
     ])
 }
 

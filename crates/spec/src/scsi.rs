@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::LimitSpec;
+use crate::{LimitSpec, is_default};
 
 /// A SCSI logical unit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,9 @@ pub struct UnitSpec {
     /// The file in which persistent reservations with APTPL survive; none: they do not.
     #[serde(default)]
     pub keep: Option<PathBuf>,
+    /// What becomes of reservations.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub reservations: Reservations,
 }
 
 impl UnitSpec {
@@ -73,8 +76,20 @@ impl UnitSpec {
             read_only: false,
             thin: kind == UnitKind::Disk,
             keep: None,
+            reservations: Reservations::Local,
         }
     }
+}
+
+/// What a logical unit makes of PERSISTENT RESERVE and RESERVE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reservations {
+    /// They hold between the clients of this data plane, who are all that there are.
+    #[default]
+    Local,
+    /// The commands are refused: clients of other servers reach the same disk under the same name, and would not be held by them.
+    Refuse,
 }
 
 /// Kinds of SCSI device.

@@ -6,6 +6,7 @@ use super::resolve::local_naa;
 use super::{AdapterKind, Desired, adapter_kind, san, text};
 use crate::hba::Disk;
 use crate::refusal::Refusal;
+use fabric::attribute::Attributes;
 use fabric::san::{Visible, Wwpn};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -90,6 +91,19 @@ impl Found {
             *first = disk.min(first);
         }
         units
+    }
+
+    /// The ports through whose HBAs a unit is seen.
+    pub fn ports_to<'a>(
+        &'a self,
+        desired: &'a Desired,
+        name: &'a str,
+    ) -> impl Iterator<Item = &'a Attributes> {
+        let seers =
+            self.seen.iter().filter(move |(_, disks)| disks.iter().any(|disk| unit(disk) == name));
+        seers.filter_map(|(adapter, _)| {
+            desired.ports.get(text(desired.adapters.get(adapter)?, "port")?)
+        })
     }
 
     /// The adapters that have no virtual port, and why.

@@ -26,6 +26,8 @@ const TRANSFER: Kind = Size { min: 128 << 10, max: 16 << 20 };
 const COMMANDS: Kind = Number { min: 1, max: 64 };
 const WAIT_MODES: Kind = Word(&["poll", "adaptive", "interrupt"]);
 
+const RESERVATIONS: Kind = Word(&["local", "refuse"]);
+
 /// Kinds of adapter.
 const BLOCK: &[&str] = &["block"];
 const FC: &[&str] = &["fc"];
@@ -90,6 +92,9 @@ pub static TABLE: &[Attribute] = &[
          /dev/disk/by-id/wwn-0xNAA of it."),
     line(Volume, "unit_serial", Text { bytes_max: 32 }, Derived("the digits of `naa`"), Unused, "",
         "Serial number that SCSI clients see."),
+    line(Volume, "reservations", RESERVATIONS, Derived("`refuse` for a device with `naa` set, else `local`"), Unused, "",
+        "How SCSI reservations are answered. `local`: they hold between the clients of this server. `refuse`: not at all, \
+         since clients of other servers reach the data under the same `naa`, and would not be held by them."),
     line(Volume, "limit_iops", RATE, Is("0"), Live, "I/Os per second",
         "Most requests per second over all adapters of the volume; 0 is no limit."),
     line(Volume, "limit_iops_burst", RATE, Derived("a tenth of a second of `limit_iops`"), Live, "I/Os",
@@ -226,6 +231,9 @@ pub static TABLE: &[Attribute] = &[
     line(Port, "host", Text { bytes_max: 16 }, Derived("none: its targets are the server's"), Fixed, "",
         "The Fibre Channel HBA of the host for which it stands, such as host3. Each adapter that is mapped to \
          it gets a virtual port there (NPIV) and sees the targets of the real fabric."),
+    line(Port, "reservations", RESERVATIONS, Derived("`refuse`, where it stands for an HBA"), Unused, "",
+        "How reservations of the disks that its HBA shows are answered. `refuse`: not at all, since clients of other \
+         servers would not be held by them. `local`: between the clients of this server, if no other server has the disks."),
     line(Port, "num_io_queues", Number { min: 1, max: 16 }, Is("8"), Live, "queues",
         "Queues of the port: most channels that serve the queues of each of its adapters."),
     line(Port, "num_cmd_elems", Number { min: 200, max: 4096 }, Is("2048"), Live, "commands",

@@ -49,3 +49,26 @@ fn a_short_identifier_of_the_disk_is_its_own() {
         assert!(unit.starts_with("hba.3"), "{wwid}: {unit}");
     }
 }
+
+#[test]
+fn reservations_of_a_disk_hold_only_where_every_port_says_so() {
+    use spec::Reservations::{Local, Refuse};
+    let wwid = "naa.5000c500deadbeef";
+    let seen =
+        [("f".to_owned(), vec![disk(8, 0, 0, wwid)]), ("g".to_owned(), vec![disk(9, 0, 0, wwid)])];
+    for (first, second, expected) in [
+        ("", "", Refuse),
+        ("reservations=\"local\"", "", Refuse),
+        ("reservations=\"local\"", "reservations=\"refuse\"", Refuse),
+        ("reservations=\"local\"", "reservations=\"local\"", Local),
+    ] {
+        let text = format!(
+            "[port.fcs0]\nhost=\"host3\"\n{first}\n[port.fcs1]\nhost=\"host4\"\n{second}\n\
+             [adapter.f]\nkind=\"fc\"\nport=\"fcs0\"\n[adapter.g]\nkind=\"fc\"\nport=\"fcs1\"\n"
+        );
+        let found = Found { seen: seen.clone().into(), ..Found::default() };
+        let desired = Desired { found, ..crate::config::read(&text).unwrap() };
+        let wanted = resolve::wanted(&desired, "main", &samples::paths());
+        assert_eq!(wanted.units["hba.5000c500deadbeef"].reservations, expected, "{first} {second}");
+    }
+}

@@ -1,14 +1,14 @@
 //! Logical units, and what SCSI clients see of them.
 
 use super::commands::commands;
-use super::{limit, narrow16};
+use super::{limit, narrow16, volume_path};
 use crate::model::found::naa_of_unit;
 use crate::model::{Desired, given, home, is_on, number, san, text};
 use crate::paths::Paths;
 use fabric::attribute::Attributes;
 use fabric::elements::Budget;
 use fabric::san::Expanded;
-use spec::{FileSpec, Initiator, ScsiSpec, TargetSpec, UnitSpec, VolumeSpec};
+use spec::{FileSpec, Initiator, Reservations, ScsiSpec, TargetSpec, UnitSpec, VolumeSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -98,7 +98,31 @@ fn disk(desired: &Desired, volume: &str, paths: &Paths) -> UnitSpec {
         serial: unit_serial(set, naa),
         read_only: is_on(set, "read_only"),
         keep: Some(paths.reservations(volume)),
+        reservations: reservations(desired, volume, set, paths),
         ..UnitSpec::disk(volume, naa)
+    }
+}
+
+/// Whether reservations of a disk can hold. They are this data plane's own, so they are no promise where the disk has a name that does not
+/// depend on the server: behind an HBA, and where such a name was given to a device.
+fn reservations(desired: &Desired, volume: &str, set: &Attributes, paths: &Paths) -> Reservations {
+    let local = |word: Option<&str>| match word {
+        Some("local") => Reservations::Local,
+        _ => Reservations::Refuse,
+    };
+    if naa_of_unit(volume).is_some() {
+        let ports = desired.found.ports_to(desired, volume);
+        let mut words = ports.map(|port| local(text(port, "reservations")));
+        // One that knows of other servers is enough.
+        return words.find(|word| *word == Reservations::Refuse).unwrap_or_default();
+    }
+    let device = || {
+        let path = volume_path(volume, set, paths).filter(|_| text(set, "kind") == Some("file"));
+        path.is_some_and(|path| path.starts_with("/dev") && !path.starts_with("/dev/shm"))
+    };
+    match text(set, "reservations") {
+        None if !(set.contains_key("naa") && device()) => Reservations::Local,
+        word => local(word),
     }
 }
 

@@ -92,3 +92,20 @@ fn a_virtual_scsi_adapter_has_one_target_with_its_devices() {
     assert!(wanted.volumes["optical.m"].read_only);
     assert!(resolve::wanted(&desired, "side", &samples::paths()).units.is_empty());
 }
+
+#[test]
+fn reservations_are_refused_where_they_could_be_no_promise() {
+    use spec::Reservations::{Local, Refuse};
+    let of = |more: &str| {
+        let text = format!("[volume.v]\nkind=\"file\"\n{more}\n[target.t]\nluns=\"0=v\"\n");
+        let desired = crate::config::read(&text).unwrap();
+        resolve::wanted(&desired, "main", &samples::paths()).units["v"].reservations
+    };
+    let naa = "naa=\"5000c500deadbeef\"";
+    for (path, expected) in [("/dev/disk/by-id/x", Refuse), ("/dev/shm/x", Local), ("/x", Local)] {
+        assert_eq!(of(&format!("path=\"{path}\"")), Local, "{path}");
+        assert_eq!(of(&format!("path=\"{path}\"\n{naa}")), expected, "{path}");
+        assert_eq!(of(&format!("path=\"{path}\"\n{naa}\nreservations=\"local\"")), Local);
+        assert_eq!(of(&format!("path=\"{path}\"\nreservations=\"refuse\"")), Refuse);
+    }
+}
