@@ -17,7 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("scsi", &["memory", "block"]),
     ("channel", &["memory", "uring", "vring", "block", "protocol"]),
     ("device_blk", &["memory", "vring", "block", "protocol", "channel"]),
-    ("device_scsi", &["memory", "vring", "block", "protocol", "channel", "scsi"]),
+    ("device_scsi", &["memory", "vring", "spec", "block", "protocol", "channel", "scsi"]),
     (
         "dataplane",
         &[

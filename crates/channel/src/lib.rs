@@ -14,7 +14,8 @@
 //!
 //! # What a device is
 //!
-//! Whatever implements [`Handler`]: see there for the picture. The channel knows no device; it is made for one type of handler.
+//! Whatever implements [`Handler`], for channels (see there for the picture), and [`device::Device`], for the session of its client. The
+//! channel knows no device; it is made for one type of handler.
 //!
 //! # Ownership
 //!
@@ -34,6 +35,7 @@
 #![deny(unsafe_code)]
 
 mod command;
+pub mod device;
 mod handle;
 mod handler;
 mod io;

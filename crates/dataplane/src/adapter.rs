@@ -14,23 +14,19 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-use block::Geometry;
+use channel::device::{Resized, Tell};
 use channel::{Drain, StopReason};
-use protocol::message::{
-    AdapterSpec, AdapterState, AdapterStatus, CommandSpec, DeviceSpec, SocketRole,
-};
+use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, SocketRole};
 use protocol::stats::{QueueStats, StatsRegion};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
-use crate::devices::Channel;
+use crate::devices::{AnyDevice, Backing, Channel, Services, take_live_part};
 use crate::door::Door;
 use crate::placement;
-use crate::queues::{Ground, Queues, feature};
+use crate::queues::{AdapterContext, Queues, feature};
 use crate::session::{RING_FEATURES, Session, backend_channel, locked, send_config_change};
-use crate::steward::Steward;
-use crate::virtio::{Backing, Device, Resized};
 
 /// What the state of an adapter is made of. Locked for moments only, also by channels.
 #[derive(Debug, Default)]
@@ -54,15 +50,15 @@ impl Condition {
 
 /// What every adapter of a data plane needs.
 #[derive(Clone)]
-pub(crate) struct Means {
+pub(crate) struct PlaneContext {
     pub(crate) channels: Arc<Vec<Channel>>,
     pub(crate) stats: Arc<StatsRegion>,
-    pub(crate) steward: Arc<Steward>,
+    pub(crate) services: Arc<Services>,
 }
 
 /// Everything that one specification determines.
 pub(crate) struct Shared {
-    pub(crate) device: Arc<Device>,
+    pub(crate) device: Arc<AnyDevice>,
     adapter: Arc<channel::Adapter>,
     spec: Mutex<AdapterSpec>,
     queues: Mutex<Queues>,
@@ -77,32 +73,29 @@ impl Shared {
     ///
     /// When the specification makes no sense, or something behind it is being replaced.
     pub(crate) fn new(
-        means: &Means,
+        plane: &PlaneContext,
         spec: AdapterSpec,
         backing: &Backing,
         condition: Arc<Mutex<Condition>>,
         stats: Vec<Option<QueueStats>>,
     ) -> Result<Shared, String> {
-        let device = Arc::new(Device::new(&spec, backing, means)?);
         let board = Arc::clone(&condition);
         let on_stop = move |queue: u16, reason: StopReason| {
             locked(&board).break_down(queue, &reason.to_string());
         };
         let adapter = Arc::new(channel::Adapter::new(&spec.name, Box::new(on_stop)));
         adapter.set_wait(spec.wait);
-        if let Some(scsi) = device.scsi() {
-            scsi.known_as(&adapter);
-            means.steward.directory.add_device(scsi);
-        }
+        let device = AnyDevice::new(&spec, backing, &adapter, &plane.services, &plane.stats)?;
+        let device = Arc::new(device);
         let board = Arc::clone(&condition);
-        let ground = Ground {
-            channels: Arc::clone(&means.channels),
-            adapter: Arc::clone(&adapter),
+        let context = AdapterContext {
+            channels: Arc::clone(&plane.channels),
+            known_as: Arc::clone(&adapter),
             device: Arc::clone(&device),
-            stats: Arc::clone(&means.stats),
+            stats: Arc::clone(&plane.stats),
             on_failure: Box::new(move |queue, what| locked(&board).break_down(queue, what)),
         };
-        let queues = Queues::new(ground, spec.queues + device.fixed_queues(), stats);
+        let queues = Queues::new(context, spec.queues + device.fixed_queues(), stats);
         Ok(Shared {
             device,
             adapter,
@@ -202,53 +195,31 @@ impl Shared {
         let mut live = self.spec();
         live.wait = spec.wait;
         (live.channels, live.placement) = (spec.channels, spec.placement);
-        if let (DeviceSpec::Scsi(live), DeviceSpec::Scsi(spec)) = (&mut live.device, &spec.device) {
-            live.targets.clone_from(&spec.targets);
-            live.limit = spec.limit;
-            // The client was told of the others.
-            let CommandSpec { queue_depth, max_xfer_bytes, .. } = live.commands;
-            live.commands = CommandSpec { queue_depth, max_xfer_bytes, ..spec.commands };
-        }
+        take_live_part(&mut live, spec);
         live
     }
 
-    /// Puts something else behind the device. Of a SCSI device whose queues run, only what is another one is disturbed.
+    /// Puts something else behind the device.
     fn set_backing(&self, spec: &AdapterSpec, backing: &Backing) -> Result<(), String> {
-        let mut queues = self.queues();
-        let events = match (&*self.device, backing, spec.scsi()) {
-            (Device::Block(block), Backing::Block(volume), _) if block.is_on(volume.as_ref()) => {
-                return Ok(());
-            }
-            (Device::Scsi(scsi), Backing::Scsi(units), Some(spec)) if backing.is_ready() => {
-                if scsi.has_other_terms(spec) {
-                    queues.change_device(|_| scsi.set_terms(spec))?;
-                }
-                match scsi.map() {
-                    Some(before) => {
-                        let luns = scsi.new_luns(spec, units)?;
-                        queues.set_luns(&luns.map, &before)?;
-                        scsi.set_luns(&luns);
-                        scsi.announce(&luns.change)
-                    }
-                    None => queues.change_device(|_| scsi.set_units(spec, units))?,
-                }
-            }
-            _ => queues.change_device(|device| device.set_backing(spec, backing))?,
-        };
-        queues.post_events(&events);
-        queues.forget_luns();
-        Ok(())
+        self.device.set_backing(spec, backing, &mut self.queues())
     }
 
-    /// The volume behind it, or behind these units of it, has another size now.
-    fn resized(&self, geometry: &Geometry, units: &[String]) {
-        match self.device.resized(geometry, units) {
-            Resized::Config => {
+    /// A volume has another size now.
+    fn resized(&self, resized: &Resized<'_>) {
+        match self.device.resized(&self.spec(), resized) {
+            Tell::Nothing => {}
+            Tell::Config => {
                 if let Some(backend) = &*locked(&self.backend) {
                     send_config_change(backend);
                 }
             }
-            Resized::Events(events) => self.queues().post_events(&events),
+            Tell::Messages(messages) => {
+                let queues = self.queues();
+                for (queue, message) in messages {
+                    let mut message = Some(message);
+                    queues.tell(&mut |number| message.take_if(|_| number == queue));
+                }
+            }
         }
     }
 }
@@ -262,18 +233,18 @@ pub(crate) struct Adapter {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A form that an adapter may take, when what is behind it is ready.
-struct Form {
+/// A specification with what it leads to.
+struct Specified {
     spec: AdapterSpec,
     backing: Backing,
 }
 
 /// What the adapter's thread and the plane both use.
 struct Inner {
-    means: Means,
+    plane: PlaneContext,
     shared: Mutex<Arc<Shared>>,
     /// The form that it takes when the next client connects. If its volume is being replaced then, it waits for the client after. Locked before `shared` where both are.
-    next: Mutex<Option<Form>>,
+    next: Mutex<Option<Specified>>,
     condition: Arc<Mutex<Condition>>,
     /// The client's socket, to be shut down from outside.
     stream: Mutex<Option<UnixStream>>,
@@ -282,7 +253,7 @@ struct Inner {
 impl Adapter {
     /// Opens the socket and starts the adapter's thread. `listener`: a socket that somebody else has made.
     pub(crate) fn start(
-        means: &Means,
+        plane: &PlaneContext,
         spec: AdapterSpec,
         backing: &Backing,
         listener: Option<OwnedFd>,
@@ -292,10 +263,10 @@ impl Adapter {
         let theirs = stop.try_clone()?;
         let name = spec.name.clone();
         let condition = Arc::new(Mutex::new(Condition::default()));
-        let shared = Shared::new(means, spec, backing, Arc::clone(&condition), Vec::new())
+        let shared = Shared::new(plane, spec, backing, Arc::clone(&condition), Vec::new())
             .map_err(std::io::Error::other)?;
         let inner = Arc::new(Inner {
-            means: means.clone(),
+            plane: plane.clone(),
             shared: Mutex::new(Arc::new(shared)),
             next: Mutex::new(None),
             condition,
@@ -328,12 +299,12 @@ impl Adapter {
             shared.set_backing(&live, backing)?;
         }
         // What is left over, a client notices: it takes effect when the next one connects.
-        *next = (live != *spec).then(|| Form { spec: spec.clone(), backing: backing.clone() });
+        *next = (live != *spec).then(|| Specified { spec: spec.clone(), backing: backing.clone() });
         *locked(&shared.spec) = live;
         shared.adapter.set_wait(spec.wait);
         drop(next);
         if now.wait != spec.wait {
-            self.inner.means.channels.iter().for_each(Channel::refresh);
+            self.inner.plane.channels.iter().for_each(Channel::refresh);
         }
         if (now.channels, now.placement) != (spec.channels, spec.placement) {
             self.inner.place(&shared);
@@ -365,17 +336,9 @@ impl Adapter {
         shared.set_backing(&spec, &backing(&spec))
     }
 
-    /// A volume, and these units on it, have another size now.
-    pub(crate) fn resized(&self, volume: &str, geometry: &Geometry, units: &[String]) {
-        let shared = self.shared();
-        // Its next form may use another one.
-        let concerned = {
-            let spec = locked(&shared.spec);
-            spec.uses_volume(volume) || spec.scsi().is_some()
-        };
-        if concerned {
-            shared.resized(geometry, units);
-        }
+    /// A volume has another size now.
+    pub(crate) fn resized(&self, resized: &Resized<'_>) {
+        self.shared().resized(resized);
     }
 
     pub(crate) fn status(&self) -> AdapterStatus {
@@ -411,6 +374,7 @@ impl Adapter {
         assert!(joined.is_ok(), "a panic ends the process");
         let shared = self.shared();
         shared.queues().release_stats();
+        shared.device.removed();
         if let Some(socket) = self.socket.take() {
             let _ = std::fs::remove_file(socket);
         }
@@ -448,16 +412,15 @@ impl Inner {
     /// Becomes what a changed specification says, between two clients.
     fn take_next_form(&self) {
         let mut next = locked(&self.next);
-        let Some(Form { spec, backing }) = next.take_if(|form| form.backing.is_ready()) else {
+        let Some(Specified { spec, backing }) = next.take_if(|form| form.backing.is_whole()) else {
             return;
         };
         let mut shared = locked(&self.shared);
         let stats = shared.queues().take_stats();
         let condition = Arc::clone(&self.condition);
-        let form = Shared::new(&self.means, spec, &backing, condition, stats);
+        let form = Shared::new(&self.plane, spec, &backing, condition, stats);
         // Checked when it was put.
         *shared = Arc::new(form.expect("a form that was accepted"));
-        shared.queues().forget_luns();
     }
 
     /// One client, from connection to disconnection. `None`: the adapter is to go.
@@ -513,7 +476,7 @@ impl Inner {
     fn place(&self, shared: &Shared) {
         let spec = shared.spec();
         let mut queues = shared.queues();
-        let load = self.means.queues_of_channels();
+        let load = self.plane.queues_of_channels();
         let fixed = usize::from(shared.device.fixed_queues());
         let of_io = placement::initial(&spec, queues.count() - fixed, &load);
         let home = of_io.first().copied().unwrap_or(0);
@@ -523,7 +486,7 @@ impl Inner {
     }
 }
 
-impl Means {
+impl PlaneContext {
     /// How many queues each channel owns.
     pub(crate) fn queues_of_channels(&self) -> Vec<u64> {
         use protocol::stats::ChannelCounter::Queues;

@@ -13,7 +13,7 @@ use protocol::message::Placement;
 use protocol::stats::{ChannelCounter, QueueCounter};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 
-use crate::adapter::{Means, Shared};
+use crate::adapter::{PlaneContext, Shared};
 use crate::placement::{self, Move, QueueLoad};
 use crate::plane::State;
 use crate::session::locked;
@@ -43,12 +43,12 @@ impl Balancer {
     }
 
     /// Starts the thread, if there is more than one channel to choose from.
-    pub(crate) fn start(&self, means: Means, state: Arc<Mutex<State>>) {
-        if means.channels.len() < 2 {
+    pub(crate) fn start(&self, plane: PlaneContext, state: Arc<Mutex<State>>) {
+        if plane.channels.len() < 2 {
             return;
         }
         let Ok(stop) = self.stop.try_clone() else { return };
-        let mut scale = Scale::new(means, state);
+        let mut scale = Scale::new(plane, state);
         let activity = Arc::clone(&self.activity);
         let run = move || {
             while !stopped(&stop, None, Some(PERIOD)) {
@@ -82,7 +82,7 @@ fn stopped(stop: &OwnedFd, other: Option<BorrowedFd<'_>>, wait: Option<Duration>
 
 /// Counters at the last look.
 struct Scale {
-    means: Means,
+    plane: PlaneContext,
     state: Arc<Mutex<State>>,
     at: Instant,
     busy_ns: Vec<u64>,
@@ -92,10 +92,10 @@ struct Scale {
 }
 
 impl Scale {
-    fn new(means: Means, state: Arc<Mutex<State>>) -> Scale {
-        let channels = means.channels.len();
+    fn new(plane: PlaneContext, state: Arc<Mutex<State>>) -> Scale {
+        let channels = plane.channels.len();
         Scale {
-            means,
+            plane,
             state,
             at: Instant::now(),
             busy_ns: vec![0; channels],
@@ -110,7 +110,7 @@ impl Scale {
         self.at = Instant::now();
         let (mut busy, mut commands) = (Vec::new(), Vec::new());
         for index in 0..self.busy_ns.len() {
-            let stats = self.means.stats.channel(index);
+            let stats = self.plane.stats.channel(index);
             let busy_ns = since(&mut self.busy_ns[index], stats.get(ChannelCounter::Busy));
             busy.push((busy_ns as f64 / elapsed_ns).min(1.0));
             commands.push(since(&mut self.commands[index], stats.get(ChannelCounter::Commands)));

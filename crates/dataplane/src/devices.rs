@@ -1,40 +1,48 @@
-//! The list of devices: the one place where they stand side by side. What a channel calls is chosen by a `match` here, so that nothing is
-//! called through a table on the path of an I/O.
+//! The list of devices: the one place where they stand side by side.
+//!
+//! What a channel calls is chosen by a `match` here, so that nothing is called through a table on the path of an I/O; what a session calls,
+//! likewise. A line names a device, its service and what it takes of the stock ([`Stock`]), its specification, and its room.
+
+use std::sync::Arc;
 
 use block::{Outcome, Tag};
+use channel::device::{self, Device, Making, Resized, Tell, Written};
 use channel::{After, BadChain, Handler, Io, Opened, QueueResources, RunningQueue, Walked};
-use protocol::stats::{Latency, Span};
+use protocol::message::{AdapterSpec, DeviceSpec};
+use protocol::stats::{Latency, Span, StatsRegion};
 use vring::{Head, QueueError};
+
+use crate::plane::Stock;
+use crate::queues::Queues;
 
 /// One enum of all devices for each type that a handler brings, and the handler of all of them.
 macro_rules! devices {
-    ($($(#[$about:meta])* $name:ident => $handler:ty),+ $(,)?) => {
+    ($($(#[$about:meta])* $name:ident $kind:ident $spec:pat => $device:ty),+ $(,)?) => {
         /// The handler of a queue of any device.
         #[derive(Debug)]
-        pub enum AnyHandler { $($(#[$about])* $name($handler)),+ }
+        pub enum AnyHandler { $($(#[$about])* $name(HandlerOf<$device>)),+ }
 
         /// What is behind a queue of any device.
         #[derive(Debug)]
-        pub enum Behind { $($(#[$about])* $name(<$handler as Handler>::Device)),+ }
+        pub enum Behind { $($(#[$about])* $name(<HandlerOf<$device> as Handler>::Device)),+ }
 
         /// What the queues of a channel share, by device.
         #[derive(Debug, Default)]
-        #[allow(non_snake_case, reason = "named as the device")]
-        pub struct Shared { $($name: <$handler as Handler>::Shared),+ }
+        pub struct Shared { $($kind: <HandlerOf<$device> as Handler>::Shared),+ }
 
         /// What a queue is told.
         #[derive(Debug)]
-        pub enum Message { $($(#[$about])* $name(<$handler as Handler>::Message)),+ }
+        pub enum Message { $($(#[$about])* $name(<HandlerOf<$device> as Handler>::Message)),+ }
 
         /// Commands that are to be aborted or counted.
         #[derive(Debug)]
-        pub enum Scope { $($(#[$about])* $name(<$handler as Handler>::Scope)),+ }
+        pub enum Scope { $($(#[$about])* $name(<HandlerOf<$device> as Handler>::Scope)),+ }
 
         impl Handler for AnyHandler {
             type Device = Behind;
             type Shared = Shared;
             type Message = Message;
-            type Scope = Scope;
+            type Scope = Arc<Scope>;
 
             fn open(
                 device: Behind,
@@ -44,7 +52,7 @@ macro_rules! devices {
             ) -> Result<Opened<AnyHandler>, String> {
                 match device {
                     $(Behind::$name(device) => {
-                        <$handler>::open(device, &mut shared.$name, io, queue)
+                        <HandlerOf<$device>>::open(device, &mut shared.$kind, io, queue)
                             .map(|opened| opened.map(AnyHandler::$name))
                     })+
                 }
@@ -104,8 +112,8 @@ macro_rules! devices {
                 match self { $(AnyHandler::$name(handler) => handler.buffers_came(io, queue)),+ }
             }
 
-            fn concerns(&self, scope: &Scope) -> bool {
-                match (self, scope) {
+            fn concerns(&self, scope: &Arc<Scope>) -> bool {
+                match (self, &**scope) {
                     $((AnyHandler::$name(handler), Scope::$name(scope)) => handler.concerns(scope),)+
                     _ => false,
                 }
@@ -115,10 +123,10 @@ macro_rules! devices {
                 &mut self,
                 io: &mut Io,
                 queue: &mut RunningQueue,
-                scope: &Scope,
+                scope: &Arc<Scope>,
                 left: &mut Vec<Tag>,
             ) -> u32 {
-                match (self, scope) {
+                match (self, &**scope) {
                     $((AnyHandler::$name(handler), Scope::$name(scope)) => {
                         handler.abort(io, queue, scope, left)
                     })+
@@ -131,15 +139,167 @@ macro_rules! devices {
                 match self { $(AnyHandler::$name(handler) => handler.record(part, which, span, count)),+ }
             }
         }
+
+        /// The device of an adapter.
+        pub(crate) enum AnyDevice { $($(#[$about])* $name(Arc<$device>)),+ }
+
+        /// What an adapter's specification leads to: everything behind its device.
+        #[derive(Clone)]
+        pub(crate) enum Backing { $($(#[$about])* $name(<$device as Device>::Backing)),+ }
+
+        /// What a data plane has once for all devices of a kind.
+        pub(crate) struct Services { $(pub(crate) $kind: <$device as Device>::Service),+ }
+
+        impl Services {
+            pub(crate) fn start(channels: &Arc<Vec<Channel>>) -> std::io::Result<Services> {
+                Ok(Services { $($kind: {
+                    let channels = Arc::clone(channels);
+                    <$device>::service(Box::new(move |scope: <HandlerOf<$device> as Handler>::Scope| {
+                        let scope = Arc::new(Scope::$name(scope));
+                        channels.iter().map(|channel| channel.abort(Arc::clone(&scope))).collect()
+                    }))?
+                }),+ })
+            }
+
+            /// No queue runs.
+            pub(crate) fn stop(&self) {
+                $(<$device>::end_service(&self.$kind);)+
+            }
+        }
+
+        impl Backing {
+            /// What a specification leads to.
+            pub(crate) fn of(spec: &AdapterSpec, stock: &Stock) -> Backing {
+                match &spec.device { $($spec => Backing::$name(stock.$kind(spec))),+ }
+            }
+
+            /// Whether queues can run on it.
+            pub(crate) fn is_whole(&self) -> bool {
+                match self { $(Backing::$name(backing) => <$device>::is_whole(backing)),+ }
+            }
+        }
+
+        /// Virtqueues of an adapter before those for I/O.
+        pub(crate) fn fixed_queues(spec: &AdapterSpec) -> u16 {
+            match &spec.device { $($spec => <$device>::FIXED_QUEUES),+ }
+        }
+
+        /// Takes over of `next` what can change while a client is there.
+        pub(crate) fn take_live_part(live: &mut AdapterSpec, next: &AdapterSpec) {
+            match &live.device { $($spec => <$device>::take_live_part(live, next)),+ }
+        }
+
+        impl AnyDevice {
+            pub(crate) fn new(
+                spec: &AdapterSpec,
+                backing: &Backing,
+                adapter: &Arc<channel::Adapter>,
+                services: &Services,
+                stats: &Arc<StatsRegion>,
+            ) -> Result<AnyDevice, String> {
+                match backing {
+                    $(Backing::$name(backing) => {
+                        let making = Making { adapter, service: &services.$kind, stats };
+                        <$device>::new(spec, backing, &making).map(AnyDevice::$name)
+                    })+
+                }
+            }
+
+            pub(crate) fn fixed_queues(&self) -> u16 {
+                match self { $(AnyDevice::$name(_) => <$device>::FIXED_QUEUES),+ }
+            }
+
+            pub(crate) fn features(&self, spec: &AdapterSpec) -> u64 {
+                match self { $(AnyDevice::$name(device) => device.features(spec)),+ }
+            }
+
+            pub(crate) fn config_space(&self, spec: &AdapterSpec) -> Vec<u8> {
+                match self { $(AnyDevice::$name(device) => device.config_space(spec)),+ }
+            }
+
+            pub(crate) fn set_config(&self, offset: usize, bytes: &[u8], features: u64) -> Written {
+                match self { $(AnyDevice::$name(device) => device.set_config(offset, bytes, features)),+ }
+            }
+
+            pub(crate) fn negotiated(&self, features: u64) {
+                match self { $(AnyDevice::$name(device) => device.negotiated(features)),+ }
+            }
+
+            pub(crate) fn feature_names(&self) -> Vec<&'static str> {
+                match self { $(AnyDevice::$name(device) => device.feature_names()),+ }
+            }
+
+            pub(crate) fn reset(&self) {
+                match self { $(AnyDevice::$name(device) => device.reset()),+ }
+            }
+
+            pub(crate) fn client_lost(&self) {
+                match self { $(AnyDevice::$name(device) => device.client_lost()),+ }
+            }
+
+            pub(crate) fn removed(&self) {
+                match self { $(AnyDevice::$name(device) => device.removed()),+ }
+            }
+
+            pub(crate) fn behind(&self, index: u16, features: u64) -> Option<Behind> {
+                match self { $(AnyDevice::$name(device) => device.behind(index, features).map(Behind::$name)),+ }
+            }
+
+            pub(crate) fn is_ready(&self) -> bool {
+                match self { $(AnyDevice::$name(device) => device.is_ready()),+ }
+            }
+
+            pub(crate) fn set_backing(
+                &self,
+                spec: &AdapterSpec,
+                backing: &Backing,
+                queues: &mut Queues,
+            ) -> Result<(), String> {
+                match (self, backing) {
+                    $((AnyDevice::$name(device), Backing::$name(backing)) => {
+                        device.set_backing(spec, backing, &mut Of(queues, Message::$name))
+                    })+
+                    _ => Err("it is another device".to_owned()),
+                }
+            }
+
+            pub(crate) fn resized(&self, spec: &AdapterSpec, resized: &Resized<'_>) -> Tell<Message> {
+                match self {
+                    $(AnyDevice::$name(device) => match device.resized(spec, resized) {
+                        Tell::Nothing => Tell::Nothing,
+                        Tell::Config => Tell::Config,
+                        Tell::Messages(messages) => {
+                            let wrap = |(queue, message)| (queue, Message::$name(message));
+                            Tell::Messages(messages.into_iter().map(wrap).collect())
+                        }
+                    }),+
+                }
+            }
+        }
     };
 }
 
 devices! {
     /// The block device.
-    Block => device_blk::BlkHandler,
+    Block block DeviceSpec::Block(_) => device_blk::BlkDevice,
     /// The SCSI host device.
-    Scsi => device_scsi::ScsiHandler,
+    Scsi scsi DeviceSpec::Scsi(_) => device_scsi::ScsiDevice,
 }
 
 /// Channels of this data plane.
 pub(crate) type Channel = channel::Channel<AnyHandler>;
+
+type HandlerOf<D> = <D as Device>::Handler;
+
+/// The queues of an adapter, for its device: each of its messages becomes one of any device's.
+struct Of<'a, F>(&'a mut Queues, F);
+
+impl<M, F: Fn(M) -> Message> device::Queues<M> for Of<'_, F> {
+    fn with_all_stopped(&mut self, change: &mut dyn FnMut()) {
+        self.0.change_device(change);
+    }
+
+    fn tell(&mut self, message: &mut dyn FnMut(u16) -> Option<M>) {
+        self.0.tell(&mut |number| message(number).map(&self.1));
+    }
+}

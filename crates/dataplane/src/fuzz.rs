@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use block::{NullVolume, Volume};
 use channel::{ChannelConfig, Drain};
+use device_scsi::Unit;
 use protocol::message::{
     AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, Initiator, ScsiSpec, TargetSpec, UnitSpec,
     WaitMode,
@@ -23,12 +24,9 @@ use rustix::event::EventfdFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use vhost::vhost_user::BackendReqHandler;
 
-use crate::adapter::{Condition, Means, Shared};
-use crate::devices::Channel;
+use crate::adapter::{Condition, PlaneContext, Shared};
+use crate::devices::{Backing, Channel, Services};
 use crate::session::{Session, backend_channel};
-use crate::steward::Steward;
-use crate::units::Unit;
-use crate::virtio::Backing;
 
 const MEMORY_BYTES: u64 = 1 << 20;
 /// Where the client says that it has its memory mapped.
@@ -55,16 +53,16 @@ impl Input<'_> {
     }
 }
 
-fn means() -> &'static Means {
-    static MEANS: OnceLock<Means> = OnceLock::new();
-    MEANS.get_or_init(|| {
+fn context() -> &'static PlaneContext {
+    static CONTEXT: OnceLock<PlaneContext> = OnceLock::new();
+    CONTEXT.get_or_init(|| {
         let stats = StatsRegion::create(1).expect("memory for statistics");
         let config =
             ChannelConfig { index: 0, cpu: None, files_max: 256, poll_us_max: 0, activity: None };
         let channel = Channel::start(config, stats.channel(0)).expect("a channel");
         let channels = Arc::new(vec![channel]);
-        let steward = Steward::start(Arc::clone(&channels)).expect("a thread");
-        Means { channels, stats: Arc::new(stats), steward }
+        let services = Arc::new(Services::start(&channels).expect("a thread"));
+        PlaneContext { channels, stats: Arc::new(stats), services }
     })
 }
 
@@ -213,7 +211,7 @@ pub fn fuzz_session(data: &[u8]) {
     theirs.set_nonblocking(true).expect("an ordinary socket");
     let (spec, backing) = adapter(input.byte() & 1 == 1);
     let condition = Arc::new(Mutex::new(Condition::default()));
-    let shared = Shared::new(means(), spec, &backing, condition, Vec::new());
+    let shared = Shared::new(context(), spec, &backing, condition, Vec::new());
     let shared = Arc::new(shared.expect("a good specification"));
     let watched = ours.try_clone().expect("a descriptor");
     let mut handler =
@@ -237,6 +235,7 @@ pub fn fuzz_session(data: &[u8]) {
     shared.queues().end_session(Drain::SkipWaits);
     shared.device.client_lost();
     shared.queues().release_stats();
+    shared.device.removed();
 }
 
 #[cfg(test)]

@@ -12,11 +12,8 @@
 //! | `adapter` | an adapter: its client, its state | its own |
 //! | `door` | its socket: clients connect to it, or it connects to them | the adapter's |
 //! | `session` | vhost-user messages of one client | the adapter's |
-//! | `virtio` | the device of an adapter, as far as block and SCSI differ | session, plane, steward |
+//! | `devices` | the list of devices, and what is called of them: their rooms are `device_blk` and `device_scsi` | session, plane, channels |
 //! | `queues` | the virtqueues of one client: what the messages said, and which of them run where | session, balancer |
-//! | `units`, `keep` | SCSI logical units; the file in which a unit's reservations survive | the plane's; the steward's |
-//! | `luns` | what one client sees of them: pure | |
-//! | `steward` | what SCSI commands need and a channel may not do: files, and other channels | its own, asleep while there is nothing |
 //! | `placement` | which channel serves which queue: pure | |
 //! | `balance` | folds queues onto few channels at low load and spreads them at high load | its own, asleep while nothing moves |
 //!
@@ -32,16 +29,11 @@ pub mod devices;
 mod door;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
-mod keep;
-mod luns;
 mod placement;
 mod plane;
 mod queues;
 mod server;
 mod session;
-mod steward;
-mod units;
-mod virtio;
 
 use std::path::PathBuf;
 

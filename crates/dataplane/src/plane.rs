@@ -3,7 +3,7 @@
 //! One message is carried out at a time. None of this is on the I/O path: a message that must change something under
 //! running queues has them stopped, changed and started by their adapter, or gives them another LUN map.
 //!
-//! The lock of the state is held while channels are waited for. So no channel waits for it, and neither does the steward, for whom a
+//! The lock of the state is held while channels are waited for. So no channel waits for it, and neither does the task manager, for which a
 //! channel's command may wait.
 
 mod adapters;
@@ -16,7 +16,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
+use block::Volume;
 use channel::{ChannelConfig, ChannelError};
+use device_scsi::{Unit, Units};
 use memory::MapError;
 use protocol::message::{
     AdapterSpec, ChannelStatus, DeviceSpec, Failure, FailureCode, Reply, Request, Status, VERSION,
@@ -25,13 +27,10 @@ use protocol::stats::{CHANNELS_MAX, StatsRegion};
 use scsi::LogicalUnit;
 
 use crate::Options;
-use crate::adapter::{Adapter, Means};
+use crate::adapter::{Adapter, PlaneContext};
 use crate::balance::Balancer;
-use crate::devices::Channel;
+use crate::devices::{Backing, Channel, Services};
 use crate::session::locked;
-use crate::steward::Steward;
-use crate::units::Unit;
-use crate::virtio::Backing;
 use volumes::OpenVolume;
 
 /// Why a data plane could not be made.
@@ -55,7 +54,7 @@ pub enum PlaneError {
 
 /// What can stand behind adapters, by name.
 #[derive(Default)]
-struct Stock {
+pub(crate) struct Stock {
     volumes: BTreeMap<String, OpenVolume>,
     units: BTreeMap<String, Unit>,
     /// Units that were removed while clients were registered with them, by name: whoever was shut out shall not find the door open when such
@@ -77,19 +76,17 @@ pub(crate) struct State {
 }
 
 impl Stock {
-    /// What a specification leads to.
-    fn backing(&self, spec: &AdapterSpec) -> Backing {
-        match &spec.device {
-            DeviceSpec::Block(block) => {
-                let open = self.volumes.get(&block.volume);
-                Backing::Block(open.map(|open| Arc::clone(&open.volume)))
-            }
-            DeviceSpec::Scsi(scsi) => {
-                let names = scsi.targets.iter().flat_map(|target| target.luns.values());
-                let unit = |name: &String| Some((name.clone(), self.units.get(name)?.clone()));
-                Backing::Scsi(names.filter_map(unit).collect())
-            }
-        }
+    /// What a block device has behind it.
+    pub(crate) fn block(&self, spec: &AdapterSpec) -> Option<Arc<dyn Volume>> {
+        let DeviceSpec::Block(block) = &spec.device else { return None };
+        self.volumes.get(&block.volume).map(|open| Arc::clone(&open.volume))
+    }
+
+    /// What a SCSI device has behind it.
+    pub(crate) fn scsi(&self, spec: &AdapterSpec) -> Units {
+        let targets = spec.scsi().into_iter().flat_map(|scsi| &scsi.targets);
+        let unit = |name: &String| Some((name.clone(), self.units.get(name)?.clone()));
+        targets.flat_map(|target| target.luns.values()).filter_map(unit).collect()
     }
 
     /// The units on a volume.
@@ -122,7 +119,7 @@ impl State {
         adapters: impl IntoIterator<Item = &'a Adapter>,
     ) -> Result<(), Failure> {
         let renewed = adapters.into_iter().map(|adapter| {
-            adapter.set_backing(|spec| stock.backing(spec)).map_err(|what| {
+            adapter.set_backing(|spec| Backing::of(spec, stock)).map_err(|what| {
                 let name = adapter.shared().spec().name;
                 let help = "free the resources that it needs, and put it again";
                 failure(FailureCode::System, format!("adapter {name}: {what}"), help)
@@ -135,7 +132,7 @@ impl State {
 
 /// A data plane.
 pub struct Plane {
-    means: Means,
+    context: PlaneContext,
     state: Arc<Mutex<State>>,
     balancer: Balancer,
     started: Instant,
@@ -182,13 +179,14 @@ impl Plane {
         };
         let channels: Vec<Channel> = (0..count).map(channel).collect::<Result<_, _>>()?;
         let channels = Arc::new(channels);
-        let steward = Steward::start(Arc::clone(&channels))
+        let services = Services::start(&channels)
             .map_err(|source| ChannelError::System { index: 0, source })?;
-        let means = Means { channels, stats: Arc::new(stats), steward };
+        let services = Arc::new(services);
+        let context = PlaneContext { channels, stats: Arc::new(stats), services };
         let state = Arc::new(Mutex::new(State::default()));
-        balancer.start(means.clone(), Arc::clone(&state));
+        balancer.start(context.clone(), Arc::clone(&state));
         let socket = options.socket.clone();
-        Ok(Plane { means, state, balancer, started: Instant::now(), socket })
+        Ok(Plane { context, state, balancer, started: Instant::now(), socket })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -214,7 +212,7 @@ impl Plane {
             Request::PutAdapter(spec) => self.put_adapter(spec, fds.into_iter().next()),
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
             Request::Status => Ok(Reply::Status(self.status())),
-            Request::Stats => return (Reply::Stats, Some(self.means.stats.file().as_fd())),
+            Request::Stats => return (Reply::Stats, Some(self.context.stats.file().as_fd())),
             Request::Shutdown => {
                 self.shut_down();
                 Ok(Reply::Done)
@@ -234,7 +232,7 @@ impl Plane {
 
     fn status(&self) -> Status {
         let state = self.state();
-        let owned = self.means.queues_of_channels();
+        let owned = self.context.queues_of_channels();
         let channel = |channel: &Channel| {
             let config = channel.config();
             let queues = owned[config.index as usize] as u32;
@@ -244,7 +242,7 @@ impl Plane {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_s: self.started.elapsed().as_secs(),
-            channels: self.means.channels.iter().map(channel).collect(),
+            channels: self.context.channels.iter().map(channel).collect(),
             volumes: state.stock.volumes.values().map(OpenVolume::status).collect(),
             units: state.stock.units.values().map(Unit::status).collect(),
             adapters: state.adapters.values().map(Adapter::status).collect(),
@@ -256,7 +254,7 @@ impl Drop for Plane {
     fn drop(&mut self) {
         self.balancer.stop();
         self.shut_down();
-        self.means.steward.stop();
+        self.context.services.stop();
     }
 }
 

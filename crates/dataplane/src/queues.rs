@@ -12,16 +12,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use channel::mailbox::Pending;
-use channel::mailbox::one_shot;
 use channel::{Command, Drain, QueueId, QueueResources};
-use device_scsi::LunMap;
 use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
 use vring::{
     DirtyLog, GuestAddr, InflightRegion, MemError, MemTable, QueueConfig, RegionSpec, UserAddr,
 };
 
-use crate::devices::{Channel, Message};
-use crate::virtio::{Device, Event};
+use crate::devices::{AnyDevice, Channel, Message};
 
 /// virtio and vhost features that concern rings.
 pub(crate) mod feature {
@@ -66,10 +63,11 @@ struct Virtqueue {
 type OnFailure = dyn Fn(u16, &str) + Send + Sync;
 
 /// What the queues of an adapter have in common for as long as it exists.
-pub(crate) struct Ground {
+pub(crate) struct AdapterContext {
     pub(crate) channels: Arc<Vec<Channel>>,
-    pub(crate) adapter: Arc<channel::Adapter>,
-    pub(crate) device: Arc<Device>,
+    /// How the channels know it.
+    pub(crate) known_as: Arc<channel::Adapter>,
+    pub(crate) device: Arc<AnyDevice>,
     pub(crate) stats: Arc<StatsRegion>,
     /// Says why a queue could not be started.
     pub(crate) on_failure: Box<OnFailure>,
@@ -77,7 +75,7 @@ pub(crate) struct Ground {
 
 /// The virtqueues of one adapter.
 pub(crate) struct Queues {
-    ground: Ground,
+    adapter: AdapterContext,
     mem: Arc<MemTable>,
     queues: Vec<Virtqueue>,
     /// A queue's counters belong to the adapter and outlive its clients.
@@ -91,13 +89,17 @@ pub(crate) struct Queues {
 
 impl Queues {
     /// `stats`: counters that the adapter had before; those beyond `count` are given back.
-    pub(crate) fn new(ground: Ground, count: u16, mut stats: Vec<Option<QueueStats>>) -> Queues {
+    pub(crate) fn new(
+        adapter: AdapterContext,
+        count: u16,
+        mut stats: Vec<Option<QueueStats>>,
+    ) -> Queues {
         for surplus in stats.drain(usize::from(count).min(stats.len())..).flatten() {
-            ground.stats.release(surplus);
+            adapter.stats.release(surplus);
         }
         stats.resize(usize::from(count), None);
         let mut queues = Queues {
-            ground,
+            adapter,
             mem: Arc::new(MemTable::empty()),
             queues: Vec::new(),
             stats,
@@ -140,7 +142,7 @@ impl Queues {
 
     /// The queues for I/O.
     fn of_io(&self) -> &[Virtqueue] {
-        &self.queues[usize::from(self.ground.device.fixed_queues())..]
+        &self.queues[usize::from(self.adapter.device.fixed_queues())..]
     }
 
     /// How many queues for I/O the client uses.
@@ -188,11 +190,8 @@ impl Queues {
     }
 
     /// Changes what is behind the device, with no queue running. What is ready to run afterwards runs.
-    pub(crate) fn change_device<T>(&mut self, change: impl FnOnce(&Device) -> T) -> T {
-        let device = Arc::clone(&self.ground.device);
-        let mut result = None;
-        self.with_all_stopped(Drain::SkipWaits, |_| result = Some(change(&device)));
-        result.expect("it was called")
+    pub(crate) fn change_device(&mut self, change: &mut dyn FnMut()) {
+        self.with_all_stopped(Drain::SkipWaits, |_| change());
     }
 
     /// Stops all queues and starts them: what the driver has set takes effect.
@@ -200,43 +199,14 @@ impl Queues {
         self.with_all_stopped(Drain::Ordinary, |_| ());
     }
 
-    /// Gives all queues another LUN map, and waits until nothing of what is gone is in flight. After an error they have `before` again.
-    pub(crate) fn set_luns(
-        &mut self,
-        luns: &Arc<LunMap>,
-        before: &Arc<LunMap>,
-    ) -> Result<(), String> {
-        self.try_set_luns(luns).inspect_err(|_| {
-            // They had it a moment ago, so that its lanes can be had.
-            let back = self.try_set_luns(before);
-            debug_assert!(back.is_ok(), "{back:?}");
-        })
-    }
-
-    fn try_set_luns(&self, luns: &Arc<LunMap>) -> Result<(), String> {
-        let set = |queue: &Virtqueue| {
-            let Running { channel, id } = queue.running.as_ref()?;
-            let (answer, pending) = one_shot();
-            let message = device_scsi::Message::SetLuns(Arc::clone(luns), answer);
-            self.ground.channels[*channel].tell(*id, Message::Scsi(message));
-            Some(pending)
-        };
-        let pending: Vec<_> = self.queues.iter().filter_map(set).collect();
-        // All are waited for, whatever the first one says.
-        let answers = pending.into_iter().map(|pending| {
-            pending.wait().unwrap_or_else(|| Err("the channel has ended".to_owned()))
-        });
-        answers.fold(Ok(()), Result::and)
-    }
-
-    /// Posts events, if the client has an event queue.
-    pub(crate) fn post_events(&self, events: &[Event]) {
-        let Some(running) = self.queues.get(1).and_then(|queue| queue.running.as_ref()) else {
-            return;
-        };
-        let channel = &self.ground.channels[running.channel];
-        for event in events {
-            channel.tell(running.id, Message::Scsi(device_scsi::Message::Event(*event)));
+    /// Sends each queue that runs the message that `message` makes for its number.
+    pub(crate) fn tell(&self, message: &mut dyn FnMut(u16) -> Option<Message>) {
+        for (number, queue) in (0..).zip(&self.queues) {
+            if let Some(Running { channel, id }) = &queue.running
+                && let Some(message) = message(number)
+            {
+                self.adapter.channels[*channel].tell(*id, message);
+            }
         }
     }
 
@@ -320,7 +290,7 @@ impl Queues {
 
     /// Slots of the counters of queues for I/O, with the channel they run on, for the balancer.
     pub(crate) fn running(&self) -> impl Iterator<Item = (usize, usize, QueueStats)> + '_ {
-        let fixed = usize::from(self.ground.device.fixed_queues());
+        let fixed = usize::from(self.adapter.device.fixed_queues());
         self.queues.iter().enumerate().skip(fixed).filter_map(|(index, queue)| {
             Some((index, queue.running.as_ref()?.channel, self.stats[index]?))
         })
@@ -334,17 +304,8 @@ impl Queues {
     /// Gives the counters back. The adapter is going.
     pub(crate) fn release_stats(&mut self) {
         for stats in self.take_stats().into_iter().flatten() {
-            self.ground.stats.release(stats);
+            self.adapter.stats.release(stats);
         }
-        self.ground.stats.keep_luns(&self.ground.adapter.name, |_, _| false);
-    }
-
-    /// Forgets what was counted of LUNs that the client does not see any more.
-    pub(crate) fn forget_luns(&self) {
-        let Some(map) = self.ground.device.scsi().and_then(|scsi| scsi.map()) else { return };
-        self.ground.stats.keep_luns(&self.ground.adapter.name, |target, lun| {
-            scsi::Lun::new(lun).is_some_and(|lun| map.find(target, lun).is_some())
-        });
     }
 
     fn update_log(&mut self) {
@@ -353,7 +314,7 @@ impl Queues {
             let Some(running) = &queue.running else { continue };
             let log = if logging { self.log.clone() } else { None };
             let used = queue.address.and_then(|address| address.used_log);
-            self.ground.channels[running.channel].set_log(running.id, log, used);
+            self.adapter.channels[running.channel].set_log(running.id, log, used);
         }
     }
 
@@ -388,7 +349,7 @@ impl Queues {
         let queue = &self.queues[index];
         let enabled = queue.enabled || self.features & feature::PROTOCOL_FEATURES == 0;
         let should_run =
-            queue.started && enabled && queue.address.is_some() && self.ground.device.is_ready();
+            queue.started && enabled && queue.address.is_some() && self.adapter.device.is_ready();
         match (should_run, queue.running.is_some()) {
             (true, false) => self.start(index),
             (false, true) => {
@@ -401,7 +362,7 @@ impl Queues {
 
     fn begin_stop(&mut self, index: usize, drain: Drain) -> Option<Pending<QueueResources>> {
         let running = self.queues[index].running.take()?;
-        Some(self.ground.channels[running.channel].stop_queue(running.id, drain))
+        Some(self.adapter.channels[running.channel].stop_queue(running.id, drain))
     }
 
     fn end_stop(&mut self, index: usize, pending: Pending<QueueResources>) {
@@ -419,7 +380,7 @@ impl Queues {
 
     fn start(&mut self, index: usize) {
         if let Err(what) = self.try_start(index) {
-            (self.ground.on_failure)(index as u16, &what);
+            (self.adapter.on_failure)(index as u16, &what);
         }
     }
 
@@ -428,7 +389,7 @@ impl Queues {
             .stats(index)
             .ok_or("the statistics have no room for another queue; run another data plane")?;
         let config = self.config(index);
-        let device = self.ground.device.behind(index as u16, self.features);
+        let device = self.adapter.device.behind(index as u16, self.features);
         let device = device.ok_or("its volume is being replaced")?;
         let queue = &mut self.queues[index];
         let size = config.size;
@@ -437,7 +398,7 @@ impl Queues {
         let resources = QueueResources {
             ring,
             number: index as u16,
-            adapter: Arc::clone(&self.ground.adapter),
+            adapter: Arc::clone(&self.adapter.known_as),
             kick,
             call: queue.call.take(),
             error: queue.error.take(),
@@ -446,7 +407,7 @@ impl Queues {
         };
         let channel = self.place[index];
         stats.set_channel(channel as u32);
-        match self.ground.channels[channel].start_queue(resources, device) {
+        match self.adapter.channels[channel].start_queue(resources, device) {
             Ok(id) => {
                 self.queues[index].running = Some(Running { channel, id });
                 Ok(())
@@ -460,7 +421,7 @@ impl Queues {
 
     fn stats(&mut self, index: usize) -> Option<QueueStats> {
         if self.stats[index].is_none() {
-            self.stats[index] = self.ground.stats.queue(&self.ground.adapter.name, index as u16);
+            self.stats[index] = self.adapter.stats.queue(&self.adapter.known_as.name, index as u16);
         }
         self.stats[index]
     }

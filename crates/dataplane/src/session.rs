@@ -25,7 +25,7 @@ use vring::{GuestAddr, InflightRegion, RegionSpec, UserAddr};
 
 use crate::adapter::Shared;
 use crate::queues::{Queues, RingAddress, feature, open_log};
-use crate::virtio::Written;
+use channel::device::Written;
 
 /// Most memory regions: what QEMU asks for at most, and far below the limit of mappings.
 const MEM_SLOTS: u64 = 509;

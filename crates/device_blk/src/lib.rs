@@ -2,7 +2,7 @@
 //!
 //! - [`config`]: features offered and the configuration space;
 //! - [`parse()`]: a descriptor chain to an [`Action`]; no I/O, no thread;
-//! - [`BlkHandler`]: what a channel has for one of its queues.
+//! - [`BlkHandler`]: what a channel has for one of its queues; [`BlkDevice`]: what a session has.
 //!
 //! Every structure is copied out of the client's memory before a field of it is looked at. One [`Shape`] is shared by all queues of an
 //! adapter: what can change while the client runs (capacity after a resize, the write cache mode) is in atomics that are written rarely
@@ -10,6 +10,7 @@
 #![deny(unsafe_code)]
 
 pub mod config;
+mod device;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
 mod handler;
@@ -19,7 +20,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use block::Geometry;
 
-pub use handler::{Behind, BlkHandler};
+pub use device::BlkDevice;
+pub use handler::{Behind, BlkHandler, Never};
 pub use parse::{Action, Chain, Parsed, Reject, parse};
 
 /// Bytes of a sector, the unit of the protocol whatever the block size (clause 5.2.4).

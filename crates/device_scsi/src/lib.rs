@@ -5,7 +5,9 @@
 //! - [`parse()`]: the chain of a request queue to a [`Header`] and the places of data and response;
 //! - [`control`]: the control queue;
 //! - [`event`]: what the event queue tells;
-//! - [`ScsiHandler`]: a queue inside its channel; [`LunMap`]: what one client sees; [`OffPath`]: what a channel may not do itself.
+//! - [`ScsiHandler`]: a queue inside its channel; [`LunMap`]: what one client sees;
+//! - [`OffPath`]: what a channel may not do itself; [`TaskManager`]: who does it;
+//! - [`ScsiDevice`]: what a session has; [`Unit`]: a logical unit, whoever sees it.
 //!
 //! Not offered: protection information (T10_PI). All task attributes are treated as SIMPLE, as clause 5.6.6.1 allows.
 #![deny(unsafe_code)]
@@ -13,25 +15,34 @@
 pub mod config;
 pub mod control;
 mod counted;
+mod device;
 pub mod event;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
 mod handler;
+mod keep;
 mod limits;
 mod luns;
 mod off_path;
 mod parse;
 mod requests;
 mod scratch;
+mod task_manager;
+mod units;
+mod view;
 
 use memory::IoBuf;
 use scsi::{Address, Done, Lun, Status};
 
+pub use device::ScsiDevice;
 pub use handler::{Behind, Message, ScsiHandler, Shared};
 pub use limits::{CommandPool, ScsiLimits, ScsiRole};
 pub use luns::{LunEntry, LunMap, LunMapError, Target};
 pub use off_path::{AbortReason, AbortScope, AbortTarget, OffPath, Question, Services};
 pub use parse::{CDB_BYTES_MAX, Chain, Header, ParseError, Parsed, Range, parse};
+pub use task_manager::TaskManager;
+pub use units::{Medium, Unit};
+pub use view::Units;
 
 /// Bytes of a response without the sense data.
 pub const RESPONSE_BYTES: usize = 12;

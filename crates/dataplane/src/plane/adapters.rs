@@ -8,6 +8,7 @@ use spec::{Change, change};
 
 use super::{Plane, State, Stock, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
+use crate::devices::{Backing, fixed_queues};
 
 impl Plane {
     pub(super) fn put_adapter(
@@ -19,7 +20,7 @@ impl Plane {
         let mut state = self.state();
         check_backing(&spec, &state.stock)?;
         state.check_initiator(&spec)?;
-        let backing = state.stock.backing(&spec);
+        let backing = Backing::of(&spec, &state.stock);
         let name = spec.name.clone();
         let refused = |what: String, help: &str| {
             failure(FailureCode::System, format!("adapter {name} {what}"), help)
@@ -41,7 +42,7 @@ impl Plane {
                 .map_err(|what| refused(format!("cannot change: {what}"), help))?;
             return Ok(Reply::Done);
         }
-        let adapter = Adapter::start(&self.means, spec, &backing, listener)
+        let adapter = Adapter::start(&self.context, spec, &backing, listener)
             .map_err(|error| refused(format!("cannot listen: {error}"), "see the socket's path"))?;
         state.adapters.insert(name, adapter);
         Ok(Reply::Done)
@@ -93,13 +94,11 @@ fn check_adapter(spec: &AdapterSpec) -> Result<(), Failure> {
     if spec.name.len() > NAME_BYTES_MAX {
         return invalid(format!("the name {} is too long", spec.name), "use at most 48 bytes");
     }
-    // The messages for eventfds have eight bits for a queue, and a SCSI device has two more.
-    let (most, help) = match spec.device {
-        DeviceSpec::Block(_) => (256, "use 1 to 256"),
-        DeviceSpec::Scsi(_) => (254, "use 1 to 254"),
-    };
+    // The messages for eventfds have eight bits for a queue, and some of them are not for I/O.
+    let most = 256 - fixed_queues(spec);
     if spec.queues == 0 || spec.queues > most {
-        return invalid(format!("queues is {}", spec.queues), help);
+        let help = format!("use 1 to {most}");
+        return invalid(format!("queues is {}", spec.queues), &help);
     }
     if !spec.queue_size.is_power_of_two() || spec.queue_size > vring::QUEUE_SIZE_MAX {
         return invalid(

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use block::Volume;
+use device_scsi::{Medium, Unit};
 use protocol::message::{Failure, FailureCode, Reply};
 use spec::{Change, UnitKind, UnitSpec, change};
 
 use super::{Left, Plane, State, Stock, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
-use crate::units::{Medium, Unit};
 
 impl Stock {
     /// The volume that a unit is to have.
@@ -69,7 +69,7 @@ impl Plane {
 
     fn enter(&self, state: &mut State, unit: Unit) {
         let (name, keep) = (unit.spec.name.clone(), unit.spec.keep.clone());
-        self.means.steward.directory.add_unit(&unit.unit, &name, keep);
+        self.context.services.scsi.add_unit(&unit.unit, &name, keep);
         state.stock.left.remove(&name);
         state.stock.units.insert(name, unit);
     }

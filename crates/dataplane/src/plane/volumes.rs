@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use block::{Geometry, OpenEvent, Volume, VolumeError};
+use channel::device::Resized;
+use device_scsi::Medium;
 use protocol::message::{Failure, FailureCode, Reply, VolumeStatus};
 use spec::{Change, VolumeSpec, change};
 
 use super::{Plane, State, failure, in_use, not_found};
 use crate::adapter::Adapter;
-use crate::units::Medium;
 
 pub(crate) struct OpenVolume {
     pub(super) spec: VolumeSpec,
@@ -168,8 +169,9 @@ impl Plane {
         for unit in units.iter().filter_map(|unit| state.stock.units.get(unit)) {
             unit.set_bytes(geometry.bytes);
         }
+        let resized = Resized { volume: name, geometry: &geometry, units: &units };
         for (_, adapter) in state.users(name) {
-            adapter.resized(name, &geometry, &units);
+            adapter.resized(&resized);
         }
         Ok(Reply::Done)
     }

@@ -17,7 +17,7 @@ use crate::keep;
 
 /// What stands behind a unit.
 #[derive(Clone)]
-pub(crate) enum Medium {
+pub enum Medium {
     /// Nothing: an optical drive without a disc.
     None,
     /// A volume that is being replaced.
@@ -27,7 +27,9 @@ pub(crate) enum Medium {
 }
 
 impl Medium {
-    pub(crate) fn volume(&self) -> Option<&Arc<dyn Volume>> {
+    /// The volume, if it is there.
+    #[must_use]
+    pub fn volume(&self) -> Option<&Arc<dyn Volume>> {
         match self {
             Medium::Volume(volume) => Some(volume),
             Medium::None | Medium::Awaited => None,
@@ -37,10 +39,13 @@ impl Medium {
 
 /// A logical unit that exists.
 #[derive(Clone)]
-pub(crate) struct Unit {
-    pub(crate) spec: UnitSpec,
-    pub(crate) unit: Arc<LogicalUnit>,
-    pub(crate) medium: Medium,
+pub struct Unit {
+    /// What it was made from.
+    pub spec: UnitSpec,
+    /// What clients share of it.
+    pub unit: Arc<LogicalUnit>,
+    /// What its data is in.
+    pub medium: Medium,
 }
 
 impl Unit {
@@ -49,7 +54,7 @@ impl Unit {
     /// # Errors
     ///
     /// When these cannot be read, or the specification makes no sense.
-    pub(crate) fn new(
+    pub fn new(
         spec: UnitSpec,
         volume: Option<Arc<dyn Volume>>,
         before: Option<&LogicalUnit>,
@@ -68,7 +73,7 @@ impl Unit {
     }
 
     /// Its volume has another size.
-    pub(crate) fn set_bytes(&self, bytes: u64) {
+    pub fn set_bytes(&self, bytes: u64) {
         self.unit.set_bytes(bytes);
     }
 
@@ -77,16 +82,18 @@ impl Unit {
     /// # Errors
     ///
     /// When a client prevents it.
-    pub(crate) fn take_medium(&self) -> Result<(), String> {
+    pub fn take_medium(&self) -> Result<(), String> {
         self.unit.remove_medium().map_err(|error| error.to_string())
     }
 
     /// Puts one in.
-    pub(crate) fn load_medium(&self, bytes: u64) {
+    pub fn load_medium(&self, bytes: u64) {
         self.unit.set_medium(Some(bytes));
     }
 
-    pub(crate) fn status(&self) -> UnitStatus {
+    /// What the control plane is told of it.
+    #[must_use]
+    pub fn status(&self) -> UnitStatus {
         let (registrations, reservation) = self.unit.registrations();
         let registration = |each: &scsi::Registration| RegistrationStatus {
             initiator: initiator(each.nexus.initiator),

@@ -1,6 +1,6 @@
-//! The steward: what SCSI commands need and a channel may not do. One thread for each data plane, asleep in a receive.
+//! The task manager: what SCSI commands need and a channel may not do. One thread for each data plane, asleep in a receive.
 //!
-//! | errand | what the steward does |
+//! | off-path request | what the task manager does |
 //! |---|---|
 //! | `Store` | writes a unit's persistent reservations to its file, so that they survive a power loss |
 //! | `Abort` | has commands aborted on every channel (PREEMPT AND ABORT) |
@@ -8,31 +8,30 @@
 //!
 //! # Why nobody waits for ever
 //!
-//! A command that is aborted may itself wait for the steward: its reservations are being stored. So the steward never waits for a
+//! A command that is aborted may itself wait for the task manager: its reservations are being stored. So the task manager never waits for a
 //! channel. It asks all channels and goes back to its mailbox; their answers come there as messages ([`Pending::then`]), and the last one of a
-//! job ends it. Nor does it take a lock that anybody holds while waiting for a channel or for the steward: not the plane's, not that
-//! of an adapter's queues; only those of the [`Directory`] and of a device's state, which are held for moments. A channel hands an errand over
+//! job ends it. Nor does it take a lock that anybody holds while waiting for a channel or for the task manager: not the plane's, not that
+//! of an adapter's queues; only those of the [`Directory`] and of a device's state, which are held for moments. A channel hands a request over
 //! without waiting, and its queue goes on with other commands. What is left to wait for is the disk under the reservations: while it does not
-//! answer, no errand is done, and reads and writes go on.
+//! answer, no request is done, and reads and writes go on.
 //!
 //! [`Pending::then`]: channel::mailbox::Pending::then
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::thread::JoinHandle;
 
 use channel::Answer;
-use device_scsi::control::Management;
-use device_scsi::{AbortReason, AbortScope, AbortTarget, OffPath, Question, Response};
+use channel::device::AskChannels;
 use scsi::management::{Function, Scope};
 use scsi::{LogicalUnit, Nexus, NexusId, Persistent};
 
-use crate::devices::{Channel, Scope as AnyScope};
+use crate::control::Management;
+use crate::device::ScsiDevice;
 use crate::keep;
-use crate::session::locked;
-use crate::virtio::ScsiDevice;
+use crate::{AbortReason, AbortScope, AbortTarget, OffPath, Question, Response};
 
 /// A unit, its name, and where its reservations are kept.
 type Entry = (Weak<LogicalUnit>, String, Option<PathBuf>);
@@ -40,23 +39,23 @@ type Entry = (Weak<LogicalUnit>, String, Option<PathBuf>);
 /// Gets how many commands there were, by question.
 type End = Box<dyn FnOnce(&[u32]) + Send>;
 
-/// What the steward has to know of units and clients. Weak: it keeps nothing alive.
+/// What the task manager has to know of units and clients. Weak: it keeps nothing alive.
 #[derive(Default)]
-pub(crate) struct Directory {
+struct Directory {
     units: Mutex<Vec<Entry>>,
     devices: Mutex<Vec<Weak<ScsiDevice>>>,
 }
 
 impl Directory {
     /// A unit, and where its reservations are kept.
-    pub(crate) fn add_unit(&self, unit: &Arc<LogicalUnit>, name: &str, keep: Option<PathBuf>) {
+    fn add_unit(&self, unit: &Arc<LogicalUnit>, name: &str, keep: Option<PathBuf>) {
         let mut units = locked(&self.units);
         units.retain(|(unit, ..)| unit.strong_count() > 0);
         units.push((Arc::downgrade(unit), name.to_owned(), keep));
     }
 
     /// A client's device.
-    pub(crate) fn add_device(&self, device: &Arc<ScsiDevice>) {
+    fn add_device(&self, device: &Arc<ScsiDevice>) {
         let mut devices = locked(&self.devices);
         devices.retain(|device| device.strong_count() > 0);
         devices.push(Arc::downgrade(device));
@@ -95,40 +94,56 @@ enum Work {
 }
 
 /// The thread's handle.
-pub(crate) struct Steward {
+pub struct TaskManager {
     to: Sender<Work>,
-    pub(crate) directory: Arc<Directory>,
+    directory: Arc<Directory>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-impl Steward {
+impl std::fmt::Debug for TaskManager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TaskManager").finish_non_exhaustive()
+    }
+}
+
+impl TaskManager {
     /// Starts the thread.
     ///
     /// # Errors
     ///
     /// When there is none to be had.
-    pub(crate) fn start(channels: Arc<Vec<Channel>>) -> std::io::Result<Arc<Steward>> {
+    pub(crate) fn start(ask: AskChannels<Question>) -> std::io::Result<TaskManager> {
         let (to, inbox) = channel();
         let directory = Arc::new(Directory::default());
-        let mut desk = Desk {
-            channels,
+        let mut manager = Manager {
+            ask,
             directory: Arc::clone(&directory),
             to: to.clone(),
             jobs: HashMap::new(),
             last: 0,
         };
         let thread = std::thread::Builder::new()
-            .name("steward".into())
+            .name("task-manager".into())
             .stack_size(256 << 10)
-            .spawn(move || desk.run(&inbox))?;
-        Ok(Arc::new(Steward { to, directory, thread: Mutex::new(Some(thread)) }))
+            .spawn(move || manager.run(&inbox))?;
+        Ok(TaskManager { to, directory, thread: Mutex::new(Some(thread)) })
     }
 
-    /// What a device's channels call with an errand. It does not wait.
-    pub(crate) fn errands(&self, device: Weak<ScsiDevice>) -> Box<dyn Fn(OffPath) + Send + Sync> {
+    /// A unit, and where its reservations are kept.
+    pub fn add_unit(&self, unit: &Arc<LogicalUnit>, name: &str, keep: Option<PathBuf>) {
+        self.directory.add_unit(unit, name, keep);
+    }
+
+    /// A client's device.
+    pub(crate) fn add_device(&self, device: &Arc<ScsiDevice>) {
+        self.directory.add_device(device);
+    }
+
+    /// What a device's channels call with an off-path request. It does not wait.
+    pub(crate) fn requests(&self, device: Weak<ScsiDevice>) -> Box<dyn Fn(OffPath) + Send + Sync> {
         let to = self.to.clone();
-        // After the end of the thread the errand is dropped, and its command is told that it failed.
-        Box::new(move |errand| drop(to.send(Work::OffPath(device.clone(), errand))))
+        // After the end of the thread the request is dropped, and its command is told that it failed.
+        Box::new(move |request| drop(to.send(Work::OffPath(device.clone(), request))))
     }
 
     /// Ends the thread. No SCSI queue runs.
@@ -151,27 +166,27 @@ struct Job {
 }
 
 /// The thread's own.
-struct Desk {
-    channels: Arc<Vec<Channel>>,
+struct Manager {
+    ask: AskChannels<Question>,
     directory: Arc<Directory>,
     to: Sender<Work>,
     jobs: HashMap<u64, Job>,
     last: u64,
 }
 
-impl Desk {
+impl Manager {
     fn run(&mut self, inbox: &Receiver<Work>) {
         while let Ok(work) = inbox.recv() {
             match work {
-                Work::OffPath(device, errand) => self.begin(&device, errand),
+                Work::OffPath(device, request) => self.begin(&device, request),
                 Work::Counted { job, question, count } => self.counted(job, question, count),
                 Work::Stop => return,
             }
         }
     }
 
-    fn begin(&mut self, device: &Weak<ScsiDevice>, errand: OffPath) {
-        match errand {
+    fn begin(&mut self, device: &Weak<ScsiDevice>, request: OffPath) {
+        match request {
             OffPath::Store { unit, state, answer } => answer.send(self.store(&unit, &state)),
             OffPath::Abort { scope, answer } => {
                 let questions = vec![Question::Abort(scope)];
@@ -201,23 +216,21 @@ impl Desk {
     /// Asks every channel.
     fn ask(&mut self, questions: Vec<Question>, end: End) {
         let counts = vec![0; questions.len()];
-        let left = questions.len() * self.channels.len();
-        if left == 0 {
+        let ask = |(at, question)| (self.ask)(question).into_iter().map(move |it| (at, it));
+        let asked: Vec<_> = questions.into_iter().enumerate().flat_map(ask).collect();
+        if asked.is_empty() {
             return end(&counts);
         }
         self.last += 1;
         let job = self.last;
-        self.jobs.insert(job, Job { left, counts, end });
-        for (question, asked) in questions.into_iter().enumerate() {
-            for channel in self.channels.iter() {
-                let pending = channel.abort(AnyScope::Scsi(asked.clone()));
-                let to = self.to.clone();
-                pending.then(move |count| {
-                    let count = count.unwrap_or(0);
-                    // The steward ends after the last queue.
-                    let _ = to.send(Work::Counted { job, question, count });
-                });
-            }
+        self.jobs.insert(job, Job { left: asked.len(), counts, end });
+        for (question, pending) in asked {
+            let to = self.to.clone();
+            pending.then(move |count| {
+                let count = count.unwrap_or(0);
+                // The thread ends after the last queue.
+                let _ = to.send(Work::Counted { job, question, count });
+            });
         }
     }
 
@@ -245,8 +258,7 @@ impl Desk {
             |target, reason| AbortScope { unit: Arc::clone(&unit), target, except: None, reason };
         let ask = |target, reason| vec![Question::Abort(scope(target, reason))];
         let count = |target| vec![Question::Count(scope(target, AbortReason::Aborted))];
-        let one = device.adapter().map(|adapter| AbortTarget::One { adapter, nexus: own, id });
-        let Some(one) = one else { return answer.send(Response::Failure) };
+        let one = AbortTarget::One { adapter: Arc::clone(device.adapter()), nexus: own, id };
         let owns = || AbortTarget::Nexuses(vec![own]);
         let questions = match (function, function.scope()) {
             (Function::QueryTask, _) => count(one),
@@ -317,4 +329,8 @@ impl Desk {
             }),
         );
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("a panic ends the process")
 }

@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use block::Volume;
-use device_scsi::{LunEntry, LunMap, Target};
 use protocol::message::ScsiSpec;
 use scsi::{LogicalUnit, Lun, Nexus, NexusId};
 
 use crate::units::{Medium, Unit, initiator_id};
+use crate::{LunEntry, LunMap, Target};
 
 /// A target and a LUN of it.
 pub(crate) type Place = (u8, u16);
 
 /// The units that a specification names.
-pub(crate) type Units = BTreeMap<String, Unit>;
+pub type Units = BTreeMap<String, Unit>;
 
 /// An entry of a view.
 #[derive(Clone)]

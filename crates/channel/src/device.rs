@@ -1,0 +1,167 @@
+//! [`Device`]: what a device is for the session of its client, beside [`Handler`], which it is for channels.
+//!
+//! A session speaks vhost-user, keeps the queues and moves them; what is in the configuration space, what features mean, what stands
+//! behind a queue and what a change of that does to a running client is the device's. Nothing here is on the path of an I/O. Locks that a
+//! device takes are held for moments, and never while somebody waits for a channel.
+
+use std::sync::Arc;
+
+use block::Geometry;
+use protocol::message::AdapterSpec;
+use protocol::stats::StatsRegion;
+
+use crate::Adapter;
+use crate::handler::Handler;
+use crate::mailbox::Pending;
+
+/// Asks every channel about the commands of a scope, as [`crate::Channel::abort`]: one answer for each.
+pub type AskChannels<S> = Box<dyn Fn(S) -> Vec<Pending<u32>> + Send>;
+
+/// How a write to the configuration space takes effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// At once.
+    Now,
+    /// When the queues start again.
+    WithNewQueues,
+    /// It is refused.
+    No,
+}
+
+/// A volume that has another size now.
+#[derive(Debug, Clone, Copy)]
+pub struct Resized<'a> {
+    /// Its name.
+    pub volume: &'a str,
+    /// What it is like now.
+    pub geometry: &'a Geometry,
+    /// Names of the logical units on it.
+    pub units: &'a [String],
+}
+
+/// What a client is to be told.
+#[derive(Debug)]
+pub enum Tell<M> {
+    /// Nothing.
+    Nothing,
+    /// The configuration space has changed.
+    Config,
+    /// Its queues tell it: the number of each, and the message.
+    Messages(Vec<(u16, M)>),
+}
+
+/// The queues of a device, as far as it may touch them.
+pub trait Queues<M> {
+    /// Calls `change` with no queue running. What is ready to run afterwards runs.
+    fn with_all_stopped(&mut self, change: &mut dyn FnMut());
+
+    /// Sends each queue that runs the message that `message` makes for its number.
+    fn tell(&mut self, message: &mut dyn FnMut(u16) -> Option<M>);
+}
+
+/// What a device is made with.
+#[derive(Debug)]
+pub struct Making<'a, S> {
+    /// How the channels know its adapter.
+    pub adapter: &'a Arc<Adapter>,
+    /// What the data plane has for devices of its kind.
+    pub service: &'a S,
+    /// Where is counted.
+    pub stats: &'a Arc<StatsRegion>,
+}
+
+/// The device of an adapter.
+pub trait Device: Sized + Send + Sync + 'static {
+    /// What a channel has for one of its queues.
+    type Handler: Handler;
+    /// What its specification leads to: everything that stands behind it.
+    type Backing: Clone + Send;
+    /// What a data plane has once for all devices of the kind.
+    type Service: Send + Sync;
+
+    /// Virtqueues before those for I/O.
+    const FIXED_QUEUES: u16 = 0;
+
+    /// Starts what a data plane has once.
+    ///
+    /// # Errors
+    ///
+    /// When the system gives no thread.
+    fn service(
+        ask: AskChannels<<Self::Handler as Handler>::Scope>,
+    ) -> std::io::Result<Self::Service>;
+
+    /// Ends it. No queue of such a device runs.
+    fn end_service(_service: &Self::Service) {}
+
+    /// The device of a specification.
+    ///
+    /// # Errors
+    ///
+    /// When specification and backing do not fit, or something behind it is being replaced.
+    fn new(
+        spec: &AdapterSpec,
+        backing: &Self::Backing,
+        making: &Making<'_, Self::Service>,
+    ) -> Result<Arc<Self>, String>;
+
+    /// Whether queues can run on a backing: nothing of it is being replaced.
+    fn is_whole(backing: &Self::Backing) -> bool;
+
+    /// Takes over of `next` what can change while a client is there.
+    fn take_live_part(_live: &mut AdapterSpec, _next: &AdapterSpec) {}
+
+    /// Features of the device itself.
+    fn features(&self, spec: &AdapterSpec) -> u64;
+
+    /// The configuration space now.
+    fn config_space(&self, spec: &AdapterSpec) -> Vec<u8>;
+
+    /// The client writes to the configuration space.
+    fn set_config(&self, offset: usize, bytes: &[u8], features: u64) -> Written;
+
+    /// The client has negotiated these.
+    fn negotiated(&self, features: u64);
+
+    /// Names of negotiated features that matter to an administrator.
+    fn feature_names(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// The driver has reset the device, and nothing of it is in flight. What was negotiated stays until it negotiates again.
+    fn reset(&self) {}
+
+    /// The client is gone, and nothing of it is in flight.
+    fn client_lost(&self) {
+        self.reset();
+    }
+
+    /// The adapter goes.
+    fn removed(&self) {}
+
+    /// What virtqueue `index` gets; none while something behind the device is being replaced.
+    fn behind(&self, index: u16, features: u64) -> Option<<Self::Handler as Handler>::Device>;
+
+    /// Whether queues have something to run on.
+    fn is_ready(&self) -> bool;
+
+    /// Takes over what can be taken over of a specification while a client is there, with what is behind it now; or lets go of what is
+    /// to be replaced. Queues are disturbed as little as can be.
+    ///
+    /// # Errors
+    ///
+    /// When channels cannot serve it; then nothing has changed.
+    fn set_backing(
+        &self,
+        spec: &AdapterSpec,
+        backing: &Self::Backing,
+        queues: &mut dyn Queues<<Self::Handler as Handler>::Message>,
+    ) -> Result<(), String>;
+
+    /// A volume has another size.
+    fn resized(
+        &self,
+        spec: &AdapterSpec,
+        resized: &Resized<'_>,
+    ) -> Tell<<Self::Handler as Handler>::Message>;
+}

@@ -1,0 +1,468 @@
+//! The SCSI host device of an adapter, as it is for the session of its client: its LUN map, its command pool, what its driver has set.
+
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+
+use block::{DEPTH_CLIENT, Limited, Limiter, Volume};
+use channel::Adapter;
+use channel::device::{AskChannels, Device, Making, Queues, Resized, Tell, Written};
+use channel::mailbox::one_shot;
+use protocol::message::{AdapterSpec, CommandSpec, DeviceSpec, LimitSpec, ScsiSpec};
+use scsi::{Attention, LogicalUnit, Lun, Nexus, NexusId};
+
+use crate::config::{self, CDB_SIZE_OFFSET, Offer, SENSE_SIZE_OFFSET, feature};
+use crate::task_manager::TaskManager;
+use crate::units::Medium;
+use crate::view::{Change, Place, Units, View};
+use crate::{
+    Behind, CommandPool, LunMap, Message, Question, ScsiHandler, ScsiLimits, ScsiRole, Services,
+    Sizes, event,
+};
+
+/// CAPACITY DATA HAS CHANGED.
+const CAPACITY_CHANGED: u16 = 0x2a09;
+
+/// The number of the event queue.
+const EVENT_QUEUE: u16 = 1;
+
+/// The SCSI host device of an adapter.
+pub struct ScsiDevice {
+    queues: u16,
+    /// How the channels know it.
+    adapter: Arc<Adapter>,
+    services: Arc<Services>,
+    state: Mutex<State>,
+}
+
+impl std::fmt::Debug for ScsiDevice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScsiDevice").field("adapter", &self.adapter).finish_non_exhaustive()
+    }
+}
+
+struct State {
+    terms: Terms,
+    view: View,
+    /// None while a unit waits for another volume.
+    map: Option<Arc<LunMap>>,
+    sizes: Sizes,
+    features: u64,
+}
+
+/// What the client's commands may take.
+#[derive(Clone)]
+struct Terms {
+    commands: CommandSpec,
+    limit: Option<LimitSpec>,
+    /// The client's limits, all its units together.
+    limiter: Option<Limiter>,
+    pool: Arc<CommandPool>,
+}
+
+impl Terms {
+    fn new(scsi: &ScsiSpec, queues: u16) -> Terms {
+        let limiter = scsi.limit.filter(|limit| !limit.is_none()).as_ref().map(Limiter::new);
+        let pool = Arc::new(CommandPool::new(divide(&scsi.commands, queues).shared));
+        Terms { commands: scsi.commands, limit: scsi.limit, limiter, pool }
+    }
+
+    fn limited(&self, volume: &Arc<dyn Volume>) -> Arc<dyn Volume> {
+        match &self.limiter {
+            None => Arc::clone(volume),
+            Some(limiter) => Arc::new(Limited::sharing(Arc::clone(volume), limiter, DEPTH_CLIENT)),
+        }
+    }
+}
+
+/// An entry of the event queue.
+type Event = [u8; event::EVENT_BYTES];
+
+/// A change of the LUN map that the channels have yet to hear of.
+struct NewLuns {
+    map: Arc<LunMap>,
+    view: View,
+    change: Change,
+}
+
+impl ScsiDevice {
+    /// How the channels know it.
+    pub(crate) fn adapter(&self) -> &Arc<Adapter> {
+        &self.adapter
+    }
+
+    /// Whether a specification has other bounds or limits for the client's commands.
+    fn has_other_terms(&self, spec: &ScsiSpec) -> bool {
+        let state = locked(&self.state);
+        (state.terms.commands, state.terms.limit) != (spec.commands, spec.limit)
+    }
+
+    /// Takes over bounds and limits, with no queue running.
+    fn set_terms(&self, spec: &ScsiSpec) -> Result<(), String> {
+        let mut state = locked(&self.state);
+        let now = Terms::new(spec, self.queues);
+        let State { terms, view, map, .. } = &mut *state;
+        if now.limit == terms.limit {
+            // What was taken from the limits stays taken.
+            *terms = Terms { limiter: terms.limiter.take(), ..now };
+        } else {
+            *terms = now;
+            view.limit_anew(|volume| terms.limited(volume));
+        }
+        if map.is_some() {
+            *map = Some(Arc::new(view.map()?));
+        }
+        Ok(())
+    }
+
+    /// What other targets or media mean, for a client that goes on.
+    fn new_luns(&self, spec: &ScsiSpec, units: &Units) -> Result<NewLuns, String> {
+        let (terms, before) = {
+            let state = locked(&self.state);
+            (state.terms.clone(), state.view.clone())
+        };
+        let view = View::new(spec, units, &before, |volume| terms.limited(volume))?;
+        let map = Arc::new(view.map()?);
+        let change = before.change(&view);
+        Ok(NewLuns { map, view, change })
+    }
+
+    /// The map that queues have or start with.
+    fn map(&self) -> Option<Arc<LunMap>> {
+        locked(&self.state).map.clone()
+    }
+
+    /// The channels have the new map.
+    fn set_luns(&self, luns: &NewLuns) {
+        let mut state = locked(&self.state);
+        state.map = Some(Arc::clone(&luns.map));
+        state.view = luns.view.clone();
+    }
+
+    /// Tells the units that stay of a change of the others, and says which events the client gets (virtio 1.3, 5.6.6.3).
+    fn announce(&self, change: &Change) -> Vec<Event> {
+        change.told.iter().for_each(|nexus| nexus.tell(Attention::LunsChanged));
+        if locked(&self.state).features & feature::HOTPLUG == 0 {
+            return Vec::new();
+        }
+        let of = |places: &[Place], reason| -> Vec<Event> {
+            let lun = |place: &Place| Some((place.0, Lun::new(place.1)?));
+            places
+                .iter()
+                .filter_map(lun)
+                .map(|(target, lun)| event::reset(target, lun, reason))
+                .collect()
+        };
+        let gone = of(&change.gone, event::Reset::Removed);
+        gone.into_iter().chain(of(&change.come, event::Reset::Rescan)).collect()
+    }
+
+    fn capacity_events(&self, units: &[String]) -> Vec<Event> {
+        let state = locked(&self.state);
+        if state.features & feature::CHANGE == 0 {
+            return Vec::new();
+        }
+        let places = units.iter().flat_map(|unit| state.view.places_of(unit));
+        let event =
+            |(target, lun): Place| Some(event::changed(target, Lun::new(lun)?, CAPACITY_CHANGED));
+        places.filter_map(event).collect()
+    }
+
+    /// The nexus at a LUN.
+    pub(crate) fn nexus(&self, target: u8, lun: Lun) -> Option<Arc<Nexus>> {
+        let state = locked(&self.state);
+        state.view.entries.get(&(target, lun.number())).map(|seen| Arc::clone(&seen.nexus))
+    }
+
+    /// The nexuses at a target.
+    pub(crate) fn nexuses(&self, target: u8) -> Vec<Arc<Nexus>> {
+        let state = locked(&self.state);
+        let of_target = state.view.entries.range((target, 0)..=(target, u16::MAX));
+        of_target.map(|(_, seen)| Arc::clone(&seen.nexus)).collect()
+    }
+
+    /// Who this client is to a unit.
+    pub(crate) fn ids_with(&self, unit: &Arc<LogicalUnit>) -> Vec<NexusId> {
+        let state = locked(&self.state);
+        let seen = state.view.entries.values().filter(|seen| Arc::ptr_eq(seen.unit(), unit));
+        seen.map(|seen| seen.nexus.id()).collect()
+    }
+    /// Gives all queues another LUN map, and waits until nothing of what is gone is in flight. After an error they have `before` again.
+    fn exchange_luns(
+        queues: &mut dyn Queues<Message>,
+        luns: &Arc<LunMap>,
+        before: &Arc<LunMap>,
+    ) -> Result<(), String> {
+        tell_luns(queues, luns).inspect_err(|_| {
+            // They had it a moment ago, so that its lanes can be had.
+            let back = tell_luns(queues, before);
+            debug_assert!(back.is_ok(), "{back:?}");
+        })
+    }
+
+    /// Forgets what was counted of LUNs that the client does not see any more.
+    fn forget_luns(&self) {
+        let (Some(region), Some(map)) = (&self.services.region, self.map()) else { return };
+        region.keep_luns(&self.adapter.name, |target, lun| {
+            Lun::new(lun).is_some_and(|lun| map.find(target, lun).is_some())
+        });
+    }
+}
+
+fn tell_luns(queues: &mut dyn Queues<Message>, luns: &Arc<LunMap>) -> Result<(), String> {
+    let mut pending = Vec::new();
+    queues.tell(&mut |_| {
+        let (answer, told) = one_shot();
+        pending.push(told);
+        Some(Message::SetLuns(Arc::clone(luns), answer))
+    });
+    // All are waited for, whatever the first one says.
+    let answers = pending
+        .into_iter()
+        .map(|pending| pending.wait().unwrap_or_else(|| Err("the channel has ended".to_owned())));
+    answers.fold(Ok(()), Result::and)
+}
+
+impl Device for ScsiDevice {
+    type Handler = ScsiHandler;
+    /// The units that its specification names.
+    type Backing = Units;
+    type Service = TaskManager;
+
+    const FIXED_QUEUES: u16 = config::OTHER_QUEUES;
+
+    fn service(ask: AskChannels<Question>) -> std::io::Result<TaskManager> {
+        TaskManager::start(ask)
+    }
+
+    fn end_service(service: &TaskManager) {
+        service.stop();
+    }
+
+    fn new(
+        spec: &AdapterSpec,
+        units: &Units,
+        making: &Making<'_, TaskManager>,
+    ) -> Result<Arc<ScsiDevice>, String> {
+        let DeviceSpec::Scsi(scsi) = &spec.device else {
+            return Err("it is no SCSI device".to_owned());
+        };
+        let services = |device: &Weak<ScsiDevice>| Services {
+            off_path: making.service.requests(device.clone()),
+            region: Some(Arc::clone(making.stats)),
+        };
+        let state = State {
+            terms: Terms::new(scsi, spec.queues),
+            view: View::default(),
+            map: None,
+            sizes: Sizes::default(),
+            features: 0,
+        };
+        let device = Arc::new_cyclic(|device| ScsiDevice {
+            queues: spec.queues,
+            adapter: Arc::clone(making.adapter),
+            services: Arc::new(services(device)),
+            state: Mutex::new(state),
+        });
+        if ScsiDevice::is_whole(units) {
+            device.set_luns(&device.new_luns(scsi, units)?);
+        }
+        device.forget_luns();
+        making.service.add_device(&device);
+        Ok(device)
+    }
+
+    fn is_whole(units: &Units) -> bool {
+        !units.values().any(|unit| matches!(unit.medium, Medium::Awaited))
+    }
+
+    fn take_live_part(live: &mut AdapterSpec, next: &AdapterSpec) {
+        let (DeviceSpec::Scsi(live), DeviceSpec::Scsi(next)) = (&mut live.device, &next.device)
+        else {
+            return;
+        };
+        live.targets.clone_from(&next.targets);
+        live.limit = next.limit;
+        // The client was told of the others.
+        let CommandSpec { queue_depth, max_xfer_bytes, .. } = live.commands;
+        live.commands = CommandSpec { queue_depth, max_xfer_bytes, ..next.commands };
+    }
+
+    fn features(&self, _: &AdapterSpec) -> u64 {
+        feature::OFFERED
+    }
+
+    fn config_space(&self, spec: &AdapterSpec) -> Vec<u8> {
+        let commands = locked(&self.state).terms.commands;
+        let sectors = commands.max_xfer_bytes / 512;
+        let offer = Offer {
+            queues: self.queues,
+            seg_max: spec.seg_max,
+            max_sectors: u32::try_from(sectors).unwrap_or(u32::MAX).max(8),
+            cmd_per_lun: u32::from(commands.queue_depth).max(1),
+            // A target may come later, under any number.
+            max_target: u8::MAX,
+            max_lun: Lun::MAX,
+        };
+        config::space(&offer, &locked(&self.state).sizes).to_vec()
+    }
+
+    fn set_config(&self, offset: usize, bytes: &[u8], _: u64) -> Written {
+        let Ok(word) = bytes.try_into().map(u32::from_le_bytes) else { return Written::No };
+        let mut state = locked(&self.state);
+        let (cdb, sense) = (u32::from(state.sizes.cdb()), u32::from(state.sizes.sense()));
+        let sizes = match offset {
+            SENSE_SIZE_OFFSET => Sizes::new(cdb, word),
+            CDB_SIZE_OFFSET => Sizes::new(word, sense),
+            _ => None,
+        };
+        let Some(sizes) = sizes else { return Written::No };
+        state.sizes = sizes;
+        Written::WithNewQueues
+    }
+
+    fn negotiated(&self, features: u64) {
+        locked(&self.state).features = features;
+    }
+
+    fn feature_names(&self) -> Vec<&'static str> {
+        let features = locked(&self.state).features;
+        let named = [(feature::HOTPLUG, "hotplug"), (feature::CHANGE, "change")];
+        named.into_iter().filter(|(bit, _)| features & bit != 0).map(|(_, name)| name).collect()
+    }
+
+    /// The I_T nexuses are lost (SAM-5, 6.3.4), as when a host bus adapter is reset; the sizes are the usual ones.
+    fn reset(&self) {
+        let mut state = locked(&self.state);
+        state.sizes = Sizes::default();
+        state.view.entries.values().for_each(|seen| seen.nexus.lost());
+    }
+
+    fn client_lost(&self) {
+        self.reset();
+        self.negotiated(0);
+    }
+
+    fn removed(&self) {
+        if let Some(region) = &self.services.region {
+            region.keep_luns(&self.adapter.name, |_, _| false);
+        }
+    }
+
+    fn behind(&self, index: u16, features: u64) -> Option<Behind> {
+        let state = locked(&self.state);
+        let role = match index {
+            0 => ScsiRole::Control,
+            EVENT_QUEUE => ScsiRole::Event,
+            _ => ScsiRole::Request,
+        };
+        let Terms { commands: spec, pool, .. } = &state.terms;
+        let Division { local, commands, .. } = divide(spec, self.queues);
+        let limits = ScsiLimits {
+            commands,
+            local,
+            buffers: u16::try_from(spec.bufs_per_cmd).unwrap_or(u16::MAX),
+            functions: u16::try_from(spec.num_sp_cmd_elem).unwrap_or(u16::MAX),
+            inout: features & feature::INOUT != 0,
+            sizes: state.sizes,
+        };
+        let luns = Arc::clone(state.map.as_ref()?);
+        let (pool, services) = (Arc::clone(pool), Arc::clone(&self.services));
+        Some(Behind { role, luns, pool, limits, services })
+    }
+
+    fn is_ready(&self) -> bool {
+        locked(&self.state).map.is_some()
+    }
+
+    /// Of queues that run, only what is another logical unit is disturbed.
+    fn set_backing(
+        &self,
+        spec: &AdapterSpec,
+        units: &Units,
+        queues: &mut dyn Queues<Message>,
+    ) -> Result<(), String> {
+        let DeviceSpec::Scsi(spec) = &spec.device else {
+            return Err("it is no SCSI device".to_owned());
+        };
+        if !ScsiDevice::is_whole(units) {
+            queues.with_all_stopped(&mut || {
+                let mut state = locked(&self.state);
+                state.map = None;
+                state.view.let_go(units);
+            });
+            return Ok(());
+        }
+        if self.has_other_terms(spec) {
+            let mut set = Ok(());
+            queues.with_all_stopped(&mut || set = self.set_terms(spec));
+            set?;
+        }
+        let luns = self.new_luns(spec, units)?;
+        match self.map() {
+            Some(before) => {
+                ScsiDevice::exchange_luns(queues, &luns.map, &before)?;
+                self.set_luns(&luns);
+            }
+            None => queues.with_all_stopped(&mut || self.set_luns(&luns)),
+        }
+        let events = self.announce(&luns.change);
+        for event in events {
+            queues.tell(&mut |number| (number == EVENT_QUEUE).then_some(Message::Event(event)));
+        }
+        self.forget_luns();
+        Ok(())
+    }
+
+    fn resized(&self, _: &AdapterSpec, resized: &Resized<'_>) -> Tell<Message> {
+        let events = self.capacity_events(resized.units).into_iter();
+        Tell::Messages(events.map(|event| (EVENT_QUEUE, Message::Event(event))).collect())
+    }
+}
+
+fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().expect("a panic ends the process")
+}
+
+/// How the commands of an adapter are divided: so that all queues together never have more than `num_cmd_elems` active, and one queue
+/// alone can have its own and all that are shared.
+struct Division {
+    /// A queue's own.
+    local: u16,
+    /// Shared by all.
+    shared: u32,
+    /// The most of a queue.
+    commands: u16,
+}
+
+fn divide(spec: &CommandSpec, queues: u16) -> Division {
+    let queues = u32::from(queues.max(1));
+    let clip = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
+    let local = clip(spec.num_local_cmds.min(spec.num_cmd_elems / queues)).max(1);
+    let shared = spec.num_cmd_elems.saturating_sub(queues.saturating_mul(u32::from(local)));
+    let commands = clip(shared.saturating_add(u32::from(local)));
+    Division { local, shared, commands }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commands_of_an_adapter_are_divided_over_its_queues() {
+        let spec = |all, local| CommandSpec {
+            num_cmd_elems: all,
+            num_local_cmds: local,
+            bufs_per_cmd: 1,
+            ..CommandSpec::default()
+        };
+        for (all, local, queues, expected) in [
+            (200, 32, 4, (32, 72, 104)),
+            (200, 64, 4, (50, 0, 50)),
+            (200, 64, 1, (64, 136, 200)),
+            (2, 64, 4, (1, 0, 1)),
+            (1 << 20, 1 << 20, 1, (u16::MAX, (1 << 20) - 65535, u16::MAX)),
+        ] {
+            let Division { local, shared, commands } = divide(&spec(all, local), queues);
+            assert_eq!((local, shared, commands), expected);
+        }
+    }
+}
