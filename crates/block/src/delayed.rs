@@ -47,6 +47,10 @@ impl<V: Volume + ?Sized> Volume for Delayed<V> {
         self.inner.geometry()
     }
 
+    fn trouble(&self) -> Option<String> {
+        self.inner.trouble()
+    }
+
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
         let inner = self.inner.lane(ring, id)?;
         Ok(Box::new(DelayedLane { model: self.model.clone(), bit: 1 << self.depth, inner }))

@@ -33,6 +33,7 @@
 
 mod bounce;
 mod flush;
+mod identity;
 mod lane;
 mod lock;
 mod target;
@@ -52,10 +53,11 @@ use uring::Ring;
 use crate::fail::{Failure, fail};
 use crate::kinds::{Kind, OpenEvent, Opening, size_of};
 use crate::{Geometry, Lane, LaneId, Volume, VolumeError};
+pub(crate) use identity::{boot, identity, memory, removed};
 use lane::{FileLane, Files};
 pub(crate) use lock::lock;
 use target::Target;
-pub(crate) use target::on_tmpfs;
+pub(crate) use target::{NewFile, not_special, on_tmpfs, set_blocking};
 use witness::Witnesses;
 
 /// A regular file or a block device. See the module for what it promises.
@@ -111,8 +113,10 @@ impl FileVolume {
         file_spec: &FileSpec,
         opening: &mut Opening<'_>,
     ) -> Result<FileVolume, VolumeError> {
-        let (file, target) = target::open(spec, file_spec, opening)?;
+        let (file, target, new) = target::open(spec, file_spec, opening)?;
         let bytes = capacity(spec, &file, opening)?;
+        let known = identity(&file)
+            .map_err(|error| fail(&spec.name, "looking at its file").because(error))?;
         let no_discard = spec.read_only || !target.discard;
         // In a tmpfs there is nothing to flush, and what nobody writes to loses nothing.
         let witnesses = match spec.read_only || target.inline {
@@ -123,6 +127,8 @@ impl FileVolume {
                     .help("mount /proc, and raise the limit of open files (LimitNOFILE)")
             })?,
         };
+        new.keep(&spec.name, &file)?;
+        (opening.event)(OpenEvent::Identity(known));
         Ok(FileVolume {
             name: spec.name.clone(),
             shared: Arc::new(Shared {
@@ -207,6 +213,15 @@ impl Volume for FileVolume {
             read_only: shared.read_only,
             write_cache: shared.write_cache,
         }
+    }
+
+    fn trouble(&self) -> Option<String> {
+        if self.shared.poisoned.load(Ordering::Relaxed) {
+            let what =
+                "a write was lost in the page cache; it refuses writes until it is opened again";
+            return Some(what.to_owned());
+        }
+        removed(&self.shared.file)
     }
 
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use spec::{VolumeKind, VolumeSpec};
+use spec::{FileIdentity, VolumeKind, VolumeSpec};
 
 use crate::fail::{Failure, fail};
 use crate::{Delayed, Faulty, Limited, Volume, VolumeError};
@@ -68,6 +68,8 @@ pub enum OpenEvent {
     },
     /// How it is read and written: `direct`, `buffered`, `memory` or `none`. Comes once.
     Access(&'static str),
+    /// What it is known by from now on. Comes once for what is kept in a file.
+    Identity(FileIdentity),
     /// Something that a user should know and that stops nothing.
     Note(String),
 }

@@ -108,6 +108,10 @@ impl<V: Volume + ?Sized> Volume for Limited<V> {
         self.inner.geometry()
     }
 
+    fn trouble(&self) -> Option<String> {
+        self.inner.trouble()
+    }
+
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
         Ok(Box::new(LimitedLane {
             credits: vec![0; self.gates.gates.len()],

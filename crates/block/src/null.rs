@@ -76,6 +76,10 @@ impl Volume for NullVolume {
         }
     }
 
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
     fn lane(&self, _: &mut Ring, _: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
         Ok(Box::new(NullLane {
             bytes: self.bytes.clone(),

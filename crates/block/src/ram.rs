@@ -15,12 +15,12 @@
 //!
 //! A RAM volume can grow and not shrink: other channels may be copying behind the new end without asking anybody.
 
-use std::fs::{File, OpenOptions};
+mod place;
+
+use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use memory::{Access, IoBuf, Mapping};
 use rustix::fs::FallocateFlags;
@@ -28,7 +28,7 @@ use spec::{RamSpec, VolumeSpec};
 use uring::{FileSlot, Op, Ring};
 
 use crate::fail::{Failure, check, fail, io_error, walk};
-use crate::file::{lock, on_tmpfs};
+use crate::file::{memory, removed};
 use crate::kinds::{Kind, OpenEvent, Opening};
 use crate::slab::Slab;
 use crate::{
@@ -109,24 +109,13 @@ impl RamVolume {
         ram: &RamSpec,
         opening: &mut Opening<'_>,
     ) -> Result<RamVolume, VolumeError> {
-        let (name, path) = (&spec.name, ram.path.display());
-        let file = OpenOptions::new()
-            .read(true)
-            .write(!spec.read_only)
-            .create(!spec.read_only)
-            .mode(0o660)
-            .open(&ram.path)
-            .map_err(|error| {
-                let help = "name a file in a tmpfs such as /dev/shm, or set size";
-                fail(name, format!("opening {path}")).because(error).help(help)
-            })?;
-        if !on_tmpfs(&file) {
-            let help = "choose a path in a tmpfs such as /dev/shm, or use a file volume";
-            return Err(fail(name, format!("{path} is not in a tmpfs")).help(help));
-        }
-        lock(spec, &ram.path, &file, Duration::from_millis(ram.lock_wait_ms), opening)?;
+        let name = &spec.name;
+        let (file, new) = place::open(spec, ram, opening)?;
         let bytes = size(spec, ram, &file)?;
         let mapping = map(name, &file, bytes, spec.read_only)?;
+        let known = memory(&file).map_err(|e| fail(name, "looking at its file").because(e))?;
+        new.keep(name, &file)?;
+        (opening.event)(OpenEvent::Identity(known));
         Ok(RamVolume {
             shared: Arc::new(Shared {
                 name: name.clone(),
@@ -198,6 +187,10 @@ impl Volume for RamVolume {
             read_only: shared.read_only,
             write_cache: false,
         }
+    }
+
+    fn trouble(&self) -> Option<String> {
+        removed(&self.shared.file)
     }
 
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {

@@ -201,6 +201,9 @@ pub trait Volume: Send + Sync {
     /// Shape and abilities now. May change by [`Volume::resize`] or with the device underneath.
     fn geometry(&self) -> Geometry;
 
+    /// What is wrong with it although it is open, for people: its file was removed, for example. Never waits.
+    fn trouble(&self) -> Option<String>;
+
     /// Makes a channel's way to the volume. Called on the channel's thread; files are registered with `ring`.
     ///
     /// # Errors

@@ -81,6 +81,8 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(volumes::list, volumes::create))
         .routes(routes!(volumes::show, volumes::set, volumes::remove))
         .routes(routes!(volumes::resize))
+        .routes(routes!(volumes::accept))
+        .routes(routes!(volumes::recreate))
         .routes(routes!(adapters::list, adapters::create))
         .routes(routes!(adapters::show, adapters::set, adapters::remove))
         .routes(routes!(adapters::explain))

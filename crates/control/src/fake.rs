@@ -11,7 +11,8 @@ use protocol::message::{
 };
 use protocol::socket::Connection;
 use protocol::stats::{ChannelStats, LunStats, QueueStats, StatsRegion};
-use spec::{Change, change};
+use spec::{Change, FileIdentity, change};
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -29,6 +30,8 @@ pub struct Books {
     pub refuse: Option<String>,
     /// Descriptors that came with adapters.
     pub passed: Vec<String>,
+    /// What stands in the place of files: the inode number of another one, or 0 where there is none. Elsewhere is file 1.
+    pub files: BTreeMap<PathBuf, u64>,
 }
 
 fn failure(code: FailureCode, message: impl Into<String>) -> Reply {
@@ -133,9 +136,14 @@ impl Books {
         }
         let used = self.users(&spec.name);
         let disk = self.status.adapters.iter().any(|it| it.spec.uses_volume(&spec.name));
+        let identity = match self.find_file(&spec) {
+            Ok(identity) => identity,
+            Err(message) => return failure(FailureCode::System, message),
+        };
         let Some(old) = self.status.volumes.iter_mut().find(|v| v.spec.name == spec.name) else {
             let bytes = spec.bytes.unwrap_or(1 << 30);
-            self.status.volumes.push(VolumeStatus { spec, bytes, access: "direct".to_owned() });
+            let (access, trouble) = ("direct".to_owned(), None);
+            self.status.volumes.push(VolumeStatus { spec, bytes, access, trouble, identity });
             return Reply::Done;
         };
         let live = change::volume(&old.spec, &spec) <= Change::Live && old.spec.bytes == spec.bytes;
@@ -146,6 +154,28 @@ impl Books {
         old.bytes = spec.bytes.unwrap_or(old.bytes);
         old.spec = spec;
         Reply::Done
+    }
+
+    /// What is at a volume's place, made where it is to be.
+    fn find_file(&mut self, spec: &VolumeSpec) -> Result<Option<FileIdentity>, String> {
+        let (path, make, known) = match &spec.kind {
+            VolumeKind::File(file) => {
+                (&file.path, file.create || file.fresh, file.identity.as_ref())
+            }
+            VolumeKind::Ram(ram) => (&ram.path, true, ram.identity.as_ref()),
+            VolumeKind::Null(_) => return Ok(None),
+        };
+        let inode = self.files.entry(path.clone()).or_insert(1);
+        if *inode == 0 && (!make || known.is_some()) {
+            return Err(format!("opening {}: no such file", path.display()));
+        }
+        *inode = (*inode).max(1);
+        let bytes = spec.bytes.unwrap_or(1 << 30);
+        let found = FileIdentity::File { inode: Some(*inode), born_ns: None, bytes };
+        match known.and_then(|known| known.differs(&found, spec.bytes)) {
+            Some(how) => Err(format!("{}: {how}", path.display())),
+            None => Ok(Some(found)),
+        }
     }
 
     fn resize(&mut self, name: &str, bytes: u64, shrink: bool) -> Reply {
@@ -264,6 +294,11 @@ impl FakeDataPlane {
         self.books.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
+    /// Whether it is this one, and not one that was started later.
+    pub fn is(&self, other: &FakeDataPlane) -> bool {
+        Arc::ptr_eq(&self.books, &other.books)
+    }
+
     /// Counters of a queue of an adapter, to count in.
     pub fn queue_stats(&self, adapter: &str, queue: u16) -> Option<QueueStats> {
         self.stats.queue(adapter, queue)
@@ -364,7 +399,12 @@ impl Launcher for FakeLauncher {
 
     fn launch(&mut self, _spec: &DataPlaneSpec) -> io::Result<Box<dyn Link>> {
         let fake = FakeDataPlane::start(&self.socket)?;
-        *self.current.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(fake);
+        let mut current = self.current.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(before) = &*current {
+            fake.books().files = before.books().files.clone();
+        }
+        *current = Some(fake);
+        drop(current);
         Ok(Box::new(SocketLink::connect(&self.socket).map_err(io::Error::other)?))
     }
 

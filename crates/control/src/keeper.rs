@@ -13,6 +13,7 @@ pub use backoff::Backoff;
 pub use process::{Launcher, ProcessLauncher};
 
 use crate::link::{Link, LinkError};
+use crate::model::files::{self, Opened};
 use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Action, Subject, reconcile, without};
 use crate::refusal::{Code, Refusal};
@@ -24,7 +25,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 /// How long until what failed is tried again, and the longest that this grows to.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -68,6 +69,8 @@ pub struct View {
     pub trouble: Option<String>,
     /// What it could not do, by object.
     pub failures: BTreeMap<Subject, Refusal>,
+    /// The volumes with files that it has open, as it said last.
+    pub opened: Opened,
     /// Its statistics.
     pub stats: Option<Arc<StatsReader>>,
 }
@@ -84,6 +87,7 @@ impl Keeper {
         launcher: Box<dyn Launcher>,
         spec: DataPlaneSpec,
         listeners: BTreeMap<String, OwnedFd>,
+        learned: Arc<Notify>,
     ) -> std::io::Result<Keeper> {
         let (commands, inbox) = mpsc::channel();
         let view = Arc::new(Mutex::new(View::default()));
@@ -92,6 +96,7 @@ impl Keeper {
             launcher,
             spec,
             listeners,
+            learned,
             wanted: Wanted::default(),
             inbox,
             myself: commands.clone(),
@@ -154,6 +159,8 @@ struct Body {
     launcher: Box<dyn Launcher>,
     spec: DataPlaneSpec,
     listeners: BTreeMap<String, OwnedFd>,
+    /// Told when it has another volume open.
+    learned: Arc<Notify>,
     wanted: Wanted,
     inbox: Receiver<Command>,
     myself: Sender<Command>,
@@ -295,6 +302,7 @@ impl Body {
         tracing::info!(dataplane = %self.spec.name, pid, "data plane {what}");
         let mut view = lock(&self.view);
         view.pid = Some(pid);
+        view.opened.clear();
         view.trouble = None;
         view.started_with =
             if started { Some(self.spec.clone()) } else { self.launcher.started_with() };
@@ -329,10 +337,19 @@ impl Body {
     /// Compares, and sends what is to be done; what follows from a failed action is left out.
     fn carry_out(&mut self) -> Result<BTreeMap<Subject, Refusal>, LinkError> {
         let Some(link) = &mut self.link else { return Ok(BTreeMap::new()) };
-        let status = match link.call(&Request::Status, &[])?.0 {
-            Reply::Status(status) => status,
-            other => return Err(LinkError::OutOfTurn(format!("{other:?}"))),
+        let learn = |link: &mut dyn Link, wanted: &mut Wanted| -> Result<Status, LinkError> {
+            let status = account(link)?;
+            let opened = files::opened(&status);
+            wanted.settle(&status);
+            let mut view = lock(&self.view);
+            if view.opened != opened {
+                view.opened = opened;
+                self.learned.notify_one();
+            }
+            Ok(status)
         };
+        let status = learn(link.as_mut(), &mut self.wanted)?;
+        let mut opened = false;
         let mut failures: BTreeMap<Subject, Refusal> = BTreeMap::new();
         let mut failed: BTreeSet<Subject> = BTreeSet::new();
         for action in reconcile(&self.wanted, &status) {
@@ -343,6 +360,11 @@ impl Body {
                 failed.insert(action.subject());
                 failures.insert(action.subject(), refusal);
                 continue;
+            }
+            // Before a client can write to it, it is known which file a volume has.
+            if opened && matches!(action, Action::PutUnit(_) | Action::PutAdapter(_)) {
+                learn(link.as_mut(), &mut self.wanted)?;
+                opened = false;
             }
             let action = spared(action, &failed);
             let listener = match &action {
@@ -357,9 +379,14 @@ impl Body {
                     failed.insert(action.subject());
                     failures.insert(action.subject(), refusal);
                 }
-                Reply::Done => {}
+                Reply::Done => {
+                    opened |= matches!(action, Action::PutVolume(_) | Action::ResizeVolume { .. });
+                }
                 other => return Err(LinkError::OutOfTurn(format!("{other:?}"))),
             }
+        }
+        if opened {
+            learn(link.as_mut(), &mut self.wanted)?;
         }
         Ok(failures)
     }
@@ -391,6 +418,14 @@ impl Body {
         view.pid = None;
         view.stats = None;
         view.trouble = Some("it was shut down".to_owned());
+    }
+}
+
+/// A data plane's account of itself.
+fn account(link: &mut dyn Link) -> Result<Status, LinkError> {
+    match link.call(&Request::Status, &[])?.0 {
+        Reply::Status(status) => Ok(status),
+        other => Err(LinkError::OutOfTurn(format!("{other:?}"))),
     }
 }
 

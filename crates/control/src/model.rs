@@ -4,6 +4,7 @@
 //! It is plain data; the rules live beside it:
 //!
 //! - [`given`] gives out what is kept for good: WWPNs, numbers of targets, LUNs of virtual target devices;
+//! - [`files`] is what is known of the files of volumes;
 //! - [`found`] is what the host's HBAs show;
 //! - [`mod@san`] makes the fabric of it, which says who sees which LUN;
 //! - [`validate`] says whether a state makes sense as a whole;
@@ -12,6 +13,7 @@
 //!
 //! All of it is pure.
 
+pub mod files;
 pub mod found;
 pub mod given;
 pub mod resolve;

@@ -219,7 +219,7 @@ fn change_volume(wanted: &VolumeSpec, actual: &VolumeStatus) -> Vec<Action> {
     let mut actions = Vec::new();
     // The size goes its own way: with it, this would be a change that needs the volume closed.
     let spec = VolumeSpec { bytes: actual.spec.bytes, ..wanted.clone() };
-    if spec != actual.spec {
+    if change::volume(&actual.spec, &spec) != Change::Same {
         actions.push(Action::PutVolume(spec));
     }
     if let Some(bytes) = wanted.bytes.filter(|bytes| *bytes != actual.bytes) {

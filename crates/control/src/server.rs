@@ -6,6 +6,7 @@
 //! trying.
 
 mod explain;
+mod files;
 mod hba;
 mod logins;
 mod media;
@@ -13,6 +14,7 @@ mod objects;
 mod views;
 
 pub use explain::{AttributeSource, CommandTermView, CommandsView, Explanation, TermView};
+pub use files::FileAct;
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::ObjectView;
 pub use views::{AdapterView, ChannelView, DataPlaneView, StatusView, VolumeView};
@@ -93,6 +95,8 @@ pub struct Server {
     /// Whether somebody looks at the host's HBAs from time to time.
     looking: AtomicBool,
     ended: Arc<AtomicBool>,
+    /// A keeper has learned of the file of a volume.
+    learned: Arc<Notify>,
     myself: Weak<Server>,
     stop: Notify,
     stop_dataplanes: AtomicBool,
@@ -116,10 +120,12 @@ impl Server {
             change: tokio::sync::Mutex::new(store),
             looking: false.into(),
             ended: Arc::default(),
+            learned: Arc::default(),
             myself: Weak::clone(myself),
             stop: Notify::new(),
             stop_dataplanes: false.into(),
         });
+        server.record_files_as_they_come();
         let guard = server.change.lock().await;
         server.tell(&desired).await;
         drop(guard);
@@ -160,6 +166,7 @@ impl Server {
         let mut store = self.change.lock().await;
         let mut now = self.desired();
         now.given.maxima = self.maxima(&now).await;
+        self.learn_files(&mut now);
         let mut next = now.clone();
         edit(&mut next)?;
         given::settle(&now, &mut next, fresh_number())?;
@@ -176,12 +183,15 @@ impl Server {
             && let Some(failure) = failure_of(&failures, &changes, &next)
         {
             // What was given out stays so: the data plane may have told it to others.
-            let back = Desired { given: next.given.clone(), ..now };
+            let mut back = Desired { given: next.given.clone(), ..now.clone() };
+            back.given.files = now.given.files;
             self.commit(store.as_mut(), &back)?;
             self.tell(&back).await;
+            self.forget_memory(&next, &back);
             self.forget_media(&next, &back);
             return Err(failure);
         }
+        self.record_files(store.as_mut())?;
         self.forget_memory(&now, &next);
         self.forget_media(&now, &next);
         let concerned = down.iter().filter(|name| self.concerns(name, &now, &next));
@@ -320,7 +330,12 @@ impl Server {
             .cloned()
             .collect();
         let listeners = adapters.into_iter().filter_map(|name| all.remove_entry(&name)).collect();
-        let keeper = Arc::new(Keeper::start((self.launcher)(name), spec.clone(), listeners)?);
+        let keeper = Arc::new(Keeper::start(
+            (self.launcher)(name),
+            spec.clone(),
+            listeners,
+            Arc::clone(&self.learned),
+        )?);
         self.write_keepers().insert(name.to_owned(), Arc::clone(&keeper));
         Ok(keeper)
     }

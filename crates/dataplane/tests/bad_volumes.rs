@@ -9,8 +9,8 @@ use common::raw::{Front, Ring, until};
 use common::{Server, load, null, short_load, volume};
 use partition::load::{FailureKind, LoadOptions, run};
 use protocol::message::{
-    AdapterState, BlockSpec, CacheMode, DeviceSpec, Failure, FaultSpec, FileSpec, LimitSpec, Reply,
-    Request, VolumeKind, VolumeSpec,
+    AdapterState, BlockSpec, CacheMode, DeviceSpec, Failure, FaultSpec, FileSpec, LimitSpec,
+    RamSpec, Reply, Request, VolumeKind, VolumeSpec,
 };
 use protocol::stats::QueueCounter;
 
@@ -300,4 +300,58 @@ fn a_hard_limit_does_not_hold_up_who_has_none() {
     ring.wait();
     assert!(heads.iter().all(|head| ring.status_of(*head) == 0));
     until("nothing waits", || server.count_of("vhost0", QueueCounter::Pending) == 0);
+}
+
+/// A volume as the control plane puts it after it was opened once.
+fn settled(server: &Server, spec: &VolumeSpec) -> VolumeSpec {
+    let status = server.status().volumes.into_iter().find(|open| open.spec.name == spec.name);
+    let mut spec = spec.clone();
+    spec.kind.settle(status.expect("it is open").identity);
+    spec
+}
+
+#[test]
+fn a_lost_file_never_becomes_an_empty_disk() {
+    let server = Server::new(1);
+    let spec = server.file(16);
+    server.must(Request::PutVolume(spec.clone()));
+    let socket = server.put_adapter(|_| ());
+    let (front, ring) = Front::ready(&socket);
+    assert_eq!(write(&ring, 0, 7), 0);
+    let known = settled(&server, &spec);
+    // It is the same volume, and knowing it disturbs nobody.
+    server.must(Request::PutVolume(known.clone()));
+    assert_eq!(server.status().volumes[0].spec, spec);
+    assert_eq!(server.status().volumes[0].trouble, None);
+    std::fs::rename(server.path("disk.raw"), server.path("aside")).unwrap();
+    std::fs::remove_file(server.path("aside")).unwrap();
+    let trouble = server.status().volumes[0].trouble.clone();
+    assert!(trouble.unwrap().contains("its file was removed"));
+    assert_eq!(read(&ring, 0), (0, 7), "the client still has its disk");
+    drop((front, ring));
+    server.must(Request::RemoveAdapter { name: "vhost0".into() });
+    server.must(Request::RemoveVolume { name: "v".into(), forget: false });
+    // The next data plane would be told the same.
+    let failure = refused(&server, Request::PutVolume(known.clone()));
+    assert!(failure.help.unwrap().contains("volume recreate"));
+    assert!(!server.path("disk.raw").exists());
+    std::fs::write(server.path("disk.raw"), vec![1; 16 << 20]).unwrap();
+    let failure = refused(&server, Request::PutVolume(known));
+    assert!(failure.message.contains("another file is there now"), "{}", failure.message);
+}
+
+#[test]
+fn a_changed_limit_opens_the_file_that_is_known() {
+    let server = Server::new(1);
+    let fresh = |spec: VolumeSpec| {
+        let VolumeKind::Ram(ram) = spec.kind else { unreachable!() };
+        VolumeSpec { kind: RamSpec { fresh: true, ..ram }.into(), ..spec }
+    };
+    let spec = fresh(server.ram(16));
+    server.must(Request::PutVolume(spec.clone()));
+    let socket = server.put_adapter(|_| ());
+    let (_front, ring) = Front::ready(&socket);
+    assert_eq!(write(&ring, 0, 7), 0);
+    server.must(Request::PutVolume(limited(spec, 100_000)));
+    assert_eq!(read(&ring, 0), (0, 7));
 }

@@ -155,6 +155,12 @@ pub struct VolumeStatus {
     pub bytes: u64,
     /// How it is accessed (`direct`, `buffered`, `memory`, `none`), or what was noted when it was opened.
     pub access: String,
+    /// What is wrong with it although it is open.
+    #[serde(default)]
+    pub trouble: Option<String>,
+    /// What its file or device is known by, if it has one.
+    #[serde(default)]
+    pub identity: Option<FileIdentity>,
 }
 
 /// An adapter that exists.

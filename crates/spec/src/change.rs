@@ -69,22 +69,27 @@ pub fn moves(now: &VolumeSpec, then: &VolumeSpec) -> bool {
 }
 
 fn file(now: &FileSpec, then: &FileSpec) -> Change {
-    let FileSpec { path, cache, create, preallocate, lock_wait_ms } = now;
+    let FileSpec { path, cache, create, preallocate, lock_wait_ms, fresh, identity } = now;
     gravest([
         (Recreate, *path != then.path),
         (Live, *cache != then.cache),
-        (Live, *create != then.create),
         (Live, *preallocate != then.preallocate),
-        (Live, *lock_wait_ms != then.lock_wait_ms),
+        // What is told of an opening says nothing about a volume that is open.
+        (Same, *create != then.create),
+        (Same, *lock_wait_ms != then.lock_wait_ms),
+        (Same, *fresh != then.fresh),
+        (Same, *identity != then.identity),
     ])
 }
 
 fn ram(now: &RamSpec, then: &RamSpec) -> Change {
-    let RamSpec { path, preallocate, lock_wait_ms } = now;
+    let RamSpec { path, preallocate, lock_wait_ms, fresh, identity } = now;
     gravest([
         (Recreate, *path != then.path),
         (Reopen, *preallocate != then.preallocate),
-        (Live, *lock_wait_ms != then.lock_wait_ms),
+        (Same, *lock_wait_ms != then.lock_wait_ms),
+        (Same, *fresh != then.fresh),
+        (Same, *identity != then.identity),
     ])
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::is_default;
+use crate::{FileIdentity, is_default};
 
 /// A volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,6 +82,17 @@ impl VolumeKind {
             VolumeKind::Null(_) => None,
         }
     }
+
+    /// From now on it is what was opened, and nothing is made for it any more.
+    pub fn settle(&mut self, found: Option<FileIdentity>) {
+        match self {
+            VolumeKind::File(file) => {
+                (file.create, file.fresh, file.identity) = (false, false, found);
+            }
+            VolumeKind::Ram(ram) => (ram.fresh, ram.identity) = (false, found),
+            VolumeKind::Null(_) => {}
+        }
+    }
 }
 
 /// A regular file or a block device.
@@ -91,13 +102,19 @@ pub struct FileSpec {
     pub path: PathBuf,
     /// Through the page cache or not.
     pub cache: CacheMode,
-    /// Make the file, with the volume's size, if there is none.
+    /// Make the file, with the volume's size, if there is none and `identity` is not known.
     pub create: bool,
     /// Give a file that is made all of its space at once.
     pub preallocate: bool,
     /// How long to wait for another process that has the file locked, in milliseconds.
     #[serde(default = "lock_wait_ms", skip_serializing_if = "is_lock_wait_ms")]
     pub lock_wait_ms: u64,
+    /// The file is to be made by this opening: one that is there is left alone, and the volume is not opened.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fresh: bool,
+    /// What was there when it was opened first: nothing else is taken for it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub identity: Option<FileIdentity>,
 }
 
 impl FileSpec {
@@ -110,6 +127,8 @@ impl FileSpec {
             create: false,
             preallocate: false,
             lock_wait_ms: LOCK_WAIT_MS,
+            fresh: false,
+            identity: None,
         }
     }
 }
@@ -117,7 +136,8 @@ impl FileSpec {
 /// A file in a tmpfs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RamSpec {
-    /// Where it is; the folder must be on a tmpfs, such as /dev/shm. Made, with the volume's size, if there is none.
+    /// Where it is; the folder must be on a tmpfs, such as /dev/shm. Made, with the volume's size, if there is none and `identity` is
+    /// not known, or is of another boot of the host.
     pub path: PathBuf,
     /// Take all the memory at once. Without, a write can fail for want of space later, and discards give memory back.
     #[serde(default, skip_serializing_if = "is_default")]
@@ -125,13 +145,21 @@ pub struct RamSpec {
     /// How long to wait for another process that has the file locked, in milliseconds.
     #[serde(default = "lock_wait_ms", skip_serializing_if = "is_lock_wait_ms")]
     pub lock_wait_ms: u64,
+    /// The volume is new: what another has left at its place goes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fresh: bool,
+    /// What was there when it was opened first: nothing else is taken for it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub identity: Option<FileIdentity>,
 }
 
 impl RamSpec {
     /// A file that is made if there is none.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> RamSpec {
-        RamSpec { path: path.into(), preallocate: false, lock_wait_ms: LOCK_WAIT_MS }
+        let path = path.into();
+        let (lock_wait_ms, fresh, identity) = (LOCK_WAIT_MS, false, None);
+        RamSpec { path, preallocate: false, lock_wait_ms, fresh, identity }
     }
 }
 

@@ -298,6 +298,11 @@ Examples:
     },
     /// Change the size of a volume; running guests see it at once
     Resize(ResizeArgs),
+    /// Take the file that is there now as the volume's own: for a volume that failed because its file was replaced, by a backup that was
+    /// put back for example
+    Accept(RemoveArgs),
+    /// Make an empty file: for a volume that failed because its file is missing. What was in it is not brought back
+    Recreate(RemoveArgs),
     /// Remove volumes; their files stay
     Remove(RemoveArgs),
 }

@@ -1,6 +1,6 @@
 //! Opening a file and finding out what it can do.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 use spec::{CacheMode, FileSpec};
 
+use super::identity::identity;
 use super::lock::{holder, lock};
 use crate::fail::{Failure, fail};
 use crate::kinds::Opening;
@@ -63,24 +64,40 @@ impl Target {
     }
 }
 
-/// Opens and locks the file of a volume, making it first where that is wanted.
+/// Opens and locks the file of a volume, making it first where that is wanted. It is the one that is known, or the volume is not opened.
 pub(super) fn open(
     spec: &VolumeSpec,
     file_spec: &FileSpec,
     opening: &mut Opening<'_>,
-) -> Result<(File, Target), VolumeError> {
+) -> Result<(File, Target, NewFile), VolumeError> {
     let path = &file_spec.path;
-    let file = open_file(spec, file_spec)?;
+    let (file, made) = open_file(spec, file_spec)?;
     let meta = file.metadata().map_err(|e| fail(&spec.name, stat(path)).because(e))?;
+    not_special(&spec.name, path, &meta)?;
     let block_device = meta.file_type().is_block_device();
-    if !block_device && !meta.is_file() {
-        let what = format!("{} is neither a regular file nor a block device", path.display());
-        return Err(fail(&spec.name, what).help("name one of those"));
-    }
+    set_blocking(&file).map_err(|e| fail(&spec.name, stat(path)).because(e))?;
     lock(spec, path, &file, Duration::from_millis(file_spec.lock_wait_ms), opening)?;
-    // Only behind the lock: two servers that start together must not both give it a size.
-    if !block_device && file_spec.create {
+    // Only behind the lock: two servers that start together must not both give it a size, nor one take it from the other.
+    let new = NewFile::new(made.then_some(path));
+    if !block_device && (file_spec.create || file_spec.fresh) {
         give_size(spec, file_spec, &file)?;
+    }
+    if let Some(known) = &file_spec.identity {
+        let found = identity(&file).map_err(|e| fail(&spec.name, stat(path)).because(e))?;
+        if let Some(how) = known.differs(&found, spec.bytes) {
+            let help = "put its own one back, mount its file system, or take what is there: `trunkline volume accept`";
+            return Err(fail(&spec.name, format!("{}: {how}", path.display())).help(help));
+        }
+        if let (false, Some(bytes)) = (block_device, spec.bytes)
+            && found.bytes() < bytes
+            && !spec.read_only
+        {
+            // It was to grow when there was nobody to do it.
+            file.set_len(bytes).map_err(|error| {
+                let what = format!("growing {} to {bytes} bytes", path.display());
+                fail(&spec.name, what).because(error).help("free some space")
+            })?;
+        }
     }
     let direct = choose(spec, file_spec, &file, block_device)?;
     let target = if block_device {
@@ -100,42 +117,103 @@ pub(super) fn open(
             preallocate: file_spec.preallocate,
         }
     };
-    Ok((file, target))
+    Ok((file, target, new))
 }
 
 fn stat(path: &Path) -> String {
     format!("looking at {}", path.display())
 }
 
-fn open_file(spec: &VolumeSpec, file_spec: &FileSpec) -> Result<File, VolumeError> {
+/// A file that this opening has made: it goes again unless the volume is opened.
+#[derive(Debug)]
+pub(crate) struct NewFile(Option<PathBuf>);
+
+impl NewFile {
+    pub(crate) fn new(path: Option<&PathBuf>) -> NewFile {
+        NewFile(path.cloned())
+    }
+
+    /// It stays, also over a power failure: nobody makes it a second time.
+    pub(crate) fn keep(mut self, volume: &str, file: &File) -> Result<(), VolumeError> {
+        let Some(path) = &self.0 else { return Ok(()) };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let synced =
+            file.sync_all().and_then(|()| File::open(folder.unwrap_or(Path::new(".")))?.sync_all());
+        synced
+            .map_err(|error| fail(volume, format!("making {}", path.display())).because(error))?;
+        self.0 = None;
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        // The error that is told is the one that led here.
+        let _ = self.0.take().map(std::fs::remove_file);
+    }
+}
+
+/// Opening a FIFO or a terminal can wait for ever, or do something: they are told by their type alone.
+pub(crate) fn not_special(volume: &str, path: &Path, meta: &Metadata) -> Result<(), VolumeError> {
+    let kind = meta.file_type();
+    if kind.is_block_device() || kind.is_file() {
+        return Ok(());
+    }
+    let what = format!("{} is neither a regular file nor a block device", path.display());
+    Err(fail(volume, what).help("name one of those"))
+}
+
+/// Takes back what kept the opening from waiting: an io_uring would take it for its requests.
+pub(crate) fn set_blocking(file: &File) -> rustix::io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    rustix::fs::fcntl_setfl(file, flags - OFlags::NONBLOCK)
+}
+
+/// Opens the file, and says whether it was made.
+fn open_file(spec: &VolumeSpec, file_spec: &FileSpec) -> Result<(File, bool), VolumeError> {
     let path = &file_spec.path;
     let mut options = OpenOptions::new();
     options.read(true).write(!spec.read_only);
     let existing = std::fs::metadata(path);
+    // What took the place meanwhile is not waited for.
+    let mut flags = OFlags::NONBLOCK;
+    let create = (file_spec.create || file_spec.fresh) && file_spec.identity.is_none();
+    let mut made = false;
     match &existing {
-        Ok(meta) if meta.file_type().is_block_device() && !spec.read_only => {
+        Ok(meta) if meta.file_type().is_block_device() => {
             // A device that is mounted, or used by another driver, refuses an exclusive open.
-            options.custom_flags(OFlags::EXCL.bits().cast_signed());
+            flags = if spec.read_only { OFlags::empty() } else { OFlags::EXCL };
         }
-        Err(error) if error.kind() == ErrorKind::NotFound && file_spec.create => {
-            options.create(true).mode(0o660);
+        Ok(_) if file_spec.fresh && create => {
+            let what = format!("{} is there already", path.display());
+            let help = "move it away, or take it as it is: `trunkline volume accept`";
+            return Err(fail(&spec.name, what).help(help));
         }
-        _ => {}
+        // A folder cannot be opened for writing, which says it better.
+        Ok(meta) if meta.is_dir() => {}
+        Ok(meta) => not_special(&spec.name, path, meta)?,
+        Err(error) if error.kind() == ErrorKind::NotFound && create => {
+            options.create_new(true).mode(0o660);
+            made = true;
+        }
+        Err(_) => {}
     }
+    options.custom_flags(flags.bits().cast_signed());
     let deadline = Instant::now() + Duration::from_millis(file_spec.lock_wait_ms);
     loop {
         match options.open(path) {
-            Ok(file) => return Ok(file),
+            Ok(file) => return Ok((file, made)),
             // A predecessor's last operation keeps the device as well as the lock.
             Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            Err(error) => return Err(cannot_open(spec, path, error)),
+            Err(error) => return Err(cannot_open(spec, file_spec, error)),
         }
     }
 }
 
-fn cannot_open(spec: &VolumeSpec, path: &Path, error: io::Error) -> VolumeError {
+fn cannot_open(spec: &VolumeSpec, file_spec: &FileSpec, error: io::Error) -> VolumeError {
+    let path = &file_spec.path;
     let what = format!("opening {}", path.display());
     if error.kind() == ErrorKind::ResourceBusy
         && let Some(holder) = File::open(path).ok().and_then(|file| holder(&file))
@@ -145,6 +223,10 @@ fn cannot_open(spec: &VolumeSpec, path: &Path, error: io::Error) -> VolumeError 
             .help("end that process, name another device, or raise lock_wait");
     }
     let help = match error.kind() {
+        ErrorKind::NotFound if file_spec.identity.is_some() => {
+            "put it back or mount its file system; `trunkline volume recreate` makes an empty one"
+                .to_owned()
+        }
         ErrorKind::NotFound => "correct the path, or set create and size".to_owned(),
         ErrorKind::PermissionDenied => {
             let mode = if spec.read_only { "read" } else { "read and write" };

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -98,7 +99,7 @@ fn a_file_of_no_whole_number_of_blocks_loses_its_end_with_a_note() {
     let mut events = Vec::new();
     let volume = open_with(&spec, &mut |event| events.push(event)).expect("open");
     assert_eq!(volume.geometry().bytes, MIB);
-    let [OpenEvent::Note(note), OpenEvent::Access(_)] = &events[..] else { panic!("{events:?}") };
+    let [OpenEvent::Note(note), ..] = &events[..] else { panic!("{events:?}") };
     assert!(note.contains("the last 100 are not used"), "{note}");
 }
 
@@ -521,4 +522,118 @@ fn a_full_file_system_fails_writes_and_nothing_else() {
     assert_eq!(bench.write(3 * MIB, &[6; 65536]), Ok(()), "room again");
     assert_eq!(bench.read(3 * MIB, 65536), Ok(vec![6; 65536]));
     bench.close();
+}
+
+/// What the volume is known by, and the volume.
+fn known(spec: &VolumeSpec) -> (Arc<dyn Volume>, VolumeSpec) {
+    let mut known = spec.clone();
+    let mut note = |event| {
+        if let OpenEvent::Identity(identity) = event {
+            known.kind.settle(Some(identity));
+        }
+    };
+    let volume = open_with(spec, &mut note).unwrap_or_else(|error| panic!("{error}"));
+    (volume, known)
+}
+
+#[test]
+fn a_file_is_made_once_and_nothing_else_is_taken_for_it() {
+    let place = Place::new();
+    let path = place.path();
+    let first = VolumeSpec { bytes: Some(MIB), ..spec(&path, |file| file.create = true) };
+    let (volume, mut known) = known(&first);
+    drop(volume);
+    assert!(open(&known).is_ok(), "the same again");
+    // Whatever the specification asks for: it was made before.
+    let VolumeKind::File(file) = &mut known.kind else { panic!("not a file") };
+    (file.create, file.fresh) = (true, true);
+    let aside = place.0.path().join("aside");
+    std::fs::rename(&path, &aside).expect("move");
+    let missing = refused(&known);
+    assert!(missing.contains("volume recreate"), "{missing}");
+    assert!(!path.exists(), "it was made anew");
+    place.make(MIB);
+    let other = refused(&known);
+    assert!(other.contains("another file is there now"), "{other}");
+    assert!(other.contains("volume accept"), "{other}");
+    std::fs::rename(&aside, &path).expect("back");
+    File::options().write(true).open(&path).and_then(|f| f.set_len(4096)).expect("cut");
+    let cut = refused(&known);
+    assert!(cut.contains("it has 4096 bytes and had 1048576"), "{cut}");
+}
+
+#[test]
+fn a_file_that_was_to_grow_when_nobody_could_do_it_grows_when_it_is_opened() {
+    let place = Place::new();
+    let (volume, mut known) = known(&spec(place.make(MIB), |_| {}));
+    drop(volume);
+    known.bytes = Some(2 * MIB);
+    assert_eq!(open(&known).expect("open").geometry().bytes, 2 * MIB);
+}
+
+#[test]
+fn a_fresh_file_takes_nobodys_place() {
+    let place = Place::new();
+    let path = place.make(MIB);
+    std::fs::write(&path, vec![7; MIB as usize]).expect("write");
+    let fresh = VolumeSpec { bytes: Some(MIB), ..spec(&path, |file| file.fresh = true) };
+    assert!(refused(&fresh).contains("is there already"));
+    assert_eq!(std::fs::read(&path).expect("read")[0], 7);
+    std::fs::remove_file(&path).expect("remove");
+    assert!(open(&fresh).is_ok());
+}
+
+#[test]
+fn a_special_file_is_refused_without_being_opened() {
+    let place = Place::new();
+    let path = place.path();
+    let made = Command::new("mkfifo").arg(&path).status().expect("mkfifo (coreutils)");
+    assert!(made.success());
+    for read_only in [false, true] {
+        let fifo = VolumeSpec { read_only, ..spec(&path, |_| {}) };
+        assert!(refused(&fifo).contains("neither a regular file nor a block device"));
+    }
+    let ram = VolumeSpec { bytes: Some(MIB), ..VolumeSpec::new("ram", spec::RamSpec::new(&path)) };
+    assert!(refused(&ram).contains("neither a regular file nor a block device"));
+    let folder = VolumeSpec { read_only: true, ..spec(place.0.path(), |_| {}) };
+    assert!(refused(&folder).contains("neither a regular file nor a block device"));
+}
+
+#[test]
+fn a_removed_file_is_noticed_while_the_volume_is_open() {
+    let place = Place::new();
+    let path = place.make(MIB);
+    let volume = open(&VolumeSpec {
+        limit: Some(spec::LimitSpec { iops: 1, ..Default::default() }),
+        ..spec(&path, |_| {})
+    })
+    .expect("open");
+    assert_eq!(volume.trouble(), None);
+    std::fs::remove_file(&path).expect("remove");
+    assert!(volume.trouble().expect("noticed").contains("its file was removed"));
+}
+
+#[test]
+fn a_file_that_could_not_be_made_is_not_left_behind() {
+    let place = Place::new();
+    let path = place.path();
+    let large = VolumeSpec {
+        bytes: Some(1 << 62),
+        ..spec(&path, |file| (file.create, file.preallocate) = (true, true))
+    };
+    refused(&large);
+    assert!(!path.exists());
+    let direct = VolumeSpec {
+        bytes: Some(MIB),
+        ..VolumeSpec::new(
+            "shm",
+            FileSpec {
+                create: true,
+                cache: CacheMode::Direct,
+                ..FileSpec::new(format!("/dev/shm/trunkline-test-{}", std::process::id()))
+            },
+        )
+    };
+    assert!(refused(&direct).contains("has no direct I/O"));
+    assert!(!direct.kind.path().expect("a path").exists());
 }

@@ -103,3 +103,63 @@ fn long_zeroes_go_in_rounds_and_discards_give_memory_back() {
     assert_eq!(bench.read(0, 8 << 20), Ok(vec![0; 8 << 20]));
     bench.close();
 }
+
+#[test]
+fn a_new_volume_never_takes_over_what_it_finds() {
+    let folder = tempfile::tempdir_in("/dev/shm").expect("folder");
+    let path = folder.path().join("ram");
+    std::fs::write(&path, vec![7; 1 << 20]).expect("another tenant's");
+    let mut new = VolumeSpec {
+        bytes: Some(1 << 20),
+        ..VolumeSpec::new("ram", RamSpec { fresh: true, ..RamSpec::new(&path) })
+    };
+    let mut identity = None;
+    let mut note = |event| {
+        if let crate::OpenEvent::Identity(found) = event {
+            identity = Some(found);
+        }
+    };
+    let volume = crate::open_with(&new, &mut note).expect("open");
+    let mut bench = TestBench::new(&*volume, 4096);
+    assert_eq!(bench.read(0, 4096), Ok(vec![0; 4096]));
+    bench.write(0, &[5; 4096]).expect("write");
+    // Somebody has it: nobody else's new volume takes its place.
+    let other = RamSpec { fresh: true, lock_wait_ms: 10, ..RamSpec::new(&path) };
+    let error = open(&VolumeSpec { kind: other.into(), ..new.clone() }).err().expect("refused");
+    assert!(error.to_string().contains("locked"), "{error}");
+    bench.close();
+    drop(volume);
+    // The next process finds it again.
+    new.kind.settle(identity.clone());
+    let volume = open(&new).expect("open");
+    let mut bench = TestBench::new(&*volume, 4096);
+    assert_eq!(bench.read(0, 4096), Ok(vec![5; 4096]));
+    bench.close();
+    drop(volume);
+    // Lost while the host ran: no zeroes in its place.
+    std::fs::remove_file(&path).expect("remove");
+    let error = open(&new).err().expect("lost");
+    assert!(error.to_string().contains("its memory is lost"), "{error}");
+    assert!(!path.exists());
+    // The host was started again: that is what a RAM volume does not survive.
+    let Some(spec::FileIdentity::Memory { boot, .. }) = &mut identity else { panic!("memory") };
+    *boot = "an earlier one".to_owned();
+    std::fs::write(&path, vec![7; 1 << 20]).expect("left over");
+    new.kind.settle(identity);
+    let volume = open(&new).expect("made anew");
+    let mut bench = TestBench::new(&*volume, 4096);
+    assert_eq!(bench.read(0, 4096), Ok(vec![0; 4096]));
+    bench.close();
+}
+
+#[test]
+fn what_could_not_be_made_is_not_left_behind() {
+    let folder = tempfile::tempdir_in("/dev/shm").expect("folder");
+    let path = folder.path().join("ram");
+    for fresh in [true, false] {
+        let ram = RamSpec { fresh, preallocate: true, ..RamSpec::new(&path) };
+        let large = VolumeSpec { bytes: Some(200 << 40), ..VolumeSpec::new("ram", ram) };
+        assert!(open(&large).is_err());
+        assert!(!path.exists());
+    }
+}

@@ -4,7 +4,7 @@ use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Query};
 use super::schema::VolumeAttributes;
 use crate::model::transition::Allow;
 use crate::refusal::Refusal;
-use crate::server::{Server, VolumeView};
+use crate::server::{FileAct, Server, VolumeView};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -131,4 +131,34 @@ pub(super) async fn resize(
     let manner = query.manner(Allow { shrink: resize.shrink });
     let change = BTreeMap::from([("size".to_owned(), Some(resize.size))]);
     Ok(Json(server.set(Object::Volume, &name, change, manner).await?.into()))
+}
+
+/// Takes the file that is there now as the volume's own, with what is in it.
+///
+/// For a volume that failed because its file was replaced or is shorter: after a backup was put back, for example.
+#[utoipa::path(post, path = "/v1/volumes/{name}/accept", tag = "volume", operation_id = "accept_volume",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the volume")),
+    responses((status = 200, body = DoneView), (status = "default", body = Refusal)))]
+pub(super) async fn accept(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+) -> Answer<DoneView> {
+    let dry_run = query.manner(Allow::default()).dry_run;
+    Ok(Json(server.renew_file(&name, FileAct::Accept, dry_run).await?.into()))
+}
+
+/// Makes an empty file for the volume.
+///
+/// For a volume that failed because its file is missing. What was in it is not brought back.
+#[utoipa::path(post, path = "/v1/volumes/{name}/recreate", tag = "volume", operation_id = "recreate_volume",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the volume")),
+    responses((status = 200, body = DoneView), (status = "default", body = Refusal)))]
+pub(super) async fn recreate(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+) -> Answer<DoneView> {
+    let dry_run = query.manner(Allow::default()).dry_run;
+    Ok(Json(server.renew_file(&name, FileAct::Recreate, dry_run).await?.into()))
 }

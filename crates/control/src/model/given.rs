@@ -4,6 +4,7 @@
 //! does not name them changes nothing, and no WWPN is given to a second one: not after a removal, not after a restart, not when
 //! the creation was taken back.
 
+use super::files::{self, Made};
 use super::found::{Vport, vports};
 use super::{AdapterKind, Desired, MAIN, adapter_kind, home, number, san, text};
 use crate::refusal::{Code, Refusal};
@@ -24,6 +25,8 @@ pub struct Given {
     pub maxima: BTreeMap<String, Maximum>,
     /// Virtual ports that were made on HBAs of the host and not yet removed.
     pub vports: BTreeSet<Vport>,
+    /// The files of volumes.
+    pub files: BTreeMap<String, Made>,
 }
 
 /// What a client negotiated.
@@ -49,6 +52,7 @@ pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), Refus
     vtds(now, next)?;
     let vports = vports(next).into_values();
     next.given.vports.extend(vports);
+    files::settle(now, next);
     Ok(())
 }
 

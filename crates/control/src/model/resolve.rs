@@ -12,10 +12,11 @@ pub use npiv::{channels, npiv_terms, source};
 pub(crate) use scsi::local_naa;
 pub use scsi::{MEDIUM_UNIT, naa, unit_of_vtd, unit_serial};
 
-use super::{AdapterKind, Desired, MAIN, adapter_kind, is_on, number, text};
+use super::{AdapterKind, Desired, MAIN, adapter_kind, files, is_on, number, text};
 use crate::paths::Paths;
 use fabric::attribute::{Attributes, Object, Value};
 use fabric::units;
+use protocol::message::Status;
 use serde::{Deserialize, Serialize};
 use spec::{
     AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, FaultSpec, FileSpec, LimitSpec,
@@ -54,7 +55,11 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
         let first = homes.get(*name).and_then(|homes| homes.first());
         first.map_or(MAIN, |(_, _, home)| home) == dataplane
     });
-    let volumes = volumes.map(|(name, set)| (name.clone(), volume(name, set, paths)));
+    let volumes = volumes.map(|(name, set)| {
+        let mut spec = volume(name, set, paths);
+        files::say(desired.given.files.get(name), &mut spec);
+        (name.clone(), spec)
+    });
     let adapters =
         desired.adapters.iter().filter(|(name, _)| desired.dataplane_of_adapter(name) == dataplane);
     let fabric = super::san::san(desired);
@@ -79,6 +84,16 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
 }
 
 impl Wanted {
+    /// What is open was made: whatever becomes of the data plane, the same files are meant.
+    pub fn settle(&mut self, status: &Status) {
+        for open in &status.volumes {
+            let spec = self.volumes.get_mut(&open.spec.name);
+            if let Some(spec) = spec.filter(|spec| spec.kind.path() == open.spec.kind.path()) {
+                spec.kind.settle(open.identity.clone());
+            }
+        }
+    }
+
     /// Lets go of units whose volume is not here, of LUNs whose unit is not, and of block adapters whose volume is not.
     pub fn drop_dangling(&mut self) {
         let Wanted { volumes, units, adapters } = self;

@@ -29,7 +29,11 @@ fn assert_reached(books: &Books, wanted: &Wanted) {
         books.status.adapters.iter().map(|a| (a.spec.name.clone(), a.spec.clone())).collect();
     assert_eq!(adapters, wanted.adapters);
     assert_eq!(units, wanted.units);
-    assert_eq!(volumes, wanted.volumes);
+    let same = |(name, spec): (&String, &VolumeSpec)| {
+        wanted.volumes.get(name).is_some_and(|wanted| change::volume(spec, wanted) == Change::Same)
+    };
+    assert!(volumes.iter().all(same), "{volumes:?} {:?}", wanted.volumes);
+    assert_eq!(volumes.len(), wanted.volumes.len());
 }
 
 /// Everything that an adapter stands on, as it is wanted.

@@ -6,7 +6,9 @@ use crate::model::{Desired, is_on, text};
 use crate::refusal::{Code, Refusal};
 use fabric::attribute::Attributes;
 use std::collections::BTreeSet;
+use std::fs::{File, Metadata};
 use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 impl Server {
@@ -19,10 +21,7 @@ impl Server {
                     let to = self.paths().medium(name, set);
                     tokio::task::block_in_place(|| copy(&source, &to))
                 }
-                false => std::fs::metadata(&source).and_then(|file| match file.is_dir() {
-                    true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
-                    false => Ok(()),
-                }),
+                false => std::fs::metadata(&source).and_then(|file| readable(&file)),
             };
             copied.map_err(|error| {
                 let what = format!("medium `{name}`: {}: {error}", source.display());
@@ -67,17 +66,54 @@ impl Server {
     }
 }
 
+/// Only a regular file or a block device: reading another can wait for ever.
+fn readable(found: &Metadata) -> io::Result<()> {
+    match found.file_type() {
+        kind if kind.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        kind if kind.is_file() || kind.is_block_device() => Ok(()),
+        _ => Err(io::Error::other("it is neither a regular file nor a block device")),
+    }
+}
+
 /// A whole copy or none.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    readable(&std::fs::metadata(from)?)?;
+    // What took the place meanwhile is not waited for.
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let mut source = File::options().read(true).custom_flags(flags).open(from)?;
+    let found = source.metadata()?;
+    readable(&found)?;
     if let Some(folder) = to.parent() {
         std::fs::create_dir_all(folder)?;
     }
     let part = to.with_extension("part");
-    let copied = std::fs::copy(from, &part)
-        .and_then(|_| std::fs::File::open(&part)?.sync_all())
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true).mode(found.mode() & 0o777);
+    let copied = options
+        .open(&part)
+        .and_then(|mut copy| io::copy(&mut source, &mut copy).and_then(|_| copy.sync_all()))
         .and_then(|()| std::fs::rename(&part, to));
     if copied.is_err() {
         let _ = std::fs::remove_file(&part);
     }
     copied
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_special_file_is_no_medium_and_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let to = folder.path().join("copy.iso");
+        assert!(copy(&fifo, &to).unwrap_err().to_string().contains("neither a regular file"));
+        assert!(readable(&std::fs::metadata(&fifo).unwrap()).is_err());
+        std::fs::write(folder.path().join("disc"), b"disc").unwrap();
+        copy(&folder.path().join("disc"), &to).unwrap();
+        assert_eq!(std::fs::read(&to).unwrap(), b"disc");
+    }
 }

@@ -18,9 +18,9 @@ use utoipa::ToSchema;
 pub struct VolumeView {
     /// Its name.
     pub name: String,
-    /// `open`, `failed`, or `pending` while the data plane does not answer.
+    /// `open`, `degraded` where it is open and something is wrong with it, `failed`, or `pending` while the data plane does not answer.
     pub state: String,
-    /// Why it is not open.
+    /// Why it is not open, or what is wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Capacity in bytes, while it is open.
@@ -199,8 +199,13 @@ impl Moment {
         let luns: Vec<String> = luns.chain(self.desired.vtds_of(name).map(str::to_owned)).collect();
         VolumeView {
             name: name.to_owned(),
-            state: state(status.map(|open| open.map(|_| "open")), failure.is_some()),
-            reason: failure,
+            state: state(
+                status.map(|open| {
+                    open.map(|open| if open.trouble.is_some() { "degraded" } else { "open" })
+                }),
+                failure.is_some(),
+            ),
+            reason: failure.or_else(|| status.flatten()?.trouble.clone()),
             bytes: status.flatten().map(|open| open.bytes),
             access: status.flatten().map(|open| open.access.clone()),
             dataplane: home,

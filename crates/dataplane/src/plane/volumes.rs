@@ -8,7 +8,7 @@ use block::{Geometry, OpenEvent, Volume, VolumeError};
 use channel::device::Resized;
 use device_scsi::Medium;
 use protocol::message::{Failure, FailureCode, Reply, VolumeStatus};
-use spec::{Change, VolumeSpec, change};
+use spec::{Change, FileIdentity, VolumeSpec, change};
 
 use super::{Plane, State, failure, in_use, not_found};
 use crate::adapter::Adapter;
@@ -18,6 +18,8 @@ pub(crate) struct OpenVolume {
     pub(super) volume: Arc<dyn Volume>,
     notes: Vec<String>,
     identity: Option<Identity>,
+    /// What its file is known by after the next start, too.
+    known: Option<FileIdentity>,
 }
 
 /// Device and inode: what a path must still lead to when a volume is opened again under its clients.
@@ -34,6 +36,8 @@ impl OpenVolume {
             spec: self.spec.clone(),
             bytes: self.volume.geometry().bytes,
             access: self.notes.join("; "),
+            trouble: self.volume.trouble(),
+            identity: self.known.clone(),
         }
     }
 }
@@ -45,7 +49,7 @@ impl Plane {
             drop(state);
             return self.open_new(spec);
         };
-        if open.spec == spec {
+        if change::volume(&open.spec, &spec) == Change::Same {
             return Ok(Reply::Done);
         }
         let name = spec.name.clone();
@@ -73,11 +77,12 @@ impl Plane {
             return Err(failure(FailureCode::System, what, help));
         }
         // The file is locked by whoever has it open, so the old volume has to go before the new one comes.
+        let known = open.known.clone();
         let old = state.take_out(&name)?;
-        let (reopened, result) = match self.open_volume(spec) {
+        let (reopened, result) = match self.reopen_volume(spec, known.clone()) {
             Ok(open) => (open, Ok(Reply::Done)),
             // If the old one cannot be had again either, its adapters wait until the volume is put once more.
-            Err(failure) => (self.open_volume(old)?, Err(failure)),
+            Err(failure) => (self.reopen_volume(old, known)?, Err(failure)),
         };
         state.put_in(reopened);
         state.renew_users(&name)?;
@@ -148,6 +153,17 @@ impl Plane {
         open_volume(spec, owner(&self.socket))
     }
 
+    /// Opens a volume again that was just closed: it is the same file, and nothing is made.
+    fn reopen_volume(
+        &self,
+        told: VolumeSpec,
+        known: Option<FileIdentity>,
+    ) -> Result<OpenVolume, Failure> {
+        let mut spec = told.clone();
+        spec.kind.settle(known);
+        Ok(OpenVolume { spec: told, ..self.open_volume(spec)? })
+    }
+
     pub(super) fn resize_volume(
         &self,
         name: &str,
@@ -165,6 +181,9 @@ impl Plane {
         open.volume.resize(bytes).map_err(|error| volume_failure(&error))?;
         open.spec.bytes = Some(bytes);
         let geometry = open.volume.geometry();
+        if let Some(known) = &mut open.known {
+            known.set_bytes(geometry.bytes);
+        }
         let units = state.stock.units_on(name);
         for unit in units.iter().filter_map(|unit| state.stock.units.get(unit)) {
             unit.set_bytes(geometry.bytes);
@@ -254,17 +273,19 @@ fn owner(socket: &Path) -> Option<String> {
 
 fn open_volume(spec: VolumeSpec, owner: Option<String>) -> Result<OpenVolume, Failure> {
     let mut notes = Vec::new();
+    let mut known = None;
     let mut note = |event: OpenEvent| match event {
         OpenEvent::WaitsForLock { holder } => {
             eprintln!("volume {}: waits for {holder} to let go of it", spec.name)
         }
+        OpenEvent::Identity(identity) => known = Some(identity),
         OpenEvent::Access(access) => notes.insert(0, access.to_owned()),
         OpenEvent::Note(note) => notes.push(note),
     };
     let volume = block::open_for(owner.as_deref(), &spec, &mut note)
         .map_err(|error| volume_failure(&error))?;
     let identity = identity(&spec);
-    Ok(OpenVolume { spec, volume, notes, identity })
+    Ok(OpenVolume { spec, volume, notes, identity, known })
 }
 
 fn volume_failure(error: &VolumeError) -> Failure {

@@ -72,7 +72,8 @@ pub static TABLE: &[Attribute] = &[
         "Size of the volume. A file that is smaller grows. A running guest sees the new size at \
          once. Only `volume resize --shrink` makes a volume smaller."),
     of(&["file"], line(Volume, "create", Switch, Is("false"), Live, "",
-        "Make the file of a `file` volume when it is missing; needs `size`.")),
+        "Make the file of a `file` volume if it is missing when the volume is made; needs `size`. It is made once: a file \
+         that is missing later is a failed volume, never an empty disk.")),
     of(&["file"], line(Volume, "preallocate", Switch, Is("false"), Live, "",
         "Reserve the space of the file when it is made, so that it cannot run out later.")),
     of(&["file"], line(Volume, "cache", Word(&["auto", "direct", "buffered"]), Is("auto"), Live, "",

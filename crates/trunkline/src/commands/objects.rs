@@ -29,6 +29,8 @@ pub(crate) fn volume(global: &Global, command: VolumeCommand) -> Result<(), Fail
         }
         VolumeCommand::Set { object: edit, options } => set(global, object, &edit, options.0),
         VolumeCommand::Resize(args) => resize(global, &args),
+        VolumeCommand::Accept(args) => act(global, object, &args, "accept"),
+        VolumeCommand::Recreate(args) => act(global, object, &args, "recreate"),
         VolumeCommand::Remove(args) => remove(global, object, &args),
     }
 }
@@ -53,15 +55,16 @@ pub(crate) fn adapter(global: &Global, command: AdapterCommand) -> Result<(), Fa
             let explanation: Explanation = Client::new(global)?.get(&path)?;
             print(global, &explanation, explanation_text)
         }
-        AdapterCommand::Reconfigure(args) => reconfigure(global, &args),
+        AdapterCommand::Reconfigure(args) => act(global, object, &args, "reconfigure"),
     }
 }
 
-fn reconfigure(global: &Global, args: &RemoveArgs) -> Result<(), Failure> {
+/// A verb without arguments, on each of the objects.
+fn act(global: &Global, object: Object, args: &RemoveArgs, verb: &str) -> Result<(), Failure> {
     let client = Client::new(global)?;
     let mut all = DoneView { changes: Vec::new(), waiting: Vec::new() };
     for name in &args.names {
-        let path = format!("{}/reconfigure{}", path(Object::Adapter, name)?, query(args.dry_run));
+        let path = format!("{}/{verb}{}", path(object, name)?, query(args.dry_run));
         let answer: DoneView = client.send(Method::POST, &path, None)?;
         all.changes.extend(answer.changes);
         all.waiting = answer.waiting;

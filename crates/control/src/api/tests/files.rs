@@ -1,0 +1,121 @@
+//! A volume's file that is missing or another one.
+
+use super::*;
+use crate::model::files::Made;
+use protocol::message::{Request, VolumeKind};
+
+impl Bench {
+    /// What stands at a path from now on; the data plane dies and comes back.
+    async fn with_file(&self, path: &str, inode: u64) {
+        let fake = self.fake("main");
+        fake.books().files.insert(path.into(), inode);
+        let before = fake.books().status.volumes.len();
+        assert!(before > 0);
+        fake.kill();
+        eventually(|| !self.fake("main").is(&fake)).await;
+    }
+
+    async fn volume(&self, name: &str) -> (String, String) {
+        let volume = self.get(&format!("/v1/volumes/{name}")).await;
+        let text = |field: &str| volume[field].as_str().unwrap_or_default().to_owned();
+        (text("state"), text("reason"))
+    }
+
+    async fn until(&self, name: &str, state: &str) -> String {
+        loop {
+            let (now, reason) = self.volume(name).await;
+            if now == state {
+                return reason;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    async fn with_disk_in_a_file() -> Bench {
+        let bench = Bench::new().await;
+        let attributes = json!({"kind": "file", "path": "/d/v", "size": "1MiB", "create": true});
+        let volume = json!({"name": "v", "attributes": attributes});
+        bench.fake("main").books().files.insert("/d/v".into(), 0);
+        assert_eq!(bench.call("POST", "/v1/volumes", volume).await.0, 201);
+        let adapter = json!({"name": "a", "attributes": {"volume": "v"}});
+        assert_eq!(bench.call("POST", "/v1/adapters", adapter).await.0, 201);
+        bench
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_file_is_a_failed_volume_and_never_an_empty_disk() {
+    let bench = Bench::with_disk_in_a_file().await;
+    assert_eq!(bench.fake("main").books().files[std::path::Path::new("/d/v")], 1, "made once");
+    bench.with_file("/d/v", 0).await;
+    assert!(bench.until("v", "failed").await.contains("no such file"));
+    assert_eq!(bench.get("/v1/adapters/a").await["state"], "failed");
+    // Nor by a new control plane.
+    let bench = bench.restart().await;
+    assert!(bench.until("v", "failed").await.contains("no such file"));
+    let (status, refusal) = bench.call("POST", "/v1/volumes/v/accept", Value::Null).await;
+    assert_eq!(status, 500, "there is nothing to accept: {refusal}");
+    assert_eq!(bench.call("POST", "/v1/volumes/v/recreate?dry_run=true", Value::Null).await.0, 200);
+    assert_eq!(bench.volume("v").await.0, "failed");
+    let (status, done) = bench.call("POST", "/v1/volumes/v/recreate", Value::Null).await;
+    assert_eq!(status, 200, "{done}");
+    assert_eq!(bench.volume("v").await.0, "open");
+    assert_eq!(bench.get("/v1/adapters/a").await["state"], "listening");
+    // Once: the next loss is one again.
+    bench.with_file("/d/v", 0).await;
+    bench.until("v", "failed").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_file_is_taken_only_when_somebody_says_so() {
+    let bench = Bench::with_disk_in_a_file().await;
+    let (status, refusal) = bench.call("POST", "/v1/volumes/v/accept", Value::Null).await;
+    assert_eq!((status, &refusal["code"]), (409, &json!("in_use")), "it is open");
+    bench.with_file("/d/v", 2).await;
+    assert!(bench.until("v", "failed").await.contains("another file is there now"));
+    let (status, done) = bench.call("POST", "/v1/volumes/v/accept", Value::Null).await;
+    assert_eq!(status, 200, "{done}");
+    assert_eq!(bench.volume("v").await.0, "open");
+    // It is the volume's own from now on, also for a control plane that comes later.
+    let bench = bench.restart().await;
+    bench.with_file("/d/v", 2).await;
+    bench.until("v", "open").await;
+    bench.with_file("/d/v", 1).await;
+    bench.until("v", "failed").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_that_could_be_opened_only_later_is_recorded_then() {
+    let bench = Bench::new().await;
+    bench.fake("main").books().files.insert("/d/v".into(), 0);
+    let text = "[volume.v]\nkind=\"file\"\npath=\"/d/v\"\nsize=\"1MiB\"\n";
+    assert_eq!(bench.text("POST", "/v1/apply", text.to_owned()).await.0, 200);
+    let recorded = || bench.server.desired().given.files["v"].clone();
+    assert_eq!(recorded(), Made::New);
+    bench.fake("main").books().files.insert("/d/v".into(), 1);
+    eventually(|| matches!(recorded(), Made::Is(_))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_ram_volume_is_fresh_once() {
+    let bench = Bench::new().await;
+    let volume = json!({"name": "r", "attributes": {"kind": "ram", "size": "1MiB"}});
+    assert_eq!(bench.call("POST", "/v1/volumes", volume).await.0, 201);
+    let fresh = |bench: &Bench| {
+        let fake = bench.fake("main");
+        let books = fake.books();
+        let put = books.log.iter().find_map(|request| match request {
+            Request::PutVolume(spec) => Some(spec.kind.clone()),
+            _ => None,
+        });
+        match put {
+            Some(VolumeKind::Ram(ram)) => Some((ram.fresh, ram.identity.is_some())),
+            _ => None,
+        }
+    };
+    assert_eq!(fresh(&bench), Some((true, false)));
+    let place = bench.server.paths().ram("r");
+    bench.with_file(place.to_str().unwrap(), 1).await;
+    eventually(|| fresh(&bench).is_some()).await;
+    assert_eq!(fresh(&bench), Some((false, true)));
+}

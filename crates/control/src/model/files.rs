@@ -1,0 +1,147 @@
+//! The files of volumes: made once, and known from then on.
+//!
+//! ```text
+//!            opened                    recreate               opened
+//! New ────────────────► Is(identity) ──────────► Again ────────────────► Is(identity)
+//!                            │   accept                        opened
+//!                            └─────────────────► Taken ────────────────► Is(identity)
+//! ```
+//!
+//! Only under `New` and `Again` is a file made. A file that is missing or another one later is a failed volume, until somebody says what
+//! is to hold. Volumes of a state that is older than this have nothing, and are opened as ever, once.
+
+use super::{Desired, text};
+use protocol::message::Status;
+use serde::{Deserialize, Serialize};
+use spec::{FileIdentity, VolumeKind, VolumeSpec};
+use std::collections::BTreeMap;
+
+/// How it stands with the file of a volume.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    /// It was never opened: what is missing is made, if the volume says so.
+    New,
+    /// Somebody wants an empty one, where none is.
+    Again,
+    /// Somebody takes what is there.
+    Taken,
+    /// It was opened: this one, or none.
+    Is(FileIdentity),
+}
+
+/// What data planes have open, by volume; without an identity: one that tells none.
+pub type Opened = BTreeMap<String, Option<FileIdentity>>;
+
+/// What a data plane has open.
+pub fn opened(status: &Status) -> Opened {
+    let with_file = status.volumes.iter().filter(|volume| volume.spec.kind.path().is_some());
+    with_file.map(|volume| (volume.spec.name.clone(), volume.identity.clone())).collect()
+}
+
+fn has_file(desired: &Desired, name: &str) -> bool {
+    desired.volumes.get(name).is_some_and(|set| text(set, "kind") != Some("null"))
+}
+
+/// New volumes have new files; those that are gone are forgotten.
+pub(super) fn settle(now: &Desired, next: &mut Desired) {
+    let mut files = std::mem::take(&mut next.given.files);
+    files.retain(|name, _| has_file(next, name) && now.volumes.contains_key(name));
+    let new = next.volumes.keys().filter(|name| !now.volumes.contains_key(*name));
+    files.extend(new.filter(|name| has_file(next, name)).map(|name| (name.clone(), Made::New)));
+    next.given.files = files;
+}
+
+/// Notes what is open. Whether there was something new.
+pub fn learn(desired: &mut Desired, opened: &Opened) -> bool {
+    let mut learned = false;
+    for (name, identity) in opened.iter().filter(|(name, _)| desired.volumes.contains_key(*name)) {
+        let known = desired.given.files.get(name);
+        let now = match (identity, known) {
+            (Some(identity), _) => Made::Is(identity.clone()),
+            (None, Some(Made::New | Made::Again)) => Made::Taken,
+            (None, _) => continue,
+        };
+        if known != Some(&now) {
+            desired.given.files.insert(name.clone(), now);
+            learned = true;
+        }
+    }
+    learned
+}
+
+/// Says in a specification how it is to be opened.
+pub(super) fn say(made: Option<&Made>, spec: &mut VolumeSpec) {
+    let identity = match made {
+        None => return,
+        Some(Made::New) => {
+            if let VolumeKind::Ram(ram) = &mut spec.kind {
+                ram.fresh = true;
+            }
+            return;
+        }
+        Some(Made::Again) => {
+            match &mut spec.kind {
+                VolumeKind::File(file) => file.fresh = true,
+                VolumeKind::Ram(ram) => ram.fresh = true,
+                VolumeKind::Null(_) => {}
+            }
+            return;
+        }
+        Some(Made::Taken) => None,
+        Some(Made::Is(identity)) => Some(identity.clone()),
+    };
+    spec.kind.settle(identity);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+    use crate::model::{given, resolve, samples};
+
+    const FILE: &str = "[volume.v]\nkind=\"file\"\npath=\"/v\"\ncreate=true\nsize=4096\n[volume.r]\nkind=\"ram\"\nsize=4096\n";
+
+    fn kinds(desired: &Desired) -> (spec::FileSpec, spec::RamSpec) {
+        let wanted = resolve::wanted(desired, "main", &samples::paths());
+        let (VolumeKind::File(file), VolumeKind::Ram(ram)) =
+            (&wanted.volumes["v"].kind, &wanted.volumes["r"].kind)
+        else {
+            panic!("{wanted:?}")
+        };
+        (file.clone(), ram.clone())
+    }
+
+    #[test]
+    fn a_file_is_made_until_it_was_opened_once() {
+        let mut desired = config::read(FILE).unwrap();
+        given::settle(&Desired::default(), &mut desired, 1).unwrap();
+        let (file, ram) = kinds(&desired);
+        assert_eq!((file.create, file.fresh, ram.fresh), (true, false, true));
+        let identity = FileIdentity::File { inode: Some(7), born_ns: None, bytes: 4096 };
+        let opened: Opened = ["v", "r", "other"].map(|v| (v.into(), Some(identity.clone()))).into();
+        assert!(learn(&mut desired, &opened));
+        assert!(!learn(&mut desired, &opened), "nothing new");
+        let (file, ram) = kinds(&desired);
+        assert_eq!((file.create, file.fresh, ram.fresh), (false, false, false));
+        assert_eq!((file.identity, ram.identity), (Some(identity.clone()), Some(identity)));
+        // It stays so over changes, and a new volume of the name is a new one.
+        let mut changed = desired.clone();
+        changed.volumes.remove("r");
+        given::settle(&desired, &mut changed, 1).unwrap();
+        assert_eq!(changed.given.files.keys().collect::<Vec<_>>(), ["v"]);
+        let mut again = desired.clone();
+        given::settle(&changed, &mut again, 1).unwrap();
+        assert_eq!(again.given.files["r"], Made::New);
+        assert_eq!(again.given.files["v"], desired.given.files["v"]);
+    }
+
+    #[test]
+    fn a_data_plane_that_tells_no_identity_has_made_its_files_all_the_same() {
+        let mut desired = config::read(FILE).unwrap();
+        given::settle(&Desired::default(), &mut desired, 1).unwrap();
+        learn(&mut desired, &["v", "r"].map(|v| (v.into(), None)).into());
+        let (file, ram) = kinds(&desired);
+        assert_eq!((file.create, file.fresh, ram.fresh), (false, false, false));
+    }
+}

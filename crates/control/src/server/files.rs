@@ -1,0 +1,111 @@
+//! The files of volumes: what data planes have opened is recorded, and what is to hold when one is missing or another.
+
+use super::{Done, Server, Told};
+use crate::model::Desired;
+use crate::model::files::{self, Made};
+use crate::model::transition::{AttributeChange, Change, Verb};
+use crate::reconcile::Subject;
+use crate::refusal::{Code, Refusal};
+use crate::store::Store;
+use fabric::attribute::{Effect, Object};
+use std::sync::{Arc, Weak};
+
+/// What is to hold for a volume that cannot be opened because of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileAct {
+    /// What is there now is its file, with what is in it: a backup that was put back, a copy on another file system.
+    Accept,
+    /// An empty file is made, where there is none.
+    Recreate,
+}
+
+impl Server {
+    /// Adds what data planes that answer have open.
+    pub(super) fn learn_files(&self, desired: &mut Desired) -> bool {
+        let views = self.keeper_views().into_values().filter(|view| view.pid.is_some());
+        // All of them, whatever the first has.
+        views.filter(|view| files::learn(desired, &view.opened)).count() > 0
+    }
+
+    /// Records what data planes have open.
+    pub(super) fn record_files(&self, store: &mut dyn Store) -> Result<(), Refusal> {
+        let mut desired = self.desired();
+        if self.learn_files(&mut desired) { self.commit(store, &desired) } else { Ok(()) }
+    }
+
+    /// Records it whenever a keeper has learned something.
+    pub(super) fn record_files_as_they_come(&self) {
+        let (server, learned) = (Weak::clone(&self.myself), Arc::clone(&self.learned));
+        tokio::spawn(async move {
+            loop {
+                learned.notified().await;
+                let Some(server) = server.upgrade() else { return };
+                let mut store = server.change.lock().await;
+                if let Err(refusal) = server.record_files(store.as_mut()) {
+                    tracing::error!("the files of new volumes are not recorded: {refusal}");
+                }
+            }
+        });
+    }
+
+    /// Says what is to hold for the file of a volume.
+    pub async fn renew_file(
+        &self,
+        name: &str,
+        act: FileAct,
+        dry_run: bool,
+    ) -> Result<Done, Refusal> {
+        let mut store = self.change.lock().await;
+        let mut now = self.desired();
+        let set = now.volumes.get(name).ok_or_else(|| self.not_found(Object::Volume, name))?;
+        if crate::model::text(set, "kind") == Some("null") {
+            return Err(Refusal::invalid(format!("volume `{name}` has no file")));
+        }
+        if act == FileAct::Recreate && !set.contains_key("size") {
+            let refusal = Refusal::invalid(format!("volume `{name}` has no `size`"));
+            return Err(refusal.on("size").help(format!(
+                "say how large the new file is to be: `trunkline volume set {name} --size SIZE`"
+            )));
+        }
+        self.learn_files(&mut now);
+        let views = self.keeper_views().into_values().filter(|view| view.pid.is_some());
+        if views.into_iter().any(|view| view.opened.contains_key(name)) {
+            let problem = format!("volume `{name}` is open and has its file");
+            return Err(Refusal::new(Code::InUse, problem)
+                .help("this is for volumes that failed; see `trunkline volume show`"));
+        }
+        let (made, to) = match act {
+            FileAct::Accept => (Made::Taken, "what is there now"),
+            FileAct::Recreate => (Made::Again, "an empty one"),
+        };
+        let attribute = AttributeChange {
+            attribute: "file".to_owned(),
+            from: Some("the one that was opened".to_owned()),
+            to: Some(to.to_owned()),
+            takes_effect: Some(Effect::Live.word().to_owned()),
+        };
+        let change = Change {
+            verb: Verb::Change,
+            object: Object::Volume.to_string(),
+            name: name.to_owned(),
+            attributes: vec![attribute],
+        };
+        let mut done = Done { changes: vec![change], ..Done::default() };
+        if dry_run {
+            return Ok(done);
+        }
+        let mut next = now.clone();
+        next.given.files.insert(name.to_owned(), made);
+        self.commit(store.as_mut(), &next)?;
+        let Told { mut failures, down } = self.tell(&next).await;
+        if let Some(failure) = failures.remove(&Subject::Volume(name.to_owned())) {
+            self.commit(store.as_mut(), &now)?;
+            self.tell(&now).await;
+            return Err(failure);
+        }
+        self.record_files(store.as_mut())?;
+        let home = next.dataplane_of_volume(name);
+        done.waiting = down.get(home).map(|home| self.waits(home)).into_iter().collect();
+        Ok(done)
+    }
+}
