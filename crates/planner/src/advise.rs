@@ -15,9 +15,11 @@
 //! are marked as such in every figure that uses them.
 
 mod causes;
+mod change;
 mod cpu;
 mod disk;
 mod elements;
+mod fabric;
 mod fc;
 mod finding;
 mod link;

@@ -5,6 +5,7 @@
 //! - [`trace`] is what every number of an answer carries: its formula, the values put in, the source of each.
 //! - [`facts`] is what is known about PowerVM, from data files that a user can correct.
 //! - [`capture`] holds what was read from AIX and VIOS command output; each value keeps the line it stood on.
+//! - [`model`] says which report belongs to which system.
 //! - [`lpm`] foretells what becomes of a client's queues when it moves.
 //! - [`advise`] says what should be changed, why, how, and how to take it back.
 //! - [`size`] works out processors and memory of a Virtual I/O Server.
@@ -14,6 +15,7 @@ pub mod advise;
 pub mod capture;
 pub mod facts;
 pub mod lpm;
+pub mod model;
 pub mod report;
 pub mod size;
 pub mod trace;

@@ -8,6 +8,8 @@ mod arbitrary;
 mod bridges;
 #[path = "advise/disks.rs"]
 mod disks;
+#[path = "advise/identity.rs"]
+mod identity;
 #[path = "advise/logins.rs"]
 mod logins;
 #[path = "advise/paths.rs"]
@@ -224,7 +226,10 @@ fn lsattr(system: &str, device: &str, sets: &[(&str, &str)]) -> String {
         .iter()
         .map(|(name, value)| format!("{name:<15} {value:<12} Some description of it True"))
         .collect();
-    format!("{system}:/> lsattr -El {device}\n{}\n", lines.join("\n"))
+    format!(
+        "{system}:/> oslevel -s\n7200-05-03-2148\n{system}:/> lsattr -El {device}\n{}\n",
+        lines.join("\n")
+    )
 }
 
 /// `lsdev -attr` as the VIOS prints it.
@@ -234,7 +239,10 @@ fn lsdev(system: &str, device: &str, sets: &[(&str, &str)]) -> String {
         .map(|(name, value)| format!("{name:<15} {value:<12} Some description of it True"))
         .collect();
     let head = format!("{:<15} {:<12} {} {}", "attribute", "value", "description", "user_settable");
-    format!("{system}:/home/padmin> lsdev -dev {device} -attr\n{head}\n\n{}\n", lines.join("\n"))
+    format!(
+        "{system}:/home/padmin> ioslevel\n3.1.4.21\n{system}:/home/padmin> lsdev -dev {device} -attr\n{head}\n\n{}\n",
+        lines.join("\n")
+    )
 }
 
 /// `lsmap -all -npiv`: one entry for each (vfchost, client id and name, port, client's adapter, ports logged in).

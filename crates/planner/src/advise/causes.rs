@@ -22,7 +22,7 @@ const BEHIND_LINKS: [&str; 7] = [
     "disk-slow",
 ];
 
-/// Leaves causes.
+/// Leaves causes. What goes through a port that is logged out is told by that port.
 pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
     let said: BTreeSet<(&str, String)> =
         drafts.iter().map(|draft| (draft.rule, draft.object().to_owned())).collect();
@@ -30,7 +30,11 @@ pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
         let explained = |(cause, effect): &(&'static str, &str)| {
             *effect == draft.rule && said.contains(&(*cause, draft.object().to_owned()))
         };
-        !EXPLAINS.iter().any(explained)
+        let port = draft.through.as_ref().is_some_and(|port| {
+            draft.rule != "fc-port-logged-out"
+                && said.contains(&("fc-port-logged-out", port.to_owned()))
+        });
+        !port && !EXPLAINS.iter().any(explained)
     });
     let broken: BTreeSet<usize> = drafts
         .iter()

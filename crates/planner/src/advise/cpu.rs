@@ -1,6 +1,6 @@
 //! `vios-cpu`: a VIOS that uses all of its processors. It is the cause behind many slow disks and networks.
 
-use super::finding::{Draft, Severity};
+use super::finding::{Draft, NoCommand, Severity};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{CAPPED_PERCENT, DEDICATED_PERCENT, UNCAPPED_PERCENT, own};
@@ -103,14 +103,14 @@ fn judge(view: &View<'_>, host: usize, run: &Lparstat, info: Option<&Lparstat>, 
             .because("The shared pool has next to nothing left to lend.")
             .see(pool.map(|(_, at)| at));
     }
-    out.push(entitle(view, host, run, physical, draft).weigh(confidence, 1.05));
+    out.push(entitle(view, host, (run, info), physical, draft).weigh(confidence, 1.05));
 }
 
 /// The entitlement to add: what is used and a fifth more.
 fn entitle(
     view: &View<'_>,
     host: usize,
-    run: &Lparstat,
+    (run, info): (&Lparstat, Option<&Lparstat>),
     physical: Option<Value>,
     draft: Draft,
 ) -> Draft {
@@ -130,25 +130,76 @@ fn entitle(
         "round_up(used × room − entitled, 0.1)",
         terms,
     );
-    let name = view.name(host).filter(|name| is_word(name));
-    let effect = "The VIOS no longer waits for processors. Make it uncapped with a high weight, with virtual processors for the peaks; write the same into its profile.";
-    let draft = match name.filter(|_| more.low > 0.0) {
-        Some(name) => {
-            let units = format!("{:.1}", more.low);
-            let undo =
-                format!("chhwres -r proc -m MANAGED_SYSTEM -o r -p {name} --procunits {units}");
-            draft
-                .run(
-                    format!("chhwres -r proc -m MANAGED_SYSTEM -o a -p {name} --procunits {units}"),
-                    Some(undo),
-                )
-                .effect(format!(
-                    "{effect} The command is for the HMC; put the managed system's name in."
-                ))
+    let effect = "The VIOS no longer waits for processors. Make it uncapped with a high weight; write the same into its profile.";
+    let draft = draft.effect(effect).figure(more.clone());
+    if more.low <= 0.0 {
+        return draft;
+    }
+    match command(view, host, info, entitled.value, more.low) {
+        Ok([add, remove]) => draft.run(add, "as hscroot on the HMC", remove),
+        Err(look_up) => {
+            let values = format!("{:.1} processing units more", more.low);
+            draft.unknown(NoCommand { values, look_up })
         }
-        None => draft.effect(effect),
+    }
+}
+
+/// The HMC's commands that add these units and take them away; else what has to be known first.
+///
+/// A virtual processor runs one unit at most, so units beyond them need more of them; and nothing goes beyond what the
+/// profile allows.
+fn command(
+    view: &View<'_>,
+    host: usize,
+    info: Option<&Lparstat>,
+    entitled: f64,
+    more: f64,
+) -> Result<[String; 2], Vec<String>> {
+    let on = view.spoken(host);
+    let system = view.system(host);
+    let machine = system.and_then(|system| system.machine.as_deref());
+    let machine =
+        machine.filter(|machine| machine.contains('*') && is_word(&machine.replace('*', "")));
+    let id = system.and_then(|system| system.partition_id);
+    let row = |name: &str| {
+        let found = info?.info.iter().find(|row| row.name == name)?;
+        found.value.split_ascii_whitespace().next()?.parse::<f64>().ok()
     };
-    draft.figure(more)
+    let virtual_cpus =
+        info.and_then(|info| info.virtual_cpus).map(|read| super::view::as_f64(read.value));
+    let most =
+        info.and_then(|info| info.virtual_cpus_max).map(|read| super::view::as_f64(read.value));
+    let mut look_up = Vec::new();
+    if machine.is_none() || id.is_none() {
+        look_up.push(format!("the machine and the partition's id: lsmap -all -npiv on {on} (its location codes name them)"));
+    }
+    let (Some(now), Some(most), Some(capacity)) = (virtual_cpus, most, row("Maximum Capacity"))
+    else {
+        look_up.push(format!(
+            "virtual processors and the most that the profile allows: lparstat -i on {on}"
+        ));
+        return Err(look_up);
+    };
+    let units = entitled + more;
+    let needed = units.ceil().max(now);
+    if needed > most || units > capacity {
+        look_up.push(format!(
+            "the profile: it allows {} units and {} virtual processors, which is less than is needed; raise its maximum and restart the partition",
+            number(capacity),
+            number(most)
+        ));
+    }
+    let (Some(machine), Some(id), true) = (machine, id, look_up.is_empty()) else {
+        return Err(look_up);
+    };
+    let processors =
+        if needed > now { format!(" --procs {:.0}", needed - now) } else { String::new() };
+    let spell = |operation: &str| {
+        format!(
+            "chhwres -r proc -m {machine} -o {operation} --id {id} --procunits {more:.1}{processors}"
+        )
+    };
+    Ok([spell("a"), spell("r")])
 }
 
 fn dedicated_processors(view: &View<'_>, host: usize, run: &Lparstat, out: &mut Out) {

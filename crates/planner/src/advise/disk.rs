@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::{Change, Draft, Severity};
+use super::change::Change;
+use super::finding::{Draft, Severity};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
@@ -378,11 +379,7 @@ fn deeper(view: &View<'_>, disk: &Disk<'_>, mut draft: Draft) -> Draft {
     let Some(target) = limits.fit_or_max(wanted).filter(|target| as_f64(*target) > depth) else {
         return draft.effect(format!("No greater queue_depth is allowed. Next step: {next}."));
     };
-    let change = Change::new(view, disk.host, disk.name).set(
-        "queue_depth",
-        Some(&format!("{depth:.0}")),
-        target.to_string(),
-    );
+    let change = Change::new(view, disk.host, disk.name).set("queue_depth", target.to_string());
     draft.figure(least).figure(most).change(&change).effect(format!(
         "Up to {} commands are at the disk at a time instead of {}; requests wait less in front of it. It takes effect when the disk is configured again.",
         number(as_f64(target)),
@@ -473,7 +470,7 @@ fn depth_chain(view: &View<'_>, backing: &Object<'_>, out: &mut Out) {
             else {
                 continue;
             };
-            let Some(sure) = same_disk(view, (vios, disk), (*client, of_client), &clients) else {
+            let Some(sure) = same_disk(view, (vios, disk), (*client, of_client)) else {
                 continue;
             };
             found = true;
@@ -484,11 +481,8 @@ fn depth_chain(view: &View<'_>, backing: &Object<'_>, out: &mut Out) {
                 Term::read("client's depth", client_depth, "commands", client_at),
                 Term::read("backing depth", depth, "commands", at),
             ];
-            let change = Change::new(view, vios, disk).set(
-                "queue_depth",
-                Some(&format!("{depth:.0}")),
-                format!("{client_depth:.0}"),
-            );
+            let change =
+                Change::new(view, vios, disk).set("queue_depth", format!("{client_depth:.0}"));
             out.push(
                 Draft::new(RULE, vios, backing.label.clone(), Severity::Warning, format!("{of_client} on {} has a deeper queue than the disk behind it", view.spoken(*client)))
                     .see([client_at, at])
@@ -524,12 +518,7 @@ pub(super) fn backing_disks<'a>(view: &View<'a>) -> BTreeSet<(usize, &'a str)> {
 }
 
 /// How sure it is that a client's disk is the one behind it; `None` when it is not or cannot be told.
-fn same_disk(
-    view: &View<'_>,
-    vios: (usize, &str),
-    client: (usize, &str),
-    clients: &[usize],
-) -> Option<f64> {
+fn same_disk(view: &View<'_>, vios: (usize, &str), client: (usize, &str)) -> Option<f64> {
     let pvid = |(host, disk)| {
         let value = view.attribute(host, disk, "pvid")?.value.trim_end_matches('0').to_owned();
         (!value.is_empty() && value != "none").then_some(value)
@@ -537,22 +526,7 @@ fn same_disk(
     if let (Some(one), Some(two)) = (pvid(vios), pvid(client)) {
         return (one == two).then_some(0.92);
     }
-    // Without ids: one client whose every disk is deeper than every backing disk that was captured.
-    let with_depth = |host: usize| {
-        view.devices(host, "hdisk")
-            .into_iter()
-            .filter_map(move |disk| view.number(host, disk, "queue_depth"))
-    };
-    let least = with_depth(client.0).map(|(depth, _)| depth).fold(f64::INFINITY, f64::min);
-    let backing = view.backing().iter();
-    let depths = backing.filter_map(|(host, disk)| view.number(*host, disk, "queue_depth"));
-    let most = depths.map(|(depth, _)| depth).fold(0.0, f64::max);
-    let single = clients.iter().filter(|host| with_depth(**host).next().is_some()).count() == 1;
-    let first = view
-        .devices(client.0, "hdisk")
-        .into_iter()
-        .find(|disk| view.number(client.0, disk, "queue_depth").is_some());
-    (single && least > most && first == Some(client.1)).then_some(0.75)
+    None
 }
 
 /// `disk-reserve-policy`: a disk that several VIOS give to clients, reserved by one path of one of them.
@@ -568,8 +542,10 @@ fn reserve_policy(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     let others =
         view.hosts().filter(|other| *other != disk.host && view.role(*other) == Role::Vios);
     let twin = others.into_iter().any(|other| shared_with(view, (disk.host, disk.device), other));
-    if !(twin || view.backs(disk.host, disk.device)) {
-        if view.of(disk.host).filter_map(Report::lsmap_scsi).next().is_none() {
+    // A disk that is given to nobody is the VIOS's own, and may be reserved.
+    let listed = view.of(disk.host).any(|report| report.lsmap_scsi().is_some());
+    if !view.backs(disk.host, disk.device) && (listed || !twin) {
+        if !listed {
             out.lack(
                 "whether it is given to clients",
                 format!("lsmap -all on {}", view.spoken(disk.host)),
@@ -577,11 +553,7 @@ fn reserve_policy(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
         }
         return;
     }
-    let change = Change::new(view, disk.host, disk.device).set(
-        "reserve_policy",
-        Some(&policy.value),
-        "no_reserve",
-    );
+    let change = Change::new(view, disk.host, disk.device).set("reserve_policy", "no_reserve");
     out.push(
         Draft::new(RULE, disk.host, disk.label.clone(), Severity::Warning, format!("a disk that is given to clients has reserve_policy={}", policy.value))
             .see([policy.at])
@@ -594,14 +566,14 @@ fn reserve_policy(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     );
 }
 
-/// Whether another VIOS sees the same disk, by its ids.
+/// Whether another VIOS sees the same disk, by the id that the storage gives it, else by the one written on it.
 fn shared_with(view: &View<'_>, (host, disk): (usize, &str), other: usize) -> bool {
-    ["unique_id", "pvid"].into_iter().any(|id| {
-        let own = view.attribute(host, disk, id).map(|attribute| attribute.value.as_str());
-        let own = own.filter(|value| !value.is_empty() && *value != "none");
-        let same = |twin: &str| {
-            view.attribute(other, twin, id).map(|attribute| attribute.value.as_str()) == own
-        };
-        own.is_some() && view.devices(other, "hdisk").into_iter().any(same)
+    let id = |host, disk: &str, name| {
+        let value = view.attribute(host, disk, name).map(|attribute| attribute.value.as_str());
+        value.filter(|value| !value.is_empty() && *value != "none")
+    };
+    view.devices(other, "hdisk").into_iter().any(|twin| {
+        let pair = |name| id(host, disk, name).zip(id(other, twin, name));
+        pair("unique_id").or_else(|| pair("pvid")).is_some_and(|(one, two)| one == two)
     })
 }

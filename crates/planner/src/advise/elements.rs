@@ -11,7 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Change, Draft, Severity};
+use super::change::Change;
+use super::finding::{Draft, NoCommand, Severity};
 use super::measure::{Counter, Waits, requests, waits};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
@@ -26,8 +27,6 @@ pub(super) struct Usage<'a> {
     pub(super) device: &'a str,
     /// Whether it is a client's virtual adapter; `None` when nothing tells.
     pub(super) is_virtual: Option<bool>,
-    /// The system as a user reads it.
-    pub(super) spoken: String,
     no_dma: Option<Counter>,
     no_elements: Option<Counter>,
     no_command: Option<Counter>,
@@ -135,28 +134,27 @@ pub(super) fn usages<'a>(view: &View<'a>) -> Vec<Usage<'a>> {
     let mut all = Vec::new();
     for ((host, device), samples) in view.fc_ports() {
         let is_virtual = view.is_virtual(*host, device, samples);
-        all.push(from_fcstat(view, *host, device, is_virtual, samples));
+        all.push(from_fcstat(*host, device, is_virtual, samples));
     }
-    let mut rows: BTreeMap<(usize, u64), Vec<(bool, &ClientRow)>> = BTreeMap::new();
-    for (host, report) in view.reports() {
+    let mut rows: BTreeMap<(usize, &str), Vec<(bool, &ClientRow)>> = BTreeMap::new();
+    for (vios, report) in view.reports() {
         let Report::FcstatClient(report) = report else { continue };
-        let vios = report.rows.first().map(|row| row.hostname.as_str());
+        let first = report.rows.first().map(|row| row.hostname.as_str());
         for row in &report.rows {
-            let own = Some(row.hostname.as_str()) == vios;
-            let Some(wwpn) = row.wwpn else { continue };
-            rows.entry((host, wwpn.0)).or_default().push((own, row));
+            let own = Some(row.hostname.as_str()) == first;
+            let host = if own { Some(vios) } else { view.model.named_at(row.at) };
+            if let Some(host) = host {
+                rows.entry((host, &row.device)).or_default().push((own, row));
+            }
         }
     }
-    for ((host, _), samples) in rows {
-        let Some((own, last)) = samples.last().copied() else { continue };
-        let known = |usage: &Usage<'_>| {
-            usage.device == last.device
-                && (usage.spoken == last.hostname || (own && usage.host == host))
+    for ((host, device), samples) in rows {
+        let known = |usage: &Usage<'_>| (usage.host, usage.device) == (host, device);
+        let Some((own, _)) = samples.first().copied().filter(|_| !all.iter().any(known)) else {
+            continue;
         };
-        if !all.iter().any(known) {
-            let rows: Vec<&ClientRow> = samples.iter().map(|(_, row)| *row).collect();
-            all.push(from_rows(view, host, own, &rows, last));
-        }
+        let rows: Vec<&ClientRow> = samples.iter().map(|(_, row)| *row).collect();
+        all.push(from_rows(host, device, own, &rows));
     }
     all
 }
@@ -166,7 +164,6 @@ fn greater(one: Option<Read<u64>>, two: Option<Read<u64>>) -> Option<Read<u64>> 
 }
 
 fn from_fcstat<'a>(
-    view: &View<'a>,
     host: usize,
     device: &'a str,
     is_virtual: Option<bool>,
@@ -181,7 +178,6 @@ fn from_fcstat<'a>(
         host,
         device,
         is_virtual,
-        spoken: view.spoken(host),
         no_dma: Counter::over(samples, |fcstat| fcstat.resources.no_dma),
         no_elements: Counter::over(samples, |fcstat| fcstat.resources.no_elements),
         no_command: Counter::over(samples, |fcstat| fcstat.resources.no_command),
@@ -191,23 +187,15 @@ fn from_fcstat<'a>(
     }
 }
 
-fn from_rows<'a>(
-    view: &View<'a>,
-    host: usize,
-    own: bool,
-    rows: &[&ClientRow],
-    last: &'a ClientRow,
-) -> Usage<'a> {
+fn from_rows<'a>(host: usize, device: &'a str, own: bool, rows: &[&ClientRow]) -> Usage<'a> {
     let read = |value: fn(&ClientRow) -> Option<u64>| {
         Counter::over(rows, move |row| value(row).map(|value| Read { value, at: row.at }))
     };
     let requests = [read(|row| Some(row.input_requests)), read(|row| Some(row.output_requests))];
-    let client = view.hosts().find(|at| !own && view.name(*at) == Some(last.hostname.as_str()));
     Usage {
-        host: client.unwrap_or(host),
-        device: &last.device,
+        host,
+        device,
         is_virtual: Some(!own),
-        spoken: last.hostname.clone(),
         no_dma: read(|row| row.no_dma),
         no_elements: read(|row| row.no_elements),
         no_command: read(|row| row.no_command),
@@ -264,7 +252,7 @@ fn virtual_port(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
     }
     let object = match port {
         Some((vios, port)) => view.object(vios, port),
-        None => format!("the port behind {} on {}", usage.device, usage.spoken),
+        None => format!("the port behind {} on {}", usage.device, view.spoken(usage.host)),
     };
     let mut draft = Draft::new("fc-physical-elements", usage.host, object, Severity::Warning, "the physical port runs out of command elements".into())
         .see(waits.counter.places())
@@ -310,9 +298,7 @@ fn elements(
     out: &mut Out,
 ) {
     let Some(counter) = counter else { return };
-    let configured = view
-        .number(usage.host, usage.device, "num_cmd_elems")
-        .filter(|_| usage.spoken == view.spoken(usage.host));
+    let configured = view.number(usage.host, usage.device, "num_cmd_elems");
     let marks = usage.active.zip(usage.pending);
     let name = match usage.no_command {
         Some(commands) if commands.last.at == counter.last.at => Layer::Virtual.counter(),
@@ -323,7 +309,10 @@ fn elements(
         out.lack("num_cmd_elems", show(view, usage, layer));
     }
     if marks.is_none() {
-        out.lack("the high-water marks", format!("fcstat -D {} on {}", usage.device, usage.spoken));
+        out.lack(
+            "the high-water marks",
+            format!("fcstat -D {} on {}", usage.device, view.spoken(usage.host)),
+        );
     }
     let limits = view.allowed(
         usage.host,
@@ -336,7 +325,7 @@ fn elements(
 
 fn show(view: &View<'_>, usage: &Usage<'_>, layer: Layer) -> String {
     match layer {
-        Layer::Virtual => format!("lsattr -El {} on {}", usage.device, usage.spoken),
+        Layer::Virtual => format!("lsattr -El {} on {}", usage.device, view.spoken(usage.host)),
         Layer::Physical => view.show_attributes(usage.host, usage.device),
     }
 }
@@ -456,7 +445,7 @@ fn element_finding(
         Layer::Virtual => "the virtual adapter",
         Layer::Physical => "the physical port",
     };
-    let object = format!("{} on {}", usage.device, usage.spoken);
+    let object = view.object(usage.host, usage.device);
     let title = format!("{what} runs out of command elements");
     let (figures, wanted) = wanted(configured, marks);
     let places = marks.into_iter().flat_map(|(active, pending)| [active.at, pending.at]);
@@ -515,12 +504,8 @@ fn size(
     let Some(target) = target.filter(|_| wanted > 0.0) else {
         return draft.effect("Capture num_cmd_elems and the high-water marks (fcstat -D); they tell the value to set.".to_owned());
     };
-    let old = configured.map(|(now, _)| format!("{now:.0}"));
-    let change = match layer {
-        Layer::Virtual => Change::new(view, usage.host, usage.device).on_client(),
-        Layer::Physical => Change::new(view, usage.host, usage.device),
-    };
-    let change = change.set("num_cmd_elems", old.as_deref(), target.to_string());
+    let change = Change::new(view, usage.host, usage.device);
+    let change = change.set("num_cmd_elems", target.to_string());
     let mut effect = format!(
         "Up to {} commands are active at a time; the counter stops growing. It takes effect when the adapter is configured again or the system is restarted.",
         number(as_f64(target))
@@ -545,10 +530,8 @@ fn dma(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
     else {
         return;
     };
-    let object = format!("{} on {}", usage.device, usage.spoken);
-    let attribute = view
-        .attribute(usage.host, usage.device, "max_xfer_size")
-        .filter(|_| usage.spoken == view.spoken(usage.host));
+    let object = view.object(usage.host, usage.device);
+    let attribute = view.attribute(usage.host, usage.device, "max_xfer_size");
     let mut draft = Draft::new(RULE, usage.host, object, Severity::Warning, "transfers wait for DMA memory".into())
         .see(waits.counter.places())
         .see(attribute.map(|attribute| attribute.at))
@@ -571,22 +554,25 @@ fn dma(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
                 .flatten()
                 .filter(|next| limits.max.is_none_or(|max| *next <= max))
         }),
-        None => Some(0x20_0000),
+        None => None,
     };
+    if now.is_none() {
+        let show = view.show_attributes(usage.host, usage.device);
+        out.lack("max_xfer_size", show.as_str());
+        let look_up = vec![format!("max_xfer_size as it stands now: {show}")];
+        out.push(
+            draft
+                .unknown(NoCommand { look_up, ..NoCommand::default() })
+                .effect("The next greater max_xfer_size gives the adapter a larger DMA window; which one that is follows from the one it has."),
+        );
+        return;
+    }
     let Some(next) = next.filter(|next| *next <= 0x100_0000) else {
         out.push(draft.effect("max_xfer_size is already at its greatest value. Next step: spread the clients over more ports; lg_term_dma sizes the adapter's own control memory and can be raised too."));
         return;
     };
-    if attribute.is_none() {
-        out.lack("max_xfer_size", view.show_attributes(usage.host, usage.device));
-    }
     let change = Change::new(view, usage.host, usage.device);
-    let change = if usage.is_virtual == Some(true) { change.on_client() } else { change };
-    let change = change.set(
-        "max_xfer_size",
-        attribute.map(|attribute| attribute.value.as_str()),
-        format!("{next:#x}"),
-    );
+    let change = change.set("max_xfer_size", format!("{next:#x}"));
     out.push(draft.change(&change).effect("The adapter gets a larger DMA window and the counter stops growing. It takes effect when the adapter is configured again or the system is restarted."));
 }
 

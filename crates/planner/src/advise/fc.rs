@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use super::change::Change;
 use super::elements::Usage;
-use super::finding::{Change, Draft, Severity};
+use super::finding::{Draft, Severity};
 use super::logins;
 use super::mapping::Npiv;
 use super::out::Out;
@@ -129,7 +130,7 @@ fn enlarge(view: &View<'_>, usage: &Usage<'_>, port: f64, sum: f64, draft: Draft
             let change = Change::new(view, usage.host, usage.device);
             let rest = if as_f64(target) < sum { " It does not cover the sum: the rest of the way is to move clients to another port or to lower num_cmd_elems of clients that do not need theirs." } else { "" };
             draft
-                .change(&change.set("num_cmd_elems", Some(&format!("{port:.0}")), target.to_string()))
+                .change(&change.set("num_cmd_elems", target.to_string()))
                 .effect(format!("The port takes {} commands at a time; the counter stops growing once the adapter is configured again.{rest}", number(as_f64(target))))
         }
         None => draft.effect("The port's num_cmd_elems is already at the greatest value. Next step: move clients to another physical port (vfcmap), or lower num_cmd_elems of clients that do not need theirs."),
@@ -157,12 +158,12 @@ fn error_recovery(view: &View<'_>, fscsi: &Object<'_>, out: &mut Out) {
     }
     let mut change = Change::new(view, host, device);
     let mut reasons = Vec::new();
-    if let Some(attribute) = slow {
-        change = change.set("fc_err_recov", Some(&attribute.value), "fast_fail");
+    if slow.is_some() {
+        change = change.set("fc_err_recov", "fast_fail");
         reasons.push("fc_err_recov is delayed_fail: when a switch reports that a target is gone, commands still wait for their timeout before another path is tried.");
     }
-    if let Some(attribute) = still {
-        change = change.set("dyntrk", Some(&attribute.value), "yes");
+    if still.is_some() {
+        change = change.set("dyntrk", "yes");
         reasons.push("dyntrk is not yes: a target whose address in the fabric changes (a cable moved to another switch port) is lost instead of followed.");
     }
     let lines: Vec<At> =
@@ -195,7 +196,7 @@ fn transfer_size(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
         Some((attribute, parse_number(&attribute.value)?))
     };
     let (client, adapter) = (port.host, port.device);
-    let behind = pairs(view, view.npiv()).into_iter().filter(|(of, _)| *of == (client, adapter));
+    let behind = pairs(view.npiv()).filter(|(of, _)| *of == (client, adapter));
     let mut judged = false;
     for (_, (vios, port)) in behind {
         let (Some((of_client, client_bytes)), Some((of_port, port_bytes))) =
@@ -215,11 +216,7 @@ fn transfer_size(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
             "{adapter} may send larger transfers than {port} on {} takes",
             view.spoken(vios)
         );
-        let change = Change::new(view, vios, port).set(
-            "max_xfer_size",
-            Some(&of_port.value),
-            &of_client.value,
-        );
+        let change = Change::new(view, vios, port).set("max_xfer_size", &of_client.value);
         out.push(
             Draft::new(RULE, client, view.object(client, adapter), Severity::Critical, title)
                 .see([of_client.at, of_port.at])
@@ -244,28 +241,8 @@ fn transfer_size(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     }
 }
 
-/// Client adapters and the ports behind them: by the mapping, else the only client port and the only VIOS port kind.
-fn pairs<'a>(view: &View<'a>, maps: &[Npiv<'a>]) -> Vec<(Device<'a>, Device<'a>)> {
-    let mapped = maps
-        .iter()
-        .filter_map(|map| Some(((map.client?, map.client_adapter()?), (map.vios, map.port()?))));
-    let mapped: Vec<_> = mapped.collect();
-    if !mapped.is_empty() {
-        return mapped;
-    }
-    // Without a mapping only what holds for every port of the VIOS can be said.
-    let with_size = |role| {
-        let hosts = view.hosts().filter(move |host| view.role(*host) == role);
-        let all = hosts.flat_map(|host| {
-            view.devices(host, "fcs").into_iter().map(move |device| (host, device))
-        });
-        all.filter(|(host, device)| view.attribute(*host, device, "max_xfer_size").is_some())
-            .collect::<Vec<_>>()
-    };
-    let greatest = with_size(Role::Vios).into_iter().max_by_key(|(host, device)| {
-        view.attribute(*host, device, "max_xfer_size")
-            .and_then(|attribute| parse_number(&attribute.value))
-    });
-    let clients = with_size(Role::Client).into_iter();
-    clients.filter_map(|client| Some((client, greatest?))).collect()
+/// Client adapters and the ports behind them, by the mappings.
+fn pairs<'a>(maps: &[Npiv<'a>]) -> impl Iterator<Item = (Device<'a>, Device<'a>)> {
+    maps.iter()
+        .filter_map(|map| Some(((map.client?, map.client_adapter()?), (map.vios, map.port()?))))
 }

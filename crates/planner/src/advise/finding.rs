@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
+use super::change::Change;
 use super::rule::Kind;
-use super::view::{Role, View};
 use crate::capture::At;
-use crate::report::clean::is_word;
 use crate::trace::Figure;
 
 /// How bad it is.
@@ -47,8 +46,15 @@ pub struct Finding {
     pub reasoning: Vec<String>,
     /// The numbers.
     pub figures: Vec<Figure>,
-    /// The one command to run; `None` where no command mends it, and [`effect`](Self::effect) then says what does.
+    /// The one command to run; `None` where no command mends it, and [`effect`](Self::effect) then says what does, and
+    /// where the captures do not tell enough for one, and [`look_up`](Self::look_up) then says what to find out.
     pub command: Option<String>,
+    /// Where and as whom to run it: `as padmin on vios1`.
+    pub place: Option<String>,
+    /// What was worked out to be set, `num_cmd_elems=2048`, where no command is printed for it.
+    pub to_set: Option<String>,
+    /// What has to be known before it is set, each with its command.
+    pub look_up: Vec<String>,
     /// What to expect.
     pub effect: String,
     /// What the change could harm.
@@ -59,6 +65,15 @@ pub struct Finding {
     pub confidence: f64,
     /// Orders findings: severity × confidence × impact.
     pub score: f64,
+}
+
+/// Why no command is printed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct NoCommand {
+    /// What was worked out to be set.
+    pub(super) values: String,
+    /// What has to be known first.
+    pub(super) look_up: Vec<String>,
 }
 
 /// A rule that could not judge.
@@ -137,6 +152,8 @@ pub(super) struct Draft {
     pub(super) host: usize,
     confidence: f64,
     impact: f64,
+    /// The port that it goes through, whose own trouble would explain it.
+    pub(super) through: Option<String>,
     finding: Finding,
 }
 
@@ -157,13 +174,16 @@ impl Draft {
             reasoning: Vec::new(),
             figures: Vec::new(),
             command: None,
+            place: None,
+            to_set: None,
+            look_up: Vec::new(),
             effect: String::new(),
             harm: String::new(),
             undo: None,
             confidence: 0.0,
             score: 0.0,
         };
-        Self { rule, host, confidence: 0.5, impact: 1.0, finding }
+        Self { rule, host, confidence: 0.5, impact: 1.0, through: None, finding }
     }
 
     /// A line that shows it; each once, in the order given.
@@ -189,17 +209,32 @@ impl Draft {
         self
     }
 
-    /// The change that mends it: its command, and its undoing.
-    pub(super) fn change(mut self, change: &Change) -> Self {
-        self.finding.command = change.command();
-        self.finding.undo = self.finding.command.is_some().then(|| change.undo());
+    /// The change that mends it: its command and its undoing, or what has to be looked up first.
+    pub(super) fn change(mut self, change: &Change<'_, '_>) -> Self {
+        match change.command() {
+            Ok([command, place, undo]) => {
+                self.finding.command = Some(command);
+                self.finding.place = Some(place);
+                self.finding.undo = Some(undo);
+                self.finding.to_set = Some(change.values());
+            }
+            Err(why) => return self.unknown(why),
+        }
         self
     }
 
-    /// A command that is no change of an attribute.
-    pub(super) fn run(mut self, command: String, undo: Option<String>) -> Self {
+    /// No command, because of what is not known.
+    pub(super) fn unknown(mut self, why: NoCommand) -> Self {
+        self.finding.to_set = Some(why.values).filter(|values| !values.is_empty());
+        self.finding.look_up = why.look_up;
+        self
+    }
+
+    /// A command that is no change of an attribute, where to run it, and the one that takes it back.
+    pub(super) fn run(mut self, command: String, place: &str, undo: String) -> Self {
         self.finding.command = Some(command);
-        self.finding.undo = undo;
+        self.finding.place = Some(place.to_owned());
+        self.finding.undo = Some(undo);
         self
     }
 
@@ -226,6 +261,12 @@ impl Draft {
         self
     }
 
+    /// The port that it goes through, as a user reads it.
+    pub(super) fn through(mut self, port: Option<String>) -> Self {
+        self.through = port;
+        self
+    }
+
     /// Something else may be behind it: it comes after that.
     pub(super) fn behind(&mut self, why: &str) {
         self.impact *= 0.6;
@@ -240,99 +281,16 @@ impl Draft {
     pub(super) fn finish(self, weight: f64) -> Finding {
         let Self { confidence, impact, mut finding, .. } = self;
         finding.confidence = confidence;
+        // What is only worth knowing asks for a second look, not for a change.
+        if finding.severity == Severity::Note && finding.command.is_some() {
+            (finding.command, finding.place, finding.undo) = (None, None, None);
+            finding.look_up =
+                vec!["whether it goes on: the same captures again, under load".to_owned()];
+        }
+        if finding.command.is_some() {
+            finding.to_set = None;
+        }
         finding.score = finding.severity.weight() * confidence * impact * weight;
         finding
-    }
-}
-
-/// A change of attributes of one device.
-pub(super) struct Change {
-    vios: bool,
-    device: String,
-    /// Name, old value where known, new value.
-    sets: Vec<(&'static str, Option<String>, String)>,
-    /// Whether it waits for the next configuration of the device.
-    later: bool,
-}
-
-impl Change {
-    pub(super) fn new(view: &View<'_>, host: usize, device: &str) -> Self {
-        Self {
-            vios: view.role(host) == Role::Vios,
-            device: device.to_owned(),
-            sets: Vec::new(),
-            later: true,
-        }
-    }
-
-    /// The change is made on a client, wherever the capture is from.
-    pub(super) fn on_client(mut self) -> Self {
-        self.vios = false;
-        self
-    }
-
-    /// The change is made on the running device.
-    pub(super) fn live(mut self) -> Self {
-        self.later = false;
-        self
-    }
-
-    pub(super) fn set(
-        mut self,
-        name: &'static str,
-        old: Option<&str>,
-        new: impl Into<String>,
-    ) -> Self {
-        self.sets.push((name, old.map(str::to_owned), new.into()));
-        self
-    }
-
-    /// `chdev` as the VIOS or AIX spells it; `None` when a name from the capture is no device's name.
-    fn command(&self) -> Option<String> {
-        let words = self.sets.iter().flat_map(|(_, old, new)| old.iter().chain([new]));
-        let usable = is_word(&self.device)
-            && !self.sets.is_empty()
-            && words.into_iter().all(|word| is_word(word));
-        usable.then(|| self.spell(|(_, _, new)| new))
-    }
-
-    fn spell<'s>(
-        &'s self,
-        value: impl Fn(&'s (&'static str, Option<String>, String)) -> &'s str,
-    ) -> String {
-        let sets: Vec<String> =
-            self.sets.iter().map(|set| format!("{}={}", set.0, value(set))).collect();
-        match (self.vios, self.later) {
-            (true, later) => {
-                format!(
-                    "chdev -dev {} -attr {}{}",
-                    self.device,
-                    sets.join(" "),
-                    if later { " -perm" } else { "" }
-                )
-            }
-            (false, later) => {
-                format!(
-                    "chdev -l {} -a {}{}",
-                    self.device,
-                    sets.join(" -a "),
-                    if later { " -P" } else { "" }
-                )
-            }
-        }
-    }
-
-    fn undo(&self) -> String {
-        if self.sets.iter().all(|(_, old, _)| old.is_some()) {
-            return self.spell(|(_, old, new)| old.as_deref().unwrap_or(new));
-        }
-        let show = if self.vios {
-            format!("lsdev -dev {} -attr", self.device)
-        } else {
-            format!("lsattr -El {}", self.device)
-        };
-        format!(
-            "The old value is not in the captures. Note it first ({show}); undo with the same command and that value."
-        )
     }
 }

@@ -55,10 +55,10 @@ pub(super) struct Client<'a> {
 
 /// Every client of which the captures show its state on the fabric.
 pub(super) fn on_fabric<'a>(view: &View<'a>) -> Vec<OnFabric<'a>> {
-    let mut mapped: BTreeMap<(usize, u32, &str), Vec<Npiv<'a>>> = BTreeMap::new();
+    let mut mapped: BTreeMap<usize, Vec<Npiv<'a>>> = BTreeMap::new();
     for map in view.npiv().iter().filter(|map| map.port().is_some()) {
-        if let Some((id, name)) = map.client_key() {
-            mapped.entry((0, id, name)).or_default().push(*map);
+        if let Some(client) = map.client {
+            mapped.entry(client).or_default().push(*map);
         }
     }
     let mapped = mapped.into_values().map(OnFabric::Mapped);
@@ -140,6 +140,7 @@ fn siblings(view: &View<'_>, maps: &[Npiv<'_>], out: &mut Out) {
                 .because("The client has lost the redundancy of this path, and a migration fails its validation: both WWPNs of every adapter must be zoned and masked.")
                 .effect("No command on the VIOS mends it. Compare the zones and the masks of both WWPNs of the pair (the HMC lists them; chnportlogin logs them in for the check), add the missing one, then run cfgmgr on the client.")
                 .harm("Zoning changes touch the fabric: have them checked against the WWPNs that the HMC lists, of which the second is used only while migrating.")
+                .through(map.port().map(|port| view.object(map.vios, port)))
                 .weigh(if alone { 0.8 } else { 0.9 }, 1.0),
         );
     }

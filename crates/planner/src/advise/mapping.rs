@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::view::{Role, View};
+use super::view::View;
 use crate::capture::{NpivMap, Report};
 
 /// One virtual Fibre Channel server adapter, as it was mapped last.
@@ -10,7 +10,7 @@ use crate::capture::{NpivMap, Report};
 pub(super) struct Npiv<'a> {
     pub(super) vios: usize,
     pub(super) map: &'a NpivMap,
-    /// The client's system, where it is among the captures.
+    /// The client's system, where anything names it.
     pub(super) client: Option<usize>,
 }
 
@@ -54,28 +54,8 @@ pub(super) fn npiv<'a>(view: &View<'a>) -> Vec<Npiv<'a>> {
             latest.extend(lsmap.adapters.iter().map(|map| ((host, map.name.as_str()), map)));
         }
     }
-    let names: BTreeSet<&str> =
-        latest.values().filter_map(|map| Some(map.client_name.as_ref()?.value.as_str())).collect();
-    let client = |map: &NpivMap| {
-        client_host(view, map.client_name.as_ref().map(|read| read.value.as_str()), names.len())
-    };
+    let client = |map: &NpivMap| view.model.named_at(map.at);
     latest.into_iter().map(|((vios, _), map)| Npiv { vios, map, client: client(map) }).collect()
-}
-
-/// The system of a client's name; the only client there is, where neither leaves a choice.
-fn client_host(view: &View<'_>, name: Option<&str>, names: usize) -> Option<usize> {
-    let short = |name: &str| name.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    let name = name?;
-    let same = |host: &usize| view.name(*host).is_some_and(|own| short(own) == short(name));
-    if let Some(found) = view.hosts().find(same) {
-        return Some(found);
-    }
-    let nameless = |host: &usize| view.role(*host) == Role::Client && view.name(*host).is_none();
-    let mut nameless = view.hosts().filter(nameless);
-    match (nameless.next(), nameless.next()) {
-        (Some(only), None) if names == 1 => Some(only),
-        _ => None,
-    }
 }
 
 /// How many clients a port carries that are logged in or could be; `None` when no mapping was captured.

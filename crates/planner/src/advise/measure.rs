@@ -156,6 +156,9 @@ pub(super) fn in_order(samples: &mut Vec<&Fcstat>) {
         }
     }
     samples.dedup_by(|later, earlier| same_moment(earlier, later));
+    // An adapter that was exchanged counts for itself.
+    let wwpn = samples.iter().rev().find_map(|fcstat| fcstat.wwpn).map(|read| read.value);
+    samples.retain(|fcstat| fcstat.wwpn.is_none_or(|read| Some(read.value) == wwpn));
     // What was counted before a reset cannot be compared with what was counted after it.
     let age = |fcstat: &Fcstat| fcstat.seconds_since_reset.map(|read| read.value);
     let reset =

@@ -1,6 +1,6 @@
 //! What there is to judge, by kind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::rule::{Kind, Object};
 use super::ssp;
@@ -17,8 +17,10 @@ pub(super) fn of<'a>(view: &View<'a>, kind: Kind) -> Vec<Object<'a>> {
     };
     match kind {
         Kind::System => {
-            let system =
-                |host| Object { label: view.spoken(host), ..object(view, kind, host, "", 0) };
+            let system = |host| Object {
+                label: view.spoken(host).to_owned(),
+                ..object(view, kind, host, "", 0)
+            };
             view.hosts().map(system).collect()
         }
         Kind::Port => ports(view),
@@ -71,24 +73,24 @@ fn object<'a>(
     Object { kind, label: view.object(host, device), host, device, index }
 }
 
-/// Ports with counters, and those of which attributes alone were captured.
+/// Ports with counters; those of which attributes alone were captured; those that a mapping names.
 fn ports<'a>(view: &View<'a>) -> Vec<Object<'a>> {
     let usages = view.usages();
-    let with_counters = usages.iter().enumerate().map(|(index, usage)| Object {
-        kind: Kind::Port,
-        label: format!("{} on {}", usage.device, usage.spoken),
-        host: usage.host,
-        device: usage.device,
-        index,
-    });
-    let mut all: Vec<Object<'a>> = with_counters.collect();
-    let known: BTreeSet<String> = all.iter().map(|port| port.label.clone()).collect();
+    let with_counters = usages.iter().enumerate();
+    let mut all: BTreeMap<(usize, &'a str), usize> =
+        with_counters.map(|(index, usage)| ((usage.host, usage.device), index)).collect();
     for host in view.hosts() {
-        let devices = view.devices(host, "fcs").into_iter();
-        let objects = devices.map(|device| object(view, Kind::Port, host, device, usages.len()));
-        all.extend(objects.filter(|port| !known.contains(&port.label)));
+        for device in view.devices(host, "fcs") {
+            all.entry((host, device)).or_insert(usages.len());
+        }
     }
-    all
+    for map in view.npiv() {
+        if let Some(port) = map.port() {
+            all.entry((map.vios, port)).or_insert(usages.len());
+        }
+    }
+    let port = |((host, device), index)| object(view, Kind::Port, host, device, index);
+    all.into_iter().map(port).collect()
 }
 
 /// `vfchostN`: by its attributes, its statistics or its mapping.

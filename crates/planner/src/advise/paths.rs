@@ -10,8 +10,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::change::Change;
 use super::disk;
-use super::finding::{Change, Draft, Severity};
+use super::finding::{Draft, Severity};
 use super::load::Load;
 use super::mapping::{Npiv, clients_on};
 use super::out::Out;
@@ -91,19 +92,9 @@ impl<'a> Path<'a> {
     fn new(view: &View<'a>, (vios, device): Device<'a>, samples: &[&'a VfcStats]) -> Self {
         let maps = view.npiv();
         let map = maps.iter().find(|map| map.vios == vios && map.map.name == device);
-        // Without any mapping, only what leaves no choice is taken to be on the path.
-        let unmapped = maps.iter().all(|map| map.vios != vios);
-        let alone = |host: usize| only(view.devices(host, "fcs").into_iter());
-        let clients = || view.hosts().filter(|host| view.role(*host) == Role::Client);
-        let port = match map {
-            Some(map) => map.port(),
-            None => unmapped.then(|| alone(vios)).flatten(),
-        };
-        let client = match map {
-            Some(map) => map.client,
-            None => unmapped.then(|| only(clients())).flatten(),
-        };
-        let client_adapter = map.and_then(Npiv::client_adapter).or_else(|| client.and_then(alone));
+        let port = map.and_then(Npiv::port);
+        let client = map.and_then(|map| map.client);
+        let client_adapter = map.and_then(Npiv::client_adapter);
         let mut path = Self {
             vios,
             device,
@@ -210,12 +201,6 @@ impl<'a> Path<'a> {
     }
 }
 
-/// The only one there is.
-fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
-    let one = all.next()?;
-    all.next().is_none().then_some(one)
-}
-
 /// `mq-too-many-queues`: more than the usual number since somebody raised a value, and little to fill them with.
 pub(super) fn too_many(view: &View<'_>, path: &Object<'_>, out: &mut Out) {
     const RULE: &str = "mq-too-many-queues";
@@ -252,13 +237,9 @@ pub(super) fn too_many(view: &View<'_>, path: &Object<'_>, out: &mut Out) {
     };
     // A value for the whole VIOS is left; the adapter's own goes before it.
     let device = if raised.device == "viosnpiv0" { path.device } else { raised.device };
-    let own = view.number(raised.host, device, raised.attribute);
-    let old = own.map(|(value, _)| number(value));
-    let change = Change::new(view, raised.host, device).set(
-        raised.attribute,
-        old.as_deref(),
-        format!("{usual:.0}"),
-    );
+    let change = Change::new(view, raised.host, device)
+        .lowering()
+        .set(raised.attribute, format!("{usual:.0}"));
     let title = format!("{} queues are more than the load fills", number(queues.0));
     let draft = Draft::new(RULE, path.vios, view.object(raised.host, device), Severity::Warning, title)
         .see([raised.at])
@@ -311,11 +292,8 @@ pub(super) fn too_few(view: &View<'_>, path: &Object<'_>, out: &mut Out) {
 fn few_queues(view: &View<'_>, path: &Path<'_>, binding: &Limit<'_>) -> Draft {
     let usual = fact(view.facts, MQ_QUEUES_USUAL);
     let queues = path.queues.map_or(binding.value, |(queues, _)| queues);
-    let change = Change::new(view, binding.host, binding.device).set(
-        binding.attribute,
-        Some(&number(binding.value)),
-        format!("{usual:.0}"),
-    );
+    let change = Change::new(view, binding.host, binding.device)
+        .set(binding.attribute, format!("{usual:.0}"));
     let others: Vec<String> = path
         .limits
         .iter()

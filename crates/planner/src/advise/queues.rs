@@ -4,7 +4,8 @@
 //! queues bring nothing and fewer are better; 16 were no better than 8 except on a physical port that several clients
 //! share, which wants the maximum. Eight is the default and never a fault by itself: without load nothing is asked for.
 
-use super::finding::{Change, Draft, Severity};
+use super::change::Change;
+use super::finding::{Draft, Severity};
 use super::load::Load;
 use super::mapping::{Npiv, clients_on};
 use super::out::Out;
@@ -181,11 +182,7 @@ fn shared_port(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     if !busy {
         draft = draft.because("The load of the port is not among the captures, so this is a note: below 150,000 IOPS in all it would gain nothing.");
     }
-    let change = Change::new(view, port.host, port.device).set(
-        "num_io_queues",
-        Some(&format!("{queues:.0}")),
-        max.to_string(),
-    );
+    let change = Change::new(view, port.host, port.device).set("num_io_queues", max.to_string());
     out.push(
         load.show(draft, Some((queues, at)))
             .change(&change)
@@ -214,11 +211,7 @@ fn single_queue<'a>(view: &View<'a>, server: &Object<'a>, out: &mut Out) {
         }
         return;
     };
-    let change = Change::new(view, server.host, server.device).set(
-        "limit_intr",
-        Some(&attribute.value),
-        "false",
-    );
+    let change = Change::new(view, server.host, server.device).set("limit_intr", "false");
     let draft = Draft::new("mq-single-queue", server.host, server.label.clone(), Severity::Warning, "limit_intr allows a single queue".into())
         .see([attribute.at])
         .because("limit_intr=true overrides every other attribute: the adapter has one queue, whatever client and port could do.")
@@ -239,16 +232,11 @@ fn one_channel(view: &View<'_>, server: &Object<'_>, stats: &VfcStats, out: &mut
     }
     let port = map.and_then(Npiv::port);
     let of_port = port.and_then(|port| view.number(host, port, "num_io_queues"));
-    let any_port = || {
-        view.devices(host, "fcs")
-            .into_iter()
-            .find_map(|port| view.number(host, port, "num_io_queues"))
-    };
     let of_client =
         map.and_then(|map| view.number(map.client?, map.client_adapter()?, "num_io_queues"));
     let of_vios = view.number(host, device, "num_per_range").filter(|(value, _)| *value > 0.0);
     let of_vios = of_vios.or_else(|| view.number(host, "viosnpiv0", "num_per_range"));
-    let Some((queues, at)) = of_port.or_else(any_port).or(of_vios) else {
+    let Some((queues, at)) = of_port.or(of_vios) else {
         let port = port.unwrap_or("fcsN");
         out.lack(
             view.object(host, device),
@@ -289,11 +277,8 @@ fn one_queue_configured(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     let load = Load::of_port(view.fcstats(port.host, port.device));
     let usual = fact(view.facts, MQ_QUEUES_USUAL);
     let slow = load.iops().is_some_and(|iops| iops < fact(view.facts, MQ_IOPS_MIN));
-    let change = Change::new(view, port.host, port.device).set(
-        "num_io_queues",
-        Some("1"),
-        format!("{usual:.0}"),
-    );
+    let change =
+        Change::new(view, port.host, port.device).set("num_io_queues", format!("{usual:.0}"));
     let draft = Draft::new(
         "mq-single-queue",
         port.host,
@@ -400,13 +385,12 @@ fn pool_change(
     });
     match target {
         Some(target) => {
-            let old = now.map(|(value, _)| format!("{value:.0}"));
             let doubled = match now {
                 Some((value, at)) => Figure::new("proposed", what, "configured × 2", vec![Term::read("configured", value, what, at)]),
                 None => Figure::plain(Term::new("proposed", as_f64(target), what, crate::trace::Origin::Computed)),
             };
             draft
-                .change(&Change::new(view, host, "viosnpiv0").set(attribute, old.as_deref(), target.to_string()))
+                .change(&Change::new(view, host, "viosnpiv0").set(attribute, target.to_string()))
                 .figure(doubled)
                 .effect("Threads find their own and no longer meet at the lock. Whether the VIOS must be restarted for it is said in its documentation; look at the statistics again afterwards.")
         }

@@ -18,7 +18,7 @@
 
 use super::out::Out;
 use super::view::View;
-use super::{cpu, disk, elements, fc, link, queues, sea, ssp, vscsi};
+use super::{cpu, disk, elements, fabric, fc, link, queues, sea, ssp, vscsi};
 
 /// What a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -129,6 +129,7 @@ const TABLE: &[&[Rule]] = &[
     link::RULES,
     elements::RULES,
     fc::RULES,
+    fabric::RULES,
     queues::RULES,
     disk::RULES,
     vscsi::RULES,

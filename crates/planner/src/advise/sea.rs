@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::finding::{Change, Draft, Severity};
+use super::change::Change;
+use super::finding::{Draft, Severity};
 use super::measure::Counter;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule, always};
@@ -273,7 +274,7 @@ fn thread<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
         );
         return;
     };
-    let change = Change::new(view, bridge.host, bridge.name).live().set("thread", Some("0"), "1");
+    let change = Change::new(view, bridge.host, bridge.name).live().set("thread", "1");
     out.push(
         bridge
             .draft(view, RULE, Severity::Warning, "frames are moved without threads beside virtual SCSI".into())
@@ -297,13 +298,8 @@ fn mtu<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
         real.and_then(|real| Some((real, view.attribute(bridge.host, real, "jumbo_frames")?)))
     {
         if of_real.value != own.value {
-            let (device, attribute) =
-                if own.value == "yes" { (real, of_real) } else { (bridge.name, own) };
-            let change = Change::new(view, bridge.host, device).set(
-                "jumbo_frames",
-                Some(&attribute.value),
-                "yes",
-            );
+            let device = if own.value == "yes" { real } else { bridge.name };
+            let change = Change::new(view, bridge.host, device).set("jumbo_frames", "yes");
             out.push(
                 mtu_finding(
                     bridge.draft(
@@ -335,7 +331,10 @@ fn mtu<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
 
 /// `sea-mtu`: a client that sends larger frames than the bridge takes.
 fn against_clients<'a>(view: &View<'a>, bridge: &Bridge<'a>, own: &Attribute, out: &mut Out) {
-    for client in view.hosts().filter(|host| view.role(*host) != Role::Vios) {
+    let vios = bridge.host;
+    let mapped = view.clients_of(vios);
+    let near = |host: &usize| mapped.contains(host) || view.same_machine(*host, vios);
+    for client in view.hosts().filter(|host| view.role(*host) != Role::Vios).filter(near) {
         for device in view.devices(client, "en") {
             let Some((mtu, at)) = view
                 .number(client, device, "mtu")
@@ -343,8 +342,7 @@ fn against_clients<'a>(view: &View<'a>, bridge: &Bridge<'a>, own: &Attribute, ou
             else {
                 continue;
             };
-            let change =
-                Change::new(view, bridge.host, bridge.name).set("jumbo_frames", Some("no"), "yes");
+            let change = Change::new(view, bridge.host, bridge.name).set("jumbo_frames", "yes");
             out.push(
                 mtu_finding(
                     bridge.draft(
@@ -399,11 +397,10 @@ fn default_vlan<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     if pvid.number() == Some(u64::from(port.value)) {
         return;
     }
-    let change = Change::new(view, bridge.host, bridge.name).live().set(
-        "pvid",
-        Some(&pvid.value),
-        port.value.to_string(),
-    );
+    let change = Change::new(view, bridge.host, bridge.name)
+        .live()
+        .lowering()
+        .set("pvid", port.value.to_string());
     out.push(
         bridge
             .draft(view, RULE, Severity::Critical, format!("pvid is {}, but {} has port VLAN {}", pvid.value, adapter.value, port.value))
@@ -497,8 +494,7 @@ fn adapter_reset<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     if bridge.fails_over(view) == Some(false) {
         return;
     }
-    let change =
-        Change::new(view, bridge.host, bridge.name).live().set("adapter_reset", Some("yes"), "no");
+    let change = Change::new(view, bridge.host, bridge.name).live().set("adapter_reset", "no");
     out.push(
         bridge
             .draft(view, "sea-adapter-reset", Severity::Warning, "failover resets the real adapter".into())

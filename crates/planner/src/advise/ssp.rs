@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Change, Draft, Severity};
+use super::change::Change;
+use super::finding::{Draft, Severity};
 use super::measure::seconds_between;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
@@ -329,10 +330,9 @@ pub(super) fn lus(view: &View<'_>, host: usize) -> Option<Value> {
     listed.or(of_pool).or_else(|| Some((count(mapped.len()), *mapped.first()?)))
 }
 
-/// The depth of a client's LU: as captured on a client, else the default of the data files.
-fn lu_depth(view: &View<'_>) -> Option<(f64, Option<At>)> {
-    let clients = view.hosts().filter(|host| view.role(*host) != Role::Vios);
-    let depths = clients.flat_map(|host| {
+/// The depth of a client's LU: as captured on a client of the VIOS, else the default of the data files.
+fn lu_depth(view: &View<'_>, vios: usize) -> Option<(f64, Option<At>)> {
+    let depths = view.clients_of(vios).into_iter().flat_map(|host| {
         view.devices(host, "hdisk")
             .into_iter()
             .filter_map(move |disk| view.number(host, disk, "queue_depth"))
@@ -373,7 +373,7 @@ fn judge_depth(
     }
     shallow.sort_by(|one, two| one.1.total_cmp(&two.1));
     let Some((name, depth, at)) = shallow.first().copied().copied() else { return };
-    let Some((lu_depth, lu_depth_at)) = lu_depth(view) else { return };
+    let Some((lu_depth, lu_depth_at)) = lu_depth(view, host) else { return };
     let of_lu = match lu_depth_at {
         Some(at) => Term::read("depth of a LU", lu_depth, "commands", at),
         None => Term::new("depth of a LU", lu_depth, "commands", default_origin(view)),
@@ -401,11 +401,7 @@ fn judge_depth(
         .harm("More commands reach the storage at a time; look at its service times afterwards. Every VIOS of the cluster has its own setting.")
         .weigh(if single { 0.7 } else { 0.88 }, 1.0);
     if let Some(target) = target.filter(|target| as_f64(*target) > depth) {
-        let change = Change::new(view, host, name).set(
-            "queue_depth",
-            Some(&format!("{depth:.0}")),
-            target.to_string(),
-        );
+        let change = Change::new(view, host, name).set("queue_depth", target.to_string());
         draft = draft.change(&change).effect("Run it for every LUN of the pool, on every VIOS of the cluster, one VIOS at a time; it takes effect when the disk is configured again or the VIOS is restarted.");
     }
     out.push(draft);

@@ -1,8 +1,6 @@
 //! The captures sorted by system and time, and the questions that rules ask of them.
 //!
-//! Not every report says which partition it came from. What says nothing is given to the system it must belong to,
-//! where only one fits: by the other reports in its file, by what only a VIOS or only a client prints, by a name like
-//! `vios1` in the file's own name. Where several fit it stays a system of its own, and is called by its role.
+//! Which report belongs to which system is [`crate::model`]'s; here are the questions.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,35 +13,20 @@ use super::rule::Object;
 use super::sea::{self, Bridge};
 use super::{disk, sea_pair, vscsi};
 use crate::capture::{
-    Allowed, At, Attribute, Captures, DiskSample, Fcstat, LsattrRange, Report, ScsiMap, System,
+    Allowed, At, Attribute, Captures, DiskSample, Fcstat, Head, LsattrRange, Report, ScsiMap,
+    System as Printed,
 };
 use crate::facts::{Facts, Level, Product, Verdict};
+pub(super) use crate::model::Role;
+use crate::model::{Model, System};
 use crate::trace::{Figure, Term};
-
-/// What kind of system it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Role {
-    /// A Virtual I/O Server.
-    Vios,
-    /// Anything else: a client.
-    Client,
-    /// Nothing speaks for either.
-    Unknown,
-}
-
-/// One system.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Host {
-    name: Option<String>,
-    role: Role,
-}
 
 /// The captures as rules see them.
 pub(super) struct View<'a> {
     pub(super) facts: &'a Facts,
-    hosts: Vec<Host>,
-    /// The reports in the order of their time, each with its host.
-    reports: Vec<(usize, &'a Report)>,
+    pub(super) model: Model,
+    /// The reports of each host, in the order of time.
+    reports: Vec<Vec<&'a Report>>,
     found: Found<'a>,
 }
 
@@ -60,7 +43,11 @@ struct Found<'a> {
     pairs: OnceCell<Vec<(usize, usize)>>,
     backing: OnceCell<BTreeSet<Device<'a>>>,
     disks: OnceCell<Vec<DiskSamples<'a>>>,
+    attributes: OnceCell<Attributes<'a>>,
 }
+
+/// The lists of attributes of each device of each host, in the order of time.
+type Attributes<'a> = BTreeMap<usize, BTreeMap<&'a str, Vec<(&'a Head, &'a [Attribute])>>>;
 
 /// The samples of each disk of a host.
 pub(super) type DiskSamples<'a> = BTreeMap<&'a str, Vec<&'a DiskSample>>;
@@ -70,18 +57,15 @@ static NO_DISKS: DiskSamples<'static> = BTreeMap::new();
 
 impl<'a> View<'a> {
     pub(super) fn new(captures: &'a Captures, facts: &'a Facts) -> Self {
-        let names = names(captures);
-        let mut hosts = named_hosts(captures, &names);
-        let owners = owners(captures, &names, &mut hosts);
-        // Beside a VIOS, what shows no sign of being one is a client of it.
-        if hosts.iter().any(|host| host.role == Role::Vios) {
-            let unknown = |host: &&mut Host| host.role == Role::Unknown && host.name.is_some();
-            hosts.iter_mut().filter(unknown).for_each(|host| host.role = Role::Client);
+        let model = Model::of(captures);
+        let mut reports: Vec<Vec<&Report>> = vec![Vec::new(); model.systems.len()];
+        for (at, report) in captures.reports.iter().enumerate() {
+            reports[model.owner(at)].push(report);
         }
-        let mut reports: Vec<(usize, &Report)> =
-            owners.into_iter().zip(&captures.reports).collect();
-        sort_by_time(&mut reports);
-        Self { facts, hosts, reports, found: Found::default() }
+        for own in &mut reports {
+            crate::model::in_order(captures, own);
+        }
+        Self { facts, model, reports, found: Found::default() }
     }
 
     /// Every mapping of a virtual Fibre Channel adapter.
@@ -146,38 +130,51 @@ impl<'a> View<'a> {
         self.fc_ports().get(&(host, device)).map_or(&[], Vec::as_slice)
     }
 
-    /// Every report with its host, in the order of time.
+    /// Every report with its host; those of a host in the order of time.
     pub(super) fn reports(&self) -> impl Iterator<Item = (usize, &'a Report)> + '_ {
-        self.reports.iter().copied()
+        self.hosts().flat_map(|host| self.of(host).map(move |report| (host, report)))
     }
 
-    /// The reports of one host.
+    /// The reports of one host, in the order of time.
     pub(super) fn of(&self, host: usize) -> impl Iterator<Item = &'a Report> + '_ {
-        self.reports().filter(move |(owner, _)| *owner == host).map(|(_, report)| report)
+        self.reports.get(host).into_iter().flatten().copied()
     }
 
     /// Every host.
     pub(super) fn hosts(&self) -> std::ops::Range<usize> {
-        0..self.hosts.len()
+        0..self.model.systems.len()
+    }
+
+    pub(super) fn system(&self, host: usize) -> Option<&System> {
+        self.model.systems.get(host)
     }
 
     pub(super) fn role(&self, host: usize) -> Role {
-        self.hosts.get(host).map_or(Role::Unknown, |host| host.role)
+        self.system(host).map_or(Role::Unknown, |system| system.role)
     }
 
     /// The host's name, where a capture tells it.
     pub(super) fn name(&self, host: usize) -> Option<&str> {
-        self.hosts.get(host)?.name.as_deref()
+        self.system(host)?.name()
     }
 
-    /// How a user reads it: `vios1`, `the VIOS`, `the client`.
-    pub(super) fn spoken(&self, host: usize) -> String {
-        match (self.name(host), self.role(host)) {
-            (Some(name), _) => name.to_owned(),
-            (None, Role::Vios) => "the VIOS".to_owned(),
-            (None, Role::Client) => "the client".to_owned(),
-            (None, Role::Unknown) => "this system".to_owned(),
-        }
+    /// How a user reads it: `vios1`, `the VIOS of a.txt`.
+    pub(super) fn spoken(&self, host: usize) -> &str {
+        self.model.spoken(host)
+    }
+
+    /// Whether two hosts are known to be on one machine.
+    pub(super) fn same_machine(&self, one: usize, two: usize) -> bool {
+        let machine = |host| self.system(host).and_then(|system| system.machine.as_deref());
+        machine(one).is_some() && machine(one) == machine(two)
+    }
+
+    /// The hosts that a VIOS serves, as its mappings name them.
+    pub(super) fn clients_of(&self, vios: usize) -> BTreeSet<usize> {
+        let fibre = self.npiv().iter().filter(|map| map.vios == vios).filter_map(|map| map.client);
+        let scsi = self.vhosts().iter().filter(|(owner, _)| *owner == vios);
+        let scsi = scsi.filter_map(|(_, adapter)| self.model.named_at(adapter.at));
+        fibre.chain(scsi).collect()
     }
 
     /// `fcs0 on vios1`.
@@ -194,17 +191,45 @@ impl<'a> View<'a> {
     }
 
     /// Every attribute read for a device, in the order of time.
-    fn attributes(&self, host: usize, device: &str) -> impl Iterator<Item = &'a Attribute> + '_ {
-        let device = device.to_owned();
-        self.of(host)
-            .filter_map(attributes_of)
-            .filter(move |(of, _)| *of == device)
-            .flat_map(|(_, list)| list)
+    fn attributes(
+        &self,
+        host: usize,
+        device: &str,
+    ) -> impl Iterator<Item = (&'a Head, &'a Attribute)> + '_ {
+        let index = self.found.attributes.get_or_init(|| self.index_attributes());
+        let lists = index.get(&host).and_then(|devices| devices.get(device));
+        let all = lists.into_iter().flatten();
+        all.flat_map(|(head, list)| list.iter().map(move |attribute| (*head, attribute)))
+    }
+
+    fn index_attributes(&self) -> Attributes<'a> {
+        let mut index: Attributes<'a> = BTreeMap::new();
+        for (host, report) in self.reports() {
+            if let Some((device, list)) = attributes_of(report) {
+                let devices = index.entry(host).or_default();
+                devices.entry(device).or_default().push((report.head(), list));
+            }
+        }
+        index
     }
 
     /// An attribute as it was read last.
+    ///
+    /// Where files without times show different values, nobody knows which of them holds.
     pub(super) fn attribute(&self, host: usize, device: &str, name: &str) -> Option<&'a Attribute> {
-        self.attributes(host, device).filter(|attribute| attribute.name == name).last()
+        let mut last: Option<(&Head, &Attribute)> = None;
+        for (head, attribute) in self.attributes(host, device).filter(|(_, read)| read.name == name)
+        {
+            if let Some((before, known)) = last
+                && known.value != attribute.value
+                && before.first.file != head.first.file
+                && before.is_before(head).is_none()
+            {
+                return None;
+            }
+            last = Some((head, attribute));
+        }
+        last.map(|(_, attribute)| attribute)
     }
 
     /// An attribute that is a number, and the line it stood on.
@@ -213,12 +238,26 @@ impl<'a> View<'a> {
         Some((as_f64(attribute.number()?), attribute.at))
     }
 
+    /// The level of a system, as it was read last.
+    pub(super) fn level(&self, host: usize) -> Option<&'a crate::capture::Level> {
+        self.of(host).filter_map(Report::level).last()
+    }
+
+    /// Whether the system itself printed the values that an attribute may have.
+    pub(super) fn range_captured(&self, host: usize, device: &str, name: &str) -> bool {
+        let same = |range: &LsattrRange| {
+            let on = range.head.device.as_ref().is_some_and(|read| read.value == device);
+            on && range.attribute.as_deref() == Some(name)
+        };
+        self.of(host).filter_map(Report::lsattr_range).any(same)
+    }
+
     /// Whether a system's level is known to be too old for a feature.
     pub(super) fn too_old_for(&self, host: usize, feature: &str) -> bool {
-        let Some(level) = self.of(host).filter_map(Report::level).last() else { return false };
+        let Some(level) = self.level(host) else { return false };
         let product = match level.system {
-            System::Vios => Product::Vios,
-            System::Aix => Product::Aix,
+            Printed::Vios => Product::Vios,
+            Printed::Aix => Product::Aix,
         };
         let needed = self.facts.requirement(feature, product);
         let level = Level::read(product, &level.level.value).ok();
@@ -227,8 +266,9 @@ impl<'a> View<'a> {
 
     /// The devices of a host whose attributes were read and whose name starts so.
     pub(super) fn devices(&self, host: usize, prefix: &str) -> BTreeSet<&'a str> {
-        let all = self.of(host).filter_map(attributes_of).map(|(device, _)| device);
-        all.filter(|device| is_numbered(device, prefix)).collect()
+        let index = self.found.attributes.get_or_init(|| self.index_attributes());
+        let devices = index.get(&host).into_iter().flat_map(BTreeMap::keys).copied();
+        devices.filter(|device| is_numbered(device, prefix)).collect()
     }
 
     /// The values that an attribute may have: from a capture, else from the data files by the kinds of device given.
@@ -403,179 +443,13 @@ pub(super) fn attributes_of(report: &Report) -> Option<(&str, &[Attribute])> {
     Some((head.device.as_ref()?.value.as_str(), list))
 }
 
-fn sort_by_time(reports: &mut [(usize, &Report)]) {
-    let zone = reports
-        .first()
-        .and_then(|(_, report)| report.head().taken.as_ref())
-        .map(|taken| &taken.zone);
-    let comparable = |(_, report): &(usize, &Report)| {
-        report.head().taken.as_ref().map(|taken| &taken.zone) == zone
-    };
-    if zone.is_some() && reports.iter().all(comparable) {
-        reports.sort_by_key(|(_, report)| report.head().taken.as_ref().map(|taken| taken.seconds));
+/// A name without what tells the two of a pair apart, its last letter or number: `vios1` and `vios2`, `viosA` and `viosB`.
+pub(super) fn stem(name: &str) -> String {
+    let host = name.split('.').next().unwrap_or_default();
+    let without = host.trim_end_matches(|c: char| c.is_ascii_digit());
+    let mut stem = without.to_ascii_lowercase();
+    if without.len() == host.len() {
+        stem.pop();
     }
-}
-
-/// The name of each report's system, where the report or its file tells it.
-fn names(captures: &Captures) -> Vec<Option<String>> {
-    let mut in_file: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
-    for report in &captures.reports {
-        if let Some(partition) = &report.head().partition {
-            in_file.entry(report.head().first.file).or_default().insert(&partition.value);
-        }
-    }
-    let mut latest: Option<(u32, &str)> = None;
-    let mut names = Vec::with_capacity(captures.reports.len());
-    for report in &captures.reports {
-        let file = report.head().first.file;
-        let own = report.head().partition.as_ref().map(|read| read.value.as_str());
-        if let Some(own) = own {
-            latest = Some((file, own));
-        }
-        let only = || {
-            in_file
-                .get(&file)
-                .filter(|all| all.len() == 1)
-                .and_then(|all| all.iter().next().copied())
-        };
-        let before = || latest.filter(|(at, _)| *at == file).map(|(_, name)| name);
-        let from_file = || system_in(captures.file_name(report.head().first));
-        names.push(own.or_else(only).or_else(before).map(str::to_owned).or_else(from_file));
-    }
-    names
-}
-
-/// A system's name in the name of a file: a word like `vios1`, `viosa`, `lpar12`, `client2`, `aix3`.
-fn system_in(file: &str) -> Option<String> {
-    let words = file
-        .rsplit(['/', '\\'])
-        .take(2)
-        .flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric()));
-    let numbered = |word: &&str| {
-        let word = word.to_ascii_lowercase();
-        let after = ["vios", "vio", "lpar", "client", "aix"]
-            .iter()
-            .find_map(|prefix| word.strip_prefix(prefix));
-        after.is_some_and(|rest| {
-            let digits = !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit());
-            digits
-                || (word.starts_with("vios")
-                    && rest.len() == 1
-                    && rest.bytes().all(|byte| byte.is_ascii_alphabetic()))
-        })
-    };
-    words.filter(numbered).map(str::to_ascii_lowercase).next()
-}
-
-/// What kind of system prints such a report.
-fn hint(report: &Report) -> Option<Role> {
-    match report {
-        Report::LsmapScsi(_) | Report::LsmapNpiv(_) | Report::LsmapNet(_) | Report::Lsnports(_) => {
-            Some(Role::Vios)
-        }
-        Report::FcstatClient(_) | Report::VfcStats(_) | Report::Seastat(_) => Some(Role::Vios),
-        Report::Lssp(_) | Report::LuList(_) | Report::PvList(_) | Report::LsdevAttr(_) => {
-            Some(Role::Vios)
-        }
-        Report::Entstat(entstat) => entstat.sea.is_some().then_some(Role::Vios),
-        Report::Fcstat(fcstat) => fcstat.is_virtual.filter(|read| read.value).map(|_| Role::Client),
-        Report::Lsattr(_) => attributes_of(report).and_then(|(_, list)| hint_of_attributes(list)),
-        Report::LsattrRange(range) => {
-            let command = range.head.command.as_ref()?;
-            command.value.contains("lsdev").then_some(Role::Vios)
-        }
-        Report::Level(level) => Some(match level.system {
-            System::Vios => Role::Vios,
-            System::Aix => Role::Client,
-        }),
-        Report::LsmapVnic(_) => Some(Role::Vios),
-        Report::IostatD(_) | Report::Lparstat(_) | Report::Lsnportlogin(_) => None,
-        Report::DiskPaths(_) | Report::Errpt(_) | Report::Lscfg(_) | Report::Host(_) => None,
-        Report::Vmstat(_) | Report::Svmon(_) | Report::HmcList(_) => None,
-    }
-}
-
-fn hint_of_attributes(list: &[Attribute]) -> Option<Role> {
-    let has =
-        |names: &[&str]| list.iter().any(|attribute| names.contains(&attribute.name.as_str()));
-    if has(&["pvid_adapter", "virt_adapters", "limit_intr", "num_per_range", "bufs_per_cmd"]) {
-        return Some(Role::Vios);
-    }
-    has(&["num_sp_cmd_elem"]).then_some(Role::Client)
-}
-
-/// The word that a name of a system or a file gives away.
-fn hint_of_name(name: &str) -> Option<Role> {
-    let name = name.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
-    let has = |word: &str| name.contains(word);
-    if has("vio") {
-        return Some(Role::Vios);
-    }
-    ["client", "lpar", "aix"].into_iter().any(has).then_some(Role::Client)
-}
-
-/// What the name of a report's file gives away.
-fn hint_of_file(captures: &Captures, report: &Report) -> Option<Role> {
-    hint_of_name(captures.file_name(report.head().first))
-}
-
-/// The systems that have names.
-fn named_hosts(captures: &Captures, names: &[Option<String>]) -> Vec<Host> {
-    let mut roles: BTreeMap<&str, BTreeSet<Role>> = BTreeMap::new();
-    for (name, report) in names.iter().zip(&captures.reports) {
-        if let Some(name) = name {
-            let hints = roles.entry(name).or_default();
-            hints.extend(hint(report).or_else(|| hint_of_file(captures, report)));
-        }
-    }
-    let told = |name: &str, hints: &BTreeSet<Role>| match hints.first() {
-        Some(role) => *role,
-        None => hint_of_name(name).unwrap_or(Role::Unknown),
-    };
-    roles
-        .into_iter()
-        .map(|(name, hints)| Host { name: Some(name.to_owned()), role: told(name, &hints) })
-        .collect()
-}
-
-/// The host of each report; adds those that have no name.
-fn owners(captures: &Captures, names: &[Option<String>], hosts: &mut Vec<Host>) -> Vec<usize> {
-    let mut roles: BTreeMap<u32, BTreeSet<Role>> = BTreeMap::new();
-    for (name, report) in names.iter().zip(&captures.reports) {
-        if name.is_none() {
-            let hints = roles.entry(report.head().first.file).or_default();
-            hints.extend(hint(report).or_else(|| hint_of_file(captures, report)));
-        }
-    }
-    let role_of = |hints: &BTreeSet<Role>| hints.first().copied().unwrap_or(Role::Unknown);
-    let told: BTreeSet<Role> =
-        roles.values().map(role_of).filter(|role| *role != Role::Unknown).collect();
-    let named = hosts.len();
-    let mut nameless: BTreeMap<Role, usize> = BTreeMap::new();
-    let mut of_file: BTreeMap<u32, usize> = BTreeMap::new();
-    for (file, hints) in &roles {
-        let mut role = role_of(hints);
-        let fits =
-            |host: &Host| role == Role::Unknown || host.role == role || host.role == Role::Unknown;
-        let fitting: Vec<usize> =
-            (0..named).filter(|at| hosts.get(*at).is_some_and(fits)).collect();
-        if let [only] = fitting[..] {
-            of_file.insert(*file, only);
-            continue;
-        }
-        // Files without any sign belong to the nameless system that there is, when there is one only.
-        if role == Role::Unknown && told.len() == 1 {
-            role = told.first().copied().unwrap_or(role);
-        }
-        let host = *nameless.entry(role).or_insert_with(|| {
-            hosts.push(Host { name: None, role });
-            hosts.len() - 1
-        });
-        of_file.insert(*file, host);
-    }
-    let find = |name: &Option<String>, report: &Report, hosts: &[Host]| match name {
-        Some(_) => hosts.iter().position(|host| host.name == *name).unwrap_or(0),
-        None => of_file.get(&report.head().first.file).copied().unwrap_or(0),
-    };
-    names.iter().zip(&captures.reports).map(|(name, report)| find(name, report, hosts)).collect()
+    stem
 }

@@ -6,10 +6,11 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::{Change, Draft, Severity};
+use super::change::Change;
+use super::finding::{Draft, Severity};
 use super::out::Out;
 use super::rule::{Kind, Rule, always};
-use super::view::{Role, Value, View, count, rounded};
+use super::view::{Value, View, count, rounded};
 use crate::capture::{At, Report, ScsiMap};
 use crate::facts::id::{VSCSI_ELEMENTS, VSCSI_ELEMENTS_PER_DISK, VSCSI_ELEMENTS_RESERVED};
 use crate::trace::{Figure, Term, number};
@@ -43,20 +44,7 @@ pub(super) fn vhosts<'a>(view: &View<'a>) -> Vec<(usize, &'a ScsiMap)> {
 
 /// The depths of a client's disks, greatest first.
 fn depths(view: &View<'_>, adapter: &ScsiMap) -> Option<(usize, Vec<Value>)> {
-    let id = adapter.client_partition.map(|read| u64::from(read.value)).filter(|id| *id != 0)?;
-    let clients: Vec<usize> = view.hosts().filter(|host| view.role(*host) != Role::Vios).collect();
-    let number_of = |host: usize| {
-        view.of(host)
-            .filter_map(Report::lparstat)
-            .find_map(|report| report.partition_number)
-            .map(|read| read.value)
-    };
-    let by_id = clients.iter().copied().find(|host| number_of(*host) == Some(id));
-    let others = |host: usize| number_of(host).is_none();
-    let host = by_id.or(match clients[..] {
-        [only] if others(only) => Some(only),
-        _ => None,
-    })?;
+    let host = view.model.named_at(adapter.at)?;
     let disks = view.devices(host, "hdisk").into_iter();
     let mut depths: Vec<Value> =
         disks.filter_map(|disk| view.number(host, disk, "queue_depth")).collect();
@@ -165,8 +153,7 @@ fn lower_depth(
     });
     match (deepest, rounded(depth.low).filter(|depth| *depth >= 1)) {
         (Some(disk), Some(fit)) => {
-            let old = depths.first().map(|(value, _)| format!("{value:.0}"));
-            let change = Change::new(view, client, disk).on_client().set("queue_depth", old.as_deref(), fit.to_string());
+            let change = Change::new(view, client, disk).lowering().set("queue_depth", fit.to_string());
             draft.change(&change).effect("With that depth on every disk of the adapter all of them fit; run it for each. Or add a second virtual SCSI adapter and move half of the disks.")
         }
         _ => draft.effect("No depth makes that many disks fit. Next step: add virtual SCSI adapters and spread the disks over them."),

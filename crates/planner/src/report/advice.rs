@@ -114,9 +114,21 @@ fn finding_section(number: usize, finding: &Finding) -> Section {
     if let Some(chart) = chart(finding) {
         section = section.block(Block::Chart(chart));
     }
-    section = match &finding.command {
-        Some(command) => section.block(labelled("run", "")).block(Block::Command(command.clone())),
-        None => section.block(labelled("run", "no single command; see the effect")),
+    section = match (&finding.command, &finding.place) {
+        (Some(command), place) => {
+            let place = place.as_deref().map_or(String::new(), |place| format!("{place}:"));
+            section.block(labelled("run", &place)).block(Block::Command(command.clone()))
+        }
+        (None, _) if finding.look_up.is_empty() => {
+            section.block(labelled("run", "no single command; see the effect"))
+        }
+        (None, _) => {
+            let set = finding.to_set.as_deref().map_or_else(
+                || "no command on a guess; find out first".to_owned(),
+                |values| format!("no command on a guess; {values} was worked out. Find out first"),
+            );
+            section.block(labelled("run", &set)).block(Block::List(finding.look_up.clone()))
+        }
     };
     section =
         section.block(labelled("effect", &finding.effect)).block(labelled("harm", &finding.harm));

@@ -14,6 +14,7 @@ use super::{
 use crate::capture::{
     At, Attribute, Captures, Change, DiskSample, Pool, Read, Report, Taken, rates,
 };
+use crate::model::Model;
 use crate::trace::number;
 
 /// Lines of one thing that are drawn; all of them are in the table.
@@ -94,16 +95,18 @@ pub fn trends(captures: &Captures) -> Trends {
         .map(|taken| taken.seconds)
         .min()
         .unwrap_or(0);
-    for report in &captures.reports {
+    let model = Model::of(captures);
+    for (at, report) in captures.reports.iter().enumerate() {
+        let subject = || subject(report, model.spoken(model.owner(at)));
         let why = match &report.head().taken {
             Some(taken) if Some(&taken.zone) == zone.as_ref() => {
-                groups.entry(subject(report)).or_default().push((since(start, taken), report));
+                groups.entry(subject()).or_default().push((since(start, taken), report));
                 continue;
             }
             Some(_) => "its time is of another zone",
             None => "nothing says when it was captured",
         };
-        left_out.insert(format!("{}: {why}", subject(report)));
+        left_out.insert(format!("{}: {why}", subject()));
     }
     for group in groups.values_mut() {
         group.sort_by(|one, two| one.0.total_cmp(&two.0));
@@ -124,16 +127,11 @@ fn since(start: u64, taken: &Taken) -> f64 {
 }
 
 /// What a report is about: command, device and system.
-fn subject(report: &Report) -> String {
-    let head = report.head();
-    let mut name = report.command().to_owned();
-    if let Some(device) = &head.device {
-        name.push_str(&format!(" {}", device.value));
+fn subject(report: &Report, system: &str) -> String {
+    match &report.head().device {
+        Some(device) => format!("{} {} on {system}", report.command(), device.value),
+        None => format!("{} on {system}", report.command()),
     }
-    if let Some(partition) = &head.partition {
-        name.push_str(&format!(" on {}", partition.value));
-    }
-    name
 }
 
 fn attributes(report: &Report) -> Option<&[Attribute]> {
@@ -146,19 +144,18 @@ fn attributes(report: &Report) -> Option<&[Attribute]> {
 
 fn changes(groups: &BTreeMap<String, Vec<(f64, &Report)>>) -> Vec<Changed> {
     let mut changes = Vec::new();
-    for group in groups.values() {
+    for (name, group) in groups {
+        let system = name.rsplit_once(" on ").map_or("", |(_, system)| system);
         let mut known: BTreeMap<&str, &Attribute> = BTreeMap::new();
         for (seconds, report) in group {
             let head = report.head();
             let device = head.device.as_ref().map_or("a device", |read| &read.value);
-            let system =
-                head.partition.as_ref().map_or(String::new(), |read| format!(" on {}", read.value));
             for attribute in attributes(report).unwrap_or_default() {
                 let before = known.insert(&attribute.name, attribute);
                 if let Some(before) = before.filter(|before| before.value != attribute.value) {
                     changes.push(Changed {
                         seconds: *seconds,
-                        object: format!("{device}{system}"),
+                        object: format!("{device} on {system}"),
                         attribute: attribute.name.clone(),
                         before: (before.value.clone(), before.at),
                         after: (attribute.value.clone(), attribute.at),

@@ -81,13 +81,13 @@ fn holds(captures: &Captures) -> Result<(), TestCaseError> {
         {
             let plain = command
                 .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b" _.,:+-=/()".contains(&byte));
+                .all(|byte| byte.is_ascii_alphanumeric() || b" _.,:+-=/()*".contains(&byte));
             let own_words = command.starts_with("The old value is not");
             prop_assert!(plain || own_words, "{command}");
         }
         if let Some(command) = &finding.command {
             prop_assert!(
-                command.starts_with("chdev ") || command.starts_with("chhwres "),
+                ["chdev ", "chhwres ", "vfcmap "].iter().any(|start| command.starts_with(start)),
                 "{command}"
             );
             within(command)?;

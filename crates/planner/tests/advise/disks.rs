@@ -180,7 +180,10 @@ fn disks_beyond_the_elements_of_virtual_scsi_are_counted() {
     let client: String = (0..3)
         .map(|at| lsattr("payroll", &format!("hdisk{at}"), &[("queue_depth", "32")]))
         .collect();
-    let finding = top(&[("a.txt", &lsmap(&backing)), ("b.txt", &client)], "vscsi-elements");
+    // The mapping over Fibre Channel names the partition that the mapping over SCSI numbers.
+    let map = super::npiv("viosa1", &[("vfchost0", 5, "payroll", "fcs0", "fcs0", 6)]);
+    let finding =
+        top(&[("a.txt", &(lsmap(&backing) + &map)), ("b.txt", &client)], "vscsi-elements");
     let fits = finding
         .figures
         .iter()
@@ -188,7 +191,8 @@ fn disks_beyond_the_elements_of_virtual_scsi_are_counted() {
         .expect("how many fit");
     assert_eq!(fits.low, 14.0);
     assert_eq!(finding.command.as_deref(), Some("chdev -l hdisk0 -a queue_depth=28 -P"));
-    silent(&[("a.txt", &lsmap(&backing[..14])), ("b.txt", &client)]);
+    silent(&[("a.txt", &(lsmap(&backing[..14]) + &map)), ("b.txt", &client)]);
+    silent(&[("a.txt", &lsmap(&backing)), ("b.txt", &client)]);
 }
 
 fn pool(size: u64, free: u64, promised: u64) -> String {
@@ -344,10 +348,30 @@ fn an_exhausted_entitlement_is_told_with_what_to_add() {
         )],
         "vios-cpu",
     );
+    // Neither the machine nor the virtual processors are known: no command, but what to look up.
+    assert_eq!(finding.command, None);
+    assert_eq!(finding.to_set.as_deref(), Some("0.3 processing units more"));
+    assert!(finding.look_up.iter().any(|what| what.contains("lparstat -i on viosa1")));
+    let with = |virtual_cpus: u32, most: u32| {
+        let info = format!(
+            "viosa1:/home/padmin> lparstat -i\nNode Name                                  : viosa1\nPartition Name                             : viosa1\nPartition Number                           : 1\nOnline Virtual CPUs                        : {virtual_cpus}\nMaximum Virtual CPUs                       : {most}\nMaximum Capacity                           : 8.00\n"
+        );
+        let text = lparstat("Capped", &[(1.49, 99.3), (1.5, 100.0), (1.48, 98.7)])
+            + &info
+            + &lsmap(&["hdisk4"]);
+        top(&[("a.txt", &text)], "vios-cpu")
+    };
     assert_eq!(
-        finding.command.as_deref(),
-        Some("chhwres -r proc -m MANAGED_SYSTEM -o a -p viosa1 --procunits 0.3")
+        with(2, 8).command.as_deref(),
+        Some("chhwres -r proc -m 9009-42A*78A1B2C -o a --id 1 --procunits 0.3")
     );
+    assert_eq!(with(2, 8).place.as_deref(), Some("as hscroot on the HMC"));
+    // A virtual processor runs one unit at most.
+    assert_eq!(
+        with(1, 8).command.as_deref(),
+        Some("chhwres -r proc -m 9009-42A*78A1B2C -o a --id 1 --procunits 0.3 --procs 1")
+    );
+    assert_eq!(with(1, 1).command, None);
     top(&[("vios.txt", &lparstat("Uncapped", &[(2.1, 140.0), (2.3, 153.0)]))], "vios-cpu");
     // A peak in one interval is what uncapped is for.
     silent(&[("a.txt", &lparstat("Uncapped", &[(0.4, 26.0), (1.9, 126.0), (0.5, 33.0)]))]);

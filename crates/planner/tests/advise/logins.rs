@@ -1,6 +1,6 @@
 //! The WWPNs of a client as the HMC lists them.
 
-use super::{advice, silent, top};
+use super::{advice, npiv, silent, top};
 use planner::advise::Severity;
 
 const RULE: &str = "fc-wwpn-second-missing";
@@ -130,4 +130,44 @@ fn the_login_of_one_partition_says_nothing_of_another() {
     let other = other.replace("c0507609aa", "c0507609bb");
     let rows = other.lines().skip(1).map(|row| format!("{row}\n")).collect::<String>();
     silent(&[("hmc.txt", &(after_login(1) + &rows))]);
+}
+
+/// Three clients with an adapter on each of two ports.
+fn two_ports(logged_in: [u32; 2]) -> String {
+    let maps: Vec<(String, u32, String, &str, &str, u32)> = (0..6u32)
+        .map(|at| {
+            let (client, port) = (at / 2, if at % 2 == 0 { "fcs0" } else { "fcs1" });
+            let ports = if at % 2 == 0 { logged_in[0] } else { logged_in[1] };
+            (format!("vfchost{at}"), 5 + client, format!("client{client}"), port, port, ports)
+        })
+        .collect();
+    let maps: Vec<_> = maps
+        .iter()
+        .map(|(host, id, client, port, adapter, ports)| {
+            (host.as_str(), *id, client.as_str(), *port, *adapter, *ports)
+        })
+        .collect();
+    npiv("viosa1", &maps)
+}
+
+#[test]
+fn a_port_that_every_client_lost_is_one_finding() {
+    let advice = super::advice(&[("a.txt", &two_ports([0, 6]))]);
+    let said: Vec<(&str, &str)> =
+        advice.findings.iter().map(|finding| (finding.rule, finding.object.as_str())).collect();
+    assert_eq!(said, [("fc-port-logged-out", "fcs0 on viosa1")]);
+    assert_eq!(advice.findings[0].command, None);
+    // Clients that are down are logged out everywhere.
+    super::silent(&[("a.txt", &two_ports([0, 0]))]);
+    super::silent(&[("a.txt", &two_ports([6, 6]))]);
+}
+
+#[test]
+fn an_adapter_without_a_port_is_given_the_one_that_is_left() {
+    let map = two_ports([6, 6]).replacen("FC name:fcs1", "FC name:    ", 1);
+    let finding = super::top(&[("a.txt", &map)], "fc-adapter-unmapped");
+    assert_eq!(finding.object, "vfchost1 on viosa1");
+    assert_eq!(finding.command.as_deref(), Some("vfcmap -vadapter vfchost1 -fcp fcs1"));
+    assert_eq!(finding.place.as_deref(), Some("as padmin on viosa1"));
+    assert_eq!(finding.undo.as_deref(), Some("vfcmap -vadapter vfchost1 -fcp"));
 }

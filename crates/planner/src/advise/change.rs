@@ -1,0 +1,156 @@
+//! A change of attributes of one device, and when a command for it may be printed.
+//!
+//! A command that is run changes a system. So it is printed only where the captures tell all of it: which system it is,
+//! the value that stands there now, and what the level allows (the level itself, or the range as the system prints it).
+//! It never lowers a number that was to be raised. Where something is not known, the change says what to look up and
+//! with which command, and which value was worked out.
+
+use super::finding::NoCommand;
+use super::view::{Role, View, parse_number};
+use crate::capture::{Attribute, Settable};
+use crate::report::clean::is_word;
+
+/// A change of attributes of one device.
+pub(super) struct Change<'v, 'a> {
+    view: &'v View<'a>,
+    host: usize,
+    device: String,
+    sets: Vec<Set<'a>>,
+    /// Whether it waits for the next configuration of the device.
+    later: bool,
+    /// Whether lower numbers are meant.
+    lowers: bool,
+}
+
+/// One attribute.
+struct Set<'a> {
+    name: &'static str,
+    /// As it was captured.
+    now: Option<&'a Attribute>,
+    new: String,
+}
+
+impl<'v, 'a> Change<'v, 'a> {
+    pub(super) fn new(view: &'v View<'a>, host: usize, device: &str) -> Self {
+        let device = device.to_owned();
+        Self { view, host, device, sets: Vec::new(), later: true, lowers: false }
+    }
+
+    /// The change is made on the running device.
+    pub(super) fn live(mut self) -> Self {
+        self.later = false;
+        self
+    }
+
+    /// Lower numbers are meant.
+    pub(super) fn lowering(mut self) -> Self {
+        self.lowers = true;
+        self
+    }
+
+    pub(super) fn set(mut self, name: &'static str, new: impl Into<String>) -> Self {
+        let now = self.view.attribute(self.host, &self.device, name);
+        self.sets.push(Set { name, now, new: new.into() });
+        self
+    }
+
+    /// What is to be set: `num_cmd_elems=2048`.
+    pub(super) fn values(&self) -> String {
+        let sets: Vec<String> =
+            self.sets.iter().map(|set| format!("{}={}", set.name, set.new)).collect();
+        sets.join(" ")
+    }
+
+    /// The command, where and as whom to run it, and the one that takes it back; else what keeps it from being printed.
+    pub(super) fn command(&self) -> Result<[String; 3], NoCommand> {
+        let look_up = self.unknown();
+        if !look_up.is_empty() {
+            return Err(NoCommand { values: self.values(), look_up });
+        }
+        let words = self.sets.iter().flat_map(|set| {
+            let now = set.now.map(|now| now.value.as_str());
+            now.into_iter().chain([set.new.as_str()])
+        });
+        let usable = is_word(&self.device)
+            && !self.sets.is_empty()
+            && words.into_iter().all(is_word)
+            && self.sets.iter().all(|set| self.may(set));
+        match usable {
+            true => Ok([
+                self.spell(|set| &set.new),
+                self.place(),
+                self.spell(|set| set.now.map_or(&set.new, |now| &now.value)),
+            ]),
+            false => Err(NoCommand::default()),
+        }
+    }
+
+    /// What would have to be known, each with its command.
+    fn unknown(&self) -> Vec<String> {
+        let (view, host) = (self.view, self.host);
+        let mut look_up = Vec::new();
+        if view.name(host).is_none() {
+            look_up.push("which system it is: hostname".to_owned());
+        }
+        if self.sets.iter().any(|set| set.now.is_none()) {
+            let names: Vec<&str> = self.sets.iter().map(|set| set.name).collect();
+            let show = view.show_attributes(host, &self.device);
+            look_up.push(format!("{} as it stands now: {show}", names.join(" and ")));
+        }
+        let ranged = |set: &Set<'_>| view.range_captured(host, &self.device, set.name);
+        if view.level(host).is_none() && !self.sets.iter().all(ranged) {
+            let level = match view.role(host) {
+                Role::Vios => "ioslevel",
+                Role::Client => "oslevel -s",
+                Role::Unknown => "ioslevel on a VIOS, oslevel -s on AIX",
+            };
+            look_up.push(format!("the level, which says what may be set: {level}"));
+        }
+        look_up
+    }
+
+    /// Whether the attribute can be set, and is not lowered by accident.
+    fn may(&self, set: &Set<'_>) -> bool {
+        let Some(now) = set.now else { return false };
+        let lowers = parse_number(&now.value)
+            .zip(parse_number(&set.new))
+            .is_some_and(|(now, new)| new <= now);
+        now.settable != Some(Settable::No) && (self.lowers || !lowers)
+    }
+
+    /// Whether it can be set in use and kept, as `True+` says.
+    fn in_use(&self) -> bool {
+        let live = |set: &Set<'_>| set.now.is_some_and(|now| now.settable == Some(Settable::Live));
+        self.later && self.sets.iter().all(live)
+    }
+
+    /// A VIOS's own shell has no `-U`.
+    fn as_padmin(&self) -> bool {
+        self.view.role(self.host) == Role::Vios && !self.in_use()
+    }
+
+    fn spell<'s>(&'s self, value: impl Fn(&'s Set<'a>) -> &'s String) -> String {
+        let sets: Vec<String> =
+            self.sets.iter().map(|set| format!("{}={}", set.name, value(set))).collect();
+        let device = &self.device;
+        if self.as_padmin() {
+            let perm = if self.later { " -perm" } else { "" };
+            return format!("chdev -dev {device} -attr {}{perm}", sets.join(" "));
+        }
+        let how = match (self.in_use(), self.later) {
+            (true, _) => " -U",
+            (false, true) => " -P",
+            (false, false) => "",
+        };
+        format!("chdev -l {device} -a {}{how}", sets.join(" -a "))
+    }
+
+    fn place(&self) -> String {
+        let on = self.view.spoken(self.host);
+        match (self.view.role(self.host), self.as_padmin()) {
+            (Role::Vios, true) => format!("as padmin on {on}"),
+            (Role::Vios, false) => format!("as root (oem_setup_env) on {on}"),
+            _ => format!("as root on {on}"),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Who is who: the systems behind captures, and which report belongs to which.
+//!
+//! ```text
+//! reports ─→ sightings (names, marks, keys) ─→ join by what identifies ─→ systems
+//! ```
+//!
+//! A report says something of the system that printed it, and often of others too: `lsmap` of a VIOS names its clients,
+//! `fcstat -client` their WWPNs. Each of these is a *sighting*. Sightings are joined only by what identifies: a WWPN, a
+//! MAC address, a physical location code, machine serial number with partition id, the name of a host or a partition.
+//! What a file is called says nothing, and two files without identity stand apart.
+//!
+//! A system has one of each *mark*: one host name, one WWPN behind `fcs0`, one serial number. Sightings whose marks
+//! contradict each other are two systems, whatever else they share. Then the same name in one file, and after that in
+//! one folder, still joins what does not contradict.
+//!
+//! The order of files does not matter.
+
+mod identity;
+mod sighting;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::capture::{At, Captures, Report};
+
+/// The systems of some captures.
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    /// Every system, by name and then by what else is known of it.
+    pub systems: Vec<System>,
+    /// The system of each report.
+    owners: Vec<usize>,
+    /// The system that a line of another system's report names: a client of `lsmap`, a row of `fcstat -client`.
+    named: BTreeMap<At, usize>,
+    /// How each system is called.
+    labels: Vec<String>,
+}
+
+/// What can tell two systems of one name apart, best first.
+const TELLING: [fn(&System) -> Option<String>; 4] = [
+    |system| system.machine.clone(),
+    |system| system.partition_id.map(|id| format!("partition {id}")),
+    |system| system.wwpns.values().next().cloned(),
+    |system| system.files.first().cloned(),
+];
+
+/// One partition, be it a VIOS or a client.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct System {
+    /// Its host name, without domain.
+    pub host: Option<String>,
+    /// Its name on the HMC.
+    pub partition: Option<String>,
+    /// A name that another system gives it.
+    pub alias: Option<String>,
+    /// Type, model and serial number of the machine: `9009-42A*78A1B2C`, as an HMC takes it for `-m`; the serial number
+    /// alone where no more is known.
+    pub machine: Option<String>,
+    /// Its number on that machine.
+    pub partition_id: Option<u32>,
+    /// The WWPNs of its ports, by device.
+    pub wwpns: BTreeMap<String, String>,
+    /// The files with reports of its own, by name.
+    pub files: BTreeSet<String>,
+    /// What kind of system it is.
+    pub role: Role,
+}
+
+/// What kind of system it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// A Virtual I/O Server.
+    Vios,
+    /// Anything else: a client.
+    Client,
+    /// Nothing speaks for either.
+    #[default]
+    Unknown,
+}
+
+impl System {
+    /// What it is called, if anything tells.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        [&self.host, &self.partition, &self.alias].into_iter().find_map(Option::as_deref)
+    }
+
+    fn label(&self) -> String {
+        let role = match self.role {
+            Role::Vios => "the VIOS",
+            Role::Client => "the client",
+            Role::Unknown => "the system",
+        };
+        match (self.name(), self.files.first(), self.partition_id) {
+            (Some(name), ..) => name.to_owned(),
+            (None, Some(file), _) => format!("{role} of {file}"),
+            (None, None, Some(id)) => format!("partition {id}"),
+            (None, None, None) => match self.wwpns.values().next() {
+                Some(wwpn) => format!("{role} with {wwpn}"),
+                None => role.to_owned(),
+            },
+        }
+    }
+}
+
+impl Model {
+    /// The systems of these captures.
+    #[must_use]
+    pub fn of(captures: &Captures) -> Self {
+        let mut model = identity::join(captures);
+        model.label();
+        model
+    }
+
+    /// The system of a report, by its place among the captures.
+    #[must_use]
+    pub fn owner(&self, report: usize) -> usize {
+        self.owners.get(report).copied().unwrap_or(0)
+    }
+
+    /// The system that a line of another's report names.
+    #[must_use]
+    pub fn named_at(&self, at: At) -> Option<usize> {
+        self.named.get(&at).copied()
+    }
+
+    /// How a user reads a system: its name, with what tells it apart where another has the same name; without a name
+    /// its role and the file.
+    #[must_use]
+    pub fn spoken(&self, system: usize) -> &str {
+        self.labels.get(system).map_or("this system", String::as_str)
+    }
+
+    /// A label for each system, no two of them the same.
+    fn label(&mut self) {
+        let plain: Vec<String> = self.systems.iter().map(System::label).collect();
+        let mut same: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (of, label) in plain.iter().enumerate() {
+            same.entry(label).or_default().push(of);
+        }
+        let label = |of: usize| {
+            let (plain, system) = (&plain[of], &self.systems[of]);
+            let others = &same[plain.as_str()];
+            if others.len() < 2 {
+                return plain.clone();
+            }
+            let telling = |pick: fn(&System) -> Option<String>| {
+                let own = pick(system)?;
+                let same = |other: &&usize| pick(&self.systems[**other]).as_ref() == Some(&own);
+                (others.iter().filter(same).count() == 1).then_some(own)
+            };
+            let apart = TELLING.into_iter().find_map(telling);
+            let place = others.iter().position(|other| *other == of).unwrap_or(0) + 1;
+            format!("{plain} ({})", apart.unwrap_or_else(|| format!("no. {place}")))
+        };
+        self.labels = (0..self.systems.len()).map(label).collect();
+    }
+
+    /// The reports of a system, in the order of time; where times do not tell, of the files' names.
+    #[must_use]
+    pub fn reports<'a>(&self, captures: &'a Captures, system: usize) -> Vec<&'a Report> {
+        let mut own: Vec<&Report> = captures
+            .reports
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| self.owner(*at) == system)
+            .map(|(_, report)| report)
+            .collect();
+        in_order(captures, &mut own);
+        own
+    }
+}
+
+/// Puts reports in the order of time; where times do not tell, in that of the files' names and of their lines.
+pub(crate) fn in_order(captures: &Captures, reports: &mut [&Report]) {
+    let place = |report: &&Report| {
+        let first = report.head().first;
+        (captures.file_name(first).to_owned(), first)
+    };
+    reports.sort_by_cached_key(place);
+    let zone = reports
+        .first()
+        .and_then(|report| report.head().taken.as_ref())
+        .map(|taken| taken.zone.clone());
+    let comparable =
+        |report: &&Report| report.head().taken.as_ref().map(|taken| &taken.zone) == zone.as_ref();
+    if zone.is_some() && reports.iter().all(comparable) {
+        reports.sort_by_key(|report| report.head().taken.as_ref().map(|taken| taken.seconds));
+    }
+}

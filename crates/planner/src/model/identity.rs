@@ -1,0 +1,230 @@
+//! Joins sightings of the same system.
+//!
+//! Each way of joining is tried for all sightings at once: what shares a key by it, and would become one system by that,
+//! is joined unless two of its sightings contradict each other. So the order of the files decides nothing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::sighting::{Mark, Sighting, others, own};
+use super::{Model, Role, System};
+use crate::capture::{At, Captures};
+
+/// Groups of sightings.
+#[derive(Clone)]
+struct Groups {
+    parent: Vec<usize>,
+}
+
+impl Groups {
+    fn new(count: usize) -> Self {
+        Self { parent: (0..count).collect() }
+    }
+
+    fn find(&mut self, mut of: usize) -> usize {
+        while let Some(parent) = self.parent.get(of).copied().filter(|parent| *parent != of) {
+            // Halves the way for the next one.
+            let above = self.parent.get(parent).copied().unwrap_or(parent);
+            if let Some(slot) = self.parent.get_mut(of) {
+                *slot = above;
+            }
+            of = above;
+        }
+        of
+    }
+
+    fn join(&mut self, one: usize, two: usize) {
+        let (one, two) = (self.find(one), self.find(two));
+        if let Some(slot) = self.parent.get_mut(one.max(two)) {
+            *slot = one.min(two);
+        }
+    }
+}
+
+/// The systems of these captures.
+pub(super) fn join(captures: &Captures) -> Model {
+    let mut all: Vec<Sighting> =
+        captures.reports.iter().enumerate().map(|(at, report)| own(at, report)).collect();
+    all.extend(captures.reports.iter().flat_map(others));
+    let names = names_of_files(&all);
+    let mut groups = Groups::new(all.len());
+    let in_file = |sighting: &Sighting| in_file(sighting, &names).into_iter().collect();
+    step(&all, &mut groups, Mark::is_any, |_, sighting| in_file(sighting));
+    // A partition that exchanges an adapter stays the same: only what it is called can contradict its place.
+    let places = placed(&all, &mut groups);
+    let place = |at: usize| places.get(at).cloned().flatten().into_iter().collect();
+    step(&all, &mut groups, Mark::is_of_system, |at, _| place(at));
+    step(&all, &mut groups, Mark::is_any, |_, sighting| sighting.keys.clone());
+    step(&all, &mut groups, Mark::is_any, |_, sighting| sighting.names.clone());
+    step(&all, &mut groups, Mark::is_any, |_, sighting| {
+        let file = usize::try_from(sighting.file).ok().and_then(|file| captures.files.get(file));
+        let name = file.map_or("", |file| &file.name);
+        let folder = name.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder);
+        sighting.names.iter().map(|name| format!("{folder}/{name}")).collect()
+    });
+    let places = placed(&all, &mut groups);
+    let place = |at: usize| places.get(at).cloned().flatten().into_iter().collect();
+    step(&all, &mut groups, Mark::is_of_system, |at, _| place(at));
+    model(captures, &all, groups)
+}
+
+/// Machine and number of each sighting's system, which may have been told by different reports.
+fn placed(all: &[Sighting], groups: &mut Groups) -> Vec<Option<String>> {
+    let mut known: BTreeMap<usize, [Option<&str>; 2]> = BTreeMap::new();
+    for (at, sighting) in all.iter().enumerate() {
+        let of = known.entry(groups.find(at)).or_default();
+        for (slot, mark) in of.iter_mut().zip([Mark::Serial, Mark::PartitionId]) {
+            *slot = slot.or(sighting.marks.get(&mark).map(String::as_str));
+        }
+    }
+    let key = |at| match known.get(&groups.find(at))? {
+        [Some(serial), Some(id)] => Some(format!("partition {id} of {serial}")),
+        _ => None,
+    };
+    (0..all.len()).map(key).collect()
+}
+
+/// The names that stand in each file, of systems with reports of their own there.
+fn names_of_files(all: &[Sighting]) -> BTreeMap<u32, BTreeSet<&str>> {
+    let mut names: BTreeMap<u32, BTreeSet<&str>> = BTreeMap::new();
+    for sighting in all.iter().filter(|sighting| sighting.report.is_some()) {
+        names
+            .entry(sighting.file)
+            .or_default()
+            .extend(sighting.marks.get(&Mark::Host).map(String::as_str));
+    }
+    names
+}
+
+/// What joins the reports of one file: the system's name; where the file has no more than one, whatever stands in it.
+fn in_file(sighting: &Sighting, names: &BTreeMap<u32, BTreeSet<&str>>) -> Option<String> {
+    sighting.report?;
+    let several = names.get(&sighting.file).is_some_and(|names| names.len() > 1);
+    let name = sighting.marks.get(&Mark::Host).filter(|_| several);
+    Some(format!("{} {}", sighting.file, name.map_or("", String::as_str)))
+}
+
+/// What the sightings of one group say of a mark.
+type Values<'a> = BTreeSet<&'a str>;
+
+/// Joins groups that share a key, where none of them contradicts another by the marks that count.
+fn step(
+    all: &[Sighting],
+    groups: &mut Groups,
+    counts: impl Fn(&Mark) -> bool,
+    keys: impl Fn(usize, &Sighting) -> Vec<String>,
+) {
+    let mut wanted = groups.clone();
+    let mut first: BTreeMap<String, usize> = BTreeMap::new();
+    for (at, sighting) in all.iter().enumerate() {
+        for key in keys(at, sighting) {
+            let with = *first.entry(key).or_insert(at);
+            wanted.join(with, at);
+        }
+    }
+    // By group to be, by mark: what each group of now says.
+    let mut said: BTreeMap<usize, BTreeMap<&Mark, BTreeMap<usize, Values<'_>>>> = BTreeMap::new();
+    for (at, sighting) in all.iter().enumerate() {
+        let marks = said.entry(wanted.find(at)).or_default();
+        let now = groups.find(at);
+        for (mark, value) in sighting.marks.iter().filter(|(mark, _)| counts(mark)) {
+            marks.entry(mark).or_default().entry(now).or_default().insert(value);
+        }
+    }
+    let contradicted: BTreeSet<usize> = said
+        .into_iter()
+        .filter(|(_, marks)| marks.values().any(contradict))
+        .map(|(group, _)| group)
+        .collect();
+    for at in 0..all.len() {
+        let group = wanted.find(at);
+        if !contradicted.contains(&group) {
+            groups.join(group, at);
+        }
+    }
+}
+
+/// Whether two of these groups have nothing in common.
+fn contradict(groups: &BTreeMap<usize, Values<'_>>) -> bool {
+    let mut different: Vec<&Values<'_>> = Vec::new();
+    for values in groups.values() {
+        if different.contains(&values) {
+            continue;
+        }
+        if different.iter().any(|other| other.is_disjoint(values)) {
+            return true;
+        }
+        different.push(values);
+    }
+    false
+}
+
+/// The systems out of the groups.
+fn model(captures: &Captures, all: &[Sighting], mut groups: Groups) -> Model {
+    let mut members: BTreeMap<usize, Vec<&Sighting>> = BTreeMap::new();
+    for (at, sighting) in all.iter().enumerate() {
+        members.entry(groups.find(at)).or_default().push(sighting);
+    }
+    let mut systems: Vec<(System, At, Vec<&Sighting>)> = members
+        .into_values()
+        .map(|members| {
+            let first = members.iter().filter_map(|one| place(captures, one)).min();
+            (system(captures, &members), first.unwrap_or(At { file: 0, line: 0 }), members)
+        })
+        .collect();
+    systems.sort_by(|(one, at, _), (two, other, _)| (one, at).cmp(&(two, other)));
+    let mut model = Model { owners: vec![0; captures.reports.len()], ..Model::default() };
+    for (index, (system, _, members)) in systems.into_iter().enumerate() {
+        for member in members {
+            if let Some(owner) = member.report.and_then(|report| model.owners.get_mut(report)) {
+                *owner = index;
+            }
+            if let Some(at) = member.at {
+                model.named.insert(at, index);
+            }
+        }
+        model.systems.push(system);
+    }
+    model
+}
+
+fn place(captures: &Captures, sighting: &Sighting) -> Option<At> {
+    let report = sighting.report.and_then(|report| captures.reports.get(report));
+    sighting.at.or_else(|| Some(report?.head().first))
+}
+
+/// One system out of its sightings.
+fn system(captures: &Captures, members: &[&Sighting]) -> System {
+    let mark = |mark: &Mark| members.iter().find_map(|one| one.marks.get(mark)).cloned();
+    let machine_type = members.iter().find_map(|one| one.machine_type.clone());
+    let serial = mark(&Mark::Serial);
+    let wwpns = members.iter().flat_map(|one| &one.marks).filter_map(|(mark, value)| match mark {
+        Mark::Wwpn(device) => Some((device.clone(), value.clone())),
+        _ => None,
+    });
+    let own = members.iter().filter(|one| one.report.is_some());
+    let file = |one: &&Sighting| {
+        captures.files.get(usize::try_from(one.file).ok()?).map(|file| file.name.clone())
+    };
+    let host = mark(&Mark::Host);
+    System {
+        role: role(members, host.as_deref()),
+        host: members.iter().filter_map(|one| one.shown.clone()).min(),
+        partition: mark(&Mark::Partition),
+        alias: members.iter().filter_map(|one| one.alias.clone()).min(),
+        machine: match (machine_type, serial) {
+            (Some(kind), Some(serial)) => Some(format!("{kind}*{serial}")),
+            (_, serial) => serial,
+        },
+        partition_id: mark(&Mark::PartitionId).and_then(|id| id.parse().ok()),
+        wwpns: wwpns.collect(),
+        files: own.filter_map(|one| file(one)).collect(),
+    }
+}
+
+/// What its own reports speak for, else what others call it, else its name.
+fn role(members: &[&Sighting], host: Option<&str>) -> Role {
+    let own = members.iter().filter(|one| one.report.is_some()).filter_map(|one| one.role);
+    let told = own.min().or_else(|| members.iter().filter_map(|one| one.role).min());
+    let by_name = || host.filter(|name| name.contains("vio")).map(|_| Role::Vios);
+    told.or_else(by_name).unwrap_or_default()
+}

@@ -1,0 +1,410 @@
+//! What reports say of the systems that printed them, and of others.
+
+use std::collections::BTreeMap;
+
+use super::Role;
+use crate::capture::{
+    About, At, Attribute, Entstat, Fcstat, FcstatClient, Lscfg, Report, System, Wwn,
+};
+
+/// Something of which a system has one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Mark {
+    /// Its host name.
+    Host,
+    /// Its name on the HMC.
+    Partition,
+    /// The serial number of its machine.
+    Serial,
+    /// Its number on the machine.
+    PartitionId,
+    /// The WWPN of a port.
+    Wwpn(String),
+    /// The MAC address of an adapter.
+    Mac(String),
+    /// Where a port is.
+    Location(String),
+}
+
+impl Mark {
+    /// Every mark counts.
+    pub(super) fn is_any(&self) -> bool {
+        true
+    }
+
+    /// Whether it is of the system itself and not of an adapter, which can be exchanged.
+    pub(super) fn is_of_system(&self) -> bool {
+        matches!(self, Self::Host | Self::Partition | Self::Serial | Self::PartitionId)
+    }
+}
+
+/// What one report, or one line of another system's report, says of a system.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Sighting {
+    pub(super) file: u32,
+    /// The report that the system printed itself, by its place.
+    pub(super) report: Option<usize>,
+    /// The line that names it, in another system's report.
+    pub(super) at: Option<At>,
+    pub(super) marks: BTreeMap<Mark, String>,
+    /// Names by which it can be found, without domain and in lower case.
+    pub(super) names: Vec<String>,
+    /// A name that contradicts nothing: what another system calls it.
+    pub(super) alias: Option<String>,
+    /// What identifies it by itself.
+    pub(super) keys: Vec<String>,
+    /// Type and model of the machine, before its serial number.
+    pub(super) machine_type: Option<String>,
+    /// The host name as it was printed.
+    pub(super) shown: Option<String>,
+    pub(super) role: Option<Role>,
+}
+
+impl Sighting {
+    fn mark(&mut self, mark: Mark, value: impl Into<String>) {
+        self.marks.entry(mark).or_insert(value.into());
+    }
+
+    fn called(&mut self, name: &str) {
+        let short = short(name);
+        if !short.is_empty() && short != "localhost" && !self.names.contains(&short) {
+            self.names.push(short);
+        }
+    }
+
+    fn host(&mut self, name: &str) {
+        let short = short(name);
+        if !short.is_empty() && short != "localhost" {
+            self.mark(Mark::Host, short);
+            self.shown.get_or_insert_with(|| name.to_owned());
+            self.called(name);
+        }
+    }
+
+    fn partition(&mut self, name: &str) {
+        self.mark(Mark::Partition, name);
+        self.called(name);
+    }
+
+    fn wwpn(&mut self, device: Option<&str>, wwpn: Wwn) {
+        // All zeroes or all ones are what an adapter without a name prints.
+        if wwpn.0 == 0 || wwpn.0 == u64::MAX {
+            return;
+        }
+        if let Some(device) = device {
+            self.mark(Mark::Wwpn(device.to_owned()), wwpn.to_string());
+        }
+        self.keys.push(format!("wwpn {wwpn}"));
+    }
+
+    fn location(&mut self, device: &str, code: &str) {
+        if code.starts_with('U') && code.contains('-') {
+            self.mark(Mark::Location(device.to_owned()), code);
+            self.keys.push(format!("location {code}"));
+        }
+    }
+
+    /// A number on the machine; with the machine it identifies.
+    fn on_machine(&mut self, machine: Option<&Slot>, id: Option<u32>) {
+        if let Some(slot) = machine {
+            self.mark(Mark::Serial, slot.serial.as_str());
+            self.machine_type = Some(slot.machine_type.clone());
+        }
+        let Some(id) = id.filter(|id| *id != 0) else { return };
+        self.mark(Mark::PartitionId, id.to_string());
+        if let Some(slot) = machine {
+            self.keys.push(format!("partition {id} of {}", slot.serial));
+        }
+    }
+}
+
+/// A name without its domain, in lower case.
+pub(super) fn short(name: &str) -> String {
+    let numeric = name.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let host = if numeric { name } else { name.split('.').next().unwrap_or_default() };
+    host.trim().to_ascii_lowercase()
+}
+
+/// A virtual slot by its location code: `U9009.42A.78A1B2C-V1-C20`.
+pub(super) struct Slot {
+    /// `9009-42A`.
+    machine_type: String,
+    serial: String,
+    partition: u32,
+}
+
+impl Slot {
+    fn of(code: &str) -> Option<Self> {
+        let mut parts = code.strip_prefix('U')?.split('-');
+        let mut unit = parts.next()?.splitn(3, '.');
+        let (kind, model, serial) = (unit.next()?, unit.next()?, unit.next()?);
+        let partition = parts.next()?.strip_prefix('V')?.parse().ok()?;
+        let word =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        [kind, model, serial].into_iter().all(word).then(|| Self {
+            machine_type: format!("{kind}-{model}"),
+            serial: serial.to_owned(),
+            partition,
+        })
+    }
+}
+
+fn slot(code: Option<&crate::capture::Read<String>>) -> Option<Slot> {
+    Slot::of(&code?.value)
+}
+
+/// What a report says of the system that printed it.
+pub(super) fn own(at: usize, report: &Report) -> Sighting {
+    let head = report.head();
+    let mut sighting = Sighting {
+        file: head.first.file,
+        report: Some(at),
+        role: role(report),
+        ..Sighting::default()
+    };
+    if let Some(partition) = &head.partition {
+        sighting.host(&partition.value);
+    }
+    let s = &mut sighting;
+    match report {
+        Report::Fcstat(fcstat) => of_fcstat(s, fcstat),
+        Report::FcstatClient(rows) => of_client_rows(s, rows),
+        Report::Entstat(entstat) => of_entstat(s, entstat),
+        Report::LsmapNpiv(lsmap) => {
+            for map in &lsmap.adapters {
+                of_slot(s, slot(map.physloc.as_ref()));
+                if let (Some(port), Some(code)) = (&map.port, &map.port_physloc) {
+                    s.location(&port.value, &code.value);
+                }
+            }
+        }
+        Report::LsmapScsi(lsmap) => {
+            for map in &lsmap.adapters {
+                of_slot(s, slot(map.physloc.as_ref()));
+            }
+        }
+        Report::LsmapNet(lsmap) => {
+            for map in &lsmap.adapters {
+                of_slot(s, slot(map.physloc.as_ref()));
+            }
+        }
+        Report::Lsnports(ports) => {
+            for port in &ports.ports {
+                s.location(&port.name, &port.physloc);
+            }
+        }
+        Report::Lparstat(lparstat) => {
+            if let Some(name) = &lparstat.partition_name {
+                s.partition(&name.value);
+            }
+            let id = lparstat.partition_number.and_then(|read| u32::try_from(read.value).ok());
+            s.on_machine(None, id);
+        }
+        Report::LsmapVnic(lsmap) => {
+            for map in &lsmap.adapters {
+                of_slot(s, slot(map.physloc.as_ref()));
+            }
+        }
+        Report::Host(host) => of_host(s, &host.about),
+        Report::Lscfg(list) => of_devices(s, list),
+        Report::Lsattr(list) => of_system(s, head, &list.attributes),
+        Report::LsdevAttr(list) => of_system(s, head, &list.attributes),
+        _ => {}
+    }
+    sighting
+}
+
+fn of_slot(sighting: &mut Sighting, slot: Option<Slot>) {
+    if let Some(slot) = slot {
+        sighting.on_machine(Some(&slot), Some(slot.partition));
+    }
+}
+
+fn of_fcstat(sighting: &mut Sighting, fcstat: &Fcstat) {
+    if let Some(wwpn) = fcstat.wwpn {
+        sighting.wwpn(fcstat.head.device.as_ref().map(|read| read.value.as_str()), wwpn.value);
+    }
+}
+
+/// The rows of the VIOS itself: those with the name of the first one.
+fn of_client_rows(sighting: &mut Sighting, rows: &FcstatClient) {
+    let Some(first) = rows.rows.first() else { return };
+    sighting.host(&first.hostname);
+    for row in rows.rows.iter().filter(|row| row.hostname == first.hostname) {
+        if let Some(wwpn) = row.wwpn {
+            sighting.wwpn(Some(&row.device), wwpn);
+        }
+    }
+}
+
+fn of_entstat(sighting: &mut Sighting, entstat: &Entstat) {
+    for adapter in &entstat.adapters {
+        let Some(mac) = &adapter.mac else { continue };
+        let mac = mac.value.to_ascii_lowercase();
+        if mac.bytes().any(|byte| byte.is_ascii_hexdigit() && byte != b'0') {
+            sighting.mark(Mark::Mac(adapter.name.value.clone()), mac.as_str());
+            sighting.keys.push(format!("mac {mac}"));
+        }
+    }
+}
+
+/// `hostname`, `uname`, `prtconf`.
+fn of_host(sighting: &mut Sighting, about: &About) {
+    if let Some(name) = &about.hostname {
+        sighting.host(&name.value);
+    }
+    if let Some(name) = &about.partition_name {
+        sighting.partition(&name.value);
+    }
+    let serial = about.machine_serial.as_ref().map(|read| read.value.as_str());
+    let kind = about.machine_model.as_ref().map(|read| read.value.as_str());
+    let id = about.partition_id.map(|read| read.value);
+    match (serial, kind) {
+        (Some(serial), Some(kind)) => {
+            let machine = Slot {
+                machine_type: kind.trim_start_matches("IBM,").to_owned(),
+                serial: serial.to_owned(),
+                partition: 0,
+            };
+            sighting.on_machine(Some(&machine), id);
+        }
+        (Some(serial), None) => {
+            sighting.mark(Mark::Serial, serial);
+            sighting.on_machine(None, id);
+        }
+        _ => sighting.on_machine(None, id),
+    }
+}
+
+/// Devices by their location codes: that of a virtual one names the machine and the partition.
+fn of_devices(sighting: &mut Sighting, list: &Lscfg) {
+    for device in &list.devices {
+        let Some(code) = &device.location else { continue };
+        match Slot::of(code) {
+            Some(slot) => of_slot(sighting, Some(slot)),
+            None if device.name.starts_with("fcs") => sighting.location(&device.name, code),
+            None => {}
+        }
+        let wwpn = device.field("Network Address").filter(|_| device.name.starts_with("fcs"));
+        if let Some(wwpn) = wwpn.and_then(|field| u64::from_str_radix(&field.value, 16).ok()) {
+            sighting.wwpn(Some(&device.name), Wwn(wwpn));
+        }
+    }
+}
+
+/// `systemid` of `sys0`: `IBM,0278A1B2C`.
+fn of_system(sighting: &mut Sighting, head: &crate::capture::Head, list: &[Attribute]) {
+    let sys0 = head.device.as_ref().is_some_and(|device| device.value == "sys0");
+    let id = list.iter().find(|attribute| sys0 && attribute.name == "systemid");
+    let serial = id.and_then(|id| id.value.strip_prefix("IBM,02"));
+    if let Some(serial) = serial.filter(|serial| serial.len() == 7) {
+        sighting.mark(Mark::Serial, serial);
+    }
+}
+
+/// The others that a report names, with the line of each.
+pub(super) fn others(report: &Report) -> Vec<Sighting> {
+    let file = report.head().first.file;
+    let new =
+        |at: At| Sighting { file, at: Some(at), role: Some(Role::Client), ..Sighting::default() };
+    let mut all = Vec::new();
+    match report {
+        Report::LsmapNpiv(lsmap) => {
+            for map in &lsmap.adapters {
+                let mut client = new(map.at);
+                if let Some(name) = map.client_name.as_ref().filter(|name| !name.value.is_empty()) {
+                    client.called(&name.value);
+                    client.alias = Some(name.value.clone());
+                }
+                let machine = slot(map.client_drc.as_ref()).or_else(|| slot(map.physloc.as_ref()));
+                client.on_machine(machine.as_ref(), map.client_id.map(|read| read.value));
+                all.push(client);
+            }
+        }
+        Report::LsmapScsi(lsmap) => {
+            for map in &lsmap.adapters {
+                let mut client = new(map.at);
+                let id = map.client_partition.map(|read| read.value);
+                client.on_machine(slot(map.physloc.as_ref()).as_ref(), id);
+                all.push(client);
+            }
+        }
+        Report::FcstatClient(rows) => {
+            let own = rows.rows.first().map(|row| row.hostname.as_str());
+            for row in rows.rows.iter().filter(|row| Some(row.hostname.as_str()) != own) {
+                let mut client = new(row.at);
+                client.called(&row.hostname);
+                client.alias = Some(row.hostname.clone());
+                if let Some(wwpn) = row.wwpn {
+                    client.wwpn(Some(&row.device), wwpn);
+                }
+                all.push(client);
+            }
+        }
+        Report::Lsnportlogin(list) => {
+            for login in &list.wwpns {
+                let mut client = new(login.at);
+                if let Some(name) = &login.partition {
+                    client.called(&name.value);
+                    client.alias = Some(name.value.clone());
+                }
+                client.on_machine(None, login.partition_id.as_ref().map(|read| read.value));
+                client.wwpn(None, login.wwpn);
+                all.push(client);
+            }
+        }
+        Report::HmcList(list) => {
+            for row in &list.rows {
+                let (name, id) = (row.field("lpar_name"), row.field("lpar_id"));
+                let mut client = Sighting { role: None, ..new(row.at) };
+                if let Some(name) = name {
+                    client.called(name);
+                    client.alias = Some(name.to_owned());
+                }
+                client.on_machine(None, id.and_then(|id| id.parse().ok()));
+                all.push(client);
+            }
+        }
+        _ => {}
+    }
+    // Somebody of whom nothing is known is nobody.
+    all.retain(|client| !client.names.is_empty() || !client.keys.is_empty());
+    all
+}
+
+/// What kind of system prints such a report.
+fn role(report: &Report) -> Option<Role> {
+    match report {
+        Report::LsmapScsi(_) | Report::LsmapNpiv(_) | Report::LsmapNet(_) | Report::Lsnports(_) => {
+            Some(Role::Vios)
+        }
+        Report::FcstatClient(_) | Report::VfcStats(_) | Report::Seastat(_) => Some(Role::Vios),
+        Report::Lssp(_) | Report::LuList(_) | Report::PvList(_) | Report::LsdevAttr(_) => {
+            Some(Role::Vios)
+        }
+        Report::Entstat(entstat) => entstat.sea.is_some().then_some(Role::Vios),
+        Report::Fcstat(fcstat) => fcstat.is_virtual.filter(|read| read.value).map(|_| Role::Client),
+        Report::Lsattr(list) => role_of_attributes(&list.attributes),
+        Report::LsattrRange(range) => {
+            let command = range.head.command.as_ref()?;
+            command.value.contains("lsdev").then_some(Role::Vios)
+        }
+        Report::Level(level) => Some(match level.system {
+            System::Vios => Role::Vios,
+            System::Aix => Role::Client,
+        }),
+        Report::LsmapVnic(_) => Some(Role::Vios),
+        Report::IostatD(_) | Report::Lparstat(_) | Report::Lsnportlogin(_) => None,
+        Report::DiskPaths(_) | Report::Errpt(_) | Report::Lscfg(_) | Report::Host(_) => None,
+        Report::Vmstat(_) | Report::Svmon(_) | Report::HmcList(_) => None,
+    }
+}
+
+fn role_of_attributes(list: &[Attribute]) -> Option<Role> {
+    let has =
+        |names: &[&str]| list.iter().any(|attribute| names.contains(&attribute.name.as_str()));
+    if has(&["pvid_adapter", "virt_adapters", "limit_intr", "num_per_range", "bufs_per_cmd"]) {
+        return Some(Role::Vios);
+    }
+    has(&["num_sp_cmd_elem"]).then_some(Role::Client)
+}
