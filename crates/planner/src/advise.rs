@@ -18,6 +18,7 @@ mod causes;
 mod change;
 mod cpu;
 mod disk;
+mod disk_behind;
 mod elements;
 mod fabric;
 mod fc;
@@ -29,6 +30,7 @@ mod mapping;
 mod measure;
 mod objects;
 mod out;
+mod overview;
 mod paths;
 mod queues;
 mod rule;
@@ -43,6 +45,7 @@ mod vscsi;
 use std::collections::BTreeSet;
 
 pub use finding::{Advice, Finding, Judged, NotChecked, Severity, State};
+pub use overview::{EthernetRow, FibreRow, Map, ScsiRow, SystemState};
 pub use rule::{Kind, Rule, rule, rules};
 
 use crate::capture::Captures;
@@ -67,7 +70,7 @@ pub fn advise(captures: &Captures, facts: &Facts) -> Advice {
             answer.absent(rule);
         }
     }
-    answer.finish()
+    answer.finish(&view)
 }
 
 /// What the rules have said so far.
@@ -87,7 +90,7 @@ impl Answer {
             Applicability::Judged => (rule.judge)(view, object, &mut out),
             Applicability::Lacking { why, capture } => {
                 self.missing.insert(NotChecked::new(rule.name, "", capture.as_str()));
-                self.judged(rule, object, State::NotJudged, why, capture);
+                self.judged(view, rule, object, (State::NotJudged, why, capture));
                 return true;
             }
         }
@@ -103,7 +106,7 @@ impl Answer {
             }
             (true, None) => (State::Healthy, String::new(), String::new()),
         };
-        self.judged(rule, object, state, why, capture);
+        self.judged(view, rule, object, (state, why, capture));
         self.drafts.extend(out.drafts);
         self.missing.extend(out.lacking.into_iter().chain(out.hints));
         true
@@ -111,14 +114,20 @@ impl Answer {
 
     fn judged(
         &mut self,
+        view: &View<'_>,
         rule: &Rule,
         object: &Object<'_>,
-        state: State,
-        why: String,
-        capture: String,
+        (state, why, capture): (State, String, String),
     ) {
-        let (kind, object) = (object.kind, object.label.clone());
-        self.coverage.insert(Judged { kind, object, rule: rule.name, state, why, capture });
+        self.coverage.insert(Judged {
+            kind: object.kind,
+            object: object.label.clone(),
+            system: view.spoken(object.host).to_owned(),
+            rule: rule.name,
+            state,
+            why,
+            capture,
+        });
     }
 
     /// Nothing was captured of what the rule is about.
@@ -128,23 +137,27 @@ impl Answer {
     }
 
     /// Orders what was said: causes weigh on their effects, then the score decides, then the place in the captures.
-    fn finish(self) -> Advice {
-        let weight = |name: &str| rule(name).map_or(1.0, |rule| rule.weight);
-        let drafts = causes::settle(self.drafts).into_iter();
-        let mut findings: Vec<Finding> = drafts
-            .map(|draft| (weight(draft.rule), draft))
-            .map(|(weight, draft)| draft.finish(weight))
-            .collect();
+    fn finish(self, view: &View<'_>) -> Advice {
+        let finish = |draft: Draft| {
+            let weight = rule(draft.rule).map_or(1.0, |rule| rule.weight);
+            let system = view.spoken(draft.host);
+            draft.finish(weight, system)
+        };
+        let mut findings: Vec<Finding> =
+            causes::settle(self.drafts).into_iter().map(finish).collect();
         findings.sort_by(|a, b| {
             let place = |finding: &Finding| finding.evidence.first().copied();
             b.score
                 .total_cmp(&a.score)
                 .then_with(|| (place(a), a.rule, &a.object).cmp(&(place(b), b.rule, &b.object)))
         });
+        let coverage: Vec<Judged> = self.coverage.into_iter().collect();
         Advice {
+            systems: overview::systems(view, &findings, &coverage),
+            map: overview::map(view),
             findings,
             not_checked: self.missing.into_iter().collect(),
-            coverage: self.coverage.into_iter().collect(),
+            coverage,
         }
     }
 }

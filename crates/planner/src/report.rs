@@ -15,6 +15,8 @@ pub mod advice;
 mod chart;
 pub mod clean;
 pub mod html;
+pub mod markdown;
+pub mod parsed;
 pub mod text;
 pub mod trends;
 
@@ -113,6 +115,8 @@ pub struct Section {
     pub blocks: Vec<Block>,
     /// Where it is printed.
     pub detail: Detail,
+    /// The name under which other parts of a page lead to it; may be empty.
+    pub anchor: String,
 }
 
 impl Section {
@@ -125,13 +129,25 @@ impl Section {
     /// A part without blocks yet.
     #[must_use]
     pub fn new(heading: impl Into<String>, tone: Tone) -> Self {
-        Self { heading: heading.into(), tone, blocks: Vec::new(), detail: Detail::Always }
+        Self {
+            heading: heading.into(),
+            tone,
+            blocks: Vec::new(),
+            detail: Detail::Always,
+            anchor: String::new(),
+        }
     }
 
     /// The same part, in one of its forms only.
     #[must_use]
     pub fn only(self, detail: Detail) -> Self {
         Self { detail, ..self }
+    }
+
+    /// The same part, to which others can lead.
+    #[must_use]
+    pub fn at(self, anchor: impl Into<String>) -> Self {
+        Self { anchor: anchor.into(), ..self }
     }
 
     /// Adds a paragraph, unless it is empty.
@@ -184,6 +200,8 @@ pub struct Table {
     pub columns: Vec<Column>,
     /// The rows; a short row is filled with empty cells, a long one is cut.
     pub rows: Vec<Vec<String>>,
+    /// The part of the page that each row leads to, by its anchor; empty for none. May be shorter than the rows.
+    pub targets: Vec<String>,
 }
 
 /// A column of a [`Table`].
@@ -203,7 +221,14 @@ impl Table {
             Some(name) => Column { name: name.to_owned(), number: true },
             None => Column { name: (*name).to_owned(), number: false },
         });
-        Self { caption: caption.into(), columns: columns.collect(), rows: Vec::new() }
+        Self { caption: caption.into(), columns: columns.collect(), ..Self::default() }
+    }
+
+    /// Adds a row that leads to a part of the page.
+    pub fn row_to<T: Into<String>>(&mut self, anchor: String, cells: impl IntoIterator<Item = T>) {
+        self.targets.resize(self.rows.len(), String::new());
+        self.targets.push(anchor);
+        self.row(cells);
     }
 
     /// Adds a row.
@@ -239,6 +264,23 @@ pub fn place(answer: &dyn Answer, at: At) -> String {
         Some(name) => format!("{}:{}", clean::clean(&name), at.line),
         None => format!("file {}:{}", at.file + 1, at.line),
     }
+}
+
+/// A time for people: `2026-03-02 22:15 CET`; UTC where no zone was printed.
+#[must_use]
+pub fn moment(taken: &crate::capture::Taken) -> String {
+    let (days, minutes) = (taken.seconds / 86_400, taken.seconds % 86_400 / 60);
+    // Days since the first of March of a year that 400 divides; years begin with March, so that February is last.
+    let shifted = days + 719_468;
+    let (era, day) = (shifted / 146_097, shifted % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let zone = taken.zone.as_deref().unwrap_or("UTC");
+    let year = era * 400 + year + later;
+    format!("{year}-{month:02}-{day:02} {:02}:{:02} {zone}", minutes / 60, minutes % 60)
 }
 
 /// A span of seconds for people: `45 s`, `12 min`, `5 h`, `13 days`.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`advise`] | `plan advise`: findings from captures |
 //! | [`trends`] | `plan trends`: captures over time |
+//! | [`parsed`] | `plan show`: what was read, field by field |
 //! | [`lpm`] | `plan lpm`: the queues of a client that moves |
 //! | [`size`] | `size`: processors and memory for a workload |
 //! | [`inputs`] | files, folders and standard input |
@@ -18,6 +19,7 @@
 mod advise;
 mod inputs;
 mod lpm;
+mod parsed;
 mod read;
 mod server;
 mod show;
@@ -38,6 +40,9 @@ pub(crate) enum PlanCommand {
     /// Say what changed over several captures of the same systems, how fast, and what a change brought
     #[command(after_help = trends::HELP)]
     Trends(Box<trends::TrendsArgs>),
+    /// Print what was read, field by field with its line, and which system each report belongs to
+    #[command(after_help = parsed::HELP)]
+    Show(Box<parsed::ShowArgs>),
     /// Say how many queues a client has after live partition mobility, why, and what brings them back
     #[command(after_help = lpm::HELP)]
     Lpm(Box<lpm::LpmArgs>),
@@ -48,6 +53,7 @@ pub(crate) fn main(global: &Global, command: PlanCommand) -> Result<(), Failure>
     match command {
         PlanCommand::Advise(args) => advise::run(global, &args),
         PlanCommand::Trends(args) => trends::run(global, &args),
+        PlanCommand::Show(args) => parsed::run(global, &args),
         PlanCommand::Lpm(args) => lpm::run(global, &args),
     }
 }

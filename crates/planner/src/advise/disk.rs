@@ -4,10 +4,11 @@
 //! depth. A disk that answers slowly wants another cure: more depth would only move the wait into the storage. A disk
 //! whose rate equals depth ÷ service time is at the limit that its depth sets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::change::Change;
-use super::finding::{Draft, Severity};
+use super::disk_behind;
+use super::finding::{Draft, NoCommand, Severity};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
@@ -56,7 +57,7 @@ pub(super) const RULES: &[Rule] = &[
         evidence: "lsmap -all and lsdev -dev hdiskN -attr on the VIOS, lsattr -El hdiskN on the client",
         weight: 1.1,
         applies: |view, disk| Applicability::where_that(view.backs(disk.host, disk.device)),
-        judge: depth_chain,
+        judge: disk_behind::depth_chain,
     },
     Rule {
         name: "disk-reserve-policy",
@@ -380,7 +381,12 @@ fn deeper(view: &View<'_>, disk: &Disk<'_>, mut draft: Draft) -> Draft {
         return draft.effect(format!("No greater queue_depth is allowed. Next step: {next}."));
     };
     let change = Change::new(view, disk.host, disk.name).set("queue_depth", target.to_string());
-    draft.figure(least).figure(most).change(&change).effect(format!(
+    let draft = draft.figure(least).figure(most);
+    let draft = match disk_behind::over_scsi(view, (disk.host, disk.name), as_f64(target)) {
+        Some(look_up) => draft.unknown(NoCommand { values: change.values(), look_up }),
+        None => draft.change(&change),
+    };
+    draft.effect(format!(
         "Up to {} commands are at the disk at a time instead of {}; requests wait less in front of it. It takes effect when the disk is configured again.",
         number(as_f64(target)),
         number(depth)
@@ -453,80 +459,6 @@ fn slow(view: &View<'_>, disk: &Disk<'_>, large: bool, out: &mut Out) {
         );
     }
     out.push(draft.weigh(if service >= 30.0 { 0.9 } else { 0.75 }, 1.0));
-}
-
-/// `disk-depth-chain`: a client's disk over virtual SCSI with a deeper queue than the disk behind it.
-fn depth_chain(view: &View<'_>, backing: &Object<'_>, out: &mut Out) {
-    const RULE: &str = "disk-depth-chain";
-    let (vios, disk) = (backing.host, backing.device);
-    let Some((depth, at)) = view.number(vios, disk, "queue_depth") else {
-        return out.lack("queue_depth", view.show_attributes(vios, disk));
-    };
-    let clients: Vec<usize> = view.hosts().filter(|host| view.role(*host) != Role::Vios).collect();
-    let mut found = false;
-    for client in &clients {
-        for of_client in view.devices(*client, "hdisk") {
-            let Some((client_depth, client_at)) = view.number(*client, of_client, "queue_depth")
-            else {
-                continue;
-            };
-            let Some(sure) = same_disk(view, (vios, disk), (*client, of_client)) else {
-                continue;
-            };
-            found = true;
-            if client_depth <= depth {
-                continue;
-            }
-            let terms = vec![
-                Term::read("client's depth", client_depth, "commands", client_at),
-                Term::read("backing depth", depth, "commands", at),
-            ];
-            let change =
-                Change::new(view, vios, disk).set("queue_depth", format!("{client_depth:.0}"));
-            out.push(
-                Draft::new(RULE, vios, backing.label.clone(), Severity::Warning, format!("{of_client} on {} has a deeper queue than the disk behind it", view.spoken(*client)))
-                    .see([client_at, at])
-                    .because("Over virtual SCSI the client's queue_depth should not be larger than that of the backing disk: what exceeds it waits in the VIOS, where no client's iostat shows it.")
-                    .figure(Figure::new("commands that wait in the VIOS, at most", "commands", "client's depth − backing depth", terms))
-                    .change(&change)
-                    .effect("Both ends take the same number of commands. It takes effect when the VIOS disk is configured again.")
-                    .harm("More commands reach the storage at a time. Where it is busy already, lower the client's depth instead.")
-                    .weigh(sure, 1.0),
-            );
-        }
-    }
-    if !found {
-        out.lack(
-            "the client's disk that stands for it",
-            "lsattr -El hdiskN of each disk (pvid and queue_depth) on the client",
-        );
-    }
-}
-
-/// The disks that stand behind virtual SCSI targets.
-pub(super) fn backing_disks<'a>(view: &View<'a>) -> BTreeSet<(usize, &'a str)> {
-    let mut disks = BTreeSet::new();
-    for (host, report) in view.reports() {
-        let Report::LsmapScsi(lsmap) = report else { continue };
-        let targets = lsmap.adapters.iter().flat_map(|adapter| &adapter.devices);
-        let backing = targets.filter_map(|target| Some(target.backing.as_ref()?.value.as_str()));
-        disks.extend(
-            backing.filter(|name| super::view::is_numbered(name, "hdisk")).map(|name| (host, name)),
-        );
-    }
-    disks
-}
-
-/// How sure it is that a client's disk is the one behind it; `None` when it is not or cannot be told.
-fn same_disk(view: &View<'_>, vios: (usize, &str), client: (usize, &str)) -> Option<f64> {
-    let pvid = |(host, disk)| {
-        let value = view.attribute(host, disk, "pvid")?.value.trim_end_matches('0').to_owned();
-        (!value.is_empty() && value != "none").then_some(value)
-    };
-    if let (Some(one), Some(two)) = (pvid(vios), pvid(client)) {
-        return (one == two).then_some(0.92);
-    }
-    None
 }
 
 /// `disk-reserve-policy`: a disk that several VIOS give to clients, reserved by one path of one of them.

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::change::Change;
+use super::overview::{Map, SystemState};
 use super::rule::Kind;
 use crate::capture::At;
 use crate::trace::Figure;
@@ -36,6 +37,8 @@ pub struct Finding {
     pub rule: &'static str,
     /// What it is about: `fcs0 on vios1`.
     pub object: String,
+    /// The system that it is on.
+    pub system: String,
     /// The finding in a sentence.
     pub title: String,
     /// How bad it is.
@@ -115,6 +118,19 @@ pub struct Advice {
     pub not_checked: Vec<NotChecked>,
     /// What became of each rule on each object that it is about, by object.
     pub coverage: Vec<Judged>,
+    /// The systems that were captured, by name.
+    pub systems: Vec<SystemState>,
+    /// What hangs on what.
+    pub map: Map,
+}
+
+impl Advice {
+    /// Whether every rule that applies could be judged, and there was something to judge.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        !self.coverage.is_empty()
+            && self.coverage.iter().all(|judged| judged.state != State::NotJudged)
+    }
 }
 
 /// What became of one rule on one object.
@@ -124,6 +140,8 @@ pub struct Judged {
     pub kind: Kind,
     /// The object: `fcs0 on vios1`.
     pub object: String,
+    /// The system that it is on.
+    pub system: String,
     /// The rule.
     pub rule: &'static str,
     /// What came of it.
@@ -168,6 +186,7 @@ impl Draft {
         let finding = Finding {
             rule,
             object,
+            system: String::new(),
             title,
             severity,
             evidence: Vec::new(),
@@ -278,9 +297,10 @@ impl Draft {
     }
 
     /// The finding, by the weight of its rule.
-    pub(super) fn finish(self, weight: f64) -> Finding {
+    pub(super) fn finish(self, weight: f64, system: &str) -> Finding {
         let Self { confidence, impact, mut finding, .. } = self;
         finding.confidence = confidence;
+        finding.system = system.to_owned();
         // What is only worth knowing asks for a second look, not for a change.
         if finding.severity == Severity::Note && finding.command.is_some() {
             (finding.command, finding.place, finding.undo) = (None, None, None);

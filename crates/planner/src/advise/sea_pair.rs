@@ -36,7 +36,7 @@ fn partners(view: &View<'_>, one: usize, two: usize) -> bool {
     {
         return view.name(one) != view.name(two) && view.same_machine(one, two);
     }
-    let stem = |host| view.name(host).map(|name| super::view::stem(name));
+    let stem = |host| view.name(host).map(super::view::stem);
     stem(one).is_some() && stem(one) == stem(two)
 }
 

@@ -11,7 +11,7 @@ use super::mapping::{self, Npiv};
 use super::paths::{self, Path};
 use super::rule::Object;
 use super::sea::{self, Bridge};
-use super::{disk, sea_pair, vscsi};
+use super::{disk, disk_behind, sea_pair, vscsi};
 use crate::capture::{
     Allowed, At, Attribute, Captures, DiskSample, Fcstat, Head, LsattrRange, Report, ScsiMap,
     System as Printed,
@@ -109,7 +109,7 @@ impl<'a> View<'a> {
 
     /// The disks that stand behind virtual SCSI targets.
     pub(super) fn backing(&self) -> &BTreeSet<Device<'a>> {
-        self.found.backing.get_or_init(|| disk::backing_disks(self))
+        self.found.backing.get_or_init(|| disk_behind::backing_disks(self))
     }
 
     pub(super) fn backs(&self, host: usize, disk: &str) -> bool {

@@ -48,7 +48,7 @@ pub(super) fn join(captures: &Captures) -> Model {
     let names = names_of_files(&all);
     let mut groups = Groups::new(all.len());
     let in_file = |sighting: &Sighting| in_file(sighting, &names).into_iter().collect();
-    step(&all, &mut groups, Mark::is_any, |_, sighting| in_file(sighting));
+    step(&all, &mut groups, Mark::lasts, |_, sighting| in_file(sighting));
     // A partition that exchanges an adapter stays the same: only what it is called can contradict its place.
     let places = placed(&all, &mut groups);
     let place = |at: usize| places.get(at).cloned().flatten().into_iter().collect();
@@ -217,7 +217,7 @@ fn system(captures: &Captures, members: &[&Sighting]) -> System {
         },
         partition_id: mark(&Mark::PartitionId).and_then(|id| id.parse().ok()),
         wwpns: wwpns.collect(),
-        files: own.filter_map(|one| file(one)).collect(),
+        files: own.filter_map(file).collect(),
     }
 }
 

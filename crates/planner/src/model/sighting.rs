@@ -32,6 +32,11 @@ impl Mark {
         true
     }
 
+    /// Every mark but the addresses of Ethernet, which change with a failover or by hand while a session goes on.
+    pub(super) fn lasts(&self) -> bool {
+        !matches!(self, Self::Mac(_))
+    }
+
     /// Whether it is of the system itself and not of an adapter, which can be exchanged.
     pub(super) fn is_of_system(&self) -> bool {
         matches!(self, Self::Host | Self::Partition | Self::Serial | Self::PartitionId)

@@ -1,10 +1,14 @@
-//! The advisor's answer as sections.
+//! The advisor's answer as sections: a first page in words, then what an administrator works by, then what was covered.
+
+mod coverage;
+mod front;
+mod map;
 
 use std::collections::BTreeSet;
 
 use super::{Answer, Bar, Bars, Block, Chart, Detail, Section, Table, Tone};
 use crate::advise::{Advice, Finding, NotChecked, Severity, rule, rules};
-use crate::capture::{At, Captures};
+use crate::capture::{At, Captures, Head, Report};
 use crate::trace::Figure;
 
 /// Advice with the captures that it rests on.
@@ -29,26 +33,48 @@ impl Answer for AdviceReport<'_> {
     fn summary(&self) -> String {
         let files = counted(self.captures.files.len(), "file", "files");
         let reports = counted(self.captures.reports.len(), "report", "reports");
-        let found = match self.advice.findings.len() {
-            0 => "Nothing to change was found".to_owned(),
-            count => counted(count, "finding", "findings"),
-        };
+        let open = coverage::open(self.advice);
+        let lacking = counted(open, "judgement lacks a capture", "judgements lack a capture");
         let not_read = self.captures.refused.len();
         let refused =
             if not_read > 0 { format!("; {not_read} could not be read") } else { String::new() };
-        format!("{found} in {reports} of {files}{refused}.")
+        let whole = open == 0 && not_read == 0 && self.cut_short().is_empty();
+        match (self.advice.findings.len(), self.advice.coverage.len()) {
+            (0, 0) => format!("Nothing could be judged in {reports} of {files}{refused}."),
+            (0, all) if whole => {
+                format!(
+                    "Nothing to change: all {all} judgements that apply were made, in {reports} of {files}."
+                )
+            }
+            (0, all) if open < all => format!(
+                "Nothing was found in what could be judged, in {reports} of {files}{refused}; {lacking} (see the coverage)."
+            ),
+            (0, _) => format!(
+                "Nothing could be judged in {reports} of {files}{refused}; {lacking} (see the coverage)."
+            ),
+            (count, _) => {
+                let found = counted(count, "finding", "findings");
+                let open = if open > 0 { format!("; {lacking}") } else { String::new() };
+                format!("{found} in {reports} of {files}{refused}{open}.")
+            }
+        }
     }
 
     fn sections(&self) -> Vec<Section> {
         let mut sections = Vec::new();
+        sections.extend(front::systems(self.advice));
+        sections.extend(front::first(self.advice));
         if self.advice.findings.len() > 1 {
             sections.push(overview(self.advice));
         }
+        sections.extend(map::sections(&self.advice.map));
         let findings = self.advice.findings.iter().enumerate();
         sections.extend(findings.map(|(at, finding)| finding_section(at + 1, finding)));
         sections.extend(refused(self.captures));
+        sections.extend(self.cut_section());
         sections.extend(to_capture(self.advice));
         sections.extend(not_checked(self.advice));
+        sections.extend(coverage::sections(self.advice));
         sections
     }
 
@@ -69,6 +95,33 @@ impl Answer for AdviceReport<'_> {
     }
 }
 
+impl AdviceReport<'_> {
+    /// Reports that ended early or have lines that were not understood.
+    fn cut_short(&self) -> Vec<String> {
+        let why = |head: &Head| {
+            let lines: u32 = head.unread.iter().map(|unread| unread.lines).sum();
+            match (&head.incomplete, lines) {
+                (Some(why), _) => Some(why.clone()),
+                (None, 0) => None,
+                (None, lines) => Some(format!("{lines} of its lines were not understood")),
+            }
+        };
+        let told = |report: &Report| {
+            let head = report.head();
+            let place = super::place(self, head.first);
+            why(head).map(|why| format!("{place} {}: {why}", report.command()))
+        };
+        self.captures.reports.iter().filter_map(told).collect()
+    }
+
+    fn cut_section(&self) -> Option<Section> {
+        let list = self.cut_short();
+        (!list.is_empty()).then(|| {
+            Section::new("Reports that may not be whole", Tone::Note).block(Block::List(list))
+        })
+    }
+}
+
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -85,13 +138,16 @@ fn overview(advice: &Advice) -> Section {
     let mut table = Table::new("", &["#no", "rule", "object", "finding", "#sure"]);
     for (at, finding) in advice.findings.iter().enumerate() {
         let sure = format!("{:.0} %", finding.confidence * 100.0);
-        table.row([
-            (at + 1).to_string(),
-            finding.rule.to_owned(),
-            finding.object.clone(),
-            finding.title.clone(),
-            sure,
-        ]);
+        table.row_to(
+            format!("finding-{}", at + 1),
+            [
+                (at + 1).to_string(),
+                finding.rule.to_owned(),
+                finding.object.clone(),
+                finding.title.clone(),
+                sure,
+            ],
+        );
     }
     Section::new("In order of importance", Tone::Plain).block(Block::Table(table))
 }
@@ -103,6 +159,7 @@ fn finding_section(number: usize, finding: &Finding) -> Section {
     };
     let heading = format!("{number}. {}: {}", finding.object, finding.title);
     let mut section = Section::new(heading, tone(finding.severity))
+        .at(format!("finding-{number}"))
         .block(labelled(
             "rule",
             &format!("{}, {:.0} % sure", finding.rule, finding.confidence * 100.0),
@@ -133,7 +190,10 @@ fn finding_section(number: usize, finding: &Finding) -> Section {
     section =
         section.block(labelled("effect", &finding.effect)).block(labelled("harm", &finding.harm));
     if let Some(undo) = &finding.undo {
-        section = section.block(labelled("undo", undo));
+        section = match finding.command {
+            Some(_) => section.block(labelled("undo", "")).block(Block::Command(undo.clone())),
+            None => section.block(labelled("undo", undo)),
+        };
     }
     section.block(labelled("lines", "")).block(Block::Places(finding.evidence.clone()))
 }

@@ -44,7 +44,7 @@ pub fn html(answer: &dyn Answer) -> String {
 fn section_html(answer: &dyn Answer, section: &Section) -> Markup {
     let word = section.tone.word();
     html! {
-        section class=(word) {
+        section class=(word) id=[(!section.anchor.is_empty()).then_some(&section.anchor)] {
             h2 {
                 @if !word.is_empty() { span class={ "tone " (word) } { (word) } " " }
                 (clean(&section.heading))
@@ -96,9 +96,16 @@ fn table_html(table: &Table) -> Markup {
             thead { tr { @for column in &table.columns {
                 th scope="col" class=(class(column.number)) { (clean(&column.name)) }
             } } }
-            tbody { @for row in &table.rows { tr {
+            tbody { @for (place, row) in table.rows.iter().enumerate() { tr {
                 @for (at, column) in table.columns.iter().enumerate() {
-                    td class=(class(column.number)) { (clean(row.get(at).map_or("", String::as_str))) }
+                    @let text = clean(row.get(at).map_or("", String::as_str));
+                    @let target = table.targets.get(place).filter(|target| at == 0 && !target.is_empty());
+                    td class=(class(column.number)) {
+                        @match target {
+                            Some(target) => a href={ "#" (target) } { (text) },
+                            None => (text),
+                        }
+                    }
                 }
             } } }
         } }

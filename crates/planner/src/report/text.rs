@@ -1,6 +1,8 @@
 //! Answers for a terminal: as wide as it is, in colour only where that is asked for.
 
-use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+use comfy_table::{
+    CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, Width, presets,
+};
 use unicode_width::UnicodeWidthStr;
 
 use super::clean::clean;
@@ -145,6 +147,18 @@ impl Page<'_> {
         for cells in &table.rows {
             let cell = |at: usize| cells.get(at).map_or_else(String::new, |cell| clean(cell));
             grid.add_row((0..table.columns.len()).map(cell).collect::<Vec<_>>());
+        }
+        // A column is as wide as its longest word, so that none is broken.
+        for at in 0..table.columns.len() {
+            let cells = table.rows.iter().filter_map(|row| row.get(at)).map(String::as_str);
+            let all = cells.chain(table.columns.get(at).map(|column| column.name.as_str()));
+            let longest =
+                all.flat_map(|text| text.split(' ')).map(|word| clean(word).width()).max();
+            let width = u16::try_from(longest.unwrap_or(1).clamp(1, 60)).unwrap_or(1);
+            if let Some(column) = grid.column_mut(at) {
+                // The column's own space stands beside it.
+                column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width + 2)));
+            }
         }
         for (at, column) in table.columns.iter().enumerate() {
             if let (true, Some(column)) = (column.number, grid.column_mut(at)) {

@@ -77,8 +77,7 @@ fn what_is_missing_is_grouped_by_what_to_capture() {
     assert_eq!(full.matches("Not checked").count(), 1, "{full}");
     // Of bridges and pools there is nothing: one line, and no row.
     assert!(!brief.contains("sea-") && !brief.contains("ssp-"), "{brief}");
-    let last = brief.lines().rfind(|line| !line.is_empty()).expect("a last line");
-    assert!(last.contains("--explain"), "{brief}");
+    assert!(brief.contains("--explain lists the commands"), "{brief}");
     assert!(brief.contains("shared Ethernet adapters, shared storage pools"), "{brief}");
     for not in &advice.not_checked {
         assert!(full.contains(not.rule), "{}", not.rule);
@@ -121,7 +120,81 @@ fn no_finding_is_said_in_so_many_words() {
     let captures = captures(&[("a.txt", &VIRTUAL.text())]);
     let advice = advise(&captures, &Facts::builtin());
     let report = AdviceReport { advice: &advice, captures: &captures, line: None };
-    assert_eq!(report.summary(), "Nothing to change was found in 1 report of 1 file.");
+    assert_eq!(
+        report.summary(),
+        "Nothing was found in what could be judged, in 1 report of 1 file; 1 judgement lacks a capture (see the coverage)."
+    );
+    // Only where every rule that applies was judged there is nothing to change.
+    let whole = super::captures(&[(
+        "a.txt",
+        &lsattr("payroll", "fscsi0", &[("fc_err_recov", "fast_fail"), ("dyntrk", "yes")]),
+    )]);
+    let advice = advise(&whole, &Facts::builtin());
+    let report = AdviceReport { advice: &advice, captures: &whole, line: None };
+    assert_eq!(
+        report.summary(),
+        "Nothing to change: all 1 judgements that apply were made, in 2 reports of 1 file."
+    );
+    // A report that ends early may hide what would have been found.
+    let mut cut = planner::capture::Captures::new();
+    let text = VIRTUAL.text();
+    cut.read("a.txt", &text.as_bytes()[..text.len() / 2], None);
+    let advice = advise(&cut, &Facts::builtin());
+    let report = AdviceReport { advice: &advice, captures: &cut, line: None };
+    assert!(!report.summary().contains("Nothing to change"), "{}", report.summary());
+    assert!(
+        text::text(&report, &text::Options::default()).contains("Reports that may not be whole")
+    );
+}
+
+#[test]
+fn every_answer_ends_with_what_was_covered() {
+    let captures = captures(&[("payroll.txt", &file())]);
+    let advice = advise(&captures, &Facts::builtin());
+    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let brief = text::text(&report, &text::Options { width: 200, ..text::Options::default() });
+    let coverage = &brief[brief.rfind("Coverage").expect("coverage")..];
+    let row = coverage.lines().find(|line| line.contains("fcs0 on payroll")).expect("its row");
+    assert!(row.contains("finding: fc-virtual-elements"), "{row}");
+    for judged in &advice.coverage {
+        let told = !judged.why.is_empty() && !judged.capture.is_empty();
+        assert_eq!(told, judged.state == planner::advise::State::NotJudged, "{judged:?}");
+    }
+}
+
+#[test]
+fn what_was_read_is_shown_with_its_lines() {
+    let captures = captures(&[("payroll.txt", &file())]);
+    let model = planner::model::Model::of(&captures);
+    let parsed = planner::report::parsed::Parsed { captures: &captures, model: &model };
+    let shown = text::text(&parsed, &text::Options { width: 200, ..text::Options::default() });
+    let line = |field: &str| {
+        let row = shown.lines().find(|line| line.trim_start().starts_with(field));
+        row.map(|row| row.split_ascii_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    assert_eq!(line("resources.no_command").as_deref(), Some("resources.no_command 4419300 50"));
+    assert_eq!(
+        line("attributes.num_cmd_elems.value").as_deref(),
+        Some("attributes.num_cmd_elems.value 200 63")
+    );
+    assert!(shown.contains("fcstat fcs0 on payroll"), "{shown}");
+}
+
+#[test]
+fn markdown_holds_what_the_page_holds() {
+    let captures = captures(&[("payroll.txt", &file())]);
+    let advice = advise(&captures, &Facts::builtin());
+    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let text = planner::report::markdown::markdown(&report);
+    for wanted in [
+        "# Tuning advice",
+        "chdev -l fcs0 -a num_cmd_elems=2048 -P",
+        "## WARNING: Systems",
+        "What to do first",
+        "payroll.txt:50",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
 }
 
 #[test]

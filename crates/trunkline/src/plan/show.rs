@@ -16,6 +16,9 @@ pub(super) struct AnswerArgs {
     /// Write the answer as one HTML file, with its charts, too; `-` prints that instead
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write the answer as Markdown too, for a ticket or a wiki; `-` prints that instead
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
     /// The same as `-o json`
     #[arg(long, conflicts_with = "output")]
     json: bool,
@@ -70,6 +73,15 @@ impl AnswerArgs {
             }
             std::fs::write(path, page)
                 .map_err(|error| Failure::other(format!("--html {}: {error}", path.display())))?;
+        }
+        if let Some(path) = &self.markdown {
+            let text = report::markdown::markdown(page);
+            if path.as_os_str() == "-" {
+                return put(text.trim_end());
+            }
+            std::fs::write(path, text).map_err(|error| {
+                Failure::other(format!("--markdown {}: {error}", path.display()))
+            })?;
         }
         let format = if self.json { Format::Json } else { global.output };
         let text = match format {

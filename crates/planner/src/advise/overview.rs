@@ -1,0 +1,233 @@
+//! What was looked at as a whole: the systems with their state, and the map of what hangs on what.
+
+use serde::Serialize;
+
+use super::finding::{Finding, Judged, Severity, State};
+use super::view::{Role, View};
+use crate::capture::{At, Report, Taken};
+
+/// One system, by what was found on it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct SystemState {
+    /// How it is called.
+    pub name: String,
+    /// What kind of system it is.
+    pub role: Role,
+    /// Type, model and serial number of its machine, as far as known.
+    pub machine: Option<String>,
+    /// Its number there.
+    pub partition_id: Option<u32>,
+    /// When it was captured first and last, where anything tells.
+    pub captured: Option<(Taken, Taken)>,
+    /// For how many seconds its oldest counters have been counting.
+    pub counting_seconds: Option<u64>,
+    /// Findings by severity.
+    pub critical: usize,
+    /// Likewise.
+    pub warnings: usize,
+    /// Likewise.
+    pub notes: usize,
+    /// Judgements that found nothing.
+    pub healthy: usize,
+    /// Judgements that could not be made.
+    pub not_judged: usize,
+}
+
+/// What hangs on what, as mappings show it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Map {
+    /// Client adapter, virtual adapter, port, fabric.
+    pub fibre: Vec<FibreRow>,
+    /// Client, virtual adapter, target, backing device.
+    pub scsi: Vec<ScsiRow>,
+    /// Virtual adapter, bridge, uplink.
+    pub ethernet: Vec<EthernetRow>,
+}
+
+/// One virtual Fibre Channel adapter.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FibreRow {
+    /// The client.
+    pub client: String,
+    /// Its adapter.
+    pub adapter: String,
+    /// The VIOS.
+    pub vios: String,
+    /// `vfchostN`.
+    pub server: String,
+    /// `fcsN`; empty where none is mapped.
+    pub port: String,
+    /// What the port's fabric is known to be.
+    pub fabric: String,
+    /// Whether the client is logged in.
+    pub state: String,
+    /// The line.
+    pub at: At,
+}
+
+/// One target of virtual SCSI.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScsiRow {
+    /// The client.
+    pub client: String,
+    /// Its disk, where it is known to be the one.
+    pub disk: String,
+    /// The VIOS.
+    pub vios: String,
+    /// `vhostN`.
+    pub server: String,
+    /// The target device.
+    pub target: String,
+    /// What is behind it.
+    pub backing: String,
+    /// The line.
+    pub at: At,
+}
+
+/// One virtual Ethernet adapter of a VIOS.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EthernetRow {
+    /// The VIOS.
+    pub vios: String,
+    /// `entN`.
+    pub adapter: String,
+    /// The shared Ethernet adapter; empty where there is none.
+    pub bridge: String,
+    /// The adapter to the outside.
+    pub uplink: String,
+    /// The line.
+    pub at: At,
+}
+
+/// The systems that have captures of their own, by name.
+pub(super) fn systems(
+    view: &View<'_>,
+    findings: &[Finding],
+    coverage: &[Judged],
+) -> Vec<SystemState> {
+    let with_captures = view.hosts().filter(|host| view.of(*host).next().is_some());
+    with_captures.map(|host| system(view, host, findings, coverage)).collect()
+}
+
+fn system(view: &View<'_>, host: usize, findings: &[Finding], coverage: &[Judged]) -> SystemState {
+    let name = view.spoken(host);
+    let known = view.system(host);
+    let of = |severity| {
+        findings.iter().filter(|one| one.system == name && one.severity == severity).count()
+    };
+    let in_state =
+        |state| coverage.iter().filter(|one| one.system == name && one.state == state).count();
+    SystemState {
+        name: name.to_owned(),
+        role: view.role(host),
+        machine: known.and_then(|system| system.machine.clone()),
+        partition_id: known.and_then(|system| system.partition_id),
+        captured: captured(view, host),
+        counting_seconds: counting(view, host),
+        critical: of(Severity::Critical),
+        warnings: of(Severity::Warning),
+        notes: of(Severity::Note),
+        healthy: in_state(State::Healthy),
+        not_judged: in_state(State::NotJudged),
+    }
+}
+
+/// The first and the last time, where all of them are of one clock.
+fn captured(view: &View<'_>, host: usize) -> Option<(Taken, Taken)> {
+    let times = || view.of(host).filter_map(|report| report.head().taken.as_ref());
+    let zone = &times().next()?.zone;
+    if times().any(|taken| taken.zone != *zone) {
+        return None;
+    }
+    let first = times().min_by_key(|taken| taken.seconds)?;
+    let last = times().max_by_key(|taken| taken.seconds)?;
+    Some((first.clone(), last.clone()))
+}
+
+fn counting(view: &View<'_>, host: usize) -> Option<u64> {
+    let age = |report: &Report| match report {
+        Report::Fcstat(fcstat) => fcstat.seconds_since_reset.map(|read| read.value),
+        Report::Entstat(entstat) => entstat
+            .adapters
+            .iter()
+            .filter_map(|adapter| adapter.elapsed_seconds)
+            .map(|read| read.value)
+            .max(),
+        _ => None,
+    };
+    view.of(host).filter_map(age).filter(|seconds| *seconds > 0).max()
+}
+
+/// What hangs on what.
+pub(super) fn map(view: &View<'_>) -> Map {
+    Map { fibre: fibre(view), scsi: scsi(view), ethernet: ethernet(view) }
+}
+
+fn fibre(view: &View<'_>) -> Vec<FibreRow> {
+    let fabric = |vios: usize, port: &str| {
+        let lists = view.of(vios).filter_map(Report::lsnports);
+        let listed = lists.flat_map(|list| &list.ports).filter(|listed| listed.name == port).last();
+        listed.map_or("", |listed| if listed.fabric { "yes" } else { "none" })
+    };
+    let row = |map: &super::mapping::Npiv<'_>| FibreRow {
+        client: map
+            .client
+            .map_or_else(|| map.client_spoken(), |client| view.spoken(client).to_owned()),
+        adapter: map.client_adapter().unwrap_or_default().to_owned(),
+        vios: view.spoken(map.vios).to_owned(),
+        server: map.map.name.clone(),
+        port: map.port().unwrap_or_default().to_owned(),
+        fabric: map.port().map_or("", |port| fabric(map.vios, port)).to_owned(),
+        state: map.map.status.as_ref().map_or_else(String::new, |read| read.value.clone()),
+        at: map.map.at,
+    };
+    let mut rows: Vec<FibreRow> = view.npiv().iter().map(row).collect();
+    rows.sort_by(|one, two| {
+        (&one.client, &one.adapter, &one.vios).cmp(&(&two.client, &two.adapter, &two.vios))
+    });
+    rows
+}
+
+fn scsi(view: &View<'_>) -> Vec<ScsiRow> {
+    let mut rows = Vec::new();
+    for (vios, adapter) in view.vhosts() {
+        let client = view.model.named_at(adapter.at);
+        for target in &adapter.devices {
+            let backing = target.backing.as_ref().map_or("", |read| read.value.as_str());
+            let disk = client
+                .and_then(|client| super::disk_behind::in_front_of(view, (*vios, backing), client));
+            rows.push(ScsiRow {
+                client: client.map_or_else(String::new, |client| view.spoken(client).to_owned()),
+                disk: disk.unwrap_or_default().to_owned(),
+                vios: view.spoken(*vios).to_owned(),
+                server: adapter.name.clone(),
+                target: target.name.clone(),
+                backing: backing.to_owned(),
+                at: target.at,
+            });
+        }
+    }
+    rows
+}
+
+fn ethernet(view: &View<'_>) -> Vec<EthernetRow> {
+    let mut rows: Vec<EthernetRow> = Vec::new();
+    for (host, report) in view.reports() {
+        let Report::LsmapNet(lsmap) = report else { continue };
+        let text = |read: &Option<crate::capture::Read<String>>| {
+            read.as_ref().map_or_else(String::new, |read| read.value.clone())
+        };
+        for map in &lsmap.adapters {
+            let vios = view.spoken(host);
+            rows.retain(|row| (row.vios.as_str(), &row.adapter) != (vios, &map.name));
+            rows.push(EthernetRow {
+                vios: vios.to_owned(),
+                adapter: map.name.clone(),
+                bridge: text(&map.sea),
+                uplink: text(&map.backing),
+                at: map.at,
+            });
+        }
+    }
+    rows
+}

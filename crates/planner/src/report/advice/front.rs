@@ -1,0 +1,133 @@
+//! The first page: which systems, from when, in what state, and what to do first, in words.
+
+use super::{Section, Table, Tone, tone};
+use crate::advise::{Advice, Finding, SystemState};
+use crate::model::Role;
+use crate::report::{Block, Detail, moment, span};
+
+/// So many things are to be done first.
+const FIRST: usize = 3;
+
+/// The systems with their state.
+pub(super) fn systems(advice: &Advice) -> Option<Section> {
+    if advice.systems.is_empty() {
+        return None;
+    }
+    let worst =
+        advice.findings.iter().map(|finding| tone(finding.severity)).max_by_key(|tone| rank(*tone));
+    let columns = [
+        "system",
+        "kind",
+        "captured",
+        "counting for",
+        "state",
+        "#critical",
+        "#warning",
+        "#note",
+        "#in order",
+        "#not judged",
+    ];
+    let mut table = Table::new("", &columns);
+    for system in &advice.systems {
+        table.row(row(system));
+    }
+    let tone = worst.unwrap_or(if advice.is_whole() { Tone::Good } else { Tone::Plain });
+    let section = Section::new("Systems", tone).paragraph(words(advice));
+    Some(section.block(Block::Table(table)).only(Detail::Full))
+}
+
+fn rank(tone: Tone) -> u8 {
+    match tone {
+        Tone::Plain => 0,
+        Tone::Good => 1,
+        Tone::Note => 2,
+        Tone::Warning => 3,
+        Tone::Critical => 4,
+    }
+}
+
+fn row(system: &SystemState) -> Vec<String> {
+    let kind = match system.role {
+        Role::Vios => "VIOS",
+        Role::Client => "client",
+        Role::Unknown => "not known",
+    };
+    let kind = match (&system.machine, system.partition_id) {
+        (Some(machine), Some(id)) => format!("{kind}, {id} on {machine}"),
+        _ => kind.to_owned(),
+    };
+    let captured = match &system.captured {
+        Some((first, last)) if first == last => moment(first),
+        Some((first, last)) => format!("{} to {}", moment(first), moment(last)),
+        None => "not known".to_owned(),
+    };
+    let seconds = system.counting_seconds.and_then(|seconds| u32::try_from(seconds).ok());
+    let counting = seconds.map_or_else(String::new, |seconds| span(f64::from(seconds)));
+    let count = |count: usize| if count == 0 { "–".to_owned() } else { count.to_string() };
+    vec![
+        system.name.clone(),
+        kind,
+        captured,
+        counting,
+        state(system).to_owned(),
+        count(system.critical),
+        count(system.warnings),
+        count(system.notes),
+        count(system.healthy),
+        count(system.not_judged),
+    ]
+}
+
+/// One word for a system: critical, warning, healthy, or what was seen of it.
+fn state(system: &SystemState) -> &'static str {
+    match system {
+        SystemState { critical: 1.., .. } => "critical",
+        SystemState { warnings: 1.., .. } => "warning",
+        SystemState { healthy: 0, .. } => "not judged",
+        SystemState { not_judged: 1.., .. } => "in order, as far as judged",
+        _ => "healthy",
+    }
+}
+
+fn words(advice: &Advice) -> String {
+    let of = |wanted: &str| advice.systems.iter().filter(|system| state(system) == wanted).count();
+    let (all, critical, warning) = (advice.systems.len(), of("critical"), of("warning"));
+    let verb = |count: usize, one: &str, many: &str| {
+        format!("{count} {}", if count == 1 { one } else { many })
+    };
+    let mut words = format!("{} captured.", verb(all, "system was", "systems were"));
+    if critical > 0 {
+        words += &format!(" {} help soon.", verb(critical, "needs", "need"));
+    }
+    if warning > 0 {
+        words += &format!(" {} something to mend.", verb(warning, "has", "have"));
+    }
+    if all > critical + warning {
+        words += &format!(" On {} nothing was found.", all - critical - warning);
+    }
+    words
+}
+
+/// The three things to do first, with what they bring and what they risk.
+pub(super) fn first(advice: &Advice) -> Option<Section> {
+    let mut section = Section::new("What to do first", Tone::Plain).only(Detail::Full);
+    for (at, finding) in advice.findings.iter().take(FIRST).enumerate() {
+        section =
+            section.block(Block::Labelled { label: (at + 1).to_string(), text: in_words(finding) });
+    }
+    (!section.blocks.is_empty()).then_some(section)
+}
+
+fn in_words(finding: &Finding) -> String {
+    let first = |text: &str| {
+        let end = text.find(". ").map_or(text.len(), |end| end + 1);
+        text[..end].to_owned()
+    };
+    format!(
+        "{}: {}. {} Risk: {}",
+        finding.object,
+        finding.title,
+        first(&finding.effect),
+        first(&finding.harm)
+    )
+}
