@@ -43,8 +43,8 @@ mod zero;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::FallocateFlags;
 use spec::{FileSpec, VolumeSpec};
@@ -78,6 +78,8 @@ struct Shared {
     write_cache: bool,
     target: Target,
     witnesses: Witnesses,
+    /// How many there are.
+    lanes: Mutex<u32>,
     /// Something was lost.
     poisoned: AtomicBool,
     /// What the target turned out not to know.
@@ -141,6 +143,7 @@ impl FileVolume {
                 no_punch: AtomicBool::new(!target.punch),
                 target,
                 witnesses,
+                lanes: Mutex::new(0),
                 poisoned: AtomicBool::new(false),
                 no_zero_range: AtomicBool::new(false),
             }),
@@ -156,12 +159,13 @@ impl FileVolume {
     fn resize_file(&self, bytes: u64) -> Result<(), VolumeError> {
         let (name, file) = (&self.name, &self.shared.file);
         let now = self.shared.bytes.load(Ordering::Relaxed);
-        if bytes < now {
-            // The new end counts before the file is cut, so that requests fail with the right reason.
-            self.shared.bytes.store(bytes, Ordering::SeqCst);
+        // A write that was judged by the old size would make the file longer again. No lane comes while this is held.
+        let lanes = self.shared.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes < now && *lanes > 0 {
+            let what = format!("is in use by {lanes} channels and cannot be made smaller");
+            return Err(fail(name, what).help("stop its clients' queues first"));
         }
         if let Err(error) = file.set_len(bytes) {
-            self.shared.bytes.store(now, Ordering::SeqCst);
             let what = format!("resizing its file to {bytes} bytes");
             return Err(fail(name, what)
                 .because(error)
@@ -194,6 +198,14 @@ impl FileVolume {
             return Err(
                 fail(name, what).help("resize the device itself, then repeat with its size")
             );
+        }
+        let lanes = self.shared.lanes.lock().unwrap_or_else(PoisonError::into_inner);
+        if bytes < self.shared.bytes.load(Ordering::Relaxed)
+            && *lanes > 0
+            && !self.shared.target.block_device
+        {
+            let what = format!("is in use by {lanes} channels, and its file has become shorter");
+            return Err(fail(name, what).help("stop its clients' queues first"));
         }
         self.shared.bytes.store(bytes, Ordering::SeqCst);
         Ok(())

@@ -40,6 +40,7 @@ mod random;
 mod request;
 mod slab;
 pub mod spindle;
+mod turns;
 
 pub use delayed::Delayed;
 pub use faulty::Faulty;

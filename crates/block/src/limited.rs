@@ -11,8 +11,8 @@ use crate::{Finish, Geometry, Lane, LaneId, OpKind, Request, Submit, Volume, Vol
 
 /// Holds requests back so that a volume gets no more than its limits.
 ///
-/// Reads, writes, discards and write-zeroes count as one request each, whatever their size; only the data of reads and writes
-/// counts as bytes; flushes pass. The limits are those of the volume: its lanes share the buckets, but each borrows ahead
+/// Each request counts as one, whatever its size: all but reads as writes, flushes as well. What reads, writes and write-zeroes name counts as
+/// bytes; discards, which move none, do not. The limits are those of the volume: its lanes share the buckets, but each borrows ahead
 /// ([`crate::limit`]), so that at high rates the shared line is touched rarely. A lane gives back what it has borrowed when it
 /// is detached; what it holds while idle is at most a millisecond's worth.
 #[derive(Debug)]
@@ -43,9 +43,9 @@ impl Gate {
     fn amount(&self, request: &Request<'_>) -> u64 {
         let counted = match request.op {
             OpKind::Read => self.reads,
-            OpKind::Flush => false,
-            OpKind::Write { .. } => self.writes,
-            OpKind::Discard | OpKind::WriteZeroes { .. } => self.writes && !self.bytes,
+            // The volume may have to write them one by one.
+            OpKind::Write { .. } | OpKind::WriteZeroes { .. } => self.writes,
+            OpKind::Flush | OpKind::Discard => self.writes && !self.bytes,
         };
         match (counted, self.bytes) {
             (false, _) => 0,

@@ -1,7 +1,7 @@
 //! [`RamVolume`]: memory that outlives the server's process.
 //!
 //! The volume is a file in a tmpfs, mapped into the server. Reads and writes are copies on the channel's thread and are
-//! answered at once. A file that disappears from its folder keeps its memory as long as the server has it open.
+//! answered at once, long ones in rounds ([`crate::turns`]). A file that disappears from its folder keeps its memory as long as the server has it open.
 //!
 //! # A tmpfs that is full
 //!
@@ -31,15 +31,16 @@ use crate::fail::{Failure, check, fail, io_error, walk};
 use crate::file::{memory, removed};
 use crate::kinds::{Kind, OpenEvent, Opening};
 use crate::slab::Slab;
+use crate::turns::{Turn, Turns};
 use crate::{
     Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,
     VolumeError, Wait,
 };
 
-/// Zeroes written inline at most; longer ranges go in rounds, so that a channel's other queues get their turn.
-const FILL_MAX: u64 = 1 << 20;
 /// A range this long is given back rather than filled, if it may be.
 const PUNCH_MIN: u64 = 64 * 1024;
+/// The token of the operation that separates the rounds of long copies; beyond all places of the slab.
+const TICK: u64 = LaneId::TOKEN_MASK;
 
 /// A file in a tmpfs, mapped. See the module.
 #[derive(Debug)]
@@ -205,6 +206,7 @@ impl Volume for RamVolume {
             slot,
             id,
             jobs: Slab::new(),
+            turns: Turns::new(),
             shared,
         }))
     }
@@ -263,6 +265,16 @@ struct RamLane {
     slot: FileSlot,
     id: LaneId,
     jobs: Slab<Job>,
+    turns: Turns,
+}
+
+/// Adds an operation, handing over what is queued when there is no room; whether it could.
+fn push(ring: &mut Ring, op: Op<'_>, user_data: u64) -> bool {
+    let pushed = ring.push(op, user_data).or_else(|full| {
+        ring.submit().map_err(|_| full)?;
+        ring.push(op, user_data)
+    });
+    pushed.is_ok()
 }
 
 impl RamLane {
@@ -296,13 +308,18 @@ impl RamLane {
         self.mapping.buf(usize::try_from(offset).ok()?, usize::try_from(len).ok()?)
     }
 
+    /// Copies a request, or a round of it.
     #[inline]
-    fn transfer(&self, request: &Request<'_>) -> Submit {
-        let Some(medium) = self.range(request.offset, request.len) else {
+    fn transfer(&mut self, ring: &mut Ring, request: &Request<'_>) -> Submit {
+        let limit = match self.turns.ask(request) {
+            Turn::Copy(limit) => limit.min(request.len.saturating_sub(request.done)),
+            turn => return self.wait(ring, turn),
+        };
+        let Some(medium) = self.range(request.offset + request.len.min(request.done), limit) else {
             return Submit::Done(Err(IoError::OutOfRange));
         };
         let mut at = 0;
-        let moved = walk(request.bufs, 0, request.len, |piece| {
+        let moved = walk(request.bufs, request.done, limit, |piece| {
             let part = medium.slice(at, piece.len());
             if request.op == OpKind::Read {
                 piece.copy_from(part);
@@ -312,19 +329,36 @@ impl RamLane {
             at += piece.len();
             true
         });
-        Submit::Done(if moved == request.len { Ok(()) } else { Err(IoError::Io) })
+        if moved < limit {
+            return Submit::Done(Err(IoError::Io));
+        }
+        self.copied(ring, request, limit)
+    }
+
+    /// A round has been copied.
+    #[inline]
+    fn copied(&mut self, ring: &mut Ring, request: &Request<'_>, bytes: u64) -> Submit {
+        // What went astray is done again before anything else: see `submit`.
+        if self.mapping.damaged() {
+            return Submit::Done(Err(IoError::NoSpace));
+        }
+        match self.turns.copied(request, request.done + bytes) {
+            None => Submit::Done(Ok(())),
+            Some(turn) => self.wait(ring, turn),
+        }
+    }
+
+    #[cold]
+    fn wait(&mut self, ring: &mut Ring, turn: Turn) -> Submit {
+        let tick = self.id.user_data(TICK);
+        self.turns.answer(turn, || push(ring, Op::Nop, tick))
     }
 
     fn start(&mut self, ring: &mut Ring, job: Job, op: Op<'_>) -> Submit {
         let Some(token) = self.jobs.insert(job) else {
             return Submit::Park { reason: Wait::BackEndFull, until: None };
         };
-        let user_data = self.id.user_data(u64::from(token));
-        let pushed = ring.push(op, user_data).or_else(|full| {
-            ring.submit().map_err(|_| full)?;
-            ring.push(op, user_data)
-        });
-        if pushed.is_ok() {
+        if push(ring, op, self.id.user_data(u64::from(token))) {
             return Submit::Pending;
         }
         self.jobs.remove(u64::from(token));
@@ -343,16 +377,15 @@ impl RamLane {
     /// Fills a range with zeroes, a bounded part at a time.
     fn fill(&mut self, ring: &mut Ring, request: &Request<'_>) -> Submit {
         let rest = request.len.saturating_sub(request.done);
-        let bytes = rest.min(FILL_MAX);
+        let bytes = match self.turns.ask(request) {
+            Turn::Copy(limit) => limit.min(rest),
+            turn => return self.wait(ring, turn),
+        };
         match self.range(request.offset + request.len - rest, bytes) {
             Some(part) => part.fill(0),
             None => return Submit::Done(Err(IoError::OutOfRange)),
         }
-        if bytes == rest || self.mapping.damaged() {
-            return Submit::Done(Ok(()));
-        }
-        let job = Job { tag: request.tag, done: request.len - rest + bytes, len: request.len };
-        self.start(ring, job, Op::Nop)
+        self.copied(ring, request, bytes)
     }
 
     fn zero(&mut self, ring: &mut Ring, request: &Request<'_>, unmap: bool) -> Submit {
@@ -372,7 +405,7 @@ impl RamLane {
             return Submit::Done(Err(error));
         }
         match request.op {
-            OpKind::Read | OpKind::Write { .. } => self.transfer(request),
+            OpKind::Read | OpKind::Write { .. } => self.transfer(ring, request),
             OpKind::Flush => Submit::Done(Ok(())),
             OpKind::Discard if shared.preallocate => Submit::Done(Err(IoError::Unsupported)),
             OpKind::Discard if request.len == 0 => Submit::Done(Ok(())),
@@ -396,7 +429,12 @@ impl Lane for RamLane {
         answer
     }
 
-    fn complete(&mut self, _: &mut Ring, token: u64, result: i32, out: &mut Vec<Finish>) {
+    fn complete(&mut self, ring: &mut Ring, token: u64, result: i32, out: &mut Vec<Finish>) {
+        if token == TICK {
+            // Without another tick nobody may wait for one.
+            while self.turns.tick(out) && !push(ring, Op::Nop, self.id.user_data(TICK)) {}
+            return;
+        }
         let Some(job) = self.jobs.remove(token) else {
             debug_assert!(false, "{token} completed, but is not in flight");
             return;
@@ -410,7 +448,7 @@ impl Lane for RamLane {
     }
 
     fn detach(&mut self, ring: &mut Ring) {
-        debug_assert!(self.jobs.is_empty(), "detached with I/O in flight");
+        debug_assert!(self.jobs.is_empty() && self.turns.is_empty(), "detached with I/O in flight");
         ring.unregister(self.slot);
     }
 }

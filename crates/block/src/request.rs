@@ -212,7 +212,8 @@ pub trait Volume: Send + Sync {
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError>;
 
     /// Changes the capacity; geometry shows it when this returns. Requests beyond a new, smaller end fail, and what lies there is
-    /// lost: the caller makes sure that this is wanted.
+    /// lost: the caller makes sure that this is wanted. No lane may be there then, because what was judged by the old size could be
+    /// under way.
     ///
     /// # Errors
     ///

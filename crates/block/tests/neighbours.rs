@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use block::conformance::TestBench;
-use block::spec::{CacheMode, FileSpec, VolumeSpec};
+use block::spec::{CacheMode, FileSpec, RamSpec, VolumeSpec};
 use block::{OpKind, Tag, Volume, open};
 use testkit::{Disk, Ext4, Kind, is_root};
 
@@ -114,5 +114,40 @@ fn a_new_file_is_filled_although_every_write_has_to_wait() {
     let content = std::fs::read(sparse.path()).expect("read");
     for (index, block) in content.chunks(4096).enumerate() {
         assert!(block.iter().all(|byte| *byte == index as u8 | 1), "block {index}");
+    }
+}
+
+#[test]
+fn long_copies_let_others_pass() {
+    let folder = tempfile::tempdir_in("/dev/shm").expect("folder in /dev/shm");
+    let ram = RamSpec::new(folder.path().join("ram"));
+    let made = FileSpec { create: true, ..FileSpec::new(folder.path().join("file")) };
+    let specs = [VolumeSpec::new("ram", ram), VolumeSpec::new("file", made)];
+    for spec in specs.map(|spec| VolumeSpec { bytes: Some(16 * MIB), ..spec }) {
+        let volume = open(&spec).expect("open");
+        let mut bench = TestBench::new(&*volume, 17 << 20);
+        let neighbour = bench.add(&*volume);
+        bench.write(0, &vec![7; 16 << 20]).expect("write");
+        let all = bench.buf(0, 16 << 20);
+        all.fill(0);
+        for op in [OpKind::Read, WRITE] {
+            let long: Vec<Tag> = (0..4).map(|_| bench.start(op, 0, 16 * MIB, &[all])).collect();
+            let small = [bench.buf(16 << 20, 4096)];
+            for lane in [neighbour, 0] {
+                let tag = bench.start_on(lane, OpKind::Read, 0, 4096, &small);
+                assert_eq!(bench.finished(), Some((tag, Ok(()))), "{} {op:?}", spec.name);
+                assert_eq!(bench.in_flight(), long.len());
+            }
+            let before = bench.completions();
+            let mut ended = Vec::new();
+            while let Some((tag, result)) = bench.finished() {
+                assert_eq!(result, Ok(()));
+                ended.push(tag);
+            }
+            assert_eq!(ended, long, "they take turns");
+            assert!(bench.completions() - before >= 56, "a round for each MiB");
+            assert_eq!(bench.bytes(0, 16 << 20), vec![7; 16 << 20], "{} {op:?}", spec.name);
+        }
+        bench.close();
     }
 }

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 use crate::MapError;
 
@@ -12,20 +12,50 @@ pub(crate) const SLOTS: usize = 8192;
 
 struct Entry {
     taken: AtomicBool,
+    /// Odd while the next two are being changed. A handler on another thread must never see the start of one mapping with the length of another: it
+    /// would replace memory that belongs to neither. (A sequence lock; whoever has `taken` is its one writer.)
+    version: AtomicUsize,
     /// Start address; 0 while the slot guards nothing.
     start: AtomicUsize,
     len: AtomicUsize,
     damaged: AtomicBool,
 }
 
-static TABLE: [Entry; SLOTS] = [const {
-    Entry {
-        taken: AtomicBool::new(false),
-        start: AtomicUsize::new(0),
-        len: AtomicUsize::new(0),
-        damaged: AtomicBool::new(false),
+static TABLE: [Entry; SLOTS] = [const { Entry::new() }; SLOTS];
+
+impl Entry {
+    const fn new() -> Entry {
+        Entry {
+            taken: AtomicBool::new(false),
+            version: AtomicUsize::new(0),
+            start: AtomicUsize::new(0),
+            len: AtomicUsize::new(0),
+            damaged: AtomicBool::new(false),
+        }
     }
-}; SLOTS];
+
+    fn set(&self, start: usize, len: usize) {
+        let version = self.version.load(Ordering::Relaxed);
+        self.version.store(version.wrapping_add(1), Ordering::Relaxed);
+        // The odd number is seen before anything of what follows.
+        fence(Ordering::Release);
+        self.start.store(start, Ordering::Relaxed);
+        self.len.store(len, Ordering::Relaxed);
+        self.version.store(version.wrapping_add(2), Ordering::Release);
+    }
+
+    /// Start and length, if the address lies in what is guarded. An entry that is changing is nobody's: a mapping that is in use is neither
+    /// being made nor being dropped.
+    fn covering(&self, address: usize) -> Option<(usize, usize)> {
+        let version = self.version.load(Ordering::Acquire);
+        let (start, len) = (self.start.load(Ordering::Relaxed), self.len.load(Ordering::Relaxed));
+        // What was read above is older than the second look.
+        fence(Ordering::Acquire);
+        let whole = version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version;
+        let inside = start != 0 && address >= start && address - start < len;
+        (whole && inside).then_some((start, len))
+    }
+}
 
 /// The action for SIGBUS that was there before ours (Rust's own stack overflow report, usually).
 static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
@@ -46,8 +76,7 @@ impl Slot {
     pub(crate) fn arm(&self, start: usize, len: usize) {
         let entry = &TABLE[self.0];
         entry.damaged.store(false, Ordering::Relaxed);
-        entry.len.store(len, Ordering::Relaxed);
-        entry.start.store(start, Ordering::Release);
+        entry.set(start, len);
     }
 
     pub(crate) fn damaged(&self) -> bool {
@@ -58,7 +87,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         let entry = &TABLE[self.0];
-        entry.start.store(0, Ordering::Release);
+        entry.set(0, 0);
         entry.taken.store(false, Ordering::Release);
     }
 }
@@ -86,11 +115,7 @@ extern "C" fn on_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
     // SAFETY: the kernel passes a valid siginfo for SA_SIGINFO handlers.
     let address = unsafe { (*info).si_addr() } as usize;
     for entry in &TABLE {
-        let start = entry.start.load(Ordering::Acquire);
-        let len = entry.len.load(Ordering::Relaxed);
-        if start == 0 || address < start || address - start >= len {
-            continue;
-        }
+        let Some((start, len)) = entry.covering(address) else { continue };
         entry.damaged.store(true, Ordering::Release);
         // SAFETY: the range is one of our own mappings (the table says so and is cleared before unmapping), so replacing
         // it takes nothing from anybody else.
@@ -117,5 +142,33 @@ extern "C" fn on_sigbus(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
         } else {
             libc::sigaction(libc::SIGBUS, previous, ptr::null_mut());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_never_seen_with_the_length_of_another_mapping() {
+        let entry = Entry::new();
+        let done = AtomicBool::new(false);
+        // A short mapping, and a long one elsewhere; between their ends lies somebody else's memory.
+        let (short, long) = ((0x10_000, 0x1000), (0x100_000, 0x8000));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..200_000 {
+                    entry.set(short.0, short.1);
+                    entry.set(0, 0);
+                    entry.set(long.0, long.1);
+                }
+                done.store(true, Ordering::Relaxed);
+            });
+            while !done.load(Ordering::Relaxed) {
+                assert_eq!(entry.covering(short.0 + short.1), None);
+            }
+        });
+        assert_eq!(entry.covering(long.0 + 0x7fff), Some(long));
+        assert_eq!(entry.covering(long.0 + 0x8000), None);
     }
 }

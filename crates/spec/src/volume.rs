@@ -232,7 +232,7 @@ pub struct LimitSpec {
     /// Read requests at once.
     #[serde(skip_serializing_if = "is_default")]
     pub read_iops_burst: u64,
-    /// Write requests per second, with discards and write-zeroes.
+    /// Write requests per second, with flushes, discards and write-zeroes.
     #[serde(skip_serializing_if = "is_default")]
     pub write_iops: u64,
     /// Write requests at once.

@@ -1,8 +1,8 @@
 //! A channel's way to a file: what is pushed, what is in flight, what a completion means.
 
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use memory::{IoBuf, MapError, Mapping};
@@ -16,6 +16,7 @@ use super::workers::{Leave, THREADS, Workers};
 use super::zero::Way;
 use crate::fail::{Passing, check, io_error, passing, walk};
 use crate::slab::Slab;
+use crate::turns::{Turn, Turns};
 use crate::{Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Wait};
 
 /// Bytes in one operation at most: below the kernel's own bound, and a multiple of every block size.
@@ -28,6 +29,8 @@ const KERNEL_BUSY: Duration = Duration::from_millis(1);
 const FLUSH: u64 = LaneId::TOKEN_MASK;
 /// The token of the pause before the `fdatasync` is tried once more.
 const PAUSE: u64 = FLUSH - 1;
+/// The token of the operation that separates the rounds of long copies.
+const TICK: u64 = FLUSH - 2;
 /// Until a flush looks again whether the lane that shares its witness has done with it.
 const WITNESS_BUSY: Duration = Duration::from_micros(200);
 
@@ -72,6 +75,8 @@ pub(super) struct FileLane {
     id: LaneId,
     jobs: Slab<Job>,
     workers: Workers,
+    /// Of what is copied on this thread.
+    turns: Turns,
     flushes: FlushGroup,
     /// Pieces of a request that cannot be handed on as it is.
     scratch: Vec<IoBuf>,
@@ -140,11 +145,13 @@ impl FileLane {
             Ok(memory) => memory,
             Err(error) => return Err((files, error)),
         };
+        *shared.lanes.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Ok(FileLane {
             files,
             id,
             jobs: Slab::new(),
             workers: Workers::new(&shared.target),
+            turns: Turns::new(),
             flushes: FlushGroup::new(),
             scratch: Vec::with_capacity(Op::MAX_BUFS),
             zeroes,
@@ -155,15 +162,9 @@ impl FileLane {
         })
     }
 
-    /// Adds an operation; when the ring is full, hands over what is queued first.
     #[inline]
     fn push(&self, ring: &mut Ring, op: Op<'_>, token: u64) -> Result<(), Full> {
-        let user_data = self.id.user_data(token);
-        ring.push(op, user_data).or_else(|Full| {
-            // Entries that the kernel does not take now stay queued; the push then fails again.
-            let _ = ring.submit();
-            ring.push(op, user_data)
-        })
+        push(ring, op, self.id.user_data(token))
     }
 
     /// Notes a job and pushes its operation. Nothing has happened when this answers [`Submit::Park`].
@@ -235,7 +236,7 @@ impl FileLane {
             return Submit::Done(Ok(()));
         }
         if self.shared.target.inline {
-            return Submit::Done(self.transfer_inline(request));
+            return self.transfer_inline(ring, request);
         }
         if request.done == 0 && self.suits(request.bufs, request.len) {
             let job = self.round(request, Kind::Transfer, request.len);
@@ -280,15 +281,36 @@ impl FileLane {
         answer
     }
 
-    /// All of a request, at once. Each round moves something, or ends it.
-    fn transfer_inline(&mut self, request: &Request<'_>) -> Result<(), IoError> {
+    /// A request, or a round of a long one, at once.
+    fn transfer_inline(&mut self, ring: &mut Ring, request: &Request<'_>) -> Submit {
+        let end = match self.turns.ask(request) {
+            Turn::Copy(limit) => request.len.min(request.done.saturating_add(limit)),
+            turn => return self.wait_turn(ring, turn),
+        };
+        if let Err(error) = self.copy_inline(request, end) {
+            return Submit::Done(Err(error));
+        }
+        match self.turns.copied(request, end) {
+            None => Submit::Done(Ok(())),
+            Some(turn) => self.wait_turn(ring, turn),
+        }
+    }
+
+    #[cold]
+    fn wait_turn(&mut self, ring: &mut Ring, turn: Turn) -> Submit {
+        let tick = self.id.user_data(TICK);
+        self.turns.answer(turn, || push(ring, Op::Nop, tick).is_ok())
+    }
+
+    /// Up to `end`. Each step moves something, or ends it.
+    fn copy_inline(&mut self, request: &Request<'_>, end: u64) -> Result<(), IoError> {
         let mut done = request.done;
         let mut bufs = request.bufs;
-        while done < request.len {
-            if done > 0 || !self.suits(bufs, request.len) {
+        while done < end {
+            if done > 0 || end < request.len || !self.suits(bufs, request.len) {
                 self.scratch.clear();
                 let scratch = &mut self.scratch;
-                walk(request.bufs, done, request.len - done, |piece| {
+                walk(request.bufs, done, end - done, |piece| {
                     let room = scratch.len() < Op::MAX_BUFS;
                     if room {
                         scratch.push(piece);
@@ -554,6 +576,16 @@ impl FileLane {
     }
 }
 
+/// Adds an operation; when the ring is full, hands over what is queued first.
+#[inline]
+fn push(ring: &mut Ring, op: Op<'_>, user_data: u64) -> Result<(), Full> {
+    ring.push(op, user_data).or_else(|Full| {
+        // Entries that the kernel does not take now stay queued; the push then fails again.
+        let _ = ring.submit();
+        ring.push(op, user_data)
+    })
+}
+
 fn busy() -> Submit {
     Submit::Park { reason: Wait::BackEndFull, until: Some(Instant::now() + KERNEL_BUSY) }
 }
@@ -569,6 +601,12 @@ fn job(request: &Request<'_>, kind: Kind, bytes: u64) -> Job {
 fn advance(job: &Job, bytes: u64) -> Outcome {
     let done = job.base + bytes;
     if done >= job.len { Outcome::Done(Ok(())) } else { Outcome::Again { done } }
+}
+
+impl Drop for FileLane {
+    fn drop(&mut self) {
+        *self.shared.lanes.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+    }
 }
 
 impl Lane for FileLane {
@@ -598,6 +636,11 @@ impl Lane for FileLane {
         match token {
             FLUSH => return self.flushed(ring, result, out),
             PAUSE => return self.paused(ring, out),
+            // Without another tick nobody may wait for one.
+            TICK => {
+                while self.turns.tick(out) && self.push(ring, Op::Nop, TICK).is_err() {}
+                return;
+            }
             _ => {}
         }
         let Some(job) = self.jobs.remove(token) else {

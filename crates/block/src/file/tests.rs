@@ -197,8 +197,13 @@ fn a_file_shrinks_and_follows_its_size() {
     let volume = open(&spec(&path, |_| {})).expect("open");
     assert!(volume.resize(MIB + 1).is_err());
     assert_eq!(volume.geometry().bytes, 4 * MIB);
-    let mut bench = TestBench::new(&*volume, 8192);
+    let bench = TestBench::new(&*volume, 8192);
+    let error = volume.resize(MIB).expect_err("a write could be under way");
+    assert!(error.to_string().contains("stop its clients' queues first"), "{error}");
+    assert_eq!(std::fs::metadata(&path).expect("stat").len(), 4 * MIB);
+    bench.close();
     volume.resize(MIB).expect("shrink");
+    let mut bench = TestBench::new(&*volume, 8192);
     assert_eq!(std::fs::metadata(&path).expect("stat").len(), MIB);
     assert_eq!(bench.read(2 * MIB, 4096), Err(IoError::OutOfRange));
     assert_eq!(bench.read(MIB - 4096, 4096).map(drop), Ok(()));

@@ -49,12 +49,15 @@ fn requests_and_bytes_are_counted_as_the_specification_says() {
         (iops, OpKind::Read, 512, 500, 0.09),
         (iops, WRITE, 512, 500, 0.09),
         (iops, OpKind::Discard, MIB, 500, 0.09),
-        (iops, OpKind::Flush, 0, 5000, 0.0),
+        (iops, OpKind::Flush, 0, 500, 0.09),
+        (reads, OpKind::Flush, 0, 5000, 0.0),
         (reads, OpKind::Read, 512, 500, 0.09),
         (reads, WRITE, 512, 5000, 0.0),
         (bytes, WRITE, 65536, 96, 0.1),
         (bytes, OpKind::Read, 65536, 5000, 0.0),
-        (bytes, zeroes, 65536, 5000, 0.0),
+        (bytes, zeroes, 65536, 96, 0.1),
+        (bytes, OpKind::Discard, 65536, 5000, 0.0),
+        (bytes, OpKind::Flush, 0, 5000, 0.0),
     ] {
         let volume = Limited::new(null(), &limits, 2);
         let (seconds, parked) = load(&volume, op, len, count);

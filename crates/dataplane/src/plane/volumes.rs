@@ -31,6 +31,15 @@ fn identity(spec: &VolumeSpec) -> Option<Identity> {
 }
 
 impl OpenVolume {
+    fn resize(&mut self, bytes: u64) -> Result<(), Failure> {
+        self.volume.resize(bytes).map_err(|error| volume_failure(&error))?;
+        self.spec.bytes = Some(bytes);
+        if let Some(known) = &mut self.known {
+            known.set_bytes(self.volume.geometry().bytes);
+        }
+        Ok(())
+    }
+
     pub(super) fn status(&self) -> VolumeStatus {
         VolumeStatus {
             spec: self.spec.clone(),
@@ -78,7 +87,8 @@ impl Plane {
         }
         // The file is locked by whoever has it open, so the old volume has to go before the new one comes.
         let known = open.known.clone();
-        let old = state.take_out(&name)?;
+        // What it was, and nothing that keeps it open.
+        let old = state.take_out(&name)?.spec;
         let (reopened, result) = match self.reopen_volume(spec, known.clone()) {
             Ok(open) => (open, Ok(Reply::Done)),
             // If the old one cannot be had again either, its adapters wait until the volume is put once more.
@@ -173,17 +183,23 @@ impl Plane {
         let mut state = self.state();
         let open = state.stock.volumes.get_mut(name).ok_or_else(|| not_found("volume", name))?;
         let before = open.volume.geometry().bytes;
-        if bytes < before && !shrink {
+        let cuts = bytes < before;
+        if cuts && !shrink {
             let what =
                 format!("volume {name} has {before} bytes; {bytes} would cut off what lies behind");
             return Err(failure(FailureCode::Invalid, what, "say explicitly that it may shrink"));
         }
-        open.volume.resize(bytes).map_err(|error| volume_failure(&error))?;
-        open.spec.bytes = Some(bytes);
-        let geometry = open.volume.geometry();
-        if let Some(known) = &mut open.known {
-            known.set_bytes(geometry.bytes);
+        if cuts {
+            // A write that was judged by the old size must not make the file longer again: nothing is under way while it is cut.
+            let mut open = state.take_out(name)?;
+            let result = open.resize(bytes);
+            state.put_in(open);
+            state.renew_users(name)?;
+            result?;
+        } else {
+            open.resize(bytes)?;
         }
+        let geometry = state.stock.volumes[name].volume.geometry();
         let units = state.stock.units_on(name);
         for unit in units.iter().filter_map(|unit| state.stock.units.get(unit)) {
             unit.set_bytes(geometry.bytes);
@@ -216,17 +232,16 @@ impl Plane {
 }
 
 impl State {
-    /// Takes a volume from everybody who uses it, and closes it: their queues stop until there is another one of this name.
-    fn take_out(&mut self, name: &str) -> Result<VolumeSpec, Failure> {
+    /// Takes a volume from everybody who uses it; dropped, it is closed. Their queues stop until there is another one of this name.
+    fn take_out(&mut self, name: &str) -> Result<OpenVolume, Failure> {
         let old = self.stock.volumes.remove(name).ok_or_else(|| not_found("volume", name))?;
-        let spec = old.spec.clone();
         for unit in self.stock.units_on(name) {
             if let Some(unit) = self.stock.units.get_mut(&unit) {
                 unit.medium = Medium::Awaited;
             }
         }
         self.renew_users(name)?;
-        Ok(spec)
+        Ok(old)
     }
 
     /// Puts an open volume in its place, and under the units on it; what was there before.

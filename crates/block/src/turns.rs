@@ -1,0 +1,187 @@
+//! Who copies next, where a lane does the work on its channel's thread: bookkeeping without I/O.
+//!
+//! While such a lane copies, nobody else on its channel gets anything. So between two ticks (an operation of the ring that does nothing,
+//! and ends in the next turn of the channel) a lane copies [`ROUND`] bytes at most for all its long requests together; these take turns,
+//! each for a round, and the channel's other queues are served in between. Short requests ([`SHORT`]) go at once.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::slab::IN_FLIGHT_MAX;
+use crate::{Finish, Outcome, Request, Submit, Tag, Wait};
+
+/// Bytes for long requests between two ticks.
+pub(crate) const ROUND: u64 = 1 << 20;
+/// A request that waits for nobody.
+const SHORT: u64 = 64 * 1024;
+/// When to try again after the kernel would not even take a tick.
+const KERNEL_BUSY: Duration = Duration::from_millis(1);
+
+/// What a request may do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Copy at most so many bytes; [`Turns::copied`] says how it goes on.
+    Copy(u64),
+    /// Wait: a [`Finish`] comes.
+    Wait {
+        /// The caller starts a tick.
+        tick: bool,
+    },
+    /// There is no room to wait.
+    Full,
+}
+
+/// The requests of a lane.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    /// Those that wait for their next round, with what is done of each.
+    waiting: VecDeque<(Tag, u64)>,
+    /// Whose turn it is.
+    next: Option<Tag>,
+    /// What long requests may still copy before the next tick.
+    left: u64,
+}
+
+impl Turns {
+    pub(crate) fn new() -> Turns {
+        Turns { waiting: VecDeque::with_capacity(IN_FLIGHT_MAX), next: None, left: ROUND }
+    }
+
+    /// A request comes, or comes again for its next round.
+    #[inline]
+    pub(crate) fn ask(&mut self, request: &Request<'_>) -> Turn {
+        if request.len <= SHORT {
+            return Turn::Copy(request.len);
+        }
+        self.ask_long(request)
+    }
+
+    fn ask_long(&mut self, request: &Request<'_>) -> Turn {
+        if self.next.take_if(|next| *next == request.tag).is_some()
+            || self.waiting.is_empty() && self.left > 0
+        {
+            return Turn::Copy(self.left.max(SHORT));
+        }
+        self.wait(request.tag, request.done)
+    }
+
+    fn wait(&mut self, tag: Tag, done: u64) -> Turn {
+        if self.waiting.len() == IN_FLIGHT_MAX {
+            return Turn::Full;
+        }
+        self.waiting.push_back((tag, done));
+        Turn::Wait { tick: self.waiting.len() == 1 }
+    }
+
+    /// A request has copied: it is `done` to there. `None` when that is all of it.
+    #[inline]
+    pub(crate) fn copied(&mut self, request: &Request<'_>, done: u64) -> Option<Turn> {
+        if request.len > SHORT {
+            self.left = self.left.saturating_sub(done - request.done);
+        }
+        if done >= request.len { None } else { Some(self.wait(request.tag, done)) }
+    }
+
+    /// A tick has ended: whose turn it is. True when another one is to be started.
+    pub(crate) fn tick(&mut self, out: &mut Vec<Finish>) -> bool {
+        self.left = ROUND;
+        if let Some((tag, done)) = self.waiting.pop_front() {
+            self.next = Some(tag);
+            out.push(Finish { tag, outcome: Outcome::Again { done } });
+        }
+        !self.waiting.is_empty()
+    }
+
+    /// What a lane answers to a request that has to wait; `tick` starts a tick, and says whether it could.
+    pub(crate) fn answer(&mut self, turn: Turn, tick: impl FnOnce() -> bool) -> Submit {
+        let begun = match turn {
+            Turn::Wait { tick: false } => true,
+            Turn::Wait { tick: true } => {
+                let ticks = tick();
+                if !ticks {
+                    // It waits alone, and for nothing.
+                    self.waiting.pop_back();
+                }
+                ticks
+            }
+            Turn::Copy(_) | Turn::Full => false,
+        };
+        if begun {
+            return Submit::Pending;
+        }
+        let until = Instant::now() + KERNEL_BUSY;
+        Submit::Park { reason: Wait::BackEndFull, until: Some(until) }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::OpKind;
+    use proptest::prelude::*;
+
+    fn request(tag: u32, len: u64, done: u64) -> Request<'static> {
+        Request { op: OpKind::Read, offset: 0, len, bufs: &[], tag: Tag(tag), done, passed: 0 }
+    }
+
+    proptest! {
+        /// Long requests of any lengths: between two ticks one round is copied, all end, and none waits for more than a round of each other.
+        #[test]
+        fn long_requests_take_turns(lengths in prop::collection::vec(SHORT + 1..8 * ROUND, 1..20)) {
+            let mut turns = Turns::new();
+            let (mut ticking, mut ticks, mut copied) = (false, 0, 0);
+            let mut left: Vec<u64> = lengths.clone();
+            let mut out = Vec::new();
+            let mut asks: Vec<(u32, u64)> = (0..lengths.len() as u32).map(|tag| (tag, 0)).collect();
+            loop {
+                for (tag, done) in asks.drain(..) {
+                    let request = request(tag, lengths[tag as usize], done);
+                    let mut turn = Some(turns.ask(&request));
+                    if let Some(Turn::Copy(limit)) = turn {
+                        let bytes = limit.min(request.len - done);
+                        copied += bytes;
+                        left[tag as usize] -= bytes;
+                        turn = turns.copied(&request, done + bytes);
+                    }
+                    match turn {
+                        Some(Turn::Wait { tick }) => {
+                            prop_assert!(!(tick && ticking), "one tick at a time");
+                            ticking |= tick;
+                        }
+                        None => prop_assert_eq!(left[tag as usize], 0),
+                        other => prop_assert!(false, "{:?}", other),
+                    }
+                    // A round may begin with what the one before it has left.
+                    prop_assert!(copied < 2 * ROUND);
+                }
+                if !ticking {
+                    break;
+                }
+                (ticks, copied) = (ticks + 1, 0);
+                ticking = turns.tick(&mut out);
+                for finish in out.drain(..) {
+                    let Outcome::Again { done } = finish.outcome else { panic!("{finish:?}") };
+                    asks.push((finish.tag.0, done));
+                }
+            }
+            prop_assert!(turns.is_empty());
+            prop_assert!(left.iter().all(|left| *left == 0));
+            let rounds: u64 = lengths.iter().map(|len| len.div_ceil(ROUND)).sum();
+            prop_assert!(ticks <= rounds + lengths.len() as u64);
+        }
+    }
+
+    #[test]
+    fn short_requests_wait_for_nobody() {
+        let mut turns = Turns::new();
+        let long = request(1, 4 * ROUND, 0);
+        assert_eq!(turns.ask(&long), Turn::Copy(ROUND));
+        assert_eq!(turns.copied(&long, ROUND), Some(Turn::Wait { tick: true }));
+        assert_eq!(turns.ask(&request(2, SHORT, 0)), Turn::Copy(SHORT));
+        assert_eq!(turns.ask(&request(3, SHORT + 512, 0)), Turn::Wait { tick: false });
+    }
+}
