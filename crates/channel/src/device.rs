@@ -28,6 +28,19 @@ pub enum Written {
     No,
 }
 
+/// Where a virtqueue of a client is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// About to be moved into a channel.
+    Starts,
+    /// In a channel.
+    Runs,
+    /// It will run: it is stopped for a change, its client has yet to enable it, or an earlier process has left commands of it in flight.
+    Awaited,
+    /// The client does not use it.
+    Absent,
+}
+
 /// A volume that has another size now.
 #[derive(Debug, Clone, Copy)]
 pub struct Resized<'a> {
@@ -138,6 +151,9 @@ pub trait Device: Sized + Send + Sync + 'static {
 
     /// The adapter goes.
     fn removed(&self) {}
+
+    /// A virtqueue comes or goes. Told before it is stopped, before and after it is started; queues for I/O stop after the others.
+    fn presence(&self, _queue: u16, _presence: Presence) {}
 
     /// What virtqueue `index` gets; none while something behind the device is being replaced.
     fn behind(&self, index: u16, features: u64) -> Option<<Self::Handler as Handler>::Device>;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use block::{Outcome, Tag};
-use channel::device::{self, Device, Making, Resized, Tell, Written};
+use channel::device::{self, Device, Making, Presence, Resized, Tell, Written};
 use channel::{After, BadChain, Handler, Io, Opened, QueueResources, RunningQueue, Walked};
 use protocol::message::{AdapterSpec, DeviceSpec};
 use protocol::stats::{Latency, Span, StatsRegion};
@@ -239,6 +239,10 @@ macro_rules! devices {
 
             pub(crate) fn removed(&self) {
                 match self { $(AnyDevice::$name(device) => device.removed()),+ }
+            }
+
+            pub(crate) fn presence(&self, queue: u16, presence: Presence) {
+                match self { $(AnyDevice::$name(device) => device.presence(queue, presence)),+ }
             }
 
             pub(crate) fn behind(&self, index: u16, features: u64) -> Option<Behind> {

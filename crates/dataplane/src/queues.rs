@@ -11,6 +11,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use channel::device::Presence;
 use channel::mailbox::Pending;
 use channel::{Command, Drain, QueueId, QueueResources};
 use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
@@ -120,6 +121,7 @@ impl Queues {
         self.features = 0;
         self.log = None;
         self.inflight = None;
+        (0..self.queues.len()).for_each(|index| self.note_presence(index));
     }
 
     /// Ends a client's session: stops all queues and forgets what it said.
@@ -134,6 +136,7 @@ impl Queues {
         for queue in &mut self.queues {
             *queue = Virtqueue { size: queue.size, ..Virtqueue::default() };
         }
+        (0..self.queues.len()).for_each(|index| self.note_presence(index));
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -334,22 +337,25 @@ impl Queues {
         }
     }
 
-    /// Stops every running queue; they drain at the same time.
+    /// Stops every running queue; those for I/O drain at the same time, after the others: what these have under way may wait for them.
     fn stop_all(&mut self, drain: Drain) {
-        let pending: Vec<_> = (0..self.queues.len())
-            .filter_map(|index| Some((index, self.begin_stop(index, drain)?)))
-            .collect();
-        for (index, pending) in pending {
-            self.end_stop(index, pending);
+        let fixed = usize::from(self.adapter.device.fixed_queues()).min(self.queues.len());
+        for part in [0..fixed, fixed..self.queues.len()] {
+            let pending: Vec<_> =
+                part.filter_map(|index| Some((index, self.begin_stop(index, drain)?))).collect();
+            for (index, pending) in pending {
+                self.end_stop(index, pending);
+            }
         }
     }
 
     /// Starts or stops a queue, as its state demands.
     fn update(&mut self, index: usize) {
         let queue = &self.queues[index];
-        let enabled = queue.enabled || self.features & feature::PROTOCOL_FEATURES == 0;
-        let should_run =
-            queue.started && enabled && queue.address.is_some() && self.adapter.device.is_ready();
+        let should_run = queue.started
+            && self.is_enabled(index)
+            && queue.address.is_some()
+            && self.adapter.device.is_ready();
         match (should_run, queue.running.is_some()) {
             (true, false) => self.start(index),
             (false, true) => {
@@ -358,10 +364,30 @@ impl Queues {
             }
             _ => {}
         }
+        self.note_presence(index);
+    }
+
+    fn is_enabled(&self, index: usize) -> bool {
+        self.queues[index].enabled || self.features & feature::PROTOCOL_FEATURES == 0
+    }
+
+    /// Tells the device where a queue is.
+    fn note_presence(&self, index: usize) {
+        let queue = &self.queues[index];
+        let is_held_up = !self.is_enabled(index) || !self.adapter.device.is_ready();
+        let left = || self.inflight.as_ref()?.queue(index as u16).map(|part| part.has_heads());
+        let presence = match (&queue.running, queue.started) {
+            (Some(_), _) => Presence::Runs,
+            (None, true) if queue.address.is_some() && is_held_up => Presence::Awaited,
+            (None, false) if left() == Some(true) => Presence::Awaited,
+            _ => Presence::Absent,
+        };
+        self.adapter.device.presence(index as u16, presence);
     }
 
     fn begin_stop(&mut self, index: usize, drain: Drain) -> Option<Pending<QueueResources>> {
         let running = self.queues[index].running.take()?;
+        self.adapter.device.presence(index as u16, Presence::Awaited);
         Some(self.adapter.channels[running.channel].stop_queue(running.id, drain))
     }
 
@@ -407,6 +433,7 @@ impl Queues {
         };
         let channel = self.place[index];
         stats.set_channel(channel as u32);
+        self.adapter.device.presence(index as u16, Presence::Starts);
         match self.adapter.channels[channel].start_queue(resources, device) {
             Ok(id) => {
                 self.queues[index].running = Some(Running { channel, id });

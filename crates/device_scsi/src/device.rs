@@ -1,10 +1,11 @@
 //! The SCSI host device of an adapter, as it is for the session of its client: its LUN map, its command pool, what its driver has set.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use block::{DEPTH_CLIENT, Limited, Limiter, Volume};
 use channel::Adapter;
-use channel::device::{AskChannels, Device, Making, Queues, Resized, Tell, Written};
+use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Tell, Written};
 use channel::mailbox::one_shot;
 use protocol::message::{AdapterSpec, CommandSpec, DeviceSpec, LimitSpec, ScsiSpec};
 use scsi::{Attention, LogicalUnit, Lun, Nexus, NexusId};
@@ -14,13 +15,15 @@ use crate::task_manager::TaskManager;
 use crate::units::Medium;
 use crate::view::{Change, Place, Units, View};
 use crate::{
-    Behind, CommandPool, LunMap, Message, Question, ScsiHandler, ScsiLimits, ScsiRole, Services,
-    Sizes, event,
+    Behind, CommandPool, LunMap, Message, OffPath, Question, ScsiHandler, ScsiLimits, ScsiRole,
+    Services, Sizes, event,
 };
 
 /// CAPACITY DATA HAS CHANGED.
 const CAPACITY_CHANGED: u16 = 0x2a09;
 
+/// The number of the control queue.
+const CONTROL_QUEUE: u16 = 0;
 /// The number of the event queue.
 const EVENT_QUEUE: u16 = 1;
 
@@ -31,6 +34,19 @@ pub struct ScsiDevice {
     adapter: Arc<Adapter>,
     services: Arc<Services>,
     state: Mutex<State>,
+    attendance: Mutex<Attendance>,
+}
+
+/// Which of the client's queues are here. A task management function is answered when no command of its scope is left; so it waits for
+/// queues that have some and do not run now.
+#[derive(Debug, Default)]
+pub(crate) struct Attendance {
+    /// Request queues that will run.
+    awaited: BTreeSet<u16>,
+    /// The control queue is here, and not about to stop: it waits for its functions then.
+    control: bool,
+    /// Functions that wait for the others.
+    postponed: Vec<OffPath>,
 }
 
 impl std::fmt::Debug for ScsiDevice {
@@ -83,7 +99,25 @@ struct NewLuns {
     change: Change,
 }
 
+/// The way to be handed in again.
+pub(crate) struct Postpone<'a>(MutexGuard<'a, Attendance>);
+
+impl Postpone<'_> {
+    pub(crate) fn until_all_are_here(mut self, function: OffPath) {
+        if self.0.control {
+            self.0.postponed.push(function);
+        }
+    }
+}
+
 impl ScsiDevice {
+    /// Keeps the client's queues where they are, while channels are asked: they are all here. If not, `Err`: the function has to wait, and
+    /// is handed in again when they are. Without its control queue, nobody waits for it any more: then it has failed, and is gone.
+    pub(crate) fn attend(&self) -> Result<MutexGuard<'_, Attendance>, Postpone<'_>> {
+        let attendance = self.attendance.lock().expect("a panic ends the process");
+        if attendance.awaited.is_empty() { Ok(attendance) } else { Err(Postpone(attendance)) }
+    }
+
     /// How the channels know it.
     pub(crate) fn adapter(&self) -> &Arc<Adapter> {
         &self.adapter
@@ -261,6 +295,7 @@ impl Device for ScsiDevice {
             adapter: Arc::clone(making.adapter),
             services: Arc::new(services(device)),
             state: Mutex::new(state),
+            attendance: Mutex::default(),
         });
         if ScsiDevice::is_whole(units) {
             device.set_luns(&device.new_luns(scsi, units)?);
@@ -347,10 +382,36 @@ impl Device for ScsiDevice {
         }
     }
 
+    fn presence(&self, queue: u16, presence: Presence) {
+        let mut attendance = self.attendance.lock().expect("a panic ends the process");
+        match (queue, presence) {
+            (CONTROL_QUEUE, presence) => {
+                attendance.control = matches!(presence, Presence::Starts | Presence::Runs);
+            }
+            (EVENT_QUEUE, _) => {}
+            (queue, Presence::Awaited | Presence::Starts) => {
+                attendance.awaited.insert(queue);
+            }
+            (queue, Presence::Runs | Presence::Absent) => {
+                attendance.awaited.remove(&queue);
+            }
+        }
+        let postponed = match attendance.awaited.is_empty() || !attendance.control {
+            true => std::mem::take(&mut attendance.postponed),
+            false => Vec::new(),
+        };
+        let control = attendance.control;
+        drop(attendance);
+        // Those of a control queue that is about to stop end here: it waits for them, and the client is told that they failed.
+        if control {
+            postponed.into_iter().for_each(|function| (self.services.off_path)(function));
+        }
+    }
+
     fn behind(&self, index: u16, features: u64) -> Option<Behind> {
         let state = locked(&self.state);
         let role = match index {
-            0 => ScsiRole::Control,
+            CONTROL_QUEUE => ScsiRole::Control,
             EVENT_QUEUE => ScsiRole::Event,
             _ => ScsiRole::Request,
         };

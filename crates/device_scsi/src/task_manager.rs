@@ -15,7 +15,12 @@
 //! without waiting, and its queue goes on with other commands. What is left to wait for is the disk under the reservations: while it does not
 //! answer, no request is done, and reads and writes go on.
 //!
+//! A task management function waits for queues of its client that do not run ([`Presence::Awaited`]), without holding anything: the device
+//! hands it in again. A session never waits for a function while one of its queues is awaited: it stops its control queue first, and then those
+//! functions fail.
+//!
 //! [`Pending::then`]: channel::mailbox::Pending::then
+//! [`Presence::Awaited`]: channel::device::Presence::Awaited
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -193,10 +198,59 @@ impl Manager {
                 self.ask(questions, Box::new(move |_| answer.send(())));
             }
             OffPath::Manage { request, answer } => match device.upgrade() {
-                Some(device) => self.manage(&device, &request, answer),
+                Some(device) => self.manage_when_all_are_here(&device, request, answer),
                 None => answer.send(Response::Failure),
             },
         }
+    }
+
+    /// A function covers commands on queues that do not run now: of an earlier process, or that came while a queue was being moved. So it
+    /// is carried out when all queues of the client are here. Until then what is here is ended: a queue that is to move may wait for it.
+    fn manage_when_all_are_here(
+        &mut self,
+        device: &Arc<ScsiDevice>,
+        request: Management,
+        answer: Answer<Response>,
+    ) {
+        match device.attend() {
+            // They stay while channels are asked.
+            Ok(_all) => self.manage(device, &request, answer),
+            Err(postpone) => {
+                postpone.until_all_are_here(OffPath::Manage { request, answer });
+                self.end_own(device, &request);
+            }
+        }
+    }
+
+    /// Ends what a function would end of the client's own, and that is all.
+    fn end_own(&mut self, device: &Arc<ScsiDevice>, request: &Management) {
+        let Management { function, target, lun, id } = *request;
+        let reason = match function {
+            Function::QueryTask | Function::QueryTaskSet => return,
+            Function::AbortTask | Function::AbortTaskSet | Function::ClearTaskSet => {
+                AbortReason::Aborted
+            }
+            Function::LogicalUnitReset | Function::TargetReset | Function::NexusReset => {
+                AbortReason::Reset
+            }
+        };
+        let nexuses = match lun {
+            Some(lun) => device.nexus(target, lun).into_iter().collect(),
+            None => device.nexuses(target),
+        };
+        let question = |nexus: &Arc<Nexus>| {
+            let target = match function {
+                Function::AbortTask => {
+                    let adapter = Arc::clone(device.adapter());
+                    AbortTarget::One { adapter, nexus: nexus.id(), id }
+                }
+                _ => AbortTarget::Nexuses(vec![nexus.id()]),
+            };
+            let unit = Arc::clone(nexus.unit());
+            Question::Abort(AbortScope { unit, target, except: None, reason })
+        };
+        let questions = nexuses.iter().map(question).collect();
+        self.ask(questions, Box::new(|_| ()));
     }
 
     fn store(&self, unit: &Arc<LogicalUnit>, state: &Persistent) -> bool {

@@ -218,6 +218,13 @@ impl InflightQueue {
         self.mapping.damaged()
     }
 
+    /// Whether an earlier life of the queue has left heads in flight, as far as can be told without its ring. The front end can write
+    /// what it likes here; [`InflightQueue::recover`] judges it.
+    pub fn has_heads(&self) -> bool {
+        let heads = self.get16(AT_DESC_NUM).min(self.capacity);
+        self.get16(AT_VERSION) == VERSION && (0..heads).any(|head| self.is_in_flight(head))
+    }
+
     /// Writes anything anywhere, as a hostile front end would.
     #[cfg(any(fuzzing, test))]
     pub(crate) fn scribble(&self, at: usize, byte: u8) {
