@@ -8,7 +8,7 @@ use channel::Adapter;
 use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Tell, Written};
 use channel::mailbox::one_shot;
 use protocol::message::{AdapterSpec, CommandSpec, DeviceSpec, LimitSpec, ScsiSpec};
-use scsi::{Attention, LogicalUnit, Lun, Nexus, NexusId};
+use scsi::{Attention, Lun, Nexus};
 
 use crate::config::{self, CDB_SIZE_OFFSET, Offer, SENSE_SIZE_OFFSET, feature};
 use crate::task_manager::TaskManager;
@@ -213,12 +213,6 @@ impl ScsiDevice {
         of_target.map(|(_, seen)| Arc::clone(&seen.nexus)).collect()
     }
 
-    /// Who this client is to a unit.
-    pub(crate) fn ids_with(&self, unit: &Arc<LogicalUnit>) -> Vec<NexusId> {
-        let state = locked(&self.state);
-        let seen = state.view.entries.values().filter(|seen| Arc::ptr_eq(seen.unit(), unit));
-        seen.map(|seen| seen.nexus.id()).collect()
-    }
     /// Gives all queues another LUN map, and waits until nothing of what is gone is in flight. After an error they have `before` again.
     fn exchange_luns(
         queues: &mut dyn Queues<Message>,
@@ -301,7 +295,6 @@ impl Device for ScsiDevice {
             device.set_luns(&device.new_luns(scsi, units)?);
         }
         device.forget_luns();
-        making.service.add_device(&device);
         Ok(device)
     }
 

@@ -31,7 +31,7 @@ use std::thread::JoinHandle;
 use channel::Answer;
 use channel::device::AskChannels;
 use scsi::management::{Function, Scope};
-use scsi::{LogicalUnit, Nexus, NexusId, Persistent};
+use scsi::{LogicalUnit, Nexus, Persistent};
 
 use crate::control::Management;
 use crate::device::ScsiDevice;
@@ -44,11 +44,10 @@ type Entry = (Weak<LogicalUnit>, String, Option<PathBuf>);
 /// Gets how many commands there were, by question.
 type End = Box<dyn FnOnce(&[u32]) + Send>;
 
-/// What the task manager has to know of units and clients. Weak: it keeps nothing alive.
+/// What the task manager has to know of units. Weak: it keeps nothing alive.
 #[derive(Default)]
 struct Directory {
     units: Mutex<Vec<Entry>>,
-    devices: Mutex<Vec<Weak<ScsiDevice>>>,
 }
 
 impl Directory {
@@ -59,30 +58,10 @@ impl Directory {
         units.push((Arc::downgrade(unit), name.to_owned(), keep));
     }
 
-    /// A client's device.
-    fn add_device(&self, device: &Arc<ScsiDevice>) {
-        let mut devices = locked(&self.devices);
-        devices.retain(|device| device.strong_count() > 0);
-        devices.push(Arc::downgrade(device));
-    }
-
     fn keep_of(&self, unit: &Arc<LogicalUnit>) -> Option<(String, PathBuf)> {
         let units = locked(&self.units);
         let found = units.iter().find(|(each, ..)| std::ptr::eq(each.as_ptr(), &**unit));
         found.and_then(|(_, name, keep)| Some((name.clone(), keep.clone()?)))
-    }
-
-    /// Everybody who sees a unit.
-    fn nexuses_of(&self, unit: &Arc<LogicalUnit>) -> Vec<NexusId> {
-        let devices = locked(&self.devices).clone();
-        let mut ids: Vec<NexusId> = devices
-            .iter()
-            .filter_map(Weak::upgrade)
-            .flat_map(|device| device.ids_with(unit))
-            .collect();
-        ids.sort_unstable();
-        ids.dedup();
-        ids
     }
 }
 
@@ -137,11 +116,6 @@ impl TaskManager {
     /// A unit, and where its reservations are kept.
     pub fn add_unit(&self, unit: &Arc<LogicalUnit>, name: &str, keep: Option<PathBuf>) {
         self.directory.add_unit(unit, name, keep);
-    }
-
-    /// A client's device.
-    pub(crate) fn add_device(&self, device: &Arc<ScsiDevice>) {
-        self.directory.add_device(device);
     }
 
     /// What a device's channels call with an off-path request. It does not wait.
@@ -319,46 +293,20 @@ impl Manager {
             (_, Scope::Nobody) => count(owns()),
             (_, Scope::One) => ask(one, AbortReason::Aborted),
             (_, Scope::Own) => ask(owns(), AbortReason::Aborted),
-            (Function::ClearTaskSet, Scope::Everybody) => {
-                return self.clear_task_set(nexus, answer);
-            }
+            // The others' end with a status of their own, since TAS is 1.
+            (Function::ClearTaskSet, Scope::Everybody) => vec![
+                Question::Abort(scope(owns(), AbortReason::Aborted)),
+                Question::Abort(scope(all, AbortReason::TaskAborted)),
+            ],
             (_, Scope::Everybody) => ask(all, AbortReason::Reset),
         };
         self.ask(
             questions,
             Box::new(move |counts| {
                 let any = counts.iter().any(|count| *count > 0);
-                function.finish(&nexus, &[]);
+                function.finish(&nexus);
                 let there = function.scope() == Scope::Nobody && any;
                 answer.send(if there { Response::FunctionSucceeded } else { Response::Ok });
-            }),
-        );
-    }
-
-    /// The others are told, if commands of theirs were aborted: so each is asked for on its own.
-    fn clear_task_set(&mut self, nexus: Arc<Nexus>, answer: Answer<Response>) {
-        let unit = nexus.unit();
-        let own = nexus.id();
-        let mut ids = self.directory.nexuses_of(unit);
-        ids.retain(|id| *id != own);
-        ids.push(own);
-        let question = |id: &NexusId| {
-            let reason = if *id == own { AbortReason::Aborted } else { AbortReason::TaskAborted };
-            let target = AbortTarget::Nexuses(vec![*id]);
-            Question::Abort(AbortScope { unit: Arc::clone(unit), target, except: None, reason })
-        };
-        let questions = ids.iter().map(question).collect();
-        self.ask(
-            questions,
-            Box::new(move |counts| {
-                let cleared: Vec<NexusId> = ids
-                    .iter()
-                    .zip(counts)
-                    .filter(|(id, count)| **id != own && **count > 0)
-                    .map(|(id, _)| *id)
-                    .collect();
-                Function::ClearTaskSet.finish(&nexus, &cleared);
-                answer.send(Response::Ok);
             }),
         );
     }
@@ -378,7 +326,7 @@ impl Manager {
         self.ask(
             questions,
             Box::new(move |_| {
-                nexuses.iter().for_each(|nexus| Function::NexusReset.finish(nexus, &[]));
+                nexuses.iter().for_each(|nexus| Function::NexusReset.finish(nexus));
                 answer.send(Response::Ok);
             }),
         );

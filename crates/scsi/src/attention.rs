@@ -35,13 +35,11 @@ pub enum Attention {
     AccessStateChanged,
     /// INQUIRY data changed.
     InquiryChanged,
-    /// Another I_T nexus aborted commands of this one.
-    CommandsCleared,
 }
 
 impl Attention {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Attention; 14] = [
+    pub const ALL: [Attention; 13] = [
         Attention::PowerOn,
         Attention::TargetReset,
         Attention::UnitReset,
@@ -55,7 +53,6 @@ impl Attention {
         Attention::RegistrationsPreempted,
         Attention::AccessStateChanged,
         Attention::InquiryChanged,
-        Attention::CommandsCleared,
     ];
 
     /// How it is told.
@@ -75,7 +72,6 @@ impl Attention {
             Attention::RegistrationsPreempted => code::REGISTRATIONS_PREEMPTED,
             Attention::AccessStateChanged => code::ACCESS_STATE_CHANGED,
             Attention::InquiryChanged => code::INQUIRY_CHANGED,
-            Attention::CommandsCleared => code::COMMANDS_CLEARED,
         };
         Sense::new(SenseKey::UnitAttention, code)
     }

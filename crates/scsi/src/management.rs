@@ -8,11 +8,10 @@
 //!    nothing of it happens after the function was answered.
 //! 3. [`Function::finish`] changes the state of the logical unit and establishes the unit attentions. Then the function is answered.
 //!
-//! TAS is 1: a command that another I_T nexus aborted ends with TASK ABORTED ([`crate::Status::TaskAborted`]), and [`Attention::CommandsCleared`] tells its
-//! client why.
+//! TAS is 1: a command that another I_T nexus aborted ends with TASK ABORTED ([`crate::Status::TaskAborted`]), and no unit attention says it
+//! again (SAM-5 has COMMANDS CLEARED BY ANOTHER INITIATOR for TAS 0).
 
 use crate::attention::Attention;
-use crate::nexus::NexusId;
 use crate::unit::Nexus;
 
 /// A task management function (SAM-5, 7.2 to 7.12). CLEAR ACA is rejected: there is no ACA.
@@ -63,16 +62,15 @@ impl Function {
         }
     }
 
-    /// Changes the state of the logical unit when nothing of the scope is left. `cleared`: other I_T nexuses of whom commands were
-    /// aborted.
-    pub fn finish(self, nexus: &Nexus, cleared: &[NexusId]) {
+    /// Changes the state of the logical unit when nothing of the scope is left.
+    pub fn finish(self, nexus: &Nexus) {
         match self {
             Function::LogicalUnitReset => nexus.unit().reset(Attention::UnitReset),
             Function::TargetReset => nexus.unit().reset(Attention::TargetReset),
             Function::NexusReset => nexus.lost(),
-            Function::ClearTaskSet => nexus.tell_each(cleared, Attention::CommandsCleared),
             Function::AbortTask
             | Function::AbortTaskSet
+            | Function::ClearTaskSet
             | Function::QueryTask
             | Function::QueryTaskSet => {}
         }

@@ -518,11 +518,6 @@ impl Nexus {
         self.unit.shared().tell(|each| each != me, attention);
     }
 
-    /// Establishes a unit attention for some.
-    pub(crate) fn tell_each(&self, whom: &[NexusId], attention: Attention) {
-        self.unit.shared().tell(|each| whom.contains(&each), attention);
-    }
-
     /// How sense data is delivered: with descriptors, if a client has set D_SENSE, or fixed.
     #[must_use]
     pub fn descriptor_sense(&self) -> bool {

@@ -225,7 +225,7 @@ fn ejecting(bench: &mut Bench) {
     assert_eq!((sense.key, sense.code), (SenseKey::NotReady, code::NO_MEDIUM_TRAY_OPEN));
     let mechanism = ask(bench, &client, &[0xbd, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0]);
     assert_eq!(mechanism[1], 0x10, "the door is open");
-    Function::LogicalUnitReset.finish(&client, &[]);
+    Function::LogicalUnitReset.finish(&client);
     assert_eq!(bench.unit().medium(), Medium::Ejected, "a reset closes no tray");
     bench.command(&client, &READY, &[], 0);
     bench.command(&other, &READY, &[], 0);

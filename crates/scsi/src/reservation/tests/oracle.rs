@@ -502,8 +502,7 @@ impl Bench {
             Op::Reset(client) => {
                 let client = client % self.there.len();
                 device.reserved = None;
-                crate::management::Function::LogicalUnitReset
-                    .finish(&self.world.clients[client], &[]);
+                crate::management::Function::LogicalUnitReset.finish(&self.world.clients[client]);
                 let told = |nexus: &Nexus| (*nexus, Attention::UnitReset);
                 device.told.extend(self.there.iter().map(told));
             }
