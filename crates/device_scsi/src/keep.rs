@@ -45,6 +45,15 @@ pub(crate) fn read(unit: &str, path: &Path) -> Result<Persistent, Failure> {
 
 /// Replaces what is kept: after an error it is what it was before. When this returns, it survives a power loss.
 pub(crate) fn write(path: &Path, state: &Persistent) -> std::io::Result<()> {
+    write_and(path, state, |folder| File::open(folder)?.sync_all())
+}
+
+/// With `sync` for the folder: it may fail when the new state is in its place already, where a later start would find it. Then the old one is put back.
+fn write_and(
+    path: &Path,
+    state: &Persistent,
+    sync: impl FnOnce(&Path) -> std::io::Result<()>,
+) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let mut draft = path.as_os_str().to_owned();
@@ -52,8 +61,26 @@ pub(crate) fn write(path: &Path, state: &Persistent) -> std::io::Result<()> {
     let mut file = File::create(&draft)?;
     file.write_all(&state.encode())?;
     file.sync_all()?;
+    let mut old = path.as_os_str().to_owned();
+    old.push(".old");
+    let kept = match std::fs::hard_link(path, &old) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            // Of a process that died here: what is in place is the later one.
+            std::fs::remove_file(&old)?;
+            std::fs::hard_link(path, &old)
+        }
+        other => other,
+    };
+    let first = kept.is_err_and(|error| error.kind() == ErrorKind::NotFound);
     std::fs::rename(&draft, path)?;
-    File::open(folder)?.sync_all()
+    let synced = sync(folder);
+    match (&synced, first) {
+        (Ok(()), true) => {}
+        (Ok(()), false) => drop(std::fs::remove_file(&old)),
+        (Err(_), true) => std::fs::remove_file(path)?,
+        (Err(_), false) => std::fs::rename(&old, path)?,
+    }
+    synced
 }
 
 #[cfg(test)]
@@ -96,6 +123,23 @@ mod tests {
             bytes[at] ^= 0x10;
             std::fs::write(&path, &bytes).unwrap();
             assert!(read("lu0", &path).is_err(), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_store_that_fails_at_the_very_end_is_not_found_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lu0.pr");
+        let failed = || Err(std::io::Error::other("the folder's disk is gone"));
+        for kept in [Persistent::default(), state()] {
+            assert!(write_and(&path, &state(), |_| failed()).is_err());
+            assert_eq!(read("lu0", &path), Ok(Persistent::default()));
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+            write(&path, &kept).unwrap();
+            assert!(write_and(&path, &Persistent::default(), |_| failed()).is_err());
+            assert_eq!(read("lu0", &path), Ok(kept));
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+            std::fs::remove_file(&path).unwrap();
         }
     }
 
