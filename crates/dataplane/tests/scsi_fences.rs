@@ -239,6 +239,28 @@ fn there_is_one_way_to_a_volume_and_one_adapter_for_an_initiator_port() {
     assert!(conflicts(&fenced.write(LUN, 0, 9)));
 }
 
+/// A block adapter knows no reservations.
+#[test]
+fn a_volume_is_not_at_once_a_lun_and_the_disk_of_a_block_adapter() {
+    let server = Server::new(1);
+    server.units(1, 16, |spec| spec);
+    let block = |name: &str, volume: &str| {
+        let mut spec = server.adapter(name);
+        spec.device = DeviceSpec::Block(protocol::message::BlockSpec::on(volume));
+        Request::PutAdapter(spec)
+    };
+    server.refuses(block("vhost0", "v0"), "unit lu0");
+    server.must(Request::PutVolume(file(server.dir.path(), "v1", 16)));
+    server.must(block("vhost0", "v1"));
+    let second = UnitSpec { keep: None, ..unit("lu1", "v1") };
+    server.refuses(Request::PutUnit(second.clone()), "block adapter");
+    // Where nothing is promised, nothing is broken.
+    let reservations = spec::Reservations::Refuse;
+    server.must(Request::PutUnit(UnitSpec { reservations, ..second.clone() }));
+    server.refuses(Request::PutUnit(second), "block adapter");
+    server.must(block("vhost1", "v1"));
+}
+
 /// A LUN leaves, its client stays: nothing of it is left.
 #[test]
 fn a_lun_that_is_taken_away_is_let_go_of_entirely() {

@@ -241,7 +241,8 @@ fn sharing(desired: &Desired, volume: &str, homes: &[Home<'_>]) -> Result<(), Re
     };
     let unit_writes = unit.is_some() && !is_on(set, "read_only");
     if is_on(set, "shareable") || adapters.iter().all(read_only) && !unit_writes {
-        return Ok(());
+        let fences = unit_writes && text(set, "reservations") != Some("refuse");
+        return if fences { passes_by(volume, first) } else { Ok(()) };
     }
     let noun = match unit {
         Some(_) if adapters.len() == 1 => "both as a disk and as a LUN",
@@ -254,5 +255,16 @@ fn sharing(desired: &Desired, volume: &str, homes: &[Home<'_>]) -> Result<(), Re
     .help(
         "give each adapter its own volume; set `shareable = true` on the volume only if its guests \
          use a cluster file system; or set `read_only = true` on every one of its adapters",
+    ))
+}
+
+/// A block adapter knows nothing of what clients of the LUN have reserved.
+fn passes_by(volume: &str, adapter: &str) -> Result<(), Refusal> {
+    let problem = format!(
+        "volume `{volume}` is a LUN, and adapter `{adapter}` would pass by its reservations"
+    );
+    Err(Refusal::invalid(problem).on("volume").help(
+        "give that client the LUN as well; or, if no client reserves it, set `reservations = \"refuse\"` on the \
+         volume",
     ))
 }

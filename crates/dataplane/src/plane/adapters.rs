@@ -80,7 +80,13 @@ fn check_backing(spec: &AdapterSpec, stock: &Stock) -> Result<(), Failure> {
         DeviceSpec::Block(block) if !stock.volumes.contains_key(&block.volume) => {
             Err(not_found("volume", &block.volume))
         }
-        DeviceSpec::Block(_) => Ok(()),
+        DeviceSpec::Block(block) => match stock.fence_on(&block.volume) {
+            None => Ok(()),
+            Some(unit) => {
+                let help = "give the client the logical unit, or let the unit refuse reservations";
+                Err(in_use(format!("volume {}", block.volume), &format!("unit {unit}"), help))
+            }
+        },
         DeviceSpec::Scsi(scsi) => {
             let mut names = scsi.targets.iter().flat_map(|target| target.luns.values());
             let missing = names.find(|name| !stock.units.contains_key(*name));

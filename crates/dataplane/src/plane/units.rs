@@ -8,7 +8,7 @@ use std::sync::Arc;
 use block::Volume;
 use device_scsi::{Medium, Unit};
 use protocol::message::{Failure, FailureCode, Reply};
-use spec::{Change, UnitKind, UnitSpec, change};
+use spec::{Change, Reservations, UnitKind, UnitSpec, change};
 
 use super::{Left, Plane, State, Stock, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
@@ -19,6 +19,13 @@ impl Stock {
         let Some(name) = &spec.volume else { return Ok(None) };
         let open = self.volumes.get(name).ok_or_else(|| not_found("volume", name))?;
         Ok(Some(Arc::clone(&open.volume)))
+    }
+
+    /// The unit on a volume whose reservations would be passed by on another way to the volume: nobody can write a read-only one.
+    pub(super) fn fence_on(&self, volume: &str) -> Option<&str> {
+        let writable = self.volumes.get(volume).is_some_and(|open| !open.spec.read_only);
+        let on = |unit: &&Unit| unit.spec.volume.as_deref() == Some(volume) && fences(&unit.spec);
+        self.units.values().find(on).filter(|_| writable).map(|unit| unit.spec.name.as_str())
     }
 
     /// A second unit on a volume would pass by the reservations of the first. Discs are only read, and drives are not told apart by them.
@@ -45,6 +52,7 @@ impl Plane {
         let mut state = self.state();
         let volume = state.stock.volume_of(&spec)?;
         state.stock.check_alone(&spec)?;
+        state.check_no_block_disk(&spec)?;
         let Some(old) = state.stock.units.get(&spec.name) else {
             let left = state.stock.left.get(&spec.name);
             let unit = Unit::new(spec, volume, left.map(|left| &*left.unit))?;
@@ -92,7 +100,25 @@ impl Plane {
     }
 }
 
+/// Whether reservations of a unit are a promise.
+fn fences(spec: &UnitSpec) -> bool {
+    spec.kind == UnitKind::Disk && spec.reservations == Reservations::Local
+}
+
 impl State {
+    /// A block adapter knows no reservations, so none is on the volume of a unit that has them.
+    fn check_no_block_disk(&self, spec: &UnitSpec) -> Result<(), Failure> {
+        let volume = spec.volume.as_deref().filter(|_| fences(spec));
+        let open = volume.and_then(|volume| self.stock.volumes.get(volume));
+        match volume.filter(|volume| self.is_block_disk(volume)) {
+            Some(volume) if open.is_some_and(|open| !open.spec.read_only) => {
+                let help = "remove that adapter, or let the unit refuse reservations";
+                Err(in_use(format!("volume {volume}"), "a block adapter", help))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Adapters whose client sees a unit, now or in their next form.
     fn seers(&self, unit: &str) -> impl Iterator<Item = (&String, &Adapter)> {
         let unit = [unit.to_owned()];

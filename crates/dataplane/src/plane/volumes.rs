@@ -263,7 +263,7 @@ impl State {
     }
 
     /// Whether it is the disk of a block adapter, now or in its next form.
-    fn is_block_disk(&self, volume: &str) -> bool {
+    pub(super) fn is_block_disk(&self, volume: &str) -> bool {
         self.adapters.values().any(|adapter| adapter.is(|spec| spec.uses_volume(volume)))
     }
 }

@@ -315,7 +315,7 @@ async fn an_aix_client_does_not_grow_back_while_it_stays() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_makes_no_sense_is_refused_and_says_what_mends_it() {
     let bench = Bench::san().await;
-    bench.apply(&format!("{SAN}[adapter.disk]\nvolume=\"c\"\n[volume.c]\nkind=\"null\"\nsize=4096\n[adapter.s]\nkind=\"scsi\"\n")).await;
+    bench.apply(&format!("{SAN}[adapter.disk]\nvolume=\"c\"\n[volume.c]\nkind=\"null\"\nsize=4096\n[adapter.s]\nkind=\"scsi\"\n[adapter.own]\nvolume=\"shared\"\n[volume.shared]\nkind=\"null\"\nsize=4096\nshareable=true\n")).await;
     let post = |path: &str, name: &str, attributes: Value| {
         let body = json!({"name": name, "attributes": attributes});
         let path = format!("/v1/{path}");
@@ -331,6 +331,7 @@ async fn what_makes_no_sense_is_refused_and_says_what_mends_it() {
             "there is no port `fcs9`",
         ),
         (post("adapters", "g", json!({"volume": "a"})).await, "both as a disk and as a LUN"),
+        (post("targets", "u", json!({"luns": "0=shared"})).await, "would pass by its reservations"),
         (post("adapters", "c050760000010009", json!({"kind": "fc"})).await, "could be a WWPN"),
         (post("targets", "f", json!({})).await, "an adapter has that name"),
         (post("targets", "u", json!({"luns": "0=nothing"})).await, "there is no volume `nothing`"),
