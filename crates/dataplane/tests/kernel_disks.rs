@@ -2,16 +2,87 @@
 
 mod common;
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use common::Server;
+use common::process::{self, Process};
 use common::raw::Front;
-use protocol::message::Request;
+use partition::load::LoadOptions;
+use protocol::message::{AdapterSpec, BlockSpec, Request};
 use protocol::stats::QueueCounter;
 use spec::{FileSpec, LimitSpec, VolumeSpec};
-use testkit::{Disk, Kind, is_root};
+use testkit::{Disk, Kind, Loop, is_root};
 
 const MIB: u64 = 1 << 20;
+
+/// Not a test: the process that is killed.
+#[test]
+#[ignore = "started by the tests of this file"]
+fn data_plane() {
+    process::data_plane();
+}
+
+fn setup(folder: &Path, device: &Loop, read_only: bool) -> Vec<Request> {
+    let file = FileSpec::new(device.path());
+    let volume = VolumeSpec { read_only, ..VolumeSpec::new("v", file) };
+    let disk = BlockSpec::on("v");
+    let adapter =
+        AdapterSpec { queues: 2, ..AdapterSpec::new("vhost0", folder.join("vhost0.sock"), disk) };
+    vec![Request::PutVolume(volume), Request::PutAdapter(adapter)]
+}
+
+#[test]
+fn a_read_only_disk_is_served_again_when_the_last_read_of_a_dead_process_has_ended() {
+    if !is_root("reads in the kernel at the death of a data plane") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::new(16 * MIB);
+    let device = Loop::direct(&disk.path(), 512);
+    let setup = setup(folder.path(), &device, true);
+    let first = Process::start(folder.path(), &setup);
+    let (_front, ring) = Front::ready(&folder.path().join("vhost0.sock"));
+    disk.hold_from(Kind::Read, 12 * MIB);
+    ring.read(0, 12 * MIB / 512);
+    ring.offer(&[0]);
+    disk.wait_held(Kind::Read, 1);
+    first.kill();
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| Process::start(folder.path(), &setup));
+        // Time to do it wrong.
+        std::thread::sleep(Duration::from_millis(700));
+        assert!(!second.is_finished(), "its read can still land");
+        disk.release(Kind::Read);
+        second.join().unwrap().shut_down();
+    });
+}
+
+#[test]
+fn killed_with_reads_and_writes_in_the_kernel_nothing_is_lost() {
+    if !is_root("a disk that is slow below the kernel, under a data plane that dies") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::new(32 * MIB);
+    let device = Loop::direct(&disk.path(), 512);
+    disk.slow(Duration::from_millis(1), Duration::from_millis(20));
+    let options = LoadOptions {
+        queues: 2,
+        depth: 16,
+        read_percent: 40,
+        verify: true,
+        flush_every: Some(50),
+        duration: Duration::from_secs(4),
+        reconnect: Some(Duration::from_secs(60)),
+        stuck_after: Duration::from_secs(20),
+        ..LoadOptions::default()
+    };
+    let setup = setup(folder.path(), &device, false);
+    let (report, died) = process::over_deaths(folder.path(), &setup, "vhost0.sock", &options, 4);
+    assert!(report.passed(), "{:?}", report.failures);
+    assert!(died >= 1, "{died} deaths");
+}
 
 #[test]
 fn a_file_that_is_cut_under_writes_never_grows_again() {
