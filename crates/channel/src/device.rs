@@ -9,6 +9,7 @@ use std::sync::Arc;
 use block::Geometry;
 use protocol::message::AdapterSpec;
 use protocol::stats::StatsRegion;
+use vring::InflightRegion;
 
 use crate::Adapter;
 use crate::handler::Handler;
@@ -154,6 +155,9 @@ pub trait Device: Sized + Send + Sync + 'static {
 
     /// A virtqueue comes or goes. Told before it is stopped, before and after it is started; queues for I/O stop after the others.
     fn presence(&self, _queue: u16, _presence: Presence) {}
+
+    /// The client has handed over, or been given, memory that it keeps when this process dies, as long as its driver lives.
+    fn kept_memory(&self, _region: &InflightRegion) {}
 
     /// What virtqueue `index` gets; none while something behind the device is being replaced.
     fn behind(&self, index: u16, features: u64) -> Option<<Self::Handler as Handler>::Device>;

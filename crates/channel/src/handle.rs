@@ -121,7 +121,7 @@ pub enum Drain {
 pub(crate) enum Message<H: Handler> {
     Start(Box<QueueResources>, H::Device, OneShot<Result<QueueId, StartFailure>>),
     Stop(QueueId, Drain, OneShot<QueueResources>),
-    SetLog(QueueId, Option<Arc<vring::DirtyLog>>, Option<vring::GuestAddr>),
+    SetLog(QueueId, Option<Arc<vring::DirtyLog>>, Option<vring::GuestAddr>, OneShot<()>),
     Tell(QueueId, H::Message),
     Abort(H::Scope, OneShot<u32>),
     Returned(Returned),
@@ -227,14 +227,17 @@ impl<H: Handler> Channel<H> {
         pending
     }
 
-    /// Switches a queue's dirty log.
+    /// Switches a queue's dirty log. After the answer nothing is written that the log does not have.
+    #[must_use]
     pub fn set_log(
         &self,
         queue: QueueId,
         log: Option<Arc<vring::DirtyLog>>,
         used_log: Option<vring::GuestAddr>,
-    ) {
-        self.inbox.post(Message::SetLog(queue, log, used_log));
+    ) -> Pending<()> {
+        let (answer, pending) = one_shot();
+        self.inbox.post(Message::SetLog(queue, log, used_log, answer));
+        pending
     }
 
     /// Tells a queue's handler something. The queue is here: it was not asked back.

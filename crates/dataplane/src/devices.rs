@@ -10,7 +10,7 @@ use channel::device::{self, Device, Making, Presence, Resized, Tell, Written};
 use channel::{After, BadChain, Handler, Io, Opened, QueueResources, RunningQueue, Walked};
 use protocol::message::{AdapterSpec, DeviceSpec};
 use protocol::stats::{Latency, Span, StatsRegion};
-use vring::{Head, QueueError};
+use vring::{Head, InflightRegion, QueueError};
 
 use crate::plane::Stock;
 use crate::queues::Queues;
@@ -243,6 +243,10 @@ macro_rules! devices {
 
             pub(crate) fn presence(&self, queue: u16, presence: Presence) {
                 match self { $(AnyDevice::$name(device) => device.presence(queue, presence)),+ }
+            }
+
+            pub(crate) fn kept_memory(&self, region: &InflightRegion) {
+                match self { $(AnyDevice::$name(device) => device.kept_memory(region)),+ }
             }
 
             pub(crate) fn behind(&self, index: u16, features: u64) -> Option<Behind> {

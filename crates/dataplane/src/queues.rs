@@ -58,6 +58,15 @@ struct Virtqueue {
     started: bool,
     enabled: bool,
     running: Option<Running>,
+    /// It was disabled, and is on its way back.
+    draining: Option<Pending<QueueResources>>,
+}
+
+impl Virtqueue {
+    /// No channel has it.
+    fn is_here(&self) -> bool {
+        self.running.is_none() && self.draining.is_none()
+    }
 }
 
 /// Takes the number of a queue that could not be started, and why.
@@ -115,7 +124,7 @@ impl Queues {
 
     /// Forgets everything that a client said. Nothing runs.
     fn clear(&mut self) {
-        assert!(self.queues.iter().all(|queue| queue.running.is_none()));
+        assert!(self.queues.iter().all(Virtqueue::is_here));
         self.queues = std::iter::repeat_with(Virtqueue::default).take(self.stats.len()).collect();
         self.mem = Arc::new(MemTable::empty());
         self.features = 0;
@@ -136,6 +145,7 @@ impl Queues {
         for queue in &mut self.queues {
             *queue = Virtqueue { size: queue.size, ..Virtqueue::default() };
         }
+        self.log = None;
         (0..self.queues.len()).for_each(|index| self.note_presence(index));
     }
 
@@ -171,6 +181,9 @@ impl Queues {
             self.with_all_stopped(Drain::Ordinary, |_| ());
         } else {
             self.update_log();
+        }
+        if features & feature::LOG_ALL == 0 {
+            self.log = None;
         }
     }
 
@@ -249,20 +262,29 @@ impl Queues {
         self.with_stopped(index, |queue| queue.error = error);
     }
 
+    /// SET_VRING_ENABLE. A ring that is disabled is fetched from no more; what is in flight ends by and by.
     pub(crate) fn set_enabled(&mut self, index: usize, enabled: bool) {
         self.queues[index].enabled = enabled;
-        self.update(index);
+        if self.is_enabled(index) {
+            return self.update(index);
+        }
+        if self.queues[index].running.is_some() {
+            self.queues[index].draining = self.begin_stop(index, Drain::Ordinary);
+        }
+        self.note_presence(index);
     }
 
     /// GET_VRING_BASE: stops the queue, with nothing in flight, and says where it stands.
     pub(crate) fn stop(&mut self, index: usize) -> u16 {
         self.queues[index].started = false;
+        self.end_draining(index);
         self.update(index);
         self.queues[index].kick = None;
         self.queues[index].base
     }
 
     pub(crate) fn set_inflight(&mut self, region: InflightRegion) {
+        self.adapter.device.kept_memory(&region);
         self.with_all_stopped(Drain::Ordinary, |queues| queues.inflight = Some(region));
     }
 
@@ -311,13 +333,20 @@ impl Queues {
         }
     }
 
+    /// Has every queue log, or not. When this returns, nothing is written that the log does not have.
     fn update_log(&mut self) {
+        // What is in flight on these may still be written.
+        (0..self.queues.len()).for_each(|index| self.end_draining(index));
         let logging = self.features & feature::LOG_ALL != 0;
-        for queue in &self.queues {
-            let Some(running) = &queue.running else { continue };
+        let set = |queue: &Virtqueue| {
+            let Running { channel, id } = queue.running.as_ref()?;
             let log = if logging { self.log.clone() } else { None };
             let used = queue.address.and_then(|address| address.used_log);
-            self.adapter.channels[running.channel].set_log(running.id, log, used);
+            Some(self.adapter.channels[*channel].set_log(*id, log, used))
+        };
+        let pending: Vec<_> = self.queues.iter().filter_map(set).collect();
+        for pending in pending {
+            pending.wait().expect("a channel answers until it is dropped");
         }
     }
 
@@ -357,7 +386,10 @@ impl Queues {
             && queue.address.is_some()
             && self.adapter.device.is_ready();
         match (should_run, queue.running.is_some()) {
-            (true, false) => self.start(index),
+            (true, false) => {
+                self.end_draining(index);
+                self.start(index);
+            }
             (false, true) => {
                 let pending = self.begin_stop(index, Drain::Ordinary).expect("it runs");
                 self.end_stop(index, pending);
@@ -386,9 +418,19 @@ impl Queues {
     }
 
     fn begin_stop(&mut self, index: usize, drain: Drain) -> Option<Pending<QueueResources>> {
+        if let Some(draining) = self.queues[index].draining.take() {
+            return Some(draining);
+        }
         let running = self.queues[index].running.take()?;
         self.adapter.device.presence(index as u16, Presence::Awaited);
         Some(self.adapter.channels[running.channel].stop_queue(running.id, drain))
+    }
+
+    /// A queue that was disabled comes back.
+    fn end_draining(&mut self, index: usize) {
+        if let Some(draining) = self.queues[index].draining.take() {
+            self.end_stop(index, draining);
+        }
     }
 
     fn end_stop(&mut self, index: usize, pending: Pending<QueueResources>) {

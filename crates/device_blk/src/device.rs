@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use block::{Geometry, Volume};
 use channel::device::{AskChannels, Device, Making, Queues, Resized, Tell, Written};
 use protocol::message::{AdapterSpec, DeviceSpec};
+use vring::InflightRegion;
 
 use crate::config::{self, Offer, WRITEBACK_OFFSET, feature};
 use crate::{Behind, BlkHandler, Never, Shape};
@@ -16,6 +17,8 @@ pub struct BlkDevice {
     geometry: Mutex<Geometry>,
     /// None while it is being replaced.
     volume: Mutex<Option<Arc<dyn Volume>>>,
+    /// Memory that the client keeps: the cache mode that its driver chose stands there, since it is not said again to the next process.
+    kept: Mutex<Option<InflightRegion>>,
 }
 
 impl std::fmt::Debug for BlkDevice {
@@ -31,6 +34,10 @@ impl BlkDevice {
 
     fn geometry(&self) -> MutexGuard<'_, Geometry> {
         self.geometry.lock().expect("a panic ends the process")
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Option<InflightRegion>> {
+        self.kept.lock().expect("a panic ends the process")
     }
 
     fn offer(&self, spec: &AdapterSpec) -> Offer {
@@ -73,6 +80,7 @@ impl Device for BlkDevice {
             write_cache: spec.write_cache,
             geometry: Mutex::new(geometry),
             volume: Mutex::new(Some(Arc::clone(volume))),
+            kept: Mutex::new(None),
         }))
     }
 
@@ -94,6 +102,9 @@ impl Device for BlkDevice {
         match (offset, bytes) {
             (WRITEBACK_OFFSET, [mode @ (0 | 1)]) if features & feature::CONFIG_WCE != 0 => {
                 self.shape.set_write_through(*mode == 0);
+                if let Some(kept) = &*self.kept() {
+                    kept.set_mark(*mode == 0);
+                }
                 Written::Now
             }
             _ => Written::No,
@@ -104,6 +115,20 @@ impl Device for BlkDevice {
     /// until the next one negotiates.
     fn negotiated(&self, features: u64) {
         self.shape.set_write_through(features & feature::FLUSH == 0);
+    }
+
+    /// A driver whose life goes on has the cache mode that it chose; one that begins, what it negotiated.
+    fn kept_memory(&self, region: &InflightRegion) {
+        if region.is_used() {
+            self.shape.set_write_through(self.shape.write_through() || region.mark());
+        } else {
+            region.set_mark(self.shape.write_through());
+        }
+        *self.kept() = Some(region.clone());
+    }
+
+    fn client_lost(&self) {
+        *self.kept() = None;
     }
 
     fn behind(&self, _: u16, _: u64) -> Option<Behind> {

@@ -56,7 +56,11 @@ const ENTRY_BYTES: usize = 16;
 const ALIGNMENT: usize = 64;
 /// The only version of the layout.
 const VERSION: u16 = 1;
+const AT_FEATURES: usize = 0;
 const AT_VERSION: usize = 8;
+/// Highest word of the features: in the first queue's part it has a mark of the device's. No feature is defined.
+const AT_MARK: usize = 6;
+const MARK: u16 = 1 << 15;
 const AT_DESC_NUM: usize = 10;
 const AT_LAST_BATCH_HEAD: usize = 12;
 const AT_USED_IDX: usize = 14;
@@ -174,6 +178,25 @@ impl InflightRegion {
     /// Queues that the region has room for.
     pub fn queues(&self) -> u16 {
         self.queues
+    }
+
+    /// Whether a queue has used the region: the driver's life goes on with it.
+    pub fn is_used(&self) -> bool {
+        (0..self.queues)
+            .filter_map(|index| self.queue(index))
+            .any(|part| part.get16(AT_VERSION) != 0)
+    }
+
+    /// Leaves a mark for whoever takes the region over, or takes it back: what a device has to know of its driver over a death.
+    pub fn set_mark(&self, mark: bool) {
+        if let Some(part) = self.queue(0) {
+            part.set16(AT_MARK, if mark { MARK } else { 0 });
+        }
+    }
+
+    /// The mark.
+    pub fn mark(&self) -> bool {
+        self.queue(0).is_some_and(|part| part.get16(AT_MARK) & MARK != 0)
     }
 
     /// The part of queue `index`, if the region has it.
@@ -341,9 +364,10 @@ impl InflightQueue {
         for head in 0..self.capacity {
             self.set_in_flight(head, false);
         }
-        for word in (0..AT_VERSION).step_by(2) {
+        for word in (AT_FEATURES..AT_MARK).step_by(2) {
             self.set16(word, 0);
         }
+        self.set16(AT_MARK, self.get16(AT_MARK) & MARK);
         self.set16(AT_DESC_NUM, self.capacity);
         self.set16(AT_LAST_BATCH_HEAD, 0);
         self.set16(AT_USED_IDX, ring_used);

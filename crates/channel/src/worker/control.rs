@@ -33,8 +33,9 @@ impl<H: Handler> Worker<H> {
         match message {
             Message::Start(queue, device, answer) => answer.send(self.start(queue, device)),
             Message::Stop(id, drain, answer) => self.stop(id, drain, answer),
-            Message::SetLog(id, log, used) => {
+            Message::SetLog(id, log, used, answer) => {
                 self.served(id.0).queue.resources.ring.set_log(log, used);
+                answer.send(());
             }
             Message::Tell(id, message) => self.tell(id.0, message),
             Message::Abort(scope, answer) => self.abort(&scope, answer),
