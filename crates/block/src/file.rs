@@ -159,10 +159,12 @@ impl FileVolume {
     fn resize_file(&self, bytes: u64) -> Result<(), VolumeError> {
         let (name, file) = (&self.name, &self.shared.file);
         let now = self.shared.bytes.load(Ordering::Relaxed);
-        // A write that was judged by the old size would make the file longer again. No lane comes while this is held.
-        let lanes = self.shared.lanes.lock().unwrap_or_else(PoisonError::into_inner);
-        if bytes < now && *lanes > 0 {
-            let what = format!("is in use by {lanes} channels and cannot be made smaller");
+        // A write that was judged by the old size would make the file longer again. No lane comes while this is held; growing, which may take
+        // long, holds up nobody.
+        let lanes =
+            (bytes < now).then(|| self.shared.lanes.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(count) = lanes.as_deref().filter(|count| **count > 0) {
+            let what = format!("is in use by {count} channels and cannot be made smaller");
             return Err(fail(name, what).help("stop its clients' queues first"));
         }
         if let Err(error) = file.set_len(bytes) {
