@@ -11,12 +11,16 @@
 //! A [`Plan`] is a TOML file, or is filled in by a caller that read captures.
 
 mod answer;
+mod captured;
 mod check;
 mod outcome;
 mod plan;
+mod several;
 mod unknown;
 mod words;
 
+pub use captured::{CapturedPath, captured_paths};
 pub use check::{Check, Judgement};
 pub use outcome::{Case, Outcome, Stage};
 pub use plan::{Client, LpmError, Plan, Server, Step, System};
+pub use several::Outcomes;

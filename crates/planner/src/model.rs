@@ -174,19 +174,43 @@ impl Model {
 }
 
 /// Puts reports in the order of time; where times do not tell, in that of the files' names and of their lines.
-pub(crate) fn in_order(captures: &Captures, reports: &mut [&Report]) {
+///
+/// What stands before the first `date` of its file, as a `hostname` does, is of the time that follows.
+pub(crate) fn in_order(captures: &Captures, reports: &mut Vec<&Report>) {
     let place = |report: &&Report| {
         let first = report.head().first;
         (captures.file_name(first).to_owned(), first)
     };
     reports.sort_by_cached_key(place);
-    let zone = reports
-        .first()
-        .and_then(|report| report.head().taken.as_ref())
-        .map(|taken| taken.zone.clone());
-    let comparable =
-        |report: &&Report| report.head().taken.as_ref().map(|taken| &taken.zone) == zone.as_ref();
-    if zone.is_some() && reports.iter().all(comparable) {
-        reports.sort_by_key(|report| report.head().taken.as_ref().map(|taken| taken.seconds));
+    let Some(zone) = usual_zone(reports.iter().copied()) else { return };
+    let own = |report: &Report| {
+        report.head().taken.as_ref().filter(|taken| taken.zone == zone).map(|taken| taken.seconds)
+    };
+    let file = |at: usize| reports.get(at).map(|report| report.head().first.file);
+    let mut times: Vec<Option<u64>> = reports.iter().map(|report| own(report)).collect();
+    let inherit = |times: &mut Vec<Option<u64>>, at: usize, from: usize| {
+        if times[at].is_none() && file(at) == file(from) {
+            times[at] = times[from];
+        }
+    };
+    for at in (1..times.len()).rev() {
+        inherit(&mut times, at - 1, at);
     }
+    for at in 1..times.len() {
+        inherit(&mut times, at, at - 1);
+    }
+    let times: Option<Vec<u64>> = times.into_iter().collect();
+    let Some(times) = times else { return };
+    let mut timed: Vec<(u64, &Report)> = times.into_iter().zip(reports.iter().copied()).collect();
+    timed.sort_by_key(|(seconds, _)| *seconds);
+    *reports = timed.into_iter().map(|(_, report)| report).collect();
+}
+
+/// The clock that most of the reports were taken by.
+pub(crate) fn usual_zone<'a>(reports: impl Iterator<Item = &'a Report>) -> Option<Option<String>> {
+    let mut clocks: BTreeMap<&Option<String>, usize> = BTreeMap::new();
+    for taken in reports.filter_map(|report| report.head().taken.as_ref()) {
+        *clocks.entry(&taken.zone).or_default() += 1;
+    }
+    clocks.into_iter().max_by_key(|(_, count)| *count).map(|(zone, _)| zone.clone())
 }

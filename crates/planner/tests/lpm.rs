@@ -430,3 +430,51 @@ proptest! {
         prop_assert_eq!(open, union);
     }
 }
+
+#[test]
+fn a_client_and_its_server_come_out_of_captures() {
+    let vios = "viosa1:/home/padmin> ioslevel
+3.1.2.10
+viosa1:/home/padmin> lsdev -dev fcs0 -attr
+attribute       value    description                 user_settable
+
+num_io_queues   16       Desired number of IO queues True
+viosa1:/home/padmin> lsmap -all -npiv
+Name          Physloc                            ClntID ClntName       ClntOS
+------------- ---------------------------------- ------ -------------- -------
+vfchost0      U9009.42A.78A1B2C-V1-C20                5 payroll        AIX
+
+Status:LOGGED_IN
+FC name:fcs0                    FC loc code:U78D3.001.WZS0ABC-P1-C4-T1
+Ports logged in:6
+Flags:a<LOGGED_IN,STRIP_MERGE>
+VFC client name:fcs1            VFC client DRC:U9009.42A.78A1B2C-V5-C20
+
+";
+    let client = "payroll:/> oslevel -s
+7200-05-03-2148
+payroll:/> lsattr -El fcs1
+num_io_queues 12 Desired number of IO queues True
+";
+    let mut captures = planner::capture::Captures::new();
+    captures.read("a.txt", vios.as_bytes(), None);
+    captures.read("b.txt", client.as_bytes(), None);
+    let paths = planner::lpm::captured_paths(&captures);
+    let [path] = &paths[..] else { panic!("{paths:?}") };
+    assert_eq!((path.client.as_str(), path.adapter.as_deref()), ("payroll", Some("fcs1")));
+    let old = planner::lpm::Server {
+        generation: Some("POWER8".to_owned()),
+        vios: Some("2.2.6".to_owned()),
+        ..planner::lpm::Server::default()
+    };
+    let plan = path.moves(&[("old".to_owned(), old)]);
+    let here = &plan.server["captured"];
+    assert_eq!(
+        (here.machine.as_deref(), here.vios.as_deref()),
+        (Some("9009-42A"), Some("3.1.2.10"))
+    );
+    assert_eq!((here.num_io_queues, plan.client.num_io_queues), (Some(16), Some(12)));
+    assert_eq!(plan.client.level.as_deref(), Some("7200-05-03-2148"));
+    let outcome = plan.outcome(&Facts::builtin()).expect("an outcome");
+    assert_eq!(outcome.stages.last().and_then(planner::lpm::Stage::queues), Some(1));
+}

@@ -162,7 +162,10 @@ impl Plan {
     }
 
     /// Judges names and numbers; levels are judged when they are used.
-    pub(super) fn check(&self, facts: &Facts) -> Result<(), LpmError> {
+    ///
+    /// # Errors
+    /// The first thing that cannot be, with how to mend it.
+    pub fn check(&self, facts: &Facts) -> Result<(), LpmError> {
         self.known("client.at", &self.client.at)?;
         if self.steps.is_empty() || self.steps.len() > STEPS_MAX {
             let expected = format!("expected 1 to {STEPS_MAX} steps");

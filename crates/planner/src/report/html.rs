@@ -88,6 +88,18 @@ fn figure_html(answer: &dyn Answer, figure: &Figure) -> Markup {
     }
 }
 
+/// A cell's text, whose words are not broken at their hyphens.
+fn words(text: &str) -> Markup {
+    const LONG: usize = 48;
+    let joined = |word: &str| word.len() <= LONG && word.contains(['-', '/', '*']);
+    html! {
+        @for (at, word) in text.split(' ').enumerate() {
+            @if at > 0 { " " }
+            @if joined(word) { span.word { (word) } } @else { (word) }
+        }
+    }
+}
+
 fn table_html(table: &Table) -> Markup {
     let class = |number: bool| if number { "number" } else { "" };
     html! {
@@ -103,7 +115,7 @@ fn table_html(table: &Table) -> Markup {
                     td class=(class(column.number)) {
                         @match target {
                             Some(target) => a href={ "#" (target) } { (text) },
-                            None => (text),
+                            None => (words(&text)),
                         }
                     }
                 }

@@ -83,15 +83,12 @@ pub struct Changed {
 pub fn trends(captures: &Captures) -> Trends {
     let mut left_out = BTreeSet::new();
     let mut groups: BTreeMap<String, Vec<(f64, &Report)>> = BTreeMap::new();
-    let zone = captures
-        .reports
-        .iter()
-        .find_map(|report| report.head().taken.as_ref())
-        .map(|taken| taken.zone.clone());
+    let zone = crate::model::usual_zone(captures.reports.iter());
     let start = captures
         .reports
         .iter()
         .filter_map(|report| report.head().taken.as_ref())
+        .filter(|taken| Some(&taken.zone) == zone.as_ref())
         .map(|taken| taken.seconds)
         .min()
         .unwrap_or(0);

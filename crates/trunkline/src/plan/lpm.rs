@@ -1,12 +1,14 @@
 //! `trunkline plan lpm`
 
+use super::read;
 use super::show::{AnswerArgs, FactsArgs, called, read_text};
 use crate::cli::Global;
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
 use control::refusal::Refusal;
 use fabric::suggest::nearest;
-use planner::lpm::{LpmError, Plan};
+use planner::facts::Facts;
+use planner::lpm::{LpmError, Outcomes, Plan, Server, captured_paths};
 use std::path::PathBuf;
 use toml::{Table, Value};
 
@@ -15,6 +17,10 @@ Say what is known; what is left out counts as unknown, and every outcome that is
 followed and named. A server is a list of KEY=VALUE: machine (`9080-M9S`) or generation (`POWER9`), \
 firmware, vios, adapter (feature code), num_io_queues, num_per_range, viosnpiv0_num_per_range, \
 limit_intr, port_adapters.
+
+Captures of a client and its VIOS tell where it is and with how many queues (lsmap -all -npiv, attributes \
+of fcsN, vfchostN and viosnpiv0, the statistics of vfchostN, ioslevel, oslevel); only where it moves is then \
+said with --to, by KEY=VALUE or a file of such lines.
 
 The same as a file, for servers with names, and for steps in any order:
 
@@ -35,6 +41,8 @@ The same as a file, for servers with names, and for steps in any order:
 Examples:
   trunkline plan lpm --system aix --level 7200-05-03 --queues 8 \\
       --from machine=9009-42A,firmware=FW950,vios=3.1.2.10 --to generation=POWER8,vios=2.2.6 --back
+  trunkline plan lpm captures/ --to new.toml
+  trunkline plan lpm vios1.txt aixdb1.txt --client aixdb1 --to machine=9105-42A,firmware=FW1030,vios=4.1.0
   trunkline plan lpm plan.toml --explain
   trunkline plan lpm plan.toml -o json";
 
@@ -56,9 +64,13 @@ enum System {
 /// Options of `plan lpm`.
 #[derive(Debug, Args)]
 pub(crate) struct LpmArgs {
-    /// The plan as a TOML file, `-` for standard input; instead of the options below
-    #[arg(value_name = "FILE", required_unless_present = "from", conflicts_with_all = ["from", "to", "system", "level", "queues", "num_io_queues", "back", "reconfigure"])]
-    file: Option<PathBuf>,
+    /// The plan as a TOML file, `-` for standard input; or captures of the client and its VIOS, files and folders,
+    /// which then tell what the options below would, except --to
+    #[arg(value_name = "PATH", required_unless_present = "from", conflicts_with_all = ["from", "system", "level", "queues", "num_io_queues", "back", "reconfigure"])]
+    paths: Vec<PathBuf>,
+    /// With captures: the client that moves [default: every one]
+    #[arg(long, value_name = "NAME", conflicts_with = "from")]
+    client: Option<String>,
     /// The client's operating system
     #[arg(
         long,
@@ -80,8 +92,8 @@ pub(crate) struct LpmArgs {
     /// The server where it is
     #[arg(long, value_name = "KEY=VALUE,…", value_parser = server, requires = "to", help_heading = "One client")]
     from: Option<Table>,
-    /// A server to which it moves; several for a chain of moves
-    #[arg(long, value_name = "KEY=VALUE,…", value_parser = server, requires = "from", help_heading = "One client")]
+    /// A server to which it moves, or a TOML file that says the same; several for a chain of moves
+    #[arg(long, value_name = "KEY=VALUE,…|FILE", value_parser = server, help_heading = "One client")]
     to: Vec<Table>,
     /// Then it moves back to where it came from
     #[arg(long, help_heading = "One client")]
@@ -105,6 +117,10 @@ const SWITCH: &str = "limit_intr";
 
 /// A server from `KEY=VALUE,…`; nothing between two commas is allowed, so that an unknown server is `--to ""`.
 fn server(text: &str) -> Result<Table, String> {
+    if text.ends_with(".toml") && !text.contains('=') {
+        let read = std::fs::read_to_string(text).map_err(|error| format!("{text}: {error}"))?;
+        return read.parse().map_err(|error| format!("{text}: {error}"));
+    }
     let mut table = Table::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
         let (key, value) = part
@@ -139,8 +155,16 @@ fn server(text: &str) -> Result<Table, String> {
 /// Works it out and prints it.
 pub(super) fn run(global: &Global, args: &LpmArgs) -> Result<(), Failure> {
     let facts = args.facts.read()?;
-    let (text, what) = match &args.file {
-        Some(path) => (read_text(path)?, format!("{}: ", called(path))),
+    if args.are_captures() {
+        return captures(global, args, &facts);
+    }
+    let (text, what) = match args.paths.first() {
+        Some(path) if args.to.is_empty() => (read_text(path)?, format!("{}: ", called(path))),
+        Some(_) => {
+            return Err(Refusal::invalid("a plan says by itself where the client moves")
+                .help("leave --to out, or give captures instead of the plan")
+                .into());
+        }
         None => (args.as_plan(), String::new()),
     };
     let refuse =
@@ -150,7 +174,60 @@ pub(super) fn run(global: &Global, args: &LpmArgs) -> Result<(), Failure> {
     args.answer.show(global, &outcome, &outcome, None)
 }
 
+/// Works out every path of the captures.
+fn captures(global: &Global, args: &LpmArgs, facts: &Facts) -> Result<(), Failure> {
+    let reading = read::read(&args.paths)?;
+    let mut to: Vec<(String, Server)> = Vec::new();
+    for (number, table) in (1..).zip(&args.to) {
+        let name = if number == 1 { "target".to_owned() } else { format!("target{number}") };
+        let server = table.clone().try_into().map_err(|error: toml::de::Error| {
+            Refusal::invalid(format!("--to: {}", error.message()))
+        })?;
+        to.push((name, server));
+    }
+    if to.is_empty() {
+        return Err(Refusal::invalid("captures say where the client is, not where it moves")
+            .help("add --to new.toml, or --to vios=3.1.4,firmware=FW950,machine=9105-42A")
+            .into());
+    }
+    let mut paths = captured_paths(&reading.captures);
+    if let Some(client) = &args.client {
+        paths.retain(|path| path.client.eq_ignore_ascii_case(client));
+    }
+    if paths.is_empty() {
+        let of = args.client.as_ref().map_or(String::new(), |client| format!(" of {client}"));
+        return Err(Refusal::invalid(format!(
+            "no virtual Fibre Channel adapter{of} is mapped in the captures"
+        ))
+        .help("capture `lsmap -all -npiv` on the VIOS, with a prompt or `hostname` before it")
+        .into());
+    }
+    let mut outcomes = Vec::new();
+    for path in paths {
+        let adapter = path.adapter.as_deref().unwrap_or("its adapter");
+        let name = format!("{} {adapter} over {}", path.client, path.server);
+        let refuse =
+            |error: LpmError| Refusal::invalid(format!("{name}: {}", error.to_string().trim_end()));
+        let plan = path.moves(&to);
+        plan.check(facts).map_err(refuse)?;
+        let outcome = plan.outcome(facts).map_err(refuse)?;
+        outcomes.push((name, outcome));
+    }
+    let outcomes = Outcomes(outcomes);
+    args.answer.show(global, &outcomes, &outcomes, Some(("inputs", reading.as_json()?)))
+}
+
 impl LpmArgs {
+    /// Whether the paths are captures: a plan is one TOML file, or standard input without a server to move to.
+    fn are_captures(&self) -> bool {
+        match &self.paths[..] {
+            [] => false,
+            [one] if one.extension().is_some_and(|end| end == "toml") => false,
+            [one] if one.as_os_str() == "-" => !self.to.is_empty(),
+            _ => true,
+        }
+    }
+
     /// The options as the file that says the same.
     fn as_plan(&self) -> String {
         let mut client = Table::new();

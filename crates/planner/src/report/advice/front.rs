@@ -119,15 +119,15 @@ pub(super) fn first(advice: &Advice) -> Option<Section> {
 }
 
 fn in_words(finding: &Finding) -> String {
-    let first = |text: &str| {
-        let end = text.find(". ").map_or(text.len(), |end| end + 1);
+    let sentences = |text: &str, count: usize| {
+        let end = text.match_indices(". ").nth(count - 1).map_or(text.len(), |(end, _)| end + 1);
         text[..end].to_owned()
     };
     format!(
         "{}: {}. {} Risk: {}",
         finding.object,
         finding.title,
-        first(&finding.effect),
-        first(&finding.harm)
+        sentences(&finding.effect, 2),
+        sentences(&finding.harm, 1)
     )
 }
