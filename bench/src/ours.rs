@@ -6,8 +6,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use protocol::message::{
-    AdapterSpec, BlockSpec, CacheMode, CommandSpec, DeviceSpec, FileSpec, Initiator, NullSpec,
-    Reply, Request, ScsiSpec, TargetSpec, UnitSpec, VERSION, VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, BlockSpec, CacheMode, CommandSpec, DeviceSpec, FailureCode, FileSpec, Initiator,
+    NullSpec, Reply, Request, ScsiSpec, TargetSpec, UnitSpec, VERSION, VolumeKind, VolumeSpec,
+    WaitMode,
 };
 use protocol::socket::Connection;
 use protocol::stats::{ChannelCounter, StatsReader};
@@ -161,6 +162,11 @@ impl DataPlane {
     fn done(&mut self, request: &Request) -> Result {
         match self.ask(request)?.0 {
             Reply::Done => Ok(()),
+            // Another data plane lets go of the file now.
+            Reply::Error(failure) if failure.code == FailureCode::Opening => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                self.done(request)
+            }
             Reply::Error(failure) => Err(Failure(format!(
                 "the data plane refuses {request:?}: {}{}",
                 failure.message,

@@ -6,8 +6,8 @@ use crate::link::{Link, LinkError, SocketLink};
 use crate::model::resolve::DataPlaneSpec;
 use protocol::message::{
     AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure, FailureCode,
-    Reply, Request, Status, UnitKind, UnitSpec, UnitStatus, VERSION, VolumeKind, VolumeSpec,
-    VolumeStatus,
+    OpeningStatus, Reply, Request, Status, UnitKind, UnitSpec, UnitStatus, VERSION, VolumeKind,
+    VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -32,6 +32,8 @@ pub struct Books {
     pub passed: Vec<String>,
     /// What stands in the place of files: the inode number of another one, or 0 where there is none. Elsewhere is file 1.
     pub files: BTreeMap<PathBuf, u64>,
+    /// Files that another process has.
+    pub locked: BTreeMap<PathBuf, String>,
 }
 
 fn failure(code: FailureCode, message: impl Into<String>) -> Reply {
@@ -134,6 +136,13 @@ impl Books {
                 help: Some("set `create = true` to make it".to_owned()),
             });
         }
+        self.status.opening.retain(|opening| opening.name != spec.name);
+        if let Some(holder) = spec.kind.path().and_then(|path| self.locked.get(path)) {
+            let (name, waits_for) = (spec.name.clone(), Some(holder.clone()));
+            let message = format!("volume {name}: opening, waits for {holder}");
+            self.status.opening.push(OpeningStatus { name, since_ms: 3000, waits_for });
+            return failure(FailureCode::Opening, message);
+        }
         let used = self.users(&spec.name);
         let disk = self.status.adapters.iter().any(|it| it.spec.uses_volume(&spec.name));
         let identity = match self.find_file(&spec) {
@@ -196,9 +205,11 @@ impl Books {
         if self.users(name) {
             return failure(FailureCode::InUse, format!("volume `{name}` is in use"));
         }
-        let before = self.status.volumes.len();
+        let count = |status: &Status| status.volumes.len() + status.opening.len();
+        let before = count(&self.status);
         self.status.volumes.retain(|volume| volume.spec.name != name);
-        if self.status.volumes.len() == before {
+        self.status.opening.retain(|opening| opening.name != name);
+        if count(&self.status) == before {
             return failure(FailureCode::NotFound, format!("no volume `{name}`"));
         }
         Reply::Done
@@ -401,7 +412,12 @@ impl Launcher for FakeLauncher {
         let fake = FakeDataPlane::start(&self.socket)?;
         let mut current = self.current.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(before) = &*current {
-            fake.books().files = before.books().files.clone();
+            let (files, locked) = {
+                let before = before.books();
+                (before.files.clone(), before.locked.clone())
+            };
+            let mut books = fake.books();
+            (books.files, books.locked) = (files, locked);
         }
         *current = Some(fake);
         drop(current);

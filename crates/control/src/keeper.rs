@@ -29,6 +29,8 @@ use tokio::sync::{Notify, oneshot};
 
 /// How long until what failed is tried again, and the longest that this grows to.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// How long until a volume that is being opened is looked at again, and the longest that this grows to.
+const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
 
 /// Where an answer goes.
 type Answer<T> = oneshot::Sender<T>;
@@ -54,6 +56,8 @@ pub struct Outcome {
     pub connected: bool,
     /// What it could not do.
     pub failures: BTreeMap<Subject, Refusal>,
+    /// Volumes that it is opening, and what waits for them.
+    pub opening: BTreeMap<Subject, Refusal>,
 }
 
 /// What is known of a data plane without asking it.
@@ -69,6 +73,8 @@ pub struct View {
     pub trouble: Option<String>,
     /// What it could not do, by object.
     pub failures: BTreeMap<Subject, Refusal>,
+    /// Volumes that it is opening, and what waits for them.
+    pub opening: BTreeMap<Subject, Refusal>,
     /// The volumes with files that it has open, as it said last.
     pub opened: Opened,
     /// Its statistics.
@@ -107,6 +113,7 @@ impl Keeper {
             connect_at: None,
             retry_at: None,
             retry_in: RETRY.0,
+            look_in: LOOK.0,
         };
         std::thread::Builder::new().name(name).spawn(move || body.run())?;
         Ok(Keeper { commands, view })
@@ -174,6 +181,7 @@ struct Body {
     /// When to try again what failed.
     retry_at: Option<Instant>,
     retry_in: Duration,
+    look_in: Duration,
 }
 
 impl Body {
@@ -204,10 +212,10 @@ impl Body {
         match command {
             Command::Want { wanted, spec, done } => {
                 (self.wanted, self.spec) = (*wanted, spec);
-                self.retry_in = RETRY.0;
+                (self.retry_in, self.look_in) = (RETRY.0, LOOK.0);
                 self.bring_about();
-                let failures = lock(&self.view).failures.clone();
-                let _ = done.send(Outcome { connected: self.link.is_some(), failures });
+                let View { failures, opening, .. } = self.shown();
+                let _ = done.send(Outcome { connected: self.link.is_some(), failures, opening });
             }
             Command::Status(answer) => {
                 let _ = answer.send(self.status());
@@ -227,6 +235,10 @@ impl Body {
             }
             Command::End { .. } => unreachable!("handled by run"),
         }
+    }
+
+    fn shown(&self) -> View {
+        lock(&self.view).clone()
     }
 
     fn connected(&self) -> Result<(), Refusal> {
@@ -251,12 +263,16 @@ impl Body {
             return;
         }
         match self.carry_out() {
-            Ok(failures) => {
-                if !failures.is_empty() {
+            Ok(Undone { failures, opening }) => {
+                if !opening.is_empty() {
+                    self.retry_at = Some(Instant::now() + self.look_in);
+                    self.look_in = (self.look_in * 2).min(LOOK.1);
+                } else if !failures.is_empty() {
                     self.retry_at = Some(Instant::now() + self.retry_in);
                     self.retry_in = (self.retry_in * 2).min(RETRY.1);
                 }
-                lock(&self.view).failures = failures;
+                let mut view = lock(&self.view);
+                (view.failures, view.opening) = (failures, opening);
             }
             Err(error) => self.lost(&error.to_string()),
         }
@@ -335,8 +351,8 @@ impl Body {
     }
 
     /// Compares, and sends what is to be done; what follows from a failed action is left out.
-    fn carry_out(&mut self) -> Result<BTreeMap<Subject, Refusal>, LinkError> {
-        let Some(link) = &mut self.link else { return Ok(BTreeMap::new()) };
+    fn carry_out(&mut self) -> Result<Undone, LinkError> {
+        let Some(link) = &mut self.link else { return Ok(Undone::default()) };
         let learn = |link: &mut dyn Link, wanted: &mut Wanted| -> Result<Status, LinkError> {
             let status = account(link)?;
             let opened = files::opened(&status);
@@ -350,15 +366,15 @@ impl Body {
         };
         let status = learn(link.as_mut(), &mut self.wanted)?;
         let mut opened = false;
-        let mut failures: BTreeMap<Subject, Refusal> = BTreeMap::new();
+        let mut undone = Undone::default();
         let mut failed: BTreeSet<Subject> = BTreeSet::new();
         for action in reconcile(&self.wanted, &status) {
             if failed.contains(&action.subject()) {
                 continue;
             }
-            if let Some(refusal) = follows(&action, &failed) {
+            if let Some((volume, refusal)) = follows(&action, &failed) {
                 failed.insert(action.subject());
-                failures.insert(action.subject(), refusal);
+                undone.list(&volume).insert(action.subject(), refusal);
                 continue;
             }
             // Before a client can write to it, it is known which file a volume has.
@@ -374,10 +390,15 @@ impl Body {
             let fds: Vec<BorrowedFd<'_>> = listener.iter().map(|fd| fd.as_fd()).collect();
             match link.call(&action.request(), &fds)?.0 {
                 Reply::Error(failure) => {
+                    let opening = failure.code == FailureCode::Opening;
                     let refusal = refusal(&self.spec.name, &action, failure);
-                    tracing::warn!(dataplane = %self.spec.name, "{refusal}");
                     failed.insert(action.subject());
-                    failures.insert(action.subject(), refusal);
+                    if opening {
+                        undone.opening.insert(action.subject(), refusal);
+                    } else {
+                        tracing::warn!(dataplane = %self.spec.name, "{refusal}");
+                        undone.failures.insert(action.subject(), refusal);
+                    }
                 }
                 Reply::Done => {
                     opened |= matches!(action, Action::PutVolume(_) | Action::ResizeVolume { .. });
@@ -388,7 +409,7 @@ impl Body {
         if opened {
             learn(link.as_mut(), &mut self.wanted)?;
         }
-        Ok(failures)
+        Ok(undone)
     }
 
     fn status(&mut self) -> Result<Status, Refusal> {
@@ -421,6 +442,21 @@ impl Body {
     }
 }
 
+/// What is not done, and why.
+#[derive(Default)]
+struct Undone {
+    failures: BTreeMap<Subject, Refusal>,
+    opening: BTreeMap<Subject, Refusal>,
+}
+
+impl Undone {
+    /// Where what waits for a volume belongs.
+    fn list(&mut self, volume: &Subject) -> &mut BTreeMap<Subject, Refusal> {
+        let opening = self.opening.contains_key(volume);
+        if opening { &mut self.opening } else { &mut self.failures }
+    }
+}
+
 /// A data plane's account of itself.
 fn account(link: &mut dyn Link) -> Result<Status, LinkError> {
     match link.call(&Request::Status, &[])?.0 {
@@ -430,15 +466,15 @@ fn account(link: &mut dyn Link) -> Result<Status, LinkError> {
 }
 
 /// An action that cannot succeed because its volume could not be opened.
-fn follows(action: &Action, failed: &BTreeSet<Subject>) -> Option<Refusal> {
+fn follows(action: &Action, failed: &BTreeSet<Subject>) -> Option<(Subject, Refusal)> {
     let (what, volume) = match action {
         Action::PutAdapter(spec) => (format!("adapter `{}`", spec.name), &spec.block()?.volume),
         Action::PutUnit(spec) => (format!("LUN `{}`", spec.name), spec.volume.as_ref()?),
         _ => return None,
     };
-    let message = format!("{what}: volume `{volume}` could not be opened");
-    let failed = failed.contains(&Subject::Volume(volume.clone()));
-    failed.then(|| Refusal::new(Code::Failed, message))
+    let message = format!("{what}: volume `{volume}` is not open");
+    let volume = Subject::Volume(volume.clone());
+    failed.contains(&volume).then(|| (volume, Refusal::new(Code::Failed, message)))
 }
 
 /// A client gets the LUNs that there are; those that could not be made come when they can be.
@@ -458,7 +494,7 @@ fn refusal(dataplane: &str, action: &Action, failure: Failure) -> Refusal {
     let code = match failure.code {
         FailureCode::Invalid => Code::Invalid,
         FailureCode::InUse => Code::InUse,
-        FailureCode::NotFound | FailureCode::System => Code::Failed,
+        FailureCode::NotFound | FailureCode::System | FailureCode::Opening => Code::Failed,
         FailureCode::Version | FailureCode::BadMessage => Code::Unavailable,
     };
     let subject = match action.subject() {

@@ -101,6 +101,8 @@ struct Actual<'a> {
     volumes: BTreeMap<&'a str, &'a VolumeStatus>,
     units: BTreeMap<&'a str, &'a UnitSpec>,
     adapters: BTreeMap<&'a str, &'a AdapterStatus>,
+    /// Volumes that are being opened.
+    opening: BTreeSet<&'a str>,
 }
 
 /// What of it goes, to stay away or to be made anew.
@@ -117,6 +119,7 @@ impl<'a> Actual<'a> {
             volumes: status.volumes.iter().map(|v| (v.spec.name.as_str(), v)).collect(),
             units: status.units.iter().map(|u| (u.spec.name.as_str(), &u.spec)).collect(),
             adapters: adapters.collect(),
+            opening: status.opening.iter().map(|opening| opening.name.as_str()).collect(),
         }
     }
 
@@ -124,7 +127,9 @@ impl<'a> Actual<'a> {
         let volumes = self.volumes.iter().filter(|(name, status)| {
             wanted.volumes.get(**name).is_none_or(|spec| must_reopen(&status.spec, spec))
         });
-        let volumes: BTreeSet<&str> = volumes.map(|(name, _)| *name).collect();
+        let given_up =
+            self.opening.iter().copied().filter(|name| !wanted.volumes.contains_key(*name));
+        let volumes: BTreeSet<&str> = volumes.map(|(name, _)| *name).chain(given_up).collect();
         let units = self.units.iter().filter(|(name, unit)| {
             wanted.units.get(**name).is_none_or(|spec| must_renew(spec, unit, &volumes))
         });
@@ -146,7 +151,7 @@ impl<'a> Actual<'a> {
 pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
     let actual = Actual::of(actual);
     let Going { volumes: reopened, units: renewed, adapters: remade } = actual.going(wanted);
-    let Actual { volumes, units, adapters } = actual;
+    let Actual { volumes, units, adapters, .. } = actual;
     let mut actions: Vec<Action> = Vec::new();
     actions.extend(remade.iter().map(|name| Action::RemoveAdapter((*name).to_owned())));
     let mut specs: BTreeMap<&str, AdapterSpec> = BTreeMap::new();

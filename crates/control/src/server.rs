@@ -78,6 +78,8 @@ pub struct Done {
 #[derive(Default)]
 struct Told {
     failures: BTreeMap<Subject, Refusal>,
+    /// Volumes that are being opened, and what waits for them.
+    opening: BTreeMap<Subject, Refusal>,
     /// Those that do not answer.
     down: BTreeSet<String>,
 }
@@ -178,7 +180,11 @@ impl Server {
         self.copy_media(&now, &next)?;
         self.commit(store.as_mut(), &next)?;
         self.part(&now, &next).await;
-        let Told { failures, down } = self.tell(&next).await;
+        let mut told = self.tell(&next).await;
+        if manner.on_failure == OnFailure::Revert {
+            told = self.await_openings(told, &changes, &next).await;
+        }
+        let Told { failures, opening, down } = told;
         if manner.on_failure == OnFailure::Revert
             && let Some(failure) = failure_of(&failures, &changes, &next)
         {
@@ -195,7 +201,10 @@ impl Server {
         self.forget_memory(&now, &next);
         self.forget_media(&now, &next);
         let concerned = down.iter().filter(|name| self.concerns(name, &now, &next));
-        let waiting = concerned.map(|name| self.waits(name)).collect();
+        let waiting = concerned
+            .map(|name| self.waits(name))
+            .chain(failure_of(&opening, &changes, &next))
+            .collect();
         Ok(Done { changes, failures: failures.into_values().collect(), waiting })
     }
 
@@ -296,9 +305,10 @@ impl Server {
             self.make_folders(&wanted);
             match self.keeper(name, &spec, &wanted) {
                 Ok(keeper) => {
-                    let Outcome { connected, failures } = keeper.want(wanted, spec).await;
+                    let Outcome { connected, failures, opening } = keeper.want(wanted, spec).await;
                     if connected {
                         told.failures.extend(failures);
+                        told.opening.extend(opening);
                     } else {
                         // What is noted of it is from earlier.
                         told.down.insert(name.clone());

@@ -7,6 +7,7 @@
 //! channel's command may wait.
 
 mod adapters;
+mod opening;
 mod units;
 mod volumes;
 
@@ -31,6 +32,7 @@ use crate::adapter::{Adapter, PlaneContext};
 use crate::balance::Balancer;
 use crate::devices::{Backing, Channel, Services};
 use crate::session::locked;
+use opening::Opening;
 use volumes::OpenVolume;
 
 /// Why a data plane could not be made.
@@ -72,6 +74,7 @@ struct Left {
 #[derive(Default)]
 pub(crate) struct State {
     stock: Stock,
+    opening: BTreeMap<String, Opening>,
     pub(crate) adapters: BTreeMap<String, Adapter>,
 }
 
@@ -227,6 +230,7 @@ impl Plane {
         while let Some((_, adapter)) = state.adapters.pop_first() {
             adapter.remove();
         }
+        state.opening.clear();
         state.stock = Stock::default();
     }
 
@@ -244,6 +248,7 @@ impl Plane {
             uptime_s: self.started.elapsed().as_secs(),
             channels: self.context.channels.iter().map(channel).collect(),
             volumes: state.stock.volumes.values().map(OpenVolume::status).collect(),
+            opening: state.opening.values().map(Opening::status).collect(),
             units: state.stock.units.values().map(Unit::status).collect(),
             adapters: state.adapters.values().map(Adapter::status).collect(),
         }

@@ -9,8 +9,8 @@ use common::raw::{Front, Ring, until};
 use common::{Server, load, null, short_load, volume};
 use partition::load::{FailureKind, LoadOptions, run};
 use protocol::message::{
-    AdapterState, BlockSpec, CacheMode, DeviceSpec, Failure, FaultSpec, FileSpec, LimitSpec,
-    RamSpec, Reply, Request, VolumeKind, VolumeSpec,
+    AdapterState, BlockSpec, CacheMode, DeviceSpec, Failure, FailureCode, FaultSpec, FileSpec,
+    LimitSpec, RamSpec, Reply, Request, VolumeKind, VolumeSpec,
 };
 use protocol::stats::QueueCounter;
 
@@ -354,4 +354,50 @@ fn a_changed_limit_opens_the_file_that_is_known() {
     assert_eq!(write(&ring, 0, 7), 0);
     server.must(Request::PutVolume(limited(spec, 100_000)));
     assert_eq!(read(&ring, 0), (0, 7));
+}
+
+#[test]
+fn a_locked_file_is_waited_for_by_its_volume_alone() {
+    let server = Server::new(1);
+    let spec = server.file(16);
+    std::fs::write(server.path("disk.raw"), vec![0; 16 << 20]).unwrap();
+    let holder = std::fs::File::open(server.path("disk.raw")).unwrap();
+    holder.lock().unwrap();
+    let opening = |server: &Server| match server.ask_once(Request::PutVolume(spec.clone())) {
+        Reply::Error(failure) if failure.code == FailureCode::Opening => failure.message,
+        other => panic!("{other:?}"),
+    };
+    opening(&server);
+    let message = opening(&server);
+    let me = format!("waits for process {}", std::process::id());
+    assert!(message.contains(&me), "{message}");
+    assert_eq!(server.status().opening[0].name, "v");
+    // Others are made meanwhile, and it can be given up and begun again.
+    server.must(Request::PutVolume(VolumeSpec { name: "w".into(), ..null(16) }));
+    server.must(Request::RemoveVolume { name: "v".into(), forget: true });
+    assert_eq!(server.status().opening, []);
+    opening(&server);
+    drop(holder);
+    until("the volume is open", || server.status().volumes.len() == 2);
+    assert_eq!(server.status().opening, []);
+    server.must(Request::PutVolume(spec.clone()));
+}
+
+#[test]
+fn why_an_opening_failed_is_told_once_and_then_it_begins_anew() {
+    let server = Server::new(1);
+    std::fs::write(server.path("disk.raw"), vec![0; 16 << 20]).unwrap();
+    let holder = std::fs::File::open(server.path("disk.raw")).unwrap();
+    holder.lock().unwrap();
+    let mut spec = server.file(16);
+    let VolumeKind::File(file) = &mut spec.kind else { unreachable!() };
+    file.lock_wait_ms = 400;
+    let put = || match server.ask_once(Request::PutVolume(spec.clone())) {
+        Reply::Error(failure) => failure.code,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(put(), FailureCode::Opening);
+    let failure = refused(&server, Request::PutVolume(spec.clone()));
+    assert!(failure.message.contains("is still locked by process"), "{}", failure.message);
+    assert_eq!(put(), FailureCode::Opening, "again");
 }

@@ -20,7 +20,8 @@ pub enum Request {
         version: u32,
     },
     /// Opens a volume. One with the same name and specification is left alone; a changed limit takes effect; another path is
-    /// put under the units on it, which stay; anything else that differs is refused while it is in use.
+    /// put under the units on it, which stay; anything else that differs is refused while it is in use. An opening that takes long
+    /// goes on by itself ([`FailureCode::Opening`]).
     PutVolume(VolumeSpec),
     /// Changes a volume's capacity; connected clients are told.
     ResizeVolume {
@@ -112,6 +113,8 @@ pub enum FailureCode {
     Invalid,
     /// The system refused.
     System,
+    /// A volume is being opened: ask again.
+    Opening,
 }
 
 /// The data plane as it is now.
@@ -128,6 +131,8 @@ pub struct Status {
     pub channels: Vec<ChannelStatus>,
     /// Its volumes.
     pub volumes: Vec<VolumeStatus>,
+    /// Volumes that are being opened.
+    pub opening: Vec<OpeningStatus>,
     /// Its SCSI logical units.
     pub units: Vec<UnitStatus>,
     /// Its adapters.
@@ -161,6 +166,17 @@ pub struct VolumeStatus {
     /// What its file or device is known by, if it has one.
     #[serde(default)]
     pub identity: Option<FileIdentity>,
+}
+
+/// A volume that is being opened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpeningStatus {
+    /// Its name.
+    pub name: String,
+    /// For how long, in milliseconds.
+    pub since_ms: u64,
+    /// Who has its file, as far as that can be told.
+    pub waits_for: Option<String>,
 }
 
 /// An adapter that exists.

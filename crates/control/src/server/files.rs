@@ -1,6 +1,6 @@
 //! The files of volumes: what data planes have opened is recorded, and what is to hold when one is missing or another.
 
-use super::{Done, Server, Told};
+use super::{Done, Server, Told, failure_of};
 use crate::model::Desired;
 use crate::model::files::{self, Made};
 use crate::model::transition::{AttributeChange, Change, Verb};
@@ -8,7 +8,14 @@ use crate::reconcile::Subject;
 use crate::refusal::{Code, Refusal};
 use crate::store::Store;
 use fabric::attribute::{Effect, Object};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// How long a change of a volume waits for it: a little longer than a data plane waits for who has its file.
+const OPENING_WAIT: Duration = Duration::from_secs(40);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What is to hold for a volume that cannot be opened because of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +53,28 @@ impl Server {
                 }
             }
         });
+    }
+
+    /// Waits until volumes that a change is about are open or failed. Others, and whoever asks how things are, do not wait with it.
+    pub(super) async fn await_openings(
+        &self,
+        mut told: Told,
+        changes: &[Change],
+        next: &Desired,
+    ) -> Told {
+        let until = Instant::now() + OPENING_WAIT;
+        while let Some(opening) = failure_of(&told.opening, changes, next) {
+            if Instant::now() > until {
+                let subjects = std::mem::take(&mut told.opening).into_iter();
+                let (mine, others) = subjects.partition(|(_, refusal)| *refusal == opening);
+                told.opening = others;
+                told.failures.extend::<BTreeMap<Subject, Refusal>>(mine);
+            } else {
+                tokio::time::sleep(LOOK).await;
+                told = self.tell_dataplanes(next).await;
+            }
+        }
+        told
     }
 
     /// Says what is to hold for the file of a volume.
@@ -97,7 +126,8 @@ impl Server {
         let mut next = now.clone();
         next.given.files.insert(name.to_owned(), made);
         self.commit(store.as_mut(), &next)?;
-        let Told { mut failures, down } = self.tell(&next).await;
+        let told = self.tell(&next).await;
+        let Told { mut failures, down, .. } = self.await_openings(told, &done.changes, &next).await;
         if let Some(failure) = failures.remove(&Subject::Volume(name.to_owned())) {
             self.commit(store.as_mut(), &now)?;
             self.tell(&now).await;

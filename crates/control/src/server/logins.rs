@@ -122,7 +122,7 @@ impl Server {
         done.changes.extend(changed.then_some(change));
         if !dry_run && next.given != now.given {
             self.commit(store.as_mut(), &next)?;
-            let Told { mut failures, down } = self.tell(&next).await;
+            let Told { mut failures, down, .. } = self.tell(&next).await;
             if let Some(failure) = failures.remove(&Subject::Adapter(name.to_owned())) {
                 return Err(failure);
             }

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 pub struct VolumeView {
     /// Its name.
     pub name: String,
-    /// `open`, `degraded` where it is open and something is wrong with it, `failed`, or `pending` while the data plane does not answer.
+    /// `open`, `degraded` where it is open and something is wrong with it, `opening`, `failed`, or `pending` while the data plane does not answer.
     pub state: String,
     /// Why it is not open, or what is wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -178,6 +178,21 @@ impl Moment {
         self.keepers.values().flat_map(|view| &view.failures).collect()
     }
 
+    /// Why something waits for a volume that is being opened.
+    fn opening(&self, subject: &Subject) -> Option<String> {
+        let mut all = self.keepers.values().filter_map(|view| view.opening.get(subject));
+        all.next().map(|refusal| refusal.message.clone())
+    }
+
+    /// For how long a volume has been opened, and for whom it waits.
+    fn opening_volume(&self, dataplane: &str, name: &str) -> Option<String> {
+        let mut all = self.account(dataplane)?.opening.iter();
+        let opening = all.find(|opening| opening.name == name)?;
+        let waits = opening.waits_for.as_ref().map(|who| format!(", waits for {who}"));
+        let seconds = opening.since_ms / 1000;
+        Some(format!("opening for {seconds} s{}", waits.unwrap_or_default()))
+    }
+
     fn failure(&self, subject: &Subject) -> Option<String> {
         self.failures().get(subject).map(|refusal| refusal.message.clone())
     }
@@ -194,18 +209,22 @@ impl Moment {
         let home = self.desired.dataplane_of_volume(name).to_owned();
         let status = self.account(&home).map(|status| volume_of(status, name));
         let failure = self.failure(&Subject::Volume(name.to_owned()));
+        let opening = self.opening_volume(&home, name);
         let luns =
             self.desired.luns_of(name).into_iter().map(|(target, lun)| format!("{target}:{lun}"));
         let luns: Vec<String> = luns.chain(self.desired.vtds_of(name).map(str::to_owned)).collect();
         VolumeView {
             name: name.to_owned(),
-            state: state(
-                status.map(|open| {
-                    open.map(|open| if open.trouble.is_some() { "degraded" } else { "open" })
-                }),
-                failure.is_some(),
-            ),
-            reason: failure.or_else(|| status.flatten()?.trouble.clone()),
+            state: match &opening {
+                Some(_) => "opening".to_owned(),
+                None => state(
+                    status.map(|open| {
+                        open.map(|open| if open.trouble.is_some() { "degraded" } else { "open" })
+                    }),
+                    failure.is_some(),
+                ),
+            },
+            reason: opening.or(failure).or_else(|| status.flatten()?.trouble.clone()),
             bytes: status.flatten().map(|open| open.bytes),
             access: status.flatten().map(|open| open.access.clone()),
             dataplane: home,
@@ -232,6 +251,7 @@ impl Moment {
             name: name.to_owned(),
             state: state(status.map(|a| a.map(|a| a.state.as_str())), failure.is_some()),
             reason: failure
+                .or_else(|| self.opening(&Subject::Adapter(name.to_owned())))
                 .or_else(|| self.trouble(name))
                 .or_else(|| adapter.and_then(|a| a.reason.clone())),
             kind: Object::Adapter.kind_of(set).unwrap_or_default().to_owned(),

@@ -10,6 +10,7 @@ use device_scsi::Medium;
 use protocol::message::{Failure, FailureCode, Reply, VolumeStatus};
 use spec::{Change, FileIdentity, VolumeSpec, change};
 
+use super::opening::{Plan, not_shared};
 use super::{Plane, State, failure, in_use, not_found};
 use crate::adapter::Adapter;
 
@@ -17,15 +18,15 @@ pub(crate) struct OpenVolume {
     pub(super) spec: VolumeSpec,
     pub(super) volume: Arc<dyn Volume>,
     notes: Vec<String>,
-    identity: Option<Identity>,
+    pub(super) identity: Option<Identity>,
     /// What its file is known by after the next start, too.
     known: Option<FileIdentity>,
 }
 
 /// Device and inode: what a path must still lead to when a volume is opened again under its clients.
-type Identity = (u64, u64);
+pub(super) type Identity = (u64, u64);
 
-fn identity(spec: &VolumeSpec) -> Option<Identity> {
+pub(super) fn identity(spec: &VolumeSpec) -> Option<Identity> {
     let found = std::fs::metadata(spec.kind.path()?).ok()?;
     Some((found.dev(), found.ino()))
 }
@@ -54,9 +55,11 @@ impl OpenVolume {
 impl Plane {
     pub(super) fn put_volume(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
         let mut state = self.state();
+        if let Some(failure) = state.opening_of(&spec) {
+            return Err(failure);
+        }
         let Some(open) = state.stock.volumes.get(&spec.name) else {
-            drop(state);
-            return self.open_new(spec);
+            return self.begin(state, Plan::New(spec));
         };
         if change::volume(&open.spec, &spec) == Change::Same {
             return Ok(Reply::Done);
@@ -88,53 +91,17 @@ impl Plane {
         // The file is locked by whoever has it open, so the old volume has to go before the new one comes.
         let known = open.known.clone();
         // What it was, and nothing that keeps it open.
-        let old = state.take_out(&name)?.spec;
-        let (reopened, result) = match self.reopen_volume(spec, known.clone()) {
-            Ok(open) => (open, Ok(Reply::Done)),
-            // If the old one cannot be had again either, its adapters wait until the volume is put once more.
-            Err(failure) => (self.reopen_volume(old, known)?, Err(failure)),
-        };
-        state.put_in(reopened);
-        state.renew_users(&name)?;
-        result
-    }
-
-    /// Opens a volume that is not there yet. Outside of the lock: while a predecessor's last writes are under way its file stays
-    /// locked, and everything else is to be answered meanwhile.
-    fn open_new(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
-        self.check_free(&spec)?;
-        let opened = self.open_volume(spec)?;
-        let mut state = self.state();
-        let name = opened.spec.name.clone();
-        if state.stock.volumes.contains_key(&name) {
-            return Err(in_use(format!("the name {name}"), "a volume made meanwhile", "ask again"));
-        }
-        // Adapters and units whose volume could not be opened again after a change are waiting for it.
-        state.put_in(opened);
-        state.renew_users(&name)?;
-        Ok(Reply::Done)
-    }
-
-    /// The file of a volume is no other volume's.
-    fn check_free(&self, spec: &VolumeSpec) -> Result<(), Failure> {
-        let file = identity(spec);
-        let shared = |open: &&OpenVolume| {
-            file.is_some() && open.identity == file && !(open.spec.read_only && spec.read_only)
-        };
-        let state = self.state();
-        let Some(open) = state.stock.volumes.values().find(shared) else { return Ok(()) };
-        let what = format!("the file of volume {}", spec.name);
-        let user = format!("volume {}", open.spec.name);
-        Err(in_use(what, &user, "name another file, or put both adapters on one volume"))
+        let now = Box::new(state.take_out(&name)?.spec);
+        self.begin(state, Plan::Again { then: spec, now, known })
     }
 
     /// Puts another file in the place of a volume's, under the units on it: another path to the same disk. The units stay, with everything that
     /// they know of their clients; commands that are out on the old path end with TASK ABORTED when that lets go of them. The new one is opened first, outside of the lock,
     /// so that nothing has changed if it cannot be had.
     fn exchange(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
-        self.check_free(&spec)?;
+        not_shared(&self.state, &spec)?;
         let name = spec.name.clone();
-        let opened = self.open_volume(spec)?;
+        let opened = open_volume(spec, self.owner(), &mut |_| ())?;
         let mut state = self.state();
         let open = state.stock.volumes.get(&name).ok_or_else(|| not_found("volume", &name))?;
         if state.is_block_disk(&name) {
@@ -159,19 +126,9 @@ impl Plane {
         Ok(Reply::Done)
     }
 
-    fn open_volume(&self, spec: VolumeSpec) -> Result<OpenVolume, Failure> {
-        open_volume(spec, owner(&self.socket))
-    }
-
-    /// Opens a volume again that was just closed: it is the same file, and nothing is made.
-    fn reopen_volume(
-        &self,
-        told: VolumeSpec,
-        known: Option<FileIdentity>,
-    ) -> Result<OpenVolume, Failure> {
-        let mut spec = told.clone();
-        spec.kind.settle(known);
-        Ok(OpenVolume { spec: told, ..self.open_volume(spec)? })
+    /// Which data plane this is, to the kernel's marks on files.
+    pub(super) fn owner(&self) -> Option<String> {
+        owner(&self.socket)
     }
 
     pub(super) fn resize_volume(
@@ -181,6 +138,9 @@ impl Plane {
         shrink: bool,
     ) -> Result<Reply, Failure> {
         let mut state = self.state();
+        if let Some(opening) = state.opening.get(name) {
+            return Err(opening.goes_on());
+        }
         let open = state.stock.volumes.get_mut(name).ok_or_else(|| not_found("volume", name))?;
         let before = open.volume.geometry().bytes;
         let cuts = bytes < before;
@@ -216,7 +176,7 @@ impl Plane {
         if forget {
             state.stock.left.retain(|_, left| left.volume.as_deref() != Some(name));
         }
-        if !state.stock.volumes.contains_key(name) {
+        if !state.stock.volumes.contains_key(name) && !state.opening.contains_key(name) {
             return Err(not_found("volume", name));
         }
         let volume = || format!("volume {name}");
@@ -227,6 +187,7 @@ impl Plane {
             return Err(in_use(volume(), &format!("adapter {user}"), "remove the adapter first"));
         }
         state.stock.volumes.remove(name);
+        state.opening.remove(name);
         Ok(Reply::Done)
     }
 }
@@ -245,7 +206,7 @@ impl State {
     }
 
     /// Puts an open volume in its place, and under the units on it; what was there before.
-    fn put_in(&mut self, open: OpenVolume) -> Option<OpenVolume> {
+    pub(super) fn put_in(&mut self, open: OpenVolume) -> Option<OpenVolume> {
         let (name, bytes) = (open.spec.name.clone(), open.volume.geometry().bytes);
         for unit in self.stock.units_on(&name) {
             if let Some(unit) = self.stock.units.get_mut(&unit) {
@@ -257,7 +218,7 @@ impl State {
     }
 
     /// Gives everybody who uses a volume what is in its place now.
-    fn renew_users(&self, name: &str) -> Result<(), Failure> {
+    pub(super) fn renew_users(&self, name: &str) -> Result<(), Failure> {
         let users: Vec<&Adapter> = self.users(name).map(|(_, adapter)| adapter).collect();
         State::renew(&self.stock, users)
     }
@@ -286,12 +247,30 @@ fn owner(socket: &Path) -> Option<String> {
     Some(format!("{}:{}:{}", found.dev(), found.ino(), socket.file_name()?.display()))
 }
 
-fn open_volume(spec: VolumeSpec, owner: Option<String>) -> Result<OpenVolume, Failure> {
+/// Opens a volume again that was just closed: it is the same file, and nothing is made.
+pub(super) fn reopen_volume(
+    told: VolumeSpec,
+    known: Option<FileIdentity>,
+    owner: Option<String>,
+    waits: &mut dyn FnMut(String),
+) -> Result<OpenVolume, Failure> {
+    let mut spec = told.clone();
+    spec.kind.settle(known);
+    Ok(OpenVolume { spec: told, ..open_volume(spec, owner, waits)? })
+}
+
+/// Opens a volume; `waits` is told who has its file.
+pub(super) fn open_volume(
+    spec: VolumeSpec,
+    owner: Option<String>,
+    waits: &mut dyn FnMut(String),
+) -> Result<OpenVolume, Failure> {
     let mut notes = Vec::new();
     let mut known = None;
     let mut note = |event: OpenEvent| match event {
         OpenEvent::WaitsForLock { holder } => {
-            eprintln!("volume {}: waits for {holder} to let go of it", spec.name)
+            eprintln!("volume {}: waits for {holder} to let go of it", spec.name);
+            waits(holder);
         }
         OpenEvent::Identity(identity) => known = Some(identity),
         OpenEvent::Access(access) => notes.insert(0, access.to_owned()),

@@ -12,8 +12,8 @@ use std::time::Duration;
 use dataplane::{Options, Plane};
 use partition::load::{LoadOptions, Report, run};
 use protocol::message::{
-    AdapterSpec, AdapterState, AdapterStatus, BlockSpec, DelaySpec, FileSpec, NullSpec, Placement,
-    RamSpec, Reply, Request, Status, VolumeKind, VolumeSpec,
+    AdapterSpec, AdapterState, AdapterStatus, BlockSpec, DelaySpec, FailureCode, FileSpec,
+    NullSpec, Placement, RamSpec, Reply, Request, Status, VolumeKind, VolumeSpec,
 };
 use protocol::stats::{QueueCounter, Snapshot, StatsReader};
 
@@ -38,7 +38,19 @@ impl Server {
         self.dir.path().join(name)
     }
 
+    /// Asks until an opening is over, as the control plane does.
     pub fn ask(&self, request: Request) -> Reply {
+        loop {
+            match self.ask_once(request.clone()) {
+                Reply::Error(failure) if failure.code == FailureCode::Opening => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                reply => return reply,
+            }
+        }
+    }
+
+    pub fn ask_once(&self, request: Request) -> Reply {
         self.plane.handle(request, Vec::new()).0
     }
 

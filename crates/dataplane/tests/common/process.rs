@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
 use partition::load::{LoadOptions, Report, Stage, run};
-use protocol::message::{Reply, Request, Status};
+use protocol::message::{FailureCode, Reply, Request, Status};
 use protocol::socket::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -52,9 +52,16 @@ impl Process {
 
     #[track_caller]
     pub fn must(&mut self, request: &Request) {
-        self.connection.send(request, &[]).unwrap();
-        let (reply, _) = self.connection.receive::<Reply>().unwrap();
-        assert_eq!(reply, Reply::Done, "{request:?}");
+        loop {
+            self.connection.send(request, &[]).unwrap();
+            match self.connection.receive::<Reply>().unwrap().0 {
+                // The one before still has the file.
+                Reply::Error(failure) if failure.code == FailureCode::Opening => {
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                }
+                reply => return assert_eq!(reply, Reply::Done, "{request:?}"),
+            }
+        }
     }
 
     /// SIGKILL.

@@ -31,6 +31,14 @@ impl Bench {
         }
     }
 
+    /// A volume `w` and an adapter `b` on it.
+    async fn disk_beside(&self) {
+        let volume = json!({"name": "w", "attributes": {"kind": "null", "size": "1GiB"}});
+        assert_eq!(self.call("POST", "/v1/volumes", volume).await.0, 201);
+        let adapter = json!({"name": "b", "attributes": {"volume": "w"}});
+        assert_eq!(self.call("POST", "/v1/adapters", adapter).await.0, 201);
+    }
+
     async fn with_disk_in_a_file() -> Bench {
         let bench = Bench::new().await;
         let attributes = json!({"kind": "file", "path": "/d/v", "size": "1MiB", "create": true});
@@ -118,4 +126,41 @@ async fn a_new_ram_volume_is_fresh_once() {
     bench.with_file(place.to_str().unwrap(), 1).await;
     eventually(|| fresh(&bench).is_some()).await;
     assert_eq!(fresh(&bench), Some((false, true)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_locked_file_delays_nothing_but_its_own_volume() {
+    let bench = Bench::with_disk_in_a_file().await;
+    bench.disk_beside().await;
+    let fake = bench.fake("main");
+    fake.books().locked.insert("/d/v".into(), "process 7 (qemu)".to_owned());
+    bench.with_file("/d/v", 1).await;
+    // Everything else is there, and how things are is told, while one is being opened.
+    eventually(|| bench.fake("main").books().status.adapters.len() == 1).await;
+    let reason = bench.until("v", "opening").await;
+    assert!(reason.contains("opening for 3 s, waits for process 7 (qemu)"), "{reason}");
+    assert_eq!(bench.volume("w").await.0, "open");
+    assert_eq!(bench.get("/v1/adapters/b").await["state"], "listening");
+    let adapter = bench.get("/v1/adapters/a").await;
+    assert_eq!(adapter["state"], "pending");
+    assert!(adapter["reason"].as_str().unwrap().contains("volume `v` is not open"), "{adapter}");
+    assert_eq!(bench.get("/v1/status").await["failures"], json!([]));
+    let more = "[volume.x]\nkind=\"null\"\nsize=4096\n".to_owned();
+    let (status, applied) = bench.text("POST", "/v1/apply?keep_others=true", more).await;
+    assert_eq!(status, 200, "{applied}");
+    assert!(!applied.contains("process 7"), "not its business: {applied}");
+    bench.fake("main").books().locked.clear();
+    bench.until("v", "open").await;
+    eventually(|| bench.fake("main").books().status.adapters.len() == 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_that_is_removed_while_it_is_opened_is_given_up() {
+    let bench = Bench::new().await;
+    bench.fake("main").books().locked.insert("/d/v".into(), "process 7".to_owned());
+    let text = "[volume.v]\nkind=\"file\"\npath=\"/d/v\"\n";
+    assert_eq!(bench.text("POST", "/v1/apply", text.to_owned()).await.0, 200);
+    assert_eq!(bench.volume("v").await.0, "opening");
+    assert_eq!(bench.call("DELETE", "/v1/volumes/v", Value::Null).await.0, 200);
+    assert!(bench.fake("main").books().status.opening.is_empty());
 }

@@ -5,8 +5,8 @@ use crate::exit::Failure;
 use crate::scratch::Scratch;
 use control::link::{Link, SocketLink};
 use protocol::message::{
-    AdapterSpec, BlockSpec, NullSpec, Placement, RamSpec, Reply, Request, VolumeKind, VolumeSpec,
-    WaitMode,
+    AdapterSpec, BlockSpec, FailureCode, NullSpec, Placement, RamSpec, Reply, Request, VolumeKind,
+    VolumeSpec, WaitMode,
 };
 use std::fs::File;
 use std::io::{self, Write};
@@ -121,6 +121,11 @@ fn fill(path: &Path) -> io::Result<()> {
 fn must(link: &mut SocketLink, request: &Request) -> Result<(), Failure> {
     match link.call(request, &[]).map_err(Failure::other)?.0 {
         Reply::Done => Ok(()),
+        // Another data plane lets go of the file now.
+        Reply::Error(failure) if failure.code == FailureCode::Opening => {
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            must(link, request)
+        }
         Reply::Error(failure) => Err(Failure::other(failure.message)),
         other => Err(Failure::other(format!("the data plane answered with {other:?}"))),
     }

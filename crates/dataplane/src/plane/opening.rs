@@ -1,0 +1,203 @@
+//! Volumes that are being opened: each on a thread of its own, so that one that waits for a lock or for a disk delays nothing but itself.
+//!
+//! ```text
+//! put ─► opening ─► open            a put answers when that is over, or after GRACE says that it goes on;
+//!           │                       put again, it says the same, or, once, why it failed; then it begins anew
+//!           └─────► failed
+//! ```
+
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use protocol::message::{Failure, FailureCode, OpeningStatus, Reply};
+use spec::{Change, FileIdentity, VolumeSpec, change};
+
+use super::volumes::{OpenVolume, identity, open_volume, reopen_volume};
+use super::{Plane, State, failure, in_use};
+use crate::session::locked;
+
+/// How long whoever puts a volume waits for it.
+const GRACE: Duration = Duration::from_millis(200);
+
+/// An opening that was begun, and is not over or not told.
+pub(crate) struct Opening {
+    told: VolumeSpec,
+    since: Instant,
+    /// Who has its file.
+    waits_for: Arc<Mutex<Option<String>>>,
+    failed: Option<Failure>,
+}
+
+/// What is to be opened.
+pub(super) enum Plan {
+    /// A volume that is not there.
+    New(VolumeSpec),
+    /// One that was closed for it, in another form; if that cannot be, in its old one.
+    Again { then: VolumeSpec, now: Box<VolumeSpec>, known: Option<FileIdentity> },
+}
+
+impl Plan {
+    fn told(&self) -> &VolumeSpec {
+        let (Plan::New(spec) | Plan::Again { then: spec, .. }) = self;
+        spec
+    }
+
+    /// Opens it. With a failure may come the volume as it was before.
+    fn carry_out(
+        self,
+        state: &Mutex<State>,
+        owner: Option<String>,
+        waits: &mut dyn FnMut(String),
+    ) -> (Option<OpenVolume>, Option<Failure>) {
+        let opened = match self {
+            Plan::New(spec) => {
+                not_shared(state, &spec).and_then(|()| open_volume(spec, owner, &mut *waits))
+            }
+            Plan::Again { then, now, known } => {
+                match reopen_volume(then, known.clone(), owner.clone(), &mut *waits) {
+                    Err(failure) => {
+                        return (reopen_volume(*now, known, owner, waits).ok(), Some(failure));
+                    }
+                    opened => opened,
+                }
+            }
+        };
+        match opened {
+            Ok(open) => (Some(open), None),
+            Err(failure) => (None, Some(failure)),
+        }
+    }
+}
+
+/// No other volume is on its file, unless neither can write.
+pub(super) fn not_shared(state: &Mutex<State>, spec: &VolumeSpec) -> Result<(), Failure> {
+    let file = identity(spec);
+    let shared = |open: &&OpenVolume| {
+        file.is_some() && open.identity == file && !(open.spec.read_only && spec.read_only)
+    };
+    let Some(other) =
+        locked(state).stock.volumes.values().find(shared).map(|open| open.spec.name.clone())
+    else {
+        return Ok(());
+    };
+    let what = format!("the file of volume {}", spec.name);
+    let help = "name another file, or put both adapters on one volume";
+    Err(in_use(what, &format!("volume {other}"), help))
+}
+
+impl Opening {
+    pub(super) fn status(&self) -> OpeningStatus {
+        OpeningStatus {
+            name: self.told.name.clone(),
+            since_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
+            waits_for: locked(&self.waits_for).clone(),
+        }
+    }
+
+    /// That it goes on, and for whom it waits.
+    pub(super) fn goes_on(&self) -> Failure {
+        let waits = locked(&self.waits_for).clone();
+        let waits = waits.map(|holder| format!(", waits for {holder}")).unwrap_or_default();
+        let what = format!("volume {}: opening{waits}", self.told.name);
+        failure(FailureCode::Opening, what, "it is opened as soon as it can be")
+    }
+}
+
+impl State {
+    /// What there is to say to who puts a volume that is being opened. An opening for something else is given up.
+    pub(super) fn opening_of(&mut self, spec: &VolumeSpec) -> Option<Failure> {
+        let opening = self.opening.get_mut(&spec.name)?;
+        if change::volume(&opening.told, spec) != Change::Same {
+            self.opening.remove(&spec.name);
+            return None;
+        }
+        match opening.failed.take() {
+            Some(failure) => {
+                self.opening.remove(&spec.name);
+                Some(failure)
+            }
+            None => Some(opening.goes_on()),
+        }
+    }
+}
+
+impl Plane {
+    /// Begins to open a volume, and waits a little for it.
+    pub(super) fn begin(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        plan: Plan,
+    ) -> Result<Reply, Failure> {
+        let name = plan.told().name.clone();
+        let opening = Opening {
+            told: plan.told().clone(),
+            since: Instant::now(),
+            waits_for: Arc::default(),
+            failed: None,
+        };
+        let waits_for = Arc::clone(&opening.waits_for);
+        state.opening.insert(name.clone(), opening);
+        drop(state);
+        let (done, over) = mpsc::channel();
+        let (all, whose) = (Arc::clone(&self.state), Arc::clone(&waits_for));
+        let thread = std::thread::Builder::new().name("opening".into());
+        let owner = self.owner();
+        let begun = thread.spawn(move || open(&all, plan, owner, &whose, &done));
+        if let Err(error) = begun {
+            self.state().opening.remove(&name);
+            let what = format!("volume {name}: no thread to open it: {error}");
+            return Err(failure(FailureCode::System, what, "let the process have more threads"));
+        }
+        let outcome = over.recv_timeout(GRACE);
+        let mut state = self.state();
+        let mine = |opening: &&Opening| Arc::ptr_eq(&opening.waits_for, &waits_for);
+        let goes_on = state.opening.get(&name).filter(mine).map(Opening::goes_on);
+        match (outcome, goes_on) {
+            (Ok(outcome), there) => {
+                if there.is_some() {
+                    state.opening.remove(&name);
+                }
+                outcome.map(|()| Reply::Done)
+            }
+            (Err(_), Some(goes_on)) => Err(goes_on),
+            // It was over in this moment, or was given up.
+            (Err(_), None) if state.stock.volumes.contains_key(&name) => Ok(Reply::Done),
+            (Err(_), None) => Err(failure(
+                FailureCode::System,
+                format!("volume {name}: given up"),
+                "put it again",
+            )),
+        }
+    }
+}
+
+/// Opens a volume and gives it to those who wait for it, unless it was given up meanwhile.
+fn open(
+    all: &Arc<Mutex<State>>,
+    plan: Plan,
+    owner: Option<String>,
+    whose: &Arc<Mutex<Option<String>>>,
+    done: &Sender<Result<(), Failure>>,
+) {
+    let name = plan.told().name.clone();
+    let (opened, failed) = plan.carry_out(all, owner, &mut |holder| *locked(whose) = Some(holder));
+    let mut state = locked(all);
+    let mine = |opening: &&mut Opening| Arc::ptr_eq(&opening.waits_for, whose);
+    let Some(opening) = state.opening.get_mut(&name).filter(mine) else { return };
+    let result = match opened {
+        Some(open) => {
+            state.opening.remove(&name);
+            // Adapters and units that were without it are waiting for it.
+            state.put_in(open);
+            let renewed = state.renew_users(&name);
+            failed.map_or(renewed, Err)
+        }
+        None => {
+            opening.failed.clone_from(&failed);
+            failed.map_or(Ok(()), Err)
+        }
+    };
+    // Whoever put it may have left.
+    let _ = done.send(result);
+}
