@@ -40,6 +40,39 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
+/// Frames that are dropped while light and code are good: what lacks is flow control.
+fn credits(samples: &[&Fcstat]) -> Option<String> {
+    let grew = |read: fn(&Fcstat) -> Option<Read<u64>>| {
+        Counter::over(samples, read).and_then(|counter| counter.growth()).unwrap_or(0.0)
+    };
+    let light = [
+        grew(|f| f.invalid_crcs),
+        grew(|f| f.invalid_words),
+        grew(|f| f.signal_losses),
+        grew(|f| f.link_failures),
+    ];
+    let dumped = grew(|f| f.dumped_frames);
+    (dumped >= CRC_GROWTH && light.iter().all(|by| *by < CRC_GROWTH)).then(|| {
+        "Frames are dumped for want of buffer credits: no word, no CRC and no light was lost meanwhile, so cable and optics are good and the flow control is not.".to_owned()
+    })
+}
+
+/// What the counters say of the cause.
+fn optics(samples: &[&Fcstat]) -> &'static str {
+    let last = |read: fn(&Fcstat) -> Option<Read<u64>>| {
+        samples.last().and_then(|f| read(f)).map_or(0, |read| read.value)
+    };
+    match (last(|f| f.signal_losses), last(|f| f.invalid_words) + last(|f| f.invalid_crcs)) {
+        (0, 0) => "",
+        (0, _) => {
+            "Words and frames arrive damaged while the light stays: a dirty or bent cable, or an optic (SFP) near its end."
+        }
+        _ => {
+            "The light itself comes and goes: the cable's plugs, the optic (SFP), or the switch port."
+        }
+    }
+}
+
 fn judge(view: &View<'_>, host: usize, device: &str, samples: &[&Fcstat]) -> Option<Draft> {
     let object = view.object(host, device);
     let mut draft = Draft::new(
@@ -86,8 +119,18 @@ fn judge(view: &View<'_>, host: usize, device: &str, samples: &[&Fcstat]) -> Opt
         draft = draft.because(format!("That happened within {}.", crate::report::span(seconds)));
     }
     let confidence = if grown > 0 { 0.97 } else { 0.8 };
+    if let Some(credits) = credits(samples) {
+        return Some(
+            draft
+                .because(credits)
+                .effect("No command on this system mends it. Look at the switch port's buffer credits and at its time at zero credits (portbuffershow, tim_txcrd_z or their like), at the distance of the link, and for a slow device that holds frames back in the fabric.")
+                .harm("None by looking. Other buffer credits on a switch port drop its link for a moment.")
+                .weigh(confidence, 1.0),
+        );
+    }
     Some(
         draft
+            .because(optics(samples))
             .because("A frame that is damaged or lost is sent again after a timeout: I/O stalls, queues fill, and every number behind the link looks like another fault. No queue setting mends it.")
             .effect("No command mends a cable. Clean or replace the transceiver and the cable, try another switch port, and check the switch's own counters of that port (porterrshow or its like); then take fcstat again: the counters must stand still.")
             .harm("Work on the link interrupts this path. Make sure that the other path of every client is up first.")

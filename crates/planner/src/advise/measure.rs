@@ -148,7 +148,14 @@ pub(super) fn in_order(samples: &mut Vec<&Fcstat>) {
     let key = |fcstat: &Fcstat| {
         Some((fcstat.seconds_since_reset?.value, fcstat.traffic.input_requests?.value))
     };
-    if !timed && samples.iter().all(|fcstat| key(fcstat).is_some()) {
+    let zones: Vec<_> = samples
+        .iter()
+        .filter_map(|fcstat| fcstat.head.taken.as_ref())
+        .map(|taken| &taken.zone)
+        .collect();
+    if timed && zones.windows(2).all(|pair| pair[0] == pair[1]) {
+        samples.sort_by_key(|fcstat| fcstat.head.taken.as_ref().map(|taken| taken.seconds));
+    } else if !timed && samples.iter().all(|fcstat| key(fcstat).is_some()) {
         let mut sorted = samples.clone();
         sorted.sort_by_key(|fcstat| fcstat.seconds_since_reset.map(|read| read.value));
         if sorted.is_sorted_by_key(|fcstat| fcstat.traffic.input_requests.map(|read| read.value)) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::rule::{Kind, Object};
 use super::ssp;
 use super::view::View;
+use crate::capture::Report;
 
 /// Every object of a kind, in a fixed order.
 pub(super) fn of<'a>(view: &View<'a>, kind: Kind) -> Vec<Object<'a>> {
@@ -50,6 +51,10 @@ pub(super) fn of<'a>(view: &View<'a>, kind: Kind) -> Vec<Object<'a>> {
             let bridges = view.bridges().iter().enumerate();
             bridges.map(|(at, bridge)| object(view, kind, bridge.host, bridge.name, at)).collect()
         }
+        Kind::Ethernet => {
+            let wires = view.wires().iter().enumerate();
+            wires.map(|(at, wire)| object(view, kind, wire.host, wire.name, at)).collect()
+        }
         Kind::Pool => {
             let pool = |(device, host): (&'a str, usize)| Object {
                 kind,
@@ -82,6 +87,9 @@ fn ports<'a>(view: &View<'a>) -> Vec<Object<'a>> {
     for host in view.hosts() {
         for device in view.devices(host, "fcs") {
             all.entry((host, device)).or_insert(usages.len());
+        }
+        for port in view.of(host).filter_map(Report::lsnports).flat_map(|list| &list.ports) {
+            all.entry((host, port.name.as_str())).or_insert(usages.len());
         }
     }
     for map in view.npiv() {

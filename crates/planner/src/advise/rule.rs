@@ -18,7 +18,9 @@
 
 use super::out::Out;
 use super::view::View;
-use super::{cpu, disk, elements, fabric, fc, link, queues, sea, ssp, vscsi};
+use super::{
+    cpu, disk, elements, fabric, fc, link, multipath, network, queues, san, sea, ssp, vscsi,
+};
 
 /// What a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -44,6 +46,8 @@ pub enum Kind {
     Bridge,
     /// A shared storage pool.
     Pool,
+    /// `entN` that is no shared adapter.
+    Ethernet,
 }
 
 impl Kind {
@@ -61,6 +65,7 @@ impl Kind {
             Self::Vhost => "virtual SCSI server adapters",
             Self::Bridge => "shared Ethernet adapters",
             Self::Pool => "shared storage pools",
+            Self::Ethernet => "Ethernet adapters",
         }
     }
 }
@@ -136,6 +141,10 @@ const TABLE: &[&[Rule]] = &[
     sea::RULES,
     ssp::RULES,
     cpu::RULES,
+    network::RULES,
+    network::OF_BRIDGES,
+    san::RULES,
+    multipath::RULES,
 ];
 
 /// Every rule.

@@ -95,6 +95,40 @@ pub(super) const CAPPED_PERCENT: f64 = 95.0;
 pub(super) const UNCAPPED_PERCENT: f64 = 100.0;
 /// Busy share of dedicated processors.
 pub(super) const DEDICATED_PERCENT: f64 = 90.0;
+/// Resets of an Ethernet adapter between two captures: one is an event, several are a storm …
+pub(super) const RESETS_GROWTH: f64 = 3.0;
+/// … and since the counters' reset.
+pub(super) const RESETS_ONCE: f64 = 100.0;
+/// Packets that a shared adapter dropped at full queues between two captures.
+pub(super) const SEA_DROPS_GROWTH: f64 = 10_000.0;
+/// Errors on the paths over one adapter, from which that side is suspected when the others have next to none …
+pub(super) const SIDE_ERRORS_LEAST: f64 = 100.0;
+/// … which is less than this share of its.
+pub(super) const SIDE_ERRORS_SHARE: f64 = 0.02;
+/// LACPDUs that a member has sent before the answers to them are judged …
+pub(super) const LACP_LEAST: f64 = 1000.0;
+/// … and the share of them that a partner in order answers at least; it sends as many of its own.
+pub(super) const LACP_HEARD_SHARE: f64 = 0.25;
+/// The greatest numbers of receive buffers of a virtual Ethernet adapter by kind, with their attributes, as the AIX
+/// documentation of its attributes has them; not confirmed on a system.
+pub(super) const BUFFER_LIMITS: [(&str, &str, u64); 5] = [
+    ("Tiny", "max_buf_tiny", 4096),
+    ("Small", "max_buf_small", 4096),
+    ("Medium", "max_buf_medium", 2048),
+    ("Large", "max_buf_large", 256),
+    ("Huge", "max_buf_huge", 128),
+];
+/// Bytes a second in one direction for each Gbit/s of a Fibre Channel port: 8 Gbit/s move 800 MB/s (FC-PI, 8b/10b and
+/// faster codes at line rates chosen to keep that).
+pub(super) const BYTES_PER_GBIT: f64 = 100e6;
+/// The share of it from which a port counts as full.
+pub(super) const LINE_RATE_SHARE: f64 = 0.9;
+/// Errors of one disk in the error log …
+pub(super) const DISK_ERRORS_LEAST: f64 = 3.0;
+/// … within so many seconds before the capture.
+pub(super) const DISK_ERRORS_WITHIN_SECONDS: u64 = 86_400;
+/// Pages to and from paging space a second, in the mean of all intervals.
+pub(super) const PAGES_PER_SECOND: f64 = 20.0;
 /// Changes of the primary since the counters' reset.
 pub(super) const FLAPS_ONCE: f64 = 20.0;
 /// Changes of the primary between two captures.

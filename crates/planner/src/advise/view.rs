@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::elements::{self, Usage};
 use super::logins::{self, OnFabric};
 use super::mapping::{self, Npiv};
+use super::network::{self, Wire};
 use super::paths::{self, Path};
 use super::rule::Object;
 use super::sea::{self, Bridge};
@@ -44,6 +45,7 @@ struct Found<'a> {
     backing: OnceCell<BTreeSet<Device<'a>>>,
     disks: OnceCell<Vec<DiskSamples<'a>>>,
     attributes: OnceCell<Attributes<'a>>,
+    wires: OnceCell<Vec<Wire<'a>>>,
 }
 
 /// The lists of attributes of each device of each host, in the order of time.
@@ -92,6 +94,11 @@ impl<'a> View<'a> {
 
     pub(super) fn vhosts(&self) -> &[(usize, &'a ScsiMap)] {
         self.found.vhosts.get_or_init(|| vscsi::vhosts(self))
+    }
+
+    /// The Ethernet adapters of every system.
+    pub(super) fn wires(&self) -> &[Wire<'a>] {
+        self.found.wires.get_or_init(|| network::wires(self))
     }
 
     pub(super) fn bridges(&self) -> &[Bridge<'a>] {

@@ -1,12 +1,14 @@
-//! `lspath`, `lsmpio` and `pcmpath query device`: the paths to each disk.
+//! `lspath`, `lsmpio`, also with `-S`, and `pcmpath query device`: the paths to each disk.
 //!
 //! Layouts: the AIX commands reference for `lspath` and `lsmpio` (ibm.com/docs, AIX 7.3), also `lspath -F` with the columns
 //! that the command asks for; for `pcmpath` the multipath guide of SDDPCM. What the VIOS prints as the heading of its own
 //! `lspath` could not be confirmed: columns are taken by the names in the heading, whatever their order.
 
 mod read;
+mod statistics;
 
 pub(super) use read::{columns, is_row, report};
+pub(super) use statistics::is_statistics;
 
 use serde::Serialize;
 
@@ -42,9 +44,9 @@ pub struct DiskPath {
     pub connection: Option<String>,
     /// The disk's serial number, from `pcmpath`.
     pub serial: Option<String>,
-    /// Commands that took it, from `pcmpath`.
+    /// Commands that took it, from `pcmpath` and `lsmpio -S`.
     pub selected: Option<u64>,
-    /// Errors on it, from `pcmpath`.
+    /// Errors on it, from `pcmpath`; of `lsmpio -S` adapter errors and command timeouts together.
     pub errors: Option<u64>,
 }
 

@@ -6,7 +6,7 @@
 
 use super::prompt::{self, Part};
 use super::text::{self, Line, Lines};
-use super::{diskpaths, errpt, hmc, lscfg};
+use super::{diskpaths, errpt, hmc, hosts, lscfg};
 
 /// The readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +62,7 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'A' if words(text, &["attribute", "value", "description"]) => Some(Kind::LsdevAttr),
         b'%' if words(text, &["%user", "%sys", "%wait"]) => Some(Kind::Lparstat),
         b'D' if starts("Detailed information on Hypervisor Calls") => Some(Kind::Lparstat),
+        b'D' if diskpaths::is_statistics(text, ahead) => Some(Kind::DiskPaths),
         b'D' if starts("DEV#:") && text.contains("DEVICE NAME:") => Some(Kind::DiskPaths),
         b'I' | b'L' if errpt::is_heading(text) => Some(Kind::Errpt),
         b'K' if words(text, &["kthr", "memory"]) => Some(Kind::Vmstat),
@@ -232,12 +233,13 @@ fn formatted(text: &str) -> Option<Kind> {
     }
 }
 
-/// Whether a report ends before this line: another begins, or a command was typed.
+/// Whether a report ends before this line: another begins, a command was typed, or another host speaks.
 pub(super) fn is_boundary(line: Line<'_>, ahead: Lines<'_>) -> bool {
     heading(line, ahead).is_some()
         || prompt::prompt(line.text).is_some()
         || prompt::announced(line.text).is_some()
         || prompt::date(line).is_some()
+        || hosts::heading(line, ahead).is_some()
 }
 
 /// What the command's report is.
@@ -277,8 +279,10 @@ pub(super) fn by_command(part: &Part) -> Expected {
         "lscfg" => Kind::Lscfg,
         "lspath" if part.has("-A") || flag('E') => return Expected::Other,
         "lspath" => Kind::DiskPaths,
-        "lsmpio" if flag('S') || flag('a') || flag('q') => {
-            return Expected::Refused("this form of lsmpio is not read; run lsmpio, or lspath");
+        "lsmpio" if flag('a') || flag('q') || flag('z') => {
+            return Expected::Refused(
+                "this form of lsmpio is not read; run lsmpio, with -S or without, or lspath",
+            );
         }
         "lsmpio" => Kind::DiskPaths,
         "pcmpath" | "datapath" if part.has("device") => Kind::DiskPaths,

@@ -1,5 +1,6 @@
 //! Reads lists of paths.
 
+use super::statistics::statistics;
 use super::{DiskPath, DiskPaths, PathState};
 use crate::capture::page::Page;
 use crate::capture::{At, Report};
@@ -53,7 +54,9 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     let mut headed = false;
     while let Some(line) = page.peek() {
         let text = line.trimmed();
-        if let Some(columns) = columns(text) {
+        if text.starts_with("Disk: ") && statistics(page, &mut paths) {
+            headed = true;
+        } else if let Some(columns) = columns(text) {
             if headed && !paths.is_empty() {
                 break;
             }

@@ -1,0 +1,452 @@
+//! Paths to disks, and what the error log says of disks: failed and missing paths, a single path where others have two,
+//! health checks that are off, disk errors that go on; memory of a VIOS; LUNs of a pool that are offline.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::change::Change;
+use super::finding::{Draft, Severity};
+use super::out::Out;
+use super::rule::{Applicability, Kind, Object, Rule};
+use super::thresholds::{
+    DISK_ERRORS_LEAST, DISK_ERRORS_WITHIN_SECONDS, PAGES_PER_SECOND, SIDE_ERRORS_LEAST,
+    SIDE_ERRORS_SHARE, own,
+};
+use super::view::{Role, View, as_f64, count, shown};
+use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Report};
+use crate::trace::{Figure, Term, number};
+
+const PATHS: &str = "lspath, or lsmpio, on each client and each VIOS";
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "disk-paths-failed",
+        about: "paths to disks have failed or are missing",
+        on: Kind::System,
+        evidence: PATHS,
+        weight: 1.1,
+        applies: |view, system| has_paths(view, system.host),
+        judge: failed,
+    },
+    Rule {
+        name: "disk-paths-one-side",
+        about: "the paths over one adapter have errors and the others none",
+        on: Kind::System,
+        evidence: "lsmpio -S, or pcmpath query device, on each client",
+        weight: 1.3,
+        applies: |view, system| {
+            let counted = |list: &DiskPaths| list.paths.iter().any(|path| path.errors.is_some());
+            let mut lists = view.of(system.host).filter_map(Report::disk_paths);
+            Applicability::where_that(lists.any(counted))
+        },
+        judge: one_side,
+    },
+    Rule {
+        name: "disk-single-path",
+        about: "a disk has one path where others of the system have two",
+        on: Kind::Disk,
+        evidence: PATHS,
+        weight: 1.0,
+        applies: |view, disk| has_paths(view, disk.host),
+        judge: single,
+    },
+    Rule {
+        name: "disk-health-check",
+        about: "failed paths are never tried again",
+        on: Kind::Disk,
+        evidence: "lspath, and lsattr -El hdiskN of each disk",
+        weight: 1.15,
+        applies: |view, disk| {
+            let attribute = view.attribute(disk.host, disk.device, "hcheck_interval");
+            match (attribute, paths(view, disk.host)) {
+                (Some(_), Some(_)) => Applicability::Judged,
+                _ => Applicability::Elsewhere,
+            }
+        },
+        judge: health_check,
+    },
+    Rule {
+        name: "disk-errors",
+        about: "the error log has errors of a disk that go on",
+        on: Kind::Disk,
+        evidence: "errpt and date on each client and each VIOS",
+        weight: 1.2,
+        applies: |view, disk| {
+            let logged = view.of(disk.host).filter_map(Report::errpt).next().is_some();
+            Applicability::where_that(logged)
+        },
+        judge: errors,
+    },
+    Rule {
+        name: "vios-memory",
+        about: "a VIOS pages to and from its paging space",
+        on: Kind::System,
+        evidence: "vmstat 5 4 and svmon -G on each VIOS",
+        weight: 1.1,
+        applies: |view, system| {
+            let measured = view.of(system.host).filter_map(Report::vmstat).next().is_some();
+            Applicability::where_that(measured && view.role(system.host) != Role::Client)
+        },
+        judge: memory,
+    },
+    Rule {
+        name: "ssp-disk-offline",
+        about: "a LUN of a shared pool is not online",
+        on: Kind::System,
+        evidence: "pv -list on one VIOS of the cluster",
+        weight: 1.2,
+        applies: |view, system| {
+            let listed = view.of(system.host).filter_map(Report::pv_list).next().is_some();
+            Applicability::where_that(listed)
+        },
+        judge: offline,
+    },
+];
+
+/// The last list of paths of a system.
+fn paths<'a>(view: &View<'a>, host: usize) -> Option<&'a DiskPaths> {
+    let lists = view.of(host).filter_map(Report::disk_paths);
+    lists.filter(|list| list.paths.iter().any(|path| path.state != PathState::Other)).last()
+}
+
+fn has_paths(view: &View<'_>, host: usize) -> Applicability {
+    Applicability::where_that(paths(view, host).is_some())
+}
+
+fn is_down(path: &DiskPath) -> bool {
+    matches!(path.state, PathState::Failed | PathState::Missing)
+}
+
+/// What failed paths have in common, and the others have not.
+fn common(all: &[DiskPath]) -> Option<String> {
+    let only = |pick: fn(&DiskPath) -> Option<&str>| -> Option<String> {
+        let down: BTreeSet<&str> =
+            all.iter().filter(|path| is_down(path)).filter_map(pick).collect();
+        let up: BTreeSet<&str> =
+            all.iter().filter(|path| !is_down(path)).filter_map(pick).collect();
+        (!down.is_empty() && !up.is_empty() && down.is_disjoint(&up))
+            .then(|| down.into_iter().collect::<Vec<_>>().join(", "))
+    };
+    if let Some(parents) = only(|path| path.parent.as_deref()) {
+        return Some(format!(
+            "They are all those over {parents}: look at that side (adapter, VIOS or fabric)."
+        ));
+    }
+    only(|path| path.connection.as_deref().map(|text| text.split(',').next().unwrap_or(text)))
+        .map(|targets| format!("They are all those to the storage ports {targets}, over every adapter: look at that node or controller of the array."))
+}
+
+fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let Some(list) = paths(view, system.host) else { return };
+    let down: Vec<&DiskPath> = list.paths.iter().filter(|path| is_down(path)).collect();
+    if down.is_empty() {
+        return;
+    }
+    let disks: BTreeSet<&str> = down.iter().map(|path| path.disk.as_str()).collect();
+    let all: BTreeSet<&str> = list.paths.iter().map(|path| path.disk.as_str()).collect();
+    let without: Vec<&str> = all
+        .iter()
+        .filter(|disk| {
+            !list.paths.iter().any(|path| path.disk == **disk && path.state == PathState::Usable)
+        })
+        .copied()
+        .collect();
+    let spoken = view.spoken(system.host).to_owned();
+    let title = format!("{} of {} paths of {spoken} are down", down.len(), list.paths.len());
+    let mut draft = Draft::new("disk-paths-failed", system.host, spoken, Severity::Critical, title)
+        .see(down.iter().take(8).map(|path| path.at))
+        .because(format!("{} of {} disks are concerned.", disks.len(), all.len()));
+    if !without.is_empty() {
+        draft = draft.because(format!("No path is left to {}.", without.join(", ")));
+    }
+    if let Some(common) = common(&list.paths) {
+        draft = draft.because(common);
+    }
+    out.push(
+        draft
+            .effect("Find what they have in common and mend that; with health checks on, paths come back by themselves, else chpath -s enable brings each back.")
+            .harm("Until then the other paths carry everything, and nothing is behind them.")
+            .weigh(0.95, if without.is_empty() { 0.9 } else { 1.2 }),
+    );
+}
+
+/// The paths of each disk over virtual and Fibre Channel adapters.
+fn by_disk(list: &DiskPaths) -> BTreeMap<&str, Vec<&DiskPath>> {
+    let mut disks: BTreeMap<&str, Vec<&DiskPath>> = BTreeMap::new();
+    for path in &list.paths {
+        let shared = path
+            .parent
+            .as_ref()
+            .is_some_and(|parent| parent.starts_with("vscsi") || parent.starts_with("fscsi"));
+        if shared {
+            disks.entry(&path.disk).or_default().push(path);
+        }
+    }
+    disks
+}
+
+/// Errors of paths, by the adapter that they lead over.
+fn sides(list: &DiskPaths) -> BTreeMap<&str, (u64, &DiskPath)> {
+    let mut sides: BTreeMap<&str, (u64, &DiskPath)> = BTreeMap::new();
+    for path in &list.paths {
+        if let (Some(parent), Some(errors)) = (path.parent.as_deref(), path.errors) {
+            let side = sides.entry(parent).or_insert((0, path));
+            side.0 = side.0.saturating_add(errors);
+            if errors > side.1.errors.unwrap_or(0) {
+                side.1 = path;
+            }
+        }
+    }
+    sides
+}
+
+fn one_side(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let lists = view.of(system.host).filter_map(Report::disk_paths);
+    let Some(sides) = lists.map(sides).filter(|sides| !sides.is_empty()).last() else { return };
+    let worst = sides.iter().max_by_key(|(_, (errors, _))| *errors);
+    let Some((parent, (errors, path))) = worst.filter(|_| sides.len() > 1) else { return };
+    let errors = as_f64(*errors);
+    let others: u64 =
+        sides.iter().filter(|(other, _)| *other != parent).map(|(_, (errors, _))| errors).sum();
+    if errors < SIDE_ERRORS_LEAST || as_f64(others) > errors * SIDE_ERRORS_SHARE {
+        return;
+    }
+    let title = format!("the paths over {parent} have errors, those over the others have none");
+    out.push(
+        Draft::new("disk-paths-one-side", system.host, view.object(system.host, parent), Severity::Critical, title)
+            .see([path.at])
+            .figure(shown(&format!("errors on the paths over {parent}"), errors, "", path.at))
+            .because(format!("On all other paths together there are {}.", number(as_f64(others))))
+            .because("All disks are reached over both sides, so it is neither a disk nor the array: it is that adapter, its port or its fabric. Disks look slow because commands on that side time out and are sent again.")
+            .effect("Look at the fabric behind that adapter: the links between its switches, ports without credits, a slow device. If the clients can spare it, take the path out of use until it is mended.")
+            .harm("None by looking.")
+            .weigh(0.93, 1.1),
+    );
+}
+
+fn single(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
+    let Some(list) = paths(view, disk.host) else { return };
+    let disks = by_disk(list);
+    let Some([only]) = disks.get(disk.device).map(Vec::as_slice) else { return };
+    let others = disks.values().filter(|paths| paths.len() > 1);
+    let alike: Vec<&&DiskPath> = others.flatten().filter(|path| kind(path) == kind(only)).collect();
+    let Some(example) = alike.first() else { return };
+    out.push(
+        Draft::new("disk-single-path", disk.host, view.object(disk.host, disk.device), Severity::Warning, format!("{} has one path only", disk.device))
+            .see([only.at, example.at])
+            .because(format!("It is reached over {} alone; other disks of this system have two paths and more.", only.parent.as_deref().unwrap_or("one adapter")))
+            .because("A restart of the VIOS or a fault of the fabric behind that adapter takes the disk away.")
+            .effect("Map the disk on the second VIOS as well (or zone the second port), then run cfgmgr here.")
+            .harm("A disk that two VIOS map must not be reserved by either: reserve_policy=no_reserve on both first.")
+            .weigh(0.9, 1.0),
+    );
+}
+
+/// The kind of adapter that a path leads over.
+fn kind(path: &DiskPath) -> &str {
+    let parent = path.parent.as_deref().unwrap_or("");
+    parent.trim_end_matches(|c: char| c.is_ascii_digit())
+}
+
+fn health_check(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
+    let Some(attribute) = view.attribute(disk.host, disk.device, "hcheck_interval") else { return };
+    let Some(list) = paths(view, disk.host).filter(|_| attribute.value == "0") else { return };
+    let own: Vec<&DiskPath> = list.paths.iter().filter(|path| path.disk == disk.device).collect();
+    if own.len() < 2 {
+        return;
+    }
+    let down: Vec<&&DiskPath> = own.iter().filter(|path| is_down(path)).collect();
+    let severity = if down.is_empty() { Severity::Note } else { Severity::Critical };
+    let title = match down.is_empty() {
+        true => format!("paths of {} that fail stay failed", disk.device),
+        false => format!("a failed path of {} is never tried again", disk.device),
+    };
+    let draft = Draft::new(
+        "disk-health-check",
+        disk.host,
+        view.object(disk.host, disk.device),
+        severity,
+        title,
+    )
+    .see([attribute.at])
+    .see(down.iter().map(|path| path.at))
+    .because("hcheck_interval is 0: nobody tries a path that has failed.");
+    let change = Change::new(view, disk.host, disk.device).set("hcheck_interval", "60");
+    out.push(
+        draft
+            .change(&change)
+            .effect(format!("Failed paths are tried every minute. Paths that are down now come back with chpath -l {} -p PARENT -s enable.", disk.device))
+            .harm("One small command per path and minute.")
+            .weigh(if down.is_empty() { 0.6 } else { 0.95 }, 1.0),
+    );
+}
+
+/// The entries of a disk that are errors of the medium or of commands, each once.
+fn disk_entries<'a>(view: &View<'a>, host: usize, disk: &str) -> Vec<&'a LoggedError> {
+    let mut seen = BTreeSet::new();
+    let is_error = |entry: &LoggedError| {
+        let text = entry.description.to_ascii_uppercase();
+        text.contains("DISK OPERATION ERROR") || text.contains("DISK ERROR")
+    };
+    view.of(host)
+        .filter_map(Report::errpt)
+        .flat_map(|report| &report.entries)
+        .filter(|entry| entry.resource == disk && is_error(entry))
+        .filter(|entry| {
+            let time = entry.logged.as_ref().map(|taken| taken.seconds / 60);
+            seen.insert((
+                time,
+                entry.identifier.clone(),
+                entry.kind.get(..1).unwrap_or("").to_owned(),
+            ))
+        })
+        .collect()
+}
+
+fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
+    let entries = disk_entries(view, disk.host, disk.device);
+    let taken = view
+        .of(disk.host)
+        .filter_map(Report::errpt)
+        .filter_map(|report| report.head.taken.as_ref().map(|taken| taken.seconds))
+        .max();
+    let Some(now) = taken else {
+        if !entries.is_empty() {
+            out.lack("whether the errors go on", "date; errpt");
+        }
+        return;
+    };
+    // The log's clock and that of `date` are the same, whatever the zone is called.
+    let recent: Vec<&&LoggedError> = entries
+        .iter()
+        .filter(|entry| {
+            entry.logged.as_ref().is_some_and(|taken| {
+                now.saturating_sub(taken.seconds) <= DISK_ERRORS_WITHIN_SECONDS
+            })
+        })
+        .collect();
+    if count(recent.len()) < DISK_ERRORS_LEAST {
+        return;
+    }
+    let all_up = paths(view, disk.host).is_some_and(|list| {
+        let mut own = list.paths.iter().filter(|path| path.disk == disk.device).peekable();
+        own.peek().is_some() && own.all(|path| path.state == PathState::Usable)
+    });
+    let title = format!("{} has disk errors that go on", disk.device);
+    let mut draft = Draft::new(
+        "disk-errors",
+        disk.host,
+        view.object(disk.host, disk.device),
+        Severity::Critical,
+        title,
+    )
+    .see(recent.iter().take(8).map(|entry| entry.at))
+    .because(format!("{} errors were logged in the day before the capture.", recent.len()));
+    if all_up {
+        draft = draft.because("All its paths are usable: it is not the way there, it is the LUN.");
+    }
+    out.push(
+        draft
+            .effect("Ask the storage side for the drives and the array behind this LUN; save its data first.")
+            .harm("None by asking.")
+            .weigh(0.9, 1.0),
+    );
+}
+
+fn memory(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let Some(run) = view.of(system.host).filter_map(Report::vmstat).last() else { return };
+    let samples: Vec<(f64, &crate::capture::VmSample)> = run
+        .samples
+        .iter()
+        .filter_map(|sample| Some((sample.paged_in? + sample.paged_out?, sample)))
+        .collect();
+    let (Some((_, last)), true) = (samples.last(), samples.len() >= 2) else { return };
+    let mean = samples.iter().map(|(pages, _)| pages).sum::<f64>() / count(samples.len());
+    let always = samples.iter().all(|(pages, _)| *pages > 0.0);
+    if !always || mean < PAGES_PER_SECOND {
+        return;
+    }
+    let spoken = view.spoken(system.host).to_owned();
+    let terms = vec![
+        Term::read("pages in", last.paged_in.unwrap_or(0.0), "pages/s", last.at),
+        Term::read("pages out", last.paged_out.unwrap_or(0.0), "pages/s", last.at),
+    ];
+    let mut draft = Draft::new(
+        "vios-memory",
+        system.host,
+        spoken.clone(),
+        Severity::Critical,
+        format!("{spoken} has too little memory: it pages all the time"),
+    )
+    .see(samples.iter().map(|(_, sample)| sample.at))
+    .because(format!(
+        "In every interval it pages; the mean is {} pages a second.",
+        number(mean.round())
+    ))
+    .figure(Figure::new("paging now", "pages/s", "pages in + pages out", terms))
+    .figure(Figure::new(
+        "threshold",
+        "pages/s",
+        "threshold",
+        vec![own("threshold", PAGES_PER_SECOND, "pages/s")],
+    ));
+    if let Some(svmon) = view.of(system.host).filter_map(Report::svmon).last()
+        && let (Some(size), Some(needed)) = (svmon.size, svmon.computational)
+    {
+        draft = draft.see([size.at]).figure(shown(
+            "computational memory in use",
+            needed.value,
+            svmon.unit.as_ref().map_or("frames", |unit| &unit.value),
+            needed.at,
+        ));
+        if needed.value > size.value {
+            draft = draft.because("It needs more memory than it has: that is no file cache.");
+        }
+    }
+    if let Some(memory) = run.memory_mb {
+        draft = draft.see([memory.at]).because(format!("It has {} MB.", memory.value));
+    }
+    out.push(
+        draft
+            .effect("Give the VIOS more memory on the HMC, in steps while it runs up to its maximum, then look whether it still pages. How much is not known from this, so no command is given.")
+            .harm("The machine has that much less for its partitions.")
+            .weigh(0.95, 1.0),
+    );
+}
+
+fn offline(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let Some(list) = view.of(system.host).filter_map(Report::pv_list).last() else { return };
+    for lun in &list.luns {
+        let Some(state) = lun.state.as_ref() else { continue };
+        let word = state.value.to_ascii_uppercase();
+        if !(word.contains("OFFLINE")
+            || word.contains("MISSING")
+            || word.contains("FAILED")
+            || word.contains("DEGRADED"))
+        {
+            continue;
+        }
+        let pool =
+            lun.pool.as_ref().map_or(String::new(), |pool| format!(" of pool {}", pool.value));
+        let mut draft = Draft::new(
+            "ssp-disk-offline",
+            system.host,
+            format!("{}{pool}", lun.name),
+            Severity::Critical,
+            format!("{}{pool} is {}", lun.name, state.value),
+        )
+        .see([lun.at, state.at])
+        .because("The pool does not reach this LUN.");
+        if let Some(group) = &lun.failure_group {
+            draft = draft.because(format!(
+                "It is in the failure group {}: what lay on it has one copy less.",
+                group.value
+            ));
+        }
+        out.push(
+            draft
+                .effect("Look at the paths to it on every VIOS (lspath) and at the storage behind it. When it answers again the pool brings it up to date by itself; do not remove it meanwhile.")
+                .harm("None by looking.")
+                .weigh(0.95, 1.1),
+        );
+    }
+}

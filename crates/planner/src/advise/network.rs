@@ -1,0 +1,688 @@
+//! Ethernet adapters: links, speeds, the negotiation with the switch, packets that find no buffer, resets; and the queues
+//! of a shared adapter.
+//!
+//! An adapter is judged where it carries something: a member of an aggregation or of a shared adapter, or one that moved
+//! packets. A spare port without a cable is no fault. Counters are judged by growth, as everywhere.
+
+use std::collections::BTreeMap;
+
+use super::change::Change;
+use super::finding::{Draft, Severity};
+use super::measure::{Counter, Waits, waits};
+use super::out::Out;
+use super::rule::{Applicability, Kind, Object, Rule};
+use super::thresholds::{
+    BUFFER_LIMITS, GROWTH_LEAST, LACP_HEARD_SHARE, LACP_LEAST, RESETS_GROWTH, RESETS_ONCE,
+    SEA_DROPS_GROWTH,
+};
+use super::view::{View, as_f64, shown};
+use crate::capture::{At, Entstat, Ethernet, Lacp, Report, VirtualEthernet};
+use crate::trace::number;
+
+/// One adapter of one system, in every report that shows it.
+pub(super) struct Wire<'a> {
+    pub(super) host: usize,
+    pub(super) name: &'a str,
+    /// In the order of time.
+    samples: Vec<&'a Ethernet>,
+    /// The report of the last one.
+    run: &'a Entstat,
+}
+
+impl<'a> Wire<'a> {
+    fn last(&self) -> &'a Ethernet {
+        // There is one by construction; the first is as good.
+        self.samples.last().copied().unwrap_or(self.samples[0])
+    }
+
+    fn is_virtual(&self) -> bool {
+        self.last().virtual_adapter.is_some()
+    }
+
+    /// A shared adapter or an aggregation, which have counters of their members.
+    fn is_made_of_others(&self) -> bool {
+        let kind = self.last().device_type.as_ref().map_or("", |read| &read.value);
+        self.last().aggregation.is_some()
+            || ["Shared Ethernet", "Link Aggregation", "EtherChannel", "VLAN"]
+                .iter()
+                .any(|word| kind.contains(word))
+    }
+
+    fn is_physical(&self) -> bool {
+        !self.is_virtual() && !self.is_made_of_others()
+    }
+
+    /// The aggregation that it is a member of.
+    fn aggregation(&self) -> Option<&'a Ethernet> {
+        let member = |of: &&Ethernet| {
+            of.aggregation
+                .as_ref()
+                .is_some_and(|of| of.members.iter().any(|name| name == self.name))
+        };
+        self.run.adapters.iter().find(member)
+    }
+
+    /// Whether something hangs on it.
+    fn is_used(&self) -> bool {
+        let real = self.run.sea.as_ref().and_then(|sea| sea.real_adapter.as_ref());
+        let sent = self.last().transmitted.packets.is_some_and(|read| read.value > 0);
+        self.aggregation().is_some() || real.is_some_and(|read| read.value == self.name) || sent
+    }
+
+    fn link_down(&self) -> Option<At> {
+        let link = self.last().link_status.as_ref()?;
+        link.value.to_ascii_lowercase().starts_with("down").then_some(link.at)
+    }
+
+    fn counter(
+        &self,
+        read: impl Fn(&Ethernet) -> Option<crate::capture::Read<u64>>,
+    ) -> Option<Counter> {
+        Counter::over(&self.samples, |adapter| read(adapter))
+    }
+
+    fn draft(
+        &self,
+        view: &View<'_>,
+        rule: &'static str,
+        severity: Severity,
+        title: String,
+    ) -> Draft {
+        Draft::new(rule, self.host, view.object(self.host, self.name), severity, title)
+    }
+}
+
+/// Every adapter of every system.
+pub(super) fn wires<'a>(view: &View<'a>) -> Vec<Wire<'a>> {
+    let mut all: BTreeMap<(usize, &'a str), Vec<Sample<'a>>> = BTreeMap::new();
+    for (host, report) in view.reports() {
+        let Report::Entstat(run) = report else { continue };
+        for adapter in &run.adapters {
+            let name = adapter.name.value.as_str();
+            all.entry((host, name)).or_default().push((run, adapter));
+        }
+    }
+    let wire = |((host, name), mut samples): ((usize, &'a str), Vec<Sample<'a>>)| {
+        in_order(&mut samples);
+        let run = samples.last()?.0;
+        let samples = samples.into_iter().map(|(_, adapter)| adapter).collect();
+        Some(Wire { host, name, samples, run })
+    };
+    all.into_iter().filter_map(wire).collect()
+}
+
+type Sample<'a> = (&'a Entstat, &'a Ethernet);
+
+/// The order of time: by clocks where all have the same, else by the age of the counters where they grow with it.
+fn in_order(samples: &mut [Sample<'_>]) {
+    let clock = |(run, _): &Sample<'_>| {
+        run.head.taken.as_ref().map(|taken| (taken.zone.clone(), taken.seconds))
+    };
+    let zone = |sample: &Sample<'_>| clock(sample).map(|(zone, _)| zone);
+    let one_zone = samples.windows(2).all(|pair| zone(&pair[0]) == zone(&pair[1]));
+    let age = |(_, adapter): &Sample<'_>| adapter.elapsed_seconds.map(|read| read.value);
+    let moved = |(_, adapter): &Sample<'_>| adapter.received.packets.map(|read| read.value);
+    if samples.iter().all(|sample| clock(sample).is_some()) && one_zone {
+        samples.sort_by_key(clock);
+    } else if samples.iter().all(|sample| age(sample).is_some()) {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by_key(age);
+        if sorted.is_sorted_by_key(moved) {
+            samples.copy_from_slice(&sorted);
+        }
+    }
+}
+
+const EVIDENCE: &str = "entstat -all entN of each shared Ethernet adapter, entstat -d entN of a client, twice, some minutes apart";
+
+/// A rule of an adapter: when it applies, and how it judges.
+macro_rules! rules {
+    ($($name:literal $about:literal $weight:literal $applies:expr, $judge:expr;)*) => {
+        &[$(Rule {
+            name: $name,
+            about: $about,
+            on: Kind::Ethernet,
+            evidence: EVIDENCE,
+            weight: $weight,
+            applies: |view, adapter| applies(view, adapter, $applies),
+            judge: |view, adapter, out| {
+                if let Some(wire) = view.wires().get(adapter.index) {
+                    $judge(view, wire, out);
+                }
+            },
+        },)*]
+    };
+}
+
+pub(super) const RULES: &[Rule] = rules! {
+    "net-link-down" "the link of an adapter that is used is down" 1.3
+        |wire| wire.is_physical() && wire.is_used() && wire.last().link_status.is_some(), link_down;
+    "net-lacp-partner" "a member of an aggregation hears no partner" 1.2
+        |wire| wire.last().lacp.is_some(), partner;
+    "net-lacp-churn" "a member leaves and joins its aggregation" 1.1
+        |wire| wire.last().lacp.is_some(), churn;
+    "net-speed" "a port runs slower than its sisters" 1.2
+        |wire| wire.is_physical() && wire.is_used() && wire.last().speed.is_some(), speed;
+    "net-receive-loss" "a physical adapter loses packets that arrive" 1.0
+        |wire| wire.is_physical(), receive_loss;
+    "net-virtual-buffers" "a virtual adapter has no receive buffers left" 1.1
+        |wire| wire.is_virtual(), virtual_buffers;
+    "net-receivers" "packets are lost because their receivers have no buffers" 0.9
+        |wire| wire.is_virtual(), receivers;
+    "net-vlan" "packets of VLANs that the adapter is not in" 1.0
+        |wire| wire.is_virtual() && !is_trunk(wire), strays;
+    "net-resets" "an adapter resets itself again and again" 1.2
+        |wire| !wire.is_virtual(), resets;
+};
+
+fn applies(view: &View<'_>, adapter: &Object<'_>, holds: fn(&Wire<'_>) -> bool) -> Applicability {
+    Applicability::where_that(view.wires().get(adapter.index).is_some_and(holds))
+}
+
+fn is_trunk(wire: &Wire<'_>) -> bool {
+    let own = wire.last().virtual_adapter.as_ref();
+    own.and_then(|own| own.trunk).is_some_and(|read| read.value)
+}
+
+fn link_down(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    let Some(at) = wire.link_down() else { return };
+    let state = wire.run.sea.as_ref().and_then(|sea| sea.failover.as_ref()?.state.as_ref());
+    let limbo = state.filter(|state| state.value.contains("LIMBO"));
+    let mut draft = wire
+        .draft(view, "net-link-down", Severity::Critical, format!("{} has no link", wire.name))
+        .see([at]);
+    if let Some(of) = wire.aggregation() {
+        let of = &of.name.value;
+        draft = draft.because(format!("It is a member of {of}: what is left of the aggregation carries everything, and nothing is left behind that."));
+    }
+    if let Some(limbo) = limbo {
+        draft = draft.see([limbo.at]).because("The shared adapter is in LIMBO: it sees no network and bridges nothing. That follows from the link.");
+    }
+    out.push(
+        draft
+            .effect("No command mends it. Look at the cable, the transceiver and the switch port; the link comes back by itself.")
+            .harm("None by looking. Before work on the cable make sure that the other side carries the clients.")
+            .weigh(0.97, 1.0),
+    );
+}
+
+/// Whether the partner was never heard: its system is all zero, or what stands there is assumed.
+fn unheard(lacp: &Lacp) -> Option<At> {
+    let zero = lacp
+        .partner
+        .system
+        .as_ref()
+        .filter(|system| system.value.bytes().all(|byte| matches!(byte, b'0' | b'-' | b':')));
+    let assumed = lacp.actor.defaulted.filter(|read| read.value).map(|read| read.at);
+    zero.map(|system| system.at).or(assumed)
+}
+
+fn partner(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    let Some(lacp) = wire.last().lacp.as_ref() else { return };
+    let Some(at) = unheard(lacp).filter(|_| wire.link_down().is_none()) else { return };
+    let of = wire.aggregation().map_or("the aggregation", |of| &of.name.value);
+    let sisters = wire.run.adapters.iter().filter(|other| other.name.value != wire.name);
+    let heard = sisters.filter_map(|other| other.lacp.as_ref()).any(|lacp| unheard(lacp).is_none());
+    let mut draft = wire
+        .draft(
+            view,
+            "net-lacp-partner",
+            Severity::Warning,
+            format!("{} hears no partner for LACP", wire.name),
+        )
+        .see([at])
+        .see(lacp.actor.defaulted.filter(|read| read.value).map(|read| read.at))
+        .see(lacp.received.map(|read| read.at));
+    if let (Some(received), Some(sent)) = (lacp.received, lacp.transmitted) {
+        draft = draft.because(format!(
+            "It sent {} LACPDUs and received {}.",
+            number(as_f64(sent.value)),
+            number(as_f64(received.value))
+        ));
+    }
+    let why = match heard {
+        true => {
+            "Another member hears its partner, so this side speaks LACP: the switch port of this one does not, or belongs to another group."
+        }
+        false => "No member hears one: the switch ports do not speak LACP.",
+    };
+    out.push(
+        draft
+            .because(why)
+            .effect(format!("No command on this system mends it. Have the switch port of {} configured for LACP in the group of {of}'s other ports, or find the wrong cable.", wire.name))
+            .harm("None on this system.")
+            .weigh(0.95, 1.0),
+    );
+}
+
+fn churn(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    let Some(lacp) = wire.last().lacp.as_ref() else { return };
+    if wire.link_down().is_some() || unheard(lacp).is_some() {
+        return;
+    }
+    let synced = |adapter: &&Ethernet| {
+        let lacp = adapter.lacp.as_ref()?;
+        let expired = lacp.actor.expired.is_some_and(|read| read.value);
+        Some(lacp.actor.in_sync?.value && !expired)
+    };
+    let states: Vec<bool> = wire.samples.iter().filter_map(synced).collect();
+    let changed = states.windows(2).any(|pair| pair[0] != pair[1]);
+    let (Some(received), Some(sent)) = (lacp.received, lacp.transmitted) else { return };
+    let (heard, spoken) = (as_f64(received.value), as_f64(sent.value));
+    let deaf = spoken >= LACP_LEAST && heard < spoken * LACP_HEARD_SHARE;
+    if !changed && !deaf {
+        return;
+    }
+    let mut draft = wire
+        .draft(
+            view,
+            "net-lacp-churn",
+            Severity::Warning,
+            format!("{} leaves and joins its aggregation", wire.name),
+        )
+        .see([sent.at, received.at])
+        .figure(shown("LACPDUs sent", spoken, "", sent.at))
+        .figure(shown("LACPDUs received", heard, "", received.at));
+    if changed {
+        let places = wire
+            .samples
+            .iter()
+            .filter_map(|adapter| Some(adapter.lacp.as_ref()?.actor.in_sync?.at));
+        draft = draft.see(places).because("It was in sync in one capture and not in another.");
+    }
+    if deaf {
+        draft = draft.because("The switch answers a small part of what is sent to it: its PDUs come late or get lost.");
+    }
+    out.push(
+        draft
+            .because("The link stays up, so it is the negotiation: timers that differ, or a switch that does not answer in time.")
+            .effect("Compare the LACP timers (interval) of both sides, and look at the switch's log for the port. No command is needed here as long as interval is the same on both.")
+            .harm("Changing the mode or the interval interrupts the aggregation.")
+            .weigh(if changed { 0.9 } else { 0.7 }, 1.0),
+    );
+}
+
+/// `10 Gbps Full Duplex`, `1000 Mbps Full Duplex`, `10Gbps` in Mbit/s.
+fn megabits(text: &str) -> Option<f64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let value: f64 = text.get(..digits)?.parse().ok()?;
+    let unit = text[digits..].trim_start().to_ascii_lowercase();
+    match unit.get(..4)? {
+        "gbps" => Some(value * 1000.0),
+        "mbps" => Some(value),
+        _ => None,
+    }
+}
+
+fn speed(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    let kind = |adapter: &Ethernet| adapter.device_type.as_ref().map(|read| read.value.clone());
+    let read = |adapter: &Ethernet| {
+        let speed = adapter.speed.as_ref()?;
+        Some((megabits(&speed.value)?, speed.at))
+    };
+    let Some((own, at)) = read(wire.last()) else { return };
+    // Sisters are members of the same aggregation, or ports of the same kind on this system.
+    let sister = |other: &&Wire<'_>| {
+        other.host == wire.host
+            && other.name != wire.name
+            && other.is_physical()
+            && other.is_used()
+            && other.link_down().is_none()
+            && kind(other.last()).is_some()
+            && kind(other.last()) == kind(wire.last())
+    };
+    let faster = view
+        .wires()
+        .iter()
+        .filter(sister)
+        .filter_map(|other| Some((read(other.last())?, other.name)))
+        .find(|((speed, _), _)| *speed > own * 1.5);
+    let Some(((other, other_at), name)) = faster.filter(|_| wire.link_down().is_none()) else {
+        return;
+    };
+    let mut draft = wire
+        .draft(
+            view,
+            "net-speed",
+            Severity::Warning,
+            format!(
+                "{} runs at {} Mbit/s where {name} runs at {}",
+                wire.name,
+                number(own),
+                number(other)
+            ),
+        )
+        .see([at, other_at])
+        .figure(shown(&format!("speed of {}", wire.name), own, "Mbit/s", at))
+        .figure(shown(&format!("speed of {name}"), other, "Mbit/s", other_at))
+        .because("Both are ports of the same kind.");
+    if let Some(of) = wire.aggregation() {
+        let of = &of.name.value;
+        draft = draft.because(format!(
+            "Members of different speed do not aggregate: {of} carries its traffic over the others."
+        ));
+    }
+    out.push(
+        draft
+            .effect("Look at the cable, the transceiver and the speed that the switch port is set to. Nothing is to be changed on this system as long as it negotiates.")
+            .harm("None by looking.")
+            .weigh(0.9, 1.0),
+    );
+}
+
+fn receive_loss(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    let Some(packets) = wire.counter(|adapter| adapter.received.packets) else { return };
+    type Pick = fn(&Ethernet) -> Option<crate::capture::Read<u64>>;
+    let counters: [(&str, Pick); 3] = [
+        ("No Resource Errors", |adapter| adapter.received.no_resource),
+        ("DMA Overrun", |adapter| adapter.received.dma),
+        ("Packets Discarded by Adapter", |adapter| adapter.received.discarded),
+    ];
+    let found: Vec<_> = counters
+        .into_iter()
+        .filter_map(|(name, read)| waits(name, wire.counter(read)?, &[packets]))
+        .collect();
+    if found.is_empty() {
+        return;
+    }
+    let title = format!("{} loses packets that arrive", wire.name);
+    let mut draft = wire.draft(view, "net-receive-loss", Severity::Warning, title);
+    for waits in &found {
+        draft = draft.see(waits.counter.places()).because(waits.why.clone());
+        draft = waits.figures.iter().cloned().fold(draft, Draft::figure);
+    }
+    let confidence = found.iter().map(|waits| waits.confidence).fold(0.0, f64::max);
+    let show = view.show_attributes(wire.host, wire.name);
+    out.push(
+        draft
+            .because("The card has no buffer for them, or the bus is too slow: they are lost before any queue of this system.")
+            .effect(format!("Look at the adapter's receive buffers and at its flow control: {show}. The names of the attributes differ by card, so no command is given."))
+            .harm("More buffers take memory of this system; the adapter has to be configured again.")
+            .weigh(confidence, 1.0),
+    );
+}
+
+/// Buffers of which all were in use and none was left.
+fn exhausted(own: &VirtualEthernet) -> Vec<(&str, u64, At)> {
+    own.buffers
+        .iter()
+        .filter_map(|buffers| {
+            let (max, most) = (buffers.max?, buffers.max_allocated?);
+            let lowest = buffers.lowest_registered?;
+            (most.value >= max.value && lowest.value == 0).then_some((
+                buffers.kind.as_str(),
+                max.value,
+                most.at,
+            ))
+        })
+        .collect()
+}
+
+fn lost(wire: &Wire<'_>) -> Option<Waits> {
+    let failures = wire.counter(|adapter| adapter.virtual_adapter.as_ref()?.receive_failures)?;
+    let packets = wire.counter(|adapter| adapter.received.packets)?;
+    waits("Hypervisor Receive Failures", failures, &[packets])
+}
+
+fn virtual_buffers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    let (Some(waits), Some(own)) = (lost(wire), wire.last().virtual_adapter.as_ref()) else {
+        return;
+    };
+    let exhausted = exhausted(own);
+    let kinds: Vec<String> = exhausted.iter().map(|(kind, ..)| kind.to_ascii_lowercase()).collect();
+    let title = match kinds.is_empty() {
+        true => format!("{} loses packets for want of receive buffers", wire.name),
+        false => format!("{} has no {} receive buffers left", wire.name, kinds.join(", ")),
+    };
+    let mut draft = wire
+        .draft(view, "net-virtual-buffers", Severity::Warning, title)
+        .see(waits.counter.places())
+        .see(exhausted.iter().map(|(_, _, at)| *at))
+        .because(waits.why.clone());
+    draft = waits.figures.iter().cloned().fold(draft, Draft::figure);
+    let mut change = Change::new(view, wire.host, wire.name);
+    let mut any = false;
+    for (kind, max, at) in &exhausted {
+        draft = draft.figure(shown(
+            &format!("greatest number of {kind} buffers"),
+            as_f64(*max),
+            "",
+            *at,
+        ));
+        let limit = BUFFER_LIMITS.iter().find(|(name, ..)| name.eq_ignore_ascii_case(kind));
+        let Some((_, attribute, limit)) = limit else { continue };
+        let wanted = (max * 2).min(*limit);
+        if wanted > *max {
+            change = change.set(attribute, wanted.to_string());
+            any = true;
+        }
+    }
+    if any {
+        draft = draft.change(&change);
+    }
+    out.push(
+        draft
+            .because("The receiver is this adapter: its buffers are what the hypervisor found empty.")
+            .effect("More buffers are held ready for bursts. The change needs the interface down, or a restart.")
+            .harm("Buffers take memory of this partition that is pinned.")
+            .weigh(waits.confidence, 1.0),
+    );
+}
+
+fn receivers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    let Some(failures) =
+        wire.counter(|adapter| adapter.virtual_adapter.as_ref()?.receiver_failures)
+    else {
+        return;
+    };
+    let Some(packets) = wire.counter(|adapter| adapter.transmitted.packets) else { return };
+    let Some(waits) = waits("Receiver Failures", failures, &[packets]) else { return };
+    // The receiver is among the captures: it speaks for itself.
+    if view.wires().iter().any(|other| other.is_virtual() && lost(other).is_some()) {
+        return;
+    }
+    let title = format!("receivers of {} have no buffers", wire.name);
+    let mut draft = wire
+        .draft(view, "net-receivers", Severity::Note, title)
+        .see(waits.counter.places())
+        .because(waits.why.clone());
+    draft = waits.figures.iter().cloned().fold(draft, Draft::figure);
+    out.push(
+        draft
+            .because("What was sent found no buffer at the partition that it was for. The buffers of this adapter have no part in it.")
+            .effect("Find the receiver: on the client partitions, `entstat -d entN` shows Hypervisor Receive Failures and which buffers are at their maximum. Raise the buffers there.")
+            .harm("None by looking.")
+            .weigh(waits.confidence, 0.8),
+    );
+}
+
+fn strays(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    let Some(counter) = wire.counter(|adapter| adapter.virtual_adapter.as_ref()?.invalid_vlan)
+    else {
+        return;
+    };
+    let Some(growth) = counter.growth().filter(|growth| *growth >= GROWTH_LEAST) else { return };
+    let Some(own) = wire.last().virtual_adapter.as_ref() else { return };
+    let mine = super::sea::vlans(own);
+    let list = |vlans: Vec<u16>| vlans.iter().map(u16::to_string).collect::<Vec<_>>().join(", ");
+    let mut draft = wire
+        .draft(
+            view,
+            "net-vlan",
+            Severity::Warning,
+            format!("{} is sent packets of VLANs that it is not in", wire.name),
+        )
+        .see(counter.places())
+        .see(mine.values().copied())
+        .because(format!(
+            "Invalid VLAN ID Packets grew by {} between the captures.",
+            number(growth)
+        ))
+        .because(format!("It is in {}.", list(mine.keys().copied().collect())));
+    draft = counter
+        .growth_figure("growth of Invalid VLAN ID Packets", "packets")
+        .into_iter()
+        .fold(draft, Draft::figure);
+    let mut missing = false;
+    for bridge in view.bridges() {
+        for (trunk, of) in bridge.trunks(view) {
+            let theirs = super::sea::vlans(of);
+            let same = own.switch.as_ref().map(|read| &read.value)
+                == of.switch.as_ref().map(|read| &read.value);
+            if !same || theirs.is_empty() {
+                continue;
+            }
+            let absent: Vec<u16> =
+                mine.keys().filter(|vlan| !theirs.contains_key(vlan)).copied().collect();
+            missing |= !absent.is_empty();
+            let words = match absent.is_empty() {
+                true => String::new(),
+                false => format!(", and not {}", list(absent)),
+            };
+            draft = draft.see(theirs.values().copied()).because(format!(
+                "{} of {} bridges {}{words}.",
+                trunk.name.value,
+                view.object(bridge.host, bridge.name),
+                list(theirs.keys().copied().collect())
+            ));
+        }
+    }
+    out.push(
+        draft
+            .effect("Put the client's VLAN among those of the trunk adapters on both VIOS and on the switch ports, or the client on the VLAN that was meant. That is done on the HMC.")
+            .harm("A VLAN that is added to a trunk reaches every client of it.")
+            .weigh(if missing { 0.9 } else { 0.6 }, 1.0),
+    );
+}
+
+fn resets(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    let Some(counter) = wire.counter(|adapter| adapter.reset_count) else { return };
+    let (storm, confidence) = match counter.growth() {
+        Some(growth) => (growth >= RESETS_GROWTH, 0.95),
+        None => (counter.value() >= RESETS_ONCE, 0.6),
+    };
+    if !storm {
+        return;
+    }
+    let mut draft = wire
+        .draft(
+            view,
+            "net-resets",
+            Severity::Critical,
+            format!("{} resets itself again and again", wire.name),
+        )
+        .see(counter.places());
+    draft = match counter.growth() {
+        Some(growth) => {
+            let figure = counter.growth_figure("growth of Adapter Reset Count", "resets");
+            figure.into_iter().fold(draft, Draft::figure).because(format!(
+                "Adapter Reset Count grew by {} between the captures.",
+                number(growth)
+            ))
+        }
+        None => draft
+            .figure(shown("Adapter Reset Count", counter.value(), "", counter.last.at))
+            .because("One capture cannot show whether it still grows; take a second one."),
+    };
+    let timeouts = wire.counter(|adapter| adapter.transmitted.timeouts);
+    if let Some(timeouts) = timeouts.filter(|timeouts| timeouts.growth().is_some_and(|by| by > 0.0))
+    {
+        draft = draft.see(timeouts.places()).because(format!(
+            "Timeout Errors grew by {} with it: the card does not answer.",
+            number(timeouts.growth().unwrap_or(0.0))
+        ));
+    }
+    out.push(
+        draft
+            .because("Traffic stands still at each reset. It is the card, its firmware or its slot, not the load.")
+            .effect("Move the traffic to another port or to the other VIOS, then have the adapter's microcode updated or the card replaced.")
+            .harm("Moving the traffic interrupts it for as long as the failover takes.")
+            .weigh(confidence, 1.0),
+    );
+}
+
+/// Growth that is more than noise by itself, whatever was moved meanwhile.
+fn grown(name: &str, counter: Counter) -> Waits {
+    let growth = number(counter.growth().unwrap_or(0.0));
+    Waits {
+        counter,
+        confidence: 0.9,
+        grows: true,
+        figures: counter
+            .growth_figure(&format!("growth of {name}"), "packets")
+            .into_iter()
+            .collect(),
+        why: format!("{name} grew by {growth} between the captures: it happens now."),
+    }
+}
+
+/// `sea-overload`: queues of a shared adapter that are full.
+pub(super) const OF_BRIDGES: &[Rule] = &[Rule {
+    name: "sea-overload",
+    about: "the queues of a shared adapter's threads are full",
+    on: Kind::Bridge,
+    evidence: EVIDENCE,
+    weight: 1.1,
+    applies: |view, sea| {
+        let bridge = view.bridge(sea);
+        Applicability::where_that(bridge.and_then(|bridge| bridge.sea()).is_some())
+    },
+    judge: overload,
+}];
+
+fn overload<'a>(view: &View<'a>, object: &Object<'a>, out: &mut Out) {
+    const NAME: &str = "packets dropped at full queues";
+    let Some(bridge) = view.bridge(object) else { return };
+    let first = |run: &&'a Entstat| Some((*run, run.adapters.first()?));
+    let mut samples: Vec<Sample<'_>> = bridge.runs.iter().filter_map(first).collect();
+    in_order(&mut samples);
+    let seas: Vec<_> = samples.iter().filter_map(|(run, _)| run.sea.as_ref()).collect();
+    let counter = Counter::over(&seas, |sea| sea.thread_overflow);
+    let packets: Vec<Counter> = [
+        Counter::over(&seas, |sea| sea.real_side.received),
+        Counter::over(&seas, |sea| sea.virtual_side.received),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let Some(counter) = counter else { return };
+    let Some(sea) = seas.last() else { return };
+    let loud = counter.growth().is_some_and(|growth| growth >= SEA_DROPS_GROWTH);
+    let Some(waits) = waits(NAME, counter, &packets).or_else(|| loud.then(|| grown(NAME, counter)))
+    else {
+        return;
+    };
+    let full: Vec<_> = sea
+        .threads
+        .iter()
+        .filter(|thread| thread.dropped.is_some_and(|read| read.value > 0))
+        .collect();
+    let title = format!("queues of {} are full and packets are dropped", bridge.name);
+    let mut draft = Draft::new(
+        "sea-overload",
+        bridge.host,
+        view.object(bridge.host, bridge.name),
+        Severity::Warning,
+        title,
+    )
+    .see(waits.counter.places())
+    .see(full.iter().filter_map(|thread| thread.dropped.map(|read| read.at)))
+    .because(waits.why.clone());
+    draft = waits.figures.iter().cloned().fold(draft, Draft::figure);
+    if !full.is_empty() {
+        let which: Vec<String> = full.iter().map(|thread| thread.index.to_string()).collect();
+        let of = sea.threads.len();
+        draft = draft.because(format!("Of {of} threads, those with dropped packets are {}: flows are spread by a hash, not by load.", which.join(", ")));
+    }
+    for name in ["nthreads", "queue_size"] {
+        if let Some(attribute) = bridge.attribute(view, name) {
+            draft = draft.see([attribute.at]).because(format!("{name} is {}.", attribute.value));
+        }
+    }
+    out.push(
+        draft
+            .effect("Spread the load: more threads (nthreads) and longer queues (queue_size) where the VIOS has processors left, load sharing, or a second shared adapter. Turn on accounting and run seastat to see who sends most. How many is not known from this, so no command is given.")
+            .harm("More threads use more processor; a longer queue makes packets wait longer before they are dropped.")
+            .weigh(waits.confidence, 1.0),
+    );
+}

@@ -1,0 +1,247 @@
+//! Ports: used up, slower than their sisters, at their line rate; and adapters of a client that hang together on one.
+//! What has lost the fabric, and what was never mapped, is in `fabric.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::finding::{Draft, Severity};
+use super::mapping::Npiv;
+use super::measure::{Counter, fcstat_seconds};
+use super::out::Out;
+use super::rule::{Applicability, Kind, Object, Rule};
+use super::thresholds::{BYTES_PER_GBIT, LINE_RATE_SHARE};
+use super::view::{View, shown};
+use crate::capture::{Fcstat, NpivPort, Report};
+use crate::trace::{Figure, Term, number};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: "npiv-ports-full",
+        about: "a port has no NPIV ports or port names left",
+        on: Kind::Port,
+        evidence: "lsnports on each VIOS",
+        weight: 1.0,
+        applies: |view, port| {
+            Applicability::where_that(listed(view, port.host, port.device).is_some())
+        },
+        judge: full,
+    },
+    Rule {
+        name: "fc-speed",
+        about: "a port runs slower than its sisters",
+        on: Kind::Port,
+        evidence: "fcstat fcsN of every port",
+        weight: 1.2,
+        applies: |view, port| {
+            let last = view.fcstats(port.host, port.device).last();
+            Applicability::where_that(last.is_some_and(|last| last.speed_running_gbit.is_some()))
+        },
+        judge: speed,
+    },
+    Rule {
+        name: "fc-line-rate",
+        about: "a port moves as much as its speed allows",
+        on: Kind::Port,
+        evidence: "fcstat -D fcsN of every port, twice, some minutes apart",
+        weight: 1.4,
+        applies: |view, port| {
+            Applicability::where_that(view.fcstats(port.host, port.device).len() > 1)
+        },
+        judge: line_rate,
+    },
+    Rule {
+        name: "vfchost-one-port",
+        about: "all adapters of a client hang on one port",
+        on: Kind::Server,
+        evidence: "lsmap -all -npiv on each VIOS",
+        weight: 1.0,
+        applies: of_map,
+        judge: one_port,
+    },
+];
+
+/// The port in the last `lsnports`.
+fn listed<'a>(view: &View<'a>, host: usize, device: &str) -> Option<&'a NpivPort> {
+    let lists = view.of(host).filter_map(Report::lsnports);
+    lists.last()?.ports.iter().find(|port| port.name == device)
+}
+
+fn full(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
+    let Some(listed) = listed(view, port.host, port.device) else { return };
+    let what = match (listed.ports_free, listed.wwpns_free) {
+        (0, _) if listed.ports_total > 0 => "NPIV ports",
+        (_, 0) if listed.wwpns_total > 0 => "target port names",
+        _ => return,
+    };
+    let others =
+        view.of(port.host).filter_map(Report::lsnports).last().map_or(&[][..], |list| &list.ports);
+    let room: Vec<String> = others
+        .iter()
+        .filter(|other| other.fabric && other.ports_free > 0 && other.wwpns_free > 0)
+        .map(|other| format!("{} ({})", other.name, other.ports_free))
+        .collect();
+    let mut draft = Draft::new(
+        "npiv-ports-full",
+        port.host,
+        view.object(port.host, port.device),
+        Severity::Warning,
+        format!("{} has no {what} left", port.device),
+    )
+    .see([listed.at])
+    .figure(shown("NPIV ports", f64::from(listed.ports_total), "", listed.at))
+    .because("No further adapter can be mapped to it.");
+    if !room.is_empty() {
+        draft = draft.because(format!("With ports left: {}.", room.join(", ")));
+    }
+    out.push(
+        draft
+            .effect("Map new clients to another port of the same fabric, and spread some of this one's before the next comes.")
+            .harm("A client that is mapped to another port loses that path for a moment.")
+            .weigh(0.95, 0.8),
+    );
+}
+
+fn speed(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
+    let running = |samples: &[&Fcstat]| samples.last().and_then(|last| last.speed_running_gbit);
+    let able = |samples: &[&Fcstat]| samples.last().and_then(|last| last.speed_supported_gbit);
+    let samples = view.fcstats(port.host, port.device);
+    if view.is_virtual(port.host, port.device, samples) == Some(true) {
+        return;
+    }
+    let (Some(own), Some(can)) = (running(samples), able(samples)) else { return };
+    // The switch may be slower than the card: only a sister that runs faster shows that this one could.
+    let faster = view.fc_ports().iter().find_map(|((host, device), others)| {
+        let other = running(others)?;
+        let sister = *host == port.host
+            && *device != port.device
+            && able(others).map(|read| read.value) == Some(can.value);
+        (sister && other.value > own.value).then_some((*device, other))
+    });
+    let Some((sister, other)) = faster.filter(|_| own.value < can.value && own.value > 0) else {
+        return;
+    };
+    let title = format!(
+        "{} runs at {} Gbit/s where {sister} runs at {}",
+        port.device, own.value, other.value
+    );
+    out.push(
+        Draft::new("fc-speed", port.host, view.object(port.host, port.device), Severity::Warning, title)
+            .see([own.at, can.at, other.at])
+            .figure(shown("speed now", f64::from(own.value), "Gbit/s", own.at))
+            .figure(shown("speed supported", f64::from(can.value), "Gbit/s", can.at))
+            .because("Both can do the same: the negotiation of this one fell back, or its switch port is fixed.")
+            .effect("Look at the speed that the switch port is set to, and at transceiver and cable of this port. Nothing is to be changed on the VIOS.")
+            .harm("A switch port that is set anew drops the link for a moment.")
+            .weigh(0.9, 1.0),
+    );
+}
+
+fn line_rate(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
+    let samples = view.fcstats(port.host, port.device);
+    let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return };
+    let (Some(running), Some((seconds, term))) =
+        (last.speed_running_gbit, fcstat_seconds(first, last))
+    else {
+        return;
+    };
+    if view.is_virtual(port.host, port.device, samples) == Some(true) || seconds <= 0.0 {
+        return;
+    }
+    let line = f64::from(running.value) * BYTES_PER_GBIT;
+    let directions = [
+        ("receives", Counter::over(samples, |sample| sample.traffic.input_bytes)),
+        ("sends", Counter::over(samples, |sample| sample.traffic.output_bytes)),
+    ];
+    for (word, counter) in directions {
+        let Some((counter, growth)) =
+            counter.and_then(|counter| Some((counter, counter.growth()?)))
+        else {
+            continue;
+        };
+        let rate = growth / seconds;
+        if rate < line * LINE_RATE_SHARE {
+            continue;
+        }
+        let title = format!("{} {word} as much as its {} Gbit/s allow", port.device, running.value);
+        let bytes = counter.growth_figure("bytes between the captures", "bytes");
+        let terms =
+            vec![Term::new("bytes", growth, "bytes", crate::trace::Origin::Computed), term.clone()];
+        let mut draft = Draft::new(
+            "fc-line-rate",
+            port.host,
+            view.object(port.host, port.device),
+            Severity::Warning,
+            title,
+        )
+        .see(counter.places())
+        .see([running.at])
+        .because(format!(
+            "A port of {} Gbit/s moves about {} MB/s in one direction.",
+            running.value,
+            number(line / 1e6)
+        ));
+        draft = bytes.into_iter().fold(draft, Draft::figure);
+        out.push(
+            draft
+                .figure(Figure::new("rate", "bytes/s", "bytes ÷ seconds", terms))
+                .effect("Spread the clients over more ports, or use a faster one. No setting of queues or elements helps.")
+                .harm("A client that is mapped to another port loses that path for a moment.")
+                .weigh(0.9, 1.0),
+        );
+        return;
+    }
+}
+
+fn map_of<'v, 'a>(view: &'v View<'a>, server: &Object<'_>) -> Option<&'v Npiv<'a>> {
+    view.npiv().iter().find(|map| map.vios == server.host && map.map.name == server.device)
+}
+
+fn of_map<'a>(view: &View<'a>, server: &Object<'a>) -> Applicability {
+    Applicability::where_that(map_of(view, server).is_some_and(|map| map.client_key().is_some()))
+}
+
+/// The mappings of the same client on the same VIOS, this one among them.
+fn of_client<'v, 'a>(view: &'v View<'a>, map: &Npiv<'a>) -> Vec<&'v Npiv<'a>> {
+    let same = |other: &&Npiv<'a>| {
+        other.vios == map.vios
+            && other.map.client_id.map(|read| read.value)
+                == map.map.client_id.map(|read| read.value)
+    };
+    view.npiv().iter().filter(same).collect()
+}
+
+fn one_port<'a>(view: &View<'a>, server: &Object<'a>, out: &mut Out) {
+    let Some(map) = map_of(view, server) else { return };
+    let own = of_client(view, map);
+    // One finding for the client: on its last adapter.
+    let last = own.iter().map(|map| map.map.name.as_str()).max_by_key(|name| (name.len(), *name));
+    let ports: BTreeSet<&str> = own.iter().filter_map(|map| map.port()).collect();
+    if own.len() < 2
+        || ports.len() != 1
+        || last != Some(server.device)
+        || own.iter().any(|map| map.port().is_none())
+    {
+        return;
+    }
+    let mut by_client: BTreeMap<Option<u32>, BTreeSet<&str>> = BTreeMap::new();
+    for other in view.npiv().iter().filter(|other| other.vios == map.vios) {
+        let id = other.map.client_id.map(|read| read.value);
+        by_client.entry(id).or_default().extend(other.port());
+    }
+    let split = by_client.values().filter(|ports| ports.len() > 1).count();
+    if split == 0 {
+        return;
+    }
+    let port = ports.first().copied().unwrap_or("one port");
+    let places = own.iter().filter_map(|map| map.map.port.as_ref().map(|port| port.at));
+    let names: Vec<&str> = own.iter().map(|map| map.map.name.as_str()).collect();
+    let title = format!("all adapters of {} hang on {port}", map.client_spoken());
+    out.push(
+        Draft::new("vfchost-one-port", server.host, view.object(server.host, server.device), Severity::Warning, title)
+            .see(places)
+            .because(format!("{} are mapped to {port}; other clients of this VIOS ({split}) are spread over two.", names.join(" and ")))
+            .because("When that port or its fabric goes, the client loses its disks on this VIOS.")
+            .effect("Map one of them to a port of the other fabric, after zoning its port names there. Which port that is, is not known from this.")
+            .harm("The path over the adapter that is mapped anew is gone until it is logged in again.")
+            .weigh(0.85, 0.9),
+    );
+}
