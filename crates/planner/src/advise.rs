@@ -32,6 +32,7 @@ mod multipath;
 mod network;
 mod objects;
 mod out;
+mod overload;
 mod overview;
 mod paths;
 mod queues;

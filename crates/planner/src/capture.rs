@@ -13,6 +13,7 @@ mod dress;
 mod entstat;
 mod errpt;
 mod fcstat;
+mod gzip;
 mod hmc;
 mod host;
 mod hosts;
@@ -25,6 +26,7 @@ mod lparstat;
 mod lscfg;
 mod lsmap;
 mod memory;
+mod nmon;
 mod page;
 mod ports;
 mod prompt;
@@ -58,6 +60,7 @@ pub use lsmap::{
     LsmapNet, LsmapNpiv, LsmapScsi, LsmapVnic, NetMap, NpivMap, ScsiMap, VnicMap, Vtd,
 };
 pub use memory::{Svmon, VmSample, Vmstat};
+pub use nmon::{Nmon, NmonRow, NmonSection, NmonTime};
 pub use ports::{Lsnports, NpivPort};
 pub use rates::{Change, Incomparable, Rate, Rates, rates};
 pub use seastat::{SeaClient, Seastat};
@@ -256,6 +259,8 @@ pub enum Report {
     Svmon(Svmon),
     /// `lssyscfg`, `lshwres`.
     HmcList(HmcList),
+    /// A file of nmon.
+    Nmon(Box<Nmon>),
 }
 
 /// Everything that was read, file by file.
@@ -376,4 +381,5 @@ kinds! {
     Vmstat Vmstat vmstat vmstats "vmstat",
     Svmon Svmon svmon svmons "svmon -G",
     HmcList HmcList hmc_list hmc_lists "lssyscfg",
+    Nmon Nmon nmon nmons "nmon",
 }

@@ -12,8 +12,8 @@ use super::thresholds::{
     SIDE_ERRORS_SHARE, own,
 };
 use super::view::{Role, View, as_f64, count, shown};
-use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Report};
-use crate::trace::{Figure, Term, number};
+use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Read, Report, VmSample};
+use crate::trace::{Figure, number};
 
 const PATHS: &str = "lspath, or lsmpio, on each client and each VIOS";
 
@@ -80,10 +80,10 @@ pub(super) const RULES: &[Rule] = &[
         name: "vios-memory",
         about: "a VIOS pages to and from its paging space",
         on: Kind::System,
-        evidence: "vmstat 5 4 and svmon -G on each VIOS",
+        evidence: "vmstat 5 4 and svmon -G on each VIOS, or a file of nmon",
         weight: 1.1,
         applies: |view, system| {
-            let measured = view.of(system.host).filter_map(Report::vmstat).next().is_some();
+            let measured = !paging(view, system.host).is_empty();
             Applicability::where_that(measured && view.role(system.host) != Role::Client)
         },
         judge: memory,
@@ -352,24 +352,34 @@ fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     );
 }
 
+/// Pages to and from paging space a second in each interval, of `vmstat`, else of nmon.
+fn paging(view: &View<'_>, host: usize) -> Vec<Read<f64>> {
+    let of_vmstat = view.of(host).filter_map(Report::vmstat).last().map(|run| {
+        let sum = |sample: &VmSample| {
+            Some(Read { value: sample.paged_in? + sample.paged_out?, at: sample.at })
+        };
+        run.samples.iter().filter_map(sum).collect::<Vec<_>>()
+    });
+    let of_nmon = || {
+        let run = view.of(host).filter_map(Report::nmon).last()?;
+        let (pages_in, pages_out) = (run.series("PAGE", "pgsin"), run.series("PAGE", "pgsout"));
+        let sum =
+            |(one, two): (Read<f64>, Read<f64>)| Read { value: one.value + two.value, at: one.at };
+        (pages_in.len() == pages_out.len())
+            .then(|| pages_in.into_iter().zip(pages_out).map(sum).collect())
+    };
+    of_vmstat.or_else(of_nmon).unwrap_or_default()
+}
+
 fn memory(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
-    let Some(run) = view.of(system.host).filter_map(Report::vmstat).last() else { return };
-    let samples: Vec<(f64, &crate::capture::VmSample)> = run
-        .samples
-        .iter()
-        .filter_map(|sample| Some((sample.paged_in? + sample.paged_out?, sample)))
-        .collect();
-    let (Some((_, last)), true) = (samples.last(), samples.len() >= 2) else { return };
-    let mean = samples.iter().map(|(pages, _)| pages).sum::<f64>() / count(samples.len());
-    let always = samples.iter().all(|(pages, _)| *pages > 0.0);
+    let samples = paging(view, system.host);
+    let Some(last) = samples.last().filter(|_| samples.len() >= 2) else { return };
+    let mean = samples.iter().map(|read| read.value).sum::<f64>() / count(samples.len());
+    let always = samples.iter().all(|read| read.value > 0.0);
     if !always || mean < PAGES_PER_SECOND {
         return;
     }
     let spoken = view.spoken(system.host).to_owned();
-    let terms = vec![
-        Term::read("pages in", last.paged_in.unwrap_or(0.0), "pages/s", last.at),
-        Term::read("pages out", last.paged_out.unwrap_or(0.0), "pages/s", last.at),
-    ];
     let mut draft = Draft::new(
         "vios-memory",
         system.host,
@@ -377,12 +387,12 @@ fn memory(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         Severity::Critical,
         format!("{spoken} has too little memory: it pages all the time"),
     )
-    .see(samples.iter().map(|(_, sample)| sample.at))
+    .see(samples.iter().take(8).map(|read| read.at))
     .because(format!(
         "In every interval it pages; the mean is {} pages a second.",
         number(mean.round())
     ))
-    .figure(Figure::new("paging now", "pages/s", "pages in + pages out", terms))
+    .figure(shown("pages in and out, last interval", last.value, "pages/s", last.at))
     .figure(Figure::new(
         "threshold",
         "pages/s",
@@ -402,7 +412,9 @@ fn memory(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
             draft = draft.because("It needs more memory than it has: that is no file cache.");
         }
     }
-    if let Some(memory) = run.memory_mb {
+    let memory =
+        view.of(system.host).filter_map(Report::vmstat).last().and_then(|run| run.memory_mb);
+    if let Some(memory) = memory {
         draft = draft.see([memory.at]).because(format!("It has {} MB.", memory.value));
     }
     out.push(

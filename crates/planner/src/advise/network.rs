@@ -13,7 +13,6 @@ use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
     BUFFER_LIMITS, GROWTH_LEAST, LACP_HEARD_SHARE, LACP_LEAST, RESETS_GROWTH, RESETS_ONCE,
-    SEA_DROPS_GROWTH,
 };
 use super::view::{View, as_f64, shown};
 use crate::capture::{At, Entstat, Ethernet, Lacp, Report, VirtualEthernet};
@@ -111,10 +110,10 @@ pub(super) fn wires<'a>(view: &View<'a>) -> Vec<Wire<'a>> {
     all.into_iter().filter_map(wire).collect()
 }
 
-type Sample<'a> = (&'a Entstat, &'a Ethernet);
+pub(super) type Sample<'a> = (&'a Entstat, &'a Ethernet);
 
 /// The order of time: by clocks where all have the same, else by the age of the counters where they grow with it.
-fn in_order(samples: &mut [Sample<'_>]) {
+pub(super) fn in_order(samples: &mut [Sample<'_>]) {
     let clock = |(run, _): &Sample<'_>| {
         run.head.taken.as_ref().map(|taken| (taken.zone.clone(), taken.seconds))
     };
@@ -133,7 +132,7 @@ fn in_order(samples: &mut [Sample<'_>]) {
     }
 }
 
-const EVIDENCE: &str = "entstat -all entN of each shared Ethernet adapter, entstat -d entN of a client, twice, some minutes apart";
+pub(super) const EVIDENCE: &str = "entstat -all entN of each shared Ethernet adapter, entstat -d entN of a client, twice, some minutes apart";
 
 /// A rule of an adapter: when it applies, and how it judges.
 macro_rules! rules {
@@ -598,91 +597,5 @@ fn resets(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
             .effect("Move the traffic to another port or to the other VIOS, then have the adapter's microcode updated or the card replaced.")
             .harm("Moving the traffic interrupts it for as long as the failover takes.")
             .weigh(confidence, 1.0),
-    );
-}
-
-/// Growth that is more than noise by itself, whatever was moved meanwhile.
-fn grown(name: &str, counter: Counter) -> Waits {
-    let growth = number(counter.growth().unwrap_or(0.0));
-    Waits {
-        counter,
-        confidence: 0.9,
-        grows: true,
-        figures: counter
-            .growth_figure(&format!("growth of {name}"), "packets")
-            .into_iter()
-            .collect(),
-        why: format!("{name} grew by {growth} between the captures: it happens now."),
-    }
-}
-
-/// `sea-overload`: queues of a shared adapter that are full.
-pub(super) const OF_BRIDGES: &[Rule] = &[Rule {
-    name: "sea-overload",
-    about: "the queues of a shared adapter's threads are full",
-    on: Kind::Bridge,
-    evidence: EVIDENCE,
-    weight: 1.1,
-    applies: |view, sea| {
-        let bridge = view.bridge(sea);
-        Applicability::where_that(bridge.and_then(|bridge| bridge.sea()).is_some())
-    },
-    judge: overload,
-}];
-
-fn overload<'a>(view: &View<'a>, object: &Object<'a>, out: &mut Out) {
-    const NAME: &str = "packets dropped at full queues";
-    let Some(bridge) = view.bridge(object) else { return };
-    let first = |run: &&'a Entstat| Some((*run, run.adapters.first()?));
-    let mut samples: Vec<Sample<'_>> = bridge.runs.iter().filter_map(first).collect();
-    in_order(&mut samples);
-    let seas: Vec<_> = samples.iter().filter_map(|(run, _)| run.sea.as_ref()).collect();
-    let counter = Counter::over(&seas, |sea| sea.thread_overflow);
-    let packets: Vec<Counter> = [
-        Counter::over(&seas, |sea| sea.real_side.received),
-        Counter::over(&seas, |sea| sea.virtual_side.received),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let Some(counter) = counter else { return };
-    let Some(sea) = seas.last() else { return };
-    let loud = counter.growth().is_some_and(|growth| growth >= SEA_DROPS_GROWTH);
-    let Some(waits) = waits(NAME, counter, &packets).or_else(|| loud.then(|| grown(NAME, counter)))
-    else {
-        return;
-    };
-    let full: Vec<_> = sea
-        .threads
-        .iter()
-        .filter(|thread| thread.dropped.is_some_and(|read| read.value > 0))
-        .collect();
-    let title = format!("queues of {} are full and packets are dropped", bridge.name);
-    let mut draft = Draft::new(
-        "sea-overload",
-        bridge.host,
-        view.object(bridge.host, bridge.name),
-        Severity::Warning,
-        title,
-    )
-    .see(waits.counter.places())
-    .see(full.iter().filter_map(|thread| thread.dropped.map(|read| read.at)))
-    .because(waits.why.clone());
-    draft = waits.figures.iter().cloned().fold(draft, Draft::figure);
-    if !full.is_empty() {
-        let which: Vec<String> = full.iter().map(|thread| thread.index.to_string()).collect();
-        let of = sea.threads.len();
-        draft = draft.because(format!("Of {of} threads, those with dropped packets are {}: flows are spread by a hash, not by load.", which.join(", ")));
-    }
-    for name in ["nthreads", "queue_size"] {
-        if let Some(attribute) = bridge.attribute(view, name) {
-            draft = draft.see([attribute.at]).because(format!("{name} is {}.", attribute.value));
-        }
-    }
-    out.push(
-        draft
-            .effect("Spread the load: more threads (nthreads) and longer queues (queue_size) where the VIOS has processors left, load sharing, or a second shared adapter. Turn on accounting and run seastat to see who sends most. How many is not known from this, so no command is given.")
-            .harm("More threads use more processor; a longer queue makes packets wait longer before they are dropped.")
-            .weigh(waits.confidence, 1.0),
     );
 }

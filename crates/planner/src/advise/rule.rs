@@ -19,7 +19,8 @@
 use super::out::Out;
 use super::view::View;
 use super::{
-    cpu, disk, elements, fabric, fc, link, multipath, network, queues, san, sea, ssp, vscsi,
+    cpu, disk, elements, fabric, fc, link, multipath, network, overload, queues, san, sea, ssp,
+    vscsi,
 };
 
 /// What a rule is about.
@@ -142,7 +143,7 @@ const TABLE: &[&[Rule]] = &[
     ssp::RULES,
     cpu::RULES,
     network::RULES,
-    network::OF_BRIDGES,
+    overload::RULES,
     san::RULES,
     multipath::RULES,
 ];

@@ -214,6 +214,13 @@ impl Report {
                 found.read(Identifies::MachineSerial, about.machine_serial.as_ref(), None);
                 found.read(Identifies::MachineId, about.machine_id.as_ref(), None);
             }
+            Report::Nmon(report) => {
+                found.read(Identifies::PartitionName, report.partition_name.as_ref(), None);
+                if let Some(id) = report.partition_id {
+                    found.add(Identifies::PartitionId, &id.value.to_string(), None, id.at);
+                }
+                found.read(Identifies::MachineSerial, report.machine_serial.as_ref(), None);
+            }
             Report::Errpt(report) => {
                 found.read(Identifies::HostName, report.node.as_ref(), None);
                 found.read(Identifies::MachineId, report.machine_id.as_ref(), None);

@@ -355,7 +355,7 @@ fn viosvrcmd<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<String> {
     partition
 }
 
-const MONTHS: [&str; 12] =
+pub(super) const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
 /// The time in a line that `date` printed, as in `Sun Nov 22 14:05:09 CET 2026`.

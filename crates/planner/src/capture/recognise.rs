@@ -38,6 +38,7 @@ pub(super) enum Kind {
     Vmstat,
     Svmon,
     HmcList,
+    Nmon,
 }
 
 /// The report whose heading this line is; `ahead` begins with it.
@@ -47,6 +48,7 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
     match text.as_bytes().first()?.to_ascii_uppercase() {
         b'F' if starts("FIBRE CHANNEL STATISTICS REPORT") => Some(Kind::Fcstat),
         b'E' if starts("ETHERNET STATISTICS (") => Some(Kind::Entstat),
+        b'A' if text.starts_with("AAA,") => Some(Kind::Nmon),
         b'A' if starts("Advanced Statistics for SEA") => Some(Kind::Seastat),
         b'S' if words(text, &["SVSA", "Physloc"]) => Some(Kind::LsmapScsi),
         b'S' if words(text, &["SVEA", "Physloc"]) => Some(Kind::LsmapNet),

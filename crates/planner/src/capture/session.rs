@@ -6,7 +6,8 @@ use super::prompt::{self, Command, Part};
 use super::recognise::{self, Expected, Kind};
 use super::text::{self, Line, Lines};
 use super::{
-    At, Captures, FileInfo, Head, Host, Read, Refused, Report, Taken, Unread, host, hosts, language,
+    At, Captures, FileInfo, Head, Host, Read, Refused, Report, Taken, Unread, gzip, host, hosts,
+    language,
 };
 
 const OUTSIDE: &str = "no report that is known here";
@@ -38,7 +39,9 @@ struct Session<'c> {
 /// Reads one file.
 pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Option<Taken>) {
     let file = u32::try_from(captures.files.len()).unwrap_or(u32::MAX);
-    let (text, mut notes) = text::decode(bytes);
+    let unpacked = gzip::unpack(bytes);
+    let (text, mut notes) = text::decode(unpacked.as_ref().map_or(bytes, |(text, _)| text));
+    notes.extend(unpacked.as_ref().map(|(_, note)| note.clone()));
     if !text.is_empty() && !text.ends_with('\n') {
         notes.push("the last line has no end".to_owned());
     }

@@ -7,7 +7,7 @@ use super::page::Page;
 use super::recognise::Kind;
 use super::{
     Report, attributes, diskpaths, entstat, errpt, fcstat, hmc, host, iostat, level, logins,
-    lparstat, lscfg, lsmap, memory, ports, seastat, storage, vfcstats,
+    lparstat, lscfg, lsmap, memory, nmon, ports, seastat, storage, vfcstats,
 };
 
 /// One reader.
@@ -54,6 +54,7 @@ const TABLE: &[Reader] = &[
     reader(Kind::Vmstat, "vmstat", memory::vmstat),
     reader(Kind::Svmon, "svmon", memory::svmon),
     reader(Kind::HmcList, "lssyscfg", hmc::report),
+    reader(Kind::Nmon, "nmon", nmon::report),
 ];
 
 impl Kind {

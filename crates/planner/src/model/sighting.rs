@@ -402,6 +402,7 @@ fn role(report: &Report) -> Option<Role> {
         Report::IostatD(_) | Report::Lparstat(_) | Report::Lsnportlogin(_) => None,
         Report::DiskPaths(_) | Report::Errpt(_) | Report::Lscfg(_) | Report::Host(_) => None,
         Report::Vmstat(_) | Report::Svmon(_) | Report::HmcList(_) => None,
+        Report::Nmon(_) => None,
     }
 }
 

@@ -96,3 +96,53 @@ fn a_map_of_vnics() {
         (None, None, "Defined")
     );
 }
+
+fn field(path: &str) -> Vec<u8> {
+    let path = format!("{}/tests/field/{path}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn a_file_of_nmon() {
+    let path = "faulty/50-nmon-of-a-server-that-pages/kirvio1_261112_1000.nmon";
+    let captures = read_bytes(&field(path));
+    assert_whole(&captures);
+    let report = only(captures.nmons());
+    assert_eq!(
+        (value(&report.head.partition).as_str(), value(&report.machine_serial).as_str()),
+        ("kirvio1", "78BB1C0")
+    );
+    assert_eq!(
+        (value(&report.partition_id), value(&report.machine_model).as_str()),
+        (1, "9009-42A")
+    );
+    assert_eq!((report.times.len(), value(&report.interval_seconds)), (12, 300));
+    let paged = report.series("PAGE", "pgsin");
+    assert_eq!((paged.len(), paged[0].value, paged[11].value), (12, 80.0, paged[11].value));
+    assert!(report.series("PAGE", "nothing").is_empty());
+    let gap = report.times[1].taken.seconds - report.times[0].taken.seconds;
+    assert_eq!(gap, 300);
+}
+
+#[test]
+fn a_compressed_file_is_read_as_it_is_delivered() {
+    let packed = field("faulty/68-compressed-nmon-of-a-short-server/dohvio1_261208_0900.nmon.gz");
+    let captures = read_bytes(&packed);
+    assert!(!only(captures.nmons()).times.is_empty());
+    assert!(captures.files[0].notes.iter().any(|note| note == "is compressed (gzip)"));
+    // One that is cut gives what it has, and says so.
+    let captures = read_bytes(&packed[..packed.len() / 2]);
+    assert!(
+        captures.files[0].notes.iter().any(|note| note.contains("damaged")),
+        "{:?}",
+        captures.files[0].notes
+    );
+    // A header that lies is no text.
+    for bytes in [
+        &b"\x1f\x8b\x08\x04"[..],
+        b"\x1f\x8b\x08\x08\0\0\0\0\0\0name",
+        b"\x1f\x8b\x08\x1f\0\0\0\0\0\0\xff\xff",
+    ] {
+        assert!(read_bytes(bytes).reports.is_empty());
+    }
+}

@@ -202,9 +202,8 @@ fn drain(name: &str, from: &mut dyn Read, bar: &ProgressBar) -> Result<Vec<u8>, 
     }
 }
 
-/// What compressed files and archives begin with, and the command that unpacks them.
-const PACKED: [(&[u8], &str, &str); 7] = [
-    (b"\x1f\x8b", "gzip", "gzip -dc"),
+/// What compressed files and archives begin with, and the command that unpacks them; gzip is read as it is.
+const PACKED: [(&[u8], &str, &str); 6] = [
     (b"\x1f\x9d", "compress", "uncompress -c"),
     (b"BZh", "bzip2", "bzip2 -dc"),
     (b"\xfd7zXZ\0", "xz", "xz -dc"),
@@ -222,8 +221,14 @@ fn judge(name: &str, start: &[u8]) -> Result<(), Unfit> {
             format!("unpack it: `{unpack} {file} | trunkline plan advise -`"),
         ));
     }
+    let gzip = start.starts_with(b"\x1f\x8b");
     let utf16 = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");
-    if !utf16 && start.contains(&0) {
+    // UTF-16 without a mark: text has a NUL in every pair, on the same side.
+    let (pairs, _odd) = start.as_chunks::<2>();
+    let zeros = |side: usize| pairs.iter().filter(|pair| pair[side] == 0).count();
+    let half = |one: usize, other: usize| one * 2 >= pairs.len() && other * 16 <= pairs.len();
+    let unmarked = !pairs.is_empty() && (half(zeros(0), zeros(1)) || half(zeros(1), zeros(0)));
+    if !gzip && !utf16 && !unmarked && start.contains(&0) {
         return Err(Unfit::Content(
             format!("{name}: a binary file, not a text"),
             "give it the text that the commands printed; of an archive or a snap, the files in it"
@@ -246,9 +251,9 @@ mod tests {
 
     #[test]
     fn packed_and_binary_files_are_refused_with_a_way_out() {
-        let (problem, help) = content(judge("a b.gz", b"\x1f\x8b\x08\0\0")).unwrap();
-        assert_eq!(problem, "a b.gz: compressed (gzip), not a text");
-        assert_eq!(help, "unpack it: `gzip -dc a b.gz | trunkline plan advise -`");
+        let (problem, help) = content(judge("a b.bz2", b"BZh91AY")).unwrap();
+        assert_eq!(problem, "a b.bz2: compressed (bzip2), not a text");
+        assert_eq!(help, "unpack it: `bzip2 -dc a b.bz2 | trunkline plan advise -`");
         let (_, help) = content(judge("standard input", b"PK\x03\x04")).unwrap();
         assert!(help.contains("unzip -p FILE"), "{help}");
         let (problem, _) = content(judge("core", b"\x7fELF\x02\0\0")).unwrap();
@@ -261,6 +266,8 @@ mod tests {
             assert!(judge("x", text.as_bytes()).is_ok(), "{text}");
         }
         assert!(judge("x", b"\xff\xfe$\0 \0").is_ok());
+        assert!(judge("x", b"$\0 \0f\0c\0").is_ok(), "UTF-16 without a mark");
+        assert!(judge("x.nmon.gz", b"\x1f\x8b\x08\0\0").is_ok(), "gzip is unpacked by the planner");
         assert!(judge("x", b"gr\xf6\xdfer").is_ok(), "Latin-1");
     }
 
@@ -280,7 +287,7 @@ mod tests {
         std::fs::create_dir(dir.path().join("later")).unwrap();
         write("vios1-20260302.txt", b"one");
         write("later/two.txt", b"two");
-        write("old.gz", b"\x1f\x8b\x08");
+        write("old.xz", b"\xfd7zXZ\0");
         write(".hidden", b"three");
         std::os::unix::fs::symlink(dir.path(), dir.path().join("round")).unwrap();
         let inputs = gather(&[dir.path().to_owned()]).unwrap();
@@ -290,7 +297,7 @@ mod tests {
         assert_eq!(clocks, [Clock::FileTime, Clock::FileName]);
         assert_eq!(inputs.passed_over.len(), 2, "{:?}", inputs.passed_over);
         assert!(inputs.passed_over[0].contains("round: a link to a folder"));
-        assert!(inputs.passed_over[1].contains("old.gz: compressed (gzip)"));
+        assert!(inputs.passed_over[1].contains("old.xz: compressed (xz)"));
     }
 
     #[test]

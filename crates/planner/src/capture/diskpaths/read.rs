@@ -3,6 +3,7 @@
 use super::statistics::statistics;
 use super::{DiskPath, DiskPaths, PathState};
 use crate::capture::page::Page;
+use crate::capture::recognise::is_attribute;
 use crate::capture::{At, Report};
 
 /// The columns by the names that headings and `-F` give them.
@@ -77,7 +78,8 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
         {
             page.take();
             paths.push(path);
-        } else if !page.goes_on(line) {
+        } else if is_attribute(line.text) || !page.goes_on(line) {
+            // The rows of lsattr may follow without a heading.
             break;
         }
     }

@@ -1,0 +1,96 @@
+//! `sea-overload`: the queues of a shared adapter's threads are full, and packets are dropped in front of them.
+
+use super::finding::{Draft, Severity};
+use super::measure::{Counter, Waits, waits};
+use super::network::{EVIDENCE, Sample, in_order};
+use super::out::Out;
+use super::rule::{Applicability, Kind, Object, Rule};
+use super::thresholds::SEA_DROPS_GROWTH;
+use super::view::View;
+use crate::capture::Entstat;
+use crate::trace::number;
+
+/// Growth that is more than noise by itself, whatever was moved meanwhile.
+fn grown(name: &str, counter: Counter) -> Waits {
+    let growth = number(counter.growth().unwrap_or(0.0));
+    Waits {
+        counter,
+        confidence: 0.9,
+        grows: true,
+        figures: counter
+            .growth_figure(&format!("growth of {name}"), "packets")
+            .into_iter()
+            .collect(),
+        why: format!("{name} grew by {growth} between the captures: it happens now."),
+    }
+}
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    name: "sea-overload",
+    about: "the queues of a shared adapter's threads are full",
+    on: Kind::Bridge,
+    evidence: EVIDENCE,
+    weight: 1.1,
+    applies: |view, sea| {
+        let bridge = view.bridge(sea);
+        Applicability::where_that(bridge.and_then(|bridge| bridge.sea()).is_some())
+    },
+    judge: overload,
+}];
+
+fn overload<'a>(view: &View<'a>, object: &Object<'a>, out: &mut Out) {
+    const NAME: &str = "packets dropped at full queues";
+    let Some(bridge) = view.bridge(object) else { return };
+    let first = |run: &&'a Entstat| Some((*run, run.adapters.first()?));
+    let mut samples: Vec<Sample<'_>> = bridge.runs.iter().filter_map(first).collect();
+    in_order(&mut samples);
+    let seas: Vec<_> = samples.iter().filter_map(|(run, _)| run.sea.as_ref()).collect();
+    let counter = Counter::over(&seas, |sea| sea.thread_overflow);
+    let packets: Vec<Counter> = [
+        Counter::over(&seas, |sea| sea.real_side.received),
+        Counter::over(&seas, |sea| sea.virtual_side.received),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let Some(counter) = counter else { return };
+    let Some(sea) = seas.last() else { return };
+    let loud = counter.growth().is_some_and(|growth| growth >= SEA_DROPS_GROWTH);
+    let Some(waits) = waits(NAME, counter, &packets).or_else(|| loud.then(|| grown(NAME, counter)))
+    else {
+        return;
+    };
+    let full: Vec<_> = sea
+        .threads
+        .iter()
+        .filter(|thread| thread.dropped.is_some_and(|read| read.value > 0))
+        .collect();
+    let title = format!("queues of {} are full and packets are dropped", bridge.name);
+    let mut draft = Draft::new(
+        "sea-overload",
+        bridge.host,
+        view.object(bridge.host, bridge.name),
+        Severity::Warning,
+        title,
+    )
+    .see(waits.counter.places())
+    .see(full.iter().filter_map(|thread| thread.dropped.map(|read| read.at)))
+    .because(waits.why.clone());
+    draft = waits.figures.iter().cloned().fold(draft, Draft::figure);
+    if !full.is_empty() {
+        let which: Vec<String> = full.iter().map(|thread| thread.index.to_string()).collect();
+        let of = sea.threads.len();
+        draft = draft.because(format!("Of {of} threads, those with dropped packets are {}: flows are spread by a hash, not by load.", which.join(", ")));
+    }
+    for name in ["nthreads", "queue_size"] {
+        if let Some(attribute) = bridge.attribute(view, name) {
+            draft = draft.see([attribute.at]).because(format!("{name} is {}.", attribute.value));
+        }
+    }
+    out.push(
+        draft
+            .effect("Spread the load: more threads (nthreads) and longer queues (queue_size) where the VIOS has processors left, load sharing, or a second shared adapter. Turn on accounting and run seastat to see who sends most. How many is not known from this, so no command is given.")
+            .harm("More threads use more processor; a longer queue makes packets wait longer before they are dropped.")
+            .weigh(waits.confidence, 1.0),
+    );
+}
