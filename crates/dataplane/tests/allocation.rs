@@ -199,8 +199,9 @@ fn drive_scsi(queue: &mut scsi::Queue, count: u32, random: &mut Rng) -> u32 {
 fn run_scsi(name: &str, spec: VolumeSpec) {
     let server = Server::new(1);
     server.must(Request::PutVolume(spec));
-    for lun in ["lu0", "lu1"] {
-        server.must(Request::PutUnit(unit(lun, "v")));
+    server.must(Request::PutVolume(VolumeSpec { name: "w".to_owned(), ..null(16) }));
+    for (lun, volume) in [("lu0", "v"), ("lu1", "w")] {
+        server.must(Request::PutUnit(unit(lun, volume)));
     }
     let socket = server.put_scsi(0, vec![target(0, &[(0, "lu0"), (1, "lu1")])]);
     // Twice as many as a queue's own commands.
