@@ -77,7 +77,7 @@ struct Shared {
     read_only: bool,
     write_cache: bool,
     target: Target,
-    witnesses: Witnesses,
+    witnesses: Arc<Witnesses>,
     /// How many there are.
     lanes: Mutex<u32>,
     /// Something was lost.
@@ -142,7 +142,7 @@ impl FileVolume {
                 no_discard: AtomicBool::new(no_discard),
                 no_punch: AtomicBool::new(!target.punch),
                 target,
-                witnesses,
+                witnesses: Arc::new(witnesses),
                 lanes: Mutex::new(0),
                 poisoned: AtomicBool::new(false),
                 no_zero_range: AtomicBool::new(false),

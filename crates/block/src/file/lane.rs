@@ -11,7 +11,7 @@ use uring::{FileSlot, Full, Op, Ring, RingError, WriteFlags};
 use super::Shared;
 use super::bounce::{Bounce, BouncePool};
 use super::flush::{Begin, FlushGroup};
-use super::witness::WitnessId;
+use super::witness::Seat;
 use super::workers::{Leave, THREADS, Workers};
 use super::zero::Way;
 use crate::fail::{Passing, check, io_error, passing, walk};
@@ -31,8 +31,6 @@ const FLUSH: u64 = LaneId::TOKEN_MASK;
 const PAUSE: u64 = FLUSH - 1;
 /// The token of the operation that separates the rounds of long copies.
 const TICK: u64 = FLUSH - 2;
-/// Until a flush looks again whether the lane that shares its witness has done with it.
-const WITNESS_BUSY: Duration = Duration::from_micros(200);
 
 /// An operation in flight.
 #[derive(Debug, Clone, Copy)]
@@ -93,16 +91,16 @@ pub(super) struct FileLane {
 pub(super) struct Files {
     slot: FileSlot,
     /// Through which flushes go; none when there is nothing to lose.
-    witness: Option<(WitnessId, FileSlot)>,
+    witness: Option<(Seat, FileSlot)>,
 }
 
 impl Files {
     pub(super) fn register(shared: &Shared, ring: &mut Ring) -> Result<Files, RingError> {
         let slot = ring.register(shared.file.as_fd())?;
         let mut files = Files { slot, witness: None };
-        let witness = shared.witnesses.choose().map(|id| {
-            let slot = ring.register(shared.witnesses.file(id))?;
-            Ok((id, slot))
+        let witness = shared.witnesses.seat().map(|seat| {
+            let slot = ring.register(seat.file())?;
+            Ok((seat, slot))
         });
         let witness = witness.transpose();
         let result = witness.and_then(|witness| {
@@ -120,8 +118,8 @@ impl Files {
 
     fn unregister(&self, ring: &mut Ring) {
         ring.unregister(self.slot);
-        if let Some((_, slot)) = self.witness {
-            ring.unregister(slot);
+        if let Some((_, slot)) = &self.witness {
+            ring.unregister(*slot);
         }
     }
 
@@ -393,16 +391,16 @@ impl FileLane {
         }
     }
 
-    /// Starts the `fdatasync` for the flushes that wait, now or when the lane with the same witness has done with it.
-    fn sync(&self, ring: &mut Ring) -> Result<(), Full> {
-        let Some((witness, file)) = self.files.witness else { return Ok(()) };
-        let witnesses = &self.shared.witnesses;
-        if !witnesses.take(witness) {
-            return self.push(ring, Op::Timeout { after: WITNESS_BUSY }, PAUSE);
-        }
-        let pushed = self.push(ring, Op::DataSync { file }, FLUSH);
+    /// Starts the `fdatasync` for the flushes that wait, now or when it is this lane's turn with the witness.
+    fn sync(&mut self, ring: &mut Ring) -> Result<(), Full> {
+        let id = self.id;
+        let Some((seat, file)) = &mut self.files.witness else { return Ok(()) };
+        let pushed = match seat.take() {
+            Ok(()) => push(ring, Op::DataSync { file: *file }, id.user_data(FLUSH)),
+            Err(after) => push(ring, Op::Timeout { after }, id.user_data(PAUSE)),
+        };
         if pushed.is_err() {
-            witnesses.give_back(witness);
+            seat.give_back();
         }
         pushed
     }
@@ -538,9 +536,7 @@ impl FileLane {
         if result < 0 && passing.is_none() {
             self.shared.poisoned.store(true, Ordering::SeqCst);
         }
-        if let Some((witness, _)) = self.files.witness {
-            self.shared.witnesses.give_back(witness);
-        }
+        self.leave_line();
         let mut outcome = match result {
             _ if passing.is_some() => {
                 let again = Op::Timeout { after: KERNEL_BUSY };
@@ -566,8 +562,15 @@ impl FileLane {
     #[cold]
     fn paused(&mut self, ring: &mut Ring, out: &mut Vec<Finish>) {
         if self.poisoned() || self.sync(ring).is_err() {
+            self.leave_line();
             let outcome = Outcome::Done(Err(IoError::Io));
             while self.flushes.finish(|tag| out.push(Finish { tag, outcome })) {}
+        }
+    }
+
+    fn leave_line(&mut self) {
+        if let Some((seat, _)) = &mut self.files.witness {
+            seat.give_back();
         }
     }
 

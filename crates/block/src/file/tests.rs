@@ -395,6 +395,25 @@ fn a_failed_fdatasync_poisons_the_volume_for_writes() {
 }
 
 #[test]
+fn lanes_that_share_a_witness_flush_in_turn() {
+    let place = Place::new();
+    let mut volume = file_volume(&spec(place.make(MIB), |_| {}));
+    let shared = Arc::get_mut(&mut volume.shared).expect("no lane yet");
+    shared.witnesses = Arc::new(Witnesses::some(&shared.file, 1).expect("open"));
+    let (mut lane, mut other) = (Scripted::new(&volume), Scripted::new(&volume));
+    // One has the next flush ready whenever one ends.
+    assert_eq!(lane.submit(OpKind::Flush, 0, 0), Submit::Pending);
+    assert_eq!(lane.submit(OpKind::Flush, 0, 0), Submit::Pending);
+    assert_eq!(other.submit(OpKind::Flush, 0, 0), Submit::Pending);
+    let done = Some(Outcome::Done(Ok(())));
+    assert_eq!(lane.complete(None), done);
+    assert_eq!(other.complete(None), None, "it has waited");
+    assert_eq!(other.complete(None), done, "and it is its turn");
+    assert_eq!(lane.complete(None), None);
+    assert_eq!(lane.complete(None), done);
+}
+
+#[test]
 fn zeroes_are_written_where_no_command_makes_them() {
     let place = Place::new();
     let path = place.make(4 * MIB);
