@@ -3,6 +3,9 @@
 //! It is a read lock on one byte that belongs to the open file and not to a process (`F_OFD_SETLK`): an operation in flight keeps its file
 //! open, so the mark goes when the last of them has ended, whatever has become of the process. Unlike `flock` there are as many marks as a file
 //! can have bytes, and a file that is open for reading alone can carry one.
+//!
+//! On NFS and SMB a `flock` is such a lock too, of the whole file: it is no mark. The kernel shows one lock only, so there a mark beside the `flock` of
+//! another reader may stay unseen.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -40,8 +43,10 @@ pub fn mark(file: BorrowedFd<'_>, byte: u64) -> io::Result<()> {
 pub fn marked_by_other(file: BorrowedFd<'_>, byte: u64) -> io::Result<bool> {
     // What would stand against a lock for writing.
     let mut found = lock(libc::F_WRLCK, byte)?;
+    let start = found.l_start;
     control(file, libc::F_OFD_GETLK, &mut found)?;
-    Ok(i32::from(found.l_type) != libc::F_UNLCK)
+    let mark = (found.l_start, found.l_len) == (start, 1);
+    Ok(i32::from(found.l_type) != libc::F_UNLCK && mark)
 }
 
 #[cfg(test)]
@@ -69,5 +74,17 @@ mod tests {
         drop(duplicate);
         assert!(!marked_by_other(c.as_fd(), 1 << 61).expect("ask"));
         assert!(mark(c.as_fd(), u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_lock_of_the_whole_file_is_no_mark() {
+        let file = tempfile::NamedTempFile::new().expect("file");
+        let open = || File::open(file.path()).expect("open");
+        let (reader, asks) = (open(), open());
+        // What a shared flock is on a network file system.
+        let mut whole = lock(libc::F_RDLCK, 0).expect("small");
+        whole.l_len = 0;
+        control(reader.as_fd(), libc::F_OFD_SETLK, &mut whole).expect("lock");
+        assert!(!marked_by_other(asks.as_fd(), 1 << 61).expect("ask"));
     }
 }

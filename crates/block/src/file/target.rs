@@ -79,7 +79,9 @@ pub(super) fn open(
     lock(spec, path, &file, Duration::from_millis(file_spec.lock_wait_ms), opening)?;
     // Only behind the lock: two servers that start together must not both give it a size, nor one take it from the other.
     let new = NewFile::new(made.then_some(path));
-    if !block_device && (file_spec.create || file_spec.fresh) {
+    // One that is known was made before: empty, it has lost its data.
+    let makes = (file_spec.create || file_spec.fresh) && file_spec.identity.is_none();
+    if !block_device && makes {
         give_size(spec, file_spec, &file)?;
     }
     if let Some(known) = &file_spec.identity {

@@ -581,9 +581,12 @@ fn a_file_is_made_once_and_nothing_else_is_taken_for_it() {
     assert!(other.contains("another file is there now"), "{other}");
     assert!(other.contains("volume accept"), "{other}");
     std::fs::rename(&aside, &path).expect("back");
-    File::options().write(true).open(&path).and_then(|f| f.set_len(4096)).expect("cut");
-    let cut = refused(&known);
-    assert!(cut.contains("it has 4096 bytes and had 1048576"), "{cut}");
+    for left in [4096, 0] {
+        File::options().write(true).open(&path).and_then(|f| f.set_len(left)).expect("cut");
+        let cut = refused(&known);
+        assert!(cut.contains(&format!("it has {left} bytes and had 1048576")), "{cut}");
+        assert_eq!(std::fs::metadata(&path).expect("stat").len(), left);
+    }
 }
 
 #[test]
