@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use spec::DelaySpec;
 use uring::Ring;
 
+use crate::request::DEPTH_MAX;
 use crate::spindle::Spindle;
 use crate::{Finish, Geometry, Lane, LaneId, Request, Submit, Volume, VolumeError, Wait};
 
@@ -28,15 +29,15 @@ struct Model {
 }
 
 impl<V: Volume + ?Sized> Delayed<V> {
-    /// Puts `inner` behind the model. `depth` is the wrapper's place in the stack, below 8: its bit of
+    /// Puts `inner` behind the model. `depth` is the wrapper's place in the stack, below 7: its bit of
     /// [`Request::passed`].
     ///
     /// # Panics
     ///
-    /// When `depth` is 8 or more.
+    /// When `depth` is 7 or more.
     #[must_use]
     pub fn new(inner: Arc<V>, spec: &DelaySpec, depth: u8) -> Delayed<V> {
-        assert!(depth < 8, "a stack of more than eight wrappers");
+        assert!(depth < DEPTH_MAX, "a stack of more than seven wrappers");
         let model = Model { epoch: Instant::now(), spindle: Mutex::new(Spindle::new(spec)) };
         Delayed { model: Arc::new(model), depth, inner }
     }

@@ -9,6 +9,7 @@ use uring::{Op, Ring};
 
 use crate::fail::walk;
 use crate::random::Random;
+use crate::request::DEPTH_MAX;
 use crate::{
     Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,
     VolumeError, Wait,
@@ -26,15 +27,15 @@ pub struct Faulty<V: ?Sized> {
 const TORN_MAX: usize = 64;
 
 impl<V: Volume + ?Sized> Faulty<V> {
-    /// Puts faults before `inner`. `depth` is the wrapper's place in the stack, below 8: its bit of
+    /// Puts faults before `inner`. `depth` is the wrapper's place in the stack, below 7: its bit of
     /// [`Request::passed`].
     ///
     /// # Panics
     ///
-    /// When `depth` is 8 or more.
+    /// When `depth` is 7 or more.
     #[must_use]
     pub fn new(inner: Arc<V>, spec: &FaultSpec, depth: u8) -> Faulty<V> {
-        assert!(depth < 8, "a stack of more than eight wrappers");
+        assert!(depth < DEPTH_MAX, "a stack of more than seven wrappers");
         Faulty { spec: Arc::new(spec.clone()), depth, inner }
     }
 }

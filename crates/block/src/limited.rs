@@ -7,6 +7,7 @@ use spec::LimitSpec;
 use uring::Ring;
 
 use crate::limit::{Bucket, Rate};
+use crate::request::DEPTH_MAX;
 use crate::{Finish, Geometry, Lane, LaneId, OpKind, Request, Submit, Volume, VolumeError, Wait};
 
 /// Holds requests back so that a volume gets no more than its limits.
@@ -80,12 +81,12 @@ impl Limiter {
 }
 
 impl<V: Volume + ?Sized> Limited<V> {
-    /// Puts limits around `inner`. `depth` is the wrapper's place in the stack, below 8: its bit of
+    /// Puts limits around `inner`. `depth` is the wrapper's place in the stack, below 7: its bit of
     /// [`Request::passed`].
     ///
     /// # Panics
     ///
-    /// When `depth` is 8 or more.
+    /// When `depth` is 7 or more.
     #[must_use]
     pub fn new(inner: Arc<V>, limits: &LimitSpec, depth: u8) -> Limited<V> {
         Limited::sharing(inner, &Limiter::new(limits), depth)
@@ -95,10 +96,10 @@ impl<V: Volume + ?Sized> Limited<V> {
     ///
     /// # Panics
     ///
-    /// When `depth` is 8 or more.
+    /// When `depth` is 7 or more.
     #[must_use]
     pub fn sharing(inner: Arc<V>, limiter: &Limiter, depth: u8) -> Limited<V> {
-        assert!(depth < 8, "a stack of more than eight wrappers");
+        assert!(depth < DEPTH_MAX, "a stack of more than seven wrappers");
         Limited { gates: limiter.0.clone(), depth, inner }
     }
 }

@@ -56,9 +56,12 @@ pub struct Request<'a> {
     /// Bytes finished by earlier rounds ([`Outcome::Again`]); 0 at first. A lane goes on behind them.
     pub done: u64,
     /// One bit for each wrapper that has let the request through, by its depth; 0 at first. It survives parking, so that a
-    /// limit counts a request once.
+    /// limit counts a request once. The last bit is the volume's own.
     pub passed: u8,
 }
+
+/// Wrappers around a volume at most: bits of [`Request::passed`].
+pub(crate) const DEPTH_MAX: u8 = 7;
 
 /// What became of a submitted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -39,6 +39,10 @@ impl<T: Copy> Slab<T> {
         Some(value)
     }
 
+    pub(crate) fn is_full(&self) -> bool {
+        self.free.is_empty() && self.entries.len() == IN_FLIGHT_MAX
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.free.len() == self.entries.len()
     }
@@ -52,8 +56,10 @@ mod tests {
     fn places_are_used_again_and_never_twice() {
         let mut slab = Slab::new();
         let tokens: Vec<u32> = (0..IN_FLIGHT_MAX).map(|i| slab.insert(i).expect("room")).collect();
+        assert!(slab.is_full());
         assert_eq!(slab.insert(0), None);
         assert_eq!(slab.remove(u64::from(tokens[5])), Some(5));
+        assert!(!slab.is_full());
         assert_eq!(slab.remove(u64::from(tokens[5])), None);
         assert_eq!(slab.insert(77), Some(tokens[5]));
         assert_eq!(slab.insert(78), None);

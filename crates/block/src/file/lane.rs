@@ -12,7 +12,7 @@ use super::Shared;
 use super::bounce::{Bounce, BouncePool};
 use super::flush::{Begin, FlushGroup};
 use super::witness::Seat;
-use super::workers::{Leave, THREADS, Workers};
+use super::workers::{Leave, REFUSED, THREADS, Workers};
 use super::zero::Way;
 use crate::fail::{Passing, check, io_error, passing, walk};
 use crate::slab::Slab;
@@ -31,6 +31,9 @@ const FLUSH: u64 = LaneId::TOKEN_MASK;
 const PAUSE: u64 = FLUSH - 1;
 /// The token of the operation that separates the rounds of long copies.
 const TICK: u64 = FLUSH - 2;
+
+/// The answer to a request for which there is no room in the lane.
+const FULL: Submit = Submit::Park { reason: Wait::BackEndFull, until: None };
 
 /// An operation in flight.
 #[derive(Debug, Clone, Copy)]
@@ -168,15 +171,13 @@ impl FileLane {
     /// Notes a job and pushes its operation. Nothing has happened when this answers [`Submit::Park`].
     #[inline]
     fn start(&mut self, ring: &mut Ring, job: Job, op: Op<'_>) -> Submit {
-        if job.leave.worker && !self.workers.has_room() {
-            return Submit::Park { reason: Wait::BackEndFull, until: None };
+        if !self.workers.has_room(job.leave) {
+            return FULL;
         }
-        let Some(token) = self.jobs.insert(job) else {
-            return Submit::Park { reason: Wait::BackEndFull, until: None };
-        };
+        let Some(token) = self.jobs.insert(job) else { return FULL };
         match self.push(ring, op, u64::from(token)) {
             Ok(()) => {
-                self.workers.begun(job.tag, job.leave);
+                self.workers.begun(job.leave);
                 Submit::Pending
             }
             Err(Full) => {
@@ -221,11 +222,8 @@ impl FileLane {
     /// The next round of a read or write.
     #[inline]
     fn round(&self, request: &Request<'_>, kind: Kind, bytes: u64) -> Job {
-        let (read, durable) = match request.op {
-            OpKind::Write { fua } => (false, self.durable(fua)),
-            _ => (true, false),
-        };
-        Job { durable, leave: self.workers.leave(request.tag, read), ..job(request, kind, bytes) }
+        let durable = matches!(request.op, OpKind::Write { fua } if self.durable(fua));
+        Job { durable, leave: self.workers.leave(request), ..job(request, kind, bytes) }
     }
 
     #[inline]
@@ -339,6 +337,10 @@ impl FileLane {
         let Some(pool) = &mut self.bounces else {
             return Submit::Done(Err(IoError::Io));
         };
+        // Before anything is copied for it.
+        if self.jobs.is_full() || !self.workers.has_room(self.workers.leave(request)) {
+            return FULL;
+        }
         let Some(bounce) = pool.take() else {
             return Submit::Park { reason: Wait::NoDma, until: None };
         };
@@ -380,7 +382,7 @@ impl FileLane {
         }
         match self.flushes.begin(request.tag) {
             Begin::Waits => Submit::Pending,
-            Begin::Full => Submit::Park { reason: Wait::BackEndFull, until: None },
+            Begin::Full => FULL,
             Begin::Sync => match self.sync(ring) {
                 Ok(()) => Submit::Pending,
                 Err(Full) => {
@@ -442,7 +444,7 @@ impl FileLane {
         let bufs = [self.zeroes.buf(0, bytes as usize).expect("inside the zeroes")];
         let job = Job {
             durable: self.durable(fua),
-            leave: self.workers.leave(request.tag, false),
+            leave: self.workers.leave(request),
             ..job(request, Kind::Zero(way, Durable(fua)), bytes)
         };
         let flags = WriteFlags { dsync: job.durable, nowait: job.leave.nowait };
@@ -623,15 +625,20 @@ impl Lane for FileLane {
         if request.op != OpKind::Read && shared.poisoned.load(Ordering::Relaxed) {
             return Submit::Done(Err(IoError::Io));
         }
-        if let Some(until) = self.workers.pause(request.tag) {
+        if let Some(until) = self.workers.pause(request) {
             return Submit::Park { reason: Wait::BackEndFull, until: Some(until) };
         }
-        match request.op {
+        let answer = match request.op {
             OpKind::Read | OpKind::Write { .. } => self.transfer(ring, request),
             OpKind::Flush => self.flush(ring, request),
             OpKind::Discard => self.discard(ring, request),
             OpKind::WriteZeroes { unmap, fua } => self.zero(ring, request, unmap, fua),
+        };
+        if answer == Submit::Pending {
+            // Its next round asks again.
+            request.passed &= !REFUSED;
         }
+        answer
     }
 
     #[inline]

@@ -259,6 +259,28 @@ fn requests_wait_for_bounce_buffers_and_all_are_served() {
 }
 
 #[test]
+fn nothing_is_copied_for_a_request_that_finds_no_thread() {
+    let place = Place::new();
+    let spec = VolumeSpec { block_size: 4096, ..spec(place.make(MIB), |_| {}) };
+    let mut volume = file_volume(&spec);
+    assert!(volume.direct());
+    // The file system cannot say that it would have to wait.
+    Arc::get_mut(&mut volume.shared).expect("no lane yet").target.nowait = false;
+    let mut bench = TestBench::new(&volume, MIB as usize);
+    for index in 0..40 {
+        let buf = bench.buf(index * 5000 + 1, 4096);
+        bench.start(WRITE, index as u64 * 4096, 4096, &[buf]);
+    }
+    while let Some((_, result)) = bench.finished() {
+        assert_eq!(result, Ok(()));
+    }
+    // There are as many buffers as threads: who finds no thread does not even ask for one.
+    assert!(bench.parks(Wait::BackEndFull) > 0);
+    assert_eq!(bench.parks(Wait::NoDma), 0);
+    bench.close();
+}
+
+#[test]
 fn flushes_that_wait_together_share_one_fdatasync() {
     let place = Place::new();
     let volume = file_volume(&spec(place.make(MIB), |_| {}));

@@ -19,13 +19,18 @@
 use std::time::Instant;
 
 use super::target::Target;
-use crate::Tag;
-use crate::slab::IN_FLIGHT_MAX;
+use crate::request::DEPTH_MAX;
+use crate::{OpKind, Request, Tag};
 
 /// Operations of a lane that may occupy a thread each, at once.
 pub(super) const WORKERS: u32 = 16;
 /// Threads that a lane needs: those, one for its flushes, one for the buffered writes that the kernel does one by one.
 pub(super) const THREADS: u32 = WORKERS + 2;
+
+/// The mark of a request whose last round was refused ([`Request::passed`]): it waits with it, and loses it when it begins.
+pub(super) const REFUSED: u8 = 1 << DEPTH_MAX;
+/// Refusals whose requests have not come again, at most.
+const REFUSED_MAX: usize = 64;
 
 /// How operations of one kind go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +63,7 @@ pub(super) struct Workers {
     busy: u32,
     reads: Manner,
     writes: Manner,
-    /// Requests whose last round was refused, until they have begun again; with the moment before which they must not.
+    /// Requests whose last round was refused, until they come again, which is at once mostly; with the moment before which they must not begin.
     refused: Vec<(Tag, Option<Instant>)>,
 }
 
@@ -70,40 +75,30 @@ impl Workers {
             (true, false) => (Manner::Free, Manner::Free),
             (false, _) => (Manner::Waits, Manner::Waits),
         };
-        Workers { busy: 0, reads, writes, refused: Vec::with_capacity(IN_FLIGHT_MAX) }
+        Workers { busy: 0, reads, writes, refused: Vec::with_capacity(REFUSED_MAX) }
     }
 
     /// How the next round of a read or write goes.
     #[inline]
-    pub(super) fn leave(&self, tag: Tag, read: bool) -> Leave {
-        let manner = if read { self.reads } else { self.writes };
+    pub(super) fn leave(&self, request: &Request<'_>) -> Leave {
+        let manner = if request.op == OpKind::Read { self.reads } else { self.writes };
         match manner {
             Manner::Free => Leave { nowait: false, worker: false },
-            Manner::Asks if self.refused.is_empty() || self.find(tag).is_none() => {
-                Leave { nowait: true, worker: false }
-            }
+            Manner::Asks if request.passed & REFUSED == 0 => Leave { nowait: true, worker: false },
             Manner::Asks | Manner::Waits => Leave::WORKER,
         }
     }
 
-    fn find(&self, tag: Tag) -> Option<usize> {
-        self.refused.iter().position(|(refused, _)| *refused == tag)
-    }
-
-    /// Whether there is room for one more that may occupy a thread.
-    pub(super) fn has_room(&self) -> bool {
-        self.busy < WORKERS
+    /// Whether there is room for one more that goes like this.
+    #[inline]
+    pub(super) fn has_room(&self, leave: Leave) -> bool {
+        !leave.worker || self.busy < WORKERS
     }
 
     /// An operation has begun.
     #[inline]
-    pub(super) fn begun(&mut self, tag: Tag, leave: Leave) {
+    pub(super) fn begun(&mut self, leave: Leave) {
         self.busy += u32::from(leave.worker);
-        if !self.refused.is_empty()
-            && let Some(index) = self.find(tag)
-        {
-            self.refused.swap_remove(index);
-        }
     }
 
     /// An operation has ended.
@@ -114,9 +109,9 @@ impl Workers {
 
     /// An operation was refused; its request is tried again with a thread, and not before a moment.
     pub(super) fn refuse(&mut self, tag: Tag, until: Option<Instant>) {
-        // Full only of requests that were taken back while they waited here; forgetting one costs it a question.
-        if self.refused.len() == IN_FLIGHT_MAX {
-            self.refused.swap_remove(0);
+        // Full only of requests that were taken back before they came again; forgetting one costs it a question.
+        if self.refused.len() == REFUSED_MAX {
+            self.refused.remove(0);
         }
         self.refused.push((tag, until));
     }
@@ -126,13 +121,15 @@ impl Workers {
         (self.reads, self.writes) = (Manner::Waits, Manner::Waits);
     }
 
-    /// Until when a request must not be tried again.
+    /// A request comes, again perhaps: if it was refused it carries the mark from now on. Until when it must not be tried.
     #[inline]
-    pub(super) fn pause(&self, tag: Tag) -> Option<Instant> {
+    pub(super) fn pause(&mut self, request: &mut Request<'_>) -> Option<Instant> {
         if self.refused.is_empty() {
             return None;
         }
-        let (_, until) = self.refused[self.find(tag)?];
+        let index = self.refused.iter().position(|(refused, _)| *refused == request.tag)?;
+        let (_, until) = self.refused.swap_remove(index);
+        request.passed |= REFUSED;
         until.filter(|until| *until > Instant::now())
     }
 }
@@ -151,11 +148,19 @@ mod tests {
         }
     }
 
+    fn request(op: OpKind, tag: u32) -> Request<'static> {
+        Request { op, offset: 0, len: 512, bufs: &[], tag: Tag(tag), done: 0, passed: 0 }
+    }
+
+    fn read(tag: u32) -> Request<'static> {
+        request(OpKind::Read, tag)
+    }
+
     #[test]
     fn only_what_may_occupy_a_thread_is_counted() {
         let (free, asks) =
             (Leave { nowait: false, worker: false }, Leave { nowait: true, worker: false });
-        for (target, read, write) in [
+        for (target, reads, writes) in [
             (target(false, true, true), asks, asks),
             (target(true, true, true), asks, asks),
             (target(false, false, true), free, free),
@@ -163,31 +168,44 @@ mod tests {
             (target(false, false, false), Leave::WORKER, Leave::WORKER),
             (target(false, true, false), Leave::WORKER, Leave::WORKER),
         ] {
-            let workers = Workers::new(&target);
-            let found = (workers.leave(Tag(1), true), workers.leave(Tag(1), false));
-            assert_eq!(found, (read, write), "{target:?}");
+            let mut workers = Workers::new(&target);
+            let write = request(OpKind::Write { fua: false }, 1);
+            let found = (workers.leave(&read(1)), workers.leave(&write));
+            assert_eq!(found, (reads, writes), "{target:?}");
+            for _ in 0..WORKERS {
+                assert!(workers.has_room(Leave::WORKER));
+                workers.begun(Leave::WORKER);
+            }
+            assert!(!workers.has_room(Leave::WORKER) && workers.has_room(asks));
+            workers.ended(Leave::WORKER);
+            assert!(workers.has_room(Leave::WORKER));
         }
     }
 
     #[test]
-    fn a_refused_request_goes_with_a_thread_once_and_others_still_ask() {
+    fn a_refused_request_goes_with_a_thread_and_others_still_ask() {
         let mut workers = Workers::new(&target(false, true, true));
-        workers.refuse(Tag(1), None);
-        assert!(workers.leave(Tag(2), true).nowait);
-        assert_eq!(workers.leave(Tag(1), true), Leave::WORKER);
-        assert_eq!(workers.pause(Tag(1)), None);
-        workers.begun(Tag(1), Leave::WORKER);
-        assert!(workers.leave(Tag(1), true).nowait, "its next round asks again");
-        for tag in 2..=WORKERS {
-            assert!(workers.has_room());
-            workers.begun(Tag(tag), Leave::WORKER);
-        }
-        assert!(!workers.has_room());
-        workers.ended(Leave::WORKER);
-        assert!(workers.has_room());
+        let (mut refused, mut other) = (read(1), read(2));
+        workers.refuse(refused.tag, None);
+        assert_eq!((workers.pause(&mut other), workers.pause(&mut refused)), (None, None));
+        assert!(workers.leave(&other).nowait);
+        assert_eq!(workers.leave(&refused), Leave::WORKER);
+        assert!(workers.refused.is_empty(), "nobody looks for it while it waits");
+        assert_eq!(workers.leave(&refused), Leave::WORKER, "however often it comes");
         let later = Instant::now() + std::time::Duration::from_secs(60);
-        workers.refuse(Tag(1), Some(later));
-        assert_eq!(workers.pause(Tag(1)), Some(later));
-        assert_eq!(workers.pause(Tag(2)), None);
+        workers.refuse(other.tag, Some(later));
+        assert_eq!(workers.pause(&mut other), Some(later));
+        assert_eq!(workers.pause(&mut other), None, "it comes when it was told to");
+    }
+
+    #[test]
+    fn refusals_of_requests_that_never_come_again_are_forgotten() {
+        let mut workers = Workers::new(&target(false, true, true));
+        for tag in 0..=REFUSED_MAX as u32 {
+            workers.refuse(Tag(tag), None);
+        }
+        let (mut first, mut last) = (read(0), read(REFUSED_MAX as u32));
+        assert_eq!((workers.pause(&mut first), workers.pause(&mut last)), (None, None));
+        assert_eq!((first.passed, last.passed), (0, REFUSED));
     }
 }
