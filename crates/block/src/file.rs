@@ -80,6 +80,8 @@ struct Shared {
     witnesses: Arc<Witnesses>,
     /// How many there are.
     lanes: Mutex<u32>,
+    /// One change of the size at a time.
+    resizing: Mutex<()>,
     /// Something was lost.
     poisoned: AtomicBool,
     /// What the target turned out not to know.
@@ -144,6 +146,7 @@ impl FileVolume {
                 target,
                 witnesses: Arc::new(witnesses),
                 lanes: Mutex::new(0),
+                resizing: Mutex::new(()),
                 poisoned: AtomicBool::new(false),
                 no_zero_range: AtomicBool::new(false),
             }),
@@ -257,6 +260,7 @@ impl Volume for FileVolume {
     /// the file or device has now.
     fn resize(&self, bytes: u64) -> Result<(), VolumeError> {
         let shared = &self.shared;
+        let _alone = shared.resizing.lock().unwrap_or_else(PoisonError::into_inner);
         if bytes == 0 || shared.target.block_device {
             return self.adopt(bytes);
         }

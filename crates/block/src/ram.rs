@@ -57,7 +57,10 @@ struct Shared {
     preallocate: bool,
     /// Changes when `current` does; lanes look at it with each request.
     generation: AtomicU64,
+    /// Channels take it, so it is held for moments only.
     current: Mutex<Arc<Mapping>>,
+    /// One change of the size at a time.
+    resizing: Mutex<()>,
 }
 
 impl Shared {
@@ -126,6 +129,7 @@ impl RamVolume {
                 preallocate: ram.preallocate,
                 generation: AtomicU64::new(0),
                 current: Mutex::new(Arc::new(mapping)),
+                resizing: Mutex::new(()),
             }),
         })
     }
@@ -214,8 +218,8 @@ impl Volume for RamVolume {
     fn resize(&self, bytes: u64) -> Result<(), VolumeError> {
         let shared = &self.shared;
         let name = &shared.name;
-        let mut current = shared.current.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = current.len() as u64;
+        let _alone = shared.resizing.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = shared.current().len() as u64;
         if bytes == now {
             return Ok(());
         }
@@ -236,7 +240,7 @@ impl Volume for RamVolume {
             if shared.preallocate { allocate(name, file, now, bytes - now) } else { Ok(()) };
         match grown.and_then(|()| map(name, file, bytes, false)) {
             Ok(mapping) => {
-                *current = Arc::new(mapping);
+                *shared.current.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(mapping);
                 shared.generation.fetch_add(1, Ordering::Release);
                 Ok(())
             }
