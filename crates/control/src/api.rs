@@ -20,7 +20,7 @@ pub use schema::{
     AdapterAttributes, DataplaneAttributes, MaskAttributes, MediumAttributes, PortAttributes,
     TargetAttributes, VolumeAttributes, VtdAttributes, ZoneAttributes,
 };
-pub use state::{AppliedView, AttributeView};
+pub use state::{AppliedView, AttributeView, EventsView};
 
 use crate::server::Server;
 use axum::Router;
@@ -95,6 +95,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(state::export))
         .routes(routes!(state::stats))
         .routes(routes!(state::flight))
+        .routes(routes!(state::events))
         .routes(routes!(state::attributes))
         .routes(routes!(state::stop))
         .routes(routes!(state::metrics))
@@ -117,6 +118,7 @@ pub fn router(server: Arc<Server>) -> Router {
         .fallback(plumbing::no_such_path)
         .method_not_allowed_fallback(plumbing::no_such_method)
         .layer(DefaultBodyLimit::max(crate::config::BYTES_MAX))
+        .layer(axum::middleware::from_fn(plumbing::admit))
         .with_state(server)
 }
 

@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockWriteGuard};
 
 /// The books of a data plane, and its rules.
 #[derive(Debug, Clone, Default)]
@@ -271,7 +271,14 @@ pub struct FakeDataPlane {
     stats: Arc<StatsRegion>,
     /// Connections, to cut them.
     streams: Arc<Mutex<Vec<UnixStream>>>,
+    /// Held by whoever wants no answers.
+    silence: Arc<RwLock<()>>,
     stopped: Arc<std::sync::atomic::AtomicBool>,
+}
+
+/// As long as this lives, a fake data plane answers nothing.
+pub struct Silence<'a> {
+    _held: RwLockWriteGuard<'a, ()>,
 }
 
 impl FakeDataPlane {
@@ -285,6 +292,7 @@ impl FakeDataPlane {
             books: Arc::new(Mutex::new(Books::new())),
             stats: Arc::new(stats),
             streams: Arc::default(),
+            silence: Arc::default(),
             stopped: Arc::default(),
         };
         let accept = fake.clone();
@@ -308,6 +316,11 @@ impl FakeDataPlane {
     /// Whether it is this one, and not one that was started later.
     pub fn is(&self, other: &FakeDataPlane) -> bool {
         Arc::ptr_eq(&self.books, &other.books)
+    }
+
+    /// It takes requests and answers none, as one that is stopped, for as long as this is held.
+    pub fn silence(&self) -> Silence<'_> {
+        Silence { _held: self.silence.write().unwrap_or_else(std::sync::PoisonError::into_inner) }
     }
 
     /// Counters of a queue of an adapter, to count in.
@@ -355,6 +368,7 @@ impl FakeDataPlane {
         }
         let mut connection = Connection::new(stream);
         while let Ok((request, fds)) = connection.receive::<Request>() {
+            drop(self.silence.read());
             let mut passed: Vec<BorrowedFd<'_>> = Vec::new();
             let reply = match &request {
                 Request::Hello { .. } => Reply::Hello { version: VERSION, pid: std::process::id() },
@@ -389,12 +403,14 @@ impl FakeDataPlane {
 pub struct FakeLauncher {
     socket: PathBuf,
     current: Arc<Mutex<Option<FakeDataPlane>>>,
+    /// It does not start with so many channels.
+    pub refuse: Arc<Mutex<Option<u32>>>,
 }
 
 impl FakeLauncher {
     /// For a socket.
     pub fn new(socket: PathBuf) -> FakeLauncher {
-        FakeLauncher { socket, current: Arc::default() }
+        FakeLauncher { socket, current: Arc::default(), refuse: Arc::default() }
     }
 
     /// The data plane that was started last.
@@ -408,7 +424,11 @@ impl Launcher for FakeLauncher {
         Ok(Box::new(SocketLink::connect(&self.socket)?))
     }
 
-    fn launch(&mut self, _spec: &DataPlaneSpec) -> io::Result<Box<dyn Link>> {
+    fn launch(&mut self, spec: &DataPlaneSpec) -> io::Result<Box<dyn Link>> {
+        let refused = *self.refuse.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if refused == Some(spec.channels) {
+            return Err(io::Error::other("it was told not to start with these"));
+        }
         let fake = FakeDataPlane::start(&self.socket)?;
         let mut current = self.current.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(before) = &*current {
@@ -428,7 +448,15 @@ impl Launcher for FakeLauncher {
         None
     }
 
-    fn reap(&mut self) {}
+    fn reap(&mut self) -> Option<String> {
+        None
+    }
 
-    fn await_end(&mut self) {}
+    fn await_end(&mut self, _kill: bool) -> bool {
+        true
+    }
+
+    fn socket(&self) -> &Path {
+        &self.socket
+    }
 }

@@ -5,23 +5,34 @@
 //! plane has one keeper thread, which makes all calls to it; the asynchronous part of the server
 //! sends `Command`s and awaits answers. The thread sleeps until there is a command, the data
 //! plane hangs up (a second thread waits for just that), or something that failed is due again.
+//! Whoever only reads does not wait for it: [`pulse`] knows how the data plane is.
+//!
+//! A process is started only where nobody listens and nobody lives. One that does not answer is left
+//! alone, and tried again.
 
+mod ailing;
 mod backoff;
 mod process;
+mod pulse;
 
+pub use ailing::Ailment;
 pub use backoff::Backoff;
 pub use process::{Launcher, ProcessLauncher};
+pub use pulse::Known;
 
 use crate::link::{Link, LinkError};
 use crate::model::files::{self, Opened};
 use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Action, Subject, reconcile, without};
 use crate::refusal::{Code, Refusal};
+use crate::trail::{Kind, Trail};
 use protocol::message::{Failure, FailureCode, Reply, Request, Status};
 use protocol::stats::StatsReader;
+use pulse::Pulse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -31,6 +42,12 @@ use tokio::sync::{Notify, oneshot};
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// How long until a volume that is being opened is looked at again, and the longest that this grows to.
 const LOOK: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+/// How long until a data plane that does not answer is called again.
+const CALL_AGAIN: Duration = Duration::from_secs(2);
+/// How long a data plane may be silent before a change does not wait for it any more.
+const SILENCE_MAX: Duration = Duration::from_secs(2);
+/// How often a change looks whether the data plane that it waits for is silent.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Where an answer goes.
 type Answer<T> = oneshot::Sender<T>;
@@ -39,8 +56,6 @@ type Answer<T> = oneshot::Sender<T>;
 enum Command {
     /// This is what the data plane shall be from now on.
     Want { wanted: Box<Wanted>, spec: DataPlaneSpec, done: Answer<Outcome> },
-    /// Its account of itself.
-    Status(Answer<Result<Status, Refusal>>),
     /// Stop it in good order; the keeper starts it again with its present attributes.
     Restart(Answer<Result<(), Refusal>>),
     /// The keeper ends; the data plane with it, or not.
@@ -63,7 +78,7 @@ pub struct Outcome {
 /// What is known of a data plane without asking it.
 #[derive(Debug, Clone, Default)]
 pub struct View {
-    /// Its process while it answers.
+    /// Its process while there is one, whether or not it answers.
     pub pid: Option<u32>,
     /// How often it was started again after it died.
     pub restarts: u64,
@@ -79,12 +94,49 @@ pub struct View {
     pub opened: Opened,
     /// Its statistics.
     pub stats: Option<Arc<StatsReader>>,
+    /// What it said of itself last.
+    pub known: Option<Known>,
+    /// Since when it does not answer.
+    pub silent: Option<Instant>,
+    /// How often it ceased to answer.
+    pub silences: u64,
+    /// Adapters whose requests failed of late, and why.
+    pub ailing: BTreeMap<String, Ailment>,
+    /// The connection on which the keeper may wait for an answer.
+    line: Option<Arc<UnixStream>>,
+}
+
+impl View {
+    /// What the process said last that is there now; nothing of one that is gone.
+    pub fn account(&self) -> Option<&Known> {
+        let pid = self.pid?;
+        self.known.as_ref().filter(|known| known.status.pid == pid)
+    }
+
+    /// There is no process any more; which it was.
+    fn died(&mut self) -> Option<u32> {
+        let pid = self.pid.take();
+        self.restarts += u64::from(pid.is_some());
+        (self.stats, self.line) = (None, None);
+        pid
+    }
+
+    /// Why it is not as it should be, for a person.
+    pub fn reason(&self) -> Option<String> {
+        let Some(since) = self.silent.filter(|_| self.pid.is_some()) else {
+            return self.trouble.clone();
+        };
+        let pid = self.pid.map(|pid| format!("process {pid} ")).unwrap_or_default();
+        let seconds = since.elapsed().as_secs();
+        Some(format!("{pid}has not answered for {seconds} s"))
+    }
 }
 
 /// A handle on a keeper thread.
 pub struct Keeper {
     commands: Sender<Command>,
     view: Arc<Mutex<View>>,
+    pulse: Pulse,
 }
 
 impl Keeper {
@@ -94,10 +146,13 @@ impl Keeper {
         spec: DataPlaneSpec,
         listeners: BTreeMap<String, OwnedFd>,
         learned: Arc<Notify>,
+        trail: Arc<Trail>,
     ) -> std::io::Result<Keeper> {
         let (commands, inbox) = mpsc::channel();
         let view = Arc::new(Mutex::new(View::default()));
         let name = format!("keeper-{}", spec.name);
+        let socket = launcher.socket().to_owned();
+        let pulse = Pulse::start(&spec.name, socket, Arc::clone(&view), Arc::clone(&trail))?;
         let body = Body {
             launcher,
             spec,
@@ -114,35 +169,70 @@ impl Keeper {
             retry_at: None,
             retry_in: RETRY.0,
             look_in: LOOK.0,
+            trail,
         };
         std::thread::Builder::new().name(name).spawn(move || body.run())?;
-        Ok(Keeper { commands, view })
+        Ok(Keeper { commands, view, pulse })
     }
 
-    /// Makes `wanted` what the data plane shall be, and says what it could not do.
+    /// Makes `wanted` what the data plane shall be, and says what it could not do. One that is silent does it when it can.
     pub async fn want(&self, wanted: Wanted, spec: DataPlaneSpec) -> Outcome {
         let wanted = Box::new(wanted);
-        self.ask(|done| Command::Want { wanted, spec, done }).await.unwrap_or_default()
+        tokio::select! {
+            outcome = self.ask(|done| Command::Want { wanted, spec, done }) => outcome.unwrap_or_default(),
+            () = self.silence() => Outcome::default(),
+        }
     }
 
-    /// Asks the data plane for its account of itself.
-    pub async fn status(&self) -> Result<Status, Refusal> {
-        self.ask(Command::Status).await.unwrap_or_else(|| Err(gone()))
+    /// Returns when the data plane has been silent for longer than a change waits.
+    async fn silence(&self) {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            self.pulse.look().await;
+            let view = self.view();
+            if view.silent.is_some_and(|since| since.elapsed() > SILENCE_MAX) {
+                return;
+            }
+        }
     }
 
-    /// Stops the data plane in good order and starts it again.
+    /// What is known of the data plane, asked for now: its account, or the one before when it does not answer at once.
+    pub async fn look(&self) -> View {
+        self.pulse.look().await;
+        self.view()
+    }
+
+    /// Stops the data plane in good order and starts it again. One that is silent is killed.
     pub async fn restart(&self) -> Result<(), Refusal> {
-        self.ask(Command::Restart).await.unwrap_or_else(|| Err(gone()))
+        self.interrupting(Command::Restart).await.unwrap_or_else(|| Err(gone()))
     }
 
     /// Ends the keeper; the data plane too, or it goes on by itself.
     pub async fn end(&self, data_plane: bool) {
-        self.ask(|done| Command::End { data_plane, done }).await;
+        self.interrupting(|done| Command::End { data_plane, done }).await;
     }
 
     /// What is known without asking.
     pub fn view(&self) -> View {
         lock(&self.view).clone()
+    }
+
+    /// Asks, and ends a call that a silent data plane does not answer.
+    async fn interrupting<T>(&self, command: impl FnOnce(Answer<T>) -> Command) -> Option<T> {
+        let (answer, reply) = oneshot::channel();
+        self.commands.send(command(answer)).ok()?;
+        let mut reply = std::pin::pin!(reply);
+        loop {
+            tokio::select! {
+                answer = &mut reply => return answer.ok(),
+                () = self.silence() => {
+                    if let Some(line) = self.view().line {
+                        // The keeper sees an end, and goes on with what it is asked.
+                        let _ = line.shutdown(std::net::Shutdown::Both);
+                    }
+                }
+            }
+        }
     }
 
     async fn ask<T>(&self, command: impl FnOnce(Answer<T>) -> Command) -> Option<T> {
@@ -182,6 +272,7 @@ struct Body {
     retry_at: Option<Instant>,
     retry_in: Duration,
     look_in: Duration,
+    trail: Arc<Trail>,
 }
 
 impl Body {
@@ -217,9 +308,6 @@ impl Body {
                 let View { failures, opening, .. } = self.shown();
                 let _ = done.send(Outcome { connected: self.link.is_some(), failures, opening });
             }
-            Command::Status(answer) => {
-                let _ = answer.send(self.status());
-            }
             Command::Restart(done) => {
                 self.shut_down();
                 self.backoff = Backoff::new();
@@ -228,7 +316,6 @@ impl Body {
             }
             Command::Hangup(generation) => {
                 if generation == self.generation && self.link.is_some() {
-                    tracing::warn!(dataplane = %self.spec.name, "the data plane went away");
                     self.lost("it went away");
                     self.bring_about();
                 }
@@ -245,7 +332,7 @@ impl Body {
         if self.link.is_some() {
             return Ok(());
         }
-        let trouble = lock(&self.view).trouble.clone().unwrap_or_default();
+        let trouble = lock(&self.view).reason().unwrap_or_default();
         Err(Refusal::new(
             Code::Unavailable,
             format!("data plane `{}` is not running: {trouble}", self.spec.name),
@@ -274,54 +361,109 @@ impl Body {
                 let mut view = lock(&self.view);
                 (view.failures, view.opening) = (failures, opening);
             }
-            Err(error) => self.lost(&error.to_string()),
+            Err(error) => self.failed(&error),
         }
     }
 
-    /// Connects to the data plane that is there, or starts one.
+    /// Connects to the data plane that is there, or starts one where there is none.
     fn connect(&mut self) {
         self.connect_at = None;
-        let adopted = self.launcher.connect();
-        let (link, started) = match adopted {
-            Ok(link) => (Ok(link), false),
-            Err(error @ LinkError::Version(_)) => (Err(error.to_string()), false),
-            Err(_) => {
+        match self.launcher.connect() {
+            Ok(link) => self.attach(link, None),
+            Err(LinkError::Absent) => {
+                // One that was there and went while nobody was connected to it.
+                let ended = self.launcher.reap();
+                self.died(ended.as_deref().unwrap_or("it went away"));
                 self.backoff.started(Instant::now());
-                (self.launcher.launch(&self.spec).map_err(|error| error.to_string()), true)
+                self.start();
             }
-        };
-        match link {
-            Ok(link) => self.attach(link, started),
-            Err(problem) => self.lost(&problem),
+            Err(error) => self.failed(&error),
         }
     }
 
-    fn attach(&mut self, mut link: Box<dyn Link>, started: bool) {
+    /// Starts one with its present attributes, or, where these do not work, with the last that did.
+    fn start(&mut self) {
+        let worked = lock(&self.view).started_with.clone().or_else(|| self.launcher.started_with());
+        let error = match self.launcher.launch(&self.spec) {
+            Ok(link) => return self.attach(link, Some(self.spec.clone())),
+            Err(error) => error.to_string(),
+        };
+        let Some(worked) = worked.filter(|worked| *worked != self.spec) else {
+            return self.lost(&error);
+        };
+        match self.launcher.launch(&worked) {
+            Ok(link) => {
+                self.attach(link, Some(worked));
+                let why = format!(
+                    "it runs with its earlier attributes, since it does not start with the present ones: {error}"
+                );
+                tracing::warn!(dataplane = %self.spec.name, "{why}");
+                lock(&self.view).trouble = Some(why);
+            }
+            Err(_) => self.lost(&error),
+        }
+    }
+
+    /// There is no process any more, if there was one.
+    fn died(&self, how: &str) {
+        let mut view = lock(&self.view);
+        if let Some(pid) = view.died() {
+            drop(view);
+            let message = format!("process {pid}: {how}; another is started");
+            self.trail.note(Kind::DataplaneDied, Some(&self.spec.name), message);
+        }
+    }
+
+    /// A call failed. A data plane that may be alive is called again, and no other is started.
+    fn failed(&mut self, error: &LinkError) {
+        let silent = lock(&self.view).silent.is_some();
+        let pid = match error {
+            LinkError::Silent { pid } => *pid,
+            _ if error.is_silence() || silent => lock(&self.view).pid,
+            LinkError::Version(_) => return self.lost(&error.to_string()),
+            _ if self.link.is_some() => return self.lost(&error.to_string()),
+            _ => None,
+        };
+        self.launcher.reap();
+        // A call that was cut says nothing of the next one.
+        let cut = self.link.take().is_some() && !error.is_silence();
+        let wait = if cut { Duration::ZERO } else { CALL_AGAIN };
+        self.connect_at = Some(Instant::now() + wait);
+        let mut view = lock(&self.view);
+        let why = error.to_string();
+        if view.trouble.as_ref() != Some(&why) {
+            tracing::warn!(dataplane = %self.spec.name, pid, "{why}; it is called again");
+        }
+        (view.pid, view.trouble, view.line) = (pid, Some(why), None);
+    }
+
+    fn attach(&mut self, mut link: Box<dyn Link>, started: Option<DataPlaneSpec>) {
         let stats = match link.call(&Request::Stats, &[]) {
             Ok((Reply::Stats, fds)) => {
                 fds.into_iter().next().map(|fd| StatsReader::open(&File::from(fd)))
             }
             Ok(_) => None,
-            Err(error) => return self.lost(&error.to_string()),
+            Err(error) => return self.failed(&error),
         };
-        let pid = match link.call(&Request::Status, &[]) {
-            Ok((Reply::Status(status), _)) => status.pid,
-            Ok(_) => 0,
-            Err(error) => return self.lost(&error.to_string()),
+        let known = match link.call(&Request::Status, &[]) {
+            Ok((Reply::Status(status), _)) => Some(Known::new(status)),
+            Ok(_) => None,
+            Err(error) => return self.failed(&error),
         };
+        let pid = known.as_ref().map_or(0, |known| known.status.pid);
         self.generation += 1;
+        let line = link.watch().map(Arc::new);
         if let Some(stream) = link.watch() {
             process::watch(stream, self.generation, self.myself.clone());
         }
         self.link = Some(link);
-        let what = if started { "started" } else { "adopted" };
-        tracing::info!(dataplane = %self.spec.name, pid, "data plane {what}");
+        let kind = if started.is_some() { Kind::DataplaneStarted } else { Kind::DataplaneAdopted };
+        self.trail.note(kind, Some(&self.spec.name), format!("process {pid}"));
         let mut view = lock(&self.view);
-        view.pid = Some(pid);
+        (view.pid, view.known, view.line) = (Some(pid), known, line);
         view.opened.clear();
         view.trouble = None;
-        view.started_with =
-            if started { Some(self.spec.clone()) } else { self.launcher.started_with() };
+        view.started_with = started.or_else(|| self.launcher.started_with());
         view.stats = match stats {
             Some(Ok(reader)) => Some(Arc::new(reader)),
             Some(Err(error)) => {
@@ -335,16 +477,12 @@ impl Body {
     /// There is no data plane now; says why and when to try again.
     fn lost(&mut self, why: &str) {
         let now = Instant::now();
-        self.launcher.reap();
+        let ended = self.launcher.reap();
         self.link = None;
         let wait = self.backoff.next(now);
         self.connect_at = Some(now + wait);
-        let mut view = lock(&self.view);
-        if view.pid.take().is_some() {
-            view.restarts += 1;
-        }
-        view.stats = None;
-        view.trouble = Some(why.to_owned());
+        self.died(ended.as_deref().unwrap_or(why));
+        lock(&self.view).trouble = Some(why.to_owned());
         if !wait.is_zero() {
             tracing::warn!(dataplane = %self.spec.name, why, ?wait, "data plane is down");
         }
@@ -412,32 +550,25 @@ impl Body {
         Ok(undone)
     }
 
-    fn status(&mut self) -> Result<Status, Refusal> {
-        self.connected()?;
-        let answer = self.link.as_mut().map(|link| link.call(&Request::Status, &[]));
-        match answer {
-            Some(Ok((Reply::Status(status), _))) => Ok(status),
-            Some(Err(error)) => {
-                self.lost(&error.to_string());
-                self.connected().map(|()| Status::default())
-            }
-            other => Err(Refusal::new(Code::Unavailable, format!("no status: {other:?}"))),
-        }
-    }
-
-    /// Asks the data plane to finish and waits until it is gone.
+    /// Asks the data plane to finish and waits until it is gone; one that does not is killed.
     fn shut_down(&mut self) {
-        let Some(mut link) = self.link.take() else { return };
+        let silent = lock(&self.view).silent.is_some();
         self.generation += 1;
-        if let Err(error) = link.call(&Request::Shutdown, &[]) {
+        let link = self.link.take().filter(|_| !silent);
+        // Whoever cannot be asked is not expected to end.
+        let mut kill = link.is_none();
+        if let Some(mut link) = link
+            && let Err(error) = link.call(&Request::Shutdown, &[])
+        {
             tracing::debug!(%error, "no answer to shutdown");
+            kill = lock(&self.view).silent.is_some();
         }
-        drop(link);
-        self.launcher.await_end();
+        if !self.launcher.await_end(kill) {
+            tracing::warn!(dataplane = %self.spec.name, "the data plane does not end and cannot be killed");
+        }
         self.connect_at = None;
         let mut view = lock(&self.view);
-        view.pid = None;
-        view.stats = None;
+        (view.pid, view.stats, view.line) = (None, None, None);
         view.trouble = Some("it was shut down".to_owned());
     }
 }

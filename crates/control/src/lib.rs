@@ -5,13 +5,14 @@
 //! - [`mod@reconcile`]: what to tell a data plane, as a pure function; [`keeper`] tells it, over a
 //!   [`link`], and keeps its process alive.
 //! - [`server`] puts these together; [`api`] is its face over HTTP, [`metrics`] the one for
-//!   Prometheus.
+//!   Prometheus; [`trail`] remembers what happened.
 //!
 //! The control process never maps guest memory and is on no I/O's path: it can stop, crash or be
 //! replaced while data planes go on. Guests cannot reach it; what comes over its socket is from
 //! administrators, and is still checked in full.
 
 pub mod api;
+pub mod caller;
 pub mod config;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
@@ -27,3 +28,4 @@ pub mod serve;
 pub mod server;
 pub mod statistics;
 pub mod store;
+pub mod trail;

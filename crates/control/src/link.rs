@@ -4,7 +4,9 @@
 //! socket. Calls block, on the keeper's own thread.
 
 use protocol::message::{Failure, Reply, Request, VERSION};
+use protocol::place::reach;
 use protocol::socket::{Connection, FrameError};
+use std::io::ErrorKind;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -14,6 +16,9 @@ use std::time::Duration;
 /// of a data plane that died have landed, which took seconds where it was measured; preallocating a
 /// large file takes longer still.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How long a data plane may take to say who it is. Whoever does not is stopped, or hangs.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A connection to a data plane.
 pub trait Link: Send {
@@ -33,6 +38,15 @@ pub trait Link: Send {
 /// Why a data plane did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
+    /// Nobody listens on its socket.
+    #[error("nobody listens there")]
+    Absent,
+    /// Somebody listens and does not answer: the process is stopped, or hangs.
+    #[error("the data plane{} does not answer", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    Silent {
+        /// The process, if the system says which it is.
+        pid: Option<u32>,
+    },
     /// The connection failed.
     #[error("the data plane does not answer: {0}")]
     Frame(#[from] FrameError),
@@ -42,6 +56,31 @@ pub enum LinkError {
     /// It answered with something else than what was asked for.
     #[error("the data plane answered with `{0}` out of turn")]
     OutOfTurn(String),
+}
+
+impl LinkError {
+    /// Whether the other side may well be alive: it only took too long.
+    pub fn is_silence(&self) -> bool {
+        use std::io::ErrorKind::{TimedOut, WouldBlock};
+        match self {
+            LinkError::Silent { .. } => true,
+            LinkError::Frame(FrameError::Io(error)) => {
+                matches!(error.kind(), TimedOut | WouldBlock)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The process at the other end of a socket.
+fn peer(stream: &UnixStream) -> Option<u32> {
+    let pid = rustix::net::sockopt::socket_peercred(stream).ok()?.pid;
+    u32::try_from(pid.as_raw_nonzero().get()).ok()
+}
+
+/// The process that listens on a socket, whether or not it answers.
+pub(crate) fn listener(path: &Path) -> Option<u32> {
+    peer(&reach(path).ok()?)
 }
 
 /// A [`Link`] over a Unix socket.
@@ -54,15 +93,27 @@ pub struct SocketLink {
 impl SocketLink {
     /// Connects and greets.
     pub fn connect(path: &Path) -> Result<SocketLink, LinkError> {
-        let stream = UnixStream::connect(path).map_err(FrameError::Io)?;
-        stream.set_read_timeout(Some(CALL_TIMEOUT)).map_err(FrameError::Io)?;
-        stream.set_write_timeout(Some(CALL_TIMEOUT)).map_err(FrameError::Io)?;
+        let stream = reach(path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound | ErrorKind::ConnectionRefused => LinkError::Absent,
+            // The backlog is full: nobody accepts.
+            ErrorKind::WouldBlock => LinkError::Silent { pid: None },
+            _ => LinkError::Frame(FrameError::Io(error)),
+        })?;
+        let pid = peer(&stream);
+        let patience = |stream: &UnixStream, time| {
+            stream.set_read_timeout(Some(time))?;
+            stream.set_write_timeout(Some(time))
+        };
+        patience(&stream, HELLO_TIMEOUT).map_err(FrameError::Io)?;
         let mut link = SocketLink { connection: Connection::new(stream), pid: 0 };
-        match link.call(&Request::Hello { version: VERSION }, &[])?.0 {
-            Reply::Hello { pid, .. } => link.pid = pid,
-            Reply::Error(failure) => return Err(LinkError::Version(failure)),
-            other => return Err(LinkError::OutOfTurn(format!("{other:?}"))),
+        match link.call(&Request::Hello { version: VERSION }, &[]) {
+            Ok((Reply::Hello { pid, .. }, _)) => link.pid = pid,
+            Ok((Reply::Error(failure), _)) => return Err(LinkError::Version(failure)),
+            Ok((other, _)) => return Err(LinkError::OutOfTurn(format!("{other:?}"))),
+            Err(error) if error.is_silence() => return Err(LinkError::Silent { pid }),
+            Err(error) => return Err(error),
         }
+        patience(link.connection.stream(), CALL_TIMEOUT).map_err(FrameError::Io)?;
         Ok(link)
     }
 

@@ -4,8 +4,10 @@
 //! bytes). Labels are few: `adapter` for what queues count, `dataplane` and `channel` for what
 //! channels count, `adapter`, `target` and `lun` for the few counters of LUNs. Queues of an adapter are summed; `/v1/stats` has them one by one.
 
-use crate::server::Server;
+use crate::keeper::View;
+use crate::server::{Server, StatusView};
 use crate::statistics::{by_adapter, by_lun, sum};
+use crate::trail;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -22,6 +24,8 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 
 /// Adapters, or data planes and channels, with their values.
 type Series = Vec<(Vec<(&'static str, String)>, Vec<u64>)>;
+/// Name, help and value of something that is counted of data planes.
+type OfPlane = (&'static str, &'static str, fn(&View) -> u64);
 /// Histograms of an adapter and a stage.
 type Stages = Vec<([(&'static str, String); 2], Histogram)>;
 
@@ -38,7 +42,9 @@ const OF_LUN: [QueueCounter; 6] = [
 /// One scrape.
 #[derive(Debug)]
 struct Scrape {
-    up: Vec<(String, bool, u64)>,
+    planes: BTreeMap<String, View>,
+    status: StatusView,
+    events: BTreeMap<trail::Kind, u64>,
     adapters: Series,
     luns: Series,
     latencies: Stages,
@@ -46,19 +52,27 @@ struct Scrape {
 }
 
 /// The document.
-pub fn text(server: &Server) -> Result<String, fmt::Error> {
-    let up = server.keeper_views().into_iter();
-    let up = up.map(|(name, view)| (name, view.pid.is_some(), view.restarts)).collect();
+pub async fn text(server: &Server) -> Result<String, fmt::Error> {
+    let status = server.status().await;
+    let planes = server.keeper_views();
     let mut registry = Registry::with_prefix("trunkline");
-    registry.register_collector(Box::new(scrape(up, &server.snapshots())));
+    let scrape = scrape(planes, status, server.trail().counts(), &server.snapshots());
+    registry.register_collector(Box::new(scrape));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
     Ok(text)
 }
 
-fn scrape(up: Vec<(String, bool, u64)>, snapshots: &BTreeMap<String, Snapshot>) -> Scrape {
+fn scrape(
+    planes: BTreeMap<String, View>,
+    status: StatusView,
+    events: BTreeMap<trail::Kind, u64>,
+    snapshots: &BTreeMap<String, Snapshot>,
+) -> Scrape {
     let mut scrape = Scrape {
-        up,
+        planes,
+        status,
+        events,
         adapters: Vec::new(),
         luns: Vec::new(),
         latencies: Vec::new(),
@@ -94,7 +108,9 @@ fn scrape(up: Vec<(String, bool, u64)>, snapshots: &BTreeMap<String, Snapshot>) 
 
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        self.encode_server(&mut encoder)?;
         self.encode_up(&mut encoder)?;
+        self.encode_states(&mut encoder)?;
         for counter in QueueCounter::ALL {
             encode(&mut encoder, "adapter", counter.info(), *counter as usize, &self.adapters)?;
         }
@@ -109,19 +125,69 @@ impl Collector for Scrape {
 }
 
 impl Scrape {
+    fn encode_server(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Version of the control plane";
+        let mut metric = encoder.encode_descriptor("build", help, None, MetricType::Info)?;
+        metric.encode_info(&[("version", self.status.version.as_str())])?;
+        let help = "What happened since the control plane started";
+        let mut metric = encoder.encode_descriptor("events", help, None, MetricType::Counter)?;
+        for (kind, count) in &self.events {
+            let labels = [("kind", kind.as_str())];
+            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
+        }
+        Ok(())
+    }
+
+    /// The state that each object has: 1 with its name.
+    fn encode_states(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let StatusView { dataplanes, volumes, adapters, .. } = &self.status;
+        let dataplanes = dataplanes.iter().map(|one| (one.name.as_str(), one.state.as_str()));
+        let volumes = volumes.iter().map(|one| (one.name.as_str(), one.state.as_str()));
+        let states = adapters.iter().map(|one| (one.name.as_str(), one.state.as_str()));
+        let all: [(_, _, Vec<(&str, &str)>); 3] = [
+            ("dataplane", "State of the data plane", dataplanes.collect()),
+            ("volume", "State of the volume", volumes.collect()),
+            ("adapter", "State of the adapter, and so of its client", states.collect()),
+        ];
+        for (noun, help, states) in all {
+            let name = format!("{noun}_state");
+            let mut metric = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+            for (name, state) in states {
+                metric.encode_family(&[(noun, name), ("state", state)])?.encode_gauge(&1i64)?;
+            }
+        }
+        let help = "Clients that have connected since the data plane has the adapter";
+        let mut metric =
+            encoder.encode_descriptor("adapter_connections", help, None, MetricType::Counter)?;
+        for adapter in adapters {
+            let labels = [("adapter", adapter.name.as_str())];
+            let mut metric = metric.encode_family(&labels)?;
+            metric.encode_counter::<NoLabelSet, _, u64>(&adapter.connections, None)?;
+        }
+        Ok(())
+    }
+
     fn encode_up(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let help = "Whether the data plane answers";
         let mut metric =
             encoder.encode_descriptor("dataplane_up", help, None, MetricType::Gauge)?;
-        for (name, up, _) in &self.up {
-            metric.encode_family(&[("dataplane", name.as_str())])?.encode_gauge(&i64::from(*up))?;
+        for (name, view) in &self.planes {
+            let up = view.pid.is_some() && view.silent.is_none();
+            metric.encode_family(&[("dataplane", name.as_str())])?.encode_gauge(&i64::from(up))?;
         }
-        let help = "Times the data plane was started again after it died";
-        let mut metric =
-            encoder.encode_descriptor("dataplane_restarts", help, None, MetricType::Counter)?;
-        for (name, _, restarts) in &self.up {
-            let labels = [("dataplane", name.as_str())];
-            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(restarts, None)?;
+        let counted: [OfPlane; 2] = [
+            ("dataplane_restarts", "Times the data plane was started again after it died", |v| {
+                v.restarts
+            }),
+            ("dataplane_silences", "Times the data plane ceased to answer", |v| v.silences),
+        ];
+        for (name, help, count) in counted {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for (plane, view) in &self.planes {
+                let labels = [("dataplane", plane.as_str())];
+                let mut metric = metric.encode_family(&labels)?;
+                metric.encode_counter::<NoLabelSet, _, u64>(&count(view), None)?;
+            }
         }
         Ok(())
     }
@@ -195,6 +261,9 @@ fn buckets(histogram: &Histogram) -> Vec<(f64, u64)> {
         }
         buckets.push((seconds(bound), count));
     }
-    buckets.push((f64::MAX, counts.map(|(_, n)| n).sum()));
+    buckets.push((f64::INFINITY, counts.map(|(_, n)| n).sum()));
     buckets
 }
+
+#[cfg(test)]
+pub(crate) mod strict;

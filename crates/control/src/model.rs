@@ -8,6 +8,7 @@
 //! - [`found`] is what the host's HBAs show;
 //! - [`mod@san`] makes the fabric of it, which says who sees which LUN;
 //! - [`validate`] says whether a state makes sense as a whole;
+//! - [`loss`] says what a change takes from clients that are connected;
 //! - [`transition`] says whether one may become another while clients run, and what changes;
 //! - [`resolve`] makes the specifications that data planes get.
 //!
@@ -16,6 +17,7 @@
 pub mod files;
 pub mod found;
 pub mod given;
+pub mod loss;
 pub mod resolve;
 pub mod san;
 pub mod transition;
@@ -96,6 +98,11 @@ pub fn adapter_kind(set: &Attributes) -> AdapterKind {
 }
 
 impl Desired {
+    /// Whether there are no objects.
+    pub fn is_empty(&self) -> bool {
+        Object::ALL.into_iter().all(|object| self.of(object).is_empty())
+    }
+
     /// The objects of a kind.
     pub fn of(&self, object: Object) -> &Objects {
         match object {

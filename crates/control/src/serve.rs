@@ -3,18 +3,23 @@
 //! Signals that end the control plane leave the data planes running, unless `with_dataplanes` says
 //! otherwise.
 
+mod leftovers;
 mod system;
+mod visitors;
 
 pub use system::{Passed, passed_sockets};
+pub use visitors::{VISITORS_MAX, Visitor, Visitors};
 
 use crate::api;
 use crate::config;
 use crate::keeper::ProcessLauncher;
-use crate::model::transition::Allow;
+use crate::model::transition::{Allow, Change, Verb};
+use crate::model::validate::validate;
+use crate::model::{Desired, loss};
 use crate::paths::Paths;
 use crate::refusal::Refusal;
-use crate::server::{Manner, OnFailure, Server};
-use crate::store::{RedbStore, StoreError};
+use crate::server::{ConfigFile, Manner, OnFailure, Server};
+use crate::store::{RedbStore, Store, StoreError};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -32,6 +37,10 @@ pub struct Options {
     pub paths: Paths,
     /// The configuration that is to be the desired state; without it the stored one stays.
     pub config: Option<PathBuf>,
+    /// Remove what the configuration does not name.
+    pub prune: bool,
+    /// Put a store that cannot be read aside, and start from the last good copy of the state.
+    pub restore: bool,
     /// The program that is started as `PROGRAM dataplane …`: this one.
     pub program: PathBuf,
     /// End the data planes when the control plane ends.
@@ -49,6 +58,9 @@ pub enum ServeError {
         /// What happened.
         source: io::Error,
     },
+    /// The folders belong to another server.
+    #[error("{0}")]
+    Folder(String),
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -69,21 +81,42 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServeError {
 
 /// Runs a server until a signal or the API stops it. Needs a runtime with several threads.
 pub async fn serve(options: Options) -> Result<(), ServeError> {
-    let paths = options.paths.clone();
+    more_descriptors();
+    let mut paths = options.paths.clone();
     // Machines of other users must get to the sockets; one folder for all holds the state as well.
     make_dir(&paths.run, if paths.run == paths.state { 0o700 } else { 0o755 })?;
     make_dir(&paths.state, 0o700)?;
+    // One folder has one name: data planes, and memory, are found by it.
+    paths.run = canonical(&paths.run)?;
+    paths.state = canonical(&paths.state)?;
     if let Some(dir) = paths.ram("any").parent() {
         make_dir(dir, 0o700)?;
+        is_ours(dir)?;
     }
-    // The store's lock makes this the only server here, so a socket that is left over is stale.
-    let store = RedbStore::open(&paths.store())?;
+    let mut store = match options.restore {
+        true => RedbStore::restore(&paths.store())?,
+        false => RedbStore::open(&paths.store())?,
+    };
+    // After the store's lock, which says more of another server.
+    let _owner = leftovers::claim(&paths)?;
+    let desired = store.load()?;
+    leftovers::belong(&paths, &desired)?;
+    if let Err(refusal) = validate(&desired, &paths) {
+        tracing::error!(
+            "the stored state breaks a rule: {refusal}; it is served as it is, mend it with the next change"
+        );
+    }
+    if leftovers::end_data_planes(&paths, &desired, &options.program) {
+        leftovers::sweep(&paths, &desired);
+    }
     let Passed { api: passed, adapters } = passed_sockets().map_err(system("passed sockets"))?;
     let listener = match passed {
         Some(listener) => listener,
         None => {
             let path = paths.api();
-            system::listen(&path, 0o660).map_err(system(format!("socket {}", path.display())))?
+            let (listener, _) = protocol::place::listen(&path, 0o660).map_err(system("the API"))?;
+            listener.set_nonblocking(true).map_err(system("the API"))?;
+            listener
         }
     };
     let listener = tokio::net::UnixListener::from_std(listener).map_err(system("API socket"))?;
@@ -100,8 +133,12 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
         server.end_dataplanes_too();
     }
     if let Some((path, text)) = config
-        && let Err(error) = apply(&server, path, &text).await
+        && let Err(error) = apply(&server, path, &text, options.prune).await
     {
+        if server.desired().is_empty() {
+            // It serves nobody.
+            server.end_dataplanes_too();
+        }
         server.end().await;
         return Err(error);
     }
@@ -114,6 +151,10 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
     system::notify_ready();
     run(listener, Arc::clone(&server)).await?;
     server.end().await;
+    if let Some(dir) = server.paths().ram("any").parent() {
+        // Nothing happens where there is memory in it.
+        let _ = std::fs::remove_dir(dir);
+    }
     Ok(())
 }
 
@@ -139,8 +180,10 @@ async fn run(listener: tokio::net::UnixListener, server: Arc<Server>) -> Result<
         let _ = end.wait_for(|ending| *ending).await;
         tokio::time::sleep(GRACE).await;
     };
+    let visitors = Visitors::new(listener, VISITORS_MAX);
+    let service = api::router(server).into_make_service_with_connect_info::<Visitor>();
     tokio::select! {
-        result = axum::serve(listener, api::router(server)).with_graceful_shutdown(stop) => {
+        result = axum::serve(visitors, service).with_graceful_shutdown(stop) => {
             result.map_err(system("API socket"))
         }
         () = late => Ok(()),
@@ -155,24 +198,94 @@ fn make_dir(path: &Path, mode: u32) -> Result<(), ServeError> {
         .map_err(system(format!("folder {}", path.display())))
 }
 
+/// As many descriptors as the system allows. Without more it goes on with what it has.
+fn more_descriptors() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        tracing::debug!(%error, "the limit of descriptors stays");
+    }
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, ServeError> {
+    path.canonicalize().map_err(system(format!("folder {}", path.display())))
+}
+
+/// That nobody else has made a folder at a place where everybody may.
+fn is_ours(path: &Path) -> Result<(), ServeError> {
+    use std::os::unix::fs::MetadataExt;
+    let found = std::fs::symlink_metadata(path).map_err(system(path.display().to_string()))?;
+    if found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    Err(ServeError::Folder(format!("{} is no folder of this user; remove it", path.display())))
+}
+
 fn read_config(path: &Path) -> Result<(&Path, String), ServeError> {
     let text = std::fs::read_to_string(path).map_err(system(path.display().to_string()))?;
     Ok((path, text))
 }
 
-/// Makes the configuration the desired state.
-async fn apply(server: &Server, path: &Path, text: &str) -> Result<(), ServeError> {
+/// Applies the configuration. No start takes anything from a client that is connected: what would is left as it is, with a warning.
+/// Nor does a rule that it breaks keep a server from its data planes that has a state to go on with.
+async fn apply(server: &Server, path: &Path, text: &str, prune: bool) -> Result<(), ServeError> {
     let refused = |refusal| ServeError::Config { path: path.to_owned(), refusal };
     let mut wanted = config::read(text).map_err(refused)?;
     if let Some(folder) = std::path::absolute(path).ok().as_deref().and_then(Path::parent) {
         config::resolve_paths(&mut wanted, folder);
     }
-    let manner = Manner { dry_run: false, allow: Allow::default(), on_failure: OnFailure::Keep };
-    let edit = |desired: &mut crate::model::Desired| {
-        *desired = wanted;
-        Ok(())
-    };
-    let done = server.change(manner, edit).await.map_err(refused)?;
+    match apply_read(server, path, wanted, prune).await {
+        Err(refusal) if server.desired().is_empty() => Err(refused(refusal)),
+        Err(refusal) => {
+            let path = path.display();
+            tracing::error!(%path, "the configuration is not applied, the state stays as it was: {refusal}");
+            Ok(())
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+async fn apply_read(
+    server: &Server,
+    path: &Path,
+    wanted: Desired,
+    prune: bool,
+) -> Result<(), Refusal> {
+    let file = ConfigFile::new(path.to_owned(), prune, &wanted);
+    if file.names.is_empty() {
+        tracing::warn!(path = %path.display(), "the configuration names no object; nothing is changed");
+        return Ok(());
+    }
+    let mut manner = Manner { dry_run: true, allow: Allow::default(), on_failure: OnFailure::Keep };
+    let mut pruning = prune;
+    loop {
+        let (done, _) = server.apply(wanted.clone(), pruning, manner).await?;
+        if done.losses.is_empty() {
+            break;
+        }
+        let why = loss::refusal(&done.losses);
+        let (path, left) = (path.display(), if pruning { "removed" } else { "changed" });
+        tracing::warn!(%path, "{why}: nothing is {left}; to do it nevertheless: `trunkline apply --force`");
+        if !pruning {
+            server.has_file(file);
+            return Ok(());
+        }
+        pruning = false;
+    }
+    manner.dry_run = false;
+    let (done, others) = server.apply(wanted, pruning, manner).await?;
+    server.has_file(file);
+    for Change { verb, object, name, .. } in &done.changes {
+        match verb {
+            Verb::Create => tracing::info!("the configuration makes {object} `{name}`"),
+            Verb::Change => tracing::info!("the configuration changes {object} `{name}`"),
+            Verb::Remove => tracing::warn!("the configuration removes {object} `{name}`"),
+        }
+    }
+    if !others.is_empty() {
+        let (path, others) = (path.display(), others.join(", "));
+        tracing::info!(%path, others, "objects that the configuration does not name stay; `--prune` removes them");
+    }
     for failure in done.failures {
         tracing::warn!("{failure}; it is tried again");
     }

@@ -5,21 +5,27 @@
 //! `create` either holds or leaves nothing behind, while `apply` keeps what was wanted and goes on
 //! trying.
 
+mod apply;
 mod explain;
 mod files;
 mod hba;
 mod logins;
+mod machine;
 mod media;
 mod objects;
 mod views;
 
+pub use apply::ConfigFile;
 pub use explain::{AttributeSource, CommandTermView, CommandsView, Explanation, TermView};
 pub use files::FileAct;
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::ObjectView;
+pub(crate) use views::has_client;
 pub use views::{AdapterView, ChannelView, DataPlaneView, StatusView, VolumeView};
 
+use crate::caller::{self, Caller};
 use crate::keeper::{Keeper, Launcher, Outcome, View};
+use crate::model::loss::{self, Loss, losses};
 use crate::model::resolve::{self, DataPlaneSpec, Wanted};
 use crate::model::transition::{Allow, Change, Transition, transition};
 use crate::model::{Desired, MAIN, Objects, given};
@@ -27,6 +33,7 @@ use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::refusal::{Code, Refusal};
 use crate::store::{Store, StoreError};
+use crate::trail::{Kind, Trail};
 use fabric::attribute::{Attributes, Object, Value};
 use fabric::suggest;
 use protocol::message::Status;
@@ -34,6 +41,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, Weak};
+use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Makes the launcher of a data plane, by name.
@@ -59,6 +67,9 @@ pub struct Manner {
     pub on_failure: OnFailure,
 }
 
+/// How long the server's end waits for a change that is under way.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
 /// What is said when the desired state could not be stored.
 const STORE_HELP: &str =
     "the state is as it was before; free some space or mend the disk, then try again";
@@ -72,6 +83,10 @@ pub struct Done {
     pub failures: Vec<Refusal>,
     /// Data planes that the change is for and that do not run: it is stored, and carried out when they do.
     pub waiting: Vec<Refusal>,
+    /// What clients lose, or would.
+    pub losses: Vec<Loss>,
+    /// What the user should know before the next start.
+    pub warnings: Vec<String>,
 }
 
 /// What became of telling the data planes.
@@ -102,17 +117,22 @@ pub struct Server {
     myself: Weak<Server>,
     stop: Notify,
     stop_dataplanes: AtomicBool,
+    /// The configuration that each start applies.
+    file: RwLock<Option<ConfigFile>>,
+    trail: Arc<Trail>,
 }
 
 impl Server {
     /// Loads the desired state and brings the data planes up.
     pub async fn start(
         paths: Paths,
-        store: Box<dyn Store>,
+        mut store: Box<dyn Store>,
         launcher: LauncherOf,
         listeners: BTreeMap<String, OwnedFd>,
     ) -> Result<Arc<Server>, StoreError> {
         let desired = store.load()?;
+        let trail = Arc::new(Trail::open(&paths.events()));
+        trail.note(Kind::ServerStarted, None, format!("process {}", std::process::id()));
         let server = Arc::new_cyclic(|myself| Server {
             paths,
             launcher,
@@ -126,6 +146,8 @@ impl Server {
             myself: Weak::clone(myself),
             stop: Notify::new(),
             stop_dataplanes: false.into(),
+            file: RwLock::default(),
+            trail,
         });
         server.record_files_as_they_come();
         let guard = server.change.lock().await;
@@ -150,20 +172,94 @@ impl Server {
         keepers.iter().map(|(name, keeper)| (name.clone(), keeper.view())).collect()
     }
 
-    /// Each data plane's account of itself.
-    pub async fn statuses(&self) -> BTreeMap<String, Result<Status, Refusal>> {
-        let mut all = BTreeMap::new();
+    /// What is known of each data plane, asked for now: within a second, whether or not it answers.
+    pub async fn look(&self) -> BTreeMap<String, View> {
+        let mut looks = tokio::task::JoinSet::new();
         for (name, keeper) in self.keepers() {
-            all.insert(name, keeper.status().await);
+            looks.spawn(async move { (name, keeper.look().await) });
         }
-        all
+        looks.join_all().await.into_iter().collect()
     }
 
-    /// Makes the state what `edit` makes of it.
+    /// Each data plane's account of itself, the last one where it does not answer now.
+    pub async fn statuses(&self) -> BTreeMap<String, Arc<Status>> {
+        let views = self.look().await.into_iter();
+        let accounts = views.filter_map(|(name, view)| {
+            let known = view.account()?;
+            Some((name, Arc::clone(&known.status)))
+        });
+        accounts.collect()
+    }
+
+    /// Makes the state what `edit` makes of it. What was begun is carried to its end, whether or not the caller still listens.
     pub async fn change(
         &self,
         manner: Manner,
-        edit: impl FnOnce(&mut Desired) -> Result<(), Refusal>,
+        edit: impl FnOnce(&mut Desired) -> Result<(), Refusal> + Send + 'static,
+    ) -> Result<Done, Refusal> {
+        self.to_the_end(
+            manner.dry_run,
+            |server| async move { server.change_now(manner, edit).await },
+        )
+        .await
+    }
+
+    /// Does something in a task of its own, which nobody's leaving ends, and remembers what became of it.
+    async fn to_the_end<F>(
+        &self,
+        dry_run: bool,
+        work: impl FnOnce(Arc<Server>) -> F,
+    ) -> Result<Done, Refusal>
+    where
+        F: Future<Output = Result<Done, Refusal>> + Send + 'static,
+    {
+        let gone = || Refusal::new(Code::Unavailable, "the server is ending");
+        let server = self.myself.upgrade().ok_or_else(gone)?;
+        let (caller, work) = (caller::present(), work(Arc::clone(&server)));
+        let task = tokio::spawn(async move {
+            let done = work.await;
+            if !dry_run {
+                server.remember(caller, &done);
+            }
+            done
+        });
+        task.await.map_err(|error| {
+            tracing::error!(%error, "a change was not finished");
+            Refusal::new(Code::Failed, format!("the change was not finished: {error}"))
+                .help("see `trunkline status` for what is there now, and the log for the reason")
+        })?
+    }
+
+    /// What was done, or not, goes into the trail.
+    fn remember(&self, caller: Option<Caller>, done: &Result<Done, Refusal>) {
+        match done {
+            // Nothing was changed.
+            Ok(done) if done.changes.is_empty() && done.failures.is_empty() => {}
+            Ok(done) => {
+                let what: Vec<String> = done.changes.iter().map(ToString::to_string).collect();
+                let mut message = what.join("; ");
+                if let Some(failure) = done.failures.first() {
+                    message += &format!(" (not carried out so far: {failure})");
+                }
+                self.trail.changed(caller, "done", message);
+            }
+            Err(refusal) => {
+                let failed = matches!(refusal.code, Code::Failed | Code::Unavailable);
+                let result = if failed { "failed" } else { "refused" };
+                self.trail.changed(caller, result, refusal.message.clone());
+            }
+        }
+    }
+
+    /// What happened.
+    pub fn trail(&self) -> &Trail {
+        &self.trail
+    }
+
+    async fn change_now(
+        &self,
+        manner: Manner,
+        edit: impl FnOnce(&mut Desired) -> Result<(), Refusal> + Send,
     ) -> Result<Done, Refusal> {
         let mut store = self.change.lock().await;
         let mut now = self.desired();
@@ -174,9 +270,21 @@ impl Server {
         given::settle(&now, &mut next, fresh_number())?;
         next.found = now.found.clone();
         let Transition { next, changes } = transition(&now, &next, &self.paths, manner.allow)?;
-        if manner.dry_run || changes.is_empty() {
-            return Ok(Done { changes, ..Done::default() });
+        machine::has(&next, &changes)?;
+        let losses = losses(&now, &next, &self.paths, &self.connected().await);
+        let warnings = self.undone_by_the_file(&changes);
+        if manner.dry_run {
+            return Ok(Done { changes, losses, warnings, ..Done::default() });
         }
+        if !manner.allow.force && !losses.is_empty() {
+            return Err(loss::refusal(&losses));
+        }
+        if changes.is_empty() {
+            // What an earlier change left undone is tried at once.
+            let Told { failures, .. } = self.tell(&next).await;
+            return Ok(Done { failures: failures.into_values().collect(), ..Done::default() });
+        }
+        self.find_nothing(&now, &next)?;
         self.copy_media(&now, &next)?;
         self.commit(store.as_mut(), &next)?;
         self.part(&now, &next).await;
@@ -205,7 +313,8 @@ impl Server {
             .map(|name| self.waits(name))
             .chain(failure_of(&opening, &changes, &next))
             .collect();
-        Ok(Done { changes, failures: failures.into_values().collect(), waiting })
+        let failures = failures.into_values().collect();
+        Ok(Done { changes, failures, waiting, losses, warnings })
     }
 
     /// Whether a data plane has something to do when one state becomes the other. Attributes of its own wait for its
@@ -218,16 +327,65 @@ impl Server {
 
     /// That a data plane does not run and why.
     fn waits(&self, dataplane: &str) -> Refusal {
-        let trouble = self.keepers().get(dataplane).and_then(|keeper| keeper.view().trouble);
-        let why = trouble.map(|why| format!(": {why}")).unwrap_or_default();
-        Refusal::new(Code::Unavailable, format!("data plane `{dataplane}` is not running{why}"))
-            .help("it is started again by itself; see `trunkline status`")
+        let view = self.keepers().get(dataplane).map(|keeper| keeper.view()).unwrap_or_default();
+        let why = view.reason().map(|why| format!(": {why}")).unwrap_or_default();
+        let (state, help) = match view.silent {
+            Some(_) => (
+                "unresponsive",
+                format!(
+                    "it goes on when it answers; `trunkline dataplane restart {dataplane}` kills it and starts another"
+                ),
+            ),
+            None => {
+                ("not running", "it is started again by itself; see `trunkline status`".to_owned())
+            }
+        };
+        Refusal::new(Code::Unavailable, format!("data plane `{dataplane}` is {state}{why}"))
+            .help(help)
     }
 
-    /// The data planes that do not run, and why.
+    /// The data planes that do not run or do not answer, and why.
     pub fn troubles(&self) -> Vec<Refusal> {
-        let down = self.keeper_views().into_iter().filter(|(_, view)| view.pid.is_none());
+        let bad = |view: &View| view.pid.is_none() || view.silent.is_some();
+        let down = self.keeper_views().into_iter().filter(|(_, view)| bad(view));
         down.map(|(name, _)| self.waits(&name)).collect()
+    }
+
+    /// A new object begins with nothing: what an earlier one of its name left behind goes first.
+    fn find_nothing(&self, now: &Desired, next: &Desired) -> Result<(), Refusal> {
+        let new = next.volumes.iter().filter(|(name, _)| !now.volumes.contains_key(*name));
+        let views = self.keeper_views();
+        for (name, set) in new {
+            // A removal that waits for a data plane: the volume there is still the earlier one.
+            let has = |view: &&View| {
+                let known = view.account();
+                known.is_some_and(|known| views::volume_of(&known.status, name).is_some())
+            };
+            if let Some((plane, view)) = views.iter().find(|(_, view)| has(view)) {
+                let message = format!("data plane `{plane}` still has an earlier volume `{name}`");
+                let why = view.reason().unwrap_or_else(|| "its removal is tried again".to_owned());
+                return Err(Refusal::new(Code::InUse, message)
+                    .help(format!("wait until it is gone ({why}), or take another name")));
+            }
+            let ours = crate::model::text(set, "kind") == Some("ram") && !set.contains_key("path");
+            let memory = ours.then(|| self.paths.ram(name));
+            for path in memory.into_iter().chain([self.paths.reservations(name)]) {
+                match std::fs::remove_file(&path) {
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                    Ok(()) => {
+                        tracing::warn!(path = %path.display(), "left behind by an earlier volume: removed")
+                    }
+                    Err(error) => {
+                        let message = format!(
+                            "volume `{name}`: {} is left of an earlier one and stays: {error}",
+                            path.display()
+                        );
+                        return Err(Refusal::new(Code::Failed, message).help("remove the file"));
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The memory of RAM volumes that are gone is given back; a file that the user chose stays.
@@ -345,6 +503,7 @@ impl Server {
             spec.clone(),
             listeners,
             Arc::clone(&self.learned),
+            Arc::clone(&self.trail),
         )?);
         self.write_keepers().insert(name.to_owned(), Arc::clone(&keeper));
         Ok(keeper)
@@ -361,10 +520,12 @@ impl Server {
     /// Stops a data plane in good order and starts it with its present attributes.
     pub async fn restart_dataplane(&self, name: &str) -> Result<(), Refusal> {
         let _change = self.change.lock().await;
-        match self.keepers().get(name) {
-            Some(keeper) => keeper.restart().await,
-            None => Err(self.not_found(Object::DataPlane, name)),
-        }
+        let keepers = self.keepers();
+        let keeper = keepers.get(name).ok_or_else(|| self.not_found(Object::DataPlane, name))?;
+        let done = keeper.restart().await;
+        let result = if done.is_ok() { "done" } else { "failed" };
+        self.trail.changed(caller::present(), result, format!("restart dataplane {name}"));
+        done
     }
 
     /// Asks the server to stop; [`Server::stopped`] returns then.
@@ -387,9 +548,13 @@ impl Server {
     pub async fn end(&self) {
         self.ended.store(true, std::sync::atomic::Ordering::Relaxed);
         let data_planes = self.stop_dataplanes.load(std::sync::atomic::Ordering::Relaxed);
+        // A change that is under way is carried to its end, if that comes soon.
+        let _change = tokio::time::timeout(END_PATIENCE, self.change.lock()).await;
         for keeper in self.keepers().values() {
             keeper.end(data_planes).await;
         }
+        let with = if data_planes { ", with its data planes" } else { "" };
+        self.trail.note(Kind::ServerStopped, None, format!("process {}{with}", std::process::id()));
     }
 
     /// That an object is not there, with the nearest one that is.
@@ -410,16 +575,17 @@ impl Server {
         set: Attributes,
         manner: Manner,
     ) -> Result<Done, Refusal> {
-        self.change(manner, |desired| {
+        let name = name.to_owned();
+        self.change(manner, move |desired| {
             let objects: &mut Objects = desired.of_mut(object);
-            if objects.contains_key(name) || (object == Object::DataPlane && name == MAIN) {
+            if objects.contains_key(&name) || (object == Object::DataPlane && name == MAIN) {
                 return Err(Refusal::new(
                     Code::Exists,
                     format!("{object} `{name}` exists already"),
                 )
                 .help(format!("change it with `trunkline {object} set {name} …`")));
             }
-            objects.insert(name.to_owned(), set);
+            objects.insert(name, set);
             Ok(())
         })
         .await
@@ -433,16 +599,16 @@ impl Server {
         changes: BTreeMap<String, Option<Value>>,
         manner: Manner,
     ) -> Result<Done, Refusal> {
-        let not_found = self.not_found(object, name);
-        self.change(manner, |desired| {
+        let (not_found, name) = (self.not_found(object, name), name.to_owned());
+        self.change(manner, move |desired| {
             if object == Object::DataPlane && name == MAIN {
                 desired.dataplanes.entry(MAIN.to_owned()).or_default();
             }
-            let set = desired.of_mut(object).get_mut(name).ok_or(not_found)?;
+            let set = desired.of_mut(object).get_mut(&name).ok_or(not_found)?;
             for (attribute, value) in changes {
                 if object.attribute(&attribute).is_none() {
                     let error = fabric::attribute::AttributeError::unknown(object, &attribute);
-                    return Err(Refusal::attribute(name, error));
+                    return Err(Refusal::attribute(&name, error));
                 }
                 match value {
                     Some(value) => set.insert(attribute, value),
@@ -461,9 +627,9 @@ impl Server {
         name: &str,
         manner: Manner,
     ) -> Result<Done, Refusal> {
-        let not_found = self.not_found(object, name);
-        self.change(manner, |desired| {
-            desired.of_mut(object).remove(name).map(|_| ()).ok_or(not_found)
+        let (not_found, name) = (self.not_found(object, name), name.to_owned());
+        self.change(manner, move |desired| {
+            desired.of_mut(object).remove(&name).map(|_| ()).ok_or(not_found)
         })
         .await
     }

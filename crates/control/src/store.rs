@@ -7,6 +7,14 @@
 //! Records are JSON with a version of their own, so that a later program reads what an earlier one
 //! wrote. Attributes that the program does not know are kept out of the model by validation, with an
 //! error that names them.
+//!
+//! What is read is not believed: `seal` says by checksums whether it is what was written. Of each
+//! state that is, a copy is kept beside the store (`control.good`), from which a server can start
+//! when the store cannot be read.
+
+mod seal;
+
+pub(crate) use seal::sum;
 
 use crate::model::Desired;
 use crate::model::given::Given;
@@ -16,13 +24,14 @@ use redb::{
     backends::FileBackend,
 };
 use serde::{Deserialize, Serialize};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where desired states are kept.
 pub trait Store: Send {
     /// The last committed state; the empty one when there was none.
-    fn load(&self) -> Result<Desired, StoreError>;
+    fn load(&mut self) -> Result<Desired, StoreError>;
 
     /// Makes `next` the state, durably. Records that did not change are not written.
     fn commit(&mut self, next: &Desired) -> Result<(), StoreError>;
@@ -40,6 +49,14 @@ pub enum StoreError {
         /// The file.
         path: String,
         /// What happened.
+        problem: String,
+    },
+    /// It does not hold what was written.
+    #[error("the store {path} is damaged: {problem}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
         problem: String,
     },
     /// A record is from a later program or damaged.
@@ -62,15 +79,33 @@ const OBJECTS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("
 /// What was given out, as JSON under this key.
 const GIVEN: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("given");
 const GIVEN_KEY: &str = "given";
+/// The [`seal::Seal`] of the whole state, as JSON under this key of the same table.
+const SEAL_KEY: &str = "seal";
 
-/// The version that this program writes.
-const RECORD_VERSION: u32 = 1;
+/// The version that this program writes. The first one had no checksums.
+const RECORD_VERSION: u32 = 2;
 
 /// An object as it is stored.
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Record {
     version: u32,
     attributes: Attributes,
+    /// See [`seal::of_object`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sum: Option<u64>,
+}
+
+fn newer(version: u32) -> String {
+    format!(
+        "it has version {version}, this program reads up to {RECORD_VERSION}; use a newer trunkline"
+    )
+}
+
+/// What is read of a record before it is known whether this program understands it.
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
 }
 
 /// The store of one host: a redb database.
@@ -81,20 +116,67 @@ pub struct RedbStore {
     open: Box<dyn FnMut() -> Result<Database, redb::DatabaseError> + Send>,
     failed: bool,
     path: String,
+    /// Where the copy of the last good state is kept.
+    copy: Option<PathBuf>,
+}
+
+/// Where the copy of the last good state of a store is.
+pub fn copy_of(store: &Path) -> PathBuf {
+    store.with_extension("good")
+}
+
+/// The last good state of a store.
+pub fn last_good(store: &Path) -> Result<Desired, StoreError> {
+    let path = copy_of(store);
+    let damaged = |problem| StoreError::Damaged { path: path.display().to_string(), problem };
+    let bytes = std::fs::read(&path).map_err(|error| damaged(error.to_string()))?;
+    seal::Copy::read(&bytes).map_err(damaged)
 }
 
 impl RedbStore {
     /// Opens the store, and makes it when it is missing.
+    ///
+    /// One that is missing or empty where there was one is refused, as one that is damaged: it would be a state without objects.
     pub fn open(path: &Path) -> Result<RedbStore, StoreError> {
         let shown = path.display().to_string();
-        let path = path.to_owned();
-        RedbStore::with(shown, move || {
+        let (path, copy) = (path.to_owned(), copy_of(path));
+        let nothing = std::fs::metadata(&path).map_or(true, |file| file.len() == 0);
+        if nothing && copy.exists() {
+            let problem = "it is missing or empty, and was not".to_owned();
+            return Err(StoreError::Damaged { path: shown, problem });
+        }
+        let mut store = RedbStore::with(shown, move || {
             // Names of files and machines are nobody else's business; one that is there keeps its mode.
             let mut options = std::fs::OpenOptions::new();
             let file = options.read(true).write(true).create(true).truncate(false).mode(0o600);
             let backend = FileBackend::new(file.open(&path)?)?;
             Database::builder().create_with_backend(backend)
-        })
+        })?;
+        store.copy = Some(copy);
+        Ok(store)
+    }
+
+    /// Puts a damaged store aside, and makes a new one of the last good state.
+    pub fn restore(path: &Path) -> Result<RedbStore, StoreError> {
+        let good = last_good(path)?;
+        let failed = |error: std::io::Error| StoreError::Engine {
+            path: path.display().to_string(),
+            problem: error.to_string(),
+        };
+        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
+        match std::fs::rename(path, path.with_extension(format!("damaged-{now}"))) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+        let copy = copy_of(path);
+        let aside = copy.with_extension("restoring");
+        std::fs::rename(&copy, &aside).map_err(failed)?;
+        let mut store = RedbStore::open(path)?;
+        store.commit(&good)?;
+        let _ = std::fs::remove_file(aside);
+        Ok(store)
     }
 
     /// Opens a store on another medium; tests bring one that fails.
@@ -108,7 +190,8 @@ impl RedbStore {
         path: String,
         open: impl FnMut() -> Result<Database, redb::DatabaseError> + Send + 'static,
     ) -> Result<RedbStore, StoreError> {
-        let mut store = RedbStore { database: None, open: Box::new(open), failed: false, path };
+        let mut store =
+            RedbStore { database: None, open: Box::new(open), failed: false, path, copy: None };
         store.reopen()?;
         Ok(store)
     }
@@ -116,7 +199,8 @@ impl RedbStore {
     fn reopen(&mut self) -> Result<(), StoreError> {
         // The old one lets go of the lock first.
         self.database = None;
-        let database = (self.open)().map_err(|error| match error {
+        let database = self.guarded(|store| Ok((store.open)()))?;
+        let database = database.map_err(|error| match error {
             redb::DatabaseError::DatabaseAlreadyOpen => StoreError::Busy(self.path.clone()),
             error => StoreError::Engine { path: self.path.clone(), problem: error.to_string() },
         })?;
@@ -133,42 +217,99 @@ impl RedbStore {
         self.database.as_ref().ok_or_else(closed)
     }
 
+    /// The engine panics over some damage.
+    fn guarded<T>(
+        &mut self,
+        work: impl FnOnce(&mut RedbStore) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let path = self.path.clone();
+        let work = std::panic::AssertUnwindSafe(|| work(self));
+        std::panic::catch_unwind(work).unwrap_or_else(|_| {
+            let problem = "its structure makes no sense".to_owned();
+            Err(StoreError::Damaged { path, problem })
+        })
+    }
+
+    /// Keeps a copy of a state that is known to be good. Without one there is no way back, and nothing else is lost.
+    fn keep_copy(&self, good: &Desired) {
+        let Some(path) = &self.copy else { return };
+        let draft = path.with_extension("good.new");
+        let write = || {
+            let mut options = std::fs::OpenOptions::new();
+            let mut file =
+                options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            file.write_all(&seal::Copy::of(good))?;
+            file.sync_all()?;
+            std::fs::rename(&draft, path)
+        };
+        if let Err(error) = write() {
+            tracing::warn!(path = %path.display(), %error, "no copy of the state is kept");
+        }
+    }
+
     fn engine(&self, error: impl Into<redb::Error>) -> StoreError {
         StoreError::Engine { path: self.path.clone(), problem: error.into().to_string() }
     }
 
-    fn decode(&self, object: &str, name: &str, bytes: &[u8]) -> Result<Attributes, StoreError> {
+    fn decode(&self, object: &str, name: &str, bytes: &[u8]) -> Result<Record, StoreError> {
         let refuse = |problem: String| StoreError::Record {
             path: self.path.clone(),
             object: object.to_owned(),
             name: name.to_owned(),
             problem,
         };
-        let record: Record =
-            serde_json::from_slice(bytes).map_err(|error| refuse(error.to_string()))?;
-        if record.version > RECORD_VERSION {
-            return Err(refuse(format!(
-                "it has version {}, this program reads up to {RECORD_VERSION}; use a newer trunkline",
-                record.version
-            )));
+        let read = |error: serde_json::Error| refuse(error.to_string());
+        let Version { version } = serde_json::from_slice(bytes).map_err(read)?;
+        if version > RECORD_VERSION {
+            return Err(refuse(newer(version)));
         }
-        Ok(record.attributes)
+        let record: Record = serde_json::from_slice(bytes).map_err(read)?;
+        let sum = seal::of_object(object, name, &record.attributes);
+        if (version, record.sum) != (1, None)
+            && (version, record.sum) != (RECORD_VERSION, Some(sum))
+        {
+            return Err(refuse("its checksum does not fit".to_owned()));
+        }
+        Ok(record)
     }
 }
 
 impl Store for RedbStore {
-    fn load(&self) -> Result<Desired, StoreError> {
+    fn load(&mut self) -> Result<Desired, StoreError> {
+        let desired = self.guarded(|store| store.read())?;
+        self.keep_copy(&desired);
+        Ok(desired)
+    }
+
+    fn commit(&mut self, next: &Desired) -> Result<(), StoreError> {
+        if self.failed {
+            self.reopen()?;
+        }
+        let written = self.guarded(|store| store.write(next));
+        self.failed = written.is_err();
+        if written.is_ok() {
+            self.keep_copy(next);
+        }
+        written
+    }
+}
+
+impl RedbStore {
+    fn read(&self) -> Result<Desired, StoreError> {
         let mut desired = Desired::default();
         let read = self.database()?.begin_read().map_err(|e| self.engine(e))?;
         let table = match read.open_table(OBJECTS) {
-            Ok(table) => table,
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(desired),
+            Ok(table) => Some(table),
+            Err(redb::TableError::TableDoesNotExist(_)) => None,
             Err(error) => return Err(self.engine(error)),
         };
-        for entry in table.iter().map_err(|e| self.engine(e))? {
+        let entries = table.as_ref().map(|table| table.iter()).transpose();
+        let mut newest = 0;
+        for entry in entries.map_err(|e| self.engine(e))?.into_iter().flatten() {
             let (key, value) = entry.map_err(|e| self.engine(e))?;
             let (noun, name) = key.value();
-            let set = self.decode(noun, name, value.value())?;
+            let Record { version, attributes, .. } = self.decode(noun, name, value.value())?;
+            newest = newest.max(version);
             let Some(object) = Object::ALL.into_iter().find(|object| object.noun() == noun) else {
                 return Err(StoreError::Record {
                     path: self.path.clone(),
@@ -177,42 +318,57 @@ impl Store for RedbStore {
                     problem: "this program knows no such objects; use a newer trunkline".to_owned(),
                 });
             };
-            desired.of_mut(object).insert(name.to_owned(), set);
+            desired.of_mut(object).insert(name.to_owned(), attributes);
         }
-        desired.given = self.given(&read)?;
+        let (given, seal) = self.given(&read)?;
+        desired.given = given;
+        // Those of the first version had none.
+        let whole = match seal {
+            Some(seal) => seal == seal::of_state(&desired),
+            None => newest < RECORD_VERSION,
+        };
+        if !whole {
+            let problem = "the checksum over all records does not fit".to_owned();
+            return Err(StoreError::Damaged { path: self.path.clone(), problem });
+        }
         Ok(desired)
     }
 
-    fn commit(&mut self, next: &Desired) -> Result<(), StoreError> {
-        if self.failed {
-            self.reopen()?;
-        }
-        let written = self.write(next);
-        self.failed = written.is_err();
-        written
-    }
-}
-
-impl RedbStore {
-    fn given(&self, read: &redb::ReadTransaction) -> Result<Given, StoreError> {
+    /// What was given out, and the seal of the state; a state of the first version has none.
+    fn given(
+        &self,
+        read: &redb::ReadTransaction,
+    ) -> Result<(Given, Option<seal::Seal>), StoreError> {
         let table = match read.open_table(GIVEN) {
             Ok(table) => table,
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Given::default()),
+            Err(redb::TableError::TableDoesNotExist(_)) => return Ok((Given::default(), None)),
             Err(error) => return Err(self.engine(error)),
         };
-        let Some(bytes) = table.get(GIVEN_KEY).map_err(|e| self.engine(e))? else {
-            return Ok(Given::default());
-        };
-        serde_json::from_slice(bytes.value()).map_err(|error| StoreError::Record {
+        let refuse = |problem: String| StoreError::Record {
             path: self.path.clone(),
             object: GIVEN_KEY.to_owned(),
             name: GIVEN_KEY.to_owned(),
-            problem: error.to_string(),
-        })
+            problem,
+        };
+        let parse = |error: serde_json::Error| refuse(error.to_string());
+        let value = |key| table.get(key).map_err(|e| self.engine(e));
+        let seal = value(SEAL_KEY)?;
+        let seal = seal.map(|bytes| serde_json::from_slice(bytes.value())).transpose();
+        let seal: Option<seal::Seal> = seal.map_err(parse)?;
+        let Some(bytes) = value(GIVEN_KEY)? else { return Ok((Given::default(), seal)) };
+        if seal.is_none() {
+            return Ok((serde_json::from_slice(bytes.value()).map_err(parse)?, None));
+        }
+        let Version { version } = serde_json::from_slice(bytes.value()).map_err(parse)?;
+        if version > RECORD_VERSION {
+            return Err(refuse(newer(version)));
+        }
+        let record: seal::GivenRecord = serde_json::from_slice(bytes.value()).map_err(parse)?;
+        Ok((record.given, seal))
     }
 
     fn write(&self, next: &Desired) -> Result<(), StoreError> {
-        let now = self.load()?;
+        let now = self.read()?;
         if now == *next {
             return Ok(());
         }
@@ -232,7 +388,8 @@ impl RedbStore {
                     if now.of(object).get(name) == Some(set) {
                         continue;
                     }
-                    let record = Record { version: RECORD_VERSION, attributes: set.clone() };
+                    let sum = Some(seal::of_object(object.noun(), name, set));
+                    let record = Record { version: RECORD_VERSION, attributes: set.clone(), sum };
                     let bytes = serde_json::to_vec(&record).expect("a map of plain values is JSON");
                     table
                         .insert((object.noun(), name.as_str()), bytes.as_slice())
@@ -240,10 +397,13 @@ impl RedbStore {
                 }
             }
         }
-        if now.given != next.given {
+        {
             let mut table = write.open_table(GIVEN).map_err(|e| self.engine(e))?;
-            let bytes = serde_json::to_vec(&next.given).expect("plain values are JSON");
-            table.insert(GIVEN_KEY, bytes.as_slice()).map_err(|e| self.engine(e))?;
+            let given = seal::GivenRecord { version: RECORD_VERSION, given: next.given.clone() };
+            let given = serde_json::to_vec(&given).expect("plain values are JSON");
+            table.insert(GIVEN_KEY, given.as_slice()).map_err(|e| self.engine(e))?;
+            let seal = serde_json::to_vec(&seal::of_state(next)).expect("two numbers are JSON");
+            table.insert(SEAL_KEY, seal.as_slice()).map_err(|e| self.engine(e))?;
         }
         write.commit().map_err(|e| self.engine(e))
     }

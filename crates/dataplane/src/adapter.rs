@@ -9,7 +9,6 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -17,6 +16,7 @@ use std::thread::JoinHandle;
 use channel::device::{Resized, Tell};
 use channel::{Drain, StopReason};
 use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, SocketRole};
+use protocol::place::Place;
 use protocol::stats::{QueueStats, StatsRegion};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
@@ -228,7 +228,7 @@ impl Shared {
 pub(crate) struct Adapter {
     inner: Arc<Inner>,
     /// The socket's file, if it is ours to remove.
-    socket: Option<PathBuf>,
+    socket: Option<Place>,
     stop: OwnedFd,
     thread: Option<JoinHandle<()>>,
 }
@@ -376,7 +376,7 @@ impl Adapter {
         shared.queues().release_stats();
         shared.device.removed();
         if let Some(socket) = self.socket.take() {
-            let _ = std::fs::remove_file(socket);
+            socket.remove();
         }
     }
 }

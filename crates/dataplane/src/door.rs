@@ -5,13 +5,12 @@
 
 use std::io::{Error, ErrorKind};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use protocol::message::{AdapterSpec, SocketRole};
+use protocol::place::{Place, listen, reach};
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 /// Milliseconds from one attempt to connect to the next: the first and the longest pause; it doubles in between.
 const PAUSE_MS: (u64, u64) = (100, 1000);
@@ -29,12 +28,12 @@ impl Door {
     pub(crate) fn open(
         spec: &AdapterSpec,
         listener: Option<OwnedFd>,
-    ) -> std::io::Result<(Door, Option<PathBuf>)> {
+    ) -> std::io::Result<(Door, Option<Place>)> {
         match (spec.socket_role, listener) {
             (SocketRole::Server, Some(fd)) => Ok((Door::Listens(UnixListener::from(fd)), None)),
             (SocketRole::Server, None) => {
-                let listener = listen(&spec.socket, spec.socket_mode)?;
-                Ok((Door::Listens(listener), Some(spec.socket.clone())))
+                let (listener, place) = listen(&spec.socket, spec.socket_mode)?;
+                Ok((Door::Listens(listener), Some(place)))
             }
             (SocketRole::Client, None) => Ok((Door::Connects(spec.socket.clone()), None)),
             (SocketRole::Client, Some(_)) => {
@@ -71,7 +70,7 @@ impl Door {
                         return None;
                     }
                     pause_ms = (2 * pause_ms).min(PAUSE_MS.1);
-                    match connect(path) {
+                    match reach(path) {
                         Ok(stream) => return Some(stream),
                         Err(error) => note(format!(
                             "cannot connect to {}: {error}; it is tried again: start the client, it has to listen there",
@@ -95,33 +94,4 @@ fn wait(sockets: &[&UnixListener], stop: &OwnedFd, ms: Option<u64>) -> bool {
     // Interrupted: whoever calls looks again.
     let _ = rustix::event::poll(&mut fds, timeout.as_ref());
     !fds[0].revents().is_empty()
-}
-
-/// Connects without waiting: a listener with a full backlog would hold the thread, and with it the adapter's removal.
-fn connect(path: &Path) -> std::io::Result<UnixStream> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
-    let stream = UnixStream::from(socket);
-    stream.set_nonblocking(false)?;
-    Ok(stream)
-}
-
-/// Makes the socket under another name and renames it, so that it never shows with wrong permissions and replaces one that a
-/// process left behind; but not one that is in use.
-pub(crate) fn listen(path: &Path, mode: u32) -> std::io::Result<UnixListener> {
-    if UnixStream::connect(path).is_ok() {
-        let what = format!("{}: another process listens there", path.display());
-        return Err(std::io::Error::new(std::io::ErrorKind::AddrInUse, what));
-    }
-    let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
-    let explain = |error: std::io::Error| {
-        std::io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-    };
-    let _ = std::fs::remove_file(&draft);
-    let listener = UnixListener::bind(&draft).map_err(explain)?;
-    std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(mode)).map_err(explain)?;
-    std::fs::rename(&draft, path).map_err(explain)?;
-    Ok(listener)
 }

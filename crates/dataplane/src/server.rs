@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use protocol::message::{Failure, FailureCode, Reply, Request};
+use protocol::place::{claim, listen};
 use protocol::socket::{Connection, FrameError};
 
-use crate::door::listen;
 use crate::plane::{Plane, PlaneError};
 
 /// Why a data plane ended.
@@ -35,7 +35,9 @@ pub enum ServeError {
 /// When the socket cannot be made.
 pub fn serve(plane: Plane, path: &Path) -> Result<(), ServeError> {
     let failed = |source: std::io::Error| ServeError::Socket { path: path.to_owned(), source };
-    let listener = listen(path, 0o600).map_err(failed)?;
+    // Until the end: no other data plane is started in place of this one while it lives.
+    let _claim = claim(path).map_err(failed)?;
+    let (listener, place) = listen(path, 0o600).map_err(failed)?;
     let plane = Arc::new(plane);
     let (ended, end) = mpsc::channel();
     let accept = {
@@ -56,7 +58,7 @@ pub fn serve(plane: Plane, path: &Path) -> Result<(), ServeError> {
     };
     std::thread::Builder::new().name("accept".into()).spawn(accept).map_err(failed)?;
     let _ = end.recv();
-    let _ = std::fs::remove_file(path);
+    place.remove();
     Ok(())
 }
 

@@ -82,3 +82,23 @@ fn a_listening_socket_is_not_for_an_adapter_that_connects() {
     assert_eq!(failure.code, FailureCode::System);
     assert!(failure.message.contains("passed in"), "{}", failure.message);
 }
+
+#[test]
+fn what_lies_where_a_socket_is_to_be_is_left_alone() {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(null(8)));
+    let disk = server.path("disk.img");
+    std::fs::write(&disk, "somebody's disk").unwrap();
+    let spec = protocol::message::AdapterSpec { socket: disk.clone(), ..server.adapter("vhost0") };
+    match server.ask(Request::PutAdapter(spec)) {
+        Reply::Error(failure) => assert!(failure.message.contains("no socket"), "{failure:?}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(std::fs::read(&disk).unwrap(), b"somebody's disk");
+    // An adapter that goes takes its own socket with it and nothing else.
+    let socket = server.put_adapter(|_| {});
+    std::fs::remove_file(&socket).unwrap();
+    std::fs::write(&socket, "somebody's file").unwrap();
+    server.must(Request::RemoveAdapter { name: "vhost0".into() });
+    assert_eq!(std::fs::read(&socket).unwrap(), b"somebody's file");
+}

@@ -4,6 +4,7 @@
 //!
 //! - [`message`]: requests, replies, and the specifications of volumes and adapters that they carry;
 //! - [`socket`]: their frames on a Unix stream socket, with descriptors passed along;
+//! - [`place`]: where sockets listen, and who is reached there;
 //! - [`stats`]: the layout of the shared memory in which the data plane counts and from which anybody reads.
 //!
 //! Messages are CBOR maps with named fields: a field that a peer does not know is ignored and one that it lacks takes its
@@ -13,5 +14,6 @@
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
 pub mod message;
+pub mod place;
 pub mod socket;
 pub mod stats;

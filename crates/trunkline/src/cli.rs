@@ -130,7 +130,7 @@ pub(crate) enum Command {
     #[command(after_help = APPLY_HELP)]
     Apply(ApplyArgs),
     /// Print the desired state as a configuration file
-    Export,
+    Export(ExportArgs),
     /// Print what to paste to attach a virtual machine to an adapter, and what is missing
     Emit(EmitArgs),
     /// Print statistics of adapters and channels
@@ -161,7 +161,10 @@ pub(crate) enum Command {
         words: Vec<String>,
     },
     /// Print how the server is
-    Status,
+    Status(StatusArgs),
+    /// Print what happened: changes and who made them, data planes, clients, errors
+    #[command(after_help = EVENTS_HELP)]
+    Events(EventsArgs),
     /// Print the attributes that objects can have
     Attributes(AttributesArgs),
     /// Stop the server; I/O goes on unless told otherwise
@@ -184,18 +187,25 @@ Examples:
   trunkline serve --dir /tmp/t --with-dataplanes";
 
 const APPLY_HELP: &str = "\
-Objects that the file does not name are removed, unless --keep-others is given. Applying the same
-file again changes nothing.
+Objects that the file does not name stay, unless --prune is given. Applying the same file again
+changes nothing.
 
 Examples:
   trunkline apply trunkline.toml --dry-run
+  trunkline apply trunkline.toml --prune
   trunkline export | trunkline apply -";
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Make this configuration the desired state; without it the state of the last run stays
+    /// Apply this configuration; what it does not name stays as the last run left it
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// Remove what the configuration does not name, unless that takes a disk from a client
+    #[arg(long, requires = "config")]
+    pub(crate) prune: bool,
+    /// Put a store that cannot be read aside, and start from the last good copy of the state
+    #[arg(long)]
+    pub(crate) restore: bool,
     /// End the data planes when the server ends
     #[arg(long)]
     pub(crate) with_dataplanes: bool,
@@ -347,13 +357,23 @@ pub(crate) struct NameArg {
     pub(crate) name: String,
 }
 
+/// How a change is made.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct How {
+    /// Say what would change and which clients it would hit, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Take disks from clients that are connected, too
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
     /// Its name: a letter, then letters, digits, `-` or `_`
     pub(crate) name: String,
-    /// Say what would change, and change nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) how: How,
 }
 
 #[derive(Debug, Args)]
@@ -363,9 +383,8 @@ pub(crate) struct EditArgs {
     /// Put an attribute back to its default; may be given several times
     #[arg(long, value_name = "ATTRIBUTE")]
     pub(crate) unset: Vec<String>,
-    /// Say what would change, and change nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) how: How,
 }
 
 #[derive(Debug, Args)]
@@ -373,9 +392,8 @@ pub(crate) struct RemoveArgs {
     /// Names
     #[arg(required = true, value_name = "NAME")]
     pub(crate) names: Vec<String>,
-    /// Say what would change, and change nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) how: How,
 }
 
 #[derive(Debug, Args)]
@@ -400,12 +418,44 @@ pub(crate) struct ApplyArgs {
     /// Say what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Leave objects alone that the file does not name
+    /// Remove the objects that the file does not name
     #[arg(long)]
-    pub(crate) keep_others: bool,
+    pub(crate) prune: bool,
+    /// Take disks from clients that are connected, too, and take a file that names nothing
+    #[arg(long)]
+    pub(crate) force: bool,
     /// Allow volumes to become smaller, which loses what lies beyond
     #[arg(long)]
     pub(crate) shrink: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// End with exit code 8 when something is not as it should be
+    #[arg(long)]
+    pub(crate) exit_code: bool,
+}
+
+const EVENTS_HELP: &str = "\
+Examples:
+  trunkline events --since 1h
+  trunkline events --follow";
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// Only what happened in this time, such as `90s`, `10m`, `2h` or `7d`
+    #[arg(long, value_name = "TIME", value_parser = crate::commands::events::parse_time)]
+    pub(crate) since: Option<std::time::Duration>,
+    /// Go on printing as things happen
+    #[arg(long)]
+    pub(crate) follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// Of the last good copy of the state, without a server
+    #[arg(long)]
+    pub(crate) last_good: bool,
 }
 
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// A way to a server.
@@ -74,8 +75,12 @@ impl Client {
         body: Option<(&str, String)>,
     ) -> Result<Bytes, Failure> {
         let (status, bytes) =
-            self.runtime.block_on(self.exchange(method, path, body)).map_err(|problem| {
-                Failure::Unreachable { path: self.socket.display().to_string(), problem }
+            self.runtime.block_on(self.exchange(method, path, body)).map_err(|error| {
+                let path = self.socket.display().to_string();
+                match error.kind() {
+                    ErrorKind::PermissionDenied => Failure::Denied { path },
+                    _ => Failure::Unreachable { path, problem: error.to_string() },
+                }
             })?;
         if status.is_success() {
             return Ok(bytes);
@@ -91,13 +96,12 @@ impl Client {
         method: Method,
         path: &str,
         body: Option<(&str, String)>,
-    ) -> Result<(StatusCode, Bytes), String> {
-        let stream = tokio::net::UnixStream::connect(&self.socket)
-            .await
-            .map_err(|error| error.to_string())?;
+    ) -> std::io::Result<(StatusCode, Bytes)> {
+        let other = |error: hyper::Error| std::io::Error::other(error.to_string());
+        let stream = tokio::net::UnixStream::connect(&self.socket).await?;
         let io = TokioIo::new(stream);
         let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(io).await.map_err(|error| error.to_string())?;
+            hyper::client::conn::http1::handshake(io).await.map_err(other)?;
         tokio::spawn(connection);
         let mut request = Request::builder().method(method).uri(path).header("host", "trunkline");
         let mut bytes = Bytes::new();
@@ -105,10 +109,10 @@ impl Client {
             request = request.header("content-type", kind);
             bytes = text.into();
         }
-        let request = request.body(Full::new(bytes)).map_err(|error| error.to_string())?;
-        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let request = request.body(Full::new(bytes)).map_err(std::io::Error::other)?;
+        let response = sender.send_request(request).await.map_err(other)?;
         let status = response.status();
-        let body = response.into_body().collect().await.map_err(|error| error.to_string())?;
+        let body = response.into_body().collect().await.map_err(other)?;
         Ok((status, body.to_bytes()))
     }
 }

@@ -1,6 +1,7 @@
 //! The commands.
 
 pub(crate) mod dataplane;
+pub(crate) mod events;
 pub(crate) mod objects;
 pub(crate) mod san;
 pub(crate) mod serve;

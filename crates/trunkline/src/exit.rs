@@ -1,5 +1,6 @@
 //! How a command ends: exit codes, and errors as people read them.
 
+use crate::cli::Format;
 use control::refusal::{Code, Refusal};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -31,6 +32,15 @@ pub(crate) enum Failure {
         /// What happened.
         problem: String,
     },
+    /// Somebody listens there, and this user may not connect.
+    #[error("this user may not connect to {path}: permission denied")]
+    Denied {
+        /// The socket.
+        path: String,
+    },
+    /// Failures that were reported already; the exit code of the first.
+    #[error("some failed")]
+    Reported(u8),
     /// It was done as far as it can be without a data plane; what was done is printed already.
     #[error("stored; {0}")]
     Waiting(Refusal),
@@ -56,10 +66,12 @@ impl Failure {
         Failure::Other(problem.to_string())
     }
 
-    fn code(&self) -> u8 {
+    /// The exit code.
+    pub(crate) fn code(&self) -> u8 {
         match self {
             Failure::Other(_) => 1,
-            Failure::Unreachable { .. } => 4,
+            Failure::Unreachable { .. } | Failure::Denied { .. } => 4,
+            Failure::Reported(code) => *code,
             Failure::Waiting(_) => 7,
             Failure::Found => 8,
             Failure::Original { code, .. } => *code,
@@ -80,13 +92,33 @@ impl Failure {
                 "start one with `trunkline serve`, or name its folder with --dir or TRUNKLINE_DIR"
                     .to_owned(),
             ),
-            Failure::Found | Failure::Original { .. } | Failure::Other(_) => None,
+            Failure::Denied { .. } => Some(
+                "use the server's user, or one of its group; the socket has mode 0660".to_owned(),
+            ),
+            Failure::Found
+            | Failure::Reported(_)
+            | Failure::Original { .. }
+            | Failure::Other(_) => None,
         }
     }
 
+    /// As the API has it; what the API does not know has the exit code alone.
+    fn json(&self) -> serde_json::Value {
+        let mut json = match self {
+            Failure::Refused(refusal) | Failure::Waiting(refusal) => serde_json::json!(refusal),
+            other => serde_json::json!({ "message": other.to_string(), "help": self.help() }),
+        };
+        json["exit_code"] = self.code().into();
+        json
+    }
+
     /// Writes the error and its help to standard error and gives the exit code.
-    pub(crate) fn report(&self) -> ExitCode {
-        if let Failure::Found = self {
+    pub(crate) fn report(&self, format: Format) -> ExitCode {
+        if matches!(self, Failure::Found | Failure::Reported(_)) {
+            return ExitCode::from(self.code());
+        }
+        if format == Format::Json {
+            eprintln!("{}", self.json());
             return ExitCode::from(self.code());
         }
         if let Failure::Original { text, .. } = self {

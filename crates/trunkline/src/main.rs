@@ -24,9 +24,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    let format = cli.global.output;
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => failure.report(format),
     }
 }
 
@@ -44,8 +45,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Vtd { command } => commands::san::run(&global, Noun::Vtd(command)),
         Command::Media { command } => commands::san::run(&global, Noun::Media(command)),
         Command::Apply(args) => commands::state::apply(&global, &args),
-        Command::Export => commands::state::export(&global),
-        Command::Status => commands::state::status(&global),
+        Command::Export(args) => commands::state::export(&global, &args),
+        Command::Status(args) => commands::state::status(&global, &args),
+        Command::Events(args) => commands::events::run(&global, &args),
         Command::Stop(args) => commands::state::stop(&global, &args),
         Command::Emit(args) => emit::run(&global, &args),
         Command::Stats(args) => commands::stats::stats(&global, &args),
@@ -58,8 +60,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Attributes(args) => commands::state::attributes(&global, &args),
         Command::Completions { shell } => {
             let mut command = Cli::command();
-            clap_complete::generate(shell, &mut command, "trunkline", &mut std::io::stdout());
-            Ok(())
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut command, "trunkline", &mut script);
+            output::put(String::from_utf8_lossy(&script).trim_end())
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::cli::{Format, Global};
 use crate::exit::Failure;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
+use control::model::loss::Loss;
 use control::model::transition::{Change, Verb};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -57,8 +58,15 @@ pub(crate) fn pairs(rows: Vec<(String, String)>) -> String {
     lines.join("\n")
 }
 
-/// What a change did, or would do.
-pub(crate) fn changes(changes: &[Change], dry_run: bool) -> String {
+/// Warnings, on standard error.
+pub(crate) fn warn(warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("warning: {warning}");
+    }
+}
+
+/// What a change did, or would do, and which clients it hits.
+pub(crate) fn changes(changes: &[Change], losses: &[Loss], dry_run: bool) -> String {
     if changes.is_empty() {
         return "nothing to do".to_owned();
     }
@@ -83,7 +91,17 @@ pub(crate) fn changes(changes: &[Change], dry_run: bool) -> String {
             lines.push(format!("    {} = {what}{}", attribute.attribute, when.unwrap_or_default()));
         }
     }
-    if dry_run {
+    let loses = if dry_run { "would lose" } else { "lost" };
+    let losses = losses
+        .iter()
+        .map(|loss| format!("! the client of adapter {} {loses} {}", loss.adapter, loss.what));
+    let hit = losses.len() > 0;
+    lines.extend(losses);
+    if dry_run && hit {
+        lines.push(
+            "nothing was changed: this was a dry run; without --force it is refused".to_owned(),
+        );
+    } else if dry_run {
         lines.push("nothing was changed: this was a dry run".to_owned());
     }
     lines.join("\n")

@@ -167,6 +167,40 @@ fn a_virtual_scsi_adapter_with_a_disk_and_a_drive() {
 }
 
 #[test]
+fn of_several_names_all_are_tried_and_each_failure_is_reported() {
+    let bench = Bench::with_disk();
+    bench.ok("volume create disk1 --kind null --size 1GiB");
+    bench.ok("volume create disk2 --kind null --size 1GiB");
+    let text = bench.refused("volume remove disk0 disk1 nothing disk2", 5);
+    for part in ["- volume disk1", "- volume disk2", "`disk0` is used by", "no volume `nothing`"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!bench.ok("volume list").contains("disk2"));
+}
+
+#[test]
+fn errors_are_json_where_output_is_and_name_the_file() {
+    let bench = Bench::with_disk();
+    let text = bench.refused("volume show disk9 -o json", 3);
+    assert!(text.contains("\"code\":\"not_found\"") && text.contains("\"exit_code\":3"), "{text}");
+    let text = bench.refused("--dir /nowhere status -o json", 4);
+    assert!(text.contains("\"exit_code\":4"), "{text}");
+    let file = bench.dir.path().join("t.toml");
+    std::fs::write(&file, "[volume.v]\nknid = \"null\"\n").unwrap();
+    let text = bench.refused(&format!("apply {}", file.display()), 2);
+    assert!(text.contains("DIR/t.toml: line 2:"), "{text}");
+}
+
+#[test]
+fn the_exit_code_of_status_says_whether_all_is_well() {
+    let bench = Bench::with_disk();
+    bench.ok("status --exit-code");
+    let broken = protocol::message::AdapterState::Broken;
+    bench.launcher.current().unwrap().books().status.adapters[0].state = broken;
+    bench.refused("status --exit-code", 8);
+}
+
+#[test]
 fn status_says_what_is_there() {
     insta::assert_snapshot!("status", Bench::with_disk().ok("status"));
 }
@@ -182,15 +216,31 @@ fn the_same_as_json_and_yaml() {
 fn a_configuration_is_applied_from_standard_input() {
     let bench = Bench::with_disk();
     let text = "[volume.disk0]\nkind = \"null\"\nsize = \"20GiB\"\n\n[adapter.vhost1]\nvolume = \"disk0\"\n";
-    let (code, plan) = bench.run_with("apply - --dry-run", text);
+    let (code, plan) = bench.run_with("apply - --prune --dry-run", text);
     assert_eq!(code, 0, "{plan}");
     insta::assert_snapshot!("apply_dry_run", plan);
-    assert_eq!(bench.run_with("apply -", text).0, 0);
+    assert_eq!(bench.run_with("apply - --prune", text).0, 0);
     assert_eq!(bench.run_with("apply -", text), (0, "nothing to do\n".to_owned()));
     assert_eq!(bench.ok("export"), text);
     let (code, refused) = bench.run_with("apply -", "[adapter.vhost1]\nqueus = 4\n");
     assert_eq!(code, 2);
     insta::assert_snapshot!("apply_unknown_key", refused);
+}
+
+#[test]
+fn a_disk_is_taken_from_a_client_only_by_force() {
+    let bench = Bench::with_disk();
+    let running = protocol::message::AdapterState::Running;
+    bench.launcher.current().unwrap().books().status.adapters[0].state = running;
+    let shown = [
+        bench.refused("adapter remove vhost0", 5),
+        bench.ok("adapter remove vhost0 --dry-run"),
+        bench.run_with("apply - --prune --force --dry-run", "").1,
+        bench.run_with("apply --prune -", "# nothing\n").1,
+        bench.run_with("apply -", "[volume.disk1]\nkind = \"null\"\nsize = \"1GiB\"\n").1,
+        bench.ok("adapter remove vhost0 --force"),
+    ];
+    insta::assert_snapshot!("force", shown.join("\n"));
 }
 
 #[test]
@@ -279,8 +329,7 @@ fn without_a_data_plane_changes_are_stored_and_say_so() {
         "warning: stored; data plane `main` is not running: it ended at once (exit status: 1)";
     assert!(text.contains(warning) && text.contains("see `trunkline status`"), "{text}");
     bench.refused("adapter create vhost0 --volume disk0", 7);
-    let (code, text) =
-        bench.run_with("apply - --keep-others", "[volume.v]\nkind=\"null\"\nsize=4096\n");
+    let (code, text) = bench.run_with("apply -", "[volume.v]\nkind=\"null\"\nsize=4096\n");
     assert_eq!(code, 7, "{text}");
     bench.ok("volume create disk1 --kind null --size 1GiB --dry-run");
     let status = bench.ok("status");

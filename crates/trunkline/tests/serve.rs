@@ -1,7 +1,114 @@
-//! `trunkline serve` as a process.
+//! `trunkline serve` as a process, with data planes that are processes.
 
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::os::unix::net::UnixStream;
-use std::process::Command;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+/// A server in a folder of its own.
+struct Server {
+    dir: tempfile::TempDir,
+    child: Option<Child>,
+}
+
+impl Server {
+    fn start(args: &[&str]) -> Server {
+        let mut server = Server { dir: tempfile::tempdir().unwrap(), child: None };
+        server.serve(args);
+        server
+    }
+
+    /// Starts the control plane, and waits until it answers.
+    fn serve(&mut self, args: &[&str]) {
+        let log = std::fs::File::options().create(true).append(true).open(self.path("serve.log"));
+        let child = self.command().arg("serve").args(args).stderr(log.unwrap()).spawn().unwrap();
+        self.child = Some(child);
+        self.until("the server", |server| server.try_status().is_some());
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.path("serve.log")).unwrap()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+        command.env("TRUNKLINE_DIR", self.dir.path()).env_remove("JOURNAL_STREAM");
+        command.stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, line: &str) -> Output {
+        self.command().args(line.split_whitespace()).output().unwrap()
+    }
+
+    fn ok(&self, line: &str) -> String {
+        let output = self.run(line);
+        assert!(output.status.success(), "{line}: {output:?}\n{}", self.log());
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn try_status(&self) -> Option<Value> {
+        let output = self.run("status -o json");
+        output.status.success().then(|| serde_json::from_slice(&output.stdout).unwrap())
+    }
+
+    /// What the status says of the data plane `main`.
+    fn plane(&self) -> Value {
+        self.try_status().unwrap()["dataplanes"][0].clone()
+    }
+
+    fn plane_pid(&self) -> Pid {
+        let pid = self.plane()["pid"].as_i64().unwrap();
+        Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
+    }
+
+    fn until(&self, what: &str, happened: impl Fn(&Server) -> bool) {
+        for _ in 0..500 {
+            if happened(self) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("{what} did not come\n{}", self.log());
+    }
+
+    /// Ends the control plane alone.
+    fn stop(&mut self) {
+        self.ok("stop");
+        self.child.take().unwrap().wait().unwrap();
+    }
+
+    /// Kills the control plane alone.
+    fn kill(&mut self) {
+        let mut child = self.child.take().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if self.child.is_some() {
+            self.run("stop --with-dataplanes");
+        }
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        // What a failed test leaves running.
+        let socket = self.path("dataplane-main.sock");
+        if let Ok(mut link) = control::link::SocketLink::connect(&socket) {
+            use control::link::Link;
+            let _ = link.call(&protocol::message::Request::Shutdown, &[]);
+        }
+    }
+}
 
 #[test]
 fn a_server_that_refuses_its_configuration_leaves_no_data_plane_behind() {
@@ -14,11 +121,182 @@ fn a_server_that_refuses_its_configuration_leaves_no_data_plane_behind() {
         .arg(dir.path())
         .arg("--config")
         .arg(&config)
-        .arg("--with-dataplanes")
         .output()
         .unwrap();
     assert!(!output.status.success());
     let text = String::from_utf8(output.stderr).unwrap();
     assert!(text.contains("attribute `kind`: it must be set"), "{text}");
     assert!(UnixStream::connect(dir.path().join("dataplane-main.sock")).is_err());
+}
+
+#[test]
+fn a_stopped_data_plane_is_shown_and_neither_replaced_nor_cut_off() {
+    let mut server = Server::start(&[]);
+    server.ok("volume create v --kind null --size 1GiB");
+    server.ok("adapter create a --volume v");
+    let pid = server.plane_pid();
+    kill_process(pid, Signal::STOP).unwrap();
+    server.until("silence", |server| server.plane()["state"] == "unresponsive");
+    let page = server.ok("status");
+    assert!(page.contains("data plane `main` is unresponsive: process"), "{page}");
+    assert!(page.contains("listening"), "what was known is shown: {page}");
+    server.ok("adapter show a");
+    // Nor does a new control plane start a second one.
+    server.stop();
+    server.serve(&[]);
+    assert_eq!(server.plane()["state"], "unresponsive", "{}", server.log());
+    assert_eq!(server.plane_pid(), pid);
+    kill_process(pid, Signal::CONT).unwrap();
+    server.until("an answer", |server| server.plane()["state"] == "running");
+    assert_eq!(server.plane_pid(), pid);
+    server.until("the adapter", |server| {
+        server.try_status().unwrap()["adapters"][0]["state"] == "listening"
+    });
+    UnixStream::connect(server.path("a.sock")).unwrap();
+    assert_eq!(server.plane()["restarts"], 0);
+}
+
+#[test]
+fn a_stopped_data_plane_is_killed_when_its_restart_is_asked_for() {
+    let server = Server::start(&[]);
+    server.ok("volume create v --kind null --size 1GiB");
+    let pid = server.plane_pid();
+    kill_process(pid, Signal::STOP).unwrap();
+    server.ok("dataplane restart main");
+    assert_ne!(server.plane_pid(), pid);
+    server.until("the volume", |server| {
+        server.try_status().unwrap()["volumes"][0]["state"] == "open"
+    });
+}
+
+#[test]
+fn a_data_plane_whose_socket_was_removed_is_not_replaced_while_it_lives() {
+    let mut server = Server::start(&[]);
+    server.ok("volume create v --kind null --size 1GiB");
+    let pid = server.plane_pid();
+    server.stop();
+    std::fs::remove_file(server.path("dataplane-main.sock")).unwrap();
+    server.serve(&[]);
+    let plane = server.plane();
+    assert_eq!(plane["state"], "down", "{plane}");
+    let reason = plane["reason"].as_str().unwrap();
+    let pid_text = pid.as_raw_nonzero().to_string();
+    assert!(reason.contains(&format!("process {pid_text} is still there")), "{reason}");
+    kill_process(pid, Signal::KILL).unwrap();
+    server.until("the next one", |server| server.plane()["state"] == "running");
+}
+
+#[test]
+fn a_start_takes_nothing_from_a_client_and_keeps_what_its_file_does_not_name() {
+    let mut server = Server::start(&[]);
+    for name in ["v", "w", "x"] {
+        server.ok(&format!("volume create {name} --kind null --size 1GiB"));
+    }
+    server.ok("adapter create a --volume v");
+    server.ok("adapter create b --volume w");
+    let file = server.path("t.toml");
+    std::fs::write(&file, "[volume.x]\nkind = \"null\"\nsize = \"2GiB\"\n").unwrap();
+    let config = format!("--config={}", file.display());
+    server.stop();
+    server.serve(&[&config]);
+    assert_eq!(server.try_status().unwrap()["adapters"].as_array().unwrap().len(), 2);
+    assert!(server.ok("export").contains("size = \"2GiB\""), "what it names is as it says");
+    let warned = server.run("volume resize x 3GiB");
+    let warning = String::from_utf8(warned.stderr).unwrap();
+    assert!(warning.contains("warning: the next start of the server applies"), "{warning}");
+    let events = server.ok("events");
+    assert!(events.contains("change done: change volume x (size=3GiB) (user "), "{events}");
+    // A rule that it breaks, here that volumes do not shrink, keeps no server from its data planes.
+    server.stop();
+    server.serve(&[&config]);
+    assert!(server.log().contains("`x` would shrink from 3GiB to 2GiB"), "{}", server.log());
+    std::fs::write(&file, "[volume.x]\nkind = \"null\"\nsize = \"3GiB\"\n").unwrap();
+    // Pruning, with a client at one of the adapters.
+    let client = UnixStream::connect(server.path("a.sock")).unwrap();
+    server.until("the client", |server| {
+        server.try_status().unwrap()["adapters"][0]["state"] == "connected"
+    });
+    server.stop();
+    server.serve(&[&config, "--prune"]);
+    assert_eq!(server.try_status().unwrap()["adapters"].as_array().unwrap().len(), 2);
+    assert!(server.log().contains("the client of adapter `a` loses its disk"), "{}", server.log());
+    drop(client);
+    server.until("its end", |server| {
+        server.try_status().unwrap()["adapters"][0]["state"] == "listening"
+    });
+    server.stop();
+    server.serve(&[&config, "--prune"]);
+    assert!(server.try_status().unwrap()["adapters"].as_array().unwrap().is_empty());
+    assert!(server.log().contains("the configuration removes adapter `a`"), "{}", server.log());
+}
+
+#[test]
+fn memory_is_the_same_through_a_link_to_the_folder_and_new_memory_is_empty() {
+    let mut server = Server::start(&[]);
+    server.ok("volume create r --kind ram --size 1MiB");
+    let link = server.path("link");
+    std::os::unix::fs::symlink(server.dir.path(), &link).unwrap();
+    let ram = || {
+        let folders = std::fs::read_dir("/dev/shm").unwrap().flatten();
+        let name = server_name(&link);
+        let ours = folders.filter(|entry| entry.file_name().to_string_lossy().contains(&name));
+        ours.map(|entry| entry.path().join("r")).filter(|path| path.exists()).collect::<Vec<_>>()
+    };
+    let files = ram();
+    assert_eq!(files.len(), 1, "{files:?}");
+    std::fs::write(&files[0], vec![7; 1 << 20]).unwrap();
+    server.stop();
+    let dir = format!("--dir={}", link.display());
+    server.serve(&[&dir]);
+    assert_eq!(ram(), files, "one folder, one memory");
+    assert_eq!(std::fs::read(&files[0]).unwrap()[0], 7);
+    // What a crash leaves behind is not the next tenant's.
+    server.ok("volume remove r");
+    std::fs::write(&files[0], vec![7; 1 << 20]).unwrap();
+    server.kill();
+    server.serve(&[]);
+    assert_eq!(ram(), Vec::<PathBuf>::new(), "swept");
+    std::fs::write(&files[0], vec![7; 1 << 20]).unwrap();
+    server.ok("volume create r --kind ram --size 1MiB");
+    assert_eq!(std::fs::read(&files[0]).unwrap()[0], 0);
+    server.ok("volume remove r");
+}
+
+/// What of a server's folder is in the name of its memory.
+fn server_name(link: &std::path::Path) -> String {
+    let folder = link.parent().unwrap().canonicalize().unwrap();
+    folder.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_damaged_store_is_refused_and_the_last_good_state_comes_back() {
+    let mut server = Server::start(&[]);
+    server.ok("volume create v --kind null --size 1GiB");
+    let pid = server.plane_pid();
+    server.stop();
+    let store = server.path("control.redb");
+    std::fs::write(&store, vec![0; 1 << 20]).unwrap();
+    let refused = server.run("serve");
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(text.contains("damaged") || text.contains("the store"), "{text}");
+    assert!(text.contains("serve --restore"), "{text}");
+    assert!(server.ok("export --last-good").contains("[volume.v]"));
+    server.serve(&["--restore"]);
+    assert_eq!(server.plane_pid(), pid, "the data plane went on");
+    assert_eq!(server.try_status().unwrap()["volumes"][0]["state"], "open");
+    // A state without objects does not take them away either.
+    server.stop();
+    for name in ["control.redb", "control.good"] {
+        std::fs::remove_file(server.path(name)).unwrap();
+    }
+    let refused = server.run("serve");
+    let text = String::from_utf8(refused.stderr).unwrap();
+    assert!(text.contains("has no objects, but data plane `main` is there"), "{text}");
+    kill_process(pid, Signal::KILL).unwrap();
+    server.until("the end", |server| {
+        !server.path("dataplane-main.sock").exists() || {
+            UnixStream::connect(server.path("dataplane-main.sock")).is_err()
+        }
+    });
+    server.serve(&[]);
 }

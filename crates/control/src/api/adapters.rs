@@ -2,7 +2,6 @@
 
 use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Query};
 use super::schema::AdapterAttributes;
-use crate::model::transition::Allow;
 use crate::refusal::Refusal;
 use crate::server::{AdapterView, Explanation, Server};
 use axum::Json;
@@ -68,7 +67,7 @@ pub(super) async fn create(
     Query(query): Query<ChangeQuery>,
     Body(new): Body<New>,
 ) -> Result<(StatusCode, Json<DoneView>), Refusal> {
-    let manner = query.manner(Allow::default());
+    let manner = query.manner();
     let done = server.create(Object::Adapter, &new.name, new.attributes, manner).await?;
     Ok((StatusCode::CREATED, Json(done.into())))
 }
@@ -86,7 +85,7 @@ pub(super) async fn set(
     Query(query): Query<ChangeQuery>,
     Body(edit): Body<Edit>,
 ) -> Answer<DoneView> {
-    let manner = query.manner(Allow::default());
+    let manner = query.manner();
     Ok(Json(server.set(Object::Adapter, &name, edit.attributes, manner).await?.into()))
 }
 
@@ -99,7 +98,7 @@ pub(super) async fn remove(
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
 ) -> Answer<DoneView> {
-    let manner = query.manner(Allow::default());
+    let manner = query.manner();
     Ok(Json(server.remove(Object::Adapter, &name, manner).await?.into()))
 }
 
@@ -114,7 +113,7 @@ pub(super) async fn reconfigure(
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
 ) -> Answer<DoneView> {
-    let dry_run = query.manner(Allow::default()).dry_run;
+    let dry_run = query.manner().dry_run;
     Ok(Json(server.reconfigure(&name, dry_run).await?.into()))
 }
 

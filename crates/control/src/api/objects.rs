@@ -1,7 +1,6 @@
 //! Handlers of ports, targets, zones, masks, virtual target devices and media: all alike.
 
 use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Query};
-use crate::model::transition::Allow;
 use crate::refusal::Refusal;
 use crate::server::{ObjectView, Server};
 use axum::Json;
@@ -80,7 +79,7 @@ macro_rules! objects {
                 Query(query): Query<ChangeQuery>,
                 Body(new): Body<New>,
             ) -> Result<(StatusCode, Json<DoneView>), Refusal> {
-                let manner = query.manner(Allow::default());
+                let manner = query.manner();
                 let done = server.create($object, &new.name, new.attributes, manner).await?;
                 Ok((StatusCode::CREATED, Json(done.into())))
             }
@@ -98,7 +97,7 @@ macro_rules! objects {
                 Query(query): Query<ChangeQuery>,
                 Body(edit): Body<Edit>,
             ) -> Answer<DoneView> {
-                let manner = query.manner(Allow::default());
+                let manner = query.manner();
                 Ok(Json(server.set($object, &name, edit.attributes, manner).await?.into()))
             }
 
@@ -111,7 +110,7 @@ macro_rules! objects {
                 Path(name): Path<String>,
                 Query(query): Query<ChangeQuery>,
             ) -> Answer<DoneView> {
-                let manner = query.manner(Allow::default());
+                let manner = query.manner();
                 Ok(Json(server.remove($object, &name, manner).await?.into()))
             }
         }

@@ -1,15 +1,19 @@
 //! What all handlers share: bodies, errors, answers.
 
-use crate::model::transition::Allow;
-use crate::model::transition::Change;
+use crate::caller;
+use crate::model::loss::Loss;
+use crate::model::transition::{Allow, Change};
 use crate::refusal::{Code, Refusal};
+use crate::serve::Visitor;
 use crate::server::{Done, Manner, OnFailure};
 use axum::Json;
-use axum::extract::{FromRequest, Request};
+use axum::extract::{ConnectInfo, FromRequest, Request};
 use axum::http::{StatusCode, header};
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 /// An answer that is JSON, or a refusal.
@@ -45,6 +49,24 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
+/// How long a body may take to arrive.
+const BODY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What every request passes: its body arrives in time, and what it does is done for its caller.
+pub(super) async fn admit(request: Request, next: Next) -> Response {
+    let visitor = request.extensions().get::<ConnectInfo<Visitor>>().map(|info| info.0.clone());
+    let (parts, body) = request.into_parts();
+    let bytes = axum::body::to_bytes(body, crate::config::BYTES_MAX);
+    let bytes = match tokio::time::timeout(BODY_TIMEOUT, bytes).await {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(error)) => return Refusal::invalid(format!("the body: {error}")).into_response(),
+        Err(_) => return Refusal::invalid("the body did not arrive in time").into_response(),
+    };
+    let _busy = visitor.as_ref().map(Visitor::busy);
+    let request = Request::from_parts(parts, bytes.into());
+    caller::on_behalf_of(visitor.and_then(|visitor| visitor.caller), next.run(request)).await
+}
+
 /// A list of objects.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ItemList<T> {
@@ -53,18 +75,25 @@ pub struct ItemList<T> {
 }
 
 /// What a change came to.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 pub struct DoneView {
     /// What changed, or, with `dry_run`, what would.
     pub changes: Vec<Change>,
     /// Data planes that do not run now: what is for them is stored, and carried out when they do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Refusal>,
+    /// What clients that are connected lost, or, with `dry_run`, would lose: without `force` it is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<Loss>,
+    /// What the next start of the server makes undone, since its configuration file says something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl From<Done> for DoneView {
     fn from(done: Done) -> DoneView {
-        DoneView { changes: done.changes, waiting: done.waiting }
+        let Done { changes, waiting, losses, warnings, .. } = done;
+        DoneView { changes, waiting, losses, warnings }
     }
 }
 
@@ -76,11 +105,15 @@ pub(super) struct ChangeQuery {
     /// Say what would change, and change nothing.
     #[serde(default)]
     dry_run: bool,
+    /// Take disks from clients that are connected, too.
+    #[serde(default)]
+    force: bool,
 }
 
 impl ChangeQuery {
     /// A change of one object is taken back when a data plane cannot do it.
-    pub(super) fn manner(self, allow: Allow) -> Manner {
+    pub(super) fn manner(self) -> Manner {
+        let allow = Allow { force: self.force, ..Allow::default() };
         Manner { dry_run: self.dry_run, allow, on_failure: OnFailure::Revert }
     }
 }

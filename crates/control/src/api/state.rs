@@ -3,18 +3,21 @@
 use super::plumbing::{Answer, ItemList, Query};
 use crate::config;
 use crate::metrics;
+use crate::model::loss::Loss;
 use crate::model::transition::{Allow, Change};
 use crate::refusal::{Code, Refusal};
 use crate::server::{Done, LoginView, Manner, OnFailure, Server, StatusView};
 use crate::statistics::{FlightView, StatsView};
+use crate::trail::Event;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use fabric::attribute::{Object, TABLE};
+use fabric::attribute::TABLE;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 /// Everything: data planes, volumes, adapters and how they are.
@@ -34,9 +37,12 @@ pub(super) struct ApplyQuery {
     /// Allow volumes to become smaller, which loses what lies beyond.
     #[serde(default)]
     shrink: bool,
-    /// Leave objects alone that the configuration does not name, instead of removing them.
+    /// Remove the objects that the configuration does not name; without it they stay.
     #[serde(default)]
-    keep_others: bool,
+    prune: bool,
+    /// Take disks from clients that are connected, too, and take a configuration that names nothing.
+    #[serde(default)]
+    force: bool,
     /// The folder from which relative paths of volumes are taken; without it the server's.
     #[serde(default)]
     folder: Option<String>,
@@ -52,11 +58,20 @@ pub struct AppliedView {
     /// Data planes that do not run now: what is for them is stored, and carried out when they do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Refusal>,
+    /// Objects that the configuration does not name and that stay (noun and name): `prune` removes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
+    /// What clients that are connected lost, or, with `dry_run`, would lose: without `force` it is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub losses: Vec<Loss>,
+    /// What the next start of the server makes undone, since its configuration file says something else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
-/// Makes the server what a configuration says.
+/// Makes the objects that a configuration names what it says.
 ///
-/// Applying the same configuration again changes nothing.
+/// Objects that it does not name stay, unless `prune` is given. A configuration that names nothing is refused without `force`. Applying the same configuration again changes nothing.
 #[utoipa::path(post, path = "/v1/apply", tag = "server", params(ApplyQuery),
     request_body(content = String, content_type = "application/toml", description = "The configuration file"),
     responses((status = 200, body = AppliedView), (status = "default", body = Refusal)))]
@@ -71,23 +86,12 @@ pub(super) async fn apply(
     }
     let manner = Manner {
         dry_run: query.dry_run,
-        allow: Allow { shrink: query.shrink },
+        allow: Allow { shrink: query.shrink, force: query.force },
         on_failure: OnFailure::Keep,
     };
-    let done = server
-        .change(manner, |desired| {
-            if query.keep_others {
-                for object in Object::ALL {
-                    desired.of_mut(object).extend(wanted.of(object).clone());
-                }
-            } else {
-                *desired = wanted;
-            }
-            Ok(())
-        })
-        .await?;
-    let Done { changes, failures, waiting } = done;
-    Ok(Json(AppliedView { changes, failures, waiting }))
+    let (done, others) = server.apply(wanted, query.prune, manner).await?;
+    let Done { changes, failures, waiting, losses, warnings } = done;
+    Ok(Json(AppliedView { changes, failures, waiting, others, losses, warnings }))
 }
 
 /// The desired state as a configuration file.
@@ -145,6 +149,42 @@ pub(super) async fn flight(
     Query(query): Query<FlightQuery>,
 ) -> Answer<Vec<FlightView>> {
     Ok(Json(server.flight(query.dataplane.as_deref(), query.channel)))
+}
+
+/// Which events.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EventsQuery {
+    /// Only those with a higher number.
+    #[serde(default)]
+    after: u64,
+    /// Only those since then, in milliseconds since 1970.
+    #[serde(default)]
+    since_ms: u64,
+    /// How many seconds to wait for one if there is none, at most 60.
+    #[serde(default)]
+    wait_s: u64,
+}
+
+/// Events, oldest first.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct EventsView {
+    /// The events.
+    pub events: Vec<Event>,
+}
+
+/// What was changed and by whom, and what happened to data planes, clients and volumes.
+#[utoipa::path(get, path = "/v1/events", tag = "server", params(EventsQuery),
+    responses((status = 200, body = EventsView), (status = "default", body = Refusal)))]
+pub(super) async fn events(
+    State(server): State<Arc<Server>>,
+    Query(query): Query<EventsQuery>,
+) -> Answer<EventsView> {
+    let wait = Duration::from_secs(query.wait_s.min(60));
+    // The end of the time is an answer, too.
+    let _ = tokio::time::timeout(wait, server.trail().beyond(query.after)).await;
+    Ok(Json(EventsView { events: server.trail().since(query.after, query.since_ms) }))
 }
 
 /// An attribute that objects can have.
@@ -220,6 +260,7 @@ pub(super) async fn metrics(
     State(server): State<Arc<Server>>,
 ) -> Result<impl IntoResponse, Refusal> {
     let text = metrics::text(&server)
+        .await
         .map_err(|_| Refusal::new(Code::Failed, "the metrics could not be written"))?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text))
 }

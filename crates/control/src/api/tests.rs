@@ -1,16 +1,21 @@
 //! The API over a real socket, with data planes that keep the books.
 
+mod clients;
 mod files;
 mod hba;
 mod san;
+mod silence;
+mod trail;
 
 use crate::fake::{FakeDataPlane, FakeLauncher};
 use crate::keeper::Launcher;
 use crate::link::{Link, LinkError};
 use crate::model::resolve::DataPlaneSpec;
+use crate::model::transition::Allow;
 use crate::paths::Paths;
-use crate::server::Server;
+use crate::server::{ConfigFile, Manner, OnFailure, Server};
 use crate::store::RedbStore;
+use fabric::attribute::Object;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
@@ -197,7 +202,8 @@ async fn a_dry_run_changes_nothing() {
     let (_, done) = bench.call("POST", "/v1/volumes?dry_run=true", body).await;
     assert_eq!(done["changes"][0]["verb"], "create");
     assert_eq!(bench.call("DELETE", "/v1/adapters/a?dry_run=true", Value::Null).await.0, 200);
-    let (_, applied) = bench.call("POST", "/v1/apply?dry_run=true", Value::Null).await;
+    let everything = "/v1/apply?dry_run=true&prune=true&force=true";
+    let (_, applied) = bench.call("POST", everything, Value::Null).await;
     assert_eq!(applied["changes"].as_array().unwrap().len(), 2);
     assert_eq!(bench.server.desired(), before);
     assert_eq!(bench.fake("main").books().log.len(), 2);
@@ -220,7 +226,7 @@ async fn a_configuration_is_applied_exported_and_applied_again_without_effect() 
     let bench = Bench::new().await;
     bench.disk().await;
     let text = "[volume.v]\nkind = \"null\"\nsize = \"1GiB\"\n\n[adapter.b]\nvolume = \"v\"\n";
-    let (status, applied) = bench.text("POST", "/v1/apply", text.to_owned()).await;
+    let (status, applied) = bench.text("POST", "/v1/apply?prune=true", text.to_owned()).await;
     assert_eq!(status, 200, "{applied}");
     let (_, exported) = bench.text("GET", "/v1/export", String::new()).await;
     assert_eq!(exported, text);
@@ -229,7 +235,7 @@ async fn a_configuration_is_applied_exported_and_applied_again_without_effect() 
     assert_eq!(serde_json::from_str::<Value>(&again).unwrap()["changes"], json!([]));
     assert_eq!(bench.fake("main").books().log.len(), count);
     let more = "[volume.w]\nkind = \"null\"\nsize = 4096\n".to_owned();
-    assert_eq!(bench.text("POST", "/v1/apply?keep_others=true", more).await.0, 200);
+    assert_eq!(bench.text("POST", "/v1/apply", more).await.0, 200);
     assert_eq!(bench.server.desired().volumes.len(), 2);
 }
 
@@ -320,7 +326,7 @@ struct NoDataPlane;
 
 impl Launcher for NoDataPlane {
     fn connect(&mut self) -> Result<Box<dyn Link>, LinkError> {
-        Err(LinkError::OutOfTurn("nobody".to_owned()))
+        Err(LinkError::Absent)
     }
     fn launch(&mut self, _: &DataPlaneSpec) -> std::io::Result<Box<dyn Link>> {
         Err(std::io::Error::other("no such program"))
@@ -328,8 +334,15 @@ impl Launcher for NoDataPlane {
     fn started_with(&self) -> Option<DataPlaneSpec> {
         None
     }
-    fn reap(&mut self) {}
-    fn await_end(&mut self) {}
+    fn reap(&mut self) -> Option<String> {
+        None
+    }
+    fn await_end(&mut self, _: bool) -> bool {
+        true
+    }
+    fn socket(&self) -> &std::path::Path {
+        std::path::Path::new("/nowhere")
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -396,6 +409,18 @@ async fn statistics_are_summed_over_queues_and_shown_to_prometheus() {
         "trunkline_channel_sleep_seconds_total{dataplane=\"main\",channel=\"1\"} 1.5",
         "trunkline_latency_seconds_count{adapter=\"a\",stage=\"device\"} 20",
         "trunkline_latency_seconds_bucket{le=\"0.000016384\",adapter=\"a\",stage=\"device\"} 20",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+    let samples = crate::metrics::strict::read(&text).unwrap();
+    assert!(samples > 100, "{samples}");
+    for line in [
+        "trunkline_dataplane_state{dataplane=\"main\",state=\"running\"} 1",
+        "trunkline_volume_state{volume=\"v\",state=\"open\"} 1",
+        "trunkline_adapter_state{adapter=\"a\",state=\"listening\"} 1",
+        "trunkline_latency_seconds_bucket{le=\"+Inf\",adapter=\"a\",stage=\"device\"} 20",
+        "trunkline_events_total{kind=\"change\"} 2",
+        concat!("trunkline_build_info{version=\"", env!("CARGO_PKG_VERSION"), "\"} 1"),
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
     }

@@ -2,7 +2,6 @@
 
 use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Query};
 use super::schema::VolumeAttributes;
-use crate::model::transition::Allow;
 use crate::refusal::Refusal;
 use crate::server::{FileAct, Server, VolumeView};
 use axum::Json;
@@ -68,7 +67,7 @@ pub(super) async fn create(
     Query(query): Query<ChangeQuery>,
     Body(new): Body<New>,
 ) -> Result<(StatusCode, Json<DoneView>), Refusal> {
-    let manner = query.manner(Allow::default());
+    let manner = query.manner();
     let done = server.create(Object::Volume, &new.name, new.attributes, manner).await?;
     Ok((StatusCode::CREATED, Json(done.into())))
 }
@@ -86,7 +85,7 @@ pub(super) async fn set(
     Query(query): Query<ChangeQuery>,
     Body(edit): Body<Edit>,
 ) -> Answer<DoneView> {
-    let manner = query.manner(Allow::default());
+    let manner = query.manner();
     Ok(Json(server.set(Object::Volume, &name, edit.attributes, manner).await?.into()))
 }
 
@@ -99,7 +98,7 @@ pub(super) async fn remove(
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
 ) -> Answer<DoneView> {
-    let manner = query.manner(Allow::default());
+    let manner = query.manner();
     Ok(Json(server.remove(Object::Volume, &name, manner).await?.into()))
 }
 
@@ -128,7 +127,8 @@ pub(super) async fn resize(
     Query(query): Query<ChangeQuery>,
     Body(resize): Body<Resize>,
 ) -> Answer<DoneView> {
-    let manner = query.manner(Allow { shrink: resize.shrink });
+    let mut manner = query.manner();
+    manner.allow.shrink = resize.shrink;
     let change = BTreeMap::from([("size".to_owned(), Some(resize.size))]);
     Ok(Json(server.set(Object::Volume, &name, change, manner).await?.into()))
 }
@@ -144,7 +144,7 @@ pub(super) async fn accept(
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
 ) -> Answer<DoneView> {
-    let dry_run = query.manner(Allow::default()).dry_run;
+    let dry_run = query.manner().dry_run;
     Ok(Json(server.renew_file(&name, FileAct::Accept, dry_run).await?.into()))
 }
 
@@ -159,6 +159,6 @@ pub(super) async fn recreate(
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
 ) -> Answer<DoneView> {
-    let dry_run = query.manner(Allow::default()).dry_run;
+    let dry_run = query.manner().dry_run;
     Ok(Json(server.renew_file(&name, FileAct::Recreate, dry_run).await?.into()))
 }

@@ -1,10 +1,14 @@
 //! The data plane as a process: connecting, starting, waiting for its end.
 
 use super::Command;
-use crate::link::{Link, LinkError, SocketLink};
+use super::pulse::is_absent;
+use crate::link::{Link, LinkError, SocketLink, listener};
 use crate::model::resolve::DataPlaneSpec;
+use protocol::place::{claimant, reach};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
@@ -15,6 +19,10 @@ use std::time::{Duration, Instant};
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 /// How long a data plane may take to finish what is in flight when it is shut down.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long from a process's hanging up to its end.
+const HANGUP_TO_END: Duration = Duration::from_millis(200);
+/// How long the kernel may take to bury a process, with what it has in flight.
+const LAST_BREATH: Duration = Duration::from_secs(5);
 /// How much of its log is searched for what it died of.
 const LOG_TAIL: u64 = 16 << 10;
 /// How often to look while waiting for a start or an end.
@@ -28,10 +36,12 @@ pub trait Launcher: Send {
     fn launch(&mut self, spec: &DataPlaneSpec) -> io::Result<Box<dyn Link>>;
     /// With what the data plane was started to which [`Launcher::connect`] connected.
     fn started_with(&self) -> Option<DataPlaneSpec>;
-    /// It seems to have died: collects it, without waiting.
-    fn reap(&mut self);
-    /// It was told to end: waits until it has.
-    fn await_end(&mut self);
+    /// It seems to have died: collects it, without waiting for long, and says how it ended, if that is known.
+    fn reap(&mut self) -> Option<String>;
+    /// It was told to end, or, with `kill`, is not expected to: waits until it has, and kills it when it does not. Whether it is gone.
+    fn await_end(&mut self, kill: bool) -> bool;
+    /// Where it takes messages.
+    fn socket(&self) -> &Path;
 }
 
 /// Starts `trunkline dataplane` as a process of its own session.
@@ -43,12 +53,14 @@ pub struct ProcessLauncher {
     /// Where its output goes, unless the journal collects it.
     pub log: PathBuf,
     child: Option<Child>,
+    /// Its process, if it was found running.
+    adopted: Option<OwnedFd>,
 }
 
 impl ProcessLauncher {
     /// For a program and a socket.
     pub fn new(program: PathBuf, socket: PathBuf, log: PathBuf) -> ProcessLauncher {
-        ProcessLauncher { program, socket, log, child: None }
+        ProcessLauncher { program, socket, log, child: None, adopted: None }
     }
 
     /// What the data plane was started with is noted beside its socket, for who adopts it.
@@ -77,24 +89,91 @@ impl ProcessLauncher {
     }
 
     fn is_gone(&mut self) -> bool {
-        match &mut self.child {
-            Some(child) => !matches!(child.try_wait(), Ok(None)),
-            None => UnixStream::connect(&self.socket).is_err(),
+        match (&mut self.child, &self.adopted) {
+            (Some(child), _) => !matches!(child.try_wait(), Ok(None)),
+            (None, Some(process)) => has_ended(process),
+            (None, None) => matches!(reach(&self.socket), Err(error) if is_absent(&error)),
+        }
+    }
+
+    /// Nobody listens; but one that lives has the files and sockets of its volumes and adapters. One that is just ending is waited for.
+    fn nobody_lives(&self) -> io::Result<()> {
+        let deadline = Instant::now() + LAST_BREATH;
+        while let Some(pid) = claimant(&self.socket)? {
+            if Instant::now() > deadline {
+                let what = format!(
+                    "process {pid} is still there and does not listen: its socket was removed, or it is ending; \
+                     if it does not end, `kill -9 {pid}`: clients connect to its successor"
+                );
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, what));
+            }
+            std::thread::sleep(STEP);
+        }
+        Ok(())
+    }
+
+    /// Ends a process that has claimed the socket and does not listen there. Whether nobody is left.
+    pub fn end_claimant(&mut self) -> bool {
+        match claimant(&self.socket) {
+            Ok(None) => true,
+            Ok(Some(pid)) => {
+                self.adopt(Some(pid));
+                // The number is that process's: it was there before the descriptor, and is after.
+                claimant(&self.socket).is_ok_and(|now| now == Some(pid)) && self.await_end(true)
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// A process that was not started here is held by a descriptor, so that its number cannot become another's.
+    fn adopt(&mut self, pid: Option<u32>) {
+        let child = self.child.as_ref().is_some_and(|child| Some(child.id()) == pid);
+        if !child {
+            // Never this process itself.
+            let pid = pid.filter(|pid| *pid != std::process::id());
+            let pid = pid.and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?));
+            self.adopted = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        }
+    }
+
+    fn kill(&mut self) {
+        let killed = match (&mut self.child, &self.adopted) {
+            (Some(child), _) => child.kill(),
+            (None, Some(process)) => {
+                rustix::process::pidfd_send_signal(process, rustix::process::Signal::KILL)
+                    .map_err(io::Error::from)
+            }
+            (None, None) => return,
+        };
+        match killed {
+            Ok(()) => {
+                tracing::warn!(socket = %self.socket.display(), "a data plane was killed: it did not end")
+            }
+            Err(error) => tracing::warn!(%error, "a data plane could not be killed"),
         }
     }
 }
 
+/// A descriptor of a process is readable when the process has ended.
+fn has_ended(process: &OwnedFd) -> bool {
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+}
+
 impl Launcher for ProcessLauncher {
     fn connect(&mut self) -> Result<Box<dyn Link>, LinkError> {
-        Ok(Box::new(SocketLink::connect(&self.socket)?))
+        let link = SocketLink::connect(&self.socket);
+        match &link {
+            Err(LinkError::Absent) => {}
+            _ => self.adopt(listener(&self.socket)),
+        }
+        Ok(Box::new(link?))
     }
 
     fn launch(&mut self, spec: &DataPlaneSpec) -> io::Result<Box<dyn Link>> {
         self.reap();
-        // Nobody listens there: a connection was just refused.
-        remove_if_there(&self.socket)?;
-        let note = serde_json::to_vec(spec).map_err(io::Error::other)?;
-        std::fs::write(self.note(), note)?;
+        self.adopted = None;
+        self.nobody_lives()?;
         // `--detach` makes the process a session of its own, so that no signal to ours reaches it.
         let mut command = std::process::Command::new(&self.program);
         command.args(["dataplane", "--detach", "--socket"]).arg(&self.socket);
@@ -111,7 +190,12 @@ impl Launcher for ProcessLauncher {
                 return Err(io::Error::other(self.ended_at_once(status, written)));
             }
             match SocketLink::connect(&self.socket) {
-                Ok(link) => return Ok(Box::new(link)),
+                Ok(link) => {
+                    // Only what works is noted.
+                    let note = serde_json::to_vec(spec).map_err(io::Error::other)?;
+                    std::fs::write(self.note(), note)?;
+                    return Ok(Box::new(link));
+                }
                 Err(error) if Instant::now() > deadline => return Err(io::Error::other(error)),
                 Err(_) => std::thread::sleep(STEP),
             }
@@ -122,21 +206,47 @@ impl Launcher for ProcessLauncher {
         serde_json::from_slice(&std::fs::read(self.note()).ok()?).ok()
     }
 
-    fn reap(&mut self) {
-        // One that hung up and still runs stays a child; the next call collects it.
-        if let Some(child) = &mut self.child
-            && !matches!(child.try_wait(), Ok(None))
-        {
-            self.child = None;
+    fn reap(&mut self) -> Option<String> {
+        let deadline = Instant::now() + HANGUP_TO_END;
+        // One that hung up and still runs stays; the next call collects it.
+        while !self.is_gone() {
+            if Instant::now() > deadline || (self.child.is_none() && self.adopted.is_none()) {
+                return None;
+            }
+            std::thread::sleep(STEP);
+        }
+        match (self.child.take(), self.adopted.take()) {
+            (Some(mut child), _) => {
+                child.try_wait().ok().flatten().map(|status| format!("it ended ({status})"))
+            }
+            (None, Some(_)) => Some(
+                "it ended; an earlier server had started it, so that the system does not say how"
+                    .to_owned(),
+            ),
+            (None, None) => None,
         }
     }
 
-    fn await_end(&mut self) {
-        let deadline = Instant::now() + END_TIMEOUT;
-        while !self.is_gone() && Instant::now() < deadline {
+    fn await_end(&mut self, kill: bool) -> bool {
+        let mut deadline = Instant::now() + if kill { Duration::ZERO } else { END_TIMEOUT };
+        let mut killed = false;
+        while !self.is_gone() {
+            if Instant::now() > deadline {
+                if killed {
+                    return false;
+                }
+                self.kill();
+                (killed, deadline) = (true, Instant::now() + LAST_BREATH);
+            }
             std::thread::sleep(STEP);
         }
         self.reap();
+        self.adopted = None;
+        true
+    }
+
+    fn socket(&self) -> &Path {
+        &self.socket
     }
 }
 
@@ -154,13 +264,6 @@ fn last_error(log: &Path, from: u64) -> Option<String> {
     match lines.find_map(|line| line.strip_prefix("help: ")) {
         Some(help) => Some(format!("{what}; {}", help.trim())),
         None => Some(what),
-    }
-}
-
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
     }
 }
 

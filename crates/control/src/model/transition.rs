@@ -14,6 +14,8 @@ use utoipa::ToSchema;
 pub struct Allow {
     /// Volumes may become smaller, which loses what lies beyond.
     pub shrink: bool,
+    /// Clients that are connected may lose what they use.
+    pub force: bool,
 }
 
 /// What happens to an object.
@@ -56,6 +58,23 @@ pub struct Change {
     /// The attributes; of a removed object none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<AttributeChange>,
+}
+
+impl std::fmt::Display for Change {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let verb = match self.verb {
+            Verb::Create => "create",
+            Verb::Change => "change",
+            Verb::Remove => "remove",
+        };
+        write!(f, "{verb} {} {}", self.object, self.name)?;
+        let values = self.attributes.iter().map(|one| {
+            let to = one.to.as_deref().unwrap_or("default");
+            format!("{}={to}", one.attribute)
+        });
+        let values: Vec<String> = values.collect();
+        if values.is_empty() { Ok(()) } else { write!(f, " ({})", values.join(", ")) }
+    }
 }
 
 /// A transition that may be made.

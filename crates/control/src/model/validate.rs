@@ -34,6 +34,7 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
         adapter(&checked, name, set, paths)?;
     }
     unique_files(&checked, paths)?;
+    unique_naas(&checked)?;
     unique_sockets(&checked, paths)?;
     for (volume, homes) in checked.homes() {
         sharing(&checked, &volume, &homes)?;
@@ -183,6 +184,25 @@ fn unique_files(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
             ))
             .on("path")
             .help("make the volume `read_only`, or the medium a `copy`"));
+        }
+    }
+    Ok(())
+}
+
+/// Two volumes with one designator are one disk to a client's multipath, which writes to either.
+fn unique_naas(desired: &Desired) -> Result<(), Refusal> {
+    let volumes = || desired.volumes.iter();
+    if !volumes().any(|(_, set)| set.contains_key("naa")) {
+        return Ok(());
+    }
+    let mut owners: BTreeMap<u64, &str> = BTreeMap::new();
+    for (name, set) in volumes() {
+        let naa = resolve::naa(desired, name, set);
+        if let Some(other) = owners.insert(naa, name) {
+            let problem = format!("volumes `{other}` and `{name}` have the same naa {naa:016x}");
+            return Err(Refusal::invalid(problem)
+                .on("naa")
+                .help("clients with several paths would take both for one disk: give each its own, or leave `naa` out"));
         }
     }
     Ok(())

@@ -1,20 +1,15 @@
 //! What the service manager and the kernel have to do with it: passed sockets, readiness, modes.
 
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags};
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener};
-use std::path::Path;
 
 /// The name of the API's socket in `LISTEN_FDNAMES`; every other name is an adapter's.
 const API_NAME: &str = "api";
 /// Passed descriptors begin here (sd_listen_fds(3)).
 const FIRST_PASSED: i32 = 3;
-/// Clients that may wait to be accepted.
-const BACKLOG: i32 = 128;
 
 /// Sockets that a service manager passed in.
 #[derive(Debug, Default)]
@@ -66,21 +61,6 @@ fn current_pid() -> io::Result<Pid> {
         .ok()
         .and_then(Pid::from_raw)
         .ok_or_else(|| io::Error::other("the process has no id"))
-}
-
-/// Listens on a path, which nobody uses, with these permission bits from the first moment.
-pub(super) fn listen(path: &Path, mode: u32) -> io::Result<UnixListener> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-    // Nobody can connect before `listen`.
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
-    rustix::net::listen(&socket, BACKLOG)?;
-    Ok(UnixListener::from(socket))
 }
 
 /// Tells the service manager that the server is up (sd_notify(3)); nothing happens without one.

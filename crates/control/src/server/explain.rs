@@ -191,7 +191,7 @@ impl Server {
             desired.adapters.get(name).ok_or_else(|| self.not_found(Object::Adapter, name))?;
         let home = desired.dataplane_of_adapter(name);
         let statuses = self.statuses().await;
-        let account = statuses.get(home).and_then(|status| status.as_ref().ok());
+        let account = statuses.get(home).map(AsRef::as_ref);
         let adapter = account
             .and_then(|status| adapter_of(status, name))
             .filter(|adapter| has_client(adapter));

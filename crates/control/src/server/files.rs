@@ -84,6 +84,19 @@ impl Server {
         act: FileAct,
         dry_run: bool,
     ) -> Result<Done, Refusal> {
+        let name = name.to_owned();
+        self.to_the_end(dry_run, move |server| async move {
+            server.renew_file_now(&name, act, dry_run).await
+        })
+        .await
+    }
+
+    async fn renew_file_now(
+        &self,
+        name: &str,
+        act: FileAct,
+        dry_run: bool,
+    ) -> Result<Done, Refusal> {
         let mut store = self.change.lock().await;
         let mut now = self.desired();
         let set = now.volumes.get(name).ok_or_else(|| self.not_found(Object::Volume, name))?;

@@ -68,8 +68,7 @@ impl Server {
         let all = desired.adapters.iter().filter(|(_, set)| adapter_kind(set) == AdapterKind::Fc);
         let all = all.map(|(name, set)| {
             let account = statuses.get(desired.dataplane_of_adapter(name));
-            let status = account.and_then(|account| account.as_ref().ok());
-            let adapter = status.and_then(|status| adapter_of(status, name));
+            let adapter = account.and_then(|status| adapter_of(status, name));
             let port = text(set, "port").map(str::to_owned);
             let state = match (&port, adapter) {
                 (None, _) => "not_mapped",
@@ -94,6 +93,14 @@ impl Server {
 
     /// Forgets the maximum of the client of an adapter under the policy `aix`: its channels are negotiated anew. What changes by it.
     pub async fn reconfigure(&self, name: &str, dry_run: bool) -> Result<Done, Refusal> {
+        let name = name.to_owned();
+        self.to_the_end(dry_run, move |server| async move {
+            server.reconfigure_now(&name, dry_run).await
+        })
+        .await
+    }
+
+    async fn reconfigure_now(&self, name: &str, dry_run: bool) -> Result<Done, Refusal> {
         let mut store = self.change.lock().await;
         let now = self.desired();
         let set = now.adapters.get(name).ok_or_else(|| self.not_found(Object::Adapter, name))?;
@@ -142,9 +149,9 @@ impl Server {
         let statuses = self.statuses().await;
         let maxima = aix.into_iter().filter_map(|(name, set)| {
             let known = now.given.maxima.get(name).copied();
-            let account = statuses.get(now.dataplane_of_adapter(name)).map(Result::as_ref);
+            let account = statuses.get(now.dataplane_of_adapter(name));
             // What is not known now stays as it was.
-            let Some(Ok(status)) = account else { return known.map(|m| (name.clone(), m)) };
+            let Some(status) = account else { return known.map(|m| (name.clone(), m)) };
             let adapter = adapter_of(status, name).filter(|adapter| has_client(adapter))?;
             let connection = adapter.connections;
             let same = known.filter(|maximum| maximum.connection == connection);

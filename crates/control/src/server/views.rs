@@ -1,7 +1,7 @@
 //! What the API shows of each object: what was set, what holds, and how it is.
 
 use super::Server;
-use crate::keeper::View;
+use crate::keeper::{Ailment, View};
 use crate::model::{Desired, resolve, text};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
@@ -18,7 +18,8 @@ use utoipa::ToSchema;
 pub struct VolumeView {
     /// Its name.
     pub name: String,
-    /// `open`, `degraded` where it is open and something is wrong with it, `opening`, `failed`, or `pending` while the data plane does not answer.
+    /// `open`, `degraded` where it is open and something is wrong with it, `full` or `gone` where requests failed of late for want of
+    /// space or of the file, `opening`, `failed`, or `pending` while the data plane is not there.
     pub state: String,
     /// Why it is not open, or what is wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,6 +28,9 @@ pub struct VolumeView {
     pub bytes: Option<u64>,
     /// How it is accessed: `direct`, `buffered`, `memory`, `none`.
     pub access: Option<String>,
+    /// How many seconds old its state is, while its data plane does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_s: Option<u64>,
     /// The data plane that has it.
     pub dataplane: String,
     /// Block adapters on it.
@@ -73,6 +77,9 @@ pub struct AdapterView {
     pub socket: String,
     /// The serial number that the client of a block adapter sees.
     pub serial: String,
+    /// How many seconds old its state is, while its data plane does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_s: Option<u64>,
     /// The data plane that serves it.
     pub dataplane: String,
     /// Queues that the client uses now.
@@ -114,9 +121,12 @@ pub struct ChannelView {
 pub struct DataPlaneView {
     /// Its name.
     pub name: String,
-    /// `running` or `down`.
+    /// `running`, `unresponsive` while its process is there and does not answer, or `down`.
     pub state: String,
-    /// Why it is down.
+    /// How many seconds old is what is shown of it, its volumes and its adapters, while it does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub age_s: Option<u64>,
+    /// Why it is not running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Its process.
@@ -163,14 +173,19 @@ pub struct StatusView {
 /// Everything that is known at one moment; the views are made of it.
 struct Moment {
     desired: Desired,
-    statuses: BTreeMap<String, Result<Status, Refusal>>,
     keepers: BTreeMap<String, View>,
 }
 
 impl Moment {
-    /// A data plane's account of itself, if it answered.
+    /// A data plane's account of itself, the last one if it does not answer.
     fn account(&self, dataplane: &str) -> Option<&Status> {
-        self.statuses.get(dataplane)?.as_ref().ok()
+        Some(&self.keepers.get(dataplane)?.account()?.status)
+    }
+
+    /// How old that is in seconds, if it does not answer.
+    fn age_s(&self, dataplane: &str) -> Option<u64> {
+        let view = self.keepers.get(dataplane).filter(|view| view.silent.is_some())?;
+        Some(view.account()?.at.elapsed().as_secs())
     }
 
     /// What data planes could not do.
@@ -210,6 +225,16 @@ impl Moment {
         let status = self.account(&home).map(|status| volume_of(status, name));
         let failure = self.failure(&Subject::Volume(name.to_owned()));
         let opening = self.opening_volume(&home, name);
+        let ailing = self.keepers.get(&home).and_then(|view| {
+            self.desired.adapters_of(name).find_map(|adapter| view.ailing.get(adapter).copied())
+        });
+        let trouble = status.flatten().and_then(|open| open.trouble.as_deref());
+        let open = match (trouble, ailing) {
+            (Some(_), _) => "degraded",
+            (None, Some(Ailment::NoSpace)) => "full",
+            (None, Some(Ailment::Gone)) => "gone",
+            (None, Some(Ailment::Errors) | None) => "open",
+        };
         let luns =
             self.desired.luns_of(name).into_iter().map(|(target, lun)| format!("{target}:{lun}"));
         let luns: Vec<String> = luns.chain(self.desired.vtds_of(name).map(str::to_owned)).collect();
@@ -217,16 +242,15 @@ impl Moment {
             name: name.to_owned(),
             state: match &opening {
                 Some(_) => "opening".to_owned(),
-                None => state(
-                    status.map(|open| {
-                        open.map(|open| if open.trouble.is_some() { "degraded" } else { "open" })
-                    }),
-                    failure.is_some(),
-                ),
+                None => state(status.map(|found| found.map(|_| open)), failure.is_some()),
             },
-            reason: opening.or(failure).or_else(|| status.flatten()?.trouble.clone()),
+            reason: opening
+                .or(failure)
+                .or_else(|| trouble.map(str::to_owned))
+                .or_else(|| ailing.map(|ailment| ailment.as_str().to_owned())),
             bytes: status.flatten().map(|open| open.bytes),
             access: status.flatten().map(|open| open.access.clone()),
+            age_s: self.age_s(&home),
             dataplane: home,
             adapters: self.desired.adapters_of(name).map(str::to_owned).collect(),
             naa: (!luns.is_empty())
@@ -269,6 +293,7 @@ impl Moment {
                 .collect(),
             socket: resolve::adapter_socket(name, set, paths).display().to_string(),
             serial: resolve::adapter_serial(set),
+            age_s: self.age_s(&home),
             dataplane: home,
             client_queues: client.map_or(0, |a| a.client_queues.into()),
             channels: u32::try_from(in_use.len()).unwrap_or(u32::MAX),
@@ -287,9 +312,16 @@ impl Moment {
         let keeper = self.keepers.get(&name).cloned().unwrap_or_default();
         let status = self.account(&name);
         let spec = resolve::dataplane(&self.desired, &name);
+        let state = match (keeper.pid, keeper.silent) {
+            (None, _) => "down",
+            (Some(_), Some(_)) => "unresponsive",
+            (Some(_), None) if status.is_none() => "unresponsive",
+            _ => "running",
+        };
         DataPlaneView {
-            state: if status.is_some() { "running" } else { "down" }.to_owned(),
-            reason: keeper.trouble.filter(|_| status.is_none()),
+            state: state.to_owned(),
+            reason: keeper.reason(),
+            age_s: self.age_s(&name),
             pid: keeper.pid,
             version: status.map(|status| status.version.clone()),
             uptime_s: status.map(|status| status.uptime_s),
@@ -306,11 +338,7 @@ impl Moment {
 impl Server {
     /// Everything, from one account of each data plane.
     pub async fn status(&self) -> StatusView {
-        let moment = Moment {
-            desired: self.desired(),
-            statuses: self.statuses().await,
-            keepers: self.keeper_views(),
-        };
+        let moment = Moment { desired: self.desired(), keepers: self.look().await };
         let desired = &moment.desired;
         let paths = self.paths();
         let volumes = desired.volumes.iter().map(|(name, set)| moment.volume(name, set));
@@ -352,7 +380,7 @@ pub(super) fn adapter_of<'a>(status: &'a Status, name: &str) -> Option<&'a Adapt
 }
 
 /// What is known of a client stays with the data plane when it leaves.
-pub(super) fn has_client(adapter: &AdapterStatus) -> bool {
+pub(crate) fn has_client(adapter: &AdapterStatus) -> bool {
     use AdapterState::{Connecting, Failed, Listening};
     !matches!(adapter.state, Listening | Connecting | Failed)
 }

@@ -139,7 +139,7 @@ fn what_was_committed_is_loaded_by_the_next_server() {
 
 #[test]
 fn a_record_of_a_later_program_is_an_error_that_names_it() {
-    let store = RedbStore::on(Disk::default()).unwrap();
+    let mut store = RedbStore::on(Disk::default()).unwrap();
     let write = store.database().unwrap().begin_write().unwrap();
     let mut table = write.open_table(OBJECTS).unwrap();
     table.insert(("volume", "v"), &br#"{"version":9,"attributes":{}}"#[..]).unwrap();
@@ -179,7 +179,7 @@ proptest! {
     ) {
         let (acknowledged, disk) = commits_until_power_fails(&states, operations);
         let disk = disk.after_power_failure(luck);
-        let found = RedbStore::on(disk).and_then(|store| store.load());
+        let found = RedbStore::on(disk).and_then(|mut store| store.load());
         let mut history = vec![Desired::default()];
         history.extend(states);
         match found {
@@ -250,4 +250,90 @@ fn a_long_history_is_replaced_record_by_record() {
         store.commit(&state).unwrap();
         assert_eq!(store.load().unwrap(), state);
     }
+}
+
+/// A state with something of everything, in a store of its own.
+fn full(dir: &Path) -> (PathBuf, Desired) {
+    let path = dir.join("control.redb");
+    let text = "[volume.v]\nkind=\"file\"\npath=\"/srv/v.img\"\nsize=\"1GiB\"\n[volume.w]\nkind=\"file\"\npath=\"/srv/w.img\"\n\
+        [adapter.a]\nvolume=\"v\"\n[adapter.f]\nkind=\"fc\"\nwwpns=\"c0:50:76:00:00:01:00:00,c0:50:76:00:00:01:00:01\"\n";
+    let mut desired = crate::config::read(text).unwrap();
+    crate::model::given::settle(&Desired::default(), &mut desired, 7).unwrap();
+    RedbStore::open(&path).unwrap().commit(&desired).unwrap();
+    (path, desired)
+}
+
+#[test]
+fn no_bit_that_flips_becomes_another_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, desired) = full(dir.path());
+    let bytes = std::fs::read(&path).unwrap();
+    let found = |what: &[u8]| bytes.windows(what.len()).position(|at| at == what).unwrap();
+    let (mut refused, mut unharmed) = (0, 0);
+    for what in [
+        &b"/srv/v.img"[..],
+        b"/srv/w.img",
+        b"volume",
+        b"adapter",
+        b"c0:50:76",
+        b"\"version\":2",
+        b"objects",
+    ] {
+        for bit in 0..what.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[found(what) + bit / 8] ^= 1 << (bit % 8);
+            std::fs::write(&path, &flipped).unwrap();
+            match RedbStore::open(&path).and_then(|mut store| store.load()) {
+                Ok(loaded) => {
+                    assert_eq!(loaded, desired, "bit {bit} of {}", String::from_utf8_lossy(what));
+                    unharmed += 1;
+                }
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(refused > 10 * unharmed, "{refused} refused, {unharmed} unharmed");
+}
+
+#[test]
+fn a_store_that_was_emptied_is_refused_and_comes_back_from_its_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, desired) = full(dir.path());
+    let whole = std::fs::read(&path).unwrap();
+    for damage in [Some(vec![]), Some(vec![0; whole.len()]), Some(whole[..4096].to_vec()), None] {
+        match &damage {
+            Some(bytes) => std::fs::write(&path, bytes).unwrap(),
+            None => std::fs::remove_file(&path).unwrap(),
+        }
+        let problem = RedbStore::open(&path).and_then(|mut store| store.load()).unwrap_err();
+        assert!(!matches!(problem, StoreError::Busy(_)), "{problem}");
+        let mut store = RedbStore::restore(&path).unwrap();
+        assert_eq!(store.load().unwrap(), desired);
+        drop(store);
+        assert_eq!(RedbStore::open(&path).unwrap().load().unwrap(), desired);
+    }
+    // A copy that is damaged itself is not believed.
+    std::fs::write(copy_of(&path), b"{}").unwrap();
+    std::fs::write(&path, b"").unwrap();
+    assert!(matches!(RedbStore::restore(&path), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn a_state_of_the_first_version_is_read_and_sealed_with_the_next_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.redb");
+    let store = RedbStore::open(&path).unwrap();
+    let write = store.database().unwrap().begin_write().unwrap();
+    let mut table = write.open_table(OBJECTS).unwrap();
+    let record = br#"{"version":1,"attributes":{"kind":"null","size":4096}}"#;
+    table.insert(("volume", "v"), &record[..]).unwrap();
+    drop(table);
+    write.commit().unwrap();
+    drop(store);
+    let mut store = RedbStore::open(&path).unwrap();
+    let mut desired = store.load().unwrap();
+    assert_eq!(desired.volumes.len(), 1);
+    desired.volumes.insert("w".to_owned(), desired.volumes["v"].clone());
+    store.commit(&desired).unwrap();
+    assert_eq!(store.load().unwrap(), desired);
 }

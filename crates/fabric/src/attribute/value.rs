@@ -184,7 +184,9 @@ impl Attribute {
                 let good = digits && text.starts_with(['2', '3', '5']);
                 if good { Ok(Value::Text(text.to_ascii_lowercase())) } else { Err(None) }
             }
-            (Kind::Path, Value::Text(text)) => keep(!text.is_empty() && !text.contains('\0')),
+            (Kind::Path, Value::Text(text)) => {
+                keep(!text.is_empty() && !text.chars().any(char::is_control))
+            }
             (Kind::Cpus, Value::Text(text)) => {
                 Ok(Value::Text(units::format_cpus(&units::parse_cpus(text)?)))
             }
@@ -241,7 +243,7 @@ impl Kind {
             Kind::WwpnPair => "two WWPNs, separated by a comma".to_owned(),
             Kind::WwpnPrefix => "six bytes, such as `c0:50:76:12:34:56`".to_owned(),
             Kind::Naa => "sixteen hexadecimal digits that begin with 2, 3 or 5".to_owned(),
-            Kind::Path => "a path".to_owned(),
+            Kind::Path => "a path without control characters".to_owned(),
             Kind::Cpus => "a CPU list, such as `2-5,8`".to_owned(),
             Kind::Mode => "three octal digits in quotes, such as \"0660\"".to_owned(),
         }

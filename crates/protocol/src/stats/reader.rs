@@ -1,5 +1,6 @@
 //! Reading the statistics, from any process that was given their descriptor.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
 
@@ -109,6 +110,16 @@ fn load(words: &[AtomicU64]) -> Vec<u64> {
     words.iter().map(|word| word.load(Relaxed)).collect()
 }
 
+/// The name of the adapter of a slot.
+fn name(words: &[AtomicU64]) -> String {
+    let name: Vec<u8> = load(&words[slot::NAME..][..slot::NAME_WORDS])
+        .iter()
+        .flat_map(|word| word.to_le_bytes())
+        .take_while(|byte| *byte != 0)
+        .collect();
+    String::from_utf8_lossy(&name).into_owned()
+}
+
 impl StatsReader {
     /// Maps the statistics behind a descriptor that came with [`crate::message::Reply::Stats`].
     ///
@@ -145,6 +156,24 @@ impl StatsReader {
         }
     }
 
+    /// Some counters by adapter, summed over its queues: much less to read than a snapshot.
+    #[must_use]
+    pub fn count<const N: usize>(&self, which: [QueueCounter; N]) -> BTreeMap<String, [u64; N]> {
+        let words = self.mapping.words();
+        let used = (words[header::SLOTS_USED].load(Relaxed) as usize).min(QUEUE_SLOTS);
+        let mut counts: BTreeMap<String, [u64; N]> = BTreeMap::new();
+        for index in (0..used)
+            .filter(|index| self.what(*index).is_some_and(|(kind, _)| kind == slot::OF_QUEUE))
+        {
+            let words = self.words_of(index);
+            let sums = counts.entry(name(words)).or_insert([0; N]);
+            for (sum, counter) in sums.iter_mut().zip(which) {
+                *sum += words[slot::COUNTERS + counter as usize].load(Relaxed);
+            }
+        }
+        counts
+    }
+
     fn queue(&self, index: usize) -> Option<QueueSnapshot> {
         let (kind, number) = self.what(index)?;
         (kind == slot::OF_QUEUE).then(|| self.counted(index, number as u16))
@@ -173,18 +202,13 @@ impl StatsReader {
 
     fn counted(&self, index: usize, queue: u16) -> QueueSnapshot {
         let words = self.words_of(index);
-        let name: Vec<u8> = load(&words[slot::NAME..][..slot::NAME_WORDS])
-            .iter()
-            .flat_map(|word| word.to_le_bytes())
-            .take_while(|byte| *byte != 0)
-            .collect();
         let latency = |which: &Latency| {
             let words =
                 &words[slot::HISTOGRAMS + *which as usize * histogram::WORDS..][..histogram::WORDS];
             Histogram { sum_ns: words[0].load(Relaxed), buckets: load(&words[1..]) }
         };
         QueueSnapshot {
-            adapter: String::from_utf8_lossy(&name).into_owned(),
+            adapter: name(words),
             queue,
             channel: words[slot::CHANNEL].load(Relaxed) as u32,
             slot: index as u32,

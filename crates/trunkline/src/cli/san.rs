@@ -3,7 +3,7 @@
 use super::attributes::{
     MaskOptions, MediumOptions, PortOptions, TargetOptions, VtdOptions, ZoneOptions,
 };
-use super::{EditArgs, NameArg, NewArgs, RemoveArgs};
+use super::{EditArgs, How, NameArg, NewArgs, RemoveArgs};
 use clap::{Args, Subcommand, ValueEnum};
 
 /// What every noun has.
@@ -44,9 +44,8 @@ Examples:
         adapter: String,
         /// The port
         port: String,
-        /// Say what would change, and change nothing
-        #[arg(long)]
-        dry_run: bool,
+        #[command(flatten)]
+        how: How,
     },
     /// Take adapters off their ports; their clients see no targets
     Unmap(RemoveArgs),
@@ -126,9 +125,8 @@ Examples:
         medium: String,
         /// The drive: an optical virtual target device
         drive: String,
-        /// Say what would change, and change nothing
-        #[arg(long)]
-        dry_run: bool,
+        #[command(flatten)]
+        how: How,
     },
     /// Take media out of drives
     Unload(RemoveArgs),

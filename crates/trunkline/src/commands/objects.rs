@@ -1,7 +1,7 @@
 //! The verbs of volumes, adapters and data planes.
 
 use crate::cli::{
-    AdapterCommand, EditArgs, Global, NewArgs, RemoveArgs, ResizeArgs, VolumeCommand,
+    AdapterCommand, EditArgs, Global, How, NewArgs, RemoveArgs, ResizeArgs, VolumeCommand,
 };
 use crate::client::Client;
 use crate::exit::Failure;
@@ -62,14 +62,35 @@ pub(crate) fn adapter(global: &Global, command: AdapterCommand) -> Result<(), Fa
 /// A verb without arguments, on each of the objects.
 fn act(global: &Global, object: Object, args: &RemoveArgs, verb: &str) -> Result<(), Failure> {
     let client = Client::new(global)?;
-    let mut all = DoneView { changes: Vec::new(), waiting: Vec::new() };
-    for name in &args.names {
-        let path = format!("{}/{verb}{}", path(object, name)?, query(args.dry_run));
-        let answer: DoneView = client.send(Method::POST, &path, None)?;
-        all.changes.extend(answer.changes);
-        all.waiting = answer.waiting;
+    each(global, &args.names, args.how, |name| {
+        let path = format!("{}/{verb}{}", path(object, name)?, query(args.how));
+        client.send(Method::POST, &path, None)
+    })
+}
+
+/// The same for each name: all are tried, and each that fails is reported.
+fn each(
+    global: &Global,
+    names: &[String],
+    how: How,
+    change: impl Fn(&str) -> Result<DoneView, Failure>,
+) -> Result<(), Failure> {
+    let mut all = DoneView::default();
+    let mut failed = None;
+    for name in names {
+        match change(name) {
+            Ok(answer) => add(&mut all, answer),
+            Err(failure) if names.len() == 1 => return Err(failure),
+            Err(failure) => {
+                failure.report(global.output);
+                failed.get_or_insert(failure.code());
+            }
+        }
     }
-    done(global, &all, args.dry_run)
+    if failed.is_none() || !all.changes.is_empty() {
+        done(global, &all, how.dry_run)?;
+    }
+    failed.map_or(Ok(()), |code| Err(Failure::Reported(code)))
 }
 
 /// The API's path of an object. A name that can be none is refused here: it could be a path.
@@ -78,13 +99,22 @@ pub(crate) fn path(object: Object, name: &str) -> Result<String, Failure> {
     Ok(format!("/v1/{}/{name}", object.collection()))
 }
 
-fn query(dry_run: bool) -> &'static str {
-    if dry_run { "?dry_run=true" } else { "" }
+fn query(how: How) -> String {
+    format!("?dry_run={}&force={}", how.dry_run, how.force)
 }
 
 fn done(global: &Global, done: &DoneView, dry_run: bool) -> Result<(), Failure> {
-    print(global, done, |done| output::changes(&done.changes, dry_run))?;
+    print(global, done, |done| output::changes(&done.changes, &done.losses, dry_run))?;
+    output::warn(&done.warnings);
     waiting(&done.waiting)
+}
+
+/// What several changes came to. Of what waits the last one knows best.
+fn add(all: &mut DoneView, one: DoneView) {
+    all.changes.extend(one.changes);
+    all.losses.extend(one.losses);
+    all.warnings.extend(one.warnings);
+    all.waiting = one.waiting;
 }
 
 /// That something was stored and waits for a data plane.
@@ -100,9 +130,9 @@ pub(crate) fn create(
     attributes: Attributes,
 ) -> Result<(), Failure> {
     let body = json!({ "name": new.name, "attributes": attributes });
-    let path = format!("/v1/{}{}", object.collection(), query(new.dry_run));
+    let path = format!("/v1/{}{}", object.collection(), query(new.how));
     let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
-    done(global, &answer, new.dry_run)
+    done(global, &answer, new.how.dry_run)
 }
 
 /// `set`
@@ -121,10 +151,10 @@ pub(crate) fn set(
         }
         changes[name] = serde_json::Value::Null;
     }
-    let path = format!("{}{}", path(object, &edit.name)?, query(edit.dry_run));
+    let path = format!("{}{}", path(object, &edit.name)?, query(edit.how));
     let body = json!({ "attributes": changes });
     let answer: DoneView = Client::new(global)?.send(Method::PATCH, &path, Some(&body))?;
-    done(global, &answer, edit.dry_run)
+    done(global, &answer, edit.how.dry_run)
 }
 
 /// The same change to some objects.
@@ -133,36 +163,31 @@ pub(crate) fn patch(
     object: Object,
     names: &[String],
     attributes: serde_json::Value,
-    dry_run: bool,
+    how: How,
 ) -> Result<(), Failure> {
     let client = Client::new(global)?;
     let body = json!({ "attributes": attributes });
-    let mut all = DoneView { changes: Vec::new(), waiting: Vec::new() };
-    for name in names {
-        let path = format!("{}{}", path(object, name)?, query(dry_run));
-        let answer: DoneView = client.send(Method::PATCH, &path, Some(&body))?;
-        all.changes.extend(answer.changes);
-        all.waiting = answer.waiting;
-    }
-    done(global, &all, dry_run)
+    each(global, names, how, |name| {
+        let path = format!("{}{}", path(object, name)?, query(how));
+        client.send(Method::PATCH, &path, Some(&body))
+    })
 }
 
 /// `remove`
 pub(crate) fn remove(global: &Global, object: Object, args: &RemoveArgs) -> Result<(), Failure> {
     let client = Client::new(global)?;
-    let mut all = DoneView { changes: Vec::new(), waiting: Vec::new() };
-    for name in &args.names {
-        let path = format!("{}{}", path(object, name)?, query(args.dry_run));
-        let answer: DoneView = client.send(Method::DELETE, &path, None)?;
-        all.changes.extend(answer.changes);
-        // Of several removals the last one knows best what still waits.
-        all.waiting = answer.waiting;
-    }
-    done(global, &all, args.dry_run)
+    each(global, &args.names, args.how, |name| {
+        let path = format!("{}{}", path(object, name)?, query(args.how));
+        client.send(Method::DELETE, &path, None)
+    })
 }
 
 fn resize(global: &Global, args: &ResizeArgs) -> Result<(), Failure> {
-    let path = format!("{}/resize{}", path(Object::Volume, &args.name)?, query(args.dry_run));
+    let path = format!(
+        "{}/resize{}",
+        path(Object::Volume, &args.name)?,
+        query(How { dry_run: args.dry_run, force: false })
+    );
     let body = json!({ "size": args.size, "shrink": args.shrink });
     let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
     done(global, &answer, args.dry_run)
@@ -328,6 +353,7 @@ fn dataplane_page(dataplane: &DataPlaneView) -> String {
         ("reason", dataplane.reason.clone().unwrap_or_default()),
         ("process", dataplane.pid.map(|pid| pid.to_string()).unwrap_or_default()),
         ("version", dataplane.version.clone().unwrap_or_default()),
+        ("shown as of", dataplane.age_s.map(|s| format!("{s} s ago")).unwrap_or_default()),
         ("up for", dataplane.uptime_s.map(|s| format!("{s} s")).unwrap_or_default()),
         ("restarts", dataplane.restarts.to_string()),
         ("restart needed", if dataplane.restart_needed { "yes" } else { "no" }.to_owned()),

@@ -41,11 +41,11 @@ fn port(global: &Global, command: PortCommand) -> Result<(), Failure> {
     let adapter = Object::Adapter;
     match command {
         PortCommand::Object(command) => object(global, Object::Port, command),
-        PortCommand::Map { adapter: name, port, dry_run } => {
-            patch(global, adapter, &[name], json!({ "port": port }), dry_run)
+        PortCommand::Map { adapter: name, port, how } => {
+            patch(global, adapter, &[name], json!({ "port": port }), how)
         }
         PortCommand::Unmap(args) => {
-            patch(global, adapter, &args.names, json!({ "port": null }), args.dry_run)
+            patch(global, adapter, &args.names, json!({ "port": null }), args.how)
         }
         PortCommand::Top(args) => super::top::top(global, &args),
         PortCommand::Logins => {
@@ -59,11 +59,11 @@ fn media(global: &Global, command: MediaCommand) -> Result<(), Failure> {
     let drive = Object::Vtd;
     match command {
         MediaCommand::Object(command) => object(global, Object::Medium, command),
-        MediaCommand::Load { medium, drive: name, dry_run } => {
-            patch(global, drive, &[name], json!({ "medium": medium }), dry_run)
+        MediaCommand::Load { medium, drive: name, how } => {
+            patch(global, drive, &[name], json!({ "medium": medium }), how)
         }
         MediaCommand::Unload(args) => {
-            patch(global, drive, &args.names, json!({ "medium": null }), args.dry_run)
+            patch(global, drive, &args.names, json!({ "medium": null }), args.how)
         }
     }
 }

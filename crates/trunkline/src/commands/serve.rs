@@ -5,6 +5,7 @@ use crate::exit::Failure;
 use control::paths::Paths;
 use control::refusal::{Code, Refusal};
 use control::serve::{Options, ServeError, serve};
+use control::store::StoreError;
 
 /// Runs the server until it is stopped.
 pub(crate) fn run(global: &Global, args: ServeArgs) -> Result<(), Failure> {
@@ -12,6 +13,8 @@ pub(crate) fn run(global: &Global, args: ServeArgs) -> Result<(), Failure> {
     let options = Options {
         paths: Paths { sys: args.sysfs, ..global.paths() },
         config: args.config,
+        prune: args.prune,
+        restore: args.restore,
         program: std::env::current_exe().map_err(Failure::other)?,
         with_dataplanes: args.with_dataplanes,
     };
@@ -25,7 +28,13 @@ pub(crate) fn run(global: &Global, args: ServeArgs) -> Result<(), Failure> {
             Refusal { message: format!("{}: {}", path.display(), refusal.message), ..refusal }
                 .into()
         }
-        ServeError::Store(error) => Refusal::new(Code::Failed, error.to_string()).into(),
-        other @ ServeError::System { .. } => Failure::other(other),
+        ServeError::Store(error) => {
+            let damaged = !matches!(error, StoreError::Busy(_));
+            let refusal = Refusal::new(Code::Failed, error.to_string());
+            let help = "data planes go on meanwhile; `trunkline export --last-good` shows the last good copy of the state, \
+                        `trunkline serve --restore` starts from it";
+            if damaged { refusal.help(help) } else { refusal }.into()
+        }
+        other @ (ServeError::System { .. } | ServeError::Folder(_)) => Failure::other(other),
     })
 }

@@ -1,12 +1,14 @@
 //! Commands about the server as a whole.
 
 use super::objects::{adapter_table, dataplane_table, volume_table, waiting};
-use crate::cli::{ApplyArgs, AttributesArgs, Global, StopArgs};
+use crate::cli::{ApplyArgs, AttributesArgs, ExportArgs, Global, StatusArgs, StopArgs};
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{self, print, put, table};
 use control::api::{AppliedView, AttributeView};
+use control::refusal::Refusal;
 use control::server::StatusView;
+use control::store::last_good;
 use fabric::attribute::TABLE;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -26,14 +28,33 @@ pub(crate) fn apply(global: &Global, args: &ApplyArgs) -> Result<(), Failure> {
     };
     read.map_err(|error| Failure::other(format!("{}: {error}", args.file.display())))?;
     let path = format!(
-        "/v1/apply?dry_run={}&keep_others={}&shrink={}&folder={}",
+        "/v1/apply?dry_run={}&prune={}&force={}&shrink={}&folder={}",
         args.dry_run,
-        args.keep_others,
+        args.prune,
+        args.force,
         args.shrink,
         escaped(&folder_of(&args.file)?)
     );
-    let applied: AppliedView = Client::new(global)?.send_toml(&path, text)?;
-    print(global, &applied, |applied| output::changes(&applied.changes, args.dry_run))?;
+    let applied = Client::new(global)?.send_toml(&path, text);
+    let applied: AppliedView = applied.map_err(|failure| match failure {
+        // What is wrong with a line says in which file.
+        Failure::Refused(refusal) if refusal.message.starts_with("line ") => {
+            let message = format!("{}: {}", args.file.display(), refusal.message);
+            Refusal { message, ..refusal }.into()
+        }
+        failure => failure,
+    })?;
+    print(global, &applied, |applied| {
+        let mut text = output::changes(&applied.changes, &applied.losses, args.dry_run);
+        if !applied.others.is_empty() {
+            let others = applied.others.join(", ");
+            text += &format!(
+                "\nnot in the file, and left as they are: {others} (--prune removes them)"
+            );
+        }
+        text
+    })?;
+    output::warn(&applied.warnings);
     match applied.failures.into_iter().next() {
         Some(failure) => Err(failure.into()),
         None => waiting(&applied.waiting),
@@ -64,14 +85,28 @@ fn escaped(text: &str) -> String {
 }
 
 /// `trunkline export`
-pub(crate) fn export(global: &Global) -> Result<(), Failure> {
+pub(crate) fn export(global: &Global, args: &ExportArgs) -> Result<(), Failure> {
+    if args.last_good {
+        let good = last_good(&global.paths().store()).map_err(Failure::other)?;
+        return put(control::config::write(&good).trim_end());
+    }
     put(Client::new(global)?.get_text("/v1/export")?.trim_end())
 }
 
 /// `trunkline status`
-pub(crate) fn status(global: &Global) -> Result<(), Failure> {
+pub(crate) fn status(global: &Global, args: &StatusArgs) -> Result<(), Failure> {
     let status: StatusView = Client::new(global)?.get("/v1/status")?;
-    print(global, &status, status_page)
+    print(global, &status, status_page)?;
+    if args.exit_code && !is_well(&status) { Err(Failure::Found) } else { Ok(()) }
+}
+
+/// Whether everything is as it should be.
+fn is_well(status: &StatusView) -> bool {
+    let bad = ["failed", "broken", "pending"];
+    status.failures.is_empty()
+        && status.dataplanes.iter().all(|one| one.state == "running" && one.reason.is_none())
+        && status.volumes.iter().all(|one| one.state == "open" && one.reason.is_none())
+        && status.adapters.iter().all(|one| !bad.contains(&one.state.as_str()))
 }
 
 fn status_page(status: &StatusView) -> String {
@@ -101,7 +136,18 @@ fn status_page(status: &StatusView) -> String {
         Some(help) => format!("{failure}; {help}"),
         None => failure.to_string(),
     });
-    let troubles: Vec<String> = failures.chain(broken).collect();
+    let silent = status.dataplanes.iter().filter(|plane| plane.state == "unresponsive");
+    let silent = silent.map(|plane| {
+        let age = plane.age_s.map_or_else(String::new, |age| {
+            format!("; what is shown of its volumes and adapters is {age} s old")
+        });
+        let reason = plane.reason.as_deref().unwrap_or("it does not answer");
+        format!(
+            "data plane `{0}` is unresponsive: {reason}{age}; `trunkline dataplane restart {0}` kills it and starts another",
+            plane.name
+        )
+    });
+    let troubles: Vec<String> = silent.chain(failures).chain(broken).collect();
     if !troubles.is_empty() {
         page += &format!("\n\n{}", troubles.join("\n"));
     }

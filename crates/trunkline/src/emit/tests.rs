@@ -22,6 +22,7 @@ fn adapter(state: &str) -> AdapterView {
         socket: "/run/a,b/vhost0.sock".to_owned(),
         serial: "disk0".to_owned(),
         dataplane: "main".to_owned(),
+        age_s: None,
         client_queues: 0,
         channels: 0,
         channels_max: 1,

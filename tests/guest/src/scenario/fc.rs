@@ -166,11 +166,13 @@ pub(crate) fn hotplug(world: &World) -> Result<()> {
         let orders: &[&str] = match step {
             "add" => &["mask set m0 --luns 0-1"],
             "resize" => &["volume resize one 128MiB"],
-            "remove" => &["mask set m0 --luns 0"],
+            "remove" => &["mask set m0 --luns 0 --force"],
             "zone" => &["zone set z0 --members vfchost0,t0,t1"],
-            "unzone" => &["zone set z0 --members vfchost0,t0"],
-            "remap" => &["zone set z0 --members vfchost0,t0,t1", "port map vfchost0 fcs1"],
-            "back" => &["zone set z0 --members vfchost0,t0", "port map vfchost0 fcs0"],
+            "unzone" => &["zone set z0 --members vfchost0,t0 --force"],
+            "remap" => &["zone set z0 --members vfchost0,t0,t1", "port map vfchost0 fcs1 --force"],
+            "back" => {
+                &["zone set z0 --members vfchost0,t0 --force", "port map vfchost0 fcs0 --force"]
+            }
             _ => return Err(Failure(format!("unexpected step {step}"))),
         };
         orders.iter().try_for_each(|order| server.order(order).map(drop))

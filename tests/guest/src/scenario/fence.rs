@@ -147,7 +147,7 @@ pub(crate) fn mask(world: &World) -> Result<()> {
     let guest = Guest::new(&world.kit).adapter(adapter);
     let transcript = guest.run_with(&script, LIMIT, |step, _| {
         let round = step.parse().map_err(|_| Failure(format!("unexpected step {step}")))?;
-        server.order(&format!("mask set m0 --luns {}", text(&given(round), ","))).map(drop)
+        server.order(&format!("mask set m0 --force --luns {}", text(&given(round), ","))).map(drop)
     })?;
     let transcript = transcript.ok()?;
     for round in 0..MASK_ROUNDS {

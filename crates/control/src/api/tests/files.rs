@@ -146,7 +146,7 @@ async fn a_locked_file_delays_nothing_but_its_own_volume() {
     assert!(adapter["reason"].as_str().unwrap().contains("volume `v` is not open"), "{adapter}");
     assert_eq!(bench.get("/v1/status").await["failures"], json!([]));
     let more = "[volume.x]\nkind=\"null\"\nsize=4096\n".to_owned();
-    let (status, applied) = bench.text("POST", "/v1/apply?keep_others=true", more).await;
+    let (status, applied) = bench.text("POST", "/v1/apply", more).await;
     assert_eq!(status, 200, "{applied}");
     assert!(!applied.contains("process 7"), "not its business: {applied}");
     bench.fake("main").books().locked.clear();

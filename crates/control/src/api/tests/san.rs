@@ -4,7 +4,7 @@ use super::*;
 use fabric::attribute::Object;
 
 /// Two volumes, a port, a target with both as LUNs, an adapter on the port, zoned and masked.
-const SAN: &str = r#"
+pub(super) const SAN: &str = r#"
 [dataplane.main]
 wwpn_prefix = "c0:50:76:00:00:01"
 [volume.a]
@@ -36,7 +36,7 @@ impl Bench {
     }
 
     pub(super) async fn apply(&self, text: &str) -> Value {
-        let (status, applied) = self.text("POST", "/v1/apply", text.to_owned()).await;
+        let (status, applied) = self.text("POST", "/v1/apply?prune=true", text.to_owned()).await;
         assert_eq!(status, 200, "{applied}");
         let applied: Value = serde_json::from_str(&applied).unwrap();
         assert_eq!(applied["failures"], json!([]));
@@ -45,7 +45,7 @@ impl Bench {
 
     async fn set(&self, object: &str, attributes: Value) {
         let body = json!({ "attributes": attributes });
-        let (status, answer) = self.call("PATCH", &format!("/v1/{object}"), body).await;
+        let (status, answer) = self.call("PATCH", &format!("/v1/{object}?force=true"), body).await;
         assert_eq!(status, 200, "{answer}");
     }
 

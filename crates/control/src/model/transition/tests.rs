@@ -43,6 +43,29 @@ fn a_volume_needs_what_its_kind_needs() {
 }
 
 #[test]
+fn two_volumes_with_one_designator_are_refused() {
+    let volume = |name: &str, naa: &str| {
+        format!("[volume.{name}]\nkind=\"null\"\nsize=4096\nnaa=\"{naa}\"\n")
+    };
+    let both = |first, second| format!("{}{}", volume("v", first), volume("w", second));
+    let answer = refused("", &both("2000000000000001", "2000000000000001"));
+    assert_eq!(answer, (Code::Invalid, "naa".to_owned()));
+    go("", &both("2000000000000001", "2000000000000002")).unwrap();
+}
+
+#[test]
+fn a_path_has_no_control_characters() {
+    for path in ["/srv/a\\nb", "/srv/\\u001b[2J", "/srv/\\u0000"] {
+        let text = format!("[volume.v]\nkind=\"file\"\npath=\"{path}\"\n");
+        let refusal = read(&text).unwrap_err();
+        assert!(
+            refusal.message.contains("path") || refusal.attribute.as_deref() == Some("path"),
+            "{refusal}"
+        );
+    }
+}
+
+#[test]
 fn an_adapter_needs_what_it_names() {
     let adapter = |text: &str| format!("{V}[adapter.a]\n{text}\n");
     let long = format!("volume=\"v\"\nsocket=\"/{}\"", "x".repeat(107));
@@ -119,7 +142,9 @@ fn a_volume_shrinks_only_when_that_was_allowed() {
     let smaller = V.replace("1GiB", "1MiB");
     assert_eq!(refused(V, &smaller), (Code::Invalid, "size".to_owned()));
     let (now, next) = (read(V).unwrap(), read(&smaller).unwrap());
-    assert!(transition(&now, &next, &samples::paths(), Allow { shrink: true }).is_ok());
+    assert!(
+        transition(&now, &next, &samples::paths(), Allow { shrink: true, force: false }).is_ok()
+    );
     assert!(go(&smaller, V).is_ok());
 }
 

@@ -1,0 +1,164 @@
+//! What is in use is not taken away unasked.
+
+use super::*;
+
+const DISK: &str =
+    "[volume.v]\nkind = \"null\"\nsize = \"1GiB\"\n\n[adapter.a]\nvolume = \"v\"\nqueues = 8\n";
+
+impl Bench {
+    /// A disk, and a client that uses it.
+    async fn disk_in_use(&self) {
+        self.disk().await;
+        self.fake("main").books().status.adapters[0].state = AdapterState::Running;
+    }
+
+    async fn apply_with(&self, query: &str, text: &str) -> (u16, Value) {
+        let (status, answer) =
+            self.text("POST", &format!("/v1/apply?{query}"), text.to_owned()).await;
+        (status, serde_json::from_str(&answer).unwrap())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_removes_what_it_does_not_name_only_when_told_to() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let other = "[volume.w]\nkind = \"null\"\nsize = 4096\n";
+    let (status, applied) = bench.apply_with("", other).await;
+    assert_eq!(status, 200, "{applied}");
+    assert_eq!(applied["others"], json!(["volume v", "adapter a"]));
+    assert_eq!(bench.server.desired().adapters.len(), 1);
+    let (_, planned) = bench.apply_with("prune=true&dry_run=true", other).await;
+    assert_eq!(planned["changes"].as_array().unwrap().len(), 2, "{planned}");
+    let (status, _) = bench.apply_with("prune=true", other).await;
+    assert_eq!(status, 200);
+    assert_eq!(bench.server.desired().volumes.keys().collect::<Vec<_>>(), ["w"]);
+    assert!(bench.server.desired().adapters.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_names_nothing_is_an_error() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    for (query, text) in [("", ""), ("prune=true", "# all of it\n"), ("prune=true", "\n")] {
+        let (status, refusal) = bench.apply_with(query, text).await;
+        assert_eq!(status, 400, "{query} {text:?}: {refusal}");
+        assert!(refusal["help"].as_str().unwrap().contains("--prune --force"), "{refusal}");
+    }
+    assert_eq!(bench.server.desired().adapters.len(), 1);
+    assert_eq!(bench.apply_with("prune=true&force=true", "").await.0, 200);
+    assert!(bench.server.desired().volumes.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_is_taken_from_a_client_only_by_force() {
+    let bench = Bench::new().await;
+    bench.disk_in_use().await;
+    let keep = "[volume.v]\nkind = \"null\"\nsize = \"1GiB\"\n";
+    let (status, refusal) = bench.apply_with("prune=true", keep).await;
+    assert_eq!((status, &refusal["code"]), (409, &json!("in_use")), "{refusal}");
+    let delete = |path: &'static str| bench.call("DELETE", path, Value::Null);
+    let (status, refusal) = delete("/v1/adapters/a").await;
+    assert_eq!(status, 409, "{refusal}");
+    let message = "the client of adapter `a` loses its disk (volume `v`)";
+    assert_eq!(refusal["message"], message);
+    assert!(refusal["help"].as_str().unwrap().contains("--force"));
+    let (status, planned) = delete("/v1/adapters/a?dry_run=true").await;
+    assert_eq!(status, 200);
+    let hit = json!([{"adapter": "a", "what": "its disk (volume `v`)"}]);
+    assert_eq!(planned["losses"], hit);
+    assert_eq!(bench.fake("main").books().status.adapters.len(), 1, "nothing was taken so far");
+    let (status, done) = delete("/v1/adapters/a?force=true").await;
+    assert_eq!((status, &done["losses"]), (200, &hit));
+    assert!(bench.fake("main").books().status.adapters.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lun_is_taken_from_a_client_only_by_force() {
+    let bench = Bench::new().await;
+    bench.apply(super::san::SAN).await;
+    let running = |state| {
+        for adapter in &mut bench.fake("main").books().status.adapters {
+            adapter.state = state;
+        }
+    };
+    running(AdapterState::Running);
+    let desired = bench.server.desired();
+    let mask = desired.masks.keys().next().unwrap();
+    let zone = desired.zones.keys().next().unwrap();
+    let adapter = desired.adapters.keys().next().unwrap();
+    for (method, path, body) in [
+        ("DELETE", format!("/v1/masks/{mask}"), Value::Null),
+        ("DELETE", format!("/v1/zones/{zone}"), Value::Null),
+        ("PATCH", format!("/v1/adapters/{adapter}"), json!({"attributes": {"port": null}})),
+    ] {
+        let (status, refusal) = bench.call(method, &path, body.clone()).await;
+        assert_eq!((status, &refusal["code"]), (409, &json!("in_use")), "{path}: {refusal}");
+        let (status, plan) = bench.call(method, &format!("{path}?dry_run=true"), body).await;
+        assert_eq!(status, 200);
+        assert!(!plan["losses"].as_array().unwrap().is_empty(), "{path}: {plan}");
+    }
+    assert_eq!(bench.server.desired(), desired);
+    running(AdapterState::Listening);
+    let (status, _) = bench.call("DELETE", &format!("/v1/masks/{mask}"), Value::Null).await;
+    assert_eq!(status, 200, "there is no client");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_say_what_the_next_start_undoes() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let file = |prune| {
+        let wanted = crate::config::read(DISK).unwrap();
+        bench.server.has_file(ConfigFile::new("/etc/t.toml".into(), prune, &wanted));
+    };
+    file(false);
+    let set = json!({"attributes": {"queues": 4}});
+    let (_, done) = bench.call("PATCH", "/v1/adapters/a", set).await;
+    let warning = done["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("/etc/t.toml, and adapter a will be"), "{warning}");
+    let new = |name: &str| json!({"name": name, "attributes": {"kind": "null", "size": 4096}});
+    let (_, done) = bench.call("POST", "/v1/volumes", new("w")).await;
+    assert_eq!(done["warnings"], Value::Null, "{done}");
+    file(true);
+    let (_, done) = bench.call("POST", "/v1/volumes", new("x")).await;
+    assert!(done["warnings"][0].as_str().unwrap().contains("volume x"), "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_goes_on_when_its_caller_leaves() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let fake = bench.fake("main");
+    let (held, release) = (std::sync::mpsc::channel(), std::sync::mpsc::channel::<()>());
+    let hold = {
+        let fake = fake.clone();
+        std::thread::spawn(move || {
+            let _books = fake.books();
+            held.0.send(()).unwrap();
+            let _ = release.1.recv();
+        })
+    };
+    held.1.recv().unwrap();
+    let volume = json!({"kind": "null", "size": 4096});
+    let set = serde_json::from_value(volume).unwrap();
+    let manner = Manner { dry_run: false, allow: Allow::default(), on_failure: OnFailure::Revert };
+    let create = bench.server.create(Object::Volume, "w", set, manner);
+    // The data plane answers nothing, so that the caller is the first to give up.
+    assert!(tokio::time::timeout(Duration::from_millis(300), create).await.is_err());
+    drop(release.0);
+    hold.join().unwrap();
+    eventually(|| fake.books().status.volumes.len() == 2).await;
+    eventually(|| bench.server.desired().volumes.len() == 2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn applying_what_is_wanted_already_does_what_was_left_undone() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let fake = bench.fake("main");
+    fake.books().status.adapters.clear();
+    let (status, applied) = bench.apply_with("", DISK).await;
+    assert_eq!((status, &applied["changes"]), (200, &json!([])));
+    assert_eq!(fake.books().status.adapters.len(), 1);
+}

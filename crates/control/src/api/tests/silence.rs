@@ -1,0 +1,78 @@
+//! A data plane that is alive and does not answer.
+
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_read_is_answered_from_what_is_known_and_says_how_old_it_is() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    bench.fake("main").books().status.adapters[0].state = AdapterState::Running;
+    bench.get("/v1/status").await;
+    let fake = bench.fake("main");
+    let silence = fake.silence();
+    for path in ["/v1/adapters", "/v1/volumes/v", "/v1/logins", "/v1/adapters/a/explain"] {
+        bench.get(path).await;
+    }
+    let status = bench.get("/v1/status").await;
+    let plane = &status["dataplanes"][0];
+    assert_eq!(plane["state"], "unresponsive", "{status}");
+    assert!(plane["reason"].as_str().unwrap().starts_with("process 4242 has not answered for"));
+    assert!(plane["age_s"].is_number() && plane["pid"] == 4242, "{plane}");
+    assert_eq!(status["adapters"][0]["state"], "running", "as it was");
+    assert!(status["adapters"][0]["age_s"].is_number(), "{status}");
+    assert_eq!(status["volumes"][0]["state"], "open", "as it was");
+    let (_, metrics) = bench.text("GET", "/metrics", String::new()).await;
+    assert!(metrics.contains("trunkline_dataplane_up{dataplane=\"main\"} 0"), "{metrics}");
+    // Still nobody takes the disk of a client that was there.
+    assert_eq!(bench.call("DELETE", "/v1/adapters/a", Value::Null).await.0, 409);
+    drop(silence);
+    loop {
+        let status = bench.get("/v1/status").await;
+        if status["dataplanes"][0]["state"] == "running" {
+            assert_eq!(status["dataplanes"][0]["age_s"], Value::Null);
+            break;
+        }
+    }
+    let (_, metrics) = bench.text("GET", "/metrics", String::new()).await;
+    assert!(
+        metrics.contains("trunkline_dataplane_silences_total{dataplane=\"main\"} 1"),
+        "{metrics}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_stored_and_carried_out_when_the_data_plane_answers() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let fake = bench.fake("main");
+    let silence = fake.silence();
+    let volume = json!({"name": "w", "attributes": {"kind": "null", "size": 4096}});
+    let (status, done) = bench.call("POST", "/v1/volumes", volume).await;
+    assert_eq!(status, 201, "{done}");
+    let waiting = done["waiting"][0]["message"].as_str().unwrap();
+    assert!(waiting.starts_with("data plane `main` is unresponsive: process 4242"), "{waiting}");
+    drop(silence);
+    eventually(|| fake.books().status.volumes.len() == 2).await;
+    assert_eq!(bench.server.keeper_views()["main"].restarts, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_control_plane_leaves_a_silent_data_plane_alone() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let fake = bench.fake("main");
+    let silence = fake.silence();
+    let bench = bench.restart().await;
+    let status = bench.get("/v1/status").await;
+    assert_eq!(status["dataplanes"][0]["state"], "unresponsive", "{status}");
+    assert!(bench.fake("main").is(&fake), "no other was started");
+    drop(silence);
+    loop {
+        let status = bench.get("/v1/status").await;
+        if status["adapters"][0]["state"] == "listening" {
+            break;
+        }
+    }
+    assert!(bench.fake("main").is(&fake));
+    assert_eq!(fake.books().log.len(), 2, "it was told nothing new");
+}

@@ -1,0 +1,103 @@
+//! What a change takes from clients that are connected.
+//!
+//! [`losses`] is pure: two states and the adapters with a client go in, what those clients lose comes out. A client loses
+//! something when its adapter goes, gets another socket, volume or initiator, or does not show a LUN any more that it showed.
+//! Everything else (limits, channels, a medium in a drive, more LUNs, another data plane) it keeps its disks through.
+
+use super::Desired;
+use super::resolve;
+use crate::paths::Paths;
+use crate::refusal::{Code, Refusal};
+use protocol::message::{AdapterSpec, Initiator};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use utoipa::ToSchema;
+
+/// A client that a change takes something from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Loss {
+    /// The adapter to which it is connected.
+    pub adapter: String,
+    /// What it loses, in words.
+    pub what: String,
+}
+
+/// What the clients of these adapters lose when one state becomes the other.
+pub fn losses(
+    now: &Desired,
+    next: &Desired,
+    paths: &Paths,
+    connected: &BTreeSet<String>,
+) -> Vec<Loss> {
+    if connected.is_empty() {
+        return Vec::new();
+    }
+    let (before, after) = (adapters(now, paths), adapters(next, paths));
+    let lost = |adapter: &String| {
+        let what = lost(before.get(adapter)?, after.get(adapter))?;
+        Some(Loss { adapter: adapter.clone(), what })
+    };
+    connected.iter().filter_map(lost).collect()
+}
+
+/// Every adapter as its data plane gets it.
+fn adapters(desired: &Desired, paths: &Paths) -> BTreeMap<String, AdapterSpec> {
+    let names = desired.dataplane_names().into_iter();
+    names.flat_map(|name| resolve::wanted(desired, &name, paths).adapters).collect()
+}
+
+fn lost(before: &AdapterSpec, after: Option<&AdapterSpec>) -> Option<String> {
+    let volume = |spec: &AdapterSpec| spec.block().map(|block| block.volume.clone());
+    let Some(after) = after else {
+        return Some(match volume(before) {
+            Some(volume) => format!("its disk (volume `{volume}`)"),
+            None => "the adapter with all its LUNs".to_owned(),
+        });
+    };
+    if let (Some(from), to) = (volume(before), volume(after))
+        && to.as_ref() != Some(&from)
+    {
+        return Some(format!("its disk (volume `{from}`)"));
+    }
+    if (&before.socket, before.socket_role) != (&after.socket, after.socket_role) {
+        return Some(format!("its socket {}", before.socket.display()));
+    }
+    if initiator(before) != initiator(after) {
+        return Some("its login: it would be another initiator".to_owned());
+    }
+    let (shown, left) = (luns(before), luns(after));
+    let gone: Vec<String> = shown
+        .iter()
+        .filter(|(place, unit)| left.get(place) != Some(*unit))
+        .map(|((target, lun), unit)| format!("LUN {lun} of target {target} ({unit})"))
+        .collect();
+    (!gone.is_empty()).then(|| gone.join(", "))
+}
+
+fn initiator(spec: &AdapterSpec) -> Option<Initiator> {
+    spec.scsi().map(|scsi| scsi.initiator)
+}
+
+/// By target and number: the units that a client sees.
+fn luns(spec: &AdapterSpec) -> BTreeMap<(u64, u64), &str> {
+    let targets = spec.scsi().into_iter().flat_map(|scsi| &scsi.targets);
+    targets
+        .flat_map(|target| {
+            let place = |lun: &u16| (u64::from(target.id), u64::from(*lun));
+            target.luns.iter().map(move |(lun, unit)| (place(lun), unit.as_str()))
+        })
+        .collect()
+}
+
+/// Why a change is not made.
+pub fn refusal(losses: &[Loss]) -> Refusal {
+    let all: Vec<String> =
+        losses.iter().map(|loss| format!("`{}` loses {}", loss.adapter, loss.what)).collect();
+    let clients = if losses.len() == 1 { "the client of adapter" } else { "clients of adapters" };
+    Refusal::new(Code::InUse, format!("{clients} {}", all.join("; "))).help(
+        "stop the client first, or take it away nevertheless: `--force` (in the API `force=true`)",
+    )
+}
+
+#[cfg(test)]
+mod tests;

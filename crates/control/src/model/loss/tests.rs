@@ -1,0 +1,58 @@
+//! Who loses what.
+
+use super::*;
+use crate::config::read;
+use crate::model::validate::validate;
+use crate::model::{given, samples};
+
+const DISK: &str = "[volume.v]\nkind=\"null\"\nsize=4096\n[volume.w]\nkind=\"null\"\nsize=4096\n[adapter.a]\nvolume=\"v\"\n";
+const SAN: &str = "[dataplane.main]\nwwpn_prefix=\"c0:50:76:00:00:01\"\n[volume.v]\nkind=\"null\"\nsize=4096\n[volume.w]\nkind=\"null\"\nsize=4096\n\
+    [port.p]\n[target.t]\nluns=\"0=v,1=w\"\n[adapter.f]\nkind=\"fc\"\nport=\"p\"\n[zone.z]\nmembers=\"f,t\"\n[mask.m]\ninitiators=\"f\"\ntargets=\"t\"\n";
+
+/// What the client of an adapter loses from one configuration to the next.
+fn lost(adapter: &str, from: &str, to: &str) -> Option<String> {
+    let paths = samples::paths();
+    let settled = |now: &Desired, text: &str| {
+        let mut next = read(text).unwrap();
+        given::settle(now, &mut next, 7).unwrap();
+        validate(&next, &paths).unwrap()
+    };
+    let now = settled(&Desired::default(), from);
+    let next = settled(&now, to);
+    let connected = BTreeSet::from([adapter.to_owned()]);
+    assert!(losses(&now, &next, &paths, &BTreeSet::new()).is_empty(), "nobody is connected");
+    losses(&now, &next, &paths, &connected).pop().map(|loss| loss.what)
+}
+
+#[test]
+fn a_disk_is_lost_with_its_adapter_its_volume_and_its_socket() {
+    let gone = DISK.replace("[adapter.a]\nvolume=\"v\"\n", "");
+    assert_eq!(lost("a", DISK, &gone).as_deref(), Some("its disk (volume `v`)"));
+    let other = DISK.replace("volume=\"v\"", "volume=\"w\"");
+    assert_eq!(lost("a", DISK, &other).as_deref(), Some("its disk (volume `v`)"));
+    let moved = format!("{DISK}socket=\"/run/x\"\n");
+    assert_eq!(lost("a", DISK, &moved).as_deref(), Some("its socket /run/t/a.sock"));
+}
+
+#[test]
+fn a_lun_is_lost_by_target_zone_mask_and_port() {
+    assert_eq!(lost("f", SAN, SAN), None);
+    for (from, to, expected) in [
+        ("0=v,1=w", "0=v", "LUN 1 of target 0 (w)"),
+        ("0=v,1=w", "0=w,1=v", "LUN 0 of target 0 (v), LUN 1 of target 0 (w)"),
+        ("members=\"f,t\"", "members=\"f\"", "LUN 0 of target 0 (v), LUN 1 of target 0 (w)"),
+        ("targets=\"t\"\n", "targets=\"t\"\nluns=\"1\"\n", "LUN 0 of target 0 (v)"),
+        ("\nport=\"p\"", "", "LUN 0 of target 0 (v), LUN 1 of target 0 (w)"),
+    ] {
+        assert_eq!(lost("f", SAN, &SAN.replace(from, to)).as_deref(), Some(expected), "{to}");
+    }
+}
+
+#[test]
+fn more_luns_limits_and_channels_take_nothing() {
+    assert_eq!(lost("f", SAN, &SAN.replace("0=v,1=w", "0=v,1=w,2=v")), None);
+    assert_eq!(lost("a", DISK, &format!("{DISK}queues=2\nchannels=1\n")), None);
+    assert_eq!(lost("a", DISK, &DISK.replace("4096", "8192")), None);
+    let split = format!("{DISK}dataplane=\"side\"\n[dataplane.side]\n");
+    assert_eq!(lost("a", DISK, &split), None, "it connects again there");
+}

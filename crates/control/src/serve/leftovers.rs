@@ -1,0 +1,196 @@
+//! What earlier servers left in the folders: data planes that no state names, memory and files that no object has.
+//!
+//! All of it is looked at once, when a server starts and before it tells data planes anything. A data plane in the folder is adopted if
+//! the state names it; one that it does not name was being removed when its server died, and is ended, unless it has clients: then
+//! it is left alone, and said so. Files of removed objects go, so that no later object of the name finds them.
+
+use super::{ServeError, system};
+use crate::keeper::{Launcher, ProcessLauncher};
+use crate::link::{Link, LinkError, SocketLink};
+use crate::model::Desired;
+use crate::model::resolve::volume_path;
+use crate::paths::Paths;
+use crate::server::has_client;
+use protocol::message::{Reply, Request, Status};
+use protocol::place::claimant;
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// Whether a file in one of the server's folders is one of its own making.
+type Ours = fn(&Path) -> bool;
+
+/// That the folders are this server's, for as long as it lives.
+#[derive(Debug)]
+pub(super) struct Owner {
+    _claim: protocol::place::Claim,
+}
+
+/// Claims the folder of the sockets, and sees that the data planes in it belong to the folder of the state.
+pub(super) fn claim(paths: &Paths) -> Result<Owner, ServeError> {
+    let claim = protocol::place::claim(&paths.api()).map_err(|error| match error.kind() {
+        ErrorKind::AddrInUse => ServeError::Folder(format!(
+            "the folder {} is in use by another `trunkline serve`; stop it, or use another --dir",
+            paths.run.display()
+        )),
+        _ => system("the folder of the sockets")(error),
+    })?;
+    let note = paths.run.join("trunkline.state");
+    let ours = paths.state.as_os_str().as_encoded_bytes();
+    let theirs = std::fs::read(&note).unwrap_or_default();
+    let living = data_planes(paths).into_iter().find(|name| lives(paths, name));
+    if let Some(name) = living.filter(|_| !theirs.is_empty() && theirs != ours) {
+        return Err(ServeError::Folder(format!(
+            "data plane `{name}` in {} belongs to the state in {}, not to that in {}; start the server of that state, or end \
+             its data planes there with `trunkline stop --with-dataplanes`",
+            paths.run.display(),
+            String::from_utf8_lossy(&theirs),
+            paths.state.display()
+        )));
+    }
+    std::fs::write(&note, ours).map_err(system(note.display().to_string()))?;
+    Ok(Owner { _claim: claim })
+}
+
+/// Data planes of which there is a trace: a socket, or a claim.
+fn data_planes(paths: &Paths) -> BTreeSet<String> {
+    let entries = std::fs::read_dir(&paths.run).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let name = name.strip_prefix("dataplane-")?;
+        let name = name.strip_suffix(".sock").or_else(|| name.strip_suffix(".lock"))?;
+        Some(name.to_owned())
+    });
+    names.collect()
+}
+
+/// Whether there is a process, answering or not.
+fn lives(paths: &Paths, name: &str) -> bool {
+    let socket = paths.dataplane(name);
+    let claimed = claimant(&socket).is_ok_and(|pid| pid.is_some());
+    claimed || !matches!(SocketLink::connect(&socket), Err(LinkError::Absent))
+}
+
+/// A data plane's account of itself; nothing if it does not answer.
+fn account(link: &mut dyn Link) -> Option<Status> {
+    match link.call(&Request::Status, &[]) {
+        Ok((Reply::Status(status), _)) => Some(status),
+        _ => None,
+    }
+}
+
+/// Refuses a state without objects beside data planes that serve some: it is not theirs.
+pub(super) fn belong(paths: &Paths, desired: &Desired) -> Result<(), ServeError> {
+    if !desired.is_empty() {
+        return Ok(());
+    }
+    for name in data_planes(paths) {
+        let status = match SocketLink::connect(&paths.dataplane(&name)) {
+            Ok(mut link) => account(&mut link),
+            Err(LinkError::Absent) => continue,
+            Err(_) => None,
+        };
+        let what = match status {
+            Some(status) if status.adapters.is_empty() && status.volumes.is_empty() => continue,
+            Some(status) => format!(
+                "process {} serves {} volumes and {} adapters",
+                status.pid,
+                status.volumes.len(),
+                status.adapters.len()
+            ),
+            None => "it lives and does not answer".to_owned(),
+        };
+        return Err(ServeError::Folder(format!(
+            "the state in {} has no objects, but data plane `{name}` is there: {what}. Starting would take all of it away. Bring \
+             the state back (`trunkline serve --restore` takes the last good copy), or end the data plane first: `kill` its process",
+            paths.state.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Ends the data planes that the state does not name. Whether all of them are gone.
+pub(super) fn end_data_planes(paths: &Paths, desired: &Desired, program: &Path) -> bool {
+    let wanted = desired.dataplane_names();
+    let mut all = true;
+    for name in data_planes(paths).into_iter().filter(|name| !wanted.contains(name)) {
+        let socket = paths.dataplane(&name);
+        let log = paths.dataplane_log(&name);
+        let mut launcher = ProcessLauncher::new(program.to_owned(), socket.clone(), log);
+        let gone = match launcher.connect() {
+            Ok(mut link) => end(&name, link.as_mut(), &mut launcher),
+            Err(LinkError::Absent) => launcher.end_claimant(),
+            Err(error) => {
+                tracing::warn!(dataplane = %name, "no state names this data plane, and {error}: it is killed");
+                launcher.await_end(true)
+            }
+        };
+        if gone {
+            for path in
+                [socket.clone(), socket.with_extension("lock"), socket.with_extension("json")]
+            {
+                let _ = std::fs::remove_file(path);
+            }
+        }
+        all &= gone;
+    }
+    all
+}
+
+fn end(name: &str, link: &mut dyn Link, launcher: &mut ProcessLauncher) -> bool {
+    let Some(status) = account(link) else { return false };
+    let clients = status.adapters.iter().filter(|adapter| has_client(adapter));
+    let clients: Vec<&str> = clients.map(|adapter| adapter.spec.name.as_str()).collect();
+    if !clients.is_empty() {
+        tracing::error!(
+            dataplane = %name,
+            pid = status.pid,
+            "no state names this data plane, and adapters of it have clients: {}; it is left alone. Make it and them part of the \
+             state again (`trunkline dataplane create {name} …`), or end its process",
+            clients.join(", ")
+        );
+        return false;
+    }
+    tracing::warn!(dataplane = %name, pid = status.pid, "no state names this data plane: it is ended");
+    // Its end is what tells.
+    let _ = link.call(&Request::Shutdown, &[]);
+    launcher.await_end(false)
+}
+
+/// Removes memory, reservations and unfinished copies that no object of the state has.
+pub(super) fn sweep(paths: &Paths, desired: &Desired) {
+    let used: BTreeSet<PathBuf> = desired
+        .volumes
+        .iter()
+        .filter_map(|(name, set)| volume_path(name, set, paths))
+        .chain(desired.media.iter().map(|(name, set)| paths.medium(name, set)))
+        .chain(desired.volumes.keys().map(|name| paths.reservations(name)))
+        .collect();
+    let folder = |path: PathBuf| path.parent().map(Path::to_owned).unwrap_or_default();
+    let all: [(PathBuf, Ours); 3] = [
+        (folder(paths.ram("any")), |_| true),
+        (folder(paths.reservations("any")), |_| true),
+        // Whole images may have been put there by hand.
+        (paths.state.join("media"), |path| path.extension().is_some_and(|end| end == "part")),
+    ];
+    for (folder, ours) in all {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let file = entry.file_type().is_ok_and(|kind| kind.is_file());
+            if !file || !ours(&path) || used.contains(&path) {
+                continue;
+            }
+            match std::fs::remove_file(&path) {
+                Ok(()) => {
+                    tracing::warn!(path = %path.display(), "left behind by an object that is gone: removed")
+                }
+                Err(error) => {
+                    tracing::warn!(path = %path.display(), %error, "a file of no more use stays")
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

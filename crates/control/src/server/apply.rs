@@ -1,0 +1,106 @@
+//! A configuration as a whole: applying it, pruning, and the file that each start applies.
+
+use super::{Done, Manner, Server, read};
+use crate::keeper::Known;
+use crate::model::Desired;
+use crate::model::transition::{Change, Verb};
+use crate::refusal::Refusal;
+use crate::server::views::has_client;
+use fabric::attribute::Object;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+/// The configuration that each start applies, as this one found it.
+#[derive(Debug, Clone)]
+pub struct ConfigFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether a start removes what it does not name.
+    pub prune: bool,
+    /// What it names.
+    pub names: BTreeSet<(Object, String)>,
+}
+
+impl ConfigFile {
+    /// Of what was read from a file.
+    pub fn new(path: PathBuf, prune: bool, wanted: &Desired) -> ConfigFile {
+        ConfigFile { path, prune, names: names(wanted) }
+    }
+
+    /// Whether the next start takes a change back.
+    fn undoes(&self, change: &Change) -> bool {
+        let names = self.names.iter().any(|(object, name)| {
+            (object.noun(), name.as_str()) == (change.object.as_str(), change.name.as_str())
+        });
+        names || (self.prune && change.verb != Verb::Remove)
+    }
+}
+
+fn names(desired: &Desired) -> BTreeSet<(Object, String)> {
+    let of = |object: Object| desired.of(object).keys().map(move |name| (object, name.clone()));
+    Object::ALL.into_iter().flat_map(of).collect()
+}
+
+impl Server {
+    /// Makes the named objects what a configuration says; with `prune`, objects go that it does not name. Gives what was done and
+    /// the objects that are not named and stay.
+    pub async fn apply(
+        &self,
+        wanted: Desired,
+        prune: bool,
+        manner: Manner,
+    ) -> Result<(Done, Vec<String>), Refusal> {
+        let named = names(&wanted);
+        if named.is_empty() && !manner.allow.force {
+            return Err(Refusal::invalid("the configuration names no object at all").help(
+                "see that the file is the one you mean and that what wrote it did not fail; `--prune --force` removes everything",
+            ));
+        }
+        let edit = move |desired: &mut Desired| {
+            if prune {
+                *desired = wanted;
+                return Ok(());
+            }
+            for object in Object::ALL {
+                desired.of_mut(object).extend(wanted.of(object).clone());
+            }
+            Ok(())
+        };
+        let done = self.change(manner, edit).await?;
+        let all = if prune { BTreeSet::new() } else { names(&self.desired()) };
+        let others = all.difference(&named).map(|(object, name)| format!("{object} {name}"));
+        Ok((done, others.collect()))
+    }
+
+    /// Adapters that have a client, as far as it is known: one whose data plane does not answer counts as it was seen last.
+    pub(super) async fn connected(&self) -> BTreeSet<String> {
+        // Of one that died, too: its clients wait for the next.
+        let known: Vec<Known> =
+            self.look().await.into_values().filter_map(|view| view.known).collect();
+        let adapters = known.iter().flat_map(|known| &known.status.adapters);
+        let connected = adapters.filter(|adapter| has_client(adapter));
+        connected.map(|adapter| adapter.spec.name.clone()).collect()
+    }
+
+    /// Remembers the configuration that each start applies, so that commands can say what it will undo.
+    pub fn has_file(&self, file: ConfigFile) {
+        *self.file.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(file);
+    }
+
+    /// What the next start makes undone of these changes, since its configuration file says something else.
+    pub(super) fn undone_by_the_file(&self, changes: &[Change]) -> Vec<String> {
+        let file = read(&self.file);
+        let Some(file) = file.as_ref() else { return Vec::new() };
+        let undone = changes.iter().filter(|change| file.undoes(change));
+        let names: Vec<String> =
+            undone.map(|change| format!("{} {}", change.object, change.name)).collect();
+        if names.is_empty() {
+            return Vec::new();
+        }
+        vec![format!(
+            "the next start of the server applies {}, and {} will be as that file has it: change the file, too",
+            file.path.display(),
+            names.join(", ")
+        )]
+    }
+}

@@ -1,0 +1,281 @@
+//! The trail: what was changed and by whom, and what happened to data planes, clients and volumes.
+//!
+//! Each event goes to the log, with its fields, and into a bounded file beside the store, `events.jsonl`, so that it is still there after
+//! a restart. It has a file of its own: no flood of events delays a change, or can harm the state. Who wants to follow waits for a
+//! number higher than the last that it saw.
+
+use crate::caller::Caller;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard};
+use std::time::SystemTime;
+use tokio::sync::watch;
+use utoipa::ToSchema;
+
+/// Most events that are kept.
+pub const EVENTS_MAX: usize = 2000;
+/// Longest message that is kept; what is beyond is cut.
+const MESSAGE_BYTES_MAX: usize = 1000;
+
+/// What kind of thing happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The server started.
+    ServerStarted,
+    /// The server ended in good order.
+    ServerStopped,
+    /// Somebody changed something, or tried to.
+    Change,
+    /// A data plane was started.
+    DataplaneStarted,
+    /// A data plane that ran already was taken over.
+    DataplaneAdopted,
+    /// A data plane went away.
+    DataplaneDied,
+    /// A data plane does not answer.
+    DataplaneSilent,
+    /// A data plane answers again.
+    DataplaneAnswers,
+    /// A client connected to an adapter.
+    ClientConnected,
+    /// A client left an adapter.
+    ClientLeft,
+    /// Requests to a volume failed.
+    VolumeError,
+}
+
+impl Kind {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::ServerStarted => "server_started",
+            Kind::ServerStopped => "server_stopped",
+            Kind::Change => "change",
+            Kind::DataplaneStarted => "dataplane_started",
+            Kind::DataplaneAdopted => "dataplane_adopted",
+            Kind::DataplaneDied => "dataplane_died",
+            Kind::DataplaneSilent => "dataplane_silent",
+            Kind::DataplaneAnswers => "dataplane_answers",
+            Kind::ClientConnected => "client_connected",
+            Kind::ClientLeft => "client_left",
+            Kind::VolumeError => "volume_error",
+        }
+    }
+
+    /// Whether somebody should look at it.
+    fn is_bad(self) -> bool {
+        matches!(self, Kind::DataplaneDied | Kind::DataplaneSilent | Kind::VolumeError)
+    }
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// Its number: each has a higher one than the event before.
+    pub number: u64,
+    /// When, in milliseconds since 1970.
+    pub at_ms: u64,
+    /// What kind of thing.
+    pub kind: Kind,
+    /// To whom: the name of an adapter, a volume or a data plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// What, in words.
+    pub message: String,
+    /// Of a change: `done`, `refused` or `failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// Of a change: who asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Caller>,
+}
+
+/// The trail of a server.
+#[derive(Debug)]
+pub struct Trail {
+    kept: Mutex<Kept>,
+    last: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    events: VecDeque<Event>,
+    /// By kind, since this server started.
+    counts: BTreeMap<Kind, u64>,
+    path: PathBuf,
+    file: Option<File>,
+    /// Lines in the file.
+    lines: usize,
+}
+
+impl Trail {
+    /// Opens the trail of earlier servers, to go on with it. What cannot be read of it is left out.
+    pub fn open(path: &Path) -> Trail {
+        let events = read(path);
+        let last = events.back().map_or(0, |event: &Event| event.number);
+        let mut kept =
+            Kept { events, counts: BTreeMap::new(), path: path.to_owned(), file: None, lines: 0 };
+        kept.rewrite();
+        Trail { kept: Mutex::new(kept), last: watch::Sender::new(last) }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Notes that something happened to somebody.
+    pub fn note(&self, kind: Kind, subject: Option<&str>, message: impl Into<String>) {
+        let (subject, message) = (subject.map(str::to_owned), message.into());
+        self.add(Event { number: 0, at_ms: 0, kind, subject, message, result: None, by: None });
+    }
+
+    /// Notes what became of a change.
+    pub fn changed(&self, by: Option<Caller>, result: &str, message: String) {
+        let (kind, result) = (Kind::Change, Some(result.to_owned()));
+        self.add(Event { number: 0, at_ms: 0, kind, subject: None, message, result, by });
+    }
+
+    fn add(&self, mut event: Event) {
+        if event.message.len() > MESSAGE_BYTES_MAX {
+            let end = (0..=MESSAGE_BYTES_MAX).rev().find(|at| event.message.is_char_boundary(*at));
+            event.message.truncate(end.unwrap_or(0));
+            event.message.push('…');
+        }
+        log(&event);
+        let mut kept = self.kept();
+        event.number = kept.events.back().map_or(0, |last| last.number) + 1;
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        event.at_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        let number = event.number;
+        *kept.counts.entry(event.kind).or_default() += 1;
+        kept.append(event);
+        drop(kept);
+        self.last.send_replace(number);
+    }
+
+    /// The events behind a number, not older than a moment, oldest first.
+    pub fn since(&self, number: u64, at_ms: u64) -> Vec<Event> {
+        let kept = self.kept();
+        let wanted = |event: &&Event| event.number > number && event.at_ms >= at_ms;
+        kept.events.iter().filter(wanted).cloned().collect()
+    }
+
+    /// Returns when there is an event behind a number.
+    pub async fn beyond(&self, number: u64) {
+        // An error is the end of the trail, which is not before its server's.
+        let _ = self.last.subscribe().wait_for(|last| *last > number).await;
+    }
+
+    /// How many there were of each kind since this server started.
+    pub fn counts(&self) -> BTreeMap<Kind, u64> {
+        self.kept().counts.clone()
+    }
+}
+
+impl Kept {
+    fn append(&mut self, event: Event) {
+        let line = serde_json::to_string(&event).expect("plain values are JSON");
+        self.events.push_back(event);
+        if self.events.len() > EVENTS_MAX {
+            self.events.pop_front();
+        }
+        let Some(file) = &mut self.file else { return };
+        if let Err(error) = writeln!(file, "{line}") {
+            tracing::warn!(path = %self.path.display(), %error, "events are not kept over a restart");
+            self.file = None;
+            return;
+        }
+        self.lines += 1;
+        if self.lines > 2 * EVENTS_MAX {
+            self.rewrite();
+        }
+    }
+
+    /// Writes the file anew, with what is kept.
+    fn rewrite(&mut self) {
+        let draft = self.path.with_extension("new");
+        let write = || -> io::Result<File> {
+            let mut options = File::options();
+            let mut file =
+                options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+            for event in &self.events {
+                let line = serde_json::to_string(event).expect("plain values are JSON");
+                writeln!(file, "{line}")?;
+            }
+            std::fs::rename(&draft, &self.path)?;
+            Ok(file)
+        };
+        let written = write();
+        if let Err(error) = &written {
+            tracing::warn!(path = %self.path.display(), %error, "events are not kept over a restart");
+        }
+        (self.file, self.lines) = (written.ok(), self.events.len());
+    }
+}
+
+/// With its fields, for whoever collects the log.
+fn log(event: &Event) {
+    let Event { kind, subject, message, result, by, .. } = event;
+    let (event, subject, result) = (kind.as_str(), subject.as_deref(), result.as_deref());
+    let (uid, by_pid) = (by.map(|by| by.uid), by.and_then(|by| by.pid));
+    if kind.is_bad() || result == Some("failed") {
+        tracing::warn!(event, subject, result, uid, by_pid, "{message}");
+    } else {
+        tracing::info!(event, subject, result, uid, by_pid, "{message}");
+    }
+}
+
+fn read(path: &Path) -> VecDeque<Event> {
+    let Ok(file) = File::open(path) else { return VecDeque::new() };
+    let lines = BufReader::new(file).lines().map_while(Result::ok);
+    let mut events = VecDeque::new();
+    // The last line may be half of one; one of a later program may be another kind.
+    for event in lines.filter_map(|line| serde_json::from_str::<Event>(&line).ok()) {
+        if events.back().is_none_or(|last: &Event| last.number < event.number) {
+            events.push_back(event);
+        }
+        if events.len() > EVENTS_MAX {
+            events.pop_front();
+        }
+    }
+    events
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_survive_a_restart_and_are_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        let trail = Trail::open(&path);
+        for n in 0..3 * EVENTS_MAX {
+            trail.note(Kind::ClientConnected, Some("a"), format!("client {n}"));
+        }
+        trail.changed(Some(Caller { uid: 7, pid: Some(8) }), "done", "x".repeat(5000));
+        let all = trail.since(0, 0);
+        assert_eq!(all.len(), EVENTS_MAX);
+        let last = all.last().unwrap();
+        assert_eq!(
+            (last.number, last.message.len()),
+            (3 * EVENTS_MAX as u64 + 1, 1000 + "…".len())
+        );
+        assert_eq!(trail.counts()[&Kind::ClientConnected], 3 * EVENTS_MAX as u64);
+        drop(trail);
+        let lines = std::fs::read_to_string(&path).unwrap();
+        assert!(lines.lines().count() <= 2 * EVENTS_MAX + 1);
+        // A crash in the middle of a line.
+        std::fs::write(&path, format!("{lines}{{\"number\":9")).unwrap();
+        let trail = Trail::open(&path);
+        assert_eq!(trail.since(0, 0), all);
+        trail.note(Kind::ServerStarted, None, "again");
+        assert_eq!(trail.since(last.number, 0).len(), 1);
+        assert!(trail.since(0, u64::MAX).is_empty());
+    }
+}

@@ -1,0 +1,100 @@
+//! What is at a path stays, unless it is a socket that nobody listens on.
+
+use super::*;
+
+fn folder() -> PathBuf {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let folder = std::env::temp_dir().join(format!("place-{}-{number}", std::process::id()));
+    std::fs::create_dir(&folder).unwrap();
+    folder
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_socket_has_its_permissions_and_serves() {
+    let folder = folder();
+    let path = folder.join("a.sock");
+    let (listener, place) = listen(&path, 0o666).unwrap();
+    assert_eq!(mode(&path), 0o666);
+    reach(&path).unwrap().write_all(b"x").unwrap();
+    let mut byte = [0];
+    listener.accept().unwrap().0.read_exact(&mut byte).unwrap();
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no draft is left");
+    place.remove();
+    std::fs::remove_dir(folder).unwrap();
+}
+
+#[test]
+fn a_file_or_a_link_is_not_replaced() {
+    let folder = folder();
+    let (file, link) = (folder.join("disk.img"), folder.join("link"));
+    std::fs::write(&file, "a disk").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    for path in [&file, &link, &folder] {
+        let error = listen(path, 0o777).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+        assert!(error.to_string().contains("no socket"), "{error}");
+    }
+    // Nor is a file that is called as the draft.
+    std::fs::write(folder.join(".b.sock.new"), "a disk").unwrap();
+    assert!(listen(&folder.join("b.sock"), 0o777).is_err());
+    for name in ["disk.img", ".b.sock.new"] {
+        assert_eq!(std::fs::read(folder.join(name)).unwrap(), b"a disk");
+    }
+    assert_ne!(mode(&file), 0o777, "nobody's permissions were changed through the link");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_socket_in_use_is_not_replaced_and_one_left_behind_is() {
+    let folder = folder();
+    let path = folder.join("a.sock");
+    let (listener, place) = listen(&path, 0o600).unwrap();
+    assert_eq!(listen(&path, 0o600).unwrap_err().kind(), ErrorKind::AddrInUse);
+    // Full: whoever comes now would wait.
+    let mut waiting = Vec::new();
+    while let Ok(stream) = reach(&path) {
+        waiting.push(stream);
+    }
+    assert_eq!(reach(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
+    assert_eq!(listen(&path, 0o600).unwrap_err().kind(), ErrorKind::AddrInUse);
+    drop(listener);
+    let (_successor, next) = listen(&path, 0o640).unwrap();
+    assert_eq!(mode(&path), 0o640);
+    place.remove();
+    assert!(path.exists(), "it is the successor's");
+    next.remove();
+    assert!(!path.exists());
+    std::fs::remove_dir(folder).unwrap();
+}
+
+#[test]
+fn a_path_that_just_fits_is_taken() {
+    let folder = folder();
+    let length = ADDRESS_BYTES_MAX - folder.as_os_str().len() - 1;
+    let path = folder.join("s".repeat(length));
+    let (_listener, place) = listen(&path, 0o600).unwrap();
+    reach(&path).unwrap();
+    place.remove();
+    std::fs::remove_dir(folder).unwrap();
+}
+
+#[test]
+fn a_claim_is_held_for_a_life() {
+    let folder = folder();
+    let socket = folder.join("a.sock");
+    assert_eq!(claimant(&socket).unwrap(), None);
+    let first = claim(&socket).unwrap();
+    assert_eq!(claimant(&socket).unwrap(), Some(std::process::id()));
+    let error = claim(&socket).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AddrInUse, "{error}");
+    drop(first);
+    assert_eq!(claimant(&socket).unwrap(), None);
+    claim(&socket).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+}

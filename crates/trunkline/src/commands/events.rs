@@ -1,0 +1,121 @@
+//! `trunkline events`: what happened.
+
+use crate::cli::{EventsArgs, Format, Global};
+use crate::client::Client;
+use crate::exit::Failure;
+use crate::output::print;
+use control::api::EventsView;
+use control::trail::Event;
+use std::time::{Duration, SystemTime};
+
+/// How long the server waits for the next event before it answers that there is none.
+const WAIT_S: u64 = 30;
+
+/// Prints events, and, when told to, goes on.
+pub(crate) fn run(global: &Global, args: &EventsArgs) -> Result<(), Failure> {
+    let client = Client::new(global)?;
+    let begin = args.since.map_or(Duration::ZERO, |since| {
+        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+        now.saturating_sub(since)
+    });
+    let since_ms = begin.as_millis();
+    let path = format!("/v1/events?since_ms={since_ms}");
+    let mut answer: EventsView = client.get(&path)?;
+    let mut after = 0;
+    loop {
+        if !answer.events.is_empty() || !args.follow {
+            print(global, &answer.events, |events| lines(events))?;
+        }
+        if !args.follow {
+            return Ok(());
+        }
+        after = answer.events.last().map_or(after, |event| event.number);
+        answer =
+            client.get(&format!("/v1/events?after={after}&since_ms={since_ms}&wait_s={WAIT_S}"))?;
+        // A reader that went away ends it.
+        if global.output == Format::Table && put_fails() {
+            return Ok(());
+        }
+    }
+}
+
+/// Whether nobody reads any more.
+fn put_fails() -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let out = std::io::stdout();
+    let mut fds = [PollFd::new(&out, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::ERR)
+}
+
+fn lines(events: &[Event]) -> String {
+    let line = |event: &Event| {
+        let subject = event.subject.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
+        let result = event.result.as_deref().map(|result| format!(" {result}")).unwrap_or_default();
+        let by = event.by.map(|by| {
+            let pid = by.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
+            format!(" (user {}{pid})", by.uid)
+        });
+        let (kind, message) = (event.kind.as_str(), &event.message);
+        format!(
+            "{} {kind}{subject}{result}: {message}{}",
+            time(event.at_ms),
+            by.unwrap_or_default()
+        )
+    };
+    events.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// A length of time: a number and `s`, `m`, `h` or `d`.
+pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("`{text}` is no time; such as `90s`, `10m`, `2h`, `7d`");
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?);
+    let seconds = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 3600,
+        "d" => 86400,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
+}
+
+/// A moment as RFC 3339 has it, in UTC.
+fn time(at_ms: u64) -> String {
+    let (days, seconds) = (at_ms / 86_400_000, at_ms / 1000 % 86400);
+    // The calendar from the first of March of the year 0 on, in cycles of 400 years.
+    let days = days + 719_468;
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month + 2) / 5 + 1;
+    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    format!(
+        "{:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
+        era * 400 + year + carry,
+        seconds / 3600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_and_written() {
+        assert_eq!(parse_time("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_time("2d"), Ok(Duration::from_secs(172_800)));
+        for wrong in ["", "5", "s", "5y", "-5s", "99999999999999999d"] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(time(0), "1970-01-01T00:00:00Z");
+        assert_eq!(time(951_782_399_000), "2000-02-28T23:59:59Z");
+        assert_eq!(time(951_782_400_000), "2000-02-29T00:00:00Z");
+        assert_eq!(time(4_107_542_400_000), "2100-03-01T00:00:00Z");
+        assert_eq!(time(1_795_363_200_000), "2026-11-22T16:00:00Z");
+    }
+}
