@@ -112,10 +112,10 @@ fn bounds_and_limits_of_a_client_change_under_its_load() {
 fn thousands_of_luns_are_reported_served_and_changed() {
     const LUNS: u16 = 3000;
     let server = Server::new(2);
-    server.must(Request::PutVolume(VolumeSpec { name: "n".into(), ..null(64) }));
     let names: Vec<String> = (0..LUNS).map(|number| format!("lu{number}")).collect();
     for name in &names {
-        server.must(Request::PutUnit(unit(name, "n")));
+        server.must(Request::PutVolume(VolumeSpec { name: name.clone(), ..null(64) }));
+        server.must(Request::PutUnit(unit(name, name)));
     }
     let some = |step: usize| {
         let luns: Vec<(u16, &str)> =
@@ -266,11 +266,13 @@ fn a_lun_that_is_gone_after_a_death_loses_no_request() {
 #[test]
 fn clients_units_and_masks_that_come_and_go_leave_nothing() {
     let server = Server::new(2);
-    server.must(Request::PutVolume(VolumeSpec { name: "n".into(), ..null(64) }));
+    for name in ["a", "b"] {
+        server.must(Request::PutVolume(VolumeSpec { name: name.into(), ..null(64) }));
+    }
     let files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let round = || {
         for name in ["a", "b"] {
-            server.must(Request::PutUnit(unit(name, "n")));
+            server.must(Request::PutUnit(unit(name, name)));
         }
         let socket = server.put_scsi(0, vec![target(0, &[(0, "a")])]);
         let mut client = Client::connect(&socket);
