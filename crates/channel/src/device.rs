@@ -69,7 +69,7 @@ pub trait Queues<M> {
     /// Calls `change` with no queue running. What is ready to run afterwards runs.
     fn with_all_stopped(&mut self, change: &mut dyn FnMut());
 
-    /// Sends each queue that runs the message that `message` makes for its number.
+    /// Sends each queue that runs the message that `message` makes for its number. Of the others nothing is under way then.
     fn tell(&mut self, message: &mut dyn FnMut(u16) -> Option<M>);
 }
 

@@ -308,6 +308,7 @@ impl<M, F: Fn(M) -> Message> device::Queues<M> for Of<'_, F> {
     }
 
     fn tell(&mut self, message: &mut dyn FnMut(u16) -> Option<M>) {
+        self.0.end_all_draining();
         self.0.tell(&mut |number| message(number).map(&self.1));
     }
 }

@@ -215,6 +215,11 @@ impl Queues {
         self.with_all_stopped(Drain::Ordinary, |_| ());
     }
 
+    /// Waits for those that were disabled: no message reaches them on their way back.
+    pub(crate) fn end_all_draining(&mut self) {
+        (0..self.queues.len()).for_each(|index| self.end_draining(index));
+    }
+
     /// Sends each queue that runs the message that `message` makes for its number.
     pub(crate) fn tell(&self, message: &mut dyn FnMut(u16) -> Option<Message>) {
         for (number, queue) in (0..).zip(&self.queues) {
@@ -336,7 +341,7 @@ impl Queues {
     /// Has every queue log, or not. When this returns, nothing is written that the log does not have.
     fn update_log(&mut self) {
         // What is in flight on these may still be written.
-        (0..self.queues.len()).for_each(|index| self.end_draining(index));
+        self.end_all_draining();
         let logging = self.features & feature::LOG_ALL != 0;
         let set = |queue: &Virtqueue| {
             let Running { channel, id } = queue.running.as_ref()?;

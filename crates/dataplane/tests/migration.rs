@@ -9,8 +9,8 @@ use std::os::unix::fs::FileExt;
 use common::raw::{
     CONFIG_WCE, FLUSH, Front, INDIRECT, PROTOCOL_FEATURES, VERSION_1, code, halves, words,
 };
-use common::{Server, null};
-use protocol::message::{DelaySpec, Request, VolumeSpec, WaitMode};
+use common::{Server, null, slow_by};
+use protocol::message::{Request, WaitMode};
 use protocol::stats::QueueCounter;
 
 const FEATURES: u64 = VERSION_1 | PROTOCOL_FEATURES | INDIRECT | FLUSH | CONFIG_WCE;
@@ -37,12 +37,6 @@ fn logged(log: &File, guest: u64) -> bool {
     let mut byte = [0];
     log.read_exact_at(&mut byte, page / 8).unwrap();
     byte[0] & 1 << (page % 8) != 0
-}
-
-/// A volume that takes its time.
-fn slow_by(spec: VolumeSpec, us: u64) -> VolumeSpec {
-    let delay = DelaySpec { min_us: us, max_us: us + 1, seed: 7, ..DelaySpec::default() };
-    VolumeSpec { delay: Some(delay), ..spec }
 }
 
 #[test]

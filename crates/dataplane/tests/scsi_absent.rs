@@ -7,9 +7,12 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use common::Server;
 use common::raw::{Front, INDIRECT, NEXT, PROTOCOL_FEATURES, Ring, VERSION_1, WRITE, code, words};
+use common::scsi::{adapter, target};
+use common::{Server, slow_by};
 use partition::scsi::response;
+use protocol::message::Request;
+use protocol::stats::QueueCounter;
 use vring::{InflightRegion, QueueConfig, UserAddr};
 
 const SIZE: u16 = 64;
@@ -183,4 +186,30 @@ fn a_queue_that_the_client_has_stopped_is_waited_for_by_nobody() {
     front.stop(REQUESTS);
     control.wait();
     assert_eq!(answer_of(&control), response::OK);
+}
+
+/// What it has taken of its ring ends by and by; but not after the LUN was taken away.
+#[test]
+fn a_lun_that_is_taken_away_is_not_used_by_a_queue_that_was_disabled() {
+    let server = Server::new(2);
+    server.units(2, 8, |spec| slow_by(spec, 500_000));
+    let socket = server.put_scsi(0, vec![target(0, &[(0, "lu0"), (1, "lu1")])]);
+    let front = connect(&socket);
+    let requests = front.start(REQUESTS, SIZE);
+    // The unit attention of a client that comes takes the first one.
+    for (n, byte) in [(0, 0), (1, 1)] {
+        requests.offer(&[add_write(&requests, n, byte)]);
+        if n == 0 {
+            requests.wait();
+        }
+    }
+    common::raw::until("the write is under way", || {
+        server.count(QueueCounter::CommandsReceived) == 2
+    });
+    assert!(front.state(code::SET_VRING_ENABLE, REQUESTS, 0));
+    let spec = adapter(server.dir.path(), 0, vec![target(0, &[(1, "lu1")])]);
+    server.must(Request::PutAdapter(spec));
+    let before = server.in_file(0);
+    assert_eq!(front.stop(REQUESTS), 2);
+    assert_eq!(server.in_file(0), before, "it wrote later");
 }

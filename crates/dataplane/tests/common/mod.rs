@@ -164,6 +164,12 @@ pub fn slow(spec: VolumeSpec) -> VolumeSpec {
     VolumeSpec { delay: Some(delay), ..spec }
 }
 
+/// A volume that takes its time, always the same.
+pub fn slow_by(spec: VolumeSpec, us: u64) -> VolumeSpec {
+    let delay = DelaySpec { min_us: us, max_us: us + 1, seed: 7, ..DelaySpec::default() };
+    VolumeSpec { delay: Some(delay), ..spec }
+}
+
 pub fn short_load() -> LoadOptions {
     LoadOptions {
         duration: Duration::from_millis(500),
