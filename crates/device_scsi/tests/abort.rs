@@ -5,6 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel as pipe, sync_channel};
 use std::time::Duration;
 
 use block::spec::DelaySpec;
@@ -12,7 +13,9 @@ use block::{Delayed, Volume};
 use channel::Drain;
 use common::*;
 use device_scsi::Response;
-use device_scsi::{AbortReason, AbortScope, AbortTarget, CommandPool, OffPath, ScsiRole};
+use device_scsi::{
+    AbortReason, AbortScope, AbortTarget, CommandPool, LunEntry, OffPath, Place, ScsiRole, Services,
+};
 use protocol::stats::QueueCounter;
 
 fn slow(inner: Arc<dyn Volume>, min: u64, max: u64) -> Arc<dyn Volume> {
@@ -374,4 +377,85 @@ fn compare_and_write_waits_for_writes_of_other_channels() {
     });
     let end = rigs[0].ask(&Request::read(0, 0, 0, 1)).good();
     assert_eq!(u32::from_le_bytes(end[..4].try_into().unwrap()), 400);
+}
+
+/// Until the channel has taken it, nobody goes on with an off-path request: so the client can do something while a batch of heads is
+/// taken.
+fn off_path_by_hand(client: &mut Client) -> Receiver<OffPath> {
+    let (sender, requests) = sync_channel(0);
+    let off_path = Box::new(move |request| sender.send(request).unwrap());
+    client.services = Arc::new(Services { off_path, region: None });
+    requests
+}
+
+fn store(requests: &Receiver<OffPath>) -> channel::Answer<bool> {
+    match requests.recv_timeout(Duration::from_secs(20)).unwrap() {
+        OffPath::Store { answer, .. } => answer,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Two aborts of one batch of messages. The first ends a command; its head is used again, for one that the second has to wait for.
+#[test]
+fn an_abort_waits_for_a_command_with_the_head_of_one_that_has_ended() {
+    let mut client = Client::new(1);
+    let requests = off_path_by_hand(&mut client);
+    let (quick, slow, other) =
+        (entry(&ram(1 << 20)), entry(&stuck(ram(1 << 20))), entry(&ram(1 << 20)));
+    let luns = map(&[(0, 0, &quick), (0, 1, &slow), (0, 2, &other)]);
+    let mut rig = client.queue(ScsiRole::Request, &Setup::new(&luns), 0);
+    (0..3).for_each(|lun| rig.ready(0, lun));
+    rig.add(&Request::write(0, 1, 0, vec![1; 512]).with_id(100));
+    rig.kick();
+    until_under_way(&client.channels[0], &slow.nexus, 1);
+    let scope = |entry: &LunEntry| AbortScope {
+        unit: Arc::clone(entry.nexus.unit()),
+        target: AbortTarget::Everybody,
+        except: None,
+        reason: AbortReason::Aborted,
+    };
+    let register = || reserve_out(0, 0, 0, 1, true);
+    // The channel stands still twice: until both aborts are posted, and between them.
+    let ((posted, until_posted), (between, until_between)) = (pipe::<()>(), pipe::<()>());
+    let (reached, until_reached) = pipe();
+    let channel = &client.channels[0];
+    std::thread::scope(|threads| {
+        threads.spawn(|| channel.run(move || until_posted.recv().unwrap()));
+        // Too short, this and the next: the aborts are not in one batch, and nothing is shown.
+        std::thread::sleep(Duration::from_millis(30));
+        let first = channel.abort_all(scope(&slow));
+        threads.spawn(|| {
+            channel.run(move || {
+                reached.send(()).unwrap();
+                until_between.recv().unwrap();
+            });
+        });
+        std::thread::sleep(Duration::from_millis(30));
+        let second = channel.abort_all(scope(&quick));
+        posted.send(()).unwrap();
+        until_reached.recv().unwrap();
+        // Eight are published together, with what the first abort has ended; the ninth waits for this thread.
+        (0..8).for_each(|at| rig.add(&Request::read(0, 0, at, 1)));
+        let elsewhere = Request { address: Place::encode(0, lun(2)), ..register() };
+        rig.add(&elsewhere);
+        rig.kick();
+        between.send(()).unwrap();
+        while rig.poll().is_none_or(|answer| answer.id != 100) {
+            std::thread::yield_now();
+        }
+        rig.add(&register());
+        rig.kick();
+        let ninth = store(&requests);
+        let again = store(&requests);
+        assert_eq!(first.wait(), Some(1));
+        let (answered, told) = pipe();
+        second.then(move |count| answered.send(count).unwrap());
+        ninth.send(true);
+        channel.run(|| ());
+        channel.run(|| ());
+        assert!(told.try_recv().is_err(), "answered while a command of the scope is out");
+        again.send(true);
+        assert_eq!(told.recv_timeout(Duration::from_secs(20)), Ok(Some(1)));
+    });
+    rig.stop(Drain::Ordinary);
 }

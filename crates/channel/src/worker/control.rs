@@ -226,6 +226,9 @@ impl<H: Handler> Worker<H> {
 
     /// Ends the commands of a scope.
     fn abort(&mut self, scope: &H::Scope, answer: OneShot<u32>) {
+        // What has ended so far must not be taken for a command that gets its head now.
+        self.publish();
+        self.settle_endings();
         let (mut left, mut count) = (Vec::new(), 0);
         for id in 0..self.queues.len() as u16 {
             let concerned = |served: &Served<H>| served.handler.concerns(scope);
