@@ -196,6 +196,10 @@ impl<H: Handler> Worker<H> {
         let Some(Served { queue, .. }) = queues[usize::from(id)].as_deref_mut() else {
             unreachable!("a queue that broke is here");
         };
+        if queue.phase == Phase::Closing {
+            // It is on its way back with nothing in flight; what is sent to its client now would not be called back.
+            return;
+        }
         io.event(FlightKind::Broken, queue, 0);
         queue.break_down(reason);
         io.signal_error(queue);
