@@ -329,6 +329,10 @@ macro_rules! kinds {
                 match self { $(Report::$variant(report) => &report.head,)* }
             }
 
+            pub(crate) fn head_mut(&mut self) -> &mut Head {
+                match self { $(Report::$variant(report) => &mut report.head,)* }
+            }
+
             /// The command that prints such a report.
             pub fn command(&self) -> &'static str {
                 match self { $(Report::$variant(_) => $command,)* }

@@ -8,26 +8,20 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Seeded faults that come first today. It may only be raised; the aim is all but three.
-const FOUND_MIN: usize = 60;
+const FOUND_MIN: usize = 63;
 /// Healthy systems that are left alone today. It may only be raised; the aim is all but two.
-const ALONE_MIN: usize = 70;
+const ALONE_MIN: usize = 73;
 /// Systems that get a command today which their manifest calls wrong. Names may only go; the aim is none.
 const WRONG_TODAY: &[&str] = &[];
 
 /// Mixed folders of ten systems that give what the ten give one by one today. It may only be raised; the aim is all.
-const MIXED_MIN: usize = 12;
+const MIXED_MIN: usize = 14;
 
 /// Systems whose findings change today when their files are read backwards. Names may only go; the aim is none.
 const TURNED_TODAY: &[&str] = &[];
 
 /// Systems whose findings change today when their files are pasted into one. Names may only go; the aim is none.
-/// (Of all but the first, the hosts of the pasted file are not joined with those of its parts.)
-const JOINED_TODAY: &[&str] = &[
-    "51-capped-at-its-entitlement",
-    "30-storm-of-adapter-resets",
-    "45-receive-overruns-of-the-card",
-    "67-one-of-three-without-health-check",
-];
+const JOINED_TODAY: &[&str] = &[];
 
 /// What is known about a faulty system.
 #[derive(Debug, Deserialize)]

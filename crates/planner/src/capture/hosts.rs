@@ -2,14 +2,15 @@
 
 use super::text::{Line, Lines};
 
-/// The host whose output follows, if it is one, and how many lines say so.
+/// The hosts whose output follows, and how many lines say so.
 ///
 /// Known are Ansible (`vios1 | CHANGED | rc=0 >>`, `ok: [vios1] => {`), `clcmd` (`NODE vios1` between rules), `xcoll`
-/// (a name between rules of `=`) and `dshbak` (`HOSTS ----`, a name, a rule; or a name between rules of `-`).
-pub(super) fn heading(line: Line<'_>, mut ahead: Lines<'_>) -> Option<(Option<String>, usize)> {
+/// (a name between rules of `=`) and `dshbak` (`HOSTS ----`, names, a rule; or names between rules of `-`): what several
+/// hosts printed alike stands there once.
+pub(super) fn heading(line: Line<'_>, mut ahead: Lines<'_>) -> Option<(Vec<String>, usize)> {
     let text = line.trimmed();
     if let Some(host) = ansible(text) {
-        return Some((Some(host.to_owned()), 1));
+        return Some((vec![host.to_owned()], 1));
     }
     let bar = rule(text).or_else(|| text.strip_prefix("HOSTS ").and_then(rule))?;
     ahead.next();
@@ -19,9 +20,8 @@ pub(super) fn heading(line: Line<'_>, mut ahead: Lines<'_>) -> Option<(Option<St
     }
     let name = name.strip_prefix("NODE ").unwrap_or(name);
     let hosts: Vec<&str> = name.split(',').map(str::trim).collect();
-    // What several hosts printed alike names none of them.
-    let one = if let [host] = hosts[..] { Some(host.to_owned()) } else { None };
-    hosts.iter().all(|host| is_host(host)).then_some((one, 3))
+    let all = hosts.iter().all(|host| is_host(host));
+    all.then(|| (hosts.into_iter().map(str::to_owned).collect(), 3))
 }
 
 /// The character of a line that holds nothing else.

@@ -19,6 +19,8 @@ struct Session<'c> {
     captures: &'c mut Captures,
     /// From the prompt.
     partition: Option<Read<String>>,
+    /// Others that printed the same, of which the text holds one copy.
+    alike: Vec<String>,
     /// The same outside the lines that name a host each.
     own_partition: Option<Option<Read<String>>>,
     /// The line before was a prompt without a command, as the first of a prompt's two lines is.
@@ -56,6 +58,7 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
     let mut session = Session {
         captures,
         partition: None,
+        alike: Vec::new(),
         own_partition: None,
         prompt_goes_on: false,
         command: None,
@@ -81,6 +84,7 @@ impl Session<'_> {
     /// Reads a stretch of the file. Lines that name a host each are all answers to the command before them.
     fn stretch(&mut self, stretch: &Stretch<'_>, file: u32) {
         let at = |line| At { file, line };
+        self.alike.clear();
         match &stretch.host {
             Some((host, line)) => {
                 if self.own_partition.is_none() {
@@ -113,8 +117,9 @@ impl Session<'_> {
                 lines.next();
                 continue;
             }
-            if let Some((host, count)) = hosts::heading(line, lines) {
-                self.partition = host.map(|value| Read { value, at: line.at });
+            if let Some((mut hosts, count)) = hosts::heading(line, lines) {
+                self.alike = hosts.split_off(1.min(hosts.len()));
+                self.partition = hosts.pop().map(|value| Read { value, at: line.at });
                 self.host_asked = self.partition.is_some();
                 self.used.fill(false);
                 self.misses = 0;
@@ -137,7 +142,10 @@ impl Session<'_> {
     /// Takes a prompt, with or without a command.
     fn typed(&mut self, line: Line<'_>) -> bool {
         let (partition, typed) = match prompt::prompt(line.text) {
-            Some(prompt) => (prompt.partition, prompt.typed),
+            Some(prompt) => {
+                self.alike.clear();
+                (prompt.partition, prompt.typed)
+            }
             None => match prompt::announced(line.text) {
                 Some(typed) => {
                     self.start(prompt::parse(typed, line.at));
@@ -377,7 +385,17 @@ impl Session<'_> {
                 return;
             }
         }
+        let of_one = self.partition == head.partition;
+        let alike = self.alike.iter().filter(|_| of_one).map(|host| {
+            let mut copy = report.clone();
+            if let Some(partition) = &mut copy.head_mut().partition {
+                partition.value.clone_from(host);
+            }
+            copy
+        });
+        let alike: Vec<Report> = alike.collect();
         self.captures.reports.push(report);
+        self.captures.reports.extend(alike);
     }
 
     /// Text outside reports that is in another language: what it would have been is told by its words.

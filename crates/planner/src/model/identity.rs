@@ -49,6 +49,7 @@ pub(super) fn join(captures: &Captures) -> Model {
     let mut groups = Groups::new(all.len());
     let in_file = |sighting: &Sighting| in_file(sighting, &names).into_iter().collect();
     step(&all, &mut groups, Mark::lasts, |_, sighting| in_file(sighting));
+    sessions(&all, &mut groups, |sighting| in_file(sighting));
     // A partition that exchanges an adapter stays the same: only what it is called can contradict its place.
     let places = placed(&all, &mut groups);
     let place = |at: usize| places.get(at).cloned().flatten().into_iter().collect();
@@ -101,6 +102,56 @@ fn in_file(sighting: &Sighting, names: &BTreeMap<u32, BTreeSet<&str>>) -> Option
     let several = names.get(&sighting.file).is_some_and(|names| names.len() > 1);
     let name = sighting.marks.get(&Mark::Host).filter(|_| several);
     Some(format!("{} {}", sighting.file, name.map_or("", String::as_str)))
+}
+
+/// Joins what one file holds of a name, where the whole contradicts itself: each report with the one before it, until
+/// one contradicts what was joined so far. Then another session has begun. What says nothing between the last report of
+/// the one and the first of the other belongs to the one where the same `date` stands over it, else to neither.
+fn sessions(all: &[Sighting], groups: &mut Groups, key: impl Fn(&Sighting) -> Vec<String>) {
+    let mut by_key: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, sighting) in all.iter().enumerate() {
+        for key in key(sighting) {
+            by_key.entry(key).or_default().push(at);
+        }
+    }
+    for members in by_key.into_values() {
+        let first = members.first().map(|at| groups.find(*at));
+        if members.iter().any(|at| Some(groups.find(*at)) != first) {
+            divide(all, groups, &members);
+        }
+    }
+}
+
+fn divide(all: &[Sighting], groups: &mut Groups, members: &[usize]) {
+    let mut marks: BTreeMap<&Mark, &str> = BTreeMap::new();
+    // The members of this session, and those behind its last one that says something.
+    let (mut certain, mut open): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+    let mut join = |members: &[usize]| {
+        members.windows(2).for_each(|pair| groups.join(pair[0], pair[1]));
+    };
+    let same_time =
+        |one: usize, two: usize| all[one].taken.is_some() && all[one].taken == all[two].taken;
+    for at in members {
+        let own = || {
+            let counts = |mark: &Mark| mark.lasts() && *mark != Mark::Host;
+            all[*at].marks.iter().filter(move |(mark, _)| counts(mark))
+        };
+        let other = own().any(|(mark, value)| marks.get(mark).is_some_and(|said| said != value));
+        if other {
+            join(&certain);
+            certain.clear();
+            open.clear();
+            marks.clear();
+        }
+        open.push(*at);
+        let before = certain.last().is_some_and(|last| same_time(*last, *at));
+        if before || own().next().is_some() {
+            certain.append(&mut open);
+            marks.extend(own().map(|(mark, value)| (mark, value.as_str())));
+        }
+    }
+    certain.append(&mut open);
+    join(&certain);
 }
 
 /// What the sightings of one group say of a mark.

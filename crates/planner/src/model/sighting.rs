@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Role;
 use crate::capture::{
-    About, At, Attribute, Entstat, Fcstat, FcstatClient, Lscfg, Report, System, Wwn,
+    About, At, Attribute, Entstat, Fcstat, FcstatClient, Lscfg, Report, System, Taken, Wwn,
 };
 
 /// Something of which a system has one.
@@ -63,6 +63,8 @@ pub(super) struct Sighting {
     /// The host name as it was printed.
     pub(super) shown: Option<String>,
     pub(super) role: Option<Role>,
+    /// When its report was taken.
+    pub(super) taken: Option<Taken>,
 }
 
 impl Sighting {
@@ -165,6 +167,7 @@ pub(super) fn own(at: usize, report: &Report) -> Sighting {
         file: head.first.file,
         report: Some(at),
         role: role(report),
+        taken: head.taken.clone(),
         ..Sighting::default()
     };
     if let Some(partition) = &head.partition {

@@ -119,3 +119,30 @@ fn what_is_masked_is_marked() {
     assert_eq!(masked.len(), 1, "{masked:?}");
     assert_eq!(masked[0].what, Identifies::Wwpn);
 }
+
+fn partitions(text: &str) -> Vec<String> {
+    let captures = read_bytes(text.as_bytes());
+    let name = |report: &planner::capture::Report| {
+        report.head().partition.as_ref().map_or("-", |read| &read.value).to_owned()
+    };
+    captures.reports.iter().map(name).collect()
+}
+
+#[test]
+fn what_several_hosts_printed_alike_is_of_each() {
+    let rule = "-".repeat(79);
+    let bar = format!("HOSTS {}", "-".repeat(73));
+    let text = format!(
+        "mgmt:/ # xdsh app1,app2,app3 lspath | dshbak -c\n{bar}\napp1, app2\n{rule}\n\
+         Enabled hdisk0 vscsi0\nEnabled hdisk0 vscsi1\n\n{bar}\napp3\n{rule}\n\
+         Enabled hdisk0 vscsi0\nFailed  hdisk0 vscsi1\n\nmgmt:/ # lspath\nEnabled hdisk0 vscsi0\n"
+    );
+    assert_eq!(partitions(&text), ["app1", "app2", "app3", "mgmt"]);
+}
+
+#[test]
+fn a_prompt_of_two_lines_ends_a_list_of_names_and_values() {
+    let text = "(0) root @ vios1: /\n# lparstat -i\nNode Name      : vios1\nPartition Number : 1\n\
+                (0) root @ vios2: /\n# ioslevel\n4.1.0.21\n";
+    assert_eq!(partitions(text), ["vios1", "vios2"]);
+}

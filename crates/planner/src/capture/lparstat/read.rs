@@ -2,6 +2,7 @@
 
 use super::{CpuSample, HypervisorCall, Info, Lparstat};
 use crate::capture::page::{Page, put};
+use crate::capture::prompt;
 use crate::capture::recognise::words;
 use crate::capture::text::Line;
 use crate::capture::{At, Head, Read, Report};
@@ -174,6 +175,10 @@ impl Reading {
     fn info(&mut self, page: &mut Page<'_>, line: Line<'_>) -> bool {
         let Some((name, value)) = line.trimmed().split_once(':') else { return false };
         let (name, value) = (name.trim(), value.trim());
+        // `(0) root @ vios1: /` looks like a row.
+        if prompt::prompt(line.text).is_some() {
+            return false;
+        }
         // Behind a filter the list begins anywhere.
         let asked = page.filter.is_some() && self.columns.is_empty() && !self.calls;
         let report_empty = self.report.info.is_empty();
