@@ -12,7 +12,7 @@ use uring::{Ring, RingConfig, RingError};
 use crate::handler::Handler;
 use crate::mailbox::{Bell, Mailbox, OneShot, Pending, one_shot};
 use crate::off_path::{Returned, Returns};
-use crate::queue::{QueueId, QueueResources};
+use crate::queue::{Adapter, QueueId, QueueResources};
 use crate::worker::{StartFailure, Worker};
 
 /// What a channel is made with.
@@ -114,13 +114,14 @@ impl Bell for EventBell {
 pub enum Drain {
     /// They wait as long as they have to: a client must not get around its limit by stopping.
     Ordinary,
-    /// They go at once: the server itself wants the queue to stop.
+    /// They go at once, and so do those that follow: the server itself wants the queue to stop.
     SkipWaits,
 }
 
 pub(crate) enum Message<H: Handler> {
     Start(Box<QueueResources>, H::Device, OneShot<Result<QueueId, StartFailure>>),
     Stop(QueueId, Drain, OneShot<QueueResources>),
+    SkipWaits(QueueId, Arc<Adapter>, u16),
     SetLog(QueueId, Option<Arc<vring::DirtyLog>>, Option<vring::GuestAddr>, OneShot<()>),
     Tell(QueueId, H::Message),
     Abort(H::Scope, OneShot<u32>),
@@ -156,6 +157,7 @@ impl<H: Handler> std::fmt::Debug for Message<H> {
         f.write_str(match self {
             Message::Start(..) => "Start",
             Message::Stop(..) => "Stop",
+            Message::SkipWaits(..) => "SkipWaits",
             Message::SetLog(..) => "SetLog",
             Message::Tell(..) => "Tell",
             Message::Abort(..) => "Abort",
@@ -225,6 +227,12 @@ impl<H: Handler> Channel<H> {
         let (answer, pending) = one_shot();
         self.inbox.post(Message::Stop(queue, drain, answer));
         pending
+    }
+
+    /// Of a queue that was asked back with [`Drain::Ordinary`]: the server wants it now. If it has gone meanwhile, its place may be
+    /// another one's, so its adapter and its number there are named as well.
+    pub fn skip_waits(&self, queue: QueueId, adapter: &Arc<Adapter>, number: u16) {
+        self.inbox.post(Message::SkipWaits(queue, Arc::clone(adapter), number));
     }
 
     /// Switches a queue's dirty log. After the answer nothing is written that the log does not have.

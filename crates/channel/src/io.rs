@@ -317,7 +317,11 @@ impl Io {
         queue.count(counter, 1);
         queue.parked += 1;
         queue.show_levels();
+        let skips = queue.skips_waits;
         let command = queue.command(head);
+        // What has noted that the request passed lets it through whenever it comes again; anything else says when it has room.
+        let until =
+            until.map(|at| if skips && command.passed != passed { Instant::now() } else { at });
         command.passed = passed;
         command.state = State::Parked;
         self.event(FlightKind::Park, queue, reason as u64);

@@ -134,6 +134,8 @@ pub struct RunningQueue {
     pub(crate) watched: bool,
     /// Who waits for the queue to stop.
     pub(crate) stop: Option<OneShot<QueueResources>>,
+    /// Its commands do not wait for limits and modelled delays any more.
+    pub(crate) skips_waits: bool,
     /// Whether it takes new heads: not after an error.
     pub(crate) broken: bool,
     /// Turns in a row in which it was found empty.
@@ -196,6 +198,7 @@ impl RunningQueue {
             pulls: false,
             watched: true,
             stop: None,
+            skips_waits: false,
             broken: false,
             empty_turns: 0,
             touched: false,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use block::{Outcome, Tag};
 use channel::device::{self, Device, Making, Presence, Resized, Tell, Written};
-use channel::{After, BadChain, Handler, Io, Opened, QueueResources, RunningQueue, Walked};
+use channel::{After, BadChain, Drain, Handler, Io, Opened, QueueResources, RunningQueue, Walked};
 use protocol::message::{AdapterSpec, DeviceSpec};
 use protocol::stats::{Latency, Span, StatsRegion};
 use vring::{Head, InflightRegion, QueueError};
@@ -308,7 +308,7 @@ impl<M, F: Fn(M) -> Message> device::Queues<M> for Of<'_, F> {
     }
 
     fn tell(&mut self, message: &mut dyn FnMut(u16) -> Option<M>) {
-        self.0.end_all_draining();
+        self.0.end_all_draining(Drain::SkipWaits);
         self.0.tell(&mut |number| message(number).map(&self.1));
     }
 }

@@ -40,10 +40,17 @@ pub(crate) struct RingAddress {
     pub(crate) used_log: Option<GuestAddr>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 struct Running {
     channel: usize,
     id: QueueId,
+}
+
+/// A queue on its way back.
+#[derive(Debug)]
+struct Draining {
+    from: Running,
+    pending: Pending<QueueResources>,
 }
 
 /// One virtqueue.
@@ -59,7 +66,7 @@ struct Virtqueue {
     enabled: bool,
     running: Option<Running>,
     /// It was disabled, and is on its way back.
-    draining: Option<Pending<QueueResources>>,
+    draining: Option<Draining>,
 }
 
 impl Virtqueue {
@@ -216,8 +223,13 @@ impl Queues {
     }
 
     /// Waits for those that were disabled: no message reaches them on their way back.
-    pub(crate) fn end_all_draining(&mut self) {
-        (0..self.queues.len()).for_each(|index| self.end_draining(index));
+    pub(crate) fn end_all_draining(&mut self, drain: Drain) {
+        let indices = 0..self.queues.len();
+        let take = |index| Some((index, self.take_draining(index, drain)?));
+        let all: Vec<_> = indices.filter_map(take).collect();
+        for (index, draining) in all {
+            self.end_stop(index, draining);
+        }
     }
 
     /// Sends each queue that runs the message that `message` makes for its number.
@@ -341,7 +353,7 @@ impl Queues {
     /// Has every queue log, or not. When this returns, nothing is written that the log does not have.
     fn update_log(&mut self) {
         // What is in flight on these may still be written.
-        self.end_all_draining();
+        self.end_all_draining(Drain::Ordinary);
         let logging = self.features & feature::LOG_ALL != 0;
         let set = |queue: &Virtqueue| {
             let Running { channel, id } = queue.running.as_ref()?;
@@ -422,24 +434,36 @@ impl Queues {
         self.adapter.device.presence(index as u16, presence);
     }
 
-    fn begin_stop(&mut self, index: usize, drain: Drain) -> Option<Pending<QueueResources>> {
-        if let Some(draining) = self.queues[index].draining.take() {
+    fn begin_stop(&mut self, index: usize, drain: Drain) -> Option<Draining> {
+        if let Some(draining) = self.take_draining(index, drain) {
             return Some(draining);
         }
-        let running = self.queues[index].running.take()?;
+        let from = self.queues[index].running.take()?;
         self.adapter.device.presence(index as u16, Presence::Awaited);
-        Some(self.adapter.channels[running.channel].stop_queue(running.id, drain))
+        let pending = self.adapter.channels[from.channel].stop_queue(from.id, drain);
+        Some(Draining { from, pending })
+    }
+
+    /// A queue that was disabled, and that somebody waits for now.
+    fn take_draining(&mut self, index: usize, drain: Drain) -> Option<Draining> {
+        let draining = self.queues[index].draining.take()?;
+        if drain == Drain::SkipWaits {
+            let Running { channel, id } = draining.from;
+            let adapter = &self.adapter.known_as;
+            self.adapter.channels[channel].skip_waits(id, adapter, index as u16);
+        }
+        Some(draining)
     }
 
     /// A queue that was disabled comes back.
     fn end_draining(&mut self, index: usize) {
-        if let Some(draining) = self.queues[index].draining.take() {
+        if let Some(draining) = self.take_draining(index, Drain::Ordinary) {
             self.end_stop(index, draining);
         }
     }
 
-    fn end_stop(&mut self, index: usize, pending: Pending<QueueResources>) {
-        let resources = pending.wait().expect("a channel answers until it is dropped");
+    fn end_stop(&mut self, index: usize, draining: Draining) {
+        let resources = draining.pending.wait().expect("a channel answers until it is dropped");
         self.take_back(index, resources);
     }
 

@@ -5,6 +5,7 @@ mod common;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use common::raw::{
     CONFIG_WCE, FLUSH, Front, INDIRECT, PROTOCOL_FEATURES, VERSION_1, code, halves, words,
@@ -102,6 +103,27 @@ fn a_ring_is_disabled_without_waiting_and_stopped_with_nothing_in_flight() {
     assert!(front.state(code::SET_VRING_ENABLE, 0, 1));
     ring.wait();
     assert_eq!(ring.status_of(3), 0);
+}
+
+#[test]
+fn an_adapter_is_removed_at_once_although_a_disabled_ring_waits_for_its_delays() {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(slow_by(null(8), 100_000_000)));
+    let socket = server.put_adapter(|_| ());
+    let (front, ring) = Front::ready(&socket);
+    ring.read(0, 0);
+    ring.offer(&[0]);
+    common::raw::until("the read is under way", || {
+        server.count(QueueCounter::CommandsReceived) == 1
+    });
+    assert!(front.state(code::SET_VRING_ENABLE, 0, 0));
+    let (removed, told) = std::sync::mpsc::channel();
+    let name = server.adapter_status().spec.name;
+    std::thread::spawn(move || {
+        server.must(Request::RemoveAdapter { name });
+        removed.send(()).unwrap();
+    });
+    told.recv_timeout(Duration::from_secs(20)).expect("it waits for the read");
 }
 
 #[test]

@@ -173,6 +173,26 @@ fn few_slots_and_shared_ones() {
     assert_eq!(pool.free(), 3);
 }
 
+#[test]
+fn what_is_held_does_not_wait_for_its_delay_when_the_server_stops_its_queue() {
+    let client = Client::new(1);
+    let one = entry(&stuck(ram(1 << 20)));
+    let mut setup = Setup::new(&map(&[(0, 0, &one)]));
+    (setup.limits.commands, setup.limits.local) = (4, 4);
+    let mut rig = client.queue(ScsiRole::Request, &setup, 0);
+    rig.ready(0, 0);
+    (0..12).for_each(|at| rig.add(&Request::write(0, 0, at, vec![1; 512])));
+    rig.kick();
+    until_under_way(&client.channels[0], &one.nexus, 12);
+    let (stopped, told) = pipe();
+    std::thread::spawn(move || {
+        rig.stop(Drain::SkipWaits);
+        stopped.send(rig).unwrap();
+    });
+    let mut rig = told.recv_timeout(Duration::from_secs(20)).expect("it waits");
+    (0..12).for_each(|_| drop(rig.poll().unwrap().good()));
+}
+
 /// VERIFY(10) with BYTCHK 0: each needs scratch memory.
 fn verify(lba: u32, blocks: u16) -> Request {
     Request::new(0, 0, &cdb10(0x2f, lba, blocks))

@@ -1,6 +1,7 @@
 //! What other threads ask of a channel: start, stop, tell, abort. Off the path of an I/O.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use block::Tag;
 use protocol::message::WaitMode;
@@ -33,6 +34,16 @@ impl<H: Handler> Worker<H> {
         match message {
             Message::Start(queue, device, answer) => answer.send(self.start(queue, device)),
             Message::Stop(id, drain, answer) => self.stop(id, drain, answer),
+            Message::SkipWaits(id, adapter, number) => {
+                let served = self.queues.get(usize::from(id.0)).and_then(Option::as_deref);
+                let queue = served.map(|served| &served.queue.resources);
+                let is_meant = |queue: &QueueResources| {
+                    Arc::ptr_eq(&queue.adapter, &adapter) && queue.number == number
+                };
+                if queue.is_some_and(is_meant) {
+                    self.skip_waits(id);
+                }
+            }
             Message::SetLog(id, log, used, answer) => {
                 self.served(id.0).queue.resources.ring.set_log(log, used);
                 answer.send(());
@@ -110,7 +121,7 @@ impl<H: Handler> Worker<H> {
 
     fn stop(&mut self, id: QueueId, drain: Drain, answer: OneShot<QueueResources>) {
         if drain == Drain::SkipWaits {
-            self.io.make_due(id);
+            self.skip_waits(id);
         }
         let queue = &mut self.served(id.0).queue;
         assert!(queue.stop.is_none(), "a queue is stopped once");
@@ -123,6 +134,12 @@ impl<H: Handler> Worker<H> {
         if drained {
             self.close(id.0);
         }
+    }
+
+    /// What waits for a moment is due, and what comes later does not wait.
+    fn skip_waits(&mut self, id: QueueId) {
+        self.served(id.0).queue.skips_waits = true;
+        self.io.make_due(id);
     }
 
     /// A drained queue: ends the poll on its kick. A broken queue stays drained until somebody asks for it.
