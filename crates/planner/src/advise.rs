@@ -23,6 +23,7 @@ mod elements;
 mod fabric;
 mod fc;
 mod finding;
+mod levels;
 mod link;
 mod load;
 mod logins;
@@ -44,6 +45,7 @@ mod ssp;
 mod ssp_luns;
 mod thresholds;
 mod view;
+mod vnic;
 mod vscsi;
 
 use std::collections::BTreeSet;

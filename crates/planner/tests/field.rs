@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Seeded faults that come first today. It may only be raised; the aim is all but three.
-const FOUND_MIN: usize = 63;
+const FOUND_MIN: usize = 66;
 /// Healthy systems that are left alone today. It may only be raised; the aim is all but two.
 const ALONE_MIN: usize = 73;
 /// Systems that get a command today which their manifest calls wrong. Names may only go; the aim is none.

@@ -15,14 +15,15 @@ pub(super) const RULES: &[Rule] = &[Rule {
     name: RULE,
     about: "the VIOS uses all of its processors",
     on: Kind::System,
-    evidence: "lparstat 30 4 on each VIOS under load",
+    evidence: "lparstat 30 4 on each VIOS under load, or a file of nmon",
     weight: 1.0,
     applies,
     judge: |view, system, out| {
         let runs = || view.of(system.host).filter_map(Report::lparstat);
-        let Some(run) = runs().filter(|run| !run.samples.is_empty()).last() else { return };
+        let run = runs().filter(|run| !run.samples.is_empty()).last().cloned();
+        let Some(run) = run.or_else(|| of_nmon(view, system.host)) else { return };
         let info = runs().filter(|run| run.virtual_cpus.is_some()).last();
-        judge(view, system.host, run, info, out);
+        judge(view, system.host, &run, info, out);
     },
 }];
 
@@ -34,7 +35,8 @@ fn applies(view: &View<'_>, system: &Object<'_>) -> Applicability {
         Role::Client => false,
     };
     let mut runs = view.of(system.host).filter_map(Report::lparstat);
-    match (could_be, runs.any(|run| !run.samples.is_empty()), view.role(system.host)) {
+    let measured = runs.any(|run| !run.samples.is_empty()) || of_nmon(view, system.host).is_some();
+    match (could_be, measured, view.role(system.host)) {
         (true, true, _) => Applicability::Judged,
         (true, false, Role::Vios) => Applicability::Lacking {
             why: "the use of its processors was not captured".to_owned(),
@@ -42,6 +44,33 @@ fn applies(view: &View<'_>, system: &Object<'_>) -> Applicability {
         },
         _ => Applicability::Elsewhere,
     }
+}
+
+/// The last file of nmon as `lparstat` would have printed it: of a partition with shared processors.
+fn of_nmon(view: &View<'_>, host: usize) -> Option<Lparstat> {
+    let run = view.of(host).filter_map(Report::nmon).last()?;
+    let column = |name: &str| run.series("LPAR", name);
+    let (used, entitled, free) = (column("PhysicalCPU"), column("entitled"), column("PoolIdle"));
+    let (shared, capped) = (column("SharedCPU").pop()?, column("Capped").pop()?);
+    if shared.value < 1.0 || used.len() < 2 || used.len() != entitled.len() {
+        return None;
+    }
+    let mut as_lparstat = Lparstat::empty(run.head.clone());
+    let mode = if capped.value > 0.0 { "Capped" } else { "Uncapped" };
+    as_lparstat.kind = Some(Read { value: "Shared".to_owned(), at: shared.at });
+    as_lparstat.mode = Some(Read { value: mode.to_owned(), at: capped.at });
+    as_lparstat.entitlement = entitled.last().copied();
+    let all = used.iter().zip(&entitled).enumerate();
+    as_lparstat.samples = all
+        .map(|(index, (used, entitled))| CpuSample {
+            physical: Some(*used),
+            entitlement_percent: (entitled.value > 0.0)
+                .then(|| Read { value: used.value / entitled.value * 100.0, at: used.at }),
+            pool_free: free.get(index).copied(),
+            ..CpuSample::default()
+        })
+        .collect();
+    Some(as_lparstat)
 }
 
 /// The mean over the samples, and the line of the last one.

@@ -19,8 +19,8 @@
 use super::out::Out;
 use super::view::View;
 use super::{
-    cpu, disk, elements, fabric, fc, link, multipath, network, overload, queues, san, sea, ssp,
-    vscsi,
+    cpu, disk, elements, fabric, fc, levels, link, multipath, network, overload, queues, san, sea,
+    ssp, vnic, vscsi,
 };
 
 /// What a rule is about.
@@ -146,6 +146,8 @@ const TABLE: &[&[Rule]] = &[
     overload::RULES,
     san::RULES,
     multipath::RULES,
+    levels::RULES,
+    vnic::RULES,
 ];
 
 /// Every rule.

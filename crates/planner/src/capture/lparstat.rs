@@ -99,3 +99,27 @@ pub struct HypervisorCall {
     /// Longest, ns.
     pub max_ns: u64,
 }
+
+impl Lparstat {
+    /// One that says nothing yet.
+    pub(crate) fn empty(head: Head) -> Self {
+        Self {
+            head,
+            kind: None,
+            mode: None,
+            smt: None,
+            lcpu: None,
+            memory_mb: None,
+            pool_size: None,
+            entitlement: None,
+            virtual_cpus: None,
+            virtual_cpus_max: None,
+            weight: None,
+            partition_name: None,
+            partition_number: None,
+            samples: Vec::new(),
+            info: Vec::new(),
+            hypervisor: Vec::new(),
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Shared Ethernet adapters, alone and in pairs.
 
 use super::{lsattr, lsdev, npiv, silent, top};
+use planner::advise::Severity;
 
 /// One SEA with a trunk adapter and a control channel.
 #[derive(Clone)]
@@ -251,4 +252,22 @@ fn a_vlan_on_two_trunks_of_one_vios_is_a_loop() {
         .replace("ctl_chan        ent9 ", "ctl_chan        ent19");
     let finding = top(&[("a.txt", &twice)], "sea-vlan");
     assert!(finding.title.contains("VLAN 200"), "{}", finding.title);
+}
+
+#[test]
+fn a_backing_device_of_a_vnic_is_told_by_the_hmc_alone() {
+    let list = |status: &str, active: u8| {
+        format!(
+            "hscroot@hmc:~> lshwres -m M -r virtualio --rsubtype vnicbkdev --level lpar\n\
+             lpar_name=app1,lpar_id=5,slot_num=6,type=sriov,vios_lpar_name=vios2,vios_lpar_id=2,\
+             sriov_adapter_id=3,sriov_physical_port_id=0,sriov_logical_port_id=27034005,\
+             status={status},is_active={active},failover_priority=60,capacity=10.0\n"
+        )
+    };
+    let finding = top(&[("hmc.txt", &list("link down", 0))], "vnic-backing-device");
+    assert_eq!(finding.object, "vNIC of app1 over vios2");
+    assert_eq!((finding.severity, finding.command), (Severity::Warning, None));
+    let finding = top(&[("hmc.txt", &list("link down", 1))], "vnic-backing-device");
+    assert_eq!(finding.severity, Severity::Critical);
+    silent(&[("hmc.txt", &list("operational", 0))]);
 }

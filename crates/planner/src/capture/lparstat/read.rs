@@ -19,7 +19,11 @@ struct Reading {
 }
 
 pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
-    let mut reading = Reading { report: empty(page), columns: Vec::new(), calls: false };
+    let mut reading = Reading {
+        report: Lparstat::empty(Head::new(page.first())),
+        columns: Vec::new(),
+        calls: false,
+    };
     let mut any = false;
     while let Some(line) = page.peek() {
         let text = line.trimmed();
@@ -57,27 +61,6 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     }
     reading.report.head = page.close();
     Some(Report::Lparstat(Box::new(reading.report)))
-}
-
-fn empty(page: &Page<'_>) -> Lparstat {
-    Lparstat {
-        head: Head::new(page.first()),
-        kind: None,
-        mode: None,
-        smt: None,
-        lcpu: None,
-        memory_mb: None,
-        pool_size: None,
-        entitlement: None,
-        virtual_cpus: None,
-        virtual_cpus_max: None,
-        weight: None,
-        partition_name: None,
-        partition_number: None,
-        samples: Vec::new(),
-        info: Vec::new(),
-        hypervisor: Vec::new(),
-    }
 }
 
 impl Reading {
