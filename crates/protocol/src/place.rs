@@ -182,8 +182,10 @@ fn occupant(path: &Path) -> Result<Occupant> {
     }
 }
 
-/// The name under which it is made; short enough for the address of a long one, too.
-fn draft(name: &OsStr) -> PathBuf {
+/// The file name under which a socket is made, and by which the kernel goes on knowing it; short enough for the address of a long
+/// one, too.
+#[must_use]
+pub fn draft(name: &OsStr) -> PathBuf {
     let bytes = name.as_bytes();
     let mut draft = OsString::from(".");
     draft.push(OsStr::from_bytes(&bytes[..bytes.len().min(DRAFT_BYTES_MAX)]));

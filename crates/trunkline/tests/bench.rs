@@ -149,7 +149,8 @@ fn a_server_that_goes_away_is_a_failure() {
     let output = bench.wait_with_output().unwrap();
     let (out, err) = texts(&output);
     assert_eq!(output.status.code(), Some(1), "{err}");
-    assert!(err.contains("error: the run found"), "{err}");
+    let refusal: Value = serde_json::from_str(&err).unwrap();
+    assert!(refusal["message"].as_str().unwrap().contains("the run found"), "{err}");
     let report: Value = serde_json::from_str(&out).unwrap();
     assert!(report["failure_count"].as_u64().unwrap() > 0);
 }

@@ -197,7 +197,7 @@ fn a_folder_may_hold_other_things() {
     let (code, out, err) = run_in(dir.path(), "plan advise .", "");
     assert_eq!(code, 0, "{err}");
     assert!(out.contains("fc-virtual-elements"), "{out}");
-    assert_eq!(err, "warning: passed over ./old.gz: compressed (gzip), not a text\n");
+    assert_eq!(err, "warning: passed over ./old.gz: compressed (gzip), and cut off\n");
 }
 
 const MOVE: &str = "plan lpm --level 7200-05-03 --queues 8 --from machine=9009-42A,firmware=FW950,vios=3.1.2.10 \

@@ -12,12 +12,12 @@ use std::path::Path;
 pub(crate) fn listener(path: &Path) -> Option<u32> {
     let resolved = fs::canonicalize(path).ok()?;
     let table = fs::read_to_string("/proc/net/unix").ok()?;
-    // The kernel knows a socket by the name under which it was made. Trunkline makes it as `PATH.new` and renames it, so
+    // The kernel knows a socket by the name under which it was made. Trunkline makes it under another one and renames it, so
     // that nobody finds one on which nobody listens yet.
-    let resolved = resolved.to_str()?;
-    let inode = [resolved, path.to_str()?, &format!("{resolved}.new")]
+    let made = resolved.with_file_name(protocol::place::draft(resolved.file_name()?));
+    let inode = [resolved.as_path(), path, made.as_path()]
         .into_iter()
-        .find_map(|path| inode_of_listener(&table, path))?;
+        .find_map(|path| inode_of_listener(&table, path.to_str()?))?;
     let link = format!("socket:[{inode}]");
     let mut holders = fs::read_dir("/proc")
         .ok()?
@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_listener_is_found_and_a_file_is_none() {
         let path = std::env::temp_dir().join(format!("owner-{}.sock", std::process::id()));
-        let first_name = path.with_extension("sock.new");
+        let first_name = path.with_file_name(protocol::place::draft(path.file_name().unwrap()));
         let listening = UnixListener::bind(&first_name).expect("bound");
         assert_eq!(listener(&first_name), Some(std::process::id()));
         fs::rename(&first_name, &path).expect("renamed");

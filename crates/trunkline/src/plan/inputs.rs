@@ -212,6 +212,9 @@ const PACKED: [(&[u8], &str, &str); 6] = [
     (b"7z\xbc\xaf\x27\x1c", "7-zip", "7z x -so"),
 ];
 
+/// Header and trailer of a file of gzip's (RFC 1952).
+const GZIP_BYTES_MIN: usize = 18;
+
 /// Refuses what cannot be text. UTF-16, as Windows tools save it, is text.
 fn judge(name: &str, start: &[u8]) -> Result<(), Unfit> {
     if let Some((_, what, unpack)) = PACKED.iter().find(|(magic, ..)| start.starts_with(magic)) {
@@ -222,6 +225,12 @@ fn judge(name: &str, start: &[u8]) -> Result<(), Unfit> {
         ));
     }
     let gzip = start.starts_with(b"\x1f\x8b");
+    if gzip && start.len() < GZIP_BYTES_MIN {
+        return Err(Unfit::Content(
+            format!("{name}: compressed (gzip), and cut off"),
+            "fetch it again".to_owned(),
+        ));
+    }
     let utf16 = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");
     // UTF-16 without a mark: text has a NUL in every pair, on the same side.
     let (pairs, _odd) = start.as_chunks::<2>();
@@ -256,6 +265,8 @@ mod tests {
         assert_eq!(help, "unpack it: `bzip2 -dc a b.bz2 | trunkline plan advise -`");
         let (_, help) = content(judge("standard input", b"PK\x03\x04")).unwrap();
         assert!(help.contains("unzip -p FILE"), "{help}");
+        let (problem, _) = content(judge("a.gz", b"\x1f\x8b\x08\0")).unwrap();
+        assert_eq!(problem, "a.gz: compressed (gzip), and cut off");
         let (problem, _) = content(judge("core", b"\x7fELF\x02\0\0")).unwrap();
         assert_eq!(problem, "core: a binary file, not a text");
     }
@@ -267,7 +278,8 @@ mod tests {
         }
         assert!(judge("x", b"\xff\xfe$\0 \0").is_ok());
         assert!(judge("x", b"$\0 \0f\0c\0").is_ok(), "UTF-16 without a mark");
-        assert!(judge("x.nmon.gz", b"\x1f\x8b\x08\0\0").is_ok(), "gzip is unpacked by the planner");
+        let packed = b"\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0";
+        assert!(judge("x.nmon.gz", packed).is_ok(), "gzip is unpacked by the planner");
         assert!(judge("x", b"gr\xf6\xdfer").is_ok(), "Latin-1");
     }
 
