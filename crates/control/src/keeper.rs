@@ -5,7 +5,7 @@
 //! plane has one keeper thread, which makes all calls to it; the asynchronous part of the server
 //! sends `Command`s and awaits answers. The thread sleeps until there is a command, the data
 //! plane hangs up (a second thread waits for just that), or something that failed is due again.
-//! Whoever only reads does not wait for it: [`pulse`] knows how the data plane is.
+//! Whoever only reads does not wait for it: `pulse` knows how the data plane is.
 //!
 //! A process is started only where nobody listens and nobody lives. One that does not answer is left
 //! alone, and tried again.

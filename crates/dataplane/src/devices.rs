@@ -1,7 +1,7 @@
 //! The list of devices: the one place where they stand side by side.
 //!
 //! What a channel calls is chosen by a `match` here, so that nothing is called through a table on the path of an I/O; what a session calls,
-//! likewise. A line names a device, its service and what it takes of the stock ([`Stock`]), its specification, and its room.
+//! likewise. A line names a device, its service and what it takes of the stock (`Stock`), its specification, and its room.
 
 use std::sync::Arc;
 

@@ -242,7 +242,7 @@ impl InflightQueue {
     }
 
     /// Whether an earlier life of the queue has left heads in flight, as far as can be told without its ring. The front end can write
-    /// what it likes here; [`InflightQueue::recover`] judges it.
+    /// what it likes here; `InflightQueue::recover` judges it.
     pub fn has_heads(&self) -> bool {
         let heads = self.get16(AT_DESC_NUM).min(self.capacity);
         self.get16(AT_VERSION) == VERSION && (0..heads).any(|head| self.is_in_flight(head))
