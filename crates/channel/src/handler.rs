@@ -15,7 +15,7 @@
 //! off-path request ([`Io::off_path`]); the channel says when it can go on. Nothing is boxed and nothing is called through a table on the
 //! way: a channel is made for one type of handler, which may be an enum of several.
 
-use block::{Outcome, Tag};
+use block::{LaneId, Outcome, Tag};
 use protocol::stats::{Latency, Span};
 use vring::{Chain, ChainError, Head, QueueError};
 
@@ -145,6 +145,11 @@ pub trait Handler: Sized + 'static {
 
     /// A command that was parked or paused can be tried again.
     fn try_again(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head);
+
+    /// The lane that a parked command waits for. Those that it refuses for the same reason need not be asked for one by one.
+    fn lane_of(&self, _head: Head) -> Option<LaneId> {
+        None
+    }
 
     /// An off-path request of a paused command was answered: see [`crate::Reply`].
     fn answered(&mut self, _io: &mut Io, _queue: &mut RunningQueue, _head: Head, _answer: u32) {

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use block::{Finish, IoError, Lane, LaneId, Request, Submit, Tag, Wait};
+use block::{Finish, IoError, Lane, LaneId, OpKind, Request, Submit, Tag, Wait};
 use memory::{IoBuf, clock};
 use protocol::stats::{ChannelCounter, ChannelStats, FlightKind, QueueCounter};
 use uring::{Op, Ring};
@@ -49,6 +49,24 @@ impl PartialOrd for Timer {
     }
 }
 
+/// A command that waits until something completes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) tag: Tag,
+    pub(crate) reason: Wait,
+    /// Its lane refused it; else there was no memory for it.
+    pub(crate) refused: bool,
+}
+
+/// All that a lane's answer to a request depends on while the lane is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) lane: LaneId,
+    pub(crate) reason: Wait,
+    pub(crate) op: OpKind,
+    pub(crate) passed: u8,
+}
+
 /// What became of reading a chain.
 #[derive(Debug)]
 pub enum Read {
@@ -72,7 +90,11 @@ pub struct Io {
     /// Commands that wait until a moment, earliest first.
     pub(crate) timers: BinaryHeap<Timer>,
     /// Commands that wait until something completes.
-    pub(crate) waiting: VecDeque<Tag>,
+    pub(crate) waiting: VecDeque<Waiting>,
+    /// The one of them that is tried again at the moment: what it waits for was counted.
+    pub(crate) tried: Option<Waiting>,
+    /// What was refused in the present pass over those that wait.
+    pub(crate) refusals: Vec<Refusal>,
     pub(crate) finishes: Vec<Finish>,
     /// Queues with unpublished completions.
     pub(crate) touched: Vec<u16>,
@@ -123,6 +145,8 @@ impl Io {
             stats,
             timers: BinaryHeap::new(),
             waiting: VecDeque::new(),
+            tried: None,
+            refusals: Vec::new(),
             finishes: Vec::new(),
             touched: Vec::new(),
             notified: false,
@@ -157,6 +181,7 @@ impl Io {
         let room = |len: usize| self.capacity.saturating_sub(len);
         self.timers.reserve(room(self.timers.len()));
         self.waiting.reserve(room(self.waiting.len()));
+        self.refusals.reserve(room(self.refusals.len()));
         self.finishes.reserve(room(self.finishes.len()));
         self.touched.reserve(queues);
     }
@@ -308,13 +333,18 @@ impl Io {
         reason: Wait,
         until: Option<Instant>,
     ) {
-        let counter = match reason {
-            Wait::Throttled => QueueCounter::WaitThrottled,
-            Wait::NoDma => QueueCounter::WaitNoDma,
-            Wait::BackEndFull => QueueCounter::WaitBackEndFull,
-            Wait::Delay => QueueCounter::WaitDelay,
-        };
-        queue.count(counter, 1);
+        let tag = queue.tag(head);
+        let waiting = Waiting { tag, reason, refused: true };
+        if self.tried != Some(waiting) {
+            let counter = match reason {
+                Wait::Throttled => QueueCounter::WaitThrottled,
+                Wait::NoDma => QueueCounter::WaitNoDma,
+                Wait::BackEndFull => QueueCounter::WaitBackEndFull,
+                Wait::Delay => QueueCounter::WaitDelay,
+            };
+            queue.count(counter, 1);
+            self.event(FlightKind::Park, queue, reason as u64);
+        }
         queue.parked += 1;
         queue.show_levels();
         let skips = queue.skips_waits;
@@ -324,11 +354,9 @@ impl Io {
             until.map(|at| if skips && command.passed != passed { Instant::now() } else { at });
         command.passed = passed;
         command.state = State::Parked;
-        self.event(FlightKind::Park, queue, reason as u64);
-        let tag = queue.tag(head);
         match until {
             Some(at) => self.timers.push(Timer { at, tag }),
-            None => self.waiting.push_back(tag),
+            None => self.waiting.push_back(waiting),
         }
     }
 
@@ -346,9 +374,12 @@ impl Io {
     }
 
     fn wait_for_room(&mut self, queue: &mut RunningQueue, head: Head) {
-        queue.count(QueueCounter::WaitNoDma, 1);
+        let waiting = Waiting { tag: queue.tag(head), reason: Wait::NoDma, refused: false };
+        if self.tried != Some(waiting) {
+            queue.count(QueueCounter::WaitNoDma, 1);
+        }
         queue.parked += 1;
-        self.waiting.push_back(queue.tag(head));
+        self.waiting.push_back(waiting);
     }
 
     /// A command is paused until somebody on another thread has answered; then [`Handler::answered`] is called.
@@ -370,7 +401,7 @@ impl Io {
             State::Paused | State::Free | State::Submitted => return,
         }
         let tag = queue.tag(head);
-        self.waiting.retain(|each| *each != tag);
+        self.waiting.retain(|waiting| waiting.tag != tag);
         self.timers.retain(|timer| timer.tag != tag);
         queue.parked -= 1;
     }

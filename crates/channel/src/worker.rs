@@ -11,9 +11,10 @@ use protocol::stats::{ChannelCounter, FlightKind, QueueCounter};
 use uring::{Completion, FileSlot, Op, Ring, RingError};
 use vring::QueueError;
 
+use crate::command::Command;
 use crate::handle::{Activity, ChannelConfig, Drain, Inbox, Message};
 use crate::handler::{Handler, Opened};
-use crate::io::{Io, head_of, queue_of, token};
+use crate::io::{Io, Refusal, Waiting, head_of, queue_of, token};
 use crate::lanes::Lanes;
 use crate::mailbox::OneShot;
 use crate::off_path::Returns;
@@ -270,11 +271,9 @@ impl<H: Handler> Worker<H> {
         if self.io.touched.is_empty() {
             return;
         }
-        // Something completed, so what waits for a resource may find one. Before publishing: no completion waits for
-        // this, and what is refused again goes to the end of the line.
-        for _ in 0..self.io.waiting.len() {
-            let Some(tag) = self.io.waiting.pop_front() else { break };
-            self.resubmit(tag);
+        // Something completed, so what waits for a resource may find one. Before publishing: no completion waits for this.
+        if !self.io.waiting.is_empty() {
+            self.retry_waiting();
         }
         while let Some(id) = self.io.touched.pop() {
             let Some(served) = self.queues[usize::from(id)].as_deref_mut() else {
@@ -289,6 +288,36 @@ impl<H: Handler> Worker<H> {
                 self.close(id);
             }
         }
+    }
+
+    /// Tries those that wait again, in their order; what is refused goes to the end of the line. Many may wait for one lane while the
+    /// neighbours of their channel publish all the time: what the lane has refused is not asked of it again in the same pass.
+    #[cold]
+    fn retry_waiting(&mut self) {
+        self.io.refusals.clear();
+        for _ in 0..self.io.waiting.len() {
+            let Some(waiting) = self.io.waiting.pop_front() else { break };
+            let refusal = self.refusal(waiting);
+            if refusal.is_some_and(|refusal| self.io.refusals.contains(&refusal)) {
+                self.io.waiting.push_back(waiting);
+                continue;
+            }
+            self.io.tried = Some(waiting);
+            self.resubmit(waiting.tag);
+            self.io.tried = None;
+            if self.io.waiting.back() == Some(&waiting) {
+                self.io.refusals.extend(refusal);
+            }
+        }
+    }
+
+    /// What it would be if a command were refused again.
+    fn refusal(&self, Waiting { tag, reason, refused }: Waiting) -> Option<Refusal> {
+        let Served { queue, handler } = self.queues[usize::from(queue_of(tag))].as_deref()?;
+        let head = head_of(tag);
+        let lane = handler.lane_of(head).filter(|_| refused)?;
+        let Command { op, passed, .. } = queue.resources.commands[usize::from(head.0)];
+        Some(Refusal { lane, reason, op, passed })
     }
 
     fn account_work(&mut self, begin: u64) {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use block::{Outcome, Tag};
+use block::{LaneId, Outcome, Tag};
 use channel::device::{self, Device, Making, Presence, Resized, Tell, Written};
 use channel::{After, BadChain, Drain, Handler, Io, Opened, QueueResources, RunningQueue, Walked};
 use protocol::message::{AdapterSpec, DeviceSpec};
@@ -106,6 +106,10 @@ macro_rules! devices {
                     })+
                     (handler, message) => unreachable!("{message:?} is not for {handler:?}"),
                 }
+            }
+
+            fn lane_of(&self, head: Head) -> Option<LaneId> {
+                match self { $(AnyHandler::$name(handler) => handler.lane_of(head)),+ }
             }
 
             fn buffers_came(&mut self, io: &mut Io, queue: &mut RunningQueue) -> Result<(), QueueError> {

@@ -58,6 +58,10 @@ impl Handler for BlkHandler {
         io.lanes.release(self.lane, &mut io.ring);
     }
 
+    fn lane_of(&self, _: Head) -> Option<LaneId> {
+        Some(self.lane)
+    }
+
     #[inline]
     fn begin(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, walked: Walked) {
         let command = &mut queue.resources.commands[usize::from(head.0)];

@@ -10,7 +10,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use block::{Outcome, Tag};
+use block::{LaneId, Outcome, Tag};
 use channel::mailbox::OneShot;
 use channel::{After, BadChain, Handler, Io, Opened, QueueResources, RunningQueue, State, Walked};
 use protocol::stats::{Latency, Span};
@@ -163,6 +163,13 @@ impl Handler for ScsiHandler {
         match queue.state(head) {
             State::Paused => requests.unpause(io, queue, head),
             _ => requests.offer_again(io, queue, head),
+        }
+    }
+
+    fn lane_of(&self, head: Head) -> Option<LaneId> {
+        match &self.0 {
+            Kind::Request(requests) => requests.lane_of(head),
+            _ => None,
         }
     }
 

@@ -8,6 +8,7 @@ use channel::{Adapter, Io, NO_PART};
 use memory::IoBuf;
 use protocol::stats::LunStats;
 use scsi::{LogicalUnit, Nexus, Task, Writer};
+use vring::Head;
 
 use crate::handler::{Behind, OfChannel, Shared};
 use crate::limits::{CommandPool, ScsiLimits};
@@ -209,6 +210,11 @@ impl Requests {
 
     pub(crate) fn binding(&self, binding: u16) -> Option<&Binding> {
         self.bindings.get(usize::from(binding))?.as_ref()
+    }
+
+    /// The way of a command to its volume.
+    pub(crate) fn lane_of(&self, head: Head) -> Option<LaneId> {
+        self.binding(self.slots[usize::from(head.0)].binding)?.lane
     }
 
     /// Where what a binding leads to is counted, if it is.
