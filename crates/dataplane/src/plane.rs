@@ -121,15 +121,35 @@ impl State {
         stock: &Stock,
         adapters: impl IntoIterator<Item = &'a Adapter>,
     ) -> Result<(), Failure> {
-        let renewed = adapters.into_iter().map(|adapter| {
-            adapter.set_backing(|spec| Backing::of(spec, stock)).map_err(|what| {
-                let name = adapter.shared().spec().name;
-                let help = "free the resources that it needs, and put it again";
-                failure(FailureCode::System, format!("adapter {name}: {what}"), help)
-            })
-        });
+        let renewed = adapters.into_iter().map(|adapter| State::renew_one(stock, adapter));
         // All get it, whatever becomes of the first.
         renewed.fold(Ok(()), Result::and)
+    }
+
+    /// As [`State::renew`], where one adapter may wait long for what is out at a disk: the others do not wait for it. None of their
+    /// queues stops, so that none waits for another's either.
+    fn renew_at_once(stock: &Stock, adapters: &[&Adapter]) -> Result<(), Failure> {
+        std::thread::scope(|threads| {
+            let begin = |adapter| {
+                let renew = move || State::renew_one(stock, adapter);
+                std::thread::Builder::new().spawn_scoped(threads, renew).map_err(|_| adapter)
+            };
+            let begun: Vec<_> = adapters.iter().copied().map(begin).collect();
+            let renewed = begun.into_iter().map(|begun| match begun {
+                Ok(thread) => thread.join().expect("a panic ends the process"),
+                // The system has no thread for it.
+                Err(adapter) => State::renew_one(stock, adapter),
+            });
+            renewed.fold(Ok(()), Result::and)
+        })
+    }
+
+    fn renew_one(stock: &Stock, adapter: &Adapter) -> Result<(), Failure> {
+        adapter.set_backing(|spec| Backing::of(spec, stock)).map_err(|what| {
+            let name = adapter.shared().spec().name;
+            let help = "free the resources that it needs, and put it again";
+            failure(FailureCode::System, format!("adapter {name}: {what}"), help)
+        })
     }
 }
 

@@ -115,11 +115,11 @@ impl Plane {
             return Err(failure(FailureCode::Invalid, what, help));
         }
         let old = state.put_in(opened);
-        if let Err(failure) = state.renew_users(&name) {
+        if let Err(failure) = state.renew_users_at_once(&name) {
             // They had it a moment ago.
             if let Some(old) = old {
                 state.put_in(old);
-                state.renew_users(&name)?;
+                state.renew_users_at_once(&name)?;
             }
             return Err(failure);
         }
@@ -221,6 +221,12 @@ impl State {
     pub(super) fn renew_users(&self, name: &str) -> Result<(), Failure> {
         let users: Vec<&Adapter> = self.users(name).map(|(_, adapter)| adapter).collect();
         State::renew(&self.stock, users)
+    }
+
+    /// As [`State::renew_users`], for what queues take over while they run.
+    fn renew_users_at_once(&self, name: &str) -> Result<(), Failure> {
+        let users: Vec<&Adapter> = self.users(name).map(|(_, adapter)| adapter).collect();
+        State::renew_at_once(&self.stock, &users)
     }
 
     /// Whether it is the disk of a block adapter, now or in its next form.
