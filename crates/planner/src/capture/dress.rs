@@ -131,6 +131,7 @@ fn once(text: &str, depth: usize) -> Option<(String, Vec<Mark>)> {
     let mut vain = [0; Dress::COUNT];
     // A command that asks several hosts was typed last.
     let mut asked = false;
+    let may_ask = holds_any(text, &["sh ", "dcp "]);
     let (mut index, mut kept) = (0, 0);
     while index < lines.len() {
         let found = strip::kinds(lines[index]).iter().copied().find_map(|dress| {
@@ -143,7 +144,7 @@ fn once(text: &str, depth: usize) -> Option<(String, Vec<Mark>)> {
             run.is_report(asked, depth).then_some(run)
         });
         let Some(run) = found else {
-            asked = asks_hosts(lines[index], asked);
+            asked = may_ask && asks_hosts(lines[index], asked);
             index += 1;
             continue;
         };
@@ -165,10 +166,16 @@ fn once(text: &str, depth: usize) -> Option<(String, Vec<Mark>)> {
 /// Whether the next lines may each begin with the name of a host, because the command asks several.
 fn asks_hosts(line: &str, before: bool) -> bool {
     const ASK: [&str; 7] = ["xdsh ", "clsh ", "clush ", "pdsh ", "pssh ", "dsh ", "dcp "];
-    if ASK.iter().any(|program| line.contains(program)) {
+    // All of them are looked for where a part of one is.
+    if holds_any(line, &["sh ", "dcp "]) && ASK.iter().any(|program| line.contains(program)) {
         return true;
     }
     before && prompt::prompt(line.trim_end()).is_none()
+}
+
+fn holds_any(text: &str, parts: &[&str]) -> bool {
+    let bytes = text.as_bytes();
+    parts.iter().any(|part| memchr::memmem::find(bytes, part.as_bytes()).is_some())
 }
 
 /// Lines that are dressed alike.

@@ -240,6 +240,11 @@ pub(super) fn announced(line: &str) -> Option<&str> {
         return None;
     }
     let marks = |c: char| matches!(c, '+' | '=' | '#' | '*' | '-' | '>' | ' ' | ':');
+    // Most lines begin with a word that is no program.
+    let word = line.split_ascii_whitespace().next().unwrap_or("");
+    if first.is_ascii_alphabetic() && !is_known(word.trim_end_matches(marks)) {
+        return None;
+    }
     let text = line.trim_start_matches(marks).trim_end_matches(marks);
     if !is_known(text) {
         return None;

@@ -75,8 +75,18 @@ pub(super) fn kinds(line: &str) -> &'static [Dress] {
         Some(b'[') => &[Dress::Clock, Dress::Host],
         Some(b'<') => &[Dress::Log],
         Some(b'#' | b'/' | b'*' | b';') => &[Dress::Comment],
-        Some(b'A'..=b'Z') => &[Dress::Log, Dress::Host],
-        Some(b'a'..=b'z') => &[Dress::Host],
+        Some(b'A'..=b'Z' | b'a'..=b'z') => behind_word(line.as_bytes()),
+        _ => &[],
+    }
+}
+
+/// What a word at the beginning may be, by the byte behind it: most lines begin with a word and are not dressed.
+fn behind_word(line: &[u8]) -> &'static [Dress] {
+    let end = line.iter().position(|byte| !is_host_byte(*byte)).unwrap_or(line.len());
+    match (end, line.get(end)) {
+        (_, Some(b':')) => &[Dress::Host],
+        // The name of a month.
+        (3, Some(b' ')) => &[Dress::Log],
         _ => &[],
     }
 }
