@@ -40,6 +40,8 @@ pub const TOOLS: &[Tool] = &[
     tool("blkdiscard", "util-linux", User::Guest),
     tool("blockdev", "util-linux", User::Guest),
     tool("busybox", "busybox-static", User::Guest),
+    // libFuzzer, of the fuzz targets, is C++.
+    tool("c++", "g++", User::Build),
     tool("cc", "gcc", User::Build),
     tool("dpkg", "dpkg", User::Host),
     tool("dpkg-deb", "dpkg", User::Host),
@@ -47,8 +49,6 @@ pub const TOOLS: &[Tool] = &[
     tool("fsck.ext4", "e2fsprogs", User::Guest),
     tool("fsfreeze", "util-linux", User::Host),
     tool("fstrim", "util-linux", User::Guest),
-    // libFuzzer, of the fuzz targets, is C++.
-    tool("g++", "g++", User::Build),
     tool("gcc", "gcc", User::Build),
     tool("git", "git", User::Build),
     tool("gzip", "gzip", User::Host),
