@@ -91,7 +91,7 @@ const STEPS: &[Step] = &[
 /// The step that may use every program of the machine. Those after it find what the table has, so that a missing line fails everywhere.
 const TOOLS: &str = "tools";
 
-const TEST_ALL: &[&str] = &["test", "--workspace", "--locked"];
+const TEST_ALL: &[&str] = &["test", "--workspace", "--locked", "--no-fail-fast"];
 
 /// Runs what was selected.
 pub(crate) fn run(context: &Context, selection: &Selection) -> Result {

@@ -198,8 +198,10 @@ fn drive_scsi(queue: &mut scsi::Queue, count: u32, random: &mut Rng) -> u32 {
 
 fn run_scsi(name: &str, spec: VolumeSpec) {
     let server = Server::new(1);
+    // As slow and as faulty.
+    let other = VolumeSpec { name: "w".to_owned(), kind: null(16).kind, ..spec.clone() };
     server.must(Request::PutVolume(spec));
-    server.must(Request::PutVolume(VolumeSpec { name: "w".to_owned(), ..null(16) }));
+    server.must(Request::PutVolume(other));
     for (lun, volume) in [("lu0", "v"), ("lu1", "w")] {
         server.must(Request::PutUnit(unit(lun, volume)));
     }
