@@ -4,7 +4,8 @@
 //! and the command that mends it. A missing tool never makes a test pass.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::io::Read;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use ::tools::{TOOLS, Tool, find};
@@ -59,8 +60,17 @@ pub(crate) fn confine(context: &Context) -> Result {
     Ok(())
 }
 
+/// A link to a program. A script gets a script that runs it: it may look for its parts beside itself, as valgrind's does.
 fn link(program: &Path, at: &Path) -> Result {
-    symlink(program, at).because(format_args!("cannot make {}", at.display()))
+    let mut start = [0; 2];
+    let read = fs::File::open(program).and_then(|mut file| file.read_exact(&mut start));
+    if read.is_err() || start != *b"#!" {
+        return symlink(program, at).because(format_args!("cannot make {}", at.display()));
+    }
+    let script = format!("#!/bin/sh\nexec {} \"$@\"\n", program.display());
+    fs::write(at, script)
+        .and_then(|()| fs::set_permissions(at, fs::Permissions::from_mode(0o755)))
+        .because(format_args!("cannot make {}", at.display()))
 }
 
 fn missing() -> Vec<&'static Tool> {
