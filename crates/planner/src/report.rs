@@ -266,10 +266,9 @@ pub fn place(answer: &dyn Answer, at: At) -> String {
     }
 }
 
-/// A time for people: `2026-03-02 22:15 CET`; UTC where no zone was printed.
+/// Year, month and day of a number of days since 1 January 1970, in the Gregorian calendar.
 #[must_use]
-pub fn moment(taken: &crate::capture::Taken) -> String {
-    let (days, minutes) = (taken.seconds / 86_400, taken.seconds % 86_400 / 60);
+pub fn date(days: u64) -> (u64, u64, u64) {
     // Days since the first of March of a year that 400 divides; years begin with March, so that February is last.
     let shifted = days + 719_468;
     let (era, day) = (shifted / 146_097, shifted % 146_097);
@@ -278,8 +277,15 @@ pub fn moment(taken: &crate::capture::Taken) -> String {
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let (month, later) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    (era * 400 + year + later, month, day)
+}
+
+/// A time for people: `2026-03-02 22:15 CET`; UTC where no zone was printed.
+#[must_use]
+pub fn moment(taken: &crate::capture::Taken) -> String {
+    let (year, month, day) = date(taken.seconds / 86_400);
+    let minutes = taken.seconds % 86_400 / 60;
     let zone = taken.zone.as_deref().unwrap_or("UTC");
-    let year = era * 400 + year + later;
     format!("{year}-{month:02}-{day:02} {:02}:{:02} {zone}", minutes / 60, minutes % 60)
 }
 

@@ -83,22 +83,10 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
 
 /// A moment as RFC 3339 has it, in UTC.
 fn time(at_ms: u64) -> String {
-    let (days, seconds) = (at_ms / 86_400_000, at_ms / 1000 % 86400);
-    // The calendar from the first of March of the year 0 on, in cycles of 400 years.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, carry) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    format!(
-        "{:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z",
-        era * 400 + year + carry,
-        seconds / 3600,
-        seconds / 60 % 60,
-        seconds % 60
-    )
+    let (year, month, day) = planner::report::date(at_ms / 86_400_000);
+    let seconds = at_ms / 1000 % 86400;
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 #[cfg(test)]

@@ -82,19 +82,10 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
 
 /// A time as people write it, of the clock that it was read from: `2026-03-02 22:15:00`.
 pub(super) fn shown(seconds: u64) -> String {
-    let (mut days, rest) = (seconds / 86_400, seconds % 86_400);
-    let mut year = 1970;
-    while days >= year_length(year) {
-        days -= year_length(year);
-        year += 1;
-    }
-    let mut month = 0;
-    while days >= month_lengths(year)[month] {
-        days -= month_lengths(year)[month];
-        month += 1;
-    }
+    let (year, month, day) = planner::report::date(seconds / 86_400);
+    let rest = seconds % 86_400;
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{:02}-{:02} {hour:02}:{minute:02}:{second:02}", month + 1, days + 1)
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
 }
 
 fn month_lengths(year: u64) -> [u64; 12] {
