@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use common::raw::{
-    CONFIG_WCE, FLUSH, Front, INDIRECT, PROTOCOL_FEATURES, VERSION_1, code, halves, words,
+    CONFIG_WCE, FLUSH, Front, INDIRECT, PROTOCOL_FEATURES, Ring, VERSION_1, code, halves, words,
 };
 use common::{Server, null, slow_by};
 use protocol::message::{Request, WaitMode};
@@ -79,10 +79,9 @@ fn the_log_is_let_go_of() {
     assert!(!maps("log-that-ends"), "still mapped after a reset");
 }
 
-#[test]
-fn a_ring_is_disabled_without_waiting_and_stopped_with_nothing_in_flight() {
-    let server = Server::new(1);
-    server.must(Request::PutVolume(slow_by(null(8), 3_000_000)));
+/// A ring that was disabled while a read of so many microseconds is under way.
+fn disabled_with_a_read(server: &Server, us: u64) -> (Front, Ring) {
+    server.must(Request::PutVolume(slow_by(null(8), us)));
     let socket = server.put_adapter(|_| ());
     let (front, ring) = Front::ready(&socket);
     ring.read(0, 0);
@@ -91,6 +90,13 @@ fn a_ring_is_disabled_without_waiting_and_stopped_with_nothing_in_flight() {
         server.count(QueueCounter::CommandsReceived) == 1
     });
     assert!(front.state(code::SET_VRING_ENABLE, 0, 0));
+    (front, ring)
+}
+
+#[test]
+fn a_ring_is_disabled_without_waiting_and_stopped_with_nothing_in_flight() {
+    let server = Server::new(1);
+    let (front, ring) = disabled_with_a_read(&server, 3_000_000);
     assert_eq!(ring.used_index(), 0, "it waited for the read");
     ring.read(3, 0);
     ring.offer(&[3]);
@@ -108,15 +114,7 @@ fn a_ring_is_disabled_without_waiting_and_stopped_with_nothing_in_flight() {
 #[test]
 fn an_adapter_is_removed_at_once_although_a_disabled_ring_waits_for_its_delays() {
     let server = Server::new(1);
-    server.must(Request::PutVolume(slow_by(null(8), 100_000_000)));
-    let socket = server.put_adapter(|_| ());
-    let (front, ring) = Front::ready(&socket);
-    ring.read(0, 0);
-    ring.offer(&[0]);
-    common::raw::until("the read is under way", || {
-        server.count(QueueCounter::CommandsReceived) == 1
-    });
-    assert!(front.state(code::SET_VRING_ENABLE, 0, 0));
+    let (front, ring) = disabled_with_a_read(&server, 100_000_000);
     let (removed, told) = std::sync::mpsc::channel();
     let name = server.adapter_status().spec.name;
     std::thread::spawn(move || {
