@@ -8,7 +8,7 @@ use std::fs;
 
 use serde::Deserialize;
 
-use crate::layers::DATA_PATH;
+use crate::layers::data_path;
 use crate::metadata::Metadata;
 use crate::run::{Because, Context, Failure, Result};
 use crate::spdx;
@@ -72,7 +72,7 @@ pub(crate) fn check(context: &Context) -> Result {
             }
         }
     }
-    for member in DATA_PATH {
+    for member in data_path() {
         let shipped = context.metadata.shipped_with(member);
         for banned in BANNED_BELOW_DATAPLANE.iter().filter(|name| shipped.contains_key(*name)) {
             wrong

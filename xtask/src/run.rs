@@ -66,6 +66,11 @@ impl Context {
         command
     }
 
+    /// Whether commands find the programs of one folder only.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.path.get().is_some()
+    }
+
     /// From now on commands find the programs of this folder and no others.
     pub(crate) fn confine(&self, folder: PathBuf) {
         self.path.get_or_init(|| folder);

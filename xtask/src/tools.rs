@@ -37,6 +37,9 @@ pub(crate) fn ensure(context: &Context) -> Result {
 ///
 /// When one is missing.
 pub(crate) fn confine(context: &Context) -> Result {
+    if context.is_confined() {
+        return Ok(());
+    }
     let folder = context.target.join("path");
     if folder.exists() {
         fs::remove_dir_all(&folder).because(format_args!("cannot clear {}", folder.display()))?;
