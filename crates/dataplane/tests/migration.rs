@@ -114,7 +114,7 @@ fn a_ring_is_disabled_without_waiting_and_stopped_with_nothing_in_flight() {
 #[test]
 fn an_adapter_is_removed_at_once_although_a_disabled_ring_waits_for_its_delays() {
     let server = Server::new(1);
-    let (front, ring) = disabled_with_a_read(&server, 100_000_000);
+    let _client = disabled_with_a_read(&server, 100_000_000);
     let (removed, told) = std::sync::mpsc::channel();
     let name = server.adapter_status().spec.name;
     std::thread::spawn(move || {
