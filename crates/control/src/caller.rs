@@ -1,6 +1,8 @@
-//! Who asks: the process at the other end of the API's socket, as the kernel names it.
+//! Who asks, or uses an adapter: the process at the other end of the socket, as the kernel names it.
 
+use protocol::message::ClientStatus;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use std::future::Future;
 use utoipa::ToSchema;
 
@@ -11,6 +13,19 @@ pub struct Caller {
     pub uid: u32,
     /// Its number, if the kernel knows one.
     pub pid: Option<u32>,
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "user {}", self.uid)?;
+        self.pid.map_or(Ok(()), |pid| write!(f, ", process {pid}"))
+    }
+}
+
+impl From<ClientStatus> for Caller {
+    fn from(client: ClientStatus) -> Caller {
+        Caller { uid: client.uid, pid: Some(client.pid) }
+    }
 }
 
 tokio::task_local! {

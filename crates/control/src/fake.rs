@@ -249,6 +249,7 @@ impl Books {
             channel_of_queue: Vec::new(),
             connections: 0,
             features: Vec::new(),
+            client: None,
         });
         Reply::Done
     }

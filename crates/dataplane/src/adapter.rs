@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 
 use channel::device::{Resized, Tell};
 use channel::{Drain, StopReason};
-use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, SocketRole};
+use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, ClientStatus, SocketRole};
 use protocol::place::Place;
 use protocol::stats::{QueueStats, StatsRegion};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
@@ -24,6 +24,7 @@ use vhost::vhost_user::{BackendReqHandler, Error};
 
 use crate::devices::{AnyDevice, Backing, Channel, Services, take_live_part};
 use crate::door::Door;
+use crate::journal::{Journal, Relay, peer};
 use crate::placement;
 use crate::queues::{AdapterContext, Queues, feature};
 use crate::session::{RING_FEATURES, Session, backend_channel, locked, send_config_change};
@@ -32,6 +33,7 @@ use crate::session::{RING_FEATURES, Session, backend_channel, locked, send_confi
 #[derive(Debug, Default)]
 pub(crate) struct Condition {
     connected: bool,
+    client: Option<ClientStatus>,
     /// Queues that the client uses, and their channels.
     queues: u16,
     channels: Vec<u32>,
@@ -54,6 +56,7 @@ pub(crate) struct PlaneContext {
     pub(crate) channels: Arc<Vec<Channel>>,
     pub(crate) stats: Arc<StatsRegion>,
     pub(crate) services: Arc<Services>,
+    pub(crate) relay: Relay,
 }
 
 /// Everything that one specification determines.
@@ -63,6 +66,7 @@ pub(crate) struct Shared {
     spec: Mutex<AdapterSpec>,
     queues: Mutex<Queues>,
     condition: Arc<Mutex<Condition>>,
+    journal: Arc<Journal>,
     protocol_features: AtomicU64,
     /// The client's channel for messages from here to there.
     backend: Mutex<Option<OwnedFd>>,
@@ -77,11 +81,14 @@ impl Shared {
         spec: AdapterSpec,
         backing: &Backing,
         condition: Arc<Mutex<Condition>>,
+        journal: Arc<Journal>,
         stats: Vec<Option<QueueStats>>,
     ) -> Result<Shared, String> {
-        let board = Arc::clone(&condition);
+        let (board, log) = (Arc::clone(&condition), Arc::clone(&journal));
         let on_stop = move |queue: u16, reason: StopReason| {
-            locked(&board).break_down(queue, &reason.to_string());
+            let reason = reason.to_string();
+            locked(&board).break_down(queue, &reason);
+            log.queue_broke(queue, reason);
         };
         let adapter = Arc::new(channel::Adapter::new(&spec.name, Box::new(on_stop)));
         adapter.set_wait(spec.wait);
@@ -93,6 +100,7 @@ impl Shared {
             known_as: Arc::clone(&adapter),
             device: Arc::clone(&device),
             stats: Arc::clone(&plane.stats),
+            journal: Arc::clone(&journal),
             on_failure: Box::new(move |queue, what| locked(&board).break_down(queue, what)),
         };
         let queues = Queues::new(context, spec.queues + device.fixed_queues(), stats);
@@ -102,6 +110,7 @@ impl Shared {
             spec: Mutex::new(spec),
             queues: Mutex::new(queues),
             condition,
+            journal,
             protocol_features: AtomicU64::new(0),
             backend: Mutex::new(None),
         })
@@ -172,6 +181,7 @@ impl Shared {
 
     /// Remembers why a message was refused.
     pub(crate) fn note(&self, what: String) {
+        self.journal.refused(&what);
         locked(&self.condition).reason = Some(what);
     }
 
@@ -186,8 +196,12 @@ impl Shared {
     /// Shows what the queues are doing.
     pub(crate) fn update(&self, queues: &Queues) {
         let mut condition = locked(&self.condition);
-        condition.queues = queues.started();
+        let had = std::mem::replace(&mut condition.queues, queues.started());
         condition.channels = queues.channels_of_queues();
+        drop(condition);
+        if had == 0 && queues.started() > 0 {
+            self.journal.serves(queues.features(), &self.feature_names());
+        }
     }
 
     /// The present specification with what of `spec` can change while a client is there.
@@ -263,7 +277,8 @@ impl Adapter {
         let theirs = stop.try_clone()?;
         let name = spec.name.clone();
         let condition = Arc::new(Mutex::new(Condition::default()));
-        let shared = Shared::new(plane, spec, backing, Arc::clone(&condition), Vec::new())
+        let journal = Arc::new(Journal::new(&name, plane.relay.clone()));
+        let shared = Shared::new(plane, spec, backing, Arc::clone(&condition), journal, Vec::new())
             .map_err(std::io::Error::other)?;
         let inner = Arc::new(Inner {
             plane: plane.clone(),
@@ -360,6 +375,7 @@ impl Adapter {
             client_queues: condition.queues,
             channel_of_queue: condition.channels.clone(),
             connections: condition.connections,
+            client: condition.client,
             features: shared.feature_names(),
         }
     }
@@ -418,7 +434,8 @@ impl Inner {
         let mut shared = locked(&self.shared);
         let stats = shared.queues().take_stats();
         let condition = Arc::clone(&self.condition);
-        let form = Shared::new(&self.plane, spec, &backing, condition, stats);
+        let journal = Arc::clone(&shared.journal);
+        let form = Shared::new(&self.plane, spec, &backing, condition, journal, stats);
         // Checked when it was put.
         *shared = Arc::new(form.expect("a form that was accepted"));
     }
@@ -429,12 +446,14 @@ impl Inner {
         // Out of descriptors: this client has to go, the adapter stays for the next one.
         let Ok(watched) = stream.try_clone() else { return Some(()) };
         *locked(&self.stream) = stream.try_clone().ok();
+        let client = peer(&stream);
         let connections = {
             let mut condition = locked(&self.condition);
             let connections = condition.connections + 1;
-            *condition = Condition { connected: true, connections, ..Condition::default() };
+            *condition = Condition { connected: true, client, connections, ..Condition::default() };
             connections
         };
+        shared.journal.connected(client, connections);
         self.place(&shared);
         let mut handler =
             BackendReqHandler::from_stream(stream, Arc::new(Session::new(Arc::clone(&shared))));
@@ -468,7 +487,10 @@ impl Inner {
         let broken = std::mem::take(&mut condition.broken);
         let reason = condition.reason.take().filter(|_| broken || !ended.is_ordinary());
         let reason = reason.or_else(|| ended.reason());
-        *condition = Condition { connections, reason, ..Condition::default() };
+        let queues = condition.queues;
+        *condition = Condition { connections, reason: reason.clone(), ..Condition::default() };
+        drop(condition);
+        shared.journal.left(queues, reason.as_deref());
         (!matches!(ended, Ended::Removed)).then_some(())
     }
 

@@ -26,6 +26,7 @@ use vhost::vhost_user::BackendReqHandler;
 
 use crate::adapter::{Condition, PlaneContext, Shared};
 use crate::devices::{Backing, Channel, Services};
+use crate::journal::{Journal, Relay};
 use crate::session::{Session, backend_channel};
 
 const MEMORY_BYTES: u64 = 1 << 20;
@@ -62,7 +63,8 @@ fn context() -> &'static PlaneContext {
         let channel = Channel::start(config, stats.channel(0)).expect("a channel");
         let channels = Arc::new(vec![channel]);
         let services = Arc::new(Services::start(&channels).expect("a thread"));
-        PlaneContext { channels, stats: Arc::new(stats), services }
+        let relay = Relay::start().expect("a thread");
+        PlaneContext { channels, stats: Arc::new(stats), services, relay }
     })
 }
 
@@ -211,7 +213,8 @@ pub fn fuzz_session(data: &[u8]) {
     theirs.set_nonblocking(true).expect("an ordinary socket");
     let (spec, backing) = adapter(input.byte() & 1 == 1);
     let condition = Arc::new(Mutex::new(Condition::default()));
-    let shared = Shared::new(context(), spec, &backing, condition, Vec::new());
+    let journal = Arc::new(Journal::new(&spec.name, context().relay.clone()));
+    let shared = Shared::new(context(), spec, &backing, condition, journal, Vec::new());
     let shared = Arc::new(shared.expect("a good specification"));
     let watched = ours.try_clone().expect("a descriptor");
     let mut handler =

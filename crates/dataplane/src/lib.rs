@@ -10,6 +10,7 @@
 //! | `server` | the socket of the control plane | one for each connection |
 //! | `plane` | what exists: [`Plane::handle`] carries out one message | the caller's, one message at a time |
 //! | `adapter` | an adapter: its client, its state | its own |
+//! | `journal` | what the log says of an adapter | any; of what channels see, its own |
 //! | `door` | its socket: clients connect to it, or it connects to them | the adapter's |
 //! | `session` | vhost-user messages of one client | the adapter's |
 //! | `devices` | the list of devices, and what is called of them: their rooms are `device_blk` and `device_scsi` | session, plane, channels |
@@ -29,6 +30,7 @@ pub mod devices;
 mod door;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
+mod journal;
 mod placement;
 mod plane;
 mod queues;

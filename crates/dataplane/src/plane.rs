@@ -31,6 +31,7 @@ use crate::Options;
 use crate::adapter::{Adapter, PlaneContext};
 use crate::balance::Balancer;
 use crate::devices::{Backing, Channel, Services};
+use crate::journal::Relay;
 use crate::session::locked;
 use opening::Opening;
 use volumes::OpenVolume;
@@ -205,7 +206,8 @@ impl Plane {
         let services = Services::start(&channels)
             .map_err(|source| ChannelError::System { index: 0, source })?;
         let services = Arc::new(services);
-        let context = PlaneContext { channels, stats: Arc::new(stats), services };
+        let relay = Relay::start().map_err(|source| ChannelError::System { index: 0, source })?;
+        let context = PlaneContext { channels, stats: Arc::new(stats), services, relay };
         let state = Arc::new(Mutex::new(State::default()));
         balancer.start(context.clone(), Arc::clone(&state));
         let socket = options.socket.clone();

@@ -20,6 +20,7 @@ use vring::{
 };
 
 use crate::devices::{AnyDevice, Channel, Message};
+use crate::journal::Journal;
 
 /// virtio and vhost features that concern rings.
 pub(crate) mod feature {
@@ -86,6 +87,7 @@ pub(crate) struct AdapterContext {
     pub(crate) known_as: Arc<channel::Adapter>,
     pub(crate) device: Arc<AnyDevice>,
     pub(crate) stats: Arc<StatsRegion>,
+    pub(crate) journal: Arc<Journal>,
     /// Says why a queue could not be started.
     pub(crate) on_failure: Box<OnFailure>,
 }
@@ -464,6 +466,7 @@ impl Queues {
 
     fn end_stop(&mut self, index: usize, draining: Draining) {
         let resources = draining.pending.wait().expect("a channel answers until it is dropped");
+        self.adapter.journal.queue_stops(index as u16, draining.from.channel);
         self.take_back(index, resources);
     }
 
@@ -477,6 +480,7 @@ impl Queues {
 
     fn start(&mut self, index: usize) {
         if let Err(what) = self.try_start(index) {
+            self.adapter.journal.queue_failed(index as u16, &what);
             (self.adapter.on_failure)(index as u16, &what);
         }
     }
@@ -491,6 +495,7 @@ impl Queues {
         let queue = &mut self.queues[index];
         let size = config.size;
         let ring = config.start(Arc::clone(&self.mem)).map_err(|(_, error)| error.to_string())?;
+        let recovered = ring.in_flight();
         let kick = queue.kick.take().ok_or("the client sent no kick descriptor")?;
         let resources = QueueResources {
             ring,
@@ -508,6 +513,7 @@ impl Queues {
         match self.adapter.channels[channel].start_queue(resources, device) {
             Ok(id) => {
                 self.queues[index].running = Some(Running { channel, id });
+                self.adapter.journal.queue_starts(index as u16, channel, recovered);
                 Ok(())
             }
             Err(failure) => {

@@ -197,6 +197,19 @@ pub struct AdapterStatus {
     pub connections: u64,
     /// Names of the negotiated features that matter to an administrator.
     pub features: Vec<String>,
+    /// The client's process; nothing without a client, from a data plane that does not say, or where its number cannot be known (another PID
+    /// namespace).
+    #[serde(default)]
+    pub client: Option<ClientStatus>,
+}
+
+/// The process at the other end of an adapter's socket when it connected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientStatus {
+    /// Its process id.
+    pub pid: u32,
+    /// Its user id.
+    pub uid: u32,
 }
 
 /// What an adapter is doing.

@@ -7,6 +7,7 @@
 
 use super::ailing::{ERRORS, Errors};
 use super::{View, lock};
+use crate::caller::Caller;
 use crate::server::has_client;
 use crate::trail::{Kind, Trail};
 use protocol::message::{Reply, Request, Status, VERSION};
@@ -234,7 +235,9 @@ fn visits(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
             add(Kind::ClientLeft, reason.to_owned());
         }
         if came {
-            add(Kind::ClientConnected, format!("connection {}", adapter.connections));
+            let who = adapter.client.map(|client| format!(", {}", Caller::from(client)));
+            let who = who.unwrap_or_default();
+            add(Kind::ClientConnected, format!("connection {}{who}", adapter.connections));
         }
         if !had && left {
             add(Kind::ClientLeft, reason.to_owned());
@@ -284,6 +287,7 @@ mod tests {
             channel_of_queue,
             connections,
             features,
+            client: None,
         };
         Status { pid, adapters: vec![adapter], ..Status::default() }
     }

@@ -1,6 +1,7 @@
 //! What the API shows of each object: what was set, what holds, and how it is.
 
 use super::Server;
+use crate::caller::Caller;
 use crate::keeper::{Ailment, View};
 use crate::model::{Desired, resolve, text};
 use crate::paths::Paths;
@@ -97,6 +98,9 @@ pub struct AdapterView {
     pub connections: u64,
     /// Features negotiated with the client that is connected.
     pub features: Vec<String>,
+    /// The process that is connected, where the data plane can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<Caller>,
     /// Attributes that were set.
     #[schema(value_type = crate::api::AdapterAttributes)]
     pub attributes: Attributes,
@@ -302,6 +306,7 @@ impl Moment {
             channel_of_queue,
             connections: adapter.map_or(0, |a| a.connections),
             features: client.map(|a| a.features.clone()).unwrap_or_default(),
+            client: client.and_then(|a| a.client).map(Caller::from),
             attributes: set.clone(),
             effective: self.desired.effective_all(Object::Adapter, set),
         }

@@ -275,7 +275,7 @@ pub(super) fn open_volume(
     let mut known = None;
     let mut note = |event: OpenEvent| match event {
         OpenEvent::WaitsForLock { holder } => {
-            eprintln!("volume {}: waits for {holder} to let go of it", spec.name);
+            tracing::warn!(volume = spec.name, holder, "waits for its file");
             waits(holder);
         }
         OpenEvent::Identity(identity) => known = Some(identity),

@@ -52,10 +52,7 @@ fn lines(events: &[Event]) -> String {
     let line = |event: &Event| {
         let subject = event.subject.as_deref().map(|name| format!(" {name}")).unwrap_or_default();
         let result = event.result.as_deref().map(|result| format!(" {result}")).unwrap_or_default();
-        let by = event.by.map(|by| {
-            let pid = by.pid.map(|pid| format!(", process {pid}")).unwrap_or_default();
-            format!(" (user {}{pid})", by.uid)
-        });
+        let by = event.by.map(|by| format!(" ({by})"));
         let (kind, message) = (event.kind.as_str(), &event.message);
         format!(
             "{} {kind}{subject}{result}: {message}{}",

@@ -332,6 +332,7 @@ fn adapter_page(adapter: &AdapterView) -> String {
             "channels at most",
             format!("{}, limited by the {}", adapter.channels_max, adapter.limited_by),
         ),
+        ("client", adapter.client.map(|client| client.to_string()).unwrap_or_default()),
         ("connections", adapter.connections.to_string()),
         ("features", adapter.features.join(", ")),
     ];

@@ -30,6 +30,7 @@ fn adapter(state: &str) -> AdapterView {
         channel_of_queue: Vec::new(),
         connections: 0,
         features: Vec::new(),
+        client: None,
         attributes: Default::default(),
         effective: effective.map(|(name, value)| (name.to_owned(), value)).into(),
     }
