@@ -161,6 +161,9 @@ impl Answer {
         Advice {
             systems: overview::systems(view, &findings, &coverage),
             map: overview::map(view),
+            contradictions: view
+                .facts
+                .contradictions_of(findings.iter().flat_map(|finding| &finding.figures)),
             findings,
             not_checked: self.missing.into_iter().collect(),
             coverage,

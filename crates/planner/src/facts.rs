@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use fabric::negotiate::Policy;
 use serde::{Deserialize, Serialize};
 
-use crate::trace::{Origin, Source, Term};
+use crate::trace::{Figure, Origin, Source, Term};
 
 /// A number, or a range where the source gives one or nobody knows better.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -181,6 +181,24 @@ pub struct ClientPolicy {
     pub source: Source,
 }
 
+/// Where the text of a source says something else than its own numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Contradiction {
+    /// Its key.
+    pub id: String,
+    /// What the text says.
+    pub says: String,
+    /// What the source's own numbers say.
+    pub numbers: String,
+    /// What the planner goes by.
+    pub used: String,
+    /// The figures that it touches, by their names.
+    #[serde(skip)]
+    pub figures: Vec<String>,
+    /// The source.
+    pub source: Source,
+}
+
 /// All facts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Facts {
@@ -191,6 +209,7 @@ pub struct Facts {
     requirements: BTreeMap<String, BTreeMap<Product, Requirement>>,
     machines: BTreeMap<String, Machine>,
     policies: BTreeMap<Product, ClientPolicy>,
+    contradictions: BTreeMap<String, Contradiction>,
 }
 
 /// What stands for a number that no data file has: it compares with nothing, and prints as `—`.
@@ -204,13 +223,14 @@ static MISSING: Number = Number {
 };
 
 /// The data files, by their names; a file may cite the sources of those before it.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("sources.toml", include_str!("../facts/sources.toml")),
     ("attributes.toml", include_str!("../facts/attributes.toml")),
     ("levels.toml", include_str!("../facts/levels.toml")),
     ("limits.toml", include_str!("../facts/limits.toml")),
     ("sizing.toml", include_str!("../facts/sizing.toml")),
     ("tuning.toml", include_str!("../facts/tuning.toml")),
+    ("contradictions.toml", include_str!("../facts/contradictions.toml")),
 ];
 
 impl Facts {
@@ -232,6 +252,7 @@ impl Facts {
             requirements: BTreeMap::new(),
             machines: BTreeMap::new(),
             policies: BTreeMap::new(),
+            contradictions: BTreeMap::new(),
         };
         for (file, text) in FILES {
             facts.merge(text, raw::Whose::Ours).map_err(|error| (file, error))?;
@@ -301,6 +322,21 @@ impl Facts {
     /// How clients of a system negotiate again, where a source says so.
     pub fn policy(&self, system: Product) -> Option<&ClientPolicy> {
         self.policies.get(&system)
+    }
+
+    /// A source's contradiction by its key.
+    pub fn contradiction(&self, id: &str) -> Option<&Contradiction> {
+        self.contradictions.get(id)
+    }
+
+    /// The contradictions that touch one of these figures, by their keys.
+    pub fn contradictions_of<'a>(
+        &self,
+        figures: impl Iterator<Item = &'a Figure> + Clone,
+    ) -> Vec<Contradiction> {
+        let touched =
+            |one: &&Contradiction| figures.clone().any(|figure| one.figures.contains(&figure.name));
+        self.contradictions.values().filter(touched).cloned().collect()
     }
 
     /// A machine by its type and model.

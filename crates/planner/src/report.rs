@@ -23,6 +23,7 @@ pub mod trends;
 pub use chart::{Bar, Bars, Chart, Line, Mark, Point, Series, sparkline};
 
 use crate::capture::At;
+use crate::facts::Contradiction;
 use crate::trace::{Figure, number};
 
 /// The version of the JSON that [`json`] writes.
@@ -124,6 +125,17 @@ impl Section {
     pub fn to_mind(notes: &[String]) -> Option<Section> {
         let list = || Block::List(notes.to_vec());
         (!notes.is_empty()).then(|| Section::new("To mind", Tone::Note).block(list()))
+    }
+
+    /// Where the text of a source says something else than the numbers that the answer goes by.
+    pub fn sources_differ(all: &[Contradiction]) -> Option<Section> {
+        let told = |one: &Contradiction| {
+            let Contradiction { says, numbers, used, source, .. } = one;
+            format!("{}: {says}; {numbers}. Used here: {used}.", source.text)
+        };
+        let list = all.iter().map(told).collect();
+        let section = || Section::new("Where the sources contradict themselves", Tone::Plain);
+        (!all.is_empty()).then(|| section().block(Block::List(list)))
     }
 
     /// A part without blocks yet.

@@ -158,6 +158,21 @@ fn the_first_move_from_power8_behind_an_old_vios_brings_multi_queue() {
     holds(&row, 8);
 }
 
+#[test]
+fn a_move_from_power8_to_power9_names_the_contradiction_of_its_source() {
+    let told = |row: &Row| {
+        let outcome = outcome(&plan_of(row));
+        let shown = text::text(&outcome, &text::Options::default());
+        let told = !outcome.contradictions.is_empty();
+        assert_eq!(told, shown.contains("Where the sources contradict themselves"), "{shown}");
+        told
+    };
+    let old = Row { source_firmware: "POWER8", queues: 1, firmware: "POWER9", ..EIGHT };
+    assert!(told(&old));
+    assert!(!told(&Row { source_firmware: "POWER9", ..old }), "both have multi-queue");
+    assert!(!told(&Row { source_firmware: "POWER9", firmware: "POWER8", ..old }), "the other way");
+}
+
 const CHAIN: &str = r#"
 steps = [{ move = "old" }, { move = "new" }, "reconfigure", "renegotiate"]
 [client]

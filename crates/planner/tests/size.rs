@@ -352,3 +352,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_pool_names_the_contradiction_of_its_source_and_others_do_not() {
+    let ids = |text: &str| -> Vec<String> {
+        sized(text).contradictions.into_iter().map(|one| one.id).collect()
+    };
+    let pool = "[[ssp]]\niops = 5000\nblock_bytes = 16384\nclients = 100\npool_tb = 2\n";
+    assert_eq!(ids(pool), ["pool-outstanding"]);
+    assert_eq!(ids("[[sea]]\nstreaming_mb = 200\n"), Vec::<String>::new());
+}

@@ -6,6 +6,7 @@ use super::change::Change;
 use super::overview::{Map, SystemState};
 use super::rule::Kind;
 use crate::capture::At;
+use crate::facts::Contradiction;
 use crate::trace::Figure;
 
 /// How bad it is.
@@ -122,6 +123,8 @@ pub struct Advice {
     pub systems: Vec<SystemState>,
     /// What hangs on what.
     pub map: Map,
+    /// Where the text of a source says something else than the numbers that a finding goes by.
+    pub contradictions: Vec<Contradiction>,
 }
 
 impl Advice {

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::id::{BY_SIZE, size_of};
 use super::{
-    Adapter, Attribute, ClientPolicy, DEVICES, Facts, FactsError, Level, Machine, Number, Product,
-    Requirement, Setting,
+    Adapter, Attribute, ClientPolicy, Contradiction, DEVICES, Facts, FactsError, Level, Machine,
+    Number, Product, Requirement, Setting,
 };
 use crate::trace::Source;
 
@@ -37,6 +37,8 @@ struct Document {
     machine: BTreeMap<String, RawMachine>,
     #[serde(default)]
     policy: BTreeMap<String, RawPolicy>,
+    #[serde(default)]
+    contradiction: BTreeMap<String, RawContradiction>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -108,6 +110,16 @@ struct RawPolicy {
     confirmed: bool,
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawContradiction {
+    says: String,
+    numbers: String,
+    used: String,
+    figures: Vec<String>,
+    source: String,
+}
+
 impl Facts {
     /// Takes the facts of one file over.
     pub(super) fn merge(&mut self, text: &str, whose: Whose) -> Result<(), FactsError> {
@@ -144,6 +156,12 @@ impl Facts {
         for (system, raw) in document.policy {
             let policy = self.accept_policy(&system, raw)?;
             self.policies.insert(policy.system, policy);
+        }
+        for (id, raw) in document.contradiction {
+            let source = self.source(&format!("contradiction.{id}"), raw.source, true)?;
+            let RawContradiction { says, numbers, used, figures, .. } = raw;
+            let one = Contradiction { id: id.clone(), says, numbers, used, figures, source };
+            self.contradictions.insert(id, one);
         }
         Ok(())
     }

@@ -291,3 +291,18 @@ proptest::proptest! {
         proptest::prop_assert!(wrong.is_err() && facts == before);
     }
 }
+
+#[test]
+fn a_contradiction_is_told_with_the_figures_that_it_touches() {
+    let facts = Facts::builtin();
+    let figure = |name: &str| Figure::plain(Term::given(name, 1.0, ""));
+    let of = |names: &[&str]| -> Vec<String> {
+        let figures: Vec<Figure> = names.iter().map(|name| figure(name)).collect();
+        facts.contradictions_of(figures.iter()).into_iter().map(|one| one.id).collect()
+    };
+    assert_eq!(of(&["elements by the high-water rule", "free"]), ["high-water-sum"]);
+    assert_eq!(of(&["commands that the clients may send"]), ["pool-outstanding"]);
+    assert_eq!(of(&["free"]), Vec::<String>::new());
+    let lpm = facts.contradiction("lpm-first-move-to-power9").unwrap();
+    assert!(lpm.figures.is_empty() && lpm.source.id == "npiv-mq-lpm", "{lpm:?}");
+}

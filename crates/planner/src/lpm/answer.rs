@@ -30,6 +30,7 @@ impl Answer for Outcome {
         sections.extend(self.stages.iter().map(stage));
         sections.push(self.requirements());
         sections.extend(Section::to_mind(&self.notes));
+        sections.extend(Section::sources_differ(&self.contradictions));
         sections
     }
 

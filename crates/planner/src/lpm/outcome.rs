@@ -9,7 +9,7 @@ use super::check::{Check, checks};
 use super::plan::{LpmError, Plan, Server, Step};
 use super::unknown::{Questions, World};
 use super::words;
-use crate::facts::Facts;
+use crate::facts::{Contradiction, Facts};
 use crate::trace::{Figure, Origin, Source, Term};
 
 /// What becomes of the queues.
@@ -25,6 +25,8 @@ pub struct Outcome {
     pub unknown: Vec<String>,
     /// What to mind.
     pub notes: Vec<String>,
+    /// Where the text of a source says something else than the table that the outcome goes by.
+    pub contradictions: Vec<Contradiction>,
 }
 
 /// How things stand at one moment.
@@ -101,6 +103,7 @@ impl Plan {
         Ok(Outcome {
             unknown: if undecided { open.collect() } else { Vec::new() },
             notes: words::notes(self, &stages),
+            contradictions: words::contradictions(self, facts),
             checks: checks(self, facts)?,
             stages,
             plan: self.clone(),

@@ -5,7 +5,10 @@ use fabric::negotiate::{NpivNegotiated, Policy, Term as Limit};
 use super::outcome::{Reached, Stage};
 use super::plan::{Plan, Step, System};
 use super::unknown::FEATURE;
-use crate::facts::{Facts, Level, Product};
+use crate::facts::{Contradiction, Facts, Level, Product, Verdict};
+
+/// The source's sentence on that move against its table.
+const FIRST_MOVE: &str = "lpm-first-move-to-power9";
 
 /// The name of a term in a formula.
 pub(super) fn name(limit: Limit) -> String {
@@ -121,6 +124,28 @@ fn remedy(facts: &Facts, at: &str, limit: Limit) -> String {
         Limit::Inherited => format!("raise `num_per_range` of `viosnpiv0` at {at}"),
         other => other.remedy().to_owned(),
     }
+}
+
+/// The contradictions of the sources on which a count rests: a client's first move from a generation without
+/// multi-queue to one with it.
+pub(super) fn contradictions(plan: &Plan, facts: &Facts) -> Vec<Contradiction> {
+    let generation = |name: &str| -> Option<Verdict> {
+        let server = plan.server.get(name)?;
+        let of_machine = || Some(facts.machine(server.machine.as_deref()?)?.generation.as_str());
+        let text = server.generation.as_deref().or_else(of_machine)?;
+        let level = Level::read(Product::Server, text).ok()?;
+        Some(facts.requirement(FEATURE, Product::Server)?.judge(&level))
+    };
+    let mut at = plan.client.at.as_str();
+    let mut touched = false;
+    for step in &plan.steps {
+        let Step::Move(to) = step else { continue };
+        touched |= generation(at) == Some(Verdict::NotMet) && generation(to) == Some(Verdict::Met);
+        at = to;
+    }
+    let one =
+        facts.contradiction(FIRST_MOVE).filter(|_| touched && plan.client.system == System::Aix);
+    one.cloned().into_iter().collect()
 }
 
 /// What to mind, whatever the counts.

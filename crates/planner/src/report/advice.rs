@@ -70,6 +70,7 @@ impl Answer for AdviceReport<'_> {
         sections.extend(map::sections(&self.advice.map));
         let findings = self.advice.findings.iter().enumerate();
         sections.extend(findings.map(|(at, finding)| finding_section(at + 1, finding)));
+        sections.extend(Section::sources_differ(&self.advice.contradictions));
         sections.extend(refused(self.captures));
         sections.extend(self.cut_section());
         sections.extend(to_capture(self.advice));

@@ -34,6 +34,7 @@ impl Answer for Sizing {
         let totals = Block::Figures(self.totals.clone());
         sections.push(Section::new("Together", Tone::Plain).block(totals));
         sections.extend(Section::to_mind(&self.notes));
+        sections.extend(Section::sources_differ(&self.contradictions));
         sections
     }
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::input::{Processors, Vios, Workloads};
-use crate::facts::{Facts, id};
+use crate::facts::{Contradiction, Facts, id};
 use crate::trace::{Figure, Term};
 
 /// One load and what it takes.
@@ -130,6 +130,8 @@ pub struct Sizing {
     pub hypervisor_memory: Option<Figure>,
     /// What to mind.
     pub notes: Vec<String>,
+    /// Where the text of a source says something else than the numbers that the sizing goes by.
+    pub contradictions: Vec<Contradiction>,
 }
 
 /// One term of each part that has it, under the part's own name.
@@ -174,6 +176,8 @@ impl Sizing {
         totals.push(memory.clone());
         totals.extend(hypervisor_memory.clone());
         let notes = notes(facts, workloads, &parts, &totals);
+        let all = parts.iter().flat_map(|part| &part.figures).chain(&totals);
+        let contradictions = facts.contradictions_of(all);
         let workloads = workloads.clone();
         Sizing {
             workloads,
@@ -185,6 +189,7 @@ impl Sizing {
             memory,
             hypervisor_memory,
             notes,
+            contradictions,
         }
     }
 }
