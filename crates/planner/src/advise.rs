@@ -40,6 +40,7 @@ mod queues;
 mod rule;
 mod san;
 mod sea;
+mod sea_mtu;
 mod sea_pair;
 mod ssp;
 mod ssp_luns;

@@ -59,7 +59,7 @@ pub use lscfg::{Device, Lscfg};
 pub use lsmap::{
     LsmapNet, LsmapNpiv, LsmapScsi, LsmapVnic, NetMap, NpivMap, ScsiMap, VnicMap, Vtd,
 };
-pub use memory::{Svmon, VmSample, Vmstat};
+pub use memory::{Lsps, PagingSpace, Svmon, VmSample, Vmstat};
 pub use nmon::{Nmon, NmonRow, NmonSection, NmonTime};
 pub use ports::{Lsnports, NpivPort};
 pub use rates::{Change, Incomparable, Rate, Rates, rates};
@@ -249,7 +249,7 @@ pub enum Report {
     Errpt(Errpt),
     /// `lscfg -vpl`, `lsdev -dev DEVICE -vpd`.
     Lscfg(Lscfg),
-    /// `hostname`, `uname`, `prtconf`.
+    /// `hostname`, `uname`, `prtconf`, `uptime`.
     Host(Host),
     /// `lsmap -all -vnic`.
     LsmapVnic(LsmapVnic),
@@ -257,6 +257,8 @@ pub enum Report {
     Vmstat(Vmstat),
     /// `svmon -G`.
     Svmon(Svmon),
+    /// `lsps -a`, `lsps -s`.
+    Lsps(Lsps),
     /// `lssyscfg`, `lshwres`.
     HmcList(HmcList),
     /// A file of nmon.
@@ -384,6 +386,7 @@ kinds! {
     LsmapVnic LsmapVnic lsmap_vnic lsmap_vnics "lsmap -all -vnic",
     Vmstat Vmstat vmstat vmstats "vmstat",
     Svmon Svmon svmon svmons "svmon -G",
+    Lsps Lsps lsps lspss "lsps -a",
     HmcList HmcList hmc_list hmc_lists "lssyscfg",
     Nmon Nmon nmon nmons "nmon",
 }

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Seeded faults that come first today. It may only be raised; the aim is all but three.
-const FOUND_MIN: usize = 66;
+const FOUND_MIN: usize = 68;
 /// Healthy systems that are left alone today. It may only be raised; the aim is all but two.
-const ALONE_MIN: usize = 73;
+const ALONE_MIN: usize = 74;
 /// Systems that get a command today which their manifest calls wrong. Names may only go; the aim is none.
 const WRONG_TODAY: &[&str] = &[];
 

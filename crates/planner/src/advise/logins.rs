@@ -197,7 +197,7 @@ fn finding(client: &Client<'_>, bad: &WwpnLogin, good: &WwpnLogin) -> Option<Dra
         WwpnStatus::Inactive => true,
         WwpnStatus::Unknown => false,
     };
-    let (spoken, wwpn) = (client.spoken(), bad.wwpn);
+    let (spoken, wwpn) = (client.spoken(), called(bad));
     let slot =
         bad.slot.as_ref().map_or_else(String::new, |slot| format!(" in slot {}", slot.value));
     let title = match known {
@@ -225,11 +225,11 @@ fn finding(client: &Client<'_>, bad: &WwpnLogin, good: &WwpnLogin) -> Option<Dra
         Draft::new(RULE, client.host, format!("WWPN {wwpn} of {spoken}"), Severity::Warning, title)
             .see([bad.at, good.at])
             .see(proof.into_iter().flatten().map(|one| one.at))
-            .because(format!("{wwpn}{slot} is not active, while {} of the same adapter is.", good.wwpn))
+            .because(format!("{wwpn}{slot} is not active, while {} of the same adapter is.", called(good)))
             .because(why)
             .because(told)
             .because("A migration fails its validation: the other side logs in with the WWPN that is not in use here, so both of every pair must be zoned and masked.")
-            .effect(format!("{ask}No command on the VIOS mends it. Next step: zone {wwpn} to the same storage ports as {}, and add it to the same masks. Then run {login} and {list}: its wwpn_status is 1.", good.wwpn))
+            .effect(format!("{ask}No command on the VIOS mends it. Next step: zone {wwpn} to the same storage ports as {}, and add it to the same masks. Then run {login} and {list}: its wwpn_status is 1.", called(good)))
             .harm("Zones and masks belong to the whole fabric: add this WWPN only, to what its sibling has. WWPNs that stay logged in are logged out by the HMC when the client starts.")
             .weigh(if known { 0.9 } else { 0.45 }, 1.1)
             .undone_by(format!("Log the WWPNs out again (chnportlogin -o logout -m {system} --id {id}; those in use stay) and take {wwpn} out of the zone and the masks.")),
@@ -283,7 +283,7 @@ fn pairs<'a>(logins: &[&'a WwpnLogin]) -> Vec<Pair<'a>> {
         }
         let profile = |login: &&WwpnLogin| login.profile.as_ref().map(|read| read.value.clone());
         let profiles: BTreeSet<_> = logins.iter().map(profile).collect();
-        let mut seen: BTreeSet<[Wwn; 2]> = BTreeSet::new();
+        let mut seen: BTreeSet<[Option<Wwn>; 2]> = BTreeSet::new();
         for one in profiles {
             let of_one: Vec<_> =
                 logins.iter().copied().filter(|login| profile(login) == one).collect();
@@ -294,9 +294,26 @@ fn pairs<'a>(logins: &[&'a WwpnLogin]) -> Vec<Pair<'a>> {
     pairs
 }
 
-/// The two WWPNs among these lines, where there are two; of one that stands there twice the last line.
+/// A WWPN as a user reads it; one that was made unreadable is told by its line.
+fn called(login: &WwpnLogin) -> String {
+    match login.wwpn {
+        Some(wwpn) => wwpn.to_string(),
+        None => format!("the WWPN of line {}, which was made unreadable,", login.at.line),
+    }
+}
+
+/// The two WWPNs among these lines, where there are two; of one that stands there twice the last line. One that was made
+/// unreadable is no other's, so it counts by its line.
 fn pair<'a>(logins: &[&'a WwpnLogin]) -> Option<Pair<'a>> {
-    let all: BTreeMap<Wwn, &WwpnLogin> = logins.iter().map(|login| (login.wwpn, *login)).collect();
-    let all: Vec<&WwpnLogin> = all.into_values().collect();
+    let key = |login: &WwpnLogin| (login.wwpn, login.wwpn.is_none().then_some(login.at));
+    let mut all: Vec<&WwpnLogin> = logins
+        .iter()
+        .map(|login| (key(login), *login))
+        .collect::<BTreeMap<_, _>>()
+        .into_values()
+        .collect();
+    if all.iter().any(|login| login.wwpn.is_none()) {
+        all.sort_by_key(|login| login.at);
+    }
     <[&WwpnLogin; 2]>::try_from(all).ok()
 }

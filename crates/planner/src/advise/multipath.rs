@@ -8,12 +8,12 @@ use super::finding::{Draft, Severity};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
-    DISK_ERRORS_LEAST, DISK_ERRORS_WITHIN_SECONDS, PAGES_PER_SECOND, SIDE_ERRORS_LEAST,
-    SIDE_ERRORS_SHARE, own,
+    DISK_ERRORS_LEAST, DISK_ERRORS_WITHIN_SECONDS, PAGES_PER_SECOND, PAGING_CRITICAL,
+    PAGING_WARNING, SIDE_ERRORS_LEAST, SIDE_ERRORS_SHARE, own,
 };
 use super::view::{Role, View, as_f64, count, shown};
 use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Read, Report, VmSample};
-use crate::trace::{Figure, number};
+use crate::trace::{Figure, Origin, Term, number};
 
 const PATHS: &str = "lspath, or lsmpio, on each client and each VIOS";
 
@@ -78,15 +78,21 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         name: "vios-memory",
-        about: "a VIOS pages to and from its paging space",
+        about: "a VIOS pages to and from its paging space, or has little of it left",
         on: Kind::System,
-        evidence: "vmstat 5 4 and svmon -G on each VIOS, or a file of nmon",
+        evidence: "vmstat 5 4, svmon -G and lsps -a on each VIOS, or a file of nmon",
         weight: 1.1,
         applies: |view, system| {
-            let measured = !paging(view, system.host).is_empty();
+            let measured = !paging(view, system.host).is_empty()
+                || view.of(system.host).filter_map(Report::lsps).next().is_some();
             Applicability::where_that(measured && view.role(system.host) != Role::Client)
         },
-        judge: memory,
+        judge: |view, system, out| {
+            memory(view, system, out);
+            if out.drafts.is_empty() {
+                paging_space(view, system, out);
+            }
+        },
     },
     Rule {
         name: "ssp-disk-offline",
@@ -422,6 +428,37 @@ fn memory(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
             .effect("Give the VIOS more memory on the HMC, in steps while it runs up to its maximum, then look whether it still pages. How much is not known from this, so no command is given.")
             .harm("The machine has that much less for its partitions.")
             .weigh(0.95, 1.0),
+    );
+}
+
+/// How full the spaces in use are, all of them together.
+fn paging_space(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let Some(list) = view.of(system.host).filter_map(Report::lsps).last() else { return };
+    let active = || list.spaces.iter().filter(|space| space.active && space.size_mb > 0);
+    let size: f64 = active().map(|space| as_f64(space.size_mb)).sum();
+    let used: f64 =
+        active().map(|space| as_f64(space.size_mb) * as_f64(space.used_percent) / 100.0).sum();
+    let Some(first) = active().next() else { return };
+    let percent = used / size * 100.0;
+    if percent < PAGING_WARNING {
+        return;
+    }
+    let severity = if percent >= PAGING_CRITICAL { Severity::Critical } else { Severity::Warning };
+    let spoken = view.spoken(system.host).to_owned();
+    let title = format!("the paging space of {spoken} is {} % full", number(percent.round()));
+    let terms = vec![
+        Term::new("used", used, "MB", Origin::Computed),
+        Term::read("size", size, "MB", first.at),
+    ];
+    out.push(
+        Draft::new("vios-memory", system.host, spoken, severity, title)
+            .see(active().map(|space| space.at))
+            .because("What lies there did not fit into memory at some time. When the rest is used up, processes are ended, and with them what serves the clients.")
+            .figure(Figure::new("share in use", "%", "used × 100 ÷ size", terms))
+            .figure(Figure::plain(own("share from which this rule speaks", PAGING_WARNING, "%")))
+            .effect("See with vmstat 5 4 whether it pages now and with svmon -G what it needs; give the VIOS more memory on the HMC where it does. A process that grows (ps, svmon -P) is to be found first where it does not.")
+            .harm("None by looking.")
+            .weigh(0.85, 1.0),
     );
 }
 

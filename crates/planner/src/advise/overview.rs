@@ -153,6 +153,7 @@ fn counting(view: &View<'_>, host: usize) -> Option<u64> {
             .filter_map(|adapter| adapter.elapsed_seconds)
             .map(|read| read.value)
             .max(),
+        Report::Host(host) => host.about.up_seconds.map(|read| read.value),
         _ => None,
     };
     view.of(host).filter_map(age).filter(|seconds| *seconds > 0).max()

@@ -42,6 +42,12 @@ pub(super) fn paths<'a>(view: &View<'a>) -> Vec<Path<'a>> {
     paths
 }
 
+/// What goes through a virtual adapter, as far as the captures show it.
+pub(super) fn load_of<'v>(view: &'v View<'_>, server: &Object<'_>) -> Option<&'v Load> {
+    let of = |path: &&Path<'_>| path.vios == server.host && path.device == server.device;
+    view.paths().iter().find(of).map(|path| &path.load)
+}
+
 /// Levels that can have several queues.
 pub(super) fn new_enough(view: &View<'_>, path: &Object<'_>) -> Applicability {
     let path = view.paths().get(path.index);

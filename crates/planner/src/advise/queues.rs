@@ -11,7 +11,7 @@ use super::mapping::{Npiv, clients_on};
 use super::out::Out;
 use super::paths;
 use super::rule::{Applicability, Kind, Object, Rule};
-use super::thresholds::{GLOBAL_SHARE, MANY_CLIENTS, fact, own};
+use super::thresholds::{AVERAGE_HIDES, GLOBAL_SHARE, MANY_CLIENTS, fact, own};
 use super::view::{Role, Value, View, as_f64, count, shown};
 use crate::capture::{Named, Report, VfcStats};
 use crate::facts::id::{MQ_IOPS_MIN, MQ_QUEUES_USUAL};
@@ -211,6 +211,12 @@ fn single_queue<'a>(view: &View<'a>, server: &Object<'a>, out: &mut Out) {
         }
         return;
     };
+    // One queue is what little I/O costs least with: it was chosen, or does no harm.
+    let rate = fact(view.facts, MQ_IOPS_MIN) / AVERAGE_HIDES;
+    let load = paths::load_of(view, server).filter(|load| load.measured());
+    if load.and_then(Load::iops).is_some_and(|iops| iops < rate) {
+        return;
+    }
     let change = Change::new(view, server.host, server.device).set("limit_intr", "false");
     let draft = Draft::new("mq-single-queue", server.host, server.label.clone(), Severity::Warning, "limit_intr allows a single queue".into())
         .see([attribute.at])

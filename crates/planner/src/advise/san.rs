@@ -1,4 +1,5 @@
-//! Ports: used up, slower than their sisters, at their line rate; and adapters of a client that hang together on one.
+//! Ports: used up, slower than their sisters, at their line rate; and adapters of a client that hang together on one,
+//! or lead to one VIOS.
 //! What has lost the fabric, and what was never mapped, is in `fabric.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{BYTES_PER_GBIT, LINE_RATE_SHARE};
 use super::view::{View, shown};
-use crate::capture::{Fcstat, NpivPort, Report};
+use crate::capture::{Fcstat, HmcRow, NpivPort, Report};
 use crate::trace::{Figure, Term, number};
 
 pub(super) const RULES: &[Rule] = &[
@@ -56,6 +57,17 @@ pub(super) const RULES: &[Rule] = &[
         weight: 1.0,
         applies: of_map,
         judge: one_port,
+    },
+    Rule {
+        name: "client-one-vios",
+        about: "all virtual adapters of a client lead to one VIOS",
+        on: Kind::System,
+        evidence: "lshwres -r virtualio --rsubtype fc --level lpar (and scsi) on the HMC",
+        weight: 1.0,
+        applies: |view, system| {
+            Applicability::where_that(virtual_adapters(view, system.host).next().is_some())
+        },
+        judge: one_server,
     },
 ];
 
@@ -244,4 +256,70 @@ fn one_port<'a>(view: &View<'a>, server: &Object<'a>, out: &mut Out) {
             .harm("The path over the adapter that is mapped anew is gone until it is logged in again.")
             .weigh(0.85, 0.9),
     );
+}
+
+/// The HMC's rows of the clients' virtual adapters, with the machine that the command named.
+fn virtual_adapters<'a>(
+    view: &View<'a>,
+    host: usize,
+) -> impl Iterator<Item = (Option<&'a str>, &'a HmcRow)> {
+    let lists: Vec<_> = view.of(host).filter_map(Report::hmc_list).collect();
+    let is_client = |row: &HmcRow| {
+        row.field("adapter_type") == Some("client")
+            && ["lpar_id", "lpar_name", "slot_num", "remote_lpar_id"]
+                .iter()
+                .all(|name| row.field(name).is_some())
+            && row.field("remote_lpar_id") != Some("any")
+    };
+    lists.into_iter().flat_map(move |list| {
+        let machine = list.system.as_ref().map(|read| read.value.as_str());
+        list.rows.iter().filter(move |row| is_client(row)).map(move |row| (machine, row))
+    })
+}
+
+/// The adapters of one kind of one client: machine, whether Fibre Channel, number on the machine.
+type OfClient<'a> = (Option<&'a str>, bool, &'a str);
+
+/// Redundancy is what others have: where no client of the machine has two servers, there are no two.
+fn one_server(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
+    let mut clients: BTreeMap<OfClient<'_>, BTreeMap<&str, &HmcRow>> = BTreeMap::new();
+    for (machine, row) in virtual_adapters(view, system.host) {
+        let fibre = row.field("wwpns").is_some();
+        let (Some(id), Some(slot)) = (row.field("lpar_id"), row.field("slot_num")) else {
+            continue;
+        };
+        clients.entry((machine, fibre, id)).or_default().insert(slot, row);
+    }
+    let servers = |rows: &BTreeMap<&str, &HmcRow>| -> BTreeSet<String> {
+        rows.values().filter_map(|row| row.field("remote_lpar_id").map(str::to_owned)).collect()
+    };
+    for ((machine, fibre, _), rows) in &clients {
+        let own = servers(rows);
+        let spread = clients.iter().filter(|((other, kind, _), rows)| {
+            (other, kind) == (machine, fibre) && servers(rows).len() > 1
+        });
+        let spread = spread.count();
+        let Some(first) =
+            rows.values().next().filter(|_| rows.len() > 1 && own.len() == 1 && spread > 0)
+        else {
+            continue;
+        };
+        let name = |field: &str| first.field(field).unwrap_or("a partition");
+        let server = first
+            .field("remote_lpar_name")
+            .map_or_else(|| format!("partition {}", name("remote_lpar_id")), str::to_owned);
+        let kind = if *fibre { "Fibre Channel" } else { "SCSI" };
+        let title =
+            format!("all virtual {kind} adapters of {} lead to {server}", name("lpar_name"));
+        let slots: Vec<&str> = rows.keys().copied().collect();
+        out.push(
+            Draft::new("client-one-vios", system.host, name("lpar_name").to_owned(), Severity::Warning, title)
+                .see(rows.values().map(|row| row.at))
+                .because(format!("Slots {} lead to {server}; other clients of the machine ({spread}) have adapters to two servers.", slots.join(" and ")))
+                .because("Its paths look well until that server is restarted: then all of them are gone.")
+                .effect("Give it an adapter to another VIOS, mapped there (and zoned, for Fibre Channel), see that its paths are usable, and take one of these away afterwards.")
+                .harm("None by adding one; write it into the profile, too.")
+                .weigh(0.9, 0.95),
+        );
+    }
 }

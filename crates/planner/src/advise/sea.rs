@@ -1,5 +1,5 @@
 //! Shared Ethernet adapters, one at a time: threading, jumbo frames, default VLAN, VLANs within one VIOS, control
-//! channel, what failover does to the link.
+//! channel, what failover does to the link. The sizes of frames are in `sea_mtu.rs`.
 //!
 //! Several of these checks are among those that a support engineer published as code (pedz/Snapper, `seas.rb`). What
 //! needs both VIOS of a pair is in `sea_pair.rs`.
@@ -11,9 +11,9 @@ use super::finding::{Draft, Severity};
 use super::measure::Counter;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule, always};
-use super::sea_pair;
 use super::thresholds::{FLAPS_GROWTH, FLAPS_ONCE};
 use super::view::{Role, View};
+use super::{sea_mtu, sea_pair};
 use crate::capture::{At, Attribute, Entstat, Ethernet, Failover, Report, Sea, VirtualEthernet};
 use crate::trace::number;
 
@@ -79,7 +79,7 @@ impl<'a> Bridge<'a> {
         }
     }
 
-    fn draft(
+    pub(super) fn draft(
         &self,
         view: &View<'_>,
         rule: &'static str,
@@ -148,8 +148,11 @@ pub(super) const RULES: &[Rule] = &[
         applies: always,
         judge: |view, sea, out| {
             let Some(bridge) = view.bridge(sea) else { return };
-            mtu(view, bridge, out);
+            sea_mtu::mtu(view, bridge, out);
             sea_pair::jumbo(view, bridge, out);
+            if out.drafts.is_empty() {
+                sea_mtu::refused(view, bridge, out);
+            }
         },
     },
     Rule {
@@ -286,91 +289,6 @@ fn thread<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
             .harm("More processor time for the same network load; check that the VIOS has it.")
             .weigh(0.92, 1.0),
     );
-}
-
-/// `sea-mtu`: jumbo frames on one side only.
-fn mtu<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
-    const RULE: &str = "sea-mtu";
-    let Some(own) = bridge.attribute(view, "jumbo_frames") else { return };
-    let real = bridge.attribute(view, "real_adapter").map(|attribute| attribute.value.as_str());
-    let real = real.or_else(|| Some(bridge.sea()?.real_adapter.as_ref()?.value.as_str()));
-    if let Some((real, of_real)) =
-        real.and_then(|real| Some((real, view.attribute(bridge.host, real, "jumbo_frames")?)))
-    {
-        if of_real.value != own.value {
-            let device = if own.value == "yes" { real } else { bridge.name };
-            let change = Change::new(view, bridge.host, device).set("jumbo_frames", "yes");
-            out.push(
-                mtu_finding(
-                    bridge.draft(
-                        view,
-                        RULE,
-                        Severity::Warning,
-                        format!(
-                            "jumbo_frames is {} on the adapter and {} on {real} below it",
-                            own.value, of_real.value
-                        ),
-                    ),
-                    [own.at, of_real.at],
-                )
-                .change(&change)
-                .because("Large frames fit through one of the two only.")
-                .weigh(0.9, 1.0),
-            );
-        }
-        return;
-    }
-    if let Some(real) = real {
-        out.lack(view.object(bridge.host, bridge.name), view.show_attributes(bridge.host, real));
-    }
-    if own.value != "no" {
-        return;
-    }
-    against_clients(view, bridge, own, out);
-}
-
-/// `sea-mtu`: a client that sends larger frames than the bridge takes.
-fn against_clients<'a>(view: &View<'a>, bridge: &Bridge<'a>, own: &Attribute, out: &mut Out) {
-    let vios = bridge.host;
-    let mapped = view.clients_of(vios);
-    let near = |host: &usize| mapped.contains(host) || view.same_machine(*host, vios);
-    for client in view.hosts().filter(|host| view.role(*host) != Role::Vios).filter(near) {
-        for device in view.devices(client, "en") {
-            let Some((mtu, at)) = view
-                .number(client, device, "mtu")
-                .filter(|(mtu, _)| *mtu > 1500.0 && *mtu < 65_000.0)
-            else {
-                continue;
-            };
-            let change = Change::new(view, bridge.host, bridge.name).set("jumbo_frames", "yes");
-            out.push(
-                mtu_finding(
-                    bridge.draft(
-                        view,
-                        "sea-mtu",
-                        Severity::Warning,
-                        format!(
-                            "{} on {} sends {} byte frames, the bridge takes 1500",
-                            device,
-                            view.spoken(client),
-                            number(mtu)
-                        ),
-                    ),
-                    [own.at, at],
-                )
-                .change(&change)
-                .weigh(0.7, 1.0),
-            );
-        }
-    }
-}
-
-fn mtu_finding(draft: Draft, lines: [At; 2]) -> Draft {
-    draft
-        .see(lines)
-        .because("What does not fit is dropped or fragmented: small packets pass, large transfers hang or crawl.")
-        .effect("Large frames pass from end to end. The switch ports and the other VIOS of the pair must have them, too.")
-        .harm("The adapter is configured again for it, which interrupts the network of its clients: do it on the VIOS that is the backup. Where nothing needs large frames, set all sides to 1500 instead.")
 }
 
 /// `sea-pvid`: the default VLAN of the bridge against that of its default trunk adapter.

@@ -129,6 +129,13 @@ pub(super) const DISK_ERRORS_LEAST: f64 = 3.0;
 pub(super) const DISK_ERRORS_WITHIN_SECONDS: u64 = 86_400;
 /// Pages to and from paging space a second, in the mean of all intervals.
 pub(super) const PAGES_PER_SECOND: f64 = 20.0;
+/// Packets refused as too large between two captures. Finding out the greatest size on a way costs one each time, ten
+/// minutes apart for each peer.
+pub(super) const REFUSED_GROWTH: f64 = 1000.0;
+/// Used share of paging space, percent, from which a burst may fill it …
+pub(super) const PAGING_WARNING: f64 = 70.0;
+/// … and from which little is left; AIX begins to end processes when it is full.
+pub(super) const PAGING_CRITICAL: f64 = 90.0;
 /// Changes of the primary since the counters' reset.
 pub(super) const FLAPS_ONCE: f64 = 20.0;
 /// Changes of the primary between two captures.

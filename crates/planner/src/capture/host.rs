@@ -1,11 +1,11 @@
-//! `hostname`, `uname` and `prtconf`: which partition of which machine it is.
+//! `hostname`, `uname`, `prtconf` and `uptime`: which partition of which machine it is, and for how long it runs.
 //!
 //! Layouts: the AIX commands reference. `uname -m`, and the last word of `uname -a`, is `xxyyyyyymmss`: the machine's id
 //! is in the six digits `yyyyyy`.
 
 mod read;
 
-pub(super) use read::{line, prtconf};
+pub(super) use read::{is_uptime, line, prtconf, uptime};
 
 use serde::Serialize;
 
@@ -38,6 +38,8 @@ pub struct About {
     pub clock_mhz: Option<Read<u64>>,
     /// `Memory Size`, MB.
     pub memory_mb: Option<Read<u64>>,
+    /// Since its start, by `uptime`: as old are the counters that say no age of their own.
+    pub up_seconds: Option<Read<u64>>,
 }
 
 /// The report of one of the commands.

@@ -136,7 +136,9 @@ impl Report {
             Report::Lsnportlogin(report) => {
                 for row in &report.wwpns {
                     let from = found.list.len();
-                    found.add(Identifies::Wwpn, &format!("{:016x}", row.wwpn.0), None, row.at);
+                    if let Some(wwpn) = row.wwpn {
+                        found.add(Identifies::Wwpn, &format!("{:016x}", wwpn.0), None, row.at);
+                    }
                     found.of(row.partition.as_ref().map(|read| read.value.as_str()), from);
                 }
             }

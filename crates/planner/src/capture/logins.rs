@@ -29,8 +29,8 @@ pub struct Lsnportlogin {
 pub struct WwpnLogin {
     /// The line.
     pub at: At,
-    /// The WWPN.
-    pub wwpn: Wwn,
+    /// The WWPN; `None` when it was made unreadable, see [`Head::masked`].
+    pub wwpn: Option<Wwn>,
     /// The partition's name.
     pub partition: Option<Read<String>>,
     /// The partition's number.

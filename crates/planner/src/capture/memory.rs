@@ -1,11 +1,11 @@
-//! `vmstat` and `svmon -G`: memory and processors of a partition.
+//! `vmstat`, `svmon -G` and `lsps`: memory, paging space and processors of a partition.
 //!
 //! Layouts: the AIX commands reference. `vmstat` counts memory in frames of 4 KiB, `svmon -G` too unless the command asks
 //! for another unit, which is then printed.
 
 mod read;
 
-pub(super) use read::{svmon, vmstat};
+pub(super) use read::{lsps, svmon, vmstat};
 
 use serde::Serialize;
 
@@ -55,6 +55,30 @@ pub struct VmSample {
     pub physical: Option<f64>,
     /// `ec`: of the entitlement, percent.
     pub entitlement_percent: Option<f64>,
+}
+
+/// `lsps -a`, `lsps -s`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Lsps {
+    /// Where it came from.
+    pub head: Head,
+    /// Each space; of `lsps -s` the one row of all.
+    pub spaces: Vec<PagingSpace>,
+}
+
+/// One paging space.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PagingSpace {
+    /// The line.
+    pub at: At,
+    /// Its logical volume; empty for the sum of all.
+    pub name: String,
+    /// MB.
+    pub size_mb: u64,
+    /// How much of it is in use.
+    pub used_percent: u64,
+    /// Whether it is in use now; the sum is.
+    pub active: bool,
 }
 
 /// `svmon -G`.

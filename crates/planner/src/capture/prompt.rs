@@ -92,6 +92,8 @@ const KNOWN: &[&str] = &[
     "prtconf",
     "vmstat",
     "svmon",
+    "lsps",
+    "uptime",
     "lssyscfg",
     "lshwres",
 ];
@@ -254,7 +256,7 @@ pub(super) fn announced(line: &str) -> Option<&str> {
     let fits = match (name, words.next()) {
         (
             "lsnports" | "lssp" | "lparstat" | "date" | "seastat" | "lspath" | "lsmpio" | "errpt"
-            | "prtconf" | "vmstat",
+            | "prtconf" | "vmstat" | "uptime",
             None,
         ) => true,
         ("cat", Some(path)) => path.starts_with("/proc/"),

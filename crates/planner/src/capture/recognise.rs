@@ -6,7 +6,7 @@
 
 use super::prompt::{self, Part};
 use super::text::{self, Line, Lines};
-use super::{diskpaths, errpt, hmc, hosts, lscfg};
+use super::{diskpaths, errpt, hmc, host, hosts, lscfg};
 
 /// The readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub(super) enum Kind {
     LsmapVnic,
     Vmstat,
     Svmon,
+    Lsps,
+    Uptime,
     HmcList,
     Nmon,
 }
@@ -73,6 +75,9 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'S' if words(text, &["size", "inuse", "free", "pin"]) => Some(Kind::Svmon),
         b'S' if starts("System Model: ") => Some(Kind::Prtconf),
         b'D' if starts("Disks:") && text.contains("xfers") => Some(Kind::IostatD),
+        b'P' if words(text, &["page", "space", "physical"]) => Some(Kind::Lsps),
+        b'T' if words(text, &["total", "paging", "space"]) => Some(Kind::Lsps),
+        b'0'..=b'9' if host::is_uptime(text) => Some(Kind::Uptime),
         b'P' | b'L' | b'T' => pool(text, ahead),
         _ => by_column(text),
     }
@@ -294,6 +299,8 @@ pub(super) fn by_command(part: &Part) -> Expected {
             Kind::Vmstat
         }
         "svmon" if part.args.iter().any(|arg| arg.starts_with("-G")) => Kind::Svmon,
+        "lsps" => Kind::Lsps,
+        "uptime" => Kind::Uptime,
         "lssyscfg" | "lshwres" => Kind::HmcList,
         "lsmap" if part.has("-npiv") => Kind::LsmapNpiv,
         "lsmap" if part.has("-net") => Kind::LsmapNet,

@@ -53,6 +53,8 @@ const TABLE: &[Reader] = &[
     reader(Kind::LsmapVnic, "lsmap", lsmap::vnic),
     reader(Kind::Vmstat, "vmstat", memory::vmstat),
     reader(Kind::Svmon, "svmon", memory::svmon),
+    reader(Kind::Lsps, "lsps", memory::lsps),
+    reader(Kind::Uptime, "uptime", host::uptime),
     reader(Kind::HmcList, "lssyscfg", hmc::report),
     reader(Kind::Nmon, "nmon", nmon::report),
 ];

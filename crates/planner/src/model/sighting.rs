@@ -357,7 +357,9 @@ pub(super) fn others(report: &Report) -> Vec<Sighting> {
                     client.alias = Some(name.value.clone());
                 }
                 client.on_machine(None, login.partition_id.as_ref().map(|read| read.value));
-                client.wwpn(None, login.wwpn);
+                if let Some(wwpn) = login.wwpn {
+                    client.wwpn(None, wwpn);
+                }
                 all.push(client);
             }
         }
@@ -404,7 +406,7 @@ fn role(report: &Report) -> Option<Role> {
         Report::LsmapVnic(_) => Some(Role::Vios),
         Report::IostatD(_) | Report::Lparstat(_) | Report::Lsnportlogin(_) => None,
         Report::DiskPaths(_) | Report::Errpt(_) | Report::Lscfg(_) | Report::Host(_) => None,
-        Report::Vmstat(_) | Report::Svmon(_) | Report::HmcList(_) => None,
+        Report::Vmstat(_) | Report::Svmon(_) | Report::Lsps(_) | Report::HmcList(_) => None,
         Report::Nmon(_) => None,
     }
 }

@@ -1,7 +1,7 @@
 //! Disks, virtual SCSI, pools and the processors of the VIOS.
 
 use super::{advice, lsattr, lsdev, silent, timed, top};
-use planner::advise::advise;
+use planner::advise::{Severity, advise};
 use planner::facts::Facts;
 
 /// One disk of an `iostat -D`.
@@ -385,4 +385,29 @@ fn what_is_missing_is_named_for_every_rule() {
     for rule in planner::advise::rules() {
         assert!(missing.contains(rule.name), "{rule:?}");
     }
+}
+
+#[test]
+fn a_paging_space_that_fills_up_is_told() {
+    let lsps = |first: u32, second: u32| {
+        format!(
+            "viosa1:/home/padmin> lsps -a
+Page Space      Physical Volume   Volume Group    Size %Used   Active    Auto    Type   Chksum
+paging00        hdisk1            rootvg        2048MB    {first}     yes      no      lv       0
+hd6             hdisk0            rootvg        1024MB    {second}     yes     yes      lv       0
+"
+        )
+    };
+    let finding = top(&[("a.txt", &lsps(80, 65))], "vios-memory");
+    assert_eq!((finding.severity, finding.command.as_deref()), (Severity::Warning, None));
+    assert!(finding.title.contains("75 %"), "{}", finding.title);
+    assert_eq!(finding.evidence.len(), 2);
+    assert_eq!(top(&[("a.txt", &lsps(95, 90))], "vios-memory").severity, Severity::Critical);
+    silent(&[("a.txt", &lsps(40, 69))]);
+    // A client's own paging is not the planner's.
+    silent(&[(
+        "a.txt",
+        &lsps(95, 90)
+            .replace("viosa1:/home/padmin> ", "aix1:/> oslevel -s\n7300-01-02-2320\naix1:/> "),
+    )]);
 }

@@ -171,3 +171,14 @@ fn an_adapter_without_a_port_is_given_the_one_that_is_left() {
     assert_eq!(finding.place.as_deref(), Some("as padmin on viosa1"));
     assert_eq!(finding.undo.as_deref(), Some("vfcmap -vadapter vfchost1 -fcp"));
 }
+
+#[test]
+fn a_name_that_was_made_unreadable_is_told_by_its_line() {
+    let text = after_login(0).replace("c0507609aa100013", "c0507609aaXXXXXX");
+    let finding = top(&[("hmc.txt", &text)], RULE);
+    assert!(finding.effect.contains("the WWPN of line 5"), "{}", finding.effect);
+    // Two that were made unreadable are two.
+    let text = text.replace("c0507609aa100012", "c0507609aaXXXXXX");
+    let finding = top(&[("hmc.txt", &text)], RULE);
+    assert!(finding.object.contains("line 5"), "{}", finding.object);
+}

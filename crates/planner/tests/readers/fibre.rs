@@ -215,7 +215,12 @@ fn a_virtual_server_adapter_with_one_queue() {
 
 /// Number, slot, status and who logged in.
 fn login(login: &WwpnLogin) -> (u64, u32, WwpnStatus, LoggedIn) {
-    (login.wwpn.0, value(&login.slot), value(&login.status), value(&login.logged_in))
+    (
+        login.wwpn.expect("a name").0,
+        value(&login.slot),
+        value(&login.status),
+        value(&login.logged_in),
+    )
 }
 
 #[test]
@@ -287,4 +292,21 @@ fn logins_in_fields_of_ones_own_are_refused() {
     let captures = read_bytes(text);
     assert_eq!((captures.reports.len(), captures.refused.len()), (0, 1));
     assert!(captures.refused[0].why.contains("without -F"));
+}
+
+#[test]
+fn a_login_whose_name_was_made_unreadable_keeps_its_row() {
+    let text = String::from_utf8(fixture("lsnportlogin")).expect("UTF-8");
+    let captures = read_bytes(text.replace("c0507609aa100013", "0xC050760XXXXXXXXX").as_bytes());
+    assert_whole(&captures);
+    let report = only(captures.lsnportlogins());
+    assert_eq!(report.wwpns.len(), 4);
+    let row = &report.wwpns[3];
+    assert_eq!((row.wwpn, value(&row.slot), value(&row.status)), (None, 21, WwpnStatus::Unknown));
+    let masked = &report.head.masked[0];
+    assert_eq!((masked.at.line, masked.field.as_str()), (5, "wwpn"));
+    assert_eq!(masked.text, "0xC050760XXXXXXXXX");
+    // What is neither a name nor a mask is no row.
+    let captures = read_bytes(text.replace("c0507609aa100013", "c05076").as_bytes());
+    assert_eq!(only(captures.lsnportlogins()).wwpns.len(), 3);
 }

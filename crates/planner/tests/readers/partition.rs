@@ -97,3 +97,45 @@ fn levels() {
     );
     assert_eq!(value(&report.head.partition), "payroll");
 }
+
+/// The layout of the AIX commands reference.
+const LSPS: &str = "vios1:/> lsps -a
+Page Space      Physical Volume   Volume Group    Size %Used   Active    Auto    Type   Chksum
+paging00        hdisk1            rootvg        2048MB    91     yes      no      lv       0
+hd6             hdisk0            rootvg        1024MB    74     yes     yes      lv       0
+";
+
+#[test]
+fn paging_spaces() {
+    let captures = super::read_bytes(LSPS.as_bytes());
+    assert_whole(&captures);
+    let list = only(captures.lspss());
+    let rows: Vec<_> = list
+        .spaces
+        .iter()
+        .map(|space| (space.name.as_str(), space.size_mb, space.used_percent, space.at.line))
+        .collect();
+    assert_eq!(rows, [("paging00", 2048, 91, 3), ("hd6", 1024, 74, 4)]);
+    let captures =
+        super::read_bytes(b"Total Paging Space   Percent Used\n      3072MB               85%\n");
+    assert_whole(&captures);
+    let sum = &only(captures.lspss()).spaces[0];
+    assert_eq!((sum.name.as_str(), sum.size_mb, sum.used_percent), ("", 3072, 85));
+}
+
+#[test]
+fn for_how_long_it_runs() {
+    for (line, seconds) in [
+        ("  02:15PM   up 41 days,  3:22,  2 users,  load average: 1.23, 1.10, 1.05", 3_554_520),
+        ("  09:01AM   up 12 mins,  1 user,  load average: 0.40, 0.30, 0.10", 720),
+        ("  09:01AM   up 3 hrs,  1 user,  load average: 0.40, 0.30, 0.10", 10_800),
+        (" 14:15:09 up 1 day,  5:00,  0 users,  load average: 0.00, 0.01, 0.05", 104_400),
+    ] {
+        for text in [format!("vios1:/> uptime\n{line}\n"), format!("{line}\n")] {
+            let captures = super::read_bytes(text.as_bytes());
+            assert_whole(&captures);
+            let host = only(captures.hosts());
+            assert_eq!(value(&host.about.up_seconds), seconds, "{text}");
+        }
+    }
+}

@@ -221,11 +221,10 @@ fn what_is_not_understood_is_kept_with_its_line() {
         report.head.unread.iter().map(|unread| (unread.at.line, unread.text.as_str())).collect();
     assert_eq!(unread, [(27, "Quantum Flux Count: 7"), (28, "LIP Count: many")]);
     assert_eq!(value(&report.lip), 1);
-    let captures =
-        read_bytes(b"$ lsps -a\nPage Space  Physical Volume\n\nDear colleague,\n$ fcstat fcs0\n");
+    let captures = read_bytes(b"$ lsvg -o\nrootvg\n\nDear colleague,\n$ fcstat fcs0\n");
     assert_eq!(
         (captures.unread[0].at.line, captures.unread[0].why.as_str()),
-        (2, "printed by `lsps -a`, which is not read")
+        (2, "printed by `lsvg -o`, which is not read")
     );
 }
 

@@ -69,6 +69,40 @@ fn serial(about: &mut About, text: &str, at: At) -> bool {
     put(&mut about.machine_serial, serial.to_owned(), at)
 }
 
+/// `02:15PM   up 41 days,  3:22,  2 users,  load average: 1.23, 1.10, 1.05`
+pub(in crate::capture) fn is_uptime(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.contains(" load average:")
+        && text.split_ascii_whitespace().nth(1) == Some("up")
+}
+
+pub(in crate::capture) fn uptime(page: &mut Page<'_>) -> Option<Report> {
+    let line = page.peek()?;
+    let (_, since) = line.trimmed().split_once(" up ")?;
+    let mut seconds = 0_u64;
+    for part in since.split(',').map(str::trim).take_while(|part| !part.contains("user")) {
+        let (count, unit) = part.split_once(' ').unwrap_or((part, ""));
+        let each = match unit.trim_end_matches('s') {
+            "day" => 86_400,
+            "hr" | "hour" => 3600,
+            "min" | "minute" => 60,
+            "sec" | "second" => 1,
+            _ => 0,
+        };
+        seconds = seconds.checked_add(match count.split_once(':') {
+            Some((hours, minutes)) => {
+                let minutes: u64 = minutes.parse().ok().filter(|minutes| *minutes < 60)?;
+                hours.parse::<u64>().ok()?.checked_mul(3600)? + minutes * 60
+            }
+            None => count.parse::<u64>().ok().filter(|_| each > 0)?.checked_mul(each)?,
+        })?;
+    }
+    let about =
+        About { up_seconds: Some(Read { value: seconds, at: line.at }), ..About::default() };
+    page.take();
+    Some(Report::Host(Host { head: page.close(), about }))
+}
+
 /// Headings of `prtconf` behind what is looked for.
 const PASSED: [&str; 5] = [
     "Network Information",

@@ -2,7 +2,7 @@
 
 use super::{LoggedIn, Lsnportlogin, WwpnLogin, WwpnStatus};
 use crate::capture::page::{Page, put};
-use crate::capture::text::{Line, Lines};
+use crate::capture::text::{Line, Lines, is_masked};
 use crate::capture::{Read, Report, Wwn, recognise};
 
 const DOUBT: &str = "a value of the line is not understood";
@@ -13,10 +13,13 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     let mut wwpns = Vec::new();
     while let Some(line) = page.peek() {
         let (text, lines) = whole(line, page.ahead());
-        if let Some((found, understood)) = wwpn(&text, line) {
+        if let Some((found, understood, masked)) = wwpn(&text, line) {
             page.take_lines(lines);
             if !understood {
                 page.doubt(line, DOUBT);
+            }
+            if let Some(printed) = masked {
+                page.mask("wwpn", &printed, line.at);
             }
             wwpns.push(found);
         } else if line.trimmed().starts_with("lpar_") {
@@ -67,15 +70,19 @@ fn is_complete(text: &str) -> bool {
     last && quotes % 2 == 0
 }
 
-/// One WWPN, and whether all of its fields were understood.
-fn wwpn(text: &str, line: Line<'_>) -> Option<(WwpnLogin, bool)> {
+/// One WWPN, whether all of its fields were understood, and what stands in place of a name that was made unreadable.
+fn wwpn(text: &str, line: Line<'_>) -> Option<(WwpnLogin, bool, Option<String>)> {
     let fields = fields(text)?;
     let number = fields.iter().find(|(name, _)| *name == "wwpn")?.1;
+    let masked = is_masked(number).then(|| number.to_owned());
     let digits = number.len() == 16 && number.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let wwpn = u64::from_str_radix(number, 16).ok().filter(|_| digits)?;
+    let wwpn = u64::from_str_radix(number, 16).ok().filter(|_| digits).map(Wwn);
+    if wwpn.is_none() && masked.is_none() {
+        return None;
+    }
     let mut login = WwpnLogin {
         at: line.at,
-        wwpn: Wwn(wwpn),
+        wwpn,
         partition: None,
         partition_id: None,
         profile: None,
@@ -88,7 +95,7 @@ fn wwpn(text: &str, line: Line<'_>) -> Option<(WwpnLogin, bool)> {
     for (name, value) in fields {
         understood &= set(&mut login, name, value, line);
     }
-    Some((login, understood))
+    Some((login, understood, masked))
 }
 
 /// `name=value` with commas between; a field whose value has a comma stands in quotes as a whole.

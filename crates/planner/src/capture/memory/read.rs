@@ -1,6 +1,6 @@
-//! Reads `vmstat` and `svmon -G`.
+//! Reads `vmstat`, `svmon -G` and `lsps`.
 
-use super::{Svmon, VmSample, Vmstat};
+use super::{Lsps, PagingSpace, Svmon, VmSample, Vmstat};
 use crate::capture::page::Page;
 use crate::capture::recognise::words;
 use crate::capture::text::Line;
@@ -162,6 +162,47 @@ fn memory(page: &mut Page<'_>, report: &mut Svmon, columns: &[&str], text: &str,
     if report.size.is_none() || report.free.is_none() {
         page.doubt(line, "the value is no number");
     }
+}
+
+pub(in crate::capture) fn lsps(page: &mut Page<'_>) -> Option<Report> {
+    let mut spaces = Vec::new();
+    let mut heading = false;
+    while let Some(line) = page.peek() {
+        let text = line.trimmed();
+        if words(text, &["page", "space"]) || words(text, &["total", "paging", "space"]) {
+            if heading {
+                break;
+            }
+            heading = page.take().is_some();
+        } else if let Some(space) = paging_space(text, line.at) {
+            page.take();
+            spaces.push(space);
+        } else if !page.goes_on(line) {
+            break;
+        }
+    }
+    if spaces.is_empty() {
+        return None;
+    }
+    Some(Report::Lsps(Lsps { head: page.close(), spaces }))
+}
+
+/// `hd6  hdisk0  rootvg  4096MB  5  yes  yes  lv  0`, where older levels end before the check sum; `4096MB  5%`.
+fn paging_space(text: &str, at: At) -> Option<PagingSpace> {
+    let found: Vec<&str> = text.split_ascii_whitespace().collect();
+    let (name, size, used, active) = match found[..] {
+        [size, used] => ("", size, used.strip_suffix('%')?, "yes"),
+        [name, _, _, size, used, active, _, ..] if found.len() <= 9 => (name, size, used, active),
+        _ => return None,
+    };
+    let size_mb = size.strip_suffix("MB")?.parse().ok()?;
+    let active = match active {
+        "yes" => true,
+        "no" => false,
+        _ => return None,
+    };
+    let used_percent = used.parse().ok()?;
+    Some(PagingSpace { at, name: name.to_owned(), size_mb, used_percent, active })
 }
 
 /// Lines by the kind and the size of pages.
