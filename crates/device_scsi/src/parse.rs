@@ -4,6 +4,7 @@
 //! descriptors (clause 2.7.4). The usual framing (header and response each on their own) takes the short way.
 
 use memory::IoBuf;
+use scsi::Class;
 
 use super::Sizes;
 
@@ -49,6 +50,13 @@ impl Header {
     #[must_use]
     pub fn opcode(&self) -> u8 {
         self.bytes[CDB_AT]
+    }
+
+    /// What the command is; TEST UNIT READY's when the CDB has no bytes.
+    #[inline]
+    #[must_use]
+    pub fn class(&self) -> Class {
+        Class::of(self.opcode())
     }
 
     #[inline]

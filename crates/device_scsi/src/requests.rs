@@ -7,7 +7,7 @@ use block::{LaneId, Volume};
 use channel::{Adapter, Io, NO_PART};
 use memory::IoBuf;
 use protocol::stats::LunStats;
-use scsi::{LogicalUnit, Nexus, Task, Writer};
+use scsi::{Class, LogicalUnit, Nexus, Task, Writer};
 use vring::Head;
 
 use crate::handler::{Behind, OfChannel, Shared};
@@ -44,7 +44,7 @@ pub(crate) struct Slot {
     pub(crate) lane: Option<LaneId>,
     /// What leads to its logical unit; [`NO_PART`]: it is for none.
     pub(crate) binding: u16,
-    pub(crate) opcode: u8,
+    pub(crate) class: Class,
     /// It is being aborted.
     pub(crate) reason: Option<AbortReason>,
     /// The request that is out works on `piece`.
@@ -69,7 +69,7 @@ impl Slot {
             id: 0,
             lane: None,
             binding: NO_PART,
-            opcode: 0,
+            class: Class::Other,
             reason: None,
             from_scratch: false,
             is_cut: false,

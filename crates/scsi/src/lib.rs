@@ -62,6 +62,7 @@ pub use reservation::{
     Persistent, PersistentError, REGISTRATIONS_MAX, Registration, Reservation, ReservationType,
 };
 pub use sense::{FIXED_BYTES, FieldPointer, SENSE_BYTES_MAX, Sense, SenseKey, Status, code};
+pub use table::Class;
 pub use task::{
     Aborted, BlockRequest, Context, Done, Input, Memory, Residual, SCRATCH_BYTES, Step, Task,
     unattached,

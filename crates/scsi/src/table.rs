@@ -47,6 +47,61 @@ pub(crate) enum Verb {
     ReadCd,
 }
 
+/// What a command is for who counts it and carries it to its logical unit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Class {
+    /// It takes data from the medium to the client.
+    Read,
+    /// It takes data from the client to the medium.
+    Write,
+    /// COMPARE AND WRITE.
+    CompareAndWrite,
+    /// It makes earlier writes durable.
+    Flush,
+    /// UNMAP.
+    Discard,
+    /// WRITE SAME.
+    WriteSame,
+    /// It tells which logical units there are.
+    ReportLuns,
+    /// It changes reservations or registrations.
+    Reserve,
+    /// Any other, known or not.
+    Other,
+}
+
+impl Class {
+    /// Of a command with this operation code.
+    #[inline]
+    #[must_use]
+    pub fn of(opcode: u8) -> Class {
+        CLASSES[usize::from(opcode)]
+    }
+
+    /// Whether it must not be done a second time where nobody knows how far the first one came: its answer depends on what the first one changed.
+    #[must_use]
+    pub fn happens_once(self) -> bool {
+        matches!(self, Class::CompareAndWrite | Class::Reserve)
+    }
+}
+
+impl Verb {
+    const fn class(self) -> Class {
+        match self {
+            Verb::Read => Class::Read,
+            Verb::Write | Verb::WriteAndVerify => Class::Write,
+            Verb::CompareAndWrite => Class::CompareAndWrite,
+            Verb::SynchronizeCache => Class::Flush,
+            Verb::Unmap => Class::Discard,
+            Verb::WriteSame => Class::WriteSame,
+            Verb::ReportLuns => Class::ReportLuns,
+            Verb::ReservationsOut | Verb::Reserve | Verb::Release => Class::Reserve,
+            _ => Class::Other,
+        }
+    }
+}
+
 /// Whom a reservation of another I_T nexus keeps from a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Access {
@@ -449,6 +504,17 @@ static FIRST: [u8; 256] = {
     first
 };
 
+/// All commands of an operation code are of one class.
+static CLASSES: [Class; 256] = {
+    let mut classes = [Class::Other; 256];
+    let mut row = 0;
+    while row < COMMANDS.len() {
+        classes[COMMANDS[row].opcode as usize] = COMMANDS[row].verb.class();
+        row += 1;
+    }
+    classes
+};
+
 /// All rows of an operation code.
 pub(crate) fn rows(opcode: u8) -> &'static [Spec] {
     let first = FIRST[usize::from(opcode)];
@@ -504,6 +570,16 @@ mod tests {
             assert_eq!(cdb_len(row.opcode), Some(row.usage.len()), "{:#x}", row.opcode);
             assert!(row.action.is_none_or(|action| action == row.usage[1] & 0x1f));
         }
+    }
+
+    #[test]
+    fn every_command_of_an_operation_code_is_of_its_class() {
+        for row in COMMANDS {
+            assert_eq!(Class::of(row.opcode), row.verb.class(), "{:#x}", row.opcode);
+        }
+        assert_eq!(Class::of(0xff), Class::Other);
+        let once: Vec<u8> = (0..=255).filter(|opcode| Class::of(*opcode).happens_once()).collect();
+        assert_eq!(once, [0x16, 0x17, 0x56, 0x57, 0x5f, 0x89]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use block::{IoError, Lane, Outcome, Request, Submit};
 use channel::{Command, Io, Lists, NO_PART, RunningQueue, Walked};
 use memory::IoBuf;
 use protocol::stats::{LunStats, QueueCounter};
-use scsi::{BlockRequest, Context, Data, Done, Input, Memory, Status, Step, Task};
+use scsi::{BlockRequest, Class, Context, Data, Done, Input, Memory, Status, Step, Task};
 use vring::Head;
 
 use crate::requests::Requests;
@@ -35,8 +35,8 @@ impl Requests {
         let cx = Context {
             nexus: &binding.nexus,
             writer: &binding.writer,
-            // Only REPORT LUNS looks at them.
-            luns: if slot.opcode == 0xa0 { map.luns(binding.target) } else { &[] },
+            // Nothing else looks at them.
+            luns: if slot.class == Class::ReportLuns { map.luns(binding.target) } else { &[] },
             data_out: Data { bufs: slot.data_out.of_bufs(bufs), len: slot.out_bytes },
             data_in: Data { bufs: slot.data_in.of_bufs(bufs), len: slot.in_bytes },
             scratch,
@@ -71,7 +71,7 @@ impl Requests {
         let slot = &mut self.slots[usize::from(head.0)];
         (slot.data_out, slot.data_in, slot.response) = (data_out, data_in, response);
         (slot.out_bytes, slot.in_bytes) = (out_bytes, in_bytes);
-        (slot.id, slot.opcode, slot.reason) = (header.id(), header.opcode(), None);
+        (slot.id, slot.class, slot.reason) = (header.id(), header.class(), None);
         let Some(binding) = found else {
             return self.no_such_lun(io, queue, head, &header);
         };
@@ -93,8 +93,8 @@ impl Requests {
         let cx = Context {
             nexus: &binding.nexus,
             writer: &binding.writer,
-            // Only REPORT LUNS looks at them.
-            luns: if slot.opcode == 0xa0 { map.luns(binding.target) } else { &[] },
+            // Nothing else looks at them.
+            luns: if slot.class == Class::ReportLuns { map.luns(binding.target) } else { &[] },
             data_out: Data { bufs: slot.data_out.of_bufs(bufs), len: slot.out_bytes },
             data_in: Data { bufs: slot.data_in.of_bufs(bufs), len: slot.in_bytes },
             scratch: IoBuf::EMPTY,
@@ -317,13 +317,13 @@ impl Requests {
         if !plain || whole.is_empty() {
             return self.conclude_slowly(io, queue, head, done);
         }
-        let (opcode, data_in, binding) = (slot.opcode, slot.data_in, slot.binding);
+        let (class, data_in, binding) = (slot.class, slot.data_in, slot.binding);
         let written = self.limits.sizes.response_bytes() as u64 + slot.in_bytes;
         // No residual, no sense data, GOOD, OK. What is behind, the driver does not look at.
         whole.write(0, &[0; RESPONSE_BYTES]);
         queue.resources.ring.mark_written(whole);
         log_range(io, queue, head, data_in);
-        Tally::of(self, queue, binding).good(opcode, done.moved);
+        Tally::of(self, queue, binding).good(class, done.moved);
         self.leave(io, queue, head, written);
     }
 
@@ -384,11 +384,11 @@ impl<'a> Tally<'a> {
 
     /// Counts a command that ended with GOOD.
     #[inline]
-    pub(crate) fn good(&self, opcode: u8, moved: u64) {
-        match opcode {
-            0x08 | 0x28 | 0x88 | 0xa8 => self.moved(Moved::Read, moved),
-            0x0a | 0x2a | 0x8a | 0xaa | 0x2e | 0x8e | 0xae => self.moved(Moved::Written, moved),
-            _ => self.other(opcode, moved),
+    pub(crate) fn good(&self, class: Class, moved: u64) {
+        match class {
+            Class::Read => self.moved(Moved::Read, moved),
+            Class::Write => self.moved(Moved::Written, moved),
+            _ => self.other(class, moved),
         }
     }
 
@@ -407,16 +407,16 @@ impl<'a> Tally<'a> {
     }
 
     #[cold]
-    fn other(&self, opcode: u8, moved: u64) {
-        if opcode != 0x89 {
-            self.add(QueueCounter::ControlRequests, 1);
+    fn other(&self, class: Class, moved: u64) {
+        if class == Class::CompareAndWrite {
+            // Half of its data is compared with.
+            return self.moved(Moved::Written, moved / 2);
         }
-        match opcode {
-            0x35 | 0x91 => self.add(QueueCounter::Flushes, 1),
-            0x42 => self.add(QueueCounter::Discards, 1),
-            0x41 | 0x93 => self.add(QueueCounter::WriteZeroes, 1),
-            // COMPARE AND WRITE: half of its data is compared with.
-            0x89 => self.moved(Moved::Written, moved / 2),
+        self.add(QueueCounter::ControlRequests, 1);
+        match class {
+            Class::Flush => self.add(QueueCounter::Flushes, 1),
+            Class::Discard => self.add(QueueCounter::Discards, 1),
+            Class::WriteSame => self.add(QueueCounter::WriteZeroes, 1),
             _ => {}
         }
     }

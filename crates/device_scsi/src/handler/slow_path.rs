@@ -8,8 +8,8 @@ use channel::{Io, LIST_SEGMENTS, NO_PART, Read, Reply, RunningQueue, Walked};
 use memory::IoBuf;
 use protocol::stats::QueueCounter;
 use scsi::{
-    BlockRequest, Data, Done, Input, LogicalUnit, Memory, SENSE_BYTES_MAX, Sense, SenseKey, Status,
-    Step,
+    BlockRequest, Class, Data, Done, Input, LogicalUnit, Memory, SENSE_BYTES_MAX, Sense, SenseKey,
+    Status, Step,
 };
 use vring::Head;
 
@@ -120,7 +120,7 @@ impl Requests {
         let bufs = slot.data_in.of_bufs(command.all(&mut io.lists));
         let data_in = Data { bufs, len: slot.in_bytes };
         let done = scsi::unattached(well_known, map.luns(target), &data_in, header.cdb());
-        if header.opcode() == 0xa0 && done.status == Status::Good {
+        if header.class() == Class::ReportLuns && done.status == Status::Good {
             self.forget_changed_luns(target);
         }
         self.conclude_with(io, queue, head, &done, false);
@@ -284,7 +284,7 @@ impl Requests {
             return self.aborted(io, queue, head, reason);
         }
         let binding = self.binding(slot.binding).expect("a task has a logical unit");
-        if slot.opcode == 0xa0 && done.status == Status::Good {
+        if slot.class == Class::ReportLuns && done.status == Status::Good {
             self.forget_changed_luns(binding.target);
         }
         let descriptors = binding.nexus.descriptor_sense();
@@ -302,7 +302,7 @@ impl Requests {
     ) {
         let slot = &self.slots[usize::from(head.0)];
         let (out_bytes, in_bytes, data_in) = (slot.out_bytes, slot.in_bytes, slot.data_in);
-        let (opcode, binding) = (slot.opcode, slot.binding);
+        let (class, binding) = (slot.class, slot.binding);
         let (what, residual) = outcome(done, out_bytes + in_bytes);
         let mut sense = [0; SENSE_BYTES_MAX];
         let len = done.sense.map_or(0, |it| it.encode(descriptors, &mut sense));
@@ -317,7 +317,7 @@ impl Requests {
         }
         let tally = Tally::of(self, queue, binding);
         match done.status {
-            Status::Good if what == Response::Ok => tally.good(opcode, done.moved),
+            Status::Good if what == Response::Ok => tally.good(class, done.moved),
             Status::Good => tally.add(QueueCounter::Errors, 1),
             status => count_status(&tally, status, done.sense),
         }
@@ -412,17 +412,12 @@ impl Requests {
     /// ends it, which the unit attention POWER ON explains.
     #[cold]
     pub(crate) fn recover(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) -> bool {
-        let once = |peeked: &Peeked| happens_once(peeked.header.opcode());
+        let once = |peeked: &Peeked| peeked.header.class().happens_once();
         let Some(peeked) = self.peek(queue, head).filter(once) else { return false };
         io.note_taken(queue, head);
         self.end_peeked(io, queue, head, &peeked, AbortReason::Reset);
         true
     }
-}
-
-/// COMPARE AND WRITE, PERSISTENT RESERVE OUT, RESERVE and RELEASE.
-fn happens_once(opcode: u8) -> bool {
-    matches!(opcode, 0x89 | 0x5f | 0x16 | 0x56 | 0x17 | 0x57)
 }
 
 /// Shortens the first and the last buffer of a range so that they hold `len` bytes from `skip` on. What they were is put into `saved`.
