@@ -105,10 +105,17 @@ impl Command {
         }
     }
 
-    /// Its request is another one than before, of which nothing is done.
+    /// Its request is another one than before, of which nothing is done. `passed`: who has let it through all the same
+    /// ([`block::Request::passed`]).
     #[inline]
-    pub fn ask(&mut self, op: OpKind, offset: u64, len: u64) {
+    pub fn ask(&mut self, op: OpKind, offset: u64, len: u64, passed: u8) {
         (self.op, self.offset, self.len) = (op, offset, len);
-        (self.done, self.passed) = (0, 0);
+        (self.done, self.passed) = (0, passed);
+    }
+
+    /// Who has let its request through.
+    #[must_use]
+    pub fn passed(&self) -> u8 {
+        self.passed
     }
 }

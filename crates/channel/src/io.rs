@@ -1,7 +1,7 @@
 //! What handlers use of their channel: lanes and lists, waits, answers, the end of a command.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use block::{Finish, IoError, Lane, LaneId, OpKind, Request, Submit, Tag, Wait};
 use memory::{IoBuf, clock};
 use protocol::stats::{ChannelCounter, ChannelStats, FlightKind, QueueCounter};
 use uring::{Op, Ring};
-use vring::{Chain, Head};
+use vring::{Chain, ChainError, Head};
 
 use crate::command::State;
 use crate::handler::{BadChain, Handler, Walked};
@@ -53,9 +53,18 @@ impl PartialOrd for Timer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub(crate) tag: Tag,
-    pub(crate) reason: Wait,
-    /// Its lane refused it; else there was no memory for it.
-    pub(crate) refused: bool,
+    pub(crate) what: Lacking,
+}
+
+/// What it lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lacking {
+    /// Its lane refused it.
+    Lane(Wait),
+    /// A segment list; one of the longest, if `long`.
+    List { long: bool },
+    /// Memory of its handler.
+    Memory,
 }
 
 /// All that a lane's answer to a request depends on while the lane is full.
@@ -89,11 +98,14 @@ pub struct Io {
     pub(crate) stats: ChannelStats,
     /// Commands that wait until a moment, earliest first.
     pub(crate) timers: BinaryHeap<Timer>,
-    /// Commands that wait until something completes.
-    pub(crate) waiting: VecDeque<Waiting>,
-    /// The one of them that is tried again at the moment: what it waits for was counted.
+    /// Queues with commands that wait until something completes ([`RunningQueue::waiting`]).
+    pub(crate) wanting: Vec<u16>,
+    /// There is a reason to try all of them again, or some of them have not had their try yet.
+    pub(crate) stirred: bool,
+    pub(crate) untried: bool,
+    /// The command that is tried again at the moment: what it waits for was counted.
     pub(crate) tried: Option<Waiting>,
-    /// What was refused in the present pass over those that wait.
+    /// What was refused among those that are tried in this turn.
     pub(crate) refusals: Vec<Refusal>,
     pub(crate) finishes: Vec<Finish>,
     /// Queues with unpublished completions.
@@ -144,7 +156,9 @@ impl Io {
             lists: Lists::new(),
             stats,
             timers: BinaryHeap::new(),
-            waiting: VecDeque::new(),
+            wanting: Vec::new(),
+            stirred: false,
+            untried: false,
             tried: None,
             refusals: Vec::new(),
             finishes: Vec::new(),
@@ -180,7 +194,7 @@ impl Io {
         self.capacity += commands;
         let room = |len: usize| self.capacity.saturating_sub(len);
         self.timers.reserve(room(self.timers.len()));
-        self.waiting.reserve(room(self.waiting.len()));
+        self.wanting.reserve(queues);
         self.refusals.reserve(room(self.refusals.len()));
         self.finishes.reserve(room(self.finishes.len()));
         self.touched.reserve(queues);
@@ -223,46 +237,53 @@ impl Io {
         self.under_way += 1;
     }
 
-    /// Reads a chain that does not fit where its command has it so far: into one of the queue's own lists, or into a shared one. `None`:
-    /// it is in the longest that there is.
+    /// Reads a chain that does not fit where its command has it so far, and has `needed` segments at least: into one of the queue's own
+    /// lists, or into a shared one. `None`: it is in one of the longest.
     #[cold]
-    pub fn read_longer(&mut self, queue: &mut RunningQueue, head: Head) -> Option<Read> {
-        match queue.command(head).list {
-            None => {
-                if let Some(list) = queue.lists.pop() {
-                    let mut chain = Chain::new(self.lists.get(list));
-                    if queue.resources.ring.chain(head, &mut chain).is_ok() {
-                        let walked = Walked::of(&chain);
-                        queue.command(head).list = Some(list);
-                        return Some(Read::Whole(walked));
-                    }
-                    // Too long for it. What is wrong otherwise is found again.
-                    queue.lists.push(list);
-                }
+    pub fn read_longer(
+        &mut self,
+        queue: &mut RunningQueue,
+        head: Head,
+        needed: usize,
+    ) -> Option<Read> {
+        let mut long = needed > queue.lists.short_length();
+        if let Some(list) = queue.command(head).list {
+            if !queue.lists.is_short(list) {
+                return None;
             }
-            Some(list) if list.is_own() => {
-                queue.command(head).list = None;
-                queue.lists.push(list);
-            }
-            Some(_) => return None,
+            self.give_back_list(queue, head);
+            long = true;
         }
-        Some(self.read_shared(queue, head))
+        loop {
+            let Some(list) = self.lists.take(&mut queue.lists, long) else {
+                queue.command(head).state = State::Unread;
+                self.wait_for(queue, head, Lacking::List { long });
+                return Some(Read::Waits);
+            };
+            queue.command(head).list = Some(list);
+            let mut chain = Chain::new(self.lists.get(list));
+            let read = match queue.resources.ring.chain(head, &mut chain) {
+                Ok(()) => Read::Whole(Walked::of(&chain)),
+                // Too long for a shorter one.
+                Err(ChainError::TooLong { .. }) if queue.lists.is_short(list) => {
+                    self.give_back_list(queue, head);
+                    long = true;
+                    continue;
+                }
+                Err(error) => Read::Bad(BadChain::of(&chain, error)),
+            };
+            if queue.lists.has_short() && !queue.lists.is_short(list) {
+                queue.count(QueueCounter::GlobalBuffers, 1);
+            }
+            return Some(read);
+        }
     }
 
-    fn read_shared(&mut self, queue: &mut RunningQueue, head: Head) -> Read {
-        let Some(list) = self.lists.take() else {
-            queue.command(head).state = State::Unread;
-            self.wait_for_room(queue, head);
-            return Read::Waits;
-        };
-        queue.command(head).list = Some(list);
-        if queue.has_lists {
-            queue.count(QueueCounter::GlobalBuffers, 1);
-        }
-        let mut chain = Chain::new(self.lists.get(list));
-        match queue.resources.ring.chain(head, &mut chain) {
-            Ok(()) => Read::Whole(Walked::of(&chain)),
-            Err(error) => Read::Bad(BadChain::of(&chain, error)),
+    /// A command no longer needs its list.
+    #[inline]
+    fn give_back_list(&mut self, queue: &mut RunningQueue, head: Head) {
+        if let Some(list) = queue.command(head).list.take() {
+            self.lists.give_back(&mut queue.lists, list);
         }
     }
 
@@ -334,7 +355,7 @@ impl Io {
         until: Option<Instant>,
     ) {
         let tag = queue.tag(head);
-        let waiting = Waiting { tag, reason, refused: true };
+        let waiting = Waiting { tag, what: Lacking::Lane(reason) };
         if self.tried != Some(waiting) {
             let counter = match reason {
                 Wait::Throttled => QueueCounter::WaitThrottled,
@@ -356,7 +377,7 @@ impl Io {
         command.state = State::Parked;
         match until {
             Some(at) => self.timers.push(Timer { at, tag }),
-            None => self.waiting.push_back(waiting),
+            None => self.line_up(queue, waiting),
         }
     }
 
@@ -370,16 +391,29 @@ impl Io {
     /// A command is paused until something has completed and there may be memory for it; then [`Handler::try_again`] is called.
     pub fn pause_for_room(&mut self, queue: &mut RunningQueue, head: Head) {
         queue.command(head).state = State::Paused;
-        self.wait_for_room(queue, head);
+        self.wait_for(queue, head, Lacking::Memory);
     }
 
-    fn wait_for_room(&mut self, queue: &mut RunningQueue, head: Head) {
-        let waiting = Waiting { tag: queue.tag(head), reason: Wait::NoDma, refused: false };
+    fn wait_for(&mut self, queue: &mut RunningQueue, head: Head, what: Lacking) {
+        let waiting = Waiting { tag: queue.tag(head), what };
         if self.tried != Some(waiting) {
             queue.count(QueueCounter::WaitNoDma, 1);
         }
         queue.parked += 1;
-        self.waiting.push_back(waiting);
+        self.line_up(queue, waiting);
+    }
+
+    fn line_up(&mut self, queue: &mut RunningQueue, waiting: Waiting) {
+        if queue.waiting.is_empty() && !self.wanting.contains(&queue.id.0) {
+            self.wanting.push(queue.id.0);
+        }
+        queue.waiting.push_back(waiting);
+    }
+
+    /// A handler has memory again for which commands may wait, although none has ended. One that is tried again gives back no more than it
+    /// has just taken.
+    pub fn room_came(&mut self) {
+        self.stirred |= self.tried.is_none();
     }
 
     /// A command is paused until somebody on another thread has answered; then [`Handler::answered`] is called.
@@ -401,7 +435,7 @@ impl Io {
             State::Paused | State::Free | State::Submitted => return,
         }
         let tag = queue.tag(head);
-        self.waiting.retain(|waiting| waiting.tag != tag);
+        queue.waiting.retain(|waiting| waiting.tag != tag);
         self.timers.retain(|timer| timer.tag != tag);
         queue.parked -= 1;
     }
@@ -421,13 +455,7 @@ impl Io {
     /// `written` bytes of the writable part are. Its latency counts for its queue, and for a part of the device ([`Handler::record`]).
     #[inline]
     pub fn settle(&mut self, queue: &mut RunningQueue, head: Head, part: u16, written: u32) {
-        if let Some(list) = queue.command(head).list.take() {
-            if list.is_own() {
-                queue.lists.push(list);
-            } else {
-                self.lists.give_back(list);
-            }
-        }
+        self.give_back_list(queue, head);
         self.list(queue);
         queue.settle(head, part, written, self.now);
     }

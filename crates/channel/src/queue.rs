@@ -14,7 +14,8 @@ use vring::{Head, Queue, QueueError};
 
 use crate::command::{Command, State};
 use crate::handler::Handler;
-use crate::lists::ListId;
+use crate::io::Waiting;
+use crate::lists::OwnLists;
 use crate::mailbox::OneShot;
 
 /// Why a queue stopped by itself.
@@ -151,9 +152,14 @@ pub struct RunningQueue {
     pub(crate) tickets: Box<[u64]>,
     /// Heads that wait until fewer commands are active, oldest first.
     pub(crate) held: VecDeque<u16>,
-    /// Segment lists of its own, and those of them that are free.
-    pub(crate) has_lists: bool,
-    pub(crate) lists: Vec<ListId>,
+    /// Commands that wait until something completes, in the order in which they are tried again; and how many of the first have not
+    /// had their try yet.
+    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) untried: usize,
+    /// Segment lists of its own.
+    pub(crate) lists: OwnLists,
+    /// Segments of long chains since it was last asked for heads.
+    pub(crate) segments: usize,
     /// Heads that were seen and not taken, and since when.
     pub(crate) backlog: u16,
     pub(crate) backlog_since: u64,
@@ -207,8 +213,10 @@ impl RunningQueue {
             answers_due: 0,
             tickets: vec![0; size].into(),
             held: VecDeque::with_capacity(size),
-            has_lists: false,
-            lists: Vec::new(),
+            waiting: VecDeque::with_capacity(size),
+            untried: 0,
+            lists: OwnLists::default(),
+            segments: 0,
             backlog: 0,
             backlog_since: 0,
             finished: Vec::with_capacity(size),

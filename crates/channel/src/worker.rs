@@ -11,10 +11,10 @@ use protocol::stats::{ChannelCounter, FlightKind, QueueCounter};
 use uring::{Completion, FileSlot, Op, Ring, RingError};
 use vring::QueueError;
 
-use crate::command::Command;
+use crate::BATCH;
 use crate::handle::{Activity, ChannelConfig, Drain, Inbox, Message};
 use crate::handler::{Handler, Opened};
-use crate::io::{Io, Refusal, Waiting, head_of, queue_of, token};
+use crate::io::{Io, head_of, queue_of, token};
 use crate::lanes::Lanes;
 use crate::mailbox::OneShot;
 use crate::off_path::Returns;
@@ -268,11 +268,11 @@ impl<H: Handler> Worker<H> {
     /// Publishes every touched queue, closes those that are drained.
     #[inline]
     fn publish(&mut self) {
-        if self.io.touched.is_empty() {
+        if self.io.touched.is_empty() && !self.io.stirred && !self.io.untried {
             return;
         }
         // Something completed, so what waits for a resource may find one. Before publishing: no completion waits for this.
-        if !self.io.waiting.is_empty() {
+        if !self.io.wanting.is_empty() {
             self.retry_waiting();
         }
         while let Some(id) = self.io.touched.pop() {
@@ -290,34 +290,37 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// Tries those that wait again, in their order; what is refused goes to the end of the line. Many may wait for one lane while the
-    /// neighbours of their channel publish all the time: what the lane has refused is not asked of it again in the same pass.
+    /// Tries those that wait again, in their order; what is refused goes to the end of its queue's line. There may be thousands, while the
+    /// neighbours of their channel publish all the time: [`BATCH`] of a queue have their try in one turn and the others in the next ones, what
+    /// a lane has refused is not asked of it again in the same turn, and no chain is followed without a list for it.
     #[cold]
     fn retry_waiting(&mut self) {
-        self.io.refusals.clear();
-        for _ in 0..self.io.waiting.len() {
-            let Some(waiting) = self.io.waiting.pop_front() else { break };
-            let refusal = self.refusal(waiting);
-            if refusal.is_some_and(|refusal| self.io.refusals.contains(&refusal)) {
-                self.io.waiting.push_back(waiting);
-                continue;
+        let Worker { queues, io, .. } = self;
+        let anew = std::mem::take(&mut io.stirred) || !io.touched.is_empty();
+        io.refusals.clear();
+        io.untried = false;
+        let mut index = 0;
+        while let Some(&id) = io.wanting.get(index) {
+            let Some(served) = queues[usize::from(id)].as_deref_mut() else {
+                unreachable!("a queue leaves the list before the channel");
+            };
+            if anew {
+                served.queue.untried = served.queue.waiting.len();
             }
-            self.io.tried = Some(waiting);
-            self.resubmit(waiting.tag);
-            self.io.tried = None;
-            if self.io.waiting.back() == Some(&waiting) {
-                self.io.refusals.extend(refusal);
+            for _ in 0..BATCH {
+                if served.queue.untried == 0 {
+                    break;
+                }
+                served.queue.untried -= 1;
+                served.retry_next(io);
+            }
+            io.untried |= served.queue.untried > 0;
+            if served.queue.waiting.is_empty() {
+                io.wanting.swap_remove(index);
+            } else {
+                index += 1;
             }
         }
-    }
-
-    /// What it would be if a command were refused again.
-    fn refusal(&self, Waiting { tag, reason, refused }: Waiting) -> Option<Refusal> {
-        let Served { queue, handler } = self.queues[usize::from(queue_of(tag))].as_deref()?;
-        let head = head_of(tag);
-        let lane = handler.lane_of(head).filter(|_| refused)?;
-        let Command { op, passed, .. } = queue.resources.commands[usize::from(head.0)];
-        Some(Refusal { lane, reason, op, passed })
     }
 
     fn account_work(&mut self, begin: u64) {
@@ -347,6 +350,9 @@ impl<H: Handler> Worker<H> {
 
     /// Arms every hot queue and sleeps until something happens.
     fn sleep(&mut self) {
+        if self.io.stirred || self.io.untried {
+            return;
+        }
         self.check_memory();
         while let Some(&id) = self.hot.last() {
             let queue = &mut self.served(id).queue;

@@ -6,9 +6,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use common::raw::{Front, NEXT, Ring, TABLE, WRITE, descriptor, until};
 use common::{Server, load, null, slow};
 use partition::load::{LoadOptions, WaitMode};
-use protocol::message::{Request, VolumeSpec};
+use protocol::message::{BlockSpec, LimitSpec, Request, VolumeSpec};
 use protocol::stats::QueueCounter;
 
 /// A client with many requests, all the time, until the other one has what it wants.
@@ -36,7 +37,7 @@ fn compete(volume: VolumeSpec, wanted: u64) -> u64 {
     std::thread::scope(|scope| {
         let (socket, over) = (&busy, &over);
         scope.spawn(move || greedy(socket, over));
-        common::raw::until("the busy client is under way", || received() > 1000);
+        until("the busy client is under way", || received() > 1000);
         let before = received();
         let options = LoadOptions {
             depth: 1,
@@ -77,4 +78,48 @@ fn a_deep_queue_on_a_slow_disk_leaves_room_for_a_shallow_one() {
     let during = compete(volume, wanted);
     // Both wait 1 to 30 ms for each request: 256 at once make at most some hundred times as many.
     assert!(during < 256 * 20 * wanted, "{during} against {wanted}");
+}
+
+/// Reads of many pieces need segment lists. Those of a client that is held back keep theirs for long.
+#[test]
+fn reads_in_many_pieces_get_through_beside_those_that_a_limit_holds_back() {
+    let server = Server::new(1);
+    let limit = Some(LimitSpec { read_iops: 1, ..LimitSpec::default() });
+    server.must(Request::PutVolume(VolumeSpec { limit, ..server.ram(16) }));
+    let slow = server.put_adapter(|_| ());
+    server.must(Request::PutVolume(VolumeSpec { name: "disk1".into(), ..null(16) }));
+    let quick = server.put_adapter(|spec| {
+        *spec = server.adapter("vhost1");
+        spec.device = BlockSpec::on("disk1").into();
+    });
+    let [slow, quick] = [slow, quick].map(|socket| {
+        let front = Front::connect(&socket);
+        front.share_memory();
+        let ring = front.start(0, 256);
+        (0..200).for_each(|head| in_pieces(&front, &ring, head));
+        (front, ring)
+    });
+    slow.1.offer(&(0..200).collect::<Vec<u16>>());
+    let throttled = || server.count_of("vhost0", QueueCounter::WaitThrottled);
+    until("some are held back", || throttled() > 0);
+    for head in 0..200 {
+        assert_eq!(quick.1.status_after(head), 0);
+    }
+    // All at once, too.
+    quick.1.offer(&(0..200).collect::<Vec<u16>>());
+    quick.1.wait();
+    server.must(Request::RemoveAdapter { name: "vhost0".into() });
+}
+
+/// A read of three blocks into three places, by an indirect table.
+fn in_pieces(front: &Front, ring: &Ring, head: u16) {
+    let table = front.memory.alloc(5 * 16, 16).unwrap();
+    ring.set_header(head, 0, 0);
+    let data = |piece: u64| (ring.data.guest.0 + 1024 * piece, 512, WRITE | NEXT);
+    let status = (ring.status_at(head), 1, WRITE);
+    let pieces = [(ring.header_at(head), 16, NEXT), data(0), data(1), data(2), status];
+    for (at, (addr, len, flags)) in pieces.into_iter().enumerate() {
+        table.buf.write(16 * at, &descriptor(addr, len, flags, at as u16 + 1));
+    }
+    ring.set_desc(head, table.guest.0, 5 * 16, TABLE, 0);
 }

@@ -100,9 +100,10 @@ impl Handler for ScsiHandler {
             }
             ScsiRole::Control => Kind::Control(Box::new(ControlQueue::new(behind))),
             ScsiRole::Request => {
-                shared.0.scratches.borrow_mut().provide().map_err(|error| error.to_string())?;
                 let mut requests = Requests::new(size, &behind, shared, &queue.adapter);
                 requests.remap(behind.luns, io)?;
+                let scratch = shared.0.scratches.borrow_mut().open();
+                requests.scratch = scratch.map_err(|error| error.to_string())?;
                 // Header and response are segments, too.
                 let segments = usize::from(requests.limits.buffers) + 2;
                 lists = (requests.limits.local.min(size), segments);
@@ -115,6 +116,8 @@ impl Handler for ScsiHandler {
     fn close(&mut self, io: &mut Io) {
         if let Kind::Request(requests) = &mut self.0 {
             requests.release_all(io);
+            let scratch = std::mem::take(&mut requests.scratch);
+            requests.shared.scratches.borrow_mut().close(scratch);
         }
     }
 
@@ -162,7 +165,7 @@ impl Handler for ScsiHandler {
         let requests = self.requests();
         match queue.state(head) {
             State::Paused => requests.unpause(io, queue, head),
-            _ => requests.offer_again(io, queue, head),
+            _ => requests.unpark(io, queue, head),
         }
     }
 

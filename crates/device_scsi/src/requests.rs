@@ -14,7 +14,7 @@ use crate::handler::{Behind, OfChannel, Shared};
 use crate::limits::{CommandPool, ScsiLimits};
 use crate::luns::{LunEntry, LunMap};
 use crate::off_path::{AbortReason, Services};
-use crate::scratch::ScratchId;
+use crate::scratch::{OwnScratch, ScratchId};
 use crate::{Place, Range};
 
 /// What a paused task waits for.
@@ -125,6 +125,8 @@ pub(crate) struct Requests {
     adapter: Arc<Adapter>,
     pub(crate) services: Arc<Services>,
     pub(crate) shared: Rc<OfChannel>,
+    /// Scratch memory of its own.
+    pub(crate) scratch: OwnScratch,
     active: u16,
     /// How many may be active: its own and those that are borrowed.
     ready: u16,
@@ -158,6 +160,7 @@ impl Requests {
             adapter: Arc::clone(adapter),
             services: Arc::clone(&behind.services),
             shared: Rc::clone(&shared.0),
+            scratch: OwnScratch::default(),
             active: 0,
             ready: limits.local,
         }

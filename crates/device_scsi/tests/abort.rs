@@ -28,6 +28,10 @@ fn stuck(inner: Arc<dyn Volume>) -> Arc<dyn Volume> {
     slow(inner, 100_000_000, 100_000_001)
 }
 
+fn far(after: Duration) -> Arc<dyn Volume> {
+    Arc::new(Far { inner: ram(1 << 20), after })
+}
+
 #[test]
 fn an_aborted_write_never_happens_later() {
     let client = Client::new(2);
@@ -201,7 +205,7 @@ fn verify(lba: u32, blocks: u16) -> Request {
 #[test]
 fn scratch_memory_is_waited_for() {
     let client = Client::new(1);
-    let one = entry(&slow(ram(1 << 20), 20, 100));
+    let one = entry(&far(Duration::from_micros(200)));
     let mut rig = client.queue(ScsiRole::Request, &Setup::new(&map(&[(0, 0, &one)])), 0);
     rig.ready(0, 0);
     for at in 0..60 {
@@ -219,7 +223,7 @@ fn scratch_memory_is_waited_for() {
 #[test]
 fn commands_that_wait_for_scratch_memory_can_be_aborted() {
     let client = Client::new(1);
-    let one = entry(&stuck(ram(1 << 20)));
+    let one = entry(&far(Duration::from_millis(5)));
     let mut rig = client.queue(ScsiRole::Request, &Setup::new(&map(&[(0, 0, &one)])), 0);
     rig.ready(0, 0);
     for _ in 0..3 {
@@ -234,6 +238,7 @@ fn commands_that_wait_for_scratch_memory_can_be_aborted() {
         assert_eq!(client.channels[0].abort_all(scope).wait(), Some(30));
         (0..30).for_each(|_| assert_eq!(rig.poll().unwrap().response, Response::Reset as u8));
     }
+    assert!(rig.count(QueueCounter::WaitNoDma) > 0);
     rig.stop(Drain::Ordinary);
 }
 

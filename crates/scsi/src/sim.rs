@@ -47,7 +47,7 @@ impl Disk {
         slot: &Slot,
         scratch: IoBuf,
     ) -> Result<(), IoError> {
-        let BlockRequest { op, offset, len, memory } = *request;
+        let BlockRequest { op, offset, len, memory, .. } = *request;
         assert_eq!((offset | len) % self.block, 0, "{request:?}");
         let end = offset.checked_add(len).expect("no overflow");
         assert!(end <= self.bytes.len() as u64, "{request:?}");
@@ -175,6 +175,13 @@ impl Slot {
     #[cfg(test)]
     pub(crate) fn abort(&mut self, nexus: &Nexus, writer: &Writer) -> crate::Aborted {
         self.with(nexus, writer, &[], |task, cx| task.abort(cx))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn set_aside(&mut self, nexus: &Nexus, writer: &Writer, passed: u8) -> bool {
+        let gave = self.with(nexus, writer, &[], |task, cx| task.set_aside(cx, passed));
+        self.has_scratch &= !gave;
+        gave
     }
 
     /// A command from beginning to end with nothing else under way.

@@ -25,6 +25,11 @@
 //!   [`Step::Done`], and is aligned as the volume likes it.
 //! - A task that was begun is driven to [`Step::Done`], or ended by [`Task::abort`].
 //!
+//! # Setting aside
+//!
+//! A volume may hold a request back for long, since its client is limited. What the task has that others need (the permit to write, an exclusive range,
+//! scratch memory) must not wait with it: [`Task::set_aside`] gives it back, and the task gets it anew when the time has come.
+//!
 //! # Aborting
 //!
 //! [`Task::abort`] ends a task at once unless something is out at the volume or being stored. Then the task ends with that:
@@ -51,7 +56,7 @@ use crate::sense::{Sense, SenseKey, Status, code};
 use crate::table::{self, Access, Needs, Path, Spec, Unknown, Verb};
 use crate::unit::{LogicalUnit, Nexus, flag};
 
-use medium::{Job, Stage};
+use medium::{Job, Out, Stage};
 
 /// Bytes of scratch memory: what a command compares or repeats at a time.
 pub const SCRATCH_BYTES: usize = 64 * 1024;
@@ -97,6 +102,8 @@ pub struct BlockRequest {
     pub len: u64,
     /// Where from or where to.
     pub memory: Memory,
+    /// Marks of those that have let it through before it was set aside ([`Task::set_aside`]; [`block::Request::passed`]).
+    pub passed: u8,
 }
 
 /// What a task asks for.
@@ -194,6 +201,8 @@ pub struct Task {
     permit: Option<Permit>,
     claim: Option<Claim>,
     aborted: bool,
+    /// Marks of requests that were set aside: of one that reads, and of one that writes.
+    passed: [u8; 2],
 }
 
 impl Default for Task {
@@ -206,7 +215,14 @@ impl Task {
     /// No command yet.
     #[must_use]
     pub const fn new() -> Task {
-        Task { stage: Stage::Idle, job: Job::NOTHING, permit: None, claim: None, aborted: false }
+        Task {
+            stage: Stage::Idle,
+            job: Job::NOTHING,
+            permit: None,
+            claim: None,
+            aborted: false,
+            passed: [0; 2],
+        }
     }
 
     /// Whether no command is under way.
@@ -303,9 +319,33 @@ impl Task {
             return Aborted::Later;
         }
         if !self.is_idle() {
+            self.passed = [0; 2];
             self.done(cx, Done::status(Status::TaskAborted));
         }
         Aborted::Now
+    }
+
+    /// The request that the task has asked for was not begun, and will have to wait; `passed` says who has let it through already. Whether the task
+    /// has given back what it held, its scratch memory as well: then the request is over, and the task asks for it again after
+    /// [`Input::Ready`]. Otherwise it holds nothing that others could need, and the request is as it was.
+    pub fn set_aside(&mut self, cx: &Context<'_>, passed: u8) -> bool {
+        let Stage::Out(out) = self.stage else { return false };
+        let Some((stage, writes)) = out.set_aside() else { return false };
+        self.stage = stage;
+        self.passed[usize::from(writes)] = passed;
+        if out == Out::CompareWrite {
+            // What it has read is read again, and those that have let this through had let that through before.
+            self.passed[0] |= passed;
+        }
+        self.release(cx);
+        self.give_back(cx);
+        true
+    }
+
+    /// Whether it was set aside and did not go on yet, or waits for something else that is not the volume's answer.
+    #[must_use]
+    pub fn is_aside(&self) -> bool {
+        !self.stage.is_out()
     }
 
     /// Ends the command and gives back what it held.
@@ -314,6 +354,7 @@ impl Task {
         self.stage = Stage::Idle;
         self.release(cx);
         if self.claim.is_some() {
+            self.passed = [0; 2];
             self.give_back(cx);
         }
         Step::Done(done)

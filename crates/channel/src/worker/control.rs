@@ -73,8 +73,7 @@ impl<H: Handler> Worker<H> {
         let id = QueueId(index as u16);
         let Opened { handler, lists: (count, length), pulls } = opened;
         let mut queue = RunningQueue::new(*resources, id, kick, call);
-        queue.lists = self.io.lists.add_own(count, length);
-        queue.has_lists = count > 0;
+        queue.lists = self.io.lists.open(count, length);
         self.io.reserve(usize::from(queue.resources.ring.size()), self.queues.len());
         self.hot.reserve(self.queues.len());
         let user_data = Lanes::OWN.user_data(token::KICK + u64::from(id.0));
@@ -188,7 +187,8 @@ impl<H: Handler> Worker<H> {
             self.io.ring.unregister(call);
         }
         handler.close(&mut self.io);
-        self.io.lists.remove_own(std::mem::take(&mut queue.lists));
+        self.io.lists.close(std::mem::take(&mut queue.lists));
+        self.io.wanting.retain(|wanting| *wanting != id);
         self.io.release(usize::from(queue.resources.ring.size()));
         self.io.event(FlightKind::Stopped, &queue, 0);
         queue.show_levels();

@@ -3,9 +3,9 @@
 use vring::{Chain, ChainError, Head, QueueError};
 
 use crate::BATCH;
-use crate::command::State;
+use crate::command::{Command, State};
 use crate::handler::{BadChain, Handler, Walked};
-use crate::io::{Io, Read};
+use crate::io::{Io, Lacking, Read, Refusal, Waiting, head_of};
 use crate::queue::RunningQueue;
 use memory::clock;
 use protocol::stats::{FlightKind, Latency, QueueCounter};
@@ -13,6 +13,8 @@ use protocol::stats::{FlightKind, Latency, QueueCounter};
 /// What a volume answers at once is published after so many commands, and not at the end of the batch: the client
 /// works on the first while the channel works on the next.
 const PUBLISH_EVERY: u16 = 8;
+/// After so many segments of long chains no more heads are taken in a turn: following one costs as much as many ordinary requests.
+const SEGMENTS_MAX: usize = 1024;
 
 /// A queue that the channel owns, and its handler.
 pub(crate) struct Served<H> {
@@ -29,14 +31,21 @@ impl<H: Handler> Served<H> {
         if seen == 0 {
             return Ok(again);
         }
-        let count = seen.min(BATCH);
+        let mut count = seen.min(BATCH);
         for taken in 1..=count {
             let Some(head) = self.queue.resources.ring.pop()? else { break };
             self.begin(io, head);
-            if taken % PUBLISH_EVERY == 0 && self.queue.touched {
-                self.publish(io);
+            if taken % PUBLISH_EVERY == 0 {
+                if self.queue.touched {
+                    self.publish(io);
+                }
+                if self.queue.segments > SEGMENTS_MAX {
+                    count = taken;
+                    break;
+                }
             }
         }
+        self.queue.segments = 0;
         self.queue.count(QueueCounter::CommandsReceived, u64::from(count));
         self.queue.show_levels();
         self.account_ring_time(io.now, seen, count);
@@ -95,7 +104,7 @@ impl<H: Handler> Served<H> {
                 let walked = Walked::of(&chain);
                 self.handler.begin(io, &mut self.queue, head, walked);
             }
-            Err(ChainError::TooLong { .. }) => self.read_long(io, head),
+            Err(ChainError::TooLong { needed }) => self.read_long(io, head, needed),
             Err(error) => {
                 let bad = BadChain::of(&chain, error);
                 self.handler.begin_bad(io, &mut self.queue, head, bad);
@@ -104,8 +113,9 @@ impl<H: Handler> Served<H> {
     }
 
     #[cold]
-    fn read_long(&mut self, io: &mut Io, head: Head) {
-        match io.read_longer(&mut self.queue, head).expect("a slot is not the longest") {
+    fn read_long(&mut self, io: &mut Io, head: Head, needed: usize) {
+        self.queue.segments += needed;
+        match io.read_longer(&mut self.queue, head, needed).expect("a slot is not the longest") {
             Read::Whole(walked) => self.handler.begin(io, &mut self.queue, head, walked),
             Read::Bad(bad) => self.handler.begin_bad(io, &mut self.queue, head, bad),
             Read::Waits => {}
@@ -122,6 +132,35 @@ impl<H: Handler> Served<H> {
                 unreachable!("{head:?} waited and is {state:?}")
             }
         }
+    }
+
+    /// Tries the first command again that waits until something completes, if there may be now what it lacks.
+    pub(crate) fn retry_next(&mut self, io: &mut Io) {
+        let Some(waiting) = self.queue.waiting.pop_front() else { return };
+        let refusal = self.refusal(waiting);
+        let in_vain = match waiting.what {
+            Lacking::Lane(_) => refusal.is_some_and(|refusal| io.refusals.contains(&refusal)),
+            Lacking::List { long } => !io.lists.has_for(&self.queue.lists, long),
+            Lacking::Memory => false,
+        };
+        if in_vain {
+            return self.queue.waiting.push_back(waiting);
+        }
+        io.tried = Some(waiting);
+        self.resubmit(io, head_of(waiting.tag));
+        io.tried = None;
+        if self.queue.waiting.back() == Some(&waiting) {
+            io.refusals.extend(refusal);
+        }
+    }
+
+    /// What it would be if a command were refused again.
+    fn refusal(&self, Waiting { tag, what }: Waiting) -> Option<Refusal> {
+        let Lacking::Lane(reason) = what else { return None };
+        let head = head_of(tag);
+        let lane = self.handler.lane_of(head)?;
+        let Command { op, passed, .. } = self.queue.resources.commands[usize::from(head.0)];
+        Some(Refusal { lane, reason, op, passed })
     }
 
     /// Takes up held commands, as far as they may be active now.

@@ -4,7 +4,7 @@
 //! left over. Everything else may go through several requests, and what it waits for is in `slow_path`.
 
 use block::{IoError, Lane, Outcome, Request, Submit};
-use channel::{Command, Io, Lists, NO_PART, RunningQueue, Walked};
+use channel::{Command, Io, Lists, NO_PART, RunningQueue, State, Walked};
 use memory::IoBuf;
 use protocol::stats::{LunStats, QueueCounter};
 use scsi::{BlockRequest, Class, Context, Data, Done, Input, Memory, Status, Step, Task};
@@ -134,6 +134,8 @@ impl Requests {
         (command.first, command.end) = (range.first, range.end);
         if let Some(result) = io.submitted(queue, head, submit, passed) {
             self.answered(io, queue, head, result);
+        } else if matches!(submit, Submit::Park { .. }) {
+            self.set_aside(io, queue, head);
         }
     }
 
@@ -201,7 +203,7 @@ impl Requests {
         request: &BlockRequest,
     ) -> Option<Result<(), IoError>> {
         let slot = &mut self.slots[usize::from(head.0)];
-        queue.command(head).ask(request.op, request.offset, request.len);
+        queue.command(head).ask(request.op, request.offset, request.len, request.passed);
         let range = match request.memory {
             Memory::DataIn(0) if request.len == slot.in_bytes => slot.data_in,
             Memory::DataOut(0) if request.len == slot.out_bytes => slot.data_out,
@@ -223,11 +225,23 @@ impl Requests {
     ) -> Option<Result<(), IoError>> {
         let slot = &self.slots[usize::from(head.0)];
         let Some(lane) = slot.lane else { return Some(Err(IoError::Gone)) };
-        io.submit(queue, head, lane, slot.from_scratch.then_some(&slot.piece))
+        let result = io.submit(queue, head, lane, slot.from_scratch.then_some(&slot.piece));
+        if result.is_none() && queue.state(head) == State::Parked {
+            self.set_aside(io, queue, head);
+        }
+        result
     }
 
     /// A command whose request was parked is tried again.
-    pub(crate) fn offer_again(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) {
+    pub(crate) fn unpark(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) {
+        if self.slots[usize::from(head.0)].task.is_aside() {
+            self.go_on(io, queue, head, Input::Ready);
+        } else {
+            self.offer_again(io, queue, head);
+        }
+    }
+
+    fn offer_again(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) {
         if let Some(result) = self.offer(io, queue, head) {
             self.answered(io, queue, head, result);
         }
@@ -339,8 +353,9 @@ impl Requests {
         self.dismiss();
         let slot = &mut self.slots[usize::from(head.0)];
         if let Some(scratch) = slot.scratch.take() {
-            self.shared.scratches.borrow_mut().give_back(scratch);
+            self.shared.scratches.borrow_mut().give_back(&mut self.scratch, scratch);
         }
+        let slot = &mut self.slots[usize::from(head.0)];
         // The next command of this head may be for nothing.
         let binding = std::mem::replace(&mut slot.binding, NO_PART);
         io.settle(queue, head, binding, u32::try_from(written).unwrap_or(u32::MAX));

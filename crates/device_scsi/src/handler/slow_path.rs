@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use block::IoError;
 use channel::{Io, LIST_SEGMENTS, NO_PART, Read, Reply, RunningQueue, Walked};
 use memory::IoBuf;
 use protocol::stats::QueueCounter;
@@ -56,7 +57,7 @@ impl Requests {
         walked: Walked,
     ) {
         let longer = match error {
-            ParseError::NoRoom => io.read_longer(queue, head),
+            ParseError::NoRoom => io.read_longer(queue, head, walked.total + 1),
             ParseError::TooShort => None,
         };
         match longer {
@@ -233,13 +234,30 @@ impl Requests {
 
     fn find_scratch(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) -> Option<Input> {
         let slot = &mut self.slots[usize::from(head.0)];
-        slot.scratch = self.shared.scratches.borrow_mut().take();
+        slot.scratch = self.shared.scratches.borrow_mut().take(&mut self.scratch);
         if slot.scratch.is_some() {
             return Some(Input::Ready);
         }
         slot.pause = Pause::Scratch;
         io.pause_for_room(queue, head);
         None
+    }
+
+    /// The request of a command was parked. What its task has that others may need does not wait with it. Rounds that are behind it stay.
+    #[cold]
+    pub(crate) fn set_aside(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) {
+        let command = &mut queue.resources.commands[usize::from(head.0)];
+        let passed = command.passed();
+        if command.done > 0
+            || !self.with_task(command, &mut io.lists, head, |task, cx| task.set_aside(cx, passed))
+        {
+            return;
+        }
+        let _ = self.request_over(io, queue, head, Err(IoError::Io));
+        if let Some(scratch) = self.slots[usize::from(head.0)].scratch.take() {
+            self.shared.scratches.borrow_mut().give_back(&mut self.scratch, scratch);
+            io.room_came();
+        }
     }
 
     /// A paused command is tried again.

@@ -8,7 +8,10 @@ use std::sync::mpsc::{Receiver, channel as pipe};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use block::{NullVolume, Volume};
+use block::{
+    Finish, Geometry, Lane, LaneId, NullVolume, OpKind, Outcome, Request as Asked, Submit, Tag,
+    Volume, VolumeError,
+};
 use channel::mailbox::{Pending, one_shot};
 use channel::{Adapter, ChannelConfig, Command, Drain, QueueId, QueueResources, StopReason};
 use device_scsi::event::EVENT_BYTES;
@@ -16,9 +19,11 @@ use device_scsi::{
     AbortScope, Behind, CommandPool, LunEntry, LunMap, Message, OffPath, Place, Question,
     ScsiHandler, ScsiLimits, ScsiRole, Services, Sizes, Target,
 };
+use memory::IoBuf;
 use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use scsi::{Identity, InitiatorId, LogicalUnit, Lun, Naa, Nexus, NexusId, UnitSpec};
+use uring::{Op, Ring};
 use vring::driver::{DriverConfig, DriverMemory, DriverQueue, DriverRange, Segment};
 use vring::{DirtyLog, GuestAddr, InflightRegion, MemTable, QueueConfig};
 
@@ -68,6 +73,62 @@ pub fn ram(bytes: u64) -> Arc<dyn Volume> {
     let kind = block::spec::RamSpec::new(dir.path().join("ram"));
     let spec = block::VolumeSpec { bytes: Some(bytes), ..block::VolumeSpec::new("ram", kind) };
     block::open(&spec).unwrap()
+}
+
+/// A volume that has each request for this long before it does it. A delay as a volume is given it comes before the request.
+pub struct Far {
+    pub inner: Arc<dyn Volume>,
+    pub after: Duration,
+}
+
+struct FarLane {
+    inner: Box<dyn Lane>,
+    after: Duration,
+    id: LaneId,
+    out: Vec<(OpKind, u64, u64, Vec<IoBuf>, Tag)>,
+}
+
+impl Volume for Far {
+    fn geometry(&self) -> Geometry {
+        self.inner.geometry()
+    }
+
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
+    fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
+        let inner = self.inner.lane(ring, id)?;
+        Ok(Box::new(FarLane { inner, after: self.after, id, out: Vec::new() }))
+    }
+
+    fn resize(&self, bytes: u64) -> Result<(), VolumeError> {
+        self.inner.resize(bytes)
+    }
+}
+
+impl Lane for FarLane {
+    fn submit(&mut self, ring: &mut Ring, request: &mut Asked<'_>) -> Submit {
+        let Asked { op, offset, len, bufs, tag, .. } = *request;
+        let token = self.id.user_data(tag.0.into());
+        ring.push(Op::Timeout { after: self.after }, token).unwrap();
+        self.out.push((op, offset, len, bufs.to_vec(), tag));
+        Submit::Pending
+    }
+
+    fn complete(&mut self, ring: &mut Ring, token: u64, _: i32, out: &mut Vec<Finish>) {
+        let at = self.out.iter().position(|(.., tag)| u64::from(tag.0) == token).unwrap();
+        let (op, offset, len, bufs, tag) = self.out.swap_remove(at);
+        let mut request = Asked { op, offset, len, bufs: &bufs, tag, done: 0, passed: 0 };
+        let Submit::Done(result) = self.inner.submit(ring, &mut request) else {
+            panic!("a volume behind it answers at once")
+        };
+        out.push(Finish { tag, outcome: Outcome::Done(result) });
+    }
+
+    fn detach(&mut self, ring: &mut Ring) {
+        self.inner.detach(ring);
+    }
 }
 
 pub fn null(bytes: u64) -> Arc<dyn Volume> {

@@ -246,7 +246,7 @@ impl Bench {
         input: &Data<'_>,
         scratch: IoBuf,
     ) -> Input {
-        let BlockRequest { op, offset, len, memory } = *request;
+        let BlockRequest { op, offset, len, memory, .. } = *request;
         let block = u64::from(self.unit.block_size());
         assert_eq!((offset | len) % block, 0, "{request:?}");
         assert!(offset + len <= self.unit.bytes(), "{request:?}");

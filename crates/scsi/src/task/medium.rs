@@ -39,8 +39,12 @@ pub(super) enum After {
     Tail,
     Verify,
     Same,
+    /// The block of a WRITE SAME again, of which it was decided that it is written.
+    SameAgain,
     Zero,
     Unmap,
+    /// The extent of an UNMAP again, which was read and checked.
+    UnmapAgain,
     Compare,
 }
 
@@ -60,6 +64,24 @@ pub(super) enum Out {
     Flush,
 }
 
+impl Out {
+    /// From where a task goes on whose request was set aside, and whether that writes. `None`: it holds nothing meanwhile.
+    pub(super) fn set_aside(self) -> Option<(Stage, bool)> {
+        let (stage, writes) = match self {
+            Out::FlushBeforeRead | Out::Read | Out::Flush => return None,
+            Out::Tail => (Stage::Scratch(After::Tail), false),
+            Out::Verify => (Stage::Scratch(After::Verify), false),
+            Out::Write => (Stage::Enter(After::Write), true),
+            Out::Same => (Stage::Scratch(After::SameAgain), true),
+            Out::Zero => (Stage::Enter(After::Zero), true),
+            Out::Unmap => (Stage::Enter(After::UnmapAgain), true),
+            Out::CompareRead => (Stage::Scratch(After::Compare), false),
+            Out::CompareWrite => (Stage::Scratch(After::Compare), true),
+        };
+        Some((stage, writes))
+    }
+}
+
 impl Stage {
     /// Whether something comes back by itself that must be waited for.
     pub(super) fn is_out(self) -> bool {
@@ -67,15 +89,18 @@ impl Stage {
     }
 }
 
-/// How far a command is. What the fields mean depends on the command a little; all are bytes.
+/// How far a command is. What the fields mean depends on the command a little; all are bytes unless they say otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Job {
     /// First byte of the volume.
     pub(super) at: u64,
     /// Bytes of the volume.
     pub(super) len: u64,
-    /// Bytes of the volume that are done; descriptors, for UNMAP.
+    /// Bytes of the volume that are done.
     pub(super) done: u64,
+    /// Descriptors of an UNMAP, and how many of them are done.
+    pub(super) extents: u16,
+    pub(super) extents_done: u16,
     /// Bytes that the CDB calls for.
     pub(super) wanted: u64,
     /// Bytes that go through the buffers.
@@ -93,6 +118,8 @@ impl Job {
         at: 0,
         len: 0,
         done: 0,
+        extents: 0,
+        extents_done: 0,
         wanted: 0,
         moved: 0,
         fua: false,
@@ -356,15 +383,16 @@ impl Task {
                 return Err(Sense::parameter((8 + 16 * index + 8) as u16));
             }
         }
-        self.job.len = count;
+        // At most UNMAP_DESCRIPTORS_MAX.
+        self.job.extents = count as u16;
         Ok(())
     }
 
     /// The next descriptor with blocks, or the end.
     pub(super) fn next_unmap(&mut self, cx: &Context<'_>) -> Step {
-        while self.job.done < self.job.len {
+        while self.job.extents_done < self.job.extents {
             match self.unmap_extent(cx) {
-                Ok(extent) if extent.blocks == 0 => self.job.done += 1,
+                Ok(extent) if extent.blocks == 0 => self.job.extents_done += 1,
                 Ok(_) => return self.enter(cx, After::Unmap),
                 Err(sense) => return self.fail(cx, sense),
             }
@@ -374,7 +402,7 @@ impl Task {
 
     /// The descriptor whose turn it is, checked.
     pub(super) fn unmap_extent(&self, cx: &Context<'_>) -> Result<Extent, Sense> {
-        let extent = unmap_descriptor(cx, self.job.done);
+        let extent = unmap_descriptor(cx, self.job.extents_done.into());
         extent.ok_or(Sense::illegal(code::PARAMETER_LIST_LENGTH))?.inside(cx.nexus.unit())
     }
 

@@ -1,6 +1,7 @@
 //! How a command goes on: from each stage to the next.
 
 use block::{IoError, OpKind};
+use memory::IoBuf;
 
 use super::decode::Compare;
 use super::medium::{After, Out, Stage};
@@ -14,8 +15,14 @@ impl Task {
         match (self.stage, input) {
             (Stage::Out(out), Input::Block(Ok(()))) => self.came_back(cx, out),
             (Stage::Out(out), Input::Block(Err(error))) => self.fail(cx, io_sense(out, error)),
-            (Stage::Scratch(after), Input::Ready) => self.with_scratch(cx, after),
-            (Stage::Enter(after), Input::Ready) => self.enter(cx, after),
+            (Stage::Scratch(after), Input::Ready) => {
+                let step = self.with_scratch(cx, after);
+                self.again(step)
+            }
+            (Stage::Enter(after), Input::Ready) => {
+                let step = self.enter(cx, after);
+                self.again(step)
+            }
             (Stage::Claim, Input::Ready) => self.claim(cx),
             (Stage::Alone, Input::Ready) => self.alone(cx),
             (Stage::Store, Input::Stored(stored)) => self.stored(cx, stored),
@@ -34,7 +41,18 @@ impl Task {
         memory: Memory,
     ) -> Step {
         self.stage = Stage::Out(out);
-        Step::Submit(BlockRequest { op, offset, len, memory })
+        Step::Submit(BlockRequest { op, offset, len, memory, passed: 0 })
+    }
+
+    /// A request that may be the one that was set aside: those that have let it through do so again. COMPARE AND WRITE keeps the marks, since
+    /// it may have to begin anew more than once.
+    fn again(&mut self, mut step: Step) -> Step {
+        if let (Step::Submit(request), Stage::Out(out)) = (&mut step, self.stage)
+            && out != Out::CompareRead
+        {
+            request.passed = std::mem::take(&mut self.passed[usize::from(request.op.writes())]);
+        }
+        step
     }
 
     /// Asks for scratch memory, if there is none yet, and goes on.
@@ -53,8 +71,12 @@ impl Task {
             }
             After::Verify => self.verify_next(),
             After::Same => self.same(cx),
+            After::SameAgain => {
+                self.repeat(cx);
+                self.enter(cx, After::Same)
+            }
             After::Compare => self.claim(cx),
-            After::Write | After::Zero | After::Unmap => self.enter(cx, after),
+            After::Write | After::Zero | After::Unmap | After::UnmapAgain => self.enter(cx, after),
         }
     }
 
@@ -63,7 +85,10 @@ impl Task {
     pub(super) fn enter(&mut self, cx: &Context<'_>, after: After) -> Step {
         let (at, len) = match after {
             After::Unmap => match self.unmap_extent(cx) {
-                Ok(extent) => extent.bytes(cx.nexus.unit()),
+                Ok(extent) => {
+                    (self.job.at, self.job.len) = extent.bytes(cx.nexus.unit());
+                    (self.job.at, self.job.len)
+                }
                 Err(sense) => return self.fail(cx, sense),
             },
             _ => (self.job.at, self.job.len),
@@ -72,7 +97,10 @@ impl Task {
             return self.good(cx);
         }
         let Some(permit) = cx.writer.enter(at..at + len) else {
-            self.stage = Stage::Enter(after);
+            self.stage = Stage::Enter(match after {
+                After::Unmap => After::UnmapAgain,
+                after => after,
+            });
             return Step::Wait;
         };
         self.permit = Some(permit);
@@ -130,7 +158,7 @@ impl Task {
             }
             Out::Unmap => {
                 self.release(cx);
-                self.job.done += 1;
+                self.job.extents_done += 1;
                 self.next_unmap(cx)
             }
             Out::CompareRead => self.compared(cx),
@@ -174,20 +202,27 @@ impl Task {
 
     /// The block of a WRITE SAME: zeroes are the volume's business, anything else is repeated in the scratch memory.
     fn same(&mut self, cx: &Context<'_>) -> Step {
+        let first = self.repeat(cx);
+        if cx.nexus.unit().write_zeroes && is_zero(first) {
+            return self.enter(cx, After::Zero);
+        }
+        self.enter(cx, After::Same)
+    }
+
+    /// Fills the scratch memory with the block of a WRITE SAME.
+    fn repeat(&self, cx: &Context<'_>) -> IoBuf {
         let block = cx.nexus.unit().block_size() as usize;
         let first = cx.scratch.slice(0, block);
         first.fill(0);
         if !self.job.no_data {
             cx.data_out.read_buf(0, first);
         }
-        if cx.nexus.unit().write_zeroes && is_zero(first) {
-            return self.enter(cx, After::Zero);
-        }
+        // At most the scratch memory's length.
         let len = self.piece() as usize;
         for at in (block..len).step_by(block) {
             cx.scratch.slice(at, block).copy_from(first);
         }
-        self.enter(cx, After::Same)
+        first
     }
 
     /// Writes the next piece.
@@ -214,7 +249,8 @@ impl Task {
             return Step::Wait;
         }
         let (at, len) = (self.job.at, self.job.len);
-        self.submit(Out::CompareRead, OpKind::Read, at, len, Memory::Scratch)
+        let step = self.submit(Out::CompareRead, OpKind::Read, at, len, Memory::Scratch);
+        with_marks(step, self.passed[0])
     }
 
     /// Then it compares with the first half of the data, and writes the second half.
@@ -226,7 +262,8 @@ impl Task {
             return self.fail(cx, miscompare(at as u64));
         }
         let op = OpKind::Write { fua: self.job.fua };
-        self.submit(Out::CompareWrite, op, self.job.at, len, Memory::DataOut(len))
+        let step = self.submit(Out::CompareWrite, op, self.job.at, len, Memory::DataOut(len));
+        with_marks(step, self.passed[1])
     }
 
     /// The reservations are stored, or could not be.
@@ -249,6 +286,13 @@ impl Task {
         }
         self.stage = Stage::Aborting;
         Step::Abort(whose)
+    }
+}
+
+fn with_marks(step: Step, passed: u8) -> Step {
+    match step {
+        Step::Submit(request) => Step::Submit(BlockRequest { passed, ..request }),
+        step => step,
     }
 }
 

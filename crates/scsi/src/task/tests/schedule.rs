@@ -1,7 +1,8 @@
 //! Commands of several channels, in any order in which the volume may end their requests.
 //!
 //! What must hold: between the read and the end of the write of COMPARE AND WRITE nothing else is written there, begun or ended;
-//! what was aborted asks for nothing more; nothing waits for ever; at the end nobody holds anything.
+//! what was aborted asks for nothing more; what is set aside holds nothing and is not held back by the same again; nothing waits for ever; at the end
+//! nobody holds anything.
 
 use proptest::prelude::*;
 
@@ -28,6 +29,11 @@ enum Event {
     Abort {
         slot: usize,
     },
+    /// The volume holds back what the slot asks of it, and has left this mark.
+    SetAside {
+        slot: usize,
+        mark: u8,
+    },
 }
 
 struct Running {
@@ -36,6 +42,8 @@ struct Running {
     range: std::ops::Range<u64>,
     compares: bool,
     aborted: bool,
+    /// Marks that its requests must still have, of reads and of writes.
+    marks: [u8; 2],
 }
 
 /// Whether a request is one that writes.
@@ -60,6 +68,7 @@ impl Schedule {
             range: 0..0,
             compares: false,
             aborted: false,
+            marks: [0; 2],
         };
         Schedule { world: World::new(), running: (0..SLOTS).map(|_| free()).collect() }
     }
@@ -75,6 +84,8 @@ impl Schedule {
             if writes(request) || self.running[slot].compares {
                 self.nobody_else_in(slot, &range);
             }
+            let marks = &mut self.running[slot].marks[usize::from(writes(request))];
+            assert_eq!(request.passed & *marks, *marks, "what was let through is asked again");
         }
         let aborted = self.running[slot].aborted;
         assert!(!aborted || matches!(step, Step::Done(_)), "aborted, and asks for {step:?}");
@@ -103,6 +114,7 @@ impl Schedule {
         let len = usize::from(blocks) * BLOCK;
         self.running[slot].range = from..from + len as u64;
         (self.running[slot].compares, self.running[slot].aborted) = (compares, false);
+        self.running[slot].marks = [0; 2];
         let cdb = if compares { compare(lba, blocks) } else { write(lba, blocks) };
         // It is compared with what is there now, so that it sometimes writes.
         let now = self.world.disk.bytes[lba as usize * BLOCK..][..len].to_vec();
@@ -135,6 +147,20 @@ impl Schedule {
         moved
     }
 
+    fn set_aside(&mut self, slot: usize, mark: u8) {
+        let running = &mut self.running[slot];
+        let Some(Step::Submit(request)) = &running.step else { return };
+        if running.aborted {
+            return;
+        }
+        let passed = request.passed | mark;
+        running.marks[usize::from(writes(request))] = passed;
+        let writer = &self.world.writers[channel(slot)];
+        assert!(running.slot.set_aside(&self.world.client, writer, passed));
+        assert!(running.slot.task.is_aside());
+        running.step = Some(Step::Wait);
+    }
+
     fn abort(&mut self, slot: usize) {
         if self.running[slot].step.is_none() || self.running[slot].aborted {
             return;
@@ -154,7 +180,8 @@ fn events() -> impl Strategy<Value = Event> {
         3 => (slot.clone(), any::<bool>(), 0..4_u8, 1..3_u8)
             .prop_map(|(slot, compares, lba, blocks)| Event::Begin { slot, compares, lba, blocks }),
         6 => slot.clone().prop_map(|slot| Event::Go { slot }),
-        1 => slot.prop_map(|slot| Event::Abort { slot }),
+        1 => slot.clone().prop_map(|slot| Event::Abort { slot }),
+        2 => (slot, 0..8_u8).prop_map(|(slot, mark)| Event::SetAside { slot, mark: 1 << mark }),
     ]
 }
 
@@ -173,6 +200,7 @@ proptest! {
                     schedule.go(slot);
                 }
                 Event::Abort { slot } => schedule.abort(slot),
+                Event::SetAside { slot, mark } => schedule.set_aside(slot, mark),
             }
         }
         // Everything ends, without anything new.
