@@ -17,7 +17,7 @@
 
 use crate::model::Desired;
 use crate::refusal::Refusal;
-use fabric::attribute::{AttributeError, Attributes, Object, Value, check_name};
+use fabric::attribute::{AttributeError, Attributes, Object, Value, attr, check_name};
 use fabric::suggest;
 use std::fmt::Write;
 use std::path::Path;
@@ -42,8 +42,7 @@ pub fn read(text: &str) -> Result<Desired, Refusal> {
     let mut desired = Desired::default();
     for (key, value) in document.get_ref() {
         let line = line_of(text, key.span().start);
-        let Some(object) = Object::ALL.into_iter().find(|object| object.noun() == key.get_ref())
-        else {
+        let Some(object) = Object::of_noun(key.get_ref()) else {
             return Err(unknown_table(key.get_ref(), line));
         };
         let DeValue::Table(objects) = value.get_ref() else {
@@ -57,7 +56,7 @@ pub fn read(text: &str) -> Result<Desired, Refusal> {
             check_name(name.get_ref())
                 .map_err(|problem| Refusal::invalid(format!("line {line}: {problem}")))?;
             let set = attributes(object, name.get_ref(), table, text)?;
-            desired.of_mut(object).insert(name.get_ref().to_string(), set);
+            desired[object].insert(name.get_ref().to_string(), set);
         }
     }
     Ok(desired)
@@ -65,12 +64,15 @@ pub fn read(text: &str) -> Result<Desired, Refusal> {
 
 /// Takes relative paths of files from a folder, that of the document for one. Sockets stay relative: theirs is the server's.
 pub fn resolve_paths(desired: &mut Desired, folder: &Path) {
-    for set in desired.volumes.values_mut().chain(desired.media.values_mut()) {
-        if let Some(Value::Text(path)) = set.get_mut("path")
-            && Path::new(path.as_str()).is_relative()
-            && let Some(joined) = folder.join(path.as_str()).to_str()
-        {
-            *path = joined.to_owned();
+    let files = [attr::volume::PATH.line(), attr::medium::PATH.line()];
+    for attribute in files {
+        for set in desired[attribute.object].values_mut() {
+            if let Some(Value::Text(path)) = set.get_mut(attribute.name)
+                && Path::new(path.as_str()).is_relative()
+                && let Some(joined) = folder.join(path.as_str()).to_str()
+            {
+                *path = joined.to_owned();
+            }
         }
     }
 }
@@ -133,8 +135,8 @@ fn line_of(text: &str, offset: usize) -> usize {
 /// Writes a state as a document that [`read`] reads back.
 pub fn write(desired: &Desired) -> String {
     let mut text = String::new();
-    for object in crate::model::transition::ORDER {
-        for (name, set) in desired.of(object) {
+    for object in Object::in_order() {
+        for (name, set) in &desired[object] {
             if !text.is_empty() {
                 text.push('\n');
             }

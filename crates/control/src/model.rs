@@ -1,7 +1,7 @@
 //! The desired state: which objects there are, with the attributes that were set on them.
 //!
 //! [`Desired`] is what the store keeps, what a configuration file says and what `export` writes.
-//! It is plain data; the rules live beside it:
+//! It is plain data, a map by object ([`fabric::attribute`] has the table of these); the rules live beside it:
 //!
 //! - [`given`] gives out what is kept for good: WWPNs, numbers of targets, LUNs of virtual target devices;
 //! - [`files`] is what is known of the files of volumes;
@@ -26,11 +26,15 @@ pub mod validate;
 #[cfg(test)]
 pub(crate) mod samples;
 
-use fabric::attribute::{Attributes, Named, Object, Value};
+use fabric::attribute::typed::{Attr, Typed, by};
+use fabric::attribute::{
+    Attribute, Attributes, Default, Kind as AttributeKind, Named, Object, Value, attr,
+};
 use found::Found;
 use given::Given;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::ops::{Index, IndexMut};
 
 /// The data plane that there always is.
 pub const MAIN: &str = "main";
@@ -38,105 +42,82 @@ pub const MAIN: &str = "main";
 /// Named objects of one kind.
 pub type Objects = BTreeMap<String, Attributes>;
 
-/// The desired state.
+/// The desired state: by object, what was set on each of its name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written", into = "Written")]
 pub struct Desired {
-    /// Data planes; [`MAIN`] exists even when it is not named here.
-    #[serde(default, rename = "dataplane", skip_serializing_if = "BTreeMap::is_empty")]
-    pub dataplanes: Objects,
-    /// Volumes.
-    #[serde(default, rename = "volume", skip_serializing_if = "BTreeMap::is_empty")]
-    pub volumes: Objects,
-    /// Adapters.
-    #[serde(default, rename = "adapter", skip_serializing_if = "BTreeMap::is_empty")]
-    pub adapters: Objects,
-    /// Virtual target devices.
-    #[serde(default, rename = "vtd", skip_serializing_if = "BTreeMap::is_empty")]
-    pub vtds: Objects,
-    /// Optical media.
-    #[serde(default, rename = "medium", skip_serializing_if = "BTreeMap::is_empty")]
-    pub media: Objects,
-    /// Ports.
-    #[serde(default, rename = "port", skip_serializing_if = "BTreeMap::is_empty")]
-    pub ports: Objects,
-    /// Targets.
-    #[serde(default, rename = "target", skip_serializing_if = "BTreeMap::is_empty")]
-    pub targets: Objects,
-    /// Zones.
-    #[serde(default, rename = "zone", skip_serializing_if = "BTreeMap::is_empty")]
-    pub zones: Objects,
-    /// Masks.
-    #[serde(default, rename = "mask", skip_serializing_if = "BTreeMap::is_empty")]
-    pub masks: Objects,
+    pub(crate) objects: [Objects; Object::ALL.len()],
     /// What was given out. No configuration has it: it only grows.
-    #[serde(default)]
     pub given: Given,
     /// What the host's HBAs show. It is looked up, and kept nowhere.
-    #[serde(skip)]
     pub found: Found,
 }
 
-/// What an adapter shows its client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AdapterKind {
-    /// One disk.
-    Block,
-    /// Virtual Fibre Channel.
-    Fc,
-    /// Virtual SCSI.
-    Scsi,
+/// A state as it is written: a member for each object of which there are some, by its noun.
+#[derive(Serialize, Deserialize)]
+struct Written {
+    #[serde(flatten)]
+    objects: BTreeMap<String, Objects>,
+    #[serde(default)]
+    given: Given,
 }
 
-/// The kind of an adapter with these attributes.
-pub fn adapter_kind(set: &Attributes) -> AdapterKind {
-    match text(set, "kind") {
-        Some("fc") => AdapterKind::Fc,
-        Some("scsi") => AdapterKind::Scsi,
-        _ => AdapterKind::Block,
+impl From<Desired> for Written {
+    fn from(desired: Desired) -> Written {
+        let objects = Object::ALL.into_iter().zip(desired.objects);
+        let some = objects.filter(|(_, objects)| !objects.is_empty());
+        Written {
+            objects: some.map(|(object, objects)| (object.noun().to_owned(), objects)).collect(),
+            given: desired.given,
+        }
     }
 }
+
+impl TryFrom<Written> for Desired {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Desired, String> {
+        let mut desired = Desired { given: written.given, ..Desired::default() };
+        for (noun, objects) in written.objects {
+            let unknown = || format!("there are no objects `{noun}`");
+            desired[Object::of_noun(&noun).ok_or_else(unknown)?] = objects;
+        }
+        Ok(desired)
+    }
+}
+
+impl Index<Object> for Desired {
+    type Output = Objects;
+
+    fn index(&self, object: Object) -> &Objects {
+        &self.objects[object as usize]
+    }
+}
+
+impl IndexMut<Object> for Desired {
+    fn index_mut(&mut self, object: Object) -> &mut Objects {
+        &mut self.objects[object as usize]
+    }
+}
+
+/// An object on which nothing is set.
+static NOTHING: Attributes = Attributes::new();
 
 impl Desired {
     /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
-        Object::ALL.into_iter().all(|object| self.of(object).is_empty())
+        self.objects.iter().all(BTreeMap::is_empty)
     }
 
-    /// The objects of a kind.
-    pub fn of(&self, object: Object) -> &Objects {
-        match object {
-            Object::Volume => &self.volumes,
-            Object::Adapter => &self.adapters,
-            Object::Vtd => &self.vtds,
-            Object::Medium => &self.media,
-            Object::Port => &self.ports,
-            Object::Target => &self.targets,
-            Object::Zone => &self.zones,
-            Object::Mask => &self.masks,
-            Object::DataPlane => &self.dataplanes,
-        }
-    }
-
-    /// The objects of a kind, to change.
-    pub fn of_mut(&mut self, object: Object) -> &mut Objects {
-        match object {
-            Object::Volume => &mut self.volumes,
-            Object::Adapter => &mut self.adapters,
-            Object::Vtd => &mut self.vtds,
-            Object::Medium => &mut self.media,
-            Object::Port => &mut self.ports,
-            Object::Target => &mut self.targets,
-            Object::Zone => &mut self.zones,
-            Object::Mask => &mut self.masks,
-            Object::DataPlane => &mut self.dataplanes,
-        }
+    /// What was set on a data plane; [`MAIN`] exists even where nothing is.
+    pub fn dataplane(&self, name: &str) -> &Attributes {
+        self[Object::DataPlane].get(name).unwrap_or(&NOTHING)
     }
 
     /// Every mention of an object in another's attributes: who, and in which attribute.
     pub fn mentions(&self) -> impl Iterator<Item = Mention<'_>> {
         Object::ALL.into_iter().flat_map(move |object| {
-            self.of(object).iter().flat_map(move |(name, set)| {
+            self[object].iter().flat_map(move |(name, set)| {
                 object.attributes().flat_map(move |attribute| {
                     let named = set.get(attribute.name).map(|value| attribute.names(value));
                     named.unwrap_or_default().into_iter().map(move |of| Mention {
@@ -147,17 +128,6 @@ impl Desired {
                 })
             })
         })
-    }
-
-    /// The names in one attribute of an object.
-    pub fn mentions_of(&self, object: Object, name: &str, attribute: &str) -> Vec<String> {
-        let attribute = object.attribute(attribute);
-        let value = self
-            .of(object)
-            .get(name)
-            .zip(attribute)
-            .and_then(|(set, attribute)| Some(attribute.names(set.get(attribute.name)?)));
-        value.unwrap_or_default().into_iter().map(|named| named.name).collect()
     }
 
     /// The objects that name this one.
@@ -173,8 +143,8 @@ impl Desired {
 
     /// Names of all data planes, [`MAIN`] among them.
     pub fn dataplane_names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.dataplanes.keys().cloned().collect();
-        if !self.dataplanes.contains_key(MAIN) {
+        let mut names: Vec<String> = self[Object::DataPlane].keys().cloned().collect();
+        if !self[Object::DataPlane].contains_key(MAIN) {
             names.push(MAIN.to_owned());
         }
         names
@@ -182,15 +152,15 @@ impl Desired {
 
     /// Block adapters on a volume.
     pub fn adapters_of<'a>(&'a self, volume: &'a str) -> impl Iterator<Item = &'a str> {
-        self.adapters
+        self[Object::Adapter]
             .iter()
-            .filter(move |(_, set)| text(set, "volume") == Some(volume))
+            .filter(move |(_, set)| attr::adapter::VOLUME.of(set) == Some(volume))
             .map(|(name, _)| name.as_str())
     }
 
     /// Targets that have a volume as a LUN, and the LUN.
     pub fn luns_of(&self, volume: &str) -> Vec<(&str, u16)> {
-        let all = self.targets.iter().flat_map(|(name, set)| {
+        let all = self[Object::Target].iter().flat_map(|(name, set)| {
             san::luns(set).into_iter().map(move |(lun, behind)| (name.as_str(), lun, behind))
         });
         all.filter(|(_, _, behind)| behind == volume).map(|(name, lun, _)| (name, lun)).collect()
@@ -198,18 +168,19 @@ impl Desired {
 
     /// Virtual target devices on a volume.
     pub fn vtds_of<'a>(&'a self, volume: &'a str) -> impl Iterator<Item = &'a str> {
-        let all = self.vtds.iter().filter(move |(_, set)| text(set, "volume") == Some(volume));
+        let all = self[Object::Vtd].iter();
+        let all = all.filter(move |(_, set)| attr::vtd::VOLUME.of(set) == Some(volume));
         all.map(|(name, _)| name.as_str())
     }
 
     /// The data plane of an adapter.
     pub fn dataplane_of_adapter(&self, adapter: &str) -> &str {
-        self.adapters.get(adapter).map_or(MAIN, home)
+        self[Object::Adapter].get(adapter).map_or(MAIN, home)
     }
 
     /// The data plane of a virtual target device: its adapter's.
     pub fn dataplane_of_vtd(&self, vtd: &str) -> &str {
-        let adapter = self.vtds.get(vtd).and_then(|set| text(set, "adapter"));
+        let adapter = self[Object::Vtd].get(vtd).and_then(|set| attr::vtd::ADAPTER.of(set));
         adapter.map_or(MAIN, |adapter| self.dataplane_of_adapter(adapter))
     }
 
@@ -217,18 +188,18 @@ impl Desired {
     pub fn homes(&self) -> BTreeMap<String, Vec<Home<'_>>> {
         let mut homes: BTreeMap<String, Vec<Home<'_>>> = BTreeMap::new();
         let mut add = |volume: &str, home| homes.entry(volume.to_owned()).or_default().push(home);
-        for (name, set) in &self.adapters {
-            if let Some(volume) = text(set, "volume") {
+        for (name, set) in &self[Object::Adapter] {
+            if let Some(volume) = attr::adapter::VOLUME.of(set) {
                 add(volume, (Object::Adapter, name.as_str(), home(set)));
             }
         }
-        for (name, set) in &self.targets {
+        for (name, set) in &self[Object::Target] {
             for volume in san::luns(set).values() {
                 add(volume, (Object::Target, name.as_str(), home(set)));
             }
         }
-        for (name, set) in &self.vtds {
-            if let Some(volume) = text(set, "volume") {
+        for (name, set) in &self[Object::Vtd] {
+            if let Some(volume) = attr::vtd::VOLUME.of(set) {
                 add(volume, (Object::Vtd, name.as_str(), self.dataplane_of_vtd(name)));
             }
         }
@@ -241,15 +212,51 @@ impl Desired {
         self.homes().get(volume).and_then(|homes| homes.first()).map_or(MAIN, |(_, _, home)| home)
     }
 
+    /// The name that an object gives as its data plane, volume or the like: the first attribute for it.
+    fn name_of<'a>(object: Object, set: &'a Attributes, related: Object) -> Option<&'a str> {
+        let attribute = object.attributes().find(|a| a.kind == AttributeKind::Name(related))?;
+        match (set.get(attribute.name), attribute.default) {
+            (Some(value), _) => value.as_text(),
+            (None, Default::Fixed(name)) => Some(name),
+            (None, _) => None,
+        }
+    }
+
+    /// What was set on the object from which this one inherits.
+    fn parent(&self, object: Object, set: &Attributes, related: Object) -> Option<&Attributes> {
+        self[related].get(Desired::name_of(object, set, related)?)
+    }
+
+    /// What holds of an attribute that is inherited where it is not set.
+    pub fn inherited<'a, T: Typed + ?Sized>(
+        &'a self,
+        attribute: Attr<T, by::Inherit>,
+        set: &'a Attributes,
+    ) -> T::Out<'a> {
+        attribute.value_by(set, &|related| self.parent(attribute.object, set, related))
+    }
+
     /// An attribute's value after defaults and inheritance.
-    pub fn effective(&self, object: Object, set: &Attributes, name: &str) -> Option<Value> {
-        let attribute = object.attribute(name)?;
-        let related = |related: Object| match related {
-            Object::Volume => self.volumes.get(text(set, "volume")?),
-            Object::DataPlane => self.dataplanes.get(home(set)),
-            _ => None,
-        };
+    pub fn effective(&self, attribute: &'static Attribute, set: &Attributes) -> Option<Value> {
+        let related = |related| self.parent(attribute.object, set, related);
         fabric::attribute::effective(attribute, set, &related)
+    }
+
+    /// Where that value comes from: `set`, `default`, or the object that it is inherited from.
+    pub fn source(&self, attribute: &'static Attribute, set: &Attributes) -> String {
+        let (object, name) = (attribute.object, attribute.name);
+        match attribute.default {
+            _ if set.contains_key(name) => "set".to_owned(),
+            Default::Inherit(parent) => {
+                let whose = Desired::name_of(object, set, parent.object);
+                let own = whose.and_then(|whose| self[parent.object].get(whose));
+                match (whose, own.is_some_and(|own| own.contains_key(parent.name))) {
+                    (Some(whose), true) => format!("{} {whose}", parent.object),
+                    _ => "default".to_owned(),
+                }
+            }
+            _ => "default".to_owned(),
+        }
     }
 
     /// All attributes of an object that have a value after defaults and inheritance.
@@ -259,7 +266,7 @@ impl Desired {
             .attributes()
             .filter(|attribute| attribute.is_of(kind))
             .filter(|attribute| !attribute.hidden || set.contains_key(attribute.name))
-            .filter_map(|a| Some((a.name.to_owned(), self.effective(object, set, a.name)?)))
+            .filter_map(|a| Some((a.name.to_owned(), self.effective(a, set)?)))
             .collect()
     }
 }
@@ -280,20 +287,6 @@ pub struct Mention<'a> {
 
 /// The data plane that an object names.
 pub(crate) fn home(set: &Attributes) -> &str {
-    text(set, "dataplane").unwrap_or(MAIN)
-}
-
-/// The text set for an attribute.
-pub(crate) fn text<'a>(set: &'a Attributes, name: &str) -> Option<&'a str> {
-    set.get(name).and_then(Value::as_text)
-}
-
-/// The number set for an attribute.
-pub(crate) fn number(set: &Attributes, name: &str) -> Option<u64> {
-    set.get(name).and_then(Value::as_number)
-}
-
-/// Whether a switch is set and on.
-pub(crate) fn is_on(set: &Attributes, name: &str) -> bool {
-    set.get(name).and_then(Value::as_switch).unwrap_or(false)
+    // Ports and targets have the same.
+    attr::adapter::DATAPLANE.value(set)
 }

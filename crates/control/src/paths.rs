@@ -1,7 +1,6 @@
 //! Where things lie: the folder for sockets and the folder for state.
 
-use crate::model::{is_on, text};
-use fabric::attribute::Attributes;
+use fabric::attribute::{Attributes, attr};
 use std::path::{Path, PathBuf};
 
 /// The longest path that fits a Unix socket's address (`sun_path` less its final zero).
@@ -78,8 +77,8 @@ impl Paths {
 
     /// The file of an optical medium with these attributes.
     pub fn medium(&self, name: &str, set: &Attributes) -> PathBuf {
-        match text(set, "path") {
-            Some(path) if !is_on(set, "copy") => self.absolute(path),
+        match attr::medium::PATH.of(set) {
+            Some(path) if !attr::medium::COPY.value(set) => self.absolute(path),
             _ => self.state.join("media").join(format!("{name}.iso")),
         }
     }

@@ -28,13 +28,14 @@ use crate::keeper::{Keeper, Launcher, Outcome, View};
 use crate::model::loss::{self, Loss, losses};
 use crate::model::resolve::{self, DataPlaneSpec, Wanted};
 use crate::model::transition::{Allow, Change, Transition, transition};
-use crate::model::{Desired, MAIN, Objects, given};
+use crate::model::{Desired, MAIN, given};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::refusal::{Code, Refusal};
 use crate::store::{Store, StoreError};
 use crate::trail::{Kind, Trail};
-use fabric::attribute::{Attributes, Object, Value};
+use fabric::attribute::words::VolumeKind;
+use fabric::attribute::{Attributes, Object, Value, attr};
 use fabric::suggest;
 use protocol::message::Status;
 use std::collections::{BTreeMap, BTreeSet};
@@ -353,7 +354,9 @@ impl Server {
 
     /// A new object begins with nothing: what an earlier one of its name left behind goes first.
     fn find_nothing(&self, now: &Desired, next: &Desired) -> Result<(), Refusal> {
-        let new = next.volumes.iter().filter(|(name, _)| !now.volumes.contains_key(*name));
+        let new = next[Object::Volume]
+            .iter()
+            .filter(|(name, _)| !now[Object::Volume].contains_key(*name));
         let views = self.keeper_views();
         for (name, set) in new {
             // A removal that waits for a data plane: the volume there is still the earlier one.
@@ -367,7 +370,8 @@ impl Server {
                 return Err(Refusal::new(Code::InUse, message)
                     .help(format!("wait until it is gone ({why}), or take another name")));
             }
-            let ours = crate::model::text(set, "kind") == Some("ram") && !set.contains_key("path");
+            let ours = attr::volume::KIND.of(set) == Some(VolumeKind::Ram)
+                && !attr::volume::PATH.is_set(set);
             let memory = ours.then(|| self.paths.ram(name));
             for path in memory.into_iter().chain([self.paths.reservations(name)]) {
                 match std::fs::remove_file(&path) {
@@ -390,9 +394,10 @@ impl Server {
 
     /// The memory of RAM volumes that are gone is given back; a file that the user chose stays.
     fn forget_memory(&self, now: &Desired, next: &Desired) {
-        for (name, set) in &now.volumes {
-            let ours = crate::model::text(set, "kind") == Some("ram") && !set.contains_key("path");
-            if ours && !next.volumes.contains_key(name) {
+        for (name, set) in &now[Object::Volume] {
+            let ours = attr::volume::KIND.of(set) == Some(VolumeKind::Ram)
+                && !attr::volume::PATH.is_set(set);
+            if ours && !next[Object::Volume].contains_key(name) {
                 let path = self.paths.ram(name);
                 match std::fs::remove_file(&path) {
                     Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -420,10 +425,10 @@ impl Server {
             let after = resolve::wanted(next, &name, &self.paths);
             let before = (wanted.volumes.len(), wanted.adapters.len());
             wanted.volumes.retain(|name, _| {
-                after.volumes.contains_key(name) || !next.volumes.contains_key(name)
+                after.volumes.contains_key(name) || !next[Object::Volume].contains_key(name)
             });
             wanted.adapters.retain(|name, _| {
-                after.adapters.contains_key(name) || !next.adapters.contains_key(name)
+                after.adapters.contains_key(name) || !next[Object::Adapter].contains_key(name)
             });
             wanted.drop_dangling();
             if before != (wanted.volumes.len(), wanted.adapters.len()) {
@@ -561,7 +566,7 @@ impl Server {
     pub fn not_found(&self, object: Object, name: &str) -> Refusal {
         let desired = self.desired();
         let refusal = Refusal::new(Code::NotFound, format!("there is no {object} `{name}`"));
-        match suggest::nearest(name, desired.of(object).keys().map(String::as_str)) {
+        match suggest::nearest(name, desired[object].keys().map(String::as_str)) {
             Some(near) => refusal.help(format!("did you mean `{near}`?")),
             None => refusal.help(format!("`trunkline {object} list` shows those that there are")),
         }
@@ -577,7 +582,7 @@ impl Server {
     ) -> Result<Done, Refusal> {
         let name = name.to_owned();
         self.change(manner, move |desired| {
-            let objects: &mut Objects = desired.of_mut(object);
+            let objects = &mut desired[object];
             if objects.contains_key(&name) || (object == Object::DataPlane && name == MAIN) {
                 return Err(Refusal::new(
                     Code::Exists,
@@ -602,9 +607,9 @@ impl Server {
         let (not_found, name) = (self.not_found(object, name), name.to_owned());
         self.change(manner, move |desired| {
             if object == Object::DataPlane && name == MAIN {
-                desired.dataplanes.entry(MAIN.to_owned()).or_default();
+                desired[Object::DataPlane].entry(MAIN.to_owned()).or_default();
             }
-            let set = desired.of_mut(object).get_mut(&name).ok_or(not_found)?;
+            let set = desired[object].get_mut(&name).ok_or(not_found)?;
             for (attribute, value) in changes {
                 if object.attribute(&attribute).is_none() {
                     let error = fabric::attribute::AttributeError::unknown(object, &attribute);
@@ -629,7 +634,7 @@ impl Server {
     ) -> Result<Done, Refusal> {
         let (not_found, name) = (self.not_found(object, name), name.to_owned());
         self.change(manner, move |desired| {
-            desired.of_mut(object).remove(&name).map(|_| ()).ok_or(not_found)
+            desired[object].remove(&name).map(|_| ()).ok_or(not_found)
         })
         .await
     }
@@ -647,15 +652,15 @@ fn failure_of(
 ) -> Option<Refusal> {
     changes.iter().find_map(|change| {
         let name = change.name.clone();
-        let subjects = match change.object.as_str() {
-            "volume" => vec![Subject::Volume(name)],
-            "adapter" => vec![Subject::Adapter(name)],
-            "target" => {
-                let luns = next.targets.get(&name).map(crate::model::san::luns);
+        let subjects = match change.object {
+            Object::Volume => vec![Subject::Volume(name)],
+            Object::Adapter => vec![Subject::Adapter(name)],
+            Object::Target => {
+                let luns = next[Object::Target].get(&name).map(crate::model::san::luns);
                 luns.unwrap_or_default().into_values().map(Subject::Unit).collect()
             }
-            "vtd" => {
-                let set = next.vtds.get(&name)?;
+            Object::Vtd => {
+                let set = next[Object::Vtd].get(&name)?;
                 vec![Subject::Unit(resolve::unit_of_vtd(&name, set))]
             }
             _ => return None,

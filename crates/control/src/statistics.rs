@@ -1,10 +1,10 @@
 //! The statistics as the API shows them: copies of the shared counters, per queue, adapter and
 //! channel, under the names of the registry in `protocol::stats`.
 
-use crate::model::{AdapterKind, adapter_kind};
 use crate::refusal::Refusal;
 use crate::server::Server;
-use fabric::attribute::Object;
+use fabric::attribute::words::AdapterKind;
+use fabric::attribute::{Object, attr};
 use protocol::stats::{
     ChannelCounter, FlightEvent, FlightKind, Histogram, Kind, Latency, LunSnapshot, QueueCounter,
     QueueSnapshot, Snapshot, bucket_of, bucket_upper_ns,
@@ -261,8 +261,8 @@ fn queue_name(is_scsi: bool, queue: u16) -> String {
 impl Server {
     fn is_scsi(&self, adapter: &str) -> bool {
         let desired = self.desired();
-        let set = desired.adapters.get(adapter);
-        set.is_some_and(|set| adapter_kind(set) != AdapterKind::Block)
+        let set = desired[Object::Adapter].get(adapter);
+        set.is_some_and(|set| attr::adapter::KIND.value(set) != AdapterKind::Block)
     }
 
     /// A copy of the statistics of each data plane that answers.
@@ -275,7 +275,7 @@ impl Server {
     /// With `histograms`, latencies come with their whole histograms.
     pub fn stats(&self, adapter: Option<&str>, histograms: bool) -> Result<StatsView, Refusal> {
         if let Some(name) = adapter
-            && !self.desired().adapters.contains_key(name)
+            && !self.desired()[Object::Adapter].contains_key(name)
         {
             return Err(self.not_found(Object::Adapter, name));
         }

@@ -310,7 +310,7 @@ impl RedbStore {
             let (noun, name) = key.value();
             let Record { version, attributes, .. } = self.decode(noun, name, value.value())?;
             newest = newest.max(version);
-            let Some(object) = Object::ALL.into_iter().find(|object| object.noun() == noun) else {
+            let Some(object) = Object::of_noun(noun) else {
                 return Err(StoreError::Record {
                     path: self.path.clone(),
                     object: noun.to_owned(),
@@ -318,7 +318,7 @@ impl RedbStore {
                     problem: "this program knows no such objects; use a newer trunkline".to_owned(),
                 });
             };
-            desired.of_mut(object).insert(name.to_owned(), attributes);
+            desired[object].insert(name.to_owned(), attributes);
         }
         let (given, seal) = self.given(&read)?;
         desired.given = given;
@@ -381,11 +381,11 @@ impl RedbStore {
         {
             let mut table = write.open_table(OBJECTS).map_err(|e| self.engine(e))?;
             for object in Object::ALL {
-                for name in now.of(object).keys().filter(|n| !next.of(object).contains_key(*n)) {
+                for name in now[object].keys().filter(|n| !next[object].contains_key(*n)) {
                     table.remove((object.noun(), name.as_str())).map_err(|e| self.engine(e))?;
                 }
-                for (name, set) in next.of(object) {
-                    if now.of(object).get(name) == Some(set) {
+                for (name, set) in &next[object] {
+                    if now[object].get(name) == Some(set) {
                         continue;
                     }
                     let sum = Some(seal::of_object(object.noun(), name, set));

@@ -3,114 +3,33 @@
 //! An [`Attribute`] says everything there is to know about one knob: what it takes, what it is when
 //! nobody sets it, from whom it inherits, and when a change takes effect. Validation in the API and
 //! in the configuration file, the options and help of the command line, and the reference page are
-//! made from [`TABLE`]; nobody repeats a range or a default elsewhere.
+//! made from the table; nobody repeats a range or a default elsewhere. In code an attribute is a constant
+//! that knows its type (`attr::volume::SIZE`, see [`typed`]); by its name it is looked up only where the name
+//! came from outside.
+//!
+//! ```text
+//! objects! { … } ─┬─► Object            noun, collection, title, columns: API paths, commands, tables, reference page
+//!                 ├─► attr::NOUN::NAME  Attr<type, default>: what control asks of a set of attributes
+//!                 └─► attributes()      judging, help, schemas; Name(…) in them: references, in_order()
+//! ```
 //!
 //! An object keeps only what was set ([`Attributes`]); [`effective`] adds defaults and inheritance.
 
 mod names;
+#[macro_use]
+mod object;
 mod reference;
 mod table;
+pub mod typed;
 mod value;
+pub mod words;
 
 pub use names::Named;
 pub use reference::markdown;
-pub use table::TABLE;
+pub use table::{Object, attr};
 pub use value::{AttributeError, NAME_BYTES_MAX, Value, check_name};
 
 use std::collections::BTreeMap;
-
-/// The kinds of object that have attributes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Object {
-    /// Something that can be read and written by block.
-    Volume,
-    /// A server-side virtual adapter with one vhost-user socket.
-    Adapter,
-    /// A virtual target device: what a virtual SCSI adapter shows its client.
-    Vtd,
-    /// An optical medium of the media repository.
-    Medium,
-    /// The way of virtual Fibre Channel adapters to a set of targets.
-    Port,
-    /// A target port with LUNs.
-    Target,
-    /// Who sees whom.
-    Zone,
-    /// Who has which LUNs.
-    Mask,
-    /// A process that moves I/O.
-    DataPlane,
-}
-
-impl Object {
-    /// All of them, in the order of the reference page.
-    pub const ALL: [Object; 9] = [
-        Object::Volume,
-        Object::Adapter,
-        Object::Vtd,
-        Object::Medium,
-        Object::Port,
-        Object::Target,
-        Object::Zone,
-        Object::Mask,
-        Object::DataPlane,
-    ];
-
-    /// The name of the object's table in a configuration file and of its noun on the command line.
-    pub fn noun(self) -> &'static str {
-        match self {
-            Object::Volume => "volume",
-            Object::Adapter => "adapter",
-            Object::Vtd => "vtd",
-            Object::Medium => "medium",
-            Object::Port => "port",
-            Object::Target => "target",
-            Object::Zone => "zone",
-            Object::Mask => "mask",
-            Object::DataPlane => "dataplane",
-        }
-    }
-
-    /// The last part of the path of all of them in the API.
-    pub fn collection(self) -> &'static str {
-        match self {
-            Object::Volume => "volumes",
-            Object::Adapter => "adapters",
-            Object::Vtd => "vtds",
-            Object::Medium => "media",
-            Object::Port => "ports",
-            Object::Target => "targets",
-            Object::Zone => "zones",
-            Object::Mask => "masks",
-            Object::DataPlane => "dataplanes",
-        }
-    }
-
-    /// The value of the object's attribute `kind`, if objects of this sort come in kinds.
-    pub fn kind_of(self, set: &Attributes) -> Option<&str> {
-        let given = set.get("kind").and_then(Value::as_text);
-        given.or_else(|| match self.attribute("kind")?.default {
-            Default::Fixed(text) => Some(text),
-            _ => None,
-        })
-    }
-
-    /// The object's attributes in table order.
-    pub fn attributes(self) -> impl Iterator<Item = &'static Attribute> {
-        TABLE.iter().filter(move |attribute| attribute.object == self)
-    }
-
-    /// Looks an attribute up by its name.
-    pub fn attribute(self, name: &str) -> Option<&'static Attribute> {
-        self.attributes().find(|attribute| attribute.name == name)
-    }
-}
-
-impl std::fmt::Display for Object {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.noun())
-    }
-}
 
 /// What an attribute takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -182,7 +101,7 @@ pub enum Default {
     Fixed(&'static str),
     /// The effective value of this attribute of the object that this one names: an adapter's volume
     /// or data plane.
-    Inherit(Object, &'static str),
+    Inherit(&'static Attribute),
     /// The server works it out; the text says how.
     Derived(&'static str),
 }
@@ -216,7 +135,7 @@ impl Effect {
 }
 
 /// One line of the table.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attribute {
     /// Whose it is.
     pub object: Object,
@@ -285,20 +204,33 @@ pub fn check_partial(object: Object, given: &Attributes) -> Result<Attributes, A
 /// `related` gives the attributes set on the object that this one names; an object that cannot be
 /// found counts as one on which nothing is set.
 pub fn effective<'a>(
-    attribute: &Attribute,
-    set: &Attributes,
+    attribute: &'static Attribute,
+    set: &'a Attributes,
     related: &dyn Fn(Object) -> Option<&'a Attributes>,
 ) -> Option<Value> {
-    if let Some(value) = set.get(attribute.name) {
-        return Some(value.clone());
+    let (line, value) = origin(attribute, set, related);
+    match (value, line.default) {
+        (Some(value), _) => Some(value.clone()),
+        (None, Default::Fixed(text)) => line.parse(text).ok(),
+        (None, _) => None,
     }
-    match attribute.default {
-        Default::Required | Default::Derived(_) => None,
-        Default::Fixed(text) => attribute.parse(text).ok(),
-        Default::Inherit(object, name) => {
-            let parent = object.attribute(name)?;
-            let empty = Attributes::new();
-            effective(parent, related(object).unwrap_or(&empty), related)
+}
+
+/// Where the value of an attribute comes from: the line that has the last word, and what was set there.
+pub fn origin<'a>(
+    attribute: &'static Attribute,
+    set: &'a Attributes,
+    related: &dyn Fn(Object) -> Option<&'a Attributes>,
+) -> (&'static Attribute, Option<&'a Value>) {
+    let mut line = attribute;
+    let mut own = Some(set);
+    loop {
+        match (own.and_then(|set| set.get(line.name)), line.default) {
+            (None, Default::Inherit(parent)) => {
+                own = related(parent.object);
+                line = parent;
+            }
+            (value, _) => return (line, value),
         }
     }
 }

@@ -10,8 +10,8 @@
 mod members;
 mod wwpn;
 
-pub use members::{LUN_MAX, LunMap, Luns, Member, read_members, write_members};
-pub(crate) use members::{join, words};
+pub(crate) use members::join;
+pub use members::{LUN_MAX, LunMap, Luns, Member, read_members, words, write_members};
 pub use wwpn::{Ledger, Prefix, UsedUp, WWPNS_OF_PREFIX, Wwpn, read_pair};
 
 use std::collections::{BTreeMap, BTreeSet};

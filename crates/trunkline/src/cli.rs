@@ -526,6 +526,5 @@ pub(crate) struct StopArgs {
 
 /// As the table of attributes has it.
 fn poll_us_max() -> String {
-    let attribute = fabric::attribute::Object::DataPlane.attribute("poll_us_max");
-    attribute.expect("the table has it").default_text().replace('`', "")
+    fabric::attribute::attr::dataplane::POLL_US_MAX.default_text().replace('`', "")
 }

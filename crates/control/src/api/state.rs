@@ -13,7 +13,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use fabric::attribute::TABLE;
+use fabric::attribute::Object;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
@@ -213,8 +213,15 @@ pub struct AttributeView {
 #[utoipa::path(get, path = "/v1/attributes", tag = "server",
     responses((status = 200, body = Vec<AttributeView>)))]
 pub(super) async fn attributes() -> Json<Vec<AttributeView>> {
-    let visible = TABLE.iter().filter(|attribute| !attribute.hidden);
-    Json(visible.map(AttributeView::from).collect())
+    Json(AttributeView::all())
+}
+
+impl AttributeView {
+    /// The table, without what is for tests.
+    pub fn all() -> Vec<AttributeView> {
+        let all = Object::ALL.into_iter().flat_map(Object::attributes);
+        all.filter(|attribute| !attribute.hidden).map(AttributeView::from).collect()
+    }
 }
 
 impl From<&fabric::attribute::Attribute> for AttributeView {

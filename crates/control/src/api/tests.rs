@@ -217,7 +217,7 @@ async fn what_a_data_plane_cannot_make_leaves_nothing_behind() {
     assert_eq!((status, &refusal["code"]), (500, &json!("failed")));
     assert!(refusal["message"].as_str().unwrap().contains("no such file"));
     assert_eq!(refusal["help"], "set `create = true` to make it");
-    assert!(bench.server.desired().volumes.is_empty());
+    assert!(bench.server.desired()[Object::Volume].is_empty());
     assert_eq!(bench.get("/v1/status").await["failures"], json!([]));
 }
 
@@ -236,7 +236,7 @@ async fn a_configuration_is_applied_exported_and_applied_again_without_effect() 
     assert_eq!(bench.fake("main").books().log.len(), count);
     let more = "[volume.w]\nkind = \"null\"\nsize = 4096\n".to_owned();
     assert_eq!(bench.text("POST", "/v1/apply", more).await.0, 200);
-    assert_eq!(bench.server.desired().volumes.len(), 2);
+    assert_eq!(bench.server.desired()[Object::Volume].len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

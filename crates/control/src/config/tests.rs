@@ -28,9 +28,9 @@ fn refused(text: &str) -> (String, String) {
 #[test]
 fn reads_volumes_adapters_and_data_planes() {
     let desired = read(GOOD).unwrap();
-    assert_eq!(desired.volumes["disk0"]["size"], Value::Number(10 << 30));
-    assert_eq!(desired.adapters["vhost0"]["queues"], Value::Number(8));
-    assert_eq!(desired.dataplanes["main"]["cpus"], Value::Text("2-5,8".to_owned()));
+    assert_eq!(desired[Object::Volume]["disk0"]["size"], Value::Number(10 << 30));
+    assert_eq!(desired[Object::Adapter]["vhost0"]["queues"], Value::Number(8));
+    assert_eq!(desired[Object::DataPlane]["main"]["cpus"], Value::Text("2-5,8".to_owned()));
     assert_eq!(read("").unwrap(), Desired::default());
 }
 
@@ -103,7 +103,7 @@ fn relative_files_are_taken_from_the_folder_of_the_document() {
                 [adapter.x]\nvolume=\"a\"\nsocket=\"x.sock\"\n";
     let mut desired = read(text).unwrap();
     resolve_paths(&mut desired, Path::new("/srv/disks"));
-    assert_eq!(desired.volumes["a"]["path"], Value::Text("/srv/disks/a.img".to_owned()));
-    assert_eq!(desired.volumes["b"]["path"], Value::Text("/b.img".to_owned()));
-    assert_eq!(desired.adapters["x"]["socket"], Value::Text("x.sock".to_owned()));
+    assert_eq!(desired[Object::Volume]["a"]["path"], Value::Text("/srv/disks/a.img".to_owned()));
+    assert_eq!(desired[Object::Volume]["b"]["path"], Value::Text("/b.img".to_owned()));
+    assert_eq!(desired[Object::Adapter]["x"]["socket"], Value::Text("x.sock".to_owned()));
 }

@@ -10,7 +10,9 @@
 //! Only under `New` and `Again` is a file made. A file that is missing or another one later is a failed volume, until somebody says what
 //! is to hold. Volumes of a state that is older than this have nothing, and are opened as ever, once.
 
-use super::{Desired, text};
+use super::Desired;
+use fabric::attribute::words::VolumeKind as VolumeWord;
+use fabric::attribute::{Object, attr};
 use protocol::message::Status;
 use serde::{Deserialize, Serialize};
 use spec::{FileIdentity, VolumeKind, VolumeSpec};
@@ -40,14 +42,16 @@ pub fn opened(status: &Status) -> Opened {
 }
 
 fn has_file(desired: &Desired, name: &str) -> bool {
-    desired.volumes.get(name).is_some_and(|set| text(set, "kind") != Some("null"))
+    desired[Object::Volume]
+        .get(name)
+        .is_some_and(|set| attr::volume::KIND.of(set) != Some(VolumeWord::Null))
 }
 
 /// New volumes have new files; those that are gone are forgotten.
 pub(super) fn settle(now: &Desired, next: &mut Desired) {
     let mut files = std::mem::take(&mut next.given.files);
-    files.retain(|name, _| has_file(next, name) && now.volumes.contains_key(name));
-    let new = next.volumes.keys().filter(|name| !now.volumes.contains_key(*name));
+    files.retain(|name, _| has_file(next, name) && now[Object::Volume].contains_key(name));
+    let new = next[Object::Volume].keys().filter(|name| !now[Object::Volume].contains_key(*name));
     files.extend(new.filter(|name| has_file(next, name)).map(|name| (name.clone(), Made::New)));
     next.given.files = files;
 }
@@ -55,7 +59,10 @@ pub(super) fn settle(now: &Desired, next: &mut Desired) {
 /// Notes what is open. Whether there was something new.
 pub fn learn(desired: &mut Desired, opened: &Opened) -> bool {
     let mut learned = false;
-    for (name, identity) in opened.iter().filter(|(name, _)| desired.volumes.contains_key(*name)) {
+    for (name, identity) in opened {
+        if !desired[Object::Volume].contains_key(name) {
+            continue;
+        }
         let known = desired.given.files.get(name);
         let now = match (identity, known) {
             (Some(identity), _) => Made::Is(identity.clone()),
@@ -127,7 +134,7 @@ mod tests {
         assert_eq!((file.identity, ram.identity), (Some(identity.clone()), Some(identity)));
         // It stays so over changes, and a new volume of the name is a new one.
         let mut changed = desired.clone();
-        changed.volumes.remove("r");
+        changed[Object::Volume].remove("r");
         given::settle(&desired, &mut changed, 1).unwrap();
         assert_eq!(changed.given.files.keys().collect::<Vec<_>>(), ["v"]);
         let mut again = desired.clone();

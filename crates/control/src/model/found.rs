@@ -3,10 +3,11 @@
 //! A port with the attribute `host` stands for an HBA. It is looked up, not wanted: no configuration has it, and it is not kept.
 
 use super::resolve::local_naa;
-use super::{AdapterKind, Desired, adapter_kind, san, text};
+use super::{Desired, san};
 use crate::hba::Disk;
 use crate::refusal::Refusal;
-use fabric::attribute::Attributes;
+use fabric::attribute::words::AdapterKind;
+use fabric::attribute::{Attributes, Object, attr};
 use fabric::san::{Visible, Wwpn};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -34,10 +35,12 @@ pub struct Found {
 
 /// The virtual port that each adapter shall have which is mapped to a port that stands for an HBA.
 pub fn vports(desired: &Desired) -> BTreeMap<String, Vport> {
-    let fc = desired.adapters.iter().filter(|(_, set)| adapter_kind(set) == AdapterKind::Fc);
+    let fc = desired[Object::Adapter]
+        .iter()
+        .filter(|(_, set)| attr::adapter::KIND.value(set) == AdapterKind::Fc);
     let vports = fc.filter_map(|(name, set)| {
-        let host = text(desired.ports.get(text(set, "port")?)?, "host")?.to_owned();
-        Some((name.clone(), Vport { host, wwpn: san::wwpns(set)?[0] }))
+        let host = attr::port::HOST.of(desired[Object::Port].get(attr::adapter::PORT.of(set)?)?)?;
+        Some((name.clone(), Vport { host: host.to_owned(), wwpn: san::wwpns(set)?[0] }))
     });
     vports.collect()
 }
@@ -102,7 +105,8 @@ impl Found {
         let seers =
             self.seen.iter().filter(move |(_, disks)| disks.iter().any(|disk| unit(disk) == name));
         seers.filter_map(|(adapter, _)| {
-            desired.ports.get(text(desired.adapters.get(adapter)?, "port")?)
+            desired[Object::Port]
+                .get(attr::adapter::PORT.of(desired[Object::Adapter].get(adapter)?)?)
         })
     }
 

@@ -6,9 +6,10 @@
 
 use super::files::{self, Made};
 use super::found::{Vport, vports};
-use super::{AdapterKind, Desired, MAIN, adapter_kind, home, number, san, text};
+use super::{Desired, MAIN, home, san};
 use crate::refusal::{Code, Refusal};
-use fabric::attribute::{Attributes, Object, Value};
+use fabric::attribute::words::AdapterKind;
+use fabric::attribute::{Attribute, Attributes, Object, attr};
 use fabric::san::{Ledger, Prefix, UsedUp, Wwpn, free_id};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,8 +43,8 @@ pub struct Maximum {
 /// has none.
 pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), Refusal> {
     next.given = now.given.clone();
-    let all = [&next.targets, &next.vtds, &next.adapters];
-    if all.iter().any(|objects| !objects.is_empty()) {
+    let known = [Object::Target, Object::Vtd, Object::Adapter];
+    if known.into_iter().any(|object| !next[object].is_empty()) {
         next.given.system.get_or_insert(fresh);
     }
     note_chosen(now, next);
@@ -57,8 +58,9 @@ pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), Refus
 }
 
 /// Puts back what an object had.
-fn kept(now: &Desired, object: Object, name: &str, set: &mut Attributes, attribute: &str) -> bool {
-    let before = now.of(object).get(name);
+fn kept(now: &Desired, attribute: &Attribute, name: &str, set: &mut Attributes) -> bool {
+    let Attribute { object, name: attribute, .. } = *attribute;
+    let before = now[object].get(name);
     let same = before.is_some_and(|before| object.kind_of(before) == object.kind_of(set));
     if !set.contains_key(attribute)
         && same
@@ -72,9 +74,9 @@ fn kept(now: &Desired, object: Object, name: &str, set: &mut Attributes, attribu
 /// WWPNs that people set are not given to others.
 fn note_chosen(now: &Desired, next: &mut Desired) {
     let of = |desired: &Desired| -> BTreeSet<Wwpn> {
-        let adapters = desired.adapters.values().filter_map(san::wwpns).flatten();
-        let wwpn = |set| text(set, "wwpn").and_then(|wwpn| wwpn.parse().ok());
-        adapters.chain(desired.targets.values().filter_map(wwpn)).collect()
+        let adapters = desired[Object::Adapter].values().filter_map(san::wwpns).flatten();
+        let wwpn = |set| attr::target::WWPN.of(set).and_then(|wwpn| wwpn.parse().ok());
+        adapters.chain(desired[Object::Target].values().filter_map(wwpn)).collect()
     };
     let chosen: Vec<Wwpn> = of(next).difference(&of(now)).copied().collect();
     next.given.wwpns.note(chosen);
@@ -82,8 +84,10 @@ fn note_chosen(now: &Desired, next: &mut Desired) {
 
 /// The prefix of a data plane's WWPNs.
 pub fn prefix(desired: &Desired, dataplane: &str) -> Prefix {
-    let set = desired.dataplanes.get(dataplane);
-    let own = set.and_then(|set| text(set, "wwpn_prefix")).and_then(|prefix| prefix.parse().ok());
+    let set = desired[Object::DataPlane].get(dataplane);
+    let own = set
+        .and_then(|set| attr::dataplane::WWPN_PREFIX.of(set))
+        .and_then(|prefix| prefix.parse().ok());
     own.unwrap_or_else(|| Prefix::of_system(desired.given.system.unwrap_or(0)))
 }
 
@@ -102,11 +106,11 @@ fn another(prefix: Prefix) -> Prefix {
 }
 
 fn initiators(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
-    let mut adapters = std::mem::take(&mut next.adapters);
+    let mut adapters = std::mem::take(&mut next[Object::Adapter]);
     let mut settled = Ok(());
     for (name, set) in &mut adapters {
-        if adapter_kind(set) != AdapterKind::Fc
-            || kept(now, Object::Adapter, name, set, "wwpns")
+        if attr::adapter::KIND.value(set) != AdapterKind::Fc
+            || kept(now, &attr::adapter::WWPNS, name, set)
             || settled.is_err()
         {
             continue;
@@ -114,43 +118,43 @@ fn initiators(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
         let prefix = prefix(next, home(set));
         match next.given.wwpns.take_pair(prefix) {
             Ok([first, second]) => {
-                set.insert("wwpns".to_owned(), Value::Text(format!("{first},{second}")));
+                attr::adapter::WWPNS.put(set, &format!("{first},{second}"));
             }
             Err(problem) => settled = Err(used_up(Object::Adapter, name, home(set), problem)),
         }
     }
-    next.adapters = adapters;
+    next[Object::Adapter] = adapters;
     settled
 }
 
 fn targets(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
-    let names: Vec<String> = next.targets.keys().cloned().collect();
+    let names: Vec<String> = next[Object::Target].keys().cloned().collect();
     for name in &names {
-        if let Some(set) = next.targets.get_mut(name) {
-            kept(now, Object::Target, name, set, "id");
-            kept(now, Object::Target, name, set, "wwpn");
+        if let Some(set) = next[Object::Target].get_mut(name) {
+            kept(now, &attr::target::ID, name, set);
+            kept(now, &attr::target::WWPN, name, set);
         }
     }
     for name in &names {
-        let set = &next.targets[name];
+        let set = &next[Object::Target][name];
         let dataplane = home(set).to_owned();
-        let mut add = Vec::new();
-        if !set.contains_key("wwpn") {
+        let mut own = set.clone();
+        if !attr::target::WWPN.is_set(&own) {
             let prefix = prefix(next, &dataplane);
             let wwpn = next.given.wwpns.take_one(prefix);
             let wwpn = wwpn.map_err(|e| used_up(Object::Target, name, &dataplane, e))?;
-            add.push(("wwpn", Value::Text(wwpn.to_string())));
+            attr::target::WWPN.put(&mut own, &wwpn.to_string());
         }
-        if !set.contains_key("id") {
-            let id = |set: &Attributes| number(set, "id").and_then(|id| u8::try_from(id).ok());
-            let beside = next.targets.values().filter(|set| home(set) == dataplane);
-            let id = free_id(next.targets.values().filter_map(id), beside.filter_map(id));
+        if !attr::target::ID.is_set(&own) {
+            let id =
+                |set: &Attributes| attr::target::ID.of(set).and_then(|id| u8::try_from(id).ok());
+            let all = &next[Object::Target];
+            let beside = all.values().filter(|set| home(set) == dataplane);
+            let id = free_id(all.values().filter_map(id), beside.filter_map(id));
             let id = id.ok_or_else(|| full(Object::Target, name, "data plane", &dataplane))?;
-            add.push(("id", Value::Number(id.into())));
+            attr::target::ID.put(&mut own, id.into());
         }
-        if let Some(set) = next.targets.get_mut(name) {
-            set.extend(add.into_iter().map(|(name, value)| (name.to_owned(), value)));
-        }
+        next[Object::Target].insert(name.clone(), own);
     }
     Ok(())
 }
@@ -161,24 +165,26 @@ fn full(object: Object, name: &str, of: &str, whose: &str) -> Refusal {
 }
 
 fn vtds(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
-    let names: Vec<String> = next.vtds.keys().cloned().collect();
+    let names: Vec<String> = next[Object::Vtd].keys().cloned().collect();
     for name in &names {
-        if let Some(set) = next.vtds.get_mut(name) {
-            kept(now, Object::Vtd, name, set, "lun");
+        if let Some(set) = next[Object::Vtd].get_mut(name) {
+            kept(now, &attr::vtd::LUN, name, set);
         }
     }
     for name in &names {
-        let set = &next.vtds[name];
-        if set.contains_key("lun") {
+        let set = &next[Object::Vtd][name];
+        if attr::vtd::LUN.is_set(set) {
             continue;
         }
-        let adapter = text(set, "adapter").unwrap_or_default().to_owned();
-        let beside = next.vtds.values().filter(|set| text(set, "adapter") == Some(&adapter));
-        let taken = beside.filter_map(|set| number(set, "lun").and_then(|n| u8::try_from(n).ok()));
+        let adapter = attr::vtd::ADAPTER.of(set).unwrap_or_default().to_owned();
+        let beside =
+            next[Object::Vtd].values().filter(|set| attr::vtd::ADAPTER.of(set) == Some(&adapter));
+        let taken =
+            beside.filter_map(|set| attr::vtd::LUN.of(set).and_then(|n| u8::try_from(n).ok()));
         let lun = free_id(taken.collect::<Vec<_>>(), 0..=u8::MAX);
         let lun = lun.ok_or_else(|| full(Object::Vtd, name, "adapter", &adapter))?;
-        if let Some(set) = next.vtds.get_mut(name) {
-            set.insert("lun".to_owned(), Value::Number(lun.into()));
+        if let Some(set) = next[Object::Vtd].get_mut(name) {
+            attr::vtd::LUN.put(set, lun.into());
         }
     }
     Ok(())

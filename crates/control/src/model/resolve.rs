@@ -8,13 +8,14 @@ mod npiv;
 mod scsi;
 
 pub use commands::granted;
-pub use npiv::{channels, npiv_terms, source};
+pub use npiv::{channels, npiv_terms};
 pub(crate) use scsi::local_naa;
 pub use scsi::{MEDIUM_UNIT, naa, unit_of_vtd, unit_serial};
 
-use super::{AdapterKind, Desired, MAIN, adapter_kind, files, is_on, number, text};
+use super::{Desired, MAIN, files};
 use crate::paths::Paths;
-use fabric::attribute::{Attributes, Object, Value};
+use fabric::attribute::words::{self, AdapterKind, Cache, Wait};
+use fabric::attribute::{Attributes, Object, attr};
 use fabric::units;
 use protocol::message::Status;
 use serde::{Deserialize, Serialize};
@@ -51,7 +52,7 @@ pub struct DataPlaneSpec {
 /// The part of the desired state that belongs to one data plane.
 pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
     let homes = desired.homes();
-    let volumes = desired.volumes.iter().filter(|(name, _)| {
+    let volumes = desired[Object::Volume].iter().filter(|(name, _)| {
         let first = homes.get(*name).and_then(|homes| homes.first());
         first.map_or(MAIN, |(_, _, home)| home) == dataplane
     });
@@ -60,13 +61,14 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
         files::say(desired.given.files.get(name), &mut spec);
         (name.clone(), spec)
     });
-    let adapters =
-        desired.adapters.iter().filter(|(name, _)| desired.dataplane_of_adapter(name) == dataplane);
+    let adapters = desired[Object::Adapter]
+        .iter()
+        .filter(|(name, _)| desired.dataplane_of_adapter(name) == dataplane);
     let fabric = super::san::san(desired);
     let fabric = fabric.expand();
     let budgets = commands::budgets(desired);
     let adapters = adapters.map(|(name, set)| {
-        let device = match adapter_kind(set) {
+        let device = match attr::adapter::KIND.value(set) {
             AdapterKind::Block => DeviceSpec::Block(block(desired, set)),
             AdapterKind::Fc => DeviceSpec::Scsi(scsi::fc(desired, name, set, &fabric, &budgets)),
             AdapterKind::Scsi => DeviceSpec::Scsi(scsi::virtual_scsi(desired, name, set)),
@@ -111,46 +113,49 @@ impl Wanted {
 
 /// The file under a volume, if it has one.
 pub fn volume_path(name: &str, set: &Attributes, paths: &Paths) -> Option<std::path::PathBuf> {
-    match (text(set, "kind"), text(set, "path")) {
-        (Some("null"), _) => None,
+    match (attr::volume::KIND.of(set), attr::volume::PATH.of(set)) {
+        (Some(words::VolumeKind::Null), _) => None,
         (_, Some(path)) => Some(paths.absolute(path)),
-        (Some("ram"), None) => Some(paths.ram(name)),
+        (Some(words::VolumeKind::Ram), None) => Some(paths.ram(name)),
         _ => None,
     }
 }
 
 /// An adapter's socket.
 pub fn adapter_socket(name: &str, set: &Attributes, paths: &Paths) -> std::path::PathBuf {
-    text(set, "socket").map_or_else(|| paths.adapter(name), |path| paths.absolute(path))
+    attr::adapter::SOCKET.of(set).map_or_else(|| paths.adapter(name), |path| paths.absolute(path))
 }
 
 /// An adapter's serial number: what was set, else the start of its volume's name.
 pub fn adapter_serial(set: &Attributes) -> String {
-    let given = text(set, "serial").or_else(|| text(set, "volume")).unwrap_or_default();
+    let given =
+        attr::adapter::SERIAL.of(set).or_else(|| attr::adapter::VOLUME.of(set)).unwrap_or_default();
     given.chars().take(20).collect()
 }
 
 /// The specification of a volume.
 pub fn volume(name: &str, set: &Attributes, paths: &Paths) -> VolumeSpec {
     let path = volume_path(name, set, paths).unwrap_or_default();
-    let kind = match text(set, "kind") {
-        Some("ram") => RamSpec::new(path).into(),
-        Some("null") => NullSpec { zero_fill: is_on(set, "zero_fill") }.into(),
-        _ => VolumeKind::File(FileSpec {
-            cache: match text(set, "cache") {
-                Some("direct") => CacheMode::Direct,
-                Some("buffered") => CacheMode::Buffered,
-                _ => CacheMode::Auto,
+    let kind = match attr::volume::KIND.of(set) {
+        Some(words::VolumeKind::Ram) => RamSpec::new(path).into(),
+        Some(words::VolumeKind::Null) => {
+            NullSpec { zero_fill: attr::volume::ZERO_FILL.value(set) }.into()
+        }
+        Some(words::VolumeKind::File) | None => VolumeKind::File(FileSpec {
+            cache: match attr::volume::CACHE.value(set) {
+                Cache::Direct => CacheMode::Direct,
+                Cache::Buffered => CacheMode::Buffered,
+                Cache::Auto => CacheMode::Auto,
             },
-            create: is_on(set, "create"),
-            preallocate: is_on(set, "preallocate"),
+            create: attr::volume::CREATE.value(set),
+            preallocate: attr::volume::PREALLOCATE.value(set),
             ..FileSpec::new(path)
         }),
     };
     VolumeSpec {
-        bytes: number(set, "size"),
-        block_size: narrow32(defaulted(Object::Volume, set, "block_size")),
-        read_only: is_on(set, "read_only"),
+        bytes: attr::volume::SIZE.of(set),
+        block_size: narrow32(attr::volume::BLOCK_SIZE.value(set)),
+        read_only: attr::volume::READ_ONLY.value(set),
         limit: limit(set),
         delay: delay(set),
         fault: fault(set),
@@ -158,45 +163,46 @@ pub fn volume(name: &str, set: &Attributes, paths: &Paths) -> VolumeSpec {
     }
 }
 
+/// Limits of a volume, or of an adapter, which has the same attributes.
 fn limit(set: &Attributes) -> Option<LimitSpec> {
-    let get = |name| number(set, name).unwrap_or(0);
+    use attr::volume::{LIMIT_BYTES_BURST, LIMIT_BYTES_PER_S, LIMIT_IOPS, LIMIT_IOPS_BURST};
     // A burst of zero would let nothing pass.
-    let burst = |name, rate: u64| {
-        if rate == 0 { 0 } else { number(set, name).unwrap_or(rate / 10).max(1) }
+    let burst = |set: Option<u64>, rate: u64| {
+        if rate == 0 { 0 } else { set.unwrap_or(rate / 10).max(1) }
     };
-    let (iops, bytes_per_s) = (get("limit_iops"), get("limit_bytes_per_s"));
+    let (iops, bytes_per_s) = (LIMIT_IOPS.value(set), LIMIT_BYTES_PER_S.value(set));
     (iops != 0 || bytes_per_s != 0).then(|| LimitSpec {
         iops,
-        iops_burst: burst("limit_iops_burst", iops),
+        iops_burst: burst(LIMIT_IOPS_BURST.of(set), iops),
         bytes_per_s,
-        bytes_burst: burst("limit_bytes_burst", bytes_per_s),
+        bytes_burst: burst(LIMIT_BYTES_BURST.of(set), bytes_per_s),
         ..LimitSpec::default()
     })
 }
 
 fn delay(set: &Attributes) -> Option<DelaySpec> {
-    let get = |name| number(set, name).unwrap_or(0);
-    let max_us = get("delay_us_max");
+    use attr::volume::{DELAY_DEPTH, DELAY_SEED, DELAY_US_MAX, DELAY_US_MIN};
+    let max_us = DELAY_US_MAX.value(set);
     (max_us != 0).then(|| DelaySpec {
-        min_us: get("delay_us_min"),
+        min_us: DELAY_US_MIN.value(set),
         max_us,
-        depth: narrow32(get("delay_depth")),
-        seed: get("delay_seed"),
+        depth: narrow32(DELAY_DEPTH.value(set)),
+        seed: DELAY_SEED.value(set),
         ..DelaySpec::default()
     })
 }
 
 fn fault(set: &Attributes) -> Option<FaultSpec> {
-    let get = |name| number(set, name).unwrap_or(0);
-    let bad_length = get("fault_bad_length");
+    use attr::volume as v;
+    let bad_length = v::FAULT_BAD_LENGTH.value(set);
     let spec = FaultSpec {
-        read_error_ppm: narrow32(get("fault_read_error_ppm")),
-        write_error_ppm: narrow32(get("fault_write_error_ppm")),
-        torn_write_ppm: narrow32(get("fault_torn_write_ppm")),
-        slow_ppm: narrow32(get("fault_slow_ppm")),
-        slow_us: get("fault_slow_us"),
-        bad_range: (bad_length != 0).then(|| (get("fault_bad_offset"), bad_length)),
-        seed: get("fault_seed"),
+        read_error_ppm: narrow32(v::FAULT_READ_ERROR_PPM.value(set)),
+        write_error_ppm: narrow32(v::FAULT_WRITE_ERROR_PPM.value(set)),
+        torn_write_ppm: narrow32(v::FAULT_TORN_WRITE_PPM.value(set)),
+        slow_ppm: narrow32(v::FAULT_SLOW_PPM.value(set)),
+        slow_us: v::FAULT_SLOW_US.value(set),
+        bad_range: (bad_length != 0).then(|| (v::FAULT_BAD_OFFSET.value(set), bad_length)),
+        seed: v::FAULT_SEED.value(set),
         ..FaultSpec::default()
     };
     (spec != FaultSpec { slow_us: spec.slow_us, seed: spec.seed, ..FaultSpec::default() })
@@ -205,18 +211,15 @@ fn fault(set: &Attributes) -> Option<FaultSpec> {
 
 /// The disk of a block adapter.
 fn block(desired: &Desired, set: &Attributes) -> BlockSpec {
-    let switch = |name| {
-        let value = desired.effective(Object::Adapter, set, name);
-        value.and_then(|value| value.as_switch()).unwrap_or(false)
-    };
-    let volume = text(set, "volume").unwrap_or_default();
-    let volume_read_only = desired.volumes.get(volume).is_some_and(|set| is_on(set, "read_only"));
+    let volume = attr::adapter::VOLUME.of(set).unwrap_or_default();
+    let under = desired[Object::Volume].get(volume);
     BlockSpec {
         volume: volume.to_owned(),
         serial: adapter_serial(set),
-        read_only: switch("read_only") || volume_read_only,
-        write_cache: switch("write_cache"),
-        discard: switch("discard"),
+        read_only: desired.inherited(attr::adapter::READ_ONLY, set)
+            || under.is_some_and(|set| attr::volume::READ_ONLY.value(set)),
+        write_cache: attr::adapter::WRITE_CACHE.value(set),
+        discard: attr::adapter::DISCARD.value(set),
     }
 }
 
@@ -228,67 +231,47 @@ fn adapter(
     paths: &Paths,
     device: DeviceSpec,
 ) -> AdapterSpec {
-    let get = |name| desired.effective(Object::Adapter, set, name);
-    let number = |name| get(name).and_then(|value| value.as_number()).unwrap_or(0);
-    let word = |name| get(name).map(|value| value.to_string()).unwrap_or_default();
+    use attr::adapter as a;
     AdapterSpec {
         name: name.to_owned(),
         socket: adapter_socket(name, set, paths),
-        socket_role: match word("socket_role").as_str() {
-            "client" => SocketRole::Client,
-            _ => SocketRole::Server,
+        socket_role: match a::SOCKET_ROLE.value(set) {
+            words::SocketRole::Client => SocketRole::Client,
+            words::SocketRole::Server => SocketRole::Server,
         },
-        socket_mode: units::parse_mode(&word("mode")).unwrap_or(0o660),
-        queues: narrow16(number("queues")),
-        channels: match adapter_kind(set) {
+        // What cannot be read is for the owner alone.
+        socket_mode: units::parse_mode(a::MODE.value(set)).unwrap_or(0o600),
+        queues: narrow16(a::QUEUES.value(set)),
+        channels: match a::KIND.value(set) {
             AdapterKind::Fc => npiv::channels(desired, name, set),
-            _ => narrow16(number("channels")),
+            AdapterKind::Block | AdapterKind::Scsi => narrow16(a::CHANNELS.value(set)),
         },
-        queue_size: narrow16(number("queue_size")),
-        seg_max: narrow16(number("seg_max")),
-        wait: wait(&word("wait")),
-        placement: match word("placement").as_str() {
-            "spread" => Placement::Spread,
-            _ => Placement::Adaptive,
+        queue_size: narrow16(a::QUEUE_SIZE.value(set)),
+        seg_max: narrow16(a::SEG_MAX.value(set)),
+        wait: match desired.inherited(a::WAIT, set) {
+            Wait::Poll => WaitMode::Poll,
+            Wait::Interrupt => WaitMode::Interrupt,
+            Wait::Adaptive => WaitMode::Adaptive,
         },
-        withhold: word("withhold")
-            .split(',')
-            .map(str::trim)
-            .filter(|word| !word.is_empty())
-            .map(str::to_owned)
-            .collect(),
+        placement: match a::PLACEMENT.value(set) {
+            words::Placement::Spread => Placement::Spread,
+            words::Placement::Adaptive => Placement::Adaptive,
+        },
+        withhold: fabric::san::words(a::WITHHOLD.value(set)).map(str::to_owned).collect(),
         device,
     }
 }
 
 /// With what a data plane is started.
 pub fn dataplane(desired: &Desired, name: &str) -> DataPlaneSpec {
-    let empty = Attributes::new();
-    let set = desired.dataplanes.get(name).unwrap_or(&empty);
-    let get = |name| desired.effective(Object::DataPlane, set, name);
-    let number = |name| narrow32(get(name).and_then(|value| value.as_number()).unwrap_or(0));
-    let word = |name| get(name).map(|value| value.to_string()).unwrap_or_default();
+    use attr::dataplane::{CHANNELS, CPUS, POLL_US_MAX};
+    let set = desired.dataplane(name);
     DataPlaneSpec {
         name: name.to_owned(),
-        cpus: word("cpus"),
-        channels: number("channels"),
-        poll_us_max: number("poll_us_max"),
+        cpus: CPUS.value(set).to_owned(),
+        channels: narrow32(CHANNELS.value(set)),
+        poll_us_max: narrow32(POLL_US_MAX.value(set)),
     }
-}
-
-fn wait(word: &str) -> WaitMode {
-    match word {
-        "poll" => WaitMode::Poll,
-        "interrupt" => WaitMode::Interrupt,
-        _ => WaitMode::Adaptive,
-    }
-}
-
-/// A number that was set, or its fixed default.
-fn defaulted(object: Object, set: &Attributes, name: &str) -> u64 {
-    let attribute = object.attribute(name);
-    let value = attribute.and_then(|a| fabric::attribute::effective(a, set, &|_| None));
-    value.as_ref().and_then(Value::as_number).unwrap_or(0)
 }
 
 pub(crate) fn narrow32(n: u64) -> u32 {

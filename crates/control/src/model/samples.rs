@@ -3,7 +3,8 @@
 use super::validate::validate;
 use super::{Desired, given};
 use crate::paths::Paths;
-use fabric::attribute::{Attribute, Attributes, Kind, Object, Value};
+use fabric::attribute::words::AdapterKind;
+use fabric::attribute::{Attribute, Attributes, Kind, Object, Value, attr};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -247,8 +248,8 @@ fn objects() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
 /// A valid state with up to four volumes, five adapters of all kinds, two data planes, and a fabric.
 pub(crate) fn desired() -> impl Strategy<Value = Desired> {
     (some(Object::DataPlane), objects()).prop_map(|(side, objects)| {
-        let mut desired =
-            Desired { dataplanes: [("side".to_owned(), side)].into(), ..Desired::default() };
+        let mut desired = Desired::default();
+        desired[Object::DataPlane].insert("side".to_owned(), side);
         // Objects that break a rule between objects are left out.
         for (object, name, mut set) in objects {
             if object == Object::Zone || object == Object::Mask {
@@ -267,16 +268,16 @@ fn only_known(desired: &Desired, value: &mut Value) {
         return;
     }
     let known = |word: &&str| {
-        let fc =
-            desired.adapters.get(*word).is_some_and(|set| super::text(set, "kind") == Some("fc"));
-        fc || desired.targets.contains_key(*word) || word.contains(':')
+        let fc = desired[Object::Adapter].get(*word);
+        let fc = fc.is_some_and(|set| attr::adapter::KIND.value(set) == AdapterKind::Fc);
+        fc || desired[Object::Target].contains_key(*word) || word.contains(':')
     };
     *list = list.split(',').filter(known).collect::<Vec<_>>().join(",");
 }
 
 fn keep_if_valid(desired: &mut Desired, object: Object, name: String, set: Attributes) {
     let before = desired.clone();
-    desired.of_mut(object).insert(name, set);
+    desired[object].insert(name, set);
     let settled = given::settle(&before, desired, 42);
     if settled.is_err() || validate(desired, &paths()).is_err() {
         *desired = before;

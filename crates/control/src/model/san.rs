@@ -1,37 +1,41 @@
 //! The fabric that a desired state describes.
 
-use super::{AdapterKind, Desired, MAIN, adapter_kind, home, number, text};
-use fabric::attribute::{Attributes, Object};
+use super::{Desired, MAIN, NOTHING, home};
+use fabric::attribute::words::AdapterKind;
+use fabric::attribute::{Attributes, Object, attr};
 use fabric::san::{Initiator, LunMap, Luns, Mask, San, Target, Wwpn, read_members, read_pair};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The fabric. What has no WWPN yet is not in it.
 pub fn san(desired: &Desired) -> San {
     // One that stands for an HBA reaches none of the server's targets.
-    let ports = desired.ports.iter().filter(|(_, set)| text(set, "host").is_none());
+    let ports = desired[Object::Port].iter().filter(|(_, set)| attr::port::HOST.of(set).is_none());
     let ports = ports.map(|(name, set)| (name.clone(), home(set).to_owned()));
-    let fc = desired.adapters.iter().filter(|(_, set)| adapter_kind(set) == AdapterKind::Fc);
+    let fc = desired[Object::Adapter]
+        .iter()
+        .filter(|(_, set)| attr::adapter::KIND.value(set) == AdapterKind::Fc);
     let initiators = fc.filter_map(|(name, set)| {
-        let port = text(set, "port").map(str::to_owned);
+        let port = attr::adapter::PORT.of(set).map(str::to_owned);
         Some((name.clone(), Initiator { wwpns: wwpns(set)?, port }))
     });
-    let targets = desired.targets.iter().filter_map(|(name, set)| {
+    let targets = desired[Object::Target].iter().filter_map(|(name, set)| {
         let target = Target {
-            wwpn: text(set, "wwpn")?.parse().ok()?,
-            id: u8::try_from(number(set, "id")?).ok()?,
+            wwpn: attr::target::WWPN.of(set)?.parse().ok()?,
+            id: u8::try_from(attr::target::ID.of(set)?).ok()?,
             group: home(set).to_owned(),
-            ports: names(set, "ports"),
+            ports: fabric::san::words(attr::target::PORTS.value(set)).map(str::to_owned).collect(),
             luns: luns(set),
         };
         Some((name.clone(), target))
     });
-    let members = |set, name| text(set, name).and_then(|list| read_members(list).ok());
-    let zones = desired.zones.values().filter_map(|set| members(set, "members"));
-    let masks = desired.masks.values().filter_map(|set| {
+    let zones = desired[Object::Zone]
+        .values()
+        .filter_map(|set| read_members(attr::zone::MEMBERS.of(set)?).ok());
+    let masks = desired[Object::Mask].values().filter_map(|set| {
         Some(Mask {
-            initiators: members(set, "initiators")?,
-            targets: members(set, "targets")?,
-            luns: text(set, "luns").map_or(Some(Luns::All), |luns| luns.parse().ok())?,
+            initiators: read_members(attr::mask::INITIATORS.of(set)?).ok()?,
+            targets: read_members(attr::mask::TARGETS.of(set)?).ok()?,
+            luns: attr::mask::LUNS.value(set).parse::<Luns>().ok()?,
         })
     });
     San {
@@ -46,34 +50,30 @@ pub fn san(desired: &Desired) -> San {
 
 /// The LUNs of a target.
 pub fn luns(set: &Attributes) -> BTreeMap<u16, String> {
-    text(set, "luns").and_then(|luns| luns.parse::<LunMap>().ok()).unwrap_or_default().0
+    attr::target::LUNS.value(set).parse::<LunMap>().unwrap_or_default().0
 }
 
 /// The WWPNs of an adapter.
 pub fn wwpns(set: &Attributes) -> Option<[Wwpn; 2]> {
-    read_pair(text(set, "wwpns")?).ok()
-}
-
-fn names(set: &Attributes, attribute: &str) -> BTreeSet<String> {
-    let list = text(set, attribute).unwrap_or_default().split(',');
-    list.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+    read_pair(attr::adapter::WWPNS.of(set)?).ok()
 }
 
 /// How many adapters a port takes: what was set, else what its link speed allows.
 pub fn max_adapters(desired: &Desired, port: &str) -> u64 {
-    let empty = Attributes::new();
-    let set = desired.ports.get(port).unwrap_or(&empty);
-    let speed = desired.effective(Object::Port, set, "link_speed").and_then(|v| v.as_number());
-    number(set, "max_adapters").unwrap_or(if speed.unwrap_or(0) > 16 { 255 } else { 64 })
+    let set = desired[Object::Port].get(port).unwrap_or(&NOTHING);
+    let by_speed = if attr::port::LINK_SPEED.value(set) > 16 { 255 } else { 64 };
+    attr::port::MAX_ADAPTERS.of(set).unwrap_or(by_speed)
 }
 
 /// The adapters that are mapped to a port.
 pub fn adapters_on<'a>(desired: &'a Desired, port: &'a str) -> impl Iterator<Item = &'a str> {
-    let all = desired.adapters.iter().filter(move |(_, set)| text(set, "port") == Some(port));
+    let all = desired[Object::Adapter]
+        .iter()
+        .filter(move |(_, set)| attr::adapter::PORT.of(set) == Some(port));
     all.map(|(name, _)| name.as_str())
 }
 
 /// The data plane of a port.
 pub fn dataplane_of_port<'a>(desired: &'a Desired, port: &str) -> &'a str {
-    desired.ports.get(port).map_or(MAIN, home)
+    desired[Object::Port].get(port).map_or(MAIN, home)
 }

@@ -4,7 +4,7 @@ use super::Desired;
 use super::validate::validate;
 use crate::paths::Paths;
 use crate::refusal::{Code, Refusal};
-use fabric::attribute::{Attribute, Attributes, Default, Effect, Object, Value};
+use fabric::attribute::{Attribute, Attributes, Default, Effect, Object, Value, attr};
 use fabric::units::format_size;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -52,7 +52,8 @@ pub struct Change {
     /// What happens.
     pub verb: Verb,
     /// The noun: `volume`, `adapter`, `dataplane`, …
-    pub object: String,
+    #[schema(value_type = String)]
+    pub object: Object,
     /// Its name.
     pub name: String,
     /// The attributes; of a removed object none.
@@ -86,19 +87,6 @@ pub struct Transition {
     pub changes: Vec<Change>,
 }
 
-/// The order in which objects are made and changed; they are removed the other way round. None names a later one.
-pub const ORDER: [Object; 9] = [
-    Object::DataPlane,
-    Object::Volume,
-    Object::Medium,
-    Object::Port,
-    Object::Target,
-    Object::Adapter,
-    Object::Vtd,
-    Object::Zone,
-    Object::Mask,
-];
-
 /// Judges a transition. An empty list of changes means that there is nothing to do.
 pub fn transition(
     now: &Desired,
@@ -109,18 +97,18 @@ pub fn transition(
     removals_are_free(now, next)?;
     let next = validate(next, paths)?;
     let mut changes = Vec::new();
-    for object in ORDER.into_iter().rev() {
-        let gone = now.of(object).keys().filter(|name| !next.of(object).contains_key(*name));
+    for object in Object::in_order().into_iter().rev() {
+        let gone = now[object].keys().filter(|name| !next[object].contains_key(*name));
         changes.extend(gone.map(|name| Change {
             verb: Verb::Remove,
-            object: object.noun().to_owned(),
+            object,
             name: name.clone(),
             attributes: Vec::new(),
         }));
     }
-    for object in ORDER {
-        for (name, set) in next.of(object) {
-            let before = now.of(object).get(name);
+    for object in Object::in_order() {
+        for (name, set) in &next[object] {
+            let before = now[object].get(name);
             if let Some(before) = before {
                 may_change(now, &next, object, name, (before, set), allow)?;
             }
@@ -133,7 +121,7 @@ pub fn transition(
 /// A better answer than "there is no such volume" when it is there and about to be removed.
 fn removals_are_free(now: &Desired, next: &Desired) -> Result<(), Refusal> {
     for object in Object::ALL {
-        for name in now.of(object).keys().filter(|name| !next.of(object).contains_key(*name)) {
+        for name in now[object].keys().filter(|name| !next[object].contains_key(*name)) {
             let main = object == Object::DataPlane && name == super::MAIN;
             let users = next.users(object, name);
             if !main && !users.is_empty() {
@@ -179,8 +167,7 @@ fn may_change(
 ) -> Result<(), Refusal> {
     for (attribute, from, to) in differences(object, before, after) {
         // Spelling out a default, or leaving it to the default again, changes nothing.
-        let same = now.effective(object, before, attribute.name)
-            == next.effective(object, after, attribute.name);
+        let same = now.effective(attribute, before) == next.effective(attribute, after);
         match attribute.effect {
             _ if same && !matches!(attribute.default, Default::Derived(_)) => {}
             Effect::Fixed => {
@@ -193,14 +180,14 @@ fn may_change(
             }
             Effect::Unused => {
                 let mut users = now.users(object, name);
-                users.retain(|(user, whose)| next.of(*user).contains_key(*whose));
+                users.retain(|(user, whose)| next[*user].contains_key(*whose));
                 if !users.is_empty() {
                     return Err(in_use(object, name, &users).on(attribute.name));
                 }
             }
             _ => {}
         }
-        if (object, attribute.name) == (Object::Volume, "size") && !allow.shrink {
+        if *attribute == *attr::volume::SIZE && !allow.shrink {
             may_resize(name, from, to)?;
         }
     }
@@ -216,7 +203,7 @@ fn may_resize(name: &str, from: Option<&Value>, to: Option<&Value>) -> Result<()
             format_size(from),
             format_size(to)
         ))
-        .on("size")
+        .on(attr::volume::SIZE.name)
         .help("shrink the guest's file system first, then allow it with `--shrink`")),
         _ => Ok(()),
     }
@@ -257,7 +244,7 @@ fn change(
         return None;
     }
     let verb = if before.is_some() { Verb::Change } else { Verb::Create };
-    Some(Change { verb, object: object.noun().to_owned(), name: name.to_owned(), attributes })
+    Some(Change { verb, object, name: name.to_owned(), attributes })
 }
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 
 mod san;
 
-use super::{Desired, Home, MAIN, is_on, number, resolve, text};
+use super::{Desired, Home, MAIN, resolve};
 use crate::paths::{Paths, SOCKET_PATH_BYTES_MAX};
 use crate::refusal::Refusal;
-use fabric::attribute::{self, Attributes, Object, Value};
+use fabric::attribute::words::{Reservations, VolumeKind};
+use fabric::attribute::{self, Attributes, Object, attr};
 use fabric::suggest;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,19 +19,19 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
         ..Desired::default()
     };
     for object in Object::ALL {
-        for (name, set) in desired.of(object) {
+        for (name, set) in &desired[object] {
             attribute::check_name(name)
                 .map_err(|problem| Refusal::invalid(format!("{object}: {problem}")).on("name"))?;
             let set =
                 attribute::check(object, set).map_err(|error| Refusal::attribute(name, error))?;
-            checked.of_mut(object).insert(name.clone(), set);
+            checked[object].insert(name.clone(), set);
         }
     }
     nothing_missing(&checked)?;
-    for (name, set) in &checked.volumes {
+    for (name, set) in &checked[Object::Volume] {
         volume(name, set)?;
     }
-    for (name, set) in &checked.adapters {
+    for (name, set) in &checked[Object::Adapter] {
         adapter(&checked, name, set, paths)?;
     }
     unique_files(&checked, paths)?;
@@ -45,23 +46,26 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
 
 /// The rules within one volume.
 fn volume(name: &str, set: &Attributes) -> Result<(), Refusal> {
-    let kind = text(set, "kind").unwrap_or_default();
-    if kind == "file" && !set.contains_key("path") {
+    let kind = attr::volume::KIND.of(set).unwrap_or(VolumeKind::File);
+    if kind == VolumeKind::File && !attr::volume::PATH.is_set(set) {
         return refuse(name, "path", "a file volume needs its file or block device", "set `path`");
     }
-    if is_on(set, "preallocate") && !is_on(set, "create") {
+    if attr::volume::PREALLOCATE.value(set) && !attr::volume::CREATE.value(set) {
         let problem = "only a file that is made can be preallocated";
         return refuse(name, "preallocate", problem, "set `create = true`");
     }
     volume_size(name, kind, set)?;
-    if number(set, "delay_us_min").unwrap_or(0) > number(set, "delay_us_max").unwrap_or(0) {
+    if attr::volume::DELAY_US_MIN.value(set) > attr::volume::DELAY_US_MAX.value(set) {
         let problem = "`delay_us_min` is longer than `delay_us_max`";
         return refuse(name, "delay_us_max", problem, "raise `delay_us_max`");
     }
-    for (burst, rate) in
-        [("limit_iops_burst", "limit_iops"), ("limit_bytes_burst", "limit_bytes_per_s")]
-    {
-        if set.contains_key(burst) && number(set, rate).unwrap_or(0) == 0 {
+    let bursts = [
+        (attr::volume::LIMIT_IOPS_BURST, attr::volume::LIMIT_IOPS),
+        (attr::volume::LIMIT_BYTES_BURST, attr::volume::LIMIT_BYTES_PER_S),
+    ];
+    for (burst, rate) in bursts {
+        if burst.is_set(set) && rate.value(set) == 0 {
+            let (burst, rate) = (burst.name, rate.name);
             let problem = format!("`{burst}` means nothing without `{rate}`");
             return refuse(name, burst, &problem, &format!("set `{rate}`, or leave `{burst}` out"));
         }
@@ -70,14 +74,17 @@ fn volume(name: &str, set: &Attributes) -> Result<(), Refusal> {
 }
 
 /// Whether a volume needs a size, and whether the one that it has can be.
-fn volume_size(name: &str, kind: &str, set: &Attributes) -> Result<(), Refusal> {
-    let block_size = number(set, "block_size").unwrap_or(512);
+fn volume_size(name: &str, kind: VolumeKind, set: &Attributes) -> Result<(), Refusal> {
+    let block_size = attr::volume::BLOCK_SIZE.value(set);
     let example = "set `size`, such as `10GiB`";
-    match number(set, "size") {
-        None if kind != "file" => {
-            refuse(name, "size", &format!("a {kind} volume has no size of its own"), example)
-        }
-        None if is_on(set, "create") => {
+    match attr::volume::SIZE.of(set) {
+        None if kind != VolumeKind::File => refuse(
+            name,
+            "size",
+            &format!("a {} volume has no size of its own", kind.word()),
+            example,
+        ),
+        None if attr::volume::CREATE.value(set) => {
             refuse(name, "size", "a file that is to be made needs a size", example)
         }
         Some(0) => {
@@ -102,9 +109,10 @@ fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Re
     let refuse = |attribute: &str, problem: String, help: String| {
         Err(Refusal::invalid(format!("adapter `{name}`: {problem}")).on(attribute).help(help))
     };
-    let volume_name = text(set, "volume").unwrap_or_default();
-    let volume_read_only = desired.volumes.get(volume_name).is_some_and(|v| is_on(v, "read_only"));
-    if volume_read_only && set.get("read_only") == Some(&Value::Switch(false)) {
+    let volume_name = attr::adapter::VOLUME.of(set).unwrap_or_default();
+    let volume_read_only =
+        desired[Object::Volume].get(volume_name).is_some_and(|v| attr::volume::READ_ONLY.value(v));
+    if volume_read_only && attr::adapter::READ_ONLY.of(set) == Some(false) {
         return refuse(
             "read_only",
             format!("its volume `{volume_name}` is read-only"),
@@ -132,11 +140,11 @@ fn nothing_missing(desired: &Desired) -> Result<(), Refusal> {
         let (by, whose) = mention.by;
         let name = mention.of.name.as_str();
         let main = mention.of.objects == [Object::DataPlane] && name == MAIN;
-        let there = |object: &Object| desired.of(*object).contains_key(name);
+        let there = |object: &Object| desired[*object].contains_key(name);
         if main || mention.of.objects.iter().any(there) {
             continue;
         }
-        let known = mention.of.objects.iter().flat_map(|object| desired.of(*object).keys());
+        let known = mention.of.objects.iter().flat_map(|object| desired[*object].keys());
         let nouns: Vec<String> = mention.of.objects.iter().map(Object::to_string).collect();
         return Err(Refusal::invalid(format!(
             "{by} `{whose}`: there is no {} `{name}`",
@@ -160,10 +168,10 @@ fn missing_help<'a>(given: &str, known: impl Iterator<Item = &'a str>, noun: &st
 /// Two volumes on one file destroy each other's data, unless nobody writes.
 fn unique_files(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
     let mut owners: BTreeMap<PathBuf, &str> = BTreeMap::new();
-    for (name, set) in &desired.volumes {
+    for (name, set) in &desired[Object::Volume] {
         let Some(path) = resolve::volume_path(name, set, paths) else { continue };
         let Some(other) = owners.insert(path.clone(), name) else { continue };
-        let read_only = |name: &str| is_on(&desired.volumes[name], "read_only");
+        let read_only = |name: &str| attr::volume::READ_ONLY.value(&desired[Object::Volume][name]);
         if !(read_only(name) && read_only(other)) {
             return Err(Refusal::invalid(format!(
                 "volumes `{other}` and `{name}` are both on {}",
@@ -173,10 +181,10 @@ fn unique_files(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
             .help("give each its own file, or make both `read_only`"));
         }
     }
-    for (name, set) in &desired.media {
+    for (name, set) in &desired[Object::Medium] {
         let path = paths.medium(name, set);
         if let Some(other) = owners.get(&path)
-            && !is_on(&desired.volumes[*other], "read_only")
+            && !attr::volume::READ_ONLY.value(&desired[Object::Volume][*other])
         {
             return Err(Refusal::invalid(format!(
                 "medium `{name}` and volume `{other}` are both on {}",
@@ -191,8 +199,8 @@ fn unique_files(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
 
 /// Two volumes with one designator are one disk to a client's multipath, which writes to either.
 fn unique_naas(desired: &Desired) -> Result<(), Refusal> {
-    let volumes = || desired.volumes.iter();
-    if !volumes().any(|(_, set)| set.contains_key("naa")) {
+    let volumes = || desired[Object::Volume].iter();
+    if !volumes().any(|(_, set)| attr::volume::NAA.is_set(set)) {
         return Ok(());
     }
     let mut owners: BTreeMap<u64, &str> = BTreeMap::new();
@@ -215,7 +223,7 @@ fn unique_sockets(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
     for name in desired.dataplane_names() {
         owners.insert(paths.dataplane(&name), format!("data plane `{name}`"));
     }
-    for (name, set) in &desired.adapters {
+    for (name, set) in &desired[Object::Adapter] {
         let socket = resolve::adapter_socket(name, set, paths);
         let owner = format!("adapter `{name}`");
         if let Some(other) = owners.insert(socket.clone(), owner) {
@@ -254,14 +262,15 @@ fn sharing(desired: &Desired, volume: &str, homes: &[Home<'_>]) -> Result<(), Re
         ([first, second, ..], _) | ([first], Some((_, second, _))) => (first, second),
         _ => return Ok(()),
     };
-    let set = &desired.volumes[volume];
+    let set = &desired[Object::Volume][volume];
     let read_only = |adapter: &&str| {
-        let adapter = &desired.adapters[*adapter];
-        is_on(set, "read_only") || is_on(adapter, "read_only")
+        let adapter = &desired[Object::Adapter][*adapter];
+        attr::volume::READ_ONLY.value(set) || attr::adapter::READ_ONLY.of(adapter) == Some(true)
     };
-    let unit_writes = unit.is_some() && !is_on(set, "read_only");
-    if is_on(set, "shareable") || adapters.iter().all(read_only) && !unit_writes {
-        let fences = unit_writes && text(set, "reservations") != Some("refuse");
+    let unit_writes = unit.is_some() && !attr::volume::READ_ONLY.value(set);
+    if attr::volume::SHAREABLE.value(set) || adapters.iter().all(read_only) && !unit_writes {
+        let fences =
+            unit_writes && attr::volume::RESERVATIONS.of(set) != Some(Reservations::Refuse);
         return if fences { passes_by(volume, first) } else { Ok(()) };
     }
     let noun = match unit {

@@ -11,6 +11,7 @@ use crate::model::Desired;
 use crate::model::resolve::volume_path;
 use crate::paths::Paths;
 use crate::server::has_client;
+use fabric::attribute::Object;
 use protocol::message::{Reply, Request, Status};
 use protocol::place::claimant;
 use std::collections::BTreeSet;
@@ -159,12 +160,11 @@ fn end(name: &str, link: &mut dyn Link, launcher: &mut ProcessLauncher) -> bool 
 
 /// Removes memory, reservations and unfinished copies that no object of the state has.
 pub(super) fn sweep(paths: &Paths, desired: &Desired) {
-    let used: BTreeSet<PathBuf> = desired
-        .volumes
+    let used: BTreeSet<PathBuf> = desired[Object::Volume]
         .iter()
         .filter_map(|(name, set)| volume_path(name, set, paths))
-        .chain(desired.media.iter().map(|(name, set)| paths.medium(name, set)))
-        .chain(desired.volumes.keys().map(|name| paths.reservations(name)))
+        .chain(desired[Object::Medium].iter().map(|(name, set)| paths.medium(name, set)))
+        .chain(desired[Object::Volume].keys().map(|name| paths.reservations(name)))
         .collect();
     let folder = |path: PathBuf| path.parent().map(Path::to_owned).unwrap_or_default();
     let all: [(PathBuf, Ours); 3] = [

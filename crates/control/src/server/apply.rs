@@ -29,15 +29,16 @@ impl ConfigFile {
 
     /// Whether the next start takes a change back.
     fn undoes(&self, change: &Change) -> bool {
-        let names = self.names.iter().any(|(object, name)| {
-            (object.noun(), name.as_str()) == (change.object.as_str(), change.name.as_str())
-        });
+        let names = self
+            .names
+            .iter()
+            .any(|(object, name)| (*object, name) == (change.object, &change.name));
         names || (self.prune && change.verb != Verb::Remove)
     }
 }
 
 fn names(desired: &Desired) -> BTreeSet<(Object, String)> {
-    let of = |object: Object| desired.of(object).keys().map(move |name| (object, name.clone()));
+    let of = |object: Object| desired[object].keys().map(move |name| (object, name.clone()));
     Object::ALL.into_iter().flat_map(of).collect()
 }
 
@@ -62,7 +63,7 @@ impl Server {
                 return Ok(());
             }
             for object in Object::ALL {
-                desired.of_mut(object).extend(wanted.of(object).clone());
+                desired[object].extend(wanted[object].clone());
             }
             Ok(())
         };

@@ -4,10 +4,12 @@ mod values;
 
 use super::Server;
 use super::views::{adapter_of, has_client};
-use crate::model::{AdapterKind, Desired, adapter_kind, resolve, text};
+use crate::model::resolve::narrow32;
+use crate::model::{Desired, resolve};
 use crate::paths::Paths;
 use crate::refusal::Refusal;
-use fabric::attribute::{Attributes, Object};
+use fabric::attribute::words::AdapterKind;
+use fabric::attribute::{Attribute, Attributes, Object, attr};
 use fabric::elements::CommandTerm;
 use fabric::negotiate::{Negotiated, NpivTerms, Term, Terms, negotiate, negotiate_npiv};
 use protocol::message::{AdapterStatus, Status};
@@ -97,22 +99,14 @@ pub struct Explanation {
 
 /// The terms as they are now. Without a client, the queues that it is offered; without an answer
 /// from the data plane, the channels that it would have.
-fn terms(
-    desired: &Desired,
-    set: &Attributes,
-    adapter: Option<&AdapterStatus>,
-    account: Option<&Status>,
-) -> Terms {
-    let number = |name| {
-        let value = desired.effective(Object::Adapter, set, name);
-        value.and_then(|value| value.as_number()).and_then(|n| u32::try_from(n).ok()).unwrap_or(0)
-    };
+fn terms(set: &Attributes, adapter: Option<&AdapterStatus>, account: Option<&Status>) -> Terms {
     let client = adapter.filter(|adapter| has_client(adapter));
     let connected = client.map(|a| u32::from(a.client_queues)).filter(|queues| *queues > 0);
     let running = account.map(|status| u32::try_from(status.channels.len()).unwrap_or(u32::MAX));
     Terms {
-        client: connected.unwrap_or_else(|| number("queues")),
-        adapter: Some(number("channels")).filter(|channels| *channels > 0),
+        client: connected.unwrap_or_else(|| narrow32(attr::adapter::QUEUES.value(set))),
+        adapter: Some(narrow32(attr::adapter::CHANNELS.value(set)))
+            .filter(|channels| *channels > 0),
         data_plane: running.unwrap_or(1),
         port: None,
     }
@@ -126,11 +120,11 @@ pub(super) fn negotiated(
     adapter: Option<&AdapterStatus>,
     account: Option<&Status>,
 ) -> Negotiated {
-    if adapter_kind(set) == AdapterKind::Fc {
+    if attr::adapter::KIND.value(set) == AdapterKind::Fc {
         let answer = negotiate_npiv(&npiv(desired, name, set, adapter, account));
         return Negotiated { channels: answer.channels, limit: answer.limit };
     }
-    negotiate(&terms(desired, set, adapter, account))
+    negotiate(&terms(set, adapter, account))
 }
 
 /// The terms of a virtual Fibre Channel adapter as they are now. Without a client, the queues that it is offered.
@@ -141,7 +135,7 @@ fn npiv(
     adapter: Option<&AdapterStatus>,
     account: Option<&Status>,
 ) -> NpivTerms {
-    let plain = terms(desired, set, adapter, account);
+    let plain = terms(set, adapter, account);
     let data_plane = account.map(|_| plain.data_plane);
     resolve::npiv_terms(desired, name, set, Some(plain.client), data_plane)
 }
@@ -154,27 +148,26 @@ fn npiv_source(
     client: bool,
     home: &str,
 ) -> String {
-    let source = |object, set: &Attributes, name: &str| {
-        format!("attribute `{name}` ({})", resolve::source(desired, object, set, name))
+    let source = |attribute: &'static Attribute, set: &Attributes| {
+        format!("attribute `{}` ({})", attribute.name, desired.source(attribute, set))
     };
-    let empty = Attributes::new();
-    let port = text(set, "port");
+    let port = attr::adapter::PORT.of(set);
     match term {
         Term::Client if client => "queues that the client uses".to_owned(),
         Term::Client => "attribute `queues`; no client uses the adapter now".to_owned(),
-        Term::NumPerRange => source(Object::Adapter, set, "num_per_range"),
+        Term::NumPerRange => source(attr::adapter::NUM_PER_RANGE.line(), set),
         Term::Inherited => {
-            let dataplane = desired.dataplanes.get(home).unwrap_or(&empty);
+            let dataplane = desired.dataplane(home);
             format!(
                 "data plane `{home}`, {}",
-                source(Object::DataPlane, dataplane, "num_per_range")
+                source(attr::dataplane::NUM_PER_RANGE.line(), dataplane)
             )
         }
-        Term::LimitIntr => source(Object::Adapter, set, "limit_intr"),
+        Term::LimitIntr => source(attr::adapter::LIMIT_INTR.line(), set),
         Term::DataPlane => format!("channels that data plane `{home}` runs"),
-        Term::Port => match port.and_then(|port| Some((port, desired.ports.get(port)?))) {
+        Term::Port => match port.and_then(|port| Some((port, desired[Object::Port].get(port)?))) {
             Some((port, set)) => {
-                format!("port `{port}`, {}", source(Object::Port, set, "num_io_queues"))
+                format!("port `{port}`, {}", source(attr::port::NUM_IO_QUEUES.line(), set))
             }
             None => "it is mapped to no port".to_owned(),
         },
@@ -187,19 +180,20 @@ impl Server {
     /// Explains one adapter.
     pub async fn explain(&self, name: &str) -> Result<Explanation, Refusal> {
         let desired = self.desired();
-        let set =
-            desired.adapters.get(name).ok_or_else(|| self.not_found(Object::Adapter, name))?;
+        let set = desired[Object::Adapter]
+            .get(name)
+            .ok_or_else(|| self.not_found(Object::Adapter, name))?;
         let home = desired.dataplane_of_adapter(name);
         let statuses = self.statuses().await;
         let account = statuses.get(home).map(AsRef::as_ref);
         let adapter = account
             .and_then(|status| adapter_of(status, name))
             .filter(|adapter| has_client(adapter));
-        if adapter_kind(set) == AdapterKind::Fc {
+        if attr::adapter::KIND.value(set) == AdapterKind::Fc {
             let terms = npiv(&desired, name, set, adapter, account);
             return Ok(explain_npiv(&desired, name, set, adapter, &terms, self.paths()));
         }
-        let terms = terms(&desired, set, adapter, account);
+        let terms = terms(set, adapter, account);
         let answer = negotiate(&terms);
         let client = match adapter.map(|a| a.client_queues) {
             Some(queues) if queues > 0 => "queues that the client uses".to_owned(),

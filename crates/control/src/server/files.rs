@@ -7,7 +7,8 @@ use crate::model::transition::{AttributeChange, Change, Verb};
 use crate::reconcile::Subject;
 use crate::refusal::{Code, Refusal};
 use crate::store::Store;
-use fabric::attribute::{Effect, Object};
+use fabric::attribute::words::VolumeKind;
+use fabric::attribute::{Effect, Object, attr};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -99,11 +100,12 @@ impl Server {
     ) -> Result<Done, Refusal> {
         let mut store = self.change.lock().await;
         let mut now = self.desired();
-        let set = now.volumes.get(name).ok_or_else(|| self.not_found(Object::Volume, name))?;
-        if crate::model::text(set, "kind") == Some("null") {
+        let set =
+            now[Object::Volume].get(name).ok_or_else(|| self.not_found(Object::Volume, name))?;
+        if attr::volume::KIND.of(set) == Some(VolumeKind::Null) {
             return Err(Refusal::invalid(format!("volume `{name}` has no file")));
         }
-        if act == FileAct::Recreate && !set.contains_key("size") {
+        if act == FileAct::Recreate && !attr::volume::SIZE.is_set(set) {
             let refusal = Refusal::invalid(format!("volume `{name}` has no `size`"));
             return Err(refusal.on("size").help(format!(
                 "say how large the new file is to be: `trunkline volume set {name} --size SIZE`"
@@ -128,7 +130,7 @@ impl Server {
         };
         let change = Change {
             verb: Verb::Change,
-            object: Object::Volume.to_string(),
+            object: Object::Volume,
             name: name.to_owned(),
             attributes: vec![attribute],
         };

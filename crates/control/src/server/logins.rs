@@ -2,14 +2,15 @@
 
 use super::views::{adapter_of, has_client};
 use super::{Done, Server, Told};
+use crate::model::Desired;
 use crate::model::given::Maximum;
 use crate::model::resolve::{self, narrow32};
 use crate::model::san::{san, wwpns};
 use crate::model::transition::{AttributeChange, Change, Verb};
-use crate::model::{AdapterKind, Desired, adapter_kind, text};
 use crate::reconcile::Subject;
 use crate::refusal::Refusal;
-use fabric::attribute::{Effect, Object};
+use fabric::attribute::words::AdapterKind;
+use fabric::attribute::{Effect, Object, attr};
 use fabric::negotiate::{Policy, negotiate_npiv};
 use fabric::san::Visible;
 use serde::{Deserialize, Serialize};
@@ -65,11 +66,13 @@ impl Server {
         let statuses = self.statuses().await;
         let fabric = san(&desired);
         let fabric = fabric.expand();
-        let all = desired.adapters.iter().filter(|(_, set)| adapter_kind(set) == AdapterKind::Fc);
+        let all = desired[Object::Adapter]
+            .iter()
+            .filter(|(_, set)| attr::adapter::KIND.value(set) == AdapterKind::Fc);
         let all = all.map(|(name, set)| {
             let account = statuses.get(desired.dataplane_of_adapter(name));
             let adapter = account.and_then(|status| adapter_of(status, name));
-            let port = text(set, "port").map(str::to_owned);
+            let port = attr::adapter::PORT.of(set).map(str::to_owned);
             let state = match (&port, adapter) {
                 (None, _) => "not_mapped",
                 (_, None) => "pending",
@@ -103,8 +106,9 @@ impl Server {
     async fn reconfigure_now(&self, name: &str, dry_run: bool) -> Result<Done, Refusal> {
         let mut store = self.change.lock().await;
         let now = self.desired();
-        let set = now.adapters.get(name).ok_or_else(|| self.not_found(Object::Adapter, name))?;
-        if adapter_kind(set) != AdapterKind::Fc {
+        let set =
+            now[Object::Adapter].get(name).ok_or_else(|| self.not_found(Object::Adapter, name))?;
+        if attr::adapter::KIND.value(set) != AdapterKind::Fc {
             let problem = format!("adapter `{name}` is no virtual Fibre Channel adapter");
             return Err(Refusal::invalid(problem).help("only those remember what was negotiated"));
         }
@@ -120,7 +124,7 @@ impl Server {
         };
         let change = Change {
             verb: Verb::Change,
-            object: Object::Adapter.to_string(),
+            object: Object::Adapter,
             name: name.to_owned(),
             attributes: vec![attribute],
         };
@@ -141,7 +145,9 @@ impl Server {
 
     /// The channels that clients under the policy `aix` have now: their maximum as long as they stay connected.
     pub(super) async fn maxima(&self, now: &Desired) -> BTreeMap<String, Maximum> {
-        let aix = now.adapters.iter().filter(|(_, set)| text(set, "policy") == Some("aix"));
+        let aix = now[Object::Adapter]
+            .iter()
+            .filter(|(_, set)| attr::adapter::POLICY.value(set) == Policy::Aix);
         let aix: Vec<_> = aix.collect();
         if aix.is_empty() {
             return BTreeMap::new();
@@ -173,7 +179,7 @@ impl Server {
 
 fn target(desired: &Desired, id: u8, seen: Visible) -> LoginTargetView {
     let luns = seen.luns.into_iter().map(|(lun, volume)| {
-        let set = desired.volumes.get(&volume).cloned().unwrap_or_default();
+        let set = desired[Object::Volume].get(&volume).cloned().unwrap_or_default();
         LunView { lun, naa: format!("{:016x}", resolve::naa(desired, &volume, &set)), volume }
     });
     LoginTargetView { id, target: seen.target, wwpn: seen.wwpn.to_string(), luns: luns.collect() }

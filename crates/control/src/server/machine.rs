@@ -1,19 +1,20 @@
 //! Whether this machine has what a change asks for: judged before anything is stopped.
 
+use crate::model::Desired;
 use crate::model::transition::Change;
-use crate::model::{Desired, text};
 use crate::refusal::Refusal;
-use fabric::attribute::Object;
+use fabric::attribute::{Object, attr};
 use fabric::units::{format_cpus, parse_cpus};
 use std::collections::BTreeSet;
 
 /// Refuses CPUs, newly set on a data plane, that its process could not be bound to.
 pub(super) fn has(next: &Desired, changes: &[Change]) -> Result<(), Refusal> {
-    let of_dataplanes = changes.iter().filter(|c| c.object == Object::DataPlane.noun());
-    let sets = |change: &&Change| change.attributes.iter().any(|one| one.attribute == "cpus");
+    let of_dataplanes = changes.iter().filter(|c| c.object == Object::DataPlane);
+    let sets = |change: &&Change| {
+        change.attributes.iter().any(|one| one.attribute == attr::dataplane::CPUS.name)
+    };
     for change in of_dataplanes.filter(sets) {
-        let set = next.dataplanes.get(&change.name);
-        let wanted = set.and_then(|set| text(set, "cpus")).unwrap_or_default();
+        let wanted = attr::dataplane::CPUS.value(next.dataplane(&change.name));
         let wanted = parse_cpus(wanted).unwrap_or_default();
         // A process hands on what it may use itself. Where that is not known, the data plane will say.
         let Ok(mine) = rustix::thread::sched_getaffinity(None) else { return Ok(()) };

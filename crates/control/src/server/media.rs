@@ -1,10 +1,10 @@
 //! Files of the server's own: copies of optical media, kept reservations.
 
 use super::Server;
+use crate::model::Desired;
 use crate::model::resolve::Wanted;
-use crate::model::{Desired, is_on, text};
 use crate::refusal::{Code, Refusal};
-use fabric::attribute::Attributes;
+use fabric::attribute::{Attributes, Object, attr};
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
 use std::io;
@@ -14,9 +14,11 @@ use std::path::Path;
 impl Server {
     /// Takes the copies of new media. One that fails leaves nothing behind.
     pub(super) fn copy_media(&self, now: &Desired, next: &Desired) -> Result<(), Refusal> {
-        for (name, set) in next.media.iter().filter(|(name, _)| !now.media.contains_key(*name)) {
-            let source = self.paths().absolute(text(set, "path").unwrap_or_default());
-            let copied = match is_on(set, "copy") {
+        for (name, set) in
+            next[Object::Medium].iter().filter(|(name, _)| !now[Object::Medium].contains_key(*name))
+        {
+            let source = self.paths().absolute(attr::medium::PATH.of(set).unwrap_or_default());
+            let copied = match attr::medium::COPY.value(set) {
                 true => {
                     let to = self.paths().medium(name, set);
                     tokio::task::block_in_place(|| copy(&source, &to))
@@ -49,11 +51,14 @@ impl Server {
 
     /// Removes copies of media that are gone, and kept reservations of volumes that are gone.
     pub(super) fn forget_media(&self, now: &Desired, next: &Desired) {
-        let media = now.media.iter().filter(|(name, _)| !next.media.contains_key(*name));
-        let copies = media.filter(|(_, set)| is_on(set, "copy"));
+        let media = now[Object::Medium]
+            .iter()
+            .filter(|(name, _)| !next[Object::Medium].contains_key(*name));
+        let copies = media.filter(|(_, set)| attr::medium::COPY.value(set));
         let copies =
             copies.map(|(name, set): (&String, &Attributes)| self.paths().medium(name, set));
-        let volumes = now.volumes.keys().filter(|name| !next.volumes.contains_key(*name));
+        let volumes =
+            now[Object::Volume].keys().filter(|name| !next[Object::Volume].contains_key(*name));
         let kept = volumes.map(|name| self.paths().reservations(name));
         for path in copies.chain(kept) {
             match std::fs::remove_file(&path) {

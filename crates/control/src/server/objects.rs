@@ -2,10 +2,10 @@
 //! devices, media.
 
 use super::Server;
+use crate::model::Desired;
 use crate::model::san::max_adapters;
-use crate::model::{Desired, resolve};
 use crate::refusal::Refusal;
-use fabric::attribute::{Attributes, Object, Value};
+use fabric::attribute::{Attributes, Object, Value, attr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -34,15 +34,15 @@ pub(super) fn sources(
     set: &Attributes,
     effective: &Attributes,
 ) -> BTreeMap<String, String> {
-    let source = |name: &String| (name.clone(), resolve::source(desired, object, set, name));
-    effective.keys().map(source).collect()
+    let with_value = object.attributes().filter(|a| effective.contains_key(a.name));
+    with_value.map(|a| (a.name.to_owned(), desired.source(a, set))).collect()
 }
 
 fn view(desired: &Desired, object: Object, name: &str, set: &Attributes) -> ObjectView {
     let mut effective = desired.effective_all(object, set);
     if object == Object::Port {
         let limit = Value::Number(max_adapters(desired, name));
-        effective.insert("max_adapters".to_owned(), limit);
+        effective.insert(attr::port::MAX_ADAPTERS.name.to_owned(), limit);
     }
     let users = desired.users(object, name);
     ObjectView {
@@ -58,13 +58,13 @@ impl Server {
     /// All objects of a kind.
     pub fn objects(&self, object: Object) -> Vec<ObjectView> {
         let desired = self.desired();
-        desired.of(object).iter().map(|(name, set)| view(&desired, object, name, set)).collect()
+        desired[object].iter().map(|(name, set)| view(&desired, object, name, set)).collect()
     }
 
     /// One object.
     pub fn object(&self, object: Object, name: &str) -> Result<ObjectView, Refusal> {
         let desired = self.desired();
-        let set = desired.of(object).get(name).ok_or_else(|| self.not_found(object, name))?;
+        let set = desired[object].get(name).ok_or_else(|| self.not_found(object, name))?;
         Ok(view(&desired, object, name, set))
     }
 }

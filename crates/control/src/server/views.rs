@@ -3,11 +3,11 @@
 use super::Server;
 use crate::caller::Caller;
 use crate::keeper::{Ailment, View};
-use crate::model::{Desired, resolve, text};
+use crate::model::{Desired, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::refusal::Refusal;
-use fabric::attribute::{Attributes, Object};
+use fabric::attribute::{Attributes, Object, attr};
 use fabric::negotiate::Term;
 use protocol::message::{AdapterState, AdapterStatus, Status, VolumeStatus};
 use serde::{Deserialize, Serialize};
@@ -282,9 +282,9 @@ impl Moment {
                 .or_else(|| self.opening(&Subject::Adapter(name.to_owned())))
                 .or_else(|| self.trouble(name))
                 .or_else(|| adapter.and_then(|a| a.reason.clone())),
-            kind: Object::Adapter.kind_of(set).unwrap_or_default().to_owned(),
-            volume: text(set, "volume").unwrap_or_default().to_owned(),
-            port: text(set, "port").map(str::to_owned),
+            kind: attr::adapter::KIND.value(set).word().to_owned(),
+            volume: attr::adapter::VOLUME.of(set).unwrap_or_default().to_owned(),
+            port: attr::adapter::PORT.of(set).map(str::to_owned),
             wwpns: crate::model::san::wwpns(set)
                 .map(|pair| pair.map(|wwpn| wwpn.to_string()).to_vec())
                 .unwrap_or_default(),
@@ -313,7 +313,7 @@ impl Moment {
     }
 
     fn dataplane(&self, name: String) -> DataPlaneView {
-        let set = self.desired.dataplanes.get(&name).cloned().unwrap_or_default();
+        let set = self.desired.dataplane(&name).clone();
         let keeper = self.keepers.get(&name).cloned().unwrap_or_default();
         let status = self.account(&name);
         let spec = resolve::dataplane(&self.desired, &name);
@@ -346,8 +346,9 @@ impl Server {
         let moment = Moment { desired: self.desired(), keepers: self.look().await };
         let desired = &moment.desired;
         let paths = self.paths();
-        let volumes = desired.volumes.iter().map(|(name, set)| moment.volume(name, set));
-        let adapters = desired.adapters.iter().map(|(name, set)| moment.adapter(name, set, paths));
+        let volumes = desired[Object::Volume].iter().map(|(name, set)| moment.volume(name, set));
+        let adapters =
+            desired[Object::Adapter].iter().map(|(name, set)| moment.adapter(name, set, paths));
         let dataplanes = desired.dataplane_names().into_iter().map(|name| moment.dataplane(name));
         StatusView {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -40,7 +40,7 @@ pub(super) fn of_state(desired: &Desired) -> Seal {
     let mut bytes = Vec::new();
     let mut objects = 0;
     for object in Object::ALL {
-        for (name, set) in desired.of(object) {
+        for (name, set) in &desired[object] {
             bytes.extend(of_object(object.noun(), name, set).to_le_bytes());
             objects += 1;
         }

@@ -332,8 +332,27 @@ fn a_state_of_the_first_version_is_read_and_sealed_with_the_next_change() {
     drop(store);
     let mut store = RedbStore::open(&path).unwrap();
     let mut desired = store.load().unwrap();
-    assert_eq!(desired.volumes.len(), 1);
-    desired.volumes.insert("w".to_owned(), desired.volumes["v"].clone());
+    assert_eq!(desired[Object::Volume].len(), 1);
+    let copy = desired[Object::Volume]["v"].clone();
+    desired[Object::Volume].insert("w".to_owned(), copy);
     store.commit(&desired).unwrap();
     assert_eq!(store.load().unwrap(), desired);
+}
+
+/// As version 2 was written when each object had a field of its own.
+const COPY: &str = r#"{"version":2,"desired":{"dataplane":{"main":{"channels":2}},"volume":{"v":{"kind":"ram","size":4096}},"adapter":{"a":{"volume":"v"}},"given":{"system":7,"wwpns":{"next":{},"chosen":[]},"maxima":{},"vports":[],"files":{}}},"seal":{"objects":3,"sum":10992576757416745989}}"#;
+
+#[test]
+fn a_copy_of_an_earlier_program_is_read_and_what_it_cannot_have_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.redb");
+    std::fs::write(copy_of(&path), COPY).unwrap();
+    let desired = last_good(&path).unwrap();
+    let names = |object| desired[object].keys().map(String::as_str).collect::<Vec<_>>();
+    assert_eq!((names(Object::Volume), names(Object::Adapter)), (vec!["v"], vec!["a"]));
+    assert_eq!((names(Object::DataPlane), names(Object::Zone)), (vec!["main"], vec![]));
+    assert_eq!(desired.given.system, Some(7));
+    std::fs::write(copy_of(&path), COPY.replace("\"adapter\"", "\"adaptor\"")).unwrap();
+    let problem = last_good(&path).unwrap_err().to_string();
+    assert!(problem.contains("no objects `adaptor`"), "{problem}");
 }

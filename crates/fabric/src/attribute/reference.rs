@@ -20,17 +20,7 @@ pub fn markdown() -> String {
 }
 
 fn section(page: &mut String, object: Object) {
-    let title = match object {
-        Object::Volume => "Volumes",
-        Object::Adapter => "Adapters",
-        Object::Vtd => "Virtual target devices",
-        Object::Medium => "Media",
-        Object::Port => "Ports",
-        Object::Target => "Targets",
-        Object::Zone => "Zones",
-        Object::Mask => "Masks",
-        Object::DataPlane => "Data planes",
-    };
+    let title = object.title();
     let kinds = object.attributes().any(|attribute| !attribute.kinds.is_empty());
     let (head, rule) = if kinds { (" kind |", "---|") } else { ("", "") };
     // Writing into a String cannot fail.
@@ -64,7 +54,7 @@ impl Attribute {
             Default::Required => "required".to_owned(),
             Default::Fixed("") => "empty".to_owned(),
             Default::Fixed(text) => format!("`{text}`"),
-            Default::Inherit(object, name) => format!("the {object}'s `{name}`"),
+            Default::Inherit(parent) => format!("the {}'s `{}`", parent.object, parent.name),
             Default::Derived(text) => text.to_owned(),
         }
     }

@@ -17,8 +17,12 @@ fn any_value() -> impl Strategy<Value = Value> {
     ]
 }
 
+fn table() -> impl Iterator<Item = &'static Attribute> {
+    Object::ALL.into_iter().flat_map(Object::attributes)
+}
+
 fn any_attribute() -> impl Strategy<Value = &'static Attribute> {
-    (0..TABLE.len()).prop_map(|index| &TABLE[index])
+    proptest::sample::select(table().collect::<Vec<_>>())
 }
 
 fn text(value: &str) -> Value {
@@ -28,7 +32,7 @@ fn text(value: &str) -> Value {
 #[test]
 fn names_are_unique_and_every_line_is_complete() {
     let mut seen = BTreeSet::new();
-    for attribute in TABLE {
+    for attribute in table() {
         assert!(seen.insert((attribute.object, attribute.name)), "{} stands twice", attribute.name);
         assert!(attribute.meaning.ends_with('.'), "{} explains nothing", attribute.name);
         assert!(!attribute.meaning.contains('|'), "{} breaks the page", attribute.name);
@@ -37,16 +41,18 @@ fn names_are_unique_and_every_line_is_complete() {
 
 #[test]
 fn every_default_fits_its_own_kind() {
-    for attribute in TABLE {
+    for attribute in table() {
         match attribute.default {
             Default::Fixed(text) => {
                 let value = attribute.parse(text).unwrap();
                 assert_eq!(attribute.parse(&attribute.write(&value)).unwrap(), value);
+                // What is handed out as text is the text itself.
+                assert!(value.as_text().is_none_or(|value| value == text));
             }
-            Default::Inherit(object, name) => {
-                let parent = object.attribute(name).expect("inherits from what exists");
-                assert_eq!(parent.kind, attribute.kind, "{name} changes its kind on the way");
-                assert!(object != attribute.object);
+            Default::Inherit(parent) => {
+                assert_eq!(parent.kind, attribute.kind, "{} changes on the way", attribute.name);
+                assert!(parent.object != attribute.object);
+                assert!(matches!(parent.default, Default::Fixed(_)), "{}", attribute.name);
             }
             Default::Required | Default::Derived(_) => {}
         }
@@ -126,7 +132,7 @@ fn an_attribute_of_another_kind_is_refused_and_says_whose_it_is() {
 
 #[test]
 fn kinds_are_values_of_the_attribute_kind() {
-    for attribute in TABLE.iter().filter(|attribute| !attribute.kinds.is_empty()) {
+    for attribute in table().filter(|attribute| !attribute.kinds.is_empty()) {
         let kind = attribute.object.attribute("kind").expect("it has kinds");
         for word in attribute.kinds {
             assert!(kind.parse(word).is_ok(), "{} is for {word}", attribute.name);
@@ -161,6 +167,35 @@ fn inheritance_follows_the_named_object() {
     assert_eq!(effective(wait, &own, &related), Some(text("adaptive")));
     let own = Attributes::from([("wait".to_owned(), text("poll"))]);
     assert_eq!(effective(wait, &own, &related), Some(text("poll")));
+}
+
+#[test]
+fn constants_know_their_type_and_their_default() {
+    use words::{AdapterKind, Wait};
+    let mut set = Attributes::from([("kind".to_owned(), text("fc"))]);
+    assert_eq!(attr::adapter::KIND.value(&set), AdapterKind::Fc);
+    assert_eq!(attr::adapter::KIND.value(&Attributes::new()), AdapterKind::Block);
+    assert_eq!((attr::port::LINK_SPEED.of(&set), attr::port::LINK_SPEED.value(&set)), (None, 32));
+    assert_eq!(attr::adapter::MAX_XFER_SIZE.value(&set), 1 << 20);
+    assert_eq!(attr::adapter::MODE.value(&set), "0660");
+    attr::adapter::PORT.put(&mut set, "fcs0");
+    assert_eq!(attr::adapter::PORT.of(&set), Some("fcs0"));
+    let dataplane = Attributes::from([("wait".to_owned(), text("poll"))]);
+    let related = |object| (object == Object::DataPlane).then_some(&dataplane);
+    assert_eq!(attr::adapter::WAIT.value_by(&set, &related), Wait::Poll);
+    assert!(!attr::adapter::READ_ONLY.value_by(&set, &related));
+    assert_eq!(attr::dataplane::CPUS.name, "cpus");
+}
+
+#[test]
+fn objects_come_behind_those_that_they_name() {
+    let order = Object::in_order();
+    for (place, object) in order.iter().enumerate() {
+        let named = object.attributes().flat_map(|attribute| attribute.kind.objects());
+        for other in named {
+            assert!(order[..place].contains(other), "{object} before {other}");
+        }
+    }
 }
 
 #[test]

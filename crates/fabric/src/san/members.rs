@@ -43,7 +43,7 @@ impl std::str::FromStr for Member {
 }
 
 /// The words of a list.
-pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
+pub fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|word| !word.is_empty())
 }
 

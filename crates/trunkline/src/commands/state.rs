@@ -9,7 +9,6 @@ use control::api::{AppliedView, AttributeView};
 use control::refusal::Refusal;
 use control::server::StatusView;
 use control::store::last_good;
-use fabric::attribute::TABLE;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, pidfd_open};
@@ -180,9 +179,7 @@ pub(crate) fn attributes(global: &Global, args: &AttributesArgs) -> Result<(), F
     if args.markdown {
         return put(fabric::attribute::markdown().trim_end());
     }
-    let all: Vec<AttributeView> =
-        TABLE.iter().filter(|attribute| !attribute.hidden).map(AttributeView::from).collect();
-    print(global, &all, |all| {
+    print(global, &AttributeView::all(), |all| {
         let rows = all.iter().map(|a| {
             vec![
                 a.object.clone(),

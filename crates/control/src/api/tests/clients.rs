@@ -27,13 +27,13 @@ async fn a_configuration_removes_what_it_does_not_name_only_when_told_to() {
     let (status, applied) = bench.apply_with("", other).await;
     assert_eq!(status, 200, "{applied}");
     assert_eq!(applied["others"], json!(["volume v", "adapter a"]));
-    assert_eq!(bench.server.desired().adapters.len(), 1);
+    assert_eq!(bench.server.desired()[Object::Adapter].len(), 1);
     let (_, planned) = bench.apply_with("prune=true&dry_run=true", other).await;
     assert_eq!(planned["changes"].as_array().unwrap().len(), 2, "{planned}");
     let (status, _) = bench.apply_with("prune=true", other).await;
     assert_eq!(status, 200);
-    assert_eq!(bench.server.desired().volumes.keys().collect::<Vec<_>>(), ["w"]);
-    assert!(bench.server.desired().adapters.is_empty());
+    assert_eq!(bench.server.desired()[Object::Volume].keys().collect::<Vec<_>>(), ["w"]);
+    assert!(bench.server.desired()[Object::Adapter].is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,9 +45,9 @@ async fn a_configuration_that_names_nothing_is_an_error() {
         assert_eq!(status, 400, "{query} {text:?}: {refusal}");
         assert!(refusal["help"].as_str().unwrap().contains("--prune --force"), "{refusal}");
     }
-    assert_eq!(bench.server.desired().adapters.len(), 1);
+    assert_eq!(bench.server.desired()[Object::Adapter].len(), 1);
     assert_eq!(bench.apply_with("prune=true&force=true", "").await.0, 200);
-    assert!(bench.server.desired().volumes.is_empty());
+    assert!(bench.server.desired()[Object::Volume].is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,9 +84,9 @@ async fn a_lun_is_taken_from_a_client_only_by_force() {
     };
     running(AdapterState::Running);
     let desired = bench.server.desired();
-    let mask = desired.masks.keys().next().unwrap();
-    let zone = desired.zones.keys().next().unwrap();
-    let adapter = desired.adapters.keys().next().unwrap();
+    let mask = desired[Object::Mask].keys().next().unwrap();
+    let zone = desired[Object::Zone].keys().next().unwrap();
+    let adapter = desired[Object::Adapter].keys().next().unwrap();
     for (method, path, body) in [
         ("DELETE", format!("/v1/masks/{mask}"), Value::Null),
         ("DELETE", format!("/v1/zones/{zone}"), Value::Null),
@@ -149,7 +149,7 @@ async fn a_change_goes_on_when_its_caller_leaves() {
     drop(release.0);
     hold.join().unwrap();
     eventually(|| fake.books().status.volumes.len() == 2).await;
-    eventually(|| bench.server.desired().volumes.len() == 2).await;
+    eventually(|| bench.server.desired()[Object::Volume].len() == 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,7 +16,7 @@ fn adapters(names: &[&str]) -> String {
 }
 
 fn pair(desired: &Desired, adapter: &str) -> String {
-    text(&desired.adapters[adapter], "wwpns").unwrap().to_owned()
+    attr::adapter::WWPNS.of(&desired[Object::Adapter][adapter]).unwrap().to_owned()
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_prefix_that_is_used_up_is_refused_with_another() {
 fn targets_have_numbers_that_stay() {
     let all = "[target.a]\n[target.b]\n[target.c]\n";
     let first = state(all, &Desired::default()).unwrap();
-    let id = |desired: &Desired, name: &str| number(&desired.targets[name], "id");
+    let id = |desired: &Desired, name: &str| attr::target::ID.of(&desired[Object::Target][name]);
     assert_eq!(["a", "b", "c"].map(|name| id(&first, name)), [Some(0), Some(1), Some(2)]);
     let second = state(&all.replace("[target.a]\n", ""), &first).unwrap();
     assert_eq!(["b", "c"].map(|name| id(&second, name)), [Some(1), Some(2)]);
@@ -82,7 +82,7 @@ fn devices_have_luns_that_stay() {
     let text = "[adapter.s]\nkind=\"scsi\"\n[vtd.a]\nkind=\"optical\"\nadapter=\"s\"\n\
                 [vtd.b]\nkind=\"optical\"\nadapter=\"s\"\n";
     let first = state(text, &Desired::default()).unwrap();
-    assert_eq!(number(&first.vtds["b"], "lun"), Some(1));
+    assert_eq!(attr::vtd::LUN.of(&first[Object::Vtd]["b"]), Some(1));
     let rest = text.replace("[vtd.a]\nkind=\"optical\"\nadapter=\"s\"\n", "");
-    assert_eq!(number(&state(&rest, &first).unwrap().vtds["b"], "lun"), Some(1));
+    assert_eq!(attr::vtd::LUN.of(&state(&rest, &first).unwrap()[Object::Vtd]["b"]), Some(1));
 }

@@ -6,7 +6,7 @@
 
 use super::{Wanted, wanted};
 use crate::model::{Desired, given, samples, validate::validate};
-use fabric::attribute::{Attribute, Effect, Object, TABLE, Value};
+use fabric::attribute::{Attribute, Effect, Object, Value};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use spec::{Change, change};
@@ -20,13 +20,13 @@ fn changed(
     index: usize,
     value: Value,
 ) -> Option<(String, Desired)> {
-    let objects = before.of(attribute.object);
+    let objects = &before[attribute.object];
     let (name, set) = objects.iter().nth(index % objects.len().max(1))?;
     if !attribute.is_of(attribute.object.kind_of(set)) || set.get(attribute.name) == Some(&value) {
         return None;
     }
     let mut after = before.clone();
-    let set = after.of_mut(attribute.object).get_mut(name)?;
+    let set = after[attribute.object].get_mut(name)?;
     set.insert(attribute.name.to_owned(), value);
     given::settle(before, &mut after, 42).ok()?;
     let after = validate(&after, &samples::paths()).ok()?;
@@ -61,7 +61,7 @@ fn agrees(effect: Effect, object: Object, what: Object, own: bool, change: Chang
 #[test]
 fn every_attribute_takes_effect_as_the_table_says() {
     let seen: RefCell<BTreeSet<(Object, &str)>> = RefCell::default();
-    for attribute in TABLE {
+    for attribute in Object::ALL.into_iter().flat_map(Object::attributes) {
         let index = any::<proptest::sample::Index>().prop_map(|index| index.index(8));
         let cases = (samples::desired(), index, samples::change_of(attribute));
         let config = Config { cases: 24, failure_persistence: None, ..Config::default() };

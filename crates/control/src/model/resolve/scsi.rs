@@ -3,9 +3,10 @@
 use super::commands::commands;
 use super::{limit, narrow16, volume_path};
 use crate::model::found::naa_of_unit;
-use crate::model::{Desired, given, home, is_on, number, san, text};
+use crate::model::{Desired, NOTHING, given, home, san};
 use crate::paths::Paths;
-use fabric::attribute::Attributes;
+use fabric::attribute::words::{self, VolumeKind};
+use fabric::attribute::{Attributes, Object, attr};
 use fabric::elements::Budget;
 use fabric::san::Expanded;
 use spec::{FileSpec, Initiator, Reservations, ScsiSpec, TargetSpec, UnitSpec, VolumeSpec};
@@ -18,7 +19,7 @@ pub const MEDIUM_UNIT: &str = "optical.";
 
 /// The unit of a virtual target device: an optical drive of its own, or its volume's.
 pub fn unit_of_vtd(name: &str, set: &Attributes) -> String {
-    match text(set, "volume") {
+    match attr::vtd::VOLUME.of(set) {
         Some(volume) => volume.to_owned(),
         None => format!("{MEDIUM_UNIT}{name}"),
     }
@@ -30,12 +31,12 @@ pub(super) fn units(
     dataplane: &str,
     paths: &Paths,
 ) -> BTreeMap<String, UnitSpec> {
-    let targets = desired.targets.values().filter(|set| home(set) == dataplane);
+    let targets = desired[Object::Target].values().filter(|set| home(set) == dataplane);
     let mut volumes: BTreeSet<String> =
         targets.flat_map(|set| san::luns(set).into_values()).collect();
     let mut units = BTreeMap::new();
     for (name, set) in vtds(desired, dataplane) {
-        match text(set, "volume") {
+        match attr::vtd::VOLUME.of(set) {
             Some(volume) => volumes.extend([volume.to_owned()]),
             None => {
                 let unit = optical(desired, name, set);
@@ -52,7 +53,7 @@ fn vtds<'a>(
     desired: &'a Desired,
     dataplane: &'a str,
 ) -> impl Iterator<Item = (&'a String, &'a Attributes)> {
-    desired.vtds.iter().filter(move |(name, _)| desired.dataplane_of_vtd(name) == dataplane)
+    desired[Object::Vtd].iter().filter(move |(name, _)| desired.dataplane_of_vtd(name) == dataplane)
 }
 
 /// The volumes of the media that are in the drives of a data plane.
@@ -62,11 +63,11 @@ pub(super) fn media(
     paths: &Paths,
 ) -> impl Iterator<Item = (String, VolumeSpec)> {
     let loaded: BTreeSet<&str> =
-        vtds(desired, dataplane).filter_map(|(_, set)| text(set, "medium")).collect();
+        vtds(desired, dataplane).filter_map(|(_, set)| attr::vtd::MEDIUM.of(set)).collect();
     loaded
         .into_iter()
         .filter_map(|name| {
-            let path = paths.medium(name, desired.media.get(name)?);
+            let path = paths.medium(name, desired[Object::Medium].get(name)?);
             let name = format!("{MEDIUM_UNIT}{name}");
             Some((name.clone(), plain(name, path, 512, true)))
         })
@@ -91,12 +92,11 @@ fn plain(name: String, path: PathBuf, block_size: u32, read_only: bool) -> Volum
 }
 
 fn disk(desired: &Desired, volume: &str, paths: &Paths) -> UnitSpec {
-    let empty = Attributes::new();
-    let set = desired.volumes.get(volume).unwrap_or(&empty);
+    let set = desired[Object::Volume].get(volume).unwrap_or(&NOTHING);
     let naa = naa(desired, volume, set);
     UnitSpec {
         serial: unit_serial(set, naa),
-        read_only: is_on(set, "read_only"),
+        read_only: attr::volume::READ_ONLY.value(set),
         keep: Some(paths.reservations(volume)),
         reservations: reservations(desired, volume, set, paths),
         ..UnitSpec::disk(volume, naa)
@@ -106,23 +106,26 @@ fn disk(desired: &Desired, volume: &str, paths: &Paths) -> UnitSpec {
 /// Whether reservations of a disk can hold. They are this data plane's own, so they are no promise where the disk has a name that does not
 /// depend on the server: behind an HBA, and where such a name was given to a device.
 fn reservations(desired: &Desired, volume: &str, set: &Attributes, paths: &Paths) -> Reservations {
-    let local = |word: Option<&str>| match word {
-        Some("local") => Reservations::Local,
-        _ => Reservations::Refuse,
+    let said = |word: words::Reservations| match word {
+        words::Reservations::Local => Reservations::Local,
+        words::Reservations::Refuse => Reservations::Refuse,
     };
     if naa_of_unit(volume).is_some() {
         let ports = desired.found.ports_to(desired, volume);
-        let mut words = ports.map(|port| local(text(port, "reservations")));
+        let word = |port| attr::port::RESERVATIONS.of(port);
+        let mut words = ports.map(|port| word(port).map_or(Reservations::Refuse, said));
         // One that knows of other servers is enough.
         return words.find(|word| *word == Reservations::Refuse).unwrap_or_default();
     }
     let device = || {
-        let path = volume_path(volume, set, paths).filter(|_| text(set, "kind") == Some("file"));
+        let path = volume_path(volume, set, paths)
+            .filter(|_| attr::volume::KIND.of(set) == Some(VolumeKind::File));
         path.is_some_and(|path| path.starts_with("/dev") && !path.starts_with("/dev/shm"))
     };
-    match text(set, "reservations") {
-        None if !(set.contains_key("naa") && device()) => Reservations::Local,
-        word => local(word),
+    match attr::volume::RESERVATIONS.of(set) {
+        Some(word) => said(word),
+        None if attr::volume::NAA.is_set(set) && device() => Reservations::Refuse,
+        None => Reservations::Local,
     }
 }
 
@@ -130,20 +133,20 @@ fn optical(desired: &Desired, name: &str, set: &Attributes) -> UnitSpec {
     let unit = unit_of_vtd(name, set);
     let naa = local_naa(given::system(desired), &unit);
     UnitSpec {
-        volume: text(set, "medium").map(|medium| format!("{MEDIUM_UNIT}{medium}")),
+        volume: attr::vtd::MEDIUM.of(set).map(|medium| format!("{MEDIUM_UNIT}{medium}")),
         ..UnitSpec::drive(unit, naa)
     }
 }
 
 /// The NAA identifier of a volume: that of the disk behind an HBA, what was set, else one made from the server's number and the name.
 pub fn naa(desired: &Desired, volume: &str, set: &Attributes) -> u64 {
-    let own = text(set, "naa").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let own = attr::volume::NAA.of(set).and_then(|digits| u64::from_str_radix(digits, 16).ok());
     own.or_else(|| naa_of_unit(volume)).unwrap_or_else(|| local_naa(given::system(desired), volume))
 }
 
 /// The serial number of a volume as a logical unit.
 pub fn unit_serial(set: &Attributes, naa: u64) -> String {
-    text(set, "unit_serial").map_or_else(|| format!("{naa:016x}"), str::to_owned)
+    attr::volume::UNIT_SERIAL.of(set).map_or_else(|| format!("{naa:016x}"), str::to_owned)
 }
 
 /// A locally assigned identifier (NAA 3) with a hash of both (FNV-1a, then mixed so that every bit counts). Stored nowhere: it
@@ -184,9 +187,10 @@ pub(super) fn fc(
 
 /// What the client of a virtual SCSI adapter sees: one target with all its devices.
 pub(super) fn virtual_scsi(desired: &Desired, name: &str, set: &Attributes) -> ScsiSpec {
-    let own = desired.vtds.iter().filter(|(_, vtd)| text(vtd, "adapter") == Some(name));
-    let luns =
-        own.filter_map(|(vtd, set)| Some((narrow16(number(set, "lun")?), unit_of_vtd(vtd, set))));
+    let own =
+        desired[Object::Vtd].iter().filter(|(_, vtd)| attr::vtd::ADAPTER.of(vtd) == Some(name));
+    let luns = own
+        .filter_map(|(vtd, set)| Some((narrow16(attr::vtd::LUN.of(set)?), unit_of_vtd(vtd, set))));
     let mut id = [0; 16];
     id[..8].copy_from_slice(&given::system(desired).to_be_bytes());
     id[8..].copy_from_slice(&local_naa(given::system(desired), name).to_be_bytes());

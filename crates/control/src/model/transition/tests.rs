@@ -111,7 +111,7 @@ fn what_is_used_is_not_removed() {
     let both = format!("{V}{A}");
     assert_eq!(refused(&both, A).0, Code::InUse);
     let removed = go(&both, "").unwrap();
-    let order: Vec<&str> = removed.changes.iter().map(|change| change.object.as_str()).collect();
+    let order: Vec<&str> = removed.changes.iter().map(|change| change.object.noun()).collect();
     assert_eq!(order, ["adapter", "volume"]);
     let side = format!("[dataplane.side]\n{V}{A}dataplane=\"side\"\n");
     assert_eq!(refused(&side, &format!("{V}{A}dataplane=\"side\"\n")).0, Code::InUse);
@@ -181,7 +181,7 @@ proptest! {
         let empty = Desired::default();
         let made = transition(&empty, &state, &samples::paths(), Allow::default()).unwrap();
         prop_assert_eq!(&made.next, &state);
-        let objects: usize = Object::ALL.into_iter().map(|object| state.of(object).len()).sum();
+        let objects: usize = Object::ALL.into_iter().map(|object| state[object].len()).sum();
         prop_assert_eq!(made.changes.len(), objects);
         let removed = transition(&state, &empty, &samples::paths(), Allow::default()).unwrap();
         prop_assert_eq!(removed.changes.len(), objects);
@@ -191,7 +191,7 @@ proptest! {
     fn an_allowed_transition_leads_where_it_says(now in samples::desired(), next in samples::desired()) {
         if let Ok(allowed) = transition(&now, &next, &samples::paths(), Allow::default()) {
             prop_assert_eq!(&allowed.next, &next);
-            let same = Object::ALL.into_iter().all(|object| now.of(object) == next.of(object));
+            let same = Object::ALL.into_iter().all(|object| now[object] == next[object]);
             prop_assert_eq!(allowed.changes.is_empty(), same);
         }
     }

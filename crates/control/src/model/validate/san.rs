@@ -1,9 +1,10 @@
 //! The rules of virtual Fibre Channel and virtual SCSI.
 
 use crate::model::san::{self, adapters_on, dataplane_of_port, max_adapters};
-use crate::model::{AdapterKind, Desired, adapter_kind, home, number, text};
+use crate::model::{Desired, home};
 use crate::refusal::Refusal;
-use fabric::attribute::Object;
+use fabric::attribute::words::AdapterKind;
+use fabric::attribute::{Object, attr};
 use fabric::san::{San, Wwpn};
 use std::collections::BTreeMap;
 
@@ -30,23 +31,27 @@ fn refuse(
 
 /// In zones and masks, a name must mean one thing.
 fn names(desired: &Desired) -> Result<(), Refusal> {
-    let fc = desired.adapters.iter().filter(|(_, set)| adapter_kind(set) == AdapterKind::Fc);
+    let fc = desired[Object::Adapter]
+        .iter()
+        .filter(|(_, set)| attr::adapter::KIND.value(set) == AdapterKind::Fc);
     let fc = fc.map(|(name, _)| (Object::Adapter, name));
-    for (object, name) in fc.chain(desired.targets.keys().map(|name| (Object::Target, name))) {
+    for (object, name) in
+        fc.chain(desired[Object::Target].keys().map(|name| (Object::Target, name)))
+    {
         if name.parse::<Wwpn>().is_ok() {
             let problem = "the name could be a WWPN".to_owned();
             return refuse(object, name, "name", problem, "choose another name".to_owned());
         }
-        if object == Object::Target && desired.adapters.contains_key(name) {
+        if object == Object::Target && desired[Object::Adapter].contains_key(name) {
             let problem = "an adapter has that name, and zones name both".to_owned();
             return refuse(object, name, "name", problem, "choose another name".to_owned());
         }
     }
     for mention in desired.mentions().filter(|m| m.of.objects.contains(&Object::Target)) {
         let name = &mention.of.name;
-        let set = desired.adapters.get(name);
-        if !desired.targets.contains_key(name)
-            && set.is_some_and(|set| adapter_kind(set) != AdapterKind::Fc)
+        let set = desired[Object::Adapter].get(name);
+        if !desired[Object::Target].contains_key(name)
+            && set.is_some_and(|set| attr::adapter::KIND.value(set) != AdapterKind::Fc)
         {
             let (object, whose) = mention.by;
             let problem = format!("adapter `{name}` is no virtual Fibre Channel adapter");
@@ -58,16 +63,16 @@ fn names(desired: &Desired) -> Result<(), Refusal> {
 }
 
 fn ports(desired: &Desired) -> Result<(), Refusal> {
-    for (name, set) in &desired.ports {
-        let Some(host) = text(set, "host") else { continue };
+    for (name, set) in &desired[Object::Port] {
+        let Some(host) = attr::port::HOST.of(set) else { continue };
         if !crate::hba::is_host(host) {
             let problem = format!("`{host}` is no name of an HBA");
             let help = "name it as the kernel does, such as `host3`: see /sys/class/fc_host";
             return refuse(Object::Port, name, "host", problem, help.to_owned());
         }
     }
-    for (name, set) in &desired.adapters {
-        let Some(port) = text(set, "port") else { continue };
+    for (name, set) in &desired[Object::Adapter] {
+        let Some(port) = attr::adapter::PORT.of(set) else { continue };
         let theirs = dataplane_of_port(desired, port);
         if theirs != home(set) {
             let problem = format!(
@@ -81,7 +86,7 @@ fn ports(desired: &Desired) -> Result<(), Refusal> {
             return refuse(Object::Adapter, name, "port", problem, help);
         }
     }
-    for port in desired.ports.keys() {
+    for port in desired[Object::Port].keys() {
         let limit = max_adapters(desired, port);
         let mapped = adapters_on(desired, port).count();
         if u64::try_from(mapped).unwrap_or(u64::MAX) > limit {
@@ -95,9 +100,9 @@ fn ports(desired: &Desired) -> Result<(), Refusal> {
 
 fn targets(desired: &Desired) -> Result<(), Refusal> {
     let mut ids: BTreeMap<(&str, u64), &str> = BTreeMap::new();
-    for (name, set) in &desired.targets {
-        for port in desired.mentions_of(Object::Target, name, "ports") {
-            let theirs = dataplane_of_port(desired, &port);
+    for (name, set) in &desired[Object::Target] {
+        for port in fabric::san::words(attr::target::PORTS.value(set)) {
+            let theirs = dataplane_of_port(desired, port);
             if theirs != home(set) {
                 let problem = format!(
                     "port `{port}` is of data plane `{theirs}`, the target of `{}`",
@@ -106,14 +111,14 @@ fn targets(desired: &Desired) -> Result<(), Refusal> {
                 let help = "name ports of the target's data plane".to_owned();
                 return refuse(Object::Target, name, "ports", problem, help);
             }
-            let host = desired.ports.get(&port).and_then(|set| text(set, "host"));
+            let host = desired[Object::Port].get(port).and_then(|set| attr::port::HOST.of(set));
             if let Some(host) = host {
                 let problem = format!("port `{port}` stands for the HBA {host}");
                 let help = "its targets are those of the real fabric: name other ports".to_owned();
                 return refuse(Object::Target, name, "ports", problem, help);
             }
         }
-        let Some(id) = number(set, "id") else { continue };
+        let Some(id) = attr::target::ID.of(set) else { continue };
         if let Some(other) = ids.insert((home(set), id), name) {
             let problem = format!("target `{other}` has the number {id}");
             let help = "leave `id` out: the server gives a free one".to_owned();
@@ -162,23 +167,26 @@ fn masks(fabric: &San) -> Result<(), Refusal> {
 fn vtds(desired: &Desired) -> Result<(), Refusal> {
     let mut luns: BTreeMap<(&str, u64), &str> = BTreeMap::new();
     let mut volumes: BTreeMap<(&str, &str), &str> = BTreeMap::new();
-    for (name, set) in &desired.vtds {
-        let adapter = text(set, "adapter").unwrap_or_default();
-        if desired.adapters.get(adapter).is_some_and(|a| adapter_kind(a) != AdapterKind::Scsi) {
+    for (name, set) in &desired[Object::Vtd] {
+        let adapter = attr::vtd::ADAPTER.of(set).unwrap_or_default();
+        if desired[Object::Adapter]
+            .get(adapter)
+            .is_some_and(|a| attr::adapter::KIND.value(a) != AdapterKind::Scsi)
+        {
             let problem = format!("adapter `{adapter}` is no virtual SCSI adapter");
             let help = format!(
                 "name one of the kind `scsi`: `trunkline adapter create NAME --kind scsi`, not `{adapter}`"
             );
             return refuse(Object::Vtd, name, "adapter", problem, help);
         }
-        if let Some(lun) = number(set, "lun")
+        if let Some(lun) = attr::vtd::LUN.of(set)
             && let Some(other) = luns.insert((adapter, lun), name)
         {
             let problem = format!("virtual target device `{other}` has LUN {lun}");
             let help = "leave `lun` out: the server gives a free one".to_owned();
             return refuse(Object::Vtd, name, "lun", problem, help);
         }
-        if let Some(volume) = text(set, "volume")
+        if let Some(volume) = attr::vtd::VOLUME.of(set)
             && let Some(other) = volumes.insert((adapter, volume), name)
         {
             let problem =

@@ -1,9 +1,9 @@
 //! The attributes of an adapter as they hold, and what bounds its commands.
 
 use super::{AttributeSource, CommandTermView, CommandsView};
-use crate::model::{Desired, home, is_on, number, resolve, text};
+use crate::model::{Desired, home, resolve};
 use crate::paths::Paths;
-use fabric::attribute::{Attribute, Attributes, Object, Value};
+use fabric::attribute::{Attribute, Attributes, Object, Value, attr};
 use fabric::elements::{CommandTerm, Granted};
 
 /// The attributes of an adapter and where their values come from.
@@ -18,12 +18,12 @@ pub(super) fn attributes(
         attribute.is_of(kind) && (!attribute.hidden || set.contains_key(attribute.name))
     });
     let all = all.map(|attribute| {
-        let own = desired.effective(Object::Adapter, set, attribute.name);
+        let own = desired.effective(attribute, set);
         let (value, source) = match elsewhere(desired, set, attribute) {
             Some((value, source)) => (Some(value), source),
             None => (
-                own.or_else(|| derived(name, set, paths, attribute.name)),
-                resolve::source(desired, Object::Adapter, set, attribute.name),
+                own.or_else(|| derived(name, set, paths, attribute)),
+                desired.source(attribute, set),
             ),
         };
         AttributeSource {
@@ -39,62 +39,58 @@ pub(super) fn attributes(
 fn elsewhere(
     desired: &Desired,
     set: &Attributes,
-    attribute: &Attribute,
+    attribute: &'static Attribute,
 ) -> Option<(Value, String)> {
-    let own = desired.effective(Object::Adapter, set, attribute.name)?;
-    match attribute.name {
-        "num_cmd_elems" => {
-            let (port, _, granted) = resolve::granted(desired, set)?;
-            let bounds = granted.limit == CommandTerm::PortShare;
-            bounds.then(|| (Value::Number(granted.commands.into()), format!("port {port}")))
-        }
-        "max_xfer_size" => {
-            let port = text(set, "port")?;
-            let of_port =
-                desired.effective(Object::Port, desired.ports.get(port)?, "max_xfer_size")?;
-            (of_port.as_number() < own.as_number()).then(|| (of_port, format!("port {port}")))
-        }
-        "num_per_range" if own.as_number() == Some(0) => {
-            let empty = Attributes::new();
-            let dataplane = desired.dataplanes.get(home(set)).unwrap_or(&empty);
-            let value = desired.effective(Object::DataPlane, dataplane, "num_per_range")?;
-            let theirs = dataplane.contains_key("num_per_range");
-            let source =
-                if theirs { format!("dataplane {}", home(set)) } else { "default".to_owned() };
-            Some((value, source))
-        }
-        "read_only" => {
-            let volume = text(set, "volume")?;
-            let bounds = is_on(desired.volumes.get(volume)?, "read_only");
-            bounds.then(|| (Value::Switch(true), format!("volume {volume}")))
-        }
-        _ => None,
+    let own = desired.effective(attribute, set)?;
+    use attr::adapter as a;
+    if *attribute == *a::NUM_CMD_ELEMS {
+        let (port, _, granted) = resolve::granted(desired, set)?;
+        let bounds = granted.limit == CommandTerm::PortShare;
+        bounds.then(|| (Value::Number(granted.commands.into()), format!("port {port}")))
+    } else if *attribute == *a::MAX_XFER_SIZE {
+        let port = a::PORT.of(set)?;
+        let of_port = attr::port::MAX_XFER_SIZE.value(desired[Object::Port].get(port)?);
+        let bounds = Some(of_port) < own.as_number();
+        bounds.then(|| (Value::Number(of_port), format!("port {port}")))
+    } else if *attribute == *a::NUM_PER_RANGE && own.as_number() == Some(0) {
+        let theirs = attr::dataplane::NUM_PER_RANGE;
+        let dataplane = desired.dataplane(home(set));
+        let source = match theirs.is_set(dataplane) {
+            true => format!("dataplane {}", home(set)),
+            false => "default".to_owned(),
+        };
+        Some((Value::Number(theirs.value(dataplane)), source))
+    } else if *attribute == *a::READ_ONLY {
+        let volume = a::VOLUME.of(set)?;
+        let bounds = attr::volume::READ_ONLY.value(desired[Object::Volume].get(volume)?);
+        bounds.then(|| (Value::Switch(true), format!("volume {volume}")))
+    } else {
+        None
     }
 }
 
 /// What goes without saying; none where that is nothing.
-fn derived(name: &str, set: &Attributes, paths: &Paths, attribute: &str) -> Option<Value> {
-    let tenth = |rate| {
-        let rate = number(set, rate).filter(|rate| *rate > 0)?;
-        Some(Value::Number((rate / 10).max(1)))
-    };
-    match attribute {
-        "socket" => {
-            let path = resolve::adapter_socket(name, set, paths);
-            Some(Value::Text(path.display().to_string()))
-        }
-        "serial" => Some(Value::Text(resolve::adapter_serial(set))),
-        "limit_iops_burst" => tenth("limit_iops"),
-        "limit_bytes_burst" => tenth("limit_bytes_per_s"),
-        _ => None,
+fn derived(name: &str, set: &Attributes, paths: &Paths, attribute: &Attribute) -> Option<Value> {
+    use attr::adapter as a;
+    let tenth = |rate: u64| (rate > 0).then(|| Value::Number((rate / 10).max(1)));
+    if *attribute == *a::SOCKET {
+        let path = resolve::adapter_socket(name, set, paths);
+        Some(Value::Text(path.display().to_string()))
+    } else if *attribute == *a::SERIAL {
+        Some(Value::Text(resolve::adapter_serial(set)))
+    } else if *attribute == *a::LIMIT_IOPS_BURST {
+        tenth(a::LIMIT_IOPS.value(set))
+    } else if *attribute == *a::LIMIT_BYTES_BURST {
+        tenth(a::LIMIT_BYTES_PER_S.value(set))
+    } else {
+        None
     }
 }
 
 /// Why the client of a virtual Fibre Channel adapter may have as many commands active as it may.
 pub(super) fn commands(desired: &Desired, set: &Attributes) -> CommandsView {
-    let source = |name| resolve::source(desired, Object::Adapter, set, name);
-    let own = desired.effective(Object::Adapter, set, "num_cmd_elems");
-    let own = resolve::narrow32(own.and_then(|value| value.as_number()).unwrap_or(0));
+    let source = |attribute| desired.source(attribute, set);
+    let own = resolve::narrow32(attr::adapter::NUM_CMD_ELEMS.value(set));
     let alone = Granted { commands: own, part: None, limit: CommandTerm::Adapter };
     let found = resolve::granted(desired, set);
     let granted = found.map_or(alone, |(_, _, granted)| granted);
@@ -104,13 +100,13 @@ pub(super) fn commands(desired: &Desired, set: &Attributes) -> CommandsView {
             let (has, adapters, asked) = (budget.elements, budget.adapters, budget.asked);
             let noun = if adapters == 1 { "adapter asks" } else { "adapters ask" };
             let whole = format!("port `{port}` has {has}, and its {adapters} {noun} for {asked}");
-            let share = desired.effective(Object::Adapter, set, "share");
-            match (granted.part, share.and_then(|share| share.as_number())) {
-                (Some(_), Some(share)) => {
-                    let from = source("share");
+            match granted.part {
+                Some(_) => {
+                    let share = attr::adapter::SHARE.value(set);
+                    let from = source(attr::adapter::SHARE.line());
                     format!("{whole}: `share` {share} ({from}) of {}", budget.shares)
                 }
-                _ => whole,
+                None => whole,
             }
         }
     };
@@ -128,7 +124,10 @@ pub(super) fn commands(desired: &Desired, set: &Attributes) -> CommandsView {
             view(
                 CommandTerm::Adapter,
                 Some(own),
-                format!("attribute `num_cmd_elems` ({})", source("num_cmd_elems")),
+                format!(
+                    "attribute `num_cmd_elems` ({})",
+                    source(attr::adapter::NUM_CMD_ELEMS.line())
+                ),
             ),
             view(CommandTerm::PortShare, granted.part, port),
         ],

@@ -1,0 +1,134 @@
+//! Words that attributes take, as enums.
+
+use super::typed::{Shape, Typed};
+use super::{Attribute, Value};
+use crate::negotiate::Policy;
+
+/// An enum and its words; one that is there already gets its words.
+macro_rules! words {
+    ($(#[$doc:meta])* enum $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $name { $($(#[$about])* $variant,)* }
+        words!($name { $($variant = $word,)* });
+    };
+    ($name:ident { $($variant:ident = $word:literal,)* }) => {
+        impl $name {
+            /// All words.
+            pub const WORDS: &'static [&'static str] = &[$($word),*];
+
+            /// The word.
+            pub fn word(self) -> &'static str {
+                match self { $($name::$variant => $word,)* }
+            }
+        }
+
+        impl Typed for $name {
+            type Out<'a> = $name;
+            const SHAPE: Shape = Shape::Word;
+
+            fn read(value: &Value) -> Option<$name> {
+                let word = value.as_text()?;
+                [$($name::$variant),*].into_iter().find(|one| one.word() == word)
+            }
+
+            fn default(_: &'static Attribute, text: &str) -> Option<$name> {
+                [$($name::$variant),*].into_iter().find(|one| one.word() == text)
+            }
+
+            fn write(value: $name) -> Value {
+                Value::Text(value.word().to_owned())
+            }
+        }
+    };
+}
+
+words! {
+    /// What holds the data of a volume.
+    enum VolumeKind {
+        /// A file or a block device.
+        File = "file",
+        /// Memory.
+        Ram = "ram",
+        /// Nothing.
+        Null = "null",
+    }
+}
+
+words! {
+    /// How the file of a volume is accessed.
+    enum Cache {
+        /// Past the page cache where that can be.
+        Auto = "auto",
+        /// Past the page cache.
+        Direct = "direct",
+        /// Through the page cache.
+        Buffered = "buffered",
+    }
+}
+
+words! {
+    /// How SCSI reservations are answered.
+    enum Reservations {
+        /// They hold between the clients of this server.
+        Local = "local",
+        /// Not at all.
+        Refuse = "refuse",
+    }
+}
+
+words! {
+    /// What an adapter shows its client.
+    enum AdapterKind {
+        /// One disk.
+        Block = "block",
+        /// Virtual Fibre Channel.
+        Fc = "fc",
+        /// Virtual SCSI.
+        Scsi = "scsi",
+    }
+}
+
+words! {
+    /// How channels wait.
+    enum Wait {
+        /// They spin.
+        Poll = "poll",
+        /// They spin only while that pays.
+        Adaptive = "adaptive",
+        /// They sleep.
+        Interrupt = "interrupt",
+    }
+}
+
+words! {
+    /// On which channels queues are.
+    enum Placement {
+        /// On few where there is little to do.
+        Adaptive = "adaptive",
+        /// Apart.
+        Spread = "spread",
+    }
+}
+
+words! {
+    /// Who an adapter is at its socket.
+    enum SocketRole {
+        /// It listens.
+        Server = "server",
+        /// It connects.
+        Client = "client",
+    }
+}
+
+words! {
+    /// What a virtual target device is.
+    enum VtdKind {
+        /// A disk on a volume.
+        Disk = "disk",
+        /// An optical drive.
+        Optical = "optical",
+    }
+}
+
+words!(Policy { Linux = "linux", Aix = "aix", });
