@@ -213,7 +213,7 @@ impl Desired {
     }
 
     /// The name that an object gives as its data plane, volume or the like: the first attribute for it.
-    fn name_of<'a>(object: Object, set: &'a Attributes, related: Object) -> Option<&'a str> {
+    fn name_of(object: Object, set: &Attributes, related: Object) -> Option<&str> {
         let attribute = object.attributes().find(|a| a.kind == AttributeKind::Name(related))?;
         match (set.get(attribute.name), attribute.default) {
             (Some(value), _) => value.as_text(),

@@ -21,7 +21,7 @@ pub use files::FileAct;
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::ObjectView;
 pub(crate) use views::has_client;
-pub use views::{AdapterView, ChannelView, DataPlaneView, StatusView, VolumeView};
+pub use views::{AdapterView, AnyView, ChannelView, DataPlaneView, StatusView, VolumeView};
 
 use crate::caller::{self, Caller};
 use crate::keeper::{Keeper, Launcher, Outcome, View};

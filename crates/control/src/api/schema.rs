@@ -1,69 +1,179 @@
-//! Schemas of attributes, made from the table.
+//! What the document of the API says of objects, made from the table.
 
-use fabric::attribute::{Attribute, Attributes, Default, Kind, Object};
-use serde::{Deserialize, Serialize};
+use super::plumbing::{ChangeQuery, DoneView};
+use crate::refusal::Refusal;
+use crate::server::{AdapterView, DataPlaneView, ObjectView, VolumeView};
+use fabric::attribute::{Attribute, Default, Kind, Object};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use utoipa::openapi::path::{HttpMethod, Operation, ParameterIn};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
-use utoipa::openapi::{OneOfBuilder, RefOr};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::openapi::tag::TagBuilder;
+use utoipa::openapi::{OneOfBuilder, OpenApi, Ref, RefOr};
+use utoipa::{IntoParams, ToSchema};
 
-/// Attributes of a volume.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct VolumeAttributes(pub Attributes);
-
-/// Attributes of an adapter.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct AdapterAttributes(pub Attributes);
-
-/// Attributes of a data plane.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct DataplaneAttributes(pub Attributes);
-
-/// Attributes of a virtual target device.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct VtdAttributes(pub Attributes);
-
-/// Attributes of a medium.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct MediumAttributes(pub Attributes);
-
-/// Attributes of a port.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PortAttributes(pub Attributes);
-
-/// Attributes of a target.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct TargetAttributes(pub Attributes);
-
-/// Attributes of a zone.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ZoneAttributes(pub Attributes);
-
-/// Attributes of a mask.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct MaskAttributes(pub Attributes);
-
-macro_rules! schema_from_table {
-    ($type:ty, $object:expr) => {
-        impl PartialSchema for $type {
-            fn schema() -> RefOr<Schema> {
-                attributes($object)
-            }
-        }
-        impl ToSchema for $type {}
+/// Adds paths and schemas of all objects.
+pub(super) fn add_objects(document: &mut OpenApi) {
+    let tag = |object: Object| {
+        TagBuilder::new().name(object.noun()).description(Some(capital(object.about()))).build()
     };
+    let tags = Object::ALL.map(tag).into_iter();
+    document.tags = Some(tags.chain(document.tags.take().unwrap_or_default()).collect());
+    let mut schemas = Vec::new();
+    VolumeView::schemas(&mut schemas);
+    AdapterView::schemas(&mut schemas);
+    DataPlaneView::schemas(&mut schemas);
+    for object in Object::ALL {
+        let attributes = |what: &str| {
+            let mut attributes = reference(&attributes_of(object));
+            attributes["description"] = what.into();
+            attributes
+        };
+        let (of_new, of_change) =
+            (attributes("What differs from the defaults."), attributes("The attributes."));
+        let name = "A letter, then letters, digits, `-` or `_`; at most 32.";
+        let new = json!({
+            "type": "object", "description": format!("A new {object}."), "required": ["name"],
+            "properties": {"attributes": of_new, "name": {"type": "string", "description": name}},
+            "additionalProperties": false,
+        });
+        let change = json!({
+            "type": "object", "required": ["attributes"], "properties": {"attributes": of_change},
+            "description": "Attributes to change; `null` puts one back to its default.",
+            "additionalProperties": false,
+        });
+        schemas.push((attributes_of(object), attributes_schema(object)));
+        schemas.push((format!("New{object:?}"), made(new)));
+        schemas.push((format!("Change{object:?}"), made(change)));
+        for (path, method, operation) in operations(object) {
+            document.paths.add_path_operation(path, vec![method], made::<Operation>(operation));
+        }
+    }
+    schemas.extend([
+        view_schema::<VolumeView>(Some(Object::Volume)),
+        view_schema::<AdapterView>(Some(Object::Adapter)),
+        view_schema::<DataPlaneView>(Some(Object::DataPlane)),
+        view_schema::<ObjectView>(None),
+    ]);
+    document.components.get_or_insert_default().schemas.extend(schemas);
 }
 
-schema_from_table!(VolumeAttributes, Object::Volume);
-schema_from_table!(AdapterAttributes, Object::Adapter);
-schema_from_table!(DataplaneAttributes, Object::DataPlane);
-schema_from_table!(VtdAttributes, Object::Vtd);
-schema_from_table!(MediumAttributes, Object::Medium);
-schema_from_table!(PortAttributes, Object::Port);
-schema_from_table!(TargetAttributes, Object::Target);
-schema_from_table!(ZoneAttributes, Object::Zone);
-schema_from_table!(MaskAttributes, Object::Mask);
+/// The schema of a view, in which the attributes are those of its object, if it is of one only.
+fn view_schema<V: ToSchema>(object: Option<Object>) -> (String, RefOr<Schema>) {
+    let mut schema = V::schema();
+    if let (RefOr::T(Schema::Object(view)), Some(object)) = (&mut schema, object) {
+        for name in ["attributes", "effective"] {
+            let Some(RefOr::T(Schema::Object(own))) = view.properties.get(name) else { continue };
+            let mut attributes = Ref::from_schema_name(attributes_of(object));
+            attributes.description = own.description.clone().unwrap_or_default();
+            view.properties.insert(name.to_owned(), attributes.into());
+        }
+    }
+    (V::name().into_owned(), schema)
+}
 
-fn attributes(object: Object) -> RefOr<Schema> {
+/// What an object is shown as.
+fn view_of(object: Object) -> std::borrow::Cow<'static, str> {
+    match object {
+        Object::Volume => VolumeView::name(),
+        Object::Adapter => AdapterView::name(),
+        Object::DataPlane => DataPlaneView::name(),
+        _ => ObjectView::name(),
+    }
+}
+
+/// The five operations of an object.
+fn operations(object: Object) -> [(String, HttpMethod, Value); 5] {
+    let (noun, collection) = (object.noun(), object.collection());
+    let (all, one) = (format!("/v1/{collection}"), format!("/v1/{collection}/{{name}}"));
+    let how = ChangeQuery::into_params(|| Some(ParameterIn::Query));
+    let how: Vec<Value> = how.iter().map(|parameter| json!(parameter)).collect();
+    let name = json!({
+        "name": "name", "in": "path", "description": format!("Name of the {noun}"), "required": true,
+        "schema": {"type": "string"},
+    });
+    let how_and_name: Vec<Value> = how.iter().chain([&name]).cloned().collect();
+    let content = |schema: Value| json!({"application/json": {"schema": schema}});
+    let view = reference(&view_of(object));
+    let list = json!({
+        "type": "object", "required": ["items"],
+        "properties": {"items": {"type": "array", "items": view, "description": "By name."}},
+    });
+    let done = reference(&DoneView::name());
+    let answers = |status: &str, schema: &Value| {
+        json!({
+            status: {"description": "", "content": content(schema.clone())},
+            "default": {"description": "", "content": content(reference(&Refusal::name()))},
+        })
+    };
+    let body = |what| json!({"content": content(reference(&format!("{what}{object:?}"))), "required": true});
+    let title = object.title().to_lowercase();
+    [
+        (
+            all.clone(),
+            HttpMethod::Get,
+            json!({
+                "tags": [noun], "summary": format!("All {title}."), "operationId": format!("list_{collection}"),
+                "responses": {"200": {"description": "", "content": content(list)}},
+            }),
+        ),
+        (
+            all,
+            HttpMethod::Post,
+            json!({
+                "tags": [noun], "summary": format!("Makes a new {noun}."), "operationId": format!("create_{noun}"),
+                "description": "When the data plane cannot do it, nothing is made.",
+                "parameters": how, "requestBody": body("New"), "responses": answers("201", &done),
+            }),
+        ),
+        (
+            one.clone(),
+            HttpMethod::Get,
+            json!({
+                "tags": [noun], "summary": format!("One {noun}."), "operationId": format!("show_{noun}"),
+                "parameters": [name], "responses": answers("200", &view),
+            }),
+        ),
+        (
+            one.clone(),
+            HttpMethod::Patch,
+            json!({
+                "tags": [noun], "summary": format!("Changes one {noun}."), "operationId": format!("set_{noun}"),
+                "description": "Each attribute says when a change takes effect. When the data plane cannot do it, nothing changes.",
+                "parameters": how_and_name, "requestBody": body("Change"), "responses": answers("200", &done),
+            }),
+        ),
+        (
+            one,
+            HttpMethod::Delete,
+            json!({
+                "tags": [noun], "summary": format!("Removes one {noun}."), "operationId": format!("remove_{noun}"),
+                "parameters": how_and_name, "responses": answers("200", &done),
+            }),
+        ),
+    ]
+}
+
+/// A part of the document. What it is made from is written here and in the table.
+fn made<T: DeserializeOwned>(part: Value) -> T {
+    serde_json::from_value(part).expect("it is of the form that OpenAPI has")
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
+/// The name of the schema of an object's attributes.
+fn attributes_of(object: Object) -> String {
+    format!("{object:?}Attributes")
+}
+
+fn attributes_schema(object: Object) -> RefOr<Schema> {
     let mut schema = ObjectBuilder::new()
         .description(Some(format!(
             "Attributes of a {object}. `null` puts one back to its default."
@@ -71,12 +181,12 @@ fn attributes(object: Object) -> RefOr<Schema> {
         // Those for tests are not listed here and still allowed.
         .additional_properties(Some(AdditionalProperties::FreeForm(true)));
     for attribute in object.attributes().filter(|attribute| !attribute.hidden) {
-        schema = schema.property(attribute.name, value(attribute));
+        schema = schema.property(attribute.name, value_schema(attribute));
     }
     schema.into()
 }
 
-fn value(attribute: &Attribute) -> RefOr<Schema> {
+fn value_schema(attribute: &Attribute) -> RefOr<Schema> {
     let kinds = match attribute.kinds {
         [] => String::new(),
         list => format!(" Of the kind {}.", list.join(" or ")),

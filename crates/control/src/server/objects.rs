@@ -1,10 +1,7 @@
-//! What the API shows of objects that exist in the control plane only: ports, targets, zones, masks, virtual target
-//! devices, media.
+//! What the API shows of objects that exist in the control plane only.
 
-use super::Server;
 use crate::model::Desired;
 use crate::model::san::max_adapters;
-use crate::refusal::Refusal;
 use fabric::attribute::{Attributes, Object, Value, attr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,44 +24,26 @@ pub struct ObjectView {
     pub sources: BTreeMap<String, String>,
 }
 
-/// Where each effective value of an object comes from.
-pub(super) fn sources(
-    desired: &Desired,
-    object: Object,
-    set: &Attributes,
-    effective: &Attributes,
-) -> BTreeMap<String, String> {
-    let with_value = object.attributes().filter(|a| effective.contains_key(a.name));
-    with_value.map(|a| (a.name.to_owned(), desired.source(a, set))).collect()
-}
-
-fn view(desired: &Desired, object: Object, name: &str, set: &Attributes) -> ObjectView {
-    let mut effective = desired.effective_all(object, set);
-    if object == Object::Port {
-        let limit = Value::Number(max_adapters(desired, name));
-        effective.insert(attr::port::MAX_ADAPTERS.name.to_owned(), limit);
-    }
-    let users = desired.users(object, name);
-    ObjectView {
-        name: name.to_owned(),
-        used_by: users.iter().map(|(object, name)| format!("{object} {name}")).collect(),
-        sources: sources(desired, object, set, &effective),
-        effective,
-        attributes: set.clone(),
-    }
-}
-
-impl Server {
-    /// All objects of a kind.
-    pub fn objects(&self, object: Object) -> Vec<ObjectView> {
-        let desired = self.desired();
-        desired[object].iter().map(|(name, set)| view(&desired, object, name, set)).collect()
-    }
-
-    /// One object.
-    pub fn object(&self, object: Object, name: &str) -> Result<ObjectView, Refusal> {
-        let desired = self.desired();
-        let set = desired[object].get(name).ok_or_else(|| self.not_found(object, name))?;
-        Ok(view(&desired, object, name, set))
+impl ObjectView {
+    pub(super) fn of(
+        desired: &Desired,
+        object: Object,
+        name: &str,
+        set: &Attributes,
+    ) -> ObjectView {
+        let mut effective = desired.effective_all(object, set);
+        if object == Object::Port {
+            let limit = Value::Number(max_adapters(desired, name));
+            effective.insert(attr::port::MAX_ADAPTERS.name.to_owned(), limit);
+        }
+        let users = desired.users(object, name);
+        let with_value = object.attributes().filter(|a| effective.contains_key(a.name));
+        ObjectView {
+            name: name.to_owned(),
+            used_by: users.iter().map(|(object, name)| format!("{object} {name}")).collect(),
+            sources: with_value.map(|a| (a.name.to_owned(), desired.source(a, set))).collect(),
+            effective,
+            attributes: set.clone(),
+        }
     }
 }

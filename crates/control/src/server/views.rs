@@ -1,9 +1,9 @@
 //! What the API shows of each object: what was set, what holds, and how it is.
 
-use super::Server;
+use super::{ObjectView, Server};
 use crate::caller::Caller;
 use crate::keeper::{Ailment, View};
-use crate::model::{Desired, resolve};
+use crate::model::{Desired, MAIN, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::refusal::Refusal;
@@ -43,10 +43,10 @@ pub struct VolumeView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub naa: Option<String>,
     /// Attributes that were set.
-    #[schema(value_type = crate::api::VolumeAttributes)]
+    #[schema(value_type = Object)]
     pub attributes: Attributes,
     /// Attributes as they hold, defaults included.
-    #[schema(value_type = crate::api::VolumeAttributes)]
+    #[schema(value_type = Object)]
     pub effective: Attributes,
 }
 
@@ -102,10 +102,10 @@ pub struct AdapterView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<Caller>,
     /// Attributes that were set.
-    #[schema(value_type = crate::api::AdapterAttributes)]
+    #[schema(value_type = Object)]
     pub attributes: Attributes,
     /// Attributes as they hold, defaults and inheritance included.
-    #[schema(value_type = crate::api::AdapterAttributes)]
+    #[schema(value_type = Object)]
     pub effective: Attributes,
 }
 
@@ -146,10 +146,10 @@ pub struct DataPlaneView {
     /// Its channels.
     pub channels: Vec<ChannelView>,
     /// Attributes that were set.
-    #[schema(value_type = crate::api::DataplaneAttributes)]
+    #[schema(value_type = Object)]
     pub attributes: Attributes,
     /// Attributes as they hold, defaults included.
-    #[schema(value_type = crate::api::DataplaneAttributes)]
+    #[schema(value_type = Object)]
     pub effective: Attributes,
 }
 
@@ -172,6 +172,20 @@ pub struct StatusView {
     pub adapters: Vec<AdapterView>,
     /// What data planes could not do; it is tried again.
     pub failures: Vec<Refusal>,
+}
+
+/// An object as the API shows it: those that a data plane has with how they are, the others as they were set.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub enum AnyView {
+    /// A volume.
+    Volume(Box<VolumeView>),
+    /// An adapter.
+    Adapter(Box<AdapterView>),
+    /// A data plane.
+    DataPlane(Box<DataPlaneView>),
+    /// Another one.
+    Object(Box<ObjectView>),
 }
 
 /// Everything that is known at one moment; the views are made of it.
@@ -340,10 +354,55 @@ impl Moment {
     }
 }
 
+impl Moment {
+    /// One object.
+    fn show(&self, object: Object, name: &str, set: &Attributes, paths: &Paths) -> AnyView {
+        match object {
+            Object::Volume => AnyView::Volume(Box::new(self.volume(name, set))),
+            Object::Adapter => AnyView::Adapter(Box::new(self.adapter(name, set, paths))),
+            Object::DataPlane => AnyView::DataPlane(Box::new(self.dataplane(name.to_owned()))),
+            _ => AnyView::Object(Box::new(ObjectView::of(&self.desired, object, name, set))),
+        }
+    }
+}
+
 impl Server {
+    /// What is known now, as far as some objects need it.
+    async fn moment(&self, objects: &[Object]) -> Moment {
+        let with_state = [Object::Volume, Object::Adapter, Object::DataPlane];
+        let keepers = match objects.iter().any(|object| with_state.contains(object)) {
+            true => self.look().await,
+            false => BTreeMap::new(),
+        };
+        Moment { desired: self.desired(), keepers }
+    }
+
+    /// All objects of a kind.
+    pub async fn objects(&self, object: Object) -> Vec<AnyView> {
+        let moment = self.moment(&[object]).await;
+        let desired = &moment.desired;
+        let show =
+            |(name, set): (&String, &Attributes)| moment.show(object, name, set, self.paths());
+        let unnamed = object == Object::DataPlane && !desired[object].contains_key(MAIN);
+        let main =
+            unnamed.then(|| moment.show(object, MAIN, desired.dataplane(MAIN), self.paths()));
+        desired[object].iter().map(show).chain(main).collect()
+    }
+
+    /// One object.
+    pub async fn object(&self, object: Object, name: &str) -> Result<AnyView, Refusal> {
+        let moment = self.moment(&[object]).await;
+        let set = match moment.desired[object].get(name) {
+            Some(set) => set,
+            None if object == Object::DataPlane && name == MAIN => moment.desired.dataplane(MAIN),
+            None => return Err(self.not_found(object, name)),
+        };
+        Ok(moment.show(object, name, set, self.paths()))
+    }
+
     /// Everything, from one account of each data plane.
     pub async fn status(&self) -> StatusView {
-        let moment = Moment { desired: self.desired(), keepers: self.look().await };
+        let moment = self.moment(&Object::ALL).await;
         let desired = &moment.desired;
         let paths = self.paths();
         let volumes = desired[Object::Volume].iter().map(|(name, set)| moment.volume(name, set));

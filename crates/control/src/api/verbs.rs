@@ -1,0 +1,115 @@
+//! What some objects have beside the five verbs of all.
+
+use super::plumbing::{Answer, Body, ChangeQuery, DoneView, Query};
+use crate::refusal::Refusal;
+use crate::server::{Explanation, FileAct, Server};
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use fabric::attribute::{Object, Value, attr};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use utoipa::ToSchema;
+
+/// A new size.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Resize {
+    /// Bytes, or a text such as `20GiB`.
+    #[schema(value_type = String)]
+    size: Value,
+    /// Allow the volume to become smaller, which loses what lies beyond.
+    #[serde(default)]
+    shrink: bool,
+}
+
+/// Changes the size of a volume.
+///
+/// Running guests see the new size at once.
+#[utoipa::path(post, path = "/v1/volumes/{name}/resize", tag = "volume", operation_id = "resize_volume",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the volume")),
+    request_body = Resize,
+    responses((status = 200, body = DoneView), (status = "default", body = Refusal)))]
+pub(super) async fn resize(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+    Body(resize): Body<Resize>,
+) -> Answer<DoneView> {
+    let mut manner = query.manner();
+    manner.allow.shrink = resize.shrink;
+    let change = BTreeMap::from([(attr::volume::SIZE.name.to_owned(), Some(resize.size))]);
+    Ok(Json(server.set(Object::Volume, &name, change, manner).await?.into()))
+}
+
+/// Takes the file that is there now as the volume's own, with what is in it.
+///
+/// For a volume that failed because its file was replaced or is shorter: after a backup was put back, for example.
+#[utoipa::path(post, path = "/v1/volumes/{name}/accept", tag = "volume", operation_id = "accept_volume",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the volume")),
+    responses((status = 200, body = DoneView), (status = "default", body = Refusal)))]
+pub(super) async fn accept(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+) -> Answer<DoneView> {
+    let dry_run = query.manner().dry_run;
+    Ok(Json(server.renew_file(&name, FileAct::Accept, dry_run).await?.into()))
+}
+
+/// Makes an empty file for the volume.
+///
+/// For a volume that failed because its file is missing. What was in it is not brought back.
+#[utoipa::path(post, path = "/v1/volumes/{name}/recreate", tag = "volume", operation_id = "recreate_volume",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the volume")),
+    responses((status = 200, body = DoneView), (status = "default", body = Refusal)))]
+pub(super) async fn recreate(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+) -> Answer<DoneView> {
+    let dry_run = query.manner().dry_run;
+    Ok(Json(server.renew_file(&name, FileAct::Recreate, dry_run).await?.into()))
+}
+
+/// Forgets the channels that the client of an adapter under the policy `aix` had.
+///
+/// They are negotiated anew, at once.
+#[utoipa::path(post, path = "/v1/adapters/{name}/reconfigure", tag = "adapter", operation_id = "reconfigure_adapter",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the adapter")),
+    responses((status = 200, body = DoneView), (status = "default", body = Refusal)))]
+pub(super) async fn reconfigure(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+) -> Answer<DoneView> {
+    let dry_run = query.manner().dry_run;
+    Ok(Json(server.reconfigure(&name, dry_run).await?.into()))
+}
+
+/// Why an adapter has as many channels as it has.
+#[utoipa::path(get, path = "/v1/adapters/{name}/explain", tag = "adapter", operation_id = "explain_adapter",
+    params(("name" = String, Path, description = "Name of the adapter")),
+    responses((status = 200, body = Explanation), (status = "default", body = Refusal)))]
+pub(super) async fn explain(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+) -> Answer<Explanation> {
+    Ok(Json(server.explain(&name).await?))
+}
+
+/// Stops a data plane in good order and starts it with its present attributes.
+///
+/// Clients of its adapters wait meanwhile and lose nothing.
+#[utoipa::path(post, path = "/v1/dataplanes/{name}/restart", tag = "dataplane",
+    operation_id = "restart_dataplane",
+    params(("name" = String, Path, description = "Name of the data plane")),
+    responses((status = 204, description = "It runs again"), (status = "default", body = Refusal)))]
+pub(super) async fn restart(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Refusal> {
+    server.restart_dataplane(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
