@@ -13,7 +13,7 @@ use super::At;
 use super::prompt;
 use super::recognise;
 use super::strip::{self, Dress};
-use super::text::Lines;
+use super::text::{self, Lines, Plain};
 
 /// A stretch of a file.
 pub(super) struct Part<'t> {
@@ -124,7 +124,7 @@ fn here_word(rest: &str) -> Option<String> {
 
 /// Takes off one dress from each run; `None` when there is none. Up to `depth` more may be below it.
 fn once(text: &str, depth: usize) -> Option<(String, Vec<Mark>)> {
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let lines = text::whole_lines(text);
     let mut bare: Option<String> = None;
     let mut marks = Vec::new();
     // Up to here the runs of each kind were looked at in vain.
@@ -192,25 +192,26 @@ struct Run {
 impl Run {
     /// The run that begins with this line; `None` when it is none, or a short one.
     fn from(dress: Dress, lines: &[&str], first: usize, asked: bool) -> Option<Self> {
+        // Most indented lines are a report's own.
+        if dress == Dress::Indent && !is_known(lines[first].bare()) {
+            return None;
+        }
         let (_, key, _) = strip::strip(dress, lines[first], None)?;
         let next = lines.get(first + 1).copied();
         let short = asked && dress == Dress::Host;
         // Most lines are alone: nothing is copied for them.
         if !short
             && next.is_none_or(|next| {
-                !next.trim().is_empty() && strip::strip(dress, next, Some(&key)).is_none()
+                !next.bare().is_empty() && strip::strip(dress, next, Some(&key)).is_none()
             })
         {
-            return None;
-        }
-        if dress == Dress::Indent && !is_known(lines[first].trim()) {
             return None;
         }
         let mut run = Run { dress, host: key.host(), text: String::new(), lines: 0, end: first };
         let mut key = key;
         let mut blank = String::new();
         for (index, line) in lines.iter().enumerate().skip(first) {
-            if line.trim().is_empty() {
+            if line.bare().is_empty() {
                 blank.push_str(line);
                 continue;
             }

@@ -39,7 +39,8 @@ fn is_host(text: &str) -> bool {
 
 fn ansible(text: &str) -> Option<&str> {
     const RESULTS: [&str; 4] = ["CHANGED", "SUCCESS", "FAILED", "UNREACHABLE!"];
-    if let Some((host, result)) = text.split_once(" | ") {
+    let bars = memchr::memchr(b'|', text.as_bytes()).is_some();
+    if let Some((host, result)) = bars.then(|| text.split_once(" | ")).flatten() {
         let known = RESULTS.iter().any(|word| result.starts_with(word));
         return (known && is_host(host)).then_some(host);
     }

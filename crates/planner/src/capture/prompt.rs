@@ -63,40 +63,43 @@ pub(super) struct Prompt<'t> {
 }
 
 /// Programs whose reports are read, or named when they are refused.
-const KNOWN: &[&str] = &[
-    "fcstat",
-    "lsattr",
-    "lsdev",
-    "lsmap",
-    "lsnports",
-    "iostat",
-    "viostat",
-    "entstat",
-    "netstat",
-    "seastat",
-    "lparstat",
-    "lssp",
-    "lu",
-    "pv",
-    "lspv",
-    "lsnportlogin",
-    "cat",
-    "ioscli",
-    "date",
-    "lspath",
-    "lsmpio",
-    "pcmpath",
-    "datapath",
-    "errpt",
-    "lscfg",
-    "prtconf",
-    "vmstat",
-    "svmon",
-    "lsps",
-    "uptime",
-    "lssyscfg",
-    "lshwres",
-];
+fn is_program(word: &str) -> bool {
+    matches!(
+        word,
+        "fcstat"
+            | "lsattr"
+            | "lsdev"
+            | "lsmap"
+            | "lsnports"
+            | "iostat"
+            | "viostat"
+            | "entstat"
+            | "netstat"
+            | "seastat"
+            | "lparstat"
+            | "lssp"
+            | "lu"
+            | "pv"
+            | "lspv"
+            | "lsnportlogin"
+            | "cat"
+            | "ioscli"
+            | "date"
+            | "lspath"
+            | "lsmpio"
+            | "pcmpath"
+            | "datapath"
+            | "errpt"
+            | "lscfg"
+            | "prtconf"
+            | "vmstat"
+            | "svmon"
+            | "lsps"
+            | "uptime"
+            | "lssyscfg"
+            | "lshwres"
+    )
+}
 
 /// Reads a prompt with or without a command.
 ///
@@ -110,6 +113,14 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
     }
     // A status in brackets before the prompt, as in `(0)root @ vios1: /`.
     let body = without_status(line);
+    // Most lines have none of the signs, and no brackets either.
+    let start = &body.as_bytes()[..body.len().min(120)];
+    if body.len() == line.len()
+        && memchr::memchr3(b'#', b'$', b'>', start).is_none()
+        && memchr::memchr2(b'%', b'[', start).is_none()
+    {
+        return None;
+    }
     if let Some(prompt) = bracketed_path(body).or_else(|| bracketed_host(body)) {
         return Some(prompt);
     }
@@ -226,7 +237,7 @@ fn host(before: &str) -> Option<&str> {
 /// Whether the line begins with a program that is known here.
 pub(super) fn is_known(line: &str) -> bool {
     let word = line.split_ascii_whitespace().next().unwrap_or("");
-    KNOWN.contains(&program(word))
+    is_program(program(word))
 }
 
 fn program(word: &str) -> &str {
@@ -331,7 +342,7 @@ fn skip_hosts<'t>(name: &str, words: &mut std::iter::Peekable<impl Iterator<Item
 
 /// Whether the word is a program whose output is looked for, and no host.
 fn is_asked(word: &str) -> bool {
-    KNOWN.contains(&program(word))
+    is_program(program(word))
         || matches!(program(word), "ioslevel" | "oslevel" | "uname" | "hostname")
 }
 

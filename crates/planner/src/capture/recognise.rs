@@ -84,7 +84,7 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
 }
 
 fn by_column(text: &str) -> Option<Kind> {
-    if text.as_bytes().last() == Some(&b'n') && is_disk_heading(text) {
+    if is_disk_heading(text) {
         return Some(Kind::IostatD);
     }
     None
@@ -92,6 +92,9 @@ fn by_column(text: &str) -> Option<Kind> {
 
 /// `hdisk0          xfer:  %tm_act      bps      tps      bread      bwrtn`
 pub(super) fn is_disk_heading(text: &str) -> bool {
+    if text.as_bytes().last() != Some(&b'n') {
+        return false;
+    }
     let mut columns = text.split_ascii_whitespace();
     columns.next().is_some() && columns.next() == Some("xfer:") && columns.next() == Some("%tm_act")
 }
@@ -194,13 +197,13 @@ pub(super) fn without_heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> 
     if let Some(kind) = formatted(text) {
         return Some(kind);
     }
-    let rows = ahead.take(2).filter(|line| is_attribute(line.text)).count();
-    (rows == 2).then_some(Kind::Lsattr)
+    let rows = || ahead.take(2).filter(|line| is_attribute(line.text)).count();
+    (is_attribute(line.text) && rows() == 2).then_some(Kind::Lsattr)
 }
 
 /// `20...2048 (+1)`
 pub(super) fn is_span(text: &str) -> bool {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     digits > 0 && text[digits..].starts_with("...") && text.ends_with(')')
 }
 
@@ -215,16 +218,20 @@ fn is_level(text: &str) -> bool {
 
 /// Whether a line can be a row of `lsattr -El`: a name, something, and `True` or `False` at its end.
 pub(super) fn is_attribute(text: &str) -> bool {
-    let name = text.find(char::is_whitespace).unwrap_or(text.len());
+    if !matches!(text.as_bytes().last(), Some(b'e' | b'+')) {
+        return false;
+    }
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    let name = text.bytes().position(|byte| !is_name(byte)).unwrap_or(text.len());
+    let ends = text[name..].chars().next().is_none_or(char::is_whitespace);
     name > 0
-        && text.as_bytes()[..name].iter().all(|byte| is_name(*byte))
+        && ends
         && [" True", " False", " True+", "\tTrue", "\tFalse"].iter().any(|end| text.ends_with(end))
 }
 
 /// Rows made with `-fmt`, by their first field, for the delimiters in use.
 fn formatted(text: &str) -> Option<Kind> {
-    let end = text.find([':', ',', ';'])?;
+    let end = memchr::memchr3(b':', b',', b';', text.as_bytes())?;
     let (name, delimiter) = (&text[..end], text[end..].chars().next()?);
     let fields = text.split(delimiter).count();
     let second = text[end + 1..].split(delimiter).next().unwrap_or("");

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::text::Plain;
+
 /// What stands before a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dress {
@@ -64,7 +66,7 @@ pub(super) fn kinds(line: &str) -> &'static [Dress] {
         Some(b'|') => &[Dress::Table],
         Some(b'+') if line.starts_with("+-") => &[Dress::Table],
         Some(b'"') => &[Dress::Json],
-        Some(b' ' | b'\t') => match line.trim_start().as_bytes().first() {
+        Some(b' ' | b'\t') => match line.bare_start().as_bytes().first() {
             Some(b'"') => &[Dress::Json, Dress::Indent],
             Some(b'0'..=b'9') => &[Dress::Number, Dress::Indent],
             Some(b'>') => &[Dress::Quote],
@@ -95,7 +97,10 @@ type Stripped<'t> = (Cow<'t, str>, Key, &'t str);
 
 /// The line without what stands before it, what the next line must have in common with it, and the line's end.
 pub(super) fn strip<'t>(dress: Dress, line: &'t str, key: Option<&Key>) -> Option<Stripped<'t>> {
-    let body = line.trim_end_matches(['\n', '\r']);
+    let body = match line.as_bytes() {
+        [.., b'\n' | b'\r'] => line.trim_end_matches(['\n', '\r']),
+        _ => line,
+    };
     let end = &line[body.len()..];
     let plain = |text: &'t str, key: Key| Some((Cow::Borrowed(text), key, end));
     match dress {
@@ -125,7 +130,7 @@ pub(super) fn strip<'t>(dress: Dress, line: &'t str, key: Option<&Key>) -> Optio
         Dress::Json => Some((Cow::Owned(json(body)?), Key::Nothing, end)),
         Dress::Table => Some((Cow::Owned(cells(body)?), Key::Nothing, end)),
         Dress::Indent => {
-            let width = body.len() - body.trim_start().len();
+            let width = body.len() - body.bare_start().len();
             let wanted = match key {
                 Some(Key::Width(wanted)) => *wanted,
                 _ => width,

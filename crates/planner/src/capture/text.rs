@@ -26,10 +26,7 @@ pub(super) struct Line<'t> {
 impl<'t> Line<'t> {
     /// The text without white space on both sides.
     pub(super) fn trimmed(&self) -> &'t str {
-        match self.text.as_bytes().first() {
-            Some(b'!'..=b'~') => self.text,
-            _ => self.text.trim_start(),
-        }
+        self.text.bare_start()
     }
 
     /// Whether there is nothing to read in it.
@@ -86,12 +83,74 @@ fn cut_line(text: &str, at: At) -> (Option<Line<'_>>, &str) {
         Some(end) => (&text[..end], &text[end + 1..], true),
         None => (text, "", false),
     };
-    let line = line.trim_end_matches('\r');
-    let text = match line.as_bytes().last() {
-        Some(b'!'..=b'~') => line,
-        _ => line.trim_end(),
-    };
+    let line = line.without_return();
+    let text = line.bare_end();
     (Some(Line { text, width: line.len(), at, ended }), rest)
+}
+
+/// What readers ask of every line, for text that is ASCII nearly always: bytes are looked at, and characters only where
+/// a byte is none of it.
+pub(super) trait Plain {
+    /// Divided at the first colon.
+    fn split_key(&self) -> Option<(&str, &str)>;
+    /// Like `trim_start`.
+    fn bare_start(&self) -> &str;
+    /// Like `trim_end`.
+    fn bare_end(&self) -> &str;
+    /// Like `trim`.
+    fn bare(&self) -> &str;
+    /// Without the carriage returns at its end.
+    fn without_return(&self) -> &str;
+}
+
+impl Plain for str {
+    fn split_key(&self) -> Option<(&str, &str)> {
+        let colon = memchr::memchr(b':', self.as_bytes())?;
+        Some((&self[..colon], &self[colon + 1..]))
+    }
+
+    fn bare_start(&self) -> &str {
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let start = self.bytes().position(|byte| !blank(&byte)).unwrap_or(self.len());
+        match self.as_bytes().get(start) {
+            None | Some(b'!'..=b'~') => &self[start..],
+            _ => self.trim_start(),
+        }
+    }
+
+    fn bare_end(&self) -> &str {
+        let blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let end = self.bytes().rposition(|byte| !blank(&byte)).map_or(0, |last| last + 1);
+        match self.as_bytes()[..end].last() {
+            None | Some(b'!'..=b'~') => &self[..end],
+            _ => self.trim_end(),
+        }
+    }
+
+    fn bare(&self) -> &str {
+        self.bare_end().bare_start()
+    }
+
+    fn without_return(&self) -> &str {
+        match self.as_bytes() {
+            [.., b'\r'] => self.trim_end_matches('\r'),
+            _ => self,
+        }
+    }
+}
+
+/// The lines of a text, each with its end.
+pub(super) fn whole_lines(text: &str) -> Vec<&str> {
+    let mut lines = Vec::with_capacity(text.len() / 32);
+    let mut start = 0;
+    for end in memchr::memchr_iter(b'\n', text.as_bytes()) {
+        lines.push(&text[start..=end]);
+        start = end + 1;
+    }
+    if start < text.len() {
+        lines.push(&text[start..]);
+    }
+    lines
 }
 
 /// How many lines a text has.

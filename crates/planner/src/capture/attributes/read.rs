@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use super::{Allowed, Attribute, Lsattr, LsattrRange, LsdevAttr, Settable};
 use crate::capture::page::Page;
 use crate::capture::recognise::{is_span, words};
-use crate::capture::text::{Line, Lines, is_device_alone};
+use crate::capture::text::{Line, Lines, Plain, is_device_alone};
 use crate::capture::{At, Report};
 
 pub(in crate::capture) fn lsattr(page: &mut Page<'_>) -> Option<Report> {
@@ -217,14 +217,14 @@ fn value_and_description(
 
 /// Where the second word begins.
 fn second_word(text: &str) -> Option<usize> {
-    let gap = text.find(char::is_whitespace)?;
+    let gap = text.bytes().position(|byte| byte.is_ascii_whitespace())?;
     let rest = &text[gap..];
-    Some(gap + rest.len() - rest.trim_start().len()).filter(|start| *start < text.len())
+    Some(gap + rest.len() - rest.bare_start().len()).filter(|start| *start < text.len())
 }
 
 /// Tabs as spaces up to the next multiple of eight.
 fn expand(text: &str) -> Cow<'_, str> {
-    if !text.contains('\t') {
+    if memchr::memchr(b'\t', text.as_bytes()).is_none() {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);

@@ -2,7 +2,7 @@
 
 use super::{Aggregation, Lacp, LacpSide};
 use crate::capture::page::{Page, put};
-use crate::capture::text::{Line, number};
+use crate::capture::text::{Line, Plain, number};
 use crate::capture::{At, Read};
 
 const DOUBT: &str = "the value is not understood";
@@ -21,11 +21,11 @@ pub(super) fn is_aggregation(text: &str) -> bool {
 
 /// Takes a line of the aggregation's own part.
 pub(super) fn aggregation(of: &mut Aggregation, page: &mut Page<'_>, line: Line<'_>) -> bool {
-    let Some((key, value)) = line.trimmed().split_once(':') else { return false };
-    let (value, at) = (value.trim(), line.at);
+    let Some((key, value)) = line.trimmed().split_key() else { return false };
+    let (value, at) = (value.bare(), line.at);
     let count =
         |place: &mut Option<Read<u64>>| number(value).is_some_and(|count| put(place, count, at));
-    let fits = match key.trim_end() {
+    let fits = match key.bare_end() {
         "Number of adapters" => value.parse().is_ok_and(|count| put(&mut of.adapters, count, at)),
         "Operating mode" => put(&mut of.mode, value.to_owned(), at),
         "Aggregation status" => put(&mut of.status, value.to_owned(), at),
@@ -67,8 +67,8 @@ pub(super) fn member(
     page: &mut Page<'_>,
     line: Line<'_>,
 ) -> bool {
-    let Some((key, value)) = line.trimmed().split_once(':') else { return false };
-    let (key, value, at) = (key.trim_end(), value.trim(), line.at);
+    let Some((key, value)) = line.trimmed().split_key() else { return false };
+    let (key, value, at) = (key.bare_end(), value.bare(), line.at);
     match key {
         "Actor State" => *partner = false,
         "Partner State" => *partner = true,

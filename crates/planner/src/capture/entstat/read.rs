@@ -3,7 +3,7 @@
 use super::{Aggregation, Buffers, Entstat, Ethernet, Lacp, Packets, Sea, VirtualEthernet};
 use super::{link_read, sea_read};
 use crate::capture::page::{Page, put};
-use crate::capture::text::{Line, after_start, number};
+use crate::capture::text::{Line, Plain, after_start, number};
 use crate::capture::{At, Info, Read, Report};
 
 pub(super) const DOUBT: &str = "the value is no number, or it stands there twice";
@@ -64,8 +64,9 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
             page.take();
             continue;
         }
-        let below =
-            page.below(&[]).filter(|(word, _)| text.ends_with(':') && number(word).is_some());
+        let alone = text.as_bytes().last() == Some(&b':');
+        let below = alone.then(|| page.below(&[])).flatten();
+        let below = below.filter(|(word, _)| number(word).is_some());
         let joined = below.map(|(word, lines)| (format!("{} {word}", line.text), lines));
         let known = is_rule(text)
             || match &joined {
@@ -207,7 +208,7 @@ impl Reading {
             text.strip_prefix("Statistics for adapters in the Shared Ethernet Adapter")
         {
             let name =
-                (!name.trim().is_empty()).then(|| Read { value: name.trim().to_owned(), at });
+                (!name.bare().is_empty()).then(|| Read { value: name.bare().to_owned(), at });
             self.sea = Some(sea_read::empty(at, name));
             self.state = sea_read::State::default();
             self.section = Section::Sea;
@@ -216,7 +217,7 @@ impl Reading {
         let kind = self.adapters.last().and_then(|adapter| adapter.device_type.as_ref());
         let names_driver = kind.is_some_and(|kind| {
             text.strip_prefix(kind.value.as_str())
-                .is_some_and(|rest| matches!(rest.trim(), "" | "Specific Statistics:"))
+                .is_some_and(|rest| matches!(rest.bare(), "" | "Specific Statistics:"))
         });
         let section = match text {
             "General Statistics:" => Section::Common,
@@ -288,24 +289,24 @@ fn common(
 ) -> bool {
     let text = line.trimmed();
     let indented = line.text.len() - text.len();
-    let Some((key, rest)) = text.split_once(':') else {
+    let Some((key, rest)) = text.split_key() else {
         return text.starts_with("Specific Statistics");
     };
-    let key = key.trim_end();
-    if described(adapter, page, key, rest.trim(), line, seen_elapsed) {
+    let key = key.bare_end();
+    if described(adapter, page, key, rest.bare(), line, seen_elapsed) {
         return true;
     }
     // A key far to the right stands in the received column alone.
     if indented > 20 {
-        return set_received(adapter, page, key, rest.trim(), line);
+        return set_received(adapter, page, key, rest.bare(), line);
     }
-    let mut words = rest.trim_start().splitn(2, char::is_whitespace);
+    let mut words = rest.bare_start().splitn(2, char::is_whitespace);
     let value = words.next().unwrap_or("");
     let left = set_transmitted(adapter, page, key, value, line);
     let right = words
         .next()
-        .and_then(|right| right.trim().split_once(':'))
-        .is_none_or(|(key, value)| set_received(adapter, page, key.trim_end(), value.trim(), line));
+        .and_then(|right| right.bare().split_key())
+        .is_none_or(|(key, value)| set_received(adapter, page, key.bare_end(), value.bare(), line));
     left && right
 }
 
@@ -333,10 +334,10 @@ const PASSED: &[&str] = &[
 /// A line of the part that the driver prints: kept as it is. Lines without a colon are headings in it.
 fn detail(adapter: &mut Ethernet, line: Line<'_>) -> bool {
     const MOST: usize = 1024;
-    let Some((name, value)) = line.trimmed().split_once(':') else { return false };
+    let Some((name, value)) = line.trimmed().split_key() else { return false };
     let fits = name.len() < 80 && adapter.details.len() < MOST;
     if fits {
-        let (name, value) = (name.trim_end().to_owned(), value.trim().to_owned());
+        let (name, value) = (name.bare_end().to_owned(), value.bare().to_owned());
         adapter.details.push(Info { at: line.at, name, value });
     }
     fits
@@ -467,9 +468,9 @@ fn virtual_field(adapter: &mut Ethernet, page: &mut Page<'_>, line: Line<'_>) ->
         list.value.extend(more);
         return true;
     }
-    let Some((key, value)) = text.split_once(':') else { return false };
-    let (value, at) = (value.trim(), line.at);
-    let fits = match key.trim_end() {
+    let Some((key, value)) = text.split_key() else { return false };
+    let (value, at) = (value.bare(), line.at);
+    let fits = match key.bare_end() {
         "Trunk Adapter" => flag(value).is_some_and(|trunk| put(&mut own.trunk, trunk, at)),
         "Priority" => priority(own, value, at),
         "Port VLAN ID" => value.parse().is_ok_and(|vlan| put(&mut own.port_vlan, vlan, at)),
@@ -508,9 +509,9 @@ fn virtual_field(adapter: &mut Ethernet, page: &mut Page<'_>, line: Line<'_>) ->
 fn priority(own: &mut VirtualEthernet, value: &str, at: At) -> bool {
     let (number, active) =
         value.split_once("Active:").map_or((value, None), |(left, right)| (left, Some(right)));
-    let number = number.trim().parse().is_ok_and(|value| put(&mut own.priority, value, at));
+    let number = number.bare().parse().is_ok_and(|value| put(&mut own.priority, value, at));
     let active = active.is_none_or(|text| {
-        flag(text.trim()).is_some_and(|active| put(&mut own.active, active, at))
+        flag(text.bare()).is_some_and(|active| put(&mut own.active, active, at))
     });
     number && active
 }

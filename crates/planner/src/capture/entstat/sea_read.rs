@@ -3,7 +3,7 @@
 use super::read::{DOUBT, vlans};
 use super::{Failover, Sea, SeaThread, Side, TrunkVlans};
 use crate::capture::page::{Page, put};
-use crate::capture::text::{Line, is_device, number};
+use crate::capture::text::{Line, Plain, is_device, number};
 use crate::capture::{At, Read};
 
 /// Where the reader is within the part.
@@ -51,11 +51,11 @@ pub(super) fn names_member(sea: &mut Sea, text: &str, at: At) -> bool {
         return false;
     }
     let Some((key, name)) = text.split_once("Adapter:") else { return false };
-    let read = || Read { value: name.trim().to_owned(), at };
-    if !is_device(name.trim(), "ent") {
+    let read = || Read { value: name.bare().to_owned(), at };
+    if !is_device(name.bare(), "ent") {
         return false;
     }
-    match key.trim_end() {
+    match key.bare_end() {
         "Real" => sea.real_adapter = Some(read()),
         "Virtual" => sea.virtual_adapters.push(read()),
         "Control" | "Control Channel" => sea.control_adapter = Some(read()),
@@ -80,10 +80,10 @@ pub(super) fn take(sea: &mut Sea, state: &mut State, page: &mut Page<'_>, line: 
     if more_vlans(sea, *state, text) {
         return true;
     }
-    let Some((key, value)) = text.split_once(':') else {
+    let Some((key, value)) = text.split_key() else {
         return *state == State::Threads && text.starts_with("SEA Default Queue");
     };
-    let (key, value, at) = (key.trim_end(), value.trim(), line.at);
+    let (key, value, at) = (key.bare_end(), value.bare(), line.at);
     let fits = match key {
         "Number of adapters" => {
             value.parse().ok().map(|count| put(&mut sea.adapter_count, count, at))
@@ -128,14 +128,14 @@ fn flag_name(sea: &mut Sea, text: &str, at: At) -> bool {
     let Some(name) = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>')) else {
         return false;
     };
-    sea.flag_names.push(Read { value: name.trim().to_owned(), at });
+    sea.flag_names.push(Read { value: name.bare().to_owned(), at });
     true
 }
 
 /// `Thread .............. #0`
 fn thread_heading(text: &str) -> Option<u32> {
     let rest = text.strip_prefix("Thread")?;
-    rest.trim_start_matches([' ', '.']).strip_prefix('#')?.trim().parse().ok()
+    rest.trim_start_matches([' ', '.']).strip_prefix('#')?.bare().parse().ok()
 }
 
 fn thread(index: u32, at: At) -> SeaThread {
@@ -167,7 +167,7 @@ fn more_vlans(sea: &mut Sea, state: State, text: &str) -> bool {
 }
 
 fn counter<'s>(sea: &'s mut Sea, state: State, key: &str) -> Option<&'s mut Option<Read<u64>>> {
-    let key = key.trim();
+    let key = key.bare();
     let side = match state {
         State::Real => &mut sea.real_side,
         State::Virtual => &mut sea.virtual_side,

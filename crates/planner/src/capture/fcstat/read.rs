@@ -2,7 +2,7 @@
 
 use super::{ClientRow, Fcstat, FcstatClient, QueueUse, Resources, Traffic, TwoWay};
 use crate::capture::page::{Page, put};
-use crate::capture::text::{Line, Lines, after_start, is_masked, number};
+use crate::capture::text::{Line, Lines, Plain, after_start, is_masked, number};
 use crate::capture::{At, Read, Report, Wwn, recognise};
 
 /// The heading under which a line stands; the same keys come under several.
@@ -103,8 +103,8 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
 /// A name or number that was made unreadable.
 fn masked_name(page: &mut Page<'_>, text: &str, line: Line<'_>) -> bool {
     let names = ["World Wide ", "Serial Number", "Port FC ID", "Node WWN", "Port WWN"];
-    let field = text.split_once(':').filter(|_| names.iter().any(|name| text.starts_with(name)));
-    field.is_some_and(|(key, value)| page.mask(key.trim_end(), value.trim(), line.at))
+    let field = text.split_key().filter(|_| names.iter().any(|name| text.starts_with(name)));
+    field.is_some_and(|(key, value)| page.mask(key.bare_end(), value.bare(), line.at))
 }
 
 /// A file that ends within a line may have lost part of its number. Only behind the keys with which whole reports end is
@@ -120,12 +120,12 @@ fn may_be_cut(line: Line<'_>) -> Option<Taken> {
 /// first of those that do: the three that end with the first `No Command Resource Count` are SCSI's.
 fn without_heading(report: &mut Fcstat, loose: &mut Resources, text: &str, line: Line<'_>) -> bool {
     let resource_count = text.starts_with("No ");
-    let Some((key, value)) = text.split_once(':').filter(|_| resource_count) else { return false };
+    let Some((key, value)) = text.split_key().filter(|_| resource_count) else { return false };
     if key == "No DMA Resource Count" {
         *loose = Resources::default();
     }
     let Some(place) = resource(loose, key) else { return false };
-    let taken = number(value.trim()).is_some_and(|value| put(place, value, line.at));
+    let taken = number(value.bare()).is_some_and(|value| put(place, value, line.at));
     if taken && loose.no_command.is_some() && report.resources == Resources::default() {
         report.resources = *loose;
     }
@@ -183,10 +183,10 @@ fn is_value(key: &str, text: &str) -> bool {
 }
 
 fn take(report: &mut Fcstat, section: &mut Section, text: &str, line: Line<'_>) -> Taken {
-    let Some((key, value)) = text.split_once(':') else {
+    let Some((key, value)) = text.split_key() else {
         return heading(section, text);
     };
-    let (key, value) = (key.trim_end(), value.trim());
+    let (key, value) = (key.bare_end(), value.bare());
     if value.is_empty() && matches!(key, "FC-4 TYPES" | "FC-4 TYPES (ULP mappings)" | "FC4 Types") {
         *section = Section::Protocols;
         return Taken::Yes;

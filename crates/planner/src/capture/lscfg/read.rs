@@ -14,9 +14,14 @@ pub(in crate::capture) fn is_device_row(text: &str) -> bool {
 }
 
 fn device(text: &str) -> Option<(&str, Option<&str>, &str)> {
-    let text = text.trim_start_matches(['*', '+', '-', ' ']);
-    let (name, rest) = text.split_once(' ')?;
-    if !KINDS.iter().any(|kind| is_device(name, kind)) {
+    let mark = |byte: u8| matches!(byte, b'*' | b'+' | b'-' | b' ');
+    let text = &text[text.bytes().take_while(|byte| mark(*byte)).count()..];
+    let end = memchr::memchr(b' ', text.as_bytes())?;
+    let (name, rest) = (&text[..end], &text[end + 1..]);
+    // Most words do not end as the name of a device.
+    if !name.ends_with(|c: char| c.is_ascii_digit())
+        || !KINDS.iter().any(|kind| is_device(name, kind))
+    {
         return None;
     }
     let rest = rest.trim_start();

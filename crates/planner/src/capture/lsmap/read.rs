@@ -3,7 +3,7 @@
 use super::{LsmapNet, LsmapNpiv, LsmapScsi, NetMap, NpivMap, ScsiMap, Vtd};
 use crate::capture::page::{Page, put};
 use crate::capture::recognise::words;
-use crate::capture::text::{Line, is_device, number};
+use crate::capture::text::{Line, Plain, is_device, number};
 use crate::capture::{At, Read, Report};
 
 const BAD_VALUE: &str = "the value is not understood";
@@ -106,9 +106,9 @@ fn scsi_field<'t>(page: &mut Page<'t>, adapter: &mut ScsiMap, line: Line<'t>) ->
 
 /// Takes a field's line; a value that mail has put on the line below belongs to it.
 fn with_below<'t>(page: &mut Page<'t>, value: &'t str, keys: &[&str]) -> &'t str {
-    let below = page.below(keys).filter(|(word, _)| {
-        value.is_empty() && *word != "VTD" && !is_device(word, "vhost") && !is_device(word, "ent")
-    });
+    let below = value.is_empty().then(|| page.below(keys)).flatten();
+    let below = below
+        .filter(|(word, _)| *word != "VTD" && !is_device(word, "vhost") && !is_device(word, "ent"));
     page.take_lines(below.map_or(1, |(_, lines)| lines));
     below.map_or(value, |(word, _)| word)
 }
@@ -131,7 +131,7 @@ fn after<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     if rest.is_empty() {
         return Some("");
     }
-    rest.starts_with([' ', '\t', ':']).then(|| rest.trim_start_matches(':').trim())
+    rest.starts_with([' ', '\t', ':']).then(|| rest.trim_start_matches(':').bare())
 }
 
 /// A text; an empty one is known and nothing to keep.
@@ -236,6 +236,9 @@ fn npiv_map(name: &str, at: At) -> NpivMap {
 /// `vfchost0   U9009.42A.7812345-V1-C20   3   erp1   AIX`; name and system come only from clients that are up, and a
 /// long line goes on in the next.
 fn npiv_adapter(page: &mut Page<'_>, adapters: &mut Vec<NpivMap>, line: Line<'_>) -> bool {
+    if !line.text.starts_with("vfchost") {
+        return false;
+    }
     let mut fields: Vec<&str> = line.text.split_ascii_whitespace().collect();
     if fields.len() < 2 || !is_device(fields[0], "vfchost") || !fields[1].starts_with('U') {
         return false;
@@ -283,13 +286,16 @@ fn npiv_fields<'t>(page: &mut Page<'t>, map: &mut NpivMap, line: Line<'t>) -> bo
     if !KEYS.iter().any(|key| text.starts_with(key)) {
         return false;
     }
-    let below = page.below(&[]).filter(|_| text.ends_with(':'));
+    let below = text.ends_with(':').then(|| page.below(&[])).flatten();
     page.take_lines(below.map_or(1, |(_, lines)| lines));
     let mut rest = text;
     while let Some(key) = KEYS.iter().find(|key| rest.starts_with(**key)) {
         let body = &rest[key.len()..];
-        let end = KEYS.iter().filter_map(|other| body.find(other)).min().unwrap_or(body.len());
-        let value = match (body[..end].trim(), below) {
+        // Most lines have one key.
+        let more = body.split_key().is_some();
+        let keys = KEYS.iter().filter(|_| more);
+        let end = keys.filter_map(|other| body.find(other)).min().unwrap_or(body.len());
+        let value = match (body[..end].bare(), below) {
             ("", Some((word, _))) if end == body.len() => word,
             (value, _) => value,
         };
@@ -325,7 +331,7 @@ fn flags(map: &mut NpivMap, value: &str, at: At) -> bool {
         .filter(|name| !name.is_empty())
         .map(str::to_owned)
         .collect();
-    let digits = digits.trim().trim_start_matches("0x");
+    let digits = digits.bare().trim_start_matches("0x");
     u64::from_str_radix(digits, 16).is_ok_and(|flags| put(&mut map.flags, flags, at))
 }
 
