@@ -26,6 +26,7 @@ mod finding;
 mod levels;
 mod link;
 mod load;
+mod loads;
 mod logins;
 mod mapping;
 mod measure;
@@ -50,6 +51,8 @@ mod vnic;
 mod vscsi;
 
 use std::collections::BTreeSet;
+
+pub(crate) use loads::loads;
 
 pub use finding::{Advice, Finding, Judged, NotChecked, Severity, State};
 pub use overview::{EthernetRow, FibreRow, Map, ScsiRow, SystemState};

@@ -8,12 +8,16 @@
 //! [`Workloads`] is a TOML file, or filled in by a caller; [`Workloads::size`] answers with a [`Sizing`].
 
 mod answer;
+mod captured;
+mod given;
 mod input;
 mod sea;
 mod storage;
 mod table;
 mod total;
 
+pub use captured::{Captured, CapturedSizings, Input, Missing, captured};
+pub use given::Given;
 pub use input::{
     Backing, Direction, Processors, Sea, SizeError, Ssp, Vios, VirtualFc, Vscsi, Workloads,
 };

@@ -3,7 +3,7 @@
 
 use planner::facts::Facts;
 use planner::report::{Answer, text};
-use planner::size::{Sizing, Workloads};
+use planner::size::{Sizing, Workloads, captured};
 use planner::trace::{Figure, Origin};
 use proptest::prelude::*;
 
@@ -361,4 +361,91 @@ fn a_pool_names_the_contradiction_of_its_source_and_others_do_not() {
     let pool = "[[ssp]]\niops = 5000\nblock_bytes = 16384\nclients = 100\npool_tb = 2\n";
     assert_eq!(ids(pool), ["pool-outstanding"]);
     assert_eq!(ids("[[sea]]\nstreaming_mb = 200\n"), Vec::<String>::new());
+}
+
+/// The files of a folder of systems, read in the order of their names.
+fn captures_of(folder: &std::path::Path) -> planner::capture::Captures {
+    let mut captures = planner::capture::Captures::new();
+    let mut files: Vec<_> =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for file in files.iter().filter(|file| file.extension().is_none_or(|end| end != "toml")) {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        captures.read(&name, &std::fs::read(file).unwrap(), None);
+    }
+    captures
+}
+
+fn folder(name: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(name)
+}
+
+#[test]
+fn a_bridge_that_was_captured_twice_is_sized_by_what_went_through_it() {
+    let captures = captures_of(&folder("corpus/faults/20-jumbo-client-on-1500-sea"));
+    let sizings = captured(&captures, &Facts::builtin()).unwrap();
+    let [(server, Some(sizing))] = sizings.servers.as_slice() else { panic!("{sizings:?}") };
+    // (90,099,781 + 81,089,803) packets in an hour, two of them a transaction, of 663.6 bytes each.
+    let [sea] = server.workloads.sea.as_slice() else { panic!("{:?}", server.workloads) };
+    assert!(near(sea.transactions.value(), 171_189_584.0 / 2.0 / 3600.0), "{sea:?}");
+    assert_eq!((sea.transaction_bytes.value(), sea.mtu, sea.threaded), (664, 1500, Some(true)));
+    let rate = server.inputs.iter().find(|input| input.name == "transactions/s").unwrap();
+    let files: Vec<&str> = rate.lines.iter().map(|at| captures.file_name(*at)).collect();
+    assert!(files.contains(&"1-vios-0800.txt") && files.contains(&"2-vios-0900.txt"), "{files:?}");
+    let missing: Vec<&str> =
+        server.missing.iter().map(|missing| missing.capture.as_str()).collect();
+    assert!(missing.contains(&"prtconf on viosn1"), "{missing:?}");
+    // 23,022 + (663.6 - 64) / (1024 - 64) * (25,406 - 23,022) cycles for each.
+    let each = figure(&sizing.parts[0].figures, "cycles/transaction");
+    assert!(near(each.low.round(), 24_511.0), "{each}");
+}
+
+#[test]
+fn every_system_of_the_field_is_sized_or_says_what_is_missing() {
+    let facts = Facts::builtin();
+    let (mut sized, mut servers) = (0, 0);
+    for kind in ["faulty", "healthy"] {
+        for system in std::fs::read_dir(folder("field").join(kind)).unwrap() {
+            let path = system.unwrap().path();
+            let captures = captures_of(&path);
+            let sizings = captured(&captures, &facts).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+            for (server, sizing) in &sizings.servers {
+                servers += 1;
+                assert!(
+                    server.inputs.iter().all(|input| !input.lines.is_empty()),
+                    "{path:?}: an input without a line: {:?}",
+                    server.inputs
+                );
+                let complete = server.missing.iter().all(|missing| !missing.capture.is_empty());
+                assert!(complete, "{path:?}: {:?}", server.missing);
+                let Some(sizing) = sizing else {
+                    assert!(!server.missing.is_empty(), "{path:?}: nothing, and nothing missing");
+                    continue;
+                };
+                sized += 1;
+                let all = sizing.parts.iter().flat_map(|part| &part.figures).chain(&sizing.totals);
+                for figure in all {
+                    assert!(figure.low.is_finite() && figure.low >= 0.0, "{path:?}: {figure}");
+                }
+                // As a file the same loads give the same size.
+                let text = toml::to_string(&server.workloads).unwrap();
+                let again = Workloads::read(&text).unwrap().size(&facts).unwrap();
+                let processors =
+                    |sizing: &Sizing| figure(&sizing.totals, "processors of the load").high;
+                let (one, two) = (processors(sizing), processors(&again));
+                assert!((one - two).abs() <= one * 0.01, "{path:?}: {one} and {two}\n{text}");
+            }
+        }
+    }
+    assert!(servers > 150 && sized > 60, "{sized} of {servers}");
+}
+
+#[test]
+fn one_capture_gives_averages_and_says_so() {
+    let captures = captures_of(&folder("corpus/healthy/27-sea-accounting"));
+    let sizings = captured(&captures, &Facts::builtin()).unwrap();
+    let shown = text::text(&sizings, &text::Options::default());
+    assert!(shown.contains("averages since the counters' reset"), "{shown}");
+    assert!(shown.contains("lsmap -all -npiv"), "what is missing: {shown}");
+    assert!(shown.contains("v.txt:"), "the lines: {shown}");
 }

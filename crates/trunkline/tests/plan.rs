@@ -271,6 +271,36 @@ fn loads_are_options_or_a_file() {
 }
 
 #[test]
+fn captures_are_sized_and_written_as_loads() {
+    let from = "size --from ../field/faulty/01-client-elements-at-200";
+    let document = json(from);
+    let server = &document["answer"][0]["captured"];
+    assert_eq!((&document["kind"], &server["vios"]), (&"size".into(), &"krkvio1".into()));
+    let input = &server["inputs"][0];
+    assert!(input["lines"][0]["line"].as_u64().unwrap() > 0, "{input}");
+    assert!(server["missing"][0]["capture"].as_str().unwrap().contains("prtconf"), "{server}");
+    let text = ok(from);
+    assert!(text.contains("1-vios.txt:") && text.contains("What was read"), "{text}");
+    // The loads as a file give the same.
+    let loads = ok(&format!("{from} --loads -"));
+    let (code, again, err) = run_in(&corpus(), "size - -o json", &loads);
+    assert_eq!((code, err.as_str()), (0, ""), "{loads}");
+    let again: Value = serde_json::from_str(&again).unwrap();
+    let memory = |sizing: &Value| sizing["hypervisor_memory"]["high"].as_f64();
+    assert_eq!(memory(&again["answer"]), memory(&document["answer"][0]["sizing"]));
+    for (line, part) in [
+        ("size --from ../field/faulty/01-client-elements-at-200 --vios vio9", "there are krkvio1"),
+        ("size --from faults/15-three-commands-at-ten-ms", "of a Virtual I/O Server"),
+        ("size loads.toml --vios vios1", "cannot be used with"),
+        ("size --loads -", "--from"),
+        ("size loads.toml --from faults/15-three-commands-at-ten-ms", "cannot be used with"),
+    ] {
+        let said = refused_in(&corpus(), line, "", 2);
+        assert!(said.contains(part), "{line}: {said}");
+    }
+}
+
+#[test]
 fn a_users_facts_replace_the_built_in_ones() {
     let dir = tempfile::tempdir().unwrap();
     let facts = dir.path().join("facts.toml");

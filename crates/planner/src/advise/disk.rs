@@ -252,7 +252,11 @@ impl<'a> Disk<'a> {
     }
 }
 
-fn mean(samples: &[&DiskSample], pick: impl Fn(&DiskSample) -> Option<Read<f64>>) -> Option<Value> {
+/// A mean over the samples, and the line of the last one.
+pub(super) fn mean(
+    samples: &[&DiskSample],
+    pick: impl Fn(&DiskSample) -> Option<Read<f64>>,
+) -> Option<Value> {
     let values: Vec<Read<f64>> = samples
         .iter()
         .filter_map(|sample| pick(sample))

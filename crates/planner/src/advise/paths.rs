@@ -90,7 +90,8 @@ pub(super) struct Path<'a> {
     /// How many clients use the port; a client's own adapter has none.
     clients: Option<usize>,
     limits: Vec<Limit<'a>>,
-    queues: Option<Value>,
+    /// As many as were agreed on, or the least that is configured.
+    pub(super) queues: Option<Value>,
     load: Load,
 }
 

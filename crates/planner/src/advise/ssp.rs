@@ -314,12 +314,6 @@ pub(super) fn lus(view: &View<'_>, host: usize) -> Option<Value> {
         .filter_map(Report::lsmap_scsi)
         .flat_map(|lsmap| &lsmap.adapters)
         .flat_map(|adapter| &adapter.devices);
-    // A LU is named LU.UDID; a disk, a volume or a file has no such id.
-    let is_lu = |name: &str| {
-        name.rsplit_once('.').is_some_and(|(_, id)| {
-            id.len() >= 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit())
-        })
-    };
     let mapped: Vec<At> = mapped
         .filter(|device| device.backing.as_ref().is_some_and(|read| is_lu(&read.value)))
         .map(|device| device.at)
@@ -328,6 +322,20 @@ pub(super) fn lus(view: &View<'_>, host: usize) -> Option<Value> {
         (pool.lus.map_or(0.0, |read| as_f64(read.value)), pool.lus.map_or(pool.at, |read| read.at))
     });
     listed.or(of_pool).or_else(|| Some((count(mapped.len()), *mapped.first()?)))
+}
+
+/// Whether a backing device is a LU: `LU.UDID`; a disk, a volume or a file has no such id.
+pub(super) fn is_lu(name: &str) -> bool {
+    name.rsplit_once('.')
+        .is_some_and(|(_, id)| id.len() >= 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// The size of the shared pool of a VIOS in TB, where it shows one.
+pub(super) fn size(view: &View<'_>, host: usize) -> Option<Figure> {
+    let pools = view.of(host).filter_map(Report::lssp).flat_map(|lssp| &lssp.pools);
+    let size = pools.filter(|pool| is_shared(pool)).filter_map(|pool| pool.size_mb).last()?;
+    let terms = vec![Term::read("MB", as_f64(size.value), "MB", size.at)];
+    Some(Figure::new("pool TB", "TB", "MB ÷ 1024 ÷ 1024", terms))
 }
 
 /// The depth of a client's LU: as captured on a client of the VIOS, else the default of the data files.

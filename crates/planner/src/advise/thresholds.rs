@@ -68,6 +68,8 @@ pub(super) const GLOBAL_SHARE: f64 = 0.05;
 pub(super) const QUEUES_FAR: f64 = 2.0;
 /// A load that is an average since the reset has peaks of so many times its height.
 pub(super) const AVERAGE_HIDES: f64 = 3.0;
+/// How much of the busier direction the other one has to carry for traffic to count as going both ways.
+pub(super) const BOTH_WAYS: f64 = 0.5;
 /// Clients from which a shared port speaks without its load being known.
 pub(super) const MANY_CLIENTS: usize = 8;
 

@@ -88,6 +88,11 @@ impl<'a> View<'a> {
         self.found.paths.get_or_init(|| paths::paths(self))
     }
 
+    /// The path through a virtual adapter.
+    pub(super) fn path(&self, vios: usize, device: &str) -> Option<&Path<'a>> {
+        self.paths().iter().find(|path| path.vios == vios && path.device == device)
+    }
+
     pub(super) fn on_fabric(&self) -> &[OnFabric<'a>] {
         self.found.on_fabric.get_or_init(|| logins::on_fabric(self))
     }

@@ -41,6 +41,9 @@ pub fn text(answer: &dyn Answer, options: &Options) -> String {
     text
 }
 
+/// A word of a table that is longer is parted.
+const WORD_MAX: usize = 60;
+
 struct Page<'a> {
     answer: &'a dyn Answer,
     options: Options,
@@ -145,7 +148,8 @@ impl Page<'_> {
         grid.set_width(u16::try_from(self.options.width - 2).unwrap_or(158));
         grid.set_header(table.columns.iter().map(|column| clean(&column.name)));
         for cells in &table.rows {
-            let cell = |at: usize| cells.get(at).map_or_else(String::new, |cell| clean(cell));
+            let cell =
+                |at: usize| cells.get(at).map_or_else(String::new, |cell| parted(&clean(cell)));
             grid.add_row((0..table.columns.len()).map(cell).collect::<Vec<_>>());
         }
         // A column is as wide as its longest word, so that none is broken.
@@ -154,7 +158,7 @@ impl Page<'_> {
             let all = cells.chain(table.columns.get(at).map(|column| column.name.as_str()));
             let longest =
                 all.flat_map(|text| text.split(' ')).map(|word| clean(word).width()).max();
-            let width = u16::try_from(longest.unwrap_or(1).clamp(1, 60)).unwrap_or(1);
+            let width = u16::try_from(longest.unwrap_or(1).clamp(1, WORD_MAX)).unwrap_or(1);
             if let Some(column) = grid.column_mut(at) {
                 // The column's own space stands beside it.
                 column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(width + 2)));
@@ -169,6 +173,24 @@ impl Page<'_> {
             self.line(2, line.trim_end());
         }
     }
+}
+
+/// The text with words that are too long for a column, paths, parted after a `/`.
+fn parted(text: &str) -> String {
+    let part = |word: &str| {
+        if word.width() <= WORD_MAX {
+            return word.to_owned();
+        }
+        let mut lines = vec![String::new()];
+        for piece in word.split_inclusive('/') {
+            match lines.last_mut() {
+                Some(line) if line.width() + piece.width() <= WORD_MAX => line.push_str(piece),
+                _ => lines.push(piece.to_owned()),
+            }
+        }
+        lines.join("\n")
+    };
+    text.split(' ').map(part).collect::<Vec<_>>().join(" ")
 }
 
 /// The text without what does not fit into the width.
@@ -207,6 +229,13 @@ mod tests {
         assert_eq!(lines, ["one two", "three", "four"]);
         assert_eq!(wrap("unbreakable word", 4), ["unbreakable", "word"]);
         assert_eq!(wrap("", 4), [""]);
+    }
+
+    #[test]
+    fn a_path_in_a_column_is_parted_between_its_folders() {
+        let path = format!("{}/{}/c.txt:12", "a".repeat(30), "b".repeat(40));
+        assert_eq!(parted(&path), format!("{}/\n{}/c.txt:12", "a".repeat(30), "b".repeat(40)));
+        assert_eq!(parted("a/b/c d"), "a/b/c d");
     }
 
     #[test]

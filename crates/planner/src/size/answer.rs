@@ -44,7 +44,7 @@ impl Answer for Sizing {
 }
 
 /// The value, with a mark when it rests on a fact that no source confirms.
-fn marked(figure: &Figure) -> String {
+pub(super) fn marked(figure: &Figure) -> String {
     if figure.confirmed() { figure.value() } else { format!("~{}", figure.value()) }
 }
 

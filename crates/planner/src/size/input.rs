@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::given::Given;
 use super::sea;
 use super::storage;
 use super::total::Sizing;
@@ -28,7 +29,7 @@ pub struct Workloads {
 #[serde(deny_unknown_fields, default)]
 pub struct Vios {
     /// Clock of its processors; without it, that of the tables.
-    pub clock_ghz: Option<f64>,
+    pub clock_ghz: Option<Given<f64>>,
     /// How it gets processors; without it, both are told.
     pub processors: Option<Processors>,
     /// What to add in a shared partition, as a part of the load; without it, the range of the facts.
@@ -53,8 +54,8 @@ pub struct Sea {
     #[serde(default)]
     pub name: Option<String>,
     /// Streamed data in MB/s, where 1 MB is 1024 × 1024 bytes; both directions together.
-    #[serde(default)]
-    pub streaming_mb: f64,
+    #[serde(default = "nothing")]
+    pub streaming_mb: Given<f64>,
     /// Whether data streams one way or both ways at a time.
     #[serde(default)]
     pub direction: Direction,
@@ -65,19 +66,23 @@ pub struct Sea {
     #[serde(default)]
     pub threaded: Option<bool>,
     /// Requests with their responses each second.
-    #[serde(default)]
-    pub transactions: f64,
+    #[serde(default = "nothing")]
+    pub transactions: Given<f64>,
     /// Bytes of a request and of its response.
     #[serde(default = "transaction_bytes")]
-    pub transaction_bytes: u32,
+    pub transaction_bytes: Given<u32>,
+}
+
+fn nothing() -> Given<f64> {
+    0.0.into()
 }
 
 fn mtu() -> u32 {
     1500
 }
 
-fn transaction_bytes() -> u32 {
-    64
+fn transaction_bytes() -> Given<u32> {
+    64.into()
 }
 
 /// The directions in which data streams at a time.
@@ -100,17 +105,17 @@ pub struct VirtualFc {
     pub name: Option<String>,
     /// Virtual adapters.
     #[serde(default = "one")]
-    pub adapters: u32,
+    pub adapters: Given<u32>,
     /// I/Os each second, of all adapters together.
-    pub iops: f64,
+    pub iops: Given<f64>,
     /// Bytes of an I/O.
-    pub block_bytes: u32,
+    pub block_bytes: Given<u32>,
     /// Queues of each adapter; without it, the default.
     #[serde(default)]
-    pub queues: Option<u32>,
+    pub queues: Option<Given<u32>>,
     /// Response time of an I/O; without it, a range of the facts.
     #[serde(default)]
-    pub latency_ms: Option<f64>,
+    pub latency_ms: Option<Given<f64>>,
 }
 
 /// Clients over virtual SCSI that are alike.
@@ -121,18 +126,18 @@ pub struct Vscsi {
     #[serde(default)]
     pub name: Option<String>,
     /// I/Os each second, of all of them together.
-    pub iops: f64,
+    pub iops: Given<f64>,
     /// Bytes of an I/O.
-    pub block_bytes: u32,
+    pub block_bytes: Given<u32>,
     /// What stands behind the disks.
     #[serde(default)]
     pub backing: Backing,
     /// Disks of one client; with it, the adapters that it needs are told.
     #[serde(default)]
-    pub disks: Option<u32>,
+    pub disks: Option<Given<u32>>,
     /// `queue_depth` of the client's disks; without it, the default.
     #[serde(default)]
-    pub queue_depth: Option<u32>,
+    pub queue_depth: Option<Given<u32>>,
 }
 
 /// What stands behind a virtual SCSI disk.
@@ -154,26 +159,26 @@ pub struct Ssp {
     #[serde(default)]
     pub name: Option<String>,
     /// I/Os each second through this server.
-    pub iops: f64,
+    pub iops: Given<f64>,
     /// Bytes of an I/O.
-    pub block_bytes: u32,
+    pub block_bytes: Given<u32>,
     /// Clients of this server.
-    pub clients: u32,
+    pub clients: Given<u32>,
     /// Size of the pool in TB.
-    pub pool_tb: f64,
+    pub pool_tb: Given<f64>,
     /// LUNs of the pool; without it, the number that is recommended.
     #[serde(default)]
-    pub luns: Option<u32>,
+    pub luns: Option<Given<u32>>,
     /// `queue_depth` of the pool's LUNs; without it, the default.
     #[serde(default)]
-    pub lun_depth: Option<u32>,
+    pub lun_depth: Option<Given<u32>>,
     /// `queue_depth` of a client's LU; without it, the default.
     #[serde(default)]
-    pub lu_depth: Option<u32>,
+    pub lu_depth: Option<Given<u32>>,
 }
 
-fn one() -> u32 {
-    1
+fn one() -> Given<u32> {
+    1.into()
 }
 
 /// Loads that cannot be sized.
@@ -230,49 +235,53 @@ impl Workloads {
         Ok(Sizing::of(facts, self, parts))
     }
 
+    /// Whether there is no load.
+    pub fn is_empty(&self) -> bool {
+        self.sea.is_empty()
+            && self.virtual_fc.is_empty()
+            && self.vscsi.is_empty()
+            && self.ssp.is_empty()
+    }
+
     fn check(&self) -> Result<(), SizeError> {
-        let loads = self.sea.len() + self.virtual_fc.len() + self.vscsi.len() + self.ssp.len();
-        if loads == 0 {
+        if self.is_empty() {
             let expected = "expected at least one of [[sea]], [[virtual_fc]], [[vscsi]], [[ssp]]";
             return Err(SizeError::value("workloads", expected, "add a load"));
         }
-        if let Some(clock) = self.vios.clock_ghz
-            && !(0.1..=20.0).contains(&clock)
+        if let Some(clock) = &self.vios.clock_ghz
+            && !(0.1..=20.0).contains(&clock.value())
         {
             let fix = "give the processor's clock, as in clock_ghz = 3.8";
             return Err(SizeError::value("vios.clock_ghz", "expected 0.1 to 20", fix));
         }
         rate("vios.contingency", self.vios.contingency.unwrap_or(0.0), 0.0, 10.0)?;
         for (number, sea) in self.sea.iter().enumerate() {
-            rate(&format!("sea[{number}].streaming_mb"), sea.streaming_mb, 0.0, LARGEST)?;
-            rate(&format!("sea[{number}].transactions"), sea.transactions, 0.0, LARGEST)?;
-            count(&format!("sea[{number}].transaction_bytes"), sea.transaction_bytes)?;
+            rate(&format!("sea[{number}].streaming_mb"), sea.streaming_mb.value(), 0.0, LARGEST)?;
+            rate(&format!("sea[{number}].transactions"), sea.transactions.value(), 0.0, LARGEST)?;
+            count(&format!("sea[{number}].transaction_bytes"), Some(&sea.transaction_bytes))?;
         }
         for (number, fc) in self.virtual_fc.iter().enumerate() {
-            rate(&format!("virtual_fc[{number}].iops"), fc.iops, 0.0, LARGEST)?;
-            let latency = fc.latency_ms.unwrap_or(1.0);
+            rate(&format!("virtual_fc[{number}].iops"), fc.iops.value(), 0.0, LARGEST)?;
+            let latency = fc.latency_ms.as_ref().map_or(1.0, Given::value);
             rate(&format!("virtual_fc[{number}].latency_ms"), latency, 0.001, 100_000.0)?;
-            count(&format!("virtual_fc[{number}].block_bytes"), fc.block_bytes)?;
-            count(&format!("virtual_fc[{number}].adapters"), fc.adapters)?;
-            count(&format!("virtual_fc[{number}].queues"), fc.queues.unwrap_or(1))?;
+            count(&format!("virtual_fc[{number}].block_bytes"), Some(&fc.block_bytes))?;
+            count(&format!("virtual_fc[{number}].adapters"), Some(&fc.adapters))?;
+            count(&format!("virtual_fc[{number}].queues"), fc.queues.as_ref())?;
         }
         for (number, vscsi) in self.vscsi.iter().enumerate() {
-            rate(&format!("vscsi[{number}].iops"), vscsi.iops, 0.0, LARGEST)?;
-            count(&format!("vscsi[{number}].block_bytes"), vscsi.block_bytes)?;
-            count(&format!("vscsi[{number}].disks"), vscsi.disks.unwrap_or(1))?;
-            let depth = vscsi.queue_depth.unwrap_or(1);
-            rate(&format!("vscsi[{number}].queue_depth"), f64::from(depth), 1.0, 256.0)?;
+            rate(&format!("vscsi[{number}].iops"), vscsi.iops.value(), 0.0, LARGEST)?;
+            count(&format!("vscsi[{number}].block_bytes"), Some(&vscsi.block_bytes))?;
+            count(&format!("vscsi[{number}].disks"), vscsi.disks.as_ref())?;
+            depth(&format!("vscsi[{number}].queue_depth"), vscsi.queue_depth.as_ref())?;
         }
         for (number, ssp) in self.ssp.iter().enumerate() {
-            rate(&format!("ssp[{number}].iops"), ssp.iops, 0.0, LARGEST)?;
-            rate(&format!("ssp[{number}].pool_tb"), ssp.pool_tb, 0.001, 1e6)?;
-            count(&format!("ssp[{number}].block_bytes"), ssp.block_bytes)?;
-            count(&format!("ssp[{number}].clients"), ssp.clients)?;
-            count(&format!("ssp[{number}].luns"), ssp.luns.unwrap_or(1))?;
-            for (key, depth) in [("lun_depth", ssp.lun_depth), ("lu_depth", ssp.lu_depth)] {
-                let depth = f64::from(depth.unwrap_or(1));
-                rate(&format!("ssp[{number}].{key}"), depth, 1.0, 256.0)?;
-            }
+            rate(&format!("ssp[{number}].iops"), ssp.iops.value(), 0.0, LARGEST)?;
+            rate(&format!("ssp[{number}].pool_tb"), ssp.pool_tb.value(), 0.001, 1e6)?;
+            count(&format!("ssp[{number}].block_bytes"), Some(&ssp.block_bytes))?;
+            count(&format!("ssp[{number}].clients"), Some(&ssp.clients))?;
+            count(&format!("ssp[{number}].luns"), ssp.luns.as_ref())?;
+            depth(&format!("ssp[{number}].lun_depth"), ssp.lun_depth.as_ref())?;
+            depth(&format!("ssp[{number}].lu_depth"), ssp.lu_depth.as_ref())?;
         }
         Ok(())
     }
@@ -286,6 +295,11 @@ fn rate(key: &str, value: f64, least: f64, most: f64) -> Result<(), SizeError> {
     Err(SizeError::value(key, &expected, "correct the number or its unit"))
 }
 
-fn count(key: &str, value: u32) -> Result<(), SizeError> {
+fn count(key: &str, value: Option<&Given<u32>>) -> Result<(), SizeError> {
+    let value = value.map_or(1, Given::value);
     rate(key, f64::from(value), 1.0, f64::from(u32::MAX))
+}
+
+fn depth(key: &str, value: Option<&Given<u32>>) -> Result<(), SizeError> {
+    rate(key, f64::from(value.map_or(1, Given::value)), 1.0, 256.0)
 }

@@ -38,10 +38,10 @@ pub(super) fn size(
     let threaded = sea.threaded.unwrap_or_else(|| default_threaded(facts));
     let mut part = Part::new(format!("SEA {number}"), sea.name.as_deref());
     let mut cycles = Vec::new();
-    if sea.streaming_mb > 0.0 || sea.transactions <= 0.0 {
+    if sea.streaming_mb.value() > 0.0 || sea.transactions.value() <= 0.0 {
         cycles.push(streaming(facts, sea, threaded, &mut part));
     }
-    if sea.transactions > 0.0 {
+    if sea.transactions.value() > 0.0 {
         cycles.push(transactions(facts, sea, threaded, &mut part));
     }
     part.cycles(cycles);
@@ -56,12 +56,8 @@ fn default_threaded(facts: &Facts) -> bool {
 }
 
 fn streaming(facts: &Facts, sea: &Sea, threaded: bool, part: &mut Part) -> Term {
-    let bytes = part.step(
-        "bytes/s",
-        "bytes/s",
-        "MB/s × 1024 × 1024",
-        vec![Term::given("MB/s", sea.streaming_mb, "MB/s")],
-    );
+    let streamed = part.given(&sea.streaming_mb, "MB/s", "MB/s");
+    let bytes = part.step("bytes/s", "bytes/s", "MB/s × 1024 × 1024", vec![streamed]);
     let cost = cycles_per_byte(facts, sea, threaded).term("cycles/byte");
     part.step("cycles/s of streaming", "cycles/s", "bytes/s × cycles/byte", vec![bytes, cost])
 }
@@ -71,11 +67,12 @@ fn transactions(facts: &Facts, sea: &Sea, threaded: bool, part: &mut Part) -> Te
     let streamed = cycles_per_byte(facts, sea, threaded).term("cycles/byte of streaming");
     let beyond = Beyond { per_byte: Some(streamed) };
     let what = "cycles/transaction";
-    let cost = by_size(facts, &prefix, what, sea.transaction_bytes, &beyond);
+    let size = part.given(&sea.transaction_bytes, "bytes of a transaction", "bytes");
+    let cost = by_size(facts, &prefix, what, &size, &beyond);
     let each = cost.figures.last().map(Term::of);
     part.figures.extend(cost.figures);
     part.notes.extend(cost.note);
-    let rate = Term::given("transactions/s", sea.transactions, "1/s");
+    let rate = part.given(&sea.transactions, "transactions/s", "1/s");
     let mut terms = vec![rate];
     terms.extend(each);
     part.step("cycles/s of transactions", "cycles/s", "transactions/s × cycles/transaction", terms)
@@ -89,7 +86,7 @@ fn threading_notes(facts: &Facts, sea: &Sea, threaded: bool, stored: bool, part:
                 .to_owned(),
         );
     }
-    if !stored && threaded && sea.streaming_mb > 0.0 {
+    if !stored && threaded && sea.streaming_mb.value() > 0.0 {
         let terms = vec![
             cycles_per_byte(facts, sea, true).term("threaded"),
             cycles_per_byte(facts, sea, false).term("not threaded"),

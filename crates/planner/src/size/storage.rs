@@ -1,5 +1,6 @@
 //! Processors, memory and queues for virtual Fibre Channel, virtual SCSI and shared storage pools.
 
+use super::given::Given;
 use super::input::{Backing, Ssp, Vios, VirtualFc, Vscsi};
 use super::table::{Beyond, by_size};
 use super::total::{Part, processors};
@@ -10,12 +11,12 @@ use crate::trace::{Figure, Origin, Source, Term, number};
 fn given_or_default(
     facts: &Facts,
     name: &str,
-    given: Option<u32>,
-    device: &str,
-    attribute: &str,
+    given: Option<&Given<u32>>,
+    (device, attribute): (&str, &str),
+    part: &mut Part,
 ) -> Term {
-    if let Some(value) = given {
-        return Term::given(name, f64::from(value), "");
+    if let Some(given) = given {
+        return part.given(given, name, "");
     }
     let known = facts.attribute(device, attribute);
     let default = known.and_then(|known| known.default.as_ref()).and_then(|d| d.as_number());
@@ -30,32 +31,30 @@ fn given_or_default(
     Term::new(name, value, "", Origin::Fact(source))
 }
 
-fn iops(value: f64) -> Term {
-    Term::given("I/O/s", value, "1/s")
+fn iops(given: &Given<f64>, part: &mut Part) -> Term {
+    part.given(given, "I/O/s", "1/s")
 }
 
-fn block(bytes: u32) -> Term {
-    Term::given("bytes of an I/O", f64::from(bytes), "bytes")
+fn block(given: &Given<u32>, part: &mut Part) -> Term {
+    part.given(given, "bytes of an I/O", "bytes")
 }
 
 /// Sizes clients over virtual Fibre Channel.
 pub(super) fn virtual_fc(facts: &Facts, number: usize, fc: &VirtualFc, vios: &Vios) -> Part {
     let mut part = Part::new(format!("virtual FC {number}"), fc.name.as_deref());
-    let queues = given_or_default(facts, "queues", fc.queues, "fcs-client", "num_io_queues");
-    let adapters = Term::given("adapters", f64::from(fc.adapters), "");
+    let of_client = ("fcs-client", "num_io_queues");
+    let queues = given_or_default(facts, "queues", fc.queues.as_ref(), of_client, &mut part);
+    let adapters = part.given(&fc.adapters, "adapters", "");
     let cost =
         if queues.high > 1.0 { id::VFC_CYCLES_PER_IO_MULTI } else { id::VFC_CYCLES_PER_IO_SINGLE };
-    let cycles = part.step(
-        "cycles/s of I/O",
-        "cycles/s",
-        "I/O/s × (cycles/I/O + bytes of an I/O × cycles/byte)",
-        vec![
-            iops(fc.iops),
-            facts.term(cost, "cycles/I/O"),
-            block(fc.block_bytes),
-            facts.term(id::VFC_CYCLES_PER_BYTE, "cycles/byte"),
-        ],
-    );
+    let terms = vec![
+        iops(&fc.iops, &mut part),
+        facts.term(cost, "cycles/I/O"),
+        block(&fc.block_bytes, &mut part),
+        facts.term(id::VFC_CYCLES_PER_BYTE, "cycles/byte"),
+    ];
+    let formula = "I/O/s × (cycles/I/O + bytes of an I/O × cycles/byte)";
+    let cycles = part.step("cycles/s of I/O", "cycles/s", formula, terms);
     part.cycles(vec![cycles]);
     processors(facts, vios, &mut part);
     let in_flight = in_flight(facts, fc, &adapters, &mut part);
@@ -70,16 +69,13 @@ pub(super) fn virtual_fc(facts: &Facts, number: usize, fc: &VirtualFc, vios: &Vi
 
 /// I/Os in flight in one adapter (Little's law), and the command elements that they need.
 fn in_flight(facts: &Facts, fc: &VirtualFc, adapters: &Term, part: &mut Part) -> Term {
-    let latency = match fc.latency_ms {
-        Some(latency) => Term::given("response time", latency, "ms"),
+    let latency = match &fc.latency_ms {
+        Some(latency) => part.given(latency, "response time", "ms"),
         None => facts.term(id::VFC_LATENCY_MS, "response time"),
     };
-    let in_flight = part.step(
-        "I/Os in flight of an adapter",
-        "",
-        "I/O/s × response time ÷ 1000 ÷ adapters",
-        vec![iops(fc.iops), latency, adapters.clone()],
-    );
+    let terms = vec![iops(&fc.iops, part), latency, adapters.clone()];
+    let formula = "I/O/s × response time ÷ 1000 ÷ adapters";
+    let in_flight = part.step("I/Os in flight of an adapter", "", formula, terms);
     let needed = part.step(
         "num_cmd_elems of an adapter, at least",
         "command elements",
@@ -117,7 +113,7 @@ fn queue_figures(facts: &Facts, fc: &VirtualFc, in_flight: &Term, queues: &Term,
         vec![in_flight.clone(), least, queues.clone()],
     );
     let below = facts.number(id::MQ_IOPS_MIN);
-    let rate = match fc.iops < below.low {
+    let rate = match fc.iops.value() < below.low {
         true => format!(" and the rate is below {} I/O/s", number(below.low)),
         false => String::new(),
     };
@@ -135,7 +131,8 @@ fn memory(facts: &Facts, adapters: Term, queues: Term, part: &mut Part) {
         "adapters × MB of an adapter",
         vec![adapters.clone(), facts.term(id::VFC_MEMORY_MB, "MB of an adapter")],
     ));
-    let commands = given_or_default(facts, "num_local_cmds", None, "viosnpiv0", "num_local_cmds");
+    let of_vios = ("viosnpiv0", "num_local_cmds");
+    let commands = given_or_default(facts, "num_local_cmds", None, of_vios, part);
     part.vios_memory = Some(part.step(
         "VIOS memory of queues",
         "MB",
@@ -144,12 +141,18 @@ fn memory(facts: &Facts, adapters: Term, queues: Term, part: &mut Part) {
     ));
 }
 
-fn vscsi_cost(facts: &Facts, backing: Backing, bytes: u32, part: &mut Part) -> Option<Term> {
+fn vscsi_cost(
+    facts: &Facts,
+    backing: Backing,
+    bytes: &Given<u32>,
+    part: &mut Part,
+) -> Option<Term> {
     let prefix = match backing {
         Backing::Disk => "vscsi.cycles-per-io.disk.",
         Backing::Volume => "vscsi.cycles-per-io.volume.",
     };
-    let cost = by_size(facts, prefix, "cycles/I/O", bytes, &Beyond { per_byte: None });
+    let size = block(bytes, part);
+    let cost = by_size(facts, prefix, "cycles/I/O", &size, &Beyond { per_byte: None });
     let each = cost.figures.last().map(Term::of);
     part.figures.extend(cost.figures);
     part.notes.extend(cost.note);
@@ -159,14 +162,15 @@ fn vscsi_cost(facts: &Facts, backing: Backing, bytes: u32, part: &mut Part) -> O
 /// Sizes clients over virtual SCSI.
 pub(super) fn vscsi(facts: &Facts, number: usize, vscsi: &Vscsi, vios: &Vios) -> Part {
     let mut part = Part::new(format!("virtual SCSI {number}"), vscsi.name.as_deref());
-    let mut terms = vec![iops(vscsi.iops)];
-    terms.extend(vscsi_cost(facts, vscsi.backing, vscsi.block_bytes, &mut part));
+    let mut terms = vec![iops(&vscsi.iops, &mut part)];
+    terms.extend(vscsi_cost(facts, vscsi.backing, &vscsi.block_bytes, &mut part));
     let cycles = part.step("cycles/s of I/O", "cycles/s", "I/O/s × cycles/I/O", terms);
     part.cycles(vec![cycles]);
     processors(facts, vios, &mut part);
-    if let Some(disks) = vscsi.disks {
-        let depth =
-            given_or_default(facts, "queue_depth", vscsi.queue_depth, "hdisk-vscsi", "queue_depth");
+    if let Some(disks) = &vscsi.disks {
+        let of_disk = ("hdisk-vscsi", "queue_depth");
+        let given = vscsi.queue_depth.as_ref();
+        let depth = given_or_default(facts, "queue_depth", given, of_disk, &mut part);
         let each = part.step(
             "disks of an adapter",
             "disks",
@@ -178,7 +182,7 @@ pub(super) fn vscsi(facts: &Facts, number: usize, vscsi: &Vscsi, vios: &Vios) ->
                 facts.term(id::VSCSI_ELEMENTS_PER_DISK, "elements of a disk"),
             ],
         );
-        let disks = Term::given("disks", f64::from(disks), "");
+        let disks = part.given(disks, "disks", "");
         let formula = "round_up(disks ÷ disks of an adapter, 1)";
         part.step("virtual SCSI adapters of a client", "adapters", formula, vec![disks, each]);
     }
@@ -188,8 +192,8 @@ pub(super) fn vscsi(facts: &Facts, number: usize, vscsi: &Vscsi, vios: &Vios) ->
 /// Sizes clients of a shared storage pool.
 pub(super) fn ssp(facts: &Facts, number: usize, ssp: &Ssp, vios: &Vios) -> Part {
     let mut part = Part::new(format!("shared storage pool {number}"), ssp.name.as_deref());
-    let mut terms = vec![iops(ssp.iops)];
-    terms.extend(vscsi_cost(facts, Backing::Disk, ssp.block_bytes, &mut part));
+    let mut terms = vec![iops(&ssp.iops, &mut part)];
+    terms.extend(vscsi_cost(facts, Backing::Disk, &ssp.block_bytes, &mut part));
     terms.push(facts.term(id::SSP_CYCLES_PER_IO, "cycles of the pool"));
     let formula = "I/O/s × (cycles/I/O + cycles of the pool)";
     let cycles = part.step("cycles/s of I/O", "cycles/s", formula, terms);
@@ -202,7 +206,7 @@ pub(super) fn ssp(facts: &Facts, number: usize, ssp: &Ssp, vios: &Vios) -> Part 
 
 /// The least that a node must have, by the number of its clients.
 fn node(facts: &Facts, ssp: &Ssp, part: &mut Part) {
-    let clients = f64::from(ssp.clients);
+    let clients = f64::from(ssp.clients.value());
     let small = clients <= facts.number(id::SSP_CLIENTS_AT_MIN).high;
     let (of_processors, of_memory) = match small {
         true => (id::SSP_NODE_PROCESSORS_MIN, id::SSP_NODE_MEMORY_GB_MIN),
@@ -214,15 +218,16 @@ fn node(facts: &Facts, ssp: &Ssp, part: &mut Part) {
     if clients > most.high {
         part.notes.push(format!(
             "The source names at most {} clients of one VIOS; {} need more than one node, or a figure of your own.",
-            most.high, ssp.clients
+            most.high,
+            ssp.clients.value()
         ));
     }
 }
 
 /// LUNs of the pool, and whether they take what the clients send at a time.
 fn luns(facts: &Facts, ssp: &Ssp, part: &mut Part) {
-    let size = Term::given("pool TB", ssp.pool_tb, "TB");
-    let large = ssp.pool_tb > facts.number(id::SSP_LUNS_PER_TB_ABOVE).high;
+    let size = part.given(&ssp.pool_tb, "pool TB", "TB");
+    let large = size.high > facts.number(id::SSP_LUNS_PER_TB_ABOVE).high;
     let least = facts.term(id::SSP_LUNS_MIN, "least LUNs");
     let recommended = match large {
         true => part.step(
@@ -233,8 +238,8 @@ fn luns(facts: &Facts, ssp: &Ssp, part: &mut Part) {
         ),
         false => part.step("LUNs of the pool, recommended", "LUNs", "least LUNs", vec![least]),
     };
-    let luns = match ssp.luns {
-        Some(luns) => Term::given("LUNs", f64::from(luns), ""),
+    let luns = match &ssp.luns {
+        Some(luns) => part.given(luns, "LUNs", ""),
         None => recommended.clone().named("LUNs"),
     };
     if luns.high < recommended.low {
@@ -244,15 +249,12 @@ fn luns(facts: &Facts, ssp: &Ssp, part: &mut Part) {
             recommended.value()
         ));
     }
-    let lu_depth = given_or_default(facts, "LU depth", ssp.lu_depth, "hdisk-lu", "queue_depth");
-    let lun_depth =
-        given_or_default(facts, "LUN depth", ssp.lun_depth, "hdisk-pool", "queue_depth");
-    let sent = part.step(
-        "I/Os that clients send at a time, at most",
-        "",
-        "clients × LU depth",
-        vec![Term::given("clients", f64::from(ssp.clients), ""), lu_depth],
-    );
+    let (of_lu, of_lun) = (("hdisk-lu", "queue_depth"), ("hdisk-pool", "queue_depth"));
+    let lu_depth = given_or_default(facts, "LU depth", ssp.lu_depth.as_ref(), of_lu, part);
+    let lun_depth = given_or_default(facts, "LUN depth", ssp.lun_depth.as_ref(), of_lun, part);
+    let clients = part.given(&ssp.clients, "clients", "");
+    let name = "I/Os that clients send at a time, at most";
+    let sent = part.step(name, "", "clients × LU depth", vec![clients, lu_depth]);
     let taken = part.step(
         "I/Os that the pool takes at a time",
         "",

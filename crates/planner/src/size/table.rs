@@ -23,28 +23,30 @@ pub(super) fn by_size(
     facts: &Facts,
     prefix: &str,
     what: &str,
-    bytes: u32,
+    size: &Term,
     beyond: &Beyond,
 ) -> Cost {
+    let bytes = size.high;
     let mut points: Vec<(u32, &Number)> = facts
         .numbers(prefix)
         .filter_map(|number| id::size_of(&number.id).map(|size| (size, number)))
         .collect();
     points.sort_by_key(|(size, _)| *size);
-    if let Some((_, exact)) = points.iter().find(|(size, _)| *size == bytes) {
+    if let Some((_, exact)) = points.iter().find(|(size, _)| f64::from(*size) == bytes) {
         return Cost { figures: vec![plain(what, exact)], note: None };
     }
-    let above = points.iter().position(|(size, _)| *size > bytes);
+    let above = points.iter().position(|(size, _)| f64::from(*size) > bytes);
     match (above, points.as_slice()) {
         (Some(0), [smallest, ..]) => Cost {
             figures: vec![plain(what, smallest.1)],
             note: Some(format!(
-                "{what}: {bytes} bytes is less than the smallest size of the table, {}; its cost is taken.",
+                "{what}: {} bytes is less than the smallest size of the table, {}; its cost is taken.",
+                size.value(),
                 smallest.0
             )),
         },
-        (Some(next), _) => between(what, bytes, points[next - 1], points[next]),
-        (None, [.., last_but_one, last]) => larger(what, bytes, *last_but_one, *last, beyond),
+        (Some(next), _) => between(what, size, points[next - 1], points[next]),
+        (None, [.., last_but_one, last]) => larger(what, size, *last_but_one, *last, beyond),
         (None, [only]) => Cost { figures: vec![plain(what, only.1)], note: Some(one_size(what)) },
         (None, []) => Cost { figures: vec![plain(what, facts.number(prefix))], note: None },
     }
@@ -58,29 +60,27 @@ fn plain(what: &str, number: &Number) -> Figure {
     Figure::plain(number.term(what))
 }
 
-fn bytes_of(name: &str, bytes: u32) -> Term {
-    Term::given(name, f64::from(bytes), "bytes")
-}
-
-fn between(what: &str, bytes: u32, low: (u32, &Number), high: (u32, &Number)) -> Cost {
+fn between(what: &str, size: &Term, low: (u32, &Number), high: (u32, &Number)) -> Cost {
     let (cost_low, cost_high) = (format!("cost at {}", low.0), format!("cost at {}", high.0));
     let formula = format!(
         "{cost_low} + (size − {}) ÷ ({} − {}) × ({cost_high} − {cost_low})",
         low.0, high.0, low.0
     );
-    let terms = vec![low.1.term(&cost_low), bytes_of("size", bytes), high.1.term(&cost_high)];
+    let terms = vec![low.1.term(&cost_low), size.clone().named("size"), high.1.term(&cost_high)];
     Cost {
         figures: vec![Figure::new(what, &low.1.unit, &formula, terms)],
         note: Some(format!(
-            "{what}: interpolated between {} and {} bytes; the table has no value for {bytes}.",
-            low.0, high.0
+            "{what}: interpolated between {} and {} bytes; the table has no value for {}.",
+            low.0,
+            high.0,
+            size.value()
         )),
     }
 }
 
 fn larger(
     what: &str,
-    bytes: u32,
+    size: &Term,
     before: (u32, &Number),
     last: (u32, &Number),
     beyond: &Beyond,
@@ -102,12 +102,13 @@ fn larger(
         figures.push(Figure::plain(term.clone()));
     }
     let formula = format!("{cost_last} + (size − {}) × cycles of a further byte", last.0);
-    let terms = vec![last.1.term(&cost_last), bytes_of("size", bytes), further];
+    let terms = vec![last.1.term(&cost_last), size.clone().named("size"), further];
     figures.push(Figure::new(what, &last.1.unit, &formula, terms));
     Cost {
         figures,
         note: Some(format!(
-            "{what}: {bytes} bytes is more than the largest size of the table, {}; nothing was measured there, so it is an extrapolation.",
+            "{what}: {} bytes is more than the largest size of the table, {}; nothing was measured there, so it is an extrapolation.",
+            size.value(),
             last.0
         )),
     }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::given::Given;
 use super::input::{Processors, Vios, Workloads};
 use crate::facts::{Contradiction, Facts, id};
 use crate::trace::{Figure, Term};
@@ -55,6 +56,18 @@ impl Part {
         term
     }
 
+    /// A value of the load as a term, after the step that reckons it from captures, where there is one.
+    pub(super) fn given<T: Copy + Into<f64>>(
+        &mut self,
+        given: &Given<T>,
+        name: &str,
+        unit: &str,
+    ) -> Term {
+        let (term, step) = given.term(name, unit);
+        self.figures.extend(step.filter(|step| !self.figures.contains(step)));
+        term
+    }
+
     /// Adds a fact as a step of its own.
     pub(super) fn fact(&mut self, facts: &Facts, id: &str, name: &str) -> Term {
         let figure = Figure::plain(facts.term(id, name));
@@ -87,7 +100,7 @@ impl Part {
 pub(super) fn processors(facts: &Facts, vios: &Vios, part: &mut Part) {
     let Some(cycles) = part.figures.last().map(Term::of) else { return };
     let reference = facts.term(id::SEA_REFERENCE_CLOCK, "reference clock");
-    let Some(clock) = vios.clock_ghz else {
+    let Some(clock) = &vios.clock_ghz else {
         let terms = vec![cycles, reference];
         part.processors =
             Some(part.step("processors", "processors", "cycles/s ÷ reference clock", terms));
@@ -99,8 +112,8 @@ pub(super) fn processors(facts: &Facts, vios: &Vios, part: &mut Part) {
         "cycles/s ÷ reference clock",
         vec![cycles, reference.clone()],
     );
-    let clock =
-        part.step("clock", "cycles/s", "GHz × 1000000000", vec![Term::given("GHz", clock, "GHz")]);
+    let clock = part.given(clock, "GHz", "GHz");
+    let clock = part.step("clock", "cycles/s", "GHz × 1000000000", vec![clock]);
     part.processors = Some(part.step(
         "processors",
         "processors",

@@ -1,17 +1,26 @@
 //! `trunkline size`
 
+use super::read::{self, WithReading};
 use super::show::{AnswerArgs, FactsArgs, called, read_text};
 use crate::cli::Global;
 use crate::exit::Failure;
+use crate::output::put;
 use clap::{Args, Subcommand, ValueEnum};
 use control::refusal::Refusal;
-use planner::size::{Backing, Direction, Processors, Sea, Ssp, Vios, VirtualFc, Vscsi, Workloads};
+use planner::facts::Facts;
+use planner::size::{
+    Backing, Direction, Given, Processors, Sea, Ssp, Vios, VirtualFc, Vscsi, Workloads, captured,
+};
 use std::path::PathBuf;
 
 pub(crate) const HELP: &str = "\
 Costs of a shared Ethernet adapter and of virtual SCSI are published tables; those of virtual Fibre \
 Channel and pools are assumptions, marked as unconfirmed, and give ranges. Who has measured puts a \
 figure in a file for --facts.
+
+Captures tell the loads of the servers that they are of: what shared Ethernet adapters, ports, disks and pools were \
+seen to carry, each input with its lines, and what is missing with the command that would tell it. --loads writes \
+them as a file of the kind below, to be completed by hand.
 
 Several loads of one server, as a file:
 
@@ -37,7 +46,9 @@ Examples:
   trunkline size vfc --iops 150000 --block 8KiB --adapters 12 --clock-ghz 3.8
   trunkline size vscsi --iops 20000 --block 4KiB --disks 24 --queue-depth 32
   trunkline size ssp --iops 20000 --block 16KiB --clients 40 --pool-tb 8
-  trunkline size workloads.toml --html size.html";
+  trunkline size workloads.toml --html size.html
+  trunkline size --from captures/
+  trunkline size --from captures/ --vios vios1 --loads vios1.toml";
 
 /// Options of `size`.
 #[derive(Debug, Args)]
@@ -45,8 +56,29 @@ pub(crate) struct SizeArgs {
     #[command(subcommand)]
     command: Option<SizeCommand>,
     /// Loads as a TOML file, `-` for standard input
-    #[arg(required = true, value_name = "FILE")]
+    #[arg(required_unless_present = "from", value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Take the loads from captures of Virtual I/O Servers and their clients: files, folders, `-` for standard input
+    #[arg(long, num_args = 1.., value_name = "PATH", conflicts_with = "file", help_heading = "Captures")]
+    from: Vec<PathBuf>,
+    /// With --from: the server to size [default: every one]
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "from",
+        conflicts_with = "file",
+        help_heading = "Captures"
+    )]
+    vios: Option<String>,
+    /// With --from: write the loads as a TOML file, too; `-` prints that instead
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "from",
+        conflicts_with = "file",
+        help_heading = "Captures"
+    )]
+    loads: Option<PathBuf>,
     #[command(flatten)]
     answer: AnswerArgs,
     #[command(flatten)]
@@ -207,6 +239,9 @@ fn bytes(text: &str) -> Result<u32, String> {
 
 /// Works it out and prints it.
 pub(crate) fn main(global: &Global, args: &SizeArgs) -> Result<(), Failure> {
+    if !args.from.is_empty() {
+        return by_captures(global, args, &args.facts.read()?);
+    }
     let (workloads, answer, facts, what) = match (&args.command, &args.file) {
         (Some(command), _) => {
             let (workloads, server) = command.workloads();
@@ -226,6 +261,44 @@ pub(crate) fn main(global: &Global, args: &SizeArgs) -> Result<(), Failure> {
     let sizing =
         workloads.size(&facts).map_err(|error| Refusal::invalid(format!("{what}{error}")))?;
     answer.show(global, &sizing, &sizing, None)
+}
+
+/// Sizes the servers of captures.
+fn by_captures(global: &Global, args: &SizeArgs, facts: &Facts) -> Result<(), Failure> {
+    let reading = read::read(&args.from)?;
+    let mut sizings = captured(&reading.captures, facts)
+        .map_err(|error| Refusal::invalid(format!("by the captures: {error}")))?;
+    let all: Vec<String> = sizings.servers.iter().map(|(server, _)| server.vios.clone()).collect();
+    if let Some(wanted) = &args.vios {
+        sizings.servers.retain(|(server, _)| server.vios.eq_ignore_ascii_case(wanted));
+    }
+    if sizings.servers.is_empty() {
+        return Err(match (&args.vios, all.is_empty()) {
+            (Some(wanted), false) => {
+                Refusal::invalid(format!("no Virtual I/O Server `{wanted}` is among the captures"))
+                    .help(format!("there are {}", all.join(", ")))
+            }
+            _ => Refusal::invalid("nothing in the captures is of a Virtual I/O Server")
+                .help("capture `ioslevel` and `lsmap -all -npiv` there, with a prompt or `hostname` before"),
+        }
+        .into());
+    }
+    if let Some(path) = &args.loads {
+        let [(server, _)] = sizings.servers.as_slice() else {
+            return Err(Refusal::invalid("--loads writes the loads of one server")
+                .help(format!("add --vios with one of {}", all.join(", ")))
+                .into());
+        };
+        let text = toml::to_string(&server.workloads).map_err(Failure::other)?;
+        if path.as_os_str() == "-" {
+            return put(text.trim_end());
+        }
+        std::fs::write(path, text)
+            .map_err(|error| Failure::other(format!("--loads {}: {error}", path.display())))?;
+    }
+    let page = WithReading { answer: &sizings, reading: &reading, all: true };
+    let text = WithReading { all: args.answer.explain(), ..page };
+    args.answer.show(global, &text, &page, Some(("inputs", reading.as_json()?)))
 }
 
 impl SizeCommand {
@@ -250,7 +323,7 @@ impl SizeCommand {
             }
         };
         all.vios = Vios {
-            clock_ghz: server.clock_ghz,
+            clock_ghz: server.clock_ghz.map(Given::from),
             processors: server.processors.map(|how| match how {
                 How::Dedicated => Processors::Dedicated,
                 How::Shared => Processors::Shared,
@@ -265,15 +338,15 @@ impl SeaArgs {
     fn load(&self) -> Sea {
         Sea {
             name: None,
-            streaming_mb: self.streaming.unwrap_or(0.0),
+            streaming_mb: self.streaming.unwrap_or(0.0).into(),
             direction: match self.direction {
                 Ways::Simplex => Direction::Simplex,
                 Ways::Duplex => Direction::Duplex,
             },
             mtu: self.mtu,
             threaded: self.thread.map(|thread| thread == 1),
-            transactions: self.transactions.unwrap_or(0.0),
-            transaction_bytes: self.transaction_size,
+            transactions: self.transactions.unwrap_or(0.0).into(),
+            transaction_bytes: self.transaction_size.into(),
         }
     }
 }
@@ -282,11 +355,11 @@ impl VfcArgs {
     fn load(&self) -> VirtualFc {
         VirtualFc {
             name: None,
-            adapters: self.adapters,
-            iops: self.load.iops,
-            block_bytes: self.load.block,
-            queues: self.queues,
-            latency_ms: self.latency_ms,
+            adapters: self.adapters.into(),
+            iops: self.load.iops.into(),
+            block_bytes: self.load.block.into(),
+            queues: self.queues.map(Given::from),
+            latency_ms: self.latency_ms.map(Given::from),
         }
     }
 }
@@ -295,14 +368,14 @@ impl VscsiArgs {
     fn load(&self) -> Vscsi {
         Vscsi {
             name: None,
-            iops: self.load.iops,
-            block_bytes: self.load.block,
+            iops: self.load.iops.into(),
+            block_bytes: self.load.block.into(),
             backing: match self.backing {
                 Behind::Disk => Backing::Disk,
                 Behind::Volume => Backing::Volume,
             },
-            disks: self.disks,
-            queue_depth: self.queue_depth,
+            disks: self.disks.map(Given::from),
+            queue_depth: self.queue_depth.map(Given::from),
         }
     }
 }
@@ -311,13 +384,13 @@ impl SspArgs {
     fn load(&self) -> Ssp {
         Ssp {
             name: None,
-            iops: self.load.iops,
-            block_bytes: self.load.block,
-            clients: self.clients,
-            pool_tb: self.pool_tb,
-            luns: self.luns,
-            lun_depth: self.lun_depth,
-            lu_depth: self.lu_depth,
+            iops: self.load.iops.into(),
+            block_bytes: self.load.block.into(),
+            clients: self.clients.into(),
+            pool_tb: self.pool_tb.into(),
+            luns: self.luns.map(Given::from),
+            lun_depth: self.lun_depth.map(Given::from),
+            lu_depth: self.lu_depth.map(Given::from),
         }
     }
 }

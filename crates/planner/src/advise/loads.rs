@@ -1,0 +1,731 @@
+//! What a Virtual I/O Server was seen to carry, as loads to size: shared Ethernet, virtual Fibre Channel, virtual SCSI
+//! and pools.
+//!
+//! Rates are measured between the first and the last capture of a counter; where there is one capture, or a reset
+//! between two, the average since the reset stands for them, which hides peaks and is said so. What the captures do
+//! not tell is not guessed: it is listed with what is reckoned with instead, and the command whose output would tell.
+
+use super::disk::{self, mean};
+use super::mapping::Npiv;
+use super::measure::{Counter, fcstat_seconds, seconds_between};
+use super::sea::Bridge;
+use super::thresholds::BOTH_WAYS;
+use super::view::{Role, View, as_f64, count, is_numbered, rounded, shown};
+use super::{ssp, ssp_luns};
+use crate::capture::{At, Captures, DiskSample, Entstat, Ethernet, Fcstat, Read, Report, ScsiMap};
+use crate::facts::{Facts, id};
+use crate::size::{
+    Backing, Captured, Direction, Given, Input, Missing, Processors, Sea, Ssp, VirtualFc, Vscsi,
+};
+use crate::trace::{Figure, Term};
+
+/// The loads of every Virtual I/O Server that printed something.
+pub(crate) fn loads(captures: &Captures, facts: &Facts) -> Vec<Captured> {
+    let view = View::new(captures, facts);
+    let printed = |host: &usize| view.of(*host).next().is_some();
+    let servers = view.hosts().filter(|host| view.role(*host) == Role::Vios).filter(printed);
+    servers.map(|host| Server::new(&view, host).all()).collect()
+}
+
+/// One server while its loads are gathered.
+struct Server<'v, 'a> {
+    view: &'v View<'a>,
+    host: usize,
+    found: Captured,
+    /// Whether a rate is an average since the reset of its counter.
+    averages: bool,
+}
+
+impl<'v, 'a> Server<'v, 'a> {
+    fn new(view: &'v View<'a>, host: usize) -> Self {
+        let found = Captured { vios: view.spoken(host).to_owned(), ..Captured::default() };
+        Self { view, host, found, averages: false }
+    }
+
+    fn all(mut self) -> Captured {
+        self.partition();
+        let (view, host) = (self.view, self.host);
+        for bridge in view.bridges().iter().filter(|bridge| bridge.host == host) {
+            self.bridge(bridge);
+        }
+        self.fibre();
+        self.scsi();
+        self.pool();
+        self.not_captured();
+        if self.averages {
+            self.found.notes.push(
+                "Some rates are averages since the counters' reset, which hide peaks: capture twice under the load that counts."
+                    .to_owned(),
+            );
+        }
+        self.found
+    }
+
+    /// The mappings that say what a server carries at all.
+    fn not_captured(&mut self) {
+        let reports = || self.view.of(self.host);
+        let npiv = reports().any(|report| matches!(report, Report::LsmapNpiv(_)));
+        let scsi = reports().any(|report| matches!(report, Report::LsmapScsi(_)));
+        let net = reports().any(|report| matches!(report, Report::LsmapNet(_)))
+            || self.view.bridges().iter().any(|bridge| bridge.host == self.host);
+        for (known, load, captures) in [
+            (npiv, "virtual FC", "lsmap -all -npiv, and fcstat -D of each port twice with date"),
+            (scsi, "virtual SCSI and pools", "lsmap -all, and iostat -D 30 4"),
+            (net, "SEA", "lsmap -all -net, and entstat -all of each SEA twice with date"),
+        ] {
+            if !known {
+                let what = "whether there is any, and its load";
+                let capture = format!("{captures}, on {}", self.on());
+                self.lack(load, what, "nothing: it is left out", capture);
+            }
+        }
+    }
+
+    /// Notes where an input comes from.
+    fn input(&mut self, load: &str, name: &str, figure: &Figure) {
+        self.found.inputs.push(Input::of(load, name, figure));
+    }
+
+    fn value<T: Copy + Into<f64>>(&mut self, load: &str, value: T, figure: Figure) -> Given<T> {
+        self.input(load, &figure.name.clone(), &figure);
+        Given::captured(value, figure)
+    }
+
+    /// The same, with all lines that the figure rests on.
+    fn value_of<T: Copy + Into<f64>>(
+        &mut self,
+        load: &str,
+        value: T,
+        (figure, lines): (Figure, &[At]),
+    ) -> Given<T> {
+        let given = self.value(load, value, figure);
+        if let Some(input) = self.found.inputs.last_mut() {
+            input.lines.extend(lines);
+            input.lines.sort_unstable();
+            input.lines.dedup();
+        }
+        given
+    }
+
+    fn lack(&mut self, load: &str, what: &str, instead: &str, capture: String) {
+        self.found.missing.push(Missing {
+            load: load.to_owned(),
+            what: what.to_owned(),
+            instead: instead.to_owned(),
+            capture,
+        });
+    }
+
+    fn on(&self) -> String {
+        self.view.spoken(self.host).to_owned()
+    }
+
+    /// Clock, kind of processors, and what it has and uses now.
+    fn partition(&mut self) {
+        const LOAD: &str = "VIOS";
+        let (view, host) = (self.view, self.host);
+        match self.clock() {
+            Some(figure) => {
+                self.found.workloads.vios.clock_ghz = Some(self.value(LOAD, figure.low, figure));
+            }
+            None => {
+                let capture = format!("prtconf on {}", self.on());
+                self.lack(LOAD, "clock of the processors", "that of the tables, 1.65 GHz", capture);
+            }
+        }
+        let runs = || view.of(host).filter_map(Report::lparstat);
+        let kind = runs().filter_map(|run| run.kind.as_ref()).last();
+        let lower = kind.map(|read| read.value.to_ascii_lowercase()).unwrap_or_default();
+        self.found.workloads.vios.processors = match lower.as_str() {
+            word if word.starts_with("shared") => Some(Processors::Shared),
+            word if word.starts_with("dedicated") => Some(Processors::Dedicated),
+            _ => None,
+        };
+        match (kind, self.found.workloads.vios.processors) {
+            (Some(read), Some(_)) => self.word(LOAD, "processors", &read.value, read.at),
+            _ => {
+                let capture = format!("lparstat -i on {}", self.on());
+                self.lack(LOAD, "shared or dedicated processors", "both are told", capture);
+            }
+        }
+        self.now();
+    }
+
+    /// An input that is a word.
+    fn word(&mut self, load: &str, name: &str, value: &str, at: At) {
+        self.found.inputs.push(Input {
+            load: load.to_owned(),
+            name: name.to_owned(),
+            value: value.to_owned(),
+            formula: String::new(),
+            lines: vec![at],
+        });
+    }
+
+    /// The clock, as this system printed it or another one on the same machine.
+    fn clock(&self) -> Option<Figure> {
+        let (view, host) = (self.view, self.host);
+        let others = view.hosts().filter(|other| view.same_machine(*other, host));
+        let by = |name: &str, formula: &str, value: f64, unit: &str, at: At| {
+            Figure::new("GHz", "GHz", formula, vec![Term::read(name, value, unit, at)])
+        };
+        std::iter::once(host).chain(others).find_map(|host| {
+            let about = view.of(host).filter_map(Report::host);
+            let mhz = about.filter_map(|report| report.about.clock_mhz).last();
+            let hertz = || view.number(host, "proc0", "frequency");
+            mhz.map(|read| by("MHz", "MHz ÷ 1000", as_f64(read.value), "MHz", read.at))
+                .or_else(|| hertz().map(|(hz, at)| by("Hz", "Hz ÷ 1000000000", hz, "Hz", at)))
+        })
+    }
+
+    fn now(&mut self) {
+        let runs = || self.view.of(self.host).filter_map(Report::lparstat);
+        let mut now = Vec::new();
+        let entitled = runs().filter_map(|run| run.entitlement).last();
+        now.extend(entitled.map(|read| shown("entitlement", read.value, "processors", read.at)));
+        let virtual_cpus = runs().filter_map(|run| run.virtual_cpus).last();
+        now.extend(virtual_cpus.map(|read| {
+            shown("virtual processors", as_f64(read.value), "virtual processors", read.at)
+        }));
+        let measured = runs().filter(|run| !run.samples.is_empty()).last();
+        let used: Vec<Read<f64>> = measured
+            .into_iter()
+            .flat_map(|run| &run.samples)
+            .filter_map(|sample| sample.physical)
+            .collect();
+        if let Some(last) = used.last() {
+            let mean = used.iter().map(|read| read.value).sum::<f64>() / count(used.len());
+            now.push(shown(
+                "processors in use, mean of the intervals",
+                mean,
+                "processors",
+                last.at,
+            ));
+        }
+        let memory = runs().filter_map(|run| run.memory_mb).last();
+        now.extend(memory.map(|read| shown("memory", as_f64(read.value), "MB", read.at)));
+        self.found.now = now;
+    }
+
+    /// A shared Ethernet adapter, by the traffic of its real adapter.
+    fn bridge(&mut self, bridge: &Bridge<'a>) {
+        let load = format!("SEA {}", bridge.name);
+        let capture = format!("entstat -all {} on {} twice, under load", bridge.name, self.on());
+        let named = bridge.sea().and_then(|sea| sea.real_adapter.as_ref()).map(|read| &read.value);
+        let attribute = bridge.attribute(self.view, "real_adapter").map(|read| &read.value);
+        let Some(real) = named.or(attribute) else {
+            return self.lack(&load, "its traffic", "nothing: it is left out", capture);
+        };
+        let of = |run: &&'a Entstat| {
+            let adapter = run.adapters.iter().find(|adapter| adapter.name.value == *real)?;
+            Some((*run, adapter))
+        };
+        let samples: Vec<(&Entstat, &Ethernet)> = bridge.runs.iter().filter_map(of).collect();
+        let Some(traffic) = Traffic::of(&samples) else {
+            return self.lack(&load, "its traffic", "nothing: it is left out", capture);
+        };
+        self.averages |= !traffic.measured;
+        let [sent, received] = traffic.bytes;
+        let direction = match sent.min(received) >= sent.max(received) * BOTH_WAYS {
+            true => Direction::Duplex,
+            false => Direction::Simplex,
+        };
+        let (mtu, threaded) = self.bridge_attributes(bridge, &load);
+        let packet = traffic.bytes_of_a_packet();
+        // As small as the requests that were measured: each packet costs, not each byte.
+        let transactions = packet.low <= largest_transaction(self.view.facts);
+        let mut sea = Sea {
+            name: Some(bridge.name.to_owned()),
+            streaming_mb: 0.0.into(),
+            direction,
+            mtu,
+            threaded,
+            transactions: 0.0.into(),
+            transaction_bytes: 64.into(),
+        };
+        match transactions && packet.low > 0.0 {
+            true => {
+                let (rate, size) = (traffic.transactions(), whole(packet.low));
+                sea.transactions = self.value_of(&load, rate.low, (rate, &traffic.lines));
+                sea.transaction_bytes = self.value_of(&load, size, (packet, &traffic.lines));
+            }
+            false => {
+                let rate = traffic.megabytes();
+                sea.streaming_mb = self.value_of(&load, rate.low, (rate, &traffic.lines));
+                let word = if direction == Direction::Duplex { "both ways" } else { "one way" };
+                if let Some(at) = traffic.lines.last() {
+                    self.word(&load, "direction", word, *at);
+                }
+            }
+        }
+        self.found.workloads.sea.push(sea);
+        let state = bridge.failover().and_then(|failover| failover.state.as_ref());
+        if state.is_some_and(|state| state.value.starts_with("BACKUP")) {
+            self.found.notes.push(format!(
+                "{} is the backup of its pair: after a failover it carries the load of the other server, which is to be added.",
+                bridge.name
+            ));
+        }
+    }
+
+    /// MTU by `jumbo_frames`, and `thread`.
+    fn bridge_attributes(&mut self, bridge: &Bridge<'a>, load: &str) -> (u32, Option<bool>) {
+        let capture = format!("lsdev -dev {} -attr on {}", bridge.name, self.on());
+        let mtu = match bridge.attribute(self.view, "jumbo_frames") {
+            Some(read) => {
+                self.word(load, "jumbo_frames", &read.value, read.at);
+                if read.value == "yes" { 9000 } else { 1500 }
+            }
+            None => {
+                self.lack(load, "jumbo_frames", "no: MTU 1500, which costs more", capture.clone());
+                1500
+            }
+        };
+        let threaded = match bridge.attribute(self.view, "thread") {
+            Some(read) => {
+                self.word(load, "thread", &read.value, read.at);
+                Some(read.value != "0")
+            }
+            None => {
+                self.lack(load, "thread", "its default, 1", capture);
+                None
+            }
+        };
+        (mtu, threaded)
+    }
+
+    /// Virtual Fibre Channel, by port: its own counters, or those of the clients behind it.
+    fn fibre(&mut self) {
+        let view = self.view;
+        let here: Vec<&Npiv<'a>> =
+            view.npiv().iter().filter(|map| map.vios == self.host && map.logged_in()).collect();
+        let mut ports: Vec<&str> = here.iter().filter_map(|map| map.port()).collect();
+        ports.sort_unstable();
+        ports.dedup();
+        for port in ports {
+            let maps: Vec<&Npiv<'a>> =
+                here.iter().copied().filter(|map| map.port() == Some(port)).collect();
+            let clients: Vec<(&Npiv<'a>, String, Requests)> = maps
+                .iter()
+                .filter_map(|map| {
+                    let (client, adapter) = map.client.zip(map.client_adapter())?;
+                    let requests = Requests::of(view.fcstats(client, adapter))?;
+                    Some((*map, view.object(client, adapter), requests))
+                })
+                .collect();
+            // An average of the port is worth less than a measurement of every client on it.
+            let measured = clients.len() == maps.len() && clients.iter().all(|one| one.2.measured);
+            let own = Requests::of(view.fcstats(self.host, port));
+            if let Some(requests) = own.filter(|own| own.measured || !measured) {
+                self.fibre_load(port, requests, &maps);
+                continue;
+            }
+            if clients.is_empty() {
+                let capture = format!("fcstat -D {port} on {} twice, each with date", self.on());
+                self.lack(
+                    &format!("virtual FC {port}"),
+                    "requests and bytes a second",
+                    "nothing: it is left out",
+                    capture,
+                );
+            }
+            for (map, name, requests) in clients {
+                self.fibre_load(&name, requests, &[map]);
+            }
+        }
+    }
+
+    fn fibre_load(&mut self, name: &str, requests: Requests, maps: &[&Npiv<'a>]) {
+        let view = self.view;
+        let load = format!("virtual FC {name}");
+        if requests.rate.low <= 0.0 {
+            return self
+                .found
+                .notes
+                .push(format!("{load}: not a request was counted, so it is left out."));
+        }
+        self.averages |= !requests.measured;
+        let Some(first) = maps.first() else { return };
+        let adapters = shown("adapters", count(maps.len()), "", first.map.at);
+        let paths = || {
+            let of = |map: &&Npiv<'a>| view.path(map.vios, map.map.name.as_str());
+            maps.iter().filter_map(of)
+        };
+        let most = paths()
+            .filter_map(|path| path.queues)
+            .max_by(|one, two| one.0.total_cmp(&two.0))
+            .filter(|(queues, _)| *queues >= 1.0);
+        let service = maps
+            .iter()
+            .filter_map(|map| disk::mean_service(view, map.client?))
+            .max_by(|one, two| one.low.total_cmp(&two.low));
+        let queues = match most {
+            Some((queues, at)) => {
+                let figure = shown("queues", queues, "", at);
+                Some(self.value(&load, whole(queues), figure))
+            }
+            None => {
+                let capture = format!(
+                    "cat /proc/sys/adapter/vfc/{}/stats on {}, as root",
+                    first.map.name,
+                    self.on()
+                );
+                self.lack(&load, "queues of an adapter", "the default", capture);
+                None
+            }
+        };
+        let latency_ms = match service.filter(|figure| figure.low >= 0.001) {
+            Some(figure) => {
+                let figure = Figure { name: "response time".to_owned(), ..figure };
+                Some(self.value(&load, figure.low, figure))
+            }
+            None => {
+                let of = first.client_spoken();
+                let capture = format!("iostat -D 30 4 on {of} under load");
+                self.lack(&load, "response time of an I/O", "the range of the facts", capture);
+                None
+            }
+        };
+        let fc = VirtualFc {
+            name: Some(name.to_owned()),
+            adapters: self.value(&load, whole(adapters.low), adapters),
+            iops: self.value_of(&load, requests.rate.low, (requests.rate, &requests.lines[0])),
+            block_bytes: self.value_of(
+                &load,
+                whole(requests.bytes.low),
+                (requests.bytes, &requests.lines[1]),
+            ),
+            queues,
+            latency_ms,
+        };
+        self.found.workloads.virtual_fc.push(fc);
+    }
+
+    fn own_vhosts(&self) -> Vec<&'a ScsiMap> {
+        let own = self.view.vhosts().iter().filter(|(host, _)| *host == self.host);
+        own.map(|(_, adapter)| *adapter).collect()
+    }
+
+    /// Virtual SCSI over disks of the server.
+    fn scsi(&mut self) {
+        const LOAD: &str = "virtual SCSI";
+        let view = self.view;
+        let vhosts = self.own_vhosts();
+        let behind = |adapter: &&ScsiMap, wanted: fn(&str) -> bool| {
+            let backing = adapter.devices.iter().filter_map(|device| device.backing.as_ref());
+            backing.filter(|read| wanted(&read.value)).count()
+        };
+        let volumes = vhosts.iter().map(|adapter| behind(adapter, is_volume)).sum::<usize>();
+        if volumes > 0 {
+            let capture = format!(
+                "iostat -D 30 4 of the disks of their volume group on {}; add them to the loads by hand",
+                self.on()
+            );
+            let what = format!("I/O of {volumes} logical volumes or files");
+            self.lack(LOAD, &what, "nothing: it is left out", capture);
+        }
+        let disks: Vec<&str> = view
+            .backing()
+            .iter()
+            .filter(|(host, _)| *host == self.host)
+            .map(|(_, disk)| *disk)
+            .collect();
+        if disks.is_empty() {
+            return;
+        }
+        let Some((iops, block_bytes)) = self.disks(LOAD, &disks) else { return };
+        let most = vhosts.iter().max_by_key(|adapter| behind(adapter, is_disk));
+        let most =
+            most.map(|adapter| (behind(adapter, is_disk), adapter.at)).filter(|most| most.0 > 0);
+        let of_client = most.map(|(disks, at)| {
+            self.value(LOAD, whole(count(disks)), shown("disks", count(disks), "", at))
+        });
+        let queue_depth = self.client_depth(LOAD, "queue_depth");
+        if queue_depth.is_none() {
+            let capture = "lsattr -El hdiskN on the clients".to_owned();
+            self.lack(LOAD, "queue_depth of the clients' disks", "the default", capture);
+        }
+        self.found.workloads.vscsi.push(Vscsi {
+            name: None,
+            iops,
+            block_bytes,
+            backing: Backing::Disk,
+            disks: of_client,
+            queue_depth,
+        });
+    }
+
+    /// The deepest queue of the clients' disks.
+    fn client_depth(&mut self, load: &str, name: &str) -> Option<Given<u32>> {
+        let view = self.view;
+        let clients = view.clients_of(self.host).into_iter();
+        let depths = clients.flat_map(|host| {
+            let disks = view.devices(host, "hdisk").into_iter();
+            disks.filter_map(move |disk| view.number(host, disk, "queue_depth"))
+        });
+        let (depth, at) = depths.max_by(|one, two| one.0.total_cmp(&two.0))?;
+        Some(self.value(load, whole(depth), shown(name, depth, "", at)))
+    }
+
+    /// Transfers a second and their size, of some disks of the server together.
+    fn disks(&mut self, load: &str, disks: &[&str]) -> Option<(Given<f64>, Given<u32>)> {
+        let view = self.view;
+        let samples = view.disk_samples(self.host);
+        let of = |pick: fn(&DiskSample) -> Option<Read<f64>>| -> Vec<(f64, At)> {
+            let known = disks.iter().filter_map(|disk| samples.get(disk));
+            known.filter_map(|samples| mean(samples, pick)).collect()
+        };
+        let rates = of(|sample| sample.transfers_per_second);
+        let bytes = of(|sample| sample.bytes_per_second);
+        let known = disks.iter().filter(|disk| samples.contains_key(**disk)).count();
+        if known < disks.len() {
+            let what = format!("I/O of {} of {} disks", disks.len() - known, disks.len());
+            let capture = format!("iostat -D 30 4 on {} under load, as root", self.on());
+            self.lack(load, &what, "nothing: it is left out", capture);
+        }
+        let sum = |values: &[(f64, At)]| values.iter().map(|(value, _)| value).sum::<f64>();
+        let (rate, moved) = (sum(&rates), sum(&bytes));
+        let (_, at) = rates.first()?;
+        let (_, of_bytes) = bytes.first()?;
+        if rate <= 0.0 {
+            self.found.notes.push(format!("{load}: its disks were idle, so it is left out."));
+            return None;
+        }
+        let name = format!("transfers of {} disks", rates.len());
+        let transfers = Term::read(&name, rate, "I/O/s", *at);
+        let figure = Figure::new("I/O/s", "1/s", &name, vec![transfers.clone()]);
+        let terms =
+            vec![Term::read("bytes/s", moved, "bytes/s", *of_bytes), transfers.named("I/O/s")];
+        let size = Figure::new("bytes of an I/O", "bytes", "bytes/s ÷ I/O/s", terms);
+        let lines =
+            |values: &[(f64, At)]| -> Vec<At> { values.iter().map(|(_, at)| *at).collect() };
+        let (of_rate, of_size) = (lines(&rates), [lines(&rates), lines(&bytes)].concat());
+        let block = whole(size.low);
+        Some((
+            self.value_of(load, rate, (figure, &of_rate)),
+            self.value_of(load, block, (size, &of_size)),
+        ))
+    }
+
+    /// Clients of a shared storage pool.
+    fn pool(&mut self) {
+        const LOAD: &str = "shared storage pool";
+        let view = self.view;
+        let vhosts = self.own_vhosts();
+        let has_lu = |adapter: &&&ScsiMap| {
+            let mut backing = adapter.devices.iter().filter_map(|device| device.backing.as_ref());
+            backing.any(|read| ssp::is_lu(&read.value))
+        };
+        let clients: Vec<&&ScsiMap> = vhosts.iter().filter(has_lu).collect();
+        let Some(first) = clients.first() else { return };
+        let Some(size) = ssp::size(view, self.host) else {
+            let capture = format!("lssp -clustername CLUSTER on {}", self.on());
+            return self.lack(LOAD, "size of the pool", "nothing: it is left out", capture);
+        };
+        let listed = ssp_luns::on_host(view, self.host);
+        let names: Vec<&str> =
+            listed.iter().flat_map(|list| &list.luns).map(|lun| lun.name.as_str()).collect();
+        let load = match names.is_empty() {
+            true => None,
+            false => self.disks(LOAD, &names),
+        };
+        let (iops, block_bytes) = load.unwrap_or_else(|| {
+            if names.is_empty() {
+                let capture = format!("pv -list, and iostat -D 30 4, on {}", self.on());
+                let instead = "none: what a node must have at least is told";
+                self.lack(LOAD, "I/O of the pool's LUNs", instead, capture);
+            }
+            (0.0.into(), smallest_io(view.facts).into())
+        });
+        let luns = listed.and_then(|list| Some((count(list.luns.len()), list.luns.first()?.at)));
+        let luns =
+            luns.map(|(luns, at)| self.value(LOAD, whole(luns), shown("LUNs", luns, "", at)));
+        let depths = names.iter().filter_map(|lun| view.number(self.host, lun, "queue_depth"));
+        let least = depths.min_by(|one, two| one.0.total_cmp(&two.0));
+        let lun_depth = match least {
+            Some((depth, at)) => {
+                Some(self.value(LOAD, whole(depth), shown("LUN depth", depth, "", at)))
+            }
+            None => {
+                let capture =
+                    format!("lsdev -dev hdiskN -attr of the pool's LUNs on {}", self.on());
+                self.lack(LOAD, "queue_depth of the pool's LUNs", "the default", capture);
+                None
+            }
+        };
+        let lu_depth = self.client_depth(LOAD, "LU depth");
+        if lu_depth.is_none() {
+            let capture = "lsattr -El hdiskN on the clients".to_owned();
+            self.lack(LOAD, "queue_depth of the clients' LUs", "the default", capture);
+        }
+        let of_clients = shown("clients", count(clients.len()), "", first.at);
+        let pool_tb = self.value(LOAD, size.low, size);
+        let clients = self.value(LOAD, whole(of_clients.low), of_clients);
+        self.found.workloads.ssp.push(Ssp {
+            name: None,
+            iops,
+            block_bytes,
+            clients,
+            pool_tb,
+            luns,
+            lun_depth,
+            lu_depth,
+        });
+    }
+}
+
+/// Counters over time: what they grew by between the captures, else what they count since their reset.
+fn grown(
+    counters: &[Counter],
+    between: Option<Term>,
+    age: Option<Read<u64>>,
+) -> Option<(Vec<f64>, Term, bool)> {
+    let growth: Option<Vec<f64>> = counters.iter().map(Counter::growth).collect();
+    if let (Some(seconds), Some(growth)) = (between, growth) {
+        return Some((growth, seconds, true));
+    }
+    let age = age.filter(|read| read.value > 0)?;
+    let seconds = Term::read("seconds", as_f64(age.value), "s", age.at);
+    Some((counters.iter().map(Counter::value).collect(), seconds, false))
+}
+
+/// The lines that a value rests on.
+fn places(counter: &Counter, measured: bool) -> impl Iterator<Item = At> {
+    let skipped = usize::from(!measured && counter.first.is_some());
+    counter.places().skip(skipped)
+}
+
+/// What a real adapter sent and received.
+struct Traffic {
+    /// Bytes sent, bytes received, packets sent, packets received.
+    terms: [Term; 4],
+    seconds: Term,
+    bytes: [f64; 2],
+    /// Where the counters stood, first and last.
+    lines: Vec<At>,
+    measured: bool,
+}
+
+impl Traffic {
+    fn of(samples: &[(&Entstat, &Ethernet)]) -> Option<Self> {
+        let adapters: Vec<&Ethernet> = samples.iter().map(|(_, adapter)| *adapter).collect();
+        let counters = [
+            Counter::over(&adapters, |adapter| adapter.transmitted.bytes)?,
+            Counter::over(&adapters, |adapter| adapter.received.bytes)?,
+            Counter::over(&adapters, |adapter| adapter.transmitted.packets)?,
+            Counter::over(&adapters, |adapter| adapter.received.packets)?,
+        ];
+        let ((first, earlier), (last, later)) = (samples.first()?, samples.last()?);
+        let clocks = seconds_between(&first.head, &last.head)
+            .map(|seconds| Term::read("seconds", seconds, "s", last.head.first));
+        let ages = || {
+            let (one, two) = (earlier.elapsed_seconds?, later.elapsed_seconds?);
+            let apart = two.value.checked_sub(one.value).filter(|apart| *apart > 0)?;
+            Some(Term::read("seconds", as_f64(apart), "s", two.at))
+        };
+        let (values, seconds, measured) =
+            grown(&counters, clocks.or_else(ages), later.elapsed_seconds)?;
+        let names = ["bytes sent", "bytes received", "packets sent", "packets received"];
+        let term = |at: usize| {
+            let unit = if at < 2 { "bytes" } else { "packets" };
+            Term::read(names[at], values[at], unit, counters[at].last.at)
+        };
+        Some(Self {
+            terms: [term(0), term(1), term(2), term(3)],
+            seconds,
+            bytes: [values[0], values[1]],
+            lines: counters.iter().flat_map(|counter| places(counter, measured)).collect(),
+            measured,
+        })
+    }
+
+    fn figure(&self, name: &str, unit: &str, formula: &str, with: &[usize]) -> Figure {
+        let mut terms: Vec<Term> = with.iter().map(|at| self.terms[*at].clone()).collect();
+        if formula.contains("seconds") {
+            terms.push(self.seconds.clone());
+        }
+        Figure::new(name, unit, formula, terms)
+    }
+
+    fn megabytes(&self) -> Figure {
+        let formula = "(bytes sent + bytes received) ÷ seconds ÷ 1024 ÷ 1024";
+        self.figure("MB/s", "MB/s", formula, &[0, 1])
+    }
+
+    /// A request and its response are two packets.
+    fn transactions(&self) -> Figure {
+        let formula = "(packets sent + packets received) ÷ 2 ÷ seconds";
+        self.figure("transactions/s", "1/s", formula, &[2, 3])
+    }
+
+    fn bytes_of_a_packet(&self) -> Figure {
+        let formula = "(bytes sent + bytes received) ÷ (packets sent + packets received)";
+        self.figure("bytes of a transaction", "bytes", formula, &[0, 1, 2, 3])
+    }
+}
+
+/// What a Fibre Channel port did.
+struct Requests {
+    rate: Figure,
+    bytes: Figure,
+    /// Where the counters of requests stood, and all of them.
+    lines: [Vec<At>; 2],
+    measured: bool,
+}
+
+impl Requests {
+    fn of(samples: &[&Fcstat]) -> Option<Self> {
+        let counters = [
+            Counter::over(samples, |fcstat| fcstat.traffic.input_requests)?,
+            Counter::over(samples, |fcstat| fcstat.traffic.output_requests)?,
+            Counter::over(samples, |fcstat| fcstat.traffic.input_bytes)?,
+            Counter::over(samples, |fcstat| fcstat.traffic.output_bytes)?,
+        ];
+        let (last, before) = samples.split_last()?;
+        let first = before.iter().find(|fcstat| fcstat.traffic.input_requests.is_some());
+        let between = first.and_then(|first| fcstat_seconds(first, last)).map(|(_, term)| term);
+        let (values, seconds, measured) = grown(&counters, between, last.seconds_since_reset)?;
+        let names = ["reads", "writes", "bytes read", "bytes written"];
+        let term = |at: usize| {
+            let unit = if at < 2 { "requests" } else { "bytes" };
+            Term::read(names[at], values[at], unit, counters[at].last.at)
+        };
+        let formula = "(reads + writes) ÷ seconds";
+        let rate = Figure::new("I/O/s", "1/s", formula, vec![term(0), term(1), seconds]);
+        let formula = "(bytes read + bytes written) ÷ (reads + writes)";
+        let terms = (0..4).map(term).collect();
+        let bytes = Figure::new("bytes of an I/O", "bytes", formula, terms);
+        let lines = |of: &[Counter]| -> Vec<At> {
+            of.iter().flat_map(|counter| places(counter, measured)).collect()
+        };
+        let lines = [lines(&counters[..2]), lines(&counters)];
+        Some(Self { rate, bytes, lines, measured })
+    }
+}
+
+/// The largest request whose cost was measured.
+fn largest_transaction(facts: &Facts) -> f64 {
+    let sizes = facts.numbers("sea.cycles-per-transaction.").filter_map(|one| id::size_of(&one.id));
+    sizes.max().map_or(0.0, f64::from)
+}
+
+/// The smallest I/O whose cost is known.
+fn smallest_io(facts: &Facts) -> u32 {
+    let sizes = facts.numbers("vscsi.cycles-per-io.disk.").filter_map(|one| id::size_of(&one.id));
+    sizes.min().unwrap_or(1)
+}
+
+fn is_disk(name: &str) -> bool {
+    is_numbered(name, "hdisk")
+}
+
+/// A logical volume or a file, not an optical drive.
+fn is_volume(name: &str) -> bool {
+    let optical = is_numbered(name, "cd") || name.to_ascii_lowercase().ends_with(".iso");
+    !is_disk(name) && !ssp::is_lu(name) && !optical && !is_numbered(name, "rmt")
+}
+
+/// A count that is at least one.
+fn whole(value: f64) -> u32 {
+    rounded(value).and_then(|value| u32::try_from(value).ok()).unwrap_or(0).max(1)
+}
