@@ -15,6 +15,7 @@ pub mod advice;
 mod chart;
 pub mod clean;
 pub mod html;
+pub mod inputs;
 pub mod markdown;
 pub mod parsed;
 pub mod text;

@@ -16,7 +16,7 @@ mod storage;
 mod table;
 mod total;
 
-pub use captured::{Captured, CapturedSizings, Input, Missing, captured};
+pub use captured::{Captured, CapturedSizings, captured};
 pub use given::Given;
 pub use input::{
     Backing, Direction, Processors, Sea, SizeError, Ssp, Vios, VirtualFc, Vscsi, Workloads,

@@ -483,7 +483,23 @@ num_io_queues 12 Desired number of IO queues True
         ..planner::lpm::Server::default()
     };
     let plan = path.moves(&[("old".to_owned(), old)]);
-    let here = &plan.server["captured"];
+    let here = &plan.server["viosa1"];
+    let line = |key: &str| {
+        captures.files.iter().zip(0..).find_map(|(file, number)| {
+            let at = plan.lines.get(key)?;
+            (at.file == number).then(|| format!("{}:{}", file.name, at.line))
+        })
+    };
+    assert_eq!(line("server.viosa1.num_io_queues").as_deref(), Some("a.txt:6"));
+    assert_eq!(line("client.num_io_queues").as_deref(), Some("b.txt:4"));
+    let missing: Vec<&str> = path.missing.iter().map(|missing| missing.capture.as_str()).collect();
+    for command in [
+        "cat /proc/sys/adapter/vfc/vfchost0/stats on viosa1, as root",
+        "prtconf on viosa1",
+        "lsdev -dev vfchost0 -attr on viosa1",
+    ] {
+        assert!(missing.contains(&command), "{command}: {missing:?}");
+    }
     assert_eq!(
         (here.machine.as_deref(), here.vios.as_deref()),
         (Some("9009-42A"), Some("3.1.2.10"))
@@ -492,4 +508,42 @@ num_io_queues 12 Desired number of IO queues True
     assert_eq!(plan.client.level.as_deref(), Some("7200-05-03-2148"));
     let outcome = plan.outcome(&Facts::builtin()).expect("an outcome");
     assert_eq!(outcome.stages.last().and_then(planner::lpm::Stage::queues), Some(1));
+    // The port's queues are of a line, what was said by hand is not.
+    let origin = |plan: &planner::lpm::Plan| {
+        let outcome = plan.outcome(&Facts::builtin()).expect("an outcome");
+        let terms = outcome.stages[0].cases[0].figure.terms.clone();
+        terms.into_iter().find(|term| term.name == "port's num_io_queues").unwrap().origin
+    };
+    assert!(matches!(origin(&plan), planner::trace::Origin::Capture(at) if at.line == 6));
+    let mut said = path.clone();
+    said.take(&"num_io_queues = 4\nadapter = \"EN1A\"".parse().unwrap()).unwrap();
+    assert!(!said.missing.iter().any(|missing| missing.what == "adapter"), "{said:?}");
+    assert!(said.take(&"num_io_queue = 4".parse().unwrap()).is_err());
+    let said = said.moves(&[]);
+    assert_eq!(said.server["viosa1"].adapter.as_deref(), Some("EN1A"));
+    assert!(!said.lines.contains_key("server.viosa1.num_io_queues"));
+}
+
+#[test]
+fn a_client_without_channels_has_one_queue() {
+    let vios = "v1:/> lsmap -all -npiv
+Name          Physloc                            ClntID ClntName       ClntOS
+------------- ---------------------------------- ------ -------------- -------
+vfchost0      U9009.42A.78A1B2C-V1-C20                5 payroll        AIX
+
+Status:LOGGED_IN
+FC name:fcs0                    FC loc code:U78D3.001.WZS0ABC-P1-C4-T1
+Ports logged in:6
+Flags:a<LOGGED_IN,STRIP_MERGE>
+VFC client name:fcs1            VFC client DRC:U9009.42A.78A1B2C-V5-C20
+
+v1:/> cat /proc/sys/adapter/vfc/vfchost0/stats
+Number of CMD queues    = 1
+Number of SUBQ channels = 0
+";
+    let mut captures = planner::capture::Captures::new();
+    captures.read("v1.txt", vios.as_bytes(), None);
+    let paths = planner::lpm::captured_paths(&captures);
+    let queues = paths[0].inputs.iter().find(|input| input.name == "queues").unwrap();
+    assert_eq!((queues.value.as_str(), queues.lines[0].line), ("1", 14));
 }

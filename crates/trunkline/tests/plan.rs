@@ -233,6 +233,25 @@ fn a_plan_is_a_file_or_options() {
 }
 
 #[test]
+fn a_move_by_captures_shows_its_lines_and_what_is_missing() {
+    let line = "plan lpm ../field/faulty/23-single-queue-since-the-move --client kaudwh \
+                --to machine=9105-42A,firmware=FW1030,vios=4.1.0";
+    let document = json(line);
+    let path = &document["answer"][0];
+    assert!(path["inputs"][0]["lines"][0]["line"].is_u64(), "{path}");
+    let missing = |path: &Value| path["missing"].to_string();
+    assert!(missing(path).contains("prtconf on kauvio1"), "{path}");
+    let said = format!("{line} --from firmware=FW950,adapter=EN1A");
+    assert!(!missing(&json(&said)["answer"][0]).contains("prtconf"), "{said}");
+    let text = ok(line);
+    assert!(text.contains("vio-0.txt:") && text.contains("what would tell it"), "{text}");
+    let said = refused_in(&corpus(), &format!("{line} --from firmwear=FW950"), "", 2);
+    assert!(said.contains("did you mean `firmware`"), "{said}");
+    let said = refused_in(&corpus(), "plan lpm plan.toml --from vios=3.1 --to vios=3.1", "", 2);
+    assert!(said.contains("a plan says by itself"), "{said}");
+}
+
+#[test]
 fn the_worked_example_of_the_sizing_guide() {
     let text = ok("size sea --streaming 200 --explain");
     for part in [

@@ -5,19 +5,20 @@
 //! between two, the average since the reset stands for them, which hides peaks and is said so. What the captures do
 //! not tell is not guessed: it is listed with what is reckoned with instead, and the command whose output would tell.
 
+mod rates;
+
 use super::disk::{self, mean};
 use super::mapping::Npiv;
-use super::measure::{Counter, fcstat_seconds, seconds_between};
 use super::sea::Bridge;
 use super::thresholds::BOTH_WAYS;
 use super::view::{Role, View, as_f64, count, is_numbered, rounded, shown};
 use super::{ssp, ssp_luns};
-use crate::capture::{At, Captures, DiskSample, Entstat, Ethernet, Fcstat, Read, Report, ScsiMap};
+use crate::capture::{At, Captures, DiskSample, Entstat, Ethernet, Read, Report, ScsiMap};
 use crate::facts::{Facts, id};
-use crate::size::{
-    Backing, Captured, Direction, Given, Input, Missing, Processors, Sea, Ssp, VirtualFc, Vscsi,
-};
+use crate::report::inputs::{Input, Missing};
+use crate::size::{Backing, Captured, Direction, Given, Processors, Sea, Ssp, VirtualFc, Vscsi};
 use crate::trace::{Figure, Term};
+use rates::{Requests, Traffic};
 
 /// The loads of every Virtual I/O Server that printed something.
 pub(crate) fn loads(captures: &Captures, facts: &Facts) -> Vec<Captured> {
@@ -83,7 +84,7 @@ impl<'v, 'a> Server<'v, 'a> {
 
     /// Notes where an input comes from.
     fn input(&mut self, load: &str, name: &str, figure: &Figure) {
-        self.found.inputs.push(Input::of(load, name, figure));
+        self.found.inputs.push(Input::reckoned(load, name, figure));
     }
 
     fn value<T: Copy + Into<f64>>(&mut self, load: &str, value: T, figure: Figure) -> Given<T> {
@@ -108,12 +109,7 @@ impl<'v, 'a> Server<'v, 'a> {
     }
 
     fn lack(&mut self, load: &str, what: &str, instead: &str, capture: String) {
-        self.found.missing.push(Missing {
-            load: load.to_owned(),
-            what: what.to_owned(),
-            instead: instead.to_owned(),
-            capture,
-        });
+        self.found.missing.push(Missing::new(load, what, instead, capture));
     }
 
     fn on(&self) -> String {
@@ -153,13 +149,7 @@ impl<'v, 'a> Server<'v, 'a> {
 
     /// An input that is a word.
     fn word(&mut self, load: &str, name: &str, value: &str, at: At) {
-        self.found.inputs.push(Input {
-            load: load.to_owned(),
-            name: name.to_owned(),
-            value: value.to_owned(),
-            formula: String::new(),
-            lines: vec![at],
-        });
+        self.found.inputs.push(Input::read(load, name, value, at));
     }
 
     /// The clock, as this system printed it or another one on the same machine.
@@ -571,135 +561,6 @@ impl<'v, 'a> Server<'v, 'a> {
             lun_depth,
             lu_depth,
         });
-    }
-}
-
-/// Counters over time: what they grew by between the captures, else what they count since their reset.
-fn grown(
-    counters: &[Counter],
-    between: Option<Term>,
-    age: Option<Read<u64>>,
-) -> Option<(Vec<f64>, Term, bool)> {
-    let growth: Option<Vec<f64>> = counters.iter().map(Counter::growth).collect();
-    if let (Some(seconds), Some(growth)) = (between, growth) {
-        return Some((growth, seconds, true));
-    }
-    let age = age.filter(|read| read.value > 0)?;
-    let seconds = Term::read("seconds", as_f64(age.value), "s", age.at);
-    Some((counters.iter().map(Counter::value).collect(), seconds, false))
-}
-
-/// The lines that a value rests on.
-fn places(counter: &Counter, measured: bool) -> impl Iterator<Item = At> {
-    let skipped = usize::from(!measured && counter.first.is_some());
-    counter.places().skip(skipped)
-}
-
-/// What a real adapter sent and received.
-struct Traffic {
-    /// Bytes sent, bytes received, packets sent, packets received.
-    terms: [Term; 4],
-    seconds: Term,
-    bytes: [f64; 2],
-    /// Where the counters stood, first and last.
-    lines: Vec<At>,
-    measured: bool,
-}
-
-impl Traffic {
-    fn of(samples: &[(&Entstat, &Ethernet)]) -> Option<Self> {
-        let adapters: Vec<&Ethernet> = samples.iter().map(|(_, adapter)| *adapter).collect();
-        let counters = [
-            Counter::over(&adapters, |adapter| adapter.transmitted.bytes)?,
-            Counter::over(&adapters, |adapter| adapter.received.bytes)?,
-            Counter::over(&adapters, |adapter| adapter.transmitted.packets)?,
-            Counter::over(&adapters, |adapter| adapter.received.packets)?,
-        ];
-        let ((first, earlier), (last, later)) = (samples.first()?, samples.last()?);
-        let clocks = seconds_between(&first.head, &last.head)
-            .map(|seconds| Term::read("seconds", seconds, "s", last.head.first));
-        let ages = || {
-            let (one, two) = (earlier.elapsed_seconds?, later.elapsed_seconds?);
-            let apart = two.value.checked_sub(one.value).filter(|apart| *apart > 0)?;
-            Some(Term::read("seconds", as_f64(apart), "s", two.at))
-        };
-        let (values, seconds, measured) =
-            grown(&counters, clocks.or_else(ages), later.elapsed_seconds)?;
-        let names = ["bytes sent", "bytes received", "packets sent", "packets received"];
-        let term = |at: usize| {
-            let unit = if at < 2 { "bytes" } else { "packets" };
-            Term::read(names[at], values[at], unit, counters[at].last.at)
-        };
-        Some(Self {
-            terms: [term(0), term(1), term(2), term(3)],
-            seconds,
-            bytes: [values[0], values[1]],
-            lines: counters.iter().flat_map(|counter| places(counter, measured)).collect(),
-            measured,
-        })
-    }
-
-    fn figure(&self, name: &str, unit: &str, formula: &str, with: &[usize]) -> Figure {
-        let mut terms: Vec<Term> = with.iter().map(|at| self.terms[*at].clone()).collect();
-        if formula.contains("seconds") {
-            terms.push(self.seconds.clone());
-        }
-        Figure::new(name, unit, formula, terms)
-    }
-
-    fn megabytes(&self) -> Figure {
-        let formula = "(bytes sent + bytes received) ÷ seconds ÷ 1024 ÷ 1024";
-        self.figure("MB/s", "MB/s", formula, &[0, 1])
-    }
-
-    /// A request and its response are two packets.
-    fn transactions(&self) -> Figure {
-        let formula = "(packets sent + packets received) ÷ 2 ÷ seconds";
-        self.figure("transactions/s", "1/s", formula, &[2, 3])
-    }
-
-    fn bytes_of_a_packet(&self) -> Figure {
-        let formula = "(bytes sent + bytes received) ÷ (packets sent + packets received)";
-        self.figure("bytes of a transaction", "bytes", formula, &[0, 1, 2, 3])
-    }
-}
-
-/// What a Fibre Channel port did.
-struct Requests {
-    rate: Figure,
-    bytes: Figure,
-    /// Where the counters of requests stood, and all of them.
-    lines: [Vec<At>; 2],
-    measured: bool,
-}
-
-impl Requests {
-    fn of(samples: &[&Fcstat]) -> Option<Self> {
-        let counters = [
-            Counter::over(samples, |fcstat| fcstat.traffic.input_requests)?,
-            Counter::over(samples, |fcstat| fcstat.traffic.output_requests)?,
-            Counter::over(samples, |fcstat| fcstat.traffic.input_bytes)?,
-            Counter::over(samples, |fcstat| fcstat.traffic.output_bytes)?,
-        ];
-        let (last, before) = samples.split_last()?;
-        let first = before.iter().find(|fcstat| fcstat.traffic.input_requests.is_some());
-        let between = first.and_then(|first| fcstat_seconds(first, last)).map(|(_, term)| term);
-        let (values, seconds, measured) = grown(&counters, between, last.seconds_since_reset)?;
-        let names = ["reads", "writes", "bytes read", "bytes written"];
-        let term = |at: usize| {
-            let unit = if at < 2 { "requests" } else { "bytes" };
-            Term::read(names[at], values[at], unit, counters[at].last.at)
-        };
-        let formula = "(reads + writes) ÷ seconds";
-        let rate = Figure::new("I/O/s", "1/s", formula, vec![term(0), term(1), seconds]);
-        let formula = "(bytes read + bytes written) ÷ (reads + writes)";
-        let terms = (0..4).map(term).collect();
-        let bytes = Figure::new("bytes of an I/O", "bytes", formula, terms);
-        let lines = |of: &[Counter]| -> Vec<At> {
-            of.iter().flat_map(|counter| places(counter, measured)).collect()
-        };
-        let lines = [lines(&counters[..2]), lines(&counters)];
-        Some(Self { rate, bytes, lines, measured })
     }
 }
 

@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Client, Plan, Server, Step, System};
-use crate::capture::{Attribute, Captures, NpivMap, Report, System as Printed};
+use super::{Client, LpmError, Plan, Server, Step, System};
+use crate::capture::{At, Attribute, Captures, NpivMap, Read, Report, System as Printed};
 use crate::model::Model;
-
-/// The name of the server where the client is.
-const HERE: &str = "captured";
+use crate::report::inputs::{Input, Missing};
 
 /// One virtual Fibre Channel adapter of a client, with the server behind it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,21 +17,40 @@ pub struct CapturedPath {
     pub adapter: Option<String>,
     /// The VIOS and its adapter: `vfchost0 on vios1`.
     pub server: String,
-    plan: (Client, Server),
+    /// What captures told, with the lines.
+    pub inputs: Vec<Input>,
+    /// What they did not tell.
+    pub missing: Vec<Missing>,
+    plan: Plan,
 }
 
 impl CapturedPath {
-    /// The plan of a move to these servers, in this order.
+    /// Takes what was said of the server where the client is instead of what captures tell.
+    ///
+    /// # Errors
+    /// A key that a server does not have, or a value of the wrong type.
+    pub fn take(&mut self, said: &toml::Table) -> Result<(), LpmError> {
+        let here = self.plan.client.at.clone();
+        self.plan.take_here(said)?;
+        self.inputs.retain(|input| input.of != here || !said.contains_key(&input.name));
+        self.missing.retain(|missing| missing.of != here || !said.contains_key(&missing.what));
+        Ok(())
+    }
+
+    /// The plan of a move to these servers, in this order. One that has the name of the server where the client is
+    /// gets another one.
     #[must_use]
     pub fn moves(&self, to: &[(String, Server)]) -> Plan {
-        let (client, here) = self.plan.clone();
-        let mut server = BTreeMap::from([(HERE.to_owned(), here)]);
-        server.extend(to.iter().cloned());
-        Plan {
-            client,
-            server,
-            steps: to.iter().map(|(name, _)| Step::Move(name.clone())).collect(),
+        let mut plan = self.plan.clone();
+        for (name, server) in to {
+            let mut name = name.clone();
+            while plan.server.contains_key(&name) {
+                name.push('\'');
+            }
+            plan.server.insert(name.clone(), server.clone());
+            plan.steps.push(Step::Move(name));
         }
+        plan
     }
 }
 
@@ -53,15 +70,16 @@ pub fn captured_paths(captures: &Captures) -> Vec<CapturedPath> {
             let Some(client) = model.named_at(map.at) else { continue };
             let all: Vec<&NpivMap> = latest.values().copied().collect();
             let of_client = reports.get(client).map_or(&[][..], Vec::as_slice);
-            let adapter = map.client_adapter.as_ref().map(|read| read.value.clone());
+            let names = [model.spoken(client), model.spoken(vios)];
+            let mut found = Found::new(names, map);
+            let plan = found.plan(of_client, own, &all, model.systems.get(vios));
             paths.push(CapturedPath {
-                client: model.spoken(client).to_owned(),
-                server: format!("{} on {}", map.name, model.spoken(vios)),
-                plan: (
-                    the_client(of_client, map, own),
-                    the_server(own, map, &all, model.systems.get(vios)),
-                ),
-                adapter,
+                client: names[0].to_owned(),
+                adapter: map.client_adapter.as_ref().map(|read| read.value.clone()),
+                server: format!("{} on {}", map.name, names[1]),
+                inputs: found.inputs,
+                missing: found.missing,
+                plan,
             });
         }
     }
@@ -85,70 +103,196 @@ fn attribute<'a>(reports: &[&'a Report], device: &str, name: &str) -> Option<&'a
     reports.iter().rev().find_map(of)
 }
 
-fn number(reports: &[&Report], device: &str, name: &str) -> Option<u32> {
-    attribute(reports, device, name)?.number().and_then(|number| u32::try_from(number).ok())
+fn number(reports: &[&Report], device: &str, name: &str) -> Option<Read<u32>> {
+    let attribute = attribute(reports, device, name)?;
+    Some(Read { value: u32::try_from(attribute.number()?).ok()?, at: attribute.at })
 }
 
-fn level(reports: &[&Report]) -> Option<(Printed, String)> {
-    let last = reports.iter().rev().find_map(|report| report.level())?;
-    Some((last.system, last.level.value.clone()))
+fn level(reports: &[&Report], of: Printed) -> Option<Read<String>> {
+    let mut levels = reports.iter().rev().filter_map(|report| report.level());
+    levels.find(|level| level.system == of).map(|level| level.level.clone())
 }
 
-fn the_client(own: &[&Report], map: &NpivMap, vios: &[&Report]) -> Client {
-    let os = map.client_os.as_ref().map_or("", |read| read.value.as_str());
-    let system = match os {
-        "IBM i" | "OS400" => System::Ibmi,
-        "Linux" => System::Linux,
-        _ => System::Aix,
-    };
-    let level = level(own).filter(|(printed, _)| *printed == Printed::Aix && system == System::Aix);
-    let adapter = map.client_adapter.as_ref().map(|read| read.value.as_str());
-    let statistics = vios.iter().rev().find_map(|report| {
-        let stats = report.vfc_stats()?;
-        stats.head.device.as_ref().filter(|read| read.value == map.name)?;
-        stats.channels
-    });
-    Client {
-        system,
-        level: level.map(|(_, level)| level),
-        at: HERE.to_owned(),
-        queues: statistics
-            .and_then(|read| u32::try_from(read.value).ok())
-            .filter(|queues| *queues > 0),
-        num_io_queues: adapter.and_then(|adapter| number(own, adapter, "num_io_queues")),
-        policy: None,
+/// The plan of one path while it is gathered.
+struct Found<'a> {
+    client: &'a str,
+    vios: &'a str,
+    map: &'a NpivMap,
+    inputs: Vec<Input>,
+    missing: Vec<Missing>,
+    /// The lines of the values, by their keys in a plan.
+    lines: BTreeMap<String, At>,
+}
+
+/// What is reckoned with where a level is not known.
+const BOTH: &str = "every possibility is followed";
+/// What is reckoned with where an attribute is not known.
+const DEFAULT: &str = "the default";
+
+impl<'a> Found<'a> {
+    fn new([client, vios]: [&'a str; 2], map: &'a NpivMap) -> Self {
+        let (inputs, missing, lines) = (Vec::new(), Vec::new(), BTreeMap::new());
+        Self { client, vios, map, inputs, missing, lines }
     }
-}
 
-fn the_server(
-    own: &[&Report],
-    map: &NpivMap,
-    all: &[&NpivMap],
-    system: Option<&crate::model::System>,
-) -> Server {
-    let port = map.port.as_ref().map(|read| read.value.as_str());
-    let machine = system.and_then(|system| system.machine.as_deref());
-    let firmware = own.iter().rev().find_map(|report| report.host()?.about.firmware.as_ref());
-    let vios = level(own).filter(|(printed, _)| *printed == Printed::Vios);
-    let others = all.iter().filter(|other| {
-        let active = other.status.as_ref().is_some_and(|read| read.value == "LOGGED_IN");
-        active
-            && other.name != map.name
-            && port.is_some()
-            && other.port.as_ref().map(|read| read.value.as_str()) == port
-    });
-    Server {
-        machine: machine
+    /// Notes a value of the client with its line, or what would tell it.
+    fn of_client<T: ToString>(
+        &mut self,
+        name: &str,
+        read: Option<Read<T>>,
+        (instead, capture): (&str, String),
+    ) -> Option<T> {
+        let (of, key) = (self.client, format!("client.{name}"));
+        self.note((of, name, key), read, (instead, capture))
+    }
+
+    /// The same of the server where it is.
+    fn of_server<T: ToString>(
+        &mut self,
+        name: &str,
+        read: Option<Read<T>>,
+        (instead, capture): (&str, &str),
+    ) -> Option<T> {
+        let (of, key) = (self.vios, format!("server.{}.{name}", self.vios));
+        self.note((of, name, key), read, (instead, format!("{capture} on {of}")))
+    }
+
+    fn note<T: ToString>(
+        &mut self,
+        (of, name, key): (&str, &str, String),
+        read: Option<Read<T>>,
+        (instead, capture): (&str, String),
+    ) -> Option<T> {
+        match read {
+            Some(read) => {
+                self.inputs.push(Input::read(of, name, read.value.to_string(), read.at));
+                self.lines.insert(key, read.at);
+                Some(read.value)
+            }
+            None => {
+                self.missing.push(Missing::new(of, name, instead, capture));
+                None
+            }
+        }
+    }
+
+    fn plan(
+        &mut self,
+        of_client: &[&Report],
+        own: &[&Report],
+        all: &[&NpivMap],
+        system: Option<&crate::model::System>,
+    ) -> Plan {
+        let client = self.the_client(of_client, own);
+        let here = self.the_server(own, all, system);
+        Plan {
+            client,
+            server: BTreeMap::from([(self.vios.to_owned(), here)]),
+            steps: Vec::new(),
+            lines: std::mem::take(&mut self.lines),
+        }
+    }
+
+    fn the_client(&mut self, own: &[&Report], vios: &[&Report]) -> Client {
+        let (map, on) = (self.map, self.client);
+        let os = map.client_os.as_ref().map_or("", |read| read.value.as_str());
+        let system = match os {
+            "IBM i" | "OS400" => System::Ibmi,
+            "Linux" => System::Linux,
+            _ => System::Aix,
+        };
+        let read = level(own, Printed::Aix).filter(|_| system == System::Aix);
+        let command = match system {
+            System::Aix => format!("oslevel -s on {on}"),
+            System::Ibmi => format!("DSPPTF LICPGM(5770SS1) on {on}; say it in a plan of your own"),
+            _ => format!("uname -r on {on}; say it in a plan of your own"),
+        };
+        let level = self.of_client("level", read, (BOTH, command));
+        let statistics = vios.iter().rev().find_map(|report| {
+            let stats = report.vfc_stats()?;
+            stats.head.device.as_ref().filter(|read| read.value == map.name)?;
+            // A client with a single queue has no channel beside the main queue.
+            let channels = stats.channels?;
+            Some(Read { value: u32::try_from(channels.value).ok()?.max(1), at: channels.at })
+        });
+        let command =
+            format!("cat /proc/sys/adapter/vfc/{}/stats on {}, as root", map.name, self.vios);
+        let instead = "as many as it gets where it is";
+        let queues = self.of_client("queues", statistics, (instead, command));
+        let adapter = map.client_adapter.as_ref().map(|read| read.value.as_str());
+        let asked = adapter.and_then(|adapter| number(own, adapter, "num_io_queues"));
+        let command = format!("lsattr -El {} on {on}", adapter.unwrap_or("fcsN"));
+        let num_io_queues = self.of_client("num_io_queues", asked, (DEFAULT, command));
+        Client { system, level, at: self.vios.to_owned(), queues, num_io_queues, policy: None }
+    }
+
+    fn the_server(
+        &mut self,
+        own: &[&Report],
+        all: &[&NpivMap],
+        system: Option<&crate::model::System>,
+    ) -> Server {
+        let map = self.map;
+        let port = map.port.as_ref().map(|read| read.value.as_str());
+        let machine = system
+            .and_then(|system| system.machine.as_deref())
             .and_then(|machine| machine.split_once('*'))
-            .map(|(kind, _)| kind.to_owned()),
-        firmware: firmware.map(|read| read.value.clone()),
-        vios: vios.map(|(_, level)| level),
-        num_io_queues: port.and_then(|port| number(own, port, "num_io_queues")),
-        num_per_range: number(own, &map.name, "num_per_range"),
-        viosnpiv0_num_per_range: number(own, "viosnpiv0", "num_per_range"),
-        limit_intr: attribute(own, &map.name, "limit_intr")
-            .and_then(|attribute| attribute.value.to_ascii_lowercase().parse().ok()),
-        port_adapters: u32::try_from(others.count()).ok().filter(|_| port.is_some()),
-        ..Server::default()
+            .map(|(kind, _)| kind.to_owned());
+        // The location code of its slot names the machine; where another report does, the line is not known.
+        let told = machine
+            .clone()
+            .map(|value| Read { value, at: map.physloc.as_ref().map_or(map.at, |read| read.at) });
+        let machine = self.of_server("machine", told, (BOTH, "lsattr -El sys0 -a modelname"));
+        let firmware = own.iter().rev().find_map(|report| report.host()?.about.firmware.clone());
+        let firmware = self.of_server("firmware", firmware, (BOTH, "prtconf"));
+        let vios = self.of_server("vios", level(own, Printed::Vios), (BOTH, "ioslevel"));
+        let others = all.iter().filter(|other| {
+            let active = other.status.as_ref().is_some_and(|read| read.value == "LOGGED_IN");
+            active
+                && other.name != map.name
+                && port.is_some()
+                && other.port.as_ref().map(|read| read.value.as_str()) == port
+        });
+        let others = u32::try_from(others.count()).ok().zip(map.port.as_ref());
+        let others = others.map(|(value, port)| Read { value, at: port.at });
+        let port_adapters = self.of_server("port_adapters", others, ("none", "lsmap -all -npiv"));
+        let named = port.unwrap_or("fcsN");
+        let num_io_queues = self.of_server(
+            "num_io_queues",
+            port.and_then(|port| number(own, port, "num_io_queues")),
+            (DEFAULT, &format!("lsdev -dev {named} -attr")),
+        );
+        let of_adapter = format!("lsdev -dev {} -attr", map.name);
+        let num_per_range = self.of_server(
+            "num_per_range",
+            number(own, &map.name, "num_per_range"),
+            (DEFAULT, &of_adapter),
+        );
+        let limit_intr = attribute(own, &map.name, "limit_intr").and_then(|attribute| {
+            let value = attribute.value.to_ascii_lowercase().parse().ok()?;
+            Some(Read { value, at: attribute.at })
+        });
+        let limit_intr = self.of_server("limit_intr", limit_intr, (DEFAULT, &of_adapter));
+        let viosnpiv0_num_per_range = self.of_server(
+            "viosnpiv0_num_per_range",
+            number(own, "viosnpiv0", "num_per_range"),
+            (DEFAULT, "lsdev -dev viosnpiv0 -attr"),
+        );
+        // A report names the card, not the feature code under which the data have it.
+        let instead = "whether it has multi-queue follows from the queues in use, or is left open";
+        let capture =
+            format!("lscfg -vpl {named} on {}, and --from adapter=FEATURECODE", self.vios);
+        self.missing.push(Missing::new(self.vios, "adapter", instead, capture));
+        Server {
+            machine,
+            firmware,
+            vios,
+            num_io_queues,
+            num_per_range,
+            viosnpiv0_num_per_range,
+            limit_intr,
+            port_adapters,
+            ..Server::default()
+        }
     }
 }

@@ -246,13 +246,19 @@ impl Plan {
         let none = Server::default();
         let server = self.server.get(at).unwrap_or(&none);
         let [vios, firmware, port] = questions.server_sources(at);
-        let attribute = |given: bool, device: &str, name: &str| match facts.attribute(device, name)
+        let given = |key: &str| match self.lines.get(key) {
+            Some(at) => Origin::Capture(*at),
+            None => Origin::Given,
+        };
+        let here = |name: &str| given(&format!("server.{at}.{name}"));
+        let attribute = |known: bool, key: &str, device: &str, name: &str| match facts
+            .attribute(device, name)
         {
-            Some(known) if !given => Origin::Fact(Source {
-                text: format!("not given; the default, by {}", known.source.text),
-                ..known.source.clone()
+            Some(fact) if !known => Origin::Fact(Source {
+                text: format!("not given; the default, by {}", fact.source.text),
+                ..fact.source.clone()
             }),
-            _ => Origin::Given,
+            _ => given(key),
         };
         let offers = reached.answer.offers.iter();
         let terms = offers.filter_map(|offer| {
@@ -262,19 +268,22 @@ impl Plan {
                 Limit::Firmware => Origin::Fact(firmware.clone()),
                 Limit::PortLevel => Origin::Fact(port.clone()),
                 Limit::ClientAttribute => {
-                    attribute(self.client.num_io_queues.is_some(), "fcs-client", "num_io_queues")
+                    let (known, name) = (self.client.num_io_queues.is_some(), "num_io_queues");
+                    attribute(known, "client.num_io_queues", "fcs-client", name)
                 }
                 Limit::Inherited => {
-                    let given = server.viosnpiv0_num_per_range.is_some();
-                    attribute(given, "viosnpiv0", "num_per_range")
+                    let known = server.viosnpiv0_num_per_range.is_some();
+                    let key = format!("server.{at}.viosnpiv0_num_per_range");
+                    attribute(known, &key, "viosnpiv0", "num_per_range")
                 }
-                Limit::Port => attribute(server.num_io_queues.is_some(), "fcs", "num_io_queues"),
+                Limit::Port => {
+                    let (known, name) = (server.num_io_queues.is_some(), "num_io_queues");
+                    attribute(known, &format!("server.{at}.{name}"), "fcs", name)
+                }
                 Limit::Earlier => Origin::Computed,
-                Limit::Client
-                | Limit::Adapter
-                | Limit::DataPlane
-                | Limit::NumPerRange
-                | Limit::LimitIntr => Origin::Given,
+                Limit::NumPerRange => here("num_per_range"),
+                Limit::LimitIntr => here("limit_intr"),
+                Limit::Client | Limit::Adapter | Limit::DataPlane => Origin::Given,
             };
             let count = f64::from(offer.count?.max(1));
             Some(Term::new(&words::name(offer.term), count, "", origin))

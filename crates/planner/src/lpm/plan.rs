@@ -6,6 +6,7 @@ use fabric::negotiate::Policy;
 use fabric::suggest::nearest;
 use serde::{Deserialize, Serialize};
 
+use crate::capture::At;
 use crate::facts::{Facts, Product};
 
 /// A client, the servers, and what happens in order.
@@ -18,6 +19,9 @@ pub struct Plan {
     pub server: BTreeMap<String, Server>,
     /// What happens, in order.
     pub steps: Vec<Step>,
+    /// The lines of captures that values come from, by their keys: `client.queues`, `server.a.num_io_queues`.
+    #[serde(skip)]
+    pub lines: BTreeMap<String, At>,
 }
 
 /// The client partition and its virtual Fibre Channel adapter.
@@ -196,6 +200,19 @@ impl Plan {
                 within(facts, &key(name), value, device, attribute)?;
             }
         }
+        Ok(())
+    }
+
+    /// Takes these keys of the server where the client is instead of what stands there.
+    pub(super) fn take_here(&mut self, keys: &toml::Table) -> Result<(), LpmError> {
+        let syntax = |error: &dyn std::fmt::Display| LpmError::Syntax(error.to_string());
+        let here = self.server.entry(self.client.at.clone()).or_default();
+        let mut all = toml::Table::try_from(&*here).map_err(|error| syntax(&error))?;
+        for (key, value) in keys {
+            self.lines.remove(&format!("server.{}.{key}", self.client.at));
+            all.insert(key.clone(), value.clone());
+        }
+        *here = all.try_into().map_err(|error: toml::de::Error| syntax(&error.message()))?;
         Ok(())
     }
 

@@ -1,19 +1,15 @@
 //! Sizing by captures: the loads that a Virtual I/O Server was seen to carry, every input with its lines, and what the
 //! captures do not tell with the command that would.
 
-use std::collections::BTreeSet;
-
 use serde::Serialize;
 
 use super::answer::marked;
 use super::{SizeError, Sizing, Workloads};
-use crate::capture::{At, Captures};
+use crate::capture::Captures;
 use crate::facts::Facts;
-use crate::report::{Answer, Block, Section, Table, Tone, place};
-use crate::trace::{Figure, Origin};
-
-/// So many lines stand in a cell.
-const PLACES: usize = 8;
+use crate::report::inputs::{self, Input, Missing};
+use crate::report::{Answer, Block, Section, Table, Tone};
+use crate::trace::Figure;
 
 /// What captures tell of one Virtual I/O Server's loads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -30,59 +26,6 @@ pub struct Captured {
     pub now: Vec<Figure>,
     /// What to mind.
     pub notes: Vec<String>,
-}
-
-/// One input.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Input {
-    /// The load that it is of: `SEA ent9`.
-    pub load: String,
-    /// What it is: `I/O/s`.
-    pub name: String,
-    /// The value as people read it.
-    pub value: String,
-    /// How it comes out of the lines; empty where it stands there as it is.
-    pub formula: String,
-    /// The lines.
-    pub lines: Vec<At>,
-}
-
-impl Input {
-    /// An input that stands in a line, or is reckoned from several.
-    pub(crate) fn of(load: &str, name: &str, figure: &Figure) -> Self {
-        let lines: BTreeSet<At> = figure
-            .terms
-            .iter()
-            .filter_map(|term| match term.origin {
-                Origin::Capture(at) => Some(at),
-                _ => None,
-            })
-            .collect();
-        let plain = matches!(figure.terms.as_slice(), [only] if only.name == figure.formula);
-        Self {
-            load: load.to_owned(),
-            name: name.to_owned(),
-            value: format!("{} {}", figure.value(), figure.unit).trim_end().to_owned(),
-            formula: match plain {
-                true => String::new(),
-                false => format!("{} = {}", figure.formula, figure.put_in()),
-            },
-            lines: lines.into_iter().collect(),
-        }
-    }
-}
-
-/// An input that captures do not tell.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Missing {
-    /// The load that it is of.
-    pub load: String,
-    /// What is missing.
-    pub what: String,
-    /// What is reckoned with instead.
-    pub instead: String,
-    /// The command whose output would tell it.
-    pub capture: String,
 }
 
 /// The sizes of every Virtual I/O Server among some captures.
@@ -147,8 +90,9 @@ impl Answer for CapturedSizings {
     fn sections(&self) -> Vec<Section> {
         let mut sections: Vec<Section> = self.overview().into_iter().collect();
         for (server, sizing) in &self.servers {
-            sections.extend(self.inputs(server));
-            sections.extend(missing(server));
+            let heading = format!("{}: inputs, and their lines", server.vios);
+            sections.extend(inputs::told(self, heading, &server.inputs));
+            sections.extend(inputs::untold(format!("{}: missing", server.vios), &server.missing));
             sections.extend(now(server));
             let of_server = match sizing {
                 Some(sizing) => sizing.sections(),
@@ -178,24 +122,6 @@ impl Answer for CapturedSizings {
 }
 
 impl CapturedSizings {
-    /// `a.txt:7, 84; b.txt:3`.
-    fn lines(&self, lines: &[At]) -> String {
-        let mut text = String::new();
-        let mut before = None;
-        for at in lines.iter().take(PLACES) {
-            match before {
-                Some(file) if file == at.file => text.push_str(&format!(", {}", at.line)),
-                Some(_) => text.push_str(&format!("; {}", place(self, *at))),
-                None => text.push_str(&place(self, *at)),
-            }
-            before = Some(at.file);
-        }
-        if lines.len() > PLACES {
-            text.push_str(&format!(" and {} more", lines.len() - PLACES));
-        }
-        text
-    }
-
     /// The servers beside each other, where there are several.
     fn overview(&self) -> Option<Section> {
         let columns = [
@@ -223,34 +149,6 @@ impl CapturedSizings {
             || Section::new("Servers", Tone::Plain).block(Block::Table(table)).paragraph(both);
         (self.servers.len() > 1).then(section)
     }
-
-    fn inputs(&self, server: &Captured) -> Option<Section> {
-        let mut table = Table::new("", &["load", "input", "#value", "how", "lines"]);
-        for input in &server.inputs {
-            table.row([
-                input.load.clone(),
-                input.name.clone(),
-                input.value.clone(),
-                input.formula.clone(),
-                self.lines(&input.lines),
-            ]);
-        }
-        let section =
-            Section::new(format!("{}: inputs, and their lines", server.vios), Tone::Plain);
-        (!table.rows.is_empty()).then(|| section.block(Block::Table(table)))
-    }
-}
-
-fn missing(server: &Captured) -> Option<Section> {
-    let mut table =
-        Table::new("", &["load", "what is missing", "reckoned with", "what would tell it"]);
-    for missing in &server.missing {
-        table.row(
-            [&missing.load, &missing.what, &missing.instead, &missing.capture].map(Clone::clone),
-        );
-    }
-    let section = Section::new(format!("{}: missing", server.vios), Tone::Note);
-    (!table.rows.is_empty()).then(|| section.block(Block::Table(table)))
 }
 
 fn now(server: &Captured) -> Option<Section> {

@@ -20,7 +20,8 @@ limit_intr, port_adapters.
 
 Captures of a client and its VIOS tell where it is and with how many queues (lsmap -all -npiv, attributes \
 of fcsN, vfchostN and viosnpiv0, the statistics of vfchostN, ioslevel, oslevel); only where it moves is then \
-said with --to, by KEY=VALUE or a file of such lines.
+said with --to, by KEY=VALUE or a file of such lines. The answer lists every input with its lines, and what is \
+missing with the command that would tell it; --from says it instead, as in --from adapter=EN1A.
 
 The same as a file, for servers with names, and for steps in any order:
 
@@ -66,10 +67,10 @@ enum System {
 pub(crate) struct LpmArgs {
     /// The plan as a TOML file, `-` for standard input; or captures of the client and its VIOS, files and folders,
     /// which then tell what the options below would, except --to
-    #[arg(value_name = "PATH", required_unless_present = "from", conflicts_with_all = ["from", "system", "level", "queues", "num_io_queues", "back", "reconfigure"])]
+    #[arg(value_name = "PATH", required_unless_present = "from", conflicts_with_all = ["system", "level", "queues", "num_io_queues", "back", "reconfigure"])]
     paths: Vec<PathBuf>,
     /// With captures: the client that moves [default: every one]
-    #[arg(long, value_name = "NAME", conflicts_with = "from")]
+    #[arg(long, value_name = "NAME", requires = "paths")]
     client: Option<String>,
     /// The client's operating system
     #[arg(
@@ -89,7 +90,7 @@ pub(crate) struct LpmArgs {
     /// Its attribute num_io_queues [default: the system's]
     #[arg(long, value_name = "N", help_heading = "One client")]
     num_io_queues: Option<u32>,
-    /// The server where it is
+    /// The server where it is; with captures, what is to be taken instead of what they tell of it
     #[arg(long, value_name = "KEY=VALUE,…", value_parser = server, requires = "to", help_heading = "One client")]
     from: Option<Table>,
     /// A server to which it moves, or a TOML file that says the same; several for a chain of moves
@@ -159,10 +160,12 @@ pub(super) fn run(global: &Global, args: &LpmArgs) -> Result<(), Failure> {
         return captures(global, args, &facts);
     }
     let (text, what) = match args.paths.first() {
-        Some(path) if args.to.is_empty() => (read_text(path)?, format!("{}: ", called(path))),
+        Some(path) if args.to.is_empty() && args.from.is_none() => {
+            (read_text(path)?, format!("{}: ", called(path)))
+        }
         Some(_) => {
             return Err(Refusal::invalid("a plan says by itself where the client moves")
-                .help("leave --to out, or give captures instead of the plan")
+                .help("leave --from and --to out, or give captures instead of the plan")
                 .into());
         }
         None => (args.as_plan(), String::new()),
@@ -203,17 +206,21 @@ fn captures(global: &Global, args: &LpmArgs, facts: &Facts) -> Result<(), Failur
         .into());
     }
     let mut outcomes = Vec::new();
-    for path in paths {
+    for mut path in paths {
         let adapter = path.adapter.as_deref().unwrap_or("its adapter");
         let name = format!("{} {adapter} over {}", path.client, path.server);
         let refuse =
             |error: LpmError| Refusal::invalid(format!("{name}: {}", error.to_string().trim_end()));
+        if let Some(from) = &args.from {
+            path.take(from).map_err(refuse)?;
+        }
         let plan = path.moves(&to);
         plan.check(facts).map_err(refuse)?;
         let outcome = plan.outcome(facts).map_err(refuse)?;
-        outcomes.push((name, outcome));
+        outcomes.push((name, path, outcome));
     }
-    let outcomes = Outcomes(outcomes);
+    let files = reading.captures.files.iter().map(|file| file.name.clone()).collect();
+    let outcomes = Outcomes { paths: outcomes, files };
     args.answer.show(global, &outcomes, &outcomes, Some(("inputs", reading.as_json()?)))
 }
 
