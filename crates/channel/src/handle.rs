@@ -126,6 +126,7 @@ pub(crate) enum Message<H: Handler> {
     Tell(QueueId, H::Message),
     Abort(H::Scope, OneShot<u32>),
     Returned(Returned),
+    Elements(QueueId),
     Refresh,
     Run(Box<dyn FnOnce() + Send>),
     Exit,
@@ -136,6 +137,10 @@ pub(crate) type Inbox<H> = Mailbox<Message<H>, EventBell>;
 impl<H: Handler> Returns for Inbox<H> {
     fn post_returned(&self, returned: Returned) {
         self.post(Message::Returned(returned));
+    }
+
+    fn post_elements(&self, queue: QueueId) {
+        self.post(Message::Elements(queue));
     }
 }
 
@@ -162,6 +167,7 @@ impl<H: Handler> std::fmt::Debug for Message<H> {
             Message::Tell(..) => "Tell",
             Message::Abort(..) => "Abort",
             Message::Returned(_) => "Returned",
+            Message::Elements(_) => "Elements",
             Message::Refresh => "Refresh",
             Message::Run(_) => "Run",
             Message::Exit => "Exit",

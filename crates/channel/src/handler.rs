@@ -16,7 +16,7 @@
 //! way: a channel is made for one type of handler, which may be an enum of several.
 
 use block::{LaneId, Outcome, Tag};
-use protocol::stats::{Latency, Span};
+use protocol::stats::{Latency, QueueCounter, Span};
 use vring::{Chain, ChainError, Head, QueueError};
 
 use crate::io::Io;
@@ -122,12 +122,19 @@ pub trait Handler: Sized + 'static {
     /// The queue is about to be given back; nothing of it is under way.
     fn close(&mut self, io: &mut Io);
 
-    /// Whether one more command may become active. If not it is held, and none overtakes it; it is asked for again when a command of
-    /// the queue has ended.
+    /// Whether one more command may become active. If not it is held, counted as what the error says, and none overtakes it; it is asked
+    /// for again when a command of the queue has ended, or the queue was woken ([`Io::wake`]).
+    ///
+    /// # Errors
+    ///
+    /// What the command waits for.
     #[inline]
-    fn admit(&mut self, _queue: &RunningQueue) -> bool {
-        true
+    fn admit(&mut self, _queue: &RunningQueue) -> Result<(), QueueCounter> {
+        Ok(())
     }
+
+    /// The queue was woken, and has begun what it may of the commands that are held.
+    fn woken(&mut self, _queue: &RunningQueue) {}
 
     /// A head was taken, admitted, and its chain is in its command's slot or list.
     fn begin(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, walked: Walked);

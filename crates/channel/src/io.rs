@@ -13,6 +13,7 @@ use uring::{Op, Ring};
 use vring::{Chain, ChainError, Head};
 
 use crate::command::State;
+use crate::elements::Wake;
 use crate::handler::{BadChain, Handler, Walked};
 use crate::lanes::Lanes;
 use crate::lists::Lists;
@@ -126,6 +127,8 @@ pub struct Io {
     tickets: u64,
     /// Number of the channel.
     channel: u32,
+    /// The queue that is being moved in.
+    pub(crate) opening: QueueId,
 }
 
 impl std::fmt::Debug for Io {
@@ -171,6 +174,7 @@ impl Io {
             returns,
             tickets: 0,
             channel,
+            opening: QueueId(0),
         }
     }
 
@@ -178,6 +182,14 @@ impl Io {
     #[must_use]
     pub fn channel(&self) -> u32 {
         self.channel
+    }
+
+    /// In [`Handler::open`]: what wakes the queue when it waits for command elements; [`Handler::woken`] follows. A queue that is gone by
+    /// then is none, and one that has its place looks for nothing.
+    #[must_use]
+    pub fn wake(&self) -> Wake {
+        let (returns, queue) = (Arc::clone(&self.returns), self.opening);
+        Box::new(move || returns.post_elements(queue))
     }
 
     /// Notes something of a queue in the flight recorder.

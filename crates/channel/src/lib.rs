@@ -36,6 +36,7 @@
 
 mod command;
 pub mod device;
+pub mod elements;
 mod handle;
 mod handler;
 mod io;

@@ -18,9 +18,12 @@ pub(crate) struct Returned {
     pub(crate) answer: u32,
 }
 
-/// Where answers are posted: the mailbox of a channel, whatever its handlers are.
+/// Where answers and news are posted: the mailbox of a channel, whatever its handlers are.
 pub(crate) trait Returns: Send + Sync {
     fn post_returned(&self, returned: Returned);
+
+    /// A queue that waits for command elements has some.
+    fn post_elements(&self, queue: QueueId);
 }
 
 /// What an off-path request can be answered with: something small, as a word.

@@ -150,8 +150,9 @@ pub struct RunningQueue {
     pub(crate) answers_due: u32,
     /// Which off-path request each head waits for; 0: none.
     pub(crate) tickets: Box<[u64]>,
-    /// Heads that wait until fewer commands are active, oldest first.
+    /// Heads that wait until fewer commands are active, oldest first; and as what they are counted.
     pub(crate) held: VecDeque<u16>,
+    pub(crate) held_for: QueueCounter,
     /// Commands that wait until something completes, in the order in which they are tried again; and how many of the first have not
     /// had their try yet.
     pub(crate) waiting: VecDeque<Waiting>,
@@ -213,6 +214,7 @@ impl RunningQueue {
             answers_due: 0,
             tickets: vec![0; size].into(),
             held: VecDeque::with_capacity(size),
+            held_for: QueueCounter::WaitNoCommand,
             waiting: VecDeque::with_capacity(size),
             untried: 0,
             lists: OwnLists::default(),
@@ -248,6 +250,12 @@ impl RunningQueue {
     #[must_use]
     pub fn takes_heads(&self) -> bool {
         !self.broken && matches!(self.phase, Phase::Hot | Phase::Armed)
+    }
+
+    /// How many commands are held.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.held.len()
     }
 
     /// Off-path requests that were not answered yet.
@@ -304,7 +312,7 @@ impl RunningQueue {
         self.held.push_back(head.0);
         self.command(head).state = State::Held;
         self.parked += 1;
-        self.count(QueueCounter::WaitNoCommand, 1);
+        self.count(self.held_for, 1);
         self.show_levels();
     }
 

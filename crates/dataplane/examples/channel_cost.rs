@@ -6,13 +6,12 @@
 use std::sync::Arc;
 
 use block::{NullVolume, Volume};
+use channel::elements::{Elements, Share};
 use channel::single::Single;
 use channel::{Adapter, ChannelConfig, Command, QueueResources};
 use dataplane::devices::{AnyHandler, Behind};
 use device_blk::Shape;
-use device_scsi::{
-    CommandPool, LunEntry, LunMap, Place, ScsiLimits, ScsiRole, Services, Sizes, Target,
-};
+use device_scsi::{LunEntry, LunMap, Place, ScsiLimits, ScsiRole, Services, Sizes, Target};
 use protocol::stats::{QueueCounter, StatsRegion};
 use rustix::event::EventfdFlags;
 use scsi::{Identity, InitiatorId, LogicalUnit, Lun, Naa, NexusId, UnitSpec};
@@ -39,9 +38,9 @@ fn scsi_device(volume: &Arc<dyn Volume>, stats: &Arc<StatsRegion>) -> Behind {
     Behind::Scsi(device_scsi::Behind {
         role: ScsiRole::Request,
         luns: Arc::new(map),
-        pool: Arc::new(CommandPool::new(0)),
+        elements: Elements::alone(Share { elements: 256, weight: 1 }, 1),
+        place: 0,
         limits: ScsiLimits {
-            commands: 256,
             local: 256,
             buffers: 10,
             functions: 512,

@@ -9,7 +9,7 @@ use block::{LaneId, Outcome, Tag};
 use channel::device::{self, Device, Making, Presence, Resized, Tell, Written};
 use channel::{After, BadChain, Drain, Handler, Io, Opened, QueueResources, RunningQueue, Walked};
 use protocol::message::{AdapterSpec, DeviceSpec};
-use protocol::stats::{Latency, Span, StatsRegion};
+use protocol::stats::{Latency, QueueCounter, Span, StatsRegion};
 use vring::{Head, InflightRegion, QueueError};
 
 use crate::plane::Stock;
@@ -63,8 +63,12 @@ macro_rules! devices {
             }
 
             #[inline]
-            fn admit(&mut self, queue: &RunningQueue) -> bool {
+            fn admit(&mut self, queue: &RunningQueue) -> Result<(), QueueCounter> {
                 match self { $(AnyHandler::$name(handler) => handler.admit(queue)),+ }
+            }
+
+            fn woken(&mut self, queue: &RunningQueue) {
+                match self { $(AnyHandler::$name(handler) => handler.woken(queue)),+ }
             }
 
             #[inline]

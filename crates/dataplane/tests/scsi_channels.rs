@@ -11,7 +11,7 @@ use common::{Server, load, short_load};
 use partition::load::{LoadOptions, run};
 use partition::scsi::control::Function;
 use partition::scsi::{Command, cdb, response};
-use protocol::message::{DeviceSpec, Placement, Request, VolumeSpec};
+use protocol::message::{DeviceSpec, Placement, PortShare, Request, VolumeSpec};
 use protocol::stats::QueueCounter;
 
 const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
@@ -132,6 +132,50 @@ fn commands_beyond_the_adapters_elements_wait_and_are_counted() {
     let options = LoadOptions { queues: 2, depth: 32, ..short_load() };
     load(&socket, &on(0, 0, options));
     assert!(server.count(QueueCounter::WaitNoCommand) > 0);
+}
+
+/// One queue of a client that was offered 64: nothing is put aside for the others.
+#[test]
+fn one_queue_has_all_elements_of_its_adapter() {
+    let server = Server::new(2);
+    server.units(1, 32, common::slow);
+    let mut spec = adapter(server.dir.path(), 0, vec![target(0, &[(0, "lu0")])]);
+    let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
+    (scsi.commands.num_cmd_elems, scsi.commands.num_local_cmds) = (64, 5);
+    spec.queues = 64;
+    let socket = spec.socket.clone();
+    server.must(Request::PutAdapter(spec));
+    load(&socket, &on(0, 0, LoadOptions { queues: 1, depth: 64, ..short_load() }));
+    assert_eq!(server.count(QueueCounter::WaitNoCommand), 0);
+}
+
+/// Two adapters of a port that has fewer elements than either of them wants: what waits is woken by what ends at the other one, and it is
+/// the port that is short.
+#[test]
+fn adapters_of_a_port_wait_for_each_other() {
+    let server = Server::new(2);
+    server.units(1, 32, common::slow);
+    let put = |number| {
+        let mut spec = adapter(server.dir.path(), number, vec![target(0, &[(0, "lu0")])]);
+        let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
+        let port = PortShare { name: "fcs0".into(), num_cmd_elems: 4, share: 100 };
+        scsi.port = Some(port);
+        let socket = spec.socket.clone();
+        server.must(Request::PutAdapter(spec));
+        socket
+    };
+    let sockets = [put(0), put(1)];
+    let options = || LoadOptions { queues: 2, depth: 16, ..short_load() };
+    std::thread::scope(|scope| {
+        for socket in &sockets {
+            scope.spawn(move || load(socket, &on(0, 0, options())));
+        }
+    });
+    for name in ["vfchost0", "vfchost1"] {
+        assert!(server.count_of(name, QueueCounter::WaitNoElement) > 0, "{name}");
+        assert_eq!(server.count_of(name, QueueCounter::WaitNoCommand), 0, "{name}");
+        assert_eq!(server.count_of(name, QueueCounter::Errors), 0, "{name}");
+    }
 }
 
 #[test]

@@ -1,22 +1,25 @@
 //! The SCSI host device of an adapter, as it is for the session of its client: its LUN map, its command pool, what its driver has set.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use block::{DEPTH_CLIENT, Limited, Limiter, Volume};
 use channel::Adapter;
 use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Tell, Written};
+use channel::elements::Elements;
 use channel::mailbox::one_shot;
-use protocol::message::{AdapterSpec, CommandSpec, DeviceSpec, LimitSpec, ScsiSpec};
-use scsi::{Attention, Lun, Nexus};
+use protocol::message::{AdapterSpec, CommandSpec, DeviceSpec, LimitSpec, PortShare, ScsiSpec};
+use scsi::{Attention, LogicalUnit, Lun, Nexus};
 
 use crate::config::{self, CDB_SIZE_OFFSET, Offer, SENSE_SIZE_OFFSET, feature};
+use crate::limits::Ports;
 use crate::task_manager::TaskManager;
 use crate::units::Medium;
 use crate::view::{Change, Place, Units, View};
 use crate::{
-    Behind, CommandPool, LunMap, Message, OffPath, Question, ScsiHandler, ScsiLimits, ScsiRole,
-    Services, Sizes, event,
+    Behind, LunMap, Message, OffPath, Question, ScsiHandler, ScsiLimits, ScsiRole, Services, Sizes,
+    event,
 };
 
 /// CAPACITY DATA HAS CHANGED.
@@ -27,9 +30,24 @@ const CONTROL_QUEUE: u16 = 0;
 /// The number of the event queue.
 const EVENT_QUEUE: u16 = 1;
 
+/// What a data plane has once for all its SCSI devices.
+#[derive(Debug)]
+pub struct OfDataPlane {
+    task_manager: TaskManager,
+    ports: Arc<Ports>,
+}
+
+impl OfDataPlane {
+    /// A unit that exists, and where its reservations are kept.
+    pub fn add_unit(&self, unit: &Arc<LogicalUnit>, name: &str, keep: Option<PathBuf>) {
+        self.task_manager.add_unit(unit, name, keep);
+    }
+}
+
 /// The SCSI host device of an adapter.
 pub struct ScsiDevice {
     queues: u16,
+    ports: Arc<Ports>,
     /// How the channels know it.
     adapter: Arc<Adapter>,
     services: Arc<Services>,
@@ -71,14 +89,15 @@ struct Terms {
     limit: Option<LimitSpec>,
     /// The client's limits, all its units together.
     limiter: Option<Limiter>,
-    pool: Arc<CommandPool>,
+    port: Option<PortShare>,
+    elements: Arc<Elements>,
 }
 
 impl Terms {
-    fn new(scsi: &ScsiSpec, queues: u16) -> Terms {
+    fn new(scsi: &ScsiSpec, elements: Arc<Elements>) -> Terms {
         let limiter = scsi.limit.filter(|limit| !limit.is_none()).as_ref().map(Limiter::new);
-        let pool = Arc::new(CommandPool::new(divide(&scsi.commands, queues).shared));
-        Terms { commands: scsi.commands, limit: scsi.limit, limiter, pool }
+        let (commands, limit, port) = (scsi.commands, scsi.limit, scsi.port.clone());
+        Terms { commands, limit, limiter, port, elements }
     }
 
     fn limited(&self, volume: &Arc<dyn Volume>) -> Arc<dyn Volume> {
@@ -125,14 +144,31 @@ impl ScsiDevice {
 
     /// Whether a specification has other bounds or limits for the client's commands.
     fn has_other_terms(&self, spec: &ScsiSpec) -> bool {
-        let state = locked(&self.state);
-        (state.terms.commands, state.terms.limit) != (spec.commands, spec.limit)
+        let Terms { commands, limit, port, .. } = &locked(&self.state).terms;
+        (commands, limit, port) != (&spec.commands, &spec.limit, &spec.port)
+    }
+
+    /// Takes over how many command elements there are, if nothing else is different: queues may run meanwhile.
+    fn set_elements(&self, spec: &ScsiSpec) {
+        let Terms { commands, limit, port, elements, .. } = &mut locked(&self.state).terms;
+        let num_cmd_elems = spec.commands.num_cmd_elems;
+        let name = |port: &Option<PortShare>| port.as_ref().map(|port| port.name.clone());
+        let others = CommandSpec { num_cmd_elems, ..*commands };
+        if (others, *limit, name(port)) == (spec.commands, spec.limit, name(&spec.port)) {
+            *commands = spec.commands;
+            port.clone_from(&spec.port);
+            *elements = self.elements(spec, Some(elements));
+        }
+    }
+
+    fn elements(&self, spec: &ScsiSpec, before: Option<&Arc<Elements>>) -> Arc<Elements> {
+        self.ports.elements(&spec.commands, spec.port.as_ref(), self.queues, before)
     }
 
     /// Takes over bounds and limits, with no queue running.
     fn set_terms(&self, spec: &ScsiSpec) -> Result<(), String> {
         let mut state = locked(&self.state);
-        let now = Terms::new(spec, self.queues);
+        let now = Terms::new(spec, self.elements(spec, Some(&state.terms.elements)));
         let State { terms, view, map, .. } = &mut *state;
         if now.limit == terms.limit {
             // What was taken from the limits stays taken.
@@ -253,32 +289,34 @@ impl Device for ScsiDevice {
     type Handler = ScsiHandler;
     /// The units that its specification names.
     type Backing = Units;
-    type Service = TaskManager;
+    type Service = OfDataPlane;
 
     const FIXED_QUEUES: u16 = config::OTHER_QUEUES;
 
-    fn service(ask: AskChannels<Question>) -> std::io::Result<TaskManager> {
-        TaskManager::start(ask)
+    fn service(ask: AskChannels<Question>) -> std::io::Result<OfDataPlane> {
+        Ok(OfDataPlane { task_manager: TaskManager::start(ask)?, ports: Arc::default() })
     }
 
-    fn end_service(service: &TaskManager) {
-        service.stop();
+    fn end_service(service: &OfDataPlane) {
+        service.task_manager.stop();
     }
 
     fn new(
         spec: &AdapterSpec,
         units: &Units,
-        making: &Making<'_, TaskManager>,
+        making: &Making<'_, OfDataPlane>,
     ) -> Result<Arc<ScsiDevice>, String> {
         let DeviceSpec::Scsi(scsi) = &spec.device else {
             return Err("it is no SCSI device".to_owned());
         };
         let services = |device: &Weak<ScsiDevice>| Services {
-            off_path: making.service.requests(device.clone()),
+            off_path: making.service.task_manager.requests(device.clone()),
             region: Some(Arc::clone(making.stats)),
         };
+        let ports = Arc::clone(&making.service.ports);
+        let elements = ports.elements(&scsi.commands, scsi.port.as_ref(), spec.queues, None);
         let state = State {
-            terms: Terms::new(scsi, spec.queues),
+            terms: Terms::new(scsi, elements),
             view: View::default(),
             map: None,
             sizes: Sizes::default(),
@@ -286,6 +324,7 @@ impl Device for ScsiDevice {
         };
         let device = Arc::new_cyclic(|device| ScsiDevice {
             queues: spec.queues,
+            ports,
             adapter: Arc::clone(making.adapter),
             services: Arc::new(services(device)),
             state: Mutex::new(state),
@@ -309,6 +348,7 @@ impl Device for ScsiDevice {
         };
         live.targets.clone_from(&next.targets);
         live.limit = next.limit;
+        live.port.clone_from(&next.port);
         // The client was told of the others.
         let CommandSpec { queue_depth, max_xfer_bytes, .. } = live.commands;
         live.commands = CommandSpec { queue_depth, max_xfer_bytes, ..next.commands };
@@ -408,19 +448,18 @@ impl Device for ScsiDevice {
             EVENT_QUEUE => ScsiRole::Event,
             _ => ScsiRole::Request,
         };
-        let Terms { commands: spec, pool, .. } = &state.terms;
-        let Division { local, commands, .. } = divide(spec, self.queues);
+        let Terms { commands: spec, elements, .. } = &state.terms;
         let limits = ScsiLimits {
-            commands,
-            local,
+            local: u16::try_from(spec.num_local_cmds).unwrap_or(u16::MAX),
             buffers: u16::try_from(spec.bufs_per_cmd).unwrap_or(u16::MAX),
             functions: u16::try_from(spec.num_sp_cmd_elem).unwrap_or(u16::MAX),
             inout: features & feature::INOUT != 0,
             sizes: state.sizes,
         };
         let luns = Arc::clone(state.map.as_ref()?);
-        let (pool, services) = (Arc::clone(pool), Arc::clone(&self.services));
-        Some(Behind { role, luns, pool, limits, services })
+        let place = index.saturating_sub(config::OTHER_QUEUES);
+        let (elements, services) = (Arc::clone(elements), Arc::clone(&self.services));
+        Some(Behind { role, place, luns, elements, limits, services })
     }
 
     fn is_ready(&self) -> bool {
@@ -445,6 +484,7 @@ impl Device for ScsiDevice {
             });
             return Ok(());
         }
+        self.set_elements(spec);
         if self.has_other_terms(spec) {
             let mut set = Ok(());
             queues.with_all_stopped(&mut || set = self.set_terms(spec));
@@ -474,49 +514,4 @@ impl Device for ScsiDevice {
 
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().expect("a panic ends the process")
-}
-
-/// How the commands of an adapter are divided: so that all queues together never have more than `num_cmd_elems` active, and one queue
-/// alone can have its own and all that are shared.
-struct Division {
-    /// A queue's own.
-    local: u16,
-    /// Shared by all.
-    shared: u32,
-    /// The most of a queue.
-    commands: u16,
-}
-
-fn divide(spec: &CommandSpec, queues: u16) -> Division {
-    let queues = u32::from(queues.max(1));
-    let clip = |number: u32| u16::try_from(number).unwrap_or(u16::MAX);
-    let local = clip(spec.num_local_cmds.min(spec.num_cmd_elems / queues)).max(1);
-    let shared = spec.num_cmd_elems.saturating_sub(queues.saturating_mul(u32::from(local)));
-    let commands = clip(shared.saturating_add(u32::from(local)));
-    Division { local, shared, commands }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_commands_of_an_adapter_are_divided_over_its_queues() {
-        let spec = |all, local| CommandSpec {
-            num_cmd_elems: all,
-            num_local_cmds: local,
-            bufs_per_cmd: 1,
-            ..CommandSpec::default()
-        };
-        for (all, local, queues, expected) in [
-            (200, 32, 4, (32, 72, 104)),
-            (200, 64, 4, (50, 0, 50)),
-            (200, 64, 1, (64, 136, 200)),
-            (2, 64, 4, (1, 0, 1)),
-            (1 << 20, 1 << 20, 1, (u16::MAX, (1 << 20) - 65535, u16::MAX)),
-        ] {
-            let Division { local, shared, commands } = divide(&spec(all, local), queues);
-            assert_eq!((local, shared, commands), expected);
-        }
-    }
 }

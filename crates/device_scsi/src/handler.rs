@@ -11,14 +11,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use block::{LaneId, Outcome, Tag};
+use channel::elements::Elements;
 use channel::mailbox::OneShot;
 use channel::{After, BadChain, Handler, Io, Opened, QueueResources, RunningQueue, State, Walked};
-use protocol::stats::{Latency, Span};
+use protocol::stats::{Latency, QueueCounter, Span};
 use vring::{Head, QueueError};
 
 use crate::counted::Counted;
 use crate::event::EVENT_BYTES;
-use crate::limits::{CommandPool, ScsiLimits, ScsiRole};
+use crate::limits::{ScsiLimits, ScsiRole};
 use crate::luns::LunMap;
 use crate::off_path::{Question, Services};
 use crate::requests::{Requests, Writers};
@@ -33,8 +34,10 @@ pub struct Behind {
     pub role: ScsiRole,
     /// What the client sees. [`Message::SetLuns`] changes it while the queue runs.
     pub luns: Arc<LunMap>,
-    /// Commands that the adapter's queues share.
-    pub pool: Arc<CommandPool>,
+    /// The adapter's command elements.
+    pub elements: Arc<Elements>,
+    /// Which of the adapter's request queues it is, from 0.
+    pub place: u16,
     /// What the queue is allowed.
     pub limits: ScsiLimits,
     /// What others do for the adapter.
@@ -100,7 +103,7 @@ impl Handler for ScsiHandler {
             }
             ScsiRole::Control => Kind::Control(Box::new(ControlQueue::new(behind))),
             ScsiRole::Request => {
-                let mut requests = Requests::new(size, &behind, shared, &queue.adapter);
+                let mut requests = Requests::new(size, &behind, shared, &queue.adapter, io.wake());
                 requests.remap(behind.luns, io)?;
                 let scratch = shared.0.scratches.borrow_mut().open();
                 requests.scratch = scratch.map_err(|error| error.to_string())?;
@@ -122,11 +125,20 @@ impl Handler for ScsiHandler {
     }
 
     #[inline]
-    fn admit(&mut self, queue: &RunningQueue) -> bool {
+    fn admit(&mut self, queue: &RunningQueue) -> Result<(), QueueCounter> {
         match &mut self.0 {
             Kind::Request(requests) => requests.may_begin(queue),
-            Kind::Control(control) => control.has_room(queue.answers_due()),
-            Kind::Event(_) => true,
+            Kind::Control(control) => match control.has_room(queue.answers_due()) {
+                true => Ok(()),
+                false => Err(QueueCounter::WaitNoCommand),
+            },
+            Kind::Event(_) => Ok(()),
+        }
+    }
+
+    fn woken(&mut self, queue: &RunningQueue) {
+        if let Kind::Request(requests) = &mut self.0 {
+            requests.elements.woken(queue.held());
         }
     }
 

@@ -34,9 +34,9 @@ mod view;
 use memory::IoBuf;
 use scsi::{Address, Done, Lun, Status};
 
-pub use device::ScsiDevice;
+pub use device::{OfDataPlane, ScsiDevice};
 pub use handler::{Behind, Message, ScsiHandler, Shared};
-pub use limits::{CommandPool, ScsiLimits, ScsiRole};
+pub use limits::{ScsiLimits, ScsiRole};
 pub use luns::{LunEntry, LunMap, LunMapError, Target};
 pub use off_path::{AbortReason, AbortScope, AbortTarget, OffPath, Question, Services};
 pub use parse::{CDB_BYTES_MAX, Chain, Header, ParseError, Parsed, Range, parse};

@@ -1,6 +1,10 @@
 //! What the queues of a SCSI adapter are allowed.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use channel::elements::{Elements, Port, Share};
+use spec::{CommandSpec, PortShare};
 
 use crate::Sizes;
 
@@ -18,11 +22,8 @@ pub enum ScsiRole {
 /// What a queue of a SCSI adapter is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScsiLimits {
-    /// Most commands that are active at once: this queue's share of the adapter's `num_cmd_elems`, at least 1. More wait, counted as
-    /// `WaitNoCommand`.
-    pub commands: u16,
-    /// So many of them are the queue's own (`num_local_cmds`), at least 1. Each one more is taken from the adapter's [`CommandPool`],
-    /// counted as `GlobalCommands`.
+    /// So many of the adapter's command elements the queue keeps at hand when it is idle (`num_local_cmds`), at least 1. Each active command
+    /// beyond is counted as `GlobalCommands`.
     pub local: u16,
     /// Data segments for which each of its own commands has room (`bufs_per_cmd`). Longer lists are shared by all queues of the channel,
     /// counted as `GlobalBuffers`.
@@ -36,35 +37,46 @@ pub struct ScsiLimits {
     pub sizes: Sizes,
 }
 
-/// The commands that the queues of an adapter share beyond those of their own. A queue whose own are all active borrows some at a time, and
-/// gives them back when it has nothing to do: so channels that are busy do not write to this word for every command.
-#[derive(Debug)]
-pub struct CommandPool {
-    free: AtomicU32,
-}
+/// The ports of a data plane that its adapters name.
+#[derive(Debug, Default)]
+pub(crate) struct Ports(Mutex<BTreeMap<String, Weak<Port>>>);
 
-impl CommandPool {
-    /// With so many commands.
-    #[must_use]
-    pub fn new(commands: u32) -> CommandPool {
-        CommandPool { free: AtomicU32::new(commands) }
+impl Ports {
+    /// One of them, as large as it is now.
+    fn port(&self, share: &PortShare) -> Arc<Port> {
+        let mut ports = self.0.lock().expect("a panic ends the process");
+        ports.retain(|_, port| port.strong_count() > 0);
+        let port = ports.get(&share.name).and_then(Weak::upgrade);
+        let port = port.unwrap_or_else(|| Port::new(share.num_cmd_elems));
+        port.set_elements(share.num_cmd_elems);
+        ports.insert(share.name.clone(), Arc::downgrade(&port));
+        port
     }
 
-    /// How many are free.
-    #[must_use]
-    pub fn free(&self) -> u32 {
-        self.free.load(Relaxed)
-    }
-
-    /// Takes up to so many; how many there were. A count and no memory, so no order of memory operations matters.
-    pub(crate) fn take(&self, count: u16) -> u16 {
-        let most = |free: u32| free.min(u32::from(count));
-        let before = self.free.fetch_update(Relaxed, Relaxed, |free| Some(free - most(free)));
-        // At most `count`.
-        before.map_or(0, |free| most(free) as u16)
-    }
-
-    pub(crate) fn give_back(&self, count: u16) {
-        self.free.fetch_add(u32::from(count), Relaxed);
+    /// The elements of an adapter with so many queues: those that it had, with other bounds, unless it is on another port now.
+    pub(crate) fn elements(
+        &self,
+        commands: &CommandSpec,
+        share: Option<&PortShare>,
+        queues: u16,
+        before: Option<&Arc<Elements>>,
+    ) -> Arc<Elements> {
+        let own = Share { elements: commands.num_cmd_elems.max(1), weight: 1 };
+        let (port, share) = match share {
+            Some(port) => (Some(self.port(port)), Share { weight: port.share, ..own }),
+            None => (None, own),
+        };
+        let same = before.filter(|before| match &port {
+            Some(port) => Arc::ptr_eq(before.port(), port),
+            None => before.is_alone(),
+        });
+        match (same, port) {
+            (Some(same), _) => {
+                same.set_share(share);
+                Arc::clone(same)
+            }
+            (None, Some(port)) => Elements::new(&port, share, queues),
+            (None, None) => Elements::alone(share, queues),
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use block::{LaneId, Volume};
+use channel::elements::{QueueElements, Wake};
 use channel::{Adapter, Io, NO_PART};
 use memory::IoBuf;
 use protocol::stats::LunStats;
@@ -11,7 +12,7 @@ use scsi::{Class, LogicalUnit, Nexus, Task, Writer};
 use vring::Head;
 
 use crate::handler::{Behind, OfChannel, Shared};
-use crate::limits::{CommandPool, ScsiLimits};
+use crate::limits::ScsiLimits;
 use crate::luns::{LunEntry, LunMap};
 use crate::off_path::{AbortReason, Services};
 use crate::scratch::{OwnScratch, ScratchId};
@@ -96,20 +97,6 @@ pub(crate) struct Binding {
     pub(crate) gone: bool,
 }
 
-/// How many commands a queue borrows of its adapter at a time.
-const LOT: u16 = 16;
-
-/// Whether another command may become active.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// As one of the queue's own.
-    Own,
-    /// As one of the adapter's.
-    Global,
-    /// Not now.
-    Wait,
-}
-
 /// A request queue.
 pub(crate) struct Requests {
     /// By head.
@@ -121,15 +108,12 @@ pub(crate) struct Requests {
     /// The address that was asked for last, and its binding. Address 0 names nothing.
     last: (u64, u16),
     pub(crate) limits: ScsiLimits,
-    pool: Arc<CommandPool>,
+    pub(crate) elements: QueueElements,
     adapter: Arc<Adapter>,
     pub(crate) services: Arc<Services>,
     pub(crate) shared: Rc<OfChannel>,
     /// Scratch memory of its own.
     pub(crate) scratch: OwnScratch,
-    active: u16,
-    /// How many may be active: its own and those that are borrowed.
-    ready: u16,
 }
 
 impl std::fmt::Debug for Requests {
@@ -145,10 +129,10 @@ impl Requests {
         behind: &Behind,
         shared: &Shared,
         adapter: &Arc<Adapter>,
+        wake: Wake,
     ) -> Requests {
-        let limits = behind.limits;
-        let commands = limits.commands.max(1);
-        let limits = ScsiLimits { commands, local: limits.local.clamp(1, commands), ..limits };
+        let limits = ScsiLimits { local: behind.limits.local.max(1), ..behind.limits };
+        let elements = QueueElements::new(&behind.elements, behind.place, limits.local, wake);
         Requests {
             slots: std::iter::repeat_with(Slot::free).take(usize::from(size)).collect(),
             bindings: Vec::new(),
@@ -156,40 +140,11 @@ impl Requests {
             map: Arc::new(LunMap::empty()),
             last: (0, 0),
             limits,
-            pool: Arc::clone(&behind.pool),
+            elements,
             adapter: Arc::clone(adapter),
             services: Arc::clone(&behind.services),
             shared: Rc::clone(&shared.0),
             scratch: OwnScratch::default(),
-            active: 0,
-            ready: limits.local,
-        }
-    }
-
-    /// Makes a command active, if it may be.
-    #[inline]
-    pub(crate) fn admit(&mut self) -> Admission {
-        if self.active >= self.ready && !self.borrow() {
-            return Admission::Wait;
-        }
-        self.active += 1;
-        if self.active > self.limits.local { Admission::Global } else { Admission::Own }
-    }
-
-    #[cold]
-    fn borrow(&mut self) -> bool {
-        let borrowed = self.pool.take(LOT.min(self.limits.commands.saturating_sub(self.ready)));
-        self.ready += borrowed;
-        borrowed > 0
-    }
-
-    /// A command is no longer active. Which of them were the adapter's does not matter, only how many.
-    #[inline]
-    pub(crate) fn dismiss(&mut self) {
-        self.active -= 1;
-        if self.active == 0 && self.ready > self.limits.local {
-            self.pool.give_back(self.ready - self.limits.local);
-            self.ready = self.limits.local;
         }
     }
 
@@ -372,6 +327,8 @@ impl Writers {
 
 #[cfg(test)]
 mod tests {
+    use channel::elements::{Elements, Share};
+
     use super::*;
     use crate::limits::ScsiRole;
 
@@ -380,7 +337,6 @@ mod tests {
     fn the_slots_of_two_queues_share_no_cache_line() {
         const LINE: usize = 128;
         let limits = ScsiLimits {
-            commands: 8,
             local: 8,
             buffers: 10,
             functions: 512,
@@ -389,15 +345,20 @@ mod tests {
         };
         let adapter = Arc::new(Adapter::new("a", Box::new(|_, _| ())));
         let services = Services { off_path: Box::new(|_| ()), region: None };
+        let elements = Elements::alone(Share { elements: 8, weight: 1 }, 16);
         let behind = Behind {
             role: ScsiRole::Request,
+            place: 0,
             luns: Arc::new(LunMap::empty()),
-            pool: Arc::new(CommandPool::new(0)),
+            elements,
             limits,
             services: Arc::new(services),
         };
         for size in [1, 2, 64, 256] {
-            let new = |_| Requests::new(size, &behind, &Shared::default(), &adapter);
+            let new = |place| {
+                let behind = Behind { place, ..behind.clone() };
+                Requests::new(size, &behind, &Shared::default(), &adapter, Box::new(|| ()))
+            };
             let queues: Vec<Requests> = (0..16).map(new).collect();
             let mut lines: Vec<(usize, usize)> = queues
                 .iter()

@@ -114,7 +114,7 @@ impl TaskManager {
     }
 
     /// A unit, and where its reservations are kept.
-    pub fn add_unit(&self, unit: &Arc<LogicalUnit>, name: &str, keep: Option<PathBuf>) {
+    pub(crate) fn add_unit(&self, unit: &Arc<LogicalUnit>, name: &str, keep: Option<PathBuf>) {
         self.directory.add_unit(unit, name, keep);
     }
 

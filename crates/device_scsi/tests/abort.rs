@@ -14,7 +14,7 @@ use channel::Drain;
 use common::*;
 use device_scsi::Response;
 use device_scsi::{
-    AbortReason, AbortScope, AbortTarget, CommandPool, LunEntry, OffPath, Place, ScsiRole, Services,
+    AbortReason, AbortScope, AbortTarget, LunEntry, OffPath, Place, ScsiRole, Services,
 };
 use protocol::stats::QueueCounter;
 
@@ -109,7 +109,7 @@ fn one_command_is_found_by_its_name_wherever_it_waits() {
     let client = Client::new(1);
     let one = entry(&stuck(ram(1 << 20)));
     let mut setup = Setup::new(&map(&[(0, 0, &one), (1, 3, &one)]));
-    (setup.limits.commands, setup.limits.local) = (4, 4);
+    (setup.elements, setup.limits.local) = (Some(elements(4)), 4);
     let mut rig = client.queue(ScsiRole::Request, &setup, 0);
     rig.ready(0, 0);
     for id in 0..12 {
@@ -154,10 +154,11 @@ fn one_command_is_found_by_its_name_wherever_it_waits() {
 fn few_slots_and_shared_ones() {
     let client = Client::new(1);
     let one = entry(&slow(ram(1 << 20), 50, 200));
-    let pool = Arc::new(CommandPool::new(3));
-    let mut setup = Setup { pool: Arc::clone(&pool), ..Setup::new(&map(&[(0, 0, &one)])) };
-    (setup.limits.commands, setup.limits.local) = (16, 2);
-    let mut rigs: Vec<Rig> = (0..2).map(|_| client.queue(ScsiRole::Request, &setup, 0)).collect();
+    let shared = elements(7);
+    let mut setup = Setup::new(&map(&[(0, 0, &one)]));
+    (setup.elements, setup.limits.local) = (Some(Arc::clone(&shared)), 2);
+    let queue = |place| client.queue(ScsiRole::Request, &Setup { place, ..setup.clone() }, 0);
+    let mut rigs: Vec<Rig> = (0..2).map(queue).collect();
     rigs[0].ready(0, 0);
     for _ in 0..20 {
         for rig in &mut rigs {
@@ -174,7 +175,7 @@ fn few_slots_and_shared_ones() {
     // Taken and waiting ones are all active; of those that run there are never more than allowed.
     assert_eq!(sum(QueueCounter::Reads), 2 * 20 * 32);
     rigs.iter_mut().for_each(|rig| rig.stop(Drain::Ordinary));
-    assert_eq!(pool.free(), 3);
+    assert_eq!(shared.active(), 0);
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn what_is_held_does_not_wait_for_its_delay_when_the_server_stops_its_queue() {
     let client = Client::new(1);
     let one = entry(&stuck(ram(1 << 20)));
     let mut setup = Setup::new(&map(&[(0, 0, &one)]));
-    (setup.limits.commands, setup.limits.local) = (4, 4);
+    (setup.elements, setup.limits.local) = (Some(elements(4)), 4);
     let mut rig = client.queue(ScsiRole::Request, &setup, 0);
     rig.ready(0, 0);
     (0..12).for_each(|at| rig.add(&Request::write(0, 0, at, vec![1; 512])));

@@ -115,7 +115,7 @@ fn a_masked_lun_never_answers() {
     let units = units(&client);
     let mut random = Random(0x1234_5678_9abc_def1);
     let mut setup = Setup::new(&map(&[]));
-    setup.limits.commands = 40;
+    setup.elements = Some(elements(40));
     setup.limits.local = 40;
     let mut rig = client.queue(ScsiRole::Request, &setup, 0);
     let mut history = History { maps: VecDeque::from([Places::new()]), first: 0, settled: 0 };

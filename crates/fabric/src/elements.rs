@@ -1,13 +1,10 @@
 //! Command elements: how many commands of each client a port lets be active at once.
 //!
-//! An adapter has what its own `num_cmd_elems` says, as long as all adapters of its port together ask for no more than the port has.
-//! Otherwise each has at most its part of the port's, by `share`, and never less than [`LEAST`]. So no client can take so many that
-//! none are left for the others.
+//! An adapter has up to what its own `num_cmd_elems` says, and all adapters of a port together up to what the port has. What one does not
+//! use, others may. Only while commands of several adapters wait for one that ends, each has its part of the port's, by `share`; and the
+//! last thirty-second of these is for adapters that have less than their part.
 
 use serde::{Deserialize, Serialize};
-
-/// An adapter is never left with less: the least value of its `num_cmd_elems`.
-pub const LEAST: u32 = 20;
 
 /// What one adapter brings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +34,9 @@ pub struct Budget {
 pub enum CommandTerm {
     /// The adapter's own `num_cmd_elems`.
     Adapter,
-    /// Its part of the port's `num_cmd_elems`.
+    /// The port's `num_cmd_elems`.
+    Port,
+    /// Its part of these, while others wait for them, too.
     PortShare,
 }
 
@@ -46,6 +45,7 @@ impl CommandTerm {
     pub fn remedy(self) -> &'static str {
         match self {
             CommandTerm::Adapter => "raise the adapter's `num_cmd_elems`",
+            CommandTerm::Port => "raise the port's `num_cmd_elems`",
             CommandTerm::PortShare => {
                 "raise the port's `num_cmd_elems` or the adapter's `share`, or map adapters to another port"
             }
@@ -57,6 +57,7 @@ impl std::fmt::Display for CommandTerm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             CommandTerm::Adapter => "adapter",
+            CommandTerm::Port => "port",
             CommandTerm::PortShare => "part of the port",
         })
     }
@@ -67,9 +68,9 @@ impl std::fmt::Display for CommandTerm {
 pub struct Granted {
     /// Most commands of its client that are active at once.
     pub commands: u32,
-    /// Its part of the port's; `None` while there is enough for all.
+    /// What is left to it when all adapters of the port want all that they may have; `None` where there is enough for all.
     pub part: Option<u32>,
-    /// Which of the two is the smaller; the adapter's own where they are the same.
+    /// Whose the bound is: the adapter's own where both are the same.
     pub limit: CommandTerm,
 }
 
@@ -89,13 +90,15 @@ impl Budget {
     pub fn grant(&self, claim: Claim) -> Granted {
         let share = u64::from(claim.share.max(1));
         let part = (self.asked > u64::from(self.elements)).then(|| {
-            let part = u64::from(self.elements) * share / self.shares.max(share);
-            u32::try_from(part).unwrap_or(u32::MAX).max(LEAST)
+            // At most `elements`.
+            let part = (u64::from(self.elements) * share / self.shares.max(share)) as u32;
+            part.clamp(1, claim.own.max(1))
         });
-        match part.filter(|part| *part < claim.own) {
-            Some(least) => Granted { commands: least, part, limit: CommandTerm::PortShare },
-            None => Granted { commands: claim.own, part, limit: CommandTerm::Adapter },
-        }
+        let (commands, limit) = match self.elements < claim.own {
+            true => (self.elements, CommandTerm::Port),
+            false => (claim.own, CommandTerm::Adapter),
+        };
+        Granted { commands, part, limit }
     }
 }
 

@@ -16,7 +16,9 @@ mod volume;
 pub use adapter::{AdapterSpec, BlockSpec, DeviceSpec, Placement, SocketRole, WaitMode};
 pub use change::Change;
 pub use identity::FileIdentity;
-pub use scsi::{CommandSpec, Initiator, Reservations, ScsiSpec, TargetSpec, UnitKind, UnitSpec};
+pub use scsi::{
+    CommandSpec, Initiator, PortShare, Reservations, ScsiSpec, TargetSpec, UnitKind, UnitSpec,
+};
 pub use volume::{
     CacheMode, DelaySpec, FaultSpec, FileSpec, Jitter, LimitSpec, NullSpec, RamSpec, VolumeKind,
     VolumeSpec,

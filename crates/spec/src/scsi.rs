@@ -115,13 +115,27 @@ pub struct ScsiSpec {
     /// Limits on the client's rate, all its logical units together.
     #[serde(default)]
     pub limit: Option<LimitSpec>,
+    /// The port on which its commands are; none: they are on no port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<PortShare>,
+}
+
+/// What a client has of a port. All adapters that name a port have it together; the latest says how large it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PortShare {
+    /// Its name.
+    pub name: String,
+    /// Most commands of all its clients that are active at once.
+    pub num_cmd_elems: u32,
+    /// The client's weight among those whose commands wait for one that ends; 0 counts as 1.
+    pub share: u32,
 }
 
 impl ScsiSpec {
     /// What an initiator sees, with bounds that an adapter has that nobody set, and no limits.
     #[must_use]
     pub fn new(initiator: Initiator, targets: Vec<TargetSpec>) -> ScsiSpec {
-        ScsiSpec { initiator, targets, commands: CommandSpec::default(), limit: None }
+        ScsiSpec { initiator, targets, commands: CommandSpec::default(), limit: None, port: None }
     }
 }
 

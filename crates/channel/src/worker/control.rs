@@ -51,6 +51,7 @@ impl<H: Handler> Worker<H> {
             Message::Tell(id, message) => self.tell(id.0, message),
             Message::Abort(scope, answer) => self.abort(&scope, answer),
             Message::Returned(returned) => self.returned(returned),
+            Message::Elements(id) => self.elements_came(id),
             Message::Refresh => self.refresh(),
             Message::Run(function) => function(),
             Message::Exit => self.exit = true,
@@ -62,15 +63,16 @@ impl<H: Handler> Worker<H> {
         resources: Box<QueueResources>,
         device: H::Device,
     ) -> Result<QueueId, StartFailure> {
-        let (kick, call, opened) = match self.register(&resources, device) {
-            Ok(registered) => registered,
-            Err(what) => return Err(StartFailure { queue: resources, what }),
-        };
         let index = self.queues.iter().position(Option::is_none).unwrap_or_else(|| {
             self.queues.push(None);
             self.queues.len() - 1
         });
         let id = QueueId(index as u16);
+        self.io.opening = id;
+        let (kick, call, opened) = match self.register(&resources, device) {
+            Ok(registered) => registered,
+            Err(what) => return Err(StartFailure { queue: resources, what }),
+        };
         let Opened { handler, lists: (count, length), pulls } = opened;
         let mut queue = RunningQueue::new(*resources, id, kick, call);
         queue.lists = self.io.lists.open(count, length);
@@ -187,6 +189,8 @@ impl<H: Handler> Worker<H> {
             self.io.ring.unregister(call);
         }
         handler.close(&mut self.io);
+        // What it has at hand goes back before anybody may start the queue again.
+        drop(handler);
         self.io.lists.close(std::mem::take(&mut queue.lists));
         self.io.wanting.retain(|wanting| *wanting != id);
         self.io.release(usize::from(queue.resources.ring.size()));
@@ -239,6 +243,15 @@ impl<H: Handler> Worker<H> {
             handler.answered(&mut self.io, queue, vring::Head(head), answer);
             self.start_polling(id);
         }
+    }
+
+    /// A queue that waited for command elements has some, if it is still here.
+    fn elements_came(&mut self, id: QueueId) {
+        let served = self.queues.get_mut(usize::from(id.0)).and_then(Option::as_deref_mut);
+        let Some(served) = served else { return };
+        served.take_held(&mut self.io);
+        served.handler.woken(&served.queue);
+        self.start_polling(id.0);
     }
 
     /// Ends the commands of a scope.

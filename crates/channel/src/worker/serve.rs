@@ -88,10 +88,16 @@ impl<H: Handler> Served<H> {
     #[inline]
     fn begin(&mut self, io: &mut Io, head: Head) {
         io.note_taken(&mut self.queue, head);
-        if !self.queue.held.is_empty() || !self.handler.admit(&self.queue) {
+        if !self.queue.held.is_empty() {
             return self.queue.hold(head);
         }
-        self.read(io, head);
+        match self.handler.admit(&self.queue) {
+            Ok(()) => self.read(io, head),
+            Err(reason) => {
+                self.queue.held_for = reason;
+                self.queue.hold(head);
+            }
+        }
     }
 
     /// Reads the chain into the slot, or into a long list if it does not fit.
@@ -167,7 +173,8 @@ impl<H: Handler> Served<H> {
     #[inline]
     pub(crate) fn take_held(&mut self, io: &mut Io) {
         while let Some(head) = self.queue.held.front().copied().map(Head) {
-            if !self.handler.admit(&self.queue) {
+            if let Err(reason) = self.handler.admit(&self.queue) {
+                self.queue.held_for = reason;
                 return;
             }
             self.queue.held.pop_front();

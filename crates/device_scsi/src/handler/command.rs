@@ -350,7 +350,7 @@ impl Requests {
         head: Head,
         written: u64,
     ) {
-        self.dismiss();
+        self.elements.dismiss(|| queue.held());
         let slot = &mut self.slots[usize::from(head.0)];
         if let Some(scratch) = slot.scratch.take() {
             self.shared.scratches.borrow_mut().give_back(&mut self.scratch, scratch);

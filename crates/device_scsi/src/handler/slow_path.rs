@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use block::IoError;
+use channel::elements::{Admission, Shortage};
 use channel::{Io, LIST_SEGMENTS, NO_PART, Read, Reply, RunningQueue, Walked};
 use memory::IoBuf;
 use protocol::stats::QueueCounter;
@@ -16,7 +17,7 @@ use vring::Head;
 
 use super::command::{Tally, log_range};
 use crate::off_path::{AbortReason, AbortScope, AbortTarget, OffPath};
-use crate::requests::{Admission, Pause, Requests};
+use crate::requests::{Pause, Requests};
 use crate::{
     Chain, Header, ParseError, Parsed, Place, Range, Response, outcome, parse, response, scatter,
 };
@@ -35,14 +36,15 @@ pub(crate) struct Peeked {
 impl Requests {
     /// Whether one more command may become active.
     #[inline]
-    pub(crate) fn may_begin(&mut self, queue: &RunningQueue) -> bool {
-        match self.admit() {
-            Admission::Own => true,
+    pub(crate) fn may_begin(&mut self, queue: &RunningQueue) -> Result<(), QueueCounter> {
+        match self.elements.admit(|| queue.held()) {
+            Admission::Own => Ok(()),
             Admission::Global => {
                 queue.count(QueueCounter::GlobalCommands, 1);
-                true
+                Ok(())
             }
-            Admission::Wait => false,
+            Admission::Wait(Shortage::Adapter) => Err(QueueCounter::WaitNoCommand),
+            Admission::Wait(Shortage::Port) => Err(QueueCounter::WaitNoElement),
         }
     }
 

@@ -12,12 +12,13 @@ use block::{
     Finish, Geometry, Lane, LaneId, NullVolume, OpKind, Outcome, Request as Asked, Submit, Tag,
     Volume, VolumeError,
 };
+use channel::elements::{Elements, Share};
 use channel::mailbox::{Pending, one_shot};
 use channel::{Adapter, ChannelConfig, Command, Drain, QueueId, QueueResources, StopReason};
 use device_scsi::event::EVENT_BYTES;
 use device_scsi::{
-    AbortScope, Behind, CommandPool, LunEntry, LunMap, Message, OffPath, Place, Question,
-    ScsiHandler, ScsiLimits, ScsiRole, Services, Sizes, Target,
+    AbortScope, Behind, LunEntry, LunMap, Message, OffPath, Place, Question, ScsiHandler,
+    ScsiLimits, ScsiRole, Services, Sizes, Target,
 };
 use memory::IoBuf;
 use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
@@ -131,6 +132,11 @@ impl Lane for FarLane {
     }
 }
 
+/// The elements of an adapter that is on no port.
+pub fn elements(elements: u32) -> Arc<Elements> {
+    Elements::alone(Share { elements, weight: 1 }, 16)
+}
+
 pub fn null(bytes: u64) -> Arc<dyn Volume> {
     Arc::new(NullVolume::new("null", bytes, 512, false, false))
 }
@@ -178,7 +184,9 @@ pub struct Setup {
     pub size: u16,
     pub luns: Arc<LunMap>,
     pub limits: ScsiLimits,
-    pub pool: Arc<CommandPool>,
+    /// None: elements of its own, more than it has commands.
+    pub elements: Option<Arc<Elements>>,
+    pub place: u16,
     pub inflight: bool,
     pub log: bool,
 }
@@ -189,15 +197,9 @@ impl Setup {
         Setup {
             size: 128,
             luns: Arc::clone(luns),
-            limits: ScsiLimits {
-                commands: 1024,
-                local: 1024,
-                buffers: 10,
-                functions: 512,
-                inout: true,
-                sizes,
-            },
-            pool: Arc::new(CommandPool::new(0)),
+            limits: ScsiLimits { local: 1024, buffers: 10, functions: 512, inout: true, sizes },
+            elements: None,
+            place: 0,
             inflight: false,
             log: false,
         }
@@ -248,6 +250,7 @@ impl Client {
     }
 
     pub fn queue(&self, role: ScsiRole, setup: &Setup, channel: usize) -> Rig {
+        let elements = setup.elements.clone().unwrap_or_else(|| elements(1024));
         let config =
             DriverConfig { size: setup.size, event_idx: true, indirect_max: 128, in_order: false };
         let driver = DriverQueue::new(&self.memory, config).unwrap();
@@ -274,6 +277,7 @@ impl Client {
             number,
             table,
             setup: setup.clone(),
+            elements,
             channels: Arc::clone(&self.channels),
             adapter: Arc::clone(&self.adapter),
             services: Arc::clone(&self.services),
@@ -377,6 +381,7 @@ pub struct Rig {
     number: u16,
     table: Arc<MemTable>,
     pub setup: Setup,
+    elements: Arc<Elements>,
     channels: Arc<Vec<Channel>>,
     adapter: Arc<Adapter>,
     services: Arc<Services>,
@@ -418,7 +423,8 @@ impl Rig {
         let behind = Behind {
             role: self.role,
             luns: Arc::clone(&self.setup.luns),
-            pool: Arc::clone(&self.setup.pool),
+            elements: Arc::clone(&self.elements),
+            place: self.setup.place,
             limits: self.setup.limits,
             services: Arc::clone(&self.services),
         };

@@ -155,16 +155,17 @@ objects! {
             "What a client that stays connected gets back of its channels when more can be had again: all \
              (`linux`), or no more than it had (`aix`).";
         NUM_CMD_ELEMS of(SCSI): u64 = Number { min: 20, max: 2048 }, Is("1024"), Live, "commands",
-            "Most commands of the client that are active at once; those beyond wait and are counted as No \
-             Command Resource. The port's `num_cmd_elems` and `share` bound it.";
+            "Most commands of the client that are active at once, on all its queues together; those beyond wait and are \
+             counted as No Command Resource. The port's `num_cmd_elems` bounds all its adapters together.";
         SHARE of(FC): u64 = Number { min: 1, max: 1000 }, Is("100"), Live, "",
-            "Its weight among the adapters of its port, where these together ask for more `num_cmd_elems` than the port \
-             has: twice the share is twice the part.";
+            "Its weight among the adapters of its port, while commands of several wait for one of the port's `num_cmd_elems`: \
+             twice the share is twice the part. What an adapter does not use is lent to the others.";
         NUM_SP_CMD_ELEM of(FC): u64 = Number { min: 512, max: 2048 }, Is("512"), Live, "functions",
             "Most task management functions (aborts, resets) of the client that are under way at once; those beyond \
              wait in order and are counted as No Command Resource of queue 0.";
         NUM_LOCAL_CMDS of(SCSI): u64 = COMMANDS, Inherit(dataplane::NUM_LOCAL_CMDS), Live, "commands",
-            "Commands in each queue's own pool; those beyond come from a shared one, which is slower and counted.";
+            "Command elements that each running queue keeps at hand; what it needs beyond is borrowed, which is slower, and \
+             counted. Another queue may take what is idle.";
         BUFS_PER_CMD of(SCSI): u64 = COMMANDS, Inherit(dataplane::BUFS_PER_CMD), Live, "segment lists",
             "Segment lists in each queue's own pool, for each of its commands; those beyond come from a shared \
              one, and are counted.";
@@ -231,8 +232,8 @@ objects! {
         NUM_IO_QUEUES: u64 = Number { min: 1, max: 16 }, Is("8"), Live, "queues",
             "Queues of the port: most channels that serve the queues of each of its adapters.";
         NUM_CMD_ELEMS: u64 = Number { min: 200, max: 4096 }, Is("2048"), Live, "commands",
-            "Bounds the `num_cmd_elems` of all its adapters together: where they ask for more, each has at most its part \
-             by `share`, and at least 20.";
+            "Most commands of all its adapters together that are active at once; those beyond wait and are counted as No \
+             Adapter Elements. Whoever has work may have them; while several wait, each has its part by `share`.";
         MAX_XFER_SIZE: u64 = TRANSFER, Is("16MiB"), NextConnect, "bytes",
             "Bounds the `max_xfer_size` of each of its adapters.";
         LINK_SPEED: u64 = NumberOf(&[4, 8, 16, 32, 64]), Is("32"), Live, "Gbit/s",
@@ -286,7 +287,7 @@ objects! {
             "Most channels for the queues of each virtual Fibre Channel adapter whose own `num_per_range` is \
              0 (`viosnpiv0`).";
         NUM_LOCAL_CMDS: u64 = COMMANDS, Is("5"), Live, "commands",
-            "Commands in the pool of each queue of a SCSI client, where the adapter does not say (`viosnpiv0`).";
+            "Command elements that each running queue of a SCSI client keeps at hand, where the adapter does not say (`viosnpiv0`).";
         BUFS_PER_CMD: u64 = COMMANDS, Is("10"), Live, "segment lists",
             "Segment lists for each of these commands, where the adapter does not say (`viosnpiv0`).";
         WWPN_PREFIX: str = WwpnPrefix, Derived("c0:50:76 and three bytes of the server's own"), Live, "",

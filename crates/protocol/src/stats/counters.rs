@@ -100,9 +100,10 @@ registry! {
         ReservationConflicts "reservation_conflicts" Counter Count "SCSI commands that another client's reservation refused."
         Aborted "aborted" Counter Count "SCSI commands that were aborted by task management, resets, or a changed mask."
         WaitNoCommand "wait_no_command" Counter Count "Times a command waited because num_cmd_elems commands were active (No Command Resource)."
-        GlobalCommands "global_commands" Counter Count "Commands whose slot came from the adapter's shared pool because num_local_cmds were in use."
+        GlobalCommands "global_commands" Counter Count "Commands that were active beyond the num_local_cmds of their queue."
         GlobalBuffers "global_buffers" Counter Count "Segment lists that came from the channel's shared pool, because the queue's own were in use or too short (bufs_per_cmd)."
         Moves "moves" Counter Count "Times the queue was moved to another channel while it ran."
+        WaitNoElement "wait_no_adapter_element" Counter Count "Times a command waited because the num_cmd_elems of the port were lent (No Adapter Elements)."
     }
 }
 

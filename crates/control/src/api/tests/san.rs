@@ -200,45 +200,44 @@ async fn every_attribute_says_where_its_value_comes_from() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_port_divides_its_commands_over_its_adapters() {
+async fn a_port_lends_its_commands_to_its_adapters() {
     let bench = Bench::san().await;
     let body = json!({"name": "g", "attributes": {"kind": "fc", "port": "fcs0"}});
     assert_eq!(bench.call("POST", "/v1/adapters", body).await.0, 201);
-    let sent = || {
+    // What each may have, how much the port has, and its share of that.
+    let sent = |name: &str| {
         let fake = bench.fake("main");
         let books = fake.books();
-        let of = |name: &str| {
-            let mut adapters = books.status.adapters.iter();
-            let adapter = adapters.find(|adapter| adapter.spec.name == name).unwrap();
-            adapter.spec.scsi().unwrap().commands.num_cmd_elems
-        };
-        (of("f"), of("g"))
+        let mut adapters = books.status.adapters.iter();
+        let adapter = adapters.find(|adapter| adapter.spec.name == name).unwrap();
+        let scsi = adapter.spec.scsi().unwrap().clone();
+        let port = scsi.port.map(|port| (port.name, port.num_cmd_elems, port.share));
+        (scsi.commands.num_cmd_elems, port)
     };
-    assert_eq!(sent(), (1024, 1024));
+    let on = |own, elements, share| (own, Some(("fcs0".to_owned(), elements, share)));
+    assert_eq!((sent("f"), sent("g")), (on(1024, 2048, 100), on(1024, 2048, 100)));
     bench.set("ports/fcs0", json!({"num_cmd_elems": 1000})).await;
-    assert_eq!(sent(), (500, 500));
     bench.set("adapters/g", json!({"share": 300})).await;
-    assert_eq!(sent(), (250, 750));
+    assert_eq!((sent("f"), sent("g")), (on(1024, 1000, 100), on(1024, 1000, 300)));
     let explanation = bench.get("/v1/adapters/f/explain").await;
     let commands = &explanation["commands"];
-    assert_eq!(commands["num_cmd_elems"], 250);
-    assert_eq!(commands["limited_by"], "port_share");
-    assert_eq!(commands["terms"][0]["count"], 1024);
-    let source = commands["terms"][1]["source"].as_str().unwrap();
-    assert!(source.contains("2 adapters ask for 2048: `share` 100 (default) of 400"), "{source}");
-    let bounded = ("250".to_owned(), "port fcs0".to_owned());
+    assert_eq!(commands["num_cmd_elems"], 1000);
+    assert_eq!(commands["limited_by"], "port");
+    let counts: Vec<_> = (0..3).map(|term| commands["terms"][term]["count"].clone()).collect();
+    assert_eq!(counts, [json!(1024), json!(1000), json!(250)]);
+    let source = commands["terms"][2]["source"].as_str().unwrap();
+    let asked = "its 2 adapters ask for 2048; while all wait, `share` 100 (default) of 400 counts";
+    assert_eq!(source, asked);
+    let bounded = ("1000".to_owned(), "port fcs0".to_owned());
     assert_eq!(explained(&explanation, "num_cmd_elems"), bounded);
-    // Those who ask for less than their part have it; enough for all bounds nobody.
+    // Enough for all bounds nobody.
     bench.set("adapters/f", json!({"num_cmd_elems": 100})).await;
-    assert_eq!(sent(), (100, 750));
     bench.set("adapters/g", json!({"num_cmd_elems": 900})).await;
-    assert_eq!(sent(), (100, 900));
     let explanation = bench.get("/v1/adapters/g/explain").await;
     assert_eq!(explanation["commands"]["limited_by"], "adapter");
-    assert_eq!(explanation["commands"]["terms"][1]["count"], json!(null));
-    // Without a port there is nothing to divide.
+    assert_eq!(explanation["commands"]["terms"][2]["count"], json!(null));
     bench.set("adapters/g", json!({"port": null, "num_cmd_elems": 2000})).await;
-    assert_eq!(sent(), (100, 2000));
+    assert_eq!(sent("g"), (2000, None));
 }
 
 #[tokio::test(flavor = "multi_thread")]

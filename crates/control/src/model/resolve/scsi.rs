@@ -1,13 +1,12 @@
 //! Logical units, and what SCSI clients see of them.
 
-use super::commands::commands;
+use super::commands::{commands, port_share};
 use super::{limit, narrow16, volume_path};
 use crate::model::found::naa_of_unit;
 use crate::model::{Desired, NOTHING, given, home, san};
 use crate::paths::Paths;
 use fabric::attribute::words::{self, VolumeKind};
 use fabric::attribute::{Attributes, Object, attr};
-use fabric::elements::Budget;
 use fabric::san::Expanded;
 use spec::{FileSpec, Initiator, Reservations, ScsiSpec, TargetSpec, UnitSpec, VolumeSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -168,7 +167,6 @@ pub(super) fn fc(
     name: &str,
     set: &Attributes,
     fabric: &Expanded<'_>,
-    budgets: &BTreeMap<&str, Budget>,
 ) -> ScsiSpec {
     let targets = fabric.visible(name).into_iter().map(|(id, visible)| TargetSpec {
         id,
@@ -180,8 +178,9 @@ pub(super) fn fc(
     ScsiSpec {
         initiator: Initiator::Fc { wwpn },
         targets: targets.collect(),
-        commands: commands(desired, set, budgets),
+        commands: commands(desired, set),
         limit: limit(set),
+        port: port_share(desired, set),
     }
 }
 
@@ -197,8 +196,9 @@ pub(super) fn virtual_scsi(desired: &Desired, name: &str, set: &Attributes) -> S
     ScsiSpec {
         initiator: Initiator::Srp { id },
         targets: vec![TargetSpec { id: 0, wwpn: None, port: 1, luns: luns.collect() }],
-        commands: commands(desired, set, &BTreeMap::new()),
+        commands: commands(desired, set),
         limit: limit(set),
+        port: None,
     }
 }
 

@@ -45,7 +45,7 @@ fn elsewhere(
     use attr::adapter as a;
     if *attribute == *a::NUM_CMD_ELEMS {
         let (port, _, granted) = resolve::granted(desired, set)?;
-        let bounds = granted.limit == CommandTerm::PortShare;
+        let bounds = granted.limit == CommandTerm::Port;
         bounds.then(|| (Value::Number(granted.commands.into()), format!("port {port}")))
     } else if *attribute == *a::MAX_XFER_SIZE {
         let port = a::PORT.of(set)?;
@@ -94,22 +94,27 @@ pub(super) fn commands(desired: &Desired, set: &Attributes) -> CommandsView {
     let alone = Granted { commands: own, part: None, limit: CommandTerm::Adapter };
     let found = resolve::granted(desired, set);
     let granted = found.map_or(alone, |(_, _, granted)| granted);
-    let port = match found {
-        None => "it is mapped to no port".to_owned(),
+    let (port, part) = match found {
+        None => ("it is mapped to no port".to_owned(), "it is mapped to no port".to_owned()),
         Some((port, budget, _)) => {
-            let (has, adapters, asked) = (budget.elements, budget.adapters, budget.asked);
-            let noun = if adapters == 1 { "adapter asks" } else { "adapters ask" };
-            let whole = format!("port `{port}` has {has}, and its {adapters} {noun} for {asked}");
-            match granted.part {
-                Some(_) => {
-                    let share = attr::adapter::SHARE.value(set);
-                    let from = source(attr::adapter::SHARE.line());
-                    format!("{whole}: `share` {share} ({from}) of {}", budget.shares)
-                }
-                None => whole,
-            }
+            let adapters = match budget.adapters {
+                1 => "its adapter asks".to_owned(),
+                count => format!("its {count} adapters ask"),
+            };
+            let part = match granted.part {
+                None => format!("{adapters} for {}: there is enough for all", budget.asked),
+                Some(_) => format!(
+                    "{adapters} for {}; while all wait, `share` {} ({}) of {} counts",
+                    budget.asked,
+                    attr::adapter::SHARE.value(set),
+                    source(attr::adapter::SHARE.line()),
+                    budget.shares
+                ),
+            };
+            (format!("port `{port}`, attribute `num_cmd_elems`"), part)
         }
     };
+    let elements = found.map(|(_, budget, _)| budget.elements);
     let view = |term, count, source| CommandTermView {
         term,
         count,
@@ -129,7 +134,8 @@ pub(super) fn commands(desired: &Desired, set: &Attributes) -> CommandsView {
                     source(attr::adapter::NUM_CMD_ELEMS.line())
                 ),
             ),
-            view(CommandTerm::PortShare, granted.part, port),
+            view(CommandTerm::Port, elements, port),
+            view(CommandTerm::PortShare, granted.part, part),
         ],
     }
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::model::samples;
 use crate::model::validate::validate;
 use crate::model::{given::settle, resolve};
-use protocol::message::CommandSpec;
+use protocol::message::{CommandSpec, PortShare};
 
 fn state(text: &str) -> Desired {
     let mut desired = crate::config::read(text).unwrap();
@@ -29,7 +29,7 @@ fn an_adapter_gets_what_the_fabric_shows_it() {
     let wwpn = Some(0x5005_0768_0100_0001);
     assert_eq!(scsi.targets, [TargetSpec { id: 9, wwpn, port: 10, luns }]);
     let commands = CommandSpec {
-        num_cmd_elems: 300,
+        num_cmd_elems: 1024,
         num_sp_cmd_elem: 512,
         num_local_cmds: 11,
         bufs_per_cmd: 3,
@@ -37,6 +37,8 @@ fn an_adapter_gets_what_the_fabric_shows_it() {
         max_xfer_bytes: 256 << 10,
     };
     assert_eq!(scsi.commands, commands);
+    let port = PortShare { name: "fcs0".to_owned(), num_cmd_elems: 300, share: 100 };
+    assert_eq!(scsi.port, Some(port));
     assert_eq!(scsi.limit.unwrap().iops, 100);
     // The least of the data plane's 7, which it inherits, and the port's 6.
     assert_eq!(adapter.channels, 6);

@@ -1,0 +1,268 @@
+//! Command elements: how many commands of a client are active at once, and of all clients of a port together.
+//!
+//! An element is a right to one active command. A port has so many, an adapter may have so many of them, and each queue that runs keeps a
+//! few at hand. They are no queue's own: whoever has work borrows what is idle, wherever it lies.
+//!
+//! ```text
+//!   port      what is not lent                                       under the lock of the books
+//!   adapter   at most its `elements`; what it has is lent to its queues
+//!   queue     free ones at hand: one atomic word on its own line     taken and put back without the lock
+//! ```
+//!
+//! While a queue has some at hand it writes to no line but its own. Without, it borrows: first what the port has not lent, a lot at a time,
+//! then what lies idle at other queues. Where there is nothing, it waits, and *presses* the queues whose elements it could have: a flag in
+//! their words, which they see when they put one back. Then they hand it over, and the one that waited is woken; nobody looks twice.
+//!
+//! Who has work for an element keeps it, unless another one that waits has less: of the queues of an adapter in number, of the adapters of a
+//! port in relation to their shares. So shares count only while elements are short, what is lent comes back with the next command that ends,
+//! and no element is idle while there is a command for it. One thing is kept back: the last thirty-second of a port's elements is for
+//! adapters that have less than their part, so that a disk that hangs behind one adapter leaves something to those that come.
+//!
+//! `tests/loom.rs` checks the hand-over in all interleavings.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::sync::{AtomicU32, Mutex};
+use books::{Books, Member};
+
+mod books;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+/// Somebody waits for an element of this queue; beside the number of those at hand.
+const PRESSED: u32 = 1 << 31;
+
+/// How many a queue borrows at a time, at least, while nobody waits.
+const LOT: u32 = 16;
+
+/// Wakes a queue that waits, from any thread, without waiting itself: it is to look whether it has elements now.
+pub type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// What an adapter may have of its port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    /// At most so many elements.
+    pub elements: u32,
+    /// Its weight among adapters that wait; 0 counts as 1.
+    pub weight: u32,
+}
+
+/// Who has too few elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shortage {
+    /// The adapter has all that it may have.
+    Adapter,
+    /// The port has lent all that it has.
+    Port,
+}
+
+/// Whether another command may become active.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// As one of the queue's own.
+    Own,
+    /// Beyond these.
+    Global,
+    /// Not now; the queue will be woken.
+    Wait(Shortage),
+}
+
+/// The elements that a queue has at hand: read and written by its channel for every command, by others when they lack some.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Local(AtomicU32);
+
+impl Local {
+    fn new() -> Local {
+        Local(AtomicU32::new(0))
+    }
+
+    fn free(&self) -> u32 {
+        self.0.load(Relaxed) & !PRESSED
+    }
+
+    /// A count and no memory, here and below, so no order of memory operations matters: all that counts is in the one word.
+    #[inline]
+    fn take(&self) -> bool {
+        let mut word = self.0.load(Relaxed);
+        while word & !PRESSED != 0 {
+            match self.0.compare_exchange_weak(word, word - 1, Relaxed, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => word = now,
+            }
+        }
+        false
+    }
+
+    /// Takes up to so many; how many there were.
+    fn take_up_to(&self, most: u32) -> u32 {
+        let count = |word: u32| (word & !PRESSED).min(most);
+        let before = self.0.fetch_update(Relaxed, Relaxed, |word| Some(word - count(word)));
+        before.map_or(0, count)
+    }
+
+    /// Puts some back; the word after that.
+    #[inline]
+    fn put(&self, count: u32) -> u32 {
+        self.0.fetch_add(count, Relaxed) + count
+    }
+
+    fn press(&self) {
+        self.0.fetch_or(PRESSED, Relaxed);
+    }
+
+    fn release(&self) {
+        self.0.fetch_and(!PRESSED, Relaxed);
+    }
+}
+
+/// The elements of a port.
+#[derive(Debug)]
+pub struct Port(Mutex<Books>);
+
+impl Port {
+    /// With so many elements.
+    #[must_use]
+    pub fn new(elements: u32) -> Arc<Port> {
+        Arc::new(Port(Mutex::new(Books::new(elements))))
+    }
+
+    /// It has so many from now on. What is lent beyond comes back as commands end.
+    pub fn set_elements(&self, elements: u32) {
+        self.books(|books| books.set_elements(elements));
+    }
+
+    fn books<R>(&self, work: impl FnOnce(&mut Books) -> R) -> R {
+        work(&mut self.0.lock().expect("no panic while the lock is held"))
+    }
+}
+
+/// The elements of an adapter.
+#[derive(Debug)]
+pub struct Elements {
+    port: Arc<Port>,
+    account: usize,
+}
+
+impl Elements {
+    /// Of a port, for so many queues.
+    #[must_use]
+    pub fn new(port: &Arc<Port>, share: Share, queues: u16) -> Arc<Elements> {
+        let account = port.books(|books| books.open(share, queues));
+        Arc::new(Elements { port: Arc::clone(port), account })
+    }
+
+    /// Of no port: it has what it may have.
+    #[must_use]
+    pub fn alone(share: Share, queues: u16) -> Arc<Elements> {
+        Elements::new(&Port::new(u32::MAX), share, queues)
+    }
+
+    /// Whether it is of no port.
+    #[must_use]
+    pub fn is_alone(&self) -> bool {
+        self.port.books(|books| books.is_unbounded())
+    }
+
+    /// It may have other ones from now on. What its queues have beyond comes back as commands end.
+    pub fn set_share(&self, share: Share) {
+        self.port.books(|books| books.set_share(self.account, share));
+    }
+
+    /// How many of its commands are active now.
+    #[must_use]
+    pub fn active(&self) -> u32 {
+        self.port.books(|books| books.active(self.account))
+    }
+
+    /// Whose elements they are a part of.
+    #[must_use]
+    pub fn port(&self) -> &Arc<Port> {
+        &self.port
+    }
+}
+
+impl Drop for Elements {
+    fn drop(&mut self) {
+        self.port.books(|books| books.close(self.account));
+    }
+}
+
+/// A queue's hold on the elements of its adapter, on its channel's thread.
+#[derive(Debug)]
+pub struct QueueElements {
+    adapter: Arc<Elements>,
+    local: Arc<Local>,
+    queue: usize,
+    /// How many it keeps at hand when it is idle.
+    own: u32,
+    active: u32,
+}
+
+impl QueueElements {
+    /// Of queue `queue` of an adapter, which runs now and keeps `own` at hand when it is idle. `wake` is called when it waited.
+    ///
+    /// # Panics
+    ///
+    /// When the adapter has no such queue, or it runs already.
+    #[must_use]
+    pub fn new(adapter: &Arc<Elements>, queue: u16, own: u16, wake: Wake) -> QueueElements {
+        let queue = usize::from(queue);
+        let local = adapter.port.books(|books| books.seat((adapter.account, queue), wake));
+        QueueElements { adapter: Arc::clone(adapter), local, queue, own: u32::from(own), active: 0 }
+    }
+
+    /// Makes a command active, if it may be; `held` is how many wait.
+    #[inline]
+    pub fn admit(&mut self, held: impl FnOnce() -> usize) -> Admission {
+        if !self.local.take()
+            && let Err(shortage) = self.borrow(held())
+        {
+            return Admission::Wait(shortage);
+        }
+        self.active += 1;
+        if self.active > self.own { Admission::Global } else { Admission::Own }
+    }
+
+    /// A command is no longer active; `held` is how many wait.
+    #[inline]
+    pub fn dismiss(&mut self, held: impl FnOnce() -> usize) {
+        self.active -= 1;
+        let word = self.local.put(1);
+        let at_hand = if self.active == 0 { self.own } else { !PRESSED };
+        if word > at_hand {
+            self.settle(held());
+        }
+    }
+
+    /// Hands on what the queue does not need, after it was woken and has taken what it can.
+    pub fn woken(&mut self, held: usize) {
+        self.settle(held);
+    }
+
+    fn member(&self) -> Member {
+        (self.adapter.account, self.queue)
+    }
+
+    #[cold]
+    fn borrow(&mut self, held: usize) -> Result<(), Shortage> {
+        let wanted = u32::try_from(held).unwrap_or(u32::MAX).max(1);
+        self.adapter.port.books(|books| books.borrow(self.member(), wanted, self.own.max(LOT)))
+    }
+
+    #[cold]
+    fn settle(&mut self, held: usize) {
+        let wanted = u32::try_from(held).unwrap_or(u32::MAX);
+        let keep = if self.active == 0 { self.own } else { u32::MAX };
+        self.adapter.port.books(|books| books.settle(self.member(), wanted, keep));
+    }
+}
+
+impl Drop for QueueElements {
+    fn drop(&mut self) {
+        // What is still active ends with its queue.
+        self.local.put(self.active);
+        self.adapter.port.books(|books| books.leave(self.member()));
+    }
+}

@@ -1,0 +1,417 @@
+//! Who has lent what to whom. All of it under the lock of the port; reached when a queue lacks an element, has too many, or is pressed.
+
+use std::sync::Arc;
+
+use super::{Local, Share, Shortage, Wake};
+
+/// A queue: its adapter's account, and its number there.
+pub(super) type Member = (usize, usize);
+
+/// Of so many elements of a port, one is kept back for adapters that have less than their part.
+const KEPT_BACK: u32 = 32;
+
+/// What a queue has.
+pub(super) struct Desk {
+    local: Arc<Local>,
+    /// At hand or in use.
+    lent: u32,
+    /// It waits for so many.
+    wanted: u32,
+    /// It was woken and has not looked yet.
+    told: bool,
+    /// None: it does not run.
+    wake: Option<Wake>,
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").field("lent", &self.lent).field("wanted", &self.wanted).finish()
+    }
+}
+
+/// What an adapter has.
+#[derive(Debug)]
+struct Account {
+    share: Share,
+    /// All its queues together.
+    lent: u32,
+    /// How many of its queues wait.
+    waiting: u32,
+    desks: Box<[Desk]>,
+}
+
+impl Account {
+    fn weight(&self) -> u64 {
+        u64::from(self.share.weight.max(1))
+    }
+
+    fn room(&self) -> u32 {
+        self.share.elements.saturating_sub(self.lent)
+    }
+
+    /// Whether it has less with one more than another one has now, in relation to their weights.
+    fn is_poorer(&self, than: &Account) -> bool {
+        (u64::from(self.lent) + 1) * than.weight() < u64::from(than.lent) * self.weight()
+    }
+
+    /// The queue that waits and has least, but for one.
+    fn neediest(&self, but: Option<usize>) -> Option<usize> {
+        let waits = |(queue, desk): &(usize, &Desk)| desk.wanted > 0 && Some(*queue) != but;
+        let desks = self.desks.iter().enumerate().filter(waits);
+        desks.min_by_key(|(_, desk)| desk.lent).map(|(queue, _)| queue)
+    }
+}
+
+/// The books of a port.
+#[derive(Debug)]
+pub(super) struct Books {
+    elements: u32,
+    lent: u32,
+    /// How many queues wait.
+    waiting: u32,
+    /// The weights of all adapters.
+    weights: u64,
+    accounts: Vec<Option<Account>>,
+}
+
+impl Books {
+    pub(super) fn new(elements: u32) -> Books {
+        Books { elements, lent: 0, waiting: 0, weights: 0, accounts: Vec::new() }
+    }
+
+    fn account(&mut self, account: usize) -> &mut Account {
+        self.accounts[account].as_mut().expect("an adapter has its account until it goes")
+    }
+
+    fn desk(&mut self, (account, queue): Member) -> &mut Desk {
+        &mut self.account(account).desks[queue]
+    }
+
+    pub(super) fn open(&mut self, share: Share, queues: u16) -> usize {
+        let desk =
+            || Desk { local: Arc::new(Local::new()), lent: 0, wanted: 0, told: false, wake: None };
+        let desks = std::iter::repeat_with(desk).take(usize::from(queues)).collect();
+        let account = Account { share, lent: 0, waiting: 0, desks };
+        self.weights += account.weight();
+        let free = self.accounts.iter().position(Option::is_none);
+        let place = free.unwrap_or(self.accounts.len());
+        if place == self.accounts.len() {
+            self.accounts.push(None);
+        }
+        self.accounts[place] = Some(account);
+        place
+    }
+
+    /// None of its queues runs.
+    pub(super) fn close(&mut self, account: usize) {
+        let gone = self.accounts[account].take().expect("an account is closed once");
+        debug_assert_eq!((gone.lent, gone.waiting), (0, 0));
+        self.weights -= gone.weight();
+    }
+
+    /// It stands for no port.
+    pub(super) fn is_unbounded(&self) -> bool {
+        self.elements == u32::MAX
+    }
+
+    pub(super) fn set_elements(&mut self, elements: u32) {
+        self.elements = elements;
+        for account in 0..self.accounts.len() {
+            self.call_in(account);
+        }
+        self.serve();
+    }
+
+    pub(super) fn set_share(&mut self, account: usize, share: Share) {
+        let before = self.account(account).weight();
+        self.account(account).share = share;
+        self.weights = self.weights - before + self.account(account).weight();
+        self.call_in(account);
+        self.serve();
+    }
+
+    /// Takes back what an adapter has beyond what it may have: what is idle at once, the rest as commands end.
+    fn call_in(&mut self, account: usize) {
+        let Some(queues) = self.accounts[account].as_ref().map(|account| account.desks.len())
+        else {
+            return;
+        };
+        for queue in 0..queues {
+            let over = self.over(account);
+            self.retire((account, queue), over);
+        }
+        if self.over(account) > 0 {
+            self.press(account);
+        }
+    }
+
+    /// How many an adapter has to give back.
+    fn over(&mut self, account: usize) -> u32 {
+        let over = self.lent.saturating_sub(self.elements);
+        let account = self.account(account);
+        over.max(account.lent.saturating_sub(account.share.elements))
+    }
+
+    #[cfg(test)]
+    pub(super) fn lent(&self) -> u32 {
+        self.lent
+    }
+
+    pub(super) fn active(&mut self, account: usize) -> u32 {
+        let account = self.account(account);
+        let free: u32 =
+            account.desks.iter().filter(|desk| desk.lent > 0).map(|desk| desk.local.free()).sum();
+        account.lent.saturating_sub(free)
+    }
+
+    /// A queue runs.
+    pub(super) fn seat(&mut self, who: Member, wake: Wake) -> Arc<Local> {
+        let desk = self.desk(who);
+        assert!(desk.wake.is_none(), "a queue runs once");
+        desk.wake = Some(wake);
+        Arc::clone(&desk.local)
+    }
+
+    /// A queue runs no more, and none of its commands is active.
+    pub(super) fn leave(&mut self, who: Member) {
+        self.wait(who, 0);
+        self.retire(who, u32::MAX);
+        let desk = self.desk(who);
+        debug_assert_eq!(desk.lent, 0);
+        desk.wake = None;
+        desk.local.release();
+        self.serve();
+    }
+
+    /// Gives one to a queue, and puts more at its hand: `lot` in all while nobody waits, else what it wants. Or notes that it waits.
+    pub(super) fn borrow(&mut self, who: Member, wanted: u32, lot: u32) -> Result<(), Shortage> {
+        self.wait(who, 0);
+        let most = if self.waiting == 0 { wanted.max(lot) } else { wanted };
+        let count = self.left_for(who.0).min(most);
+        if count > 0 {
+            self.lend(who, count);
+        }
+        let got = if count > 0 { count } else { self.collect(who, wanted, false) };
+        if got > 0 {
+            return self.hand_over(who);
+        }
+        self.wait(who, wanted);
+        if self.collect(who, wanted, true) > 0 {
+            self.wait(who, 0);
+            return self.hand_over(who);
+        }
+        let full = self.account(who.0).room() == 0;
+        Err(if full { Shortage::Adapter } else { Shortage::Port })
+    }
+
+    /// Of what was put at a queue's hand, one is for the command that it asked for.
+    fn hand_over(&mut self, who: Member) -> Result<(), Shortage> {
+        // Others take from it under the lock alone.
+        let taken = self.desk(who).local.take();
+        debug_assert!(taken, "it was put there a moment ago");
+        Ok(())
+    }
+
+    /// How many of those that are not lent an adapter may have.
+    fn left_for(&mut self, account: usize) -> u32 {
+        let left = self.elements.saturating_sub(self.lent);
+        let (elements, weights) = (u64::from(self.elements), self.weights);
+        let account = self.account(account);
+        // At most `elements`.
+        let part = (elements * account.weight() / weights) as u32;
+        let kept_back = if account.weight() == weights { 0 } else { elements as u32 / KEPT_BACK };
+        let up_to_part = left.min(part.saturating_sub(account.lent));
+        up_to_part.max(left.saturating_sub(kept_back)).min(account.room())
+    }
+
+    fn lend(&mut self, who: Member, count: u32) {
+        self.lent += count;
+        self.account(who.0).lent += count;
+        self.put(who, count);
+    }
+
+    /// Puts elements that its adapter has at a queue's hand.
+    fn put(&mut self, who: Member, count: u32) {
+        let pressed = self.waiting > 0;
+        let desk = self.desk(who);
+        desk.lent += count;
+        if pressed {
+            desk.local.press();
+        }
+        desk.local.put(count);
+    }
+
+    /// Takes up to so many idle ones from a queue, out of the books of its adapter.
+    fn take(&mut self, from: Member, most: u32) -> u32 {
+        let desk = self.desk(from);
+        let taken = desk.local.take_up_to(most);
+        desk.lent -= taken;
+        self.account(from.0).lent -= taken;
+        taken
+    }
+
+    /// Takes up to so many idle ones from a queue back to what is not lent.
+    fn retire(&mut self, from: Member, most: u32) -> u32 {
+        let taken = self.take(from, most);
+        self.lent -= taken;
+        taken
+    }
+
+    /// Takes what lies idle at other queues, as far as this one may have it; or also presses those that it comes by.
+    fn collect(&mut self, who: Member, wanted: u32, press: bool) -> u32 {
+        let mut got = 0;
+        // Its own adapter's first.
+        let (first, count) = (who.0, self.accounts.len());
+        for account in (first..count).chain(0..first) {
+            let Some(Account { desks, lent, .. }) = &self.accounts[account] else { continue };
+            if *lent == 0 {
+                continue;
+            }
+            for queue in 0..desks.len() {
+                let room = if account == who.0 { u32::MAX } else { self.account(who.0).room() };
+                let most = room.min(wanted - got);
+                if most == 0 {
+                    break;
+                }
+                let desk = self.desk((account, queue));
+                if desk.lent == 0 {
+                    continue;
+                }
+                if press {
+                    desk.local.press();
+                }
+                // Who waits is about to use what it has at hand.
+                if (account, queue) == who || desk.wanted > 0 {
+                    continue;
+                }
+                let taken = self.take((account, queue), most);
+                self.account(who.0).lent += taken;
+                self.put(who, taken);
+                got += taken;
+            }
+        }
+        got
+    }
+
+    fn press(&mut self, account: usize) {
+        for desk in self.account(account).desks.iter().filter(|desk| desk.lent > 0) {
+            desk.local.press();
+        }
+    }
+
+    /// A queue waits for so many, or for none.
+    fn wait(&mut self, (account, queue): Member, wanted: u32) {
+        let of = self.account(account);
+        let desk = &mut of.desks[queue];
+        let (before, now) = (u32::from(desk.wanted > 0), u32::from(wanted > 0));
+        (desk.wanted, desk.told) = (wanted, false);
+        of.waiting = of.waiting - before + now;
+        self.waiting = self.waiting - before + now;
+    }
+
+    /// A queue has elements at hand and `wanted` commands for them: what it does not need goes to whoever waits, and of what it needs some
+    /// to who has less. When nobody waits it keeps up to `keep`.
+    pub(super) fn settle(&mut self, who: Member, wanted: u32, keep: u32) {
+        self.wait(who, 0);
+        let over = self.over(who.0);
+        if over > 0 {
+            self.retire(who, over);
+        }
+        let mut free = self.desk(who).local.free();
+        let mut gave_away = false;
+        while free > 0
+            && self.waiting > 0
+            && let Some(to) = self.next(who, free <= wanted)
+        {
+            gave_away |= to.0 != who.0;
+            let taken = self.take(who, 1);
+            debug_assert_eq!(taken, 1, "others take from it under the lock alone");
+            self.grant(to);
+            free -= 1;
+        }
+        let idle = free.saturating_sub(wanted.max(keep));
+        if idle > 0 {
+            self.retire(who, idle);
+        }
+        self.wait(who, wanted.saturating_sub(free));
+        if idle > 0 || (gave_away && self.account(who.0).waiting > 0) {
+            // Who could have nothing of others as long as its adapter had all that it may have can now.
+            self.serve();
+        }
+        if self.over(who.0) == 0 && !self.anybody_for(who) {
+            self.desk(who).local.release();
+        }
+    }
+
+    /// Who waits and may have an element of a queue: of those that it needs itself only who has less.
+    fn next(&self, who: Member, needed: bool) -> Option<Member> {
+        let giver = self.accounts[who.0].as_ref()?;
+        let own = giver.neediest(Some(who.1));
+        let own =
+            own.filter(|queue| !needed || giver.desks[*queue].lent + 1 < giver.desks[who.1].lent);
+        let level = |account: &Account| (u64::from(account.lent) + 1, account.weight());
+        let others = self.accounts.iter().enumerate().filter_map(|(number, account)| {
+            let account = account.as_ref()?;
+            let may = number != who.0 && account.waiting > 0 && account.room() > 0;
+            may.then_some((number, account))
+        });
+        let less = |(lent, weight): (u64, u64), (other, of): (u64, u64)| {
+            (lent * of).cmp(&(other * weight))
+        };
+        let other = others.min_by(|(_, one), (_, two)| less(level(one), level(two)));
+        let other =
+            other.filter(|(_, account)| account.is_poorer(giver) || (!needed && own.is_none()));
+        match other {
+            Some((number, account)) => Some((number, account.neediest(None)?)),
+            None => own.map(|queue| (who.0, queue)),
+        }
+    }
+
+    /// Whether somebody waits who could have what a queue puts back.
+    fn anybody_for(&mut self, who: Member) -> bool {
+        self.waiting > 0 && (self.desk(who).wanted > 0 || self.next(who, false).is_some())
+    }
+
+    /// Gives one, out of the books of whoever had it, to a queue that waits.
+    fn grant(&mut self, to: Member) {
+        self.account(to.0).lent += 1;
+        self.put(to, 1);
+        self.tell(to, 1);
+    }
+
+    /// Wakes a queue that waited and got some.
+    fn tell(&mut self, who: Member, got: u32) {
+        let desk = self.desk(who);
+        let (wanted, told) = (desk.wanted.saturating_sub(got), desk.told);
+        self.wait(who, wanted);
+        let desk = self.desk(who);
+        desk.told = true;
+        if !told && let Some(wake) = &desk.wake {
+            wake();
+        }
+    }
+
+    /// Gives those that wait what they may have, after something has changed.
+    fn serve(&mut self) {
+        if self.waiting == 0 {
+            return;
+        }
+        for account in 0..self.accounts.len() {
+            while let Some(queue) =
+                self.accounts[account].as_ref().and_then(|account| account.neediest(None))
+            {
+                let who = (account, queue);
+                let wanted = self.desk(who).wanted;
+                let count = self.left_for(account).min(wanted);
+                if count > 0 {
+                    self.lend(who, count);
+                }
+                let got = if count > 0 { count } else { self.collect(who, wanted, true) };
+                if got == 0 {
+                    break;
+                }
+                self.tell(who, got);
+            }
+        }
+    }
+}

@@ -1,0 +1,334 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A queue whose client keeps `depth` commands outstanding.
+struct Client {
+    hold: QueueElements,
+    woken: Arc<AtomicBool>,
+    depth: usize,
+    held: usize,
+    active: usize,
+    finished: u64,
+}
+
+impl Client {
+    fn new(adapter: &Arc<Elements>, queue: u16, own: u16, depth: usize) -> Client {
+        let woken = Arc::new(AtomicBool::new(false));
+        let bell = Arc::clone(&woken);
+        let wake: Wake = Box::new(move || bell.store(true, Ordering::Relaxed));
+        let hold = QueueElements::new(adapter, queue, own, wake);
+        Client { hold, woken, depth, held: 0, active: 0, finished: 0 }
+    }
+
+    /// Takes what came and what was held, as far as it may; how many became active.
+    fn take(&mut self) -> usize {
+        self.held = self.depth.saturating_sub(self.active);
+        let before = self.active;
+        while self.held > 0 && !matches!(self.hold.admit(|| self.held), Admission::Wait(_)) {
+            self.held -= 1;
+            self.active += 1;
+        }
+        self.active - before
+    }
+
+    fn end(&mut self) {
+        self.active -= 1;
+        self.finished += 1;
+        self.hold.dismiss(|| self.held);
+    }
+}
+
+/// Clients on a clock that has no seconds: each command takes about [`LATENCY`].
+struct World {
+    clients: Vec<Client>,
+    /// When the next commands end, and whose they are.
+    ends: BinaryHeap<Reverse<(u64, usize)>>,
+    now: u64,
+    random: u64,
+    most: usize,
+}
+
+const LATENCY: u64 = 1000;
+
+impl World {
+    fn new(clients: Vec<Client>) -> World {
+        let mut world = World { clients, ends: BinaryHeap::new(), now: 0, random: 1, most: 0 };
+        for client in 0..world.clients.len() {
+            world.begin(client);
+        }
+        world
+    }
+
+    fn begin(&mut self, client: usize) {
+        for _ in 0..self.clients[client].take() {
+            // xorshift64: times from a half to one and a half.
+            self.random ^= self.random << 13;
+            self.random ^= self.random >> 7;
+            self.random ^= self.random << 17;
+            let end = self.now + LATENCY / 2 + self.random % (LATENCY + 1);
+            self.ends.push(Reverse((end, client)));
+        }
+        self.most = self.most.max(self.ends.len());
+    }
+
+    /// Whoever was woken looks, until nobody is.
+    fn wake(&mut self) {
+        while let Some(client) =
+            self.clients.iter().position(|client| client.woken.swap(false, Ordering::Relaxed))
+        {
+            self.begin(client);
+            let client = &mut self.clients[client];
+            client.hold.woken(client.held);
+        }
+    }
+
+    fn run_until(&mut self, end: u64) {
+        while let Some(Reverse((at, client))) =
+            self.ends.peek().copied().filter(|next| next.0.0 <= end)
+        {
+            self.ends.pop();
+            self.now = at;
+            self.clients[client].end();
+            self.begin(client);
+            self.wake();
+        }
+    }
+
+    fn finished(&self) -> u64 {
+        self.clients.iter().map(|client| client.finished).sum()
+    }
+
+    /// Commands that end in the time of one, when all is in motion.
+    fn throughput(&mut self) -> f64 {
+        self.run_until(2 * LATENCY);
+        let before = self.finished();
+        self.run_until(6 * LATENCY);
+        (self.finished() - before) as f64 / 4.0
+    }
+}
+
+fn share(elements: u32) -> Share {
+    Share { elements, weight: 100 }
+}
+
+/// As many commands end as elements and outstanding commands allow, and no more are active.
+fn is_borne_out(queues: u16, running: u16, elements: u32, own: u16, depth: usize) {
+    let adapter = Elements::new(&Port::new(4096), share(elements), queues);
+    let clients = (0..running).map(|queue| Client::new(&adapter, queue, own, depth)).collect();
+    let mut world = World::new(clients);
+    let bound = (usize::from(running) * depth).min(elements as usize);
+    let throughput = world.throughput();
+    let what =
+        format!("{running} of {queues} queues, {elements} elements, depth {depth}, own {own}");
+    // Of a few commands a few ends more or less are much.
+    assert!(throughput >= 0.95 * bound as f64 - 1.0, "{what}: {throughput} of {bound}");
+    assert!(world.most <= elements as usize, "{what}: {} active", world.most);
+    assert_eq!(adapter.active() as usize, world.ends.len(), "{what}");
+}
+
+#[test]
+fn elements_are_divided_over_the_queues_that_have_work() {
+    // One queue of a client that was offered 64 of them.
+    is_borne_out(64, 1, 64, 5, 64);
+    // More queues than elements.
+    is_borne_out(64, 64, 20, 5, 4);
+    // All own pools together are larger than what there is.
+    is_borne_out(64, 64, 200, 64, 16);
+    for queues in [1, 2, 3, 8, 16, 64] {
+        for elements in [20, 64, 200, 1024, 2048] {
+            for depth in [1, 2, 16, 64, 256] {
+                is_borne_out(queues, queues, elements, 5, depth);
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn throughput_is_what_outstanding_commands_and_elements_allow(
+        queues in 1_u16..=64,
+        running in 1_u16..=64,
+        elements in 20_u32..=2048,
+        own in 1_u16..=64,
+        depth in 1_usize..=256,
+    ) {
+        is_borne_out(queues.max(running), running, elements, own, depth);
+    }
+}
+
+/// Of 255 adapters of a port one has work, and the others have had some.
+#[test]
+fn one_busy_adapter_among_255_has_the_port() {
+    let port = Port::new(2048);
+    let adapters: Vec<_> = (0..255).map(|_| Elements::new(&port, share(2048), 8)).collect();
+    let mut clients = Vec::new();
+    for adapter in &adapters {
+        clients.extend((0..8).map(|queue| Client::new(adapter, queue, 5, 1)));
+    }
+    // Each has had one command and keeps its own elements at hand, as far as they go.
+    for client in &mut clients {
+        assert_eq!(client.take(), 1);
+        client.end();
+        (client.depth, client.finished) = (0, 0);
+    }
+    clients[..8].iter_mut().for_each(|client| client.depth = 256);
+    let mut world = World::new(clients);
+    let throughput = world.throughput();
+    assert!(throughput >= 0.95 * 2048.0, "{throughput}");
+    assert!(world.most <= 2048, "{}", world.most);
+}
+
+/// Shares count while elements are short, and what was lent comes back in the time of one command.
+#[test]
+fn adapters_that_wait_share_by_weight_and_get_back_what_was_lent() {
+    let port = Port::new(300);
+    let share = |weight| Share { elements: 2048, weight };
+    let adapters = [Elements::new(&port, share(100), 4), Elements::new(&port, share(200), 4)];
+    let clients = |adapter| (0..4).map(move |queue| Client::new(adapter, queue, 5, 128));
+    let mut world = World::new(adapters.iter().flat_map(clients).collect());
+    let active = |world: &World| {
+        let of = |range: std::ops::Range<usize>| {
+            world.clients[range].iter().map(|client| client.active).sum::<usize>()
+        };
+        (of(0..4), of(4..8))
+    };
+    world.run_until(4 * LATENCY);
+    let (one, two) = active(&world);
+    assert!(one.abs_diff(100) <= 10 && two.abs_diff(200) <= 10, "{one} and {two}");
+    // The heavier one falls silent, and all is lent to the other.
+    world.clients[4..].iter_mut().for_each(|client| client.depth = 0);
+    world.run_until(8 * LATENCY);
+    let (one, two) = active(&world);
+    assert!(one >= 285 && two == 0, "{one} and {two}");
+    // It comes back: its part is there again when the longest command has ended twice.
+    world.clients[4..].iter_mut().for_each(|client| client.depth = 128);
+    (4..8).for_each(|client| world.begin(client));
+    world.run_until(11 * LATENCY);
+    let (one, two) = active(&world);
+    assert!(one.abs_diff(100) <= 10 && two.abs_diff(200) <= 10, "{one} and {two}");
+    assert!(world.most <= 300);
+}
+
+/// Within an adapter no queue is kept waiting by one that was first.
+#[test]
+fn queues_that_wait_have_the_same() {
+    let adapter = Elements::new(&Port::new(2048), share(64), 3);
+    let mut world = World::new((0..3).map(|queue| Client::new(&adapter, queue, 5, 100)).collect());
+    world.run_until(4 * LATENCY);
+    let active: Vec<usize> = world.clients.iter().map(|client| client.active).collect();
+    assert!(active.iter().all(|active| active.abs_diff(21) <= 2), "{active:?}");
+}
+
+/// A disk that hangs behind one adapter: another one comes, and finds something.
+#[test]
+fn who_takes_all_leaves_something_to_those_that_come() {
+    let port = Port::new(640);
+    let greedy = Elements::new(&port, share(2048), 1);
+    let other = Elements::new(&port, share(2048), 1);
+    let mut hangs = Client::new(&greedy, 0, 5, 1000);
+    assert_eq!(hangs.take(), 620);
+    let mut comes = Client::new(&other, 0, 5, 16);
+    assert_eq!(comes.take(), 16);
+    assert_eq!(hangs.take(), 0);
+    // Who is alone has all.
+    let alone = Elements::new(&Port::new(640), share(2048), 1);
+    assert_eq!(Client::new(&alone, 0, 5, 1000).take(), 640);
+}
+
+#[test]
+fn a_queue_keeps_its_own_at_hand_and_what_is_beyond_goes_back() {
+    let port = Port::new(100);
+    let adapter = Elements::new(&port, share(100), 2);
+    let mut client = Client::new(&adapter, 0, 5, 40);
+    assert_eq!(client.take(), 40);
+    assert_eq!(client.hold.local.free(), 0);
+    client.depth = 0;
+    client.held = 0;
+    (0..40).for_each(|_| client.end());
+    assert_eq!(client.hold.local.free(), 5);
+    assert_eq!(port.books(|books| books.lent()), 5);
+    drop(client);
+    assert_eq!(port.books(|books| books.lent()), 0);
+}
+
+#[test]
+fn why_a_command_waits_is_said() {
+    let port = Port::new(100);
+    let adapter = Elements::new(&port, share(30), 1);
+    let other = Elements::new(&port, share(100), 1);
+    let mut one = Client::new(&adapter, 0, 5, 31);
+    assert_eq!(one.take(), 30);
+    assert_eq!(one.hold.admit(|| 1), Admission::Wait(Shortage::Adapter));
+    let mut two = Client::new(&other, 0, 5, 80);
+    assert_eq!(two.take(), 70 - 100 / 32);
+    assert_eq!(two.hold.admit(|| 1), Admission::Wait(Shortage::Port));
+}
+
+/// Bounds that change under load hold with the commands that end.
+#[test]
+fn bounds_change_while_commands_are_active() {
+    let port = Port::new(400);
+    let adapter = Elements::new(&port, share(300), 4);
+    let mut world = World::new((0..4).map(|queue| Client::new(&adapter, queue, 5, 128)).collect());
+    assert_eq!(adapter.active(), 300);
+    adapter.set_share(share(20));
+    world.run_until(2 * LATENCY);
+    assert_eq!(adapter.active(), 20);
+    adapter.set_share(share(400));
+    world.wake();
+    assert_eq!(adapter.active(), 400);
+    port.set_elements(100);
+    world.run_until(4 * LATENCY);
+    assert_eq!(adapter.active(), 100);
+    port.set_elements(200);
+    world.wake();
+    assert_eq!(adapter.active(), 200);
+}
+
+/// Real threads: nothing is lost, nothing is made, and who waits is woken.
+#[test]
+fn threads_take_and_give_back() {
+    let adapter = Elements::new(&Port::new(2048), share(7), 4);
+    let (most, now) = (AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        for queue in 0..4 {
+            let (adapter, most, now) = (&adapter, &most, &now);
+            scope.spawn(move || {
+                let thread = std::thread::current();
+                let wake: Wake = Box::new(move || thread.unpark());
+                let mut hold = QueueElements::new(adapter, queue, 2, wake);
+                let (mut done, mut active) = (0, 0);
+                while done < 20_000 {
+                    let held = 5 - active;
+                    if held > 0 && !matches!(hold.admit(|| held), Admission::Wait(_)) {
+                        active += 1;
+                        most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
+                    } else if active > 0 {
+                        active -= 1;
+                        done += 1;
+                        now.fetch_sub(1, Relaxed);
+                        hold.dismiss(|| held);
+                    } else {
+                        // A lost wake is a test that does not end.
+                        std::thread::park();
+                        hold.woken(held);
+                    }
+                }
+                while active > 0 {
+                    active -= 1;
+                    now.fetch_sub(1, Relaxed);
+                    hold.dismiss(|| 0);
+                }
+            });
+        }
+    });
+    assert!((5..=7).contains(&most.load(Relaxed)), "{most:?}");
+    assert_eq!(adapter.port.books(|books| books.lent()), 0);
+}
