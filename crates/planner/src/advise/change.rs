@@ -20,6 +20,8 @@ pub(super) struct Change<'v, 'a> {
     later: bool,
     /// Whether lower numbers are meant.
     lowers: bool,
+    /// A feature without which the data files' range does not hold.
+    needs: Option<&'static str>,
 }
 
 /// One attribute.
@@ -33,7 +35,7 @@ struct Set<'a> {
 impl<'v, 'a> Change<'v, 'a> {
     pub(super) fn new(view: &'v View<'a>, host: usize, device: &str) -> Self {
         let device = device.to_owned();
-        Self { view, host, device, sets: Vec::new(), later: true, lowers: false }
+        Self { view, host, device, sets: Vec::new(), later: true, lowers: false, needs: None }
     }
 
     /// The change is made on the running device.
@@ -45,6 +47,12 @@ impl<'v, 'a> Change<'v, 'a> {
     /// Lower numbers are meant.
     pub(super) fn lowering(mut self) -> Self {
         self.lowers = true;
+        self
+    }
+
+    /// The data files' range holds for levels with this feature.
+    pub(super) fn needing(mut self, feature: Option<&'static str>) -> Self {
+        self.needs = feature;
         self
     }
 
@@ -105,6 +113,12 @@ impl<'v, 'a> Change<'v, 'a> {
                 Role::Unknown => "ioslevel on a VIOS, oslevel -s on AIX",
             };
             look_up.push(format!("the level, which says what may be set: {level}"));
+        }
+        let too_old = self.needs.is_some_and(|feature| view.too_old_for(host, feature));
+        for set in self.sets.iter().filter(|set| too_old && !ranged(set)) {
+            let (device, name) = (&self.device, set.name);
+            let on = view.spoken(host);
+            look_up.push(format!("what this level allows, which is too old for the known range: lsattr -Rl {device} -a {name} on {on}"));
         }
         look_up
     }

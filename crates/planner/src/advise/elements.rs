@@ -504,8 +504,10 @@ fn size(
     let Some(target) = target.filter(|_| wanted > 0.0) else {
         return draft.effect("Capture num_cmd_elems and the high-water marks (fcstat -D); they tell the value to set.".to_owned());
     };
-    let change = Change::new(view, usage.host, usage.device);
-    let change = change.set("num_cmd_elems", target.to_string());
+    let is_virtual = matches!(layer, Layer::Virtual);
+    let change = Change::new(view, usage.host, usage.device)
+        .needing(is_virtual.then_some("vfc-2048-elements"))
+        .set("num_cmd_elems", target.to_string());
     let mut effect = format!(
         "Up to {} commands are active at a time; the counter stops growing. It takes effect when the adapter is configured again or the system is restarted.",
         number(as_f64(target))
