@@ -54,6 +54,7 @@ use crate::fail::{Failure, fail};
 use crate::kinds::{Kind, OpenEvent, Opening, size_of};
 use crate::{Geometry, Lane, LaneId, Volume, VolumeError};
 pub(crate) use identity::{boot, identity, memory, removed};
+pub(crate) use lane::ZEROES;
 use lane::{FileLane, Files};
 pub(crate) use lock::lock;
 use target::Target;

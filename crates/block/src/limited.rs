@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 use spec::LimitSpec;
 use uring::Ring;
 
+use crate::file::ZEROES;
 use crate::limit::{Bucket, Rate};
 use crate::request::DEPTH_MAX;
 use crate::{Finish, Geometry, Lane, LaneId, OpKind, Request, Submit, Volume, VolumeError, Wait};
 
 /// Holds requests back so that a volume gets no more than its limits.
 ///
-/// Each request counts as one, whatever its size: all but reads as writes, flushes as well. What reads, writes and write-zeroes name counts as
+/// Each request counts as one, whatever its size: all but reads as writes, flushes as well. A write-zeroes counts as one for each MiB that it names,
+/// since the volume may have to write them. What reads, writes and write-zeroes name counts as
 /// bytes; discards, which move none, do not. The limits are those of the volume: its lanes share the buckets, but each borrows ahead
 /// ([`crate::limit`]), so that at high rates the shared line is touched rarely. A lane gives back what it has borrowed when it
 /// is detached; what it holds while idle is at most a millisecond's worth.
@@ -50,7 +52,10 @@ impl Gate {
         };
         match (counted, self.bytes) {
             (false, _) => 0,
-            (true, false) => 1,
+            (true, false) => match request.op {
+                OpKind::WriteZeroes { .. } => request.len.div_ceil(ZEROES as u64).max(1),
+                _ => 1,
+            },
             (true, true) => request.len,
         }
     }

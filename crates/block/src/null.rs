@@ -2,15 +2,18 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use memory::IoBuf;
 use spec::{NullSpec, VolumeSpec};
-use uring::Ring;
+use uring::{Op, Ring};
 
-use crate::fail::{Failure, check, fail};
+use crate::fail::{Failure, check, fail, walk};
 use crate::kinds::{Kind, OpenEvent, Opening, size_of};
+use crate::turns::{Turn, Turns};
 use crate::{
     Finish, Geometry, IoError, Lane, LaneId, OpKind, Request, Submit, Volume, VolumeError,
 };
+
+/// The token of the operation that separates the rounds of long fillings.
+const TICK: u64 = 0;
 
 /// Writes vanish; reads leave the buffers as they are, or fill them with zeroes. All at once, on the caller's thread.
 ///
@@ -80,8 +83,10 @@ impl Volume for NullVolume {
         None
     }
 
-    fn lane(&self, _: &mut Ring, _: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
+    fn lane(&self, _: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
         Ok(Box::new(NullLane {
+            id,
+            turns: Turns::new(),
             bytes: self.bytes.clone(),
             block_size: self.block_size,
             read_only: self.read_only,
@@ -101,6 +106,8 @@ impl Volume for NullVolume {
 }
 
 struct NullLane {
+    id: LaneId,
+    turns: Turns,
     bytes: std::sync::Arc<AtomicU64>,
     block_size: u32,
     read_only: bool,
@@ -108,24 +115,73 @@ struct NullLane {
 }
 
 impl NullLane {
-    fn serve(&self, request: &Request<'_>) -> Result<(), IoError> {
-        check(request, self.bytes.load(Ordering::Relaxed), self.block_size, self.read_only)?;
-        if self.zero_reads && request.op == OpKind::Read {
-            request.bufs.iter().copied().for_each(|buf: IoBuf| buf.fill(0));
-        }
-        Ok(())
+    fn check(&self, request: &Request<'_>) -> Result<(), IoError> {
+        check(request, self.bytes.load(Ordering::Relaxed), self.block_size, self.read_only)
+    }
+
+    /// Fills a part of the buffers of a read with zeroes, as much as its turn allows.
+    fn fill(&mut self, ring: &mut Ring, request: &Request<'_>) -> Submit {
+        let rest = request.len.saturating_sub(request.done);
+        let turn = match self.turns.ask(request) {
+            Turn::Copy(limit) => {
+                let bytes = limit.min(rest);
+                walk(request.bufs, request.done, bytes, |buf| {
+                    buf.fill(0);
+                    true
+                });
+                match self.turns.copied(request, request.done + bytes) {
+                    None => return Submit::Done(Ok(())),
+                    Some(turn) => turn,
+                }
+            }
+            turn => turn,
+        };
+        let tick = self.id.user_data(TICK);
+        self.turns.answer(turn, || ring.push(Op::Nop, tick).is_ok())
     }
 }
 
 impl Lane for NullLane {
     #[inline]
-    fn submit(&mut self, _: &mut Ring, request: &mut Request<'_>) -> Submit {
-        Submit::Done(self.serve(request))
+    fn submit(&mut self, ring: &mut Ring, request: &mut Request<'_>) -> Submit {
+        let checked = self.check(request);
+        if self.zero_reads && request.op == OpKind::Read && checked.is_ok() {
+            return self.fill(ring, request);
+        }
+        Submit::Done(checked)
     }
 
-    fn complete(&mut self, _: &mut Ring, token: u64, _: i32, _: &mut Vec<Finish>) {
-        debug_assert!(false, "a null volume has nothing in flight, but {token} completed");
+    fn complete(&mut self, ring: &mut Ring, token: u64, _: i32, out: &mut Vec<Finish>) {
+        debug_assert!(token == TICK, "a null volume has nothing in flight, but {token} completed");
+        // Without another tick nobody may wait for one.
+        while self.turns.tick(out) && ring.push(Op::Nop, self.id.user_data(TICK)).is_err() {}
     }
 
-    fn detach(&mut self, _: &mut Ring) {}
+    fn detach(&mut self, _: &mut Ring) {
+        debug_assert!(self.turns.is_empty(), "detached with reads under way");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::TestBench;
+    use crate::turns::ROUND;
+
+    /// While it fills, nobody else on its channel gets anything.
+    #[test]
+    fn a_long_read_is_filled_in_rounds() {
+        const LEN: usize = 4 * ROUND as usize;
+        let volume = NullVolume::new("null", 64 << 20, 512, false, true);
+        let mut bench = TestBench::new(&volume, LEN);
+        let buf = bench.buf(0, LEN);
+        buf.fill(1);
+        bench.start(OpKind::Read, 0, LEN as u64, &[buf]);
+        assert_eq!(bench.bytes(LEN - 1, 1), [1], "all at once");
+        let (_, result) = bench.finished().expect("under way");
+        assert_eq!(result, Ok(()));
+        assert!(bench.bytes(0, LEN).iter().all(|byte| *byte == 0));
+        assert!(bench.completions() >= 3);
+        bench.close();
+    }
 }

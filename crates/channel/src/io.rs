@@ -4,7 +4,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use block::{Finish, IoError, Lane, LaneId, OpKind, Request, Submit, Tag, Wait};
 use memory::{IoBuf, clock};
@@ -29,6 +29,9 @@ pub(crate) mod token {
     pub(crate) const NOTIFY: u64 = 2 << 16;
     pub(crate) const ERROR: u64 = 3 << 16;
 }
+
+/// When to try again after the kernel would not even take what was queued.
+const KERNEL_BUSY: Duration = Duration::from_millis(1);
 
 /// A command that waits until a moment.
 #[derive(Debug, PartialEq, Eq)]
@@ -227,12 +230,9 @@ impl Io {
         self.timers = timers.into();
     }
 
-    /// Adds an operation of the channel's own, submitting what is queued when there is no room.
+    /// Adds an operation of the channel's own. The kernel gets it with one of the next submissions, however little it takes now.
     pub(crate) fn push(&mut self, operation: Op<'_>, user_data: u64) {
-        if self.ring.push(operation, user_data).is_err() {
-            self.ring.submit().expect("io_uring_enter accepts what was pushed");
-            self.ring.push(operation, user_data).expect("a submitted ring has room");
-        }
+        self.ring.push_own(operation, user_data);
     }
 
     /// A head was taken from the ring. The channel does it for queues that do not pull.
@@ -309,8 +309,11 @@ impl Io {
         lane: LaneId,
         memory: Option<&IoBuf>,
     ) -> Option<Result<(), IoError>> {
-        if self.ring.space() < <dyn Lane>::SQES && self.ring.submit().is_err() {
-            panic!("io_uring_enter failed");
+        if self.ring.space() < <dyn Lane>::SQES && !self.makes_room() {
+            let until = Some(Instant::now() + KERNEL_BUSY);
+            let passed = queue.command(head).passed;
+            let submit = Submit::Park { reason: Wait::BackEndFull, until };
+            return self.submitted(queue, head, submit, passed);
         }
         let tag = queue.tag(head);
         let Io { ring, lanes, lists, .. } = self;
@@ -332,6 +335,13 @@ impl Io {
         let submit = lane.submit(ring, &mut request);
         let passed = request.passed;
         self.submitted(queue, head, submit, passed)
+    }
+
+    /// Hands over what is queued; whether a lane has room then. The kernel takes nothing while it is short of memory.
+    #[cold]
+    fn makes_room(&mut self) -> bool {
+        self.ring.submit().expect("io_uring_enter fails by a defect of this program alone");
+        self.ring.space() >= <dyn Lane>::SQES
     }
 
     /// Notes what a lane said to a request of a command. The answer, if that is it.
@@ -522,6 +532,6 @@ impl Io {
         let user_data = Lanes::OWN.user_data(token::NOTIFY + u64::from(queue.id.0));
         self.push(Op::Notify { file }, user_data);
         // At once: the client waits.
-        self.ring.submit().expect("io_uring_enter accepts what was pushed");
+        self.ring.submit().expect("io_uring_enter fails by a defect of this program alone");
     }
 }

@@ -14,6 +14,7 @@
 //! | `door` | its socket: clients connect to it, or it connects to them | the adapter's |
 //! | `session` | vhost-user messages of one client | the adapter's |
 //! | `devices` | the list of devices, and what is called of them: their rooms are `device_blk` and `device_scsi` | session, plane, channels |
+//! | `shares` | what a client may have mapped | adapters |
 //! | `queues` | the virtqueues of one client: what the messages said, and which of them run where | session, balancer |
 //! | `placement` | which channel serves which queue: pure | |
 //! | `balance` | folds queues onto few channels at low load and spreads them at high load | its own, asleep while nothing moves |
@@ -36,6 +37,7 @@ mod plane;
 mod queues;
 mod server;
 mod session;
+mod shares;
 
 use std::path::PathBuf;
 

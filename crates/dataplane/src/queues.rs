@@ -21,6 +21,7 @@ use vring::{
 
 use crate::devices::{AnyDevice, Channel, Message};
 use crate::journal::Journal;
+use crate::shares::{Share, check_bytes};
 
 /// virtio and vhost features that concern rings.
 pub(crate) mod feature {
@@ -96,6 +97,7 @@ pub(crate) struct AdapterContext {
 pub(crate) struct Queues {
     adapter: AdapterContext,
     mem: Arc<MemTable>,
+    share: Share,
     queues: Vec<Virtqueue>,
     /// A queue's counters belong to the adapter and outlive its clients.
     stats: Vec<Option<QueueStats>>,
@@ -120,6 +122,7 @@ impl Queues {
         let mut queues = Queues {
             adapter,
             mem: Arc::new(MemTable::empty()),
+            share: Share::default(),
             queues: Vec::new(),
             stats,
             features: 0,
@@ -136,6 +139,7 @@ impl Queues {
         assert!(self.queues.iter().all(Virtqueue::is_here));
         self.queues = std::iter::repeat_with(Virtqueue::default).take(self.stats.len()).collect();
         self.mem = Arc::new(MemTable::empty());
+        self.share = Share::default();
         self.features = 0;
         self.log = None;
         self.inflight = None;
@@ -196,18 +200,50 @@ impl Queues {
         }
     }
 
-    /// SET_MEM_TABLE, ADD_MEM_REG, REM_MEM_REG: swaps the memory with nothing in flight.
-    pub(crate) fn change_memory(
+    /// Swaps the memory with nothing in flight. `sizes`: of the regions that it has then.
+    fn change_memory(
         &mut self,
+        sizes: &[u64],
         change: impl FnOnce(&MemTable) -> Result<MemTable, MemError>,
-    ) -> Result<(), MemError> {
-        let mem = Arc::new(change(&self.mem)?);
-        self.with_all_stopped(Drain::Ordinary, |queues| queues.mem = mem);
+    ) -> Result<(), String> {
+        self.share.change(sizes)?;
+        let mem = change(&self.mem).map_err(|error| {
+            // What it has had was not too much.
+            let _ = self.share.change(&self.sizes());
+            error.to_string()
+        })?;
+        self.with_all_stopped(Drain::Ordinary, |queues| queues.mem = Arc::new(mem));
         Ok(())
     }
 
-    pub(crate) fn set_memory(&mut self, regions: Vec<RegionSpec>) -> Result<(), MemError> {
-        self.change_memory(|_| MemTable::new(regions))
+    fn sizes(&self) -> Vec<u64> {
+        self.mem.regions().map(|region| region.size).collect()
+    }
+
+    /// SET_MEM_TABLE.
+    pub(crate) fn set_memory(&mut self, regions: Vec<RegionSpec>) -> Result<(), String> {
+        let sizes: Vec<u64> = regions.iter().map(|region| region.size).collect();
+        self.change_memory(&sizes, |_| MemTable::new(regions))
+    }
+
+    /// ADD_MEM_REG.
+    pub(crate) fn add_region(&mut self, region: RegionSpec) -> Result<(), String> {
+        let sizes = [self.sizes(), vec![region.size]].concat();
+        self.change_memory(&sizes, |mem| mem.with_region(region))
+    }
+
+    /// REM_MEM_REG.
+    pub(crate) fn remove_region(
+        &mut self,
+        guest: GuestAddr,
+        user: UserAddr,
+        size: u64,
+    ) -> Result<(), String> {
+        let mut sizes = self.sizes();
+        if let Some(at) = sizes.iter().position(|each| *each == size) {
+            sizes.swap_remove(at);
+        }
+        self.change_memory(&sizes, |mem| mem.without_region(guest, user, size))
     }
 
     pub(crate) fn regions(&self) -> usize {
@@ -553,5 +589,6 @@ impl Queues {
 
 /// Opens the dirty log that came with SET_LOG_BASE.
 pub(crate) fn open_log(file: &File, offset: u64, size: u64) -> Result<DirtyLog, String> {
+    check_bytes("log", size)?;
     DirtyLog::open(file, offset, size).map_err(|error| error.to_string())
 }

@@ -140,7 +140,7 @@ impl VhostUserBackendReqHandler for Session {
     ) -> Result<Option<Vec<u64>>> {
         let spec = |(spec, file)| Ok(region(spec, self.memory_file(file)?));
         let specs = regions.iter().zip(files).map(spec).collect::<Result<_>>()?;
-        self.queues().set_memory(specs).map_err(|error| self.refuse(error.to_string()))?;
+        self.queues().set_memory(specs).map_err(|what| self.refuse(what))?;
         Ok(None)
     }
 
@@ -316,17 +316,15 @@ impl VhostUserBackendReqHandler for Session {
             );
         }
         let spec = region(added, self.memory_file(file)?);
-        queues
-            .change_memory(|mem| mem.with_region(spec))
-            .map_err(|error| self.refuse(error.to_string()))?;
+        queues.add_region(spec).map_err(|what| self.refuse(what))?;
         Ok(None)
     }
 
     fn remove_mem_region(&self, gone: &VhostUserSingleMemoryRegion) -> Result<()> {
         let (guest, user) = (GuestAddr(gone.guest_phys_addr), UserAddr(gone.user_addr));
         let size = gone.memory_size;
-        let removed = self.queues().change_memory(|mem| mem.without_region(guest, user, size));
-        removed.map_err(|error| self.refuse(error.to_string()))
+        let removed = self.queues().remove_region(guest, user, size);
+        removed.map_err(|what| self.refuse(what))
     }
 
     fn set_device_state_fd(

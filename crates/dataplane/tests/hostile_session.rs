@@ -98,7 +98,7 @@ fn memory_that_makes_no_sense_is_refused() {
         (&[[0, page, 0x10_0000, 0], [0x10_0000, page, 0x10_0800, 0]], "overlaps"),
         (&[[0, page, 0x10_0000, 8 << 20]], "cannot map"),
         (&[[0, 16 << 20, 0x10_0000, 0]], "cannot map"),
-        (&[[0, 1 << 60, 0x10_0000, 0]], "cannot map"),
+        (&[[0, 1 << 60, 0x10_0000, 0]], "this host has"),
         (&[[u64::MAX - 100, page, 0x10_0000, 0]], "me"),
         (&[[0, page, u64::MAX - 100, 0]], "me"),
         (&[[0, page, 0x10_0000, u64::MAX - 100]], "me"),
@@ -438,4 +438,46 @@ fn a_client_is_told_of_a_new_size() {
     drop(ours);
     stage.server.must(resize(64 << 20, true));
     ring.works();
+}
+
+/// Addresses are the whole process's. A file without pages can be as large as its maker likes.
+#[test]
+fn more_memory_than_the_host_has_is_refused() {
+    let stage = stage();
+    let front = Front::connect(&stage.socket);
+    let huge = 1 << 46;
+    let file = rustix::fs::memfd_create("huge", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let file = File::from(file);
+    file.set_len(huge).unwrap();
+    assert!(!front.add_region(&[0, huge, 0, 0], &file));
+    stage.has_ended(&front, "this host has");
+    let front = Front::connect(&stage.socket);
+    assert!(!front.accepted(code::SET_LOG_BASE, &words(&[huge, 0]), &[file.as_fd()]));
+    stage.has_ended(&front, "this host has");
+}
+
+/// Each client alone keeps to what it is told it may have.
+#[test]
+fn clients_with_very_many_regions_leave_some_to_others() {
+    const PAGE: u64 = 4096;
+    let server = Server::new(1);
+    server.must(Request::PutVolume(server.file(64)));
+    let file = rustix::fs::memfd_create("pages", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+    let file = File::from(file);
+    file.set_len(PAGE).unwrap();
+    let mut all = 0;
+    let greedy: Vec<Front> = (0..18)
+        .map(|number| {
+            let name = format!("vhost{number}");
+            let front = Front::connect(&server.put_adapter(|spec| *spec = server.adapter(&name)));
+            let region = |at: u64| [at * 2 * PAGE, PAGE, at * 2 * PAGE, 0];
+            all += (0..509).take_while(|at| front.add_region(&region(*at), &file)).count();
+            front
+        })
+        .collect();
+    assert!(all > 4000, "{all}");
+    let modest = server.put_adapter(|spec| *spec = server.adapter("modest"));
+    let (_front, ring) = Front::ready(&modest);
+    ring.works();
+    drop(greedy);
 }

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 use crate::MapError;
 
-/// How many file mappings one process can guard: 1024 adapters with 8 memory regions each.
-pub(crate) const SLOTS: usize = 8192;
+/// How many file mappings one process can guard: sixteen regions for the clients of 1024 adapters, four thousand for those who have more, and
+/// all of them twice, since memory that is exchanged is mapped before the old one is unmapped. (A process has 65,530 mappings by the kernel's default.)
+pub(crate) const SLOTS: usize = 40960;
 
 struct Entry {
     taken: AtomicBool,
@@ -22,6 +23,9 @@ struct Entry {
 }
 
 static TABLE: [Entry; SLOTS] = [const { Entry::new() }; SLOTS];
+
+/// Where to look for a free place first: behind the last one that was given out.
+static NEXT: AtomicUsize = AtomicUsize::new(0);
 
 impl Entry {
     const fn new() -> Entry {
@@ -67,8 +71,10 @@ pub(crate) struct Slot(usize);
 /// Takes a free place; installs the handler on first use.
 pub(crate) fn reserve() -> Result<Slot, MapError> {
     install();
-    let free = |entry: &Entry| !entry.taken.swap(true, Ordering::AcqRel);
-    TABLE.iter().position(free).map(Slot).ok_or(MapError::TooMany(SLOTS))
+    let begin = NEXT.fetch_add(1, Ordering::Relaxed) % SLOTS;
+    let mut places = (begin..SLOTS).chain(0..begin);
+    let free = |place: &usize| !TABLE[*place].taken.swap(true, Ordering::AcqRel);
+    places.find(free).map(Slot).ok_or(MapError::TooMany(SLOTS))
 }
 
 impl Slot {

@@ -1,5 +1,6 @@
 //! The ring itself: push, submit, wait, reap.
 
+use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -49,7 +50,11 @@ pub struct Ring {
     pieces: Vec<IoBuf>,
     /// The same for timeouts.
     timespecs: Vec<Timespec>,
+    /// Operations that found no room, in their order: see [`Ring::push_own`].
+    kept: VecDeque<Entry>,
     enters: u64,
+    #[cfg(test)]
+    pub(crate) takes_nothing: bool,
     /// One thread: the kernel enforces it (`SINGLE_ISSUER`), and so does the type.
     _not_send: PhantomData<*mut ()>,
 }
@@ -86,7 +91,10 @@ impl Ring {
             workers: 0,
             pieces: Vec::with_capacity((entries * PIECES_PER_ENTRY).max(4 * Op::MAX_BUFS)),
             timespecs: Vec::with_capacity(entries),
+            kept: VecDeque::new(),
             enters: 0,
+            #[cfg(test)]
+            takes_nothing: false,
             _not_send: PhantomData,
         };
         // Before the restrictions come into force, which would refuse it. Failing costs speed only:
@@ -231,6 +239,39 @@ impl Ring {
         pushed
     }
 
+    /// Adds an operation that must not be lost, of whoever has nothing to try it again with. Without room it is kept, and goes to the kernel
+    /// as soon as there is some, before all that is kept later.
+    ///
+    /// # Panics
+    ///
+    /// When it is none of those that name no memory: [`Op::PollMulti`], [`Op::Notify`], [`Op::Cancel`], [`Op::Nop`].
+    pub fn push_own(&mut self, op: Op<'_>, user_data: u64) {
+        let entry = match op {
+            Op::PollMulti { file } => op::poll_multi(file),
+            Op::Notify { file } => op::notify(file),
+            Op::Cancel { user_data } => op::cancel(user_data),
+            Op::Nop => op::nop(),
+            _ => panic!("an operation with memory is not kept"),
+        };
+        let entry = entry.user_data(user_data);
+        if !self.kept.is_empty() || self.push_entry(&entry).is_err() {
+            self.kept.push_back(entry);
+        }
+    }
+
+    /// Moves what was kept to where the kernel finds it, as far as there is room; whether there was some.
+    #[cold]
+    fn push_kept(&mut self) -> bool {
+        let before = self.kept.len();
+        while let Some(entry) = self.kept.pop_front() {
+            if self.push_entry(&entry).is_err() {
+                self.kept.push_front(entry);
+                break;
+            }
+        }
+        self.kept.len() < before
+    }
+
     /// Copies the pieces of a vectored operation to where they stay until the submission. `None`
     /// for a single piece, which fits the entry itself.
     #[inline]
@@ -315,6 +356,10 @@ impl Ring {
         args: Option<&SubmitArgs<'_, '_>>,
     ) -> io::Result<()> {
         self.enters += 1;
+        #[cfg(test)]
+        if self.takes_nothing {
+            return Ok(());
+        }
         // The queue has at most 32768 entries.
         let queued = queued as u32;
         // SAFETY: without EXT_ARG the argument is null (no signal mask), with it a SubmitArgs whose
@@ -325,13 +370,17 @@ impl Ring {
             self.pieces.clear();
             self.timespecs.clear();
         }
-        match result {
-            Ok(_) => Ok(()),
-            Err(error) => match error.raw_os_error() {
-                Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY) => Ok(()),
-                _ => Err(error),
-            },
+        if let Err(error) = result {
+            match error.raw_os_error() {
+                Some(libc::EINTR | libc::ETIME | libc::EAGAIN | libc::EBUSY | libc::ENOMEM) => {}
+                _ => return Err(error),
+            }
         }
+        if !self.kept.is_empty() && self.push_kept() {
+            let (queued, _) = self.queued();
+            return self.enter(queued, 0, EnterFlags::GETEVENTS, None);
+        }
+        Ok(())
     }
 
     /// Whether [`Ring::next`] has something, or [`Ring::submit`] would bring something. No system

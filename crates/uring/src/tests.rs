@@ -425,3 +425,34 @@ fn deferred_work_makes_the_ring_ready_without_a_system_call() {
         assert!(!ring.ready());
     }
 }
+
+/// As when it is short of memory.
+#[test]
+fn what_must_not_be_lost_waits_until_the_kernel_takes_it() {
+    let mut ring = ring();
+    let (first, second) = (eventfd(0, EventfdFlags::NONBLOCK), eventfd(0, EventfdFlags::NONBLOCK));
+    let (first, second) = (first.expect("eventfd"), second.expect("eventfd"));
+    let slots = [&first, &second].map(|event| ring.register(event.as_fd()).expect("register"));
+    ring.takes_nothing = true;
+    let room = ring.space() as u64;
+    (0..room).for_each(|number| ring.push_own(Op::Nop, number));
+    assert!(ring.push(Op::Nop, 0).is_err());
+    for (number, file) in (room..).zip(slots) {
+        ring.push_own(Op::Notify { file }, number);
+        ring.submit().expect("it is no error");
+        ring.wait(None).expect("it is no error");
+    }
+    // More than fit at once.
+    (room + 2..4 * room).for_each(|number| ring.push_own(Op::Nop, number));
+    ring.takes_nothing = false;
+    let mut found = Vec::new();
+    while (found.len() as u64) < 4 * room {
+        let completions = reap(&mut ring, 1);
+        found.extend(completions.iter().map(|completion| completion.user_data));
+    }
+    found.sort_unstable();
+    assert_eq!(found, (0..4 * room).collect::<Vec<u64>>());
+    for event in [first, second] {
+        assert!(rustix::io::read(&event, &mut [0; 8]).is_ok(), "notified");
+    }
+}

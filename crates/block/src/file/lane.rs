@@ -22,7 +22,7 @@ use crate::{Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag
 /// Bytes in one operation at most: below the kernel's own bound, and a multiple of every block size.
 const TRANSFER_MAX: u64 = 1 << 30;
 /// Bytes of zeroes in one write, where writing is the only way.
-const ZEROES: usize = 1 << 20;
+pub(crate) const ZEROES: usize = 1 << 20;
 /// When to try again after the kernel would not even take what was queued.
 const KERNEL_BUSY: Duration = Duration::from_millis(1);
 /// The token of the lane's one `fdatasync`; beyond all places of the slab.
@@ -545,7 +545,7 @@ impl FileLane {
                 if self.push(ring, again, PAUSE).is_ok() {
                     return;
                 }
-                Outcome::Done(Err(io_error(result)))
+                Outcome::Again { done: 0 }
             }
             // Another lane may have learnt of a loss meanwhile.
             0.. if !self.poisoned() => Outcome::Done(Ok(())),
@@ -553,19 +553,27 @@ impl FileLane {
             _ => Outcome::Done(Err(io_error(result))),
         };
         while self.flushes.finish(|tag| out.push(Finish { tag, outcome })) {
-            if !self.poisoned() && self.sync(ring).is_ok() {
-                return;
-            }
-            outcome = Outcome::Done(Err(IoError::Io));
+            outcome = match self.begin_sync(ring) {
+                None => return,
+                Some(outcome) => outcome,
+            };
         }
+    }
+
+    /// Starts the `fdatasync` for flushes that have waited for it. If that cannot be, how they end: when the kernel takes nothing now, nothing
+    /// is lost, and they are asked for again.
+    fn begin_sync(&mut self, ring: &mut Ring) -> Option<Outcome> {
+        if self.poisoned() {
+            return Some(Outcome::Done(Err(IoError::Io)));
+        }
+        self.sync(ring).err().map(|Full| Outcome::Again { done: 0 })
     }
 
     /// A flush waited before its `fdatasync`.
     #[cold]
     fn paused(&mut self, ring: &mut Ring, out: &mut Vec<Finish>) {
-        if self.poisoned() || self.sync(ring).is_err() {
+        if let Some(outcome) = self.begin_sync(ring) {
             self.leave_line();
-            let outcome = Outcome::Done(Err(IoError::Io));
             while self.flushes.finish(|tag| out.push(Finish { tag, outcome })) {}
         }
     }

@@ -50,6 +50,8 @@ fn requests_and_bytes_are_counted_as_the_specification_says() {
         (iops, WRITE, 512, 500, 0.09),
         (iops, OpKind::Discard, MIB, 500, 0.09),
         (iops, OpKind::Flush, 0, 500, 0.09),
+        (iops, zeroes, 2 * MIB, 250, 0.09),
+        (iops, zeroes, 512, 500, 0.09),
         (reads, OpKind::Flush, 0, 5000, 0.0),
         (reads, OpKind::Read, 512, 500, 0.09),
         (reads, WRITE, 512, 5000, 0.0),
