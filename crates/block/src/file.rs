@@ -120,13 +120,13 @@ impl FileVolume {
     ) -> Result<FileVolume, VolumeError> {
         let (file, target, new) = target::open(spec, file_spec, opening)?;
         let bytes = capacity(spec, &file, opening)?;
-        let known = identity(&file)
+        let known = identity(&file, opening.files)
             .map_err(|error| fail(&spec.name, "looking at its file").because(error))?;
         let no_discard = spec.read_only || !target.discard;
         // In a tmpfs there is nothing to flush, and what nobody writes to loses nothing.
         let witnesses = match spec.read_only || target.inline {
             true => Witnesses::none(),
-            false => Witnesses::open(&file).map_err(|error| {
+            false => Witnesses::open(&file, opening.files).map_err(|error| {
                 fail(&spec.name, "opening its file once more, for flushes")
                     .because(error)
                     .help("mount /proc, and raise the limit of open files (LimitNOFILE)")

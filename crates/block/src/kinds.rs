@@ -12,6 +12,7 @@ use std::sync::Arc;
 use spec::{FileIdentity, VolumeKind, VolumeSpec};
 
 use crate::fail::{Failure, fail};
+use crate::files::{Files, Here};
 use crate::{Delayed, Faulty, Limited, Volume, VolumeError};
 
 /// What a volume is kept in.
@@ -76,6 +77,7 @@ pub enum OpenEvent {
 
 /// Who opens a volume, and wants to know how that goes.
 pub(crate) struct Opening<'a> {
+    pub(crate) files: &'a dyn Files,
     /// Which server it is.
     pub(crate) owner: Option<&'a str>,
     pub(crate) event: &'a mut dyn FnMut(OpenEvent),
@@ -99,22 +101,23 @@ pub fn open_with(
     spec: &VolumeSpec,
     event: &mut dyn FnMut(OpenEvent),
 ) -> Result<Arc<dyn Volume>, VolumeError> {
-    open_for(None, spec, event)
+    open_for(&Here, None, spec, event)
 }
 
-/// [`open_with`], for a server of that name. One life of a server at a time has a volume of one name: the next one waits until the last operation
+/// [`open_with`], by that way to files, for a server of that name. One life of a server at a time has a volume of one name: the next one waits until the last operation
 /// of the one before has ended, be it a read of a file that others may read, too.
 ///
 /// # Errors
 ///
 /// As for [`open`].
 pub fn open_for(
+    files: &dyn Files,
     owner: Option<&str>,
     spec: &VolumeSpec,
     event: &mut dyn FnMut(OpenEvent),
 ) -> Result<Arc<dyn Volume>, VolumeError> {
     check(spec)?;
-    let mut volume = kind(&spec.kind).open(spec, &mut Opening { owner, event })?;
+    let mut volume = kind(&spec.kind).open(spec, &mut Opening { files, owner, event })?;
     for (wrap, depth) in WRAPPERS.iter().zip(0..) {
         volume = wrap(spec, volume, depth);
     }

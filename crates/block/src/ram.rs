@@ -117,7 +117,8 @@ impl RamVolume {
         let (file, new) = place::open(spec, ram, opening)?;
         let bytes = size(spec, ram, &file)?;
         let mapping = map(name, &file, bytes, spec.read_only)?;
-        let known = memory(&file).map_err(|e| fail(name, "looking at its file").because(e))?;
+        let known = memory(&file, opening.files)
+            .map_err(|e| fail(name, "looking at its file").because(e))?;
         new.keep(name, &file)?;
         (opening.event)(OpenEvent::Identity(known));
         Ok(RamVolume {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use block::spec::{FileSpec, VolumeSpec};
-use block::{LaneId, OpKind, Request, Submit, Tag, Volume, VolumeError, open_for};
+use block::{Here, LaneId, OpKind, Request, Submit, Tag, Volume, VolumeError, open_for};
 use memory::{Access, Mapping};
 use testkit::{Disk, Kind, Loop, is_root};
 use uring::{Ring, RingConfig};
@@ -25,7 +25,7 @@ type Opened = Result<Arc<dyn Volume>, VolumeError>;
 fn within(lock_wait_ms: u64, path: &Path, owner: &str, read_only: bool) -> Opened {
     let file = FileSpec { lock_wait_ms, ..FileSpec::new(path) };
     let spec = VolumeSpec { read_only, block_size: 4096, ..VolumeSpec::new("disk", file) };
-    open_for(Some(owner), &spec, &mut |_| {})
+    open_for(&Here, Some(owner), &spec, &mut |_| {})
 }
 
 fn at_once(path: &Path, owner: &str, read_only: bool) -> Opened {

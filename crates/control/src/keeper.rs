@@ -27,12 +27,14 @@ use crate::reconcile::{Action, Subject, reconcile, without};
 use crate::refusal::{Code, Refusal};
 use crate::trail::{Kind, Trail};
 use protocol::message::{Failure, FailureCode, Reply, Request, Status};
+use protocol::opener::{self, Grants};
 use protocol::stats::StatsReader;
 use pulse::Pulse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -164,6 +166,7 @@ impl Keeper {
             view: Arc::clone(&view),
             link: None,
             generation: 0,
+            grants: Arc::default(),
             backoff: Backoff::new(),
             connect_at: None,
             retry_at: None,
@@ -265,6 +268,8 @@ struct Body {
     link: Option<Box<dyn Link>>,
     /// Counts connections, so that an old one's hang-up is not taken for the present one's.
     generation: u64,
+    /// What the data plane may have opened.
+    grants: Arc<Mutex<Grants>>,
     backoff: Backoff,
     /// When to connect or start again.
     connect_at: Option<Instant>,
@@ -437,7 +442,21 @@ impl Body {
         (view.pid, view.trouble, view.line) = (pid, Some(why), None);
     }
 
+    /// Lets a data plane ask for what it has to open. One of an earlier version opens that by itself, and says that it does not know the message.
+    fn lend(&self, link: &mut dyn Link) -> Result<(), LinkError> {
+        match opener::serve(Arc::clone(&self.grants)) {
+            Ok(theirs) => link.call(&Request::Opener, &[theirs.as_fd()]).map(drop),
+            Err(error) => {
+                tracing::warn!(dataplane = %self.spec.name, %error, "it cannot open files and sockets");
+                Ok(())
+            }
+        }
+    }
+
     fn attach(&mut self, mut link: Box<dyn Link>, started: Option<DataPlaneSpec>) {
+        if let Err(error) = self.lend(link.as_mut()) {
+            return self.failed(&error);
+        }
         let stats = match link.call(&Request::Stats, &[]) {
             Ok((Reply::Stats, fds)) => {
                 fds.into_iter().next().map(|fd| StatsReader::open(&File::from(fd)))
@@ -503,6 +522,9 @@ impl Body {
             Ok(status)
         };
         let status = learn(link.as_mut(), &mut self.wanted)?;
+        // What goes is closed with what it was granted, so that goes last.
+        let granted = granted(&self.wanted, self.launcher.socket());
+        grants(&self.grants).add(&granted);
         let mut opened = false;
         let mut undone = Undone::default();
         let mut failed: BTreeSet<Subject> = BTreeSet::new();
@@ -547,6 +569,9 @@ impl Body {
         if opened {
             learn(link.as_mut(), &mut self.wanted)?;
         }
+        if undone.failures.is_empty() && undone.opening.is_empty() {
+            *grants(&self.grants) = granted;
+        }
         Ok(undone)
     }
 
@@ -571,6 +596,19 @@ impl Body {
         (view.pid, view.stats, view.line) = (None, None, None);
         view.trouble = Some("it was shut down".to_owned());
     }
+}
+
+fn grants(all: &Mutex<Grants>) -> MutexGuard<'_, Grants> {
+    all.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// What a data plane has to open to be what it shall be.
+fn granted(wanted: &Wanted, own: &Path) -> Grants {
+    let mut grants = Grants::default();
+    grants.own_socket(own);
+    wanted.volumes.values().for_each(|spec| grants.volume(spec));
+    wanted.adapters.values().for_each(|spec| grants.adapter(spec));
+    grants
 }
 
 /// What is not done, and why.

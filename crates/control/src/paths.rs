@@ -72,7 +72,12 @@ impl Paths {
 
     /// The file in which the reservations of a volume's logical unit are kept.
     pub fn reservations(&self, volume: &str) -> PathBuf {
-        self.state.join("reservations").join(volume)
+        self.reservations_folder().join(volume)
+    }
+
+    /// Where they all are.
+    pub fn reservations_folder(&self) -> PathBuf {
+        self.state.join("reservations")
     }
 
     /// The file of an optical medium with these attributes.

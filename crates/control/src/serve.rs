@@ -124,7 +124,8 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
         let (paths, program) = (paths.clone(), options.program.clone());
         move |name: &str| -> Box<dyn crate::keeper::Launcher> {
             let (socket, log) = (paths.dataplane(name), paths.dataplane_log(name));
-            Box::new(ProcessLauncher::new(program.clone(), socket, log))
+            let reservations = paths.reservations_folder();
+            Box::new(ProcessLauncher::new(program.clone(), socket, log, reservations))
         }
     };
     let config = options.config.as_deref().map(read_config).transpose()?;

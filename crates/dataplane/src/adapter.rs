@@ -25,6 +25,7 @@ use vhost::vhost_user::{BackendReqHandler, Error};
 use crate::devices::{AnyDevice, Backing, Channel, Services, take_live_part};
 use crate::door::Door;
 use crate::journal::{Journal, Relay, peer};
+use crate::outside::Outside;
 use crate::placement;
 use crate::queues::{AdapterContext, Queues, feature};
 use crate::session::{RING_FEATURES, Session, backend_channel, locked, send_config_change};
@@ -57,6 +58,7 @@ pub(crate) struct PlaneContext {
     pub(crate) stats: Arc<StatsRegion>,
     pub(crate) services: Arc<Services>,
     pub(crate) relay: Relay,
+    pub(crate) outside: Arc<Outside>,
 }
 
 /// Everything that one specification determines.
@@ -272,7 +274,7 @@ impl Adapter {
         backing: &Backing,
         listener: Option<OwnedFd>,
     ) -> std::io::Result<Adapter> {
-        let (door, socket) = Door::open(&spec, listener)?;
+        let (door, socket) = Door::open(&plane.outside, &spec, listener)?;
         let stop = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
         let theirs = stop.try_clone()?;
         let name = spec.name.clone();
@@ -392,7 +394,7 @@ impl Adapter {
         shared.queues().release_stats();
         shared.device.removed();
         if let Some(socket) = self.socket.take() {
-            socket.remove();
+            self.inner.plane.outside.leave(socket);
         }
     }
 }

@@ -7,10 +7,13 @@ use std::io::{Error, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use protocol::message::{AdapterSpec, SocketRole};
-use protocol::place::{Place, listen, reach};
+use protocol::place::Place;
 use rustix::event::{PollFd, PollFlags, Timespec};
+
+use crate::outside::Outside;
 
 /// Milliseconds from one attempt to connect to the next: the first and the longest pause; it doubles in between.
 const PAUSE_MS: (u64, u64) = (100, 1000);
@@ -20,22 +23,25 @@ pub(crate) enum Door {
     /// They connect here.
     Listens(UnixListener),
     /// The client listens there.
-    Connects(PathBuf),
+    Connects(Arc<Outside>, PathBuf),
 }
 
 impl Door {
     /// Opens it. `listener`: a socket that somebody else has made; then no file is ours to remove.
     pub(crate) fn open(
+        outside: &Arc<Outside>,
         spec: &AdapterSpec,
         listener: Option<OwnedFd>,
     ) -> std::io::Result<(Door, Option<Place>)> {
         match (spec.socket_role, listener) {
             (SocketRole::Server, Some(fd)) => Ok((Door::Listens(UnixListener::from(fd)), None)),
             (SocketRole::Server, None) => {
-                let (listener, place) = listen(&spec.socket, spec.socket_mode)?;
+                let (listener, place) = outside.listen(&spec.socket, spec.socket_mode)?;
                 Ok((Door::Listens(listener), Some(place)))
             }
-            (SocketRole::Client, None) => Ok((Door::Connects(spec.socket.clone()), None)),
+            (SocketRole::Client, None) => {
+                Ok((Door::Connects(Arc::clone(outside), spec.socket.clone()), None))
+            }
             (SocketRole::Client, Some(_)) => {
                 let what = "a listening socket was passed in, and `socket_role` is `client`";
                 Err(Error::new(ErrorKind::InvalidInput, what))
@@ -47,7 +53,7 @@ impl Door {
     pub(crate) fn listener(&self) -> Option<&UnixListener> {
         match self {
             Door::Listens(listener) => Some(listener),
-            Door::Connects(_) => None,
+            Door::Connects(..) => None,
         }
     }
 
@@ -64,13 +70,13 @@ impl Door {
                         return Some(stream);
                     }
                 }
-                Door::Connects(path) => {
+                Door::Connects(outside, path) => {
                     // Before each attempt: a client that hangs up at once is not called in a loop without end.
                     if wait(&[], stop, Some(pause_ms)) {
                         return None;
                     }
                     pause_ms = (2 * pause_ms).min(PAUSE_MS.1);
-                    match reach(path) {
+                    match outside.connect(path) {
                         Ok(stream) => return Some(stream),
                         Err(error) => note(format!(
                             "cannot connect to {}: {error}; it is tried again: start the client, it has to listen there",

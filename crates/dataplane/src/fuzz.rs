@@ -27,6 +27,7 @@ use vhost::vhost_user::BackendReqHandler;
 use crate::adapter::{Condition, PlaneContext, Shared};
 use crate::devices::{Backing, Channel, Services};
 use crate::journal::{Journal, Relay};
+use crate::outside::Outside;
 use crate::session::{Session, backend_channel};
 
 const MEMORY_BYTES: u64 = 1 << 20;
@@ -64,7 +65,8 @@ fn context() -> &'static PlaneContext {
         let channels = Arc::new(vec![channel]);
         let services = Arc::new(Services::start(&channels).expect("a thread"));
         let relay = Relay::start().expect("a thread");
-        PlaneContext { channels, stats: Arc::new(stats), services, relay }
+        let outside = Arc::new(Outside::of(false));
+        PlaneContext { channels, stats: Arc::new(stats), services, relay, outside }
     })
 }
 

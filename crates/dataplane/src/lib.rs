@@ -12,6 +12,7 @@
 //! | `adapter` | an adapter: its client, its state | its own |
 //! | `journal` | what the log says of an adapter | any; of what channels see, its own |
 //! | `door` | its socket: clients connect to it, or it connects to them | the adapter's |
+//! | `outside` | who opens files and sockets: this process, or the control plane for it | whoever needs one |
 //! | `session` | vhost-user messages of one client | the adapter's |
 //! | `devices` | the list of devices, and what is called of them: their rooms are `device_blk` and `device_scsi` | session, plane, channels |
 //! | `shares` | what a client may have mapped | adapters |
@@ -32,6 +33,7 @@ mod door;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
 mod journal;
+mod outside;
 mod placement;
 mod plane;
 mod queues;
@@ -41,8 +43,10 @@ mod shares;
 
 use std::path::PathBuf;
 
+use protocol::message::CONFINED;
+
 pub use plane::{Plane, PlaneError};
-pub use server::{ServeError, serve};
+pub use server::{Entrance, ServeError, serve};
 
 /// How a data plane is started.
 #[derive(Debug, Clone)]
@@ -55,6 +59,23 @@ pub struct Options {
     pub channels: u32,
     /// Longest time that a channel looks for work before it sleeps, for adapters that wait adaptively.
     pub poll_us_max: u32,
+    /// Gives up what it does not need once it runs: it opens nothing by itself but files of this folder, that of the kept reservations, and is
+    /// given the rest by the control plane ([`protocol::opener`]). None: for tests and measurements within a process.
+    pub confine: Option<PathBuf>,
+}
+
+impl Options {
+    /// How many channels that makes on this machine.
+    #[must_use]
+    pub fn channel_count(&self) -> u32 {
+        let available =
+            || std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
+        match (self.channels, self.cpus.len() as u32) {
+            (0, 0) => available(),
+            (0, bound) => bound,
+            (count, _) => count,
+        }
+    }
 }
 
 /// Runs a data plane until it is told to shut down.
@@ -65,8 +86,34 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), ServeError> {
     abort_on_panic();
     raise_file_limit();
-    let plane = Plane::new(options)?;
-    serve(plane, &options.socket)
+    let Some(folder) = &options.confine else {
+        return serve(Plane::new(options)?, Entrance::open(&options.socket)?);
+    };
+    // While files of the kernel's can be read.
+    let _ = shares::host_bytes();
+    let options = Options { channels: options.channel_count(), ..options.clone() };
+    // Landlock binds a thread and those that it starts. The plane's are started by one that is bound; this one is when it has its socket.
+    let make = || {
+        let files = confine::files(folder);
+        Plane::new(&options).map(|plane| (plane, files))
+    };
+    let (plane, files) = std::thread::scope(|threads| threads.spawn(make).join())
+        .expect("a panic ends the process")?;
+    let entrance = Entrance::open(&options.socket)?;
+    let files = files.and_then(|()| confine::files(folder));
+    // Behind the last ring: it is among what is given up.
+    let calls = confine::data_plane();
+    let confinement = match (files, calls) {
+        (Ok(()), Ok(())) => CONFINED.to_owned(),
+        (Ok(()), Err(calls)) => format!("Landlock; system calls are not: {calls}"),
+        (Err(files), Ok(())) => format!("seccomp; files are not: {files}"),
+        (Err(files), Err(calls)) => format!("none: {files}; {calls}"),
+    };
+    if confinement != CONFINED {
+        eprintln!("not fully confined: {confinement}");
+    }
+    let _ = plane.confinement.set(confinement);
+    serve(plane, entrance)
 }
 
 fn abort_on_panic() {

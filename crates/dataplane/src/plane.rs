@@ -14,7 +14,7 @@ mod volumes;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Instant;
 
 use block::Volume;
@@ -24,6 +24,7 @@ use memory::MapError;
 use protocol::message::{
     AdapterSpec, ChannelStatus, DeviceSpec, Failure, FailureCode, Reply, Request, Status, VERSION,
 };
+use protocol::place::Place;
 use protocol::stats::{CHANNELS_MAX, StatsRegion};
 use scsi::LogicalUnit;
 
@@ -32,8 +33,8 @@ use crate::adapter::{Adapter, PlaneContext};
 use crate::balance::Balancer;
 use crate::devices::{Backing, Channel, Services};
 use crate::journal::Relay;
+use crate::outside::Outside;
 use crate::session::locked;
-use crate::shares;
 use opening::Opening;
 use volumes::OpenVolume;
 
@@ -162,6 +163,8 @@ pub struct Plane {
     balancer: Balancer,
     started: Instant,
     socket: PathBuf,
+    /// What the process gave up, once that is known.
+    pub(crate) confinement: OnceLock<String>,
 }
 
 /// Files that a channel can have registered: two for each of its queues' share, generously.
@@ -181,15 +184,7 @@ impl Plane {
             rustix::thread::sched_setaffinity(None, &set)
                 .map_err(|error| PlaneError::Cpus { cpus: cpus.clone(), source: error.into() })?;
         }
-        let available = std::thread::available_parallelism().map_or(1, |count| count.get() as u32);
-        let count = match (options.channels, cpus.len() as u32) {
-            (0, 0) => available,
-            (0, bound) => bound,
-            (count, _) => count,
-        };
-        let count = count.min(CHANNELS_MAX as u32);
-        // While every file can be read: a confined process asks nobody any more.
-        let _ = shares::host_bytes();
+        let count = options.channel_count().min(CHANNELS_MAX as u32);
         let balancer =
             Balancer::new().map_err(|source| ChannelError::System { index: 0, source })?;
         let stats = StatsRegion::create(count as usize)?;
@@ -210,11 +205,13 @@ impl Plane {
             .map_err(|source| ChannelError::System { index: 0, source })?;
         let services = Arc::new(services);
         let relay = Relay::start().map_err(|source| ChannelError::System { index: 0, source })?;
-        let context = PlaneContext { channels, stats: Arc::new(stats), services, relay };
+        let outside = Arc::new(Outside::of(options.confine.is_some()));
+        let context = PlaneContext { channels, stats: Arc::new(stats), services, relay, outside };
         let state = Arc::new(Mutex::new(State::default()));
         balancer.start(context.clone(), Arc::clone(&state));
         let socket = options.socket.clone();
-        Ok(Plane { context, state, balancer, started: Instant::now(), socket })
+        let (started, confinement) = (Instant::now(), OnceLock::new());
+        Ok(Plane { context, state, balancer, started, socket, confinement })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -241,6 +238,10 @@ impl Plane {
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
             Request::Status => Ok(Reply::Status(self.status())),
             Request::Stats => return (Reply::Stats, Some(self.context.stats.file().as_fd())),
+            Request::Opener => {
+                self.context.outside.attach(fds.into_iter().next());
+                Ok(Reply::Done)
+            }
             Request::Shutdown => {
                 self.shut_down();
                 Ok(Reply::Done)
@@ -271,12 +272,20 @@ impl Plane {
             pid: std::process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_s: self.started.elapsed().as_secs(),
+            confinement: self.confinement.get().cloned().unwrap_or_default(),
             channels: self.context.channels.iter().map(channel).collect(),
             volumes: state.stock.volumes.values().map(OpenVolume::status).collect(),
             opening: state.opening.values().map(Opening::status).collect(),
             units: state.stock.units.values().map(Unit::status).collect(),
             adapters: state.adapters.values().map(Adapter::status).collect(),
         }
+    }
+}
+
+impl Plane {
+    /// Removes the socket at which it was told what to do.
+    pub(crate) fn leave(&self, place: Place) {
+        self.context.outside.leave(place);
     }
 }
 

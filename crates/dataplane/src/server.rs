@@ -1,13 +1,13 @@
 //! The control plane's socket. Several connections may be open at once, so that a new control plane is served while an old one still
 //! holds its connection; messages are carried out one at a time.
 
-use std::os::unix::net::UnixStream;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc;
 
 use protocol::message::{Failure, FailureCode, Reply, Request};
-use protocol::place::{claim, listen};
+use protocol::place::{Claim, Place, claim, listen};
 use protocol::socket::{Connection, FrameError};
 
 use crate::plane::{Plane, PlaneError};
@@ -28,16 +28,37 @@ pub enum ServeError {
     },
 }
 
+/// Where control planes connect.
+pub struct Entrance {
+    listener: UnixListener,
+    place: Place,
+    /// Until the end: no other data plane is started in place of this one while it lives.
+    _claim: Claim,
+}
+
+impl Entrance {
+    /// Claims the path, and listens there.
+    ///
+    /// # Errors
+    ///
+    /// When another process has it, or the socket cannot be made.
+    pub fn open(path: &Path) -> Result<Entrance, ServeError> {
+        let failed = |source: std::io::Error| ServeError::Socket { path: path.to_owned(), source };
+        let claim = claim(path).map_err(failed)?;
+        let (listener, place) = listen(path, 0o600).map_err(failed)?;
+        Ok(Entrance { listener, place, _claim: claim })
+    }
+}
+
 /// Serves the control plane until it says [`Request::Shutdown`].
 ///
 /// # Errors
 ///
-/// When the socket cannot be made.
-pub fn serve(plane: Plane, path: &Path) -> Result<(), ServeError> {
-    let failed = |source: std::io::Error| ServeError::Socket { path: path.to_owned(), source };
-    // Until the end: no other data plane is started in place of this one while it lives.
-    let _claim = claim(path).map_err(failed)?;
-    let (listener, place) = listen(path, 0o600).map_err(failed)?;
+/// When there is no thread for it.
+pub fn serve(plane: Plane, entrance: Entrance) -> Result<(), ServeError> {
+    let Entrance { listener, place, _claim } = entrance;
+    let path = place.path().to_owned();
+    let failed = |source: std::io::Error| ServeError::Socket { path, source };
     let plane = Arc::new(plane);
     let (ended, end) = mpsc::channel();
     let accept = {
@@ -58,7 +79,7 @@ pub fn serve(plane: Plane, path: &Path) -> Result<(), ServeError> {
     };
     std::thread::Builder::new().name("accept".into()).spawn(accept).map_err(failed)?;
     let _ = end.recv();
-    place.remove();
+    plane.leave(place);
     Ok(())
 }
 

@@ -4,6 +4,7 @@
 //!
 //! - [`message`]: requests, replies, and the specifications of volumes and adapters that they carry;
 //! - [`socket`]: their frames on a Unix stream socket, with descriptors passed along;
+//! - [`opener`]: what the control plane opens for a data plane that can open nothing by itself;
 //! - [`place`]: where sockets listen, and who is reached there;
 //! - [`stats`]: the layout of the shared memory in which the data plane counts and from which anybody reads.
 //!
@@ -14,6 +15,7 @@
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
 pub mod message;
+pub mod opener;
 pub mod place;
 pub mod socket;
 pub mod stats;

@@ -60,6 +60,8 @@ pub enum Request {
     Status,
     /// Asks for the descriptor of the statistics ([`crate::stats`]).
     Stats,
+    /// Passes a socket on which a confined data plane asks for what it has to open ([`crate::opener`]).
+    Opener,
     /// Finishes what is in flight and exits.
     Shutdown,
 }
@@ -127,6 +129,8 @@ pub struct Status {
     pub version: String,
     /// Seconds since it was started.
     pub uptime_s: u64,
+    /// What it gave up before it served anybody, and what it could not give up, for a person; empty where it gave up nothing.
+    pub confinement: String,
     /// Its channels.
     pub channels: Vec<ChannelStatus>,
     /// Its volumes.
@@ -138,6 +142,9 @@ pub struct Status {
     /// Its adapters.
     pub adapters: Vec<AdapterStatus>,
 }
+
+/// What [`Status::confinement`] says of a process that gave up everything that it does not need.
+pub const CONFINED: &str = "Landlock, seccomp";
 
 /// A channel.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

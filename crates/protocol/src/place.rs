@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, OFlags, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use serde::{Deserialize, Serialize};
 
 /// Clients that may wait to be accepted.
 const BACKLOG: i32 = 128;
@@ -27,8 +28,8 @@ const DRAFT_BYTES_MAX: usize = 64;
 /// How long a claim is tried.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where a socket of this process is.
-#[derive(Debug)]
+/// Where a socket is that was made here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
     path: PathBuf,
     /// Device and inode.
@@ -36,6 +37,12 @@ pub struct Place {
 }
 
 impl Place {
+    /// The socket's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Removes the socket, unless something else is there by now.
     pub fn remove(self) {
         if std::fs::symlink_metadata(&self.path).is_ok_and(|file| id(&file) == self.id) {

@@ -126,6 +126,7 @@ fn the_page_has_every_message() {
         | Request::RemoveAdapter { .. }
         | Request::Status
         | Request::Stats
+        | Request::Opener
         | Request::Shutdown => (),
     };
     request(Request::Status);
@@ -144,6 +145,7 @@ fn the_page_has_every_message() {
         "remove_adapter",
         "status",
         "stats",
+        "opener",
         "shutdown",
     ];
     let replies = ["hello", "done", "status", "stats", "error"];

@@ -246,6 +246,9 @@ pub(crate) struct DataplaneRunArgs {
     /// How much to log: error, warn, info, debug, trace
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     pub(crate) log: String,
+    /// Open nothing but files of this folder, and make no system call beyond those of a data plane at work; the control plane opens the rest
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) confine: Option<PathBuf>,
     /// Become a session of its own, so that no signal to the starter's group arrives
     #[arg(long)]
     pub(crate) detach: bool,

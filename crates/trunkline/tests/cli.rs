@@ -35,7 +35,12 @@ impl Bench {
                 let (socket, log) = (paths.dataplane(name), paths.dataplane_log(name));
                 match data_plane {
                     true => Box::new(launcher.clone()),
-                    false => Box::new(ProcessLauncher::new("/bin/false".into(), socket, log)),
+                    false => Box::new(ProcessLauncher::new(
+                        "/bin/false".into(),
+                        socket,
+                        log,
+                        paths.reservations_folder(),
+                    )),
                 }
             })
         };

@@ -129,6 +129,45 @@ fn a_server_that_refuses_its_configuration_leaves_no_data_plane_behind() {
     assert!(UnixStream::connect(dir.path().join("dataplane-main.sock")).is_err());
 }
 
+/// Every thread of a process.
+fn threads(pid: u64) -> impl Iterator<Item = String> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("status")).unwrap())
+}
+
+#[test]
+fn both_processes_are_confined_and_what_is_to_be_opened_is_opened_over_restarts() {
+    let mut server = Server::start(&[]);
+    server.ok("volume create a --kind ram --size 4MiB");
+    server.ok("adapter create a --volume a");
+    let plane = server.try_status().unwrap()["dataplanes"][0].clone();
+    assert_eq!(plane["confinement"], "Landlock, seccomp", "{}", server.log());
+    let pid = plane["pid"].as_u64().unwrap();
+    let own = u64::from(server.child.as_ref().unwrap().id());
+    for status in threads(pid).chain(threads(own)) {
+        assert!(status.contains("NoNewPrivs:\t1") && status.contains("Seccomp:\t2"), "{status}");
+    }
+    // Another control plane lends to the data plane that is there.
+    server.kill();
+    server.serve(&[]);
+    assert_eq!(server.try_status().unwrap()["dataplanes"][0]["pid"].as_u64(), Some(pid));
+    let image = server.path("b.img");
+    server.ok(&format!(
+        "volume create b --kind file --create --size 4MiB --path {}",
+        image.display()
+    ));
+    server.ok("adapter create b --volume b");
+    let socket =
+        server.try_status().unwrap()["adapters"][1]["socket"].as_str().map(PathBuf::from).unwrap();
+    UnixStream::connect(&socket).unwrap();
+    server.ok("adapter remove b");
+    assert!(!socket.exists(), "its socket is removed");
+    server.ok("dataplane restart main");
+    let status = server.try_status().unwrap();
+    assert_eq!(status["volumes"][1]["state"], "open", "{status}");
+    assert_ne!(status["dataplanes"][0]["pid"].as_u64(), Some(pid));
+}
+
 #[test]
 fn a_stopped_data_plane_is_shown_and_neither_replaced_nor_cut_off() {
     let mut server = Server::start(&[]);

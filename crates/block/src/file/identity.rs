@@ -3,20 +3,22 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, StatxFlags};
 use spec::FileIdentity;
+
+use crate::files::Files;
 
 /// File systems whose inode numbers are another file's after the next mount: FAT, exFAT, FUSE, 9P, overlays.
 const PASSING_INODES: [i64; 5] = [0x4d44, 0x2011_bab0, 0x6573_5546, 0x0102_1997, 0x794c_7630];
 
 /// What a file or a block device is known by.
-pub(crate) fn identity(file: &File) -> io::Result<FileIdentity> {
+pub(crate) fn identity(file: &File, files: &dyn Files) -> io::Result<FileIdentity> {
     let bytes = super::target::size(file)?;
     let meta = file.metadata()?;
     if meta.file_type().is_block_device() {
-        return Ok(FileIdentity::Device { id: device_id(meta.rdev()), bytes });
+        return Ok(FileIdentity::Device { id: device_id(meta.rdev(), files), bytes });
     }
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     let found = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, wanted)?;
@@ -32,32 +34,32 @@ pub(crate) fn identity(file: &File) -> io::Result<FileIdentity> {
 }
 
 /// What a file in a tmpfs is known by as long as the host runs.
-pub(crate) fn memory(file: &File) -> io::Result<FileIdentity> {
+pub(crate) fn memory(file: &File, files: &dyn Files) -> io::Result<FileIdentity> {
     let meta = file.metadata()?;
     let (tmpfs, inode, bytes) = (meta.dev(), meta.ino(), meta.len());
-    Ok(FileIdentity::Memory { boot: boot()?, tmpfs, inode, bytes })
+    Ok(FileIdentity::Memory { boot: boot(files)?, tmpfs, inode, bytes })
 }
 
 /// This boot of the host.
-pub(crate) fn boot() -> io::Result<String> {
-    Ok(std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
+pub(crate) fn boot(files: &dyn Files) -> io::Result<String> {
+    Ok(files.text(Path::new("/proc/sys/kernel/random/boot_id"))?.trim().to_owned())
 }
 
 /// The name that a block device has for itself, whatever number the kernel gave it: its WWID, its UUID in the device mapper or
 /// of the array, its serial number. A partition's is its disk's, with its number.
-fn device_id(device: u64) -> Option<String> {
+fn device_id(device: u64, files: &dyn Files) -> Option<String> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
-    let folder = PathBuf::from(format!("/sys/dev/block/{major}:{minor}")).canonicalize().ok()?;
+    let folder = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
     let text = |path: PathBuf| {
-        let text = std::fs::read_to_string(path).ok()?;
+        let text = files.text(&path).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     };
-    let disk = |folder: &std::path::Path| {
+    let disk = |folder: &Path| {
         let names = ["wwid", "device/wwid", "dm/uuid", "md/uuid", "serial"];
         names.into_iter().find_map(|name| text(folder.join(name)))
     };
     match text(folder.join("partition")) {
-        Some(number) => Some(format!("{} partition {number}", disk(folder.parent()?)?)),
+        Some(number) => Some(format!("{} partition {number}", disk(&folder.join(".."))?)),
         None => disk(&folder),
     }
 }

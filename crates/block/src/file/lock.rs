@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use uring::claim;
 
 use crate::fail::{Failure, fail};
+use crate::files::Files;
 use crate::kinds::{OpenEvent, Opening};
 use crate::{VolumeError, VolumeSpec};
 
@@ -41,7 +42,7 @@ pub(crate) fn lock(
     loop {
         let holder = match attempt(file, operation, byte) {
             Ok(Attempt::Locked) => return Ok(()),
-            Ok(Attempt::Held) => name(file),
+            Ok(Attempt::Held) => name(file, opening.files),
             Ok(Attempt::Read) => {
                 "an earlier process of this server, whose last reads have not ended".to_owned()
             }
@@ -91,14 +92,14 @@ fn byte(owner: &str, volume: &str) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, step) >> 2 | 1 << 61
 }
 
-fn name(file: &File) -> String {
-    holder(file).unwrap_or_else(|| "another process".to_owned())
+fn name(file: &File, files: &dyn Files) -> String {
+    holder(file, files).unwrap_or_else(|| "another process".to_owned())
 }
 
 /// Who holds a lock on the file, according to `/proc/locks`.
-pub(super) fn holder(file: &File) -> Option<String> {
+pub(super) fn holder(file: &File, files: &dyn Files) -> Option<String> {
     let meta = file.metadata().ok()?;
-    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let locks = files.text(Path::new("/proc/locks")).ok()?;
     // "1: FLOCK  ADVISORY  WRITE 1234 fe:00:4711 0 EOF"; the device is that of the inode's file system.
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
     let inode = format!("{major:02x}:{minor:02x}:{}", meta.ino());
@@ -108,7 +109,7 @@ pub(super) fn holder(file: &File) -> Option<String> {
         (fields.get(1) == Some(&"FLOCK")).then_some(())?;
         fields.get(at.checked_sub(1)?).map(|pid| (*pid).to_owned())
     })?;
-    Some(match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
+    Some(match files.text(Path::new(&format!("/proc/{pid}/comm"))) {
         Ok(name) => format!("process {pid} ({})", name.trim()),
         // Its last operations are still under way in the kernel.
         Err(_) => format!("process {pid}, which has ended and whose last I/O has not"),

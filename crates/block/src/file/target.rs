@@ -1,8 +1,8 @@
 //! Opening a file and finding out what it can do.
 
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Seek as _, SeekFrom};
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use spec::{CacheMode, FileSpec};
 use super::identity::identity;
 use super::lock::{holder, lock};
 use crate::fail::{Failure, fail};
+use crate::files::Files;
 use crate::kinds::Opening;
 use crate::{VolumeError, VolumeSpec};
 
@@ -65,27 +66,28 @@ impl Target {
 }
 
 /// Opens and locks the file of a volume, making it first where that is wanted. It is the one that is known, or the volume is not opened.
-pub(super) fn open(
+pub(super) fn open<'a>(
     spec: &VolumeSpec,
     file_spec: &FileSpec,
-    opening: &mut Opening<'_>,
-) -> Result<(File, Target, NewFile), VolumeError> {
+    opening: &mut Opening<'a>,
+) -> Result<(File, Target, NewFile<'a>), VolumeError> {
     let path = &file_spec.path;
-    let (file, made) = open_file(spec, file_spec)?;
+    let (file, made) = open_file(spec, file_spec, opening.files)?;
     let meta = file.metadata().map_err(|e| fail(&spec.name, stat(path)).because(e))?;
     not_special(&spec.name, path, &meta)?;
     let block_device = meta.file_type().is_block_device();
     set_blocking(&file).map_err(|e| fail(&spec.name, stat(path)).because(e))?;
     lock(spec, path, &file, Duration::from_millis(file_spec.lock_wait_ms), opening)?;
     // Only behind the lock: two servers that start together must not both give it a size, nor one take it from the other.
-    let new = NewFile::new(made.then_some(path));
+    let new = NewFile::new(opening.files, made.then_some(path));
     // One that is known was made before: empty, it has lost its data.
     let makes = (file_spec.create || file_spec.fresh) && file_spec.identity.is_none();
     if !block_device && makes {
         give_size(spec, file_spec, &file)?;
     }
     if let Some(known) = &file_spec.identity {
-        let found = identity(&file).map_err(|e| fail(&spec.name, stat(path)).because(e))?;
+        let found =
+            identity(&file, opening.files).map_err(|e| fail(&spec.name, stat(path)).because(e))?;
         if let Some(how) = known.differs(&found, spec.bytes) {
             let help = "put its own one back, mount its file system, or take what is there: `trunkline volume accept`";
             return Err(fail(&spec.name, format!("{}: {how}", path.display())).help(help));
@@ -103,7 +105,7 @@ pub(super) fn open(
     }
     let direct = choose(spec, file_spec, &file, block_device)?;
     let target = if block_device {
-        device(&file, direct)
+        device(&file, direct, opening.files)
     } else {
         let punch = !spec.read_only && can_punch(&file);
         Target {
@@ -127,31 +129,31 @@ fn stat(path: &Path) -> String {
 }
 
 /// A file that this opening has made: it goes again unless the volume is opened.
-#[derive(Debug)]
-pub(crate) struct NewFile(Option<PathBuf>);
+pub(crate) struct NewFile<'a> {
+    files: &'a dyn Files,
+    path: Option<PathBuf>,
+}
 
-impl NewFile {
-    pub(crate) fn new(path: Option<&PathBuf>) -> NewFile {
-        NewFile(path.cloned())
+impl<'a> NewFile<'a> {
+    pub(crate) fn new(files: &'a dyn Files, path: Option<&PathBuf>) -> NewFile<'a> {
+        NewFile { files, path: path.cloned() }
     }
 
     /// It stays, also over a power failure: nobody makes it a second time.
     pub(crate) fn keep(mut self, volume: &str, file: &File) -> Result<(), VolumeError> {
-        let Some(path) = &self.0 else { return Ok(()) };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let synced =
-            file.sync_all().and_then(|()| File::open(folder.unwrap_or(Path::new(".")))?.sync_all());
+        let Some(path) = &self.path else { return Ok(()) };
+        let synced = file.sync_all().and_then(|()| self.files.sync_folder_of(path));
         synced
             .map_err(|error| fail(volume, format!("making {}", path.display())).because(error))?;
-        self.0 = None;
+        self.path = None;
         Ok(())
     }
 }
 
-impl Drop for NewFile {
+impl Drop for NewFile<'_> {
     fn drop(&mut self) {
         // The error that is told is the one that led here.
-        let _ = self.0.take().map(std::fs::remove_file);
+        let _ = self.path.take().map(|path| self.files.remove(&path));
     }
 }
 
@@ -172,10 +174,12 @@ pub(crate) fn set_blocking(file: &File) -> rustix::io::Result<()> {
 }
 
 /// Opens the file, and says whether it was made.
-fn open_file(spec: &VolumeSpec, file_spec: &FileSpec) -> Result<(File, bool), VolumeError> {
+fn open_file(
+    spec: &VolumeSpec,
+    file_spec: &FileSpec,
+    files: &dyn Files,
+) -> Result<(File, bool), VolumeError> {
     let path = &file_spec.path;
-    let mut options = OpenOptions::new();
-    options.read(true).write(!spec.read_only);
     let existing = std::fs::metadata(path);
     // What took the place meanwhile is not waited for.
     let mut flags = OFlags::NONBLOCK;
@@ -195,30 +199,36 @@ fn open_file(spec: &VolumeSpec, file_spec: &FileSpec) -> Result<(File, bool), Vo
         Ok(meta) if meta.is_dir() => {}
         Ok(meta) => not_special(&spec.name, path, meta)?,
         Err(error) if error.kind() == ErrorKind::NotFound && create => {
-            options.create_new(true).mode(0o660);
+            flags |= OFlags::CREATE | OFlags::EXCL;
             made = true;
         }
         Err(_) => {}
     }
-    options.custom_flags(flags.bits().cast_signed());
+    flags |= if spec.read_only { OFlags::RDONLY } else { OFlags::RDWR };
     let deadline = Instant::now() + Duration::from_millis(file_spec.lock_wait_ms);
     loop {
-        match options.open(path) {
+        match files.open(path, flags) {
             Ok(file) => return Ok((file, made)),
             // A predecessor's last operation keeps the device as well as the lock.
             Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            Err(error) => return Err(cannot_open(spec, file_spec, error)),
+            Err(error) => return Err(cannot_open(spec, file_spec, files, error)),
         }
     }
 }
 
-fn cannot_open(spec: &VolumeSpec, file_spec: &FileSpec, error: io::Error) -> VolumeError {
+fn cannot_open(
+    spec: &VolumeSpec,
+    file_spec: &FileSpec,
+    files: &dyn Files,
+    error: io::Error,
+) -> VolumeError {
     let path = &file_spec.path;
     let what = format!("opening {}", path.display());
     if error.kind() == ErrorKind::ResourceBusy
-        && let Some(holder) = File::open(path).ok().and_then(|file| holder(&file))
+        && let Some(holder) =
+            files.open(path, OFlags::RDONLY).ok().and_then(|file| holder(&file, files))
     {
         let what = format!("{} is still locked by {holder}", path.display());
         return fail(&spec.name, what)
@@ -371,9 +381,9 @@ fn can_say(file: &File) -> bool {
 }
 
 /// What sysfs says about a block device.
-fn device(file: &File, direct: Option<Direct>) -> Target {
+fn device(file: &File, direct: Option<Direct>, files: &dyn Files) -> Target {
     let number = |name: &str| -> Option<u64> {
-        let text = std::fs::read_to_string(queue_folder(file)?.join(name)).ok()?;
+        let text = files.text(&queue_folder(file)?.join(name)).ok()?;
         text.trim().parse().ok()
     };
     let small = |name| number(name).and_then(|value| u32::try_from(value).ok());
@@ -407,7 +417,8 @@ fn queue_folder(file: &File) -> Option<PathBuf> {
     if own.is_dir() {
         return Some(own);
     }
-    Some(folder.canonicalize().ok()?.parent()?.join("queue"))
+    // Through the link: the folder of the disk.
+    Some(folder.join("../queue"))
 }
 
 /// A little memory that begins at a multiple of 4096, for reads before there is a ring.

@@ -46,7 +46,7 @@ fn spec(path: impl Into<PathBuf>, change: impl FnOnce(&mut FileSpec)) -> VolumeS
 
 fn file_volume(spec: &VolumeSpec) -> FileVolume {
     let VolumeKind::File(file) = &spec.kind else { panic!("not a file") };
-    let mut opening = Opening { owner: None, event: &mut |_| {} };
+    let mut opening = Opening { files: &crate::Here, owner: None, event: &mut |_| {} };
     FileVolume::open(spec, file, &mut opening).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -423,7 +423,7 @@ fn lanes_that_share_a_witness_flush_in_turn() {
     let place = Place::new();
     let mut volume = file_volume(&spec(place.make(MIB), |_| {}));
     let shared = Arc::get_mut(&mut volume.shared).expect("no lane yet");
-    shared.witnesses = Arc::new(Witnesses::some(&shared.file, 1).expect("open"));
+    shared.witnesses = Arc::new(Witnesses::some(&shared.file, 1, &crate::Here).expect("open"));
     let (mut lane, mut other) = (Scripted::new(&volume), Scripted::new(&volume));
     // One has the next flush ready whenever one ends.
     assert_eq!(lane.submit(OpKind::Flush, 0, 0), Submit::Pending);

@@ -8,10 +8,12 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use crate::files::Files;
 
 /// The most of them. Lanes beyond that share, and their flushes wait for each other.
 const COUNT_MAX: usize = 16;
@@ -53,16 +55,14 @@ pub(super) struct Seat {
 
 impl Witnesses {
     /// One for each CPU, which is one for each channel mostly.
-    pub(super) fn open(file: &File) -> std::io::Result<Witnesses> {
+    pub(super) fn open(file: &File, files: &dyn Files) -> std::io::Result<Witnesses> {
         let count = std::thread::available_parallelism().map_or(1, usize::from).min(COUNT_MAX);
-        Witnesses::some(file, count)
+        Witnesses::some(file, count, files)
     }
 
-    pub(super) fn some(file: &File, count: usize) -> std::io::Result<Witnesses> {
-        // The file itself, whatever has become of its path meanwhile.
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    pub(super) fn some(file: &File, count: usize, files: &dyn Files) -> std::io::Result<Witnesses> {
         let open = |_| {
-            let file = File::open(&path)?;
+            let file = files.again(file)?;
             Ok(Witness { file, users: AtomicU32::new(0), line: Mutex::default() })
         };
         let all = (0..count).map(open).collect::<std::io::Result<_>>()?;
@@ -156,7 +156,7 @@ mod tests {
 
     fn seats<const N: usize>(count: usize) -> (Arc<Witnesses>, [Seat; N]) {
         let file = tempfile::tempfile().expect("file");
-        let witnesses = Arc::new(Witnesses::some(&file, count).expect("open"));
+        let witnesses = Arc::new(Witnesses::some(&file, count, &crate::Here).expect("open"));
         let seats = std::array::from_fn(|_| witnesses.seat().expect("there are some"));
         (witnesses, seats)
     }

@@ -52,6 +52,8 @@ pub struct ProcessLauncher {
     pub socket: PathBuf,
     /// Where its output goes, unless the journal collects it.
     pub log: PathBuf,
+    /// Where it keeps reservations: the only folder that it can open files of by itself.
+    pub reservations: PathBuf,
     child: Option<Child>,
     /// Its process, if it was found running.
     adopted: Option<OwnedFd>,
@@ -59,8 +61,13 @@ pub struct ProcessLauncher {
 
 impl ProcessLauncher {
     /// For a program and a socket.
-    pub fn new(program: PathBuf, socket: PathBuf, log: PathBuf) -> ProcessLauncher {
-        ProcessLauncher { program, socket, log, child: None, adopted: None }
+    pub fn new(
+        program: PathBuf,
+        socket: PathBuf,
+        log: PathBuf,
+        reservations: PathBuf,
+    ) -> ProcessLauncher {
+        ProcessLauncher { program, socket, log, reservations, child: None, adopted: None }
     }
 
     /// What the data plane was started with is noted beside its socket, for who adopts it.
@@ -180,6 +187,8 @@ impl Launcher for ProcessLauncher {
         command.args(["--name", &spec.name, "--cpus", &spec.cpus]);
         command.args(["--channels", &spec.channels.to_string()]);
         command.args(["--poll-us-max", &spec.poll_us_max.to_string()]);
+        std::fs::create_dir_all(&self.reservations)?;
+        command.arg("--confine").arg(&self.reservations);
         command.stdin(Stdio::null()).stdout(self.output()?).stderr(self.output()?);
         let written = std::fs::metadata(&self.log).map_or(0, |log| log.len());
         self.child = Some(command.spawn()?);
@@ -302,7 +311,12 @@ mod tests {
         let quoted = "no memory for a ring; use fewer channels; or raise ulimit -l";
         assert_eq!(last_error(&log, from).as_deref(), Some(quoted));
         assert_eq!(last_error(&log, from + u64::try_from(words.len()).unwrap()), None);
-        let launcher = ProcessLauncher::new(PathBuf::new(), dir.path().join("socket"), log.clone());
+        let launcher = ProcessLauncher::new(
+            PathBuf::new(),
+            dir.path().join("socket"),
+            log.clone(),
+            dir.path().join("reservations"),
+        );
         let problem = launcher.ended_at_once(ExitStatus::default(), from);
         assert_eq!(problem, format!("it ended at once: {quoted} (log: {})", log.display()));
     }
@@ -311,7 +325,12 @@ mod tests {
     fn one_that_ends_without_a_word_has_its_status_shown() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
-        let mut launcher = ProcessLauncher::new("/bin/false".into(), path("socket"), path("log"));
+        let mut launcher = ProcessLauncher::new(
+            "/bin/false".into(),
+            path("socket"),
+            path("log"),
+            path("reservations"),
+        );
         let spec =
             DataPlaneSpec { name: "main".into(), cpus: "".into(), channels: 1, poll_us_max: 0 };
         let problem = launcher.launch(&spec).err().unwrap().to_string();

@@ -117,7 +117,8 @@ pub(super) fn end_data_planes(paths: &Paths, desired: &Desired, program: &Path) 
     for name in data_planes(paths).into_iter().filter(|name| !wanted.contains(name)) {
         let socket = paths.dataplane(&name);
         let log = paths.dataplane_log(&name);
-        let mut launcher = ProcessLauncher::new(program.to_owned(), socket.clone(), log);
+        let kept = paths.reservations_folder();
+        let mut launcher = ProcessLauncher::new(program.to_owned(), socket.clone(), log, kept);
         let gone = match launcher.connect() {
             Ok(mut link) => end(&name, link.as_mut(), &mut launcher),
             Err(LinkError::Absent) => launcher.end_claimant(),

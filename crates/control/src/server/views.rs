@@ -137,6 +137,10 @@ pub struct DataPlaneView {
     pub pid: Option<u32>,
     /// Version of its program.
     pub version: Option<String>,
+    /// What it gave up before it served anybody: `Landlock, seccomp`, or what of it this kernel could not do. Empty: nothing, as data planes of earlier
+    /// versions.
+    #[serde(default)]
+    pub confinement: String,
     /// Seconds since it was started.
     pub uptime_s: Option<u64>,
     /// How often this control plane has started it again after it died.
@@ -343,6 +347,7 @@ impl Moment {
             age_s: self.age_s(&name),
             pid: keeper.pid,
             version: status.map(|status| status.version.clone()),
+            confinement: status.map(|status| status.confinement.clone()).unwrap_or_default(),
             uptime_s: status.map(|status| status.uptime_s),
             restarts: keeper.restarts,
             restart_needed: keeper.started_with.is_some_and(|with| with != spec),

@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use block::Files;
 use protocol::message::{Failure, FailureCode, OpeningStatus, Reply};
 use spec::{Change, FileIdentity, VolumeSpec, change};
 
@@ -46,18 +47,22 @@ impl Plan {
     /// Opens it. With a failure may come the volume as it was before.
     fn carry_out(
         self,
+        files: &dyn Files,
         state: &Mutex<State>,
         owner: Option<String>,
         waits: &mut dyn FnMut(String),
     ) -> (Option<OpenVolume>, Option<Failure>) {
         let opened = match self {
             Plan::New(spec) => {
-                not_shared(state, &spec).and_then(|()| open_volume(spec, owner, &mut *waits))
+                not_shared(state, &spec).and_then(|()| open_volume(files, spec, owner, &mut *waits))
             }
             Plan::Again { then, now, known } => {
-                match reopen_volume(then, known.clone(), owner.clone(), &mut *waits) {
+                match reopen_volume(files, then, known.clone(), owner.clone(), &mut *waits) {
                     Err(failure) => {
-                        return (reopen_volume(*now, known, owner, waits).ok(), Some(failure));
+                        return (
+                            reopen_volume(files, *now, known, owner, waits).ok(),
+                            Some(failure),
+                        );
                     }
                     opened => opened,
                 }
@@ -142,8 +147,8 @@ impl Plane {
         let (done, over) = mpsc::channel();
         let (all, whose) = (Arc::clone(&self.state), Arc::clone(&waits_for));
         let thread = std::thread::Builder::new().name("opening".into());
-        let owner = self.owner();
-        let begun = thread.spawn(move || open(&all, plan, owner, &whose, &done));
+        let (outside, owner) = (Arc::clone(&self.context.outside), self.owner());
+        let begun = thread.spawn(move || open(&*outside, &all, plan, owner, &whose, &done));
         if let Err(error) = begun {
             self.state().opening.remove(&name);
             let what = format!("volume {name}: no thread to open it: {error}");
@@ -174,6 +179,7 @@ impl Plane {
 
 /// Opens a volume and gives it to those who wait for it, unless it was given up meanwhile.
 fn open(
+    files: &dyn Files,
     all: &Arc<Mutex<State>>,
     plan: Plan,
     owner: Option<String>,
@@ -181,7 +187,8 @@ fn open(
     done: &Sender<Result<(), Failure>>,
 ) {
     let name = plan.told().name.clone();
-    let (opened, failed) = plan.carry_out(all, owner, &mut |holder| *locked(whose) = Some(holder));
+    let (opened, failed) =
+        plan.carry_out(files, all, owner, &mut |holder| *locked(whose) = Some(holder));
     let mut state = locked(all);
     let mine = |opening: &&mut Opening| Arc::ptr_eq(&opening.waits_for, whose);
     let Some(opening) = state.opening.get_mut(&name).filter(mine) else { return };

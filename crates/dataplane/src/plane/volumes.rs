@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use block::{Geometry, OpenEvent, Volume, VolumeError};
+use block::{Files, Geometry, OpenEvent, Volume, VolumeError};
 use channel::device::Resized;
 use device_scsi::Medium;
 use protocol::message::{Failure, FailureCode, Reply, VolumeStatus};
@@ -101,7 +101,7 @@ impl Plane {
     fn exchange(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
         not_shared(&self.state, &spec)?;
         let name = spec.name.clone();
-        let opened = open_volume(spec, self.owner(), &mut |_| ())?;
+        let opened = open_volume(&*self.context.outside, spec, self.owner(), &mut |_| ())?;
         let mut state = self.state();
         let open = state.stock.volumes.get(&name).ok_or_else(|| not_found("volume", &name))?;
         if state.is_block_disk(&name) {
@@ -255,6 +255,7 @@ fn owner(socket: &Path) -> Option<String> {
 
 /// Opens a volume again that was just closed: it is the same file, and nothing is made.
 pub(super) fn reopen_volume(
+    files: &dyn Files,
     told: VolumeSpec,
     known: Option<FileIdentity>,
     owner: Option<String>,
@@ -262,11 +263,12 @@ pub(super) fn reopen_volume(
 ) -> Result<OpenVolume, Failure> {
     let mut spec = told.clone();
     spec.kind.settle(known);
-    Ok(OpenVolume { spec: told, ..open_volume(spec, owner, waits)? })
+    Ok(OpenVolume { spec: told, ..open_volume(files, spec, owner, waits)? })
 }
 
 /// Opens a volume; `waits` is told who has its file.
 pub(super) fn open_volume(
+    files: &dyn Files,
     spec: VolumeSpec,
     owner: Option<String>,
     waits: &mut dyn FnMut(String),
@@ -282,7 +284,7 @@ pub(super) fn open_volume(
         OpenEvent::Access(access) => notes.insert(0, access.to_owned()),
         OpenEvent::Note(note) => notes.push(note),
     };
-    let volume = block::open_for(owner.as_deref(), &spec, &mut note)
+    let volume = block::open_for(files, owner.as_deref(), &spec, &mut note)
         .map_err(|error| volume_failure(&error))?;
     let identity = identity(&spec);
     Ok(OpenVolume { spec, volume, notes, identity, known })

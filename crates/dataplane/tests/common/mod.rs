@@ -30,6 +30,7 @@ impl Server {
             cpus: Vec::new(),
             channels,
             poll_us_max: 32,
+            confine: None,
         };
         Server { plane: Plane::new(&options).unwrap(), dir }
     }

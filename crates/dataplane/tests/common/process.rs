@@ -2,13 +2,16 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
 
 use partition::load::{LoadOptions, Report, Stage, run};
 use protocol::message::{FailureCode, Reply, Request, Status};
+use protocol::opener::{self, Grants};
 use protocol::socket::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -19,13 +22,16 @@ const SOCKET: &str = "TRUNKLINE_TEST_SOCKET";
 /// What the test `data_plane` of such a file does: it is the process, this program started again with the variable set.
 pub fn data_plane() {
     let socket = PathBuf::from(std::env::var(SOCKET).unwrap());
-    let options = dataplane::Options { socket, cpus: Vec::new(), channels: 2, poll_us_max: 32 };
+    let confine = socket.parent().map(Path::to_owned);
+    let options =
+        dataplane::Options { socket, cpus: Vec::new(), channels: 2, poll_us_max: 32, confine };
     dataplane::run(&options).unwrap();
 }
 
-/// A data plane in a process of its own, and what the control plane does for it.
+/// A data plane in a process of its own, confined, and what the control plane does for it.
 pub struct Process {
     child: Child,
+    grants: Arc<Mutex<Grants>>,
     connection: Connection,
 }
 
@@ -45,13 +51,24 @@ impl Process {
             stream.is_some()
         });
         let connection = Connection::new(stream.unwrap());
-        let mut process = Process { child, connection };
+        let grants = Arc::new(Mutex::new(Grants::default()));
+        grants.lock().unwrap().own_socket(&socket);
+        let mut process = Process { child, grants, connection };
+        process.lend();
         setup.iter().for_each(|request| process.must(request));
         process
     }
 
+    /// What it has to open is opened here.
+    fn lend(&mut self) {
+        let theirs = opener::serve(Arc::clone(&self.grants)).unwrap();
+        self.connection.send(&Request::Opener, &[theirs.as_fd()]).unwrap();
+        assert_eq!(self.connection.receive::<Reply>().unwrap().0, Reply::Done);
+    }
+
     #[track_caller]
     pub fn must(&mut self, request: &Request) {
+        self.grants.lock().unwrap().request(request);
         loop {
             self.connection.send(request, &[]).unwrap();
             match self.connection.receive::<Reply>().unwrap().0 {

@@ -44,6 +44,7 @@ fn process(args: DataplaneRunArgs) -> Result<(), Failure> {
         cpus: cpus.into_iter().filter_map(|cpu| u32::try_from(cpu).ok()).collect(),
         channels: args.channels,
         poll_us_max: args.poll_us_max,
+        confine: args.confine,
     };
     tracing::info!(name = %args.name, pid = std::process::id(), "data plane starts");
     dataplane::run(&options).map_err(Failure::other)

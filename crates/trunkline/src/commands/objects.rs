@@ -354,6 +354,7 @@ fn dataplane_page(dataplane: &DataPlaneView) -> String {
         ("reason", dataplane.reason.clone().unwrap_or_default()),
         ("process", dataplane.pid.map(|pid| pid.to_string()).unwrap_or_default()),
         ("version", dataplane.version.clone().unwrap_or_default()),
+        ("confined by", dataplane.confinement.clone()),
         ("shown as of", dataplane.age_s.map(|s| format!("{s} s ago")).unwrap_or_default()),
         ("up for", dataplane.uptime_s.map(|s| format!("{s} s")).unwrap_or_default()),
         ("restarts", dataplane.restarts.to_string()),

@@ -18,6 +18,10 @@ pub(crate) fn run(global: &Global, args: ServeArgs) -> Result<(), Failure> {
         program: std::env::current_exe().map_err(Failure::other)?,
         with_dataplanes: args.with_dataplanes,
     };
+    // Before there is a second thread, so that no inherited work is left out.
+    if let Err(why) = confine::control_plane() {
+        tracing::warn!(%why, "the control plane is not confined");
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()

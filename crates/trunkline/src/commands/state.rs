@@ -146,7 +146,13 @@ fn status_page(status: &StatusView) -> String {
             plane.name
         )
     });
-    let troubles: Vec<String> = silent.chain(failures).chain(broken).collect();
+    let open = status.dataplanes.iter().filter(|plane| {
+        !plane.confinement.is_empty() && plane.confinement != protocol::message::CONFINED
+    });
+    let open = open.map(|plane| {
+        format!("data plane `{}` is not fully confined: {}", plane.name, plane.confinement)
+    });
+    let troubles: Vec<String> = silent.chain(failures).chain(broken).chain(open).collect();
     if !troubles.is_empty() {
         page += &format!("\n\n{}", troubles.join("\n"));
     }

@@ -1,0 +1,74 @@
+//! How volumes get at files: by themselves ([`Here`]), or, in a process that may open none, through one that may.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags};
+
+/// A way to files.
+pub trait Files: Send + Sync {
+    /// A file, with these flags of `open`; one that is made has mode 0660 less the umask.
+    ///
+    /// # Errors
+    ///
+    /// The system's, here and below.
+    fn open(&self, path: &Path, flags: OFlags) -> io::Result<File>;
+
+    /// Opens a file another time, to be read: the file itself, whatever has become of its path.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    fn again(&self, file: &File) -> io::Result<File>;
+
+    /// What a file of the kernel's says.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    fn text(&self, path: &Path) -> io::Result<String>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Brings the folder of a file to its disk.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    fn sync_folder_of(&self, path: &Path) -> io::Result<()>;
+}
+
+/// This process opens what it needs.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Here;
+
+impl Files for Here {
+    fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
+        let mode = Mode::from_bits_retain(0o660);
+        Ok(rustix::fs::open(path, flags | OFlags::CLOEXEC, mode)?.into())
+    }
+
+    fn again(&self, file: &File) -> io::Result<File> {
+        File::open(format!("/proc/self/fd/{}", file.as_raw_fd()))
+    }
+
+    fn text(&self, path: &Path) -> io::Result<String> {
+        std::fs::read_to_string(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn sync_folder_of(&self, path: &Path) -> io::Result<()> {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+}

@@ -1,0 +1,92 @@
+//! The way to files and sockets: this process's own, or, where it is confined, the control plane's ([`protocol::opener`]).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use block::{Files, Here};
+use protocol::opener::Opener;
+use protocol::place::{Place, listen, reach};
+use rustix::fs::OFlags;
+
+/// Who opens.
+#[derive(Debug)]
+pub(crate) enum Outside {
+    /// This process itself.
+    Here,
+    /// The control plane, for one that is confined.
+    Opener(Opener),
+}
+
+impl Outside {
+    pub(crate) fn of(confined: bool) -> Outside {
+        if confined { Outside::Opener(Opener::default()) } else { Outside::Here }
+    }
+
+    /// A control plane has come with a socket on which it is asked.
+    pub(crate) fn attach(&self, fd: Option<OwnedFd>) {
+        if let (Outside::Opener(opener), Some(fd)) = (self, fd) {
+            opener.attach(fd);
+        }
+    }
+
+    pub(crate) fn listen(&self, path: &Path, mode: u32) -> io::Result<(UnixListener, Place)> {
+        match self {
+            Outside::Here => listen(path, mode),
+            Outside::Opener(opener) => opener.listen(path, mode),
+        }
+    }
+
+    pub(crate) fn leave(&self, place: Place) {
+        match self {
+            Outside::Here => place.remove(),
+            Outside::Opener(opener) => opener.leave(place),
+        }
+    }
+
+    pub(crate) fn connect(&self, path: &Path) -> io::Result<UnixStream> {
+        match self {
+            Outside::Here => reach(path),
+            Outside::Opener(opener) => opener.connect(path),
+        }
+    }
+}
+
+impl Files for Outside {
+    fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
+        match self {
+            Outside::Here => Here.open(path, flags),
+            Outside::Opener(opener) => opener.file(path, flags),
+        }
+    }
+
+    fn again(&self, file: &File) -> io::Result<File> {
+        match self {
+            Outside::Here => Here.again(file),
+            Outside::Opener(opener) => opener.again(file.as_fd()),
+        }
+    }
+
+    fn text(&self, path: &Path) -> io::Result<String> {
+        match self {
+            Outside::Here => Here.text(path),
+            Outside::Opener(opener) => opener.text(path),
+        }
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Outside::Here => Here.remove(path),
+            Outside::Opener(opener) => opener.remove(path),
+        }
+    }
+
+    fn sync_folder_of(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Outside::Here => Here.sync_folder_of(path),
+            Outside::Opener(opener) => opener.sync_folder_of(path),
+        }
+    }
+}

@@ -1,0 +1,423 @@
+//! The opener: what a confined data plane cannot open, the control plane opens for it.
+//!
+//! ```text
+//!  data plane                                      control plane
+//!  Opener ── what it asks, and where to answer ──► serve: one thread a question
+//!         ◄──────── descriptor, or why not ──────         │ only what is granted
+//! ```
+//!
+//! A data plane that was taken over by a guest opens what the control plane has put there, and nothing else: which files and sockets these are
+//! stands in [`Grants`], which the data plane cannot change, and each question is judged by it. Nothing that a data plane sends is
+//! trusted; a question costs a thread for as long as it takes, and there are at most [`QUESTIONS_MAX`] of them.
+//!
+//! Without a control plane nothing is opened. Running I/O needs nothing of this.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+use spec::{AdapterSpec, SocketRole, VolumeSpec};
+
+use crate::message::Request;
+use crate::place::{Place, listen, reach};
+use crate::socket::Connection;
+
+/// Questions of one data plane that are being answered; one more is refused with `EAGAIN`.
+pub const QUESTIONS_MAX: usize = 64;
+/// The most that is read of a file of the kernel's, in bytes.
+const TEXT_BYTES_MAX: u64 = 1 << 20;
+/// How a file may be opened; one that is made must not be there.
+const FLAGS: OFlags = OFlags::RDWR
+    .union(OFlags::WRONLY)
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::CLOEXEC);
+/// The mode of files that are made, less the umask.
+const MODE: Mode = Mode::from_bits_retain(0o660);
+/// What the kernel says of a block device under `/sys/dev/block/MAJOR:MINOR`, or of the disk that it is a partition of.
+const DEVICE_TEXTS: [&str; 10] = [
+    "queue/physical_block_size",
+    "queue/write_zeroes_max_bytes",
+    "queue/discard_max_bytes",
+    "queue/optimal_io_size",
+    "wwid",
+    "device/wwid",
+    "dm/uuid",
+    "md/uuid",
+    "serial",
+    "partition",
+];
+
+/// What a data plane asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Question {
+    /// A file, with these `open` flags.
+    File { path: PathBuf, flags: u32 },
+    /// Another open file of the file whose descriptor comes with this, to be read.
+    Again,
+    /// What a file of the kernel's says.
+    Text { path: PathBuf },
+    /// A file is no longer there.
+    Remove { path: PathBuf },
+    /// The folder of a file has reached its disk.
+    SyncFolder { path: PathBuf },
+    /// A socket that listens, with this mode.
+    Listen { path: PathBuf, mode: u32 },
+    /// A socket of the data plane's is no longer there.
+    Leave { place: Place },
+    /// A connection to who listens there.
+    Connect { path: PathBuf },
+}
+
+/// What it is answered. A descriptor comes with those that are for one.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Answer {
+    Done,
+    Text(String),
+    Listens(Place),
+    /// The system's number for the reason, or words.
+    Failed {
+        errno: Option<i32>,
+        what: String,
+    },
+}
+
+/// What a data plane may have opened.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Grants {
+    /// Whether it may write them, too.
+    files: BTreeMap<PathBuf, bool>,
+    sockets: BTreeMap<PathBuf, SocketRole>,
+}
+
+impl Grants {
+    /// The file of a volume.
+    pub fn volume(&mut self, spec: &VolumeSpec) {
+        if let Some(path) = spec.kind.path() {
+            *self.files.entry(path.to_owned()).or_default() |= !spec.read_only;
+        }
+    }
+
+    /// The socket of an adapter.
+    pub fn adapter(&mut self, spec: &AdapterSpec) {
+        self.sockets.insert(spec.socket.clone(), spec.socket_role);
+    }
+
+    /// The data plane's own socket, which it removes when it ends.
+    pub fn own_socket(&mut self, path: &Path) {
+        self.sockets.insert(path.to_owned(), SocketRole::Server);
+    }
+
+    /// What a data plane needs to carry out a request.
+    pub fn request(&mut self, request: &Request) {
+        match request {
+            Request::PutVolume(spec) => self.volume(spec),
+            Request::PutAdapter(spec) => self.adapter(spec),
+            _ => {}
+        }
+    }
+
+    /// With what another set has.
+    pub fn add(&mut self, other: &Grants) {
+        for (path, write) in &other.files {
+            *self.files.entry(path.clone()).or_default() |= write;
+        }
+        self.sockets.extend(other.sockets.iter().map(|(path, role)| (path.clone(), *role)));
+    }
+
+    fn file(&self, path: &Path, write: bool) -> io::Result<()> {
+        match self.files.get(path) {
+            Some(may_write) if *may_write || !write => Ok(()),
+            _ => Err(not_granted(path)),
+        }
+    }
+
+    fn socket(&self, path: &Path, role: SocketRole) -> io::Result<()> {
+        if self.sockets.get(path) == Some(&role) { Ok(()) } else { Err(not_granted(path)) }
+    }
+
+    fn text(path: &Path) -> io::Result<()> {
+        let known = path.to_str().is_some_and(|path| match path.strip_prefix("/proc/") {
+            Some("locks" | "sys/kernel/random/boot_id") => true,
+            Some(process) => process.strip_suffix("/comm").is_some_and(is_number),
+            None => path.strip_prefix("/sys/dev/block/").is_some_and(is_device_text),
+        });
+        if known { Ok(()) } else { Err(not_granted(path)) }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// `MAJOR:MINOR/NAME`, or of the disk that it is a partition of, `MAJOR:MINOR/../NAME`.
+fn is_device_text(path: &str) -> bool {
+    let Some((device, name)) = path.split_once('/') else { return false };
+    let Some((major, minor)) = device.split_once(':') else { return false };
+    let name = name.strip_prefix("../").unwrap_or(name);
+    is_number(major) && is_number(minor) && DEVICE_TEXTS.contains(&name)
+}
+
+fn not_granted(path: &Path) -> io::Error {
+    let what = format!("{}: the data plane was not given it", path.display());
+    io::Error::new(io::ErrorKind::PermissionDenied, what)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A set of paths is whole at any moment, and so is a connection between two frames.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Answers a data plane, on a thread of its own, until it hangs up. The descriptor is for the data plane: [`Request::Opener`].
+///
+/// # Errors
+///
+/// When the system has no socket or thread for it.
+pub fn serve(grants: Arc<Mutex<Grants>>) -> io::Result<OwnedFd> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let busy = Arc::new(AtomicUsize::new(0));
+    let answering = move || {
+        let mut connection = Connection::new(ours);
+        while let Ok((question, mut fds)) = connection.receive::<Question>() {
+            let Some(reply) = (!fds.is_empty()).then(|| fds.swap_remove(0)) else { continue };
+            let mut reply = Connection::new(UnixStream::from(reply));
+            let (about, grants, busy) = (fds.pop(), Arc::clone(&grants), Arc::clone(&busy));
+            if busy.fetch_add(1, Ordering::Relaxed) >= QUESTIONS_MAX {
+                busy.fetch_sub(1, Ordering::Relaxed);
+                // Whoever asks and does not listen goes without.
+                let _ = reply.send(&failed(&Errno::AGAIN.into()), &[]);
+                continue;
+            }
+            let count = Arc::clone(&busy);
+            let one = move || {
+                let granted = locked(&grants).clone();
+                let (answer, fd) = match answer(&granted, question, about) {
+                    Ok(answered) => answered,
+                    Err(error) => (failed(&error), None),
+                };
+                let fd: Vec<BorrowedFd<'_>> = fd.iter().map(AsFd::as_fd).collect();
+                let _ = reply.send(&answer, &fd);
+                busy.fetch_sub(1, Ordering::Relaxed);
+            };
+            let begun = std::thread::Builder::new().name("opener-one".to_owned()).spawn(one);
+            if begun.is_err() {
+                // The question was dropped with its way of answering, which the data plane sees.
+                count.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
+    };
+    std::thread::Builder::new().name("opener".to_owned()).spawn(answering)?;
+    Ok(theirs.into())
+}
+
+fn failed(error: &io::Error) -> Answer {
+    Answer::Failed { errno: error.raw_os_error(), what: error.to_string() }
+}
+
+type Answered = (Answer, Option<OwnedFd>);
+
+fn answer(grants: &Grants, question: Question, about: Option<OwnedFd>) -> io::Result<Answered> {
+    match question {
+        Question::File { path, flags } => {
+            let flags = OFlags::from_bits_retain(flags);
+            let makes = flags.contains(OFlags::CREATE);
+            let writes = makes || flags.intersects(OFlags::RDWR | OFlags::WRONLY);
+            grants.file(&path, writes)?;
+            if !FLAGS.contains(flags) || makes && !flags.contains(OFlags::EXCL) {
+                return Err(Errno::INVAL.into());
+            }
+            let file = rustix::fs::open(&path, flags | OFlags::CLOEXEC, MODE)?;
+            Ok((Answer::Done, Some(file)))
+        }
+        Question::Again => {
+            let file = about.ok_or(Errno::BADF)?;
+            // A descriptor that names a file and does not give it would become one that does.
+            if rustix::fs::fcntl_getfl(&file)?.intersects(OFlags::PATH | OFlags::WRONLY) {
+                return Err(Errno::BADF.into());
+            }
+            Ok((Answer::Done, Some(again(&file)?)))
+        }
+        Question::Text { path } => {
+            Grants::text(&path)?;
+            let mut text = String::new();
+            File::open(&path)?.take(TEXT_BYTES_MAX).read_to_string(&mut text)?;
+            Ok((Answer::Text(text), None))
+        }
+        Question::Remove { path } => {
+            grants.file(&path, true)?;
+            std::fs::remove_file(path)?;
+            Ok((Answer::Done, None))
+        }
+        Question::SyncFolder { path } => {
+            grants.file(&path, true)?;
+            sync_folder_of(&path)?;
+            Ok((Answer::Done, None))
+        }
+        Question::Listen { path, mode } => {
+            grants.socket(&path, SocketRole::Server)?;
+            let (listener, place) = listen(&path, mode)?;
+            Ok((Answer::Listens(place), Some(listener.into())))
+        }
+        Question::Leave { place } => {
+            grants.socket(place.path(), SocketRole::Server)?;
+            place.remove();
+            Ok((Answer::Done, None))
+        }
+        Question::Connect { path } => {
+            grants.socket(&path, SocketRole::Client)?;
+            Ok((Answer::Done, Some(reach(&path)?.into())))
+        }
+    }
+}
+
+fn again(file: impl AsFd) -> io::Result<OwnedFd> {
+    let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
+    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+}
+
+/// The data plane's side: asks whichever control plane is there.
+#[derive(Debug, Default)]
+pub struct Opener {
+    line: Mutex<Option<Connection>>,
+}
+
+impl Opener {
+    /// A control plane has come; the one before is not asked any more.
+    pub fn attach(&self, fd: OwnedFd) {
+        *locked(&self.line) = Some(Connection::new(UnixStream::from(fd)));
+    }
+
+    fn ask(&self, question: &Question, about: Option<BorrowedFd<'_>>) -> io::Result<Answered> {
+        let away = || {
+            let what =
+                "only the control plane can open it, and there is none; start `trunkline serve`";
+            io::Error::new(io::ErrorKind::NotConnected, what)
+        };
+        let (ours, theirs) = UnixStream::pair()?;
+        {
+            let mut line = locked(&self.line);
+            let connection = line.as_mut().ok_or_else(away)?;
+            let fds: Vec<BorrowedFd<'_>> = [theirs.as_fd()].into_iter().chain(about).collect();
+            if connection.send(question, &fds).is_err() {
+                *line = None;
+                return Err(away());
+            }
+        }
+        // If that control plane goes, its end is the last.
+        drop(theirs);
+        let answered = Connection::new(ours).receive::<Answer>();
+        let (answer, mut fds) = answered.map_err(|_| away())?;
+        match answer {
+            Answer::Failed { errno: Some(errno), .. } => Err(io::Error::from_raw_os_error(errno)),
+            Answer::Failed { what, .. } => Err(io::Error::other(what)),
+            answer => Ok((answer, fds.pop())),
+        }
+    }
+
+    fn descriptor(
+        &self,
+        question: &Question,
+        about: Option<BorrowedFd<'_>>,
+    ) -> io::Result<OwnedFd> {
+        self.ask(question, about)?.1.ok_or_else(out_of_turn)
+    }
+
+    /// A file, with these flags; made with mode 0660 less the umask.
+    ///
+    /// # Errors
+    ///
+    /// As of `open`; and when it was not given to this data plane, or there is no control plane.
+    pub fn file(&self, path: &Path, flags: OFlags) -> io::Result<File> {
+        let question = Question::File { path: path.to_owned(), flags: flags.bits() };
+        Ok(self.descriptor(&question, None)?.into())
+    }
+
+    /// Another open file of the file of a descriptor, to be read: the file itself, whatever has become of its path.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn again(&self, file: BorrowedFd<'_>) -> io::Result<File> {
+        Ok(self.descriptor(&Question::Again, Some(file))?.into())
+    }
+
+    /// What one of those files of the kernel's says that volumes are opened by.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn text(&self, path: &Path) -> io::Result<String> {
+        match self.ask(&Question::Text { path: path.to_owned() }, None)?.0 {
+            Answer::Text(text) => Ok(text),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn remove(&self, path: &Path) -> io::Result<()> {
+        self.ask(&Question::Remove { path: path.to_owned() }, None).map(drop)
+    }
+
+    /// Brings the folder of a file to its disk.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn sync_folder_of(&self, path: &Path) -> io::Result<()> {
+        self.ask(&Question::SyncFolder { path: path.to_owned() }, None).map(drop)
+    }
+
+    /// As [`listen`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn listen(&self, path: &Path, mode: u32) -> io::Result<(UnixListener, Place)> {
+        match self.ask(&Question::Listen { path: path.to_owned(), mode }, None)? {
+            (Answer::Listens(place), Some(fd)) => Ok((UnixListener::from(fd), place)),
+            _ => Err(out_of_turn()),
+        }
+    }
+
+    /// As [`Place::remove`]. Without a control plane the socket's file stays; the next one to listen there replaces it.
+    pub fn leave(&self, place: Place) {
+        let _ = self.ask(&Question::Leave { place }, None);
+    }
+
+    /// As [`reach`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn connect(&self, path: &Path) -> io::Result<UnixStream> {
+        let question = Question::Connect { path: path.to_owned() };
+        Ok(UnixStream::from(self.descriptor(&question, None)?))
+    }
+}
+
+fn out_of_turn() -> io::Error {
+    io::Error::other("the control plane answered with something else")
+}
+
+#[cfg(test)]
+mod tests;

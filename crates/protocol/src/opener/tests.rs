@@ -1,0 +1,176 @@
+//! A data plane is given what was granted to it, and nothing by any other name.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::symlink;
+
+use spec::{FileSpec, RamSpec};
+
+use super::*;
+
+/// A folder with a file, and an opener for it.
+struct Bench {
+    folder: PathBuf,
+    grants: Arc<Mutex<Grants>>,
+    opener: Opener,
+}
+
+impl Bench {
+    fn new(name: &str) -> Bench {
+        let folder = std::env::temp_dir().join(format!("opener-{}-{name}", std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("secret"), "secret").unwrap();
+        let grants = Arc::new(Mutex::new(Grants::default()));
+        let opener = Opener::default();
+        opener.attach(serve(Arc::clone(&grants)).unwrap());
+        Bench { folder, grants, opener }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    fn grant(&self, name: &str, read_only: bool) {
+        let spec = VolumeSpec::new("v", FileSpec::new(self.path(name)));
+        locked(&self.grants).volume(&VolumeSpec { read_only, ..spec });
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.folder).unwrap();
+    }
+}
+
+const NEW: OFlags = OFlags::RDWR.union(OFlags::CREATE).union(OFlags::EXCL);
+
+fn refused<T: std::fmt::Debug>(result: io::Result<T>) -> bool {
+    result.unwrap_err().to_string().ends_with("the data plane was not given it")
+}
+
+#[test]
+fn a_file_comes_only_as_it_was_granted() {
+    let bench = Bench::new("file");
+    let path = bench.path("disk");
+    assert!(refused(bench.opener.file(&path, NEW)));
+    bench.grant("disk", false);
+    let mut file = bench.opener.file(&path, NEW).unwrap();
+    file.write_all(b"data").unwrap();
+    let taken = bench.opener.file(&path, NEW).unwrap_err();
+    assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+    let odd = bench.opener.file(&path, OFlags::RDWR | OFlags::TRUNC).unwrap_err();
+    assert_eq!(odd.raw_os_error(), Some(Errno::INVAL.raw_os_error()));
+    let mut text = String::new();
+    bench.opener.again(file.as_fd()).unwrap().read_to_string(&mut text).unwrap();
+    assert_eq!(text, "data");
+    bench.opener.sync_folder_of(&path).unwrap();
+    // By another name it is another file.
+    assert!(refused(bench.opener.file(&bench.path("secret"), OFlags::RDONLY)));
+    symlink(bench.path("disk"), bench.path("link")).unwrap();
+    assert!(refused(bench.opener.file(&bench.path("link"), OFlags::RDONLY)));
+    assert!(refused(bench.opener.remove(&bench.path("secret"))));
+    bench.opener.remove(&path).unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_is_read_only_stays_so() {
+    let bench = Bench::new("read-only");
+    bench.grant("secret", true);
+    let path = bench.path("secret");
+    assert!(refused(bench.opener.file(&path, OFlags::RDWR)));
+    assert!(refused(bench.opener.file(&path, OFlags::WRONLY)));
+    assert!(refused(bench.opener.remove(&path)));
+    let file = bench.opener.file(&path, OFlags::RDONLY).unwrap();
+    let again = bench.opener.again(file.as_fd()).unwrap();
+    assert!((&again).write_all(b"x").is_err());
+}
+
+#[test]
+fn a_descriptor_that_only_names_a_file_does_not_become_one_that_reads_it() {
+    let bench = Bench::new("names");
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let named = rustix::fs::open(bench.path("secret"), flags, Mode::empty()).unwrap();
+    let error = bench.opener.again(named.as_fd()).unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(Errno::BADF.raw_os_error()));
+}
+
+#[test]
+fn of_the_kernels_files_those_that_volumes_are_opened_by() {
+    let bench = Bench::new("texts");
+    assert!(bench.opener.text(Path::new("/proc/locks")).is_ok());
+    assert_eq!(bench.opener.text(Path::new("/proc/self/comm")).map_err(|_| ()), Err(()));
+    for known in [
+        "/proc/1/comm",
+        "/sys/dev/block/7:0/queue/discard_max_bytes",
+        "/sys/dev/block/259:12/../wwid",
+    ] {
+        assert!(Grants::text(Path::new(known)).is_ok(), "{known}");
+    }
+    for other in [
+        "/proc/1/mem",
+        "/proc/self/environ",
+        "/proc/1/../1/comm",
+        "/sys/dev/block/7:0/../../../../etc/shadow",
+        "/sys/dev/block/../block/7:0/serial",
+        "/sys/dev/block/7:0/../../serial",
+        "/etc/shadow",
+    ] {
+        assert!(refused(bench.opener.text(Path::new(other))), "{other}");
+    }
+}
+
+#[test]
+fn sockets_in_the_role_that_they_were_granted_in() {
+    let bench = Bench::new("sockets");
+    let path = bench.path("a.sock");
+    assert!(refused(bench.opener.listen(&path, 0o600)));
+    let mut spec = AdapterSpec::new("a", &path, spec::BlockSpec::on("v"));
+    locked(&bench.grants).adapter(&spec);
+    let (listener, place) = bench.opener.listen(&path, 0o600).unwrap();
+    assert!(refused(bench.opener.connect(&path)), "it is to listen there");
+    reach(&path).unwrap();
+    listener.accept().unwrap();
+    spec.socket_role = SocketRole::Client;
+    locked(&bench.grants).adapter(&spec);
+    bench.opener.connect(&path).unwrap();
+    listener.accept().unwrap();
+    *locked(&bench.grants) = Grants::default();
+    bench.opener.leave(place.clone());
+    assert!(path.exists(), "it is not the data plane's any more");
+    locked(&bench.grants).own_socket(&path);
+    bench.opener.leave(place);
+    assert!(!path.exists());
+}
+
+#[test]
+fn without_a_control_plane_nothing_is_opened() {
+    let bench = Bench::new("away");
+    let path = bench.path("memory");
+    locked(&bench.grants).volume(&VolumeSpec::new("v", RamSpec::new(&path)));
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    bench.opener.attach(theirs.into());
+    drop(ours);
+    let error = bench.opener.file(&path, NEW).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotConnected);
+    // The next one is asked again.
+    bench.opener.attach(serve(Arc::clone(&bench.grants)).unwrap());
+    bench.opener.file(&path, NEW).unwrap();
+}
+
+#[test]
+fn one_question_that_takes_long_delays_no_other() {
+    let bench = Bench::new("long");
+    // Whoever opens a FIFO to read it waits for a writer.
+    let fifo = bench.path("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::from(0o600), 0)
+        .unwrap();
+    bench.grant("fifo", false);
+    bench.grant("disk", false);
+    std::thread::scope(|threads| {
+        let waiting = threads.spawn(|| bench.opener.file(&fifo, OFlags::RDONLY));
+        bench.opener.file(&bench.path("disk"), NEW).unwrap();
+        assert!(!waiting.is_finished());
+        drop(std::fs::File::options().write(true).open(&fifo).unwrap());
+        assert!(waiting.join().unwrap().is_ok());
+    });
+}
