@@ -6,6 +6,7 @@ use protocol::message::{CacheMode, RamSpec, VolumeKind};
 use crate::failure::{Because, Failure, Result};
 use crate::figure::Series;
 use crate::native::Fio;
+use crate::neighbours::{self, Neighbours};
 use crate::npiv::{self, Npiv};
 use crate::ours::{self, Plan};
 use crate::peer::{Node, Settings};
@@ -39,6 +40,7 @@ enum Kind {
     Idle,
     Ring,
     Npiv(Npiv),
+    Neighbours(Neighbours),
 }
 
 /// All cases, in the order in which they are run.
@@ -75,6 +77,11 @@ pub(crate) fn all() -> Vec<Case> {
         name,
         title,
         kind: Kind::Npiv(kind),
+    }));
+    cases.extend(neighbours::cases().into_iter().map(|(name, title, kind)| Case {
+        name,
+        title,
+        kind: Kind::Neighbours(kind),
     }));
     cases.push(case("idle", "200 idle adapters with 4 queues each", Kind::Idle));
     cases.push(case("ring", "ring cost of a request", Kind::Ring));
@@ -114,6 +121,7 @@ impl Case {
             Kind::Idle => idle::run(settled),
             Kind::Ring => ring::run(),
             Kind::Npiv(kind) => npiv::run(&mut stage, &kind),
+            Kind::Neighbours(kind) => neighbours::run(&mut stage, kind),
         }
         .because(format_args!("case {}", self.name))
     }

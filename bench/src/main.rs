@@ -9,6 +9,7 @@
 //! | `stage` | servers, rounds, and what one round of a load measures |
 //! | `ours`, `peer`, `native` | the data plane, qemu-storage-daemon, fio |
 //! | `npiv` | virtual Fibre Channel: one queue and many |
+//! | `neighbours` | a client that behaves, beside one that does not |
 //! | `idle`, `ring` | cases without a load |
 //! | `figure`, `bars` | figures, and judging them |
 //! | `machine`, `report` | conditions, and what is written |
@@ -22,6 +23,7 @@ mod figure;
 mod idle;
 mod machine;
 mod native;
+mod neighbours;
 mod npiv;
 mod ours;
 mod peer;

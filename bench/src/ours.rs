@@ -159,7 +159,8 @@ impl DataPlane {
         Ok(channels.iter().map(|channel| channel.get(ChannelCounter::Wakeups)).sum())
     }
 
-    fn done(&mut self, request: &Request) -> Result {
+    /// Carries out a request.
+    pub(crate) fn done(&mut self, request: &Request) -> Result {
         match self.ask(request)?.0 {
             Reply::Done => Ok(()),
             // Another data plane lets go of the file now.

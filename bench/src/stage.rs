@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use partition::load::{self, LoadOptions, Progress, Stage as LoadStage, WaitMode};
@@ -71,8 +72,17 @@ enum Runner {
         seats: Vec<Seat>,
         load: Box<LoadOptions>,
     },
+    /// A client, and what somebody else does meanwhile, until it is told that it is over.
+    Beside {
+        seat: Seat,
+        load: Box<LoadOptions>,
+        trouble: Trouble,
+    },
     Native(Fio),
 }
+
+/// What somebody else does while a client is measured.
+pub(crate) type Trouble = Box<dyn Fn(&AtomicBool) -> Result + Sync>;
 
 /// One who takes part in a case.
 pub(crate) struct Contestant {
@@ -92,6 +102,17 @@ impl Contestant {
         Contestant { label: label.to_owned(), runner }
     }
 
+    /// A server under a load, while somebody else makes trouble.
+    pub(crate) fn beside(
+        label: &str,
+        seat: &Seat,
+        load: LoadOptions,
+        trouble: Trouble,
+    ) -> Contestant {
+        let runner = Runner::Beside { seat: seat.clone(), load: Box::new(load), trouble };
+        Contestant { label: label.to_owned(), runner }
+    }
+
     /// fio on the file itself.
     pub(crate) fn native(label: &str, fio: Fio) -> Contestant {
         Contestant { label: label.to_owned(), runner: Runner::Native(fio) }
@@ -103,6 +124,7 @@ impl Contestant {
                 let client = format!("{:?}", load.wait).to_lowercase();
                 format!("{}; client {client}s", seats[0].about)
             }
+            Runner::Beside { seat, .. } => format!("{}, and another client", seat.about),
             Runner::Native(fio) => format!("fio {}", fio.arguments().join(" ")),
         }
     }
@@ -117,6 +139,17 @@ impl Contestant {
                     seats => crowd(seats, &load),
                 }
             }
+            Runner::Beside { seat, load, trouble } => {
+                let load = LoadOptions { seed: number, ..LoadOptions::clone(load) };
+                let over = AtomicBool::new(false);
+                std::thread::scope(|threads| {
+                    let trouble = threads.spawn(|| trouble(&over));
+                    let round = driven(seat, &load);
+                    over.store(true, Ordering::Relaxed);
+                    trouble.join().expect("it does not panic")?;
+                    round
+                })
+            }
             Runner::Native(fio) => fio.round(settled.warm_up, settled.duration),
         }
     }
@@ -130,10 +163,22 @@ pub(crate) struct Stage<'a> {
     servers: Vec<(Box<dyn Any>, TempDir)>,
 }
 
+impl Seat {
+    /// Of a server that was started elsewhere.
+    pub(crate) fn new(socket: PathBuf, pid: u32, about: String) -> Seat {
+        Seat { socket, pid, about }
+    }
+}
+
 impl<'a> Stage<'a> {
     /// An empty stage.
     pub(crate) fn new(settled: &'a Settled) -> Stage<'a> {
         Stage { settled, servers: Vec::new() }
+    }
+
+    /// Keeps a server until the case is over.
+    pub(crate) fn keep(&mut self, server: Box<dyn Any>, folder: TempDir) {
+        self.servers.push((server, folder));
     }
 
     /// Starts our server.
@@ -223,7 +268,7 @@ fn choose(tried: &[(Settings, f64, f64)]) -> Option<Settings> {
 }
 
 /// A folder for sockets, whose paths must be short.
-fn folder() -> Result<TempDir> {
+pub(crate) fn folder() -> Result<TempDir> {
     tempfile::Builder::new().prefix("tlb").tempdir().because("cannot make a folder")
 }
 
