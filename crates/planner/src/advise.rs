@@ -43,6 +43,7 @@ mod san;
 mod sea;
 mod sea_mtu;
 mod sea_pair;
+mod served;
 mod ssp;
 mod ssp_luns;
 mod thresholds;
@@ -63,7 +64,7 @@ use crate::facts::Facts;
 use finding::Draft;
 use out::Out;
 use rule::{Applicability, Object};
-use view::View;
+use view::{Role, View};
 
 /// What the captures say should be changed, best first, and what they do not suffice to judge.
 #[must_use]
@@ -76,11 +77,20 @@ pub fn advise(captures: &Captures, facts: &Facts) -> Advice {
         for object in objects {
             about |= answer.ask(&view, rule, &object);
         }
-        if !about {
+        if !about && of_captured(&view, rule) {
             answer.absent(rule);
         }
     }
     answer.finish(&view)
+}
+
+/// Whether the captures are of what a rule is for: PowerVM, or a running Trunkline server.
+fn of_captured(view: &View<'_>, rule: &Rule) -> bool {
+    let served = |host: usize| view.role(host) == Role::Trunkline;
+    match rule.on {
+        Kind::Served => view.hosts().any(served),
+        _ => view.hosts().is_empty() || view.hosts().any(|host| !served(host)),
+    }
 }
 
 /// What the rules have said so far.

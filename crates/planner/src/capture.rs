@@ -33,6 +33,7 @@ mod prompt;
 mod rates;
 mod recognise;
 mod seastat;
+mod served;
 mod session;
 mod storage;
 mod strip;
@@ -64,6 +65,7 @@ pub use nmon::{Nmon, NmonRow, NmonSection, NmonTime};
 pub use ports::{Lsnports, NpivPort};
 pub use rates::{Change, Incomparable, Rate, Rates, rates};
 pub use seastat::{SeaClient, Seastat};
+pub use served::{AdapterReading, Reading, Served, ServerStats};
 pub use storage::{LogicalUnit, Lssp, LuList, Pool, PoolLun, PvList};
 pub use vfcstats::{Named, VfcStats};
 
@@ -263,6 +265,8 @@ pub enum Report {
     HmcList(HmcList),
     /// A file of nmon.
     Nmon(Box<Nmon>),
+    /// A reading of a running Trunkline server.
+    Server(Box<ServerStats>),
 }
 
 /// Everything that was read, file by file.
@@ -389,4 +393,5 @@ kinds! {
     Lsps Lsps lsps lspss "lsps -a",
     HmcList HmcList hmc_list hmc_lists "lssyscfg",
     Nmon Nmon nmon nmons "nmon",
+    Server ServerStats server servers "trunkline stats",
 }

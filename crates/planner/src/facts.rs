@@ -223,11 +223,12 @@ static MISSING: Number = Number {
 };
 
 /// The data files, by their names; a file may cite the sources of those before it.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("sources.toml", include_str!("../facts/sources.toml")),
     ("attributes.toml", include_str!("../facts/attributes.toml")),
     ("levels.toml", include_str!("../facts/levels.toml")),
     ("limits.toml", include_str!("../facts/limits.toml")),
+    ("server.toml", include_str!("../facts/server.toml")),
     ("sizing.toml", include_str!("../facts/sizing.toml")),
     ("tuning.toml", include_str!("../facts/tuning.toml")),
     ("contradictions.toml", include_str!("../facts/contradictions.toml")),

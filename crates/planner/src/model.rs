@@ -75,6 +75,8 @@ pub enum Role {
     Vios,
     /// Anything else: a client.
     Client,
+    /// A host with a running Trunkline server.
+    Trunkline,
     /// Nothing speaks for either.
     #[default]
     Unknown,
@@ -91,6 +93,7 @@ impl System {
         let role = match self.role {
             Role::Vios => "the VIOS",
             Role::Client => "the client",
+            Role::Trunkline => "the Trunkline server",
             Role::Unknown => "the system",
         };
         match (self.name(), self.files.first(), self.partition_id) {

@@ -18,6 +18,8 @@ mod paths;
 mod queues;
 #[path = "advise/reports.rs"]
 mod reports;
+#[path = "advise/served.rs"]
+mod served;
 
 use planner::advise::{Advice, Finding, advise};
 use planner::capture::{Captures, Taken};

@@ -50,6 +50,17 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
+/// The advice for the server behind a demo, by a reading before a load and one in it.
+fn advice_under(kept: &Kept, load: &str) -> Value {
+    let mut bench = trunkline(&format!("bench {} {load}", kept.socket(0))).spawn().unwrap();
+    let connected = format!("--dir {} adapter show vhost0 -o json", kept.folder());
+    until("the client", || texts(&run(&connected)).0.contains("\"running\""));
+    let advice = json(&format!("--dir {} plan advise --server --seconds 1 -o json", kept.folder()));
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    advice
+}
+
 /// What commands made in their folder.
 fn entries(dir: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect()
@@ -264,4 +275,29 @@ fn a_failure_names_its_step_and_its_log() {
     assert!(text.contains("start the control plane: "), "{text}");
     let log = text.lines().find_map(|line| line.strip_prefix("log: ")).expect("a log is named");
     assert!(Path::new(log).exists(), "{log}");
+}
+
+#[test]
+fn advice_on_a_running_server_names_the_limit_that_its_client_feels() {
+    let kept = Kept::new();
+    let of_adapter = json(&format!("--dir {} adapter show vhost0 -o json", kept.folder()));
+    let volume = of_adapter["volume"].as_str().unwrap();
+    let set = format!("--dir {} volume set {volume} --limit-iops 2000", kept.folder());
+    assert!(run(&set).status.success(), "{set}");
+    let document = advice_under(&kept, "--time 30s --depth 16 -o json");
+    assert_eq!(document["kind"], "advice");
+    let answer = &document["answer"];
+    let finding = answer["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|finding| finding["rule"] == "server-throttled")
+        .unwrap_or_else(|| panic!("{answer}"));
+    let title = finding["title"].as_str().unwrap();
+    assert!(title.contains(&format!("limit_iops=2000 of volume {volume}")), "{title}");
+    assert!(!finding["evidence"].as_array().unwrap().is_empty(), "{finding}");
+    assert_eq!(document["files"], serde_json::json!(["first reading", "second reading"]));
+    assert_eq!(answer["systems"][0]["role"], "trunkline");
+    let judged = answer["coverage"].as_array().unwrap();
+    assert!(judged.iter().all(|one| one["kind"] == "served"), "{judged:?}");
 }

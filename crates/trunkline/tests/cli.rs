@@ -303,9 +303,8 @@ fn a_server_is_judged_by_what_it_does_meanwhile() {
     stats.add(QueueCounter::WaitNoDma, 1000);
     // What waited before the first reading is history.
     let text = bench.ok("plan advise --server --seconds 1 --exit-code");
-    assert!(text.contains("nothing to mend; too little work to judge: vhost0"), "{text}");
-    let json = bench.ok("plan advise --server --seconds 1 -o json");
-    assert!(json.contains("\"kind\": \"server\""), "{json}");
+    assert!(text.contains("Nothing was found in what could be judged"), "{text}");
+    assert!(text.contains("too little work to judge"), "{text}");
 }
 
 #[test]

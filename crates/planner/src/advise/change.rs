@@ -110,7 +110,7 @@ impl<'v, 'a> Change<'v, 'a> {
             let level = match view.role(host) {
                 Role::Vios => "ioslevel",
                 Role::Client => "oslevel -s",
-                Role::Unknown => "ioslevel on a VIOS, oslevel -s on AIX",
+                Role::Unknown | Role::Trunkline => "ioslevel on a VIOS, oslevel -s on AIX",
             };
             look_up.push(format!("the level, which says what may be set: {level}"));
         }

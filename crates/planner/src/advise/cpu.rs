@@ -32,7 +32,7 @@ fn applies(view: &View<'_>, system: &Object<'_>) -> Applicability {
     let could_be = match view.role(system.host) {
         Role::Vios => true,
         Role::Unknown => view.name(system.host).is_none(),
-        Role::Client => false,
+        Role::Client | Role::Trunkline => false,
     };
     let mut runs = view.of(system.host).filter_map(Report::lparstat);
     let measured = runs.any(|run| !run.samples.is_empty()) || of_nmon(view, system.host).is_some();

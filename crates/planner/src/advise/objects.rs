@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::rule::{Kind, Object};
 use super::ssp;
-use super::view::View;
+use super::view::{Role, View};
 use crate::capture::Report;
 
 /// Every object of a kind, in a fixed order.
@@ -22,7 +22,17 @@ pub(super) fn of<'a>(view: &View<'a>, kind: Kind) -> Vec<Object<'a>> {
                 label: view.spoken(host).to_owned(),
                 ..object(view, kind, host, "", 0)
             };
-            view.hosts().map(system).collect()
+            // What a Trunkline server prints of its host is nothing that rules on partitions judge by.
+            view.hosts().filter(|host| view.role(*host) != Role::Trunkline).map(system).collect()
+        }
+        Kind::Served => {
+            let readings =
+                view.reports().filter_map(|(host, report)| Some((host, report.server()?)));
+            let named = readings
+                .flat_map(|(host, reading)| reading.adapters.iter().map(move |one| (host, one)));
+            let names: BTreeSet<(usize, &'a str)> =
+                named.map(|(host, served)| (host, served.name.as_str())).collect();
+            names.into_iter().map(|(host, name)| object(view, kind, host, name, 0)).collect()
         }
         Kind::Port => ports(view),
         Kind::Protocol => devices("fscsi"),

@@ -20,7 +20,7 @@ use super::out::Out;
 use super::view::View;
 use super::{
     cpu, disk, elements, fabric, fc, levels, link, multipath, network, overload, queues, san, sea,
-    ssp, vnic, vscsi,
+    served, ssp, vnic, vscsi,
 };
 
 /// What a rule is about.
@@ -49,6 +49,8 @@ pub enum Kind {
     Pool,
     /// `entN` that is no shared adapter.
     Ethernet,
+    /// An adapter of a running Trunkline server.
+    Served,
 }
 
 impl Kind {
@@ -67,6 +69,7 @@ impl Kind {
             Self::Bridge => "shared Ethernet adapters",
             Self::Pool => "shared storage pools",
             Self::Ethernet => "Ethernet adapters",
+            Self::Served => "adapters of Trunkline servers",
         }
     }
 }
@@ -148,6 +151,7 @@ const TABLE: &[&[Rule]] = &[
     multipath::RULES,
     levels::RULES,
     vnic::RULES,
+    served::RULES,
 ];
 
 /// Every rule.

@@ -51,6 +51,10 @@ ids! {
     SSP_CYCLES_PER_IO = "ssp.cycles-per-io";
     VIOS_VIRTUAL_PROCESSORS_ABOVE = "vios.virtual-processors-above";
     VIOS_MEMORY_GB_BASE = "vios.memory-gb-base";
+    SERVER_COMMANDS_MIN = "server.commands-min";
+    SERVER_WAITED_PERCENT = "server.waited-percent";
+    SERVER_BUSY_PERCENT = "server.busy-percent";
+    SERVER_DEVICE_MS_MAX = "server.device-ms-max";
     LPM_FIRMWARE_UNCOUNTED = "lpm.firmware-uncounted";
 }
 

@@ -408,6 +408,7 @@ fn role(report: &Report) -> Option<Role> {
         Report::DiskPaths(_) | Report::Errpt(_) | Report::Lscfg(_) | Report::Host(_) => None,
         Report::Vmstat(_) | Report::Svmon(_) | Report::Lsps(_) | Report::HmcList(_) => None,
         Report::Nmon(_) => None,
+        Report::Server(_) => Some(Role::Trunkline),
     }
 }
 

@@ -382,7 +382,8 @@ fn what_is_missing_is_named_for_every_rule() {
     let advice = advice(&[]);
     let missing: std::collections::BTreeSet<&str> =
         advice.not_checked.iter().map(|not| not.rule).collect();
-    for rule in planner::advise::rules() {
+    let of_powervm = |rule: &&planner::advise::Rule| rule.on != planner::advise::Kind::Served;
+    for rule in planner::advise::rules().filter(of_powervm) {
         assert!(missing.contains(rule.name), "{rule:?}");
     }
 }

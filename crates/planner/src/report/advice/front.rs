@@ -50,6 +50,7 @@ fn row(system: &SystemState) -> Vec<String> {
     let kind = match system.role {
         Role::Vios => "VIOS",
         Role::Client => "client",
+        Role::Trunkline => "Trunkline server",
         Role::Unknown => "not known",
     };
     let kind = match (&system.machine, system.partition_id) {
