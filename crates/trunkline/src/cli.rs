@@ -1,10 +1,9 @@
-//! The command line: nouns, verbs and options. Options of objects come from the table of attributes.
+//! The command line: nouns, verbs and options. The commands of objects come from their table.
 
-pub(crate) mod attributes;
-pub(crate) mod san;
+mod attributes;
+pub(crate) mod objects;
 
 use crate::exit;
-use attributes::{AdapterOptions, DataplaneOptions, VolumeOptions};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use control::paths::Paths;
 use std::path::PathBuf;
@@ -82,50 +81,8 @@ pub(crate) enum Command {
     /// Run the server: control plane, and a data plane beside it
     #[command(after_help = SERVE_HELP)]
     Serve(ServeArgs),
-    /// Run a data plane, or administer those of the server
-    #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-    Dataplane(DataplaneArgs),
-    /// Volumes: what holds data
-    Volume {
-        #[command(subcommand)]
-        command: VolumeCommand,
-    },
-    /// Adapters: what virtual machines connect to
-    Adapter {
-        #[command(subcommand)]
-        command: AdapterCommand,
-    },
-    /// Ports: ways of virtual Fibre Channel adapters to targets
-    Port {
-        #[command(subcommand)]
-        command: san::PortCommand,
-    },
-    /// Targets: target ports with LUNs
-    Target {
-        #[command(subcommand)]
-        command: san::TargetCommand,
-    },
-    /// Zones: which adapters and targets see each other
-    Zone {
-        #[command(subcommand)]
-        command: san::ZoneCommand,
-    },
-    /// Masks: which adapters have which LUNs of a target
-    Mask {
-        #[command(subcommand)]
-        command: san::MaskCommand,
-    },
-    /// Virtual target devices: disks and optical drives of virtual SCSI adapters
-    Vtd {
-        #[command(subcommand)]
-        command: san::VtdCommand,
-    },
-    /// Optical media: ISO images for optical drives
-    #[command(visible_alias = "medium")]
-    Media {
-        #[command(subcommand)]
-        command: san::MediaCommand,
-    },
+    #[command(flatten)]
+    Object(objects::ObjectCommand),
     /// Make the server what a configuration file says
     #[command(after_help = APPLY_HELP)]
     Apply(ApplyArgs),
@@ -217,14 +174,6 @@ pub(crate) struct ServeArgs {
     pub(crate) log: String,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct DataplaneArgs {
-    #[command(subcommand)]
-    pub(crate) command: Option<DataplaneCommand>,
-    #[command(flatten)]
-    pub(crate) run: DataplaneRunArgs,
-}
-
 /// The process itself; `trunkline serve` starts it with these.
 #[derive(Debug, Args)]
 pub(crate) struct DataplaneRunArgs {
@@ -252,106 +201,6 @@ pub(crate) struct DataplaneRunArgs {
     /// Become a session of its own, so that no signal to the starter's group arrives
     #[arg(long)]
     pub(crate) detach: bool,
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum DataplaneCommand {
-    /// List data planes
-    List,
-    /// Show a data plane
-    Show(NameArg),
-    /// Make a data plane beside `main`
-    Create {
-        #[command(flatten)]
-        object: NewArgs,
-        #[command(flatten)]
-        options: DataplaneOptions,
-    },
-    /// Change attributes of a data plane
-    Set {
-        #[command(flatten)]
-        object: EditArgs,
-        #[command(flatten)]
-        options: DataplaneOptions,
-    },
-    /// Stop a data plane in good order and start it with its present attributes
-    Restart(NameArg),
-    /// Remove a data plane
-    Remove(RemoveArgs),
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum VolumeCommand {
-    /// Make a volume
-    #[command(after_help = "\
-Examples:
-  trunkline volume create disk0 --kind file --path /srv/disk0.img --size 10GiB --create true
-  trunkline volume create raw0 --kind file --path /dev/nvme0n1
-  trunkline volume create scratch --kind ram --size 512MiB")]
-    Create {
-        #[command(flatten)]
-        object: NewArgs,
-        #[command(flatten)]
-        options: VolumeOptions,
-    },
-    /// List volumes
-    List,
-    /// Show a volume
-    Show(NameArg),
-    /// Change attributes of a volume
-    #[command(after_help = "\
-Examples:
-  trunkline volume set disk0 --limit-iops 5000
-  trunkline volume set disk0 --unset limit_iops")]
-    Set {
-        #[command(flatten)]
-        object: EditArgs,
-        #[command(flatten)]
-        options: VolumeOptions,
-    },
-    /// Change the size of a volume; running guests see it at once
-    Resize(ResizeArgs),
-    /// Take the file that is there now as the volume's own: for a volume that failed because its file was replaced, by a backup that was
-    /// put back for example
-    Accept(RemoveArgs),
-    /// Make an empty file: for a volume that failed because its file is missing. What was in it is not brought back
-    Recreate(RemoveArgs),
-    /// Remove volumes; their files stay
-    Remove(RemoveArgs),
-}
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum AdapterCommand {
-    /// Make an adapter
-    #[command(after_help = "\
-Examples:
-  trunkline adapter create vhost0 --volume disk0
-  trunkline adapter create vhost1 --volume disk1 --queues 8 --channels 2 --wait poll
-  trunkline adapter create vfchost0 --kind fc --port fcs0
-  trunkline adapter create vhost2 --kind scsi")]
-    Create {
-        #[command(flatten)]
-        object: NewArgs,
-        #[command(flatten)]
-        options: AdapterOptions,
-    },
-    /// List adapters
-    List,
-    /// Show an adapter
-    Show(NameArg),
-    /// Change attributes of an adapter
-    Set {
-        #[command(flatten)]
-        object: EditArgs,
-        #[command(flatten)]
-        options: AdapterOptions,
-    },
-    /// Remove adapters; their clients are disconnected
-    Remove(RemoveArgs),
-    /// Say why an adapter has as many channels and commands as it has, and where its attributes come from
-    Explain(NameArg),
-    /// Forget how many channels clients under the policy `aix` had, and negotiate anew; they keep running
-    Reconfigure(RemoveArgs),
 }
 
 #[derive(Debug, Args)]

@@ -2,8 +2,8 @@
 
 pub(crate) mod dataplane;
 pub(crate) mod events;
+pub(crate) mod logins;
 pub(crate) mod objects;
-pub(crate) mod san;
 pub(crate) mod serve;
 pub(crate) mod state;
 pub(crate) mod stats;

@@ -17,12 +17,14 @@ mod progress;
 mod scratch;
 
 use clap::{CommandFactory, Parser};
+use clap_complete::CompleteEnv;
 use cli::{Cli, Command};
-use commands::san::Noun;
 use exit::Failure;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    // A shell that asks what may come next is answered, and nothing else is done.
+    CompleteEnv::with_factory(|| cli::objects::with_names(Cli::command(), None)).complete();
     let cli = Cli::parse();
     let format = cli.global.output;
     match run(cli) {
@@ -35,15 +37,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let global = cli.global;
     match cli.command {
         Command::Serve(args) => commands::serve::run(&global, args),
-        Command::Dataplane(args) => commands::dataplane::run(&global, args),
-        Command::Volume { command } => commands::objects::volume(&global, command),
-        Command::Adapter { command } => commands::objects::adapter(&global, command),
-        Command::Port { command } => commands::san::run(&global, Noun::Port(command)),
-        Command::Target { command } => commands::san::run(&global, Noun::Target(command)),
-        Command::Zone { command } => commands::san::run(&global, Noun::Zone(command)),
-        Command::Mask { command } => commands::san::run(&global, Noun::Mask(command)),
-        Command::Vtd { command } => commands::san::run(&global, Noun::Vtd(command)),
-        Command::Media { command } => commands::san::run(&global, Noun::Media(command)),
+        Command::Object(command) => commands::objects::run(&global, command),
         Command::Apply(args) => commands::state::apply(&global, &args),
         Command::Export(args) => commands::state::export(&global, &args),
         Command::Status(args) => commands::state::status(&global, &args),
@@ -59,9 +53,13 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Ioscli { words } => ioscli::main(&global, &words),
         Command::Attributes(args) => commands::state::attributes(&global, &args),
         Command::Completions { shell } => {
-            let mut command = Cli::command();
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut command, "trunkline", &mut script);
+            let (me, shells) = ("trunkline", clap_complete::env::Shells::builtins());
+            let shell = shell.to_string();
+            let shell = shells.completer(&shell).expect("each shell has its completer");
+            shell
+                .write_registration("COMPLETE", me, me, me, &mut script)
+                .map_err(Failure::other)?;
             output::put(String::from_utf8_lossy(&script).trim_end())
         }
     }

@@ -321,7 +321,31 @@ fn help_teaches() {
     insta::assert_snapshot!("help_adapter_create", bench.ok("adapter create --help"));
     insta::assert_snapshot!("attributes", bench.ok("attributes"));
     assert_eq!(bench.ok("attributes --markdown"), fabric::attribute::markdown());
-    assert!(bench.ok("completions bash").contains("--queue-size"));
+}
+
+#[test]
+fn a_shell_is_told_options_and_names_of_objects() {
+    let bench = Bench::with_disk();
+    assert!(bench.ok("completions bash").contains("COMPLETE=\"bash\""));
+    // As the script of `completions bash` asks.
+    let complete = |line: &str| -> Vec<String> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
+        command.env("TRUNKLINE_DIR", bench.dir.path()).env("COMPLETE", "bash");
+        command.env("_CLAP_IFS", "\n").env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
+        let output = command.arg("--").args(words).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+    };
+    let has = |line: &str, candidate: &str| complete(line).iter().any(|one| one == candidate);
+    assert!(has("trunkline adapter create a --queue-s", "--queue-size"));
+    assert!(has("trunkline adapter show vh", "vhost0"));
+    assert!(has("trunkline adapter create a --volume d", "disk0"));
+    assert!(has("trunkline volume remove ", "disk0") && !has("trunkline volume remove ", "vhost0"));
+    assert!(has("trunkline port unmap ", "vhost0") && has("trunkline emit qemu v", "vhost0"));
+    assert!(!has("trunkline volume create d", "disk0"), "a new one has a name of its own");
+    // Collections are other names of the nouns.
+    assert!(bench.ok("volumes list").contains("disk0"));
 }
 
 #[test]

@@ -1,91 +1,11 @@
 //! Options of `create` and `set`, made from the table of attributes.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser};
-use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
+use clap::{Arg, ArgMatches, Command};
 use fabric::attribute::{Attribute, Attributes, Kind, Object, Value};
 
-macro_rules! options_of {
-    ($(#[$doc:meta])* $name:ident, $object:expr) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Default)]
-        pub(crate) struct $name(pub(crate) Attributes);
-
-        impl From<$name> for Attributes {
-            fn from(options: $name) -> Attributes {
-                options.0
-            }
-        }
-
-        impl FromArgMatches for $name {
-            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-                Ok($name(read($object, matches)))
-            }
-
-            fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-                self.0.extend(read($object, matches));
-                Ok(())
-            }
-        }
-
-        impl Args for $name {
-            fn augment_args(command: Command) -> Command {
-                augment($object, command)
-            }
-
-            fn augment_args_for_update(command: Command) -> Command {
-                augment($object, command)
-            }
-        }
-    };
-}
-
-options_of!(
-    /// Options of volumes.
-    VolumeOptions,
-    Object::Volume
-);
-options_of!(
-    /// Options of adapters.
-    AdapterOptions,
-    Object::Adapter
-);
-options_of!(
-    /// Options of ports.
-    PortOptions,
-    Object::Port
-);
-options_of!(
-    /// Options of targets.
-    TargetOptions,
-    Object::Target
-);
-options_of!(
-    /// Options of zones.
-    ZoneOptions,
-    Object::Zone
-);
-options_of!(
-    /// Options of masks.
-    MaskOptions,
-    Object::Mask
-);
-options_of!(
-    /// Options of virtual target devices.
-    VtdOptions,
-    Object::Vtd
-);
-options_of!(
-    /// Options of media.
-    MediumOptions,
-    Object::Medium
-);
-options_of!(
-    /// Options of data planes.
-    DataplaneOptions,
-    Object::DataPlane
-);
-
-fn augment(object: Object, command: Command) -> Command {
+/// Adds the options of an object.
+pub(super) fn augment(object: Object, command: Command) -> Command {
     object.attributes().fold(command.next_help_heading("Attributes"), |command, attribute| {
         let kinds = match attribute.kinds {
             [] => String::new(),
@@ -142,7 +62,8 @@ fn value(attribute: &'static Attribute, text: &str) -> Result<Value, String> {
     attribute.parse(text).map_err(|error| format!("{}; {}", error.problem, error.help))
 }
 
-fn read(object: Object, matches: &ArgMatches) -> Attributes {
+/// The attributes that were given.
+pub(super) fn read(object: Object, matches: &ArgMatches) -> Attributes {
     object
         .attributes()
         .filter_map(|attribute| {

@@ -1,36 +1,11 @@
-//! `trunkline dataplane`: the process, and the noun.
+//! `trunkline dataplane --socket`: the process itself.
 
-use super::objects;
-use crate::cli::{DataplaneArgs, DataplaneCommand, DataplaneRunArgs, Global};
-use crate::client::Client;
+use crate::cli::DataplaneRunArgs;
 use crate::exit::Failure;
 use control::refusal::Refusal;
-use fabric::attribute::Object;
-
-/// The noun's verbs, or, without one, the process itself.
-pub(crate) fn run(global: &Global, args: DataplaneArgs) -> Result<(), Failure> {
-    let Some(command) = args.command else {
-        return process(args.run);
-    };
-    let object = Object::DataPlane;
-    match command {
-        DataplaneCommand::List => objects::list_dataplanes(global),
-        DataplaneCommand::Show(arg) => objects::show_dataplane(global, &arg.name),
-        DataplaneCommand::Create { object: new, options } => {
-            objects::create(global, object, &new, options.0)
-        }
-        DataplaneCommand::Set { object: edit, options } => {
-            objects::set(global, object, &edit, options.0)
-        }
-        DataplaneCommand::Restart(arg) => {
-            Client::new(global)?.post(&format!("/v1/dataplanes/{}/restart", arg.name))
-        }
-        DataplaneCommand::Remove(args) => objects::remove(global, object, &args),
-    }
-}
 
 /// Becomes the data plane.
-fn process(args: DataplaneRunArgs) -> Result<(), Failure> {
+pub(crate) fn process(args: DataplaneRunArgs) -> Result<(), Failure> {
     if args.detach {
         // It fails only for the leader of a process group, which no signal to another group reaches.
         let _ = rustix::process::setsid();

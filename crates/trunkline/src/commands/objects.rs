@@ -1,69 +1,109 @@
-//! The verbs of volumes, adapters and data planes.
+//! The verbs of objects.
 
-use crate::cli::{
-    AdapterCommand, EditArgs, Global, How, NewArgs, RemoveArgs, ResizeArgs, VolumeCommand,
+use super::{dataplane, logins, top};
+use crate::cli::objects::{
+    AdapterVerb, DataPlaneVerb, MediumVerb, ObjectCommand, PortVerb, Verb, VolumeVerb,
 };
+use crate::cli::{EditArgs, Global, How, NewArgs, ResizeArgs};
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{self, or_dash, pairs, print, table};
 use control::api::{DoneView, ItemList};
 use control::refusal::Refusal;
-use control::server::{AdapterView, CommandsView, DataPlaneView, Explanation, VolumeView};
-use fabric::attribute::{AttributeError, Attributes, Object};
+use control::server::{
+    AdapterView, CommandsView, DataPlaneView, Explanation, ObjectView, VolumeView,
+};
+use fabric::attribute::{Attribute, AttributeError, Attributes, Object, Value, attr};
 use hyper::Method;
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// `trunkline volume …`
-pub(crate) fn volume(global: &Global, command: VolumeCommand) -> Result<(), Failure> {
-    let object = Object::Volume;
-    match command {
-        VolumeCommand::Create { object: new, options } => create(global, object, &new, options.0),
-        VolumeCommand::List => {
-            let list: ItemList<VolumeView> = Client::new(global)?.get("/v1/volumes")?;
-            print(global, &list.items, |volumes| volume_table(volumes))
+/// `trunkline NOUN VERB`
+pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure> {
+    let ObjectCommand { object, verb } = command;
+    match verb {
+        Verb::Create(new, attributes) => create(global, object, &new, &attributes),
+        Verb::List => list(global, object),
+        Verb::Show(arg) => show(global, object, &arg.name),
+        Verb::Set(edit, attributes) => set(global, object, &edit, &attributes),
+        Verb::Remove(args) => remove(global, object, &args.names, args.how),
+        Verb::Volume(VolumeVerb::Resize(args)) => resize(global, &args),
+        Verb::Volume(VolumeVerb::Accept(args)) => {
+            act(global, object, &args.names, args.how, "accept")
         }
-        VolumeCommand::Show(arg) => {
-            let volume: VolumeView = Client::new(global)?.get(&path(object, &arg.name)?)?;
-            print(global, &volume, volume_page)
+        Verb::Volume(VolumeVerb::Recreate(args)) => {
+            act(global, object, &args.names, args.how, "recreate")
         }
-        VolumeCommand::Set { object: edit, options } => set(global, object, &edit, options.0),
-        VolumeCommand::Resize(args) => resize(global, &args),
-        VolumeCommand::Accept(args) => act(global, object, &args, "accept"),
-        VolumeCommand::Recreate(args) => act(global, object, &args, "recreate"),
-        VolumeCommand::Remove(args) => remove(global, object, &args),
-    }
-}
-
-/// `trunkline adapter …`
-pub(crate) fn adapter(global: &Global, command: AdapterCommand) -> Result<(), Failure> {
-    let object = Object::Adapter;
-    match command {
-        AdapterCommand::Create { object: new, options } => create(global, object, &new, options.0),
-        AdapterCommand::List => {
-            let list: ItemList<AdapterView> = Client::new(global)?.get("/v1/adapters")?;
-            print(global, &list.items, |adapters| adapter_table(adapters))
-        }
-        AdapterCommand::Show(arg) => {
-            let adapter: AdapterView = Client::new(global)?.get(&path(object, &arg.name)?)?;
-            print(global, &adapter, adapter_page)
-        }
-        AdapterCommand::Set { object: edit, options } => set(global, object, &edit, options.0),
-        AdapterCommand::Remove(args) => remove(global, object, &args),
-        AdapterCommand::Explain(arg) => {
+        Verb::Adapter(AdapterVerb::Explain(arg)) => {
             let path = format!("{}/explain", path(object, &arg.name)?);
             let explanation: Explanation = Client::new(global)?.get(&path)?;
             print(global, &explanation, explanation_text)
         }
-        AdapterCommand::Reconfigure(args) => act(global, object, &args, "reconfigure"),
+        Verb::Adapter(AdapterVerb::Reconfigure(args)) => {
+            act(global, object, &args.names, args.how, "reconfigure")
+        }
+        Verb::Port(PortVerb::Map { adapter, port, how }) => {
+            patch(global, Object::Adapter, &[adapter], &attr::adapter::PORT, Some(&port), how)
+        }
+        Verb::Port(PortVerb::Unmap { adapters, how }) => {
+            patch(global, Object::Adapter, &adapters, &attr::adapter::PORT, None, how)
+        }
+        Verb::Port(PortVerb::Logins) => logins::logins(global),
+        Verb::Port(PortVerb::Top(args)) => top::top(global, &args),
+        Verb::Medium(MediumVerb::Load { medium, vtd, how }) => {
+            patch(global, Object::Vtd, &[vtd], &attr::vtd::MEDIUM, Some(&medium), how)
+        }
+        Verb::Medium(MediumVerb::Unload { vtds, how }) => {
+            patch(global, Object::Vtd, &vtds, &attr::vtd::MEDIUM, None, how)
+        }
+        Verb::DataPlane(DataPlaneVerb::Restart(arg)) => {
+            Client::new(global)?.post(&format!("{}/restart", path(object, &arg.name)?))
+        }
+        Verb::Process(args) => dataplane::process(*args),
+    }
+}
+
+/// `list`: objects with a state by how they are, the others by what was set.
+fn list(global: &Global, object: Object) -> Result<(), Failure> {
+    fn all<T: serde::de::DeserializeOwned + serde::Serialize>(
+        global: &Global,
+        object: Object,
+        table: impl Fn(&[T]) -> String,
+    ) -> Result<(), Failure> {
+        let path = format!("/v1/{}", object.collection());
+        let list: ItemList<T> = Client::new(global)?.get(&path)?;
+        print(global, &list.items, |items| table(items))
+    }
+    match object {
+        Object::Volume => all(global, object, volume_table),
+        Object::Adapter => all(global, object, adapter_table),
+        Object::DataPlane => all(global, object, dataplane_table),
+        _ => all(global, object, |objects| object_table(object, objects)),
+    }
+}
+
+/// `show`
+fn show(global: &Global, object: Object, name: &str) -> Result<(), Failure> {
+    let (client, path) = (Client::new(global)?, path(object, name)?);
+    match object {
+        Object::Volume => print(global, &client.get::<VolumeView>(&path)?, volume_page),
+        Object::Adapter => print(global, &client.get::<AdapterView>(&path)?, adapter_page),
+        Object::DataPlane => print(global, &client.get::<DataPlaneView>(&path)?, dataplane_page),
+        _ => print(global, &client.get::<ObjectView>(&path)?, |view| object_page(object, view)),
     }
 }
 
 /// A verb without arguments, on each of the objects.
-fn act(global: &Global, object: Object, args: &RemoveArgs, verb: &str) -> Result<(), Failure> {
+fn act(
+    global: &Global,
+    object: Object,
+    names: &[String],
+    how: How,
+    verb: &str,
+) -> Result<(), Failure> {
     let client = Client::new(global)?;
-    each(global, &args.names, args.how, |name| {
-        let path = format!("{}/{verb}{}", path(object, name)?, query(args.how));
+    each(global, names, how, |name| {
+        let path = format!("{}/{verb}{}", path(object, name)?, query(how));
         client.send(Method::POST, &path, None)
     })
 }
@@ -123,11 +163,11 @@ pub(crate) fn waiting(all: &[Refusal]) -> Result<(), Failure> {
 }
 
 /// `create`
-pub(crate) fn create(
+fn create(
     global: &Global,
     object: Object,
     new: &NewArgs,
-    attributes: Attributes,
+    attributes: &Attributes,
 ) -> Result<(), Failure> {
     let body = json!({ "name": new.name, "attributes": attributes });
     let path = format!("/v1/{}{}", object.collection(), query(new.how));
@@ -136,11 +176,11 @@ pub(crate) fn create(
 }
 
 /// `set`
-pub(crate) fn set(
+fn set(
     global: &Global,
     object: Object,
     edit: &EditArgs,
-    attributes: Attributes,
+    attributes: &Attributes,
 ) -> Result<(), Failure> {
     let mut changes = json!(attributes);
     for name in &edit.unset {
@@ -157,16 +197,17 @@ pub(crate) fn set(
     done(global, &answer, edit.how.dry_run)
 }
 
-/// The same change to some objects.
-pub(crate) fn patch(
+/// The same name in an attribute of some objects, or none.
+fn patch(
     global: &Global,
     object: Object,
     names: &[String],
-    attributes: serde_json::Value,
+    attribute: &Attribute,
+    to: Option<&str>,
     how: How,
 ) -> Result<(), Failure> {
     let client = Client::new(global)?;
-    let body = json!({ "attributes": attributes });
+    let body = json!({ "attributes": { attribute.name: to } });
     each(global, names, how, |name| {
         let path = format!("{}{}", path(object, name)?, query(how));
         client.send(Method::PATCH, &path, Some(&body))
@@ -174,10 +215,10 @@ pub(crate) fn patch(
 }
 
 /// `remove`
-pub(crate) fn remove(global: &Global, object: Object, args: &RemoveArgs) -> Result<(), Failure> {
+fn remove(global: &Global, object: Object, names: &[String], how: How) -> Result<(), Failure> {
     let client = Client::new(global)?;
-    each(global, &args.names, args.how, |name| {
-        let path = format!("{}{}", path(object, name)?, query(args.how));
+    each(global, names, how, |name| {
+        let path = format!("{}{}", path(object, name)?, query(how));
         client.send(Method::DELETE, &path, None)
     })
 }
@@ -191,18 +232,6 @@ fn resize(global: &Global, args: &ResizeArgs) -> Result<(), Failure> {
     let body = json!({ "size": args.size, "shrink": args.shrink });
     let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
     done(global, &answer, args.dry_run)
-}
-
-/// `dataplane list`
-pub(crate) fn list_dataplanes(global: &Global) -> Result<(), Failure> {
-    let list: ItemList<DataPlaneView> = Client::new(global)?.get("/v1/dataplanes")?;
-    print(global, &list.items, |dataplanes| dataplane_table(dataplanes))
-}
-
-/// `dataplane show`
-pub(crate) fn show_dataplane(global: &Global, name: &str) -> Result<(), Failure> {
-    let dataplane: DataPlaneView = Client::new(global)?.get(&path(Object::DataPlane, name)?)?;
-    print(global, &dataplane, dataplane_page)
 }
 
 /// Volumes below each other.
@@ -293,7 +322,7 @@ fn attributes(object: Object, set: &Attributes, effective: &Attributes) -> Vec<(
         .collect()
 }
 
-pub(crate) fn page(mut head: Vec<(&str, String)>, attributes: Vec<(String, String)>) -> String {
+fn page(mut head: Vec<(&str, String)>, attributes: Vec<(String, String)>) -> String {
     head.retain(|(_, value)| !value.is_empty());
     let mut rows: Vec<(String, String)> =
         head.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
@@ -362,6 +391,39 @@ fn dataplane_page(dataplane: &DataPlaneView) -> String {
         ("channel", channels.join("; ")),
     ];
     page(head, attributes(Object::DataPlane, &dataplane.attributes, &dataplane.effective))
+}
+
+fn object_table(object: Object, objects: &[ObjectView]) -> String {
+    let columns = object.columns();
+    let mut heading = vec![object.noun().to_uppercase()];
+    heading.extend(columns.iter().map(|column| column.name.to_uppercase().replace('_', " ")));
+    heading.push("USED BY".to_owned());
+    let rows = objects.iter().map(|view| {
+        let mut row = vec![view.name.clone()];
+        let value = |column: &&Attribute| {
+            or_dash(view.effective.get(column.name).filter(|value| !is_empty(value)))
+        };
+        row.extend(columns.iter().map(value));
+        row.push(or_dash(Some(view.used_by.join(", ")).filter(|users| !users.is_empty())));
+        row
+    });
+    let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
+    table(&heading, &[], rows.collect())
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_text() == Some("")
+}
+
+fn object_page(object: Object, view: &ObjectView) -> String {
+    let rows = object.attributes().filter_map(|attribute| {
+        let value = attribute.write(view.effective.get(attribute.name)?);
+        let source = view.sources.get(attribute.name).filter(|source| *source != "set");
+        let source = source.map(|source| format!("  ({source})")).unwrap_or_default();
+        Some((attribute.name.to_owned(), format!("{value}{source}")))
+    });
+    let head = vec![(object.noun(), view.name.clone()), ("used by", view.used_by.join(", "))];
+    page(head, rows.collect())
 }
 
 fn explanation_text(explanation: &Explanation) -> String {

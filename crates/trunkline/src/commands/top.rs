@@ -1,6 +1,6 @@
 //! `trunkline port top`: which adapters use a port most.
 
-use crate::cli::san::{TopArgs, TopBy};
+use crate::cli::objects::{TopArgs, TopBy};
 use crate::cli::{Format, Global};
 use crate::client::Client;
 use crate::exit::Failure;

@@ -1,0 +1,305 @@
+//! The commands of objects, made from their table: five verbs for each, and what some have beside these.
+
+use super::attributes::{augment, read};
+use super::{DataplaneRunArgs, EditArgs, How, NameArg, NewArgs, RemoveArgs, ResizeArgs};
+use crate::cli::Global;
+use crate::client::Client;
+use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand, ValueEnum};
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use fabric::attribute::{Attributes, Object};
+
+/// `trunkline NOUN VERB`.
+#[derive(Debug)]
+pub(crate) struct ObjectCommand {
+    pub(crate) object: Object,
+    pub(crate) verb: Verb,
+}
+
+/// What is to be done with an object.
+#[derive(Debug)]
+pub(crate) enum Verb {
+    Create(NewArgs, Attributes),
+    List,
+    Show(NameArg),
+    Set(EditArgs, Attributes),
+    Remove(RemoveArgs),
+    Volume(VolumeVerb),
+    Adapter(AdapterVerb),
+    Port(PortVerb),
+    Medium(MediumVerb),
+    DataPlane(DataPlaneVerb),
+    /// The data plane itself, instead of something about it.
+    Process(Box<DataplaneRunArgs>),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum VolumeVerb {
+    /// Change the size of a volume; running guests see it at once
+    Resize(ResizeArgs),
+    /// Take the file that is there now as the volume's own: for a volume that failed because its file was replaced, by a backup that was
+    /// put back for example
+    Accept(RemoveArgs),
+    /// Make an empty file: for a volume that failed because its file is missing. What was in it is not brought back
+    Recreate(RemoveArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AdapterVerb {
+    /// Say why an adapter has as many channels and commands as it has, and where its attributes come from
+    Explain(NameArg),
+    /// Forget how many channels clients under the policy `aix` had, and negotiate anew; they keep running
+    Reconfigure(RemoveArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum PortVerb {
+    /// Map an adapter to a port; its client keeps running and sees the targets of the new one
+    #[command(after_help = "\
+Examples:
+  trunkline port map vfchost0 fcs1")]
+    Map {
+        /// The virtual Fibre Channel adapter
+        adapter: String,
+        /// The port
+        port: String,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Take adapters off their ports; their clients see no targets
+    Unmap {
+        /// Names
+        #[arg(required = true, value_name = "NAME")]
+        adapters: Vec<String>,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Show who is logged in where, and with which WWPN
+    Logins,
+    /// Show which adapters use their port most, per second
+    #[command(after_help = "\
+Examples:
+  trunkline port top fcs0
+  trunkline port top --by waits --seconds 10")]
+    Top(TopArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// Only the adapters on this port
+    pub(crate) port: Option<String>,
+    /// How long to watch before each print
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) seconds: u64,
+    /// How often to print
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) count: u64,
+    /// What makes one adapter more than another
+    #[arg(long, value_enum, default_value_t = TopBy::Bytes, value_name = "WHAT")]
+    pub(crate) by: TopBy,
+}
+
+/// What adapters are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TopBy {
+    /// Bytes read and written
+    Bytes,
+    /// Commands
+    Commands,
+    /// Times that a command had to wait
+    Waits,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum MediumVerb {
+    /// Put a medium into an optical drive, in place of the one that is there
+    #[command(after_help = "\
+Examples:
+  trunkline media create debian --path /srv/debian.iso
+  trunkline vtd create vtopt0 --adapter vhost0 --kind optical
+  trunkline media load debian vtopt0")]
+    Load {
+        /// The medium
+        medium: String,
+        /// The drive: an optical virtual target device
+        #[arg(value_name = "DRIVE")]
+        vtd: String,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Take media out of drives
+    Unload {
+        /// The drives
+        #[arg(required = true, value_name = "DRIVE")]
+        vtds: Vec<String>,
+        #[command(flatten)]
+        how: How,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DataPlaneVerb {
+    /// Stop a data plane in good order and start it with its present attributes
+    Restart(NameArg),
+}
+
+/// Adds what an object has beside the verbs of all.
+fn with_own_verbs(object: Object, command: Command) -> Command {
+    match object {
+        Object::Volume => VolumeVerb::augment_subcommands(command),
+        Object::Adapter => AdapterVerb::augment_subcommands(command),
+        Object::Port => PortVerb::augment_subcommands(command),
+        Object::Medium => MediumVerb::augment_subcommands(command),
+        Object::DataPlane => {
+            let command = DataPlaneVerb::augment_subcommands(command);
+            DataplaneRunArgs::augment_args(command)
+                .about("Run a data plane, or administer those of the server")
+                .args_conflicts_with_subcommands(true)
+                .subcommand_negates_reqs(true)
+                .subcommand_required(false)
+                .arg_required_else_help(false)
+        }
+        _ => command,
+    }
+}
+
+/// A verb that not all have.
+fn own_verb(object: Object, matches: &ArgMatches) -> Result<Verb, Error> {
+    Ok(match object {
+        Object::Volume => Verb::Volume(VolumeVerb::from_arg_matches(matches)?),
+        Object::Adapter => Verb::Adapter(AdapterVerb::from_arg_matches(matches)?),
+        Object::Port => Verb::Port(PortVerb::from_arg_matches(matches)?),
+        Object::Medium => Verb::Medium(MediumVerb::from_arg_matches(matches)?),
+        Object::DataPlane if matches.subcommand_name().is_none() => {
+            Verb::Process(Box::new(DataplaneRunArgs::from_arg_matches(matches)?))
+        }
+        Object::DataPlane => Verb::DataPlane(DataPlaneVerb::from_arg_matches(matches)?),
+        _ => return Err(Error::new(clap::error::ErrorKind::MissingSubcommand)),
+    })
+}
+
+/// What stands at the end of a verb's help.
+fn examples(object: Object, verb: &str) -> &'static str {
+    match (object, verb) {
+        (Object::Volume, "create") => {
+            "\
+Examples:
+  trunkline volume create disk0 --kind file --path /srv/disk0.img --size 10GiB --create true
+  trunkline volume create raw0 --kind file --path /dev/nvme0n1
+  trunkline volume create scratch --kind ram --size 512MiB"
+        }
+        (Object::Volume, "set") => {
+            "\
+Examples:
+  trunkline volume set disk0 --limit-iops 5000
+  trunkline volume set disk0 --unset limit_iops"
+        }
+        (Object::Adapter, "create") => {
+            "\
+Examples:
+  trunkline adapter create vhost0 --volume disk0
+  trunkline adapter create vhost1 --volume disk1 --queues 8 --channels 2 --wait poll
+  trunkline adapter create vfchost0 --kind fc --port fcs0
+  trunkline adapter create vhost2 --kind scsi"
+        }
+        _ => "",
+    }
+}
+
+/// What else a removal does, where that is not plain.
+fn removal(object: Object) -> &'static str {
+    match object {
+        Object::Volume => "; their files stay",
+        Object::Adapter => "; their clients are disconnected",
+        _ => "",
+    }
+}
+
+/// The command of an object.
+fn command(object: Object) -> Command {
+    let (noun, title) = (object.noun(), object.title().to_lowercase());
+    // Arguments bring a description of their own; the verb's comes last.
+    let verb = |name: &'static str, arguments: fn(Command) -> Command, about: String| {
+        arguments(Command::new(name)).about(about).after_help(examples(object, name))
+    };
+    let create = verb("create", NewArgs::augment_args, format!("Make a new {noun}"));
+    let set = verb("set", EditArgs::augment_args, format!("Change attributes of one {noun}"));
+    let remove = format!("Remove {title}{}", removal(object));
+    let command = Command::new(noun)
+        .about(format!("{}: {}", object.title(), object.about()))
+        .alias(object.collection())
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .subcommand(augment(object, create))
+        .subcommand(verb("list", |command| command, format!("List {title}")))
+        .subcommand(verb("show", NameArg::augment_args, format!("Show one {noun}")))
+        .subcommand(augment(object, set))
+        .subcommand(verb("remove", RemoveArgs::augment_args, remove));
+    with_own_verbs(object, command)
+}
+
+impl FromArgMatches for ObjectCommand {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<ObjectCommand, Error> {
+        let missing = || Error::new(clap::error::ErrorKind::MissingSubcommand);
+        let (noun, matches) = matches.subcommand().ok_or_else(missing)?;
+        let object = Object::of_noun(noun).ok_or_else(missing)?;
+        let verb = match matches.subcommand() {
+            Some(("create", of)) => Verb::Create(NewArgs::from_arg_matches(of)?, read(object, of)),
+            Some(("list", _)) => Verb::List,
+            Some(("show", of)) => Verb::Show(NameArg::from_arg_matches(of)?),
+            Some(("set", of)) => Verb::Set(EditArgs::from_arg_matches(of)?, read(object, of)),
+            Some(("remove", of)) => Verb::Remove(RemoveArgs::from_arg_matches(of)?),
+            _ => own_verb(object, matches)?,
+        };
+        Ok(ObjectCommand { object, verb })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = ObjectCommand::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for ObjectCommand {
+    fn augment_subcommands(all: Command) -> Command {
+        all.subcommands(Object::ALL.map(command))
+    }
+
+    fn augment_subcommands_for_update(all: Command) -> Command {
+        ObjectCommand::augment_subcommands(all)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        Object::of_noun(name).is_some()
+    }
+}
+
+/// The whole command line, for completion: where an argument is the name of an object, those that there are are offered. Such an argument is
+/// called by the object's noun or collection, or `name` below a noun.
+pub(crate) fn with_names(command: Command, below: Option<Object>) -> Command {
+    let below = Object::of_noun(command.get_name()).or(below);
+    let is_new = command.get_name() == "create";
+    let command = command.mut_args(|argument| {
+        let id = argument.get_id().as_str();
+        let named = Object::ALL
+            .into_iter()
+            .find(|object| id == object.noun() || id == object.collection())
+            .or(below.filter(|_| matches!(id, "name" | "names") && !is_new));
+        match named {
+            Some(object) => argument.add(ArgValueCandidates::new(move || names(object))),
+            None => argument,
+        }
+    });
+    command.mut_subcommands(|command| with_names(command, below))
+}
+
+/// The names that the server has, if it answers.
+fn names(object: Object) -> Vec<CompletionCandidate> {
+    let dir = std::env::var_os("TRUNKLINE_DIR").map(Into::into);
+    let global = Global { dir, output: super::Format::Json };
+    let path = format!("/v1/{}", object.collection());
+    let list = Client::new(&global).and_then(|client| client.get::<serde_json::Value>(&path));
+    let items = list.ok().and_then(|list| Some(list.get("items")?.as_array()?.clone()));
+    let name = |item: &serde_json::Value| Some(item.get("name")?.as_str()?.to_owned());
+    items.iter().flatten().filter_map(name).map(CompletionCandidate::new).collect()
+}
