@@ -12,6 +12,7 @@ mod spdx;
 mod steps;
 mod tidy;
 mod tools;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -53,6 +54,8 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
+    /// Run the long form of a test.
+    Torture(torture::Arguments),
     /// Build the server and run guest scenarios whose names contain one of these words.
     Guest {
         /// Words; none runs all scenarios.
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Task::Deny => deny::check(&context),
         Task::Tidy => tidy::check(&context),
         Task::Fuzz { target, seconds } => fuzz::run(&context, target.as_deref(), seconds),
+        Task::Torture(arguments) => torture::run(&context, &arguments),
         Task::Guest { filters } => {
             steps::build_server(&context)?;
             steps::guest(&context, &filters)

@@ -102,6 +102,14 @@ impl Process {
     }
 }
 
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Of a test that failed: nothing of it stays. Elsewhere it has ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// A load on a socket of the folder over as many deaths as are asked for; how many there were.
 pub fn over_deaths(
     folder: &Path,
