@@ -61,7 +61,7 @@ impl Bad {
     const ALL: [(Bad, &'static str, &'static str); 6] = [
         (Bad::Throttled, "throttled", "one that wants far more than its limit"),
         (Bad::Hung, "hung", "one whose file system is frozen"),
-        (Bad::Chains, "chains", "reads of 2 MiB in 512 pieces, of SCSI 64"),
+        (Bad::Chains, "chains", "reads in 254 pieces of 8 KiB, of SCSI 126"),
         (Bad::Requests, "requests", "reads of 16 MiB, of SCSI 4 MiB"),
         (Bad::Memory, "memory", "one that comes and goes with 2 GiB of sparse memory"),
         (Bad::Tasks, "tasks", "a flood of task management"),
@@ -188,7 +188,9 @@ impl Trouble {
             Bad::Throttled => self.load(&LoadOptions { depth: 64, data_segments: 4, ..load }, over),
             Bad::Hung => self.hang(&LoadOptions { depth: 64, read_percent: 0, ..load }, over),
             Bad::Chains => {
-                let (block_bytes, data_segments) = (2 << 20, if scsi { 64 } else { 512 });
+                // As many as a client may have, of 8 KiB.
+                let data_segments: u16 = if scsi { 126 } else { 254 };
+                let block_bytes = u32::from(data_segments) * 8192;
                 let load = LoadOptions { depth: 16, block_bytes, indirect: true, ..load };
                 self.load(&LoadOptions { data_segments, ..load }, over)
             }
