@@ -23,6 +23,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use memory::clock;
+use protocol::stats::AdapterStats;
+
 use crate::sync::{AtomicU32, Mutex};
 use books::{Books, Member};
 
@@ -170,6 +173,17 @@ impl Elements {
         self.port.books(|books| books.set_share(self.account, share));
     }
 
+    /// Where its high-water mark is kept: the most commands that were active at once, on all its queues. It is looked at when a queue borrows or
+    /// waits, has more active than when it looked last, and every 10 ms of a queue that takes commands.
+    pub fn set_mark(&self, mark: AdapterStats) {
+        self.port.books(|books| books.set_mark(self.account, mark));
+    }
+
+    /// The mark begins again, at what is active now. Nothing else is touched.
+    pub fn reset_mark(&self) {
+        self.port.books(|books| books.reset_mark(self.account));
+    }
+
     /// How many of its commands are active now.
     #[must_use]
     pub fn active(&self) -> u32 {
@@ -198,6 +212,10 @@ pub struct QueueElements {
     /// How many it keeps at hand when it is idle.
     own: u32,
     active: u32,
+    /// The most that were active when it looked at its adapter's mark, and when it is to look again, in ticks.
+    looked: u32,
+    look_at: u64,
+    look_every: u64,
 }
 
 impl QueueElements {
@@ -210,7 +228,16 @@ impl QueueElements {
     pub fn new(adapter: &Arc<Elements>, queue: u16, own: u16, wake: Wake) -> QueueElements {
         let queue = usize::from(queue);
         let local = adapter.port.books(|books| books.seat((adapter.account, queue), wake));
-        QueueElements { adapter: Arc::clone(adapter), local, queue, own: u32::from(own), active: 0 }
+        QueueElements {
+            adapter: Arc::clone(adapter),
+            local,
+            queue,
+            own: u32::from(own),
+            active: 0,
+            looked: 0,
+            look_at: 0,
+            look_every: clock::ticks_per_second() / 100,
+        }
     }
 
     /// Makes a command active, if it may be; `held` is how many wait.
@@ -236,6 +263,21 @@ impl QueueElements {
         }
     }
 
+    /// Commands were admitted, at a moment in ticks.
+    #[inline]
+    pub fn took(&mut self, now: u64) {
+        if self.active > self.looked || now >= self.look_at {
+            self.look(now);
+        }
+    }
+
+    #[cold]
+    fn look(&mut self, now: u64) {
+        self.looked = self.looked.max(self.active);
+        self.look_at = now.saturating_add(self.look_every);
+        self.adapter.port.books(|books| books.look(self.adapter.account));
+    }
+
     /// Hands on what the queue does not need, after it was woken and has taken what it can.
     pub fn woken(&mut self, held: usize) {
         self.settle(held);
@@ -248,7 +290,11 @@ impl QueueElements {
     #[cold]
     fn borrow(&mut self, held: usize) -> Result<(), Shortage> {
         let wanted = u32::try_from(held).unwrap_or(u32::MAX).max(1);
-        self.adapter.port.books(|books| books.borrow(self.member(), wanted, self.own.max(LOT)))
+        self.adapter.port.books(|books| {
+            let borrowed = books.borrow(self.member(), wanted, self.own.max(LOT));
+            books.look(self.adapter.account);
+            borrowed
+        })
     }
 
     #[cold]

@@ -133,6 +133,10 @@ pub trait Handler: Sized + 'static {
         Ok(())
     }
 
+    /// Heads were taken, at a moment in ticks.
+    #[inline]
+    fn took(&mut self, _now: u64) {}
+
     /// The queue was woken, and has begun what it may of the commands that are held.
     fn woken(&mut self, _queue: &RunningQueue) {}
 

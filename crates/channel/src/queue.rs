@@ -295,15 +295,18 @@ impl RunningQueue {
         }
     }
 
-    /// Shows the number of active and of parked commands, with their high-water marks. What is done and not yet published counts as
-    /// active.
+    /// Shows where the commands are that were taken and are not done, and the high-water marks of that.
     #[inline]
     pub(crate) fn show_levels(&self) {
-        let active = u64::from(self.resources.ring.in_flight()) + self.finished.len() as u64;
+        let held = self.held.len() as u64;
+        let active = u64::from(self.resources.ring.in_flight()).saturating_sub(held);
+        let waiting = u64::from(self.parked).saturating_sub(held);
         let stats = self.resources.stats;
         stats.set_with_high_water(QueueCounter::Active, QueueCounter::ActiveMax, active);
-        let parked = u64::from(self.parked);
-        stats.set_with_high_water(QueueCounter::Pending, QueueCounter::PendingMax, parked);
+        stats.set_with_high_water(QueueCounter::Pending, QueueCounter::PendingMax, held);
+        stats.set_with_high_water(QueueCounter::Waiting, QueueCounter::WaitingMax, waiting);
+        let in_server = waiting + u64::from(self.answers_due);
+        stats.set(QueueCounter::InDevice, active.saturating_sub(in_server));
     }
 
     /// A command waits until fewer are active.
@@ -360,7 +363,8 @@ impl RunningQueue {
         }
         self.record(handler, same, now);
         let count = self.finished.len() as u64;
-        self.show_levels();
+        // One that was done at once was active by itself.
+        self.resources.stats.raise(QueueCounter::ActiveMax, 1);
         self.finished.clear();
         self.show_levels();
         count

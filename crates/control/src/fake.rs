@@ -10,7 +10,7 @@ use protocol::message::{
     VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
-use protocol::stats::{ChannelStats, LunStats, QueueStats, StatsRegion};
+use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
 use spec::{Change, FileIdentity, change};
 use std::collections::BTreeMap;
 use std::io;
@@ -327,6 +327,11 @@ impl FakeDataPlane {
     /// Counters of a queue of an adapter, to count in.
     pub fn queue_stats(&self, adapter: &str, queue: u16) -> Option<QueueStats> {
         self.stats.queue(adapter, queue)
+    }
+
+    /// The high-water mark of an adapter, to be set.
+    pub fn adapter_stats(&self, adapter: &str) -> Option<AdapterStats> {
+        self.stats.adapter(adapter)
     }
 
     /// Counters of a LUN of an adapter on a channel, to count in.

@@ -6,7 +6,7 @@
 
 use crate::keeper::View;
 use crate::server::{Server, StatusView};
-use crate::statistics::{by_adapter, by_lun, sum};
+use crate::statistics::{by_adapter, by_lun, sum, sum_of_adapter};
 use crate::trail;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -80,7 +80,7 @@ fn scrape(
     };
     for (dataplane, snapshot) in snapshots {
         for (adapter, queues) in by_adapter(snapshot) {
-            let total = sum(queues);
+            let total = sum_of_adapter(snapshot, adapter, &queues);
             let label = ("adapter", adapter.to_owned());
             scrape.adapters.push((vec![label.clone()], total.counters.to_vec()));
             for (stage, histogram) in Latency::ALL.into_iter().zip(total.latency) {

@@ -6,8 +6,8 @@ use crate::server::Server;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Object, attr};
 use protocol::stats::{
-    ChannelCounter, FlightEvent, FlightKind, Histogram, Kind, Latency, LunSnapshot, QueueCounter,
-    QueueSnapshot, Snapshot, bucket_of, bucket_upper_ns,
+    AdapterSnapshot, ChannelCounter, FlightEvent, FlightKind, Histogram, Kind, Latency,
+    LunSnapshot, QueueCounter, QueueSnapshot, Snapshot, bucket_of, bucket_upper_ns,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -119,8 +119,11 @@ pub struct AdapterStatsView {
     pub adapter: String,
     /// Its data plane.
     pub dataplane: String,
-    /// All queues together; of high-water marks the highest.
+    /// All queues together; of high-water marks the highest, but that of active commands of a SCSI adapter is one of all queues at once.
     pub total: Measures,
+    /// When that one was reached, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_max_at_ms: Option<u64>,
     /// Each queue.
     pub queues: Vec<QueueStatsView>,
     /// Each LUN that the client saw, of a SCSI adapter.
@@ -199,6 +202,20 @@ pub(crate) fn sum<'a>(queues: impl IntoIterator<Item = &'a QueueSnapshot>) -> Su
         for latency in Latency::ALL {
             sum.latency[latency as usize].merge(queue.latency(latency));
         }
+    }
+    sum
+}
+
+/// The high-water mark of an adapter, of all its queues at once.
+fn mark<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a AdapterSnapshot> {
+    snapshot.adapters.iter().find(|adapter| adapter.adapter == name && adapter.active_max > 0)
+}
+
+/// The queues of an adapter together. A high-water mark of its own stands in for the highest of its queues'.
+pub(crate) fn sum_of_adapter(snapshot: &Snapshot, name: &str, queues: &[&QueueSnapshot]) -> Sum {
+    let mut sum = sum(queues.iter().copied());
+    if let Some(mark) = mark(snapshot, name) {
+        sum.counters[QueueCounter::ActiveMax as usize] = mark.active_max;
     }
     sum
 }
@@ -299,7 +316,8 @@ impl Server {
                 all.adapters.push(AdapterStatsView {
                     adapter: name.to_owned(),
                     dataplane: dataplane.clone(),
-                    total: measures(&sum(queues.iter().copied()), histograms),
+                    total: measures(&sum_of_adapter(&snapshot, name, &queues), histograms),
+                    active_max_at_ms: mark(&snapshot, name).map(|mark| mark.active_max_at_ms),
                     queues: queues.iter().map(|q| queue_view(q, is_scsi, histograms)).collect(),
                     luns: luns.remove(name).unwrap_or_default(),
                 });

@@ -67,6 +67,11 @@ macro_rules! devices {
                 match self { $(AnyHandler::$name(handler) => handler.admit(queue)),+ }
             }
 
+            #[inline]
+            fn took(&mut self, now: u64) {
+                match self { $(AnyHandler::$name(handler) => handler.took(now)),+ }
+            }
+
             fn woken(&mut self, queue: &RunningQueue) {
                 match self { $(AnyHandler::$name(handler) => handler.woken(queue)),+ }
             }

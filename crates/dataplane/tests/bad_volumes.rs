@@ -293,13 +293,13 @@ fn a_hard_limit_does_not_hold_up_who_has_none() {
     let heads: Vec<u16> = (0..12).map(|head| head * 4).collect();
     heads.iter().for_each(|head| ring.read(*head, 0));
     ring.offer(&heads);
-    until("some wait", || server.count_of("vhost0", QueueCounter::Pending) > 0);
+    until("some wait", || server.count_of("vhost0", QueueCounter::Waiting) > 0);
     (0..20).for_each(|_| neighbour.works());
     assert!(server.count_of("vhost0", QueueCounter::WaitThrottled) > 0);
     assert!(ring.used_index() < 12, "the limit let everything through");
     ring.wait();
     assert!(heads.iter().all(|head| ring.status_of(*head) == 0));
-    until("nothing waits", || server.count_of("vhost0", QueueCounter::Pending) == 0);
+    until("nothing waits", || server.count_of("vhost0", QueueCounter::Waiting) == 0);
 }
 
 /// A volume as the control plane puts it after it was opened once.

@@ -149,6 +149,38 @@ fn one_queue_has_all_elements_of_its_adapter() {
     assert_eq!(server.count(QueueCounter::WaitNoCommand), 0);
 }
 
+/// More outstanding than there are elements: what has one is active, what has none is pending, and the adapter's mark is of all queues.
+#[test]
+fn active_and_pending_commands_are_told_apart() {
+    let server = Server::new(2);
+    server.units(1, 32, common::slow);
+    let mut spec = adapter(server.dir.path(), 0, vec![target(0, &[(0, "lu0")])]);
+    let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
+    scsi.commands.num_cmd_elems = 20;
+    let socket = spec.socket.clone();
+    server.must(Request::PutAdapter(spec));
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            load(&socket, &on(0, 0, LoadOptions { queues: 4, depth: 32, ..short_load() }));
+            ended.store(true, Ordering::Release);
+        });
+        while !ended.load(Ordering::Acquire) {
+            for queue in server.stats().queues {
+                assert!(queue.get(QueueCounter::Active) <= 20, "{queue:?}");
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let stats = server.stats();
+    let mark = stats.adapters.iter().find(|adapter| adapter.adapter == "vfchost0").unwrap();
+    assert_eq!(mark.active_max, 20);
+    assert!(mark.active_max_at_ms > 0);
+    let most = |counter| stats.queues.iter().map(|queue| queue.get(counter)).max().unwrap();
+    assert!(most(QueueCounter::ActiveMax) <= 20);
+    assert!(most(QueueCounter::PendingMax) >= 12);
+}
+
 /// Two adapters of a port that has fewer elements than either of them wants: what waits is woken by what ends at the other one, and it is
 /// the port that is short.
 #[test]

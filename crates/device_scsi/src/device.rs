@@ -10,6 +10,7 @@ use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Te
 use channel::elements::Elements;
 use channel::mailbox::one_shot;
 use protocol::message::{AdapterSpec, CommandSpec, DeviceSpec, LimitSpec, PortShare, ScsiSpec};
+use protocol::stats::AdapterStats;
 use scsi::{Attention, LogicalUnit, Lun, Nexus};
 
 use crate::config::{self, CDB_SIZE_OFFSET, Offer, SENSE_SIZE_OFFSET, feature};
@@ -51,6 +52,8 @@ pub struct ScsiDevice {
     /// How the channels know it.
     adapter: Arc<Adapter>,
     services: Arc<Services>,
+    /// Where the adapter's high-water mark is, if there was a slot.
+    mark: Option<AdapterStats>,
     state: Mutex<State>,
     attendance: Mutex<Attendance>,
 }
@@ -162,7 +165,11 @@ impl ScsiDevice {
     }
 
     fn elements(&self, spec: &ScsiSpec, before: Option<&Arc<Elements>>) -> Arc<Elements> {
-        self.ports.elements(&spec.commands, spec.port.as_ref(), self.queues, before)
+        let elements = self.ports.elements(&spec.commands, spec.port.as_ref(), self.queues, before);
+        if let Some(mark) = self.mark {
+            elements.set_mark(mark);
+        }
+        elements
     }
 
     /// Takes over bounds and limits, with no queue running.
@@ -315,6 +322,10 @@ impl Device for ScsiDevice {
         };
         let ports = Arc::clone(&making.service.ports);
         let elements = ports.elements(&scsi.commands, scsi.port.as_ref(), spec.queues, None);
+        let mark = making.stats.adapter(&making.adapter.name);
+        if let Some(mark) = mark {
+            elements.set_mark(mark);
+        }
         let state = State {
             terms: Terms::new(scsi, elements),
             view: View::default(),
@@ -327,6 +338,7 @@ impl Device for ScsiDevice {
             ports,
             adapter: Arc::clone(making.adapter),
             services: Arc::new(services(device)),
+            mark,
             state: Mutex::new(state),
             attendance: Mutex::default(),
         });
@@ -412,6 +424,9 @@ impl Device for ScsiDevice {
     fn removed(&self) {
         if let Some(region) = &self.services.region {
             region.keep_luns(&self.adapter.name, |_, _| false);
+            if let Some(mark) = self.mark {
+                region.release_adapter(mark);
+            }
         }
     }
 

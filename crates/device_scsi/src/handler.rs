@@ -136,6 +136,13 @@ impl Handler for ScsiHandler {
         }
     }
 
+    #[inline]
+    fn took(&mut self, now: u64) {
+        if let Kind::Request(requests) = &mut self.0 {
+            requests.elements.took(now);
+        }
+    }
+
     fn woken(&mut self, queue: &RunningQueue) {
         if let Kind::Request(requests) = &mut self.0 {
             requests.elements.woken(queue.held());

@@ -165,7 +165,7 @@ fn a_full_lane_is_asked_once_for_all_that_wait_for_it_and_each_of_them_is_counte
     let refused = door.refused.load(SeqCst);
     assert!((WAITING + 1..=WAITING + 2 * OTHERS).contains(&refused), "{refused} times");
     assert_eq!(rig.count(QueueCounter::WaitBackEndFull), WAITING);
-    assert_eq!(rig.count(QueueCounter::Pending), WAITING);
+    assert_eq!(rig.count(QueueCounter::Waiting), WAITING);
     door.open.store(true, SeqCst);
     rig.add(&Request::read(0, 1, 0, 1));
     rig.kick();

@@ -13,6 +13,7 @@
 //! The memory is sparse: a slot that was never used takes none. What can be counted stands in one table each
 //! ([`QueueCounter`], [`ChannelCounter`]), from which the CLI, the API and `/metrics` are made.
 
+mod adapters;
 mod counters;
 mod flight;
 mod histogram;
@@ -25,11 +26,14 @@ use std::sync::{Mutex, MutexGuard};
 
 use memory::{Access, MapError, Mapping, clock};
 
+pub use adapters::AdapterStats;
 pub use counters::{ChannelCounter, CounterInfo, Kind, QueueCounter, Unit};
 pub use flight::{FlightEvent, FlightKind};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_upper_ns};
 pub use luns::LunStats;
-pub use reader::{ChannelSnapshot, LunSnapshot, QueueSnapshot, ReadError, Snapshot, StatsReader};
+pub use reader::{
+    AdapterSnapshot, ChannelSnapshot, LunSnapshot, QueueSnapshot, ReadError, Snapshot, StatsReader,
+};
 
 /// First word of the memory: "TRUNKST" and a version of the layout.
 pub const MAGIC: u64 = 0x5452_554e_4b53_5402;
@@ -66,11 +70,13 @@ pub(crate) mod slot {
     pub(crate) const USED: usize = 0;
     pub(crate) const QUEUE: usize = 1;
     pub(crate) const CHANNEL: usize = 2;
-    /// What the slot is of: [`OF_QUEUE`] or [`OF_LUN`].
+    /// What the slot is of: [`OF_QUEUE`], [`OF_LUN`] or [`OF_ADAPTER`].
     pub(crate) const KIND: usize = 3;
     pub(crate) const OF_QUEUE: u64 = 0;
     /// The number of the queue is then the LUN, and above its 16 bits the target.
     pub(crate) const OF_LUN: u64 = 1;
+    /// The number of the queue is then the moment of its high-water mark.
+    pub(crate) const OF_ADAPTER: u64 = 2;
     /// Name of the adapter, 48 bytes, padded with zeroes.
     pub(crate) const NAME: usize = 4;
     pub(crate) const NAME_WORDS: usize = 6;
@@ -260,10 +266,22 @@ impl QueueStats {
         bump(&self.words[slot::COUNTERS + counter as usize], by);
     }
 
+    /// Sets a gauge.
+    #[inline]
+    pub fn set(self, gauge: QueueCounter, value: u64) {
+        self.words[slot::COUNTERS + gauge as usize].store(value, Relaxed);
+    }
+
     /// Sets a gauge, and its high-water mark, which is the counter behind it.
     #[inline]
     pub fn set_with_high_water(self, gauge: QueueCounter, high_water: QueueCounter, value: u64) {
-        self.words[slot::COUNTERS + gauge as usize].store(value, Relaxed);
+        self.set(gauge, value);
+        self.raise(high_water, value);
+    }
+
+    /// A high-water mark is no less than this.
+    #[inline]
+    pub fn raise(self, high_water: QueueCounter, value: u64) {
         let mark = &self.words[slot::COUNTERS + high_water as usize];
         if value > mark.load(Relaxed) {
             mark.store(value, Relaxed);

@@ -1,6 +1,9 @@
 //! Who has lent what to whom. All of it under the lock of the port; reached when a queue lacks an element, has too many, or is pressed.
 
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use protocol::stats::AdapterStats;
 
 use super::{Local, Share, Shortage, Wake};
 
@@ -37,6 +40,7 @@ struct Account {
     lent: u32,
     /// How many of its queues wait.
     waiting: u32,
+    mark: Option<AdapterStats>,
     desks: Box<[Desk]>,
 }
 
@@ -91,7 +95,7 @@ impl Books {
         let desk =
             || Desk { local: Arc::new(Local::new()), lent: 0, wanted: 0, told: false, wake: None };
         let desks = std::iter::repeat_with(desk).take(usize::from(queues)).collect();
-        let account = Account { share, lent: 0, waiting: 0, desks };
+        let account = Account { share, lent: 0, waiting: 0, mark: None, desks };
         self.weights += account.weight();
         let free = self.accounts.iter().position(Option::is_none);
         let place = free.unwrap_or(self.accounts.len());
@@ -162,6 +166,29 @@ impl Books {
         let free: u32 =
             account.desks.iter().filter(|desk| desk.lent > 0).map(|desk| desk.local.free()).sum();
         account.lent.saturating_sub(free)
+    }
+
+    pub(super) fn set_mark(&mut self, account: usize, mark: AdapterStats) {
+        self.account(account).mark = Some(mark);
+    }
+
+    pub(super) fn reset_mark(&mut self, account: usize) {
+        if let Some(mark) = self.account(account).mark {
+            mark.set_active_max(0, 0);
+            if self.active(account) > 0 {
+                self.look(account);
+            }
+        }
+    }
+
+    /// Raises the high-water mark of an adapter. What was done at once was active by itself.
+    pub(super) fn look(&mut self, account: usize) {
+        let Some(mark) = self.account(account).mark else { return };
+        let active = u64::from(self.active(account).max(1));
+        if active > mark.active_max() {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            mark.set_active_max(active, u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        }
     }
 
     /// A queue runs.

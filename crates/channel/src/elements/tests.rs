@@ -332,3 +332,30 @@ fn threads_take_and_give_back() {
     assert!((5..=7).contains(&most.load(Relaxed)), "{most:?}");
     assert_eq!(adapter.port.books(|books| books.lent()), 0);
 }
+
+/// Two queues that are busy one after the other, and then together: the mark is no sum of theirs.
+#[test]
+fn the_mark_is_of_all_queues_at_once_and_begins_again() {
+    let region = protocol::stats::StatsRegion::create(1).unwrap();
+    let mark = region.adapter("a").unwrap();
+    let adapter = Elements::alone(share(100), 2);
+    adapter.set_mark(mark);
+    let mut clients = [0, 1].map(|queue| Client::new(&adapter, queue, 5, 8));
+    for client in &mut clients {
+        assert_eq!(client.take(), 8);
+        client.hold.took(0);
+        (client.depth, client.held) = (0, 0);
+        (0..8).for_each(|_| client.end());
+    }
+    assert_eq!(mark.active_max(), 8);
+    for client in &mut clients {
+        client.depth = 6;
+        assert_eq!(client.take(), 6);
+        // Neither has more than ever, but it is time to look.
+        client.hold.took(u64::MAX);
+    }
+    assert_eq!(mark.active_max(), 12);
+    clients[0].end();
+    adapter.reset_mark();
+    assert_eq!(mark.active_max(), 11);
+}

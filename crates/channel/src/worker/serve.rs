@@ -48,6 +48,7 @@ impl<H: Handler> Served<H> {
         self.queue.segments = 0;
         self.queue.count(QueueCounter::CommandsReceived, u64::from(count));
         self.queue.show_levels();
+        self.handler.took(io.now);
         self.account_ring_time(io.now, seen, count);
         io.event(FlightKind::Take, &self.queue, u64::from(count));
         Ok(count + again)

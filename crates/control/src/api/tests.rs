@@ -400,6 +400,7 @@ async fn statistics_are_summed_over_queues_and_shown_to_prometheus() {
     assert_eq!(total["latency"]["device"]["count"], 20);
     assert_eq!(total["latency"]["device"]["mean_ns"], 5_000);
     assert_eq!(stats["adapters"][0]["queues"][1]["counters"]["reads"], 10);
+    assert_eq!(stats["adapters"][0]["active_max_at_ms"], json!(null));
     let (_, text) = bench.text("GET", "/metrics", String::new()).await;
     for line in [
         "trunkline_dataplane_up{dataplane=\"main\"} 1",
@@ -425,6 +426,13 @@ async fn statistics_are_summed_over_queues_and_shown_to_prometheus() {
         assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
     }
     assert_eq!(bench.call("GET", "/v1/stats?adapter=b", Value::Null).await.0, 404);
+    // A mark of all queues at once stands in for the highest of one.
+    fake.adapter_stats("a").unwrap().set_active_max(6, 77);
+    let stats = bench.get("/v1/stats?adapter=a").await;
+    assert_eq!(stats["adapters"][0]["total"]["counters"]["commands_active_max"], 6);
+    assert_eq!(stats["adapters"][0]["active_max_at_ms"], 77);
+    let (_, text) = bench.text("GET", "/metrics", String::new()).await;
+    assert!(text.contains("trunkline_adapter_commands_active_max{adapter=\"a\"} 6"), "{text}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

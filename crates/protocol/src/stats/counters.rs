@@ -65,10 +65,10 @@ registry! {
     /// What is counted for each queue.
     QueueCounter {
         CommandsReceived "commands_received" Counter Count "Commands taken from the ring."
-        Active "commands_active" Gauge Count "Commands taken and not yet published as done."
+        Active "commands_active" Gauge Count "Commands that the server works on: they have their command element, and are in the server or in the device."
         ActiveMax "commands_active_max" HighWater Count "Most commands that were active at once."
-        Pending "commands_pending" Gauge Count "Commands that wait in the server for a resource or a limit."
-        PendingMax "commands_pending_max" HighWater Count "Most commands that waited at once."
+        Pending "commands_pending" Gauge Count "Commands that are held until a command element is free. They are not active."
+        PendingMax "commands_pending_max" HighWater Count "Most commands that were held at once."
         Reads "reads" Counter Count "Reads completed."
         Writes "writes" Counter Count "Writes completed."
         Flushes "flushes" Counter Count "Flushes completed."
@@ -104,6 +104,9 @@ registry! {
         GlobalBuffers "global_buffers" Counter Count "Segment lists that came from the channel's shared pool, because the queue's own were in use or too short (bufs_per_cmd)."
         Moves "moves" Counter Count "Times the queue was moved to another channel while it ran."
         WaitNoElement "wait_no_adapter_element" Counter Count "Times a command waited because the num_cmd_elems of the port were lent (No Adapter Elements)."
+        Waiting "commands_waiting" Gauge Count "Active commands that wait in the server for a limit, a buffer, a modelled delay or room in the back end."
+        WaitingMax "commands_waiting_max" HighWater Count "Most active commands that waited in the server at once."
+        InDevice "commands_in_device" Gauge Count "Active commands that are with the volume."
     }
 }
 

@@ -75,6 +75,17 @@ pub struct LunSnapshot {
     pub counted: QueueSnapshot,
 }
 
+/// What is one figure for all queues of an adapter, at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AdapterSnapshot {
+    /// Its name.
+    pub adapter: String,
+    /// Most commands that were active at once.
+    pub active_max: u64,
+    /// When that was, in milliseconds since 1970.
+    pub active_max_at_ms: u64,
+}
+
 /// One channel's statistics at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChannelSnapshot {
@@ -102,6 +113,8 @@ pub struct Snapshot {
     pub channels: Vec<ChannelSnapshot>,
     /// Its queues, by slot.
     pub queues: Vec<QueueSnapshot>,
+    /// Adapters that have figures of their own, by slot.
+    pub adapters: Vec<AdapterSnapshot>,
     /// LUNs by slot: one entry for each channel that serves one.
     pub luns: Vec<LunSnapshot>,
 }
@@ -152,6 +165,7 @@ impl StatsReader {
             ticks_per_second: words[header::TICKS_PER_SECOND].load(Relaxed),
             channels: (0..self.channels).map(channel).collect(),
             queues: (0..used).filter_map(|index| self.queue(index)).collect(),
+            adapters: (0..used).filter_map(|index| self.adapter(index)).collect(),
             luns: (0..used).filter_map(|index| self.lun(index)).collect(),
         }
     }
@@ -177,6 +191,16 @@ impl StatsReader {
     fn queue(&self, index: usize) -> Option<QueueSnapshot> {
         let (kind, number) = self.what(index)?;
         (kind == slot::OF_QUEUE).then(|| self.counted(index, number as u16))
+    }
+
+    fn adapter(&self, index: usize) -> Option<AdapterSnapshot> {
+        let (kind, active_max_at_ms) = self.what(index)?;
+        let words = self.words_of(index);
+        (kind == slot::OF_ADAPTER).then(|| AdapterSnapshot {
+            adapter: name(words),
+            active_max: words[slot::COUNTERS + QueueCounter::ActiveMax as usize].load(Relaxed),
+            active_max_at_ms,
+        })
     }
 
     fn lun(&self, index: usize) -> Option<LunSnapshot> {

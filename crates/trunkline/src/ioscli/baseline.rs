@@ -36,6 +36,16 @@ pub(super) fn reading(stats: &StatsView) -> Reading {
     stats.adapters.iter().map(adapter).collect()
 }
 
+/// The high-water marks of active commands that are of all queues at once, by adapter.
+pub(super) fn marks(stats: &StatsView) -> BTreeMap<String, u64> {
+    let of_all = stats.adapters.iter().filter(|adapter| adapter.active_max_at_ms.is_some());
+    let mark = |adapter: &control::statistics::AdapterStatsView| {
+        let name = QueueCounter::ActiveMax.info().name;
+        (adapter.adapter.clone(), get(&adapter.total.counters, name))
+    };
+    of_all.map(mark).collect()
+}
+
 impl Baseline {
     /// A baseline of these adapters, taken now.
     pub(super) fn of(reading: Reading, pid: Option<u32>) -> Baseline {
@@ -83,8 +93,8 @@ fn get(counters: &Counters, name: &str) -> u64 {
     counters.get(name).copied().unwrap_or(0)
 }
 
-/// What queues counted together, as `fcstat` has it. The high-water mark of several queues is the sum of theirs: at
-/// least what was ever active at once.
+/// What queues counted together, as `fcstat` has it. The high-water mark of several queues is the sum of theirs, at least what was ever
+/// active at once; where an adapter has a mark of its own, that one holds.
 pub(super) fn counts<'a>(queues: impl IntoIterator<Item = &'a Counters>) -> Counts {
     let mut sum = Counts::default();
     for queue in queues {
@@ -104,13 +114,15 @@ pub(super) fn counts<'a>(queues: impl IntoIterator<Item = &'a Counters>) -> Coun
         sum.read_bytes += value(QueueCounter::ReadBytes);
         sum.written_bytes += value(QueueCounter::WrittenBytes);
         sum.no_dma += value(QueueCounter::WaitNoDma);
-        sum.no_elements += value(QueueCounter::WaitBackEndFull);
+        sum.no_elements += value(QueueCounter::WaitNoElement);
         sum.no_command += value(QueueCounter::WaitNoCommand);
         sum.active += value(QueueCounter::Active);
         sum.active_max += value(QueueCounter::ActiveMax);
         sum.pending += value(QueueCounter::Pending);
         sum.pending_max += value(QueueCounter::PendingMax);
-        sum.interrupts += value(QueueCounter::Kicks);
+        sum.waiting += value(QueueCounter::Waiting);
+        sum.waiting_max += value(QueueCounter::WaitingMax);
+        sum.interrupts += value(QueueCounter::Notifications);
     }
     sum
 }

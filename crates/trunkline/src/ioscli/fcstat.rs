@@ -13,15 +13,18 @@ pub(super) struct Counts {
     pub(super) written_bytes: u64,
     /// Waits for memory (`No DMA Resource Count`).
     pub(super) no_dma: u64,
-    /// Waits for the volume's back end (`No Adapter Elements Count`).
+    /// Waits for a command element of the port (`No Adapter Elements Count`).
     pub(super) no_elements: u64,
-    /// Waits for a command (`No Command Resource Count`).
+    /// Waits for a command element of the adapter (`No Command Resource Count`).
     pub(super) no_command: u64,
     pub(super) active: u64,
     pub(super) active_max: u64,
     pub(super) pending: u64,
     pub(super) pending_max: u64,
-    /// Notifications from the client.
+    /// Active commands that wait in the server.
+    pub(super) waiting: u64,
+    pub(super) waiting_max: u64,
+    /// Notifications to the client.
     pub(super) interrupts: u64,
 }
 
@@ -106,11 +109,25 @@ Invalid Tx Word Count: 0
 Invalid CRC Count: 0
 ";
 
+/// Line by line as the original has it. Its adapter driver is the server, in which a command that has its element may wait; its protocol driver
+/// hands these out, so that what is pending there lacks one. Buffers are the client's own, so there are no pools of them; a command that waits
+/// is pending, so none is held off; and a client is not interrupted without a completion.
 fn driver(counts: &Counts) -> String {
     lines(&[
         "\nDriver Statistics".to_owned(),
         format!("  Number of interrupts:   {}", counts.interrupts),
+        "  Number of spurious interrupts:   0".to_owned(),
+        "  Long term DMA pool size:   0".to_owned(),
+        "  I/O DMA pool size:  0".to_owned(),
         "\n  FC SCSI Adapter Driver Queue Statistics".to_owned(),
+        format!("    Number of active commands:   {}", counts.active),
+        format!("    High water mark  of active commands:   {}", counts.active_max),
+        format!("    Number of pending commands:   {}", counts.waiting),
+        format!("    High water mark of pending commands:   {}", counts.waiting_max),
+        "    Number of commands in the Adapter Driver Held off queue:  0".to_owned(),
+        "    High water mark of number of commands in the Adapter Driver Held off queue:  0"
+            .to_owned(),
+        "\n  FC SCSI Protocol Driver Queue Statistics".to_owned(),
         format!("    Number of active commands:   {}", counts.active),
         format!("    High water mark  of active commands:   {}", counts.active_max),
         format!("    Number of pending commands:   {}", counts.pending),

@@ -7,7 +7,8 @@ use super::text::lines;
 pub(super) struct AdapterReport {
     /// Commands of the control and event queues; one number each.
     pub(super) command_queues: Vec<u64>,
-    /// Commands of each request queue in use.
+    /// Commands of each channel that was negotiated: those of every queue whose number leaves its number behind, as clients of the original
+    /// put their queues on channels.
     pub(super) channels: Vec<u64>,
     /// Further counters, by what is printed before the equals sign.
     pub(super) more: Vec<(&'static str, u64)>,
@@ -19,12 +20,15 @@ pub(super) const MORE: &[(&str, &str)] = &[
     ("global_buffers", "Buffers from global pool"),
     ("wait_no_command", "No Command Resource"),
     ("wait_no_dma", "No DMA Resource"),
-    ("wait_back_end_full", "No Adapter Elements"),
+    ("wait_no_adapter_element", "No Adapter Elements"),
+    ("wait_back_end_full", "Waits for the back end"),
     ("wait_throttled", "Waits for rate limit"),
     ("commands_active", "Active commands"),
     ("commands_active_max", "High water mark of active commands"),
     ("commands_pending", "Pending commands"),
     ("commands_pending_max", "High water mark of pending commands"),
+    ("commands_waiting", "Active commands that wait"),
+    ("commands_in_device", "Commands in the device"),
     ("control_requests", "Control requests"),
     ("check_conditions", "Check conditions"),
     ("unit_attentions", "Unit attentions"),

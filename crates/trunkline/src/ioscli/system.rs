@@ -1,8 +1,8 @@
 //! The server as the commands see it: what the API answers, and the reports made of it.
 
-use super::baseline::{Baseline, Baselines, Reading, counts, reading};
+use super::baseline::{Baseline, Baselines, Reading, counts, marks, reading};
 use super::devices::Device;
-use super::fcstat::FcReport;
+use super::fcstat::{Counts, FcReport};
 use super::maps::{ScsiMap, Vtd};
 use super::queues::{AdapterReport, MORE};
 use super::san::adapter_wwpn;
@@ -14,7 +14,7 @@ use control::refusal::{Code, Refusal};
 use control::server::{AdapterView, DataPlaneView, LoginView, ObjectView, StatusView, VolumeView};
 use control::statistics::{Counters, StatsView};
 use fabric::attribute::{Attribute, Attributes, Object, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The name under which the original has the attributes of NPIV that all its adapters share.
 pub(super) const NPIV: &str = "viosnpiv0";
@@ -25,6 +25,8 @@ const NPIV_DATAPLANE: &str = "main";
 pub(super) struct System {
     pub(super) status: StatusView,
     reading: Reading,
+    /// High-water marks of active commands that are of all queues at once.
+    marks: BTreeMap<String, u64>,
     pub(super) ports: Vec<ObjectView>,
     pub(super) targets: Vec<ObjectView>,
     pub(super) vtds: Vec<ObjectView>,
@@ -73,6 +75,7 @@ impl System {
         Ok(System {
             status: context.client.get("/v1/status")?,
             reading: reading(&stats),
+            marks: marks(&stats),
             ports: objects(Object::Port)?,
             targets: objects(Object::Target)?,
             vtds: objects(Object::Vtd)?,
@@ -201,7 +204,7 @@ impl System {
                 .and_then(|port| number(&self.port(port)?.effective, "link_speed")),
             link_up: has_client(adapter),
             seconds: self.seconds(&adapter.dataplane, base),
-            counts: counts(queues.values()),
+            counts: self.with_mark(&adapter.name, counts(queues.values())),
             max_transfer: number(&adapter.effective, "max_xfer_size"),
         }
     }
@@ -212,6 +215,12 @@ impl System {
             adapters.iter().map(|adapter| (adapter.name.clone(), self.queues(&adapter.name)));
         let home = adapters.first().and_then(|adapter| self.dataplane(&adapter.dataplane));
         Baseline::of(reading.collect(), home.and_then(|dataplane| dataplane.pid))
+    }
+
+    /// Counts of an adapter, with its own high-water mark where it has one.
+    fn with_mark(&self, adapter: &str, counts: Counts) -> Counts {
+        let active_max = self.marks.get(adapter).copied().unwrap_or(counts.active_max);
+        Counts { active_max, ..counts }
     }
 
     /// The counters of an adapter's queues.
@@ -244,14 +253,46 @@ impl System {
                 .filter_map(|queue| queue.get(name))
                 .fold(0_u64, |sum, n| sum.saturating_add(*n))
         };
+        // What the client negotiated: it has one channel at least while it is here, and with one it is a single-queue client, whose
+        // commands all come on the command queue.
+        let negotiated = match adapter.kind.as_str() {
+            _ if !has_client(adapter) || adapter.client_queues == 0 => 0,
+            "fc" if adapter.channels_max == 1 => 0,
+            _ => adapter.channels_max as usize,
+        };
+        let mut by_channel = vec![0_u64; negotiated];
+        let mut command_queue: u64 = own.into_iter().map(received).sum();
+        for (number, queue) in channels.into_iter().enumerate() {
+            match by_channel.len() {
+                0 => command_queue = command_queue.saturating_add(received(queue)),
+                count => by_channel[number % count] += received(queue),
+            }
+        }
+        let offered = number(&adapter.effective, "queues").unwrap_or(0);
+        let queues = [
+            ("Queues offered", offered),
+            ("Queues used by the client", adapter.client_queues.into()),
+            ("Channels negotiated", adapter.channels_max.into()),
+            ("Channels running", adapter.channels.into()),
+            ("CPUs they are bound to", self.cpus_of(adapter)),
+        ];
+        let counters = MORE.iter().map(|(name, shown)| (*shown, total(name)));
         AdapterReport {
             command_queues: match adapter.kind.as_str() {
                 "block" => Vec::new(),
-                _ => vec![own.into_iter().map(received).sum()],
+                _ => vec![command_queue],
             },
-            channels: channels.into_iter().map(received).collect(),
-            more: MORE.iter().map(|(name, shown)| (*shown, total(name))).collect(),
+            channels: by_channel,
+            more: queues.into_iter().chain(counters).collect(),
         }
+    }
+
+    /// On how many CPUs the channels of an adapter's queues run, as far as they are bound to one.
+    fn cpus_of(&self, adapter: &AdapterView) -> u64 {
+        let dataplane = self.dataplane(&adapter.dataplane);
+        let channels = dataplane.map_or(&[][..], |dataplane| &dataplane.channels);
+        let used = channels.iter().filter(|one| adapter.channel_of_queue.contains(&one.index));
+        used.filter_map(|channel| channel.cpu).collect::<BTreeSet<_>>().len() as u64
     }
 
     /// `lsmap` of an adapter that gives volumes: the one of a block adapter, or virtual target devices.

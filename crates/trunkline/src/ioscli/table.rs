@@ -50,9 +50,10 @@ const FCSTAT: Syntax = Syntax {
     notes: "\
 DEVICE is a port, with the sum of the adapters on it, or one adapter.
 
-No DMA Resource Count counts waits for memory, No Adapter Elements Count waits for the volume's file or device, and \
-No Command Resource Count waits because num_cmd_elems commands were active. There are no frames and no link, so \
-these counters are 0.
+No DMA Resource Count counts waits for memory, No Adapter Elements Count waits because the num_cmd_elems of the port were lent, and \
+No Command Resource Count waits because num_cmd_elems commands of the adapter were active. Pending commands of the protocol driver wait for \
+one of these elements; those of the adapter driver have one and wait in the server. There are no frames, no link and no pools, so these \
+counters are 0.
 
 -z changes no counter: it keeps a copy in fcstat-reset.json in the server's state folder, and later reports say what \
 came since. Others see the counters as before. High-water marks stay.
@@ -68,8 +69,8 @@ const CAT: Syntax = Syntax {
     flags: &[],
     plain: 1,
     notes: "\
-CMD queues are the control and event queue of a SCSI adapter, counted as one; SUBQ channels are the queues on which \
-its client sends I/O. `trunkline stats ADAPTER` has the same and more.
+CMD queues are the control and event queue of a SCSI adapter, counted as one; SUBQ channels are those that the client has negotiated, none \
+without a client. A virtual Fibre Channel client with one channel is a single-queue client: it has none, and its commands are those of the CMD queue. `trunkline stats ADAPTER` has the same and more.
 ",
 };
 

@@ -38,6 +38,8 @@ pub(super) fn counts() -> Counts {
         active_max: 200,
         pending: 3,
         pending_max: 811,
+        waiting: 2,
+        waiting_max: 9,
         interrupts: 5_150,
     }
 }
@@ -85,10 +87,56 @@ fn fcstat_is_read_again() {
         assert_eq!(value(&found.interrupts), driver.map(|c| c.interrupts));
         assert_eq!(value(&queue.active), driver.map(|c| c.active));
         assert_eq!(value(&queue.active_high), driver.map(|c| c.active_max));
+        assert_eq!(value(&queue.pending), driver.map(|c| c.waiting));
+        assert_eq!(value(&queue.pending_high), driver.map(|c| c.waiting_max));
+        let queue = &found.protocol_queue;
+        assert_eq!(value(&queue.active), driver.map(|c| c.active));
+        assert_eq!(value(&queue.active_high), driver.map(|c| c.active_max));
         assert_eq!(value(&queue.pending), driver.map(|c| c.pending));
         assert_eq!(value(&queue.pending_high), driver.map(|c| c.pending_max));
     }
     insta::assert_snapshot!(fcstat::report(&report(), Detail::Driver));
+}
+
+/// The driver's part has the lines of a capture of the original, in its order and with its spelling.
+#[test]
+fn the_drivers_part_is_line_by_line_that_of_the_original() {
+    let lines = [
+        "Driver Statistics",
+        "  Number of interrupts:",
+        "  Number of spurious interrupts:",
+        "  Long term DMA pool size:",
+        "  I/O DMA pool size:",
+        "  FC SCSI Adapter Driver Queue Statistics",
+        "    Number of active commands:",
+        "    High water mark  of active commands:",
+        "    Number of pending commands:",
+        "    High water mark of pending commands:",
+        "    Number of commands in the Adapter Driver Held off queue:",
+        "    High water mark of number of commands in the Adapter Driver Held off queue:",
+        "  FC SCSI Protocol Driver Queue Statistics",
+        "    Number of active commands:",
+        "    High water mark  of active commands:",
+        "    Number of pending commands:",
+        "    High water mark of pending commands:",
+        "FC SCSI Adapter Driver Information",
+        "  No DMA Resource Count:",
+        "  No Adapter Elements Count:",
+        "  No Command Resource Count:",
+        "FC SCSI Traffic Statistics",
+        "  Input Requests:",
+        "  Output Requests:",
+        "  Control Requests:",
+        "  Input Bytes:",
+        "  Output Bytes:",
+        "Adapter Effective max transfer value:",
+    ];
+    let text = fcstat::report(&report(), Detail::Driver);
+    let ours = text.lines().skip_while(|line| *line != lines[0]).filter(|line| !line.is_empty());
+    let ours: Vec<&str> = ours
+        .map(|line| line.split_once(':').map_or(line, |(name, _)| &line[..=name.len()]))
+        .collect();
+    assert_eq!(ours, lines);
 }
 
 #[test]
