@@ -122,6 +122,11 @@ impl Shared {
         locked(&self.queues)
     }
 
+    /// The queues, unless somebody waits for them, for a hung disk perhaps.
+    pub(crate) fn queues_now(&self) -> Option<MutexGuard<'_, Queues>> {
+        self.queues.try_lock().ok()
+    }
+
     pub(crate) fn spec(&self) -> AdapterSpec {
         locked(&self.spec).clone()
     }
@@ -244,9 +249,9 @@ impl Shared {
 pub(crate) struct Adapter {
     inner: Arc<Inner>,
     /// The socket's file, if it is ours to remove.
-    socket: Option<Place>,
+    socket: Mutex<Option<Place>>,
     stop: OwnedFd,
-    thread: Option<JoinHandle<()>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// A specification with what it leads to.
@@ -294,7 +299,7 @@ impl Adapter {
             .name(format!("adapter-{name}"))
             .stack_size(256 << 10)
             .spawn(move || of_thread.serve(&door, &theirs))?;
-        Ok(Adapter { inner, socket, stop, thread: Some(thread) })
+        Ok(Adapter { inner, socket: Mutex::new(socket), stop, thread: Mutex::new(Some(thread)) })
     }
 
     pub(crate) fn shared(&self) -> Arc<Shared> {
@@ -335,22 +340,31 @@ impl Adapter {
             || so(&locked(&self.shared().spec))
     }
 
-    /// Puts what `backing` says behind its present and its next form.
+    /// Its present form, and its next one if there is one.
+    pub(crate) fn forms(&self) -> Vec<AdapterSpec> {
+        let next = locked(&self.inner.next);
+        let then = next.iter().map(|form| form.spec.clone());
+        std::iter::once(self.shared().spec()).chain(then).collect()
+    }
+
+    /// Puts what `backing` says behind its present and its next form, where it says something.
     ///
     /// # Errors
     ///
     /// When the channels cannot serve it.
     pub(crate) fn set_backing(
         &self,
-        backing: impl Fn(&AdapterSpec) -> Backing,
+        backing: impl Fn(&AdapterSpec) -> Option<Backing>,
     ) -> Result<(), String> {
         let mut next = locked(&self.inner.next);
-        if let Some(form) = &mut *next {
-            form.backing = backing(&form.spec);
+        if let Some(form) = &mut *next
+            && let Some(backing) = backing(&form.spec)
+        {
+            form.backing = backing;
         }
         let shared = self.shared();
         let spec = shared.spec();
-        shared.set_backing(&spec, &backing(&spec))
+        backing(&spec).map_or(Ok(()), |backing| shared.set_backing(&spec, &backing))
     }
 
     /// A volume has another size now.
@@ -383,17 +397,18 @@ impl Adapter {
     }
 
     /// Disconnects the client, after what is in flight is done, and ends the thread.
-    pub(crate) fn remove(mut self) {
+    pub(crate) fn remove(&self) {
         let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
         if let Some(stream) = &*locked(&self.inner.stream) {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         }
-        let joined = self.thread.take().expect("an adapter is removed once").join();
+        let thread = locked(&self.thread).take().expect("an adapter is removed once");
+        let joined = thread.join();
         assert!(joined.is_ok(), "a panic ends the process");
         let shared = self.shared();
         shared.queues().release_stats();
         shared.device.removed();
-        if let Some(socket) = self.socket.take() {
+        if let Some(socket) = locked(&self.socket).take() {
             self.inner.plane.outside.leave(socket);
         }
     }

@@ -116,7 +116,7 @@ impl Scale {
             commands.push(since(&mut self.commands[index], stats.get(ChannelCounter::Commands)));
         }
         let adapters: Vec<Arc<Shared>> =
-            locked(&self.state).adapters.values().map(crate::adapter::Adapter::shared).collect();
+            locked(&self.state).adapters.values().map(|adapter| adapter.shared()).collect();
         let mut loads = Vec::new();
         for (number, adapter) in adapters.iter().enumerate() {
             self.measure(number, adapter, &busy, &commands, &mut loads);
@@ -137,7 +137,7 @@ impl Scale {
         loads: &mut Vec<QueueLoad>,
     ) {
         let spec = adapter.spec();
-        let queues = adapter.queues();
+        let Some(queues) = adapter.queues_now() else { return };
         let allowed = placement::channels_allowed(&spec, usize::from(queues.started()), busy.len());
         for (queue, channel, stats) in queues.running() {
             let slot = stats.slot();
@@ -160,7 +160,7 @@ fn since(last: &mut u64, now: u64) -> u64 {
 }
 
 fn carry_out(adapter: &Shared, step: &Move) {
-    let mut queues = adapter.queues();
+    let Some(mut queues) = adapter.queues_now() else { return };
     queues.place_one(step.queue, step.to);
     adapter.update(&queues);
 }

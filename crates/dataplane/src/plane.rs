@@ -23,6 +23,7 @@ use device_scsi::{Unit, Units};
 use memory::MapError;
 use protocol::message::{
     AdapterSpec, ChannelStatus, DeviceSpec, Failure, FailureCode, Reply, Request, Status, VERSION,
+    VolumeStatus,
 };
 use protocol::place::Place;
 use protocol::stats::{CHANNELS_MAX, StatsRegion};
@@ -78,7 +79,9 @@ struct Left {
 pub(crate) struct State {
     stock: Stock,
     opening: BTreeMap<String, Opening>,
-    pub(crate) adapters: BTreeMap<String, Adapter>,
+    /// A volume that is taken from its users for a moment, as it was.
+    away: Option<VolumeStatus>,
+    pub(crate) adapters: BTreeMap<String, Arc<Adapter>>,
 }
 
 impl Stock {
@@ -112,53 +115,83 @@ fn sees(spec: &AdapterSpec, units: &[String]) -> bool {
 
 impl State {
     /// Adapters whose present or next form is on a volume, or sees a unit that is.
-    fn users(&self, volume: &str) -> impl Iterator<Item = (&String, &Adapter)> {
+    fn users(&self, volume: &str) -> impl Iterator<Item = (&String, &Arc<Adapter>)> {
         let units = self.stock.units_on(volume);
         self.adapters.iter().filter(move |(_, adapter)| {
             adapter.is(|spec| spec.uses_volume(volume) || sees(spec, &units))
         })
     }
 
-    /// Puts behind some adapters what the stock has for them now.
-    fn renew<'a>(
-        stock: &Stock,
-        adapters: impl IntoIterator<Item = &'a Adapter>,
-    ) -> Result<(), Failure> {
-        let renewed = adapters.into_iter().map(|adapter| State::renew_one(stock, adapter));
+    /// What the stock has now for some adapters.
+    fn renewal<'a>(&self, adapters: impl IntoIterator<Item = &'a Arc<Adapter>>) -> Renewal {
+        let of = |adapter: &Arc<Adapter>| {
+            let forms = adapter.forms().into_iter();
+            let backings = forms.map(|spec| (Backing::of(&spec, &self.stock), spec)).collect();
+            (Arc::clone(adapter), backings)
+        };
+        Renewal(adapters.into_iter().map(of).collect())
+    }
+
+    /// What the stock has now for everybody who uses a volume.
+    fn renewal_of(&self, volume: &str) -> Renewal {
+        self.renewal(self.users(volume).map(|(_, adapter)| adapter))
+    }
+}
+
+/// Adapters, and what is to be put behind each of their forms. That may wait for what is out at a disk, so it is done without the state's lock, by
+/// whoever makes the change: no form changes meanwhile.
+#[must_use]
+struct Renewal(Vec<(Arc<Adapter>, Backings)>);
+
+/// What is to be behind each form of an adapter.
+type Backings = Vec<(Backing, AdapterSpec)>;
+
+impl Renewal {
+    /// One after the other.
+    fn carry_out(&self) -> Result<(), Failure> {
+        let renewed = self.0.iter().map(|(adapter, backings)| renew(adapter, backings));
         // All get it, whatever becomes of the first.
         renewed.fold(Ok(()), Result::and)
     }
 
-    /// As [`State::renew`], where one adapter may wait long for what is out at a disk: the others do not wait for it. None of their
+    /// Where one adapter may wait long for what is out at a disk: the others do not wait for it. None of their
     /// queues stops, so that none waits for another's either.
-    fn renew_at_once(stock: &Stock, adapters: &[&Adapter]) -> Result<(), Failure> {
+    fn carry_out_at_once(&self) -> Result<(), Failure> {
         std::thread::scope(|threads| {
-            let begin = |adapter| {
-                let renew = move || State::renew_one(stock, adapter);
-                std::thread::Builder::new().spawn_scoped(threads, renew).map_err(|_| adapter)
+            let begin = |(adapter, backings)| {
+                let renew = move || renew(adapter, backings);
+                let thread = std::thread::Builder::new().spawn_scoped(threads, renew);
+                thread.map_err(|_| (adapter, backings))
             };
-            let begun: Vec<_> = adapters.iter().copied().map(begin).collect();
+            let begun: Vec<_> = self.0.iter().map(|(one, its)| begin((one, its))).collect();
             let renewed = begun.into_iter().map(|begun| match begun {
                 Ok(thread) => thread.join().expect("a panic ends the process"),
                 // The system has no thread for it.
-                Err(adapter) => State::renew_one(stock, adapter),
+                Err((adapter, backings)) => renew(adapter, backings),
             });
             renewed.fold(Ok(()), Result::and)
         })
     }
+}
 
-    fn renew_one(stock: &Stock, adapter: &Adapter) -> Result<(), Failure> {
-        adapter.set_backing(|spec| Backing::of(spec, stock)).map_err(|what| {
-            let name = adapter.shared().spec().name;
-            let help = "free the resources that it needs, and put it again";
-            failure(FailureCode::System, format!("adapter {name}: {what}"), help)
-        })
-    }
+fn renew(adapter: &Adapter, backings: &[(Backing, AdapterSpec)]) -> Result<(), Failure> {
+    let backing = |spec: &AdapterSpec| {
+        let (backing, _) = backings.iter().find(|(_, form)| form == spec)?;
+        Some(backing.clone())
+    };
+    adapter.set_backing(backing).map_err(|what| {
+        let name = adapter.shared().spec().name;
+        let help = "free the resources that it needs, and put it again";
+        failure(FailureCode::System, format!("adapter {name}: {what}"), help)
+    })
 }
 
 /// A data plane.
 pub struct Plane {
     context: PlaneContext,
+    /// Held by whoever changes something, for as long as that takes: until a hung disk has answered, perhaps. Locked before the state, which is
+    /// never held while something is waited for, so that it can always be told.
+    changes: Arc<Mutex<()>>,
     state: Arc<Mutex<State>>,
     balancer: Balancer,
     started: Instant,
@@ -210,8 +243,8 @@ impl Plane {
         let state = Arc::new(Mutex::new(State::default()));
         balancer.start(context.clone(), Arc::clone(&state));
         let socket = options.socket.clone();
-        let (started, confinement) = (Instant::now(), OnceLock::new());
-        Ok(Plane { context, state, balancer, started, socket, confinement })
+        let (changes, started, confinement) = (Arc::default(), Instant::now(), OnceLock::new());
+        Ok(Plane { context, changes, state, balancer, started, socket, confinement })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -252,10 +285,10 @@ impl Plane {
 
     /// Removes everything, after what is in flight is done.
     fn shut_down(&self) {
+        let _changing = locked(&self.changes);
+        let adapters = std::mem::take(&mut self.state().adapters);
+        adapters.values().for_each(|adapter| adapter.remove());
         let mut state = self.state();
-        while let Some((_, adapter)) = state.adapters.pop_first() {
-            adapter.remove();
-        }
         state.opening.clear();
         state.stock = Stock::default();
     }
@@ -274,10 +307,16 @@ impl Plane {
             uptime_s: self.started.elapsed().as_secs(),
             confinement: self.confinement.get().cloned().unwrap_or_default(),
             channels: self.context.channels.iter().map(channel).collect(),
-            volumes: state.stock.volumes.values().map(OpenVolume::status).collect(),
+            volumes: state
+                .stock
+                .volumes
+                .values()
+                .map(OpenVolume::status)
+                .chain(state.away.clone())
+                .collect(),
             opening: state.opening.values().map(Opening::status).collect(),
             units: state.stock.units.values().map(Unit::status).collect(),
-            adapters: state.adapters.values().map(Adapter::status).collect(),
+            adapters: state.adapters.values().map(|adapter| adapter.status()).collect(),
         }
     }
 }

@@ -7,9 +7,11 @@ use std::time::{Duration, Instant};
 
 use common::Server;
 use common::process::{self, Process};
-use common::raw::Front;
+use common::raw::{Front, GUARD};
+use common::scsi::{Client, target, unit};
 use partition::load::LoadOptions;
-use protocol::message::{AdapterSpec, BlockSpec, Request};
+use partition::scsi::address;
+use protocol::message::{AdapterSpec, BlockSpec, Request, Status};
 use protocol::stats::QueueCounter;
 use spec::{FileSpec, LimitSpec, VolumeSpec};
 use testkit::{Disk, Kind, Loop, is_root};
@@ -128,7 +130,8 @@ fn a_file_that_is_cut_under_writes_never_grows_again() {
 #[test]
 fn a_request_of_many_rounds_is_paid_for_once() {
     let server = Server::new(1);
-    let limit = LimitSpec { iops: 1, iops_burst: 1, ..LimitSpec::default() };
+    // As much as it is paid for: eight MiB of zeroes.
+    let limit = LimitSpec { iops: 1, iops_burst: 8, ..LimitSpec::default() };
     server.must(Request::PutVolume(VolumeSpec { limit: Some(limit), ..server.ram(16) }));
     let socket = server.put_adapter(|_| ());
     let (_front, ring) = Front::ready(&socket);
@@ -141,4 +144,68 @@ fn a_request_of_many_rounds_is_paid_for_once() {
     assert_eq!(ring.status_after(0), 0);
     assert!(server.count(QueueCounter::Rounds) > 1);
     assert_eq!(server.count(QueueCounter::WaitThrottled), 0);
+}
+
+/// What there is can be told while a change waits for a disk that hangs.
+#[test]
+fn the_state_is_told_while_a_change_waits_for_a_hung_disk() {
+    if !is_root("writes in the kernel while their adapter changes") {
+        return;
+    }
+    let disk = Disk::new(8 * MIB);
+    let server = Server::new(1);
+    server.must(Request::PutVolume(VolumeSpec::new("v", FileSpec::new(disk.path()))));
+    let resize = || Request::ResizeVolume { name: "v".into(), bytes: 4 * MIB, shrink: true };
+    for change in [resize(), Request::RemoveAdapter { name: "vhost0".into() }] {
+        let socket = server.put_adapter(|_| ());
+        let (_front, ring) = Front::ready(&socket);
+        disk.hold(Kind::Write);
+        ring.request(0, 1, 0, (ring.data.guest.0, 4096, 0));
+        ring.offer(&[0]);
+        disk.wait_held(Kind::Write, 1);
+        told_meanwhile(&server, change, || disk.release(Kind::Write));
+    }
+    // Another path to a disk under a unit.
+    server.must(Request::RemoveVolume { name: "v".into(), forget: false });
+    server.must(Request::PutVolume(VolumeSpec::new("v0", FileSpec::new(disk.path()))));
+    server.must(Request::PutUnit(unit("lu0", "v0")));
+    let mut client = Client::connect(&server.put_scsi(0, vec![target(0, &[(0, "lu0")])]));
+    client.attentions(address(0, 0));
+    disk.hold(Kind::Write);
+    std::thread::scope(|scope| {
+        let write = scope.spawn(|| client.write(address(0, 0), 0, 1));
+        disk.wait_held(Kind::Write, 1);
+        let path = server.path("other");
+        std::fs::File::create(&path).and_then(|file| file.set_len(disk.bytes())).unwrap();
+        let other = Request::PutVolume(VolumeSpec::new("v0", FileSpec::new(path)));
+        told_meanwhile(&server, other, || disk.release(Kind::Write));
+        write.join().unwrap();
+    });
+}
+
+/// Makes a change that waits for a disk, until `release`.
+#[track_caller]
+fn told_meanwhile(server: &Server, change: Request, release: impl FnOnce()) {
+    let before = server.status();
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let change = scope.spawn(|| server.must(change));
+        scope.spawn(move || {
+            // Time to do it wrong.
+            std::thread::sleep(Duration::from_millis(100));
+            let _ = tell.send(server.status());
+        });
+        let answer = told.recv_timeout(GUARD);
+        let waits = !change.is_finished();
+        release();
+        change.join().unwrap();
+        let status = answer.expect("told while the change waits");
+        assert!(waits, "for the disk");
+        let names = |status: &Status| {
+            let volumes: Vec<String> =
+                status.volumes.iter().map(|it| it.spec.name.clone()).collect();
+            (volumes, status.adapters.len(), status.units.len())
+        };
+        assert_eq!(names(&status), names(&before));
+    });
 }

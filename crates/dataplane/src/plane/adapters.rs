@@ -1,6 +1,7 @@
 //! Adapters: made, changed, removed.
 
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use protocol::message::{AdapterSpec, DeviceSpec, Failure, FailureCode, Reply, ScsiSpec};
 use protocol::stats::NAME_BYTES_MAX;
@@ -9,6 +10,7 @@ use spec::{Change, change};
 use super::{Plane, State, Stock, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
 use crate::devices::{Backing, fixed_queues};
+use crate::session::locked;
 
 impl Plane {
     pub(super) fn put_adapter(
@@ -17,6 +19,7 @@ impl Plane {
         listener: Option<OwnedFd>,
     ) -> Result<Reply, Failure> {
         check_adapter(&spec)?;
+        let _changing = locked(&self.changes);
         let mut state = self.state();
         check_backing(&spec, &state.stock)?;
         state.check_initiator(&spec)?;
@@ -37,6 +40,8 @@ impl Plane {
             }
             let help =
                 "give it fewer logical units, or let the data plane's process have more open files";
+            let adapter = Arc::clone(adapter);
+            drop(state);
             adapter
                 .put(&spec, &backing)
                 .map_err(|what| refused(format!("cannot change: {what}"), help))?;
@@ -44,14 +49,16 @@ impl Plane {
         }
         let adapter = Adapter::start(&self.context, spec, &backing, listener)
             .map_err(|error| refused(format!("cannot listen: {error}"), "see the socket's path"))?;
-        state.adapters.insert(name, adapter);
+        state.adapters.insert(name, Arc::new(adapter));
         Ok(Reply::Done)
     }
 
     pub(super) fn remove_adapter(&self, name: &str) -> Result<Reply, Failure> {
-        let mut state = self.state();
-        let adapter = state.adapters.remove(name).ok_or_else(|| not_found("adapter", name))?;
-        adapter.remove();
+        let _changing = locked(&self.changes);
+        let adapter = self.state().adapters.get(name).cloned();
+        // It is seen until it is gone.
+        adapter.ok_or_else(|| not_found("adapter", name))?.remove();
+        self.state().adapters.remove(name);
         Ok(Reply::Done)
     }
 }

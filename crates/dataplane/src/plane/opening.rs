@@ -131,6 +131,7 @@ impl Plane {
     /// Begins to open a volume, and waits a little for it.
     pub(super) fn begin(
         &self,
+        changing: MutexGuard<'_, ()>,
         mut state: MutexGuard<'_, State>,
         plan: Plan,
     ) -> Result<Reply, Failure> {
@@ -143,12 +144,16 @@ impl Plane {
         };
         let waits_for = Arc::clone(&opening.waits_for);
         state.opening.insert(name.clone(), opening);
-        drop(state);
+        state.away = None;
+        // What it opens, the thread puts in as a change of its own.
+        drop((state, changing));
         let (done, over) = mpsc::channel();
-        let (all, whose) = (Arc::clone(&self.state), Arc::clone(&waits_for));
+        let whose = Arc::clone(&waits_for);
+        let (changes, all) = (Arc::clone(&self.changes), Arc::clone(&self.state));
         let thread = std::thread::Builder::new().name("opening".into());
         let (outside, owner) = (Arc::clone(&self.context.outside), self.owner());
-        let begun = thread.spawn(move || open(&*outside, &all, plan, owner, &whose, &done));
+        let begun =
+            thread.spawn(move || open(&*outside, &changes, &all, plan, owner, &whose, &done));
         if let Err(error) = begun {
             self.state().opening.remove(&name);
             let what = format!("volume {name}: no thread to open it: {error}");
@@ -180,7 +185,8 @@ impl Plane {
 /// Opens a volume and gives it to those who wait for it, unless it was given up meanwhile.
 fn open(
     files: &dyn Files,
-    all: &Arc<Mutex<State>>,
+    changes: &Mutex<()>,
+    all: &Mutex<State>,
     plan: Plan,
     owner: Option<String>,
     whose: &Arc<Mutex<Option<String>>>,
@@ -189,6 +195,7 @@ fn open(
     let name = plan.told().name.clone();
     let (opened, failed) =
         plan.carry_out(files, all, owner, &mut |holder| *locked(whose) = Some(holder));
+    let _changing = locked(changes);
     let mut state = locked(all);
     let mine = |opening: &&mut Opening| Arc::ptr_eq(&opening.waits_for, whose);
     let Some(opening) = state.opening.get_mut(&name).filter(mine) else { return };
@@ -197,8 +204,9 @@ fn open(
             state.opening.remove(&name);
             // Adapters and units that were without it are waiting for it.
             state.put_in(open);
-            let renewed = state.renew_users(&name);
-            failed.map_or(renewed, Err)
+            let renewal = state.renewal_of(&name);
+            drop(state);
+            failed.map_or(renewal.carry_out(), Err)
         }
         None => {
             opening.failed.clone_from(&failed);

@@ -12,6 +12,7 @@ use spec::{Change, Reservations, UnitKind, UnitSpec, change};
 
 use super::{Left, Plane, State, Stock, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
+use crate::session::locked;
 
 impl Stock {
     /// The volume that a unit is to have.
@@ -49,6 +50,7 @@ impl Stock {
 
 impl Plane {
     pub(super) fn put_unit(&self, spec: UnitSpec) -> Result<Reply, Failure> {
+        let _changing = locked(&self.changes);
         let mut state = self.state();
         let volume = state.stock.volume_of(&spec)?;
         state.stock.check_alone(&spec)?;
@@ -63,7 +65,8 @@ impl Plane {
             return Ok(Reply::Done);
         }
         if change::unit(&old.spec, &spec) == Change::Live {
-            return state.change_medium(spec, volume);
+            drop(state);
+            return self.change_medium(spec, volume);
         }
         let unit = format!("unit {}", spec.name);
         if let Some((user, _)) = state.seers(&spec.name).next() {
@@ -83,6 +86,7 @@ impl Plane {
     }
 
     pub(super) fn remove_unit(&self, name: &str) -> Result<Reply, Failure> {
+        let _changing = locked(&self.changes);
         let mut state = self.state();
         if !state.stock.units.contains_key(name) {
             return Err(not_found("unit", name));
@@ -120,19 +124,22 @@ impl State {
     }
 
     /// Adapters whose client sees a unit, now or in their next form.
-    fn seers(&self, unit: &str) -> impl Iterator<Item = (&String, &Adapter)> {
+    fn seers(&self, unit: &str) -> impl Iterator<Item = (&String, &Arc<Adapter>)> {
         let unit = [unit.to_owned()];
         self.adapters.iter().filter(move |(_, adapter)| adapter.is(|spec| sees(spec, &unit)))
     }
+}
 
+impl Plane {
     /// Another medium in an optical drive, or none. The old one goes first; a client that prevents its removal is heard.
     fn change_medium(
-        &mut self,
+        &self,
         spec: UnitSpec,
         volume: Option<Arc<dyn Volume>>,
     ) -> Result<Reply, Failure> {
         let name = spec.name.clone();
-        let unit = self.stock.units.get_mut(&name).ok_or_else(|| not_found("unit", &name))?;
+        let mut state = self.state();
+        let unit = state.stock.units.get_mut(&name).ok_or_else(|| not_found("unit", &name))?;
         Unit::new(UnitSpec { keep: None, ..spec.clone() }, volume.clone(), None)?;
         unit.take_medium().map_err(|what| {
             let help = "let the client unmount the medium and eject it, or stop the client";
@@ -140,10 +147,11 @@ impl State {
         })?;
         unit.medium = volume.clone().map_or(Medium::None, Medium::Volume);
         unit.spec = spec;
-        let seers: Vec<&Adapter> = self.seers(&name).map(|(_, adapter)| adapter).collect();
-        State::renew(&self.stock, seers)?;
+        let renewal = state.renewal(state.seers(&name).map(|(_, adapter)| adapter));
+        drop(state);
+        renewal.carry_out()?;
         // Clients see it when their channels can read it.
-        if let (Some(volume), Some(unit)) = (volume, self.stock.units.get(&name)) {
+        if let (Some(volume), Some(unit)) = (volume, self.state().stock.units.get(&name)) {
             unit.load_medium(volume.geometry().bytes);
         }
         Ok(Reply::Done)

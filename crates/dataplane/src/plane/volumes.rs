@@ -12,7 +12,7 @@ use spec::{Change, FileIdentity, VolumeSpec, change};
 
 use super::opening::{Plan, not_shared};
 use super::{Plane, State, failure, in_use, not_found};
-use crate::adapter::Adapter;
+use crate::session::locked;
 
 pub(crate) struct OpenVolume {
     pub(super) spec: VolumeSpec,
@@ -54,12 +54,13 @@ impl OpenVolume {
 
 impl Plane {
     pub(super) fn put_volume(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
+        let changing = locked(&self.changes);
         let mut state = self.state();
         if let Some(failure) = state.opening_of(&spec) {
             return Err(failure);
         }
         let Some(open) = state.stock.volumes.get(&spec.name) else {
-            return self.begin(state, Plan::New(spec));
+            return self.begin(changing, state, Plan::New(spec));
         };
         if change::volume(&open.spec, &spec) == Change::Same {
             return Ok(Reply::Done);
@@ -90,13 +91,14 @@ impl Plane {
         }
         // The file is locked by whoever has it open, so the old volume has to go before the new one comes.
         let known = open.known.clone();
+        drop(state);
         // What it was, and nothing that keeps it open.
-        let now = Box::new(state.take_out(&name)?.spec);
-        self.begin(state, Plan::Again { then: spec, now, known })
+        let now = Box::new(self.take_out(&name)?.spec);
+        self.begin(changing, self.state(), Plan::Again { then: spec, now, known })
     }
 
     /// Puts another file in the place of a volume's, under the units on it: another path to the same disk. The units stay, with everything that
-    /// they know of their clients; commands that are out on the old path end with TASK ABORTED when that lets go of them. The new one is opened first, outside of the lock,
+    /// they know of their clients; commands that are out on the old path end with TASK ABORTED when that lets go of them. The new one is opened first,
     /// so that nothing has changed if it cannot be had.
     fn exchange(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
         not_shared(&self.state, &spec)?;
@@ -115,11 +117,16 @@ impl Plane {
             return Err(failure(FailureCode::Invalid, what, help));
         }
         let old = state.put_in(opened);
-        if let Err(failure) = state.renew_users_at_once(&name) {
+        let renewal = state.renewal_of(&name);
+        drop(state);
+        if let Err(failure) = renewal.carry_out_at_once() {
             // They had it a moment ago.
             if let Some(old) = old {
+                let mut state = self.state();
                 state.put_in(old);
-                state.renew_users_at_once(&name)?;
+                let renewal = state.renewal_of(&name);
+                drop(state);
+                renewal.carry_out_at_once()?;
             }
             return Err(failure);
         }
@@ -137,6 +144,7 @@ impl Plane {
         bytes: u64,
         shrink: bool,
     ) -> Result<Reply, Failure> {
+        let _changing = locked(&self.changes);
         let mut state = self.state();
         if let Some(opening) = state.opening.get(name) {
             return Err(opening.goes_on());
@@ -151,11 +159,16 @@ impl Plane {
         }
         if cuts {
             // A write that was judged by the old size must not make the file longer again: nothing is under way while it is cut.
-            let mut open = state.take_out(name)?;
+            drop(state);
+            let mut open = self.take_out(name)?;
             let result = open.resize(bytes);
+            state = self.state();
             state.put_in(open);
-            state.renew_users(name)?;
+            let renewal = state.renewal_of(name);
+            drop(state);
+            renewal.carry_out()?;
             result?;
+            state = self.state();
         } else {
             open.resize(bytes)?;
         }
@@ -172,6 +185,7 @@ impl Plane {
     }
 
     pub(super) fn remove_volume(&self, name: &str, forget: bool) -> Result<Reply, Failure> {
+        let _changing = locked(&self.changes);
         let mut state = self.state();
         if forget {
             state.stock.left.retain(|_, left| left.volume.as_deref() != Some(name));
@@ -192,19 +206,24 @@ impl Plane {
     }
 }
 
-impl State {
+impl Plane {
     /// Takes a volume from everybody who uses it; dropped, it is closed. Their queues stop until there is another one of this name.
-    fn take_out(&mut self, name: &str) -> Result<OpenVolume, Failure> {
-        let old = self.stock.volumes.remove(name).ok_or_else(|| not_found("volume", name))?;
-        for unit in self.stock.units_on(name) {
-            if let Some(unit) = self.stock.units.get_mut(&unit) {
+    fn take_out(&self, name: &str) -> Result<OpenVolume, Failure> {
+        let mut state = self.state();
+        let old = state.stock.volumes.remove(name).ok_or_else(|| not_found("volume", name))?;
+        state.away = Some(old.status());
+        for unit in state.stock.units_on(name) {
+            if let Some(unit) = state.stock.units.get_mut(&unit) {
                 unit.medium = Medium::Awaited;
             }
         }
-        self.renew_users(name)?;
-        Ok(old)
+        let renewal = state.renewal_of(name);
+        drop(state);
+        renewal.carry_out().map(|()| old).inspect_err(|_| self.state().away = None)
     }
+}
 
+impl State {
     /// Puts an open volume in its place, and under the units on it; what was there before.
     pub(super) fn put_in(&mut self, open: OpenVolume) -> Option<OpenVolume> {
         let (name, bytes) = (open.spec.name.clone(), open.volume.geometry().bytes);
@@ -214,19 +233,8 @@ impl State {
                 unit.set_bytes(bytes);
             }
         }
+        self.away.take_if(|away| away.spec.name == name);
         self.stock.volumes.insert(name, open)
-    }
-
-    /// Gives everybody who uses a volume what is in its place now.
-    pub(super) fn renew_users(&self, name: &str) -> Result<(), Failure> {
-        let users: Vec<&Adapter> = self.users(name).map(|(_, adapter)| adapter).collect();
-        State::renew(&self.stock, users)
-    }
-
-    /// As [`State::renew_users`], for what queues take over while they run.
-    fn renew_users_at_once(&self, name: &str) -> Result<(), Failure> {
-        let users: Vec<&Adapter> = self.users(name).map(|(_, adapter)| adapter).collect();
-        State::renew_at_once(&self.stock, &users)
     }
 
     /// Whether it is the disk of a block adapter, now or in its next form.
