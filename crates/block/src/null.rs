@@ -120,6 +120,7 @@ impl NullLane {
     }
 
     /// Fills a part of the buffers of a read with zeroes, as much as its turn allows.
+    #[cold]
     fn fill(&mut self, ring: &mut Ring, request: &Request<'_>) -> Submit {
         let rest = request.len.saturating_sub(request.done);
         let turn = match self.turns.ask(request) {

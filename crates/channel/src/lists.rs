@@ -114,6 +114,7 @@ impl Lists {
     }
 
     /// A command of the queue no longer needs its list.
+    #[cold]
     pub(crate) fn give_back(&mut self, own: &mut OwnLists, list: ListId) {
         if !list.is_own() {
             debug_assert!(!self.free.contains(&list.0), "{list:?} is free already");

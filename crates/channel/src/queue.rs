@@ -159,7 +159,7 @@ pub struct RunningQueue {
     pub(crate) untried: usize,
     /// Segment lists of its own.
     pub(crate) lists: OwnLists,
-    /// Segments of long chains since it was last asked for heads.
+    /// Segments of long chains since a turn ended early for them.
     pub(crate) segments: usize,
     /// Heads that were seen and not taken, and since when.
     pub(crate) backlog: u16,

@@ -13,7 +13,7 @@ use protocol::stats::{FlightKind, Latency, QueueCounter};
 /// What a volume answers at once is published after so many commands, and not at the end of the batch: the client
 /// works on the first while the channel works on the next.
 const PUBLISH_EVERY: u16 = 8;
-/// After so many segments of long chains no more heads are taken in a turn: following one costs as much as many ordinary requests.
+/// After so many segments of long chains a turn ends early: following one costs as much as many ordinary requests.
 const SEGMENTS_MAX: usize = 1024;
 
 /// A queue that the channel owns, and its handler.
@@ -40,12 +40,12 @@ impl<H: Handler> Served<H> {
                     self.publish(io);
                 }
                 if self.queue.segments > SEGMENTS_MAX {
+                    self.queue.segments = 0;
                     count = taken;
                     break;
                 }
             }
         }
-        self.queue.segments = 0;
         self.queue.count(QueueCounter::CommandsReceived, u64::from(count));
         self.queue.show_levels();
         self.handler.took(io.now);

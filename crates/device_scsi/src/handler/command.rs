@@ -352,12 +352,11 @@ impl Requests {
     ) {
         self.elements.dismiss(|| queue.held());
         let slot = &mut self.slots[usize::from(head.0)];
-        if let Some(scratch) = slot.scratch.take() {
-            self.shared.scratches.borrow_mut().give_back(&mut self.scratch, scratch);
-        }
-        let slot = &mut self.slots[usize::from(head.0)];
         // The next command of this head may be for nothing.
         let binding = std::mem::replace(&mut slot.binding, NO_PART);
+        if slot.scratch.is_some() {
+            self.give_scratch_back(head);
+        }
         io.settle(queue, head, binding, u32::try_from(written).unwrap_or(u32::MAX));
     }
 }

@@ -256,10 +256,19 @@ impl Requests {
             return;
         }
         let _ = self.request_over(io, queue, head, Err(IoError::Io));
-        if let Some(scratch) = self.slots[usize::from(head.0)].scratch.take() {
-            self.shared.scratches.borrow_mut().give_back(&mut self.scratch, scratch);
+        if self.give_scratch_back(head) {
             io.room_came();
         }
+    }
+
+    /// A command no longer needs scratch memory; whether it had some.
+    #[cold]
+    pub(crate) fn give_scratch_back(&mut self, head: Head) -> bool {
+        let scratch = self.slots[usize::from(head.0)].scratch.take();
+        if let Some(scratch) = scratch {
+            self.shared.scratches.borrow_mut().give_back(&mut self.scratch, scratch);
+        }
+        scratch.is_some()
     }
 
     /// A paused command is tried again.
