@@ -16,6 +16,7 @@
 
 mod causes;
 mod change;
+mod compared;
 mod cpu;
 mod disk;
 mod disk_behind;
@@ -23,6 +24,7 @@ mod elements;
 mod fabric;
 mod fc;
 mod finding;
+mod latency;
 mod levels;
 mod link;
 mod load;
@@ -55,6 +57,7 @@ use std::collections::BTreeSet;
 
 pub(crate) use loads::loads;
 
+pub use compared::Compared;
 pub use finding::{Advice, Finding, Judged, NotChecked, Severity, State};
 pub use overview::{EthernetRow, FibreRow, Map, ScsiRow, SystemState};
 pub use rule::{Kind, Rule, rule, rules};
@@ -175,6 +178,7 @@ impl Answer {
         Advice {
             systems: overview::systems(view, &findings, &coverage),
             map: overview::map(view),
+            compared: compared::compared(view, &findings, &coverage),
             contradictions: view
                 .facts
                 .contradictions_of(findings.iter().flat_map(|finding| &finding.figures)),

@@ -20,6 +20,7 @@ mod hosts;
 mod identity;
 mod iostat;
 mod language;
+mod latency;
 mod level;
 mod logins;
 mod lparstat;
@@ -28,6 +29,7 @@ mod lsmap;
 mod memory;
 mod nmon;
 mod page;
+mod part;
 mod ports;
 mod prompt;
 mod rates;
@@ -53,6 +55,7 @@ pub use hmc::{HmcList, HmcRow};
 pub use host::{About, Host};
 pub use identity::{Identifier, Identifies};
 pub use iostat::{DiskQueue, DiskSample, IostatD, Service};
+pub use latency::{FcLatency, LatencyRow};
 pub use level::{Level, System};
 pub use logins::{LoggedIn, Lsnportlogin, WwpnLogin, WwpnStatus};
 pub use lparstat::{CpuSample, HypervisorCall, Info, Lparstat};
@@ -62,6 +65,7 @@ pub use lsmap::{
 };
 pub use memory::{Lsps, PagingSpace, Svmon, VmSample, Vmstat};
 pub use nmon::{Nmon, NmonRow, NmonSection, NmonTime};
+pub use part::{PartAdvice, PartReport};
 pub use ports::{Lsnports, NpivPort};
 pub use rates::{Change, Incomparable, Rate, Rates, rates};
 pub use seastat::{SeaClient, Seastat};
@@ -211,6 +215,8 @@ pub enum Report {
     Fcstat(Box<Fcstat>),
     /// `fcstat -client`.
     FcstatClient(FcstatClient),
+    /// `fcstat -l`.
+    FcLatency(FcLatency),
     /// `lsattr -El DEVICE`.
     Lsattr(Lsattr),
     /// `lsattr -Rl DEVICE -a ATTRIBUTE`, `lsdev -dev DEVICE -range ATTRIBUTE`.
@@ -267,6 +273,8 @@ pub enum Report {
     Nmon(Box<Nmon>),
     /// A reading of a running Trunkline server.
     Server(Box<ServerStats>),
+    /// The XML of IBM's advisor, `part`.
+    Part(PartReport),
 }
 
 /// Everything that was read, file by file.
@@ -366,6 +374,7 @@ macro_rules! kinds {
 kinds! {
     Fcstat Fcstat fcstat fcstats "fcstat",
     FcstatClient FcstatClient fcstat_client fcstat_clients "fcstat -client",
+    FcLatency FcLatency fc_latency fc_latencies "fcstat -l",
     Lsattr Lsattr lsattr lsattrs "lsattr -El",
     LsattrRange LsattrRange lsattr_range lsattr_ranges "lsattr -Rl",
     LsdevAttr LsdevAttr lsdev_attr lsdev_attrs "lsdev -dev -attr",
@@ -394,4 +403,5 @@ kinds! {
     HmcList HmcList hmc_list hmc_lists "lssyscfg",
     Nmon Nmon nmon nmons "nmon",
     Server ServerStats server servers "trunkline stats",
+    Part PartReport part parts "part",
 }

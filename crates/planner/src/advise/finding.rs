@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::change::Change;
+use super::compared::Compared;
 use super::overview::{Map, SystemState};
 use super::rule::Kind;
 use crate::capture::At;
@@ -125,6 +126,8 @@ pub struct Advice {
     pub map: Map,
     /// Where the text of a source says something else than the numbers that a finding goes by.
     pub contradictions: Vec<Contradiction>,
+    /// What IBM's own advisor says, where its report is among the captures, beside what is said here.
+    pub compared: Vec<Compared>,
 }
 
 impl Advice {

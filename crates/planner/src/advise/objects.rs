@@ -98,6 +98,11 @@ fn ports<'a>(view: &View<'a>) -> Vec<Object<'a>> {
         for device in view.devices(host, "fcs") {
             all.entry((host, device)).or_insert(usages.len());
         }
+        for report in view.of(host).filter_map(Report::fc_latency) {
+            if let Some(device) = &report.head.device {
+                all.entry((host, device.value.as_str())).or_insert(usages.len());
+            }
+        }
         for port in view.of(host).filter_map(Report::lsnports).flat_map(|list| &list.ports) {
             all.entry((host, port.name.as_str())).or_insert(usages.len());
         }

@@ -19,8 +19,8 @@
 use super::out::Out;
 use super::view::View;
 use super::{
-    cpu, disk, elements, fabric, fc, levels, link, multipath, network, overload, queues, san, sea,
-    served, ssp, vnic, vscsi,
+    cpu, disk, elements, fabric, fc, latency, levels, link, multipath, network, overload, queues,
+    san, sea, served, ssp, vnic, vscsi,
 };
 
 /// What a rule is about.
@@ -141,6 +141,7 @@ const TABLE: &[&[Rule]] = &[
     fabric::RULES,
     queues::RULES,
     disk::RULES,
+    latency::RULES,
     vscsi::RULES,
     sea::RULES,
     ssp::RULES,

@@ -59,6 +59,8 @@ pub(super) const IDLE_TPS: f64 = 10.0;
 pub(super) const SLOW_FACTOR: f64 = 4.0 / 3.0;
 /// Bytes per request from which the transfer itself takes a good part of the service time.
 pub(super) const LARGE_IO: f64 = 262_144.0;
+/// The share of a command's time from which one layer on its way is named.
+pub(super) const LAYER_SHARE: f64 = 0.6;
 /// How near to depth ÷ service time counts as running at the limit.
 pub(super) const AT_LIMIT: f64 = 0.9;
 

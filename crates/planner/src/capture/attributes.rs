@@ -2,7 +2,7 @@
 
 mod read;
 
-pub(super) use read::{lsattr, lsdev, range};
+pub(super) use read::{lsattr, lsdev, range, value};
 
 use serde::Serialize;
 

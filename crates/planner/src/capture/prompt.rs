@@ -41,6 +41,11 @@ impl Part {
         self.args.iter().any(|arg| arg == flag)
     }
 
+    /// Whether it is run for several devices: an argument is a variable.
+    pub(super) fn is_in_loop(&self) -> bool {
+        self.args.iter().any(|arg| arg.starts_with('$'))
+    }
+
     /// The arguments that are neither flags nor belong to one of `with_value`.
     pub(super) fn plain(&self, with_value: &[&str]) -> Option<&str> {
         let mut skip = false;
@@ -300,7 +305,7 @@ fn part(text: &str) -> Option<Part> {
     let mut words = text.split_ascii_whitespace().peekable();
     let mut partition = None;
     loop {
-        let word = words.next()?.trim_matches(quote);
+        let word = words.next()?.trim_start_matches("$(").trim_matches(quote);
         let name = program(word);
         match name {
             "sudo" | "time" | "ioscli" | "do" | "then" | "nohup" | "env" | "clcmd" => {}
@@ -308,6 +313,13 @@ fn part(text: &str) -> Option<Part> {
             "ansible" => drop(words.find(|word| *word == "-a")),
             "ssh" => partition = Some(ssh_host(&mut words)?),
             "viosvrcmd" => partition = viosvrcmd(&mut words),
+            // `echo $d $(lsattr -El $d …)`
+            "echo" if text.contains("$(") || text.contains('`') => {
+                let starts = |word: &&str| word.starts_with("$(") || word.starts_with('`');
+                while words.peek().is_some_and(|word| !starts(word)) {
+                    words.next();
+                }
+            }
             assignment if assignment.contains('=') => {}
             name => {
                 let args = words

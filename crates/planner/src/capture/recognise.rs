@@ -6,14 +6,16 @@
 
 use super::prompt::{self, Part};
 use super::text::{self, Line, Lines};
-use super::{diskpaths, errpt, hmc, host, hosts, lscfg};
+use super::{diskpaths, errpt, hmc, host, hosts, lscfg, part};
 
 /// The readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Fcstat,
     FcstatClient,
+    FcLatency,
     Lsattr,
+    LsattrValue,
     LsattrRange,
     LsdevAttr,
     LsmapScsi,
@@ -41,6 +43,7 @@ pub(super) enum Kind {
     Uptime,
     HmcList,
     Nmon,
+    Part,
 }
 
 /// The report whose heading this line is; `ahead` begins with it.
@@ -51,6 +54,9 @@ pub(super) fn heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
         b'F' if starts("FIBRE CHANNEL STATISTICS REPORT") => Some(Kind::Fcstat),
         b'E' if starts("ETHERNET STATISTICS (") => Some(Kind::Entstat),
         b'A' if text.starts_with("AAA,") => Some(Kind::Nmon),
+        b'<' if (starts("<?xml") || starts("<vios_advisor")) && part::is_report(ahead) => {
+            Some(Kind::Part)
+        }
         b'A' if starts("Advanced Statistics for SEA") => Some(Kind::Seastat),
         b'S' if words(text, &["SVSA", "Physloc"]) => Some(Kind::LsmapScsi),
         b'S' if words(text, &["SVEA", "Physloc"]) => Some(Kind::LsmapNet),
@@ -275,13 +281,12 @@ pub(super) fn by_command(part: &Part) -> Expected {
     };
     let kind = match part.program.as_str() {
         "fcstat" if part.has("-client") => Kind::FcstatClient,
-        "fcstat" if part.has("-l") => {
-            return Expected::Refused("fcstat -l is not read; run fcstat without -l");
-        }
+        "fcstat" if part.has("-l") => Kind::FcLatency,
         "fcstat" if part.has("-t") => {
             return Expected::Refused("fcstat -t is not read; run fcstat without -t");
         }
         "fcstat" => Kind::Fcstat,
+        "lsattr" if part.after("-F") == Some("value") && part.has("-a") => Kind::LsattrValue,
         "lsattr" if flag('F') || flag('O') => {
             return Expected::Refused("lsattr with -F or -O is not read; run lsattr -El DEVICE");
         }
@@ -377,7 +382,9 @@ pub(super) fn format(part: &Part) -> Vec<String> {
 /// The device that a command asks about, when it is written out.
 pub(super) fn device(part: &Part) -> Option<&str> {
     let name = match part.program.as_str() {
-        "fcstat" => part.plain(&["-n", "-p", "-t", "-l"]),
+        // The last word: `-l` has one number or two.
+        "fcstat" if part.has("-l") => part.args.last().map(String::as_str),
+        "fcstat" => part.plain(&["-n", "-p", "-t"]),
         "lsattr" => {
             let index =
                 part.args.iter().position(|arg| arg.starts_with('-') && arg.ends_with('l'))?;

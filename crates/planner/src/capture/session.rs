@@ -227,13 +227,15 @@ impl Session<'_> {
 
     /// Reads a report, or keeps the line.
     fn content<'t>(&mut self, line: Line<'t>, mut lines: Lines<'t>) -> Lines<'t> {
-        let by_heading = recognise::heading(line, lines);
+        let expected = self.expected();
+        // `fcstat -l` may begin as `fcstat` does.
+        let by_heading = recognise::heading(line, lines)
+            .filter(|kind| (*kind, expected) != (Kind::Fcstat, Some(Kind::FcLatency)));
         if by_heading != Some(Kind::IostatD)
             && let Some(why) = self.refused_form(by_heading)
         {
             return self.refuse(lines, why);
         }
-        let expected = self.expected();
         let kind = by_heading
             .or(expected.filter(|_| self.misses < Self::PATIENCE))
             .or_else(|| recognise::without_heading(line, lines));
@@ -275,7 +277,8 @@ impl Session<'_> {
         let command = self.command.as_ref()?;
         command.parts.iter().zip(&self.used).find_map(|(part, used)| {
             match recognise::by_command(part) {
-                Expected::Report(kind) if !used => Some(kind),
+                // What a loop runs prints more than one.
+                Expected::Report(kind) if !used || part.is_in_loop() => Some(kind),
                 _ => None,
             }
         })

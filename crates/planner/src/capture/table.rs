@@ -6,8 +6,8 @@
 use super::page::Page;
 use super::recognise::Kind;
 use super::{
-    Report, attributes, diskpaths, entstat, errpt, fcstat, hmc, host, iostat, level, logins,
-    lparstat, lscfg, lsmap, memory, nmon, ports, seastat, storage, vfcstats,
+    Report, attributes, diskpaths, entstat, errpt, fcstat, hmc, host, iostat, latency, level,
+    logins, lparstat, lscfg, lsmap, memory, nmon, part, ports, seastat, storage, vfcstats,
 };
 
 /// One reader.
@@ -29,7 +29,9 @@ const fn reader(
 const TABLE: &[Reader] = &[
     reader(Kind::Fcstat, "fcstat", fcstat::report),
     reader(Kind::FcstatClient, "fcstat", fcstat::client_report),
+    reader(Kind::FcLatency, "fcstat", latency::report),
     reader(Kind::Lsattr, "lsattr", attributes::lsattr),
+    reader(Kind::LsattrValue, "lsattr", attributes::value),
     reader(Kind::LsattrRange, "lsattr", attributes::range),
     reader(Kind::LsdevAttr, "lsdev", attributes::lsdev),
     reader(Kind::LsmapScsi, "lsmap", lsmap::scsi),
@@ -57,6 +59,7 @@ const TABLE: &[Reader] = &[
     reader(Kind::Uptime, "uptime", host::uptime),
     reader(Kind::HmcList, "lssyscfg", hmc::report),
     reader(Kind::Nmon, "nmon", nmon::report),
+    reader(Kind::Part, "part", part::report),
 ];
 
 impl Kind {

@@ -389,6 +389,12 @@ fn role(report: &Report) -> Option<Role> {
             Some(Role::Vios)
         }
         Report::FcstatClient(_) | Report::VfcStats(_) | Report::Seastat(_) => Some(Role::Vios),
+        // With a time in the VIOS it is a client's.
+        Report::FcLatency(report) => report
+            .rows
+            .iter()
+            .any(|row| row.vios.is_some() || row.hypervisor.is_some())
+            .then_some(Role::Client),
         Report::Lssp(_) | Report::LuList(_) | Report::PvList(_) | Report::LsdevAttr(_) => {
             Some(Role::Vios)
         }
@@ -407,6 +413,7 @@ fn role(report: &Report) -> Option<Role> {
         Report::IostatD(_) | Report::Lparstat(_) | Report::Lsnportlogin(_) => None,
         Report::DiskPaths(_) | Report::Errpt(_) | Report::Lscfg(_) | Report::Host(_) => None,
         Report::Vmstat(_) | Report::Svmon(_) | Report::Lsps(_) | Report::HmcList(_) => None,
+        Report::Part(_) => Some(Role::Vios),
         Report::Nmon(_) => None,
         Report::Server(_) => Some(Role::Trunkline),
     }

@@ -71,6 +71,7 @@ impl Answer for AdviceReport<'_> {
         let findings = self.advice.findings.iter().enumerate();
         sections.extend(findings.map(|(at, finding)| finding_section(at + 1, finding)));
         sections.extend(Section::sources_differ(&self.advice.contradictions));
+        sections.extend(compared(self.advice));
         sections.extend(refused(self.captures));
         sections.extend(self.cut_section());
         sections.extend(to_capture(self.advice));
@@ -223,6 +224,22 @@ fn chart(finding: &Finding) -> Option<Chart> {
         unit: unit.to_owned(),
         bars: figures.iter().map(bar).collect(),
     }))
+}
+
+/// What IBM's own advisor says, beside what is said here.
+fn compared(advice: &Advice) -> Option<Section> {
+    let columns = ["system", "about", "value", "suggested", "its weight", "here"];
+    let mut table = Table::new("", &columns);
+    for one in &advice.compared {
+        table.row([&one.system, &one.about, &one.value, &one.suggested, &one.weight, &one.here]);
+    }
+    let unsure =
+        "The layout of its file could not be confirmed: whatever has a suggested value is listed.";
+    (!table.rows.is_empty()).then(|| {
+        Section::new("What IBM's advisor (part) says", Tone::Plain)
+            .paragraph(unsure)
+            .block(Block::Table(table))
+    })
 }
 
 fn refused(captures: &Captures) -> Option<Section> {

@@ -412,3 +412,49 @@ hd6             hdisk0            rootvg        1024MB    {second}     yes     y
             .replace("viosa1:/home/padmin> ", "aix1:/> oslevel -s\n7300-01-02-2320\naix1:/> "),
     )]);
 }
+
+#[test]
+fn slow_commands_are_told_with_the_layer_that_takes_the_time() {
+    let report = |san: u32, vios: u32, unit: &str| {
+        format!(
+            "aix1:/> oslevel -s\n7300-02-01-2346\naix1:/> fcstat -l 20 5 fcs0\nCompletion  Count  Avg{unit}  SAN{unit}  VIOS{unit}  Hypervisor{unit}  Adapter{unit}\nRead  81230  {}  {san}  {vios}  250  150\n",
+            san + vios + 400
+        )
+    };
+    let finding = top(&[("a.txt", &report(22_800, 900, "(us)"))], "fc-latency");
+    assert!(finding.title.contains("24.1 ms, most of it in the SAN"), "{}", finding.title);
+    assert_eq!((finding.object.as_str(), finding.command.as_deref()), ("fcs0 on aix1", None));
+    let finding = top(&[("a.txt", &report(900, 22_800, "(us)"))], "fc-latency");
+    assert!(finding.effect.contains("lparstat 30 4"), "{}", finding.effect);
+    silent(&[("a.txt", &report(2_800, 900, "(us)"))]);
+    // Without its unit a time is none.
+    let unknown = advice(&[("a.txt", &report(22_800, 900, ""))]);
+    assert!(unknown.findings.is_empty());
+    assert!(
+        unknown
+            .not_checked
+            .iter()
+            .any(|not| not.rule == "fc-latency" && not.about.contains("unit"))
+    );
+}
+
+#[test]
+fn what_ibms_advisor_says_stands_beside_what_is_said_here() {
+    let part = "<?xml version=\"1.0\"?>\n<vios_advisor>\n<hostname>viosa1</hostname>\n<cpu><cpu_entitlement risk=\"3\"><value>1.5</value><suggested_value>2.0</suggested_value></cpu_entitlement></cpu>\n<disk name=\"hdisk4\"><queue_depth value=\"3\" suggested_value=\"16\"/></disk>\n<varied><colour value=\"red\" suggested_value=\"blue\"/></varied>\n<same value=\"1\" suggested_value=\"1\"/>\n</vios_advisor>\n";
+    let busy = lparstat("Capped", &[(1.49, 99.3), (1.5, 100.0), (1.48, 98.7)]);
+    let answer = advice(&[("part.xml", part), ("a.txt", &busy)]);
+    let said: Vec<(&str, &str, &str)> = answer
+        .compared
+        .iter()
+        .map(|one| (one.system.as_str(), one.about.as_str(), one.here.as_str()))
+        .collect();
+    assert_eq!(said.len(), 3, "{said:?}");
+    assert_eq!((said[0].0, said[0].1), ("viosa1", "cpu/cpu_entitlement"));
+    assert!(said[0].2.starts_with("found too:") && said[0].2.ends_with("(vios-cpu)"), "{said:?}");
+    assert!(
+        said[1].1 == "disk/queue_depth of hdisk4" && said[1].2.contains("nothing was captured"),
+        "{said:?}"
+    );
+    assert_eq!(said[2].2, "no rule here is about it");
+    assert_eq!(answer.compared[0].weight, "risk 3");
+}

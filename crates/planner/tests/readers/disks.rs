@@ -271,3 +271,15 @@ fn logical_units_by_older_and_longer_lists() {
         ("SYSTEM", "0a41c7e2b5d94cf38812e4f7b8c2d001")
     );
 }
+
+#[test]
+fn values_that_a_loop_prints_behind_the_devices() {
+    let text = "aix1:/> for d in $(lspv|awk '{print $1}'); do echo $d $(lsattr -El $d -a queue_depth -F value); done\nhdisk0 32\nhdisk1 8\naix1:/> lsattr -El hdisk7 -a queue_depth -F value\n20\naix1:/> date\n";
+    let captures = super::read_bytes(text.as_bytes());
+    assert_eq!((&captures.unread[..], &captures.refused[..]), (&[][..], &[][..]));
+    let depths: Vec<_> = ["hdisk0", "hdisk1", "hdisk7"]
+        .iter()
+        .map(|disk| captures.attributes(Some("aix1"), disk).next().and_then(|one| one.number()))
+        .collect();
+    assert_eq!(depths, [Some(32), Some(8), Some(20)]);
+}

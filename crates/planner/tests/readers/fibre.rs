@@ -310,3 +310,25 @@ fn a_login_whose_name_was_made_unreadable_keeps_its_row() {
     let captures = read_bytes(text.replace("c0507609aa100013", "c05076").as_bytes());
     assert_eq!(only(captures.lsnportlogins()).wwpns.len(), 3);
 }
+
+#[test]
+fn where_the_time_of_commands_goes() {
+    // Composed: the layout is known by words and pictures only.
+    let captures = read("fcstat-l");
+    assert_whole(&captures);
+    let report = only(captures.fc_latencies());
+    assert_eq!(value(&report.head.device), "fcs0");
+    assert_eq!(report.rows.len(), 3);
+    let row = &report.rows[0];
+    assert_eq!((row.completion.as_str(), row.unit_ms, row.at.line), ("Read", Some(0.001), 7));
+    assert_eq!((value(&row.count), value(&row.average)), (81_230.0, 24_100.0));
+    assert_eq!((value(&row.san), value(&row.vios)), (22_800.0, 900.0));
+    assert_eq!((value(&row.hypervisor), value(&row.adapter)), (250.0, 150.0));
+    assert_eq!(value(&row.longest), 310_220.0);
+    // What does not fit the columns is kept.
+    let text = String::from_utf8(fixture("fcstat-l")).expect("UTF-8");
+    let odd = text.replace("Write          10022 ", "Write ");
+    let captures = read_bytes(odd.as_bytes());
+    let report = only(captures.fc_latencies());
+    assert_eq!((report.rows.len(), report.head.unread.len()), (2, 1));
+}

@@ -98,16 +98,9 @@ fn levels() {
     assert_eq!(value(&report.head.partition), "payroll");
 }
 
-/// The layout of the AIX commands reference.
-const LSPS: &str = "vios1:/> lsps -a
-Page Space      Physical Volume   Volume Group    Size %Used   Active    Auto    Type   Chksum
-paging00        hdisk1            rootvg        2048MB    91     yes      no      lv       0
-hd6             hdisk0            rootvg        1024MB    74     yes     yes      lv       0
-";
-
 #[test]
 fn paging_spaces() {
-    let captures = super::read_bytes(LSPS.as_bytes());
+    let captures = read("lsps");
     assert_whole(&captures);
     let list = only(captures.lspss());
     let rows: Vec<_> = list
@@ -138,4 +131,38 @@ fn for_how_long_it_runs() {
             assert_eq!(value(&host.about.up_seconds), seconds, "{text}");
         }
     }
+}
+
+#[test]
+fn the_xml_of_ibms_advisor() {
+    // Composed: no public copy of such a file was found.
+    let text = super::fixture("part");
+    let captures = super::read_bytes(&text);
+    assert_whole(&captures);
+    let report = only(captures.parts());
+    assert_eq!(value(&report.head.partition), "viosa1");
+    let of = |index: usize| &report.advices[index];
+    assert_eq!(report.advices.len(), 2);
+    assert_eq!((of(0).about.as_str(), of(0).device.as_deref()), ("cpu/cpu_entitlement", None));
+    assert_eq!(
+        (value(&of(0).value), at(&Some(of(0).suggested.clone()))),
+        ("1.5".into(), (">= 2.0".into(), 9))
+    );
+    assert_eq!((value(&of(0).risk), value(&of(0).impact)), ("3".into(), "4".into()));
+    assert_eq!(
+        (of(1).about.as_str(), of(1).device.as_deref()),
+        ("disk/queue_depth", Some("hdisk4"))
+    );
+    assert_eq!(of(1).at.line, 13);
+    // Cut off, and what is no XML: nothing is lost, and it is said.
+    let captures = super::read_bytes(&text[..text.len() - 30]);
+    assert!(
+        only(captures.parts())
+            .head
+            .incomplete
+            .as_ref()
+            .is_some_and(|why| why.contains("end of the XML"))
+    );
+    let captures = super::read_bytes(b"<?xml version=\"1.0\"?>\n<note>hello</note>\n");
+    assert!(captures.reports.is_empty());
 }

@@ -54,6 +54,26 @@ pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
     Some(Report::LsdevAttr(LsdevAttr { head: page.close(), attributes }))
 }
 
+/// `lsattr -El DEVICE -a NAME -F value`: the value alone; in a loop that prints it, behind the device's name.
+pub(in crate::capture) fn value(page: &mut Page<'_>) -> Option<Report> {
+    let name = page.asked.clone()?;
+    let line = page.peek()?;
+    let words: Vec<&str> = line.trimmed().split_ascii_whitespace().collect();
+    let value = match words[..] {
+        [value] => value,
+        [device, value] if is_device_alone(device) => {
+            page.device_is(device, line.at);
+            value
+        }
+        _ => return None,
+    };
+    let value = value.to_owned();
+    page.take();
+    let attribute =
+        Attribute { at: line.at, name, value, description: String::new(), settable: None };
+    Some(Report::Lsattr(Lsattr { head: page.close(), attributes: vec![attribute] }))
+}
+
 /// More attributes than any device has.
 const MOST: usize = 512;
 
