@@ -48,7 +48,7 @@ mod sea_pair;
 mod served;
 mod ssp;
 mod ssp_luns;
-mod thresholds;
+pub(crate) mod thresholds;
 mod view;
 mod vnic;
 mod vscsi;

@@ -21,7 +21,7 @@ pub mod parsed;
 pub mod text;
 pub mod trends;
 
-pub use chart::{Bar, Bars, Chart, Line, Mark, Point, Series, sparkline};
+pub use chart::{Bar, Bars, Chart, Limit, Line, Mark, Point, Series, sparkline};
 
 use crate::capture::At;
 use crate::facts::Contradiction;

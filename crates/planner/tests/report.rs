@@ -2,7 +2,8 @@
 
 use planner::capture::At;
 use planner::report::{
-    self, Answer, Bar, Bars, Block, Chart, Line, Mark, Point, Section, Series, Table, Tone, text,
+    self, Answer, Bar, Bars, Block, Chart, Limit, Line, Mark, Point, Section, Series, Table, Tone,
+    text,
 };
 use planner::trace::{Figure, Term};
 
@@ -46,6 +47,7 @@ impl Answer for Sample {
                 Series::default(),
             ],
             marks: vec![Mark { seconds: 60.0, label: word.to_owned() }],
+            limit: Some(Limit { value: 4.0, label: word.to_owned() }),
         };
         let bar = |label: &str, value| Bar { label: label.to_owned(), value, tone: Tone::Warning };
         let bars = Bars {

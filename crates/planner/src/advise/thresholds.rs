@@ -46,7 +46,7 @@ pub(super) const WORD_ONCE: f64 = 10_000.0;
 pub(super) const LOSS_ONCE: f64 = 100.0;
 
 /// Times a second that a request finds the disk's queue full.
-pub(super) const FULL_PER_SECOND: f64 = 2.0;
+pub(crate) const FULL_PER_SECOND: f64 = 2.0;
 /// The same, as a share of the requests.
 pub(super) const FULL_SHARE: f64 = 0.01;
 /// Waiting in front of the disk, ms.
@@ -78,7 +78,7 @@ pub(super) const MANY_CLIENTS: usize = 8;
 /// Free space of a pool, percent: about to fail, and to be mended soon.
 pub(super) const FREE_CRITICAL: f64 = 5.0;
 /// To be mended soon.
-pub(super) const FREE_WARNING: f64 = 10.0;
+pub(crate) const FREE_WARNING: f64 = 10.0;
 /// Days to full: likewise.
 pub(super) const DAYS_CRITICAL: f64 = 7.0;
 /// Days to full: to be mended soon.
@@ -94,9 +94,9 @@ pub(super) const LUNS_LEAST_SHARE: f64 = 0.5;
 pub(super) const LUNS_SIZE_SHARE: f64 = 0.25;
 
 /// Mean use of the entitlement, percent: a capped partition has nothing beyond.
-pub(super) const CAPPED_PERCENT: f64 = 95.0;
+pub(crate) const CAPPED_PERCENT: f64 = 95.0;
 /// The same of an uncapped one, which may borrow.
-pub(super) const UNCAPPED_PERCENT: f64 = 100.0;
+pub(crate) const UNCAPPED_PERCENT: f64 = 100.0;
 /// Busy share of dedicated processors.
 pub(super) const DEDICATED_PERCENT: f64 = 90.0;
 /// Resets of an Ethernet adapter between two captures: one is an event, several are a storm …

@@ -26,6 +26,17 @@ pub struct Line {
     pub series: Vec<Series>,
     /// Moments worth a vertical line.
     pub marks: Vec<Mark>,
+    /// The value that it is held against, as a level line.
+    pub limit: Option<Limit>,
+}
+
+/// A value that others are held against.
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+pub struct Limit {
+    /// The value.
+    pub value: f64,
+    /// What it is.
+    pub label: String,
 }
 
 /// One line of a [`Line`] chart.
@@ -122,7 +133,12 @@ fn fixed(value: f64) -> String {
 
 fn line_svg(line: &Line) -> Markup {
     let points = || line.series.iter().flat_map(|series| &series.points);
-    let (low, high) = bounds(points().map(|point| point.value).chain([0.0]));
+    let (low, high) = bounds(
+        points()
+            .map(|point| point.value)
+            .chain([0.0])
+            .chain(line.limit.as_ref().map(|at| at.value)),
+    );
     let (first, last) = bounds(points().map(|point| point.seconds));
     let over = |value: f64, low: f64, high: f64| {
         if high > low { (value - low) / (high - low) } else { 0.5 }
@@ -130,6 +146,8 @@ fn line_svg(line: &Line) -> Markup {
     let x = |seconds: f64| LEFT + (WIDE - LEFT - 10.0) * over(seconds, first, last).clamp(0.0, 1.0);
     let y =
         |value: f64| 12.0 + (TALL - FOOT - 12.0) * (1.0 - over(value, low, high).clamp(0.0, 1.0));
+    // Above the line, where there is room.
+    let beside = |y: f64| if y < 26.0 { y + 13.0 } else { y - 4.0 };
     let shown = |series: &Series| -> Vec<Point> {
         series
             .points
@@ -153,6 +171,10 @@ fn line_svg(line: &Line) -> Markup {
                 text x=(LEFT - 6.0) y=(fixed(y(low) + 4.0)) text-anchor="end" { (number(low)) }
                 text x=(LEFT) y=(TALL - 8.0) { "0 s" }
                 text x=(WIDE - 10.0) y=(TALL - 8.0) text-anchor="end" { "+" (span(last - first)) }
+                @if let Some(limit) = &line.limit {
+                    line.limit x1=(LEFT) y1=(fixed(y(limit.value))) x2=(WIDE - 10.0) y2=(fixed(y(limit.value))) {}
+                    text.limit x=(LEFT + 4.0) y=(fixed(beside(y(limit.value)))) { (clean(&limit.label)) }
+                }
                 @for mark in &line.marks {
                     line.mark x1=(fixed(x(mark.seconds))) y1="12" x2=(fixed(x(mark.seconds))) y2=(TALL - FOOT) {}
                     text.mark x=(fixed(x(mark.seconds) + 3.0)) y="10" { (clean(&mark.label)) }
@@ -203,8 +225,13 @@ fn bars_svg(bars: &Bars) -> Markup {
 pub(super) fn lines(chart: &Chart, width: usize) -> Vec<String> {
     match chart {
         Chart::Line(line) => {
-            let label = label_width(line.series.iter().map(|series| &series.name), width);
-            line.series.iter().map(|series| series_line(series, label, width)).collect()
+            let labels = label_width(line.series.iter().map(|series| &series.name), width);
+            let series = line.series.iter().map(|series| series_line(series, labels, width));
+            let room = width.saturating_sub(20);
+            let limit = |limit: &Limit| {
+                format!("{}: {}", label(&limit.label, room).trim_end(), number(limit.value))
+            };
+            series.chain(line.limit.as_ref().map(limit)).collect()
         }
         Chart::Bars(bars) => bar_lines(bars, width),
     }

@@ -49,9 +49,20 @@ fn section_html(answer: &dyn Answer, section: &Section) -> Markup {
                 @if !word.is_empty() { span class={ "tone " (word) } { (word) } " " }
                 (clean(&section.heading))
             }
-            @for block in &section.blocks { (block_html(answer, block)) }
+            @for group in section.blocks.chunk_by(|one, two| is_line(one) && is_line(two)) {
+                @if is_line(&group[0]) {
+                    // Small multiples: as many beside each other as there is room for.
+                    div.multiples { @for block in group { (block_html(answer, block)) } }
+                } @else {
+                    @for block in group { (block_html(answer, block)) }
+                }
+            }
         }
     }
+}
+
+fn is_line(block: &Block) -> bool {
+    matches!(block, Block::Chart(super::Chart::Line(_)))
 }
 
 fn block_html(answer: &dyn Answer, block: &Block) -> Markup {

@@ -9,11 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::{
-    Answer, Block, Chart, Line, Mark, Point, Section, Series, Table, Tone, span, sparkline,
+    Answer, Block, Chart, Limit, Line, Mark, Point, Section, Series, Table, Tone, span, sparkline,
 };
+use crate::advise::thresholds::{CAPPED_PERCENT, FREE_WARNING, FULL_PER_SECOND, UNCAPPED_PERCENT};
 use crate::capture::{
     At, Attribute, Captures, Change, DiskSample, Pool, Read, Report, Taken, rates,
 };
+use crate::facts::Facts;
+use crate::facts::id::DISK_SERVICE_MS_MAX;
 use crate::model::Model;
 use crate::trace::number;
 
@@ -59,9 +62,72 @@ pub struct Trend {
     pub before: Option<f64>,
     /// The mean after it.
     pub after: Option<f64>,
+    /// What the change brought, where there are values on both sides of it.
+    pub effect: Option<Effect>,
+    /// The value that it is held against.
+    pub limit: Option<Limit>,
     /// Resets and wraps on the way, which are told and not computed through.
     pub notes: Vec<String>,
 }
+
+/// What a change brought to one value.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Effect {
+    /// The difference of the means, after − before.
+    pub difference: f64,
+    /// Twice the standard error of that difference: what lies within is noise. `None` where a side has one value.
+    pub noise: Option<f64>,
+    /// What it means.
+    pub verdict: Effected,
+}
+
+/// What a difference means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effected {
+    /// Less of what hurts.
+    Better,
+    /// More of what hurts.
+    Worse,
+    /// It differs, and whether that is good is the load's business.
+    Changed,
+    /// A side has a single value, so nobody can tell the difference from noise.
+    Unsure,
+    /// No more than the values vary by themselves.
+    Noise,
+}
+
+impl Effected {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Changed => "changed",
+            Self::Unsure => "one value: noise not known",
+            Self::Noise => "within the noise",
+        }
+    }
+}
+
+/// Words in the names of values of which less is better.
+const HURTS: [&str; 16] = [
+    "no dma",
+    "no adapter",
+    "no command",
+    "no resource",
+    "no mbuf",
+    "error",
+    "drop",
+    "fail",
+    "overflow",
+    "discard",
+    "timeout",
+    "loss",
+    "invalid",
+    "service",
+    "queue full",
+    "entitlement",
+];
 
 /// An attribute that changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -80,7 +146,7 @@ pub struct Changed {
 
 /// What the captures show over time. Captures without a time are left out, and said so.
 #[must_use]
-pub fn trends(captures: &Captures) -> Trends {
+pub fn trends(captures: &Captures, facts: &Facts) -> Trends {
     let mut left_out = BTreeSet::new();
     let mut groups: BTreeMap<String, Vec<(f64, &Report)>> = BTreeMap::new();
     let zone = crate::model::usual_zone(captures.reports.iter());
@@ -112,7 +178,7 @@ pub fn trends(captures: &Captures) -> Trends {
     let last_change = changes.last().map(|change| change.seconds);
     let mut things: Vec<Thing> = Vec::new();
     for (name, group) in &groups {
-        things.extend(thing(name, group, last_change));
+        things.extend(thing(name, group, last_change, facts));
     }
     let files = captures.files.iter().map(|file| file.name.clone()).collect();
     Trends { things, changes, left_out: left_out.into_iter().collect(), files }
@@ -167,7 +233,12 @@ fn changes(groups: &BTreeMap<String, Vec<(f64, &Report)>>) -> Vec<Changed> {
     changes
 }
 
-fn thing(name: &str, group: &[(f64, &Report)], change: Option<f64>) -> Option<Thing> {
+fn thing(
+    name: &str,
+    group: &[(f64, &Report)],
+    change: Option<f64>,
+    facts: &Facts,
+) -> Option<Thing> {
     let (first, last) = (group.first()?.0, group.last()?.0);
     let mut counters: BTreeMap<String, Trend> = BTreeMap::new();
     for pair in group.windows(2) {
@@ -196,7 +267,7 @@ fn thing(name: &str, group: &[(f64, &Report)], change: Option<f64>) -> Option<Th
         trends.push(trend);
     }
     if group.len() > 1 {
-        trends.extend(values(group));
+        trends.extend(values(group, facts));
     }
     trends.retain(|trend| {
         !trend.notes.is_empty() || trend.points.iter().any(|point| point.value != 0.0)
@@ -214,77 +285,123 @@ fn thing(name: &str, group: &[(f64, &Report)], change: Option<f64>) -> Option<Th
 }
 
 /// Values that are no counters: service times, entitlement, free space.
-fn values(group: &[(f64, &Report)]) -> Vec<Trend> {
-    let mut all: BTreeMap<(String, &str), Vec<Point>> = BTreeMap::new();
+fn values(group: &[(f64, &Report)], facts: &Facts) -> Vec<Trend> {
+    let mut all: BTreeMap<(String, &str), Trend> = BTreeMap::new();
     for (seconds, report) in group {
-        for (name, unit, value) in shown_values(report) {
-            if let Some(value) = value.filter(|value| value.is_finite()) {
-                all.entry((name, unit)).or_default().push(Point { seconds: *seconds, value });
-            }
+        for (name, unit, value, limit) in shown_values(report, facts) {
+            let Some(value) = value.filter(|value| value.is_finite()) else { continue };
+            let trend = all.entry((name.clone(), unit)).or_insert_with(|| Trend {
+                name,
+                unit: unit.to_owned(),
+                ..Trend::default()
+            });
+            trend.points.push(Point { seconds: *seconds, value });
+            trend.limit = limit.or(trend.limit.take());
         }
     }
-    all.into_iter()
-        .map(|((name, unit), points)| Trend {
-            name,
-            unit: unit.to_owned(),
-            points,
-            ..Trend::default()
-        })
-        .collect()
+    all.into_values().collect()
 }
 
-/// A value's name, unit and value.
-type Shown = (String, &'static str, Option<f64>);
+/// A value's name, unit and value, and what it is held against.
+type Shown = (String, &'static str, Option<f64>, Option<Limit>);
+
+fn limit(value: f64, label: impl Into<String>) -> Option<Limit> {
+    Some(Limit { value, label: label.into() })
+}
 
 /// The values of a report that are no counters.
-fn shown_values(report: &Report) -> Vec<Shown> {
+fn shown_values(report: &Report, facts: &Facts) -> Vec<Shown> {
     let number = |read: Option<Read<f64>>| read.map(|read| read.value);
     match report {
         Report::IostatD(iostat) => {
             let last = iostat.disks.iter().map(|disk| disk.sample).max().unwrap_or(1);
             let disks = iostat.disks.iter().filter(|disk| disk.sample == last);
+            let slow = facts.find(DISK_SERVICE_MS_MAX).map(|fact| fact.high);
             let of = |disk: &DiskSample| -> [Shown; 4] {
                 let name = |what: &str| format!("{} {what}", disk.name);
+                let slow = || slow.and_then(|ms| limit(ms, "slow from"));
+                let full = limit(FULL_PER_SECOND, "queue too short from");
                 [
-                    (name("transfers"), "/s", number(disk.transfers_per_second)),
-                    (name("read service"), "ms", number(disk.read.average_ms)),
-                    (name("write service"), "ms", number(disk.write.average_ms)),
-                    (name("queue full"), "/s", number(disk.queue.full_per_second)),
+                    (name("transfers"), "/s", number(disk.transfers_per_second), None),
+                    (name("read service"), "ms", number(disk.read.average_ms), slow()),
+                    (name("write service"), "ms", number(disk.write.average_ms), slow()),
+                    (name("queue full"), "/s", number(disk.queue.full_per_second), full),
                 ]
             };
             disks.flat_map(of).collect()
         }
         Report::Lparstat(lparstat) => {
             let Some(sample) = lparstat.samples.last() else { return Vec::new() };
+            let capped = lparstat.mode.as_ref().is_some_and(|mode| mode.value == "Capped");
+            let most = if capped { CAPPED_PERCENT } else { UNCAPPED_PERCENT };
+            let entitled = lparstat.entitlement.and_then(|read| limit(read.value, "entitled"));
             vec![
-                ("entitlement used".to_owned(), "%", number(sample.entitlement_percent)),
-                ("processors used".to_owned(), "processors", number(sample.physical)),
+                (
+                    "entitlement used".to_owned(),
+                    "%",
+                    number(sample.entitlement_percent),
+                    limit(most, "short of processors from"),
+                ),
+                ("processors used".to_owned(), "processors", number(sample.physical), entitled),
             ]
         }
         Report::Lssp(lssp) => {
-            let free = |pool: &Pool| pool.free_mb.and_then(|read| u32::try_from(read.value).ok());
-            let of =
-                |pool: &Pool| (format!("free in {}", pool.name), "MB", free(pool).map(f64::from));
+            let small = |read: Option<Read<u64>>| {
+                read.and_then(|read| u32::try_from(read.value).ok()).map(f64::from)
+            };
+            let of = |pool: &Pool| {
+                let least = small(pool.size_mb).and_then(|size| {
+                    limit(size * FREE_WARNING / 100.0, format!("{FREE_WARNING} % of the pool"))
+                });
+                (format!("free in {}", pool.name), "MB", small(pool.free_mb), least)
+            };
             lssp.pools.iter().map(of).collect()
         }
         _ => Vec::new(),
     }
 }
 
-/// The means before and after the last change.
+/// The means before and after the last change, and whether their difference is more than noise.
 fn compare(trend: &mut Trend, change: Option<f64>) {
     let Some(change) = change else { return };
-    let mean = |late: bool| {
-        let values: Vec<f64> = trend
-            .points
-            .iter()
-            .filter(|point| (point.seconds > change) == late)
-            .map(|point| point.value)
-            .collect();
-        let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
-        Some(values.iter().sum::<f64>() / f64::from(count))
+    let side = |late: bool| -> Option<Side> {
+        let values = trend.points.iter().filter(|point| (point.seconds > change) == late);
+        Side::of(&values.map(|point| point.value).collect::<Vec<_>>())
     };
-    (trend.before, trend.after) = (mean(false), mean(true));
+    let (before, after) = (side(false), side(true));
+    (trend.before, trend.after) =
+        (before.as_ref().map(|side| side.mean), after.as_ref().map(|side| side.mean));
+    let Some((before, after)) = before.zip(after) else { return };
+    let difference = after.mean - before.mean;
+    let noise =
+        before.error.zip(after.error).map(|(one, two)| 2.0 * (one * one + two * two).sqrt());
+    let name = trend.name.to_ascii_lowercase();
+    let verdict = match noise {
+        _ if difference == 0.0 => Effected::Noise,
+        None => Effected::Unsure,
+        Some(noise) if difference.abs() <= noise => Effected::Noise,
+        Some(_) if !HURTS.iter().any(|word| name.contains(word)) => Effected::Changed,
+        Some(_) if difference < 0.0 => Effected::Better,
+        Some(_) => Effected::Worse,
+    };
+    trend.effect = Some(Effect { difference, noise, verdict });
+}
+
+/// The values on one side of a change.
+struct Side {
+    mean: f64,
+    /// The standard error of the mean; one value has none.
+    error: Option<f64>,
+}
+
+impl Side {
+    fn of(values: &[f64]) -> Option<Self> {
+        let count = f64::from(u32::try_from(values.len()).ok().filter(|count| *count > 0)?);
+        let mean = values.iter().sum::<f64>() / count;
+        let squares = values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>();
+        let error = (count > 1.0).then(|| (squares / (count - 1.0) / count).sqrt());
+        Some(Self { mean, error })
+    }
 }
 
 impl Answer for Trends {
@@ -333,6 +450,7 @@ impl Answer for Trends {
                     .block(Block::Places(places.collect())),
             );
         }
+        sections.extend(self.brought());
         sections.extend(self.things.iter().map(|thing| section(thing, &self.changes)));
         if !self.left_out.is_empty() {
             sections.push(
@@ -349,6 +467,73 @@ impl Answer for Trends {
     fn data(&self) -> Result<serde_json::Value, serde_json::Error> {
         serde_json::to_value(self)
     }
+}
+
+impl Trends {
+    /// What the last change brought: every value with its means before and after, the difference and the noise.
+    fn brought(&self) -> Option<Section> {
+        let columns =
+            ["object", "value", "unit", "#before", "#after", "#difference", "#noise", "so"];
+        let mut rows: Vec<(Effected, f64, Vec<String>)> = Vec::new();
+        for thing in &self.things {
+            for trend in &thing.counters {
+                let (Some(effect), Some(before)) = (trend.effect, trend.before) else { continue };
+                let share = match before {
+                    0.0 => String::new(),
+                    before => {
+                        format!(" ({}%)", signed((effect.difference / before * 100.0).round()))
+                    }
+                };
+                let noise = effect
+                    .noise
+                    .map_or_else(|| "–".to_owned(), |noise| format!("±{}", number(noise)));
+                rows.push((
+                    effect.verdict,
+                    -(effect.difference / before).abs(),
+                    vec![
+                        thing.name.clone(),
+                        trend.name.clone(),
+                        trend.unit.clone(),
+                        number(before),
+                        trend.after.map_or_else(String::new, number),
+                        format!("{}{share}", signed(effect.difference)),
+                        noise,
+                        effect.verdict.words().to_owned(),
+                    ],
+                ));
+            }
+        }
+        rows.sort_by(|one, two| one.0.cmp(&two.0).then(one.1.total_cmp(&two.1)));
+        let count = |wanted: Effected| rows.iter().filter(|row| row.0 == wanted).count();
+        let words = format!(
+            "{} better, {} worse, {} changed with the load, {} within the noise, {} with too few captures to tell. Noise is twice the standard error of the difference of the means; two captures on each side of the change are the least for it.",
+            count(Effected::Better),
+            count(Effected::Worse),
+            count(Effected::Changed),
+            count(Effected::Noise),
+            count(Effected::Unsure),
+        );
+        let tone = match (count(Effected::Better), count(Effected::Worse)) {
+            (_, 1..) => Tone::Warning,
+            (1.., 0) => Tone::Good,
+            (0, 0) => Tone::Plain,
+        };
+        let mut table = Table::new("", &columns);
+        let shown = rows.into_iter().filter(|row| row.0 != Effected::Noise);
+        shown.for_each(|(_, _, cells)| table.row(cells));
+        let any =
+            self.things.iter().flat_map(|thing| &thing.counters).any(|one| one.effect.is_some());
+        let section = Section::new("What the last change brought", tone).paragraph(words);
+        any.then(|| match table.rows.is_empty() {
+            true => section,
+            false => section.block(Block::Table(table)),
+        })
+    }
+}
+
+/// A number with its sign.
+fn signed(value: f64) -> String {
+    if value > 0.0 { format!("+{}", number(value)) } else { number(value) }
 }
 
 fn section(thing: &Thing, changes: &[Changed]) -> Section {
@@ -388,6 +573,7 @@ fn section(thing: &Thing, changes: &[Changed]) -> Section {
             unit: trend.unit.clone(),
             series: vec![Series { name: String::new(), points: trend.points.clone() }],
             marks: marks.collect(),
+            limit: trend.limit.clone(),
         })));
     }
     section

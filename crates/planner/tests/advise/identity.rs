@@ -176,7 +176,7 @@ fn two_adapters_of_two_machines_do_not_grow_into_each_other() {
         assert!(!finding.reasoning.iter().any(|why| why.contains("grew")), "{finding:?}");
     }
     let timed = super::timed(&[("a.txt", one.as_str(), 1000), ("b.txt", two.as_str(), 87_400)]);
-    assert_eq!(trends(&timed).things, []);
+    assert_eq!(trends(&timed, &Facts::builtin()).things, []);
     // The same WWPN is the same port, whatever the files are called, and then it grows.
     let later = unnamed(
         Port { no_elements: 328_538, ..PHYSICAL.later(86_400, 70_000_000) },

@@ -211,7 +211,7 @@ fn trends_show_rates_before_and_after_a_change() {
     ];
     let files: Vec<(&str, &str, u64)> =
         files.iter().map(|(name, text, at)| (*name, text.as_str(), *at)).collect();
-    let trends = trends(&timed(&files));
+    let trends = trends(&timed(&files), &Facts::builtin());
     assert_eq!(trends.changes.len(), 1);
     assert_eq!(
         (trends.changes[0].before.0.as_str(), trends.changes[0].after.0.as_str()),
@@ -234,10 +234,67 @@ fn trends_show_rates_before_and_after_a_change() {
     assert!(page.contains("<svg") && page.contains("num_cmd_elems=2048"));
 }
 
+/// What a change did to a disk: service times before and after it.
+fn disk_over(before: &[f64], after: &[f64]) -> planner::report::trends::Trends {
+    let one = |at: usize, service: f64| {
+        let depth = if at < before.len() { "4" } else { "20" };
+        lsattr("payroll", "hdisk4", &[("queue_depth", depth)])
+            + &format!(
+                "payroll:/> iostat -D\n\nSystem configuration: lcpu=8 drives=1 paths=2 vdisks=0\n\n\
+                 hdisk4         xfer:  %tm_act      bps      tps      bread      bwrtn\n\
+                 \x20                         40.0    20.5M   2500.0    16.4M       4.1M\n\
+                 \x20              read:      rps  avgserv  minserv  maxserv   timeouts      fails\n\
+                 \x20                       2000.0     {service:.1}      0.2     90.0           0          0\n"
+            )
+    };
+    let texts: Vec<String> =
+        before.iter().chain(after).enumerate().map(|(at, value)| one(at, *value)).collect();
+    let names: Vec<String> = (0..texts.len()).map(|at| format!("{at}.txt")).collect();
+    let files: Vec<(&str, &str, u64)> = (0..)
+        .zip(names.iter().zip(&texts))
+        .map(|(at, (name, text))| (name.as_str(), text.as_str(), 600 * at))
+        .collect();
+    trends(&timed(&files), &Facts::builtin())
+}
+
+#[test]
+fn what_a_change_brought_is_held_against_the_noise() {
+    use planner::report::trends::Effected;
+    let verdict = |before: &[f64], after: &[f64]| {
+        let trends = disk_over(before, after);
+        let service = trends
+            .things
+            .iter()
+            .flat_map(|thing| &thing.counters)
+            .find(|trend| trend.name == "hdisk4 read service")
+            .unwrap_or_else(|| panic!("{trends:?}"));
+        assert_eq!(service.limit.as_ref().map(|limit| limit.value), Some(15.0));
+        service.effect.expect("an effect").verdict
+    };
+    // The change is seen in the third capture, which still belongs to what was before.
+    assert_eq!(verdict(&[20.0, 21.0], &[20.0, 8.0, 9.0, 8.5]), Effected::Better);
+    assert_eq!(verdict(&[8.0, 9.0], &[8.0, 20.0, 21.0, 22.0]), Effected::Worse);
+    assert_eq!(verdict(&[8.0, 20.0], &[14.0, 12.0, 19.0, 9.0]), Effected::Noise);
+    assert_eq!(verdict(&[20.0, 21.0], &[20.0, 8.0]), Effected::Unsure, "one value");
+    let better = disk_over(&[20.0, 21.0], &[20.0, 8.0, 9.0, 8.5]);
+    let shown = text::text(&better, &text::Options { width: 140, ..text::Options::default() });
+    assert!(
+        shown.contains("OK What the last change brought") && shown.contains("better"),
+        "{shown}"
+    );
+    assert!(shown.contains("slow from: 15"), "the threshold: {shown}");
+    let marked = planner::report::markdown::markdown(&better);
+    assert!(marked.contains("What the last change brought") && marked.contains("±"), "{marked}");
+    let page = html(&better);
+    assert!(page.contains("class=\"limit\"") && page.contains("class=\"multiples\""), "{page}");
+}
+
 #[test]
 fn what_has_no_time_is_left_out_and_said_so() {
-    let trends =
-        trends(&captures(&[("a.txt", &SHORT.text()), ("b.txt", &SHORT.later(60, 10).text())]));
+    let trends = trends(
+        &captures(&[("a.txt", &SHORT.text()), ("b.txt", &SHORT.later(60, 10).text())]),
+        &Facts::builtin(),
+    );
     assert!(trends.things.is_empty());
     assert_eq!(trends.left_out, ["fcstat fcs0 on payroll: nothing says when it was captured"]);
 }
