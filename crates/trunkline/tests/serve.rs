@@ -138,7 +138,7 @@ fn threads(pid: u64) -> impl Iterator<Item = String> {
 #[test]
 fn both_processes_are_confined_and_what_is_to_be_opened_is_opened_over_restarts() {
     let mut server = Server::start(&[]);
-    server.ok("volume create a --kind ram --size 4MiB");
+    server.ok("volume create a --kind null --size 1GiB");
     server.ok("adapter create a --volume a");
     let plane = server.try_status().unwrap()["dataplanes"][0].clone();
     assert_eq!(plane["confinement"], "Landlock, seccomp", "{}", server.log());
