@@ -149,7 +149,8 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     }
     let disks: BTreeSet<&str> = down.iter().map(|path| path.disk.as_str()).collect();
     let all: BTreeSet<&str> = list.paths.iter().map(|path| path.disk.as_str()).collect();
-    let without: Vec<&str> = all
+    // A disk that was only defined has lost nothing.
+    let without: Vec<&str> = disks
         .iter()
         .filter(|disk| {
             !list.paths.iter().any(|path| path.disk == **disk && path.state == PathState::Usable)

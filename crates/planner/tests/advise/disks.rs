@@ -458,3 +458,13 @@ fn what_ibms_advisor_says_stands_beside_what_is_said_here() {
     assert_eq!(said[2].2, "no rule here is about it");
     assert_eq!(answer.compared[0].weight, "risk 3");
 }
+
+#[test]
+fn a_disk_that_is_only_defined_has_lost_no_path() {
+    let paths = "aix8:/> lspath\nEnabled hdisk0 vscsi0\nEnabled hdisk0 vscsi1\nMissing hdisk1 vscsi0\nEnabled hdisk1 vscsi1\nDefined hdisk9 fscsi0\n";
+    let finding = top(&[("a.txt", paths)], "disk-paths-failed");
+    assert!(!finding.reasoning.iter().any(|why| why.contains("hdisk9")), "{:?}", finding.reasoning);
+    let lost = paths.replace("Enabled hdisk1 vscsi1", "Failed hdisk1 vscsi1");
+    let finding = top(&[("a.txt", &lost)], "disk-paths-failed");
+    assert!(finding.reasoning.iter().any(|why| why.contains("No path is left to hdisk1.")));
+}
