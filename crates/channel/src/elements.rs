@@ -9,7 +9,7 @@
 //!   queue     free ones at hand: one atomic word on its own line     taken and put back without the lock
 //! ```
 //!
-//! While a queue has some at hand it writes to no line but its own. Without, it borrows: first what the port has not lent, a lot at a time,
+//! While a queue has some at hand it writes to no line but its own, and that once for the commands of a turn. Without, it borrows: first what the port has not lent, a lot at a time,
 //! then what lies idle at other queues. Where there is nothing, it waits, and *presses* the queues whose elements it could have: a flag in
 //! their words, which they see when they put one back. Then they hand it over, and the one that waited is woken; nobody looks twice.
 //!
@@ -212,6 +212,8 @@ pub struct QueueElements {
     /// How many it keeps at hand when it is idle.
     own: u32,
     active: u32,
+    /// Those that its channel has taken up, and uses without looking at others, until it rests.
+    hand: u32,
     /// The most that were active when it looked at its adapter's mark, and when it is to look again, in ticks.
     looked: u32,
     look_at: u64,
@@ -234,6 +236,7 @@ impl QueueElements {
             queue,
             own: u32::from(own),
             active: 0,
+            hand: 0,
             looked: 0,
             look_at: 0,
             look_every: clock::ticks_per_second() / 100,
@@ -243,32 +246,58 @@ impl QueueElements {
     /// Makes a command active, if it may be; `held` is how many wait.
     #[inline]
     pub fn admit(&mut self, held: impl FnOnce() -> usize) -> Admission {
-        if !self.local.take()
-            && let Err(shortage) = self.borrow(held())
+        if self.hand == 0
+            && let Err(shortage) = self.take_up(held())
         {
             return Admission::Wait(shortage);
         }
+        self.hand -= 1;
         self.active += 1;
         if self.active > self.own { Admission::Global } else { Admission::Own }
     }
 
-    /// A command is no longer active; `held` is how many wait.
+    /// A command is no longer active. [`QueueElements::rest`] follows.
     #[inline]
-    pub fn dismiss(&mut self, held: impl FnOnce() -> usize) {
+    pub fn dismiss(&mut self) {
         self.active -= 1;
-        let word = self.local.put(1);
-        let at_hand = if self.active == 0 { self.own } else { !PRESSED };
-        if word > at_hand {
-            self.settle(held());
-        }
+        self.hand += 1;
     }
 
-    /// Commands were admitted, at a moment in ticks.
+    /// The channel has admitted and dismissed what it can for now, and turns to something else: what the queue has in its hand, others may
+    /// have. `held` is how many commands wait, `now` the moment in ticks.
     #[inline]
-    pub fn took(&mut self, now: u64) {
+    pub fn rest(&mut self, held: impl FnOnce() -> usize, now: u64) {
+        if self.hand > 0 {
+            let word = self.local.put(std::mem::take(&mut self.hand));
+            let at_hand = if self.active == 0 { self.own } else { !PRESSED };
+            if word > at_hand {
+                self.settle(held());
+            }
+        }
         if self.active > self.looked || now >= self.look_at {
             self.look(now);
         }
+    }
+
+    /// Hands on what the queue does not need, after it was woken and has taken what it can.
+    pub fn woken(&mut self, held: usize) {
+        self.local.put(std::mem::take(&mut self.hand));
+        self.settle(held);
+    }
+
+    fn member(&self) -> Member {
+        (self.adapter.account, self.queue)
+    }
+
+    /// Takes what is at hand, or borrows one.
+    #[inline(never)]
+    fn take_up(&mut self, held: usize) -> Result<(), Shortage> {
+        self.hand = self.local.take_up_to(u32::MAX);
+        if self.hand == 0 {
+            self.borrow(held)?;
+            self.hand = 1;
+        }
+        Ok(())
     }
 
     #[cold]
@@ -276,15 +305,6 @@ impl QueueElements {
         self.looked = self.looked.max(self.active);
         self.look_at = now.saturating_add(self.look_every);
         self.adapter.port.books(|books| books.look(self.adapter.account));
-    }
-
-    /// Hands on what the queue does not need, after it was woken and has taken what it can.
-    pub fn woken(&mut self, held: usize) {
-        self.settle(held);
-    }
-
-    fn member(&self) -> Member {
-        (self.adapter.account, self.queue)
     }
 
     #[cold]
@@ -308,7 +328,7 @@ impl QueueElements {
 impl Drop for QueueElements {
     fn drop(&mut self) {
         // What is still active ends with its queue.
-        self.local.put(self.active);
+        self.local.put(self.active + self.hand);
         self.adapter.port.books(|books| books.leave(self.member()));
     }
 }

@@ -133,9 +133,9 @@ pub trait Handler: Sized + 'static {
         Ok(())
     }
 
-    /// Heads were taken, at a moment in ticks.
+    /// The channel has begun and ended what it can of the queue's commands, at a moment in ticks, and turns to something else.
     #[inline]
-    fn took(&mut self, _now: u64) {}
+    fn rest(&mut self, _queue: &RunningQueue, _now: u64) {}
 
     /// The queue was woken, and has begun what it may of the commands that are held.
     fn woken(&mut self, _queue: &RunningQueue) {}

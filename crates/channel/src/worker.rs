@@ -284,6 +284,7 @@ impl<H: Handler> Worker<H> {
             if served.queue.touched {
                 served.publish(&mut self.io);
             }
+            served.handler.rest(&served.queue, self.io.now);
             if served.queue.is_drained() {
                 self.close(id);
             }

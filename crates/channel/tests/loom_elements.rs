@@ -55,7 +55,8 @@ impl Queue {
         }
         assert!(active.fetch_add(1, Relaxed) < most, "more are active than there are elements");
         active.fetch_sub(1, Relaxed);
-        self.hold.dismiss(|| 0);
+        self.hold.dismiss();
+        self.hold.rest(|| 0, 0);
     }
 }
 
@@ -111,7 +112,8 @@ fn a_queue_that_stops_leaves_what_it_had() {
             let mut queue = Queue::new(&adapter, 1, 1);
             thread::spawn(move || queue.command(&AtomicU32::new(0), 1))
         };
-        queue.hold.dismiss(|| 0);
+        queue.hold.dismiss();
+        queue.hold.rest(|| 0, 0);
         drop(queue);
         other.join().unwrap();
     });

@@ -68,8 +68,8 @@ macro_rules! devices {
             }
 
             #[inline]
-            fn took(&mut self, now: u64) {
-                match self { $(AnyHandler::$name(handler) => handler.took(now)),+ }
+            fn rest(&mut self, queue: &RunningQueue, now: u64) {
+                match self { $(AnyHandler::$name(handler) => handler.rest(queue, now)),+ }
             }
 
             fn woken(&mut self, queue: &RunningQueue) {

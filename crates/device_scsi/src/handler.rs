@@ -137,9 +137,9 @@ impl Handler for ScsiHandler {
     }
 
     #[inline]
-    fn took(&mut self, now: u64) {
+    fn rest(&mut self, queue: &RunningQueue, now: u64) {
         if let Kind::Request(requests) = &mut self.0 {
-            requests.elements.took(now);
+            requests.elements.rest(|| queue.held(), now);
         }
     }
 

@@ -33,13 +33,15 @@ impl Client {
             self.held -= 1;
             self.active += 1;
         }
+        self.hold.rest(|| self.held, 0);
         self.active - before
     }
 
     fn end(&mut self) {
         self.active -= 1;
         self.finished += 1;
-        self.hold.dismiss(|| self.held);
+        self.hold.dismiss();
+        self.hold.rest(|| self.held, 0);
     }
 }
 
@@ -310,11 +312,15 @@ fn threads_take_and_give_back() {
                     if held > 0 && !matches!(hold.admit(|| held), Admission::Wait(_)) {
                         active += 1;
                         most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
+                        if done % 3 == 0 {
+                            hold.rest(|| 5 - active, 0);
+                        }
                     } else if active > 0 {
                         active -= 1;
                         done += 1;
                         now.fetch_sub(1, Relaxed);
-                        hold.dismiss(|| held);
+                        hold.dismiss();
+                        hold.rest(|| held, 0);
                     } else {
                         // A lost wake is a test that does not end.
                         std::thread::park();
@@ -324,7 +330,8 @@ fn threads_take_and_give_back() {
                 while active > 0 {
                     active -= 1;
                     now.fetch_sub(1, Relaxed);
-                    hold.dismiss(|| 0);
+                    hold.dismiss();
+                    hold.rest(|| 0, 0);
                 }
             });
         }
@@ -343,7 +350,7 @@ fn the_mark_is_of_all_queues_at_once_and_begins_again() {
     let mut clients = [0, 1].map(|queue| Client::new(&adapter, queue, 5, 8));
     for client in &mut clients {
         assert_eq!(client.take(), 8);
-        client.hold.took(0);
+        client.hold.rest(|| 0, 0);
         (client.depth, client.held) = (0, 0);
         (0..8).for_each(|_| client.end());
     }
@@ -352,7 +359,7 @@ fn the_mark_is_of_all_queues_at_once_and_begins_again() {
         client.depth = 6;
         assert_eq!(client.take(), 6);
         // Neither has more than ever, but it is time to look.
-        client.hold.took(u64::MAX);
+        client.hold.rest(|| 0, u64::MAX);
     }
     assert_eq!(mark.active_max(), 12);
     clients[0].end();

@@ -27,6 +27,9 @@ impl<H: Handler> Served<H> {
     #[inline]
     pub(crate) fn take(&mut self, io: &mut Io) -> Result<u16, QueueError> {
         let again = self.take_resubmitted(io);
+        if again > 0 {
+            self.handler.rest(&self.queue, io.now);
+        }
         let seen = self.queue.resources.ring.pending()?;
         if seen == 0 {
             return Ok(again);
@@ -48,7 +51,7 @@ impl<H: Handler> Served<H> {
         }
         self.queue.count(QueueCounter::CommandsReceived, u64::from(count));
         self.queue.show_levels();
-        self.handler.took(io.now);
+        self.handler.rest(&self.queue, io.now);
         self.account_ring_time(io.now, seen, count);
         io.event(FlightKind::Take, &self.queue, u64::from(count));
         Ok(count + again)

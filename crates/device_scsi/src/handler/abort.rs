@@ -157,7 +157,7 @@ impl Requests {
         io.stop_waiting(queue, head);
         if let Some(peeked) = peeked {
             if state == State::Unread {
-                self.elements.dismiss(|| queue.held());
+                self.elements.dismiss();
             }
             self.end_peeked(io, queue, head, &peeked, reason);
             return true;

@@ -350,7 +350,7 @@ impl Requests {
         head: Head,
         written: u64,
     ) {
-        self.elements.dismiss(|| queue.held());
+        self.elements.dismiss();
         let slot = &mut self.slots[usize::from(head.0)];
         // The next command of this head may be for nothing.
         let binding = std::mem::replace(&mut slot.binding, NO_PART);
