@@ -122,14 +122,14 @@ impl Requests {
         heads: Vec<Head>,
         meant: impl Fn(u16, u64) -> bool,
     ) -> Vec<Found> {
-        let mut found = Vec::new();
+        let (mut found, mut bufs) = (Vec::new(), Vec::new());
         for head in heads {
             let unread = matches!(queue.state(head), State::Held | State::Unread);
-            let peeked = if unread { self.peek(queue, head) } else { None };
+            let look = if unread { self.peek(queue, head, &mut bufs) } else { None };
             let slot = &self.slots[usize::from(head.0)];
-            let named = match &peeked {
-                Some(peeked) => {
-                    let header = &peeked.header;
+            let named = match &look {
+                Some(look) => {
+                    let header = &look.header;
                     self.search(header.address()).map(|binding| (binding, header.id()))
                 }
                 // No request at all: it will be answered as such.
@@ -138,6 +138,7 @@ impl Requests {
                 None => Some((slot.binding, slot.id)),
             };
             if named.is_some_and(|(binding, id)| meant(binding, id)) {
+                let peeked = look.map(|look| look.keep(&bufs));
                 found.push(Found { head, peeked });
             }
         }

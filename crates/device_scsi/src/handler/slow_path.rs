@@ -25,12 +25,24 @@ use crate::{
 /// How long a task waits that another command is in the way of.
 const RETRY: Duration = Duration::from_micros(100);
 
-/// A chain that was looked at without a slot for it. Off the path of an I/O: it has memory of its own.
-pub(crate) struct Peeked {
-    bufs: Vec<IoBuf>,
+/// What a look at a chain without a slot for it has found. Its buffers are where it was looked at.
+pub(crate) struct Look {
     pub(crate) header: Header,
     response: Range,
     data_bytes: u64,
+}
+
+/// A look, with the buffers of the response.
+pub(crate) struct Peeked {
+    response: Vec<IoBuf>,
+    data_bytes: u64,
+}
+
+impl Look {
+    /// With what it needs of the buffers.
+    pub(crate) fn keep(&self, bufs: &[IoBuf]) -> Peeked {
+        Peeked { response: self.response.of_bufs(bufs).to_vec(), data_bytes: self.data_bytes }
+    }
 }
 
 impl Requests {
@@ -400,17 +412,23 @@ impl Requests {
         }
     }
 
-    /// Looks at the chain of a head without beginning its command. `None`: it is no request.
-    pub(crate) fn peek(&self, queue: &mut RunningQueue, head: Head) -> Option<Peeked> {
-        let mut bufs = vec![IoBuf::EMPTY; LIST_SEGMENTS];
-        let mut walk = vring::Chain::new(&mut bufs);
+    /// Looks at the chain of a head without beginning its command. `None`: it is no request. Off the path of an I/O: there is memory for it, and
+    /// since there may be thousands of heads, it is used again.
+    pub(crate) fn peek(
+        &self,
+        queue: &mut RunningQueue,
+        head: Head,
+        bufs: &mut Vec<IoBuf>,
+    ) -> Option<Look> {
+        bufs.resize(LIST_SEGMENTS, IoBuf::EMPTY);
+        let mut walk = vring::Chain::new(bufs);
         queue.resources.ring.chain(head, &mut walk).ok()?;
         let Walked { readable, total, readable_bytes, writable_bytes } = Walked::of(&walk);
-        let mut chain = Chain { bufs: &mut bufs, total, readable, readable_bytes, writable_bytes };
+        let mut chain = Chain { bufs, total, readable, readable_bytes, writable_bytes };
         let mut header = Header::EMPTY;
         let Parsed { response, out_bytes, in_bytes, .. } =
             parse(&self.limits.sizes, &mut chain, &mut header).ok()?;
-        Some(Peeked { bufs, header, response, data_bytes: out_bytes + in_bytes })
+        Some(Look { header, response, data_bytes: out_bytes + in_bytes })
     }
 
     /// Ends a command that was only looked at.
@@ -430,9 +448,8 @@ impl Requests {
             AbortReason::TaskAborted => (Response::Ok, Status::TaskAborted),
         };
         let residual = u32::try_from(peeked.data_bytes).unwrap_or(u32::MAX);
-        let bufs = peeked.response.of_bufs(&peeked.bufs);
-        scatter(&response(what, status, residual, 0), bufs);
-        bufs.iter().for_each(|buf| queue.resources.ring.mark_written(*buf));
+        scatter(&response(what, status, residual, 0), &peeked.response);
+        peeked.response.iter().for_each(|buf| queue.resources.ring.mark_written(*buf));
         queue.count(QueueCounter::Aborted, 1);
         io.settle(queue, head, NO_PART, written);
     }
@@ -441,10 +458,11 @@ impl Requests {
     /// ends it, which the unit attention POWER ON explains.
     #[cold]
     pub(crate) fn recover(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) -> bool {
-        let once = |peeked: &Peeked| peeked.header.class().happens_once();
-        let Some(peeked) = self.peek(queue, head).filter(once) else { return false };
+        let mut bufs = Vec::new();
+        let once = |look: &Look| look.header.class().happens_once();
+        let Some(look) = self.peek(queue, head, &mut bufs).filter(once) else { return false };
         io.note_taken(queue, head);
-        self.end_peeked(io, queue, head, &peeked, AbortReason::Reset);
+        self.end_peeked(io, queue, head, &look.keep(&bufs), AbortReason::Reset);
         true
     }
 }
