@@ -1,8 +1,11 @@
 //! Who copies next, where a lane does the work on its channel's thread: bookkeeping without I/O.
 //!
 //! While such a lane copies, nobody else on its channel gets anything. So between two ticks (an operation of the ring that does nothing,
-//! and ends in the next turn of the channel) a lane copies [`ROUND`] bytes at most for all its long requests together; these take turns,
+//! and ends in the next turn of the channel) a lane copies a *round* at most for all its long requests together; these take turns,
 //! each for a round, and the channel's other queues are served in between. Short requests ([`SHORT`]) go at once.
+//!
+//! A round is as many bytes as the copies of late did in about [`ROUND_TIME`]: memory that the client has never touched is made and cleared by the
+//! kernel while it is copied to, which takes ten times as long.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,8 +13,12 @@ use std::time::{Duration, Instant};
 use crate::slab::IN_FLIGHT_MAX;
 use crate::{Finish, Outcome, Request, Submit, Tag, Wait};
 
-/// Bytes for long requests between two ticks.
+/// Most bytes for long requests between two ticks.
 pub(crate) const ROUND: u64 = 1 << 20;
+/// The least; a multiple of every block size, as all rounds are.
+const ROUND_MIN: u64 = 32 * 1024;
+/// How long the channel's other queues wait for a round.
+const ROUND_TIME: Duration = Duration::from_micros(20);
 /// A request that waits for nobody.
 const SHORT: u64 = 64 * 1024;
 /// When to try again after the kernel would not even take a tick.
@@ -38,13 +45,18 @@ pub(crate) struct Turns {
     waiting: VecDeque<(Tag, u64)>,
     /// Whose turn it is.
     next: Option<Tag>,
-    /// What long requests may still copy before the next tick.
+    /// What long requests may copy between two ticks now.
+    round: u64,
+    /// What is left of that before the next tick.
     left: u64,
+    /// When the last one began.
+    began: Option<Instant>,
 }
 
 impl Turns {
     pub(crate) fn new() -> Turns {
-        Turns { waiting: VecDeque::with_capacity(IN_FLIGHT_MAX), next: None, left: ROUND }
+        let waiting = VecDeque::with_capacity(IN_FLIGHT_MAX);
+        Turns { waiting, next: None, round: SHORT, left: SHORT, began: None }
     }
 
     /// A request comes, or comes again for its next round.
@@ -60,7 +72,8 @@ impl Turns {
         if self.next.take_if(|next| *next == request.tag).is_some()
             || self.waiting.is_empty() && self.left > 0
         {
-            return Turn::Copy(self.left.max(SHORT));
+            self.began = Some(Instant::now());
+            return Turn::Copy(self.left.max(ROUND_MIN));
         }
         self.wait(request.tag, request.done)
     }
@@ -77,14 +90,18 @@ impl Turns {
     #[inline]
     pub(crate) fn copied(&mut self, request: &Request<'_>, done: u64) -> Option<Turn> {
         if request.len > SHORT {
-            self.left = self.left.saturating_sub(done - request.done);
+            let copied = done - request.done;
+            self.left = self.left.saturating_sub(copied);
+            if let Some(began) = self.began.take().filter(|_| copied >= self.round) {
+                self.round = next_round(self.round, began.elapsed());
+            }
         }
         if done >= request.len { None } else { Some(self.wait(request.tag, done)) }
     }
 
     /// A tick has ended: whose turn it is. True when another one is to be started.
     pub(crate) fn tick(&mut self, out: &mut Vec<Finish>) -> bool {
-        self.left = ROUND;
+        self.left = self.round;
         if let Some((tag, done)) = self.waiting.pop_front() {
             self.next = Some(tag);
             out.push(Finish { tag, outcome: Outcome::Again { done } });
@@ -116,6 +133,16 @@ impl Turns {
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
+}
+
+/// How long a round is to be after one that took so long.
+fn next_round(round: u64, took: Duration) -> u64 {
+    let next = match took {
+        took if took > ROUND_TIME => round / 2,
+        took if took < ROUND_TIME / 3 => round * 2,
+        _ => round,
+    };
+    next.clamp(ROUND_MIN, ROUND)
 }
 
 #[cfg(test)]
@@ -170,8 +197,24 @@ mod tests {
             }
             prop_assert!(turns.is_empty());
             prop_assert!(left.iter().all(|left| *left == 0));
-            let rounds: u64 = lengths.iter().map(|len| len.div_ceil(ROUND)).sum();
+            let rounds: u64 = lengths.iter().map(|len| len.div_ceil(ROUND_MIN)).sum();
             prop_assert!(ticks <= rounds + lengths.len() as u64);
+        }
+    }
+
+    /// Copies at one speed settle at a round that takes about its time, from either side, within the bounds.
+    #[test]
+    fn rounds_become_as_long_as_their_time_allows() {
+        let settled = |bytes_per_us: u64, mut round: u64| {
+            for _ in 0..10 {
+                round = next_round(round, Duration::from_nanos(round * 1000 / bytes_per_us));
+            }
+            round
+        };
+        for start in [ROUND_MIN, SHORT, ROUND] {
+            assert_eq!(settled(100, start), ROUND_MIN, "100 MB/s");
+            assert!((128 * 1024..=256 * 1024).contains(&settled(13_000, start)), "13 GB/s");
+            assert_eq!(settled(1_000_000, start), ROUND);
         }
     }
 
@@ -179,8 +222,8 @@ mod tests {
     fn short_requests_wait_for_nobody() {
         let mut turns = Turns::new();
         let long = request(1, 4 * ROUND, 0);
-        assert_eq!(turns.ask(&long), Turn::Copy(ROUND));
-        assert_eq!(turns.copied(&long, ROUND), Some(Turn::Wait { tick: true }));
+        assert_eq!(turns.ask(&long), Turn::Copy(SHORT));
+        assert_eq!(turns.copied(&long, SHORT), Some(Turn::Wait { tick: true }));
         assert_eq!(turns.ask(&request(2, SHORT, 0)), Turn::Copy(SHORT));
         assert_eq!(turns.ask(&request(3, SHORT + 512, 0)), Turn::Wait { tick: false });
     }
