@@ -116,7 +116,7 @@ fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
 
 const WIDE: f64 = 640.0;
 const TALL: f64 = 180.0;
-const LEFT: f64 = 70.0;
+const LEFT: f64 = 96.0;
 const FOOT: f64 = 26.0;
 
 /// The drawing as inline SVG. Colours come from the page's style by class, so that they follow its theme.
