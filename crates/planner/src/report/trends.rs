@@ -132,7 +132,7 @@ const HURTS: [&str; 16] = [
 /// An attribute that changed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Changed {
-    /// Seconds since the first capture, of the capture that shows the new value.
+    /// Seconds since the first capture of the system, of the capture that shows the new value.
     pub seconds: f64,
     /// `fcs0 on viosa1`.
     pub object: String,
@@ -147,41 +147,59 @@ pub struct Changed {
 /// What the captures show over time. Captures without a time are left out, and said so.
 #[must_use]
 pub fn trends(captures: &Captures, facts: &Facts) -> Trends {
-    let mut left_out = BTreeSet::new();
-    let mut groups: BTreeMap<String, Vec<(f64, &Report)>> = BTreeMap::new();
-    let zone = crate::model::usual_zone(captures.reports.iter());
-    let start = captures
-        .reports
-        .iter()
-        .filter_map(|report| report.head().taken.as_ref())
-        .filter(|taken| Some(&taken.zone) == zone.as_ref())
-        .map(|taken| taken.seconds)
-        .min()
-        .unwrap_or(0);
     let model = Model::of(captures);
+    let mut systems: BTreeMap<usize, Vec<&Report>> = BTreeMap::new();
     for (at, report) in captures.reports.iter().enumerate() {
-        let subject = || subject(report, model.spoken(model.owner(at)));
-        let why = match &report.head().taken {
-            Some(taken) if Some(&taken.zone) == zone.as_ref() => {
-                groups.entry(subject()).or_default().push((since(start, taken), report));
-                continue;
+        systems.entry(model.owner(at)).or_default().push(report);
+    }
+    let mut left_out = BTreeSet::new();
+    let mut changes = Vec::new();
+    let mut things: Vec<Thing> = Vec::new();
+    for (system, reports) in systems {
+        let groups = timed(model.spoken(system), &reports, &mut left_out);
+        let changed = changed(&groups);
+        let last_change = changed.last().map(|change| change.seconds);
+        changes.extend(changed);
+        for (name, group) in groups {
+            things.extend(thing(&name, &group, last_change, facts));
+        }
+    }
+    things.sort_by(|one, two| one.name.cmp(&two.name));
+    let files = captures.files.iter().map(|file| file.name.clone()).collect();
+    Trends { things, changes, left_out: left_out.into_iter().collect(), files }
+}
+
+/// The reports of a system by what they are about, each in the order of its times, as seconds since the first. Systems have clocks of their own: those of
+/// a system's reports that tell another zone than most are left out.
+fn timed<'a>(
+    system: &str,
+    reports: &[&'a Report],
+    left_out: &mut BTreeSet<String>,
+) -> BTreeMap<String, Vec<(f64, &'a Report)>> {
+    let zone = crate::model::usual_zone(reports.iter().copied());
+    let told = |report: &&'a Report| report.head().taken.as_ref();
+    let of_zone = |taken: &&Taken| Some(&taken.zone) == zone.as_ref();
+    let starts = reports.iter().filter_map(told).filter(of_zone);
+    let start = starts.map(|taken| taken.seconds).min().unwrap_or(0);
+    let mut groups: BTreeMap<String, Vec<(f64, &Report)>> = BTreeMap::new();
+    for report in reports {
+        let subject = subject(report, system);
+        match told(report) {
+            Some(taken) if of_zone(&taken) => {
+                groups.entry(subject).or_default().push((since(start, taken), report));
             }
-            Some(_) => "its time is of another zone",
-            None => "nothing says when it was captured",
-        };
-        left_out.insert(format!("{}: {why}", subject()));
+            Some(_) => {
+                left_out.insert(format!("{subject}: its time is of another zone"));
+            }
+            None => {
+                left_out.insert(format!("{subject}: nothing says when it was captured"));
+            }
+        }
     }
     for group in groups.values_mut() {
         group.sort_by(|one, two| one.0.total_cmp(&two.0));
     }
-    let changes = changes(&groups);
-    let last_change = changes.last().map(|change| change.seconds);
-    let mut things: Vec<Thing> = Vec::new();
-    for (name, group) in &groups {
-        things.extend(thing(name, group, last_change, facts));
-    }
-    let files = captures.files.iter().map(|file| file.name.clone()).collect();
-    Trends { things, changes, left_out: left_out.into_iter().collect(), files }
+    groups
 }
 
 fn since(start: u64, taken: &Taken) -> f64 {
@@ -197,6 +215,11 @@ fn subject(report: &Report, system: &str) -> String {
     }
 }
 
+/// The system in a subject.
+fn system_of(subject: &str) -> &str {
+    subject.rsplit_once(" on ").map_or("", |(_, system)| system)
+}
+
 fn attributes(report: &Report) -> Option<&[Attribute]> {
     match report {
         Report::Lsattr(report) => Some(&report.attributes),
@@ -205,10 +228,10 @@ fn attributes(report: &Report) -> Option<&[Attribute]> {
     }
 }
 
-fn changes(groups: &BTreeMap<String, Vec<(f64, &Report)>>) -> Vec<Changed> {
+fn changed(groups: &BTreeMap<String, Vec<(f64, &Report)>>) -> Vec<Changed> {
     let mut changes = Vec::new();
     for (name, group) in groups {
-        let system = name.rsplit_once(" on ").map_or("", |(_, system)| system);
+        let system = system_of(name);
         let mut known: BTreeMap<&str, &Attribute> = BTreeMap::new();
         for (seconds, report) in group {
             let head = report.head();
@@ -564,7 +587,9 @@ fn section(thing: &Thing, changes: &[Changed]) -> Section {
         format!("{}: {} captures over {}", thing.name, thing.captures, span(thing.seconds));
     let mut section = Section::new(heading, Tone::Plain).block(Block::Table(table));
     for trend in thing.counters.iter().filter(|trend| trend.points.len() > 2).take(DRAWN_MAX) {
-        let marks = changes.iter().map(|change| Mark {
+        let own =
+            changes.iter().filter(|change| system_of(&change.object) == system_of(&thing.name));
+        let marks = own.map(|change| Mark {
             seconds: change.seconds,
             label: format!("{}={}", change.attribute, change.after.0),
         });

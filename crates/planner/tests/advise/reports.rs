@@ -298,3 +298,39 @@ fn what_has_no_time_is_left_out_and_said_so() {
     assert!(trends.things.is_empty());
     assert_eq!(trends.left_out, ["fcstat fcs0 on payroll: nothing says when it was captured"]);
 }
+
+/// Systems of one folder have clocks and changes of their own.
+#[test]
+fn systems_in_several_zones_are_each_compared_with_themselves() {
+    let one = |host: &str, zone: &str, at: u64, depth: &str, service: f64| {
+        format!(
+            "{host}:/> date\nMon Jun  1 10:{at:02}:00 {zone} 2026\n\
+             {host}:/> iostat -D\n\nSystem configuration: lcpu=8 drives=1 paths=2 vdisks=0\n\n\
+             hdisk4         xfer:  %tm_act      bps      tps      bread      bwrtn\n\
+             \x20                         40.0    20.5M   2500.0    16.4M       4.1M\n\
+             \x20              read:      rps  avgserv  minserv  maxserv   timeouts      fails\n\
+             \x20                       2000.0     {service:.1}      0.2     90.0           0          0\n"
+        ) + &lsattr(host, "hdisk4", &[("queue_depth", depth)])
+    };
+    let texts: Vec<String> = (0..5)
+        .flat_map(|at| {
+            let depth = |changed: u64| if at < changed { "4" } else { "20" };
+            [
+                one("berlin", "CET", 10 * at, depth(2), if at < 3 { 20.0 } else { 8.0 }),
+                one("boston", "EST", 10 * at + 5, depth(9), 3.0 + at as f64),
+            ]
+        })
+        .collect();
+    let names: Vec<String> = (0..texts.len()).map(|at| format!("{at}.txt")).collect();
+    let files: Vec<(&str, &str)> =
+        names.iter().zip(&texts).map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let trends = trends(&captures(&files), &Facts::builtin());
+    assert_eq!(trends.left_out, [] as [&str; 0]);
+    assert_eq!(trends.changes.len(), 1, "{:?}", trends.changes);
+    let service = |host: &str| {
+        let thing = trends.things.iter().find(|thing| thing.name.ends_with(host)).expect(host);
+        thing.counters.iter().find(|trend| trend.name == "hdisk4 read service").expect("it").clone()
+    };
+    assert_eq!(service("berlin").after, Some(8.0));
+    assert_eq!(service("boston").after, None, "nothing was changed there");
+}
