@@ -99,7 +99,7 @@ impl DataPlane {
         let stream = stream.ok_or_else(|| Failure("the data plane does not listen".into()))?;
         let mut plane =
             DataPlane { process, connection: Connection::new(stream), folder: folder.to_owned() };
-        match plane.ask(&Request::Hello { version: VERSION })?.0 {
+        match plane.ask(&Request::Hello { version: VERSION, minor: 0 })?.0 {
             Reply::Hello { .. } => Ok(plane),
             other => Err(Failure(format!("the data plane answered {other:?} to hello"))),
         }

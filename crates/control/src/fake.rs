@@ -238,11 +238,11 @@ impl Books {
             if change::adapter(&old.spec, &spec) == Change::Recreate {
                 return failure(FailureCode::InUse, "what it was made with is fixed");
             }
-            old.spec = spec;
+            old.spec = spec.into();
             return Reply::Done;
         }
         self.status.adapters.push(AdapterStatus {
-            spec,
+            spec: spec.into(),
             state: AdapterState::Listening,
             reason: None,
             client_queues: 0,
@@ -377,7 +377,9 @@ impl FakeDataPlane {
             drop(self.silence.read());
             let mut passed: Vec<BorrowedFd<'_>> = Vec::new();
             let reply = match &request {
-                Request::Hello { .. } => Reply::Hello { version: VERSION, pid: std::process::id() },
+                Request::Hello { .. } => {
+                    Reply::Hello { version: VERSION, minor: 0, pid: std::process::id() }
+                }
                 Request::Status => Reply::Status(self.books().status.clone()),
                 Request::Stats => {
                     passed.push(self.stats.file().as_fd());

@@ -20,7 +20,7 @@ pub use backoff::Backoff;
 pub use process::{Launcher, ProcessLauncher};
 pub use pulse::Known;
 
-use crate::link::{Link, LinkError};
+use crate::link::{Link, LinkError, listener};
 use crate::model::files::{self, Opened};
 use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Action, Subject, reconcile, without};
@@ -28,6 +28,7 @@ use crate::refusal::{Code, Refusal};
 use crate::trail::{Kind, Trail};
 use protocol::message::{Failure, FailureCode, Reply, Request, Status};
 use protocol::opener::{self, Grants};
+use protocol::socket::FrameError;
 use protocol::stats::StatsReader;
 use pulse::Pulse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -50,6 +51,10 @@ const CALL_AGAIN: Duration = Duration::from_secs(2);
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// How often a change looks whether the data plane that it waits for is silent.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// What to do about something that no message carries.
+pub(crate) const FEWER: &str = "give its client fewer LUNs, or restart the data plane if it is of an older version: \
+     `trunkline dataplane restart`";
 
 /// Where an answer goes.
 type Answer<T> = oneshot::Sender<T>;
@@ -104,6 +109,8 @@ pub struct View {
     pub silences: u64,
     /// Adapters whose requests failed of late, and why.
     pub ailing: BTreeMap<String, Ailment>,
+    /// The longest message that it takes, in bytes; none while there is no connection.
+    pub message_bytes_max: Option<u32>,
     /// The connection on which the keeper may wait for an answer.
     line: Option<Arc<UnixStream>>,
 }
@@ -426,6 +433,10 @@ impl Body {
             LinkError::Silent { pid } => *pid,
             _ if error.is_silence() || silent => lock(&self.view).pid,
             LinkError::Version(_) => return self.lost(&error.to_string()),
+            // It is there, and says what is not understood.
+            LinkError::Frame(FrameError::TooLong { .. } | FrameError::Malformed(_)) => {
+                lock(&self.view).pid.or_else(|| listener(self.launcher.socket()))
+            }
             _ if self.link.is_some() => return self.lost(&error.to_string()),
             _ => None,
         };
@@ -472,6 +483,7 @@ impl Body {
         let pid = known.as_ref().map_or(0, |known| known.status.pid);
         self.generation += 1;
         let line = link.watch().map(Arc::new);
+        let message_bytes_max = Some(link.message_bytes_max());
         if let Some(stream) = link.watch() {
             process::watch(stream, self.generation, self.myself.clone());
         }
@@ -480,6 +492,7 @@ impl Body {
         self.trail.note(kind, Some(&self.spec.name), format!("process {pid}"));
         let mut view = lock(&self.view);
         (view.pid, view.known, view.line) = (Some(pid), known, line);
+        view.message_bytes_max = message_bytes_max;
         view.opened.clear();
         view.trouble = None;
         view.started_with = started.or_else(|| self.launcher.started_with());
@@ -548,7 +561,16 @@ impl Body {
                 _ => None,
             };
             let fds: Vec<BorrowedFd<'_>> = listener.iter().map(|fd| fd.as_fd()).collect();
-            match link.call(&action.request(), &fds)?.0 {
+            let reply = match link.call(&action.request(), &fds) {
+                Ok((reply, _)) => reply,
+                Err(error @ LinkError::TooLong { .. }) => Reply::Error(Failure {
+                    code: FailureCode::Invalid,
+                    message: error.to_string(),
+                    help: Some(FEWER.to_owned()),
+                }),
+                Err(error) => return Err(error),
+            };
+            match reply {
                 Reply::Error(failure) => {
                     let opening = failure.code == FailureCode::Opening;
                     let refusal = refusal(&self.spec.name, &action, failure);

@@ -3,7 +3,7 @@
 //! [`Link`] is what the keeper ([`crate::keeper`]) needs; [`SocketLink`] is the real one over a Unix
 //! socket. Calls block, on the keeper's own thread.
 
-use protocol::message::{Failure, Reply, Request, VERSION};
+use protocol::message::{Account, Failure, MINOR, Reply, Request, VERSION};
 use protocol::place::reach;
 use protocol::socket::{Connection, FrameError};
 use std::io::ErrorKind;
@@ -24,12 +24,15 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(2);
 pub trait Link: Send {
     /// Sends a request with descriptors and waits for its answer. [`Reply::Error`] is an answer.
     ///
-    /// After a [`LinkError`] the link is of no more use.
+    /// After a [`LinkError`] other than [`LinkError::TooLong`] the link is of no more use.
     fn call(
         &mut self,
         request: &Request,
         fds: &[BorrowedFd<'_>],
     ) -> Result<(Reply, Vec<OwnedFd>), LinkError>;
+
+    /// The longest message that it carries, either way, in bytes.
+    fn message_bytes_max(&self) -> u32;
 
     /// A stream that hangs up when the data plane goes away, for a thread that waits for just that.
     fn watch(&self) -> Option<UnixStream>;
@@ -46,6 +49,14 @@ pub enum LinkError {
     Silent {
         /// The process, if the system says which it is.
         pid: Option<u32>,
+    },
+    /// The request is longer than what the data plane takes. It was not sent, and the link is as it was.
+    #[error("a message of {bytes} bytes, and the data plane takes {limit}")]
+    TooLong {
+        /// The length of the request.
+        bytes: u64,
+        /// What the data plane takes.
+        limit: u32,
     },
     /// The connection failed.
     #[error("the data plane does not answer: {0}")]
@@ -88,6 +99,9 @@ pub struct SocketLink {
     connection: Connection,
     /// Of the data plane's process.
     pid: u32,
+    /// What it knows beyond the version.
+    minor: u32,
+    account: Account,
 }
 
 impl SocketLink {
@@ -105,9 +119,14 @@ impl SocketLink {
             stream.set_write_timeout(Some(time))
         };
         patience(&stream, HELLO_TIMEOUT).map_err(FrameError::Io)?;
-        let mut link = SocketLink { connection: Connection::new(stream), pid: 0 };
-        match link.call(&Request::Hello { version: VERSION }, &[]) {
-            Ok((Reply::Hello { pid, .. }, _)) => link.pid = pid,
+        let mut link = SocketLink {
+            connection: Connection::new(stream),
+            pid: 0,
+            minor: 0,
+            account: Account::default(),
+        };
+        match link.call(&Request::Hello { version: VERSION, minor: MINOR }, &[]) {
+            Ok((Reply::Hello { pid, minor, .. }, _)) => link.greeted(pid, minor),
             Ok((Reply::Error(failure), _)) => return Err(LinkError::Version(failure)),
             Ok((other, _)) => return Err(LinkError::OutOfTurn(format!("{other:?}"))),
             Err(error) if error.is_silence() => return Err(LinkError::Silent { pid }),
@@ -115,6 +134,13 @@ impl SocketLink {
         }
         patience(link.connection.stream(), CALL_TIMEOUT).map_err(FrameError::Io)?;
         Ok(link)
+    }
+
+    fn greeted(&mut self, pid: u32, minor: u32) {
+        (self.pid, self.minor) = (pid, minor.min(MINOR));
+        if self.minor >= 1 {
+            self.connection.allow_parts();
+        }
     }
 
     /// The data plane's process id.
@@ -129,8 +155,20 @@ impl Link for SocketLink {
         request: &Request,
         fds: &[BorrowedFd<'_>],
     ) -> Result<(Reply, Vec<OwnedFd>), LinkError> {
-        self.connection.send(request, fds)?;
-        Ok(self.connection.receive()?)
+        let request = match request {
+            Request::Status => &Account::question(self.minor),
+            other => other,
+        };
+        self.connection.send(request, fds).map_err(|error| match error {
+            FrameError::TooLong { bytes, limit } => LinkError::TooLong { bytes, limit },
+            error => LinkError::Frame(error),
+        })?;
+        let (reply, fds) = self.connection.receive()?;
+        Ok((self.account.hear(reply), fds))
+    }
+
+    fn message_bytes_max(&self) -> u32 {
+        self.connection.message_bytes_max()
     }
 
     fn watch(&self) -> Option<UnixStream> {

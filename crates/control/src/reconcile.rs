@@ -21,6 +21,7 @@ use protocol::message::{
     VolumeStatus,
 };
 use spec::{Change, change};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One message to the data plane, and whom it is about.
@@ -154,12 +155,15 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
     let Actual { volumes, units, adapters, .. } = actual;
     let mut actions: Vec<Action> = Vec::new();
     actions.extend(remade.iter().map(|name| Action::RemoveAdapter((*name).to_owned())));
-    let mut specs: BTreeMap<&str, AdapterSpec> = BTreeMap::new();
+    let mut specs: BTreeMap<&str, Cow<'_, AdapterSpec>> = BTreeMap::new();
     for (name, status) in adapters.iter().filter(|(name, _)| !remade.contains(**name)) {
-        let spec = without(&status.spec, &renewed);
-        if spec != status.spec {
+        let spec = if shows(&status.spec, &renewed) {
+            let spec = without(&status.spec, &renewed);
             actions.push(Action::PutAdapter(spec.clone()));
-        }
+            Cow::Owned(spec)
+        } else {
+            Cow::Borrowed(&*status.spec)
+        };
         specs.insert(name, spec);
     }
     let mut kept: BTreeMap<&str, UnitSpec> = BTreeMap::new();
@@ -186,8 +190,10 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
     let unit_changes =
         wanted.units.iter().filter(|(name, spec)| kept.get(name.as_str()) != Some(spec));
     actions.extend(unit_changes.map(|(_, spec)| Action::PutUnit(spec.clone())));
-    let changes =
-        wanted.adapters.iter().filter(|(name, spec)| specs.get(name.as_str()) != Some(spec));
+    let changes = wanted
+        .adapters
+        .iter()
+        .filter(|(name, spec)| specs.get(name.as_str()).map(|now| &**now) != Some(*spec));
     actions.extend(changes.map(|(_, spec)| Action::PutAdapter(spec.clone())));
     actions
 }
@@ -206,6 +212,13 @@ fn must_renew(wanted: &UnitSpec, actual: &UnitSpec, reopened: &BTreeSet<&str>) -
     let gives_away = change::unit(actual, &empty) <= Change::Live;
     let opened_anew = actual.volume.as_deref().is_some_and(|volume| reopened.contains(volume));
     change::unit(actual, wanted) == Change::Recreate || opened_anew && !gives_away
+}
+
+/// Whether an adapter's client sees one of these units.
+fn shows(spec: &AdapterSpec, units: &BTreeSet<&str>) -> bool {
+    let targets =
+        spec.scsi().filter(|_| !units.is_empty()).into_iter().flat_map(|scsi| &scsi.targets);
+    targets.flat_map(|target| target.luns.values()).any(|unit| units.contains(unit.as_str()))
 }
 
 /// An adapter whose client does not see these units.

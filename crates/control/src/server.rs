@@ -6,6 +6,7 @@
 //! trying.
 
 mod apply;
+mod carry;
 mod explain;
 mod files;
 mod hba;
@@ -272,7 +273,11 @@ impl Server {
         next.found = now.found.clone();
         let Transition { next, changes } = transition(&now, &next, &self.paths, manner.allow)?;
         machine::has(&next, &changes)?;
-        let losses = losses(&now, &next, &self.paths, &self.connected().await);
+        let (before, after) = (self.wanted(&now), self.wanted(&next));
+        if !changes.is_empty() {
+            self.can_carry(&after)?;
+        }
+        let losses = losses(&before, &after, &self.connected().await);
         let warnings = self.undone_by_the_file(&changes);
         if manner.dry_run {
             return Ok(Done { changes, losses, warnings, ..Done::default() });
@@ -316,6 +321,12 @@ impl Server {
             .collect();
         let failures = failures.into_values().collect();
         Ok(Done { changes, failures, waiting, losses, warnings })
+    }
+
+    /// What each data plane shall be.
+    fn wanted(&self, desired: &Desired) -> BTreeMap<String, Wanted> {
+        let names = desired.dataplane_names().into_iter();
+        names.map(|name| (name.clone(), resolve::wanted(desired, &name, &self.paths))).collect()
     }
 
     /// Whether a data plane has something to do when one state becomes the other. Attributes of its own wait for its

@@ -65,7 +65,7 @@ pub(crate) struct PlaneContext {
 pub(crate) struct Shared {
     pub(crate) device: Arc<AnyDevice>,
     adapter: Arc<channel::Adapter>,
-    spec: Mutex<AdapterSpec>,
+    spec: Mutex<Arc<AdapterSpec>>,
     queues: Mutex<Queues>,
     condition: Arc<Mutex<Condition>>,
     journal: Arc<Journal>,
@@ -109,7 +109,7 @@ impl Shared {
         Ok(Shared {
             device,
             adapter,
-            spec: Mutex::new(spec),
+            spec: Mutex::new(Arc::new(spec)),
             queues: Mutex::new(queues),
             condition,
             journal,
@@ -127,8 +127,8 @@ impl Shared {
         self.queues.try_lock().ok()
     }
 
-    pub(crate) fn spec(&self) -> AdapterSpec {
-        locked(&self.spec).clone()
+    pub(crate) fn spec(&self) -> Arc<AdapterSpec> {
+        Arc::clone(&locked(&self.spec))
     }
 
     fn withheld(&self, feature: &str) -> bool {
@@ -213,7 +213,7 @@ impl Shared {
 
     /// The present specification with what of `spec` can change while a client is there.
     fn with_live_part_of(&self, spec: &AdapterSpec) -> AdapterSpec {
-        let mut live = self.spec();
+        let mut live = AdapterSpec::clone(&self.spec());
         live.wait = spec.wait;
         (live.channels, live.placement) = (spec.channels, spec.placement);
         take_live_part(&mut live, spec);
@@ -322,7 +322,7 @@ impl Adapter {
         }
         // What is left over, a client notices: it takes effect when the next one connects.
         *next = (live != *spec).then(|| Specified { spec: spec.clone(), backing: backing.clone() });
-        *locked(&shared.spec) = live;
+        *locked(&shared.spec) = Arc::new(live);
         shared.adapter.set_wait(spec.wait);
         drop(next);
         if now.wait != spec.wait {
@@ -344,7 +344,7 @@ impl Adapter {
     pub(crate) fn forms(&self) -> Vec<AdapterSpec> {
         let next = locked(&self.inner.next);
         let then = next.iter().map(|form| form.spec.clone());
-        std::iter::once(self.shared().spec()).chain(then).collect()
+        std::iter::once(AdapterSpec::clone(&self.shared().spec())).chain(then).collect()
     }
 
     /// Puts what `backing` says behind its present and its next form, where it says something.

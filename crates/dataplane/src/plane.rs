@@ -22,8 +22,8 @@ use channel::{ChannelConfig, ChannelError};
 use device_scsi::{Unit, Units};
 use memory::MapError;
 use protocol::message::{
-    AdapterSpec, ChannelStatus, DeviceSpec, Failure, FailureCode, Reply, Request, Status, VERSION,
-    VolumeStatus,
+    AdapterSpec, ChannelStatus, DeviceSpec, Failure, FailureCode, MINOR, Reply, Request, Status,
+    VERSION, VolumeStatus,
 };
 use protocol::place::Place;
 use protocol::stats::{CHANNELS_MAX, StatsRegion};
@@ -180,7 +180,7 @@ fn renew(adapter: &Adapter, backings: &[(Backing, AdapterSpec)]) -> Result<(), F
         Some(backing.clone())
     };
     adapter.set_backing(backing).map_err(|what| {
-        let name = adapter.shared().spec().name;
+        let name = adapter.shared().spec().name.clone();
         let help = "free the resources that it needs, and put it again";
         failure(FailureCode::System, format!("adapter {name}: {what}"), help)
     })
@@ -254,12 +254,14 @@ impl Plane {
     /// Carries out one message; with [`Reply::Stats`] comes a descriptor.
     pub fn handle(&self, request: Request, fds: Vec<OwnedFd>) -> (Reply, Option<BorrowedFd<'_>>) {
         let result = match request {
-            Request::Hello { version } if version != VERSION => Err(failure(
+            Request::Hello { version, .. } if version != VERSION => Err(failure(
                 FailureCode::Version,
                 format!("this data plane speaks version {VERSION} of the messages, not {version}"),
                 "restart the data plane",
             )),
-            Request::Hello { .. } => Ok(Reply::Hello { version: VERSION, pid: std::process::id() }),
+            Request::Hello { .. } => {
+                Ok(Reply::Hello { version: VERSION, minor: MINOR, pid: std::process::id() })
+            }
             Request::PutVolume(spec) => self.put_volume(spec),
             Request::ResizeVolume { name, bytes, shrink } => {
                 self.resize_volume(&name, bytes, shrink)
@@ -269,7 +271,8 @@ impl Plane {
             Request::RemoveUnit { name } => self.remove_unit(&name),
             Request::PutAdapter(spec) => self.put_adapter(spec, fds.into_iter().next()),
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
-            Request::Status => Ok(Reply::Status(self.status())),
+            // Who asks for changes is told them by its connection, which knows what it has told.
+            Request::Status | Request::Changes => Ok(Reply::Status(self.status())),
             Request::Stats => return (Reply::Stats, Some(self.context.stats.file().as_fd())),
             Request::Opener => {
                 self.context.outside.attach(fds.into_iter().next());

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use protocol::message::{Failure, FailureCode, Reply, Request};
+use protocol::message::{Account, Failure, FailureCode, Reply, Request};
 use protocol::place::{Claim, Place, claim, listen};
 use protocol::socket::{Connection, FrameError};
 
@@ -86,6 +86,7 @@ pub fn serve(plane: Plane, entrance: Entrance) -> Result<(), ServeError> {
 /// Serves one connection; `true` when the data plane is to end.
 fn converse(plane: &Plane, stream: UnixStream) -> bool {
     let mut connection = Connection::new(stream);
+    let mut told = Account::default();
     loop {
         let (request, fds) = match connection.receive::<Request>() {
             Ok(received) => received,
@@ -98,10 +99,27 @@ fn converse(plane: &Plane, stream: UnixStream) -> bool {
             }
             Err(_) => return false,
         };
-        let last = request == Request::Shutdown;
+        let (last, changes) = (request == Request::Shutdown, request == Request::Changes);
+        if matches!(request, Request::Hello { minor: 1.., .. }) {
+            connection.allow_parts();
+        }
         let (reply, fd) = plane.handle(request, fds);
+        let reply = match reply {
+            Reply::Status(now) if changes => told.tell(now),
+            other => other,
+        };
         let fds: Vec<_> = fd.into_iter().collect();
-        if connection.send(&reply, &fds).is_err() || last {
+        let sent = match connection.send(&reply, &fds) {
+            // Of changes the other side would not know what they are changes of: it begins anew.
+            Err(error @ FrameError::TooLong { .. }) if !changes => {
+                let help = Some("use a control plane that is not older, or fewer adapters".into());
+                let message = format!("the answer cannot be sent: {error}");
+                let failure = Failure { code: FailureCode::System, message, help };
+                connection.send(&Reply::Error(failure), &[])
+            }
+            sent => sent,
+        };
+        if sent.is_err() || last {
             return last;
         }
     }

@@ -126,7 +126,7 @@ fn what_is_in_use_stays() {
         refused(Request::RemoveVolume { name: "w".into(), forget: false }),
         FailureCode::NotFound
     );
-    assert_eq!(refused(Request::Hello { version: 0 }), FailureCode::Version);
+    assert_eq!(refused(Request::Hello { version: 0, minor: 0 }), FailureCode::Version);
     let mut elsewhere = server.adapter("vhost1");
     elsewhere.device = DeviceSpec::Block(BlockSpec::on("w"));
     assert_eq!(refused(Request::PutAdapter(elsewhere)), FailureCode::NotFound);

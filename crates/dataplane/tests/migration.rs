@@ -116,7 +116,7 @@ fn an_adapter_is_removed_at_once_although_a_disabled_ring_waits_for_its_delays()
     let server = Server::new(1);
     let _client = disabled_with_a_read(&server, 100_000_000);
     let (removed, told) = std::sync::mpsc::channel();
-    let name = server.adapter_status().spec.name;
+    let name = server.adapter_status().spec.name.clone();
     std::thread::spawn(move || {
         server.must(Request::RemoveAdapter { name });
         removed.send(()).unwrap();

@@ -103,7 +103,7 @@ fn bounds_and_limits_of_a_client_change_under_its_load() {
     let [held, throttled] = waits();
     assert!(held > 0 && throttled > 0, "{held} and {throttled}");
     server.must(Request::PutAdapter(spec(1024, 0)));
-    assert_eq!(server.adapter_status().spec, spec(1024, 0));
+    assert_eq!(*server.adapter_status().spec, spec(1024, 0));
     load(&socket, &options());
     assert_eq!(waits(), [held, throttled]);
 }

@@ -1,14 +1,22 @@
 //! Requests and replies. The specifications in them are those of [`spec`].
 
+mod changes;
 mod scsi;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use changes::{Account, Changes, Delta};
 pub use scsi::{RegistrationStatus, ReservationStatus, UnitStatus};
 pub use spec::*;
 
 /// The version of these messages. Peers with different versions part at [`Request::Hello`].
 pub const VERSION: u32 = 2;
+
+/// What peers of one version may know beyond it: the lower of the two numbers is spoken. 1: messages of several frames
+/// ([`crate::socket`]), and [`Request::Changes`].
+pub const MINOR: u32 = 1;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,6 +26,9 @@ pub enum Request {
     Hello {
         /// The asker's [`VERSION`].
         version: u32,
+        /// The asker's [`MINOR`].
+        #[serde(default)]
+        minor: u32,
     },
     /// Opens a volume. One with the same name and specification is left alone; a changed limit takes effect; another path is
     /// put under the units on it, which stay; anything else that differs is refused while it is in use. An opening that takes long
@@ -58,6 +69,8 @@ pub enum Request {
     },
     /// Asks for [`Reply::Status`].
     Status,
+    /// Asks for [`Reply::Changes`]: what differs from what this connection was told last.
+    Changes,
     /// Asks for the descriptor of the statistics ([`crate::stats`]).
     Stats,
     /// Passes a socket on which a confined data plane asks for what it has to open ([`crate::opener`]).
@@ -74,6 +87,9 @@ pub enum Reply {
     Hello {
         /// The answerer's [`VERSION`].
         version: u32,
+        /// Its [`MINOR`].
+        #[serde(default)]
+        minor: u32,
         /// Its process id.
         pid: u32,
     },
@@ -81,6 +97,8 @@ pub enum Reply {
     Done,
     /// To [`Request::Status`].
     Status(Status),
+    /// To [`Request::Changes`].
+    Changes(Changes),
     /// To [`Request::Stats`]; one descriptor comes with it.
     Stats,
     /// It is not done.
@@ -187,10 +205,11 @@ pub struct OpeningStatus {
 }
 
 /// An adapter that exists.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdapterStatus {
-    /// Its specification.
-    pub spec: AdapterSpec,
+    /// Its specification. It names every LUN, so that accounts share it.
+    #[serde(with = "shared")]
+    pub spec: Arc<AdapterSpec>,
     /// What it is doing.
     pub state: AdapterState,
     /// Why it is broken, or why the last client was disconnected.
@@ -217,6 +236,25 @@ pub struct ClientStatus {
     pub pid: u32,
     /// Its user id.
     pub uid: u32,
+}
+
+/// What is shared is written as what it is.
+mod shared {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::sync::Arc;
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        value: &Arc<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        T::serialize(value, serializer)
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<T>, D::Error> {
+        T::deserialize(deserializer).map(Arc::new)
+    }
 }
 
 /// What an adapter is doing.

@@ -1,6 +1,9 @@
 //! Frames on a Unix stream socket: a length (u32, little-endian), then that many bytes of CBOR. Descriptors travel with
 //! the first byte of the frame that they belong to.
 //!
+//! A message that is longer than a frame goes in several: all but the last have the highest bit of their length set. They are sent
+//! to a peer that has said that it knows them ([`crate::message::MINOR`]), and understood from everyone.
+//!
 //! Blocking; a connection is used by one thread at a time on each side.
 
 use std::io::{IoSlice, IoSliceMut, Read};
@@ -15,8 +18,12 @@ use rustix::net::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Longest frame that is accepted: a status with a few thousand adapters fits several times.
+/// Longest frame that is accepted, in bytes.
 pub const FRAME_BYTES_MAX: u32 = 16 << 20;
+/// Longest message that is accepted, in bytes: an account of ten thousand adapters with a thousand LUNs each.
+pub const MESSAGE_BYTES_MAX: u32 = 512 << 20;
+/// In the length of a frame: the message goes on in the next one.
+const MORE: u32 = 1 << 31;
 /// Most descriptors in one frame.
 pub const FDS_MAX: usize = 4;
 
@@ -29,9 +36,14 @@ pub enum FrameError {
     /// The socket failed, or the peer closed it within a frame.
     #[error("socket: {0}")]
     Io(#[from] std::io::Error),
-    /// A frame longer than [`FRAME_BYTES_MAX`].
-    #[error("a frame of {0} bytes is longer than the limit of {FRAME_BYTES_MAX}")]
-    TooLong(u64),
+    /// A message, or a frame of one, that is longer than it may be. Of one that was to be sent, nothing was.
+    #[error("a message of {bytes} bytes is longer than the limit of {limit}")]
+    TooLong {
+        /// Its length.
+        bytes: u64,
+        /// How long it may be: [`FRAME_BYTES_MAX`] or [`MESSAGE_BYTES_MAX`].
+        limit: u32,
+    },
     /// The bytes are no such message.
     #[error("message not understood: {0}")]
     Malformed(String),
@@ -41,13 +53,26 @@ pub enum FrameError {
 #[derive(Debug)]
 pub struct Connection {
     stream: UnixStream,
+    /// Whether the peer understands messages of several frames.
+    parts: bool,
 }
 
 impl Connection {
     /// Uses a connected stream.
     #[must_use]
     pub fn new(stream: UnixStream) -> Connection {
-        Connection { stream }
+        Connection { stream, parts: false }
+    }
+
+    /// The peer has said that it understands messages of several frames.
+    pub fn allow_parts(&mut self) {
+        self.parts = true;
+    }
+
+    /// The longest message that can be sent, in bytes.
+    #[must_use]
+    pub fn message_bytes_max(&self) -> u32 {
+        if self.parts { MESSAGE_BYTES_MAX } else { FRAME_BYTES_MAX }
     }
 
     /// The stream, to set timeouts or to shut it down from another thread.
@@ -67,7 +92,10 @@ impl Connection {
         fds: &[BorrowedFd<'_>],
     ) -> Result<(), FrameError> {
         assert!(fds.len() <= FDS_MAX);
-        let frame = encode(message)?;
+        let mut frame = encode(message, self.message_bytes_max())?;
+        let length = frame.len() - 4;
+        let first = length.min(FRAME_BYTES_MAX as usize);
+        frame[..4].copy_from_slice(&header(first, first < length));
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         if !fds.is_empty() {
@@ -77,7 +105,7 @@ impl Connection {
         let sent = loop {
             match rustix::net::sendmsg(
                 self.stream.as_fd(),
-                &[IoSlice::new(&frame)],
+                &[IoSlice::new(&frame[..4 + first])],
                 &mut ancillary,
                 SendFlags::NOSIGNAL,
             ) {
@@ -85,7 +113,15 @@ impl Connection {
                 result => break result.map_err(std::io::Error::from)?,
             }
         };
-        send_rest(&self.stream, &frame[sent..])
+        send_rest(&self.stream, &frame[sent..4 + first])?;
+        let mut rest = &frame[4 + first..];
+        while !rest.is_empty() {
+            let (part, after) = rest.split_at(rest.len().min(FRAME_BYTES_MAX as usize));
+            send_rest(&self.stream, &header(part.len(), !after.is_empty()))?;
+            send_rest(&self.stream, part)?;
+            rest = after;
+        }
+        Ok(())
     }
 
     /// Receives a message and its descriptors; blocks until it is whole.
@@ -100,16 +136,28 @@ impl Connection {
             return Err(FrameError::Closed);
         }
         self.stream.read_exact(&mut length[first..])?;
-        let length = u32::from_le_bytes(length);
-        if length > FRAME_BYTES_MAX {
-            return Err(FrameError::TooLong(u64::from(length)));
-        }
         let mut bytes = Vec::new();
-        (&self.stream).take(u64::from(length)).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 != u64::from(length) {
-            return Err(FrameError::Io(std::io::ErrorKind::UnexpectedEof.into()));
+        while self.receive_part(u32::from_le_bytes(length), &mut bytes)? {
+            self.stream.read_exact(&mut length)?;
         }
         Ok((decode(&bytes)?, fds))
+    }
+
+    /// One frame of a message; whether another follows.
+    fn receive_part(&self, header: u32, bytes: &mut Vec<u8>) -> Result<bool, FrameError> {
+        let length = header & !MORE;
+        if length > FRAME_BYTES_MAX {
+            return Err(FrameError::TooLong { bytes: length.into(), limit: FRAME_BYTES_MAX });
+        }
+        let whole = bytes.len() as u64 + u64::from(length);
+        if whole > u64::from(MESSAGE_BYTES_MAX) {
+            return Err(FrameError::TooLong { bytes: whole, limit: MESSAGE_BYTES_MAX });
+        }
+        (&self.stream).take(u64::from(length)).read_to_end(bytes)?;
+        if bytes.len() as u64 != whole {
+            return Err(FrameError::Io(std::io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(header & MORE != 0)
     }
 
     fn receive_with_fds(&self, bytes: &mut [u8]) -> Result<(usize, Vec<OwnedFd>), FrameError> {
@@ -141,21 +189,48 @@ fn send_rest(mut stream: &UnixStream, bytes: &[u8]) -> Result<(), FrameError> {
     Ok(stream.write_all(bytes)?)
 }
 
-/// A message as a frame.
+/// The length of a frame as it stands before it. Frames are shorter than the bit that says whether another follows.
+fn header(length: usize, more: bool) -> [u8; 4] {
+    let length = u32::try_from(length).expect("a part is no longer than a frame");
+    (length | if more { MORE } else { 0 }).to_le_bytes()
+}
+
+/// A message, after room for the length of a frame.
 ///
 /// # Errors
 ///
-/// When it is longer than [`FRAME_BYTES_MAX`].
-pub fn encode<M: Serialize>(message: &M) -> Result<Vec<u8>, FrameError> {
+/// When it is longer than `limit` bytes.
+pub fn encode<M: Serialize>(message: &M, limit: u32) -> Result<Vec<u8>, FrameError> {
     let mut frame = vec![0; 4];
     ciborium::into_writer(message, &mut frame)
         .map_err(|error| FrameError::Malformed(error.to_string()))?;
-    let length = frame.len() - 4;
-    match u32::try_from(length) {
-        Ok(short) if short <= FRAME_BYTES_MAX => frame[..4].copy_from_slice(&short.to_le_bytes()),
-        _ => return Err(FrameError::TooLong(length as u64)),
+    let bytes = frame.len() as u64 - 4;
+    if bytes > u64::from(limit) {
+        return Err(FrameError::TooLong { bytes, limit });
     }
     Ok(frame)
+}
+
+/// How many bytes a message has.
+///
+/// # Errors
+///
+/// When it cannot be written down.
+pub fn size<M: Serialize>(message: &M) -> Result<u64, FrameError> {
+    struct Count(u64);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len() as u64;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    ciborium::into_writer(message, &mut count)
+        .map_err(|error| FrameError::Malformed(error.to_string()))?;
+    Ok(count.0)
 }
 
 /// The message in a frame's bytes (without the length).

@@ -125,13 +125,19 @@ fn the_page_has_every_message() {
         | Request::PutAdapter(_)
         | Request::RemoveAdapter { .. }
         | Request::Status
+        | Request::Changes
         | Request::Stats
         | Request::Opener
         | Request::Shutdown => (),
     };
     request(Request::Status);
     let reply = |reply: Reply| match reply {
-        Reply::Hello { .. } | Reply::Done | Reply::Status(_) | Reply::Stats | Reply::Error(_) => (),
+        Reply::Hello { .. }
+        | Reply::Done
+        | Reply::Status(_)
+        | Reply::Changes(_)
+        | Reply::Stats
+        | Reply::Error(_) => (),
     };
     reply(Reply::Done);
     let requests = [
@@ -144,11 +150,12 @@ fn the_page_has_every_message() {
         "put_adapter",
         "remove_adapter",
         "status",
+        "changes",
         "stats",
         "opener",
         "shutdown",
     ];
-    let replies = ["hello", "done", "status", "stats", "error"];
+    let replies = ["hello", "done", "status", "changes", "stats", "error"];
     for (heading, names) in [("\n## Requests\n", &requests[..]), ("\n## Replies\n", &replies[..])] {
         for name in names {
             let row = format!("\n| `{name}` |");

@@ -6,7 +6,7 @@ use protocol::message::{
     Initiator, LimitSpec, NullSpec, Placement, RamSpec, Request, ScsiSpec, SocketRole, TargetSpec,
     UnitSpec, VERSION, VolumeSpec, WaitMode,
 };
-use protocol::socket::{decode, encode};
+use protocol::socket::{FRAME_BYTES_MAX, decode, encode};
 
 const FILE: &str = "\
     a16a7075745f766f6c756d65a8646e616d656176646b696e64a16466696c65a46470617468622f64656361636865666469726563746663\
@@ -117,6 +117,6 @@ fn what_the_first_of_this_version_wrote_is_understood_and_written() {
         let digits = recorded.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
         let recorded: Vec<u8> = digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
         assert_eq!(decode::<Request>(&recorded).unwrap(), request);
-        assert_eq!(encode(&request).unwrap()[4..], recorded, "{request:?}");
+        assert_eq!(encode(&request, FRAME_BYTES_MAX).unwrap()[4..], recorded, "{request:?}");
     }
 }

@@ -270,6 +270,46 @@ fn a_start_takes_nothing_from_a_client_and_keeps_what_its_file_does_not_name() {
 }
 
 #[test]
+fn an_account_longer_than_a_frame_is_carried_and_its_data_plane_adopted() {
+    use std::fmt::Write;
+    let mut server = Server::start(&[]);
+    // 255 adapters with 2,000 LUNs each, whose names are long: 17 MiB to name them all.
+    let name = |lun: usize| format!("v{lun:0>30}");
+    let mut text = "[port.p]\nmax_adapters = 255\n".to_owned();
+    for lun in 0..2000 {
+        let _ = write!(text, "[volume.{}]\nkind = \"null\"\nsize = \"1MiB\"\n", name(lun));
+    }
+    let map: Vec<String> = (0..2000).map(|lun| format!("{lun}={}", name(lun))).collect();
+    let _ = write!(text, "[target.t]\nluns = \"{}\"\n", map.join(","));
+    let names: Vec<String> = (0..255).map(|n| format!("f{n}")).collect();
+    for name in &names {
+        let _ = write!(text, "[adapter.{name}]\nkind = \"fc\"\nport = \"p\"\n");
+    }
+    let names = names.join(",");
+    let _ = write!(text, "[zone.z]\nmembers = \"{names},t\"\n[mask.m]\n");
+    let _ = write!(text, "initiators = \"{names}\"\ntargets = \"t\"\n");
+    let file = server.path("large.toml");
+    std::fs::write(&file, text).unwrap();
+    server.ok(&format!("apply {}", file.display()));
+    let listening = |server: &Server| {
+        let status = server.try_status().unwrap();
+        let adapters = status["adapters"].as_array().unwrap();
+        adapters.len() == 255 && adapters.iter().all(|adapter| adapter["state"] == "listening")
+    };
+    server.until("the adapters", listening);
+    let pid = server.plane_pid();
+    // A change reaches it, and so does the next control plane.
+    server.ok("volume create w --kind null --size 1GiB");
+    server.stop();
+    server.serve(&[]);
+    assert_eq!((server.plane_pid(), listening(&server)), (pid, true), "{}", server.log());
+    assert_eq!(server.plane()["restarts"], 0);
+    server.ok("stop --with-dataplanes");
+    server.child.take().unwrap().wait().unwrap();
+    assert!(UnixStream::connect(server.path("dataplane-main.sock")).is_err(), "it is gone");
+}
+
+#[test]
 fn memory_is_the_same_through_a_link_to_the_folder_and_new_memory_is_empty() {
     let mut server = Server::start(&[]);
     server.ok("volume create r --kind ram --size 1MiB");

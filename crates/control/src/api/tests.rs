@@ -5,6 +5,7 @@ mod files;
 mod hba;
 mod san;
 mod silence;
+mod size;
 mod trail;
 
 use crate::fake::{FakeDataPlane, FakeLauncher};

@@ -10,10 +10,11 @@ use super::{View, lock};
 use crate::caller::Caller;
 use crate::server::has_client;
 use crate::trail::{Kind, Trail};
-use protocol::message::{Reply, Request, Status, VERSION};
+use protocol::message::{Account, AdapterStatus, MINOR, Reply, Request, Status, VERSION};
 use protocol::place::reach;
 use protocol::socket::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -79,6 +80,9 @@ impl Pulse {
 struct Line {
     connection: Connection,
     pending: Option<Instant>,
+    /// What the data plane knows beyond the version.
+    minor: u32,
+    account: Account,
 }
 
 struct Body {
@@ -183,9 +187,14 @@ impl Body {
         stream.set_read_timeout(Some(FRAME_TIMEOUT))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         let mut connection = Connection::new(stream);
-        let hello = Request::Hello { version: VERSION };
+        let hello = Request::Hello { version: VERSION, minor: MINOR };
         connection.send(&hello, &[]).map_err(std::io::Error::other)?;
-        Ok(Line { connection, pending: Some(Instant::now()) })
+        Ok(Line {
+            connection,
+            pending: Some(Instant::now()),
+            minor: 0,
+            account: Account::default(),
+        })
     }
 
     /// Nothing when the connection has ended.
@@ -194,7 +203,7 @@ impl Body {
         let mut asked = false;
         loop {
             if line.pending.is_none() {
-                line.connection.send(&Request::Status, &[]).ok()?;
+                line.connection.send(&Account::question(line.minor), &[]).ok()?;
                 (line.pending, asked) = (Some(Instant::now()), true);
             }
             if !readable(&line.connection, until) {
@@ -204,7 +213,8 @@ impl Body {
             }
             let (reply, _) = line.connection.receive::<Reply>().ok()?;
             line.pending = None;
-            match reply {
+            match line.account.hear(reply) {
+                Reply::Hello { minor, .. } => line.minor = minor.min(MINOR),
                 Reply::Status(status) if asked => {
                     self.line = Some(line);
                     return Some(Look::Answered(Box::new(status)));
@@ -220,11 +230,13 @@ impl Body {
 /// Clients that came or went between two accounts.
 fn visits(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
     let mut visits = Vec::new();
+    // Of another life it says nothing.
+    let known = before.adapters.iter().filter(|_| before.pid == now.pid);
+    let known: BTreeMap<&str, &AdapterStatus> =
+        known.map(|earlier| (earlier.spec.name.as_str(), earlier)).collect();
     for adapter in &now.adapters {
         let name = adapter.spec.name.as_str();
-        // Of another life it says nothing.
-        let mut known = before.adapters.iter().filter(|_| before.pid == now.pid);
-        let earlier = known.find(|earlier| earlier.spec.name == name);
+        let earlier = known.get(name);
         let (had, connections) = earlier.map_or((false, 0), |a| (has_client(a), a.connections));
         let has = has_client(adapter);
         let came = has && !had || adapter.connections > connections;
@@ -269,7 +281,7 @@ fn readable(connection: &Connection, until: Instant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::message::{AdapterSpec, AdapterState, AdapterStatus};
+    use protocol::message::{AdapterSpec, AdapterState};
 
     fn status(pid: u32, state: AdapterState, connections: u64) -> Status {
         let desired = crate::config::read(
@@ -280,7 +292,7 @@ mod tests {
         let spec: AdapterSpec = wanted.adapters["a"].clone();
         let (reason, channel_of_queue, features) = (None, Vec::new(), Vec::new());
         let adapter = AdapterStatus {
-            spec,
+            spec: spec.into(),
             state,
             reason,
             client_queues: 0,

@@ -4,9 +4,7 @@
 //! something when its adapter goes, gets another socket, volume or initiator, or does not show a LUN any more that it showed.
 //! Everything else (limits, channels, a medium in a drive, more LUNs, another data plane) it keeps its disks through.
 
-use super::Desired;
-use super::resolve;
-use crate::paths::Paths;
+use super::resolve::Wanted;
 use crate::refusal::{Code, Refusal};
 use protocol::message::{AdapterSpec, Initiator};
 use serde::{Deserialize, Serialize};
@@ -22,28 +20,22 @@ pub struct Loss {
     pub what: String,
 }
 
-/// What the clients of these adapters lose when one state becomes the other.
+/// What the clients of these adapters lose when what data planes shall be becomes another, by data plane.
 pub fn losses(
-    now: &Desired,
-    next: &Desired,
-    paths: &Paths,
+    now: &BTreeMap<String, Wanted>,
+    next: &BTreeMap<String, Wanted>,
     connected: &BTreeSet<String>,
 ) -> Vec<Loss> {
-    if connected.is_empty() {
-        return Vec::new();
-    }
-    let (before, after) = (adapters(now, paths), adapters(next, paths));
     let lost = |adapter: &String| {
-        let what = lost(before.get(adapter)?, after.get(adapter))?;
+        let what = lost(of(now, adapter)?, of(next, adapter))?;
         Some(Loss { adapter: adapter.clone(), what })
     };
     connected.iter().filter_map(lost).collect()
 }
 
-/// Every adapter as its data plane gets it.
-fn adapters(desired: &Desired, paths: &Paths) -> BTreeMap<String, AdapterSpec> {
-    let names = desired.dataplane_names().into_iter();
-    names.flat_map(|name| resolve::wanted(desired, &name, paths).adapters).collect()
+/// An adapter as its data plane gets it.
+fn of<'a>(all: &'a BTreeMap<String, Wanted>, adapter: &str) -> Option<&'a AdapterSpec> {
+    all.values().find_map(|wanted| wanted.adapters.get(adapter))
 }
 
 fn lost(before: &AdapterSpec, after: Option<&AdapterSpec>) -> Option<String> {

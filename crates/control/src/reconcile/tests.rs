@@ -25,8 +25,12 @@ fn assert_reached(books: &Books, wanted: &Wanted) {
         books.status.volumes.iter().map(|v| (v.spec.name.clone(), v.spec.clone())).collect();
     let units: BTreeMap<String, UnitSpec> =
         books.status.units.iter().map(|u| (u.spec.name.clone(), u.spec.clone())).collect();
-    let adapters: BTreeMap<String, AdapterSpec> =
-        books.status.adapters.iter().map(|a| (a.spec.name.clone(), a.spec.clone())).collect();
+    let adapters: BTreeMap<String, AdapterSpec> = books
+        .status
+        .adapters
+        .iter()
+        .map(|a| (a.spec.name.clone(), AdapterSpec::clone(&a.spec)))
+        .collect();
     assert_eq!(adapters, wanted.adapters);
     assert_eq!(units, wanted.units);
     let same = |(name, spec): (&String, &VolumeSpec)| {

@@ -30,7 +30,7 @@ impl Plane {
         };
         if let Some(adapter) = state.adapters.get(&name) {
             // Its next client could have another disk, but not at another socket.
-            let mut alike = adapter.shared().spec();
+            let mut alike = AdapterSpec::clone(&adapter.shared().spec());
             if let (Some(now), Some(then)) = (alike.block_mut(), spec.block()) {
                 now.volume.clone_from(&then.volume);
             }

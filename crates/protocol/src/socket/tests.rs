@@ -42,7 +42,61 @@ fn a_closed_peer_is_told_from_half_a_message() {
 fn a_frame_beyond_the_limit_is_refused_before_it_is_read() {
     let (mut ours, mut theirs) = pair();
     theirs.write_all(&u32::MAX.to_le_bytes()).unwrap();
-    assert!(matches!(ours.receive::<Reply>(), Err(FrameError::TooLong(_))));
+    assert!(matches!(ours.receive::<Reply>(), Err(FrameError::TooLong { .. })));
+}
+
+#[test]
+fn a_message_longer_than_a_frame_arrives_whole_with_its_descriptor() {
+    let (mut ours, theirs) = pair();
+    let mut theirs = Connection::new(theirs);
+    let length = 2 * FRAME_BYTES_MAX as usize + 5;
+    let name = "n".repeat(length);
+    let long = Request::RemoveVolume { name, forget: false };
+    let refused = ours.send(&long, &[]).unwrap_err();
+    assert!(matches!(refused, FrameError::TooLong { limit: FRAME_BYTES_MAX, .. }), "{refused}");
+    ours.allow_parts();
+    let reader = std::thread::spawn(move || {
+        let (long, fds) = theirs.receive::<Request>().unwrap();
+        let (next, _) = theirs.receive::<Request>().unwrap();
+        (long, fds.len(), next)
+    });
+    ours.send(&long, &[std::io::stdin().as_fd()]).unwrap();
+    // What was refused has left nothing on the line, and the next message begins where the long one ends.
+    ours.send(&Request::Stats, &[]).unwrap();
+    let (received, fds, next) = reader.join().unwrap();
+    assert!(received == long, "it is another one");
+    assert_eq!((fds, next), (1, Request::Stats));
+    assert_eq!(size(&long).unwrap(), encode(&long, MESSAGE_BYTES_MAX).unwrap().len() as u64 - 4);
+}
+
+#[test]
+fn a_message_without_an_end_is_refused() {
+    let (mut ours, mut theirs) = pair();
+    let writer = std::thread::spawn(move || {
+        let part = vec![0; FRAME_BYTES_MAX as usize];
+        while theirs
+            .write_all(&header(part.len(), true))
+            .and_then(|()| theirs.write_all(&part))
+            .is_ok()
+        {}
+    });
+    let refused = ours.receive::<Reply>().unwrap_err();
+    assert!(matches!(refused, FrameError::TooLong { limit: MESSAGE_BYTES_MAX, .. }), "{refused}");
+    drop(ours);
+    writer.join().unwrap();
+}
+
+#[test]
+fn a_peer_of_the_same_version_that_knows_less_is_understood() {
+    #[derive(Serialize, serde::Deserialize, PartialEq, Debug)]
+    #[serde(rename_all = "snake_case")]
+    enum Earlier {
+        Hello { version: u32 },
+    }
+    let bytes = encode(&Earlier::Hello { version: 2 }, FRAME_BYTES_MAX).unwrap();
+    assert_eq!(decode::<Request>(&bytes[4..]).unwrap(), Request::Hello { version: 2, minor: 0 });
+    let bytes = encode(&Request::Hello { version: 2, minor: 1 }, FRAME_BYTES_MAX).unwrap();
+    assert_eq!(decode::<Earlier>(&bytes[4..]).unwrap(), Earlier::Hello { version: 2 });
 }
 
 #[test]
@@ -63,7 +117,10 @@ fn unknown_fields_are_ignored_and_missing_ones_take_defaults() {
         colour: &'static str,
     }
     let kind = crate::message::NullSpec { zero_fill: false }.into();
-    let frame = encode(&Later { name: "v", kind, block_size: 512, colour: "blue" }).unwrap();
+    let frame = {
+        let later = Later { name: "v", kind, block_size: 512, colour: "blue" };
+        encode(&later, FRAME_BYTES_MAX).unwrap()
+    };
     let spec: crate::message::VolumeSpec = decode(&frame[4..]).unwrap();
     assert_eq!((spec.name.as_str(), spec.bytes, spec.read_only), ("v", None, false));
 }

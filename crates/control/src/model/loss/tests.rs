@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::read;
 use crate::model::validate::validate;
-use crate::model::{given, samples};
+use crate::model::{Desired, given, resolve, samples};
 
 const DISK: &str = "[volume.v]\nkind=\"null\"\nsize=4096\n[volume.w]\nkind=\"null\"\nsize=4096\n[adapter.a]\nvolume=\"v\"\n";
 const SAN: &str = "[dataplane.main]\nwwpn_prefix=\"c0:50:76:00:00:01\"\n[volume.v]\nkind=\"null\"\nsize=4096\n[volume.w]\nkind=\"null\"\nsize=4096\n\
@@ -19,9 +19,14 @@ fn lost(adapter: &str, from: &str, to: &str) -> Option<String> {
     };
     let now = settled(&Desired::default(), from);
     let next = settled(&now, to);
+    let wanted = |desired: &Desired| -> BTreeMap<_, _> {
+        let names = desired.dataplane_names().into_iter();
+        names.map(|name| (name.clone(), resolve::wanted(desired, &name, &paths))).collect()
+    };
+    let (now, next) = (wanted(&now), wanted(&next));
     let connected = BTreeSet::from([adapter.to_owned()]);
-    assert!(losses(&now, &next, &paths, &BTreeSet::new()).is_empty(), "nobody is connected");
-    losses(&now, &next, &paths, &connected).pop().map(|loss| loss.what)
+    assert!(losses(&now, &next, &BTreeSet::new()).is_empty(), "nobody is connected");
+    losses(&now, &next, &connected).pop().map(|loss| loss.what)
 }
 
 #[test]
