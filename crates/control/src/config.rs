@@ -35,13 +35,14 @@ pub fn read(text: &str) -> Result<Desired, Refusal> {
         )));
     }
     let document = DeTable::parse(text).map_err(|error| {
-        let line = error.span().map_or(0, |span| line_of(text, span.start));
+        let line = error.span().map_or(0, |span| Lines::of(text).at(span.start));
         Refusal::invalid(format!("line {line}: {}", error.message().trim()))
             .help("the configuration is TOML; see docs/guide/configuration.md")
     })?;
+    let lines = Lines::of(text);
     let mut desired = Desired::default();
     for (key, value) in document.get_ref() {
-        let line = line_of(text, key.span().start);
+        let line = lines.at(key.span().start);
         let Some(object) = Object::of_noun(key.get_ref()) else {
             return Err(unknown_table(key.get_ref(), line));
         };
@@ -49,13 +50,13 @@ pub fn read(text: &str) -> Result<Desired, Refusal> {
             return Err(not_a_table(object, key.get_ref(), line));
         };
         for (name, value) in objects {
-            let line = line_of(text, name.span().start);
+            let line = lines.at(name.span().start);
             let DeValue::Table(table) = value.get_ref() else {
                 return Err(not_a_table(object, name.get_ref(), line));
             };
             check_name(name.get_ref())
                 .map_err(|problem| Refusal::invalid(format!("line {line}: {problem}")))?;
-            let set = attributes(object, name.get_ref(), table, text)?;
+            let set = attributes(object, name.get_ref(), table, &lines)?;
             desired[object].insert(name.get_ref().to_string(), set);
         }
     }
@@ -82,11 +83,11 @@ fn attributes(
     object: Object,
     name: &str,
     table: &DeTable<'_>,
-    text: &str,
+    lines: &Lines,
 ) -> Result<Attributes, Refusal> {
     let mut set = Attributes::new();
     for (key, value) in table {
-        let line = line_of(text, key.span().start);
+        let line = lines.at(key.span().start);
         let refuse = |error: AttributeError| {
             let refusal = Refusal::attribute(name, error);
             Refusal { message: format!("line {line}: {}", refusal.message), ..refusal }
@@ -128,8 +129,20 @@ fn not_a_table(object: Object, key: &str, line: usize) -> Refusal {
     ))
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
-    1 + text.as_bytes()[..offset.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
+/// Where the lines of a text end.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Lines {
+        Lines(
+            text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect(),
+        )
+    }
+
+    /// The number of the line, from 1, in which an offset lies.
+    fn at(&self, offset: usize) -> usize {
+        1 + self.0.partition_point(|end| *end < offset)
+    }
 }
 
 /// Writes a state as a document that [`read`] reads back.

@@ -130,15 +130,13 @@ impl Desired {
         })
     }
 
-    /// The objects that name this one.
-    pub fn users(&self, object: Object, name: &str) -> Vec<(Object, &str)> {
-        let mut users: Vec<(Object, &str)> = self
-            .mentions()
-            .filter(|mention| mention.of.name == name && mention.of.objects.contains(&object))
-            .map(|mention| (mention.by.0, mention.by.1.as_str()))
-            .collect();
-        users.dedup();
-        users
+    /// Every mention, by the name of who is mentioned.
+    pub fn users(&self) -> Users<'_> {
+        let mut users: BTreeMap<String, Vec<Mention<'_>>> = BTreeMap::new();
+        for mention in self.mentions() {
+            users.entry(mention.of.name.clone()).or_default().push(mention);
+        }
+        Users(users)
     }
 
     /// Names of all data planes, [`MAIN`] among them.
@@ -150,27 +148,15 @@ impl Desired {
         names
     }
 
-    /// Block adapters on a volume.
-    pub fn adapters_of<'a>(&'a self, volume: &'a str) -> impl Iterator<Item = &'a str> {
-        self[Object::Adapter]
-            .iter()
-            .filter(move |(_, set)| attr::adapter::VOLUME.of(set) == Some(volume))
-            .map(|(name, _)| name.as_str())
-    }
-
-    /// Targets that have a volume as a LUN, and the LUN.
-    pub fn luns_of(&self, volume: &str) -> Vec<(&str, u16)> {
-        let all = self[Object::Target].iter().flat_map(|(name, set)| {
-            san::luns(set).into_iter().map(move |(lun, behind)| (name.as_str(), lun, behind))
-        });
-        all.filter(|(_, _, behind)| behind == volume).map(|(name, lun, _)| (name, lun)).collect()
-    }
-
-    /// Virtual target devices on a volume.
-    pub fn vtds_of<'a>(&'a self, volume: &'a str) -> impl Iterator<Item = &'a str> {
-        let all = self[Object::Vtd].iter();
-        let all = all.filter(move |(_, set)| attr::vtd::VOLUME.of(set) == Some(volume));
-        all.map(|(name, _)| name.as_str())
+    /// By volume: the targets that have it as a LUN, and the LUN.
+    pub fn luns(&self) -> BTreeMap<String, Vec<(&str, u16)>> {
+        let mut luns: BTreeMap<String, Vec<(&str, u16)>> = BTreeMap::new();
+        for (name, set) in &self[Object::Target] {
+            for (lun, volume) in san::luns(set) {
+                luns.entry(volume).or_default().push((name, lun));
+            }
+        }
+        luns
     }
 
     /// The data plane of an adapter.
@@ -283,6 +269,23 @@ pub struct Mention<'a> {
     pub attribute: &'static str,
     /// What is named.
     pub of: Named,
+}
+
+/// Who names whom in a state, to be asked for one object after the other.
+#[derive(Debug)]
+pub struct Users<'a>(BTreeMap<String, Vec<Mention<'a>>>);
+
+impl<'a> Users<'a> {
+    /// The objects that name this one.
+    pub fn of(&self, object: Object, name: &str) -> Vec<(Object, &'a str)> {
+        let mentions = self.0.get(name).into_iter().flatten();
+        let mut users: Vec<(Object, &str)> = mentions
+            .filter(|mention| mention.of.objects.contains(&object))
+            .map(|mention| (mention.by.0, mention.by.1.as_str()))
+            .collect();
+        users.dedup();
+        users
+    }
 }
 
 /// The data plane that an object names.

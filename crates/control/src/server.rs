@@ -369,13 +369,14 @@ impl Server {
             .iter()
             .filter(|(name, _)| !now[Object::Volume].contains_key(*name));
         let views = self.keeper_views();
+        let mut open: BTreeMap<&str, (&String, &View)> = BTreeMap::new();
+        for (plane, view) in &views {
+            let volumes = view.account().into_iter().flat_map(|known| &known.status.volumes);
+            open.extend(volumes.map(|volume| (volume.spec.name.as_str(), (plane, view))));
+        }
         for (name, set) in new {
             // A removal that waits for a data plane: the volume there is still the earlier one.
-            let has = |view: &&View| {
-                let known = view.account();
-                known.is_some_and(|known| views::volume_of(&known.status, name).is_some())
-            };
-            if let Some((plane, view)) = views.iter().find(|(_, view)| has(view)) {
+            if let Some((plane, view)) = open.get(name.as_str()) {
                 let message = format!("data plane `{plane}` still has an earlier volume `{name}`");
                 let why = view.reason().unwrap_or_else(|| "its removal is tried again".to_owned());
                 return Err(Refusal::new(Code::InUse, message)

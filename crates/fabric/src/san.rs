@@ -82,15 +82,29 @@ pub struct Visible {
 impl San {
     /// The fabric with all names replaced by WWPNs, to be asked.
     pub fn expand(&self) -> Expanded<'_> {
-        let masks = self
-            .masks
-            .iter()
-            .map(|mask| (self.wwpns(&mask.initiators), self.wwpns(&mask.targets), &mask.luns));
-        Expanded {
-            san: self,
-            zones: self.zones.iter().map(|zone| self.wwpns(zone)).collect(),
-            masks: masks.collect(),
+        let mut targets: BTreeMap<Wwpn, Vec<&str>> = BTreeMap::new();
+        for (name, target) in &self.targets {
+            targets.entry(target.wwpn).or_default().push(name);
         }
+        let of = |wwpns: &BTreeSet<Wwpn>| -> BTreeSet<&str> {
+            wwpns.iter().filter_map(|wwpn| targets.get(wwpn)).flatten().copied().collect()
+        };
+        let (mut zones, mut zones_of) = (Vec::new(), BTreeMap::<Wwpn, Vec<usize>>::new());
+        for zone in &self.zones {
+            let members = self.wwpns(zone);
+            let targets = of(&members);
+            if !targets.is_empty() {
+                members.into_iter().for_each(|w| zones_of.entry(w).or_default().push(zones.len()));
+                zones.push(targets);
+            }
+        }
+        let (mut masks, mut masks_of) = (Vec::new(), BTreeMap::<Wwpn, Vec<usize>>::new());
+        for mask in &self.masks {
+            let initiators = self.wwpns(&mask.initiators);
+            initiators.into_iter().for_each(|w| masks_of.entry(w).or_default().push(masks.len()));
+            masks.push((of(&self.wwpns(&mask.targets)), &mask.luns));
+        }
+        Expanded { san: self, zones, zones_of, masks, masks_of }
     }
 
     /// The WWPNs for which members stand: both of an adapter, the one of a target.
@@ -115,12 +129,19 @@ impl San {
     }
 }
 
-/// A [`San`] with all names replaced by WWPNs.
+/// A [`San`] with all names replaced by WWPNs. A question about an initiator costs what its own zones and masks cost, however many
+/// others there are.
 #[derive(Debug)]
 pub struct Expanded<'a> {
     san: &'a San,
-    zones: Vec<BTreeSet<Wwpn>>,
-    masks: Vec<(BTreeSet<Wwpn>, BTreeSet<Wwpn>, &'a Luns)>,
+    /// The targets of each zone that has some.
+    zones: Vec<BTreeSet<&'a str>>,
+    /// The zones of each member.
+    zones_of: BTreeMap<Wwpn, Vec<usize>>,
+    /// The targets of each mask, and their LUNs.
+    masks: Vec<(BTreeSet<&'a str>, &'a Luns)>,
+    /// The masks of each initiator.
+    masks_of: BTreeMap<Wwpn, Vec<usize>>,
 }
 
 impl Expanded<'_> {
@@ -137,34 +158,32 @@ impl Expanded<'_> {
 
     /// What a WWPN sees that logs in through a port.
     pub fn seen_by(&self, wwpn: Wwpn, port: &str) -> BTreeMap<u8, Visible> {
-        let zones: Vec<_> = self.zones.iter().filter(|zone| zone.contains(&wwpn)).collect();
-        let seen = self.san.targets.iter().filter(|(_, target)| {
-            self.san.reaches(port, target) && zones.iter().any(|zone| zone.contains(&target.wwpn))
-        });
-        let seen = seen.map(|(name, target)| {
-            let luns = self.unmasked(wwpn, target);
-            (target.id, Visible { target: name.clone(), wwpn: target.wwpn, luns })
+        let zones = self.zones_of.get(&wwpn).into_iter().flatten().map(|zone| &self.zones[*zone]);
+        let targets: BTreeSet<&str> = zones.flatten().copied().collect();
+        let seen = targets.into_iter().filter_map(|name| {
+            let target = self.san.targets.get(name)?;
+            let luns = || self.unmasked(wwpn, name, target);
+            self.san.reaches(port, target).then(|| {
+                (target.id, Visible { target: name.to_owned(), wwpn: target.wwpn, luns: luns() })
+            })
         });
         seen.collect()
     }
 
     /// The LUNs of a target that masks give to an initiator. Where two masks put different LUNs under one number, the lower LUN
     /// has it; [`Expanded::conflict`] finds that.
-    fn unmasked(&self, initiator: Wwpn, target: &Target) -> BTreeMap<u16, String> {
+    fn unmasked(&self, initiator: Wwpn, name: &str, target: &Target) -> BTreeMap<u16, String> {
         let mut luns = BTreeMap::new();
-        for (shown, lun) in self.given(initiator, target) {
+        for (shown, lun) in self.given(initiator, name, target) {
             luns.entry(shown).or_insert_with(|| target.luns[&lun].clone());
         }
         luns
     }
 
     /// Pairs of the number that an initiator has for a LUN and the LUN's own, of LUNs that the target has.
-    fn given(&self, initiator: Wwpn, target: &Target) -> BTreeSet<(u16, u16)> {
+    fn given(&self, initiator: Wwpn, name: &str, target: &Target) -> BTreeSet<(u16, u16)> {
         let mut given = BTreeSet::new();
-        for (initiators, targets, luns) in &self.masks {
-            if !initiators.contains(&initiator) || !targets.contains(&target.wwpn) {
-                continue;
-            }
+        for (_, luns) in self.masks_of(initiator).filter(|(targets, _)| targets.contains(name)) {
             match luns {
                 Luns::All => given.extend(target.luns.keys().map(|lun| (*lun, *lun))),
                 Luns::Some(map) => given.extend(
@@ -177,11 +196,19 @@ impl Expanded<'_> {
         given
     }
 
-    /// The first number under which an initiator would have two LUNs of a target, and both.
-    pub fn conflict(&self, initiator: Wwpn, target: &Target) -> Option<(u16, [u16; 2])> {
-        let given = self.given(initiator, target);
-        let mut pairs = given.iter().zip(given.iter().skip(1));
-        pairs.find(|(a, b)| a.0 == b.0).map(|(a, b)| (a.0, [a.1, b.1]))
+    fn masks_of(&self, initiator: Wwpn) -> impl Iterator<Item = &(BTreeSet<&str>, &Luns)> {
+        self.masks_of.get(&initiator).into_iter().flatten().map(|mask| &self.masks[*mask])
+    }
+
+    /// The first target of which an initiator would have two LUNs under one number, that number, and both.
+    pub fn conflict(&self, initiator: Wwpn) -> Option<(&str, u16, [u16; 2])> {
+        let targets: BTreeSet<&str> =
+            self.masks_of(initiator).flat_map(|(targets, _)| targets.iter().copied()).collect();
+        targets.into_iter().find_map(|name| {
+            let given = self.given(initiator, name, self.san.targets.get(name)?);
+            let mut pairs = given.iter().zip(given.iter().skip(1));
+            pairs.find(|(a, b)| a.0 == b.0).map(|(a, b)| (name, a.0, [a.1, b.1]))
+        })
     }
 }
 

@@ -171,18 +171,22 @@ fn vtds(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
             kept(now, &attr::vtd::LUN, name, set);
         }
     }
+    let mut taken: BTreeMap<String, BTreeSet<u8>> = BTreeMap::new();
+    for set in next[Object::Vtd].values() {
+        let lun = attr::vtd::LUN.of(set).and_then(|lun| u8::try_from(lun).ok());
+        let adapter = attr::vtd::ADAPTER.of(set).unwrap_or_default();
+        taken.entry(adapter.to_owned()).or_default().extend(lun);
+    }
     for name in &names {
         let set = &next[Object::Vtd][name];
         if attr::vtd::LUN.is_set(set) {
             continue;
         }
-        let adapter = attr::vtd::ADAPTER.of(set).unwrap_or_default().to_owned();
-        let beside =
-            next[Object::Vtd].values().filter(|set| attr::vtd::ADAPTER.of(set) == Some(&adapter));
-        let taken =
-            beside.filter_map(|set| attr::vtd::LUN.of(set).and_then(|n| u8::try_from(n).ok()));
-        let lun = free_id(taken.collect::<Vec<_>>(), 0..=u8::MAX);
-        let lun = lun.ok_or_else(|| full(Object::Vtd, name, "adapter", &adapter))?;
+        let adapter = attr::vtd::ADAPTER.of(set).unwrap_or_default();
+        let taken = taken.entry(adapter.to_owned()).or_default();
+        let lun = free_id(taken.iter().copied(), 0..=u8::MAX);
+        let lun = lun.ok_or_else(|| full(Object::Vtd, name, "adapter", adapter))?;
+        taken.insert(lun);
         if let Some(set) = next[Object::Vtd].get_mut(name) {
             attr::vtd::LUN.put(set, lun.into());
         }

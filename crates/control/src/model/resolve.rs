@@ -66,11 +66,12 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
         .filter(|(name, _)| desired.dataplane_of_adapter(name) == dataplane);
     let fabric = super::san::san(desired);
     let fabric = fabric.expand();
+    let vtds = scsi::vtds_of(desired);
     let adapters = adapters.map(|(name, set)| {
         let device = match attr::adapter::KIND.value(set) {
             AdapterKind::Block => DeviceSpec::Block(block(desired, set)),
             AdapterKind::Fc => DeviceSpec::Scsi(scsi::fc(desired, name, set, &fabric)),
-            AdapterKind::Scsi => DeviceSpec::Scsi(scsi::virtual_scsi(desired, name, set)),
+            AdapterKind::Scsi => DeviceSpec::Scsi(scsi::virtual_scsi(desired, name, set, &vtds)),
         };
         (name.clone(), adapter(desired, name, set, paths, device))
     });

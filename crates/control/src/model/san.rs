@@ -65,14 +65,6 @@ pub fn max_adapters(desired: &Desired, port: &str) -> u64 {
     attr::port::MAX_ADAPTERS.of(set).unwrap_or(by_speed)
 }
 
-/// The adapters that are mapped to a port.
-pub fn adapters_on<'a>(desired: &'a Desired, port: &'a str) -> impl Iterator<Item = &'a str> {
-    let all = desired[Object::Adapter]
-        .iter()
-        .filter(move |(_, set)| attr::adapter::PORT.of(set) == Some(port));
-    all.map(|(name, _)| name.as_str())
-}
-
 /// The data plane of a port.
 pub fn dataplane_of_port<'a>(desired: &'a Desired, port: &str) -> &'a str {
     desired[Object::Port].get(port).map_or(MAIN, home)

@@ -1,12 +1,13 @@
 //! From one desired state to another: whether it may be, and what changes.
 
-use super::Desired;
 use super::validate::validate;
+use super::{Desired, Users};
 use crate::paths::Paths;
 use crate::refusal::{Code, Refusal};
 use fabric::attribute::{Attribute, Attributes, Default, Effect, Object, Value, attr};
 use fabric::units::format_size;
 use serde::{Deserialize, Serialize};
+use std::cell::OnceCell;
 use utoipa::ToSchema;
 
 /// What a user has allowed in so many words.
@@ -106,11 +107,12 @@ pub fn transition(
             attributes: Vec::new(),
         }));
     }
+    let users = OnceCell::new();
     for object in Object::in_order() {
         for (name, set) in &next[object] {
             let before = now[object].get(name);
-            if let Some(before) = before {
-                may_change(now, &next, object, name, (before, set), allow)?;
+            if let Some(before) = before.filter(|before| *before != set) {
+                may_change(now, &next, &users, (object, name), (before, set), allow)?;
             }
             changes.extend(change(object, name, before, set));
         }
@@ -120,10 +122,11 @@ pub fn transition(
 
 /// A better answer than "there is no such volume" when it is there and about to be removed.
 fn removals_are_free(now: &Desired, next: &Desired) -> Result<(), Refusal> {
+    let mut users = None;
     for object in Object::ALL {
         for name in now[object].keys().filter(|name| !next[object].contains_key(*name)) {
             let main = object == Object::DataPlane && name == super::MAIN;
-            let users = next.users(object, name);
+            let users = users.get_or_insert_with(|| next.users()).of(object, name);
             if !main && !users.is_empty() {
                 return Err(in_use(object, name, &users));
             }
@@ -157,11 +160,11 @@ fn in_use(object: Object, name: &str, users: &[(Object, &str)]) -> Refusal {
 }
 
 /// Whether an existing object may change in this way.
-fn may_change(
-    now: &Desired,
+fn may_change<'a>(
+    now: &'a Desired,
     next: &Desired,
-    object: Object,
-    name: &str,
+    users: &OnceCell<Users<'a>>,
+    (object, name): (Object, &str),
     (before, after): (&Attributes, &Attributes),
     allow: Allow,
 ) -> Result<(), Refusal> {
@@ -179,7 +182,7 @@ fn may_change(
                 .help(format!("remove {object} `{name}` and create it again")));
             }
             Effect::Unused => {
-                let mut users = now.users(object, name);
+                let mut users = users.get_or_init(|| now.users()).of(object, name);
                 users.retain(|(user, whose)| next[*user].contains_key(*whose));
                 if !users.is_empty() {
                     return Err(in_use(object, name, &users).on(attribute.name));

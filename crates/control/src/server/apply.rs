@@ -29,10 +29,7 @@ impl ConfigFile {
 
     /// Whether the next start takes a change back.
     fn undoes(&self, change: &Change) -> bool {
-        let names = self
-            .names
-            .iter()
-            .any(|(object, name)| (*object, name) == (change.object, &change.name));
+        let names = self.names.contains(&(change.object, change.name.clone()));
         names || (self.prune && change.verb != Verb::Remove)
     }
 }

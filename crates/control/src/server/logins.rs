@@ -1,6 +1,6 @@
 //! Who is logged in where.
 
-use super::views::{adapter_of, has_client};
+use super::views::{adapter_of, adapters_of, has_client};
 use super::{Done, Server, Told};
 use crate::model::Desired;
 use crate::model::given::Maximum;
@@ -13,6 +13,7 @@ use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Effect, Object, attr};
 use fabric::negotiate::{Policy, negotiate_npiv};
 use fabric::san::Visible;
+use protocol::message::AdapterStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -64,14 +65,16 @@ impl Server {
     pub async fn logins(&self) -> Vec<LoginView> {
         let desired = self.desired();
         let statuses = self.statuses().await;
+        let adapters: BTreeMap<&str, BTreeMap<&str, &AdapterStatus>> =
+            statuses.iter().map(|(plane, status)| (plane.as_str(), adapters_of(status))).collect();
         let fabric = san(&desired);
         let fabric = fabric.expand();
         let all = desired[Object::Adapter]
             .iter()
             .filter(|(_, set)| attr::adapter::KIND.value(set) == AdapterKind::Fc);
         let all = all.map(|(name, set)| {
-            let account = statuses.get(desired.dataplane_of_adapter(name));
-            let adapter = account.and_then(|status| adapter_of(status, name));
+            let account = adapters.get(desired.dataplane_of_adapter(name));
+            let adapter = account.and_then(|adapters| adapters.get(name.as_str()).copied());
             let port = attr::adapter::PORT.of(set).map(str::to_owned);
             let state = match (&port, adapter) {
                 (None, _) => "not_mapped",

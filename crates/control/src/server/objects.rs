@@ -1,7 +1,7 @@
 //! What the API shows of objects that exist in the control plane only.
 
-use crate::model::Desired;
 use crate::model::san::max_adapters;
+use crate::model::{Desired, Users};
 use fabric::attribute::{Attributes, Object, Value, attr};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,6 +27,7 @@ pub struct ObjectView {
 impl ObjectView {
     pub(super) fn of(
         desired: &Desired,
+        users: &Users<'_>,
         object: Object,
         name: &str,
         set: &Attributes,
@@ -36,7 +37,7 @@ impl ObjectView {
             let limit = Value::Number(max_adapters(desired, name));
             effective.insert(attr::port::MAX_ADAPTERS.name.to_owned(), limit);
         }
-        let users = desired.users(object, name);
+        let users = users.of(object, name);
         let with_value = object.attributes().filter(|a| effective.contains_key(a.name));
         ObjectView {
             name: name.to_owned(),

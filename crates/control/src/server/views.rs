@@ -3,13 +3,13 @@
 use super::{ObjectView, Server};
 use crate::caller::Caller;
 use crate::keeper::{Ailment, View};
-use crate::model::{Desired, MAIN, resolve};
+use crate::model::{Desired, Home, MAIN, Users, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::refusal::Refusal;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::negotiate::Term;
-use protocol::message::{AdapterState, AdapterStatus, Status, VolumeStatus};
+use protocol::message::{AdapterState, AdapterStatus, OpeningStatus, Status, VolumeStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
@@ -192,27 +192,61 @@ pub enum AnyView {
     Object(Box<ObjectView>),
 }
 
-/// Everything that is known at one moment; the views are made of it.
-struct Moment {
-    desired: Desired,
-    keepers: BTreeMap<String, View>,
+/// Everything that is known at one moment; the views are made of it. What is asked for each object is found by its name.
+struct Moment<'a> {
+    desired: &'a Desired,
+    keepers: &'a BTreeMap<String, View>,
+    accounts: BTreeMap<&'a str, Account<'a>>,
+    /// What data planes could not do.
+    failures: BTreeMap<&'a Subject, &'a Refusal>,
+    homes: BTreeMap<String, Vec<Home<'a>>>,
+    luns: BTreeMap<String, Vec<(&'a str, u16)>>,
+    users: Users<'a>,
 }
 
-impl Moment {
-    /// A data plane's account of itself, the last one if it does not answer.
-    fn account(&self, dataplane: &str) -> Option<&Status> {
-        Some(&self.keepers.get(dataplane)?.account()?.status)
+/// A data plane's account of itself, the last one if it does not answer, by name.
+struct Account<'a> {
+    status: &'a Status,
+    volumes: BTreeMap<&'a str, &'a VolumeStatus>,
+    adapters: BTreeMap<&'a str, &'a AdapterStatus>,
+    opening: BTreeMap<&'a str, &'a OpeningStatus>,
+}
+
+impl<'a> Account<'a> {
+    fn of(status: &'a Status) -> Account<'a> {
+        Account {
+            status,
+            volumes: status.volumes.iter().map(|v| (v.spec.name.as_str(), v)).collect(),
+            adapters: adapters_of(status),
+            opening: status.opening.iter().map(|one| (one.name.as_str(), one)).collect(),
+        }
+    }
+}
+
+impl<'a> Moment<'a> {
+    fn new(desired: &'a Desired, keepers: &'a BTreeMap<String, View>) -> Moment<'a> {
+        let account = |(name, view): (&'a String, &'a View)| {
+            Some((name.as_str(), Account::of(&view.account()?.status)))
+        };
+        Moment {
+            desired,
+            keepers,
+            accounts: keepers.iter().filter_map(account).collect(),
+            failures: keepers.values().flat_map(|view| &view.failures).collect(),
+            homes: desired.homes(),
+            luns: desired.luns(),
+            users: desired.users(),
+        }
+    }
+
+    fn account(&self, dataplane: &str) -> Option<&Account<'a>> {
+        self.accounts.get(dataplane)
     }
 
     /// How old that is in seconds, if it does not answer.
     fn age_s(&self, dataplane: &str) -> Option<u64> {
         let view = self.keepers.get(dataplane).filter(|view| view.silent.is_some())?;
         Some(view.account()?.at.elapsed().as_secs())
-    }
-
-    /// What data planes could not do.
-    fn failures(&self) -> BTreeMap<&Subject, &Refusal> {
-        self.keepers.values().flat_map(|view| &view.failures).collect()
     }
 
     /// Why something waits for a volume that is being opened.
@@ -223,15 +257,14 @@ impl Moment {
 
     /// For how long a volume has been opened, and for whom it waits.
     fn opening_volume(&self, dataplane: &str, name: &str) -> Option<String> {
-        let mut all = self.account(dataplane)?.opening.iter();
-        let opening = all.find(|opening| opening.name == name)?;
+        let opening = self.account(dataplane)?.opening.get(name)?;
         let waits = opening.waits_for.as_ref().map(|who| format!(", waits for {who}"));
         let seconds = opening.since_ms / 1000;
         Some(format!("opening for {seconds} s{}", waits.unwrap_or_default()))
     }
 
     fn failure(&self, subject: &Subject) -> Option<String> {
-        self.failures().get(subject).map(|refusal| refusal.message.clone())
+        self.failures.get(subject).map(|refusal| refusal.message.clone())
     }
 
     /// What is wrong with the virtual port of an adapter, or with a disk behind it.
@@ -243,12 +276,15 @@ impl Moment {
     }
 
     fn volume(&self, name: &str, set: &Attributes) -> VolumeView {
-        let home = self.desired.dataplane_of_volume(name).to_owned();
-        let status = self.account(&home).map(|status| volume_of(status, name));
+        let homes = self.homes.get(name).map_or(&[][..], Vec::as_slice);
+        let home = homes.first().map_or(MAIN, |(_, _, home)| home).to_owned();
+        let of =
+            |object| homes.iter().filter(move |home| home.0 == object).map(|(_, name, _)| *name);
+        let status = self.account(&home).map(|account| account.volumes.get(name).copied());
         let failure = self.failure(&Subject::Volume(name.to_owned()));
         let opening = self.opening_volume(&home, name);
         let ailing = self.keepers.get(&home).and_then(|view| {
-            self.desired.adapters_of(name).find_map(|adapter| view.ailing.get(adapter).copied())
+            of(Object::Adapter).find_map(|adapter| view.ailing.get(adapter).copied())
         });
         let trouble = status.flatten().and_then(|open| open.trouble.as_deref());
         let open = match (trouble, ailing) {
@@ -257,9 +293,9 @@ impl Moment {
             (None, Some(Ailment::Gone)) => "gone",
             (None, Some(Ailment::Errors) | None) => "open",
         };
-        let luns =
-            self.desired.luns_of(name).into_iter().map(|(target, lun)| format!("{target}:{lun}"));
-        let luns: Vec<String> = luns.chain(self.desired.vtds_of(name).map(str::to_owned)).collect();
+        let luns = self.luns.get(name).into_iter().flatten();
+        let luns = luns.map(|(target, lun)| format!("{target}:{lun}"));
+        let luns: Vec<String> = luns.chain(of(Object::Vtd).map(str::to_owned)).collect();
         VolumeView {
             name: name.to_owned(),
             state: match &opening {
@@ -274,9 +310,9 @@ impl Moment {
             access: status.flatten().map(|open| open.access.clone()),
             age_s: self.age_s(&home),
             dataplane: home,
-            adapters: self.desired.adapters_of(name).map(str::to_owned).collect(),
+            adapters: of(Object::Adapter).map(str::to_owned).collect(),
             naa: (!luns.is_empty())
-                .then(|| format!("{:016x}", resolve::naa(&self.desired, name, set))),
+                .then(|| format!("{:016x}", resolve::naa(self.desired, name, set))),
             luns,
             attributes: set.clone(),
             effective: self.desired.effective_all(Object::Volume, set),
@@ -286,10 +322,11 @@ impl Moment {
     fn adapter(&self, name: &str, set: &Attributes, paths: &Paths) -> AdapterView {
         let home = self.desired.dataplane_of_adapter(name).to_owned();
         let account = self.account(&home);
-        let status = account.map(|status| adapter_of(status, name));
+        let status = account.map(|account| account.adapters.get(name).copied());
         let adapter = status.flatten();
+        let account = account.map(|account| account.status);
         let failure = self.failure(&Subject::Adapter(name.to_owned()));
-        let answer = super::explain::negotiated(&self.desired, name, set, adapter, account);
+        let answer = super::explain::negotiated(self.desired, name, set, adapter, account);
         let client = adapter.filter(|adapter| has_client(adapter));
         let channel_of_queue = client.map(|a| a.channel_of_queue.clone()).unwrap_or_default();
         let in_use: BTreeSet<u32> = channel_of_queue.iter().copied().collect();
@@ -307,8 +344,8 @@ impl Moment {
                 .map(|pair| pair.map(|wwpn| wwpn.to_string()).to_vec())
                 .unwrap_or_default(),
             vtds: self
-                .desired
-                .users(Object::Adapter, name)
+                .users
+                .of(Object::Adapter, name)
                 .into_iter()
                 .filter(|(object, _)| *object == Object::Vtd)
                 .map(|(_, vtd)| vtd.to_owned())
@@ -333,8 +370,8 @@ impl Moment {
     fn dataplane(&self, name: String) -> DataPlaneView {
         let set = self.desired.dataplane(&name).clone();
         let keeper = self.keepers.get(&name).cloned().unwrap_or_default();
-        let status = self.account(&name);
-        let spec = resolve::dataplane(&self.desired, &name);
+        let status = self.account(&name).map(|account| account.status);
+        let spec = resolve::dataplane(self.desired, &name);
         let state = match (keeper.pid, keeper.silent) {
             (None, _) => "down",
             (Some(_), Some(_)) => "unresponsive",
@@ -359,33 +396,39 @@ impl Moment {
     }
 }
 
-impl Moment {
+impl Moment<'_> {
     /// One object.
     fn show(&self, object: Object, name: &str, set: &Attributes, paths: &Paths) -> AnyView {
         match object {
             Object::Volume => AnyView::Volume(Box::new(self.volume(name, set))),
             Object::Adapter => AnyView::Adapter(Box::new(self.adapter(name, set, paths))),
             Object::DataPlane => AnyView::DataPlane(Box::new(self.dataplane(name.to_owned()))),
-            _ => AnyView::Object(Box::new(ObjectView::of(&self.desired, object, name, set))),
+            _ => AnyView::Object(Box::new(ObjectView::of(
+                self.desired,
+                &self.users,
+                object,
+                name,
+                set,
+            ))),
         }
     }
 }
 
 impl Server {
     /// What is known now, as far as some objects need it.
-    async fn moment(&self, objects: &[Object]) -> Moment {
+    async fn known(&self, objects: &[Object]) -> (Desired, BTreeMap<String, View>) {
         let with_state = [Object::Volume, Object::Adapter, Object::DataPlane];
         let keepers = match objects.iter().any(|object| with_state.contains(object)) {
             true => self.look().await,
             false => BTreeMap::new(),
         };
-        Moment { desired: self.desired(), keepers }
+        (self.desired(), keepers)
     }
 
     /// All objects of a kind.
     pub async fn objects(&self, object: Object) -> Vec<AnyView> {
-        let moment = self.moment(&[object]).await;
-        let desired = &moment.desired;
+        let (desired, keepers) = self.known(&[object]).await;
+        let moment = Moment::new(&desired, &keepers);
         let show =
             |(name, set): (&String, &Attributes)| moment.show(object, name, set, self.paths());
         let unnamed = object == Object::DataPlane && !desired[object].contains_key(MAIN);
@@ -396,10 +439,11 @@ impl Server {
 
     /// One object.
     pub async fn object(&self, object: Object, name: &str) -> Result<AnyView, Refusal> {
-        let moment = self.moment(&[object]).await;
-        let set = match moment.desired[object].get(name) {
+        let (desired, keepers) = self.known(&[object]).await;
+        let moment = Moment::new(&desired, &keepers);
+        let set = match desired[object].get(name) {
             Some(set) => set,
-            None if object == Object::DataPlane && name == MAIN => moment.desired.dataplane(MAIN),
+            None if object == Object::DataPlane && name == MAIN => desired.dataplane(MAIN),
             None => return Err(self.not_found(object, name)),
         };
         Ok(moment.show(object, name, set, self.paths()))
@@ -407,8 +451,8 @@ impl Server {
 
     /// Everything, from one account of each data plane.
     pub async fn status(&self) -> StatusView {
-        let moment = self.moment(&Object::ALL).await;
-        let desired = &moment.desired;
+        let (desired, keepers) = self.known(&Object::ALL).await;
+        let moment = Moment::new(&desired, &keepers);
         let paths = self.paths();
         let volumes = desired[Object::Volume].iter().map(|(name, set)| moment.volume(name, set));
         let adapters =
@@ -423,8 +467,9 @@ impl Server {
             volumes: volumes.collect(),
             adapters: adapters.collect(),
             failures: moment
-                .failures()
-                .into_values()
+                .failures
+                .values()
+                .copied()
                 .chain(desired.found.troubles.values())
                 .cloned()
                 .collect(),
@@ -441,8 +486,9 @@ fn channels(status: &Status) -> Vec<ChannelView> {
     status.channels.iter().map(view).collect()
 }
 
-pub(super) fn volume_of<'a>(status: &'a Status, name: &str) -> Option<&'a VolumeStatus> {
-    status.volumes.iter().find(|volume| volume.spec.name == name)
+/// The adapters of a data plane by name.
+pub(super) fn adapters_of(status: &Status) -> BTreeMap<&str, &AdapterStatus> {
+    status.adapters.iter().map(|adapter| (adapter.spec.name.as_str(), adapter)).collect()
 }
 
 pub(super) fn adapter_of<'a>(status: &'a Status, name: &str) -> Option<&'a AdapterStatus> {

@@ -203,13 +203,49 @@ proptest! {
     #[test]
     fn conflicts_are_found(san in san()) {
         let expanded = san.expand();
-        for (initiator, target) in san.initiators.values().flat_map(|i| {
-            san.targets.values().map(move |target| (i, target))
-        }) {
-            let given = expanded.given(initiator.wwpns[0], target);
-            let numbers: BTreeSet<u16> = given.iter().map(|(shown, _)| *shown).collect();
-            let conflict = expanded.conflict(initiator.wwpns[0], target);
-            prop_assert_eq!(conflict.is_some(), numbers.len() < given.len());
+        for initiator in san.initiators.values() {
+            let wwpn = initiator.wwpns[0];
+            let twice = san.targets.iter().find(|(name, target)| {
+                let given = expanded.given(wwpn, name, target);
+                let numbers: BTreeSet<u16> = given.iter().map(|(shown, _)| *shown).collect();
+                numbers.len() < given.len()
+            });
+            let conflict = expanded.conflict(wwpn).map(|(name, ..)| name);
+            prop_assert_eq!(conflict, twice.map(|(name, _)| name.as_str()));
+        }
+    }
+
+    #[test]
+    fn what_is_found_by_name_is_what_the_rule_says(san in san()) {
+        let expanded = san.expand();
+        let has = |members: &BTreeSet<Member>, wwpn: Wwpn| san.wwpns(members).contains(&wwpn);
+        for (adapter, initiator) in &san.initiators {
+            let Some(port) = &initiator.port else { continue };
+            let wwpn = initiator.wwpns[0];
+            let sees = |target: &Target| {
+                let zoned = san.zones.iter().any(|z| has(z, wwpn) && has(z, target.wwpn));
+                san.reaches(port, target) && zoned
+            };
+            let given = |target: &Target| -> BTreeSet<u16> {
+                let masks = san.masks.iter();
+                let masks = masks.filter(|m| has(&m.initiators, wwpn) && has(&m.targets, target.wwpn));
+                let numbers = masks.flat_map(|mask| match &mask.luns {
+                    Luns::All => target.luns.keys().copied().collect::<Vec<_>>(),
+                    Luns::Some(map) => {
+                        let map = map.iter().filter(|(_, lun)| target.luns.contains_key(lun));
+                        map.map(|(shown, _)| *shown).collect()
+                    }
+                });
+                numbers.collect()
+            };
+            let expected: BTreeMap<u8, BTreeSet<u16>> = san.targets.values()
+                .filter(|target| sees(target))
+                .map(|target| (target.id, given(target)))
+                .collect();
+            let found = expanded.visible(adapter).into_iter();
+            let found: BTreeMap<u8, BTreeSet<u16>> =
+                found.map(|(id, seen)| (id, seen.luns.into_keys().collect())).collect();
+            prop_assert_eq!(found, expected);
         }
     }
 

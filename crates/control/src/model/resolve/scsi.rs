@@ -184,10 +184,27 @@ pub(super) fn fc(
     }
 }
 
+/// By adapter: its virtual target devices.
+pub(super) type VtdsOf<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a Attributes)>>;
+
+/// The virtual target devices of all adapters.
+pub(super) fn vtds_of(desired: &Desired) -> VtdsOf<'_> {
+    let mut vtds = VtdsOf::new();
+    for (name, set) in &desired[Object::Vtd] {
+        let adapter = attr::vtd::ADAPTER.of(set).unwrap_or_default();
+        vtds.entry(adapter).or_default().push((name, set));
+    }
+    vtds
+}
+
 /// What the client of a virtual SCSI adapter sees: one target with all its devices.
-pub(super) fn virtual_scsi(desired: &Desired, name: &str, set: &Attributes) -> ScsiSpec {
-    let own =
-        desired[Object::Vtd].iter().filter(|(_, vtd)| attr::vtd::ADAPTER.of(vtd) == Some(name));
+pub(super) fn virtual_scsi(
+    desired: &Desired,
+    name: &str,
+    set: &Attributes,
+    vtds: &VtdsOf<'_>,
+) -> ScsiSpec {
+    let own = vtds.get(name).into_iter().flatten();
     let luns = own
         .filter_map(|(vtd, set)| Some((narrow16(attr::vtd::LUN.of(set)?), unit_of_vtd(vtd, set))));
     let mut id = [0; 16];

@@ -1,6 +1,6 @@
 //! The rules of virtual Fibre Channel and virtual SCSI.
 
-use crate::model::san::{self, adapters_on, dataplane_of_port, max_adapters};
+use crate::model::san::{self, dataplane_of_port, max_adapters};
 use crate::model::{Desired, home};
 use crate::refusal::Refusal;
 use fabric::attribute::words::AdapterKind;
@@ -86,10 +86,14 @@ fn ports(desired: &Desired) -> Result<(), Refusal> {
             return refuse(Object::Adapter, name, "port", problem, help);
         }
     }
+    let mut mapped: BTreeMap<&str, u64> = BTreeMap::new();
+    for port in desired[Object::Adapter].values().filter_map(|set| attr::adapter::PORT.of(set)) {
+        *mapped.entry(port).or_default() += 1;
+    }
     for port in desired[Object::Port].keys() {
         let limit = max_adapters(desired, port);
-        let mapped = adapters_on(desired, port).count();
-        if u64::try_from(mapped).unwrap_or(u64::MAX) > limit {
+        let mapped = mapped.get(port.as_str()).copied().unwrap_or(0);
+        if mapped > limit {
             let problem = format!("{mapped} adapters would be mapped to it, and it takes {limit}");
             let help = "map some to another port; see its `link_speed` and `max_adapters`";
             return refuse(Object::Port, port, "max_adapters", problem, help.to_owned());
@@ -149,16 +153,14 @@ fn unique_wwpns(fabric: &San) -> Result<(), Refusal> {
 fn masks(fabric: &San) -> Result<(), Refusal> {
     let expanded = fabric.expand();
     for (adapter, initiator) in &fabric.initiators {
-        for (name, target) in &fabric.targets {
-            let conflict = initiator.wwpns.iter().find_map(|wwpn| expanded.conflict(*wwpn, target));
-            if let Some((shown, [first, second])) = conflict {
-                return Err(Refusal::invalid(format!(
-                    "masks give adapter `{adapter}` the LUNs {first} and {second} of target `{name}` under \
-                     one number, {shown}"
-                ))
-                .on("luns")
-                .help("give one of them another number, such as `luns = \"7=3\"`"));
-            }
+        let conflict = initiator.wwpns.iter().find_map(|wwpn| expanded.conflict(*wwpn));
+        if let Some((name, shown, [first, second])) = conflict {
+            return Err(Refusal::invalid(format!(
+                "masks give adapter `{adapter}` the LUNs {first} and {second} of target `{name}` under \
+                 one number, {shown}"
+            ))
+            .on("luns")
+            .help("give one of them another number, such as `luns = \"7=3\"`"));
         }
     }
     Ok(())
