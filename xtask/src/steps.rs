@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use crate::run::{self, Context, Failure, Result};
-use crate::{cost, deny, fuzz, layers, loom, tidy, tools};
+use crate::{cost, deny, fuzz, layers, loom, tidy, tools, torture};
 
 /// Which steps to run, and how long.
 #[derive(Args)]
@@ -80,6 +80,11 @@ const STEPS: &[Step] = &[
         name: "fuzz",
         about: "every fuzz target for a while",
         run: |c, s| fuzz::run(c, None, fuzz_seconds(s)),
+    },
+    Step {
+        name: "torture",
+        about: "a minute of harm to a running server, against a model",
+        run: |c, _| torture::step(c),
     },
     Step {
         name: "guest",
@@ -230,7 +235,7 @@ mod tests {
     fn steps_are_selected_in_their_order() {
         assert_eq!(names(&[], None).unwrap().len(), STEPS.len());
         assert_eq!(names(&["unit", "fmt"], None).unwrap(), ["fmt", "unit"]);
-        assert_eq!(names(&[], Some("fuzz")).unwrap(), ["fuzz", "guest"]);
+        assert_eq!(names(&[], Some("fuzz")).unwrap(), ["fuzz", "torture", "guest"]);
         assert!(names(&["nothing"], None).is_err());
         assert!(names(&[], Some("nothing")).is_err());
     }

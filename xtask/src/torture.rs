@@ -1,5 +1,7 @@
 //! `cargo xtask torture`: the long forms of tests whose short ones run with all others.
 
+mod control;
+
 use clap::{Args, Subcommand};
 
 use crate::run::{self, Context, Result};
@@ -19,12 +21,22 @@ enum What {
         #[arg(long, default_value_t = 1000)]
         kills: u32,
     },
+    /// The control plane, and what it does to data planes and clients: random harm, against a model of what must be there.
+    Control(control::Options),
 }
 
 /// Runs it, with its output.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result {
-    let What::Data { kills } = arguments.what;
+    let kills = match arguments.what {
+        What::Data { kills } => kills,
+        What::Control(options) => return control::run(context, options),
+    };
     let mut test = context.cargo(&["test", "--locked", "-p", "dataplane", "--test", "torture"]);
     test.args(["--", "--exact", "as_many_deaths_as_are_asked_for", "--ignored", "--nocapture"]);
     run::visible(test.env("TRUNKLINE_TORTURE_KILLS", kills.to_string()))
+}
+
+/// What of it CI runs: a minute of harm to a server, and the control that must fail.
+pub(crate) fn step(context: &Context) -> Result {
+    control::step(context)
 }

@@ -1,0 +1,57 @@
+//! A client in user space: `trunkline bench --verify`, which writes, reads and compares, and waits for a server that comes again.
+
+use std::process::Child;
+
+use super::server::Server;
+use crate::run::{Because, Failure, Result};
+
+/// How long a client waits for its server.
+const RECONNECT: &str = "80s";
+
+pub(super) struct Client {
+    child: Child,
+    socket: String,
+}
+
+impl Client {
+    /// Connects to an adapter and loads it for so many seconds.
+    pub(super) fn start(
+        server: &Server,
+        adapter: &str,
+        seconds: usize,
+        seed: u64,
+    ) -> Result<Client> {
+        let socket = server.path(&format!("{adapter}.sock")).display().to_string();
+        let (time, seed) = (format!("{seconds}s"), seed.to_string());
+        let mut command = server.command(&["bench", &socket, "--verify", "--mix", "50"]);
+        command.args(["--depth", "4", "--time", &time, "--seed", &seed, "--timeout", "80s"]);
+        command.args(["--reconnect", RECONNECT, "--stuck-after", RECONNECT, "-o", "json"]);
+        let child = command.spawn().because("cannot start a client")?;
+        Ok(Client { child, socket })
+    }
+
+    /// Whether it has ended, which it may only with all data as it was written.
+    pub(super) fn ended(&mut self) -> Result<bool> {
+        let Some(status) = self.child.try_wait().because("a client")? else { return Ok(false) };
+        if status.success() {
+            return Ok(true);
+        }
+        let words = self.words();
+        Err(Failure(format!("the client of {}: {status}: {words}", self.socket)))
+    }
+
+    fn words(&mut self) -> String {
+        use std::io::Read;
+        let mut text = String::new();
+        if let Some(errors) = &mut self.child.stderr {
+            let _ = errors.take(4096).read_to_string(&mut text);
+        }
+        text
+    }
+
+    /// Goes away without a word.
+    pub(super) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
