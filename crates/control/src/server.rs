@@ -287,14 +287,19 @@ impl Server {
         }
         if changes.is_empty() {
             // What an earlier change left undone is tried at once.
-            let Told { failures, .. } = self.tell(&next).await;
+            let Told { failures, .. } = self.tell_wanted(&next, after).await;
             return Ok(Done { failures: failures.into_values().collect(), ..Done::default() });
         }
         self.find_nothing(&now, &next)?;
         self.copy_media(&now, &next)?;
         self.commit(store.as_mut(), &next)?;
-        self.part(&now, &next).await;
-        let mut told = self.tell(&next).await;
+        self.part((&now, &before), (&next, &after)).await;
+        let concerned: BTreeSet<String> = after
+            .iter()
+            .filter(|(name, it)| before.get(*name) != Some(it))
+            .map(|(n, _)| n.clone())
+            .collect();
+        let mut told = self.tell_wanted(&next, after).await;
         if manner.on_failure == OnFailure::Revert {
             told = self.await_openings(told, &changes, &next).await;
         }
@@ -314,8 +319,9 @@ impl Server {
         self.record_files(store.as_mut())?;
         self.forget_memory(&now, &next);
         self.forget_media(&now, &next);
-        let concerned = down.iter().filter(|name| self.concerns(name, &now, &next));
-        let waiting = concerned
+        // Attributes of a data plane itself wait for its next start anyway.
+        let waiting = down
+            .intersection(&concerned)
             .map(|name| self.waits(name))
             .chain(failure_of(&opening, &changes, &next))
             .collect();
@@ -327,14 +333,6 @@ impl Server {
     fn wanted(&self, desired: &Desired) -> BTreeMap<String, Wanted> {
         let names = desired.dataplane_names().into_iter();
         names.map(|name| (name.clone(), resolve::wanted(desired, &name, &self.paths))).collect()
-    }
-
-    /// Whether a data plane has something to do when one state becomes the other. Attributes of its own wait for its
-    /// next start anyway.
-    fn concerns(&self, dataplane: &str, now: &Desired, next: &Desired) -> bool {
-        !now.dataplane_names().contains(&dataplane.to_owned())
-            || resolve::wanted(now, dataplane, &self.paths)
-                != resolve::wanted(next, dataplane, &self.paths)
     }
 
     /// That a data plane does not run and why.
@@ -431,30 +429,46 @@ impl Server {
 
     /// Before a volume or an adapter moves to another data plane, the one that has it lets go: two
     /// cannot have one file or one socket open.
-    async fn part(&self, now: &Desired, next: &Desired) {
+    async fn part(
+        &self,
+        (now, before): (&Desired, &BTreeMap<String, Wanted>),
+        (next, after): (&Desired, &BTreeMap<String, Wanted>),
+    ) {
+        let nothing = Wanted::default();
         for (name, keeper) in self.keepers() {
-            let mut wanted = resolve::wanted(now, &name, &self.paths);
-            let after = resolve::wanted(next, &name, &self.paths);
-            let before = (wanted.volumes.len(), wanted.adapters.len());
-            wanted.volumes.retain(|name, _| {
+            let before = before.get(&name).unwrap_or(&nothing);
+            let after = after.get(&name).unwrap_or(&nothing);
+            let volume_stays = |name: &String| {
                 after.volumes.contains_key(name) || !next[Object::Volume].contains_key(name)
-            });
-            wanted.adapters.retain(|name, _| {
+            };
+            let adapter_stays = |name: &String| {
                 after.adapters.contains_key(name) || !next[Object::Adapter].contains_key(name)
-            });
-            wanted.drop_dangling();
-            if before != (wanted.volumes.len(), wanted.adapters.len()) {
-                keeper.want(wanted, resolve::dataplane(now, &name)).await;
+            };
+            if before.volumes.keys().all(volume_stays) && before.adapters.keys().all(adapter_stays)
+            {
+                continue;
             }
+            let mut wanted = before.clone();
+            wanted.volumes.retain(|name, _| volume_stays(name));
+            wanted.adapters.retain(|name, _| adapter_stays(name));
+            wanted.drop_dangling();
+            keeper.want(wanted, resolve::dataplane(now, &name)).await;
         }
     }
 
     /// Brings the virtual ports on the host's HBAs about, and tells every data plane what it shall be.
     async fn tell(&self, next: &Desired) -> Told {
+        self.tell_wanted(next, self.wanted(next)).await
+    }
+
+    /// The same, where it is known what data planes shall be as long as the HBAs show nothing else.
+    async fn tell_wanted(&self, next: &Desired, wanted: BTreeMap<String, Wanted>) -> Told {
+        let found = &next.found;
         let mut next = next.clone();
         self.part_from_vports(&mut next).await;
         self.bring_vports_about(&mut next);
-        let mut told = self.tell_dataplanes(&next).await;
+        let wanted = if next.found == *found { wanted } else { self.wanted(&next) };
+        let mut told = self.tell_each(&next, wanted).await;
         let failures = next.found.failures();
         told.failures.extend(failures.map(|(name, why)| (Subject::Adapter(name), why)));
         self.look_from_time_to_time(&next);
@@ -463,6 +477,10 @@ impl Server {
 
     /// Tells every data plane what it shall be, starts new ones, ends those that are not wanted.
     async fn tell_dataplanes(&self, next: &Desired) -> Told {
+        self.tell_each(next, self.wanted(next)).await
+    }
+
+    async fn tell_each(&self, next: &Desired, mut wanted: BTreeMap<String, Wanted>) -> Told {
         let mut names = next.dataplane_names();
         // The main one last: it takes the passed sockets that no other has a use for.
         names.sort_by_key(|name| name == MAIN);
@@ -476,7 +494,7 @@ impl Server {
         }
         for name in &names {
             let spec = resolve::dataplane(next, name);
-            let wanted = resolve::wanted(next, name, &self.paths);
+            let wanted = wanted.remove(name).unwrap_or_default();
             self.make_folders(&wanted);
             match self.keeper(name, &spec, &wanted) {
                 Ok(keeper) => {

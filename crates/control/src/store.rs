@@ -118,6 +118,8 @@ pub struct RedbStore {
     path: String,
     /// Where the copy of the last good state is kept.
     copy: Option<PathBuf>,
+    /// What it holds, once it was read or written: nobody else writes to it.
+    holds: Option<Desired>,
 }
 
 /// Where the copy of the last good state of a store is.
@@ -190,8 +192,14 @@ impl RedbStore {
         path: String,
         open: impl FnMut() -> Result<Database, redb::DatabaseError> + Send + 'static,
     ) -> Result<RedbStore, StoreError> {
-        let mut store =
-            RedbStore { database: None, open: Box::new(open), failed: false, path, copy: None };
+        let mut store = RedbStore {
+            database: None,
+            open: Box::new(open),
+            failed: false,
+            path,
+            copy: None,
+            holds: None,
+        };
         store.reopen()?;
         Ok(store)
     }
@@ -278,6 +286,7 @@ impl Store for RedbStore {
     fn load(&mut self) -> Result<Desired, StoreError> {
         let desired = self.guarded(|store| store.read())?;
         self.keep_copy(&desired);
+        self.holds = Some(desired.clone());
         Ok(desired)
     }
 
@@ -287,8 +296,10 @@ impl Store for RedbStore {
         }
         let written = self.guarded(|store| store.write(next));
         self.failed = written.is_err();
+        self.holds = None;
         if written.is_ok() {
             self.keep_copy(next);
+            self.holds = Some(next.clone());
         }
         written
     }
@@ -368,8 +379,15 @@ impl RedbStore {
     }
 
     fn write(&self, next: &Desired) -> Result<(), StoreError> {
-        let now = self.read()?;
-        if now == *next {
+        let read;
+        let now = match &self.holds {
+            Some(now) => now,
+            None => {
+                read = self.read()?;
+                &read
+            }
+        };
+        if now == next {
             return Ok(());
         }
         let mut write = self.database()?.begin_write().map_err(|e| self.engine(e))?;
