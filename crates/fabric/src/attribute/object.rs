@@ -150,7 +150,7 @@ macro_rules! lower {
     }};
 }
 
-/// Makes of the rows: [`Object`](super::Object), its [`Row`]s, and a constant for every attribute.
+/// Makes of the rows: [`Object`], its [`Row`]s, and a constant for every attribute.
 macro_rules! objects {
     ($(
         $(#[$doc:meta])*

@@ -12,7 +12,7 @@
 use super::{Attribute, Attributes, Default, Kind, Object, Value, origin};
 use std::marker::PhantomData;
 
-/// What an attribute is when nobody sets it, as types: those of [`Default`].
+/// What an attribute is when nobody sets it, as types: those of [`enum@Default`].
 pub mod by {
     /// It must be set.
     pub struct Required;
