@@ -128,6 +128,8 @@ impl World {
     /// Leaves nothing behind.
     pub(super) fn end(&mut self) {
         self.disks.values_mut().filter_map(|disk| disk.client.as_mut()).for_each(Client::kill);
+        // Memory of RAM volumes lies outside of the folder, and is given back when they are removed.
+        let _ = self.server.ask(&["apply", "-", "--prune", "--force"]);
         self.server.end();
         if let Some(small) = &self.small {
             let _ = quiet(std::process::Command::new("umount").arg("-l").arg(small)).status();
