@@ -204,6 +204,15 @@ pub(crate) struct DataplaneRunArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct RestartArgs {
+    /// Its name
+    pub(crate) name: String,
+    /// Under clients that will not connect again, too: their machines have to be restarted
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct NameArg {
     /// Its name
     pub(crate) name: String,

@@ -101,15 +101,16 @@ pub(super) async fn explain(
 
 /// Stops a data plane in good order and starts it with its present attributes.
 ///
-/// Clients of its adapters wait meanwhile and lose nothing.
+/// Clients of its adapters wait meanwhile and lose nothing. Refused without `force` while there is one that would not connect again.
 #[utoipa::path(post, path = "/v1/dataplanes/{name}/restart", tag = "dataplane",
     operation_id = "restart_dataplane",
-    params(("name" = String, Path, description = "Name of the data plane")),
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the data plane")),
     responses((status = 204, description = "It runs again"), (status = "default", body = Refusal)))]
 pub(super) async fn restart(
     State(server): State<Arc<Server>>,
     Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
 ) -> Result<StatusCode, Refusal> {
-    server.restart_dataplane(&name).await?;
+    server.restart_dataplane(&name, query.manner().allow.force).await?;
     Ok(StatusCode::NO_CONTENT)
 }

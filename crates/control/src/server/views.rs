@@ -94,6 +94,9 @@ pub struct AdapterView {
     pub limited_by: Term,
     /// The channel of each of the client's queues.
     pub channel_of_queue: Vec<u32>,
+    /// Whether the client is known not to connect again when its data plane ends: the SCSI device of QEMU before 8.2.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stays_away: bool,
     /// How many clients have connected since the data plane has the adapter.
     pub connections: u64,
     /// Features negotiated with the client that is connected.
@@ -359,6 +362,7 @@ impl<'a> Moment<'a> {
             channels_max: answer.channels,
             limited_by: answer.limit,
             channel_of_queue,
+            stays_away: adapter.is_some_and(stays_away),
             connections: adapter.map_or(0, |a| a.connections),
             features: client.map(|a| a.features.clone()).unwrap_or_default(),
             client: client.and_then(|a| a.client).map(Caller::from),
@@ -499,6 +503,16 @@ pub(super) fn adapter_of<'a>(status: &'a Status, name: &str) -> Option<&'a Adapt
 pub(crate) fn has_client(adapter: &AdapterStatus) -> bool {
     use AdapterState::{Connecting, Failed, Listening};
     !matches!(adapter.state, Listening | Connecting | Failed)
+}
+
+/// Whether an adapter's client will not connect again when its data plane ends. QEMU's SCSI device does since 8.2, and from then on keeps an
+/// in-flight region, unless the adapter withholds that.
+pub(super) fn stays_away(adapter: &AdapterStatus) -> bool {
+    const INFLIGHT: &str = "inflight";
+    has_client(adapter)
+        && adapter.spec.scsi().is_some()
+        && !adapter.spec.withhold.iter().any(|feature| feature == INFLIGHT)
+        && !adapter.features.iter().any(|feature| feature == INFLIGHT)
 }
 
 /// The outer option: whether the data plane answers; the inner one: whether it has the object.

@@ -1,7 +1,9 @@
 //! The commands of objects, made from their table: five verbs for each, and what some have beside these.
 
 use super::attributes::{augment, read};
-use super::{DataplaneRunArgs, EditArgs, How, NameArg, NewArgs, RemoveArgs, ResizeArgs};
+use super::{
+    DataplaneRunArgs, EditArgs, How, NameArg, NewArgs, RemoveArgs, ResizeArgs, RestartArgs,
+};
 use crate::cli::Global;
 use crate::client::Client;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand, ValueEnum};
@@ -140,7 +142,7 @@ Examples:
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataPlaneVerb {
     /// Stop a data plane in good order and start it with its present attributes
-    Restart(NameArg),
+    Restart(RestartArgs),
 }
 
 /// Adds what an object has beside the verbs of all.

@@ -56,8 +56,9 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::Medium(MediumVerb::Unload { vtds, how }) => {
             patch(global, Object::Vtd, &vtds, &attr::vtd::MEDIUM, None, how)
         }
-        Verb::DataPlane(DataPlaneVerb::Restart(arg)) => {
-            Client::new(global)?.post(&format!("{}/restart", path(object, &arg.name)?))
+        Verb::DataPlane(DataPlaneVerb::Restart(args)) => {
+            let path = path(object, &args.name)?;
+            Client::new(global)?.post(&format!("{path}/restart?force={}", args.force))
         }
         Verb::Process(args) => dataplane::process(*args),
     }
@@ -345,6 +346,10 @@ fn volume_page(volume: &VolumeView) -> String {
     page(head, attributes(Object::Volume, &volume.attributes, &volume.effective))
 }
 
+/// What becomes of a client that does not connect again.
+const STAYS_AWAY: &str =
+    "the client does not come back (QEMU before 8.2): its machine must be restarted, too";
+
 fn adapter_page(adapter: &AdapterView) -> String {
     let head = vec![
         ("adapter", adapter.name.clone()),
@@ -362,6 +367,7 @@ fn adapter_page(adapter: &AdapterView) -> String {
             format!("{}, limited by the {}", adapter.channels_max, adapter.limited_by),
         ),
         ("client", adapter.client.map(|client| client.to_string()).unwrap_or_default()),
+        ("after a restart", if adapter.stays_away { STAYS_AWAY } else { "" }.to_owned()),
         ("connections", adapter.connections.to_string()),
         ("features", adapter.features.join(", ")),
     ];

@@ -28,6 +28,7 @@ fn adapter(state: &str) -> AdapterView {
         channels_max: 1,
         limited_by: Term::DataPlane,
         channel_of_queue: Vec::new(),
+        stays_away: false,
         connections: 0,
         features: Vec::new(),
         client: None,

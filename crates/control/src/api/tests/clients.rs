@@ -51,6 +51,29 @@ async fn a_configuration_that_names_nothing_is_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_data_plane_ends_under_a_client_that_stays_away_only_by_force() {
+    let bench = Bench::new().await;
+    let san = "[volume.v]\nkind=\"null\"\nsize=4096\n[adapter.s]\nkind=\"scsi\"\n[vtd.d]\nadapter=\"s\"\nvolume=\"v\"\n";
+    assert_eq!(bench.apply_with("", san).await.0, 200);
+    let client = |features: &[&str]| {
+        let fake = bench.fake("main");
+        let adapter = &mut fake.books().status.adapters[0];
+        adapter.state = AdapterState::Running;
+        adapter.features = features.iter().map(|name| (*name).to_owned()).collect();
+    };
+    let restart = |query: &'static str| bench.call("POST", query, Value::Null);
+    client(&["resize_events"]);
+    let (status, refusal) = restart("/v1/dataplanes/main/restart").await;
+    assert_eq!((status, &refusal["code"]), (409, &json!("in_use")), "{refusal}");
+    assert!(refusal["message"].as_str().unwrap().contains("`s`: they are QEMU before 8.2"));
+    assert_eq!(bench.get("/v1/adapters/s").await["stays_away"], true);
+    assert_eq!(restart("/v1/dataplanes/main/restart?force=true").await.0, 204);
+    client(&["inflight"]);
+    assert_eq!(bench.get("/v1/adapters/s").await["stays_away"], Value::Null);
+    assert_eq!(restart("/v1/dataplanes/main/restart").await.0, 204);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_disk_is_taken_from_a_client_only_by_force() {
     let bench = Bench::new().await;
     bench.disk_in_use().await;
