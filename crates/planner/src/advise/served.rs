@@ -52,6 +52,16 @@ pub(super) const RULES: &[Rule] = &[
         judge: |view, adapter, out| failed(view, adapter, &GONE, out),
     },
     wait!("server-throttled", "commands wait for a limit of their volume", THROTTLED),
+    wait!(
+        "server-no-command",
+        "commands wait since their adapter's elements are all used",
+        NO_COMMAND
+    ),
+    wait!(
+        "server-no-element",
+        "commands wait since their port's elements are all lent",
+        NO_ELEMENT
+    ),
     wait!("server-no-buffer", "commands wait for a bounce buffer or a segment list", NO_BUFFER),
     wait!("server-back-end-full", "commands wait for a volume that takes no more", BACK_END_FULL),
     Rule {
@@ -201,6 +211,25 @@ const THROTTLED: Wait = Wait {
     },
     effect: "If the limit is not meant to be felt, raise it, or take it off (`trunkline volume set VOLUME --unset ATTRIBUTE`): then they do not wait.",
     harm: "Other clients of the same device lose what the limit kept for them.",
+};
+
+const NO_COMMAND: Wait = Wait {
+    rule: "server-no-command",
+    counter: "wait_no_command",
+    severity: Severity::Warning,
+    what_for: |_| "a command element of their adapter".to_owned(),
+    effect: "With a higher `num_cmd_elems` of the adapter (up to 2048; it takes effect at once) more of them are active at a time.",
+    harm: "More commands at the device at once, which another adapter of the port may lack.",
+};
+
+/// The client asks for nothing that its own attribute keeps from it, so that attribute is not named.
+const NO_ELEMENT: Wait = Wait {
+    rule: "server-no-element",
+    counter: "wait_no_adapter_element",
+    severity: Severity::Warning,
+    what_for: |_| "a command element of their port, which has lent all".to_owned(),
+    effect: "With a higher `num_cmd_elems` of the port (up to 4096), or with fewer adapters on it, they do not wait; `share` says who waits less. A higher `num_cmd_elems` of the adapter gives nothing.",
+    harm: "More commands at the devices behind the port at once.",
 };
 
 const NO_BUFFER: Wait = Wait {

@@ -70,7 +70,7 @@ fn a_server_without_waits_is_left_alone_and_every_rule_on_it_was_judged() {
     assert_eq!(advice.coverage.len(), of_server, "no rule of PowerVM is asked: {advice:?}");
     assert_eq!(advice.not_checked, [], "and none is said to lack a capture");
     let report = AdviceReport { advice: &advice, captures: &captures, line: None };
-    assert!(report.summary().starts_with("Nothing to change: all 7"), "{}", report.summary());
+    assert!(report.summary().starts_with("Nothing to change: all 9"), "{}", report.summary());
 }
 
 #[test]
@@ -110,6 +110,21 @@ fn what_commands_waited_for_is_named_with_its_lines() {
     assert!(advice.findings.iter().all(|finding| finding.system == "host1"));
 }
 
+/// The shortage of a port is the port's: raising the client's attribute would give it nothing.
+#[test]
+fn who_is_short_of_elements_is_told_apart() {
+    for (counter, rule, raised) in [
+        ("wait_no_command", "server-no-command", "`num_cmd_elems` of the adapter (up to 2048"),
+        ("wait_no_adapter_element", "server-no-element", "`num_cmd_elems` of the port (up to 4096"),
+    ] {
+        let counters = [("commands_received", 1000), (counter, 100)];
+        let (advice, ..) = judged(&IDLE, &At { counters: &counters, ..IDLE }, 2);
+        let [finding] = advice.findings.as_slice() else { panic!("{advice:?}") };
+        assert_eq!(finding.rule, rule);
+        assert!(finding.effect.contains(raised), "{finding:?}");
+    }
+}
+
 #[test]
 fn an_adapter_with_little_to_do_is_not_judged_and_says_so() {
     let after = At {
@@ -125,7 +140,7 @@ fn an_adapter_with_little_to_do_is_not_judged_and_says_so() {
         .filter(|judged| judged.state == State::NotJudged)
         .map(|judged| judged.why.as_str())
         .collect();
-    assert_eq!(open.len(), 5, "{open:?}");
+    assert_eq!(open.len(), 7, "{open:?}");
     assert!(open[0].contains("fewer than 100 commands"), "{open:?}");
 }
 
