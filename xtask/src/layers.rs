@@ -43,13 +43,13 @@ const ARROWS: &[(&str, &[&str])] = &[
         "trunkline",
         &["confine", "dataplane", "control", "fabric", "partition", "planner", "protocol"],
     ),
+    // For tests alone.
+    ("testkit", &[]),
     // Not shipped: the benchmarks drive servers with the client's library.
     ("bench", &["partition", "protocol", "testkit"]),
     ("tools", &[]),
     ("guest", &["tools"]),
     ("xtask", &["tools"]),
-    // For tests alone.
-    ("testkit", &[]),
 ];
 
 /// The crates whose code runs for every I/O, and the process around them.
