@@ -14,6 +14,7 @@ mod logins;
 mod machine;
 mod media;
 mod objects;
+mod restart;
 mod views;
 
 pub use apply::ConfigFile;
@@ -550,34 +551,6 @@ impl Server {
 
     fn write_keepers(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<Keeper>>> {
         self.keepers.write().unwrap_or_else(std::sync::PoisonError::into_inner)
-    }
-
-    /// Stops a data plane in good order and starts it with its present attributes.
-    ///
-    /// Without `force` not under a client that would not connect again.
-    pub async fn restart_dataplane(&self, name: &str, force: bool) -> Result<(), Refusal> {
-        let _change = self.change.lock().await;
-        let keepers = self.keepers();
-        let keeper = keepers.get(name).ok_or_else(|| self.not_found(Object::DataPlane, name))?;
-        if !force {
-            let view = keeper.look().await;
-            let adapters = view.known.iter().flat_map(|known| &known.status.adapters);
-            let adapters = adapters.filter(|adapter| views::stays_away(adapter));
-            let names: Vec<String> = adapters.map(|a| format!("`{}`", a.spec.name)).collect();
-            if !names.is_empty() {
-                let message = format!(
-                    "clients that do not connect again would lose adapters {}: they are QEMU before 8.2",
-                    names.join(", ")
-                );
-                return Err(Refusal::new(Code::InUse, message).help(
-                    "shut these machines down first, or restart it nevertheless and the machines after it: `--force` (in the API `force=true`)",
-                ));
-            }
-        }
-        let done = keeper.restart().await;
-        let result = if done.is_ok() { "done" } else { "failed" };
-        self.trail.changed(caller::present(), result, format!("restart dataplane {name}"));
-        done
     }
 
     /// Asks the server to stop; [`Server::stopped`] returns then.
