@@ -41,6 +41,9 @@ pub struct Trends {
 pub struct Thing {
     /// `fcstat fcs0 on viosa1`.
     pub name: String,
+    /// The system, as the model counts them.
+    #[serde(skip)]
+    pub system: usize,
     /// How many captures of it there are.
     pub captures: usize,
     /// Seconds from the first to the last.
@@ -136,6 +139,9 @@ pub struct Changed {
     pub seconds: f64,
     /// `fcs0 on viosa1`.
     pub object: String,
+    /// The system, as the model counts them.
+    #[serde(skip)]
+    pub system: usize,
     /// The attribute.
     pub attribute: String,
     /// The value before, and its line.
@@ -156,12 +162,13 @@ pub fn trends(captures: &Captures, facts: &Facts) -> Trends {
     let mut changes = Vec::new();
     let mut things: Vec<Thing> = Vec::new();
     for (system, reports) in systems {
-        let groups = timed(model.spoken(system), &reports, &mut left_out);
-        let changed = changed(&groups);
+        let spoken = model.spoken(system);
+        let groups = timed(spoken, &reports, &mut left_out);
+        let changed = changed((system, spoken), &groups);
         let last_change = changed.last().map(|change| change.seconds);
         changes.extend(changed);
         for (name, group) in groups {
-            things.extend(thing(&name, &group, last_change, facts));
+            things.extend(thing((system, &name), &group, last_change, facts));
         }
     }
     things.sort_by(|one, two| one.name.cmp(&two.name));
@@ -215,11 +222,6 @@ fn subject(report: &Report, system: &str) -> String {
     }
 }
 
-/// The system in a subject.
-fn system_of(subject: &str) -> &str {
-    subject.rsplit_once(" on ").map_or("", |(_, system)| system)
-}
-
 fn attributes(report: &Report) -> Option<&[Attribute]> {
     match report {
         Report::Lsattr(report) => Some(&report.attributes),
@@ -228,10 +230,13 @@ fn attributes(report: &Report) -> Option<&[Attribute]> {
     }
 }
 
-fn changed(groups: &BTreeMap<String, Vec<(f64, &Report)>>) -> Vec<Changed> {
+/// What changed on a system, called so.
+fn changed(
+    (system, spoken): (usize, &str),
+    groups: &BTreeMap<String, Vec<(f64, &Report)>>,
+) -> Vec<Changed> {
     let mut changes = Vec::new();
-    for (name, group) in groups {
-        let system = system_of(name);
+    for group in groups.values() {
         let mut known: BTreeMap<&str, &Attribute> = BTreeMap::new();
         for (seconds, report) in group {
             let head = report.head();
@@ -241,7 +246,8 @@ fn changed(groups: &BTreeMap<String, Vec<(f64, &Report)>>) -> Vec<Changed> {
                 if let Some(before) = before.filter(|before| before.value != attribute.value) {
                     changes.push(Changed {
                         seconds: *seconds,
-                        object: format!("{device} on {system}"),
+                        object: format!("{device} on {spoken}"),
+                        system,
                         attribute: attribute.name.clone(),
                         before: (before.value.clone(), before.at),
                         after: (attribute.value.clone(), attribute.at),
@@ -257,7 +263,7 @@ fn changed(groups: &BTreeMap<String, Vec<(f64, &Report)>>) -> Vec<Changed> {
 }
 
 fn thing(
-    name: &str,
+    (system, name): (usize, &str),
     group: &[(f64, &Report)],
     change: Option<f64>,
     facts: &Facts,
@@ -301,6 +307,7 @@ fn thing(
     let some = group.len() > 1 && !trends.is_empty();
     some.then(|| Thing {
         name: name.to_owned(),
+        system,
         captures: group.len(),
         seconds: last - first,
         counters: trends,
@@ -587,8 +594,7 @@ fn section(thing: &Thing, changes: &[Changed]) -> Section {
         format!("{}: {} captures over {}", thing.name, thing.captures, span(thing.seconds));
     let mut section = Section::new(heading, Tone::Plain).block(Block::Table(table));
     for trend in thing.counters.iter().filter(|trend| trend.points.len() > 2).take(DRAWN_MAX) {
-        let own =
-            changes.iter().filter(|change| system_of(&change.object) == system_of(&thing.name));
+        let own = changes.iter().filter(|change| change.system == thing.system);
         let marks = own.map(|change| Mark {
             seconds: change.seconds,
             label: format!("{}={}", change.attribute, change.after.0),
