@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::path::PathBuf;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
@@ -432,10 +433,7 @@ impl World {
         if self.disks.len() >= DISKS_MAX {
             return Ok(None);
         }
-        let (number, other) = (self.next(), self.next());
-        let config = self.write_config([number, other])?;
-        let mut apply = self.server.command(&["apply", &config]);
-        let mut apply = apply.spawn().because("cannot run trunkline")?;
+        let ([number, other], mut apply) = self.begin_a_change()?;
         self.dice.pause(60);
         self.server.kill();
         let _ = apply.wait();
@@ -449,10 +447,7 @@ impl World {
         if self.disks.len() >= DISKS_MAX {
             return Ok(None);
         }
-        let (number, other) = (self.next(), self.next());
-        let config = self.write_config([number, other])?;
-        let mut apply = self.server.command(&["apply", &config]);
-        let mut apply = apply.spawn().because("cannot run trunkline")?;
+        let ([number, other], mut apply) = self.begin_a_change()?;
         self.dice.pause(40);
         let _ = apply.kill();
         let _ = apply.wait();
@@ -460,6 +455,14 @@ impl World {
         self.server.must(&["apply", &self.write_config([])?, "--force"])?;
         let done = self.settle([number, other])?;
         Ok(Some(format!("kill the caller that makes {number}, {other}: {done}")))
+    }
+
+    /// Begins to make two disks with one file.
+    fn begin_a_change(&mut self) -> Result<([u32; 2], Child)> {
+        let numbers = [self.next(), self.next()];
+        let config = self.write_config(numbers)?;
+        let mut apply = self.server.command(&["apply", &config]);
+        Ok((numbers, apply.spawn().because("cannot run trunkline")?))
     }
 
     /// Both new disks are there, or neither.
