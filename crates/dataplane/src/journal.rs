@@ -68,13 +68,16 @@ struct Broken {
     adapter: String,
     queue: u16,
     why: String,
+    /// Lines before this one.
+    left_out: u64,
 }
 
 impl Relay {
     pub(crate) fn start() -> std::io::Result<Relay> {
         let (sender, lines) = mpsc::channel::<Broken>();
         let write = move || {
-            for Broken { adapter, queue, why } in lines {
+            for Broken { adapter, queue, why, left_out } in lines {
+                say_left_out(&adapter, left_out);
                 warn!(adapter, queue, why, "queue broke");
             }
         };
@@ -99,11 +102,12 @@ impl Journal {
 
     /// Whether a line may be written.
     fn may(&self) -> bool {
-        let left_out = locked(&self.allowance).take(Instant::now());
-        if let Some(lines @ 1..) = left_out {
-            warn!(adapter = self.adapter, lines, "its client caused too many lines: left out");
-        }
-        left_out.is_some()
+        let left_out = self.take();
+        left_out.inspect(|lines| say_left_out(&self.adapter, *lines)).is_some()
+    }
+
+    fn take(&self) -> Option<u64> {
+        locked(&self.allowance).take(Instant::now())
     }
 
     pub(crate) fn connected(&self, client: Option<ClientStatus>, connection: u64) {
@@ -162,10 +166,17 @@ impl Journal {
 
     /// Said by a channel.
     pub(crate) fn queue_broke(&self, queue: u16, why: String) {
-        if locked(&self.allowance).take(Instant::now()).is_some() {
+        if let Some(left_out) = self.take() {
+            let adapter = self.adapter.clone();
             // The thread ends with the process.
-            let _ = self.relay.0.send(Broken { adapter: self.adapter.clone(), queue, why });
+            let _ = self.relay.0.send(Broken { adapter, queue, why, left_out });
         }
+    }
+}
+
+fn say_left_out(adapter: &str, lines: u64) {
+    if lines > 0 {
+        warn!(adapter, lines, "its client caused too many lines: left out");
     }
 }
 
