@@ -2,7 +2,7 @@
 //!
 //! Each handler is a few lines over [`Server`]; what can be asked stands in `docs/openapi.json`, which
 //! is made from the table of objects and from the handlers of what these have not in common. Errors are a
-//! [`Refusal`](crate::refusal::Refusal) as JSON.
+//! [`ApiError`](crate::error::ApiError) as JSON.
 //!
 //! Who may connect is decided by the socket's owner and mode: everybody who can open it is an
 //! administrator.
@@ -32,7 +32,7 @@ use utoipa_axum::routes;
                        Unix socket, by default /run/trunkline/trunkline.sock.",
         license(name = "Apache-2.0")
     ),
-    components(schemas(crate::refusal::Refusal)),
+    components(schemas(crate::error::ApiError)),
     tags((name = "server", description = "The server as a whole"))
 )]
 struct Document;

@@ -15,8 +15,8 @@
 //! Every key that is not known is an error with its line, what was expected and the nearest known
 //! key. [`write()`] is the inverse of [`read`].
 
+use crate::error::ApiError;
 use crate::model::Desired;
-use crate::refusal::Refusal;
 use fabric::attribute::{AttributeError, Attributes, Object, Value, attr, check_name};
 use fabric::suggest;
 use std::fmt::Write;
@@ -28,15 +28,15 @@ use toml::de::{DeTable, DeValue};
 pub const BYTES_MAX: usize = 16 << 20;
 
 /// Reads a document. Rules between objects are [`crate::model::validate`]'s.
-pub fn read(text: &str) -> Result<Desired, Refusal> {
+pub fn read(text: &str) -> Result<Desired, ApiError> {
     if text.len() > BYTES_MAX {
-        return Err(Refusal::invalid(format!(
+        return Err(ApiError::invalid(format!(
             "the configuration is longer than {BYTES_MAX} bytes"
         )));
     }
     let document = DeTable::parse(text).map_err(|error| {
         let line = error.span().map_or(0, |span| Lines::of(text).at(span.start));
-        Refusal::invalid(format!("line {line}: {}", error.message().trim()))
+        ApiError::invalid(format!("line {line}: {}", error.message().trim()))
             .help("the configuration is TOML; see docs/guide/configuration.md")
     })?;
     let lines = Lines::of(text);
@@ -55,7 +55,7 @@ pub fn read(text: &str) -> Result<Desired, Refusal> {
                 return Err(not_a_table(object, name.get_ref(), line));
             };
             check_name(name.get_ref())
-                .map_err(|problem| Refusal::invalid(format!("line {line}: {problem}")))?;
+                .map_err(|problem| ApiError::invalid(format!("line {line}: {problem}")))?;
             let set = attributes(object, name.get_ref(), table, &lines)?;
             desired[object].insert(name.get_ref().to_string(), set);
         }
@@ -84,13 +84,13 @@ fn attributes(
     name: &str,
     table: &DeTable<'_>,
     lines: &Lines,
-) -> Result<Attributes, Refusal> {
+) -> Result<Attributes, ApiError> {
     let mut set = Attributes::new();
     for (key, value) in table {
         let line = lines.at(key.span().start);
         let refuse = |error: AttributeError| {
-            let refusal = Refusal::attribute(name, error);
-            Refusal { message: format!("line {line}: {}", refusal.message), ..refusal }
+            let refusal = ApiError::attribute(name, error);
+            ApiError { message: format!("line {line}: {}", refusal.message), ..refusal }
         };
         let attribute = object
             .attribute(key.get_ref())
@@ -114,17 +114,17 @@ fn scalar(value: &Spanned<DeValue<'_>>) -> Option<Value> {
     }
 }
 
-fn unknown_table(key: &str, line: usize) -> Refusal {
+fn unknown_table(key: &str, line: usize) -> ApiError {
     let known = Object::ALL.map(Object::noun);
     let help = match suggest::nearest(key, known) {
         Some(near) => format!("did you mean `[{near}.NAME]`?"),
         None => format!("expected tables [NOUN.NAME]; nouns are {}", known.join(", ")),
     };
-    Refusal::invalid(format!("line {line}: unknown key `{key}`")).on(key).help(help)
+    ApiError::invalid(format!("line {line}: unknown key `{key}`")).on(key).help(help)
 }
 
-fn not_a_table(object: Object, key: &str, line: usize) -> Refusal {
-    Refusal::invalid(format!("line {line}: `{key}` is no table")).on(key).help(format!(
+fn not_a_table(object: Object, key: &str, line: usize) -> ApiError {
+    ApiError::invalid(format!("line {line}: `{key}` is no table")).on(key).help(format!(
         "write a table [{object}.NAME] with the attributes of {object} NAME below it"
     ))
 }

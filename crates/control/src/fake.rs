@@ -1,9 +1,9 @@
 //! A data plane without I/O: it keeps the books, holds to the rules, and speaks `protocol` over a
 //! real socket. For tests, here and in the command line.
 
-use crate::keeper::Launcher;
 use crate::link::{Link, LinkError, SocketLink};
 use crate::model::resolve::DataPlaneSpec;
+use crate::supervisor::Launcher;
 use protocol::message::{
     AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure, FailureCode,
     OpeningStatus, Reply, Request, Status, UnitKind, UnitSpec, UnitStatus, VERSION, VolumeKind,

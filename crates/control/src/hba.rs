@@ -1,6 +1,6 @@
 //! A host's Fibre Channel HBA with NPIV, through sysfs: virtual ports, and the disks that appear under them.
 //!
-//! It is the system's side of a port that stands for an HBA; what of it clients see is in `model::found`.
+//! It is the system's side of a port that stands for an HBA; what of it clients see is in `model::discovered`.
 
 use fabric::san::{LUN_MAX, Wwpn};
 use std::fs;

@@ -2,7 +2,7 @@
 //!
 //! - [`model`]: the desired state and its rules; [`config`] reads and writes it as TOML; [`store`]
 //!   keeps it over restarts.
-//! - [`mod@reconcile`]: what to tell a data plane, as a pure function; [`keeper`] tells it, over a
+//! - [`mod@reconcile`]: what to tell a data plane, as a pure function; [`supervisor`] tells it, over a
 //!   [`link`], and keeps its process alive.
 //! - [`server`] puts these together; [`api`] is its face over HTTP, [`metrics`] the one for
 //!   Prometheus; [`trail`] remembers what happened.
@@ -14,18 +14,18 @@
 pub mod api;
 pub mod caller;
 pub mod config;
+pub mod error;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
 pub mod hba;
-pub mod keeper;
 pub mod link;
 pub mod metrics;
 pub mod model;
 pub mod paths;
 pub mod reconcile;
-pub mod refusal;
 pub mod serve;
 pub mod server;
 pub mod statistics;
 pub mod store;
+pub mod supervisor;
 pub mod trail;

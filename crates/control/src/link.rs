@@ -1,7 +1,7 @@
 //! The way to a data plane: one call, one answer.
 //!
-//! [`Link`] is what the keeper ([`crate::keeper`]) needs; [`SocketLink`] is the real one over a Unix
-//! socket. Calls block, on the keeper's own thread.
+//! [`Link`] is what the supervisor ([`crate::supervisor`]) needs; [`SocketLink`] is the real one over a Unix
+//! socket. Calls block, on the supervisor's own thread.
 
 use protocol::message::{Account, Failure, MINOR, Reply, Request, VERSION};
 use protocol::place::reach;

@@ -4,9 +4,9 @@
 //! bytes). Labels are few: `adapter` for what queues count, `dataplane` and `channel` for what
 //! channels count, `adapter`, `target` and `lun` for the few counters of LUNs. Queues of an adapter are summed; `/v1/stats` has them one by one.
 
-use crate::keeper::View;
 use crate::server::{Server, StatusView};
 use crate::statistics::{by_adapter, by_lun, sum, sum_of_adapter};
+use crate::supervisor::View;
 use crate::trail;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};

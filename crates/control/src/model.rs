@@ -3,7 +3,7 @@
 //! [`Desired`] is what the store keeps, what a configuration file says and what `export` writes.
 //! It is plain data, a map by object ([`fabric::attribute`] has the table of these); the rules live beside it:
 //!
-//! - [`given`] gives out what is kept for good: WWPNs, numbers of targets, LUNs of virtual target devices;
+//! - [`allocations`] gives out what is kept for good: WWPNs, numbers of targets, LUNs of virtual target devices;
 //! - [`files`] is what is known of the files of volumes;
 //! - [`found`] is what the host's HBAs show;
 //! - [`mod@san`] makes the fabric of it, which says who sees which LUN;
@@ -14,9 +14,9 @@
 //!
 //! All of it is pure.
 
+pub mod allocations;
+pub mod discovered;
 pub mod files;
-pub mod found;
-pub mod given;
 pub mod loss;
 pub mod resolve;
 pub mod san;
@@ -26,12 +26,12 @@ pub mod validate;
 #[cfg(test)]
 pub(crate) mod samples;
 
+use allocations::Allocations;
+use discovered::Discovered;
 use fabric::attribute::typed::{Attr, Typed, by};
 use fabric::attribute::{
     Attribute, Attributes, Default, Kind as AttributeKind, Named, Object, Value, attr,
 };
-use found::Found;
-use given::Given;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
@@ -48,9 +48,9 @@ pub type Objects = BTreeMap<String, Attributes>;
 pub struct Desired {
     pub(crate) objects: [Objects; Object::ALL.len()],
     /// What was given out. No configuration has it: it only grows.
-    pub given: Given,
+    pub allocations: Allocations,
     /// What the host's HBAs show. It is looked up, and kept nowhere.
-    pub found: Found,
+    pub discovered: Discovered,
 }
 
 /// A state as it is written: a member for each object of which there are some, by its noun.
@@ -58,8 +58,8 @@ pub struct Desired {
 struct Written {
     #[serde(flatten)]
     objects: BTreeMap<String, Objects>,
-    #[serde(default)]
-    given: Given,
+    #[serde(default, rename = "given")]
+    allocations: Allocations,
 }
 
 impl From<Desired> for Written {
@@ -68,7 +68,7 @@ impl From<Desired> for Written {
         let some = objects.filter(|(_, objects)| !objects.is_empty());
         Written {
             objects: some.map(|(object, objects)| (object.noun().to_owned(), objects)).collect(),
-            given: desired.given,
+            allocations: desired.allocations,
         }
     }
 }
@@ -77,7 +77,7 @@ impl TryFrom<Written> for Desired {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Desired, String> {
-        let mut desired = Desired { given: written.given, ..Desired::default() };
+        let mut desired = Desired { allocations: written.allocations, ..Desired::default() };
         for (noun, objects) in written.objects {
             let unknown = || format!("there are no objects `{noun}`");
             desired[Object::of_noun(&noun).ok_or_else(unknown)?] = objects;

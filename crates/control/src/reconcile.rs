@@ -14,7 +14,7 @@
 //! there are no more actions; and an adapter that is as wanted, on volumes and units that are as wanted, is
 //! not touched. So adopting a running data plane interrupts nothing.
 
-use crate::model::found::naa_of_unit;
+use crate::model::discovered::naa_of_unit;
 use crate::model::resolve::Wanted;
 use protocol::message::{
     AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, Request, Status, UnitSpec, VolumeSpec,

@@ -12,14 +12,14 @@ pub use visitors::{VISITORS_MAX, Visitor, Visitors};
 
 use crate::api;
 use crate::config;
-use crate::keeper::ProcessLauncher;
+use crate::error::ApiError;
 use crate::model::transition::{Allow, Change, Verb};
 use crate::model::validate::validate;
 use crate::model::{Desired, loss};
 use crate::paths::Paths;
-use crate::refusal::Refusal;
-use crate::server::{ConfigFile, Manner, OnFailure, Server};
+use crate::server::{ChangeOptions, ConfigFile, OnFailure, Server};
 use crate::store::{RedbStore, Store, StoreError};
+use crate::supervisor::ProcessLauncher;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub enum ServeError {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
-        refusal: Refusal,
+        refusal: ApiError,
     },
 }
 
@@ -122,7 +122,7 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
     let listener = tokio::net::UnixListener::from_std(listener).map_err(system("API socket"))?;
     let launch = {
         let (paths, program) = (paths.clone(), options.program.clone());
-        move |name: &str| -> Box<dyn crate::keeper::Launcher> {
+        move |name: &str| -> Box<dyn crate::supervisor::Launcher> {
             let (socket, log) = (paths.dataplane(name), paths.dataplane_log(name));
             let reservations = paths.reservations_folder();
             Box::new(ProcessLauncher::new(program.clone(), socket, log, reservations))
@@ -251,16 +251,17 @@ async fn apply_read(
     path: &Path,
     wanted: Desired,
     prune: bool,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     let file = ConfigFile::new(path.to_owned(), prune, &wanted);
     if file.names.is_empty() {
         tracing::warn!(path = %path.display(), "the configuration names no object; nothing is changed");
         return Ok(());
     }
-    let mut manner = Manner { dry_run: true, allow: Allow::default(), on_failure: OnFailure::Keep };
+    let mut options =
+        ChangeOptions { dry_run: true, allow: Allow::default(), on_failure: OnFailure::Keep };
     let mut pruning = prune;
     loop {
-        let (done, _) = server.apply(wanted.clone(), pruning, manner).await?;
+        let (done, _) = server.apply(wanted.clone(), pruning, options).await?;
         if done.losses.is_empty() {
             break;
         }
@@ -273,8 +274,8 @@ async fn apply_read(
         }
         pruning = false;
     }
-    manner.dry_run = false;
-    let (done, others) = server.apply(wanted, pruning, manner).await?;
+    options.dry_run = false;
+    let (done, others) = server.apply(wanted, pruning, options).await?;
     server.has_file(file);
     for Change { verb, object, name, .. } in &done.changes {
         match verb {

@@ -1,4 +1,4 @@
-//! The server: desired state, store and keepers together.
+//! The server: desired state, store and supervisors together.
 //!
 //! All changes go through [`Server::change`], one at a time: judge, store, tell the data planes,
 //! and, where the user asked for one object by name and a data plane could not do it, go back. So a
@@ -26,15 +26,15 @@ pub(crate) use views::has_client;
 pub use views::{AdapterView, AnyView, ChannelView, DataPlaneView, StatusView, VolumeView};
 
 use crate::caller::{self, Caller};
-use crate::keeper::{Keeper, Launcher, Outcome, View};
+use crate::error::{ApiError, Code};
 use crate::model::loss::{self, Loss, losses};
 use crate::model::resolve::{self, DataPlaneSpec, Wanted};
 use crate::model::transition::{Allow, Change, Transition, transition};
-use crate::model::{Desired, MAIN, given};
+use crate::model::{Desired, MAIN, allocations};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
-use crate::refusal::{Code, Refusal};
 use crate::store::{Store, StoreError};
+use crate::supervisor::{Launcher, Outcome, Supervisor, View};
 use crate::trail::{Kind, Trail};
 use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Attributes, Object, Value, attr};
@@ -61,7 +61,7 @@ pub enum OnFailure {
 
 /// How a change is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Manner {
+pub struct ChangeOptions {
     /// Judge and say what would change, and no more.
     pub dry_run: bool,
     /// What the user has allowed.
@@ -83,9 +83,9 @@ pub struct Done {
     /// What changed, or would.
     pub changes: Vec<Change>,
     /// What data planes could not do yet.
-    pub failures: Vec<Refusal>,
+    pub failures: Vec<ApiError>,
     /// Data planes that the change is for and that do not run: it is stored, and carried out when they do.
-    pub waiting: Vec<Refusal>,
+    pub waiting: Vec<ApiError>,
     /// What clients lose, or would.
     pub losses: Vec<Loss>,
     /// What the user should know before the next start.
@@ -94,10 +94,10 @@ pub struct Done {
 
 /// What became of telling the data planes.
 #[derive(Default)]
-struct Told {
-    failures: BTreeMap<Subject, Refusal>,
+struct ApplyOutcome {
+    failures: BTreeMap<Subject, ApiError>,
     /// Volumes that are being opened, and what waits for them.
-    opening: BTreeMap<Subject, Refusal>,
+    opening: BTreeMap<Subject, ApiError>,
     /// Those that do not answer.
     down: BTreeSet<String>,
 }
@@ -107,15 +107,15 @@ pub struct Server {
     paths: Paths,
     launcher: LauncherOf,
     desired: RwLock<Desired>,
-    keepers: RwLock<BTreeMap<String, Arc<Keeper>>>,
-    /// Listening sockets that were passed in, by adapter, until a data plane's keeper gets them.
+    supervisors: RwLock<BTreeMap<String, Arc<Supervisor>>>,
+    /// Listening sockets that were passed in, by adapter, until a data plane's supervisor gets them.
     listeners: Mutex<BTreeMap<String, OwnedFd>>,
     /// Held through a change; the store is written under it.
     change: tokio::sync::Mutex<Box<dyn Store>>,
     /// Whether somebody looks at the host's HBAs from time to time.
     looking: AtomicBool,
     ended: Arc<AtomicBool>,
-    /// A keeper has learned of the file of a volume.
+    /// A supervisor has learned of the file of a volume.
     learned: Arc<Notify>,
     myself: Weak<Server>,
     stop: Notify,
@@ -140,7 +140,7 @@ impl Server {
             paths,
             launcher,
             desired: RwLock::new(desired.clone()),
-            keepers: RwLock::default(),
+            supervisors: RwLock::default(),
             listeners: Mutex::new(listeners),
             change: tokio::sync::Mutex::new(store),
             looking: false.into(),
@@ -171,15 +171,15 @@ impl Server {
 
     /// What is known of each data plane without asking it.
     pub fn keeper_views(&self) -> BTreeMap<String, View> {
-        let keepers = self.keepers();
-        keepers.iter().map(|(name, keeper)| (name.clone(), keeper.view())).collect()
+        let supervisors = self.supervisors();
+        supervisors.iter().map(|(name, supervisor)| (name.clone(), supervisor.view())).collect()
     }
 
     /// What is known of each data plane, asked for now: within a second, whether or not it answers.
     pub async fn look(&self) -> BTreeMap<String, View> {
         let mut looks = tokio::task::JoinSet::new();
-        for (name, keeper) in self.keepers() {
-            looks.spawn(async move { (name, keeper.look().await) });
+        for (name, supervisor) in self.supervisors() {
+            looks.spawn(async move { (name, supervisor.look().await) });
         }
         looks.join_all().await.into_iter().collect()
     }
@@ -197,12 +197,12 @@ impl Server {
     /// Makes the state what `edit` makes of it. What was begun is carried to its end, whether or not the caller still listens.
     pub async fn change(
         &self,
-        manner: Manner,
-        edit: impl FnOnce(&mut Desired) -> Result<(), Refusal> + Send + 'static,
-    ) -> Result<Done, Refusal> {
+        options: ChangeOptions,
+        edit: impl FnOnce(&mut Desired) -> Result<(), ApiError> + Send + 'static,
+    ) -> Result<Done, ApiError> {
         self.to_the_end(
-            manner.dry_run,
-            |server| async move { server.change_now(manner, edit).await },
+            options.dry_run,
+            |server| async move { server.change_now(options, edit).await },
         )
         .await
     }
@@ -212,11 +212,11 @@ impl Server {
         &self,
         dry_run: bool,
         work: impl FnOnce(Arc<Server>) -> F,
-    ) -> Result<Done, Refusal>
+    ) -> Result<Done, ApiError>
     where
-        F: Future<Output = Result<Done, Refusal>> + Send + 'static,
+        F: Future<Output = Result<Done, ApiError>> + Send + 'static,
     {
-        let gone = || Refusal::new(Code::Unavailable, "the server is ending");
+        let gone = || ApiError::new(Code::Unavailable, "the server is ending");
         let server = self.myself.upgrade().ok_or_else(gone)?;
         let (caller, work) = (caller::present(), work(Arc::clone(&server)));
         let task = tokio::spawn(async move {
@@ -228,13 +228,13 @@ impl Server {
         });
         task.await.map_err(|error| {
             tracing::error!(%error, "a change was not finished");
-            Refusal::new(Code::Failed, format!("the change was not finished: {error}"))
+            ApiError::new(Code::Failed, format!("the change was not finished: {error}"))
                 .help("see `trunkline status` for what is there now, and the log for the reason")
         })?
     }
 
     /// What was done, or not, goes into the trail.
-    fn remember(&self, caller: Option<Caller>, done: &Result<Done, Refusal>) {
+    fn remember(&self, caller: Option<Caller>, done: &Result<Done, ApiError>) {
         match done {
             // Nothing was changed.
             Ok(done) if done.changes.is_empty() && done.failures.is_empty() => {}
@@ -261,18 +261,18 @@ impl Server {
 
     async fn change_now(
         &self,
-        manner: Manner,
-        edit: impl FnOnce(&mut Desired) -> Result<(), Refusal> + Send,
-    ) -> Result<Done, Refusal> {
+        options: ChangeOptions,
+        edit: impl FnOnce(&mut Desired) -> Result<(), ApiError> + Send,
+    ) -> Result<Done, ApiError> {
         let mut store = self.change.lock().await;
         let mut now = self.desired();
-        now.given.maxima = self.maxima(&now).await;
+        now.allocations.maxima = self.maxima(&now).await;
         self.learn_files(&mut now);
         let mut next = now.clone();
         edit(&mut next)?;
-        given::settle(&now, &mut next, fresh_number())?;
-        next.found = now.found.clone();
-        let Transition { next, changes } = transition(&now, &next, &self.paths, manner.allow)?;
+        allocations::settle(&now, &mut next, fresh_number())?;
+        next.discovered = now.discovered.clone();
+        let Transition { next, changes } = transition(&now, &next, &self.paths, options.allow)?;
         machine::has(&next, &changes)?;
         let (before, after) = (self.wanted(&now), self.wanted(&next));
         if !changes.is_empty() {
@@ -280,15 +280,15 @@ impl Server {
         }
         let losses = losses(&before, &after, &self.connected().await);
         let warnings = self.undone_by_the_file(&changes);
-        if manner.dry_run {
+        if options.dry_run {
             return Ok(Done { changes, losses, warnings, ..Done::default() });
         }
-        if !manner.allow.force && !losses.is_empty() {
+        if !options.allow.force && !losses.is_empty() {
             return Err(loss::refusal(&losses));
         }
         if changes.is_empty() {
             // What an earlier change left undone is tried at once.
-            let Told { failures, .. } = self.tell_wanted(&next, after).await;
+            let ApplyOutcome { failures, .. } = self.tell_wanted(&next, after).await;
             return Ok(Done { failures: failures.into_values().collect(), ..Done::default() });
         }
         self.find_nothing(&now, &next)?;
@@ -301,16 +301,16 @@ impl Server {
             .map(|(n, _)| n.clone())
             .collect();
         let mut told = self.tell_wanted(&next, after).await;
-        if manner.on_failure == OnFailure::Revert {
+        if options.on_failure == OnFailure::Revert {
             told = self.await_openings(told, &changes, &next).await;
         }
-        let Told { failures, opening, down } = told;
-        if manner.on_failure == OnFailure::Revert
+        let ApplyOutcome { failures, opening, down } = told;
+        if options.on_failure == OnFailure::Revert
             && let Some(failure) = failure_of(&failures, &changes, &next)
         {
             // What was given out stays so: the data plane may have told it to others.
-            let mut back = Desired { given: next.given.clone(), ..now.clone() };
-            back.given.files = now.given.files;
+            let mut back = Desired { allocations: next.allocations.clone(), ..now.clone() };
+            back.allocations.files = now.allocations.files;
             self.commit(store.as_mut(), &back)?;
             self.tell(&back).await;
             self.forget_memory(&next, &back);
@@ -337,8 +337,12 @@ impl Server {
     }
 
     /// That a data plane does not run and why.
-    fn waits(&self, dataplane: &str) -> Refusal {
-        let view = self.keepers().get(dataplane).map(|keeper| keeper.view()).unwrap_or_default();
+    fn waits(&self, dataplane: &str) -> ApiError {
+        let view = self
+            .supervisors()
+            .get(dataplane)
+            .map(|supervisor| supervisor.view())
+            .unwrap_or_default();
         let why = view.reason().map(|why| format!(": {why}")).unwrap_or_default();
         let (state, help) = match view.silent {
             Some(_) => (
@@ -351,19 +355,19 @@ impl Server {
                 ("not running", "it is started again by itself; see `trunkline status`".to_owned())
             }
         };
-        Refusal::new(Code::Unavailable, format!("data plane `{dataplane}` is {state}{why}"))
+        ApiError::new(Code::Unavailable, format!("data plane `{dataplane}` is {state}{why}"))
             .help(help)
     }
 
     /// The data planes that do not run or do not answer, and why.
-    pub fn troubles(&self) -> Vec<Refusal> {
+    pub fn troubles(&self) -> Vec<ApiError> {
         let bad = |view: &View| view.pid.is_none() || view.silent.is_some();
         let down = self.keeper_views().into_iter().filter(|(_, view)| bad(view));
         down.map(|(name, _)| self.waits(&name)).collect()
     }
 
     /// A new object begins with nothing: what an earlier one of its name left behind goes first.
-    fn find_nothing(&self, now: &Desired, next: &Desired) -> Result<(), Refusal> {
+    fn find_nothing(&self, now: &Desired, next: &Desired) -> Result<(), ApiError> {
         let new = next[Object::Volume]
             .iter()
             .filter(|(name, _)| !now[Object::Volume].contains_key(*name));
@@ -378,7 +382,7 @@ impl Server {
             if let Some((plane, view)) = open.get(name.as_str()) {
                 let message = format!("data plane `{plane}` still has an earlier volume `{name}`");
                 let why = view.reason().unwrap_or_else(|| "its removal is tried again".to_owned());
-                return Err(Refusal::new(Code::InUse, message)
+                return Err(ApiError::new(Code::InUse, message)
                     .help(format!("wait until it is gone ({why}), or take another name")));
             }
             let ours = attr::volume::KIND.of(set) == Some(VolumeKind::Ram)
@@ -395,7 +399,7 @@ impl Server {
                             "volume `{name}`: {} is left of an earlier one and stays: {error}",
                             path.display()
                         );
-                        return Err(Refusal::new(Code::Failed, message).help("remove the file"));
+                        return Err(ApiError::new(Code::Failed, message).help("remove the file"));
                     }
                 }
             }
@@ -420,10 +424,10 @@ impl Server {
         }
     }
 
-    fn commit(&self, store: &mut dyn Store, next: &Desired) -> Result<(), Refusal> {
+    fn commit(&self, store: &mut dyn Store, next: &Desired) -> Result<(), ApiError> {
         // Milliseconds, for two syncs; changes are rare.
         tokio::task::block_in_place(|| store.commit(next))
-            .map_err(|error| Refusal::new(Code::Failed, error.to_string()).help(STORE_HELP))?;
+            .map_err(|error| ApiError::new(Code::Failed, error.to_string()).help(STORE_HELP))?;
         *self.desired.write().unwrap_or_else(std::sync::PoisonError::into_inner) = next.clone();
         Ok(())
     }
@@ -436,7 +440,7 @@ impl Server {
         (next, after): (&Desired, &BTreeMap<String, Wanted>),
     ) {
         let nothing = Wanted::default();
-        for (name, keeper) in self.keepers() {
+        for (name, supervisor) in self.supervisors() {
             let before = before.get(&name).unwrap_or(&nothing);
             let after = after.get(&name).unwrap_or(&nothing);
             let volume_stays = |name: &String| {
@@ -453,53 +457,58 @@ impl Server {
             wanted.volumes.retain(|name, _| volume_stays(name));
             wanted.adapters.retain(|name, _| adapter_stays(name));
             wanted.drop_dangling();
-            keeper.want(wanted, resolve::dataplane(now, &name)).await;
+            supervisor.want(wanted, resolve::dataplane(now, &name)).await;
         }
     }
 
     /// Brings the virtual ports on the host's HBAs about, and tells every data plane what it shall be.
-    async fn tell(&self, next: &Desired) -> Told {
+    async fn tell(&self, next: &Desired) -> ApplyOutcome {
         self.tell_wanted(next, self.wanted(next)).await
     }
 
     /// The same, where it is known what data planes shall be as long as the HBAs show nothing else.
-    async fn tell_wanted(&self, next: &Desired, wanted: BTreeMap<String, Wanted>) -> Told {
-        let found = &next.found;
+    async fn tell_wanted(&self, next: &Desired, wanted: BTreeMap<String, Wanted>) -> ApplyOutcome {
+        let found = &next.discovered;
         let mut next = next.clone();
         self.part_from_vports(&mut next).await;
         self.bring_vports_about(&mut next);
-        let wanted = if next.found == *found { wanted } else { self.wanted(&next) };
+        let wanted = if next.discovered == *found { wanted } else { self.wanted(&next) };
         let mut told = self.tell_each(&next, wanted).await;
-        let failures = next.found.failures();
+        let failures = next.discovered.failures();
         told.failures.extend(failures.map(|(name, why)| (Subject::Adapter(name), why)));
         self.look_from_time_to_time(&next);
         told
     }
 
     /// Tells every data plane what it shall be, starts new ones, ends those that are not wanted.
-    async fn tell_dataplanes(&self, next: &Desired) -> Told {
+    async fn tell_dataplanes(&self, next: &Desired) -> ApplyOutcome {
         self.tell_each(next, self.wanted(next)).await
     }
 
-    async fn tell_each(&self, next: &Desired, mut wanted: BTreeMap<String, Wanted>) -> Told {
+    async fn tell_each(
+        &self,
+        next: &Desired,
+        mut wanted: BTreeMap<String, Wanted>,
+    ) -> ApplyOutcome {
         let mut names = next.dataplane_names();
         // The main one last: it takes the passed sockets that no other has a use for.
         names.sort_by_key(|name| name == MAIN);
-        let mut told = Told::default();
-        let gone: Vec<(String, Arc<Keeper>)> =
-            self.keepers().into_iter().filter(|(name, _)| !names.contains(name)).collect();
-        for (name, keeper) in gone {
-            keeper.want(Wanted::default(), resolve::dataplane(next, &name)).await;
-            keeper.end(true).await;
-            self.write_keepers().remove(&name);
+        let mut told = ApplyOutcome::default();
+        let gone: Vec<(String, Arc<Supervisor>)> =
+            self.supervisors().into_iter().filter(|(name, _)| !names.contains(name)).collect();
+        for (name, supervisor) in gone {
+            supervisor.want(Wanted::default(), resolve::dataplane(next, &name)).await;
+            supervisor.end(true).await;
+            self.write_supervisors().remove(&name);
         }
         for name in &names {
             let spec = resolve::dataplane(next, name);
             let wanted = wanted.remove(name).unwrap_or_default();
             self.make_folders(&wanted);
-            match self.keeper(name, &spec, &wanted) {
-                Ok(keeper) => {
-                    let Outcome { connected, failures, opening } = keeper.want(wanted, spec).await;
+            match self.supervisor(name, &spec, &wanted) {
+                Ok(supervisor) => {
+                    let Outcome { connected, failures, opening } =
+                        supervisor.want(wanted, spec).await;
                     if connected {
                         told.failures.extend(failures);
                         told.opening.extend(opening);
@@ -509,7 +518,7 @@ impl Server {
                     }
                 }
                 Err(error) => {
-                    tracing::error!(dataplane = %name, %error, "no keeper");
+                    tracing::error!(dataplane = %name, %error, "no supervisor");
                     told.down.insert(name.clone());
                 }
             }
@@ -517,15 +526,15 @@ impl Server {
         told
     }
 
-    /// The keeper of a data plane, made when there is none.
-    fn keeper(
+    /// The supervisor of a data plane, made when there is none.
+    fn supervisor(
         &self,
         name: &str,
         spec: &DataPlaneSpec,
         wanted: &Wanted,
-    ) -> std::io::Result<Arc<Keeper>> {
-        if let Some(keeper) = self.keepers().get(name) {
-            return Ok(Arc::clone(keeper));
+    ) -> std::io::Result<Arc<Supervisor>> {
+        if let Some(supervisor) = self.supervisors().get(name) {
+            return Ok(Arc::clone(supervisor));
         }
         let mut all = self.listeners.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let adapters: Vec<String> = all
@@ -534,23 +543,25 @@ impl Server {
             .cloned()
             .collect();
         let listeners = adapters.into_iter().filter_map(|name| all.remove_entry(&name)).collect();
-        let keeper = Arc::new(Keeper::start(
+        let supervisor = Arc::new(Supervisor::start(
             (self.launcher)(name),
             spec.clone(),
             listeners,
             Arc::clone(&self.learned),
             Arc::clone(&self.trail),
         )?);
-        self.write_keepers().insert(name.to_owned(), Arc::clone(&keeper));
-        Ok(keeper)
+        self.write_supervisors().insert(name.to_owned(), Arc::clone(&supervisor));
+        Ok(supervisor)
     }
 
-    fn keepers(&self) -> BTreeMap<String, Arc<Keeper>> {
-        read(&self.keepers).clone()
+    fn supervisors(&self) -> BTreeMap<String, Arc<Supervisor>> {
+        read(&self.supervisors).clone()
     }
 
-    fn write_keepers(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<Keeper>>> {
-        self.keepers.write().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn write_supervisors(
+        &self,
+    ) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<Supervisor>>> {
+        self.supervisors.write().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Asks the server to stop; [`Server::stopped`] returns then.
@@ -569,23 +580,23 @@ impl Server {
         self.stop.notified().await;
     }
 
-    /// Ends the keepers, and the data planes with them if that was asked for.
+    /// Ends the supervisors, and the data planes with them if that was asked for.
     pub async fn end(&self) {
         self.ended.store(true, std::sync::atomic::Ordering::Relaxed);
         let data_planes = self.stop_dataplanes.load(std::sync::atomic::Ordering::Relaxed);
         // A change that is under way is carried to its end, if that comes soon.
         let _change = tokio::time::timeout(END_PATIENCE, self.change.lock()).await;
-        for keeper in self.keepers().values() {
-            keeper.end(data_planes).await;
+        for supervisor in self.supervisors().values() {
+            supervisor.end(data_planes).await;
         }
         let with = if data_planes { ", with its data planes" } else { "" };
         self.trail.note(Kind::ServerStopped, None, format!("process {}{with}", std::process::id()));
     }
 
     /// That an object is not there, with the nearest one that is.
-    pub fn not_found(&self, object: Object, name: &str) -> Refusal {
+    pub fn not_found(&self, object: Object, name: &str) -> ApiError {
         let desired = self.desired();
-        let refusal = Refusal::new(Code::NotFound, format!("there is no {object} `{name}`"));
+        let refusal = ApiError::new(Code::NotFound, format!("there is no {object} `{name}`"));
         match suggest::nearest(name, desired[object].keys().map(String::as_str)) {
             Some(near) => refusal.help(format!("did you mean `{near}`?")),
             None => refusal.help(format!("`trunkline {object} list` shows those that there are")),
@@ -598,13 +609,13 @@ impl Server {
         object: Object,
         name: &str,
         set: Attributes,
-        manner: Manner,
-    ) -> Result<Done, Refusal> {
+        options: ChangeOptions,
+    ) -> Result<Done, ApiError> {
         let name = name.to_owned();
-        self.change(manner, move |desired| {
+        self.change(options, move |desired| {
             let objects = &mut desired[object];
             if objects.contains_key(&name) || (object == Object::DataPlane && name == MAIN) {
-                return Err(Refusal::new(
+                return Err(ApiError::new(
                     Code::Exists,
                     format!("{object} `{name}` exists already"),
                 )
@@ -622,10 +633,10 @@ impl Server {
         object: Object,
         name: &str,
         changes: BTreeMap<String, Option<Value>>,
-        manner: Manner,
-    ) -> Result<Done, Refusal> {
+        options: ChangeOptions,
+    ) -> Result<Done, ApiError> {
         let (not_found, name) = (self.not_found(object, name), name.to_owned());
-        self.change(manner, move |desired| {
+        self.change(options, move |desired| {
             if object == Object::DataPlane && name == MAIN {
                 desired[Object::DataPlane].entry(MAIN.to_owned()).or_default();
             }
@@ -633,7 +644,7 @@ impl Server {
             for (attribute, value) in changes {
                 if object.attribute(&attribute).is_none() {
                     let error = fabric::attribute::AttributeError::unknown(object, &attribute);
-                    return Err(Refusal::attribute(&name, error));
+                    return Err(ApiError::attribute(&name, error));
                 }
                 match value {
                     Some(value) => set.insert(attribute, value),
@@ -650,10 +661,10 @@ impl Server {
         &self,
         object: Object,
         name: &str,
-        manner: Manner,
-    ) -> Result<Done, Refusal> {
+        options: ChangeOptions,
+    ) -> Result<Done, ApiError> {
         let (not_found, name) = (self.not_found(object, name), name.to_owned());
-        self.change(manner, move |desired| {
+        self.change(options, move |desired| {
             desired[object].remove(&name).map(|_| ()).ok_or(not_found)
         })
         .await
@@ -666,10 +677,10 @@ fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
 
 /// The failure of an object that the change was about.
 fn failure_of(
-    failures: &BTreeMap<Subject, Refusal>,
+    failures: &BTreeMap<Subject, ApiError>,
     changes: &[Change],
     next: &Desired,
-) -> Option<Refusal> {
+) -> Option<ApiError> {
     changes.iter().find_map(|change| {
         let name = change.name.clone();
         let subjects = match change.object {

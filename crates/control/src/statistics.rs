@@ -1,7 +1,7 @@
 //! The statistics as the API shows them: copies of the shared counters, per queue, adapter and
 //! channel, under the names of the registry in `protocol::stats`.
 
-use crate::refusal::Refusal;
+use crate::error::ApiError;
 use crate::server::Server;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Object, attr};
@@ -290,7 +290,7 @@ impl Server {
 
     /// The statistics, of one adapter and the channels of its data plane, or of all. An adapter that never had a client has none.
     /// With `histograms`, latencies come with their whole histograms.
-    pub fn stats(&self, adapter: Option<&str>, histograms: bool) -> Result<StatsView, Refusal> {
+    pub fn stats(&self, adapter: Option<&str>, histograms: bool) -> Result<StatsView, ApiError> {
         if let Some(name) = adapter
             && !self.desired()[Object::Adapter].contains_key(name)
         {

@@ -17,7 +17,7 @@ mod seal;
 pub(crate) use seal::sum;
 
 use crate::model::Desired;
-use crate::model::given::Given;
+use crate::model::allocations::Allocations;
 use fabric::attribute::{Attributes, Object};
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
@@ -332,7 +332,7 @@ impl RedbStore {
             desired[object].insert(name.to_owned(), attributes);
         }
         let (given, seal) = self.given(&read)?;
-        desired.given = given;
+        desired.allocations = given;
         // Those of the first version had none.
         let whole = match seal {
             Some(seal) => seal == seal::of_state(&desired),
@@ -349,10 +349,12 @@ impl RedbStore {
     fn given(
         &self,
         read: &redb::ReadTransaction,
-    ) -> Result<(Given, Option<seal::Seal>), StoreError> {
+    ) -> Result<(Allocations, Option<seal::Seal>), StoreError> {
         let table = match read.open_table(GIVEN) {
             Ok(table) => table,
-            Err(redb::TableError::TableDoesNotExist(_)) => return Ok((Given::default(), None)),
+            Err(redb::TableError::TableDoesNotExist(_)) => {
+                return Ok((Allocations::default(), None));
+            }
             Err(error) => return Err(self.engine(error)),
         };
         let refuse = |problem: String| StoreError::Record {
@@ -366,7 +368,7 @@ impl RedbStore {
         let seal = value(SEAL_KEY)?;
         let seal = seal.map(|bytes| serde_json::from_slice(bytes.value())).transpose();
         let seal: Option<seal::Seal> = seal.map_err(parse)?;
-        let Some(bytes) = value(GIVEN_KEY)? else { return Ok((Given::default(), seal)) };
+        let Some(bytes) = value(GIVEN_KEY)? else { return Ok((Allocations::default(), seal)) };
         if seal.is_none() {
             return Ok((serde_json::from_slice(bytes.value()).map_err(parse)?, None));
         }
@@ -375,7 +377,7 @@ impl RedbStore {
             return Err(refuse(newer(version)));
         }
         let record: seal::GivenRecord = serde_json::from_slice(bytes.value()).map_err(parse)?;
-        Ok((record.given, seal))
+        Ok((record.allocations, seal))
     }
 
     fn write(&self, next: &Desired) -> Result<(), StoreError> {
@@ -417,7 +419,10 @@ impl RedbStore {
         }
         {
             let mut table = write.open_table(GIVEN).map_err(|e| self.engine(e))?;
-            let given = seal::GivenRecord { version: RECORD_VERSION, given: next.given.clone() };
+            let given = seal::GivenRecord {
+                version: RECORD_VERSION,
+                allocations: next.allocations.clone(),
+            };
             let given = serde_json::to_vec(&given).expect("plain values are JSON");
             table.insert(GIVEN_KEY, given.as_slice()).map_err(|e| self.engine(e))?;
             let seal = serde_json::to_vec(&seal::of_state(next)).expect("two numbers are JSON");

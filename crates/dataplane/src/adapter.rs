@@ -1,6 +1,6 @@
 //! An adapter: its socket, its client, its state.
 //!
-//! The adapter's thread has one client at a time and reads its messages. It comes through the [`Door`]; a second one is refused
+//! The adapter's thread has one client at a time and reads its messages. It comes through the [`Endpoint`]; a second one is refused
 //! while the first is there. When a client leaves, its queues drain before the next one is accepted, so that no two of them ever write through
 //! the same adapter.
 //!
@@ -23,7 +23,7 @@ use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
 use crate::devices::{AnyDevice, Backing, Channel, Services, take_live_part};
-use crate::door::Door;
+use crate::endpoint::Endpoint;
 use crate::journal::{Journal, Relay, peer};
 use crate::outside::Outside;
 use crate::placement;
@@ -279,7 +279,7 @@ impl Adapter {
         backing: &Backing,
         listener: Option<OwnedFd>,
     ) -> std::io::Result<Adapter> {
-        let (door, socket) = Door::open(&plane.outside, &spec, listener)?;
+        let (endpoint, socket) = Endpoint::open(&plane.outside, &spec, listener)?;
         let stop = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
         let theirs = stop.try_clone()?;
         let name = spec.name.clone();
@@ -298,7 +298,7 @@ impl Adapter {
         let thread = std::thread::Builder::new()
             .name(format!("adapter-{name}"))
             .stack_size(256 << 10)
-            .spawn(move || of_thread.serve(&door, &theirs))?;
+            .spawn(move || of_thread.serve(&endpoint, &theirs))?;
         Ok(Adapter { inner, socket: Mutex::new(socket), stop, thread: Mutex::new(Some(thread)) })
     }
 
@@ -432,11 +432,11 @@ impl Shared {
 
 impl Inner {
     /// The adapter's thread.
-    fn serve(&self, door: &Door, stop: &OwnedFd) {
+    fn serve(&self, endpoint: &Endpoint, stop: &OwnedFd) {
         let note = |what| locked(&self.condition).reason = Some(what);
-        while let Some(stream) = door.next_client(stop, note) {
+        while let Some(stream) = endpoint.next_client(stop, note) {
             self.take_next_form();
-            if self.session(stream, door, stop).is_none() {
+            if self.session(stream, endpoint, stop).is_none() {
                 return;
             }
         }
@@ -458,7 +458,7 @@ impl Inner {
     }
 
     /// One client, from connection to disconnection. `None`: the adapter is to go.
-    fn session(&self, stream: UnixStream, door: &Door, stop: &OwnedFd) -> Option<()> {
+    fn session(&self, stream: UnixStream, endpoint: &Endpoint, stop: &OwnedFd) -> Option<()> {
         let shared = Arc::clone(&locked(&self.shared));
         // Out of descriptors: this client has to go, the adapter stays for the next one.
         let Ok(watched) = stream.try_clone() else { return Some(()) };
@@ -475,11 +475,11 @@ impl Inner {
         let mut handler =
             BackendReqHandler::from_stream(stream, Arc::new(Session::new(Arc::clone(&shared))));
         let ended = loop {
-            match next_event(&watched, door, stop) {
+            match next_event(&watched, endpoint, stop) {
                 Event::Stop => break Ended::Removed,
                 Event::SecondClient => {
                     // Accepted and closed, so that it learns at once instead of waiting in the backlog.
-                    drop(door.listener().map(UnixListener::accept));
+                    drop(endpoint.listener().map(UnixListener::accept));
                     shared.note(
                         "a second client was refused: an adapter has one client at a time".into(),
                     );
@@ -564,10 +564,10 @@ enum Event {
     Message,
 }
 
-fn next_event(stream: &UnixStream, door: &Door, stop: &OwnedFd) -> Event {
+fn next_event(stream: &UnixStream, endpoint: &Endpoint, stop: &OwnedFd) -> Event {
     loop {
         let mut fds = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(stream, PollFlags::IN)];
-        fds.extend(door.listener().map(|listener| PollFd::new(listener, PollFlags::IN)));
+        fds.extend(endpoint.listener().map(|listener| PollFd::new(listener, PollFlags::IN)));
         if rustix::event::poll(&mut fds, None).is_err() {
             continue;
         }

@@ -1,7 +1,7 @@
 //! The list of devices: the one place where they stand side by side.
 //!
 //! What a channel calls is chosen by a `match` here, so that nothing is called through a table on the path of an I/O; what a session calls,
-//! likewise. A line names a device, its service and what it takes of the stock (`Stock`), its specification, and its room.
+//! likewise. A line names a device, its service and what it needs of `Storage`, its specification, and its room.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use protocol::message::{AdapterSpec, DeviceSpec};
 use protocol::stats::{Latency, QueueCounter, Span, StatsRegion};
 use vring::{Head, InflightRegion, QueueError};
 
-use crate::plane::Stock;
+use crate::plane::Storage;
 use crate::queues::Queues;
 
 /// One enum of all devices for each type that a handler brings, and the handler of all of them.
@@ -182,8 +182,8 @@ macro_rules! devices {
 
         impl Backing {
             /// What a specification leads to.
-            pub(crate) fn of(spec: &AdapterSpec, stock: &Stock) -> Backing {
-                match &spec.device { $($spec => Backing::$name(stock.$kind(spec))),+ }
+            pub(crate) fn of(spec: &AdapterSpec, storage: &Storage) -> Backing {
+                match &spec.device { $($spec => Backing::$name(storage.$kind(spec))),+ }
             }
 
             /// Whether queues can run on it.

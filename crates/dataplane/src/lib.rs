@@ -11,7 +11,7 @@
 //! | `plane` | what exists: [`Plane::handle`] carries out one message | the caller's, one message at a time |
 //! | `adapter` | an adapter: its client, its state | its own |
 //! | `journal` | what the log says of an adapter | any; of what channels see, its own |
-//! | `door` | its socket: clients connect to it, or it connects to them | the adapter's |
+//! | `endpoint` | its socket: clients connect to it, or it connects to them | the adapter's |
 //! | `outside` | who opens files and sockets: this process, or the control plane for it | whoever needs one |
 //! | `session` | vhost-user messages of one client | the adapter's |
 //! | `devices` | the list of devices, and what is called of them: their rooms are `device_blk` and `device_scsi` | session, plane, channels |
@@ -29,7 +29,7 @@
 mod adapter;
 mod balance;
 pub mod devices;
-mod door;
+mod endpoint;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
 mod journal;

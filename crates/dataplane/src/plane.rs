@@ -60,7 +60,7 @@ pub enum PlaneError {
 
 /// What can stand behind adapters, by name.
 #[derive(Default)]
-pub(crate) struct Stock {
+pub(crate) struct Storage {
     volumes: BTreeMap<String, OpenVolume>,
     units: BTreeMap<String, Unit>,
     /// Units that were removed while clients were registered with them, by name: whoever was shut out shall not find the door open when such
@@ -77,14 +77,14 @@ struct Left {
 /// Everything that there is, by name.
 #[derive(Default)]
 pub(crate) struct State {
-    stock: Stock,
+    storage: Storage,
     opening: BTreeMap<String, Opening>,
     /// A volume that is taken from its users for a moment, as it was.
     away: Option<VolumeStatus>,
     pub(crate) adapters: BTreeMap<String, Arc<Adapter>>,
 }
 
-impl Stock {
+impl Storage {
     /// What a block device has behind it.
     pub(crate) fn block(&self, spec: &AdapterSpec) -> Option<Arc<dyn Volume>> {
         let DeviceSpec::Block(block) = &spec.device else { return None };
@@ -116,23 +116,23 @@ fn sees(spec: &AdapterSpec, units: &[String]) -> bool {
 impl State {
     /// Adapters whose present or next form is on a volume, or sees a unit that is.
     fn users(&self, volume: &str) -> impl Iterator<Item = (&String, &Arc<Adapter>)> {
-        let units = self.stock.units_on(volume);
+        let units = self.storage.units_on(volume);
         self.adapters.iter().filter(move |(_, adapter)| {
             adapter.is(|spec| spec.uses_volume(volume) || sees(spec, &units))
         })
     }
 
-    /// What the stock has now for some adapters.
+    /// What the storage has now for some adapters.
     fn renewal<'a>(&self, adapters: impl IntoIterator<Item = &'a Arc<Adapter>>) -> Renewal {
         let of = |adapter: &Arc<Adapter>| {
             let forms = adapter.forms().into_iter();
-            let backings = forms.map(|spec| (Backing::of(&spec, &self.stock), spec)).collect();
+            let backings = forms.map(|spec| (Backing::of(&spec, &self.storage), spec)).collect();
             (Arc::clone(adapter), backings)
         };
         Renewal(adapters.into_iter().map(of).collect())
     }
 
-    /// What the stock has now for everybody who uses a volume.
+    /// What the storage has now for everybody who uses a volume.
     fn renewal_of(&self, volume: &str) -> Renewal {
         self.renewal(self.users(volume).map(|(_, adapter)| adapter))
     }
@@ -293,7 +293,7 @@ impl Plane {
         adapters.values().for_each(|adapter| adapter.remove());
         let mut state = self.state();
         state.opening.clear();
-        state.stock = Stock::default();
+        state.storage = Storage::default();
     }
 
     fn status(&self) -> Status {
@@ -311,14 +311,14 @@ impl Plane {
             confinement: self.confinement.get().cloned().unwrap_or_default(),
             channels: self.context.channels.iter().map(channel).collect(),
             volumes: state
-                .stock
+                .storage
                 .volumes
                 .values()
                 .map(OpenVolume::status)
                 .chain(state.away.clone())
                 .collect(),
             opening: state.opening.values().map(Opening::status).collect(),
-            units: state.stock.units.values().map(Unit::status).collect(),
+            units: state.storage.units.values().map(Unit::status).collect(),
             adapters: state.adapters.values().map(|adapter| adapter.status()).collect(),
         }
     }

@@ -20,7 +20,7 @@
 //!
 //! Not here: what requests look like ([`crate::blk`], [`crate::scsi`]), who submits how many ([`crate::load`]).
 
-mod door;
+mod endpoint;
 mod link;
 
 use std::fs::File;
@@ -39,7 +39,7 @@ use vring::driver::{
     DriverAddresses, DriverConfig, DriverError, DriverMemory, DriverMemoryError, DriverQueue,
 };
 
-use self::door::Door;
+use self::endpoint::Endpoint;
 use self::link::Link;
 pub use self::link::Offer;
 use crate::blk::{Queue, SlotPlan};
@@ -262,7 +262,7 @@ pub struct ScsiQueues {
 
 /// A session; see the module.
 pub struct Session {
-    door: Door,
+    endpoint: Endpoint,
     options: SessionOptions,
     link: Link,
     offer: Offer,
@@ -278,11 +278,11 @@ impl Session {
     /// # Errors
     /// No server there, or one that lacks what is needed.
     pub fn connect(path: &Path, options: &SessionOptions) -> Result<Self, SessionError> {
-        let door = Door::open(path, options)?;
-        let mut link = Link::open(&door, options, options.listen.unwrap_or_default())?;
+        let endpoint = Endpoint::open(path, options)?;
+        let mut link = Link::open(&endpoint, options, options.listen.unwrap_or_default())?;
         let offer = link.handshake(options)?;
         Ok(Self {
-            door,
+            endpoint,
             options: options.clone(),
             link,
             offer,
@@ -463,7 +463,7 @@ impl Session {
     }
 
     fn reconnect_once(&mut self, patience: Duration) -> Result<(), SessionError> {
-        let mut link = Link::open(&self.door, &self.options, patience)?;
+        let mut link = Link::open(&self.endpoint, &self.options, patience)?;
         let offer = link.handshake(&self.options)?;
         self.check_successor(&offer)?;
         self.link = link;

@@ -21,7 +21,7 @@ mod scale;
 use crate::cli::Global;
 use crate::exit::Failure;
 use clap::{Args, Subcommand};
-use control::refusal::{Code, Refusal};
+use control::error::{ApiError, Code};
 use partition::load::LoadError;
 use partition::session::SessionError;
 use std::path::PathBuf;
@@ -73,14 +73,14 @@ pub(crate) fn main(global: &Global, args: BenchArgs) -> Result<(), Failure> {
 pub(crate) fn failure(error: &LoadError) -> Failure {
     let text = error.to_string();
     match error {
-        LoadError::Options(_) => Refusal::invalid(text).into(),
+        LoadError::Options(_) => ApiError::invalid(text).into(),
         LoadError::Session(SessionError::Connect { .. } | SessionError::NoServer { .. }) => {
-            Refusal::new(Code::Unavailable, text)
+            ApiError::new(Code::Unavailable, text)
                 .help("`trunkline adapter list` shows the sockets of a Trunkline server")
                 .into()
         }
         LoadError::Session(SessionError::Plan(_) | SessionError::Queues { .. }) => {
-            Refusal::invalid(text).into()
+            ApiError::invalid(text).into()
         }
         _ => Failure::other(text),
     }

@@ -2,7 +2,7 @@
 
 use crate::cli::Global;
 use crate::exit::Failure;
-use control::refusal::Refusal;
+use control::error::ApiError;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
 use hyper::{Method, Request, StatusCode};
@@ -85,7 +85,7 @@ impl Client {
         if status.is_success() {
             return Ok(bytes);
         }
-        match serde_json::from_slice::<Refusal>(&bytes) {
+        match serde_json::from_slice::<ApiError>(&bytes) {
             Ok(refusal) => Err(refusal.into()),
             Err(_) => Err(Failure::other(format!("{status}: {}", String::from_utf8_lossy(&bytes)))),
         }

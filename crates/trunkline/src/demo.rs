@@ -25,7 +25,7 @@ use crate::output::{print, put};
 use crate::progress::Bar;
 use crate::scratch::Scratch;
 use clap::Args;
-use control::refusal::Refusal;
+use control::error::ApiError;
 use partition::load::LoadOptions;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -128,11 +128,11 @@ struct Kept {
 /// Runs it.
 pub(crate) fn run(global: &Global, args: &DemoArgs) -> Result<(), Failure> {
     if args.time < Duration::from_millis(10) {
-        return Err(Refusal::invalid("--time: expected at least 10ms").into());
+        return Err(ApiError::invalid("--time: expected at least 10ms").into());
     }
     if args.size < SIZE_MIN || !args.size.is_multiple_of(4096) {
         let text = "--size: expected at least 8MiB, a multiple of 4KiB";
-        return Err(Refusal::invalid(text).into());
+        return Err(ApiError::invalid(text).into());
     }
     let parent = args.dir.clone().unwrap_or_else(|| parent(args.size));
     let scratch = Scratch::new(&parent, "demo")?;

@@ -8,7 +8,7 @@ use crate::cli::{EmitArgs, EmitTarget, Global};
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::print;
-use control::refusal::Refusal;
+use control::error::ApiError;
 use control::server::AdapterView;
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ struct Machine {
 
 /// `trunkline emit`
 pub(crate) fn run(global: &Global, args: &EmitArgs) -> Result<(), Failure> {
-    fabric::attribute::check_name(&args.adapter).map_err(Refusal::invalid)?;
+    fabric::attribute::check_name(&args.adapter).map_err(ApiError::invalid)?;
     let adapter: AdapterView =
         Client::new(global)?.get(&format!("/v1/adapters/{}", args.adapter))?;
     let machine = machine(args, &adapter)?;
@@ -59,7 +59,8 @@ pub(crate) fn run(global: &Global, args: &EmitArgs) -> Result<(), Failure> {
 }
 
 fn machine(args: &EmitArgs, adapter: &AdapterView) -> Result<Machine, Failure> {
-    let refuse = |option: &str, problem: String| Refusal::invalid(format!("--{option}: {problem}"));
+    let refuse =
+        |option: &str, problem: String| ApiError::invalid(format!("--{option}: {problem}"));
     let memory =
         fabric::units::parse_size(&args.memory).map_err(|problem| refuse("memory", problem))?;
     if memory == 0 || !memory.is_multiple_of(1 << 20) {

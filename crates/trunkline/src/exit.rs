@@ -1,7 +1,7 @@
 //! How a command ends: exit codes, and errors as people read them.
 
 use crate::cli::Format;
-use control::refusal::{Code, Refusal};
+use control::error::{ApiError, Code};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ Exit codes:
 pub(crate) enum Failure {
     /// The server refused, or would have.
     #[error("{0}")]
-    Refused(#[from] Refusal),
+    Refused(#[from] ApiError),
     /// Nobody answers on the API's socket.
     #[error("no server answers on {path}: {problem}")]
     Unreachable {
@@ -43,7 +43,7 @@ pub(crate) enum Failure {
     Reported(u8),
     /// It was done as far as it can be without a data plane; what was done is printed already.
     #[error("stored; {0}")]
-    Waiting(Refusal),
+    Waiting(ApiError),
     /// There are findings, and the user wants the exit code to say so; they are printed already.
     #[error("there are findings")]
     Found,

@@ -23,7 +23,7 @@ use crate::cli::{Format, Global};
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::put;
-use control::refusal::Refusal;
+use control::error::ApiError;
 use table::COMMANDS;
 use words::{Syntax, Words};
 
@@ -68,7 +68,7 @@ pub(crate) fn main(global: &Global, typed: &[String]) -> Result<(), Failure> {
         let known = COMMANDS.iter().map(|command| command.syntax.name);
         let meant = fabric::suggest::nearest(name, known);
         let meant = meant.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
-        let refusal = Refusal::invalid(format!("there is no `{name}`{meant}"));
+        let refusal = ApiError::invalid(format!("there is no `{name}`{meant}"));
         return Err(refusal.help("`trunkline ioscli` lists the commands").into());
     };
     if rest.iter().any(asks) {
@@ -76,7 +76,7 @@ pub(crate) fn main(global: &Global, typed: &[String]) -> Result<(), Failure> {
     }
     if global.output != Format::Table {
         let refusal =
-            Refusal::invalid("ioscli prints what the original prints, and no other format");
+            ApiError::invalid("ioscli prints what the original prints, and no other format");
         return Err(refusal.help("`trunkline stats` and the other nouns have --output").into());
     }
     let words = command.syntax.read(rest).map_err(|problem| command.wrong(problem))?;
@@ -92,7 +92,7 @@ impl Command {
     fn wrong(&self, problem: String) -> Failure {
         let name = self.syntax.name;
         let form = self.syntax.usage.first().copied().unwrap_or_default();
-        Refusal::invalid(problem)
+        ApiError::invalid(problem)
             .help(format!("`{name} {form}`; more with `trunkline ioscli {name} -help`"))
             .into()
     }
@@ -100,7 +100,7 @@ impl Command {
 
 /// A usage error that the table of flags cannot find.
 fn wrong(problem: impl Into<String>, help: &str) -> Failure {
-    Refusal::invalid(problem).help(help).into()
+    ApiError::invalid(problem).help(help).into()
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! The command line against a server whose data plane keeps the books: what it prints, how it ends.
 
 use control::fake::FakeLauncher;
-use control::keeper::ProcessLauncher;
 use control::paths::Paths;
 use control::server::Server;
 use control::store::RedbStore;
+use control::supervisor::ProcessLauncher;
 use protocol::stats::{ChannelCounter, Latency, QueueCounter};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -31,7 +31,7 @@ impl Bench {
         let store = Box::new(RedbStore::open(&paths.store()).unwrap());
         let make = {
             let (launcher, paths) = (launcher.clone(), paths.clone());
-            Box::new(move |name: &str| -> Box<dyn control::keeper::Launcher> {
+            Box::new(move |name: &str| -> Box<dyn control::supervisor::Launcher> {
                 let (socket, log) = (paths.dataplane(name), paths.dataplane_log(name));
                 match data_plane {
                     true => Box::new(launcher.clone()),

@@ -14,7 +14,7 @@ pub(super) type Member = (usize, usize);
 const KEPT_BACK: u32 = 32;
 
 /// What a queue has.
-pub(super) struct Desk {
+pub(super) struct Borrower {
     local: Arc<Local>,
     /// At hand or in use.
     lent: u32,
@@ -26,9 +26,9 @@ pub(super) struct Desk {
     wake: Option<Wake>,
 }
 
-impl std::fmt::Debug for Desk {
+impl std::fmt::Debug for Borrower {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk").field("lent", &self.lent).field("wanted", &self.wanted).finish()
+        f.debug_struct("Borrower").field("lent", &self.lent).field("wanted", &self.wanted).finish()
     }
 }
 
@@ -41,7 +41,7 @@ struct Account {
     /// How many of its queues wait.
     waiting: u32,
     mark: Option<AdapterStats>,
-    desks: Box<[Desk]>,
+    borrowers: Box<[Borrower]>,
 }
 
 impl Account {
@@ -60,9 +60,10 @@ impl Account {
 
     /// The queue that waits and has least, but for one.
     fn neediest(&self, but: Option<usize>) -> Option<usize> {
-        let waits = |(queue, desk): &(usize, &Desk)| desk.wanted > 0 && Some(*queue) != but;
-        let desks = self.desks.iter().enumerate().filter(waits);
-        desks.min_by_key(|(_, desk)| desk.lent).map(|(queue, _)| queue)
+        let waits =
+            |(queue, borrower): &(usize, &Borrower)| borrower.wanted > 0 && Some(*queue) != but;
+        let borrowers = self.borrowers.iter().enumerate().filter(waits);
+        borrowers.min_by_key(|(_, borrower)| borrower.lent).map(|(queue, _)| queue)
     }
 }
 
@@ -87,15 +88,20 @@ impl Books {
         self.accounts[account].as_mut().expect("an adapter has its account until it goes")
     }
 
-    fn desk(&mut self, (account, queue): Member) -> &mut Desk {
-        &mut self.account(account).desks[queue]
+    fn borrower(&mut self, (account, queue): Member) -> &mut Borrower {
+        &mut self.account(account).borrowers[queue]
     }
 
     pub(super) fn open(&mut self, share: Share, queues: u16) -> usize {
-        let desk =
-            || Desk { local: Arc::new(Local::new()), lent: 0, wanted: 0, told: false, wake: None };
-        let desks = std::iter::repeat_with(desk).take(usize::from(queues)).collect();
-        let account = Account { share, lent: 0, waiting: 0, mark: None, desks };
+        let borrower = || Borrower {
+            local: Arc::new(Local::new()),
+            lent: 0,
+            wanted: 0,
+            told: false,
+            wake: None,
+        };
+        let borrowers = std::iter::repeat_with(borrower).take(usize::from(queues)).collect();
+        let account = Account { share, lent: 0, waiting: 0, mark: None, borrowers };
         self.weights += account.weight();
         let free = self.accounts.iter().position(Option::is_none);
         let place = free.unwrap_or(self.accounts.len());
@@ -136,7 +142,7 @@ impl Books {
 
     /// Takes back what an adapter has beyond what it may have: what is idle at once, the rest as commands end.
     fn call_in(&mut self, account: usize) {
-        let Some(queues) = self.accounts[account].as_ref().map(|account| account.desks.len())
+        let Some(queues) = self.accounts[account].as_ref().map(|account| account.borrowers.len())
         else {
             return;
         };
@@ -163,8 +169,12 @@ impl Books {
 
     pub(super) fn active(&mut self, account: usize) -> u32 {
         let account = self.account(account);
-        let free: u32 =
-            account.desks.iter().filter(|desk| desk.lent > 0).map(|desk| desk.local.free()).sum();
+        let free: u32 = account
+            .borrowers
+            .iter()
+            .filter(|borrower| borrower.lent > 0)
+            .map(|borrower| borrower.local.free())
+            .sum();
         account.lent.saturating_sub(free)
     }
 
@@ -193,20 +203,20 @@ impl Books {
 
     /// A queue runs.
     pub(super) fn seat(&mut self, who: Member, wake: Wake) -> Arc<Local> {
-        let desk = self.desk(who);
-        assert!(desk.wake.is_none(), "a queue runs once");
-        desk.wake = Some(wake);
-        Arc::clone(&desk.local)
+        let borrower = self.borrower(who);
+        assert!(borrower.wake.is_none(), "a queue runs once");
+        borrower.wake = Some(wake);
+        Arc::clone(&borrower.local)
     }
 
     /// A queue runs no more, and none of its commands is active.
     pub(super) fn leave(&mut self, who: Member) {
         self.wait(who, 0);
         self.retire(who, u32::MAX);
-        let desk = self.desk(who);
-        debug_assert_eq!(desk.lent, 0);
-        desk.wake = None;
-        desk.local.release();
+        let borrower = self.borrower(who);
+        debug_assert_eq!(borrower.lent, 0);
+        borrower.wake = None;
+        borrower.local.release();
         self.serve();
     }
 
@@ -234,7 +244,7 @@ impl Books {
     /// Of what was put at a queue's hand, one is for the command that it asked for.
     fn hand_over(&mut self, who: Member) -> Result<(), Shortage> {
         // Others take from it under the lock alone.
-        let taken = self.desk(who).local.take();
+        let taken = self.borrower(who).local.take();
         debug_assert!(taken, "it was put there a moment ago");
         Ok(())
     }
@@ -260,19 +270,19 @@ impl Books {
     /// Puts elements that its adapter has at a queue's hand.
     fn put(&mut self, who: Member, count: u32) {
         let pressed = self.waiting > 0;
-        let desk = self.desk(who);
-        desk.lent += count;
+        let borrower = self.borrower(who);
+        borrower.lent += count;
         if pressed {
-            desk.local.press();
+            borrower.local.press();
         }
-        desk.local.put(count);
+        borrower.local.put(count);
     }
 
     /// Takes up to so many idle ones from a queue, out of the books of its adapter.
     fn take(&mut self, from: Member, most: u32) -> u32 {
-        let desk = self.desk(from);
-        let taken = desk.local.take_up_to(most);
-        desk.lent -= taken;
+        let borrower = self.borrower(from);
+        let taken = borrower.local.take_up_to(most);
+        borrower.lent -= taken;
         self.account(from.0).lent -= taken;
         taken
     }
@@ -290,25 +300,25 @@ impl Books {
         // Its own adapter's first.
         let (first, count) = (who.0, self.accounts.len());
         for account in (first..count).chain(0..first) {
-            let Some(Account { desks, lent, .. }) = &self.accounts[account] else { continue };
+            let Some(Account { borrowers, lent, .. }) = &self.accounts[account] else { continue };
             if *lent == 0 {
                 continue;
             }
-            for queue in 0..desks.len() {
+            for queue in 0..borrowers.len() {
                 let room = if account == who.0 { u32::MAX } else { self.account(who.0).room() };
                 let most = room.min(wanted - got);
                 if most == 0 {
                     break;
                 }
-                let desk = self.desk((account, queue));
-                if desk.lent == 0 {
+                let borrower = self.borrower((account, queue));
+                if borrower.lent == 0 {
                     continue;
                 }
                 if press {
-                    desk.local.press();
+                    borrower.local.press();
                 }
                 // Who waits is about to use what it has at hand.
-                if (account, queue) == who || desk.wanted > 0 {
+                if (account, queue) == who || borrower.wanted > 0 {
                     continue;
                 }
                 let taken = self.take((account, queue), most);
@@ -321,17 +331,18 @@ impl Books {
     }
 
     fn press(&mut self, account: usize) {
-        for desk in self.account(account).desks.iter().filter(|desk| desk.lent > 0) {
-            desk.local.press();
+        for borrower in self.account(account).borrowers.iter().filter(|borrower| borrower.lent > 0)
+        {
+            borrower.local.press();
         }
     }
 
     /// A queue waits for so many, or for none.
     fn wait(&mut self, (account, queue): Member, wanted: u32) {
         let of = self.account(account);
-        let desk = &mut of.desks[queue];
-        let (before, now) = (u32::from(desk.wanted > 0), u32::from(wanted > 0));
-        (desk.wanted, desk.told) = (wanted, false);
+        let borrower = &mut of.borrowers[queue];
+        let (before, now) = (u32::from(borrower.wanted > 0), u32::from(wanted > 0));
+        (borrower.wanted, borrower.told) = (wanted, false);
         of.waiting = of.waiting - before + now;
         self.waiting = self.waiting - before + now;
     }
@@ -344,7 +355,7 @@ impl Books {
         if over > 0 {
             self.retire(who, over);
         }
-        let mut free = self.desk(who).local.free();
+        let mut free = self.borrower(who).local.free();
         let mut gave_away = false;
         while free > 0
             && self.waiting > 0
@@ -366,7 +377,7 @@ impl Books {
             self.serve();
         }
         if self.over(who.0) == 0 && !self.anybody_for(who) {
-            self.desk(who).local.release();
+            self.borrower(who).local.release();
         }
     }
 
@@ -374,8 +385,9 @@ impl Books {
     fn next(&self, who: Member, needed: bool) -> Option<Member> {
         let giver = self.accounts[who.0].as_ref()?;
         let own = giver.neediest(Some(who.1));
-        let own =
-            own.filter(|queue| !needed || giver.desks[*queue].lent + 1 < giver.desks[who.1].lent);
+        let own = own.filter(|queue| {
+            !needed || giver.borrowers[*queue].lent + 1 < giver.borrowers[who.1].lent
+        });
         let level = |account: &Account| (u64::from(account.lent) + 1, account.weight());
         let others = self.accounts.iter().enumerate().filter_map(|(number, account)| {
             let account = account.as_ref()?;
@@ -396,7 +408,7 @@ impl Books {
 
     /// Whether somebody waits who could have what a queue puts back.
     fn anybody_for(&mut self, who: Member) -> bool {
-        self.waiting > 0 && (self.desk(who).wanted > 0 || self.next(who, false).is_some())
+        self.waiting > 0 && (self.borrower(who).wanted > 0 || self.next(who, false).is_some())
     }
 
     /// Gives one, out of the books of whoever had it, to a queue that waits.
@@ -408,12 +420,12 @@ impl Books {
 
     /// Wakes a queue that waited and got some.
     fn tell(&mut self, who: Member, got: u32) {
-        let desk = self.desk(who);
-        let (wanted, told) = (desk.wanted.saturating_sub(got), desk.told);
+        let borrower = self.borrower(who);
+        let (wanted, told) = (borrower.wanted.saturating_sub(got), borrower.told);
         self.wait(who, wanted);
-        let desk = self.desk(who);
-        desk.told = true;
-        if !told && let Some(wake) = &desk.wake {
+        let borrower = self.borrower(who);
+        borrower.told = true;
+        if !told && let Some(wake) = &borrower.wake {
             wake();
         }
     }
@@ -428,7 +440,7 @@ impl Books {
                 self.accounts[account].as_ref().and_then(|account| account.neediest(None))
             {
                 let who = (account, queue);
-                let wanted = self.desk(who).wanted;
+                let wanted = self.borrower(who).wanted;
                 let count = self.left_for(account).min(wanted);
                 if count > 0 {
                     self.lend(who, count);

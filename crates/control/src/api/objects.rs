@@ -2,7 +2,7 @@
 //! in [`verbs`](super::verbs).
 
 use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Query};
-use crate::refusal::Refusal;
+use crate::error::ApiError;
 use crate::server::{AnyView, Server};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -61,8 +61,8 @@ async fn create(
     State(server): On,
     Query(how): How,
     Body(new): Body<New>,
-) -> Result<(StatusCode, Json<DoneView>), Refusal> {
-    let done = server.create(object, &new.name, new.attributes, how.manner()).await?;
+) -> Result<(StatusCode, Json<DoneView>), ApiError> {
+    let done = server.create(object, &new.name, new.attributes, how.options()).await?;
     Ok((StatusCode::CREATED, Json(done.into())))
 }
 
@@ -73,7 +73,7 @@ async fn set(
     Query(how): How,
     Body(edit): Body<Edit>,
 ) -> Answer<DoneView> {
-    Ok(Json(server.set(object, &name, edit.attributes, how.manner()).await?.into()))
+    Ok(Json(server.set(object, &name, edit.attributes, how.options()).await?.into()))
 }
 
 async fn remove(
@@ -82,5 +82,5 @@ async fn remove(
     Path(name): Path<String>,
     Query(how): How,
 ) -> Answer<DoneView> {
-    Ok(Json(server.remove(object, &name, how.manner()).await?.into()))
+    Ok(Json(server.remove(object, &name, how.options()).await?.into()))
 }

@@ -1,11 +1,11 @@
 //! What all handlers share: bodies, errors, answers.
 
 use crate::caller;
+use crate::error::{ApiError, Code};
 use crate::model::loss::Loss;
 use crate::model::transition::{Allow, Change};
-use crate::refusal::{Code, Refusal};
 use crate::serve::Visitor;
-use crate::server::{Done, Manner, OnFailure};
+use crate::server::{ChangeOptions, Done, OnFailure};
 use axum::Json;
 use axum::extract::{ConnectInfo, FromRequest, Request};
 use axum::http::{StatusCode, header};
@@ -17,9 +17,9 @@ use std::time::Duration;
 use utoipa::{IntoParams, ToSchema};
 
 /// An answer that is JSON, or a refusal.
-pub(super) type Answer<T> = Result<Json<T>, Refusal>;
+pub(super) type Answer<T> = Result<Json<T>, ApiError>;
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let status = match self.code {
             Code::Invalid => StatusCode::BAD_REQUEST,
@@ -36,14 +36,14 @@ impl IntoResponse for Refusal {
 pub(super) struct Body<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Body<T>, Refusal> {
+    async fn from_request(request: Request, state: &S) -> Result<Body<T>, ApiError> {
         let text = String::from_request(request, state)
             .await
-            .map_err(|rejection| Refusal::invalid(rejection.body_text()))?;
+            .map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
         serde_json::from_str(&text).map(Body).map_err(|error| {
-            Refusal::invalid(format!("the body: {error}"))
+            ApiError::invalid(format!("the body: {error}"))
                 .help("see /openapi.json for what is expected")
         })
     }
@@ -59,8 +59,8 @@ pub(super) async fn admit(request: Request, next: Next) -> Response {
     let bytes = axum::body::to_bytes(body, crate::config::BYTES_MAX);
     let bytes = match tokio::time::timeout(BODY_TIMEOUT, bytes).await {
         Ok(Ok(bytes)) => bytes,
-        Ok(Err(error)) => return Refusal::invalid(format!("the body: {error}")).into_response(),
-        Err(_) => return Refusal::invalid("the body did not arrive in time").into_response(),
+        Ok(Err(error)) => return ApiError::invalid(format!("the body: {error}")).into_response(),
+        Err(_) => return ApiError::invalid("the body did not arrive in time").into_response(),
     };
     let _busy = visitor.as_ref().map(Visitor::busy);
     let request = Request::from_parts(parts, bytes.into());
@@ -81,7 +81,7 @@ pub struct DoneView {
     pub changes: Vec<Change>,
     /// Data planes that do not run now: what is for them is stored, and carried out when they do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waiting: Vec<Refusal>,
+    pub waiting: Vec<ApiError>,
     /// What clients that are connected lost, or, with `dry_run`, would lose: without `force` it is refused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub losses: Vec<Loss>,
@@ -112,9 +112,9 @@ pub(super) struct ChangeQuery {
 
 impl ChangeQuery {
     /// A change of one object is taken back when a data plane cannot do it.
-    pub(super) fn manner(self) -> Manner {
+    pub(super) fn options(self) -> ChangeOptions {
         let allow = Allow { force: self.force, ..Allow::default() };
-        Manner { dry_run: self.dry_run, allow, on_failure: OnFailure::Revert }
+        ChangeOptions { dry_run: self.dry_run, allow, on_failure: OnFailure::Revert }
     }
 }
 
@@ -122,16 +122,16 @@ impl ChangeQuery {
 pub(super) struct Query<T>(pub(super) T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> axum::extract::FromRequestParts<S> for Query<T> {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
     async fn from_request_parts(
         parts: &mut axum::http::request::Parts,
         state: &S,
-    ) -> Result<Query<T>, Refusal> {
+    ) -> Result<Query<T>, ApiError> {
         axum::extract::Query::<T>::from_request_parts(parts, state)
             .await
             .map(|query| Query(query.0))
-            .map_err(|rejection| Refusal::invalid(rejection.body_text()).help("see /openapi.json"))
+            .map_err(|rejection| ApiError::invalid(rejection.body_text()).help("see /openapi.json"))
     }
 }
 
@@ -140,14 +140,14 @@ pub(super) async fn openapi() -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json")], super::openapi())
 }
 
-pub(super) async fn no_such_path(request: Request) -> Refusal {
-    Refusal::new(Code::NotFound, format!("there is no {}", request.uri().path()))
+pub(super) async fn no_such_path(request: Request) -> ApiError {
+    ApiError::new(Code::NotFound, format!("there is no {}", request.uri().path()))
         .help("/openapi.json lists all paths")
 }
 
 pub(super) async fn no_such_method(request: Request) -> Response {
     let refusal =
-        Refusal::invalid(format!("{} is not for {}", request.uri().path(), request.method()))
+        ApiError::invalid(format!("{} is not for {}", request.uri().path(), request.method()))
             .help("/openapi.json lists the methods of each path");
     (StatusCode::METHOD_NOT_ALLOWED, Json(refusal)).into_response()
 }

@@ -1,7 +1,7 @@
 //! What the document of the API says of objects, made from the table.
 
 use super::plumbing::{ChangeQuery, DoneView};
-use crate::refusal::Refusal;
+use crate::error::ApiError;
 use crate::server::{AdapterView, DataPlaneView, ObjectView, VolumeView};
 use fabric::attribute::{Attribute, Default, Kind, Object};
 use serde::de::DeserializeOwned;
@@ -103,7 +103,7 @@ fn operations(object: Object) -> [(String, HttpMethod, Value); 5] {
     let answers = |status: &str, schema: &Value| {
         json!({
             status: {"description": "", "content": content(schema.clone())},
-            "default": {"description": "", "content": content(reference(&Refusal::name()))},
+            "default": {"description": "", "content": content(reference(&ApiError::name()))},
         })
     };
     let body = |what| json!({"content": content(reference(&format!("{what}{object:?}"))), "required": true});

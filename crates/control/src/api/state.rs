@@ -2,11 +2,11 @@
 
 use super::plumbing::{Answer, ItemList, Query};
 use crate::config;
+use crate::error::{ApiError, Code};
 use crate::metrics;
 use crate::model::loss::Loss;
 use crate::model::transition::{Allow, Change};
-use crate::refusal::{Code, Refusal};
-use crate::server::{Done, LoginView, Manner, OnFailure, Server, StatusView};
+use crate::server::{ChangeOptions, Done, LoginView, OnFailure, Server, StatusView};
 use crate::statistics::{FlightView, StatsView};
 use crate::trail::Event;
 use axum::Json;
@@ -54,10 +54,10 @@ pub struct AppliedView {
     /// What changed, or, with `dry_run`, what would; empty when there was nothing to do.
     pub changes: Vec<Change>,
     /// What data planes could not do; it is tried again.
-    pub failures: Vec<Refusal>,
+    pub failures: Vec<ApiError>,
     /// Data planes that do not run now: what is for them is stored, and carried out when they do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub waiting: Vec<Refusal>,
+    pub waiting: Vec<ApiError>,
     /// Objects that the configuration does not name and that stay (noun and name): `prune` removes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
@@ -74,7 +74,7 @@ pub struct AppliedView {
 /// Objects that it does not name stay, unless `prune` is given. A configuration that names nothing is refused without `force`. Applying the same configuration again changes nothing.
 #[utoipa::path(post, path = "/v1/apply", tag = "server", params(ApplyQuery),
     request_body(content = String, content_type = "application/toml", description = "The configuration file"),
-    responses((status = 200, body = AppliedView), (status = "default", body = Refusal)))]
+    responses((status = 200, body = AppliedView), (status = "default", body = ApiError)))]
 pub(super) async fn apply(
     State(server): State<Arc<Server>>,
     Query(query): Query<ApplyQuery>,
@@ -84,12 +84,12 @@ pub(super) async fn apply(
     if let Some(folder) = &query.folder {
         config::resolve_paths(&mut wanted, Path::new(folder));
     }
-    let manner = Manner {
+    let options = ChangeOptions {
         dry_run: query.dry_run,
         allow: Allow { shrink: query.shrink, force: query.force },
         on_failure: OnFailure::Keep,
     };
-    let (done, others) = server.apply(wanted, query.prune, manner).await?;
+    let (done, others) = server.apply(wanted, query.prune, options).await?;
     let Done { changes, failures, waiting, losses, warnings } = done;
     Ok(Json(AppliedView { changes, failures, waiting, others, losses, warnings }))
 }
@@ -122,7 +122,7 @@ pub(super) struct StatsQuery {
 
 /// The statistics: every queue, adapter and channel.
 #[utoipa::path(get, path = "/v1/stats", tag = "server", params(StatsQuery),
-    responses((status = 200, body = StatsView), (status = "default", body = Refusal)))]
+    responses((status = 200, body = StatsView), (status = "default", body = ApiError)))]
 pub(super) async fn stats(
     State(server): State<Arc<Server>>,
     Query(query): Query<StatsQuery>,
@@ -176,7 +176,7 @@ pub struct EventsView {
 
 /// What was changed and by whom, and what happened to data planes, clients and volumes.
 #[utoipa::path(get, path = "/v1/events", tag = "server", params(EventsQuery),
-    responses((status = 200, body = EventsView), (status = "default", body = Refusal)))]
+    responses((status = 200, body = EventsView), (status = "default", body = ApiError)))]
 pub(super) async fn events(
     State(server): State<Arc<Server>>,
     Query(query): Query<EventsQuery>,
@@ -255,7 +255,7 @@ pub(super) struct StopQuery {
 pub(super) async fn stop(
     State(server): State<Arc<Server>>,
     Query(query): Query<StopQuery>,
-) -> Result<StatusCode, Refusal> {
+) -> Result<StatusCode, ApiError> {
     server.stop(query.dataplanes);
     Ok(StatusCode::ACCEPTED)
 }
@@ -265,9 +265,9 @@ pub(super) async fn stop(
     responses((status = 200, body = String, content_type = "application/openmetrics-text")))]
 pub(super) async fn metrics(
     State(server): State<Arc<Server>>,
-) -> Result<impl IntoResponse, Refusal> {
+) -> Result<impl IntoResponse, ApiError> {
     let text = metrics::text(&server)
         .await
-        .map_err(|_| Refusal::new(Code::Failed, "the metrics could not be written"))?;
+        .map_err(|_| ApiError::new(Code::Failed, "the metrics could not be written"))?;
     Ok(([(header::CONTENT_TYPE, metrics::CONTENT_TYPE)], text))
 }

@@ -9,13 +9,13 @@ mod size;
 mod trail;
 
 use crate::fake::{FakeDataPlane, FakeLauncher};
-use crate::keeper::Launcher;
 use crate::link::{Link, LinkError};
 use crate::model::resolve::DataPlaneSpec;
 use crate::model::transition::Allow;
 use crate::paths::Paths;
-use crate::server::{ConfigFile, Manner, OnFailure, Server};
+use crate::server::{ChangeOptions, ConfigFile, OnFailure, Server};
 use crate::store::RedbStore;
+use crate::supervisor::Launcher;
 use fabric::attribute::Object;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;

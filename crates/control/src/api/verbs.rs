@@ -1,7 +1,7 @@
 //! What some objects have beside the five verbs of all.
 
 use super::plumbing::{Answer, Body, ChangeQuery, DoneView, Query};
-use crate::refusal::Refusal;
+use crate::error::ApiError;
 use crate::server::{Explanation, FileAct, Server};
 use axum::Json;
 use axum::extract::{Path, State};
@@ -30,17 +30,17 @@ pub(super) struct Resize {
 #[utoipa::path(post, path = "/v1/volumes/{name}/resize", tag = "volume", operation_id = "resize_volume",
     params(ChangeQuery, ("name" = String, Path, description = "Name of the volume")),
     request_body = Resize,
-    responses((status = 200, body = DoneView), (status = "default", body = Refusal)))]
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
 pub(super) async fn resize(
     State(server): State<Arc<Server>>,
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
     Body(resize): Body<Resize>,
 ) -> Answer<DoneView> {
-    let mut manner = query.manner();
-    manner.allow.shrink = resize.shrink;
+    let mut options = query.options();
+    options.allow.shrink = resize.shrink;
     let change = BTreeMap::from([(attr::volume::SIZE.name.to_owned(), Some(resize.size))]);
-    Ok(Json(server.set(Object::Volume, &name, change, manner).await?.into()))
+    Ok(Json(server.set(Object::Volume, &name, change, options).await?.into()))
 }
 
 /// Takes the file that is there now as the volume's own, with what is in it.
@@ -48,13 +48,13 @@ pub(super) async fn resize(
 /// For a volume that failed because its file was replaced or is shorter: after a backup was put back, for example.
 #[utoipa::path(post, path = "/v1/volumes/{name}/accept", tag = "volume", operation_id = "accept_volume",
     params(ChangeQuery, ("name" = String, Path, description = "Name of the volume")),
-    responses((status = 200, body = DoneView), (status = "default", body = Refusal)))]
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
 pub(super) async fn accept(
     State(server): State<Arc<Server>>,
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
 ) -> Answer<DoneView> {
-    let dry_run = query.manner().dry_run;
+    let dry_run = query.options().dry_run;
     Ok(Json(server.renew_file(&name, FileAct::Accept, dry_run).await?.into()))
 }
 
@@ -63,13 +63,13 @@ pub(super) async fn accept(
 /// For a volume that failed because its file is missing. What was in it is not brought back.
 #[utoipa::path(post, path = "/v1/volumes/{name}/recreate", tag = "volume", operation_id = "recreate_volume",
     params(ChangeQuery, ("name" = String, Path, description = "Name of the volume")),
-    responses((status = 200, body = DoneView), (status = "default", body = Refusal)))]
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
 pub(super) async fn recreate(
     State(server): State<Arc<Server>>,
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
 ) -> Answer<DoneView> {
-    let dry_run = query.manner().dry_run;
+    let dry_run = query.options().dry_run;
     Ok(Json(server.renew_file(&name, FileAct::Recreate, dry_run).await?.into()))
 }
 
@@ -78,20 +78,20 @@ pub(super) async fn recreate(
 /// They are negotiated anew, at once.
 #[utoipa::path(post, path = "/v1/adapters/{name}/reconfigure", tag = "adapter", operation_id = "reconfigure_adapter",
     params(ChangeQuery, ("name" = String, Path, description = "Name of the adapter")),
-    responses((status = 200, body = DoneView), (status = "default", body = Refusal)))]
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
 pub(super) async fn reconfigure(
     State(server): State<Arc<Server>>,
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
 ) -> Answer<DoneView> {
-    let dry_run = query.manner().dry_run;
+    let dry_run = query.options().dry_run;
     Ok(Json(server.reconfigure(&name, dry_run).await?.into()))
 }
 
 /// Why an adapter has as many channels as it has.
 #[utoipa::path(get, path = "/v1/adapters/{name}/explain", tag = "adapter", operation_id = "explain_adapter",
     params(("name" = String, Path, description = "Name of the adapter")),
-    responses((status = 200, body = Explanation), (status = "default", body = Refusal)))]
+    responses((status = 200, body = Explanation), (status = "default", body = ApiError)))]
 pub(super) async fn explain(
     State(server): State<Arc<Server>>,
     Path(name): Path<String>,
@@ -105,12 +105,12 @@ pub(super) async fn explain(
 #[utoipa::path(post, path = "/v1/dataplanes/{name}/restart", tag = "dataplane",
     operation_id = "restart_dataplane",
     params(ChangeQuery, ("name" = String, Path, description = "Name of the data plane")),
-    responses((status = 204, description = "It runs again"), (status = "default", body = Refusal)))]
+    responses((status = 204, description = "It runs again"), (status = "default", body = ApiError)))]
 pub(super) async fn restart(
     State(server): State<Arc<Server>>,
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
-) -> Result<StatusCode, Refusal> {
-    server.restart_dataplane(&name, query.manner().allow.force).await?;
+) -> Result<StatusCode, ApiError> {
+    server.restart_dataplane(&name, query.options().allow.force).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -80,7 +80,7 @@ proptest! {
     fn what_is_written_is_read_back(desired in samples::desired()) {
         let text = write(&desired);
         // What was given out is no configuration.
-        let read = Desired { given: desired.given.clone(), ..read(&text).unwrap() };
+        let read = Desired { allocations: desired.allocations.clone(), ..read(&text).unwrap() };
         prop_assert_eq!(read, desired, "{}", text);
     }
 

@@ -49,11 +49,11 @@ fn has_file(desired: &Desired, name: &str) -> bool {
 
 /// New volumes have new files; those that are gone are forgotten.
 pub(super) fn settle(now: &Desired, next: &mut Desired) {
-    let mut files = std::mem::take(&mut next.given.files);
+    let mut files = std::mem::take(&mut next.allocations.files);
     files.retain(|name, _| has_file(next, name) && now[Object::Volume].contains_key(name));
     let new = next[Object::Volume].keys().filter(|name| !now[Object::Volume].contains_key(*name));
     files.extend(new.filter(|name| has_file(next, name)).map(|name| (name.clone(), Made::New)));
-    next.given.files = files;
+    next.allocations.files = files;
 }
 
 /// Notes what is open. Whether there was something new.
@@ -63,14 +63,14 @@ pub fn learn(desired: &mut Desired, opened: &Opened) -> bool {
         if !desired[Object::Volume].contains_key(name) {
             continue;
         }
-        let known = desired.given.files.get(name);
+        let known = desired.allocations.files.get(name);
         let now = match (identity, known) {
             (Some(identity), _) => Made::Is(identity.clone()),
             (None, Some(Made::New | Made::Again)) => Made::Taken,
             (None, _) => continue,
         };
         if known != Some(&now) {
-            desired.given.files.insert(name.clone(), now);
+            desired.allocations.files.insert(name.clone(), now);
             learned = true;
         }
     }
@@ -105,7 +105,7 @@ pub(super) fn say(made: Option<&Made>, spec: &mut VolumeSpec) {
 mod tests {
     use super::*;
     use crate::config;
-    use crate::model::{given, resolve, samples};
+    use crate::model::{allocations, resolve, samples};
 
     const FILE: &str = "[volume.v]\nkind=\"file\"\npath=\"/v\"\ncreate=true\nsize=4096\n[volume.r]\nkind=\"ram\"\nsize=4096\n";
 
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_file_is_made_until_it_was_opened_once() {
         let mut desired = config::read(FILE).unwrap();
-        given::settle(&Desired::default(), &mut desired, 1).unwrap();
+        allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
         let (file, ram) = kinds(&desired);
         assert_eq!((file.create, file.fresh, ram.fresh), (true, false, true));
         let identity = FileIdentity::File { inode: Some(7), born_ns: None, bytes: 4096 };
@@ -135,18 +135,18 @@ mod tests {
         // It stays so over changes, and a new volume of the name is a new one.
         let mut changed = desired.clone();
         changed[Object::Volume].remove("r");
-        given::settle(&desired, &mut changed, 1).unwrap();
-        assert_eq!(changed.given.files.keys().collect::<Vec<_>>(), ["v"]);
+        allocations::settle(&desired, &mut changed, 1).unwrap();
+        assert_eq!(changed.allocations.files.keys().collect::<Vec<_>>(), ["v"]);
         let mut again = desired.clone();
-        given::settle(&changed, &mut again, 1).unwrap();
-        assert_eq!(again.given.files["r"], Made::New);
-        assert_eq!(again.given.files["v"], desired.given.files["v"]);
+        allocations::settle(&changed, &mut again, 1).unwrap();
+        assert_eq!(again.allocations.files["r"], Made::New);
+        assert_eq!(again.allocations.files["v"], desired.allocations.files["v"]);
     }
 
     #[test]
     fn a_data_plane_that_tells_no_identity_has_made_its_files_all_the_same() {
         let mut desired = config::read(FILE).unwrap();
-        given::settle(&Desired::default(), &mut desired, 1).unwrap();
+        allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
         learn(&mut desired, &["v", "r"].map(|v| (v.into(), None)).into());
         let (file, ram) = kinds(&desired);
         assert_eq!((file.create, file.fresh, ram.fresh), (false, false, false));

@@ -5,7 +5,7 @@
 //! Everything else (limits, channels, a medium in a drive, more LUNs, another data plane) it keeps its disks through.
 
 use super::resolve::Wanted;
-use crate::refusal::{Code, Refusal};
+use crate::error::{ApiError, Code};
 use protocol::message::{AdapterSpec, Initiator};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,11 +82,11 @@ fn luns(spec: &AdapterSpec) -> BTreeMap<(u64, u64), &str> {
 }
 
 /// Why a change is not made.
-pub fn refusal(losses: &[Loss]) -> Refusal {
+pub fn refusal(losses: &[Loss]) -> ApiError {
     let all: Vec<String> =
         losses.iter().map(|loss| format!("`{}` loses {}", loss.adapter, loss.what)).collect();
     let clients = if losses.len() == 1 { "the client of adapter" } else { "clients of adapters" };
-    Refusal::new(Code::InUse, format!("{clients} {}", all.join("; "))).help(
+    ApiError::new(Code::InUse, format!("{clients} {}", all.join("; "))).help(
         "stop the client first, or take it away nevertheless: `--force` (in the API `force=true`)",
     )
 }

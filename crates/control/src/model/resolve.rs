@@ -58,7 +58,7 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
     });
     let volumes = volumes.map(|(name, set)| {
         let mut spec = volume(name, set, paths);
-        files::say(desired.given.files.get(name), &mut spec);
+        files::say(desired.allocations.files.get(name), &mut spec);
         (name.clone(), spec)
     });
     let adapters = desired[Object::Adapter]

@@ -1,7 +1,7 @@
 //! Random desired states that make sense, for property tests.
 
 use super::validate::validate;
-use super::{Desired, given};
+use super::{Desired, allocations};
 use crate::paths::Paths;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attribute, Attributes, Kind, Object, Value, attr};
@@ -278,7 +278,7 @@ fn only_known(desired: &Desired, value: &mut Value) {
 fn keep_if_valid(desired: &mut Desired, object: Object, name: String, set: Attributes) {
     let before = desired.clone();
     desired[object].insert(name, set);
-    let settled = given::settle(&before, desired, 42);
+    let settled = allocations::settle(&before, desired, 42);
     if settled.is_err() || validate(desired, &paths()).is_err() {
         *desired = before;
     }

@@ -44,7 +44,7 @@ pub fn san(desired: &Desired) -> San {
         targets: targets.collect(),
         zones: zones.collect(),
         masks: masks.collect(),
-        remote: desired.found.visible(),
+        remote: desired.discovered.visible(),
     }
 }
 

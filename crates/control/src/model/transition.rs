@@ -2,8 +2,8 @@
 
 use super::validate::validate;
 use super::{Desired, Users};
+use crate::error::{ApiError, Code};
 use crate::paths::Paths;
-use crate::refusal::{Code, Refusal};
 use fabric::attribute::{Attribute, Attributes, Default, Effect, Object, Value, attr};
 use fabric::units::format_size;
 use serde::{Deserialize, Serialize};
@@ -94,7 +94,7 @@ pub fn transition(
     next: &Desired,
     paths: &Paths,
     allow: Allow,
-) -> Result<Transition, Refusal> {
+) -> Result<Transition, ApiError> {
     removals_are_free(now, next)?;
     let next = validate(next, paths)?;
     let mut changes = Vec::new();
@@ -121,7 +121,7 @@ pub fn transition(
 }
 
 /// A better answer than "there is no such volume" when it is there and about to be removed.
-fn removals_are_free(now: &Desired, next: &Desired) -> Result<(), Refusal> {
+fn removals_are_free(now: &Desired, next: &Desired) -> Result<(), ApiError> {
     let mut users = None;
     for object in Object::ALL {
         for name in now[object].keys().filter(|name| !next[object].contains_key(*name)) {
@@ -135,7 +135,7 @@ fn removals_are_free(now: &Desired, next: &Desired) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn in_use(object: Object, name: &str, users: &[(Object, &str)]) -> Refusal {
+fn in_use(object: Object, name: &str, users: &[(Object, &str)]) -> ApiError {
     let first = users.first().map_or(Object::Adapter, |(user, _)| *user);
     let names: Vec<&str> =
         users.iter().filter(|(user, _)| *user == first).map(|(_, name)| *name).collect();
@@ -156,7 +156,7 @@ fn in_use(object: Object, name: &str, users: &[(Object, &str)]) -> Refusal {
         }
         _ => format!("take it out of the {noun} first, or remove the {noun}"),
     };
-    Refusal::new(Code::InUse, format!("{object} `{name}` is used by {noun} {list}")).help(help)
+    ApiError::new(Code::InUse, format!("{object} `{name}` is used by {noun} {list}")).help(help)
 }
 
 /// Whether an existing object may change in this way.
@@ -167,14 +167,14 @@ fn may_change<'a>(
     (object, name): (Object, &str),
     (before, after): (&Attributes, &Attributes),
     allow: Allow,
-) -> Result<(), Refusal> {
+) -> Result<(), ApiError> {
     for (attribute, from, to) in differences(object, before, after) {
         // Spelling out a default, or leaving it to the default again, changes nothing.
         let same = now.effective(attribute, before) == next.effective(attribute, after);
         match attribute.effect {
             _ if same && !matches!(attribute.default, Default::Derived(_)) => {}
             Effect::Fixed => {
-                return Err(Refusal::new(
+                return Err(ApiError::new(
                     Code::Fixed,
                     format!("{object} `{name}`: `{}` is fixed when it is made", attribute.name),
                 )
@@ -198,10 +198,10 @@ fn may_change<'a>(
 }
 
 /// A volume that becomes smaller loses data, which must have been allowed.
-fn may_resize(name: &str, from: Option<&Value>, to: Option<&Value>) -> Result<(), Refusal> {
+fn may_resize(name: &str, from: Option<&Value>, to: Option<&Value>) -> Result<(), ApiError> {
     let bytes = |value: Option<&Value>| value.and_then(Value::as_number);
     match (bytes(from), bytes(to)) {
-        (Some(from), Some(to)) if to < from => Err(Refusal::invalid(format!(
+        (Some(from), Some(to)) if to < from => Err(ApiError::invalid(format!(
             "volume `{name}` would shrink from {} to {} and lose what lies beyond",
             format_size(from),
             format_size(to)

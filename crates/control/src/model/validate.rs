@@ -3,8 +3,8 @@
 mod san;
 
 use super::{Desired, Home, MAIN, resolve};
+use crate::error::ApiError;
 use crate::paths::{Paths, SOCKET_PATH_BYTES_MAX};
-use crate::refusal::Refusal;
 use fabric::attribute::words::{Reservations, VolumeKind};
 use fabric::attribute::{self, Attributes, Object, attr};
 use fabric::suggest;
@@ -12,18 +12,18 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// The state with every value in its one form, or the first thing that is wrong with it.
-pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
+pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, ApiError> {
     let mut checked = Desired {
-        given: desired.given.clone(),
-        found: desired.found.clone(),
+        allocations: desired.allocations.clone(),
+        discovered: desired.discovered.clone(),
         ..Desired::default()
     };
     for object in Object::ALL {
         for (name, set) in &desired[object] {
             attribute::check_name(name)
-                .map_err(|problem| Refusal::invalid(format!("{object}: {problem}")).on("name"))?;
+                .map_err(|problem| ApiError::invalid(format!("{object}: {problem}")).on("name"))?;
             let set =
-                attribute::check(object, set).map_err(|error| Refusal::attribute(name, error))?;
+                attribute::check(object, set).map_err(|error| ApiError::attribute(name, error))?;
             checked[object].insert(name.clone(), set);
         }
     }
@@ -45,7 +45,7 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, Refusal> {
 }
 
 /// The rules within one volume.
-fn volume(name: &str, set: &Attributes) -> Result<(), Refusal> {
+fn volume(name: &str, set: &Attributes) -> Result<(), ApiError> {
     let kind = attr::volume::KIND.of(set).unwrap_or(VolumeKind::File);
     if kind == VolumeKind::File && !attr::volume::PATH.is_set(set) {
         return refuse(name, "path", "a file volume needs its file or block device", "set `path`");
@@ -74,7 +74,7 @@ fn volume(name: &str, set: &Attributes) -> Result<(), Refusal> {
 }
 
 /// Whether a volume needs a size, and whether the one that it has can be.
-fn volume_size(name: &str, kind: VolumeKind, set: &Attributes) -> Result<(), Refusal> {
+fn volume_size(name: &str, kind: VolumeKind, set: &Attributes) -> Result<(), ApiError> {
     let block_size = attr::volume::BLOCK_SIZE.value(set);
     let example = "set `size`, such as `10GiB`";
     match attr::volume::SIZE.of(set) {
@@ -100,14 +100,14 @@ fn volume_size(name: &str, kind: VolumeKind, set: &Attributes) -> Result<(), Ref
     }
 }
 
-fn refuse(name: &str, attribute: &str, problem: &str, help: &str) -> Result<(), Refusal> {
-    Err(Refusal::invalid(format!("volume `{name}`: {problem}")).on(attribute).help(help))
+fn refuse(name: &str, attribute: &str, problem: &str, help: &str) -> Result<(), ApiError> {
+    Err(ApiError::invalid(format!("volume `{name}`: {problem}")).on(attribute).help(help))
 }
 
 /// The rules of one adapter towards what it names.
-fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Result<(), Refusal> {
+fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Result<(), ApiError> {
     let refuse = |attribute: &str, problem: String, help: String| {
-        Err(Refusal::invalid(format!("adapter `{name}`: {problem}")).on(attribute).help(help))
+        Err(ApiError::invalid(format!("adapter `{name}`: {problem}")).on(attribute).help(help))
     };
     let volume_name = attr::adapter::VOLUME.of(set).unwrap_or_default();
     let volume_read_only =
@@ -135,7 +135,7 @@ fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Re
 }
 
 /// What is named is there.
-fn nothing_missing(desired: &Desired) -> Result<(), Refusal> {
+fn nothing_missing(desired: &Desired) -> Result<(), ApiError> {
     for mention in desired.mentions() {
         let (by, whose) = mention.by;
         let name = mention.of.name.as_str();
@@ -146,7 +146,7 @@ fn nothing_missing(desired: &Desired) -> Result<(), Refusal> {
         }
         let known = mention.of.objects.iter().flat_map(|object| desired[*object].keys());
         let nouns: Vec<String> = mention.of.objects.iter().map(Object::to_string).collect();
-        return Err(Refusal::invalid(format!(
+        return Err(ApiError::invalid(format!(
             "{by} `{whose}`: there is no {} `{name}`",
             nouns.join(" or ")
         ))
@@ -166,14 +166,14 @@ fn missing_help<'a>(given: &str, known: impl Iterator<Item = &'a str>, noun: &st
 }
 
 /// Two volumes on one file destroy each other's data, unless nobody writes.
-fn unique_files(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
+fn unique_files(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
     let mut owners: BTreeMap<PathBuf, &str> = BTreeMap::new();
     for (name, set) in &desired[Object::Volume] {
         let Some(path) = resolve::volume_path(name, set, paths) else { continue };
         let Some(other) = owners.insert(path.clone(), name) else { continue };
         let read_only = |name: &str| attr::volume::READ_ONLY.value(&desired[Object::Volume][name]);
         if !(read_only(name) && read_only(other)) {
-            return Err(Refusal::invalid(format!(
+            return Err(ApiError::invalid(format!(
                 "volumes `{other}` and `{name}` are both on {}",
                 path.display()
             ))
@@ -186,7 +186,7 @@ fn unique_files(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
         if let Some(other) = owners.get(&path)
             && !attr::volume::READ_ONLY.value(&desired[Object::Volume][*other])
         {
-            return Err(Refusal::invalid(format!(
+            return Err(ApiError::invalid(format!(
                 "medium `{name}` and volume `{other}` are both on {}",
                 path.display()
             ))
@@ -198,7 +198,7 @@ fn unique_files(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
 }
 
 /// Two volumes with one designator are one disk to a client's multipath, which writes to either.
-fn unique_naas(desired: &Desired) -> Result<(), Refusal> {
+fn unique_naas(desired: &Desired) -> Result<(), ApiError> {
     let volumes = || desired[Object::Volume].iter();
     if !volumes().any(|(_, set)| attr::volume::NAA.is_set(set)) {
         return Ok(());
@@ -208,7 +208,7 @@ fn unique_naas(desired: &Desired) -> Result<(), Refusal> {
         let naa = resolve::naa(desired, name, set);
         if let Some(other) = owners.insert(naa, name) {
             let problem = format!("volumes `{other}` and `{name}` have the same naa {naa:016x}");
-            return Err(Refusal::invalid(problem)
+            return Err(ApiError::invalid(problem)
                 .on("naa")
                 .help("clients with several paths would take both for one disk: give each its own, or leave `naa` out"));
         }
@@ -217,7 +217,7 @@ fn unique_naas(desired: &Desired) -> Result<(), Refusal> {
 }
 
 /// One socket is one adapter, and none is a socket of the server itself.
-fn unique_sockets(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
+fn unique_sockets(desired: &Desired, paths: &Paths) -> Result<(), ApiError> {
     let mut owners: BTreeMap<PathBuf, String> =
         BTreeMap::from([(paths.api(), "the API".to_owned())]);
     for name in desired.dataplane_names() {
@@ -227,7 +227,7 @@ fn unique_sockets(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
         let socket = resolve::adapter_socket(name, set, paths);
         let owner = format!("adapter `{name}`");
         if let Some(other) = owners.insert(socket.clone(), owner) {
-            return Err(Refusal::invalid(format!(
+            return Err(ApiError::invalid(format!(
                 "adapter `{name}`: {} is the socket of {other}",
                 socket.display()
             ))
@@ -239,11 +239,11 @@ fn unique_sockets(desired: &Desired, paths: &Paths) -> Result<(), Refusal> {
 }
 
 /// Who may use a volume together with others.
-fn sharing(desired: &Desired, volume: &str, homes: &[Home<'_>]) -> Result<(), Refusal> {
+fn sharing(desired: &Desired, volume: &str, homes: &[Home<'_>]) -> Result<(), ApiError> {
     if let [(object, first, home), rest @ ..] = homes
         && let Some((other, stray, _)) = rest.iter().find(|(_, _, other)| other != home)
     {
-        return Err(Refusal::invalid(format!(
+        return Err(ApiError::invalid(format!(
             "{object} `{first}` and {other} `{stray}` use volume `{volume}` from two data planes"
         ))
         .on("dataplane")
@@ -277,7 +277,7 @@ fn sharing(desired: &Desired, volume: &str, homes: &[Home<'_>]) -> Result<(), Re
         Some(_) if adapters.len() == 1 => "both as a disk and as a LUN",
         _ => "through several adapters",
     };
-    Err(Refusal::invalid(format!(
+    Err(ApiError::invalid(format!(
         "volume `{volume}` would be written {noun} (`{first}`, `{second}`)"
     ))
     .on("volume")
@@ -288,11 +288,11 @@ fn sharing(desired: &Desired, volume: &str, homes: &[Home<'_>]) -> Result<(), Re
 }
 
 /// A block adapter knows nothing of what clients of the LUN have reserved.
-fn passes_by(volume: &str, adapter: &str) -> Result<(), Refusal> {
+fn passes_by(volume: &str, adapter: &str) -> Result<(), ApiError> {
     let problem = format!(
         "volume `{volume}` is a LUN, and adapter `{adapter}` would pass by its reservations"
     );
-    Err(Refusal::invalid(problem).on("volume").help(
+    Err(ApiError::invalid(problem).on("volume").help(
         "give that client the LUN as well; or, if no client reserves it, set `reservations = \"refuse\"` on the \
          volume",
     ))

@@ -131,7 +131,7 @@ const SAN: &str = "[volume.a]\nkind=\"null\"\nsize=4096\n[volume.b]\nkind=\"null
 /// What a data plane shall have by a configuration, after an earlier one.
 fn settled(text: &str, before: &Desired) -> (Wanted, Desired) {
     let mut desired = crate::config::read(text).unwrap();
-    crate::model::given::settle(before, &mut desired, 42).unwrap();
+    crate::model::allocations::settle(before, &mut desired, 42).unwrap();
     let desired = crate::model::validate::validate(&desired, &samples::paths()).unwrap();
     (resolve::wanted(&desired, "main", &samples::paths()), desired)
 }
@@ -192,7 +192,7 @@ fn media_are_changed_in_a_drive_that_stays() {
 #[test]
 fn another_path_to_a_disk_is_put_under_its_unit() {
     use crate::hba::Disk;
-    use crate::model::found::{Found, unit};
+    use crate::model::discovered::{Discovered, unit};
     let text = "[port.fcs0]\nhost=\"host3\"\n[adapter.f]\nkind=\"fc\"\nport=\"fcs0\"\n";
     let path = |host: u32| Disk {
         host,
@@ -204,8 +204,8 @@ fn another_path_to_a_disk_is_put_under_its_unit() {
         wwid: "naa.5000c500deadbeef".to_owned(),
     };
     let shown = |disks: Vec<Disk>| {
-        let found = Found { seen: [("f".to_owned(), disks)].into(), ..Found::default() };
-        let desired = Desired { found, ..crate::config::read(text).unwrap() };
+        let found = Discovered { seen: [("f".to_owned(), disks)].into(), ..Discovered::default() };
+        let desired = Desired { discovered: found, ..crate::config::read(text).unwrap() };
         resolve::wanted(&desired, "main", &samples::paths())
     };
     let mut books = Books::new();

@@ -5,12 +5,12 @@
 //! it is left alone, and said so. Files of removed objects go, so that no later object of the name finds them.
 
 use super::{ServeError, system};
-use crate::keeper::{Launcher, ProcessLauncher};
 use crate::link::{Link, LinkError, SocketLink};
 use crate::model::Desired;
 use crate::model::resolve::volume_path;
 use crate::paths::Paths;
 use crate::server::has_client;
+use crate::supervisor::{Launcher, ProcessLauncher};
 use fabric::attribute::Object;
 use protocol::message::{Reply, Request, Status};
 use protocol::place::claimant;

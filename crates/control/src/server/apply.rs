@@ -1,11 +1,11 @@
 //! A configuration as a whole: applying it, pruning, and the file that each start applies.
 
-use super::{Done, Manner, Server, read};
-use crate::keeper::Known;
+use super::{ChangeOptions, Done, Server, read};
+use crate::error::ApiError;
 use crate::model::Desired;
 use crate::model::transition::{Change, Verb};
-use crate::refusal::Refusal;
 use crate::server::views::has_client;
+use crate::supervisor::Known;
 use fabric::attribute::Object;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -46,11 +46,11 @@ impl Server {
         &self,
         wanted: Desired,
         prune: bool,
-        manner: Manner,
-    ) -> Result<(Done, Vec<String>), Refusal> {
+        options: ChangeOptions,
+    ) -> Result<(Done, Vec<String>), ApiError> {
         let named = names(&wanted);
-        if named.is_empty() && !manner.allow.force {
-            return Err(Refusal::invalid("the configuration names no object at all").help(
+        if named.is_empty() && !options.allow.force {
+            return Err(ApiError::invalid("the configuration names no object at all").help(
                 "see that the file is the one you mean and that what wrote it did not fail; `--prune --force` removes everything",
             ));
         }
@@ -64,7 +64,7 @@ impl Server {
             }
             Ok(())
         };
-        let done = self.change(manner, edit).await?;
+        let done = self.change(options, edit).await?;
         let all = if prune { BTreeSet::new() } else { names(&self.desired()) };
         let others = all.difference(&named).map(|(object, name)| format!("{object} {name}"));
         Ok((done, others.collect()))

@@ -2,9 +2,9 @@
 //! change is stored, since a data plane with more than that could not be told, nor asked, any more.
 
 use super::Server;
-use crate::keeper::FEWER;
+use crate::error::ApiError;
 use crate::model::resolve::Wanted;
-use crate::refusal::Refusal;
+use crate::supervisor::FEWER;
 use protocol::socket::{MESSAGE_BYTES_MAX, size};
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ const ACCOUNT_BYTES: u64 = 2048;
 
 impl Server {
     /// Refuses what the messages do not carry.
-    pub(super) fn can_carry(&self, wanted: &BTreeMap<String, Wanted>) -> Result<(), Refusal> {
+    pub(super) fn can_carry(&self, wanted: &BTreeMap<String, Wanted>) -> Result<(), ApiError> {
         let views = self.keeper_views();
         for (name, wanted) in wanted {
             let known = views.get(name).and_then(|view| view.message_bytes_max);
@@ -24,7 +24,7 @@ impl Server {
                     let what = format!(
                         "data plane `{name}` would have adapters and LUNs that take {bytes} bytes to name, and its messages carry {limit}"
                     );
-                    return Err(Refusal::invalid(what).help(FEWER));
+                    return Err(ApiError::invalid(what).help(FEWER));
                 }
             }
         }
@@ -63,7 +63,7 @@ fn bytes(wanted: &Wanted) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{given, resolve, samples};
+    use crate::model::{allocations, resolve, samples};
 
     #[test]
     fn the_reckoning_is_no_less_than_what_it_takes() {
@@ -71,7 +71,7 @@ mod tests {
             [adapter.b]\nvolume=\"w\"\n[port.p]\n[target.t]\nluns=\"0=v\"\n[adapter.f]\nkind=\"fc\"\nport=\"p\"\n\
             [zone.z]\nmembers=\"f,t\"\n[mask.m]\ninitiators=\"f\"\ntargets=\"t\"\n";
         let mut desired = crate::config::read(text).unwrap();
-        given::settle(&Default::default(), &mut desired, 1).unwrap();
+        allocations::settle(&Default::default(), &mut desired, 1).unwrap();
         let wanted = resolve::wanted(&desired, "main", &samples::paths());
         let counts = (wanted.volumes.len(), wanted.units.len(), wanted.adapters.len());
         assert_eq!(counts, (2, 1, 2));

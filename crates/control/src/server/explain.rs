@@ -4,10 +4,10 @@ mod values;
 
 use super::Server;
 use super::views::{adapter_of, has_client};
+use crate::error::ApiError;
 use crate::model::resolve::narrow32;
 use crate::model::{Desired, resolve};
 use crate::paths::Paths;
-use crate::refusal::Refusal;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attribute, Attributes, Object, attr};
 use fabric::elements::CommandTerm;
@@ -178,7 +178,7 @@ fn npiv_source(
 
 impl Server {
     /// Explains one adapter.
-    pub async fn explain(&self, name: &str) -> Result<Explanation, Refusal> {
+    pub async fn explain(&self, name: &str) -> Result<Explanation, ApiError> {
         let desired = self.desired();
         let set = desired[Object::Adapter]
             .get(name)

@@ -1,11 +1,11 @@
 //! The files of volumes: what data planes have opened is recorded, and what is to hold when one is missing or another.
 
-use super::{Done, Server, Told, failure_of};
+use super::{ApplyOutcome, Done, Server, failure_of};
+use crate::error::{ApiError, Code};
 use crate::model::Desired;
 use crate::model::files::{self, Made};
 use crate::model::transition::{AttributeChange, Change, Verb};
 use crate::reconcile::Subject;
-use crate::refusal::{Code, Refusal};
 use crate::store::Store;
 use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Effect, Object, attr};
@@ -36,12 +36,12 @@ impl Server {
     }
 
     /// Records what data planes have open.
-    pub(super) fn record_files(&self, store: &mut dyn Store) -> Result<(), Refusal> {
+    pub(super) fn record_files(&self, store: &mut dyn Store) -> Result<(), ApiError> {
         let mut desired = self.desired();
         if self.learn_files(&mut desired) { self.commit(store, &desired) } else { Ok(()) }
     }
 
-    /// Records it whenever a keeper has learned something.
+    /// Records it whenever a supervisor has learned something.
     pub(super) fn record_files_as_they_come(&self) {
         let (server, learned) = (Weak::clone(&self.myself), Arc::clone(&self.learned));
         tokio::spawn(async move {
@@ -59,17 +59,17 @@ impl Server {
     /// Waits until volumes that a change is about are open or failed. Others, and whoever asks how things are, do not wait with it.
     pub(super) async fn await_openings(
         &self,
-        mut told: Told,
+        mut told: ApplyOutcome,
         changes: &[Change],
         next: &Desired,
-    ) -> Told {
+    ) -> ApplyOutcome {
         let until = Instant::now() + OPENING_WAIT;
         while let Some(opening) = failure_of(&told.opening, changes, next) {
             if Instant::now() > until {
                 let subjects = std::mem::take(&mut told.opening).into_iter();
                 let (mine, others) = subjects.partition(|(_, refusal)| *refusal == opening);
                 told.opening = others;
-                told.failures.extend::<BTreeMap<Subject, Refusal>>(mine);
+                told.failures.extend::<BTreeMap<Subject, ApiError>>(mine);
             } else {
                 tokio::time::sleep(LOOK).await;
                 told = self.tell_dataplanes(next).await;
@@ -84,7 +84,7 @@ impl Server {
         name: &str,
         act: FileAct,
         dry_run: bool,
-    ) -> Result<Done, Refusal> {
+    ) -> Result<Done, ApiError> {
         let name = name.to_owned();
         self.to_the_end(dry_run, move |server| async move {
             server.renew_file_now(&name, act, dry_run).await
@@ -97,16 +97,16 @@ impl Server {
         name: &str,
         act: FileAct,
         dry_run: bool,
-    ) -> Result<Done, Refusal> {
+    ) -> Result<Done, ApiError> {
         let mut store = self.change.lock().await;
         let mut now = self.desired();
         let set =
             now[Object::Volume].get(name).ok_or_else(|| self.not_found(Object::Volume, name))?;
         if attr::volume::KIND.of(set) == Some(VolumeKind::Null) {
-            return Err(Refusal::invalid(format!("volume `{name}` has no file")));
+            return Err(ApiError::invalid(format!("volume `{name}` has no file")));
         }
         if act == FileAct::Recreate && !attr::volume::SIZE.is_set(set) {
-            let refusal = Refusal::invalid(format!("volume `{name}` has no `size`"));
+            let refusal = ApiError::invalid(format!("volume `{name}` has no `size`"));
             return Err(refusal.on("size").help(format!(
                 "say how large the new file is to be: `trunkline volume set {name} --size SIZE`"
             )));
@@ -115,7 +115,7 @@ impl Server {
         let views = self.keeper_views().into_values().filter(|view| view.pid.is_some());
         if views.into_iter().any(|view| view.opened.contains_key(name)) {
             let problem = format!("volume `{name}` is open and has its file");
-            return Err(Refusal::new(Code::InUse, problem)
+            return Err(ApiError::new(Code::InUse, problem)
                 .help("this is for volumes that failed; see `trunkline volume show`"));
         }
         let (made, to) = match act {
@@ -139,10 +139,11 @@ impl Server {
             return Ok(done);
         }
         let mut next = now.clone();
-        next.given.files.insert(name.to_owned(), made);
+        next.allocations.files.insert(name.to_owned(), made);
         self.commit(store.as_mut(), &next)?;
         let told = self.tell(&next).await;
-        let Told { mut failures, down, .. } = self.await_openings(told, &done.changes, &next).await;
+        let ApplyOutcome { mut failures, down, .. } =
+            self.await_openings(told, &done.changes, &next).await;
         if let Some(failure) = failures.remove(&Subject::Volume(name.to_owned())) {
             self.commit(store.as_mut(), &now)?;
             self.tell(&now).await;

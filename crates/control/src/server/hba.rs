@@ -1,10 +1,10 @@
 //! Ports that stand for HBAs of the host: their virtual ports are made and removed, and what appears under them is noticed.
 
 use super::Server;
+use crate::error::{ApiError, Code};
 use crate::hba::{Disk, HbaError, Sysfs, is_held};
 use crate::model::Desired;
-use crate::model::found::{Found, Vport, unit, vports};
-use crate::refusal::{Code, Refusal};
+use crate::model::discovered::{Discovered, Vport, unit, vports};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
@@ -17,19 +17,19 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 impl Server {
     /// Before a virtual port goes, data planes let go of the disks behind it.
     pub(super) async fn part_from_vports(&self, next: &mut Desired) {
-        let known = self.desired().found;
+        let known = self.desired().discovered;
         let before = known.seen.len();
-        next.found = known;
+        next.discovered = known;
         let wanted = vports(next);
-        let made = &next.given.vports;
+        let made = &next.allocations.vports;
         let stays = |adapter: &String| {
             wanted.get(adapter).is_some_and(|vport| {
                 let elsewhere = |other: &Vport| other.wwpn == vport.wwpn && other != vport;
                 !made.iter().any(elsewhere)
             })
         };
-        next.found.seen.retain(|adapter, _| stays(adapter));
-        if next.found.seen.len() != before {
+        next.discovered.seen.retain(|adapter, _| stays(adapter));
+        if next.discovered.seen.len() != before {
             self.tell_dataplanes(next).await;
         }
     }
@@ -38,28 +38,30 @@ impl Server {
     pub(super) fn bring_vports_about(&self, next: &mut Desired) {
         let wanted = vports(next);
         let all: BTreeSet<Vport> = wanted.values().cloned().collect();
-        if next.given.vports.is_empty() && wanted.is_empty() {
-            next.found = Found::default();
+        if next.allocations.vports.is_empty() && wanted.is_empty() {
+            next.discovered = Discovered::default();
         } else {
             let sysfs = Sysfs::at(&self.paths.sys);
             // The kernel answers when the HBA has.
             tokio::task::block_in_place(|| {
-                next.given.vports.retain(|vport| all.contains(vport) || !removed(&sysfs, vport));
-                let earlier = std::mem::take(&mut next.found);
+                next.allocations
+                    .vports
+                    .retain(|vport| all.contains(vport) || !removed(&sysfs, vport));
+                let earlier = std::mem::take(&mut next.discovered);
                 for (adapter, vport) in wanted {
-                    look(&sysfs, &adapter, &vport, &earlier, &mut next.found);
+                    look(&sysfs, &adapter, &vport, &earlier, &mut next.discovered);
                 }
             });
         }
         let mut desired = self.desired.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        desired.found = next.found.clone();
+        desired.discovered = next.discovered.clone();
         // What was removed is forgotten on disk with the next change; to remove it again does nothing.
-        desired.given.vports = next.given.vports.clone();
+        desired.allocations.vports = next.allocations.vports.clone();
     }
 
     /// As long as there are virtual ports, or some to be removed, what is behind them is looked at. Called under the lock of changes.
     pub(super) fn look_from_time_to_time(&self, next: &Desired) {
-        if next.given.vports.is_empty() || self.looking.swap(true, Ordering::Relaxed) {
+        if next.allocations.vports.is_empty() || self.looking.swap(true, Ordering::Relaxed) {
             return;
         }
         let (server, ended) = (Weak::clone(&self.myself), Arc::clone(&self.ended));
@@ -81,13 +83,13 @@ impl Server {
     async fn look_again(&self) -> bool {
         let _change = self.change.lock().await;
         let known = self.desired();
-        if known.given.vports.is_empty() {
+        if known.allocations.vports.is_empty() {
             self.looking.store(false, Ordering::Relaxed);
             return false;
         }
         let mut next = known.clone();
         self.bring_vports_about(&mut next);
-        if next.found.seen != known.found.seen {
+        if next.discovered.seen != known.discovered.seen {
             self.tell_dataplanes(&next).await;
         }
         true
@@ -106,7 +108,7 @@ fn removed(sysfs: &Sysfs, vport: &Vport) -> bool {
 }
 
 /// Makes the virtual port of an adapter if it is not there, and notes what is behind it.
-fn look(sysfs: &Sysfs, adapter: &str, vport: &Vport, earlier: &Found, found: &mut Found) {
+fn look(sysfs: &Sysfs, adapter: &str, vport: &Vport, earlier: &Discovered, found: &mut Discovered) {
     let disks = sysfs.create(&vport.host, vport.wwpn).and_then(|()| sysfs.disks(vport.wwpn));
     let mut disks = match disks {
         Ok(disks) => disks,
@@ -130,19 +132,19 @@ fn look(sysfs: &Sysfs, adapter: &str, vport: &Vport, earlier: &Found, found: &mu
     found.seen.insert(adapter.to_owned(), disks);
 }
 
-fn held(adapter: &str, disk: &Disk) -> Refusal {
+fn held(adapter: &str, disk: &Disk) -> ApiError {
     let (device, lun, target) = (disk.device.display(), disk.lun, disk.target);
     let message = format!(
         "adapter `{adapter}`: the host itself uses {device}, LUN {lun} of {target}, so that the client does not get it"
     );
-    Refusal::new(Code::InUse, message).help(format!(
+    ApiError::new(Code::InUse, message).help(format!(
         "unmount it, or take it out of the host's multipath, LVM or RAID; `lsblk {device}` shows who has it ({})",
         unit(disk)
     ))
 }
 
 /// Why an adapter has no virtual port, and what mends that.
-fn refusal(adapter: &str, vport: &Vport, error: &HbaError) -> Refusal {
+fn refusal(adapter: &str, vport: &Vport, error: &HbaError) -> ApiError {
     let host = &vport.host;
     let help = match error {
         HbaError::NoNpiv { .. } => format!(
@@ -157,7 +159,7 @@ fn refusal(adapter: &str, vport: &Vport, error: &HbaError) -> Refusal {
              and that the switch allows NPIV; or map the adapter to another port: `trunkline port map {adapter} PORT`"
         ),
     };
-    Refusal::new(Code::Failed, format!("adapter `{adapter}`: no virtual port on {host}: {error}"))
+    ApiError::new(Code::Failed, format!("adapter `{adapter}`: no virtual port on {host}: {error}"))
         .on("port")
         .help(help)
 }

@@ -1,14 +1,14 @@
 //! Who is logged in where.
 
 use super::views::{adapter_of, adapters_of, has_client};
-use super::{Done, Server, Told};
+use super::{ApplyOutcome, Done, Server};
+use crate::error::ApiError;
 use crate::model::Desired;
-use crate::model::given::Maximum;
+use crate::model::allocations::Maximum;
 use crate::model::resolve::{self, narrow32};
 use crate::model::san::{san, wwpns};
 use crate::model::transition::{AttributeChange, Change, Verb};
 use crate::reconcile::Subject;
-use crate::refusal::Refusal;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Effect, Object, attr};
 use fabric::negotiate::{Policy, negotiate_npiv};
@@ -98,7 +98,7 @@ impl Server {
     }
 
     /// Forgets the maximum of the client of an adapter under the policy `aix`: its channels are negotiated anew. What changes by it.
-    pub async fn reconfigure(&self, name: &str, dry_run: bool) -> Result<Done, Refusal> {
+    pub async fn reconfigure(&self, name: &str, dry_run: bool) -> Result<Done, ApiError> {
         let name = name.to_owned();
         self.to_the_end(dry_run, move |server| async move {
             server.reconfigure_now(&name, dry_run).await
@@ -106,17 +106,17 @@ impl Server {
         .await
     }
 
-    async fn reconfigure_now(&self, name: &str, dry_run: bool) -> Result<Done, Refusal> {
+    async fn reconfigure_now(&self, name: &str, dry_run: bool) -> Result<Done, ApiError> {
         let mut store = self.change.lock().await;
         let now = self.desired();
         let set =
             now[Object::Adapter].get(name).ok_or_else(|| self.not_found(Object::Adapter, name))?;
         if attr::adapter::KIND.value(set) != AdapterKind::Fc {
             let problem = format!("adapter `{name}` is no virtual Fibre Channel adapter");
-            return Err(Refusal::invalid(problem).help("only those remember what was negotiated"));
+            return Err(ApiError::invalid(problem).help("only those remember what was negotiated"));
         }
         let mut next = now.clone();
-        next.given.maxima.remove(name);
+        next.allocations.maxima.remove(name);
         let channels = |desired| resolve::channels(desired, name, set).to_string();
         let (from, to) = (channels(&now), channels(&next));
         let attribute = AttributeChange {
@@ -134,9 +134,9 @@ impl Server {
         let changed = change.attributes.iter().any(|channels| channels.from != channels.to);
         let mut done = Done::default();
         done.changes.extend(changed.then_some(change));
-        if !dry_run && next.given != now.given {
+        if !dry_run && next.allocations != now.allocations {
             self.commit(store.as_mut(), &next)?;
-            let Told { mut failures, down, .. } = self.tell(&next).await;
+            let ApplyOutcome { mut failures, down, .. } = self.tell(&next).await;
             if let Some(failure) = failures.remove(&Subject::Adapter(name.to_owned())) {
                 return Err(failure);
             }
@@ -157,7 +157,7 @@ impl Server {
         }
         let statuses = self.statuses().await;
         let maxima = aix.into_iter().filter_map(|(name, set)| {
-            let known = now.given.maxima.get(name).copied();
+            let known = now.allocations.maxima.get(name).copied();
             let account = statuses.get(now.dataplane_of_adapter(name));
             // What is not known now stays as it was.
             let Some(status) = account else { return known.map(|m| (name.clone(), m)) };

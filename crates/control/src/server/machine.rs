@@ -1,14 +1,14 @@
 //! Whether this machine has what a change asks for: judged before anything is stopped.
 
+use crate::error::ApiError;
 use crate::model::Desired;
 use crate::model::transition::Change;
-use crate::refusal::Refusal;
 use fabric::attribute::{Object, attr};
 use fabric::units::{format_cpus, parse_cpus};
 use std::collections::BTreeSet;
 
 /// Refuses CPUs, newly set on a data plane, that its process could not be bound to.
-pub(super) fn has(next: &Desired, changes: &[Change]) -> Result<(), Refusal> {
+pub(super) fn has(next: &Desired, changes: &[Change]) -> Result<(), ApiError> {
     let of_dataplanes = changes.iter().filter(|c| c.object == Object::DataPlane);
     let sets = |change: &&Change| {
         change.attributes.iter().any(|one| one.attribute == attr::dataplane::CPUS.name)
@@ -21,7 +21,7 @@ pub(super) fn has(next: &Desired, changes: &[Change]) -> Result<(), Refusal> {
         let mine: BTreeSet<usize> =
             (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| mine.is_set(*cpu)).collect();
         if let Some(missing) = wanted.difference(&mine).next() {
-            return Err(Refusal::invalid(format!(
+            return Err(ApiError::invalid(format!(
                 "data plane `{}`: CPU {missing} is not one that this server may use",
                 change.name
             ))

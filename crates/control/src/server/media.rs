@@ -1,9 +1,9 @@
 //! Files of the server's own: copies of optical media, kept reservations.
 
 use super::Server;
+use crate::error::{ApiError, Code};
 use crate::model::Desired;
 use crate::model::resolve::Wanted;
-use crate::refusal::{Code, Refusal};
 use fabric::attribute::{Attributes, Object, attr};
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
@@ -13,7 +13,7 @@ use std::path::Path;
 
 impl Server {
     /// Takes the copies of new media. One that fails leaves nothing behind.
-    pub(super) fn copy_media(&self, now: &Desired, next: &Desired) -> Result<(), Refusal> {
+    pub(super) fn copy_media(&self, now: &Desired, next: &Desired) -> Result<(), ApiError> {
         for (name, set) in
             next[Object::Medium].iter().filter(|(name, _)| !now[Object::Medium].contains_key(*name))
         {
@@ -27,7 +27,7 @@ impl Server {
             };
             copied.map_err(|error| {
                 let what = format!("medium `{name}`: {}: {error}", source.display());
-                Refusal::new(Code::Failed, what)
+                ApiError::new(Code::Failed, what)
                     .on("path")
                     .help("name an ISO image that can be read")
             })?;

@@ -2,19 +2,20 @@
 
 use super::{Server, views};
 use crate::caller;
-use crate::refusal::{Code, Refusal};
+use crate::error::{ApiError, Code};
 use fabric::attribute::Object;
 
 impl Server {
     /// Stops a data plane in good order and starts it with its present attributes.
     ///
     /// Without `force` not under a client that would not connect again.
-    pub async fn restart_dataplane(&self, name: &str, force: bool) -> Result<(), Refusal> {
+    pub async fn restart_dataplane(&self, name: &str, force: bool) -> Result<(), ApiError> {
         let _change = self.change.lock().await;
-        let keepers = self.keepers();
-        let keeper = keepers.get(name).ok_or_else(|| self.not_found(Object::DataPlane, name))?;
+        let supervisors = self.supervisors();
+        let supervisor =
+            supervisors.get(name).ok_or_else(|| self.not_found(Object::DataPlane, name))?;
         if !force {
-            let view = keeper.look().await;
+            let view = supervisor.look().await;
             let adapters = view.known.iter().flat_map(|known| &known.status.adapters);
             let adapters = adapters.filter(|adapter| views::stays_away(adapter));
             let names: Vec<String> = adapters.map(|a| format!("`{}`", a.spec.name)).collect();
@@ -23,12 +24,12 @@ impl Server {
                     "clients that do not connect again would lose adapters {}: they are QEMU before 8.2",
                     names.join(", ")
                 );
-                return Err(Refusal::new(Code::InUse, message).help(
+                return Err(ApiError::new(Code::InUse, message).help(
                     "shut these machines down first, or restart it nevertheless and the machines after it: `--force` (in the API `force=true`)",
                 ));
             }
         }
-        let done = keeper.restart().await;
+        let done = supervisor.restart().await;
         let result = if done.is_ok() { "done" } else { "failed" };
         self.trail.changed(caller::present(), result, format!("restart dataplane {name}"));
         done

@@ -2,11 +2,11 @@
 
 use super::{ObjectView, Server};
 use crate::caller::Caller;
-use crate::keeper::{Ailment, View};
+use crate::error::ApiError;
 use crate::model::{Desired, Home, MAIN, Users, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
-use crate::refusal::Refusal;
+use crate::supervisor::{Ailment, View};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::negotiate::Term;
 use protocol::message::{AdapterState, AdapterStatus, OpeningStatus, Status, VolumeStatus};
@@ -178,7 +178,7 @@ pub struct StatusView {
     /// Adapters.
     pub adapters: Vec<AdapterView>,
     /// What data planes could not do; it is tried again.
-    pub failures: Vec<Refusal>,
+    pub failures: Vec<ApiError>,
 }
 
 /// An object as the API shows it: those that a data plane has with how they are, the others as they were set.
@@ -198,10 +198,10 @@ pub enum AnyView {
 /// Everything that is known at one moment; the views are made of it. What is asked for each object is found by its name.
 struct Moment<'a> {
     desired: &'a Desired,
-    keepers: &'a BTreeMap<String, View>,
+    supervisors: &'a BTreeMap<String, View>,
     accounts: BTreeMap<&'a str, Account<'a>>,
     /// What data planes could not do.
-    failures: BTreeMap<&'a Subject, &'a Refusal>,
+    failures: BTreeMap<&'a Subject, &'a ApiError>,
     homes: BTreeMap<String, Vec<Home<'a>>>,
     luns: BTreeMap<String, Vec<(&'a str, u16)>>,
     users: Users<'a>,
@@ -227,15 +227,15 @@ impl<'a> Account<'a> {
 }
 
 impl<'a> Moment<'a> {
-    fn new(desired: &'a Desired, keepers: &'a BTreeMap<String, View>) -> Moment<'a> {
+    fn new(desired: &'a Desired, supervisors: &'a BTreeMap<String, View>) -> Moment<'a> {
         let account = |(name, view): (&'a String, &'a View)| {
             Some((name.as_str(), Account::of(&view.account()?.status)))
         };
         Moment {
             desired,
-            keepers,
-            accounts: keepers.iter().filter_map(account).collect(),
-            failures: keepers.values().flat_map(|view| &view.failures).collect(),
+            supervisors,
+            accounts: supervisors.iter().filter_map(account).collect(),
+            failures: supervisors.values().flat_map(|view| &view.failures).collect(),
             homes: desired.homes(),
             luns: desired.luns(),
             users: desired.users(),
@@ -248,13 +248,13 @@ impl<'a> Moment<'a> {
 
     /// How old that is in seconds, if it does not answer.
     fn age_s(&self, dataplane: &str) -> Option<u64> {
-        let view = self.keepers.get(dataplane).filter(|view| view.silent.is_some())?;
+        let view = self.supervisors.get(dataplane).filter(|view| view.silent.is_some())?;
         Some(view.account()?.at.elapsed().as_secs())
     }
 
     /// Why something waits for a volume that is being opened.
     fn opening(&self, subject: &Subject) -> Option<String> {
-        let mut all = self.keepers.values().filter_map(|view| view.opening.get(subject));
+        let mut all = self.supervisors.values().filter_map(|view| view.opening.get(subject));
         all.next().map(|refusal| refusal.message.clone())
     }
 
@@ -272,7 +272,7 @@ impl<'a> Moment<'a> {
 
     /// What is wrong with the virtual port of an adapter, or with a disk behind it.
     fn trouble(&self, adapter: &str) -> Option<String> {
-        self.desired.found.troubles.get(adapter).map(|refusal| match &refusal.help {
+        self.desired.discovered.troubles.get(adapter).map(|refusal| match &refusal.help {
             Some(help) => format!("{}; {help}", refusal.message),
             None => refusal.message.clone(),
         })
@@ -286,7 +286,7 @@ impl<'a> Moment<'a> {
         let status = self.account(&home).map(|account| account.volumes.get(name).copied());
         let failure = self.failure(&Subject::Volume(name.to_owned()));
         let opening = self.opening_volume(&home, name);
-        let ailing = self.keepers.get(&home).and_then(|view| {
+        let ailing = self.supervisors.get(&home).and_then(|view| {
             of(Object::Adapter).find_map(|adapter| view.ailing.get(adapter).copied())
         });
         let trouble = status.flatten().and_then(|open| open.trouble.as_deref());
@@ -373,10 +373,10 @@ impl<'a> Moment<'a> {
 
     fn dataplane(&self, name: String) -> DataPlaneView {
         let set = self.desired.dataplane(&name).clone();
-        let keeper = self.keepers.get(&name).cloned().unwrap_or_default();
+        let supervisor = self.supervisors.get(&name).cloned().unwrap_or_default();
         let status = self.account(&name).map(|account| account.status);
         let spec = resolve::dataplane(self.desired, &name);
-        let state = match (keeper.pid, keeper.silent) {
+        let state = match (supervisor.pid, supervisor.silent) {
             (None, _) => "down",
             (Some(_), Some(_)) => "unresponsive",
             (Some(_), None) if status.is_none() => "unresponsive",
@@ -384,14 +384,14 @@ impl<'a> Moment<'a> {
         };
         DataPlaneView {
             state: state.to_owned(),
-            reason: keeper.reason(),
+            reason: supervisor.reason(),
             age_s: self.age_s(&name),
-            pid: keeper.pid,
+            pid: supervisor.pid,
             version: status.map(|status| status.version.clone()),
             confinement: status.map(|status| status.confinement.clone()).unwrap_or_default(),
             uptime_s: status.map(|status| status.uptime_s),
-            restarts: keeper.restarts,
-            restart_needed: keeper.started_with.is_some_and(|with| with != spec),
+            restarts: supervisor.restarts,
+            restart_needed: supervisor.started_with.is_some_and(|with| with != spec),
             channels: status.map(channels).unwrap_or_default(),
             effective: self.desired.effective_all(Object::DataPlane, &set),
             attributes: set,
@@ -422,17 +422,17 @@ impl Server {
     /// What is known now, as far as some objects need it.
     async fn known(&self, objects: &[Object]) -> (Desired, BTreeMap<String, View>) {
         let with_state = [Object::Volume, Object::Adapter, Object::DataPlane];
-        let keepers = match objects.iter().any(|object| with_state.contains(object)) {
+        let supervisors = match objects.iter().any(|object| with_state.contains(object)) {
             true => self.look().await,
             false => BTreeMap::new(),
         };
-        (self.desired(), keepers)
+        (self.desired(), supervisors)
     }
 
     /// All objects of a kind.
     pub async fn objects(&self, object: Object) -> Vec<AnyView> {
-        let (desired, keepers) = self.known(&[object]).await;
-        let moment = Moment::new(&desired, &keepers);
+        let (desired, supervisors) = self.known(&[object]).await;
+        let moment = Moment::new(&desired, &supervisors);
         let show =
             |(name, set): (&String, &Attributes)| moment.show(object, name, set, self.paths());
         let unnamed = object == Object::DataPlane && !desired[object].contains_key(MAIN);
@@ -442,9 +442,9 @@ impl Server {
     }
 
     /// One object.
-    pub async fn object(&self, object: Object, name: &str) -> Result<AnyView, Refusal> {
-        let (desired, keepers) = self.known(&[object]).await;
-        let moment = Moment::new(&desired, &keepers);
+    pub async fn object(&self, object: Object, name: &str) -> Result<AnyView, ApiError> {
+        let (desired, supervisors) = self.known(&[object]).await;
+        let moment = Moment::new(&desired, &supervisors);
         let set = match desired[object].get(name) {
             Some(set) => set,
             None if object == Object::DataPlane && name == MAIN => desired.dataplane(MAIN),
@@ -455,8 +455,8 @@ impl Server {
 
     /// Everything, from one account of each data plane.
     pub async fn status(&self) -> StatusView {
-        let (desired, keepers) = self.known(&Object::ALL).await;
-        let moment = Moment::new(&desired, &keepers);
+        let (desired, supervisors) = self.known(&Object::ALL).await;
+        let moment = Moment::new(&desired, &supervisors);
         let paths = self.paths();
         let volumes = desired[Object::Volume].iter().map(|(name, set)| moment.volume(name, set));
         let adapters =
@@ -474,7 +474,7 @@ impl Server {
                 .failures
                 .values()
                 .copied()
-                .chain(desired.found.troubles.values())
+                .chain(desired.discovered.troubles.values())
                 .cloned()
                 .collect(),
         }

@@ -5,7 +5,7 @@
 //! every step can be undone, so that two contents that differ in one byte never have the same sum.
 
 use crate::model::Desired;
-use crate::model::given::Given;
+use crate::model::allocations::Allocations;
 use fabric::attribute::{Attributes, Object};
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ pub(super) fn of_state(desired: &Desired) -> Seal {
             objects += 1;
         }
     }
-    Seal { objects, sum: sum(&[&bytes, &json(&desired.given)]) }
+    Seal { objects, sum: sum(&[&bytes, &json(&desired.allocations)]) }
 }
 
 /// Plain values, whose maps are in order: the same value is the same text.
@@ -91,5 +91,5 @@ impl Copy {
 #[serde(deny_unknown_fields)]
 pub(super) struct GivenRecord {
     pub(super) version: u32,
-    pub(super) given: Given,
+    pub(super) allocations: Allocations,
 }

@@ -258,7 +258,7 @@ fn full(dir: &Path) -> (PathBuf, Desired) {
     let text = "[volume.v]\nkind=\"file\"\npath=\"/srv/v.img\"\nsize=\"1GiB\"\n[volume.w]\nkind=\"file\"\npath=\"/srv/w.img\"\n\
         [adapter.a]\nvolume=\"v\"\n[adapter.f]\nkind=\"fc\"\nwwpns=\"c0:50:76:00:00:01:00:00,c0:50:76:00:00:01:00:01\"\n";
     let mut desired = crate::config::read(text).unwrap();
-    crate::model::given::settle(&Desired::default(), &mut desired, 7).unwrap();
+    crate::model::allocations::settle(&Desired::default(), &mut desired, 7).unwrap();
     RedbStore::open(&path).unwrap().commit(&desired).unwrap();
     (path, desired)
 }
@@ -351,7 +351,7 @@ fn a_copy_of_an_earlier_program_is_read_and_what_it_cannot_have_is_not() {
     let names = |object| desired[object].keys().map(String::as_str).collect::<Vec<_>>();
     assert_eq!((names(Object::Volume), names(Object::Adapter)), (vec!["v"], vec!["a"]));
     assert_eq!((names(Object::DataPlane), names(Object::Zone)), (vec!["main"], vec![]));
-    assert_eq!(desired.given.system, Some(7));
+    assert_eq!(desired.allocations.system, Some(7));
     std::fs::write(copy_of(&path), COPY.replace("\"adapter\"", "\"adaptor\"")).unwrap();
     let problem = last_good(&path).unwrap_err().to_string();
     assert!(problem.contains("no objects `adaptor`"), "{problem}");

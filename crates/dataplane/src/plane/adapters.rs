@@ -7,7 +7,7 @@ use protocol::message::{AdapterSpec, DeviceSpec, Failure, FailureCode, Reply, Sc
 use protocol::stats::NAME_BYTES_MAX;
 use spec::{Change, change};
 
-use super::{Plane, State, Stock, failure, in_use, not_found, sees};
+use super::{Plane, State, Storage, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
 use crate::devices::{Backing, fixed_queues};
 use crate::session::locked;
@@ -21,9 +21,9 @@ impl Plane {
         check_adapter(&spec)?;
         let _changing = locked(&self.changes);
         let mut state = self.state();
-        check_backing(&spec, &state.stock)?;
+        check_backing(&spec, &state.storage)?;
         state.check_initiator(&spec)?;
-        let backing = Backing::of(&spec, &state.stock);
+        let backing = Backing::of(&spec, &state.storage);
         let name = spec.name.clone();
         let refused = |what: String, help: &str| {
             failure(FailureCode::System, format!("adapter {name} {what}"), help)
@@ -82,12 +82,12 @@ impl State {
 }
 
 /// Everything that the specification names is there.
-fn check_backing(spec: &AdapterSpec, stock: &Stock) -> Result<(), Failure> {
+fn check_backing(spec: &AdapterSpec, storage: &Storage) -> Result<(), Failure> {
     match &spec.device {
-        DeviceSpec::Block(block) if !stock.volumes.contains_key(&block.volume) => {
+        DeviceSpec::Block(block) if !storage.volumes.contains_key(&block.volume) => {
             Err(not_found("volume", &block.volume))
         }
-        DeviceSpec::Block(block) => match stock.fence_on(&block.volume) {
+        DeviceSpec::Block(block) => match storage.fence_on(&block.volume) {
             None => Ok(()),
             Some(unit) => {
                 let help = "give the client the logical unit, or let the unit refuse reservations";
@@ -96,7 +96,7 @@ fn check_backing(spec: &AdapterSpec, stock: &Stock) -> Result<(), Failure> {
         },
         DeviceSpec::Scsi(scsi) => {
             let mut names = scsi.targets.iter().flat_map(|target| target.luns.values());
-            let missing = names.find(|name| !stock.units.contains_key(*name));
+            let missing = names.find(|name| !storage.units.contains_key(*name));
             missing.map_or(Ok(()), |name| Err(not_found("unit", name)))
         }
     }

@@ -82,7 +82,7 @@ pub(super) fn not_shared(state: &Mutex<State>, spec: &VolumeSpec) -> Result<(), 
         file.is_some() && open.identity == file && !(open.spec.read_only && spec.read_only)
     };
     let Some(other) =
-        locked(state).stock.volumes.values().find(shared).map(|open| open.spec.name.clone())
+        locked(state).storage.volumes.values().find(shared).map(|open| open.spec.name.clone())
     else {
         return Ok(());
     };
@@ -172,7 +172,7 @@ impl Plane {
             }
             (Err(_), Some(goes_on)) => Err(goes_on),
             // It was over in this moment, or was given up.
-            (Err(_), None) if state.stock.volumes.contains_key(&name) => Ok(Reply::Done),
+            (Err(_), None) if state.storage.volumes.contains_key(&name) => Ok(Reply::Done),
             (Err(_), None) => Err(failure(
                 FailureCode::System,
                 format!("volume {name}: given up"),

@@ -10,11 +10,11 @@ use device_scsi::{Medium, Unit};
 use protocol::message::{Failure, FailureCode, Reply};
 use spec::{Change, Reservations, UnitKind, UnitSpec, change};
 
-use super::{Left, Plane, State, Stock, failure, in_use, not_found, sees};
+use super::{Left, Plane, State, Storage, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
 use crate::session::locked;
 
-impl Stock {
+impl Storage {
     /// The volume that a unit is to have.
     fn volume_of(&self, spec: &UnitSpec) -> Result<Option<Arc<dyn Volume>>, Failure> {
         let Some(name) = &spec.volume else { return Ok(None) };
@@ -52,11 +52,11 @@ impl Plane {
     pub(super) fn put_unit(&self, spec: UnitSpec) -> Result<Reply, Failure> {
         let _changing = locked(&self.changes);
         let mut state = self.state();
-        let volume = state.stock.volume_of(&spec)?;
-        state.stock.check_alone(&spec)?;
+        let volume = state.storage.volume_of(&spec)?;
+        state.storage.check_alone(&spec)?;
         state.check_no_block_disk(&spec)?;
-        let Some(old) = state.stock.units.get(&spec.name) else {
-            let left = state.stock.left.get(&spec.name);
+        let Some(old) = state.storage.units.get(&spec.name) else {
+            let left = state.storage.left.get(&spec.name);
             let unit = Unit::new(spec, volume, left.map(|left| &*left.unit))?;
             self.enter(&mut state, unit);
             return Ok(Reply::Done);
@@ -81,24 +81,24 @@ impl Plane {
     fn enter(&self, state: &mut State, unit: Unit) {
         let (name, keep) = (unit.spec.name.clone(), unit.spec.keep.clone());
         self.context.services.scsi.add_unit(&unit.unit, &name, keep);
-        state.stock.left.remove(&name);
-        state.stock.units.insert(name, unit);
+        state.storage.left.remove(&name);
+        state.storage.units.insert(name, unit);
     }
 
     pub(super) fn remove_unit(&self, name: &str) -> Result<Reply, Failure> {
         let _changing = locked(&self.changes);
         let mut state = self.state();
-        if !state.stock.units.contains_key(name) {
+        if !state.storage.units.contains_key(name) {
             return Err(not_found("unit", name));
         }
         if let Some((user, _)) = state.seers(name).next() {
             let help = "take it out of the adapter's targets, or remove the adapter, first";
             return Err(in_use(format!("unit {name}"), &format!("adapter {user}"), help));
         }
-        if let Some(Unit { unit, spec, .. }) = state.stock.units.remove(name)
+        if let Some(Unit { unit, spec, .. }) = state.storage.units.remove(name)
             && !unit.registrations().0.is_empty()
         {
-            state.stock.left.insert(name.to_owned(), Left { unit, volume: spec.volume });
+            state.storage.left.insert(name.to_owned(), Left { unit, volume: spec.volume });
         }
         Ok(Reply::Done)
     }
@@ -113,7 +113,7 @@ impl State {
     /// A block adapter knows no reservations, so none is on the volume of a unit that has them.
     fn check_no_block_disk(&self, spec: &UnitSpec) -> Result<(), Failure> {
         let volume = spec.volume.as_deref().filter(|_| fences(spec));
-        let open = volume.and_then(|volume| self.stock.volumes.get(volume));
+        let open = volume.and_then(|volume| self.storage.volumes.get(volume));
         match volume.filter(|volume| self.is_block_disk(volume)) {
             Some(volume) if open.is_some_and(|open| !open.spec.read_only) => {
                 let help = "remove that adapter, or let the unit refuse reservations";
@@ -139,7 +139,7 @@ impl Plane {
     ) -> Result<Reply, Failure> {
         let name = spec.name.clone();
         let mut state = self.state();
-        let unit = state.stock.units.get_mut(&name).ok_or_else(|| not_found("unit", &name))?;
+        let unit = state.storage.units.get_mut(&name).ok_or_else(|| not_found("unit", &name))?;
         Unit::new(UnitSpec { keep: None, ..spec.clone() }, volume.clone(), None)?;
         unit.take_medium().map_err(|what| {
             let help = "let the client unmount the medium and eject it, or stop the client";
@@ -151,7 +151,7 @@ impl Plane {
         drop(state);
         renewal.carry_out()?;
         // Clients see it when their channels can read it.
-        if let (Some(volume), Some(unit)) = (volume, self.state().stock.units.get(&name)) {
+        if let (Some(volume), Some(unit)) = (volume, self.state().storage.units.get(&name)) {
             unit.load_medium(volume.geometry().bytes);
         }
         Ok(Reply::Done)

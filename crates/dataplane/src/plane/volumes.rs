@@ -59,14 +59,14 @@ impl Plane {
         if let Some(failure) = state.opening_of(&spec) {
             return Err(failure);
         }
-        let Some(open) = state.stock.volumes.get(&spec.name) else {
+        let Some(open) = state.storage.volumes.get(&spec.name) else {
             return self.begin(changing, state, Plan::New(spec));
         };
         if change::volume(&open.spec, &spec) == Change::Same {
             return Ok(Reply::Done);
         }
         let name = spec.name.clone();
-        let used = state.users(&name).next().is_some() || !state.stock.units_on(&name).is_empty();
+        let used = state.users(&name).next().is_some() || !state.storage.units_on(&name).is_empty();
         // A size comes by a message of its own.
         let live =
             change::volume(&open.spec, &spec) <= Change::Live && open.spec.bytes == spec.bytes;
@@ -105,7 +105,7 @@ impl Plane {
         let name = spec.name.clone();
         let opened = open_volume(&*self.context.outside, spec, self.owner(), &mut |_| ())?;
         let mut state = self.state();
-        let open = state.stock.volumes.get(&name).ok_or_else(|| not_found("volume", &name))?;
+        let open = state.storage.volumes.get(&name).ok_or_else(|| not_found("volume", &name))?;
         if state.is_block_disk(&name) {
             let user = "a block adapter";
             return Err(in_use(format!("volume {name}"), user, "remove its adapter first"));
@@ -149,7 +149,7 @@ impl Plane {
         if let Some(opening) = state.opening.get(name) {
             return Err(opening.goes_on());
         }
-        let open = state.stock.volumes.get_mut(name).ok_or_else(|| not_found("volume", name))?;
+        let open = state.storage.volumes.get_mut(name).ok_or_else(|| not_found("volume", name))?;
         let before = open.volume.geometry().bytes;
         let cuts = bytes < before;
         if cuts && !shrink {
@@ -172,9 +172,9 @@ impl Plane {
         } else {
             open.resize(bytes)?;
         }
-        let geometry = state.stock.volumes[name].volume.geometry();
-        let units = state.stock.units_on(name);
-        for unit in units.iter().filter_map(|unit| state.stock.units.get(unit)) {
+        let geometry = state.storage.volumes[name].volume.geometry();
+        let units = state.storage.units_on(name);
+        for unit in units.iter().filter_map(|unit| state.storage.units.get(unit)) {
             unit.set_bytes(geometry.bytes);
         }
         let resized = Resized { volume: name, geometry: &geometry, units: &units };
@@ -188,19 +188,19 @@ impl Plane {
         let _changing = locked(&self.changes);
         let mut state = self.state();
         if forget {
-            state.stock.left.retain(|_, left| left.volume.as_deref() != Some(name));
+            state.storage.left.retain(|_, left| left.volume.as_deref() != Some(name));
         }
-        if !state.stock.volumes.contains_key(name) && !state.opening.contains_key(name) {
+        if !state.storage.volumes.contains_key(name) && !state.opening.contains_key(name) {
             return Err(not_found("volume", name));
         }
         let volume = || format!("volume {name}");
-        if let Some(unit) = state.stock.units_on(name).first() {
+        if let Some(unit) = state.storage.units_on(name).first() {
             return Err(in_use(volume(), &format!("unit {unit}"), "remove the unit first"));
         }
         if let Some((user, _)) = state.users(name).next() {
             return Err(in_use(volume(), &format!("adapter {user}"), "remove the adapter first"));
         }
-        state.stock.volumes.remove(name);
+        state.storage.volumes.remove(name);
         state.opening.remove(name);
         Ok(Reply::Done)
     }
@@ -210,10 +210,10 @@ impl Plane {
     /// Takes a volume from everybody who uses it; dropped, it is closed. Their queues stop until there is another one of this name.
     fn take_out(&self, name: &str) -> Result<OpenVolume, Failure> {
         let mut state = self.state();
-        let old = state.stock.volumes.remove(name).ok_or_else(|| not_found("volume", name))?;
+        let old = state.storage.volumes.remove(name).ok_or_else(|| not_found("volume", name))?;
         state.away = Some(old.status());
-        for unit in state.stock.units_on(name) {
-            if let Some(unit) = state.stock.units.get_mut(&unit) {
+        for unit in state.storage.units_on(name) {
+            if let Some(unit) = state.storage.units.get_mut(&unit) {
                 unit.medium = Medium::Awaited;
             }
         }
@@ -227,14 +227,14 @@ impl State {
     /// Puts an open volume in its place, and under the units on it; what was there before.
     pub(super) fn put_in(&mut self, open: OpenVolume) -> Option<OpenVolume> {
         let (name, bytes) = (open.spec.name.clone(), open.volume.geometry().bytes);
-        for unit in self.stock.units_on(&name) {
-            if let Some(unit) = self.stock.units.get_mut(&unit) {
+        for unit in self.storage.units_on(&name) {
+            if let Some(unit) = self.storage.units.get_mut(&unit) {
                 unit.medium = Medium::Volume(Arc::clone(&open.volume));
                 unit.set_bytes(bytes);
             }
         }
         self.away.take_if(|away| away.spec.name == name);
-        self.stock.volumes.insert(name, open)
+        self.storage.volumes.insert(name, open)
     }
 
     /// Whether it is the disk of a block adapter, now or in its next form.

@@ -19,7 +19,7 @@ use crate::off_path::{AbortReason, AbortScope, AbortTarget, Question};
 use crate::requests::Requests;
 
 /// A command that is meant.
-struct Found {
+struct Affected {
     head: Head,
     /// Not begun: the chain was looked at.
     peeked: Option<Peeked>,
@@ -86,7 +86,7 @@ impl Requests {
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
-        found: Vec<Found>,
+        found: Vec<Affected>,
         reason: AbortReason,
         left: &mut Vec<Tag>,
     ) {
@@ -99,7 +99,7 @@ impl Requests {
     }
 
     /// Commands of the queue that a scope means.
-    fn commands_of(&self, io: &Io, queue: &mut RunningQueue, scope: &AbortScope) -> Vec<Found> {
+    fn commands_of(&self, io: &Io, queue: &mut RunningQueue, scope: &AbortScope) -> Vec<Affected> {
         let mut heads = queue.under_way();
         heads.retain(|head| scope.except != Some(io.name_of(queue, *head)));
         let adapter = Arc::clone(&queue.resources.adapter);
@@ -110,7 +110,7 @@ impl Requests {
     }
 
     /// Commands of the queue that go to some of its bindings. What is not begun goes by the new map.
-    fn commands_through(&self, queue: &mut RunningQueue, bindings: &[u16]) -> Vec<Found> {
+    fn commands_through(&self, queue: &mut RunningQueue, bindings: &[u16]) -> Vec<Affected> {
         let mut heads = queue.under_way();
         heads.retain(|head| !matches!(queue.state(*head), State::Held | State::Unread));
         self.select(queue, heads, |binding, _| bindings.contains(&binding))
@@ -121,7 +121,7 @@ impl Requests {
         queue: &mut RunningQueue,
         heads: Vec<Head>,
         meant: impl Fn(u16, u64) -> bool,
-    ) -> Vec<Found> {
+    ) -> Vec<Affected> {
         let (mut found, mut bufs) = (Vec::new(), Vec::new());
         for head in heads {
             let unread = matches!(queue.state(head), State::Held | State::Unread);
@@ -139,7 +139,7 @@ impl Requests {
             };
             if named.is_some_and(|(binding, id)| meant(binding, id)) {
                 let peeked = look.map(|look| look.keep(&bufs));
-                found.push(Found { head, peeked });
+                found.push(Affected { head, peeked });
             }
         }
         found
@@ -150,10 +150,10 @@ impl Requests {
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
-        found: Found,
+        found: Affected,
         reason: AbortReason,
     ) -> bool {
-        let Found { head, peeked } = found;
+        let Affected { head, peeked } = found;
         let state = queue.state(head);
         io.stop_waiting(queue, head);
         if let Some(peeked) = peeked {

@@ -15,7 +15,7 @@ use vhost::vhost_user::message::{
 };
 use vhost::vhost_user::{Frontend, VhostUserFrontend};
 
-use super::door::Door;
+use super::endpoint::Endpoint;
 use super::{Device, SessionError, SessionOptions};
 use crate::config::{BlkConfig, CONFIG_BYTES, feature};
 use crate::scsi::{self, ScsiConfig};
@@ -70,11 +70,11 @@ pub(super) struct Link {
 impl Link {
     /// Meets the server, trying for `patience`.
     pub(super) fn open(
-        door: &Door,
+        endpoint: &Endpoint,
         options: &SessionOptions,
         patience: Duration,
     ) -> Result<Self, SessionError> {
-        let stream = door.pass(patience)?;
+        let stream = endpoint.pass(patience)?;
         let fail = |source| SessionError::Socket { step: "connecting", source };
         let clone = stream.try_clone().map_err(fail)?;
         let frontend = Frontend::from_stream(clone, u64::from(QUEUES_MAX));

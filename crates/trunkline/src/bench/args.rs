@@ -2,7 +2,7 @@
 
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
-use control::refusal::Refusal;
+use control::error::ApiError;
 use partition::config::feature;
 use partition::load::{LoadOptions, Order, ScsiLun, WaitMode};
 use partition::session::{SessionOptions, protocol_feature};
@@ -174,7 +174,7 @@ impl RunArgs {
     /// As the load generator wants them.
     pub(crate) fn options(&self, server_pid: Option<u32>) -> Result<LoadOptions, Failure> {
         if self.time.is_zero() {
-            return Err(Refusal::invalid("--time: nothing can be measured in no time").into());
+            return Err(ApiError::invalid("--time: nothing can be measured in no time").into());
         }
         Ok(LoadOptions {
             scsi: self.scsi.then_some(ScsiLun { target: self.target, lun: self.lun }),

@@ -16,7 +16,7 @@ use crate::output::print;
 use crate::progress::Bar;
 use crate::scratch::Scratch;
 use clap::{Args, ValueEnum};
-use control::refusal::Refusal;
+use control::error::ApiError;
 use partition::load::{self, LoadOptions, Report};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -147,7 +147,7 @@ pub(super) fn run(global: &Global, args: &ScaleArgs) -> Result<(), Failure> {
     if wanted.is_empty() {
         let reasons: Vec<String> =
             not_measured.iter().map(|m| format!("{} channels: {}", m.channels, m.reason)).collect();
-        let refusal = Refusal::invalid(format!("nothing to measure; {}", reasons.join("; ")));
+        let refusal = ApiError::invalid(format!("nothing to measure; {}", reasons.join("; ")));
         return Err(refusal.help("--oversubscribe measures them with what there is").into());
     }
     let parent = global.dir.clone().unwrap_or_else(std::env::temp_dir);
@@ -190,7 +190,7 @@ fn sides(args: &ScaleArgs) -> Result<(Side, Side), Failure> {
     for cpu in server.0.iter().chain(&clients.0) {
         if !allowed.contains(cpu) {
             let text = format!("--server-cpus, --client-cpus: CPU {cpu} cannot be used");
-            return Err(Refusal::invalid(text).into());
+            return Err(ApiError::invalid(text).into());
         }
     }
     Ok((Side::chosen(server.0.clone()), Side::chosen(clients.0.clone())))

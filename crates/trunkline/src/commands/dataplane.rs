@@ -2,7 +2,7 @@
 
 use crate::cli::DataplaneRunArgs;
 use crate::exit::Failure;
-use control::refusal::Refusal;
+use control::error::ApiError;
 
 /// Becomes the data plane.
 pub(crate) fn process(args: DataplaneRunArgs) -> Result<(), Failure> {
@@ -11,7 +11,7 @@ pub(crate) fn process(args: DataplaneRunArgs) -> Result<(), Failure> {
         let _ = rustix::process::setsid();
     }
     super::start_log(&args.log)?;
-    let refuse = |problem| Failure::from(Refusal::invalid(format!("--cpus: {problem}")));
+    let refuse = |problem| Failure::from(ApiError::invalid(format!("--cpus: {problem}")));
     let cpus = fabric::units::parse_cpus(&args.cpus).map_err(refuse)?;
     let options = dataplane::Options {
         socket: args.socket.unwrap_or_default(),

@@ -9,7 +9,7 @@ use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{self, or_dash, pairs, print, table};
 use control::api::{DoneView, ItemList};
-use control::refusal::Refusal;
+use control::error::ApiError;
 use control::server::{
     AdapterView, CommandsView, DataPlaneView, Explanation, ObjectView, VolumeView,
 };
@@ -136,7 +136,7 @@ fn each(
 
 /// The API's path of an object. A name that can be none is refused here: it could be a path.
 pub(crate) fn path(object: Object, name: &str) -> Result<String, Failure> {
-    fabric::attribute::check_name(name).map_err(Refusal::invalid)?;
+    fabric::attribute::check_name(name).map_err(ApiError::invalid)?;
     Ok(format!("/v1/{}/{name}", object.collection()))
 }
 
@@ -159,7 +159,7 @@ fn add(all: &mut DoneView, one: DoneView) {
 }
 
 /// That something was stored and waits for a data plane.
-pub(crate) fn waiting(all: &[Refusal]) -> Result<(), Failure> {
+pub(crate) fn waiting(all: &[ApiError]) -> Result<(), Failure> {
     all.first().map_or(Ok(()), |refusal| Err(Failure::Waiting(refusal.clone())))
 }
 
@@ -188,7 +188,7 @@ fn set(
         let name = name.replace('-', "_");
         if object.attribute(&name).is_none() {
             let error = AttributeError::unknown(object, &name);
-            return Err(Refusal::attribute(&edit.name, error).into());
+            return Err(ApiError::attribute(&edit.name, error).into());
         }
         changes[name] = serde_json::Value::Null;
     }

@@ -2,8 +2,8 @@
 
 use crate::cli::{Global, ServeArgs};
 use crate::exit::Failure;
+use control::error::{ApiError, Code};
 use control::paths::Paths;
-use control::refusal::{Code, Refusal};
 use control::serve::{Options, ServeError, serve};
 use control::store::StoreError;
 
@@ -29,12 +29,12 @@ pub(crate) fn run(global: &Global, args: ServeArgs) -> Result<(), Failure> {
         .map_err(Failure::other)?;
     runtime.block_on(serve(options)).map_err(|error| match error {
         ServeError::Config { path, refusal } => {
-            Refusal { message: format!("{}: {}", path.display(), refusal.message), ..refusal }
+            ApiError { message: format!("{}: {}", path.display(), refusal.message), ..refusal }
                 .into()
         }
         ServeError::Store(error) => {
             let damaged = !matches!(error, StoreError::Busy(_));
-            let refusal = Refusal::new(Code::Failed, error.to_string());
+            let refusal = ApiError::new(Code::Failed, error.to_string());
             let help = "data planes go on meanwhile; `trunkline export --last-good` shows the last good copy of the state, \
                         `trunkline serve --restore` starts from it";
             if damaged { refusal.help(help) } else { refusal }.into()

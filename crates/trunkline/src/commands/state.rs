@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{self, print, put, table};
 use control::api::{AppliedView, AttributeView};
-use control::refusal::Refusal;
+use control::error::ApiError;
 use control::server::StatusView;
 use control::store::last_good;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -39,7 +39,7 @@ pub(crate) fn apply(global: &Global, args: &ApplyArgs) -> Result<(), Failure> {
         // What is wrong with a line says in which file.
         Failure::Refused(refusal) if refusal.message.starts_with("line ") => {
             let message = format!("{}: {}", args.file.display(), refusal.message);
-            Refusal { message, ..refusal }.into()
+            ApiError { message, ..refusal }.into()
         }
         failure => failure,
     })?;

@@ -16,7 +16,7 @@ pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<(), Failure> {
     let client = Client::new(global)?;
     let path = match &args.adapter {
         Some(adapter) => {
-            fabric::attribute::check_name(adapter).map_err(control::refusal::Refusal::invalid)?;
+            fabric::attribute::check_name(adapter).map_err(control::error::ApiError::invalid)?;
             format!("/v1/stats?adapter={adapter}")
         }
         None => "/v1/stats".to_owned(),
@@ -328,7 +328,7 @@ pub(crate) fn flight(global: &Global, args: &FlightArgs) -> Result<(), Failure> 
         path += &format!("channel={channel}&");
     }
     if let Some(dataplane) = &args.dataplane {
-        fabric::attribute::check_name(dataplane).map_err(control::refusal::Refusal::invalid)?;
+        fabric::attribute::check_name(dataplane).map_err(control::error::ApiError::invalid)?;
         path += &format!("dataplane={dataplane}");
     }
     let all: Vec<FlightView> = Client::new(global)?.get(&path)?;

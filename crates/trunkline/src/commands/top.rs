@@ -5,7 +5,7 @@ use crate::cli::{Format, Global};
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{bytes, duration, print, put, table};
-use control::refusal::Refusal;
+use control::error::ApiError;
 use control::server::{AdapterView, StatusView};
 use control::statistics::{AdapterStatsView, LatencyView, StatsView};
 use protocol::stats::Histogram;
@@ -69,7 +69,7 @@ const PATH: &str = "/v1/stats?histograms=true";
 
 fn check(args: &TopArgs, client: &Client) -> Result<(), Failure> {
     let Some(port) = &args.port else { return Ok(()) };
-    fabric::attribute::check_name(port).map_err(Refusal::invalid)?;
+    fabric::attribute::check_name(port).map_err(ApiError::invalid)?;
     client.get::<serde_json::Value>(&format!("/v1/ports/{port}")).map(drop)
 }
 

@@ -6,7 +6,7 @@ use super::{Context, wrong};
 use crate::commands::objects;
 use crate::exit::Failure;
 use control::api::DoneView;
-use control::refusal::Refusal;
+use control::error::ApiError;
 use fabric::attribute::{Attribute, Effect, Kind, Object};
 use hyper::Method;
 use serde_json::{Map, Value, json};
@@ -59,7 +59,7 @@ fn value(thing: &Thing<'_>, attribute: &Attribute, text: &str) -> Result<Value, 
         matches!(attribute.kind, Kind::Number { .. } | Kind::Size { .. } | Kind::NumberOf(_));
     let decimal = hex.filter(|_| numeric).map(|number| number.to_string());
     let value = attribute.parse(decimal.as_deref().unwrap_or(text));
-    let value = value.map_err(|error| Refusal::attribute(thing.name, error))?;
+    let value = value.map_err(|error| ApiError::attribute(thing.name, error))?;
     Ok(json!(value))
 }
 

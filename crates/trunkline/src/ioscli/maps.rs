@@ -8,27 +8,32 @@ pub(super) const SCSI_FIELDS: &[&str] =
 
 /// How a list is wanted.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Form<'a> {
+pub(super) struct ListOptions<'a> {
     /// With this between the fields, one line for each adapter.
     pub(super) delimiter: Option<&'a str>,
     /// Only these fields; empty is all.
     pub(super) fields: &'a [String],
 }
 
-impl Form<'_> {
+impl ListOptions<'_> {
     pub(super) fn wants(self, field: &str) -> bool {
         self.fields.is_empty() || self.fields.iter().any(|wanted| wanted == field)
     }
 }
 
 /// The wanted fields, in the order of the names.
-pub(super) fn picked(names: &[&str], values: &[String], form: Form<'_>, delimiter: &str) -> String {
+pub(super) fn picked(
+    names: &[&str],
+    values: &[String],
+    form: ListOptions<'_>,
+    delimiter: &str,
+) -> String {
     let wanted = names.iter().zip(values).filter(|(name, _)| form.wants(name));
     delimited(&wanted.map(|(_, value)| value.clone()).collect::<Vec<_>>(), delimiter)
 }
 
 /// The wanted fields below each other.
-pub(super) fn labelled(names: &[&str], values: &[String], form: Form<'_>) -> String {
+pub(super) fn labelled(names: &[&str], values: &[String], form: ListOptions<'_>) -> String {
     let wanted = names.iter().zip(values).filter(|(name, _)| form.wants(name));
     let rows: Vec<Vec<String>> =
         wanted.map(|(name, value)| vec![(*name).to_owned(), value.clone()]).collect();
@@ -79,12 +84,12 @@ impl Vtd {
 const NO_VTD: &str = "NO VIRTUAL TARGET DEVICE FOUND";
 
 /// `lsmap`; `decimal` writes the client's number so.
-pub(super) fn scsi(maps: &[ScsiMap], form: Form<'_>, decimal: bool) -> String {
+pub(super) fn scsi(maps: &[ScsiMap], form: ListOptions<'_>, decimal: bool) -> String {
     let parts: Vec<String> = maps.iter().map(|map| scsi_one(map, form, decimal)).collect();
     parts.join(if form.delimiter.is_some() { "" } else { "\n" })
 }
 
-fn scsi_one(map: &ScsiMap, form: Form<'_>, decimal: bool) -> String {
+fn scsi_one(map: &ScsiMap, form: ListOptions<'_>, decimal: bool) -> String {
     let client =
         if decimal { map.client_id.to_string() } else { format!("0x{:08x}", map.client_id) };
     let head = [map.name.clone(), map.physloc.clone(), client];

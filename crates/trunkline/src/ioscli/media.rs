@@ -8,7 +8,7 @@ use super::{Context, wrong};
 use crate::commands::objects;
 use crate::exit::Failure;
 use control::api::DoneView;
-use control::refusal::{Code, Refusal};
+use control::error::{ApiError, Code};
 use control::server::ObjectView;
 use fabric::attribute::Object;
 use hyper::Method;
@@ -54,7 +54,7 @@ pub(super) fn rmvdev(context: &Context<'_>, words: &Words) -> Result<String, Fai
     if names.is_empty() {
         let what =
             format!("there is no virtual target device on {}", words.one("-vdev").unwrap_or(""));
-        return Err(Refusal::new(Code::NotFound, what).help("`lsmap -all` shows them").into());
+        return Err(ApiError::new(Code::NotFound, what).help("`lsmap -all` shows them").into());
     }
     let mut lines = Vec::new();
     for name in names {

@@ -1,7 +1,7 @@
 //! What the commands for virtual Fibre Channel print: `lsmap -npiv`, `lsnports`, `fcstat -client`.
 
 use super::fcstat::Counts;
-use super::maps::{Form, labelled, picked};
+use super::maps::{ListOptions, labelled, picked};
 use super::text::{columns, delimited, lines, wwn};
 
 /// One adapter of `lsmap -npiv`.
@@ -65,12 +65,12 @@ pub(super) const NPIV_FIELDS: &[&str] = &[
 ];
 
 /// `lsmap -npiv`
-pub(super) fn maps(maps: &[NpivMap], form: Form<'_>) -> String {
+pub(super) fn maps(maps: &[NpivMap], form: ListOptions<'_>) -> String {
     let parts: Vec<String> = maps.iter().map(|map| npiv_one(map, form)).collect();
     parts.join(if form.delimiter.is_some() { "" } else { "\n" })
 }
 
-fn npiv_one(map: &NpivMap, form: Form<'_>) -> String {
+fn npiv_one(map: &NpivMap, form: ListOptions<'_>) -> String {
     let values = [
         map.name.clone(),
         map.physloc.clone(),

@@ -1,6 +1,6 @@
 //! What is printed for virtual Fibre Channel is read again by the planner, and every number is compared.
 
-use super::maps::Form;
+use super::maps::ListOptions;
 use super::npiv::{self, ClientRow, Login, NpivMap, NpivPort};
 use super::tests::{counts, read, value};
 use planner::capture::Wwn;
@@ -77,8 +77,8 @@ fn npiv_maps() -> Vec<NpivMap> {
 #[test]
 fn lsmap_npiv_is_read_again() {
     let maps = npiv_maps();
-    let text = npiv::maps(&maps, Form::default());
-    let formatted = npiv::maps(&maps, Form { delimiter: Some(":"), fields: &[] });
+    let text = npiv::maps(&maps, ListOptions::default());
+    let formatted = npiv::maps(&maps, ListOptions { delimiter: Some(":"), fields: &[] });
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     for (command, text) in [("lsmap -all -npiv", &text), ("lsmap -all -npiv -fmt :", &formatted)] {
         let captures = read(command, text);
@@ -101,7 +101,7 @@ fn lsmap_npiv_is_read_again() {
         assert_eq!(up, [true, false, false]);
     }
     let fields = ["name".to_owned(), "ports".to_owned()];
-    let picked = npiv::maps(&maps, Form { delimiter: Some(":"), fields: &fields });
+    let picked = npiv::maps(&maps, ListOptions { delimiter: Some(":"), fields: &fields });
     assert_eq!(picked, "vfchost0:6\nvfchost1:0\nvfchost2:0\n");
     insta::assert_snapshot!(text);
 }

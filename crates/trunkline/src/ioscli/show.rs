@@ -2,7 +2,7 @@
 
 use super::devices::{self, AttributeRow};
 use super::fcstat::{self, Detail};
-use super::maps::{self, Form, SCSI_FIELDS};
+use super::maps::{self, ListOptions, SCSI_FIELDS};
 use super::npiv::{self, NPIV_FIELDS};
 use super::queues;
 use super::system::{self, System, Thing};
@@ -10,7 +10,7 @@ use super::watch;
 use super::words::Words;
 use super::{Context, wrong};
 use crate::exit::Failure;
-use control::refusal::Refusal;
+use control::error::ApiError;
 use control::server::AdapterView;
 use fabric::attribute::Object;
 use fabric::san::Wwpn;
@@ -137,7 +137,7 @@ pub(super) fn lsmap(context: &Context<'_>, words: &Words) -> Result<String, Fail
         let help = format!("the fields are {}", known.join(", "));
         return Err(wrong(format!("there is no field `{unknown}`"), &help));
     }
-    let form = Form { delimiter: words.one("-fmt"), fields };
+    let form = ListOptions { delimiter: words.one("-fmt"), fields };
     if npiv {
         let maps: Vec<_> = adapters.into_iter().map(|adapter| system.npiv_map(adapter)).collect();
         return Ok(npiv::maps(&maps, form));
@@ -200,7 +200,7 @@ fn rows(thing: &Thing<'_>, device: &str) -> Vec<AttributeRow> {
 fn range(thing: &Thing<'_>, name: &str) -> Result<String, Failure> {
     let attribute = thing.attribute(name)?;
     devices::range(attribute.kind)
-        .map_err(|why| Refusal::invalid(format!("{name} has no range: {why}")).into())
+        .map_err(|why| ApiError::invalid(format!("{name} has no range: {why}")).into())
 }
 
 /// `lsattr`

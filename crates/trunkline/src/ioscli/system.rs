@@ -10,7 +10,7 @@ use super::text::number_of;
 use super::{Context, VFC_CLIENT};
 use crate::exit::Failure;
 use control::api::ItemList;
-use control::refusal::{Code, Refusal};
+use control::error::{ApiError, Code};
 use control::server::{AdapterView, DataPlaneView, LoginView, ObjectView, StatusView, VolumeView};
 use control::statistics::{Counters, StatsView};
 use fabric::attribute::{Attribute, Attributes, Object, Value};
@@ -57,7 +57,7 @@ impl Thing<'_> {
         let found = self.attributes().find(|attribute| attribute.name == name);
         found.ok_or_else(|| {
             let error = fabric::attribute::AttributeError::unknown(self.object, name);
-            Refusal::attribute(self.name, error).into()
+            ApiError::attribute(self.name, error).into()
         })
     }
 }
@@ -348,7 +348,7 @@ pub(super) fn baselines(context: &Context<'_>) -> Result<Baselines, Failure> {
 
 /// That there is no such device.
 pub(super) fn not_found(device: &str) -> Failure {
-    Refusal::new(Code::NotFound, format!("there is no device {device}"))
+    ApiError::new(Code::NotFound, format!("there is no device {device}"))
         .help("`trunkline ioscli lsdev` lists the devices")
         .into()
 }

@@ -2,7 +2,7 @@
 
 use super::devices::{self, AttributeRow};
 use super::fcstat::{self, Counts, Detail, FcReport};
-use super::maps::{self, Form, ScsiMap, Vtd};
+use super::maps::{self, ListOptions, ScsiMap, Vtd};
 use super::queues::{self, AdapterReport};
 use fabric::attribute::{Attributes, Object};
 use planner::capture::{Allowed, Captures, Read, Settable, Wwn};
@@ -187,9 +187,9 @@ fn lsmap_of_virtual_scsi_is_read_again() {
         map("vhost0", 14, vec![vtd("vtscsi0", 0, "/srv/disk0.img"), vtd("cd", 200, "install.iso")]),
         map("vhost1", 0, Vec::new()),
     ];
-    let text = maps::scsi(&maps, Form::default(), false);
-    let decimal = maps::scsi(&maps, Form::default(), true);
-    let formatted = maps::scsi(&maps, Form { delimiter: Some(":"), fields: &[] }, false);
+    let text = maps::scsi(&maps, ListOptions::default(), false);
+    let decimal = maps::scsi(&maps, ListOptions::default(), true);
+    let formatted = maps::scsi(&maps, ListOptions { delimiter: Some(":"), fields: &[] }, false);
     for (command, text) in
         [("lsmap -all", &text), ("lsmap -all -dec", &decimal), ("lsmap -all -fmt :", &formatted)]
     {

@@ -5,7 +5,7 @@
 
 use super::taken;
 use crate::exit::Failure;
-use control::refusal::Refusal;
+use control::error::ApiError;
 use indicatif::{ProgressBar, ProgressStyle};
 use planner::capture::Taken;
 use serde::Serialize;
@@ -58,7 +58,7 @@ pub(super) fn gather(paths: &[PathBuf]) -> Result<Inputs, Failure> {
             let before = wanted.len();
             walk(path, &mut wanted, &mut inputs.passed_over)?;
             if wanted.len() == before {
-                return Err(Refusal::invalid(format!(
+                return Err(ApiError::invalid(format!(
                     "{}: there is no file in it",
                     path.display()
                 ))
@@ -77,7 +77,7 @@ pub(super) fn gather(paths: &[PathBuf]) -> Result<Inputs, Failure> {
             Ok(input) => inputs.files.push(input),
             Err(Unfit::Content(problem, _)) if found => inputs.passed_over.push(problem),
             Err(Unfit::Content(problem, help)) => {
-                return Err(Refusal::invalid(problem).help(help).into());
+                return Err(ApiError::invalid(problem).help(help).into());
             }
             Err(Unfit::System(problem)) => return Err(Failure::other(problem)),
         }

@@ -5,7 +5,7 @@ use super::show::{AnswerArgs, FactsArgs, called, read_text};
 use crate::cli::Global;
 use crate::exit::Failure;
 use clap::{Args, ValueEnum};
-use control::refusal::Refusal;
+use control::error::ApiError;
 use fabric::suggest::nearest;
 use planner::facts::Facts;
 use planner::lpm::{LpmError, Outcomes, Plan, Server, captured_paths};
@@ -164,14 +164,14 @@ pub(super) fn run(global: &Global, args: &LpmArgs) -> Result<(), Failure> {
             (read_text(path)?, format!("{}: ", called(path)))
         }
         Some(_) => {
-            return Err(Refusal::invalid("a plan says by itself where the client moves")
+            return Err(ApiError::invalid("a plan says by itself where the client moves")
                 .help("leave --from and --to out, or give captures instead of the plan")
                 .into());
         }
         None => (args.as_plan(), String::new()),
     };
     let refuse =
-        |error: LpmError| Refusal::invalid(format!("{what}{}", error.to_string().trim_end()));
+        |error: LpmError| ApiError::invalid(format!("{what}{}", error.to_string().trim_end()));
     let plan = Plan::read(&text, &facts).map_err(refuse)?;
     let outcome = plan.outcome(&facts).map_err(refuse)?;
     args.answer.show(global, &outcome, &outcome, None)
@@ -184,12 +184,12 @@ fn captures(global: &Global, args: &LpmArgs, facts: &Facts) -> Result<(), Failur
     for (number, table) in (1..).zip(&args.to) {
         let name = if number == 1 { "target".to_owned() } else { format!("target{number}") };
         let server = table.clone().try_into().map_err(|error: toml::de::Error| {
-            Refusal::invalid(format!("--to: {}", error.message()))
+            ApiError::invalid(format!("--to: {}", error.message()))
         })?;
         to.push((name, server));
     }
     if to.is_empty() {
-        return Err(Refusal::invalid("captures say where the client is, not where it moves")
+        return Err(ApiError::invalid("captures say where the client is, not where it moves")
             .help("add --to new.toml, or --to vios=3.1.4,firmware=FW950,machine=9105-42A")
             .into());
     }
@@ -199,7 +199,7 @@ fn captures(global: &Global, args: &LpmArgs, facts: &Facts) -> Result<(), Failur
     }
     if paths.is_empty() {
         let of = args.client.as_ref().map_or(String::new(), |client| format!(" of {client}"));
-        return Err(Refusal::invalid(format!(
+        return Err(ApiError::invalid(format!(
             "no virtual Fibre Channel adapter{of} is mapped in the captures"
         ))
         .help("capture `lsmap -all -npiv` on the VIOS, with a prompt or `hostname` before it")
@@ -209,8 +209,9 @@ fn captures(global: &Global, args: &LpmArgs, facts: &Facts) -> Result<(), Failur
     for mut path in paths {
         let adapter = path.adapter.as_deref().unwrap_or("its adapter");
         let name = format!("{} {adapter} over {}", path.client, path.server);
-        let refuse =
-            |error: LpmError| Refusal::invalid(format!("{name}: {}", error.to_string().trim_end()));
+        let refuse = |error: LpmError| {
+            ApiError::invalid(format!("{name}: {}", error.to_string().trim_end()))
+        };
         if let Some(from) = &args.from {
             path.take(from).map_err(refuse)?;
         }

@@ -4,7 +4,7 @@
 use super::inputs::{self, Clock, Inputs};
 use super::taken;
 use crate::exit::Failure;
-use control::refusal::Refusal;
+use control::error::ApiError;
 use planner::capture::{At, Captures, Report};
 use planner::report::{Answer, Block, Section, Table, Tone};
 use serde::Serialize;
@@ -102,17 +102,17 @@ pub(super) fn read(paths: &[PathBuf]) -> Result<Reading, Failure> {
 }
 
 /// Why there is nothing to judge.
-fn nothing(captures: &Captures) -> Refusal {
+fn nothing(captures: &Captures) -> ApiError {
     if let Some(refused) = captures.refused.first() {
         let place = format!("{}, line {}", captures.file_name(refused.at), refused.at.line);
-        return Refusal::invalid(format!("{place}: `{}`: {}", refused.command, refused.why));
+        return ApiError::invalid(format!("{place}: `{}`: {}", refused.command, refused.why));
     }
     let mut names: Vec<&str> = captures.files.iter().map(|file| file.name.as_str()).collect();
     if names.len() > 3 {
         names.truncate(3);
         names.push("…");
     }
-    Refusal::invalid(format!("no command's report was found in {}", names.join(", "))).help(
+    ApiError::invalid(format!("no command's report was found in {}", names.join(", "))).help(
         "paste a command with everything that it printed, such as `fcstat -D fcs0`; \
          `trunkline plan advise --help` lists the commands",
     )

@@ -4,7 +4,7 @@ use crate::cli::{Format, Global};
 use crate::exit::Failure;
 use crate::output::put;
 use clap::Args;
-use control::refusal::Refusal;
+use control::error::ApiError;
 use planner::facts::Facts;
 use planner::report::{self, Answer};
 use std::io::IsTerminal;
@@ -44,7 +44,7 @@ impl FactsArgs {
             let text = read_text(path)?;
             facts.extend(&text).map_err(|error| {
                 let error = error.to_string();
-                Refusal::invalid(format!("--facts {}: {}", path.display(), error.trim_end()))
+                ApiError::invalid(format!("--facts {}: {}", path.display(), error.trim_end()))
             })?;
         }
         Ok(facts)
@@ -145,7 +145,7 @@ pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     };
     read.map_err(|error| match error.kind() {
         std::io::ErrorKind::InvalidData => {
-            Refusal::invalid(format!("{}: not a text in UTF-8", called(path))).into()
+            ApiError::invalid(format!("{}: not a text in UTF-8", called(path))).into()
         }
         _ => Failure::other(format!("{}: {error}", called(path))),
     })

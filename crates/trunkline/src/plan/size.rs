@@ -6,7 +6,7 @@ use crate::cli::Global;
 use crate::exit::Failure;
 use crate::output::put;
 use clap::{Args, Subcommand, ValueEnum};
-use control::refusal::Refusal;
+use control::error::ApiError;
 use planner::facts::Facts;
 use planner::size::{
     Backing, Direction, Given, Processors, Sea, Ssp, Vios, VirtualFc, Vscsi, Workloads, captured,
@@ -251,15 +251,15 @@ pub(crate) fn main(global: &Global, args: &SizeArgs) -> Result<(), Failure> {
             let what = format!("{}: ", called(path));
             let read = Workloads::read(&read_text(path)?);
             let read = read.map_err(|error| {
-                Refusal::invalid(format!("{what}{}", error.to_string().trim_end()))
+                ApiError::invalid(format!("{what}{}", error.to_string().trim_end()))
             })?;
             (read, &args.answer, &args.facts, what)
         }
-        (None, None) => return Err(Refusal::invalid("nothing to size").into()),
+        (None, None) => return Err(ApiError::invalid("nothing to size").into()),
     };
     let facts = facts.read()?;
     let sizing =
-        workloads.size(&facts).map_err(|error| Refusal::invalid(format!("{what}{error}")))?;
+        workloads.size(&facts).map_err(|error| ApiError::invalid(format!("{what}{error}")))?;
     answer.show(global, &sizing, &sizing, None)
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn main(global: &Global, args: &SizeArgs) -> Result<(), Failure> {
 fn by_captures(global: &Global, args: &SizeArgs, facts: &Facts) -> Result<(), Failure> {
     let reading = read::read(&args.from)?;
     let mut sizings = captured(&reading.captures, facts)
-        .map_err(|error| Refusal::invalid(format!("by the captures: {error}")))?;
+        .map_err(|error| ApiError::invalid(format!("by the captures: {error}")))?;
     let all: Vec<String> = sizings.servers.iter().map(|(server, _)| server.vios.clone()).collect();
     if let Some(wanted) = &args.vios {
         sizings.servers.retain(|(server, _)| server.vios.eq_ignore_ascii_case(wanted));
@@ -275,17 +275,17 @@ fn by_captures(global: &Global, args: &SizeArgs, facts: &Facts) -> Result<(), Fa
     if sizings.servers.is_empty() {
         return Err(match (&args.vios, all.is_empty()) {
             (Some(wanted), false) => {
-                Refusal::invalid(format!("no Virtual I/O Server `{wanted}` is among the captures"))
+                ApiError::invalid(format!("no Virtual I/O Server `{wanted}` is among the captures"))
                     .help(format!("there are {}", all.join(", ")))
             }
-            _ => Refusal::invalid("nothing in the captures is of a Virtual I/O Server")
+            _ => ApiError::invalid("nothing in the captures is of a Virtual I/O Server")
                 .help("capture `ioslevel` and `lsmap -all -npiv` there, with a prompt or `hostname` before"),
         }
         .into());
     }
     if let Some(path) = &args.loads {
         let [(server, _)] = sizings.servers.as_slice() else {
-            return Err(Refusal::invalid("--loads writes the loads of one server")
+            return Err(ApiError::invalid("--loads writes the loads of one server")
                 .help(format!("add --vios with one of {}", all.join(", ")))
                 .into());
         };

@@ -165,8 +165,9 @@ async fn a_change_goes_on_when_its_caller_leaves() {
     held.1.recv().unwrap();
     let volume = json!({"kind": "null", "size": 4096});
     let set = serde_json::from_value(volume).unwrap();
-    let manner = Manner { dry_run: false, allow: Allow::default(), on_failure: OnFailure::Revert };
-    let create = bench.server.create(Object::Volume, "w", set, manner);
+    let options =
+        ChangeOptions { dry_run: false, allow: Allow::default(), on_failure: OnFailure::Revert };
+    let create = bench.server.create(Object::Volume, "w", set, options);
     // The data plane answers nothing, so that the caller is the first to give up.
     assert!(tokio::time::timeout(Duration::from_millis(300), create).await.is_err());
     drop(release.0);

@@ -98,7 +98,7 @@ async fn a_volume_that_could_be_opened_only_later_is_recorded_then() {
     bench.fake("main").books().files.insert("/d/v".into(), 0);
     let text = "[volume.v]\nkind=\"file\"\npath=\"/d/v\"\nsize=\"1MiB\"\n";
     assert_eq!(bench.text("POST", "/v1/apply", text.to_owned()).await.0, 200);
-    let recorded = || bench.server.desired().given.files["v"].clone();
+    let recorded = || bench.server.desired().allocations.files["v"].clone();
     assert_eq!(recorded(), Made::New);
     bench.fake("main").books().files.insert("/d/v".into(), 1);
     eventually(|| matches!(recorded(), Made::Is(_))).await;

@@ -129,7 +129,7 @@ async fn an_adapter_that_is_unmapped_has_no_virtual_port() {
     assert_eq!(bench.order("host3/vport_delete"), "");
     assert_eq!(bench.luns("f"), []);
     let desired = bench.server.desired();
-    assert!(desired.given.vports.is_empty() && desired.found.seen.is_empty());
+    assert!(desired.allocations.vports.is_empty() && desired.discovered.seen.is_empty());
     // Nobody looks any more; an adapter that comes later is looked after again.
     bench.hba_appears(4);
     assert_eq!(bench.map(json!("fcs1")).await.0, 200);
@@ -158,7 +158,7 @@ async fn a_virtual_port_that_cannot_be_made_is_refused_or_tried_again() {
     );
     bench.hba_appears(4);
     eventually(|| bench.order("host4/vport_create") == ORDER).await;
-    eventually(|| bench.server.desired().found.troubles.is_empty()).await;
+    eventually(|| bench.server.desired().discovered.troubles.is_empty()).await;
     assert_eq!(bench.get("/v1/adapters/f").await["reason"], Value::Null);
 }
 

@@ -29,13 +29,14 @@ fn many(adapters: usize, luns: usize) -> String {
 async fn what_a_data_plane_of_an_earlier_program_cannot_be_asked_about_is_refused_before_it_is_stored()
  {
     let bench = Bench::new().await;
-    let manner = Manner { dry_run: false, allow: Allow::default(), on_failure: OnFailure::Keep };
+    let options =
+        ChangeOptions { dry_run: false, allow: Allow::default(), on_failure: OnFailure::Keep };
     let small = config::read(&many(2, 20)).unwrap();
-    bench.server.apply(small, false, manner).await.unwrap();
+    bench.server.apply(small, false, options).await.unwrap();
     let before = bench.server.desired();
     // 255 adapters with 2,000 LUNs each: more than a frame, which is the most that the fake takes.
     let large = config::read(&many(255, 2000)).unwrap();
-    let refusal = bench.server.apply(large, false, manner).await.unwrap_err();
+    let refusal = bench.server.apply(large, false, options).await.unwrap_err();
     assert!(refusal.message.contains("its messages carry 16777216"), "{refusal}");
     assert_eq!(bench.server.desired(), before);
     let status = bench.get("/v1/status").await;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::read;
 use crate::model::validate::validate;
-use crate::model::{Desired, given, resolve, samples};
+use crate::model::{Desired, allocations, resolve, samples};
 
 const DISK: &str = "[volume.v]\nkind=\"null\"\nsize=4096\n[volume.w]\nkind=\"null\"\nsize=4096\n[adapter.a]\nvolume=\"v\"\n";
 const SAN: &str = "[dataplane.main]\nwwpn_prefix=\"c0:50:76:00:00:01\"\n[volume.v]\nkind=\"null\"\nsize=4096\n[volume.w]\nkind=\"null\"\nsize=4096\n\
@@ -14,7 +14,7 @@ fn lost(adapter: &str, from: &str, to: &str) -> Option<String> {
     let paths = samples::paths();
     let settled = |now: &Desired, text: &str| {
         let mut next = read(text).unwrap();
-        given::settle(now, &mut next, 7).unwrap();
+        allocations::settle(now, &mut next, 7).unwrap();
         validate(&next, &paths).unwrap()
     };
     let now = settled(&Desired::default(), from);

@@ -5,7 +5,7 @@
 //! plane ask.
 
 use super::{Wanted, wanted};
-use crate::model::{Desired, given, samples, validate::validate};
+use crate::model::{Desired, allocations, samples, validate::validate};
 use fabric::attribute::{Attribute, Effect, Object, Value};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -28,7 +28,7 @@ fn changed(
     let mut after = before.clone();
     let set = after[attribute.object].get_mut(name)?;
     set.insert(attribute.name.to_owned(), value);
-    given::settle(before, &mut after, 42).ok()?;
+    allocations::settle(before, &mut after, 42).ok()?;
     let after = validate(&after, &samples::paths()).ok()?;
     Some((name.clone(), after))
 }

@@ -26,7 +26,7 @@ pub fn npiv_terms(
         limit_intr: attr::adapter::LIMIT_INTR.value(set),
         levels: Levels::ALL,
         policy: attr::adapter::POLICY.value(set),
-        earlier: desired.given.maxima.get(name).map(|maximum| maximum.channels),
+        earlier: desired.allocations.maxima.get(name).map(|maximum| maximum.channels),
     }
 }
 

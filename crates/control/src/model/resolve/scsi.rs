@@ -2,8 +2,8 @@
 
 use super::commands::{commands, port_share};
 use super::{limit, narrow16, volume_path};
-use crate::model::found::naa_of_unit;
-use crate::model::{Desired, NOTHING, given, home, san};
+use crate::model::discovered::naa_of_unit;
+use crate::model::{Desired, NOTHING, allocations, home, san};
 use crate::paths::Paths;
 use fabric::attribute::words::{self, VolumeKind};
 use fabric::attribute::{Attributes, Object, attr};
@@ -43,7 +43,7 @@ pub(super) fn units(
             }
         }
     }
-    volumes.extend(desired.found.units(desired, dataplane).into_keys());
+    volumes.extend(desired.discovered.units(desired, dataplane).into_keys());
     units.extend(volumes.into_iter().map(|name| (name.clone(), disk(desired, &name, paths))));
     units
 }
@@ -79,7 +79,7 @@ pub(super) fn found(
     desired: &Desired,
     dataplane: &str,
 ) -> impl Iterator<Item = (String, VolumeSpec)> {
-    let disks = desired.found.units(desired, dataplane).into_iter();
+    let disks = desired.discovered.units(desired, dataplane).into_iter();
     disks.map(|(name, disk)| {
         (name.clone(), plain(name, disk.device.clone(), disk.block_size, false))
     })
@@ -110,7 +110,7 @@ fn reservations(desired: &Desired, volume: &str, set: &Attributes, paths: &Paths
         words::Reservations::Refuse => Reservations::Refuse,
     };
     if naa_of_unit(volume).is_some() {
-        let ports = desired.found.ports_to(desired, volume);
+        let ports = desired.discovered.ports_to(desired, volume);
         let word = |port| attr::port::RESERVATIONS.of(port);
         let mut words = ports.map(|port| word(port).map_or(Reservations::Refuse, said));
         // One that knows of other servers is enough.
@@ -130,7 +130,7 @@ fn reservations(desired: &Desired, volume: &str, set: &Attributes, paths: &Paths
 
 fn optical(desired: &Desired, name: &str, set: &Attributes) -> UnitSpec {
     let unit = unit_of_vtd(name, set);
-    let naa = local_naa(given::system(desired), &unit);
+    let naa = local_naa(allocations::system(desired), &unit);
     UnitSpec {
         volume: attr::vtd::MEDIUM.of(set).map(|medium| format!("{MEDIUM_UNIT}{medium}")),
         ..UnitSpec::drive(unit, naa)
@@ -140,7 +140,8 @@ fn optical(desired: &Desired, name: &str, set: &Attributes) -> UnitSpec {
 /// The NAA identifier of a volume: that of the disk behind an HBA, what was set, else one made from the server's number and the name.
 pub fn naa(desired: &Desired, volume: &str, set: &Attributes) -> u64 {
     let own = attr::volume::NAA.of(set).and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    own.or_else(|| naa_of_unit(volume)).unwrap_or_else(|| local_naa(given::system(desired), volume))
+    own.or_else(|| naa_of_unit(volume))
+        .unwrap_or_else(|| local_naa(allocations::system(desired), volume))
 }
 
 /// The serial number of a volume as a logical unit.
@@ -208,8 +209,8 @@ pub(super) fn virtual_scsi(
     let luns = own
         .filter_map(|(vtd, set)| Some((narrow16(attr::vtd::LUN.of(set)?), unit_of_vtd(vtd, set))));
     let mut id = [0; 16];
-    id[..8].copy_from_slice(&given::system(desired).to_be_bytes());
-    id[8..].copy_from_slice(&local_naa(given::system(desired), name).to_be_bytes());
+    id[..8].copy_from_slice(&allocations::system(desired).to_be_bytes());
+    id[8..].copy_from_slice(&local_naa(allocations::system(desired), name).to_be_bytes());
     ScsiSpec {
         initiator: Initiator::Srp { id },
         targets: vec![TargetSpec { id: 0, wwpn: None, port: 1, luns: luns.collect() }],

@@ -5,7 +5,7 @@ use crate::config::read;
 use crate::model::samples;
 use proptest::prelude::*;
 
-fn go(now: &str, next: &str) -> Result<Transition, Refusal> {
+fn go(now: &str, next: &str) -> Result<Transition, ApiError> {
     let now = validate(&read(now).unwrap(), &samples::paths()).unwrap();
     transition(&now, &read(next).unwrap(), &samples::paths(), Allow::default())
 }

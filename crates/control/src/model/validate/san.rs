@@ -1,15 +1,15 @@
 //! The rules of virtual Fibre Channel and virtual SCSI.
 
+use crate::error::ApiError;
 use crate::model::san::{self, dataplane_of_port, max_adapters};
 use crate::model::{Desired, home};
-use crate::refusal::Refusal;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Object, attr};
 use fabric::san::{San, Wwpn};
 use std::collections::BTreeMap;
 
 /// Checks everything that has to do with ports, targets, zones, masks and virtual target devices.
-pub(super) fn check(desired: &Desired) -> Result<(), Refusal> {
+pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
     let fabric = san::san(desired);
     names(desired)?;
     ports(desired)?;
@@ -25,12 +25,12 @@ fn refuse(
     attribute: &str,
     problem: String,
     help: String,
-) -> Result<(), Refusal> {
-    Err(Refusal::invalid(format!("{object} `{name}`: {problem}")).on(attribute).help(help))
+) -> Result<(), ApiError> {
+    Err(ApiError::invalid(format!("{object} `{name}`: {problem}")).on(attribute).help(help))
 }
 
 /// In zones and masks, a name must mean one thing.
-fn names(desired: &Desired) -> Result<(), Refusal> {
+fn names(desired: &Desired) -> Result<(), ApiError> {
     let fc = desired[Object::Adapter]
         .iter()
         .filter(|(_, set)| attr::adapter::KIND.value(set) == AdapterKind::Fc);
@@ -62,7 +62,7 @@ fn names(desired: &Desired) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn ports(desired: &Desired) -> Result<(), Refusal> {
+fn ports(desired: &Desired) -> Result<(), ApiError> {
     for (name, set) in &desired[Object::Port] {
         let Some(host) = attr::port::HOST.of(set) else { continue };
         if !crate::hba::is_host(host) {
@@ -102,7 +102,7 @@ fn ports(desired: &Desired) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn targets(desired: &Desired) -> Result<(), Refusal> {
+fn targets(desired: &Desired) -> Result<(), ApiError> {
     let mut ids: BTreeMap<(&str, u64), &str> = BTreeMap::new();
     for (name, set) in &desired[Object::Target] {
         for port in fabric::san::words(attr::target::PORTS.value(set)) {
@@ -132,7 +132,7 @@ fn targets(desired: &Desired) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn unique_wwpns(fabric: &San) -> Result<(), Refusal> {
+fn unique_wwpns(fabric: &San) -> Result<(), ApiError> {
     let initiators = fabric.initiators.iter().flat_map(|(name, initiator)| {
         initiator.wwpns.into_iter().map(move |wwpn| (wwpn, Object::Adapter, name))
     });
@@ -150,12 +150,12 @@ fn unique_wwpns(fabric: &San) -> Result<(), Refusal> {
 }
 
 /// No initiator has two LUNs of a target under one number.
-fn masks(fabric: &San) -> Result<(), Refusal> {
+fn masks(fabric: &San) -> Result<(), ApiError> {
     let expanded = fabric.expand();
     for (adapter, initiator) in &fabric.initiators {
         let conflict = initiator.wwpns.iter().find_map(|wwpn| expanded.conflict(*wwpn));
         if let Some((name, shown, [first, second])) = conflict {
-            return Err(Refusal::invalid(format!(
+            return Err(ApiError::invalid(format!(
                 "masks give adapter `{adapter}` the LUNs {first} and {second} of target `{name}` under \
                  one number, {shown}"
             ))
@@ -166,7 +166,7 @@ fn masks(fabric: &San) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn vtds(desired: &Desired) -> Result<(), Refusal> {
+fn vtds(desired: &Desired) -> Result<(), ApiError> {
     let mut luns: BTreeMap<(&str, u64), &str> = BTreeMap::new();
     let mut volumes: BTreeMap<(&str, &str), &str> = BTreeMap::new();
     for (name, set) in &desired[Object::Vtd] {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::samples;
 use crate::model::validate::validate;
-use crate::model::{given::settle, resolve};
+use crate::model::{allocations::settle, resolve};
 use protocol::message::{CommandSpec, PortShare};
 
 fn state(text: &str) -> Desired {
@@ -58,8 +58,8 @@ fn channels_follow_the_queue_contract() {
     assert_eq!(channels("num_per_range=40\n"), 6);
     assert_eq!(channels("limit_intr=true\n"), 1);
     let mut desired = state(&SAN.replace("bufs_per_cmd=3\n", "policy=\"aix\"\n"));
-    let maximum = given::Maximum { channels: 2, connection: 1 };
-    desired.given.maxima.insert("f".to_owned(), maximum);
+    let maximum = allocations::Maximum { channels: 2, connection: 1 };
+    desired.allocations.maxima.insert("f".to_owned(), maximum);
     assert_eq!(resolve::wanted(&desired, "main", &samples::paths()).adapters["f"].channels, 2);
 }
 

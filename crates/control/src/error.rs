@@ -27,7 +27,7 @@ pub enum Code {
 /// Why something was not done: what, why, which attribute, and what mends it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema, thiserror::Error)]
 #[error("{message}")]
-pub struct Refusal {
+pub struct ApiError {
     /// What kind of refusal.
     pub code: Code,
     /// What is wrong.
@@ -40,30 +40,30 @@ pub struct Refusal {
     pub help: Option<String>,
 }
 
-impl Refusal {
+impl ApiError {
     /// A refusal without attribute and help.
-    pub fn new(code: Code, message: impl Into<String>) -> Refusal {
-        Refusal { code, message: message.into(), attribute: None, help: None }
+    pub fn new(code: Code, message: impl Into<String>) -> ApiError {
+        ApiError { code, message: message.into(), attribute: None, help: None }
     }
 
     /// [`Code::Invalid`].
-    pub fn invalid(message: impl Into<String>) -> Refusal {
-        Refusal::new(Code::Invalid, message)
+    pub fn invalid(message: impl Into<String>) -> ApiError {
+        ApiError::new(Code::Invalid, message)
     }
 
     /// Names the attribute.
-    pub fn on(self, attribute: impl Into<String>) -> Refusal {
-        Refusal { attribute: Some(attribute.into()), ..self }
+    pub fn on(self, attribute: impl Into<String>) -> ApiError {
+        ApiError { attribute: Some(attribute.into()), ..self }
     }
 
     /// Says what mends it.
-    pub fn help(self, help: impl Into<String>) -> Refusal {
-        Refusal { help: Some(help.into()), ..self }
+    pub fn help(self, help: impl Into<String>) -> ApiError {
+        ApiError { help: Some(help.into()), ..self }
     }
 
     /// An attribute of a named object was refused.
-    pub fn attribute(name: &str, error: AttributeError) -> Refusal {
-        Refusal::invalid(format!(
+    pub fn attribute(name: &str, error: AttributeError) -> ApiError {
+        ApiError::invalid(format!(
             "{} `{name}`: attribute `{}`: {}",
             error.object, error.attribute, error.problem
         ))

@@ -1,7 +1,7 @@
 //! Whether a data plane answers: a second connection to it, on which its account of itself is asked for, and nothing else.
 //!
-//! The keeper's own calls may take long: a file is waited for, a volume is preallocated. So whoever reads does not wait for the
-//! keeper. A thread of its own asks when somebody wants to know, and every few seconds by itself, and notes the answer. A request
+//! The supervisor's own calls may take long: a file is waited for, a volume is preallocated. So whoever reads does not wait for the
+//! supervisor. A thread of its own asks when somebody wants to know, and every few seconds by itself, and notes the answer. A request
 //! that is not answered in time stays where it is, and the data plane is *silent* until its answer comes or the connection ends: it
 //! is stopped, or waits for something under its locks. Silence is not death: nobody else may have what it has.
 
@@ -60,7 +60,7 @@ impl Pulse {
     ) -> std::io::Result<Pulse> {
         let (asks, inbox) = channel();
         let errors = Errors::default();
-        let body = Body { name: name.to_owned(), socket, view, trail, line: None, errors };
+        let body = PulseThread { name: name.to_owned(), socket, view, trail, line: None, errors };
         let thread = std::thread::Builder::new().name(format!("pulse-{name}"));
         thread.spawn(move || body.run(&inbox))?;
         Ok(Pulse { asks })
@@ -85,7 +85,7 @@ struct Line {
     account: Account,
 }
 
-struct Body {
+struct PulseThread {
     name: String,
     socket: PathBuf,
     view: Arc<Mutex<View>>,
@@ -103,7 +103,7 @@ enum Look {
     Silent(Instant),
 }
 
-impl Body {
+impl PulseThread {
     fn run(mut self, inbox: &Receiver<oneshot::Sender<()>>) {
         loop {
             let mut waiting = match inbox.recv_timeout(EVERY) {
@@ -219,7 +219,7 @@ impl Body {
                     self.line = Some(line);
                     return Some(Look::Answered(Box::new(status)));
                 }
-                // Another version: the keeper says so.
+                // Another version: the supervisor says so.
                 Reply::Error(_) => return Some(Look::Nobody),
                 _ => {}
             }

@@ -15,10 +15,10 @@ fn disk(host: u32, id: u8, lun: u16, wwid: &str) -> Disk {
     }
 }
 
-fn desired(found: Found) -> Desired {
+fn desired(found: Discovered) -> Desired {
     let text = "[port.fcs0]\nhost=\"host3\"\n[adapter.f]\nkind=\"fc\"\nport=\"fcs0\"\n\
                 [adapter.g]\nkind=\"fc\"\nport=\"fcs0\"\n";
-    Desired { found, ..crate::config::read(text).unwrap() }
+    Desired { discovered: found, ..crate::config::read(text).unwrap() }
 }
 
 #[test]
@@ -26,12 +26,12 @@ fn all_paths_to_a_disk_are_one_unit_on_the_oldest_of_them() {
     let wwid = "naa.60050768010000000000000000000001";
     let paths = vec![disk(8, 0, 0, wwid), disk(8, 1, 0, wwid), disk(8, 1, 3, "place")];
     let seen = [("f".to_owned(), paths), ("g".to_owned(), vec![disk(7, 2, 5, wwid)])];
-    let desired = desired(Found { seen: seen.into(), ..Found::default() });
-    let units = desired.found.units(&desired, "main");
+    let desired = desired(Discovered { seen: seen.into(), ..Discovered::default() });
+    let units = desired.discovered.units(&desired, "main");
     assert_eq!(units.len(), 2);
     let shared = unit(&disk(7, 2, 5, wwid));
     assert_eq!(units[&shared].device.to_str(), Some("/dev/sd725"));
-    let visible = &desired.found.visible()["f"];
+    let visible = &desired.discovered.visible()["f"];
     assert_eq!((&visible[&0].luns[&0], &visible[&1].luns[&0]), (&shared, &shared));
     assert_ne!(visible[&1].luns[&3], shared);
     let wanted = resolve::wanted(&desired, "main", &samples::paths());
@@ -66,8 +66,8 @@ fn reservations_of_a_disk_hold_only_where_every_port_says_so() {
             "[port.fcs0]\nhost=\"host3\"\n{first}\n[port.fcs1]\nhost=\"host4\"\n{second}\n\
              [adapter.f]\nkind=\"fc\"\nport=\"fcs0\"\n[adapter.g]\nkind=\"fc\"\nport=\"fcs1\"\n"
         );
-        let found = Found { seen: seen.clone().into(), ..Found::default() };
-        let desired = Desired { found, ..crate::config::read(&text).unwrap() };
+        let found = Discovered { seen: seen.clone().into(), ..Discovered::default() };
+        let desired = Desired { discovered: found, ..crate::config::read(&text).unwrap() };
         let wanted = resolve::wanted(&desired, "main", &samples::paths());
         assert_eq!(wanted.units["hba.5000c500deadbeef"].reservations, expected, "{first} {second}");
     }

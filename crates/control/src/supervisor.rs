@@ -1,8 +1,8 @@
-//! The keeper of a data plane: starts it or adopts it, tells it what to be, starts it again.
+//! The supervisor of a data plane: starts it or adopts it, tells it what to be, starts it again.
 //!
 //! A data plane lives longer than the control plane: it is a session of its own, and a control plane
 //! that starts connects to the socket first and only starts a process when nobody answers. Each data
-//! plane has one keeper thread, which makes all calls to it; the asynchronous part of the server
+//! plane has one supervisor thread, which makes all calls to it; the asynchronous part of the server
 //! sends `Command`s and awaits answers. The thread sleeps until there is a command, the data
 //! plane hangs up (a second thread waits for just that), or something that failed is due again.
 //! Whoever only reads does not wait for it: `pulse` knows how the data plane is.
@@ -20,11 +20,11 @@ pub use backoff::Backoff;
 pub use process::{Launcher, ProcessLauncher};
 pub use pulse::Known;
 
+use crate::error::{ApiError, Code};
 use crate::link::{Link, LinkError, listener};
 use crate::model::files::{self, Opened};
 use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Action, Subject, reconcile, without};
-use crate::refusal::{Code, Refusal};
 use crate::trail::{Kind, Trail};
 use protocol::message::{Failure, FailureCode, Reply, Request, Status};
 use protocol::opener::{self, Grants};
@@ -59,27 +59,27 @@ pub(crate) const FEWER: &str = "give its client fewer LUNs, or restart the data 
 /// Where an answer goes.
 type Answer<T> = oneshot::Sender<T>;
 
-/// What a keeper is asked.
+/// What a supervisor is asked.
 enum Command {
     /// This is what the data plane shall be from now on.
     Want { wanted: Box<Wanted>, spec: DataPlaneSpec, done: Answer<Outcome> },
-    /// Stop it in good order; the keeper starts it again with its present attributes.
-    Restart(Answer<Result<(), Refusal>>),
-    /// The keeper ends; the data plane with it, or not.
+    /// Stop it in good order; the supervisor starts it again with its present attributes.
+    Restart(Answer<Result<(), ApiError>>),
+    /// The supervisor ends; the data plane with it, or not.
     End { data_plane: bool, done: Answer<()> },
     /// The data plane of this generation hung up.
     Hangup(u64),
 }
 
-/// What became of a [`Keeper::want`].
+/// What became of a [`Supervisor::want`].
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Whether the data plane answers at all.
     pub connected: bool,
     /// What it could not do.
-    pub failures: BTreeMap<Subject, Refusal>,
+    pub failures: BTreeMap<Subject, ApiError>,
     /// Volumes that it is opening, and what waits for them.
-    pub opening: BTreeMap<Subject, Refusal>,
+    pub opening: BTreeMap<Subject, ApiError>,
 }
 
 /// What is known of a data plane without asking it.
@@ -94,9 +94,9 @@ pub struct View {
     /// Why it does not answer.
     pub trouble: Option<String>,
     /// What it could not do, by object.
-    pub failures: BTreeMap<Subject, Refusal>,
+    pub failures: BTreeMap<Subject, ApiError>,
     /// Volumes that it is opening, and what waits for them.
-    pub opening: BTreeMap<Subject, Refusal>,
+    pub opening: BTreeMap<Subject, ApiError>,
     /// The volumes with files that it has open, as it said last.
     pub opened: Opened,
     /// Its statistics.
@@ -111,7 +111,7 @@ pub struct View {
     pub ailing: BTreeMap<String, Ailment>,
     /// The longest message that it takes, in bytes; none while there is no connection.
     pub message_bytes_max: Option<u32>,
-    /// The connection on which the keeper may wait for an answer.
+    /// The connection on which the supervisor may wait for an answer.
     line: Option<Arc<UnixStream>>,
 }
 
@@ -141,14 +141,14 @@ impl View {
     }
 }
 
-/// A handle on a keeper thread.
-pub struct Keeper {
+/// A handle on a supervisor thread.
+pub struct Supervisor {
     commands: Sender<Command>,
     view: Arc<Mutex<View>>,
     pulse: Pulse,
 }
 
-impl Keeper {
+impl Supervisor {
     /// Starts the thread. It connects to the data plane, or starts one, at the first command.
     pub fn start(
         launcher: Box<dyn Launcher>,
@@ -156,13 +156,13 @@ impl Keeper {
         listeners: BTreeMap<String, OwnedFd>,
         learned: Arc<Notify>,
         trail: Arc<Trail>,
-    ) -> std::io::Result<Keeper> {
+    ) -> std::io::Result<Supervisor> {
         let (commands, inbox) = mpsc::channel();
         let view = Arc::new(Mutex::new(View::default()));
-        let name = format!("keeper-{}", spec.name);
+        let name = format!("supervisor-{}", spec.name);
         let socket = launcher.socket().to_owned();
         let pulse = Pulse::start(&spec.name, socket, Arc::clone(&view), Arc::clone(&trail))?;
-        let body = Body {
+        let body = SupervisorThread {
             launcher,
             spec,
             listeners,
@@ -182,7 +182,7 @@ impl Keeper {
             trail,
         };
         std::thread::Builder::new().name(name).spawn(move || body.run())?;
-        Ok(Keeper { commands, view, pulse })
+        Ok(Supervisor { commands, view, pulse })
     }
 
     /// Makes `wanted` what the data plane shall be, and says what it could not do. One that is silent does it when it can.
@@ -213,11 +213,11 @@ impl Keeper {
     }
 
     /// Stops the data plane in good order and starts it again. One that is silent is killed.
-    pub async fn restart(&self) -> Result<(), Refusal> {
+    pub async fn restart(&self) -> Result<(), ApiError> {
         self.interrupting(Command::Restart).await.unwrap_or_else(|| Err(gone()))
     }
 
-    /// Ends the keeper; the data plane too, or it goes on by itself.
+    /// Ends the supervisor; the data plane too, or it goes on by itself.
     pub async fn end(&self, data_plane: bool) {
         self.interrupting(|done| Command::End { data_plane, done }).await;
     }
@@ -237,7 +237,7 @@ impl Keeper {
                 answer = &mut reply => return answer.ok(),
                 () = self.silence() => {
                     if let Some(line) = self.view().line {
-                        // The keeper sees an end, and goes on with what it is asked.
+                        // The supervisor sees an end, and goes on with what it is asked.
                         let _ = line.shutdown(std::net::Shutdown::Both);
                     }
                 }
@@ -257,12 +257,12 @@ fn lock(view: &Mutex<View>) -> MutexGuard<'_, View> {
     view.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn gone() -> Refusal {
-    Refusal::new(Code::Unavailable, "the data plane's keeper has ended")
+fn gone() -> ApiError {
+    ApiError::new(Code::Unavailable, "the data plane's supervisor has ended")
 }
 
 /// The state of the thread.
-struct Body {
+struct SupervisorThread {
     launcher: Box<dyn Launcher>,
     spec: DataPlaneSpec,
     listeners: BTreeMap<String, OwnedFd>,
@@ -287,7 +287,7 @@ struct Body {
     trail: Arc<Trail>,
 }
 
-impl Body {
+impl SupervisorThread {
     fn run(mut self) {
         loop {
             let due = [self.connect_at, self.retry_at].into_iter().flatten().min();
@@ -340,12 +340,12 @@ impl Body {
         lock(&self.view).clone()
     }
 
-    fn connected(&self) -> Result<(), Refusal> {
+    fn connected(&self) -> Result<(), ApiError> {
         if self.link.is_some() {
             return Ok(());
         }
         let trouble = lock(&self.view).reason().unwrap_or_default();
-        Err(Refusal::new(
+        Err(ApiError::new(
             Code::Unavailable,
             format!("data plane `{}` is not running: {trouble}", self.spec.name),
         )
@@ -636,13 +636,13 @@ fn granted(wanted: &Wanted, own: &Path) -> Grants {
 /// What is not done, and why.
 #[derive(Default)]
 struct Undone {
-    failures: BTreeMap<Subject, Refusal>,
-    opening: BTreeMap<Subject, Refusal>,
+    failures: BTreeMap<Subject, ApiError>,
+    opening: BTreeMap<Subject, ApiError>,
 }
 
 impl Undone {
     /// Where what waits for a volume belongs.
-    fn list(&mut self, volume: &Subject) -> &mut BTreeMap<Subject, Refusal> {
+    fn list(&mut self, volume: &Subject) -> &mut BTreeMap<Subject, ApiError> {
         let opening = self.opening.contains_key(volume);
         if opening { &mut self.opening } else { &mut self.failures }
     }
@@ -657,7 +657,7 @@ fn account(link: &mut dyn Link) -> Result<Status, LinkError> {
 }
 
 /// An action that cannot succeed because its volume could not be opened.
-fn follows(action: &Action, failed: &BTreeSet<Subject>) -> Option<(Subject, Refusal)> {
+fn follows(action: &Action, failed: &BTreeSet<Subject>) -> Option<(Subject, ApiError)> {
     let (what, volume) = match action {
         Action::PutAdapter(spec) => (format!("adapter `{}`", spec.name), &spec.block()?.volume),
         Action::PutUnit(spec) => (format!("LUN `{}`", spec.name), spec.volume.as_ref()?),
@@ -665,7 +665,7 @@ fn follows(action: &Action, failed: &BTreeSet<Subject>) -> Option<(Subject, Refu
     };
     let message = format!("{what}: volume `{volume}` is not open");
     let volume = Subject::Volume(volume.clone());
-    failed.contains(&volume).then(|| (volume, Refusal::new(Code::Failed, message)))
+    failed.contains(&volume).then(|| (volume, ApiError::new(Code::Failed, message)))
 }
 
 /// A client gets the LUNs that there are; those that could not be made come when they can be.
@@ -681,7 +681,7 @@ fn spared(action: Action, failed: &BTreeSet<Subject>) -> Action {
 }
 
 /// A data plane's failure as the API tells it.
-fn refusal(dataplane: &str, action: &Action, failure: Failure) -> Refusal {
+fn refusal(dataplane: &str, action: &Action, failure: Failure) -> ApiError {
     let code = match failure.code {
         FailureCode::Invalid => Code::Invalid,
         FailureCode::InUse => Code::InUse,
@@ -704,7 +704,7 @@ fn refusal(dataplane: &str, action: &Action, failure: Failure) -> Refusal {
         (code == Code::Unavailable)
             .then(|| format!("restart it: `trunkline dataplane restart {dataplane}`"))
     });
-    Refusal { code, message, attribute: None, help }
+    ApiError { code, message, attribute: None, help }
 }
 
 #[cfg(test)]

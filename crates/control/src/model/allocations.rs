@@ -4,10 +4,10 @@
 //! does not name them changes nothing, and no WWPN is given to a second one: not after a removal, not after a restart, not when
 //! the creation was taken back.
 
+use super::discovered::{Vport, vports};
 use super::files::{self, Made};
-use super::found::{Vport, vports};
 use super::{Desired, MAIN, home, san};
-use crate::refusal::{Code, Refusal};
+use crate::error::{ApiError, Code};
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attribute, Attributes, Object, attr};
 use fabric::san::{Ledger, Prefix, UsedUp, Wwpn, free_id};
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What was given out, and what is remembered of clients.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Given {
+pub struct Allocations {
     /// The server's own number, drawn once: prefix of WWPNs and names of logical units are made of it.
     pub system: Option<u64>,
     /// WWPNs.
@@ -41,18 +41,18 @@ pub struct Maximum {
 
 /// Gives what is missing: what an object of that name had before, else something new. `fresh` becomes the server's number if it
 /// has none.
-pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), Refusal> {
-    next.given = now.given.clone();
+pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), ApiError> {
+    next.allocations = now.allocations.clone();
     let known = [Object::Target, Object::Vtd, Object::Adapter];
     if known.into_iter().any(|object| !next[object].is_empty()) {
-        next.given.system.get_or_insert(fresh);
+        next.allocations.system.get_or_insert(fresh);
     }
     note_chosen(now, next);
     initiators(now, next)?;
     targets(now, next)?;
     vtds(now, next)?;
     let vports = vports(next).into_values();
-    next.given.vports.extend(vports);
+    next.allocations.vports.extend(vports);
     files::settle(now, next);
     Ok(())
 }
@@ -79,7 +79,7 @@ fn note_chosen(now: &Desired, next: &mut Desired) {
         adapters.chain(desired[Object::Target].values().filter_map(wwpn)).collect()
     };
     let chosen: Vec<Wwpn> = of(next).difference(&of(now)).copied().collect();
-    next.given.wwpns.note(chosen);
+    next.allocations.wwpns.note(chosen);
 }
 
 /// The prefix of a data plane's WWPNs.
@@ -88,11 +88,11 @@ pub fn prefix(desired: &Desired, dataplane: &str) -> Prefix {
     let own = set
         .and_then(|set| attr::dataplane::WWPN_PREFIX.of(set))
         .and_then(|prefix| prefix.parse().ok());
-    own.unwrap_or_else(|| Prefix::of_system(desired.given.system.unwrap_or(0)))
+    own.unwrap_or_else(|| Prefix::of_system(desired.allocations.system.unwrap_or(0)))
 }
 
-fn used_up(object: Object, name: &str, dataplane: &str, problem: UsedUp) -> Refusal {
-    Refusal::new(Code::Failed, format!("{object} `{name}`: {problem}")).help(format!(
+fn used_up(object: Object, name: &str, dataplane: &str, problem: UsedUp) -> ApiError {
+    ApiError::new(Code::Failed, format!("{object} `{name}`: {problem}")).help(format!(
         "set another prefix, such as `trunkline dataplane set {dataplane} --wwpn-prefix {}`; what was given \
          out stays valid",
         another(problem.0)
@@ -105,7 +105,7 @@ fn another(prefix: Prefix) -> Prefix {
     Prefix::of_system(low.wrapping_add(1))
 }
 
-fn initiators(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
+fn initiators(now: &Desired, next: &mut Desired) -> Result<(), ApiError> {
     let mut adapters = std::mem::take(&mut next[Object::Adapter]);
     let mut settled = Ok(());
     for (name, set) in &mut adapters {
@@ -116,7 +116,7 @@ fn initiators(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
             continue;
         }
         let prefix = prefix(next, home(set));
-        match next.given.wwpns.take_pair(prefix) {
+        match next.allocations.wwpns.take_pair(prefix) {
             Ok([first, second]) => {
                 attr::adapter::WWPNS.put(set, &format!("{first},{second}"));
             }
@@ -127,7 +127,7 @@ fn initiators(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
     settled
 }
 
-fn targets(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
+fn targets(now: &Desired, next: &mut Desired) -> Result<(), ApiError> {
     let names: Vec<String> = next[Object::Target].keys().cloned().collect();
     for name in &names {
         if let Some(set) = next[Object::Target].get_mut(name) {
@@ -141,7 +141,7 @@ fn targets(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
         let mut own = set.clone();
         if !attr::target::WWPN.is_set(&own) {
             let prefix = prefix(next, &dataplane);
-            let wwpn = next.given.wwpns.take_one(prefix);
+            let wwpn = next.allocations.wwpns.take_one(prefix);
             let wwpn = wwpn.map_err(|e| used_up(Object::Target, name, &dataplane, e))?;
             attr::target::WWPN.put(&mut own, &wwpn.to_string());
         }
@@ -159,12 +159,12 @@ fn targets(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn full(object: Object, name: &str, of: &str, whose: &str) -> Refusal {
-    Refusal::new(Code::Failed, format!("{object} `{name}`: {of} `{whose}` has 256 of them"))
+fn full(object: Object, name: &str, of: &str, whose: &str) -> ApiError {
+    ApiError::new(Code::Failed, format!("{object} `{name}`: {of} `{whose}` has 256 of them"))
         .help("remove one, or use another")
 }
 
-fn vtds(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
+fn vtds(now: &Desired, next: &mut Desired) -> Result<(), ApiError> {
     let names: Vec<String> = next[Object::Vtd].keys().cloned().collect();
     for name in &names {
         if let Some(set) = next[Object::Vtd].get_mut(name) {
@@ -196,12 +196,12 @@ fn vtds(now: &Desired, next: &mut Desired) -> Result<(), Refusal> {
 
 /// The server's number, if it has one yet.
 pub fn system(desired: &Desired) -> u64 {
-    desired.given.system.unwrap_or(0)
+    desired.allocations.system.unwrap_or(0)
 }
 
 /// How many pairs of WWPNs the main data plane's prefix has left.
 pub fn pairs_left(desired: &Desired) -> u32 {
-    desired.given.wwpns.pairs_left(prefix(desired, MAIN))
+    desired.allocations.wwpns.pairs_left(prefix(desired, MAIN))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::model::{samples, validate::validate};
 
 const PREFIX: &str = "[dataplane.main]\nwwpn_prefix=\"c0:50:76:00:00:01\"\n";
 
-fn state(text: &str, before: &Desired) -> Result<Desired, Refusal> {
+fn state(text: &str, before: &Desired) -> Result<Desired, ApiError> {
     let mut desired = crate::config::read(&format!("{PREFIX}{text}")).unwrap();
     settle(before, &mut desired, 42)?;
     validate(&desired, &samples::paths())
@@ -53,7 +53,7 @@ fn what_people_chose_is_given_to_nobody_else() {
 fn a_prefix_that_is_used_up_is_refused_with_another() {
     let mut before = state("", &Desired::default()).unwrap();
     let main: Prefix = "c0:50:76:00:00:01".parse().unwrap();
-    while before.given.wwpns.take_pair(main).is_ok() {}
+    while before.allocations.wwpns.take_pair(main).is_ok() {}
     assert_eq!(pairs_left(&state("", &before).unwrap()), 0);
     let refusal = state(&adapters(&["f"]), &before).unwrap_err();
     assert_eq!(

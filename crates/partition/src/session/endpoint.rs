@@ -13,18 +13,18 @@ use super::{SessionError, SessionOptions};
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 
 /// The way to a server and, when it died, to its successor.
-pub(super) struct Door {
+pub(super) struct Endpoint {
     path: PathBuf,
     /// The socket, where this side listens; its file goes with it.
     listener: Option<UnixListener>,
 }
 
-impl Door {
-    pub(super) fn open(path: &Path, options: &SessionOptions) -> Result<Door, SessionError> {
+impl Endpoint {
+    pub(super) fn open(path: &Path, options: &SessionOptions) -> Result<Endpoint, SessionError> {
         let listener = options.listen.map(|_| listen(path)).transpose();
         let listener =
             listener.map_err(|source| SessionError::Listen { path: path.to_owned(), source })?;
-        Ok(Door { path: path.to_owned(), listener })
+        Ok(Endpoint { path: path.to_owned(), listener })
     }
 
     /// A connection, trying for `patience`.
@@ -84,7 +84,7 @@ fn listen(path: &Path) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-impl Drop for Door {
+impl Drop for Endpoint {
     fn drop(&mut self) {
         if self.listener.is_some() {
             let _ = std::fs::remove_file(&self.path);

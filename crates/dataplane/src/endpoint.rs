@@ -19,28 +19,28 @@ use crate::outside::Outside;
 const PAUSE_MS: (u64, u64) = (100, 1000);
 
 /// The way in for clients. Owned by the adapter's thread.
-pub(crate) enum Door {
+pub(crate) enum Endpoint {
     /// They connect here.
     Listens(UnixListener),
     /// The client listens there.
     Connects(Arc<Outside>, PathBuf),
 }
 
-impl Door {
+impl Endpoint {
     /// Opens it. `listener`: a socket that somebody else has made; then no file is ours to remove.
     pub(crate) fn open(
         outside: &Arc<Outside>,
         spec: &AdapterSpec,
         listener: Option<OwnedFd>,
-    ) -> std::io::Result<(Door, Option<Place>)> {
+    ) -> std::io::Result<(Endpoint, Option<Place>)> {
         match (spec.socket_role, listener) {
-            (SocketRole::Server, Some(fd)) => Ok((Door::Listens(UnixListener::from(fd)), None)),
+            (SocketRole::Server, Some(fd)) => Ok((Endpoint::Listens(UnixListener::from(fd)), None)),
             (SocketRole::Server, None) => {
                 let (listener, place) = outside.listen(&spec.socket, spec.socket_mode)?;
-                Ok((Door::Listens(listener), Some(place)))
+                Ok((Endpoint::Listens(listener), Some(place)))
             }
             (SocketRole::Client, None) => {
-                Ok((Door::Connects(Arc::clone(outside), spec.socket.clone()), None))
+                Ok((Endpoint::Connects(Arc::clone(outside), spec.socket.clone()), None))
             }
             (SocketRole::Client, Some(_)) => {
                 let what = "a listening socket was passed in, and `socket_role` is `client`";
@@ -52,8 +52,8 @@ impl Door {
     /// The socket where clients knock, if there is one.
     pub(crate) fn listener(&self) -> Option<&UnixListener> {
         match self {
-            Door::Listens(listener) => Some(listener),
-            Door::Connects(..) => None,
+            Endpoint::Listens(listener) => Some(listener),
+            Endpoint::Connects(..) => None,
         }
     }
 
@@ -62,7 +62,7 @@ impl Door {
         let mut pause_ms = PAUSE_MS.0;
         loop {
             match self {
-                Door::Listens(listener) => {
+                Endpoint::Listens(listener) => {
                     if wait(&[listener], stop, None) {
                         return None;
                     }
@@ -70,7 +70,7 @@ impl Door {
                         return Some(stream);
                     }
                 }
-                Door::Connects(outside, path) => {
+                Endpoint::Connects(outside, path) => {
                     // Before each attempt: a client that hangs up at once is not called in a loop without end.
                     if wait(&[], stop, Some(pause_ms)) {
                         return None;

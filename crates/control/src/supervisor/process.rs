@@ -28,7 +28,7 @@ const LOG_TAIL: u64 = 16 << 10;
 /// How often to look while waiting for a start or an end.
 const STEP: Duration = Duration::from_millis(5);
 
-/// How a keeper gets at its data plane. Tests bring one without processes.
+/// How a supervisor gets at its data plane. Tests bring one without processes.
 pub trait Launcher: Send {
     /// Connects to a data plane that runs already.
     fn connect(&mut self) -> Result<Box<dyn Link>, LinkError>;
@@ -277,7 +277,7 @@ fn last_error(log: &Path, from: u64) -> Option<String> {
 }
 
 /// Waits, on a thread of its own, until the stream hangs up.
-pub(super) fn watch(stream: UnixStream, generation: u64, keeper: Sender<Command>) {
+pub(super) fn watch(stream: UnixStream, generation: u64, supervisor: Sender<Command>) {
     let wait = move || {
         loop {
             let mut fds = [PollFd::new(&stream, PollFlags::RDHUP)];
@@ -287,8 +287,8 @@ pub(super) fn watch(stream: UnixStream, generation: u64, keeper: Sender<Command>
                 _ => break,
             }
         }
-        // The keeper may have ended before.
-        let _ = keeper.send(Command::Hangup(generation));
+        // The supervisor may have ended before.
+        let _ = supervisor.send(Command::Hangup(generation));
     };
     if let Err(error) = std::thread::Builder::new().name("hangup".to_owned()).spawn(wait) {
         tracing::warn!(%error, "cannot watch the data plane; its end is noticed at the next call");

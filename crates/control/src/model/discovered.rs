@@ -4,8 +4,8 @@
 
 use super::resolve::local_naa;
 use super::{Desired, san};
+use crate::error::ApiError;
 use crate::hba::Disk;
-use crate::refusal::Refusal;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::san::{Visible, Wwpn};
@@ -26,11 +26,11 @@ pub struct Vport {
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Found {
+pub struct Discovered {
     /// By adapter that has a virtual port: the disks behind it.
     pub seen: BTreeMap<String, Vec<Disk>>,
     /// By adapter: why it has no virtual port, or lacks a disk.
-    pub troubles: BTreeMap<String, Refusal>,
+    pub troubles: BTreeMap<String, ApiError>,
 }
 
 /// The virtual port that each adapter shall have which is mapped to a port that stands for an HBA.
@@ -65,7 +65,7 @@ pub fn unit(disk: &Disk) -> String {
     format!("{HBA_UNIT}{:016x}", naa(disk))
 }
 
-impl Found {
+impl Discovered {
     /// What each adapter sees, by the number of the target.
     pub fn visible(&self) -> BTreeMap<String, BTreeMap<u8, Visible>> {
         let all = self.seen.iter().map(|(adapter, disks)| {
@@ -111,7 +111,7 @@ impl Found {
     }
 
     /// The adapters that have no virtual port, and why.
-    pub fn failures(&self) -> impl Iterator<Item = (String, Refusal)> {
+    pub fn failures(&self) -> impl Iterator<Item = (String, ApiError)> {
         let failed = self.troubles.iter().filter(|(name, _)| !self.seen.contains_key(*name));
         failed.map(|(name, why)| (name.clone(), why.clone()))
     }
