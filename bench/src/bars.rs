@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{Because, Result};
 use crate::figure::{Figure, Series, Spread};
+use anyhow::{Context as _, Result};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,9 +54,9 @@ const STEADY: f64 = 3.0;
 /// All bars of the file.
 pub(crate) fn read(path: &Path) -> Result<Vec<Bar>> {
     let text =
-        std::fs::read_to_string(path).because(format_args!("cannot read {}", path.display()))?;
+        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let file: File =
-        toml::from_str(&text).because(format_args!("{} is not understood", path.display()))?;
+        toml::from_str(&text).with_context(|| format!("{} is not understood", path.display()))?;
     Ok(file.bar)
 }
 

@@ -3,7 +3,6 @@
 use partition::load::{LoadOptions, WaitMode};
 use protocol::message::{CacheMode, RamSpec, VolumeKind};
 
-use crate::failure::{Because, Failure, Result};
 use crate::figure::Series;
 use crate::native::Fio;
 use crate::neighbours::{self, Neighbours};
@@ -12,6 +11,7 @@ use crate::ours::{self, Plan};
 use crate::peer::{Node, Settings};
 use crate::stage::{self, Contestant, Settled, Stage, VOLUME_BYTES};
 use crate::{idle, ring};
+use anyhow::{Context as _, Result, anyhow};
 
 /// Label of our server.
 pub(crate) const OURS: &str = "trunkline";
@@ -98,10 +98,7 @@ pub(crate) fn select(words: &[String]) -> Result<Vec<Case>> {
     };
     for word in words {
         if !names.iter().any(|name| means(word, name)) {
-            return Err(Failure(format!(
-                "no case begins with {word}; there are {}",
-                names.join(", ")
-            )));
+            return Err(anyhow!("no case begins with {word}; there are {}", names.join(", ")));
         }
     }
     let wanted = |case: &Case| words.is_empty() || words.iter().any(|word| means(word, &case.name));
@@ -123,7 +120,7 @@ impl Case {
             Kind::Npiv(kind) => npiv::run(&mut stage, &kind),
             Kind::Neighbours(kind) => neighbours::run(&mut stage, kind),
         }
-        .because(format_args!("case {}", self.name))
+        .with_context(|| format!("case {}", self.name))
     }
 }
 
@@ -169,7 +166,7 @@ fn ram(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
     let load = stage.settled.load();
     let polling = LoadOptions { wait: WaitMode::Poll, ..load.clone() };
     let file =
-        tempfile::NamedTempFile::new_in(&stage.settled.tmpfs).because("cannot make a file")?;
+        tempfile::NamedTempFile::new_in(&stage.settled.tmpfs).context("cannot make a file")?;
     stage::fill(file.path())?;
     let seat = stage.ours(&plan(RamSpec::new(file.path()).into()))?;
     let contestants = vec![
@@ -182,7 +179,7 @@ fn ram(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
 fn tmpfs_buffered(stage: &mut Stage<'_>) -> Result<Vec<Series>> {
     let load = stage.settled.load();
     let file =
-        tempfile::NamedTempFile::new_in(&stage.settled.tmpfs).because("cannot make a file")?;
+        tempfile::NamedTempFile::new_in(&stage.settled.tmpfs).context("cannot make a file")?;
     stage::fill(file.path())?;
     let seat = stage.ours(&plan(ours::file(file.path(), CacheMode::Buffered)))?;
     let contestants = vec![Contestant::driven(OURS, &seat, load.clone())];

@@ -5,11 +5,11 @@ use std::time::Instant;
 use partition::blk::{Queue, SlotPlan};
 use partition::session::{Session, SessionOptions, StartPlan};
 
-use crate::failure::{Because, Result};
 use crate::figure::{Figure, Round, Series};
 use crate::ours::{DataPlane, Plan};
 use crate::process;
 use crate::stage::Settled;
+use anyhow::{Context as _, Result};
 
 /// How many adapters.
 const ADAPTERS: usize = 200;
@@ -40,7 +40,7 @@ pub(crate) fn run(settled: &Settled) -> Result<Vec<Series>> {
 
 fn watch(settled: &Settled, clients: bool) -> Result<(Round, u64)> {
     let folder =
-        tempfile::Builder::new().prefix("tlb").tempdir().because("cannot make a folder")?;
+        tempfile::Builder::new().prefix("tlb").tempdir().context("cannot make a folder")?;
     let plan = Plan { queues: QUEUES, ..Plan::null() };
     let mut plane = DataPlane::start(&settled.server, folder.path(), &[settled.server_cpu], 1)?;
     plane.put_volume(&plan)?;
@@ -50,8 +50,9 @@ fn watch(settled: &Settled, clients: bool) -> Result<(Round, u64)> {
         let socket = plane.put_adapter(&plan, index)?;
         if clients {
             let mut session = Session::connect(&socket, &SessionOptions::default())
-                .because(format_args!("adapter {index}"))?;
-            let queues = session.start(&start_plan()).because(format_args!("adapter {index}"))?;
+                .with_context(|| format!("adapter {index}"))?;
+            let queues =
+                session.start(&start_plan()).with_context(|| format!("adapter {index}"))?;
             sessions.push((session, queues));
         }
         if index == 0 {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::failure::{Because, Result};
 use crate::stage::Settled;
+use anyhow::{Context as _, Result};
 
 /// What the figures depend on.
 #[derive(Debug, Clone, Serialize)]
@@ -112,7 +112,7 @@ pub(crate) fn others_percent(look: Duration) -> Result<f64> {
 }
 
 fn busy_ticks() -> Result<u64> {
-    let stat = fs::read_to_string("/proc/stat").because("cannot read /proc/stat")?;
+    let stat = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
     let fields = stat.lines().next().unwrap_or_default().split_ascii_whitespace().skip(1);
     let numbers: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
     // user nice system idle iowait irq softirq steal (proc_stat(5)): all but idle and iowait.

@@ -18,7 +18,6 @@
 
 mod bars;
 mod cases;
-mod failure;
 mod figure;
 mod idle;
 mod machine;
@@ -39,8 +38,8 @@ use std::time::Duration;
 use clap::Parser;
 use rustix::thread::CpuSet;
 
+use anyhow::{Context as _, Result, anyhow};
 use bars::Judgement;
-use failure::{Because, Failure, Result};
 use report::{Played, Report};
 use stage::Settled;
 
@@ -98,7 +97,7 @@ fn main() -> ExitCode {
         // Missed bars are a result, told apart from a run that failed.
         Ok(false) => ExitCode::from(2),
         Err(error) => {
-            eprintln!("error: {error}");
+            eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -151,7 +150,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     Ok(missed + unsteady == 0)
 }
 
-fn write(arguments: &Arguments, report: &Report) -> Result {
+fn write(arguments: &Arguments, report: &Report) -> Result<()> {
     if let Some(path) = &arguments.json {
         report.write_json(path)?;
     }
@@ -162,18 +161,19 @@ fn write(arguments: &Arguments, report: &Report) -> Result {
 }
 
 fn settle(arguments: &Arguments) -> Result<Settled> {
-    let seconds =
-        |value: f64| Duration::try_from_secs_f64(value).because(format_args!("--seconds {value}"));
+    let seconds = |value: f64| {
+        Duration::try_from_secs_f64(value).with_context(|| format!("--seconds {value}"))
+    };
     std::fs::create_dir_all(&arguments.disk)
-        .because(format_args!("cannot make {}", arguments.disk.display()))?;
+        .with_context(|| format!("cannot make {}", arguments.disk.display()))?;
     if !arguments.server.exists() {
         let path = arguments.server.display();
-        return Err(Failure(format!("{path} is missing: cargo build --profile dist -p trunkline")));
+        return Err(anyhow!("{path} is missing: cargo build --profile dist -p trunkline"));
     }
     let (client_cpus, server_cpus) = halves(arguments)?;
     pin(arguments.client_cpu)?;
     Ok(Settled {
-        server: std::path::absolute(&arguments.server).because("--server")?,
+        server: std::path::absolute(&arguments.server).context("--server")?,
         client_cpu: arguments.client_cpu,
         server_cpu: arguments.server_cpu,
         client_cpus,
@@ -183,13 +183,13 @@ fn settle(arguments: &Arguments) -> Result<Settled> {
         duration: if arguments.quick { seconds(1.0)? } else { seconds(arguments.seconds)? },
         idle: Duration::from_secs(if arguments.quick { 5 } else { 20 }),
         tmpfs: arguments.tmpfs.clone(),
-        disk: std::path::absolute(&arguments.disk).because("--disk")?,
+        disk: std::path::absolute(&arguments.disk).context("--disk")?,
     })
 }
 
 /// CPUs for clients and for the server where a case can use several: half of them each, one each on a machine with two.
 fn halves(arguments: &Arguments) -> Result<(Vec<usize>, Vec<usize>)> {
-    let allowed = rustix::thread::sched_getaffinity(None).because("cannot ask for the CPUs")?;
+    let allowed = rustix::thread::sched_getaffinity(None).context("cannot ask for the CPUs")?;
     let named = [arguments.client_cpu, arguments.server_cpu];
     let free = |cpu: &usize| allowed.is_set(*cpu) && !named.contains(cpu);
     let others: Vec<usize> = (0..CpuSet::MAX_CPU).filter(free).collect();
@@ -199,14 +199,14 @@ fn halves(arguments: &Arguments) -> Result<(Vec<usize>, Vec<usize>)> {
 }
 
 /// This process supervises the client and stays off the server's CPU.
-fn pin(cpu: usize) -> Result {
+fn pin(cpu: usize) -> Result<()> {
     let mut set = CpuSet::new();
     if cpu >= CpuSet::MAX_CPU {
-        return Err(Failure(format!("--client-cpu {cpu}: there is no such CPU")));
+        return Err(anyhow!("--client-cpu {cpu}: there is no such CPU"));
     }
     set.set(cpu);
     rustix::thread::sched_setaffinity(None, &set)
-        .because(format_args!("cannot run on CPU {cpu} (--client-cpu)"))
+        .with_context(|| format!("cannot run on CPU {cpu} (--client-cpu)"))
 }
 
 /// What the user typed; paths of the build that `cargo xtask` adds are left out.

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::failure::{Because, Failure, Result};
 use crate::figure::{Figure, Round};
 use crate::process;
+use anyhow::{Context as _, Result, anyhow};
 
 /// A fio job.
 #[derive(Debug, Clone)]
@@ -29,17 +29,16 @@ impl Fio {
         command.args(self.arguments());
         command.arg(format!("--ramp_time={}ms", warm_up.as_millis()));
         command.arg(format!("--runtime={}ms", duration.as_millis()));
-        let done = command.output().because("cannot run fio")?;
+        let done = command.output().context("cannot run fio")?;
         if !done.status.success() {
             let said = String::from_utf8_lossy(&done.stderr);
-            return Err(Failure(format!("fio: {}\n{said}", done.status)));
+            return Err(anyhow!("fio: {}\n{said}", done.status));
         }
         let said = String::from_utf8_lossy(&done.stdout);
         // fio may print notes before its JSON.
         let json = said.find('{').map_or("", |at| &said[at..]);
-        let report: Value = serde_json::from_str(json).because("cannot read fio's report")?;
-        round(&report, self.jobs())
-            .ok_or_else(|| Failure(format!("fio's report lacks figures: {json}")))
+        let report: Value = serde_json::from_str(json).context("cannot read fio's report")?;
+        round(&report, self.jobs()).ok_or_else(|| anyhow!("fio's report lacks figures: {json}"))
     }
 
     fn jobs(&self) -> u16 {
@@ -70,13 +69,13 @@ impl Fio {
 
 /// Reads a whole file past the page cache. A virtual machine's disk may be slow for blocks that its host has not read lately: after
 /// this all contestants find the same.
-pub(crate) fn read_whole(file: &Path) -> Result {
+pub(crate) fn read_whole(file: &Path) -> Result<()> {
     let mut command = Command::new("fio");
     let fixed = "--name=whole --ioengine=io_uring --direct=1 --rw=read --bs=1m --iodepth=4";
     command.args(fixed.split_ascii_whitespace()).arg(filename(file));
-    let done = command.output().because("cannot run fio")?;
+    let done = command.output().context("cannot run fio")?;
     let said = || String::from_utf8_lossy(&done.stderr).into_owned();
-    if done.status.success() { Ok(()) } else { Err(Failure(format!("fio: {}", said()))) }
+    if done.status.success() { Ok(()) } else { Err(anyhow!("fio: {}", said())) }
 }
 
 fn filename(path: &Path) -> String {

@@ -18,10 +18,10 @@ use protocol::message::{
 };
 use testkit::Ext4;
 
-use crate::failure::{Because, Failure, Result};
 use crate::figure::Series;
 use crate::ours::{DataPlane, Served};
 use crate::stage::{self, Contestant, Seat, Stage};
+use anyhow::{Context as _, Result, anyhow};
 
 const MIB: u64 = 1 << 20;
 /// How long the other client goes on before it looks whether it is over.
@@ -92,8 +92,8 @@ pub(crate) fn run(stage: &mut Stage<'_>, case: Neighbours) -> Result<Vec<Series>
     let folder = stage::folder()?;
     let cpus = [settled.server_cpu];
     let mut plane = DataPlane::start(&settled.server, folder.path(), &cpus, case.channels)?;
-    let memory = tempfile::NamedTempFile::new_in(&settled.tmpfs).because("cannot make a file")?;
-    memory.as_file().set_len(64 * MIB).because("cannot give a file its size")?;
+    let memory = tempfile::NamedTempFile::new_in(&settled.tmpfs).context("cannot make a file")?;
+    memory.as_file().set_len(64 * MIB).context("cannot give a file its size")?;
     let frozen = (case.bad == Bad::Hung).then(|| Ext4::new(64 * MIB));
     let good = VolumeSpec::new("good", RamSpec::new(memory.path()));
     plane.done(&Request::PutVolume(good))?;
@@ -173,9 +173,9 @@ struct Trouble {
 
 impl Trouble {
     /// Makes it until it is over.
-    fn make(&self, over: &AtomicBool) -> Result {
+    fn make(&self, over: &AtomicBool) -> Result<()> {
         // Threads begin with the priority of who starts them.
-        rustix::process::setpriority_process(None, 19).because("cannot lower the priority")?;
+        rustix::process::setpriority_process(None, 19).context("cannot lower the priority")?;
         let scsi = self.scsi.is_some();
         let load = LoadOptions {
             scsi: self.scsi,
@@ -203,18 +203,18 @@ impl Trouble {
         }
     }
 
-    fn load(&self, load: &LoadOptions, over: &AtomicBool) -> Result {
+    fn load(&self, load: &LoadOptions, over: &AtomicBool) -> Result<()> {
         while !over.load(Relaxed) {
-            let report = load::run(&self.socket, load, &mut |_| ()).because("the other client")?;
+            let report = load::run(&self.socket, load, &mut |_| ()).context("the other client")?;
             if let Some(failure) = report.failures.first() {
-                return Err(Failure(format!("the other client: {failure}")));
+                return Err(anyhow!("the other client: {failure:#}"));
             }
         }
         Ok(())
     }
 
     /// One stretch, which does not end before the file system lets it.
-    fn hang(&self, load: &LoadOptions, over: &AtomicBool) -> Result {
+    fn hang(&self, load: &LoadOptions, over: &AtomicBool) -> Result<()> {
         let frozen = self.frozen.as_ref().expect("made for this case");
         frozen.freeze();
         let once = AtomicBool::new(false);
@@ -232,7 +232,7 @@ impl Trouble {
             let (done, _) = hung.join().expect("it does not panic");
             done.and_then(|()| match hangs {
                 true => Ok(()),
-                false => Err(Failure("the frozen file system did not hang".into())),
+                false => Err(anyhow!("the frozen file system did not hang")),
             })
         })
     }
@@ -240,29 +240,29 @@ impl Trouble {
     fn session(&self) -> Result<Session> {
         let device = if self.scsi.is_some() { Device::Scsi } else { Device::Block };
         let options = SessionOptions { device, ..SessionOptions::default() };
-        Session::connect(&self.socket, &options).because("the other client")
+        Session::connect(&self.socket, &options).context("the other client")
     }
 
-    fn come_and_go(&self, over: &AtomicBool) -> Result {
+    fn come_and_go(&self, over: &AtomicBool) -> Result<()> {
         let slots =
             SlotPlan { slots: 128, data_bytes: 16 << 20, data_segments: 1, indirect: false };
         let plan = StartPlan { queues: 1, queue_size: 1024, threads: 1, slots };
         while !over.load(Relaxed) {
             let mut session = self.session()?;
             if self.scsi.is_some() {
-                session.start_scsi(&plan).map(drop).because("the other client")?;
+                session.start_scsi(&plan).map(drop).context("the other client")?;
             } else {
-                session.start(&plan).map(drop).because("the other client")?;
+                session.start(&plan).map(drop).context("the other client")?;
             }
         }
         Ok(())
     }
 
-    fn manage(&self, over: &AtomicBool) -> Result {
+    fn manage(&self, over: &AtomicBool) -> Result<()> {
         let mut session = self.session()?;
         let slots = SlotPlan { slots: 16, data_bytes: 4096, data_segments: 1, indirect: false };
         let plan = StartPlan { queues: 1, queue_size: 1024, threads: 1, slots };
-        let mut queues = session.start_scsi(&plan).because("the other client")?;
+        let mut queues = session.start_scsi(&plan).context("the other client")?;
         let functions =
             [Function::AbortTaskSet, Function::LogicalUnitReset, Function::QueryTaskSet];
         let mut out = 0;
@@ -270,10 +270,10 @@ impl Trouble {
             if over.load(Relaxed) {
                 break;
             }
-            queues.control.begin(*function, LUN, 1).because("the other client")?;
+            queues.control.begin(*function, LUN, 1).context("the other client")?;
             out += 1;
             while out == 8 || out > 0 && over.load(Relaxed) {
-                match queues.control.poll().because("the other client")? {
+                match queues.control.poll().context("the other client")? {
                     Some(_) => out -= 1,
                     None => std::thread::yield_now(),
                 }

@@ -12,12 +12,12 @@ use std::fmt::Write as _;
 use partition::load::{LoadOptions, ScsiLun};
 use protocol::message::{CacheMode, VolumeKind};
 
-use crate::failure::Result;
 use crate::figure::{Figure, Series, short};
 use crate::native::Fio;
 use crate::ours::{self, Plan, Served};
 use crate::report::Played;
 use crate::stage::{self, Contestant, Seat, Settled, Stage};
+use anyhow::Result;
 
 /// Queues of *multi* on a small machine.
 const QUEUES_MIN: u16 = 4;

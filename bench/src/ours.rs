@@ -13,9 +13,9 @@ use protocol::message::{
 use protocol::socket::Connection;
 use protocol::stats::{ChannelCounter, StatsReader};
 
-use crate::failure::{Because, Failure, Result};
 use crate::process::{self, Process};
 use crate::stage::VOLUME_BYTES;
+use anyhow::{Context as _, Result, anyhow};
 
 /// What an adapter makes of the volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,12 +96,12 @@ impl DataPlane {
             stream = UnixStream::connect(&socket).ok();
             stream.is_some()
         })?;
-        let stream = stream.ok_or_else(|| Failure("the data plane does not listen".into()))?;
+        let stream = stream.ok_or_else(|| anyhow!("the data plane does not listen"))?;
         let mut plane =
             DataPlane { process, connection: Connection::new(stream), folder: folder.to_owned() };
         match plane.ask(&Request::Hello { version: VERSION, minor: 0 })?.0 {
             Reply::Hello { .. } => Ok(plane),
-            other => Err(Failure(format!("the data plane answered {other:?} to hello"))),
+            other => Err(anyhow!("the data plane answered {other:?} to hello")),
         }
     }
 
@@ -111,7 +111,7 @@ impl DataPlane {
     }
 
     /// Opens the volume of a plan.
-    pub(crate) fn put_volume(&mut self, plan: &Plan) -> Result {
+    pub(crate) fn put_volume(&mut self, plan: &Plan) -> Result<()> {
         let volume =
             VolumeSpec { bytes: plan.bytes, ..VolumeSpec::new("volume", plan.volume.clone()) };
         self.done(&Request::PutVolume(volume))
@@ -151,16 +151,16 @@ impl DataPlane {
     pub(crate) fn wake_ups(&mut self) -> Result<u64> {
         let (reply, mut fds) = self.ask(&Request::Stats)?;
         let (Reply::Stats, Some(fd)) = (&reply, fds.pop()) else {
-            return Err(Failure(format!("the data plane answered {reply:?} to stats")));
+            return Err(anyhow!("the data plane answered {reply:?} to stats"));
         };
         let reader = StatsReader::open(&File::from(fd))
-            .because("cannot read the data plane's statistics")?;
+            .context("cannot read the data plane's statistics")?;
         let channels = reader.snapshot().channels;
         Ok(channels.iter().map(|channel| channel.get(ChannelCounter::Wakeups)).sum())
     }
 
     /// Carries out a request.
-    pub(crate) fn done(&mut self, request: &Request) -> Result {
+    pub(crate) fn done(&mut self, request: &Request) -> Result<()> {
         match self.ask(request)?.0 {
             Reply::Done => Ok(()),
             // Another data plane lets go of the file now.
@@ -168,17 +168,17 @@ impl DataPlane {
                 std::thread::sleep(std::time::Duration::from_millis(10));
                 self.done(request)
             }
-            Reply::Error(failure) => Err(Failure(format!(
+            Reply::Error(failure) => Err(anyhow!(
                 "the data plane refuses {request:?}: {}{}",
                 failure.message,
                 failure.help.map(|help| format!("; {help}")).unwrap_or_default()
-            ))),
-            other => Err(Failure(format!("the data plane answered {other:?} to {request:?}"))),
+            )),
+            other => Err(anyhow!("the data plane answered {other:?} to {request:?}")),
         }
     }
 
     fn ask(&mut self, request: &Request) -> Result<(Reply, Vec<std::os::fd::OwnedFd>)> {
-        self.connection.send(request, &[]).because("cannot ask the data plane")?;
-        self.connection.receive().because("the data plane does not answer")
+        self.connection.send(request, &[]).context("cannot ask the data plane")?;
+        self.connection.receive().context("the data plane does not answer")
     }
 }

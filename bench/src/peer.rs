@@ -6,8 +6,8 @@
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
-use crate::failure::Result;
 use crate::process::{self, Process};
+use anyhow::Result;
 
 /// What is exported.
 #[derive(Debug, Clone, PartialEq)]

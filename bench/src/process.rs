@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-use crate::failure::{Because, Failure, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 /// How long a program may take to listen on its socket.
 const START_MAX: Duration = Duration::from_secs(20);
@@ -43,14 +43,14 @@ impl Process {
     /// Starts a server; its messages go to a file in `folder`.
     pub(crate) fn start(mut command: Command, name: &str, folder: &Path) -> Result<Process> {
         let log = fs::File::create(folder.join(format!("{name}.log")))
-            .because("cannot make a log file")?;
-        let errors = log.try_clone().because("cannot make a log file")?;
+            .context("cannot make a log file")?;
+        let errors = log.try_clone().context("cannot make a log file")?;
         let child = command
             .stdin(Stdio::null())
             .stdout(log)
             .stderr(errors)
             .spawn()
-            .because(format_args!("cannot start {name} ({command:?})"))?;
+            .with_context(|| format!("cannot start {name} ({command:?})"))?;
         Ok(Process { child, name: name.to_owned() })
     }
 
@@ -60,21 +60,21 @@ impl Process {
     }
 
     /// Waits until `ready` says that it can be used.
-    pub(crate) fn wait_until(&mut self, folder: &Path, mut ready: impl FnMut() -> bool) -> Result {
+    pub(crate) fn wait_until(
+        &mut self,
+        folder: &Path,
+        mut ready: impl FnMut() -> bool,
+    ) -> Result<()> {
         let end = Instant::now() + START_MAX;
         loop {
             if ready() {
                 return Ok(());
             }
-            let ended = self.child.try_wait().because("cannot wait for a process")?;
+            let ended = self.child.try_wait().context("cannot wait for a process")?;
             if ended.is_some() || Instant::now() > end {
                 let said = fs::read_to_string(folder.join(format!("{}.log", self.name)));
                 let state = ended.map_or("does not listen".to_owned(), |status| status.to_string());
-                return Err(Failure(format!(
-                    "{}: {state}\n{}",
-                    self.name,
-                    said.unwrap_or_default()
-                )));
+                return Err(anyhow!("{}: {state}\n{}", self.name, said.unwrap_or_default()));
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -112,8 +112,8 @@ pub(crate) struct Usage {
 pub(crate) fn usage(pid: u32) -> Result<Usage> {
     let tasks = format!("/proc/{pid}/task");
     let mut sum = Usage::default();
-    for task in fs::read_dir(&tasks).because(format_args!("cannot list {tasks}"))? {
-        let task = task.because(format_args!("cannot list {tasks}"))?.path();
+    for task in fs::read_dir(&tasks).with_context(|| format!("cannot list {tasks}"))? {
+        let task = task.with_context(|| format!("cannot list {tasks}"))?.path();
         // A thread that ends while we look counts as nothing.
         let schedstat = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
         let status = fs::read_to_string(task.join("status")).unwrap_or_default();
@@ -126,8 +126,8 @@ pub(crate) fn usage(pid: u32) -> Result<Usage> {
 /// Resident memory of a process in MiB.
 pub(crate) fn resident_mib(pid: u32) -> Result<f64> {
     let path = format!("/proc/{pid}/status");
-    let status = fs::read_to_string(&path).because(format_args!("cannot read {path}"))?;
-    let kib = field(&status, "VmRSS:").ok_or_else(|| Failure(format!("{path} has no VmRSS")))?;
+    let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    let kib = field(&status, "VmRSS:").ok_or_else(|| anyhow!("{path} has no VmRSS"))?;
     Ok(kib as f64 / 1024.0)
 }
 

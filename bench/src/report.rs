@@ -7,10 +7,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::bars::{Judgement, Verdict};
-use crate::failure::{Because, Result};
 use crate::figure::{Figure, Series, Spread, short};
 use crate::machine::Machine;
 use crate::npiv;
+use anyhow::{Context as _, Result};
 
 /// Between these lines a document keeps the results of the last run.
 const BEGIN: &str = "<!-- results: written by `cargo xtask bench --markdown` -->";
@@ -44,16 +44,16 @@ pub(crate) struct Report {
 
 impl Report {
     /// For programs.
-    pub(crate) fn write_json(&self, path: &Path) -> Result {
-        let text = serde_json::to_string_pretty(self).because("cannot write JSON")?;
-        fs::write(path, text + "\n").because(format_args!("cannot write {}", path.display()))
+    pub(crate) fn write_json(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string_pretty(self).context("cannot write JSON")?;
+        fs::write(path, text + "\n").with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Puts the tables between the marks of a document; a file without marks becomes the tables.
-    pub(crate) fn write_markdown(&self, path: &Path) -> Result {
+    pub(crate) fn write_markdown(&self, path: &Path) -> Result<()> {
         let old = fs::read_to_string(path).unwrap_or_default();
         let new = splice(&old, &self.markdown());
-        fs::write(path, new).because(format_args!("cannot write {}", path.display()))
+        fs::write(path, new).with_context(|| format!("cannot write {}", path.display()))
     }
 
     fn markdown(&self) -> String {

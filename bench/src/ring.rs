@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::failure::{Because, Failure, Result};
 use crate::figure::{Figure, Round, Series};
+use anyhow::{Context as _, Result, anyhow};
 
 #[derive(Deserialize)]
 struct Cost {
@@ -20,13 +20,13 @@ pub(crate) fn run() -> Result<Vec<Series>> {
     let done = Command::new(cargo)
         .args(["xtask", "cost", "--json"])
         .output()
-        .because("cannot run cargo xtask cost")?;
+        .context("cannot run cargo xtask cost")?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr);
-        return Err(Failure(format!("cargo xtask cost: {}\n{said}", done.status)));
+        return Err(anyhow!("cargo xtask cost: {}\n{said}", done.status));
     }
     let costs: Vec<Cost> = serde_json::from_slice(&done.stdout)
-        .because("cannot read what cargo xtask cost printed")?;
+        .context("cannot read what cargo xtask cost printed")?;
     let series = |cost: Cost| Series {
         label: cost.about,
         about: format!("callgrind; the tests allow {}", cost.budget),

@@ -11,12 +11,12 @@ use std::time::Duration;
 use partition::load::{self, LoadOptions, Progress, Stage as LoadStage, WaitMode};
 use tempfile::TempDir;
 
-use crate::failure::{Because, Failure, Result};
 use crate::figure::{Figure, Round, Series};
 use crate::native::{self, Fio};
 use crate::ours::{DataPlane, Plan, Served};
 use crate::peer::{Node, Settings, StorageDaemon};
 use crate::process;
+use anyhow::{Context as _, Result, anyhow};
 
 /// Bytes of every volume: far more than the caches of a CPU hold.
 pub(crate) const VOLUME_BYTES: u64 = 1 << 30;
@@ -82,7 +82,7 @@ enum Runner {
 }
 
 /// What somebody else does while a client is measured.
-pub(crate) type Trouble = Box<dyn Fn(&AtomicBool) -> Result + Sync>;
+pub(crate) type Trouble = Box<dyn Fn(&AtomicBool) -> Result<()> + Sync>;
 
 /// One who takes part in a case.
 pub(crate) struct Contestant {
@@ -234,7 +234,7 @@ impl<'a> Stage<'a> {
             let cpu = round.get(&Figure::ServerCpuUs).copied().unwrap_or(f64::MAX);
             tried.push((settings, round[&Figure::Iops], cpu));
         }
-        choose(&tried).ok_or_else(|| Failure("the peer has no settings".into()))
+        choose(&tried).ok_or_else(|| anyhow!("the peer has no settings"))
     }
 
     /// Runs all rounds: one of each contestant in turn, so that what changes on the machine meets all of them.
@@ -253,7 +253,7 @@ impl<'a> Stage<'a> {
                 number += 1;
                 let round = contestant
                     .round(self.settled, number)
-                    .because(format_args!("{}", contestant.label))?;
+                    .with_context(|| contestant.label.clone())?;
                 series.rounds.push(round);
             }
         }
@@ -269,7 +269,7 @@ fn choose(tried: &[(Settings, f64, f64)]) -> Option<Settings> {
 
 /// A folder for sockets, whose paths must be short.
 pub(crate) fn folder() -> Result<TempDir> {
-    tempfile::Builder::new().prefix("tlb").tempdir().because("cannot make a folder")
+    tempfile::Builder::new().prefix("tlb").tempdir().context("cannot make a folder")
 }
 
 /// The file on the disk, made and read once.
@@ -283,9 +283,9 @@ pub(crate) fn disk_file(settled: &Settled) -> Result<PathBuf> {
 }
 
 /// A file full of data that does not compress, so that every read finds blocks of its own.
-pub(crate) fn fill(path: &Path) -> Result {
+pub(crate) fn fill(path: &Path) -> Result<()> {
     let failed = || format!("cannot write {}", path.display());
-    let mut file = File::create(path).because(failed())?;
+    let mut file = File::create(path).context(failed())?;
     let mut chunk = vec![0u8; 1 << 20];
     let mut state = 1u64;
     for _ in 0..VOLUME_BYTES / chunk.len() as u64 {
@@ -296,9 +296,9 @@ pub(crate) fn fill(path: &Path) -> Result {
             state ^= state << 17;
             word.copy_from_slice(&state.to_le_bytes());
         }
-        file.write_all(&chunk).because(failed())?;
+        file.write_all(&chunk).context(failed())?;
     }
-    file.sync_all().because(failed())
+    file.sync_all().context(failed())
 }
 
 /// One round of a load against a server.
@@ -307,9 +307,9 @@ fn driven(seat: &Seat, load: &LoadOptions) -> Result<Round> {
     let looks = RefCell::new(Looks::default());
     let mut progress = |progress: &Progress| looks.borrow_mut().look(seat.pid, progress);
     let report = load::run(&seat.socket, &load, &mut progress)
-        .because(format_args!("load on {}", seat.about))?;
+        .with_context(|| format!("load on {}", seat.about))?;
     if let Some(failure) = report.failures.first() {
-        return Err(Failure(format!("{}: {failure}", seat.about)));
+        return Err(anyhow!("{}: {failure:#}", seat.about));
     }
     let us = |ns: u64| ns as f64 / 1000.0;
     let mut round = Round::from([

@@ -6,7 +6,8 @@ use std::process::Stdio;
 
 use clap::Args;
 
-use crate::run::{self, Because, Context, Failure, Result};
+use crate::run::{self, Context};
+use anyhow::{Context as _, Result, anyhow};
 
 /// Everything is the benchmarks' own affair, `--help` too.
 #[derive(Args)]
@@ -18,7 +19,7 @@ pub(crate) struct Arguments {
 }
 
 /// Builds and runs. Missed bars are told by an exit status of their own, which counts as a failure here.
-pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result {
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     run::visible(&mut context.cargo(&[
         "build",
         "--profile",
@@ -35,10 +36,10 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result {
     bench.arg("--bars").arg(context.root.join("bench/bars.toml"));
     bench.arg("--disk").arg(context.target.join("bench"));
     bench.args(&arguments.arguments).stdin(Stdio::null());
-    let status = bench.status().because("cannot run the benchmarks")?;
+    let status = bench.status().context("cannot run the benchmarks")?;
     match status.code() {
         Some(0) => Ok(()),
-        Some(2) => Err(Failure("bars were missed".to_owned())),
-        _ => Err(Failure(format!("the benchmarks ended with {status}"))),
+        Some(2) => Err(anyhow!("bars were missed")),
+        _ => Err(anyhow!("the benchmarks ended with {status}")),
     }
 }

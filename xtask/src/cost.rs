@@ -9,7 +9,8 @@ use std::fs;
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::{self, Because, Context, Failure, Result};
+use crate::run::{self, Context};
+use anyhow::{Context as _, Result, anyhow};
 
 /// Rounds of the two runs: enough to reach the steady state, few enough for seconds under valgrind.
 const ROUNDS: [u64; 2] = [100, 1_100];
@@ -45,7 +46,7 @@ struct Cost {
 }
 
 /// Measures every budget and fails if one is exceeded.
-pub(crate) fn check(context: &Context) -> Result {
+pub(crate) fn check(context: &Context) -> Result<()> {
     let mut over = Vec::new();
     for Cost { about, instructions_per_request, budget } in measure_all(context)? {
         println!(
@@ -55,20 +56,21 @@ pub(crate) fn check(context: &Context) -> Result {
             over.push(about);
         }
     }
-    if over.is_empty() { Ok(()) } else { Err(Failure(format!("over budget: {over:#?}"))) }
+    if over.is_empty() { Ok(()) } else { Err(anyhow!("over budget: {over:#?}")) }
 }
 
 /// Measures every budget and prints what was found as JSON, whether it is exceeded or not.
-pub(crate) fn print_json(context: &Context) -> Result {
+pub(crate) fn print_json(context: &Context) -> Result<()> {
     let costs = measure_all(context)?;
-    println!("{}", serde_json::to_string(&costs).because("cannot write JSON")?);
+    println!("{}", serde_json::to_string(&costs).context("cannot write JSON")?);
     Ok(())
 }
 
 fn measure_all(context: &Context) -> Result<Vec<Cost>> {
     let path = context.root.join("bench/budgets.toml");
-    let text = fs::read_to_string(&path).because(format_args!("cannot read {}", path.display()))?;
-    let budgets: Budgets = toml::from_str(&text).because("bench/budgets.toml is not understood")?;
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let budgets: Budgets = toml::from_str(&text).context("bench/budgets.toml is not understood")?;
     let mut costs = Vec::new();
     for budget in budgets.budget {
         let (package, example) = (&budget.package, &budget.example);
@@ -96,7 +98,7 @@ fn measure(context: &Context, budget: &Budget) -> Result<f64> {
     let difference = instructions(context, budget, many)?
         .checked_sub(instructions(context, budget, few)?)
         .filter(|difference| *difference > 0)
-        .ok_or_else(|| Failure(format!("{}: {} never ran", budget.example, budget.function)))?;
+        .ok_or_else(|| anyhow!("{}: {} never ran", budget.example, budget.function))?;
     // Both numbers are far below 2^52, so they are exact as floating point.
     Ok(difference as f64 / ((many - few) * budget.requests_per_round) as f64)
 }
@@ -110,8 +112,8 @@ fn instructions(context: &Context, budget: &Budget, rounds: u64) -> Result<u64> 
     valgrind.arg(context.target.join("dist/examples").join(&budget.example));
     run::captured(valgrind.arg(rounds.to_string()).args(&budget.arguments))?;
     let profile =
-        fs::read_to_string(&out).because(format_args!("cannot read {}", out.display()))?;
-    total(&profile).ok_or_else(|| Failure(format!("{} has no total", out.display())))
+        fs::read_to_string(&out).with_context(|| format!("cannot read {}", out.display()))?;
+    total(&profile).ok_or_else(|| anyhow!("{} has no total", out.display()))
 }
 
 /// The grand total of a callgrind profile: its `totals:` line, or `summary:` where a version writes that.

@@ -10,8 +10,9 @@ use serde::Deserialize;
 
 use crate::layers::data_path;
 use crate::metadata::Metadata;
-use crate::run::{Because, Context, Failure, Result};
+use crate::run::Context;
 use crate::spdx;
+use anyhow::{Context as _, Result, anyhow};
 
 /// What must not be under the data path: it has threads that own their work, and no text formats.
 const BANNED_BELOW_DATAPLANE: &[&str] = &[
@@ -51,11 +52,12 @@ struct Exception {
 }
 
 /// Checks the workspace and the fuzz targets' own.
-pub(crate) fn check(context: &Context) -> Result {
+pub(crate) fn check(context: &Context) -> Result<()> {
     let path = context.root.join("deny.toml");
-    let text = fs::read_to_string(&path).because(format_args!("cannot read {}", path.display()))?;
-    let rules: DenyFile = toml::from_str(&text).because("deny.toml is not understood")?;
-    let fuzz = Metadata::read(&context.root.join("fuzz/Cargo.toml")).because(
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let rules: DenyFile = toml::from_str(&text).context("deny.toml is not understood")?;
+    let fuzz = Metadata::read(&context.root.join("fuzz/Cargo.toml")).context(
         "if the lock file is old: cargo update --workspace --manifest-path fuzz/Cargo.toml",
     )?;
     let mut wrong = Vec::new();
@@ -89,7 +91,7 @@ pub(crate) fn check(context: &Context) -> Result {
         );
         return Ok(());
     }
-    Err(Failure(wrong.join("\n")))
+    Err(anyhow!(wrong.join("\n")))
 }
 
 fn judge_licence(

@@ -13,7 +13,8 @@ use std::process::{Child, Command, Stdio};
 
 use serde::Deserialize;
 
-use crate::run::{self, Because, Context, Failure, Result};
+use crate::run::{self, Context};
+use anyhow::{Context as _, Result, anyhow};
 
 /// With an explicit target, the flags reach the fuzzed code only, not build scripts and procedural macros.
 const TRIPLE: &str = if cfg!(target_arch = "aarch64") {
@@ -51,16 +52,16 @@ struct Run {
 }
 
 /// Runs one target or all of them for that many seconds each, as many at a time as there are CPUs.
-pub(crate) fn run(context: &Context, only: Option<&str>, seconds: u32) -> Result {
+pub(crate) fn run(context: &Context, only: Option<&str>, seconds: u32) -> Result<()> {
     let home = context.root.join("fuzz");
     let text =
-        fs::read_to_string(home.join("Cargo.toml")).because("cannot read fuzz/Cargo.toml")?;
-    let manifest: Manifest = toml::from_str(&text).because("fuzz/Cargo.toml is not understood")?;
+        fs::read_to_string(home.join("Cargo.toml")).context("cannot read fuzz/Cargo.toml")?;
+    let manifest: Manifest = toml::from_str(&text).context("fuzz/Cargo.toml is not understood")?;
     let all: Vec<String> = manifest.bin.into_iter().map(|binary| binary.name).collect();
     let chosen: Vec<String> =
         all.iter().filter(|name| only.is_none_or(|only| only == *name)).cloned().collect();
     if chosen.is_empty() {
-        return Err(Failure(format!("no fuzz target {only:?}; there are {all:?}")));
+        return Err(anyhow!("no fuzz target {only:?}; there are {all:?}"));
     }
     let target = context.target.join("fuzz");
     build(context, &home, &target)?;
@@ -69,13 +70,14 @@ pub(crate) fn run(context: &Context, only: Option<&str>, seconds: u32) -> Result
         // All are started before the first is waited for.
         let started: Result<Vec<Run>> =
             group.iter().map(|name| start(&home, &target, name, seconds)).collect();
-        let outcomes: Vec<Result> = started?.into_iter().map(|run| finish(&home, run)).collect();
+        let outcomes: Vec<Result<()>> =
+            started?.into_iter().map(|run| finish(&home, run)).collect();
         outcomes.into_iter().collect::<Result<Vec<()>>>()?;
     }
     Ok(())
 }
 
-fn build(context: &Context, home: &Path, target: &Path) -> Result {
+fn build(context: &Context, home: &Path, target: &Path) -> Result<()> {
     let mut cargo =
         context.cargo(&["build", "--release", "--locked", "--bins", "--target", TRIPLE]);
     cargo.current_dir(home).arg("--target-dir").arg(target);
@@ -86,14 +88,14 @@ fn build(context: &Context, home: &Path, target: &Path) -> Result {
 fn start(home: &Path, target: &Path, name: &str, seconds: u32) -> Result<Run> {
     let folder = |kind: &str| -> Result<PathBuf> {
         let path = home.join(kind).join(name);
-        fs::create_dir_all(&path).because(format_args!("cannot create {}", path.display()))?;
+        fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
         Ok(path)
     };
     let corpus = folder("corpus")?;
     let artifacts = folder("artifacts")?;
     let seeds = home.join("seeds").join(name);
     let log = target.join(format!("{name}.log"));
-    let out = File::create(&log).because(format_args!("cannot create {}", log.display()))?;
+    let out = File::create(&log).with_context(|| format!("cannot create {}", log.display()))?;
     let mut command = Command::new(target.join(TRIPLE).join("release").join(name));
     command.args(LIMITS).arg(format!("-max_total_time={seconds}"));
     command.arg(format!("-artifact_prefix={}/", artifacts.display())).arg(corpus);
@@ -102,18 +104,18 @@ fn start(home: &Path, target: &Path, name: &str, seconds: u32) -> Result<Run> {
     }
     // Rust code reports leaks by its tests; libFuzzer's leak check needs ptrace, which containers forbid.
     command.env("ASAN_OPTIONS", "detect_leaks=0");
-    let errors = out.try_clone().because("cannot share the log")?;
+    let errors = out.try_clone().context("cannot share the log")?;
     let child = command.stdin(Stdio::null()).stdout(out).stderr(errors).spawn();
     Ok(Run {
         name: name.to_owned(),
         log,
-        child: child.because(format_args!("cannot start {name}"))?,
+        child: child.with_context(|| format!("cannot start {name}"))?,
     })
 }
 
-fn finish(home: &Path, mut run: Run) -> Result {
-    let status = run.child.wait().because(format_args!("cannot wait for {}", run.name))?;
-    let bytes = fs::read(&run.log).because(format_args!("cannot read {}", run.log.display()))?;
+fn finish(home: &Path, mut run: Run) -> Result<()> {
+    let status = run.child.wait().with_context(|| format!("cannot wait for {}", run.name))?;
+    let bytes = fs::read(&run.log).with_context(|| format!("cannot read {}", run.log.display()))?;
     let log = String::from_utf8_lossy(&bytes);
     let inputs = final_value(&log, "stat::number_of_executed_units:");
     if !status.success() || inputs.is_none() {
@@ -121,7 +123,7 @@ fn finish(home: &Path, mut run: Run) -> Result {
         let tail = lines[lines.len().saturating_sub(80)..].join("\n");
         let again =
             format!("cargo xtask fuzz {} (inputs in {}/artifacts)", run.name, home.display());
-        return Err(Failure(format!("fuzz target {}: {status}\n{tail}\n{again}", run.name)));
+        return Err(anyhow!("fuzz target {}: {status}\n{tail}\n{again}", run.name));
     }
     println!(
         "{}: {} inputs, coverage {}, nothing found",

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::run::{self, Because, Context, Failure, Result};
+use crate::run::{self, Context};
 use crate::tidy;
+use anyhow::{Context as _, Result, anyhow};
 
 /// Every crate and the crates of ours that it may name, from the ground up. Dev-dependencies are free.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -82,7 +83,7 @@ const IMPURE: &[&str] = &[
 const UNSAFE: &[&str] = &["memory", "uring", "vring"];
 
 /// Fails with every arrow that the table does not have.
-pub(crate) fn check(context: &Context) -> Result {
+pub(crate) fn check(context: &Context) -> Result<()> {
     let mut wrong = Vec::new();
     let ours: BTreeMap<&str, Vec<&str>> = context
         .metadata
@@ -99,7 +100,7 @@ pub(crate) fn check(context: &Context) -> Result {
     }
     for member in context.metadata.members() {
         let manifest =
-            fs::read_to_string(&member.manifest_path).because("cannot read a manifest")?;
+            fs::read_to_string(&member.manifest_path).context("cannot read a manifest")?;
         if !inherits_lints(&manifest) {
             wrong.push(format!(
                 "{}: its Cargo.toml must have `[lints] workspace = true`",
@@ -109,7 +110,7 @@ pub(crate) fn check(context: &Context) -> Result {
         let folder = member.manifest_path.parent().unwrap_or(&context.root);
         for file in tidy::files(folder, "rs")? {
             let text = fs::read_to_string(&file)
-                .because(format_args!("cannot read {}", file.display()))?;
+                .with_context(|| format!("cannot read {}", file.display()))?;
             let may = UNSAFE.contains(&member.name.as_str())
                 || UNSAFE_TESTS.iter().any(|test| file.ends_with(test));
             if !may && text.lines().any(opens_unsafe) {
@@ -126,11 +127,11 @@ pub(crate) fn check(context: &Context) -> Result {
         println!("{} crates checked", ours.len());
         return Ok(());
     }
-    Err(Failure(wrong.join("\n")))
+    Err(anyhow!(wrong.join("\n")))
 }
 
 /// Compiles the pure crates for a browser.
-pub(crate) fn wasm(context: &Context) -> Result {
+pub(crate) fn wasm(context: &Context) -> Result<()> {
     const TARGET: &str = "wasm32-unknown-unknown";
     run::visible(context.command("rustup").args(["target", "add", TARGET]))?;
     for name in PURE {

@@ -7,18 +7,19 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::run::{self, Context, Failure, Result};
+use crate::run::{self, Context};
+use anyhow::{Result, anyhow};
 
 /// Runs the models of every crate that has some.
-pub(crate) fn run(context: &Context) -> Result {
+pub(crate) fn run(context: &Context) -> Result<()> {
     let crates: Vec<_> = context
         .metadata
         .members()
         .filter(|member| member.dependencies.iter().any(|needed| needed.name == "loom"))
         .collect();
     if crates.is_empty() {
-        return Err(Failure(
-            "no crate depends on loom: the hand-overs between threads have no models".to_owned(),
+        return Err(anyhow!(
+            "no crate depends on loom: the hand-overs between threads have no models"
         ));
     }
     for member in crates {
@@ -33,7 +34,7 @@ pub(crate) fn run(context: &Context) -> Result {
                 count(&run::captured(&mut command(context, &member.name, &["--test", &test]))?);
         }
         if models == 0 {
-            return Err(Failure(format!("{} depends on loom and has no model", member.name)));
+            return Err(anyhow!("{} depends on loom and has no model", member.name));
         }
         println!("{}: {models} models hold", member.name);
     }

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use crate::run::{self, Because, Result};
+use crate::run::{self};
+use anyhow::{Context as _, Result};
 
 /// A workspace with all its dependencies.
 #[derive(Deserialize)]
@@ -85,7 +86,7 @@ impl Metadata {
         command
             .args(["metadata", "--locked", "--format-version", "1", "--manifest-path"])
             .arg(manifest);
-        serde_json::from_str(&run::captured(&mut command)?).because("cannot read cargo metadata")
+        serde_json::from_str(&run::captured(&mut command)?).context("cannot read cargo metadata")
     }
 
     /// Packages that lie in this repository.

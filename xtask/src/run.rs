@@ -1,36 +1,11 @@
 //! Where the repository is, and running programs in it.
 
-use std::fmt::{self, Display};
+use anyhow::{Context as _, Result, anyhow};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::metadata::Metadata;
-
-/// Why a task failed, as text for the terminal.
-#[derive(Debug)]
-pub(crate) struct Failure(pub(crate) String);
-
-impl Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// Shorthand used everywhere here.
-pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
-
-/// Adds what was being done to any error.
-pub(crate) trait Because<T> {
-    /// `what` reads as the beginning of a sentence: "cannot read deny.toml".
-    fn because(self, what: impl Display) -> Result<T>;
-}
-
-impl<T, E: Display> Because<T> for std::result::Result<T, E> {
-    fn because(self, what: impl Display) -> Result<T> {
-        self.map_err(|error| Failure(format!("{what}: {error}")))
-    }
-}
 
 /// The repository that this binary was built from.
 pub(crate) struct Context {
@@ -50,7 +25,7 @@ impl Context {
         // Asked at run time: a checkout may move after this was built.
         let home = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
         let root = home.as_deref().and_then(Path::parent);
-        let root = root.ok_or_else(|| Failure("run this as `cargo xtask`".to_owned()))?;
+        let root = root.ok_or_else(|| anyhow!("run this as `cargo xtask`"))?;
         let metadata = Metadata::read(&root.join("Cargo.toml"))?;
         let target = metadata.target_directory.clone();
         Ok(Context { root: root.to_owned(), target, metadata, path: OnceLock::new() })
@@ -90,24 +65,25 @@ pub(crate) fn cargo() -> String {
 }
 
 /// Runs a command with its output on the terminal.
-pub(crate) fn visible(command: &mut Command) -> Result {
+pub(crate) fn visible(command: &mut Command) -> Result<()> {
     let line = describe(command);
     println!("$ {line}");
     let status =
-        command.stdin(Stdio::null()).status().because(format_args!("cannot run {line}"))?;
-    if status.success() { Ok(()) } else { Err(Failure(format!("{line}: {status}"))) }
+        command.stdin(Stdio::null()).status().with_context(|| format!("cannot run {line}"))?;
+    if status.success() { Ok(()) } else { Err(anyhow!("{line}: {status}")) }
 }
 
 /// Runs a command and returns what it printed; on failure the error carries both streams.
 pub(crate) fn captured(command: &mut Command) -> Result<String> {
     let line = describe(command);
-    let done = command.stdin(Stdio::null()).output().because(format_args!("cannot run {line}"))?;
+    let done =
+        command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {line}"))?;
     let stdout = String::from_utf8_lossy(&done.stdout).into_owned();
     if done.status.success() {
         return Ok(stdout);
     }
     let stderr = String::from_utf8_lossy(&done.stderr);
-    Err(Failure(format!("{line}: {}\n{stdout}{stderr}", done.status)))
+    Err(anyhow!("{line}: {}\n{stdout}{stderr}", done.status))
 }
 
 fn describe(command: &Command) -> String {

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::run::{self, Context, Failure, Result};
+use crate::run::{self, Context};
 use crate::{cost, deny, fuzz, layers, loom, tidy, tools, torture};
+use anyhow::{Result, anyhow};
 
 /// Which steps to run, and how long.
 #[derive(Args)]
@@ -27,7 +28,7 @@ pub(crate) struct Selection {
 struct Step {
     name: &'static str,
     about: &'static str,
-    run: fn(&Context, &Selection) -> Result,
+    run: fn(&Context, &Selection) -> Result<()>,
 }
 
 /// Cheap checks first. Steps that compile share the target folder's check, debug and release parts; only loom and fuzz
@@ -99,7 +100,7 @@ const TOOLS: &str = "tools";
 const TEST_ALL: &[&str] = &["test", "--workspace", "--locked", "--no-fail-fast"];
 
 /// Runs what was selected.
-pub(crate) fn run(context: &Context, selection: &Selection) -> Result {
+pub(crate) fn run(context: &Context, selection: &Selection) -> Result<()> {
     let steps = select(selection)?;
     if selection.list {
         for step in steps {
@@ -117,7 +118,7 @@ pub(crate) fn run(context: &Context, selection: &Selection) -> Result {
         let outcome = ready.and_then(|()| (step.run)(context, selection));
         let took = began.elapsed();
         if let Err(error) = outcome {
-            println!("{error}\n=== {} FAILED after {}", step.name, seconds(took));
+            println!("{error:#}\n=== {} FAILED after {}", step.name, seconds(took));
             failure = Some((step.name, took));
             break;
         }
@@ -127,18 +128,17 @@ pub(crate) fn run(context: &Context, selection: &Selection) -> Result {
     summary(&steps, &done, failure, started.elapsed());
     match failure {
         None => Ok(()),
-        Some((name, _)) => {
-            Err(Failure(format!("step {name} failed; run it alone with --only {name}")))
-        }
+        Some((name, _)) => Err(anyhow!("step {name} failed; run it alone with --only {name}")),
     }
 }
 
 fn select(selection: &Selection) -> Result<Vec<&'static Step>> {
     let index = |name: &String| {
         let names: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        names.iter().position(|known| known == name).ok_or_else(|| {
-            Failure(format!("no step is named {name}; there are {}", names.join(", ")))
-        })
+        names
+            .iter()
+            .position(|known| known == name)
+            .ok_or_else(|| anyhow!("no step is named {name}; there are {}", names.join(", ")))
     };
     if !selection.only.is_empty() {
         let mut chosen = selection.only.iter().map(index).collect::<Result<Vec<usize>>>()?;
@@ -178,34 +178,34 @@ fn fuzz_seconds(selection: &Selection) -> u32 {
     if selection.long { 600 } else { 20 }
 }
 
-fn cargo(context: &Context, arguments: &[&str]) -> Result {
+fn cargo(context: &Context, arguments: &[&str]) -> Result<()> {
     run::visible(&mut context.cargo(arguments))
 }
 
-fn clippy(context: &Context) -> Result {
+fn clippy(context: &Context) -> Result<()> {
     cargo(context, &["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
 }
 
-fn doc(context: &Context) -> Result {
+fn doc(context: &Context) -> Result<()> {
     let arguments = ["doc", "--workspace", "--no-deps", "--document-private-items", "--locked"];
     run::visible(context.cargo(&arguments).env("RUSTDOCFLAGS", "-D warnings"))
 }
 
-fn build(context: &Context) -> Result {
+fn build(context: &Context) -> Result<()> {
     build_server(context)?;
     cargo(context, &["test", "--workspace", "--locked", "--no-run"])
 }
 
 /// Builds the server as users get it.
-pub(crate) fn build_server(context: &Context) -> Result {
+pub(crate) fn build_server(context: &Context) -> Result<()> {
     cargo(context, &["build", "--release", "--locked", "-p", "trunkline"])
 }
 
 /// Runs guest scenarios on the server that was built.
-pub(crate) fn guest(context: &Context, filters: &[String]) -> Result {
+pub(crate) fn guest(context: &Context, filters: &[String]) -> Result<()> {
     let server = context.target.join("release/trunkline");
     if !server.exists() {
-        return Err(Failure(format!("{} is missing: the step `build` makes it", server.display())));
+        return Err(anyhow!("{} is missing: the step `build` makes it", server.display()));
     }
     let mut command = context.cargo(&["run", "--quiet", "--locked", "-p", "guest", "--"]);
     command

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::run::{Because, Context, Failure, Result};
+use crate::run::Context;
+use anyhow::{Context as _, Result, anyhow};
 
 /// Lines of code in one file; comments and blank lines are free.
 const CODE_LINES_MAX: usize = 600;
@@ -15,7 +16,7 @@ const SOURCES: &[&str] = &["bench", "crates", "fuzz", "tests", "xtask"];
 const PATH_PREFIXES: &[&str] = &["crates/", "docs/", "xtask/", "tests/", "fuzz/", "bench/", ".ci/"];
 
 /// Fails with everything that is wrong.
-pub(crate) fn check(context: &Context) -> Result {
+pub(crate) fn check(context: &Context) -> Result<()> {
     let mut wrong = Vec::new();
     let mut sources = 0;
     for folder in SOURCES {
@@ -44,7 +45,7 @@ pub(crate) fn check(context: &Context) -> Result {
         println!("{sources} source files and {} documents checked", documents.len());
         return Ok(());
     }
-    Err(Failure(wrong.join("\n")))
+    Err(anyhow!(wrong.join("\n")))
 }
 
 /// All files below a folder with that extension; build outputs and hidden folders are left out.
@@ -53,9 +54,9 @@ pub(crate) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let mut waiting = vec![folder.to_owned()];
     while let Some(folder) = waiting.pop() {
         for entry in
-            fs::read_dir(&folder).because(format_args!("cannot list {}", folder.display()))?
+            fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?
         {
-            let path = entry.because("cannot list a folder")?.path();
+            let path = entry.context("cannot list a folder")?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             if path.is_dir() && name != "target" && !name.starts_with('.') {
                 waiting.push(path);
@@ -69,7 +70,7 @@ pub(crate) fn files(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
 }
 
 fn read(path: &Path) -> Result<String> {
-    fs::read_to_string(path).because(format_args!("cannot read {}", path.display()))
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn code_lines(text: &str) -> usize {

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use ::tools::{TOOLS, Tool, find};
 
-use crate::run::{self, Because, Context, Failure, Result};
+use crate::run::{self, Context};
+use anyhow::{Context as _, Result, anyhow};
 
 /// Programs of the Rust toolchain that cargo finds by name.
 const TOOLCHAIN: &[&str] =
@@ -20,7 +21,7 @@ const TOOLCHAIN: &[&str] =
 const KERNEL: &str = "linux-image-cloud-amd64";
 
 /// Checks everything, installs what it may.
-pub(crate) fn ensure(context: &Context) -> Result {
+pub(crate) fn ensure(context: &Context) -> Result<()> {
     components(context)?;
     let missing = missing();
     let lists_missing = find("apt-cache").is_some() && !kernel_known(context);
@@ -36,15 +37,16 @@ pub(crate) fn ensure(context: &Context) -> Result {
 /// # Errors
 ///
 /// When one is missing.
-pub(crate) fn confine(context: &Context) -> Result {
+pub(crate) fn confine(context: &Context) -> Result<()> {
     if context.is_confined() {
         return Ok(());
     }
     let folder = context.target.join("path");
     if folder.exists() {
-        fs::remove_dir_all(&folder).because(format_args!("cannot clear {}", folder.display()))?;
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot clear {}", folder.display()))?;
     }
-    fs::create_dir_all(&folder).because(format_args!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let home = PathBuf::from(run::cargo());
     let beside =
         |program: &str| home.parent().map(|bin| bin.join(program)).filter(|at| at.is_file());
@@ -53,9 +55,7 @@ pub(crate) fn confine(context: &Context) -> Result {
     let table = TOOLS.iter().map(|tool| (tool.program, find(tool.program)));
     for (program, found) in toolchain.chain(table) {
         let found = found.ok_or_else(|| {
-            Failure(format!(
-                "{program} is not installed; `cargo xtask test --only tools` installs it"
-            ))
+            anyhow!("{program} is not installed; `cargo xtask test --only tools` installs it")
         })?;
         link(&found, &folder.join(program))?;
     }
@@ -64,23 +64,23 @@ pub(crate) fn confine(context: &Context) -> Result {
 }
 
 /// A link to a program. A script gets a script that runs it: it may look for its parts beside itself, as valgrind's does.
-fn link(program: &Path, at: &Path) -> Result {
+fn link(program: &Path, at: &Path) -> Result<()> {
     let mut start = [0; 2];
     let read = fs::File::open(program).and_then(|mut file| file.read_exact(&mut start));
     if read.is_err() || start != *b"#!" {
-        return symlink(program, at).because(format_args!("cannot make {}", at.display()));
+        return symlink(program, at).with_context(|| format!("cannot make {}", at.display()));
     }
     let script = format!("#!/bin/sh\nexec {} \"$@\"\n", program.display());
     fs::write(at, script)
         .and_then(|()| fs::set_permissions(at, fs::Permissions::from_mode(0o755)))
-        .because(format_args!("cannot make {}", at.display()))
+        .with_context(|| format!("cannot make {}", at.display()))
 }
 
 fn missing() -> Vec<&'static Tool> {
     TOOLS.iter().filter(|tool| find(tool.program).is_none()).collect()
 }
 
-fn install(context: &Context, missing: &[&Tool]) -> Result {
+fn install(context: &Context, missing: &[&Tool]) -> Result<()> {
     let programs: Vec<&str> = missing.iter().map(|tool| tool.program).collect();
     let mut packages: Vec<&str> =
         missing.iter().flat_map(|tool| tool.packages.split(' ')).collect();
@@ -94,16 +94,16 @@ fn install(context: &Context, missing: &[&Tool]) -> Result {
         ));
     }
     if find("apt-get").is_none() {
-        return Err(Failure(format!(
+        return Err(anyhow!(
             "missing programs: {programs:?}. There is no apt-get here, which the guest tests also need to fetch \
              {KERNEL}: run the tests on Debian, where this installs the programs: {mend}"
-        )));
+        ));
     }
     if !is_root(context) {
-        return Err(Failure(format!(
+        return Err(anyhow!(
             "missing: programs {programs:?}{}. Only root may install them; run as root: {mend}",
             if kernel_known(context) { "" } else { ", apt's package lists" }
-        )));
+        ));
     }
     println!("missing: {programs:?}");
     run::visible(context.command("apt-get").args(["update", "-q"]))?;
@@ -115,28 +115,24 @@ fn install(context: &Context, missing: &[&Tool]) -> Result {
     }
     let still: Vec<&str> = self::missing().iter().map(|tool| tool.program).collect();
     if !still.is_empty() {
-        return Err(Failure(format!(
-            "apt-get installed {packages:?}, but {still:?} are not on PATH"
-        )));
+        return Err(anyhow!("apt-get installed {packages:?}, but {still:?} are not on PATH"));
     }
     if !kernel_known(context) {
-        return Err(Failure(format!(
-            "apt knows no {KERNEL}; is the machine's Debian mirror complete?"
-        )));
+        return Err(anyhow!("apt knows no {KERNEL}; is the machine's Debian mirror complete?"));
     }
     Ok(())
 }
 
 /// rustfmt and clippy are parts of the toolchain that a minimal installation leaves out.
-fn components(context: &Context) -> Result {
+fn components(context: &Context) -> Result<()> {
     for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         if run::captured(&mut context.cargo(&[subcommand, "--version"])).is_ok() {
             continue;
         }
         if find("rustup").is_none() {
-            return Err(Failure(format!(
+            return Err(anyhow!(
                 "cargo {subcommand} is missing: install the {component} component"
-            )));
+            ));
         }
         run::visible(context.command("rustup").args(["component", "add", component]))?;
     }

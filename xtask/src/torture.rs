@@ -4,7 +4,8 @@ mod control;
 
 use clap::{Args, Subcommand};
 
-use crate::run::{self, Context, Result};
+use crate::run::{self, Context};
+use anyhow::Result;
 
 /// What is tortured.
 #[derive(Args)]
@@ -26,7 +27,7 @@ enum What {
 }
 
 /// Runs it, with its output.
-pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result {
+pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
     let kills = match arguments.what {
         What::Data { kills } => kills,
         What::Control(options) => return control::run(context, options),
@@ -37,6 +38,6 @@ pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result {
 }
 
 /// What of it CI runs: a minute of harm to a server, and the control that must fail.
-pub(crate) fn step(context: &Context) -> Result {
+pub(crate) fn step(context: &Context) -> Result<()> {
     control::step(context)
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::failure::{Context, Failure, Result};
 use crate::machine::{Disk, add_boot_disk, base_command};
+use anyhow::{Context as _, Result, anyhow};
 
 /// The disk's sector size as the BIOS sees it.
 pub(crate) const SECTOR: usize = 512;
@@ -77,9 +77,7 @@ pub(crate) fn boot(disk: &Disk, limit: Duration) -> Result<String> {
     let text = fs::read_to_string(&serial).context("cannot read the serial port's log")?;
     match status {
         Some(EXIT_DONE) => Ok(text),
-        other => {
-            Err(Failure(format!("the boot sector did not finish ({other:?}); it printed {text:?}")))
-        }
+        other => Err(anyhow!("the boot sector did not finish ({other:?}); it printed {text:?}")),
     }
 }
 
@@ -93,7 +91,7 @@ fn wait(child: &mut Child, limit: Duration, serial: &Path) -> Result<Option<i32>
             child.kill().context("cannot kill QEMU")?;
             child.wait().context("cannot wait for QEMU")?;
             let text = fs::read_to_string(serial).unwrap_or_default();
-            return Err(Failure(format!("no boot within {limit:?}; serial port: {text:?}")));
+            return Err(anyhow!("no boot within {limit:?}; serial port: {text:?}"));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

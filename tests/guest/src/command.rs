@@ -2,17 +2,18 @@
 
 use std::process::{Command, Stdio};
 
-use crate::failure::{Context, Failure, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 /// Runs a program and returns what it wrote to stdout; a failure carries its stderr.
 pub(crate) fn output(command: &mut Command) -> Result<Vec<u8>> {
     let name = format!("{command:?}");
-    let done = command.stdin(Stdio::null()).output().context(format_args!("cannot run {name}"))?;
+    let done =
+        command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {name}"))?;
     if done.status.success() {
         return Ok(done.stdout);
     }
     let stderr = String::from_utf8_lossy(&done.stderr);
-    Err(Failure(format!("{name} failed with {}\n{}", done.status, stderr.trim_end())))
+    Err(anyhow!("{name} failed with {}\n{}", done.status, stderr.trim_end()))
 }
 
 /// As [`output`], for programs that print text.

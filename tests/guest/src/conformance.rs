@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::failure::{Failure, Result, check};
 use crate::machine::Transcript;
+use anyhow::{Result, anyhow, ensure};
 
 /// How a test ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Results {
             Results::parse(text)
         });
         runs.collect::<Result<Vec<_>>>()
-            .map_err(|error| Failure(format!("{error}\n{}", transcript.report())))
+            .map_err(|error| anyhow!("{error:#}\n{}", transcript.report()))
     }
 
     /// Reads the tool's output. A run that did not come to its summary, or whose summary counts otherwise, is an error.
@@ -52,13 +52,13 @@ impl Results {
         let results = reader.finish();
         let Some(summary) = summary else {
             let last = results.tests.len();
-            return Err(Failure(format!("iscsi-test-cu ended after {last} tests")));
+            return Err(anyhow!("iscsi-test-cu ended after {last} tests"));
         };
         // Total, ran, passed, failed, inactive.
         let failed = results.failed().count();
         let (total, passed) = (results.tests.len(), results.tests.len() - failed);
         let counted = [total, total, passed, failed].map(|count| count.to_string());
-        check!(
+        ensure!(
             summary.get(..4).is_some_and(|said| said == counted),
             "iscsi-test-cu counts {summary:?}, its lines {counted:?}"
         );
@@ -123,7 +123,7 @@ impl Results {
             .filter(|each| !matches!(self.tests.get(each.test), Some(Outcome::Failed(_))))
             .map(|each| each.test)
             .collect();
-        check!(
+        ensure!(
             self.passed() >= least && unexplained.is_empty() && mended.is_empty(),
             "{}; at least {least} have to pass. Failed without an explanation: {unexplained:?}; explained and not failed: \
              {mended:?}\n{}",

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::command;
-use crate::failure::{Context, Failure, Result, check};
+use anyhow::{Context as _, Result, anyhow, ensure};
 
 /// The package whose dependency names the current kernel.
 const META_PACKAGE: &str = "linux-image-cloud-amd64";
@@ -42,7 +42,7 @@ impl Kernel {
         let modules = base
             .into_iter()
             .find(|path| path.is_dir())
-            .ok_or_else(|| Failure(format!("{package} has no modules for {release}")))?;
+            .ok_or_else(|| anyhow!("{package} has no modules for {release}"))?;
         Ok(Kernel { image, modules, id })
     }
 
@@ -73,7 +73,7 @@ fn real_package() -> Result<String> {
         .filter_map(|line| line.trim().strip_prefix("Depends: "))
         .find(|name| name.starts_with("linux-image-"))
         .map(str::to_owned)
-        .ok_or_else(|| Failure(format!("{META_PACKAGE} names no kernel; run apt-get update")))
+        .ok_or_else(|| anyhow!("{META_PACKAGE} names no kernel; run apt-get update"))
 }
 
 fn candidate_version(package: &str) -> Result<String> {
@@ -83,24 +83,24 @@ fn candidate_version(package: &str) -> Result<String> {
         .find_map(|line| line.trim().strip_prefix("Candidate: "))
         .filter(|version| *version != "(none)")
         .map(str::to_owned)
-        .ok_or_else(|| Failure(format!("apt knows no version of {package}; run apt-get update")))
+        .ok_or_else(|| anyhow!("apt knows no version of {package}; run apt-get update"))
 }
 
 fn unpack(package: &str, home: &Path, image: &Path) -> Result<()> {
     if home.exists() {
-        fs::remove_dir_all(home).context(format_args!("cannot clear {}", home.display()))?;
+        fs::remove_dir_all(home).with_context(|| format!("cannot clear {}", home.display()))?;
     }
     let root = home.join("root");
-    fs::create_dir_all(&root).context(format_args!("cannot create {}", root.display()))?;
+    fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
     command::output(Command::new("apt-get").args(["download", package]).current_dir(home))?;
     let archive = only_entry_with(home, ".deb")?;
     command::output(Command::new("dpkg-deb").arg("-x").arg(&archive).arg(&root))?;
     fs::remove_file(&archive).context("cannot remove the unpacked package")?;
     let compressed = only_entry_with(&root.join("boot"), "vmlinuz-")?;
     let bytes =
-        fs::read(&compressed).context(format_args!("cannot read {}", compressed.display()))?;
+        fs::read(&compressed).with_context(|| format!("cannot read {}", compressed.display()))?;
     let elf = decompress(payload(&bytes)?)?;
-    check!(
+    ensure!(
         elf.starts_with(b"\x7fELF"),
         "the payload of {} is not an ELF image",
         compressed.display()
@@ -112,23 +112,24 @@ fn unpack(package: &str, home: &Path, image: &Path) -> Result<()> {
 }
 
 fn only_entry_with(folder: &Path, part: &str) -> Result<PathBuf> {
-    let entries = fs::read_dir(folder).context(format_args!("cannot list {}", folder.display()))?;
+    let entries =
+        fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
     entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(part)))
-        .ok_or_else(|| Failure(format!("nothing named {part} in {}", folder.display())))
+        .ok_or_else(|| anyhow!("nothing named {part} in {}", folder.display()))
 }
 
 /// The compressed kernel inside a bzImage: x86 boot protocol 2.08, `payload_offset` and `payload_length` count from
 /// the end of the setup sectors.
 fn payload(image: &[u8]) -> Result<&[u8]> {
-    let short = || Failure("vmlinuz is too short for its boot header".to_owned());
+    let short = || anyhow!("vmlinuz is too short for its boot header");
     let word = |at: usize| -> Result<usize> {
         let bytes = image.get(at..at + 4).ok_or_else(short)?;
         let value = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
         usize::try_from(value).context("a 32-bit offset")
     };
-    check!(image.get(0x202..0x206) == Some(b"HdrS"), "vmlinuz has no Linux boot header");
+    ensure!(image.get(0x202..0x206) == Some(b"HdrS"), "vmlinuz has no Linux boot header");
     let setup_sectors = usize::from(image[0x1f1]);
     let start = (setup_sectors + 1) * 512 + word(0x248)?;
     image.get(start..start + word(0x24c)?).ok_or_else(short)
@@ -142,7 +143,7 @@ fn decompress(payload: &[u8]) -> Result<Vec<u8>> {
         [0xfd, b'7', b'z', b'X', b'Z', ..] => &["xz", "-dc", "--single-stream"],
         [0x28, 0xb5, 0x2f, 0xfd, ..] => &["zstd", "-dc"],
         _ => {
-            return Err(Failure(format!("kernel payload of unknown kind {:02x?}", &payload[..4])));
+            return Err(anyhow!("kernel payload of unknown kind {:02x?}", &payload[..4]));
         }
     };
     // The kernel's build appends the unpacked size (four bytes) to the stream; decompressors complain about it and
@@ -153,7 +154,7 @@ fn decompress(payload: &[u8]) -> Result<Vec<u8>> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .context(format_args!("cannot run {}", program[0]))?;
+        .with_context(|| format!("cannot run {}", program[0]))?;
     let mut input = child.stdin.take().expect("stdin is piped");
     std::thread::scope(|scope| {
         // A broken pipe means that the program had read all it wants.
@@ -161,11 +162,13 @@ fn decompress(payload: &[u8]) -> Result<Vec<u8>> {
         child.wait_with_output()
     })
     .map(|done| done.stdout)
-    .context(format_args!("cannot read from {}", program[0]))
+    .with_context(|| format!("cannot read from {}", program[0]))
 }
 
 fn collect_modules(folder: &Path, files: &mut HashMap<String, PathBuf>) -> Result<()> {
-    for entry in fs::read_dir(folder).context(format_args!("cannot list {}", folder.display()))? {
+    for entry in
+        fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?
+    {
         let path = entry.context("cannot list modules")?.path();
         if path.is_dir() {
             collect_modules(&path, files)?;
@@ -187,10 +190,8 @@ fn add_module(
     if loaded.iter().any(|(done, _)| done == name) {
         return Ok(());
     }
-    let path = files
-        .get(name)
-        .ok_or_else(|| Failure(format!("the kernel package has no module {name}")))?;
-    let mut bytes = fs::read(path).context(format_args!("cannot read {}", path.display()))?;
+    let path = files.get(name).ok_or_else(|| anyhow!("the kernel package has no module {name}"))?;
+    let mut bytes = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     if !bytes.starts_with(b"\x7fELF") {
         bytes = decompress(&bytes)?;
     }

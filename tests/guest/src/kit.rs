@@ -12,8 +12,8 @@ use std::process::Command;
 
 use crate::command;
 use crate::cpio::Archive;
-use crate::failure::{Context, Failure, Result};
 use crate::kernel::Kernel;
+use anyhow::{Context as _, Result, anyhow};
 
 use tools::User;
 
@@ -44,7 +44,7 @@ pub(crate) struct Kit {
 impl Kit {
     /// Takes everything from `cache` or makes it.
     pub(crate) fn prepare(cache: &Path) -> Result<Kit> {
-        fs::create_dir_all(cache).context(format_args!("cannot create {}", cache.display()))?;
+        fs::create_dir_all(cache).with_context(|| format!("cannot create {}", cache.display()))?;
         let kernel = Kernel::fetch(cache)?;
         let files = tool_files()?;
         let mut key = DefaultHasher::new();
@@ -52,7 +52,7 @@ impl Kit {
             .hash(&mut key);
         for file in &files {
             let about =
-                fs::metadata(file).context(format_args!("cannot stat {}", file.display()))?;
+                fs::metadata(file).with_context(|| format!("cannot stat {}", file.display()))?;
             (file, about.len(), about.mtime()).hash(&mut key);
         }
         let initramfs = cache.join(format!("initramfs-{:016x}", key.finish()));
@@ -85,7 +85,7 @@ fn tool_files() -> Result<BTreeSet<PathBuf>> {
 
 fn find(tool: &str) -> Result<PathBuf> {
     let found = tools::find(tool).ok_or_else(|| {
-        Failure(format!("{tool} is not installed; `cargo xtask test --only tools` installs it"))
+        anyhow!("{tool} is not installed; `cargo xtask test --only tools` installs it")
     })?;
     // In a PATH of links (as the tests have) it stands in a folder that means nothing to a guest.
     Ok(match fs::read_link(&found) {
@@ -98,7 +98,7 @@ fn find(tool: &str) -> Result<PathBuf> {
 fn real_parent(path: &Path) -> Result<PathBuf> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     let parent =
-        parent.canonicalize().context(format_args!("cannot resolve {}", parent.display()))?;
+        parent.canonicalize().with_context(|| format!("cannot resolve {}", parent.display()))?;
     Ok(parent.join(path.file_name().unwrap_or_default()))
 }
 
@@ -125,7 +125,7 @@ fn build(kernel: &Kernel, files: &BTreeSet<PathBuf>) -> Result<Vec<u8>> {
     for file in files {
         let inside = file.strip_prefix("/").expect("tool paths are absolute");
         add_folder(&mut archive, &mut folders, inside.parent().unwrap_or(Path::new("")));
-        let bytes = fs::read(file).context(format_args!("cannot read {}", file.display()))?;
+        let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         archive.file(&inside.to_string_lossy(), &bytes, true);
     }
     let busybox =

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use crate::command;
 use crate::cpio::Archive;
-use crate::failure::{Context, Failure, Result, check};
 use crate::kit::Kit;
 use crate::qmp::Qmp;
+use anyhow::{Context as _, Result, anyhow, ensure};
 
 /// A disk served over vhost-user.
 pub(crate) struct Disk {
@@ -88,12 +88,12 @@ impl Transcript {
         self.output
             .lines()
             .find_map(|line| line.strip_prefix(key)?.strip_prefix('='))
-            .ok_or_else(|| Failure(format!("the guest did not report {key}\n{}", self.report())))
+            .ok_or_else(|| anyhow!("the guest did not report {key}\n{}", self.report()))
     }
 
     /// Fails unless the script ended well.
     pub(crate) fn ok(self) -> Result<Transcript> {
-        check!(self.status == 0, "the guest's script failed\n{}", self.report());
+        ensure!(self.status == 0, "the guest's script failed\n{}", self.report());
         Ok(self)
     }
 
@@ -142,7 +142,7 @@ impl<'a> Guest<'a> {
 
     /// Boots, runs the script to its end and powers off.
     pub(crate) fn run(self, script: &str, limit: Duration) -> Result<Transcript> {
-        self.run_with(script, limit, |step, _| Err(Failure(format!("unexpected step {step}"))))
+        self.run_with(script, limit, |step, _| Err(anyhow!("unexpected step {step}")))
     }
 
     /// As [`Guest::run`]; each `step NAME` of the script calls `on_step`, and the script goes on when it returns.
@@ -285,8 +285,8 @@ impl Machine {
     ) -> Result<Transcript> {
         let deadline = self.started + limit;
         let mut stream = self.accept(deadline)?;
-        let mut qmp =
-            Qmp::connect(&self.qmp_socket).map_err(|error| self.ended_badly(&error.0, ""))?;
+        let mut qmp = Qmp::connect(&self.qmp_socket)
+            .map_err(|error| self.ended_badly(&format!("{error:#}"), ""))?;
         let lines = read_lines(stream.try_clone().context("cannot share the guest's socket")?);
         let mut output = String::new();
         let status = loop {
@@ -301,7 +301,8 @@ impl Machine {
                 }
             };
             let reply = if let Some(step) = line.strip_prefix("@@step ") {
-                on_step(step, &mut qmp).map_err(|error| self.ended_badly(&error.0, &output))?;
+                on_step(step, &mut qmp)
+                    .map_err(|error| self.ended_badly(&format!("{error:#}"), &output))?;
                 None
             } else if let Some(status) = line.strip_prefix("@@end ") {
                 Some(status.trim().parse().context("the script's status")?)
@@ -330,7 +331,7 @@ impl Machine {
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                 Err(error) => {
-                    return Err(Failure(format!("cannot accept QEMU's connection: {error}")));
+                    return Err(anyhow!("cannot accept QEMU's connection: {error}"));
                 }
             }
             let ended = self.child.try_wait().context("cannot ask for QEMU's state")?.is_some();
@@ -353,14 +354,14 @@ impl Machine {
         Ok(())
     }
 
-    fn ended_badly(&self, why: &str, output: &str) -> Failure {
-        Failure(format!(
+    fn ended_badly(&self, why: &str, output: &str) -> anyhow::Error {
+        anyhow!(
             "guest (pid {}) {why}\n--- script output ---\n{}\n--- guest console ---\n{}\n--- qemu ---\n{}",
             self.child.id(),
             output.trim_end(),
             read_log(&self.console).trim_end(),
             read_log(&self.errors).trim_end()
-        ))
+        )
     }
 }
 

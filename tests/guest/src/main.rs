@@ -9,7 +9,6 @@ mod bios;
 mod command;
 mod conformance;
 mod cpio;
-mod failure;
 mod kernel;
 mod kit;
 mod machine;
@@ -60,7 +59,7 @@ fn main() -> ExitCode {
     let kit = match kit::Kit::prepare(&arguments.cache) {
         Ok(kit) => kit,
         Err(error) => {
-            eprintln!("cannot prepare the guest: {error}");
+            eprintln!("cannot prepare the guest: {error:#}");
             return ExitCode::FAILURE;
         }
     };
@@ -75,7 +74,7 @@ fn main() -> ExitCode {
         match outcome {
             Ok(()) => println!("{:<24} passed in {seconds:.1} s", ""),
             Err(error) => {
-                println!("{:<24} FAILED after {seconds:.1} s\n{error}", "");
+                println!("{:<24} FAILED after {seconds:.1} s\n{error:#}", "");
                 failed.push(scenario.name);
             }
         }

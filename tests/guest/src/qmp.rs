@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::failure::{Context, Failure, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 /// How long QEMU may take to listen, and to answer.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -48,7 +48,7 @@ impl Qmp {
         loop {
             let mut answer = self.read()?;
             if let Some(error) = answer.get("error") {
-                return Err(Failure(format!("QEMU refused {command}: {error}")));
+                return Err(anyhow!("QEMU refused {command}: {error}"));
             }
             if let Some(value) = answer.get_mut("return") {
                 return Ok(value.take());

@@ -10,8 +10,8 @@ mod vscsi;
 
 use std::path::PathBuf;
 
-use crate::failure::Result;
 use crate::kit::Kit;
+use anyhow::Result;
 
 /// What every scenario needs.
 pub(crate) struct World {

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::command;
-use crate::failure::{Context, Failure, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 /// QEMU's own vhost-user-blk server. Scenarios that pass on it and fail on Trunkline point at Trunkline; scenarios
 /// that fail on it point at the test machine.
@@ -57,7 +57,7 @@ pub(crate) fn wait_for_socket(socket: &Path, child: &mut Child, log: &Path) -> R
         let ended = child.try_wait().context("cannot ask for the server's state")?;
         if ended.is_some() || Instant::now() > deadline {
             let log = std::fs::read_to_string(log).unwrap_or_default();
-            return Err(Failure(format!("no socket {} ({ended:?})\n{log}", socket.display())));
+            return Err(anyhow!("no socket {} ({ended:?})\n{log}", socket.display()));
         }
         std::thread::sleep(Duration::from_millis(20));
     }

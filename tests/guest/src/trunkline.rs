@@ -10,9 +10,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::command;
-use crate::failure::{Context, Failure, Result, check};
 use crate::machine::ScsiAdapter;
 use crate::server::wait_for_socket;
+use anyhow::{Context as _, Result, anyhow, ensure};
 
 /// How long a restart of either process may take on a busy machine.
 const RESTART_LIMIT: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ impl Trunkline {
     /// Starts `trunkline serve` in a new folder and waits until its data plane runs.
     pub(crate) fn start(binary: &Path) -> Result<Trunkline> {
         let binary =
-            binary.canonicalize().context(format_args!("no server {}", binary.display()))?;
+            binary.canonicalize().with_context(|| format!("no server {}", binary.display()))?;
         let folder = tempfile::tempdir().context("cannot make a folder for the server")?;
         let control = serve(&binary, folder.path())?;
         let mut server = Trunkline { binary, folder, control, data_planes: Vec::new() };
@@ -52,7 +52,7 @@ impl Trunkline {
     pub(crate) fn cli(&self, arguments: &[&str]) -> Result<String> {
         let mut cli = Command::new(&self.binary);
         cli.arg("--dir").arg(self.folder.path()).args(arguments);
-        command::text(&mut cli).map_err(|error| Failure(format!("{error}\n{}", self.log())))
+        command::text(&mut cli).map_err(|error| anyhow!("{error:#}\n{}", self.log()))
     }
 
     /// The same with the words of one line.
@@ -113,7 +113,7 @@ impl Trunkline {
         self.control = serve(&self.binary, self.folder.path())?;
         self.wait_until_up()?;
         let now = self.data_plane()?;
-        check!(now != data_plane, "the data plane {data_plane:?} lives on\n{}", self.log());
+        ensure!(now != data_plane, "the data plane {data_plane:?} lives on\n{}", self.log());
         Ok(())
     }
 
@@ -125,7 +125,7 @@ impl Trunkline {
         loop {
             match self.data_plane() {
                 Ok(new) if new != old => return Ok(()),
-                outcome => check!(
+                outcome => ensure!(
                     Instant::now() < deadline,
                     "no other data plane after {RESTART_LIMIT:?}: {outcome:?}\n{}",
                     self.log()
@@ -140,14 +140,14 @@ impl Trunkline {
         let data_plane = self.data_plane()?;
         self.control.kill().context("cannot kill the control plane")?;
         self.control.wait().context("cannot wait for the control plane")?;
-        check!(
+        ensure!(
             test_kill_process(data_plane).is_ok(),
             "the data plane ended with the control plane"
         );
         self.control = serve(&self.binary, self.folder.path())?;
         self.wait_until_up()?;
         let now = self.data_plane()?;
-        check!(
+        ensure!(
             now == data_plane,
             "data plane {data_plane:?} was replaced by {now:?}\n{}",
             self.log()
@@ -162,7 +162,7 @@ impl Trunkline {
             serde_json::from_str(&status).context("`status -o json` is not JSON")?;
         let pid = data_plane_pid(&status)
             .and_then(|pid| Pid::from_raw(i32::try_from(pid).ok()?))
-            .ok_or_else(|| Failure(format!("`status` shows no data plane: {status}")))?;
+            .ok_or_else(|| anyhow!("`status` shows no data plane: {status}"))?;
         if !self.data_planes.contains(&pid) {
             self.data_planes.push(pid);
         }
@@ -173,10 +173,10 @@ impl Trunkline {
         let deadline = Instant::now() + RESTART_LIMIT;
         loop {
             let ended = self.control.try_wait().context("cannot ask for the server's state")?;
-            check!(ended.is_none(), "the server ended ({ended:?})\n{}", self.log());
+            ensure!(ended.is_none(), "the server ended ({ended:?})\n{}", self.log());
             match self.data_plane() {
                 Ok(_) => return Ok(()),
-                Err(error) => check!(Instant::now() < deadline, "the server is not up: {error}"),
+                Err(error) => ensure!(Instant::now() < deadline, "the server is not up: {error:#}"),
             }
             std::thread::sleep(Duration::from_millis(50));
         }

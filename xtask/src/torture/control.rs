@@ -17,8 +17,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 
-use crate::run::{Because, Context, Failure, Result};
+use crate::run::Context;
 use crate::steps;
+use anyhow::{Context as _, Result, anyhow};
 use model::World;
 
 /// For how long, and how.
@@ -49,23 +50,21 @@ fn time(text: &str) -> std::result::Result<Duration, String> {
 }
 
 /// The part of CI: a minute, and the control that must fail.
-pub(super) fn step(context: &Context) -> Result {
+pub(super) fn step(context: &Context) -> Result<()> {
     // One seed, so that what fails fails again; `cargo xtask torture control` takes new ones.
     let options = Options { time: Duration::from_secs(50), seed: Some(1), sabotage: false };
     run(context, options)?;
     // It ends with the first loss; the time is for machines on which that takes long.
     let spoilt = Options { time: Duration::from_secs(180), sabotage: true, ..options };
     match run(context, spoilt) {
-        Err(Failure(why)) if why.contains(model::LOST) => Ok(()),
-        Err(why) => {
-            Err(Failure(format!("a server that prunes without asking fails otherwise: {why}")))
-        }
-        Ok(()) => Err(Failure("a server that prunes without asking passes".to_owned())),
+        Err(why) if format!("{why:#}").contains(model::LOST) => Ok(()),
+        Err(why) => Err(anyhow!("a server that prunes without asking fails otherwise: {why:#}")),
+        Ok(()) => Err(anyhow!("a server that prunes without asking passes")),
     }
 }
 
 /// Runs for the time that was asked for.
-pub(super) fn run(context: &Context, options: Options) -> Result {
+pub(super) fn run(context: &Context, options: Options) -> Result<()> {
     steps::build_server(context)?;
     let seed = options.seed.unwrap_or_else(|| {
         let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
@@ -78,10 +77,10 @@ pub(super) fn run(context: &Context, options: Options) -> Result {
     let outcome = world.run(until);
     let log = world.log();
     world.end();
-    outcome.map_err(|Failure(why)| {
+    outcome.map_err(|why| {
         let steps = world.steps.iter().rev().take(30).rev();
         let steps: Vec<&str> = steps.map(String::as_str).collect();
-        Failure(format!("{why}\nlast steps:\n  {}\nseed {seed}\n{log}", steps.join("\n  ")))
+        anyhow!("{why:#}\nlast steps:\n  {}\nseed {seed}\n{log}", steps.join("\n  "))
     })?;
     println!("{} steps, {}", world.steps.len(), world.tally());
     Ok(())
@@ -97,7 +96,7 @@ fn folder() -> Result<PathBuf> {
     let path = std::env::temp_dir().join(format!("tltorture{}", std::process::id()));
     // One of an earlier process of that number.
     let _ = std::fs::remove_dir_all(&path);
-    std::fs::create_dir_all(&path).because(format_args!("cannot make {}", path.display()))?;
+    std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
     Ok(path)
 }
 

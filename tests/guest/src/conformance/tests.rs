@@ -55,11 +55,11 @@ fn a_time_before_the_words_is_left_out() {
 fn a_tool_that_ended_early_or_lines_that_are_lost_are_errors() {
     let cut = EXCERPT.split("Run Summary").next().unwrap();
     let error = Results::parse(cut).unwrap_err();
-    assert_eq!(error.0, "iscsi-test-cu ended after 21 tests");
+    assert_eq!(error.to_string(), "iscsi-test-cu ended after 21 tests");
     assert!(Results::parse("").is_err());
     // A verdict is missing.
     let lost = EXCERPT.replacen("...passed", "...", 1);
-    assert!(Results::parse(&lost).unwrap_err().0.contains("counts"));
+    assert!(Results::parse(&lost).unwrap_err().to_string().contains("counts"));
     let other = EXCERPT.replacen(" ...passed", " ...\nFAILED", 1);
     assert!(Results::parse(&other).is_err());
 }
@@ -77,9 +77,9 @@ fn only_what_is_explained_may_fail() {
     let results = Results::parse(EXCERPT).unwrap();
     results.judge(11, &explained).unwrap();
     assert!(results.judge(12, &explained).is_err(), "too few pass");
-    let error = results.judge(11, &explained[1..]).unwrap_err().0;
+    let error = results.judge(11, &explained[1..]).unwrap_err().to_string();
     assert!(error.contains("without an explanation: [\"CompareAndWrite.DpoFua\"]"), "{error}");
     let more = [&explained[..], &[Explained { test: "ReadCapacity10.Simple", why: "?" }]].concat();
-    let error = results.judge(11, &more).unwrap_err().0;
+    let error = results.judge(11, &more).unwrap_err().to_string();
     assert!(error.contains("explained and not failed: [\"ReadCapacity10.Simple\"]"), "{error}");
 }

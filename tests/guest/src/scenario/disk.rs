@@ -5,10 +5,10 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::Duration;
 
 use crate::bios;
-use crate::failure::{Context, Result, check};
 use crate::machine::{Disk, Guest};
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
+use anyhow::{Context as _, Result, ensure};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -66,7 +66,7 @@ pub(crate) fn queues(world: &World) -> Result<()> {
     let transcript = guest.run(script, LIMIT)?.ok()?;
     for (disk, queues) in [("vda", "1"), ("vdb", "4"), ("vdc", "64")] {
         let seen = transcript.value(disk)?;
-        check!(
+        ensure!(
             seen == queues,
             "{disk} has {seen} queues instead of {queues}\n{}",
             transcript.report()
@@ -88,14 +88,14 @@ pub(crate) fn filesystem(world: &World) -> Result<()> {
     })?;
     let first = first.ok()?;
     let trimmed = fs::metadata(&image).context("cannot stat the image")?.blocks() * 512;
-    check!(
+    ensure!(
         trimmed + (48 << 20) < full,
         "fstrim of 64 MiB freed {} bytes of the image\n{}",
         full.saturating_sub(trimmed),
         first.report()
     );
     let second = guest().run(SCRIPT_AGAIN, LIMIT)?.ok()?;
-    check!(
+    ensure!(
         first.value("sum")? == second.value("sum")?,
         "the second boot read other data\n{}\n{}",
         first.report(),
@@ -146,10 +146,10 @@ pub(crate) fn attributes(world: &World) -> Result<()> {
     ];
     for (key, value) in expected {
         let seen = transcript.value(key)?;
-        check!(seen == value, "{key} is {seen}, not {value}\n{}", transcript.report());
+        ensure!(seen == value, "{key} is {seen}, not {value}\n{}", transcript.report());
     }
     let bytes = fs::read(&image).context("cannot read the image")?;
-    check!(bytes.starts_with(b"not to be changed"), "the read-only image was changed");
+    ensure!(bytes.starts_with(b"not to be changed"), "the read-only image was changed");
     Ok(())
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn resize(world: &World) -> Result<()> {
         server.cli(&["volume", "resize", "grows", "128MiB"]).map(drop)
     })?;
     let transcript = transcript.ok()?;
-    check!(transcript.value("before")? == "67108864", "{}", transcript.report());
+    ensure!(transcript.value("before")? == "67108864", "{}", transcript.report());
     Ok(())
 }
 
@@ -184,13 +184,13 @@ pub(crate) fn bios(world: &World) -> Result<()> {
     let socket = server.adapter("vhost0", "boot", &[])?;
     let boot = || -> Result<()> {
         let printed = bios::boot(&Disk::new(&socket, 1), Duration::from_secs(60))?;
-        check!(printed == text, "the boot sector printed {printed:?}\n{}", server.log());
+        ensure!(printed == text, "the boot sector printed {printed:?}\n{}", server.log());
         Ok(())
     };
     boot()?;
     let mut written = vec![0; bios::SECTOR];
     file.read_exact_at(&mut written, 2 * 512).context("cannot read the image")?;
-    check!(written == sectors[bios::SECTOR..], "the BIOS's write did not arrive");
+    ensure!(written == sectors[bios::SECTOR..], "the BIOS's write did not arrive");
     let guest = Guest::new(&world.kit).disk(Disk::new(&socket, 4));
     guest.run("fio_verify --name=v --filename=/dev/vda --offset=1m --size=4m", LIMIT)?.ok()?;
     boot()

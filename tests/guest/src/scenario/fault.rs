@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::failure::{Failure, Result, check};
 use crate::machine::{Disk, Guest, Transcript};
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
+use anyhow::{Result, anyhow, ensure};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -45,7 +45,7 @@ fn under_load(
     let disk = if listens { disk.listening() } else { disk.reconnecting() };
     let guest = Guest::new(&world.kit).disk(disk);
     let outcome = guest.run_with(SCRIPT, LIMIT, |_, qmp| fault(&mut server, qmp));
-    outcome.map_err(|error| Failure(format!("{error}\n{}", server.log())))
+    outcome.map_err(|error| anyhow!("{error:#}\n{}", server.log()))
 }
 
 /// Three crashes, far enough apart for the guest to be back at work.
@@ -77,7 +77,7 @@ pub(crate) fn control(world: &World) -> Result<()> {
     let failed = transcript.output.contains("guest: fio");
     let early = transcript.output.contains("before the fault");
     let lost = stalled || (failed && !early) || no_errors(&transcript).is_err();
-    check!(
+    ensure!(
         lost,
         "without an in-flight region nothing was lost: the disk is too fast\n{}",
         transcript.report()
@@ -112,7 +112,7 @@ pub(crate) fn pause(world: &World) -> Result<()> {
 /// The guest's kernel reports failed requests and impossible completions of the disk.
 fn no_errors(transcript: &Transcript) -> Result<()> {
     for sign in ["I/O error", "is not a head", "out of range", "hung"] {
-        check!(
+        ensure!(
             !transcript.console.contains(sign),
             "the guest's kernel says `{sign}`\n{}",
             transcript.report()

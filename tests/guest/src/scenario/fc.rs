@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use crate::conformance::{Explained, Results};
-use crate::failure::{Failure, Result, check};
 use crate::machine::{Guest, Transcript};
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
+use anyhow::{Result, anyhow, ensure};
 
 const LIMIT: Duration = Duration::from_secs(900);
 
@@ -14,7 +14,7 @@ const LIMIT: Duration = Duration::from_secs(900);
 pub(super) fn expect(transcript: &Transcript, values: &[(&str, &str)]) -> Result<()> {
     for (key, value) in values {
         let seen = transcript.value(key)?;
-        check!(seen == *value, "{key} is {seen}, not {value}\n{}", transcript.report());
+        ensure!(seen == *value, "{key} is {seen}, not {value}\n{}", transcript.report());
     }
     Ok(())
 }
@@ -173,7 +173,7 @@ pub(crate) fn hotplug(world: &World) -> Result<()> {
             "back" => {
                 &["zone set z0 --members vfchost0,t0 --force", "port map vfchost0 fcs0 --force"]
             }
-            _ => return Err(Failure(format!("unexpected step {step}"))),
+            _ => return Err(anyhow!("unexpected step {step}")),
         };
         orders.iter().try_for_each(|order| server.order(order).map(drop))
     })?;
@@ -235,7 +235,7 @@ pub(crate) fn conformance(world: &World) -> Result<()> {
     let transcript = guest.run(script, LIMIT)?.ok()?;
     let results = Results::of(&transcript)?;
     let [small, large] = results.as_slice() else {
-        return Err(Failure(format!("{} results\n{}", results.len(), transcript.report())));
+        return Err(anyhow!("{} results\n{}", results.len(), transcript.report()));
     };
     small.judge(CONFORMANCE_LEAST, EXPLAINED_512)?;
     large.judge(CONFORMANCE_LEAST, EXPLAINED_4096)
@@ -288,7 +288,7 @@ pub(crate) fn load(world: &World) -> Result<()> {
     })?;
     let transcript = transcript.ok()?;
     for sign in ["I/O error", "is not a head", "hung", "aborting"] {
-        check!(!transcript.console.contains(sign), "`{sign}`\n{}", transcript.report());
+        ensure!(!transcript.console.contains(sign), "`{sign}`\n{}", transcript.report());
     }
     expect(&transcript, &[("queues.0", "4"), ("queues.1", "4")])
 }

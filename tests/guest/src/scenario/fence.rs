@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::fc::expect;
-use crate::failure::{Failure, Result, check};
 use crate::machine::Guest;
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
+use anyhow::{Result, anyhow, ensure};
 
 const LIMIT: Duration = Duration::from_secs(900);
 
@@ -78,7 +78,7 @@ pub(crate) fn fence(world: &World) -> Result<()> {
         }
         let script = format!("{FENCED}\n{script}");
         let done = guest.run(&script, LIMIT).and_then(|transcript| transcript.ok());
-        done.map_err(|error| Failure(format!("{error}\n{}", server.log())))
+        done.map_err(|error| anyhow!("{error:#}\n{}", server.log()))
     };
     let first = guest(&mut server, SCRIPT_FENCE)?;
     expect(&first, &[("keys", "0xa1")])?;
@@ -146,7 +146,7 @@ pub(crate) fn mask(world: &World) -> Result<()> {
     let script = SCRIPT_MASK.replace("$ROUNDS", &MASK_ROUNDS.to_string());
     let guest = Guest::new(&world.kit).adapter(adapter);
     let transcript = guest.run_with(&script, LIMIT, |step, _| {
-        let round = step.parse().map_err(|_| Failure(format!("unexpected step {step}")))?;
+        let round = step.parse().map_err(|_| anyhow!("unexpected step {step}"))?;
         server.order(&format!("mask set m0 --force --luns {}", text(&given(round), ","))).map(drop)
     })?;
     let transcript = transcript.ok()?;
@@ -154,7 +154,7 @@ pub(crate) fn mask(world: &World) -> Result<()> {
         let wanted = text(&given(round), " ");
         for what in ["luns", "reached"] {
             let seen = transcript.value(&format!("{what}.{round}"))?.trim();
-            check!(
+            ensure!(
                 seen == wanted,
                 "round {round}: {what} {seen}, not {wanted}\n{}",
                 transcript.report()

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use crate::bios;
 use crate::conformance::Results;
-use crate::failure::{Context, Failure, Result, check};
 use crate::machine::{Disk, Guest};
 use crate::scenario::World;
 use crate::server::StorageDaemon;
+use anyhow::{Context as _, Result, anyhow, ensure};
 
 pub(crate) fn filesystem(world: &World) -> Result<()> {
     let folder = tempfile::tempdir().context("cannot make a folder")?;
@@ -28,8 +28,8 @@ pub(crate) fn filesystem(world: &World) -> Result<()> {
         Duration::from_secs(180),
     )?;
     let transcript = transcript.ok()?;
-    check!(transcript.value("queues")? == "2", "queues: {}", transcript.report());
-    check!(transcript.value("bytes")? == size.to_string(), "size: {}", transcript.report());
+    ensure!(transcript.value("queues")? == "2", "queues: {}", transcript.report());
+    ensure!(transcript.value("bytes")? == size.to_string(), "size: {}", transcript.report());
     Ok(())
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn bios(_: &World) -> Result<()> {
     std::fs::write(&image, &contents).context("cannot write the image")?;
     let server = StorageDaemon::start(folder.path(), &image, 1)?;
     let text = bios::boot(&Disk::new(&server.socket, 1), Duration::from_secs(60))?;
-    check!(text == "read by SeaBIOS", "the boot sector printed {text:?}");
+    ensure!(text == "read by SeaBIOS", "the boot sector printed {text:?}");
     Ok(())
 }
 
@@ -99,15 +99,15 @@ pub(crate) fn scsi(world: &World) -> Result<()> {
     ];
     for (key, value) in expected {
         let seen = transcript.value(key)?;
-        check!(seen == value, "{key} is {seen}, not {value}\n{}", transcript.report());
+        ensure!(seen == value, "{key} is {seen}, not {value}\n{}", transcript.report());
     }
     let results = Results::of(&transcript)?;
     let [results] = results.as_slice() else {
-        return Err(Failure(format!("no results of libiscsi's tests\n{}", transcript.report())));
+        return Err(anyhow!("no results of libiscsi's tests\n{}", transcript.report()));
     };
     println!("{:<24} libiscsi's tests of QEMU's disk: {}", "", results.summary());
     // Debian 12's QEMU 7.2 passes 178 of 230.
-    check!(
+    ensure!(
         (170..results.total()).contains(&results.passed()),
         "this is not what QEMU's disk does\n{}",
         transcript.report()

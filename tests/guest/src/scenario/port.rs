@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::fc::expect;
-use crate::failure::{Context, Failure, Result, check};
 use crate::machine::Guest;
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
+use anyhow::{Context as _, Result, anyhow, ensure};
 
 const LIMIT: Duration = Duration::from_secs(900);
 
@@ -62,7 +62,7 @@ pub(crate) fn negotiate(world: &World) -> Result<()> {
     let transcript = guest.run_with(SCRIPT, LIMIT, |step, _| match step {
         "explain" => explain(&server),
         "counted" => counted(&server),
-        _ => Err(Failure(format!("unexpected step {step}"))),
+        _ => Err(anyhow!("unexpected step {step}")),
     })?;
     let transcript = transcript.ok()?;
     expect(
@@ -85,9 +85,9 @@ fn explained(server: &Trunkline, adapter: &str) -> Result<(Value, Value, Value)>
 fn explain(server: &Trunkline) -> Result<()> {
     for (index, queues) in QUEUES.into_iter().enumerate() {
         let (channels, by, client) = explained(server, &format!("vfchost{index}"))?;
-        check!(client == queues, "the client of vfchost{index} has {client} queues, not {queues}");
+        ensure!(client == queues, "the client of vfchost{index} has {client} queues, not {queues}");
         let alone = queues > 1 || (channels == 1 && by == "client");
-        check!(alone, "vfchost{index}: {channels} channels, limited by {by}");
+        ensure!(alone, "vfchost{index}: {channels} channels, limited by {by}");
     }
     for (order, back, by) in [
         (
@@ -99,15 +99,15 @@ fn explain(server: &Trunkline) -> Result<()> {
     ] {
         server.order(order)?;
         let (channels, limit, _) = explained(server, "vfchost2")?;
-        check!(channels == 1 && limit == by, "{order}: {channels} channels, limited by {limit}");
+        ensure!(channels == 1 && limit == by, "{order}: {channels} channels, limited by {limit}");
         server.order(back)?;
     }
     let map = server.order("ioscli lsmap -all -npiv -fmt :")?;
     let logged_in = map.lines().filter(|line| line.contains(":LOGGED_IN:fcs0:")).count();
-    check!(logged_in == QUEUES.len(), "{logged_in} are logged in\n{map}");
+    ensure!(logged_in == QUEUES.len(), "{logged_in} are logged in\n{map}");
     let report = server.order("ioscli fcstat fcs0")?;
     for what in ["Input Requests", "Output Requests", "Input Bytes", "Output Bytes"] {
-        check!(number(&report, what, ':')? > 0, "no {what}\n{report}");
+        ensure!(number(&report, what, ':')? > 0, "no {what}\n{report}");
     }
     Ok(())
 }
@@ -116,15 +116,15 @@ fn explain(server: &Trunkline) -> Result<()> {
 fn counted(server: &Trunkline) -> Result<()> {
     let stats = || server.order("ioscli cat vfchost1/stats");
     let before = stats()?;
-    check!(number(&before, "Queues used by the client", '=')? == 4, "{before}");
+    ensure!(number(&before, "Queues used by the client", '=')? == 4, "{before}");
     let subq = number(&before, "Number of SUBQ channels", '=')?;
-    check!((1..=4).contains(&subq), "{before}");
-    check!(number(&before, "Channels negotiated", '=')? == subq, "{before}");
+    ensure!((1..=4).contains(&subq), "{before}");
+    ensure!(number(&before, "Channels negotiated", '=')? == subq, "{before}");
     // The first is the command queue.
-    check!(before.matches("Commands received").count() as u64 == subq + 1, "{before}");
-    check!(number(&before, "No Command Resource", '=')? == 0, "{before}");
+    ensure!(before.matches("Commands received").count() as u64 == subq + 1, "{before}");
+    ensure!(number(&before, "No Command Resource", '=')? == 0, "{before}");
     // The driver has asked for every target that there could be.
-    check!(number(&before, "Commands with errors", '=')? == 0, "{before}");
+    ensure!(number(&before, "Commands with errors", '=')? == 0, "{before}");
     server.order("adapter set vfchost1 --num-cmd-elems 20 --num-local-cmds 1 --bufs-per-cmd 1")?;
     let deadline = Instant::now() + COUNTED;
     loop {
@@ -134,7 +134,7 @@ fn counted(server: &Trunkline) -> Result<()> {
         if grew("Commands from global pool")? && grew("No Command Resource")? {
             break;
         }
-        check!(Instant::now() < deadline, "the counters do not move\n{before}\n{now}");
+        ensure!(Instant::now() < deadline, "the counters do not move\n{before}\n{now}");
         std::thread::sleep(Duration::from_millis(200));
     }
     let back = "--unset num_cmd_elems --unset num_local_cmds --unset bufs_per_cmd";
@@ -147,7 +147,5 @@ fn number(report: &str, name: &str, separator: char) -> Result<u64> {
         let (key, value) = line.split_once(separator)?;
         (key.trim() == name).then(|| value.trim())
     });
-    value
-        .and_then(|value| value.parse().ok())
-        .ok_or_else(|| Failure(format!("no {name}\n{report}")))
+    value.and_then(|value| value.parse().ok()).ok_or_else(|| anyhow!("no {name}\n{report}"))
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::fc::expect;
 use crate::command;
-use crate::failure::{Context, Failure, Result, check};
 use crate::machine::Guest;
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
+use anyhow::{Context as _, Result, anyhow, ensure};
 
 const LIMIT: Duration = Duration::from_secs(900);
 
@@ -90,13 +90,13 @@ pub(crate) fn media(world: &World) -> Result<()> {
         "unload" => server.order("media unload vtopt0").map(drop),
         "locked" => {
             let outcome = server.order("media unload vtopt0");
-            check!(outcome.is_err(), "a medium that the guest has locked was unloaded");
+            ensure!(outcome.is_err(), "a medium that the guest has locked was unloaded");
             Ok(())
         }
-        _ => Err(Failure(format!("unexpected step {step}"))),
+        _ => Err(anyhow!("unexpected step {step}")),
     })?;
     let transcript = transcript.ok()?;
-    check!(loads == 2, "{}", transcript.report());
+    ensure!(loads == 2, "{}", transcript.report());
     expect(
         &transcript,
         &[

@@ -3,7 +3,7 @@
 use std::process::Child;
 
 use super::server::Server;
-use crate::run::{Because, Failure, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 /// How long a client waits for its server.
 const RECONNECT: &str = "80s";
@@ -26,18 +26,18 @@ impl Client {
         let mut command = server.command(&["bench", &socket, "--verify", "--mix", "50"]);
         command.args(["--depth", "4", "--time", &time, "--seed", &seed, "--timeout", "80s"]);
         command.args(["--reconnect", RECONNECT, "--stuck-after", RECONNECT, "-o", "json"]);
-        let child = command.spawn().because("cannot start a client")?;
+        let child = command.spawn().context("cannot start a client")?;
         Ok(Client { child, socket })
     }
 
     /// Whether it has ended, which it may only with all data as it was written.
     pub(super) fn ended(&mut self) -> Result<bool> {
-        let Some(status) = self.child.try_wait().because("a client")? else { return Ok(false) };
+        let Some(status) = self.child.try_wait().context("a client")? else { return Ok(false) };
         if status.success() {
             return Ok(true);
         }
         let words = self.words();
-        Err(Failure(format!("the client of {}: {status}: {words}", self.socket)))
+        Err(anyhow!("the client of {}: {status}: {words}", self.socket))
     }
 
     fn words(&mut self) -> String {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::client::Client;
 use super::server::{PATIENCE, Server, send};
 use super::{Dice, folder, quiet};
-use crate::run::{Because, Failure, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 /// How a failure begins whose cause is that something is not there that must be, or the other way round.
 pub(super) const LOST: &str = "the server is not as it must be";
@@ -71,7 +71,7 @@ impl World {
         let mut server = Server::new(binary, folder()?);
         server.start()?;
         let small = server.path("small");
-        std::fs::create_dir(&small).because("cannot make a folder")?;
+        std::fs::create_dir(&small).context("cannot make a folder")?;
         let mut mount = std::process::Command::new("mount");
         mount.args(["-t", "tmpfs", "-o", "size=2M", "none"]).arg(&small);
         let mounted = quiet(&mut mount).status().is_ok_and(|status| status.success());
@@ -92,7 +92,7 @@ impl World {
     }
 
     /// Steps until the time is over, then all clients to their end.
-    pub(super) fn run(&mut self, until: Instant) -> Result {
+    pub(super) fn run(&mut self, until: Instant) -> Result<()> {
         let all: usize = STEPS.iter().map(|(weight, _)| weight).sum();
         while Instant::now() < until {
             let mut number = self.dice.below(all);
@@ -111,7 +111,7 @@ impl World {
         while self.disks.values().any(|disk| disk.client.is_some()) {
             self.check()?;
             if Instant::now() > deadline {
-                return Err(Failure("a client does not come to its end".to_owned()));
+                return Err(anyhow!("a client does not come to its end"));
             }
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -164,7 +164,7 @@ impl World {
 
     fn write_config(&self, numbers: impl IntoIterator<Item = u32>) -> Result<String> {
         let path = self.server.path("t.toml");
-        std::fs::write(&path, self.tables(numbers)).because("cannot write a configuration")?;
+        std::fs::write(&path, self.tables(numbers)).context("cannot write a configuration")?;
         Ok(path.display().to_string())
     }
 
@@ -185,7 +185,7 @@ impl World {
     }
 
     /// Waits until the server is as the model says, and fails when it does not become so.
-    fn check(&mut self) -> Result {
+    fn check(&mut self) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             self.collect()?;
@@ -196,7 +196,7 @@ impl World {
             match problem {
                 None => return Ok(()),
                 Some(problem) if Instant::now() > deadline || is_final(&problem) => {
-                    return Err(Failure(format!("{LOST}: {problem}")));
+                    return Err(anyhow!("{LOST}: {problem}"));
                 }
                 Some(_) => std::thread::sleep(Duration::from_millis(50)),
             }
@@ -204,7 +204,7 @@ impl World {
     }
 
     /// Clients that have come to their end have found their data.
-    fn collect(&mut self) -> Result {
+    fn collect(&mut self) -> Result<()> {
         for disk in self.disks.values_mut() {
             if let Some(client) = &mut disk.client
                 && client.ended()?
@@ -298,13 +298,13 @@ impl World {
     }
 
     /// What was not refused is right if the client had come to its end just then, with its data as it must be.
-    fn had_gone(&mut self, number: u32) -> Result {
+    fn had_gone(&mut self, number: u32) -> Result<()> {
         let deadline = Instant::now() + GOING;
         let client = self.disks.get_mut(&number).and_then(|disk| disk.client.as_mut());
         let Some(client) = client else { return Ok(()) };
         while !client.ended()? {
             if Instant::now() > deadline {
-                return Err(Failure(format!("{LOST}: a{number} was taken from its client")));
+                return Err(anyhow!("{LOST}: a{number} was taken from its client"));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
@@ -339,7 +339,7 @@ impl World {
                 std::thread::sleep(Duration::from_millis(20));
             }
             if Instant::now() > deadline {
-                return Err(Failure(format!("{name} takes no client")));
+                return Err(anyhow!("{name} takes no client"));
             }
         }
     }
@@ -416,7 +416,7 @@ impl World {
         let answered = self.server.status().is_some();
         send(pid, Signal::CONT);
         if !answered {
-            return Err(Failure("no status while the data plane is stopped".to_owned()));
+            return Err(anyhow!("no status while the data plane is stopped"));
         }
         Ok(Some("stop the data plane".to_owned()))
     }
@@ -462,7 +462,7 @@ impl World {
         let numbers = [self.next(), self.next()];
         let config = self.write_config(numbers)?;
         let mut apply = self.server.command(&["apply", &config]);
-        Ok((numbers, apply.spawn().because("cannot run trunkline")?))
+        Ok((numbers, apply.spawn().context("cannot run trunkline")?))
     }
 
     /// Both new disks are there, or neither.
@@ -478,7 +478,7 @@ impl World {
                 Ok("done")
             }
             [[false, false], [false, false]] => Ok("not done"),
-            mixed => Err(Failure(format!("{LOST}: {numbers:?} are there in part: {mixed:?}"))),
+            mixed => Err(anyhow!("{LOST}: {numbers:?} are there in part: {mixed:?}")),
         }
     }
 
@@ -488,9 +488,9 @@ impl World {
             return Ok(None);
         }
         let number = self.next();
-        let file = File::create(self.file(number)).because("cannot make a file")?;
-        file.set_len(4 << 20).because("cannot make a file")?;
-        flock(&file, FlockOperation::LockExclusive).because("cannot lock a file")?;
+        let file = File::create(self.file(number)).context("cannot make a file")?;
+        file.set_len(4 << 20).context("cannot make a file")?;
+        flock(&file, FlockOperation::LockExclusive).context("cannot lock a file")?;
         self.add(number, false);
         let config = self.write_config([number])?;
         // What cannot be opened is kept, and said.
@@ -508,14 +508,14 @@ impl World {
         let Some(number) = self.some(free) else { return Ok(None) };
         let (file, away) = (self.file(number), self.server.path("away"));
         let Some(pid) = self.server.dataplane() else { return Ok(None) };
-        std::fs::rename(&file, &away).because("cannot move a file")?;
+        std::fs::rename(&file, &away).context("cannot move a file")?;
         send(pid, Signal::KILL);
         self.trouble(number, true);
         self.check()?;
         if file.exists() {
-            return Err(Failure(format!("v{number}: another file was made")));
+            return Err(anyhow!("v{number}: another file was made"));
         }
-        std::fs::rename(&away, &file).because("cannot move a file")?;
+        std::fs::rename(&away, &file).context("cannot move a file")?;
         self.trouble(number, false);
         // What an earlier attempt left undone is tried at once.
         self.server.must(&["apply", &self.write_config([number])?])?;
@@ -538,7 +538,7 @@ impl World {
         let remount = |how: &str| {
             let mut mount = std::process::Command::new("mount");
             mount.args(["-o", &format!("remount,{how}")]).arg(&small);
-            quiet(&mut mount).status().because("cannot mount")
+            quiet(&mut mount).status().context("cannot mount")
         };
         if read_only {
             remount("ro")?;
@@ -551,7 +551,7 @@ impl World {
         }
         refused?;
         if file.exists() {
-            return Err(Failure(format!("{path} was left behind")));
+            return Err(anyhow!("{path} was left behind"));
         }
         let what = if read_only { "read-only" } else { "full" };
         Ok(Some(format!("a volume on a {what} file system: refused")))

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::quiet;
-use crate::run::{Because, Failure, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 /// How long the server may take to be as it must: longer than any wait of its own.
 pub(super) const PATIENCE: Duration = Duration::from_secs(90);
@@ -41,7 +41,7 @@ impl Server {
     }
 
     pub(super) fn ask(&self, words: &[&str]) -> Result<Output> {
-        self.command(words).output().because("cannot run trunkline")
+        self.command(words).output().context("cannot run trunkline")
     }
 
     /// A command that must succeed. A change may have to wait for a data plane that was just killed.
@@ -52,7 +52,7 @@ impl Server {
         if output.status.success() || output.status.code() == Some(WAITING) {
             return Ok(text);
         }
-        Err(Failure(format!("`{}` was refused: {text}{why}", words.join(" "))))
+        Err(anyhow!("`{}` was refused: {text}{why}", words.join(" ")))
     }
 
     /// Whether a command is refused.
@@ -62,10 +62,10 @@ impl Server {
     }
 
     /// A command that must be refused.
-    pub(super) fn refused(&self, words: &[&str]) -> Result {
+    pub(super) fn refused(&self, words: &[&str]) -> Result<()> {
         match self.refuses(words)? {
             true => Ok(()),
-            false => Err(Failure(format!("`{}` was carried out", words.join(" ")))),
+            false => Err(anyhow!("`{}` was carried out", words.join(" "))),
         }
     }
 
@@ -75,19 +75,19 @@ impl Server {
     }
 
     /// Starts the control plane and waits until it answers.
-    pub(super) fn start(&mut self) -> Result {
+    pub(super) fn start(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(self.path("serve.log"));
-        let log = log.because("cannot open the log")?;
+        let log = log.context("cannot open the log")?;
         let mut command = self.command(&["serve"]);
         command.stdout(Stdio::null()).stderr(log);
-        self.child = Some(command.spawn().because("cannot start the server")?);
+        self.child = Some(command.spawn().context("cannot start the server")?);
         let deadline = Instant::now() + PATIENCE;
         while self.status().is_none() {
             if let Some(Ok(Some(status))) = self.child.as_mut().map(Child::try_wait) {
-                return Err(Failure(format!("the server ended: {status}")));
+                return Err(anyhow!("the server ended: {status}"));
             }
             if Instant::now() > deadline {
-                return Err(Failure("the server does not answer".to_owned()));
+                return Err(anyhow!("the server does not answer"));
             }
             std::thread::sleep(Duration::from_millis(20));
         }
