@@ -8,12 +8,12 @@ use spec::FaultSpec;
 use uring::{Op, Ring};
 
 use crate::fail::walk;
-use crate::random::Random;
 use crate::request::DEPTH_MAX;
 use crate::{
     Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,
     VolumeError, Wait,
 };
+use memory::random::Random;
 
 /// Spoils requests to another volume. A fault is drawn once for each request, whether it parks or needs several rounds.
 #[derive(Debug)]

@@ -37,7 +37,6 @@ pub mod limit;
 mod limited;
 mod null;
 mod ram;
-mod random;
 mod request;
 mod slab;
 pub mod spindle;

@@ -2,7 +2,7 @@
 
 use spec::{DelaySpec, Jitter};
 
-use crate::random::Random;
+use memory::random::Random;
 
 /// When a request is served, in nanoseconds of the model's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,8 +13,8 @@ use std::time::Instant;
 use common::raw::{Front, GUARD};
 use common::scsi::{Client, target, unit};
 use common::{Server, null};
+use memory::random::Random;
 use partition::blk::{self, Queue, SlotPlan, Status};
-use partition::rng::Rng;
 use partition::scsi::{self, Command, address, cdb};
 use partition::session::{Session, SessionOptions, StartPlan};
 use protocol::message::{CacheMode, DelaySpec, FaultSpec, LimitSpec, Request};
@@ -85,7 +85,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 
 const BYTES_MAX: u32 = 64 << 10;
 
-fn choose(random: &mut Rng, blocks: u64) -> blk::Request {
+fn choose(random: &mut Random, blocks: u64) -> blk::Request {
     let bytes = [512, 4096, BYTES_MAX][random.below(3) as usize];
     let offset = random.below(blocks - u64::from(bytes) / 512) * 512;
     match random.below(64) {
@@ -99,7 +99,7 @@ fn choose(random: &mut Rng, blocks: u64) -> blk::Request {
 }
 
 /// Requests of all kinds, as many at once as the queue takes; how many failed.
-fn drive(queue: &mut Queue, count: u32, random: &mut Rng) -> u32 {
+fn drive(queue: &mut Queue, count: u32, random: &mut Random) -> u32 {
     let (mut submitted, mut done, mut failed) = (0, 0, 0);
     let end = Instant::now() + 3 * GUARD;
     while done < count {
@@ -132,7 +132,7 @@ fn run(name: &str, spec: VolumeSpec, plan: &StartPlan, failures: bool) {
     let socket = server.put_adapter(|_| ());
     let mut session = Session::connect(&socket, &SessionOptions::default()).unwrap();
     let mut queues = session.start(plan).unwrap();
-    let mut random = Rng::new(7);
+    let mut random = Random::new(7);
     for queue in &mut queues {
         drive(queue, 400, &mut random);
     }
@@ -149,7 +149,7 @@ fn run(name: &str, spec: VolumeSpec, plan: &StartPlan, failures: bool) {
 }
 
 /// A command of those that go to the volume, with the length of what it sends and of what comes back.
-fn choose_scsi(random: &mut Rng, blocks: u64) -> (Vec<u8>, u32, u32) {
+fn choose_scsi(random: &mut Random, blocks: u64) -> (Vec<u8>, u32, u32) {
     let bytes = [512, 4096, BYTES_MAX][random.below(3) as usize];
     let lba = random.below(blocks - u64::from(bytes) / 512);
     let transfer = |write, lba| cdb::Transfer::new(write, lba, bytes / 512).cdb().to_vec();
@@ -170,7 +170,7 @@ fn choose_scsi(random: &mut Rng, blocks: u64) -> (Vec<u8>, u32, u32) {
 }
 
 /// As [`drive`], of a LUN. What the client allocates is not counted.
-fn drive_scsi(queue: &mut scsi::Queue, count: u32, random: &mut Rng) -> u32 {
+fn drive_scsi(queue: &mut scsi::Queue, count: u32, random: &mut Random) -> u32 {
     let (mut submitted, mut done, mut failed) = (0, 0, 0);
     let end = Instant::now() + 3 * GUARD;
     while done < count {
@@ -208,7 +208,7 @@ fn run_scsi(name: &str, spec: VolumeSpec) {
     let socket = server.put_scsi(0, vec![target(0, &[(0, "lu0"), (1, "lu1")])]);
     // Twice as many as a queue's own commands.
     let mut client = Client::with(&socket, 2, 80, |_| ());
-    let mut random = Rng::new(11);
+    let mut random = Random::new(11);
     for queue in &mut client.requests {
         drive_scsi(queue, 400, &mut random);
     }

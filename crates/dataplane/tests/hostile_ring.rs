@@ -427,7 +427,7 @@ fn a_guest_that_scribbles_over_its_rings_hurts_itself_alone() {
     std::thread::scope(|scope| {
         let go_on = Arc::clone(&scribbling);
         scope.spawn(move || {
-            let mut random = partition::rng::Rng::new(4711);
+            let mut random = memory::random::Random::new(4711);
             while go_on.load(Ordering::Relaxed) {
                 // Mostly descriptors; the index of the available ring seldom, since that ends the queue.
                 let area = areas[[0, 0, 1, 0, 1, 0, 1, 2][random.below(8) as usize]];

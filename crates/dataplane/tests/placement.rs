@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use common::raw::GUARD;
 use common::{Server, load, slow};
+use memory::random::Random;
 use partition::blk::{self, Queue, SlotPlan, Status};
 use partition::load::{LoadOptions, Report};
-use partition::rng::Rng;
 use partition::session::{Session, SessionOptions, StartPlan};
 use protocol::message::{AdapterSpec, Placement, Request};
 use protocol::stats::QueueCounter;
@@ -90,7 +90,7 @@ enum Pace {
 }
 
 /// One step of the client: what ended is judged, what may be is submitted.
-fn step(queues: &mut [Queue], pace: Pace, random: &mut Rng) {
+fn step(queues: &mut [Queue], pace: Pace, random: &mut Random) {
     for queue in queues {
         while let Some(done) = queue.poll().unwrap() {
             assert_eq!(done.status, Status::Ok);
@@ -123,7 +123,7 @@ fn adaptive_queues_spread_under_load_and_fold_when_it_has_gone() {
     let plan = StartPlan { queues: 2, queue_size: 64, threads: 1, slots };
     let mut queues = session.start(&plan).unwrap();
     assert_eq!(used(&server), 1, "they begin together");
-    let mut random = Rng::new(5);
+    let mut random = Random::new(5);
     for (pace, channels) in [(Pace::Full, 2), (Pace::Hardly, 1), (Pace::Full, 2), (Pace::Hardly, 1)]
     {
         let end = Instant::now() + 3 * GUARD;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use common::scsi::{Client, PATIENCE, on, target};
 use common::{Server, load, short_load};
+use memory::random::Random;
 use partition::load::LoadOptions;
-use partition::rng::Rng;
 use partition::scsi::control::Function;
 use partition::scsi::{Command, address, cdb, response};
 use protocol::message::AdapterState;
@@ -45,7 +45,7 @@ fn random_commands_are_all_answered() {
             }
         });
         let mut client = Client::with(&socket, 2, 32, |_| ());
-        let mut rng = Rng::new(5);
+        let mut rng = Random::new(5);
         for _ in 0..20_000 {
             let mut cdb = [0; 32];
             cdb.iter_mut().for_each(|byte| *byte = rng.next() as u8);
@@ -98,7 +98,7 @@ fn control_requests_of_any_form_are_answered_or_break_their_own_adapter_only() {
     let server = Server::new(2);
     let socket = server.with_units(1, 16);
     let other = server.put_scsi(1, vec![target(0, &[(0, "lu0")])]);
-    let mut rng = Rng::new(9);
+    let mut rng = Random::new(9);
     let mut broken = 0;
     for round in 0..60 {
         let mut client = Client::connect(&socket);

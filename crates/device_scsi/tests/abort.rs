@@ -2,6 +2,7 @@
 
 mod common;
 
+use memory::random::Random;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +44,7 @@ fn an_aborted_write_never_happens_later() {
     let plain = entry(&volume);
     let mut reader = client.queue(ScsiRole::Request, &Setup::new(&map(&[(0, 0, &plain)])), 1);
     reader.ready(0, 0);
-    let mut random = Random(77);
+    let mut random = Random::new(77);
     let (mut ended, mut aborted) = (0, 0);
     for round in 1..=150_u64 {
         let count = 8 + random.below(24) as u32;

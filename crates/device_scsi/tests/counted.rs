@@ -2,6 +2,7 @@
 
 mod common;
 
+use memory::random::Random;
 use std::collections::BTreeMap;
 
 use channel::Drain;
@@ -65,7 +66,7 @@ fn two_queues_and_two_luns_are_counted_as_they_were_asked() {
         }
         // One unit attention and one TEST UNIT READY each.
         let mut asked: Counts = PLACES.iter().map(|place| (*place, [0, 0, 0, 0, 1, 2])).collect();
-        let mut random = Random(91);
+        let mut random = Random::new(91);
         for _ in 0..2000 {
             let rig = &mut rigs[random.below(2) as usize];
             let place = PLACES[random.below(2) as usize];

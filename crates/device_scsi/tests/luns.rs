@@ -2,6 +2,7 @@
 
 mod common;
 
+use memory::random::Random;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
@@ -113,7 +114,7 @@ fn check(history: &History, from: u64, address: (u8, u16), answer: &Answer) {
 fn a_masked_lun_never_answers() {
     let client = Client::new(1);
     let units = units(&client);
-    let mut random = Random(0x1234_5678_9abc_def1);
+    let mut random = Random::new(0x1234_5678_9abc_def1);
     let mut setup = Setup::new(&map(&[]));
     setup.elements = Some(elements(40));
     setup.limits.local = 40;

@@ -2,6 +2,7 @@
 
 mod common;
 
+use memory::random::Random;
 use std::collections::VecDeque;
 
 use channel::Drain;
@@ -89,7 +90,7 @@ fn random_commands_as_a_plain_disk_answers_them() {
     let mut rig = client.queue(ScsiRole::Request, &Setup::new(&map(&[(0, 0, &one)])), 0);
     rig.ready(0, 0);
     let mut disk = Disk(vec![0; BLOCKS as usize * 512]);
-    let mut random = Random(0xfeed_0123_4567_89ab);
+    let mut random = Random::new(0xfeed_0123_4567_89ab);
     for _ in 0..20_000 {
         let op = [0x28, 0x28, 0x2a, 0x2a, 0x2f, 0x41, 0x00, 0x35][random.below(8) as usize];
         let (lba, blocks) = (random.below(BLOCKS + 4), random.below(24));

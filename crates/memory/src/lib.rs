@@ -9,7 +9,7 @@
 //! - [`IoBuf`]: a piece of such memory, as the kernel's `iovec`. Whoever makes one promises that the memory stays
 //!   mapped until the last use; whoever holds one may copy in and out of it without further proof.
 //!
-//! - [`clock`]: a cheap monotonic tick counter.
+//! - [`clock`]: a cheap monotonic tick counter; [`random`]: seeded numbers.
 //!
 //! What is *not* here: what the bytes mean. Address translation is `vring`'s, files are `block`'s.
 #![allow(unsafe_code)] // UNSAFE: mmap, a signal handler and copies through raw pointers; one of the three crates that may.
@@ -18,6 +18,7 @@ mod buf;
 pub mod clock;
 mod guard;
 mod mapping;
+pub mod random;
 
 pub use buf::IoBuf;
 pub use mapping::{Access, MapError, Mapping};

@@ -1,7 +1,7 @@
 //! A latency histogram whose recording costs a few instructions.
 //!
 //! Log-linear: every power of two is cut into `SUB` equal steps, so that a value is known to 1/64 of itself (1.6 %) from
-//! one tick to the full range of `u64`. Values are ticks of [`memory::clock`]; they become nanoseconds only in a
+//! one tick to the full range of `u64`. (That of the statistics, `protocol::stats::Histogram`, lies in shared memory: small, and to an eighth.) Values are ticks of [`memory::clock`]; they become nanoseconds only in a
 //! [`Latency`] summary. One thread owns a histogram and records without locks or allocation; merging is for after the run.
 
 use memory::clock;

@@ -12,7 +12,6 @@
 //! | [`load`] | the load generator, with verification and measurement |
 //! | [`pattern`] | what verified blocks hold |
 //! | [`hist`] | latency histograms |
-//! | [`rng`] | seeded random numbers |
 //!
 //! Promises: what a server writes into the rings is judged before it is used, and nothing that it does makes this crate panic.
 //! Leaves to others: the ring itself ([`vring::driver`]), printing and exit codes (the `trunkline` command).
@@ -25,6 +24,5 @@ pub mod hist;
 pub mod load;
 pub mod pattern;
 mod ring;
-pub mod rng;
 pub mod scsi;
 pub mod session;

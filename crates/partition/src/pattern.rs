@@ -13,7 +13,7 @@
 //! is wrong. The payload is different in every sector and generation, so that a sector delivered to the wrong place
 //! or an old one cannot pass.
 
-use crate::rng::mix;
+use memory::random::mix;
 
 /// Bytes of a sector; what virtio-blk counts in (virtio 1.3, 5.2.6).
 pub const SECTOR: usize = 512;

@@ -146,19 +146,3 @@ pub(crate) fn walk(queue: &mut Queue, head: Head) -> Walked {
         .collect();
     Walked { bufs, readable, readable_bytes, writable_bytes, error }
 }
-
-/// A small generator of pseudo-random numbers (xorshift64*), for tests without a framework.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
-    }
-}

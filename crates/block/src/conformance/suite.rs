@@ -5,8 +5,8 @@ use std::sync::Arc;
 use memory::IoBuf;
 
 use super::TestBench;
-use crate::random::Random;
 use crate::{IoError, LaneId, OpKind, Volume};
+use memory::random::Random;
 
 /// What the suite should know about the volumes it runs over.
 #[derive(Debug, Clone, Copy)]

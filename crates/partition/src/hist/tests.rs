@@ -30,7 +30,7 @@ fn every_power_of_two_is_known_to_a_64th() {
 
 #[test]
 fn quantiles_agree_with_a_sorted_list() {
-    let mut rng = crate::rng::Rng::new(7);
+    let mut rng = memory::random::Random::new(7);
     let (mut histogram, mut list) = (Histogram::new(), Vec::new());
     for _ in 0..20_000 {
         let value = rng.next() >> (20 + rng.below(40));

@@ -12,7 +12,7 @@ use super::report::{Failure, FailureKind};
 use super::verify::Verifier;
 use crate::blk::Slot;
 use crate::hist::Histogram;
-use crate::rng::Rng;
+use memory::random::Random;
 
 /// Failures that a queue keeps the text of; the others are counted.
 const FAILURES_KEPT: usize = 16;
@@ -83,7 +83,7 @@ pub(super) struct Lane {
     published: Arc<Published>,
     completed: u64,
     slots: Box<[InFlight]>,
-    rng: Rng,
+    rng: Random,
     /// Below this number of 2^64, a random number means a read.
     read_below: u64,
     only_reads: bool,
@@ -127,7 +127,7 @@ impl Lane {
             share: options.operations.map_or(u64::MAX, share),
             published,
             completed: 0,
-            rng: Rng::new(seed),
+            rng: Random::new(seed),
             read_below: (u64::MAX / 100).saturating_mul(u64::from(options.read_percent)),
             only_reads: options.read_percent == 100,
             order: options.order,

@@ -14,8 +14,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use memory::IoBuf;
+use memory::random::Random;
 use partition::config::feature;
-use partition::rng::Rng;
 use vhost::vhost_user::message::*;
 use vhost::vhost_user::{
     BackendReqHandler, Error, GpuBackend, Result, VhostUserBackendReqHandlerMut,
@@ -161,7 +161,7 @@ impl Handler {
         let mut io = Io {
             disk: Arc::clone(&self.disk),
             manners: self.manners.clone(),
-            rng: Rng::new(9),
+            rng: Random::new(9),
             taken: 0,
         };
         std::thread::spawn(move || {
@@ -200,7 +200,7 @@ impl Handler {
 struct Io {
     disk: Arc<Mutex<Vec<u8>>>,
     manners: Manners,
-    rng: Rng,
+    rng: Random,
     taken: u64,
 }
 

@@ -1,11 +1,11 @@
 //! Some thousand runs with every build, so that the target itself is sound.
 
 use super::*;
-use crate::testing::Random;
+use memory::random::Random;
 
 #[test]
 fn pseudo_random_runs_hold() {
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     let mut all = Outcome::default();
     let (mut stopped, mut runs_to_the_end) = (0, 0);
     for _ in 0..10_000 {

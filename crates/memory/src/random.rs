@@ -1,32 +1,45 @@
-//! Seeded random numbers for the models and the conformance suite.
+//! Seeded random numbers for load, models, injected faults and tests; not for secrets.
 //!
-//! SplitMix64: eight lines, the same sequence on every machine for ever, which is what a seed in a test report is worth.
+//! SplitMix64 (Steele, Lea, Flood 2014): eight lines, the same sequence on every machine for ever, which is what a seed in a report
+//! is worth.
 
 /// A sequence of numbers that its seed alone determines.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
+
+/// Mixes a number into one that looks random; a bijection.
+#[inline]
+#[must_use]
+pub fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Random {
+    /// The sequence of a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
+    /// The next 64 bits.
+    #[inline]
+    #[expect(clippy::should_implement_trait)] // An endless sequence, not an iterator.
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        mix(self.0)
     }
 
     /// A number below `bound`, which is not 0.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
         // The upper half of the product; the bias of 2^-64 * bound is of no interest here.
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 
     /// True in `ppm` of a million cases.
-    pub(crate) fn chance(&mut self, ppm: u32) -> bool {
+    pub fn chance(&mut self, ppm: u32) -> bool {
         ppm > 0 && self.below(1_000_000) < u64::from(ppm)
     }
 }
