@@ -1,27 +1,28 @@
 //! An adapter: its socket, its client, its state.
 //!
-//! The adapter's thread has one client at a time and reads its messages. It comes through the [`Endpoint`]; a second one is refused
-//! while the first is there. When a client leaves, its queues drain before the next one is accepted, so that no two of them ever write through
-//! the same adapter.
+//! An adapter has one client at a time, and a thread that reads its messages while there is one. It comes through the [`Endpoint`], where the
+//! [`Acceptor`](crate::acceptor::Acceptor) waits for it; a second one is refused while the first is there. When a client leaves, its queues drain before the next one is accepted,
+//! so that no two of them ever write through the same adapter.
 //!
 //! A changed specification takes effect at once where it can ([`Adapter::put`]) and otherwise when the next client connects: then
 //! [`Shared`], which is everything that one specification determines, is made anew.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use channel::device::{Resized, Tell};
 use channel::{Drain, StopReason};
 use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, ClientStatus, SocketRole};
-use protocol::place::Place;
 use protocol::stats::{QueueStats, StatsRegion};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
+use crate::acceptor::{Acceptor, Attempt, Entry, PAUSE};
 use crate::devices::{AnyDevice, Backing, Channel, Services, take_live_part};
 use crate::endpoint::Endpoint;
 use crate::journal::{Journal, Relay, peer};
@@ -29,6 +30,9 @@ use crate::outside::Outside;
 use crate::placement;
 use crate::queues::{AdapterContext, Queues, feature};
 use crate::session::{RING_FEATURES, Session, backend_channel, locked, send_config_change};
+
+/// The longest time from one attempt to connect to a client to the next; it begins with [`PAUSE`] and doubles.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// What the state of an adapter is made of. Locked for moments only, also by channels.
 #[derive(Debug, Default)]
@@ -59,6 +63,7 @@ pub(crate) struct PlaneContext {
     pub(crate) services: Arc<Services>,
     pub(crate) relay: Relay,
     pub(crate) outside: Arc<Outside>,
+    pub(crate) acceptor: Acceptor,
 }
 
 /// Everything that one specification determines.
@@ -248,10 +253,6 @@ impl Shared {
 /// An adapter of the data plane.
 pub(crate) struct Adapter {
     inner: Arc<Inner>,
-    /// The socket's file, if it is ours to remove.
-    socket: Mutex<Option<Place>>,
-    stop: OwnedFd,
-    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// A specification with what it leads to.
@@ -260,46 +261,76 @@ struct Specified {
     backing: Backing,
 }
 
-/// What the adapter's thread and the plane both use.
+/// What the adapter's thread, the acceptor's and the plane use.
 struct Inner {
     plane: PlaneContext,
+    name: String,
+    entry: Entry,
     shared: Mutex<Arc<Shared>>,
     /// The form that it takes when the next client connects. If its volume is being replaced then, it waits for the client after. Locked before `shared` where both are.
     next: Mutex<Option<Specified>>,
     condition: Arc<Mutex<Condition>>,
     /// The client's socket, to be shut down from outside.
     stream: Mutex<Option<UnixStream>>,
+    attendance: Mutex<Attendance>,
+    /// The adapter's thread is to look what has changed: it is removed, or has another socket.
+    wake: OwnedFd,
+}
+
+/// Who is there.
+#[derive(Debug)]
+struct Attendance {
+    /// Of the last client, or attempt.
+    thread: Option<JoinHandle<()>>,
+    /// It has a client.
+    serving: bool,
+    /// It connects to one.
+    calling: bool,
+    removed: bool,
+    /// Until the next attempt to connect.
+    pause: Duration,
 }
 
 impl Adapter {
-    /// Opens the socket and starts the adapter's thread. `listener`: a socket that somebody else has made.
+    /// Opens the socket, where clients are served from now on. `listener`: a socket that somebody else has made.
     pub(crate) fn start(
         plane: &PlaneContext,
         spec: AdapterSpec,
         backing: &Backing,
         listener: Option<OwnedFd>,
     ) -> std::io::Result<Adapter> {
-        let (endpoint, socket) = Endpoint::open(&plane.outside, &spec, listener)?;
-        let stop = rustix::event::eventfd(0, EventfdFlags::CLOEXEC)?;
-        let theirs = stop.try_clone()?;
+        let endpoint = Endpoint::open(&plane.outside, &spec, listener)?;
+        let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let name = spec.name.clone();
         let condition = Arc::new(Mutex::new(Condition::default()));
         let journal = Arc::new(Journal::new(&name, plane.relay.clone()));
         let shared = Shared::new(plane, spec, backing, Arc::clone(&condition), journal, Vec::new())
+            .inspect_err(|_| endpoint.leave())
             .map_err(std::io::Error::other)?;
-        let inner = Arc::new(Inner {
-            plane: plane.clone(),
-            shared: Mutex::new(Arc::new(shared)),
-            next: Mutex::new(None),
-            condition,
-            stream: Mutex::new(None),
+        let attendance = Attendance {
+            thread: None,
+            serving: false,
+            calling: false,
+            removed: false,
+            pause: PAUSE,
+        };
+        let inner = Arc::new_cyclic(|myself: &std::sync::Weak<Inner>| {
+            let myself = myself.clone();
+            let come = move || myself.upgrade().iter().for_each(Inner::come);
+            Inner {
+                plane: plane.clone(),
+                name,
+                entry: plane.acceptor.enter(endpoint, come),
+                shared: Mutex::new(Arc::new(shared)),
+                next: Mutex::new(None),
+                condition,
+                stream: Mutex::new(None),
+                attendance: Mutex::new(attendance),
+                wake,
+            }
         });
-        let of_thread = Arc::clone(&inner);
-        let thread = std::thread::Builder::new()
-            .name(format!("adapter-{name}"))
-            .stack_size(256 << 10)
-            .spawn(move || of_thread.serve(&endpoint, &theirs))?;
-        Ok(Adapter { inner, socket: Mutex::new(socket), stop, thread: Mutex::new(Some(thread)) })
+        inner.expect(&mut locked(&inner.attendance));
+        Ok(Adapter { inner })
     }
 
     pub(crate) fn shared(&self) -> Arc<Shared> {
@@ -387,7 +418,7 @@ impl Adapter {
         AdapterStatus {
             spec: shared.spec(),
             state,
-            reason: condition.reason.clone(),
+            reason: self.inner.entry.endpoint.trouble().or_else(|| condition.reason.clone()),
             client_queues: condition.queues,
             channel_of_queue: condition.channels.clone(),
             connections: condition.connections,
@@ -396,20 +427,39 @@ impl Adapter {
         }
     }
 
-    /// Disconnects the client, after what is in flight is done, and ends the thread.
+    /// Disconnects the client, after what is in flight is done; nobody else is let in.
     pub(crate) fn remove(&self) {
-        let _ = rustix::io::write(&self.stop, &1_u64.to_ne_bytes());
-        if let Some(stream) = &*locked(&self.inner.stream) {
+        let inner = &self.inner;
+        let mut attendance = locked(&inner.attendance);
+        let before = std::mem::replace(&mut attendance.removed, true);
+        assert!(!before, "an adapter is removed once");
+        inner.wake();
+        if let Some(stream) = &*locked(&inner.stream) {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         }
-        let thread = locked(&self.thread).take().expect("an adapter is removed once");
-        let joined = thread.join();
+        // Nobody waits for an attempt: its thread will find the adapter gone.
+        let thread = attendance.thread.take().filter(|_| !attendance.calling);
+        drop(attendance);
+        let joined = thread.map(JoinHandle::join).transpose();
         assert!(joined.is_ok(), "a panic ends the process");
+        inner.entry.close();
         let shared = self.shared();
         shared.queues().release_stats();
         shared.device.removed();
-        if let Some(socket) = locked(&self.socket).take() {
-            self.inner.plane.outside.leave(socket);
+    }
+
+    /// Makes its socket again, if the file was removed. To be called by one thread at a time.
+    pub(crate) fn renew_socket(&self) {
+        let inner = &self.inner;
+        if !inner.entry.renew() {
+            return;
+        }
+        self.shared().journal.socket_renewed();
+        let mut attendance = locked(&inner.attendance);
+        match *attendance {
+            Attendance { removed: true, .. } => {}
+            Attendance { serving: true, .. } => inner.wake(),
+            _ => inner.expect(&mut attendance),
         }
     }
 }
@@ -431,14 +481,93 @@ impl Shared {
 }
 
 impl Inner {
-    /// The adapter's thread.
-    fn serve(&self, endpoint: &Endpoint, stop: &OwnedFd) {
-        let note = |what| locked(&self.condition).reason = Some(what);
-        while let Some(stream) = endpoint.next_client(stop, note) {
-            self.take_next_form();
-            if self.session(stream, endpoint, stop).is_none() {
-                return;
+    fn wake(&self) {
+        // It is full: the thread is about to look.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    /// Waits for the next client: for its knock, or for the time to connect to it.
+    fn expect(&self, attendance: &mut Attendance) {
+        if self.entry.endpoint.listener().is_some() {
+            self.entry.expect();
+        } else {
+            self.call_later(attendance);
+        }
+    }
+
+    /// Connects, a while later. Also before the first attempt: a client that hangs up at once is not called in a loop without end.
+    fn call_later(&self, attendance: &mut Attendance) {
+        let pause = attendance.pause;
+        attendance.pause = (2 * pause).min(PAUSE_MAX);
+        self.entry.call_after(pause);
+    }
+
+    /// Somebody has knocked, or it is time; on the acceptor's thread.
+    fn come(self: &Arc<Inner>) {
+        let mut attendance = locked(&self.attendance);
+        if attendance.removed || attendance.serving || attendance.calling {
+            return;
+        }
+        // The one before is at its end.
+        let ended = attendance.thread.take().map(JoinHandle::join).transpose();
+        assert!(ended.is_ok(), "a panic ends the process");
+        if self.entry.endpoint.listener().is_none() {
+            let attempt = self.entry.attempt();
+            attendance.thread = attempt.and_then(|attempt| self.spawn(|its| its.call(attempt)));
+            attendance.calling = attendance.thread.is_some();
+            if !attendance.calling {
+                self.call_later(&mut attendance);
             }
+            return;
+        }
+        let Some(stream) = self.entry.accept() else { return };
+        attendance.thread = self.spawn(|its| its.serve(stream));
+        attendance.serving = attendance.thread.is_some();
+        if !attendance.serving {
+            // Without a thread this client has to go.
+            self.entry.call_after(PAUSE);
+        }
+    }
+
+    /// A thread of the adapter's, if there is one to be had.
+    fn spawn(
+        self: &Arc<Inner>,
+        work: impl FnOnce(&Inner) + Send + 'static,
+    ) -> Option<JoinHandle<()>> {
+        let (its, name) = (Arc::clone(self), format!("adapter-{}", self.name));
+        let thread = std::thread::Builder::new().name(name).stack_size(256 << 10);
+        thread.spawn(move || work(&its)).ok()
+    }
+
+    /// Connects to the client.
+    fn call(&self, attempt: Attempt) {
+        let connected = self.entry.endpoint.connect();
+        drop(attempt);
+        let mut attendance = locked(&self.attendance);
+        attendance.calling = false;
+        match connected {
+            _ if attendance.removed => {}
+            Ok(stream) => {
+                attendance.serving = true;
+                drop(attendance);
+                self.serve(stream);
+            }
+            Err(why) => {
+                locked(&self.condition).reason = Some(why);
+                self.call_later(&mut attendance);
+            }
+        }
+    }
+
+    /// The adapter's thread, from one client's coming to its going.
+    fn serve(&self, stream: UnixStream) {
+        self.take_next_form();
+        self.session(stream);
+        let mut attendance = locked(&self.attendance);
+        attendance.serving = false;
+        attendance.pause = PAUSE;
+        if !attendance.removed {
+            self.expect(&mut attendance);
         }
     }
 
@@ -457,11 +586,11 @@ impl Inner {
         *shared = Arc::new(form.expect("a form that was accepted"));
     }
 
-    /// One client, from connection to disconnection. `None`: the adapter is to go.
-    fn session(&self, stream: UnixStream, endpoint: &Endpoint, stop: &OwnedFd) -> Option<()> {
+    /// One client, from connection to disconnection.
+    fn session(&self, stream: UnixStream) {
         let shared = Arc::clone(&locked(&self.shared));
         // Out of descriptors: this client has to go, the adapter stays for the next one.
-        let Ok(watched) = stream.try_clone() else { return Some(()) };
+        let Ok(watched) = stream.try_clone() else { return };
         *locked(&self.stream) = stream.try_clone().ok();
         let client = peer(&stream);
         let connections = {
@@ -475,11 +604,11 @@ impl Inner {
         let mut handler =
             BackendReqHandler::from_stream(stream, Arc::new(Session::new(Arc::clone(&shared))));
         let ended = loop {
-            match next_event(&watched, endpoint, stop) {
+            match self.next_event(&watched) {
                 Event::Stop => break Ended::Removed,
                 Event::SecondClient => {
                     // Accepted and closed, so that it learns at once instead of waiting in the backlog.
-                    drop(endpoint.listener().map(UnixListener::accept));
+                    drop(self.entry.endpoint.listener().map(|listener| listener.accept()));
                     shared.note(
                         "a second client was refused: an adapter has one client at a time".into(),
                     );
@@ -508,7 +637,28 @@ impl Inner {
         *condition = Condition { connections, reason: reason.clone(), ..Condition::default() };
         drop(condition);
         shared.journal.left(queues, reason.as_deref());
-        (!matches!(ended, Ended::Removed)).then_some(())
+    }
+
+    fn next_event(&self, stream: &UnixStream) -> Event {
+        loop {
+            if locked(&self.attendance).removed {
+                return Event::Stop;
+            }
+            let listener = self.entry.endpoint.listener();
+            let mut fds =
+                vec![PollFd::new(&self.wake, PollFlags::IN), PollFd::new(stream, PollFlags::IN)];
+            fds.extend(listener.iter().map(|listener| PollFd::new(&**listener, PollFlags::IN)));
+            if rustix::event::poll(&mut fds, None).is_err() {
+                continue;
+            }
+            let ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
+            match (ready(0), ready(1), ready(2)) {
+                (true, ..) => drop(rustix::io::read(&self.wake, &mut [0; 8])),
+                (_, true, _) => return Event::Message,
+                (_, _, true) => return Event::SecondClient,
+                _ => {}
+            }
+        }
     }
 
     /// Gives each queue its channel, by the rule for a fresh client.
@@ -562,21 +712,4 @@ enum Event {
     Stop,
     SecondClient,
     Message,
-}
-
-fn next_event(stream: &UnixStream, endpoint: &Endpoint, stop: &OwnedFd) -> Event {
-    loop {
-        let mut fds = vec![PollFd::new(stop, PollFlags::IN), PollFd::new(stream, PollFlags::IN)];
-        fds.extend(endpoint.listener().map(|listener| PollFd::new(listener, PollFlags::IN)));
-        if rustix::event::poll(&mut fds, None).is_err() {
-            continue;
-        }
-        let ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
-        match (ready(0), ready(1), ready(2)) {
-            (true, ..) => return Event::Stop,
-            (_, true, _) => return Event::Message,
-            (_, _, true) => return Event::SecondClient,
-            _ => {}
-        }
-    }
 }

@@ -2,102 +2,143 @@
 //!
 //! vhost-user calls the two roles of a back end server and client of the socket. A client that listens outlives the data plane just
 //! as one that connects again: the in-flight region comes back with either.
+//!
+//! A socket whose file was removed is made again ([`Endpoint::renew`]): who is connected does not notice, and who comes finds it.
 
 use std::io::{Error, ErrorKind};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use protocol::message::{AdapterSpec, SocketRole};
 use protocol::place::Place;
-use rustix::event::{PollFd, PollFlags, Timespec};
 
 use crate::outside::Outside;
+use crate::session::locked;
 
-/// Milliseconds from one attempt to connect to the next: the first and the longest pause; it doubles in between.
-const PAUSE_MS: (u64, u64) = (100, 1000);
+/// The way in for clients.
+pub(crate) struct Endpoint {
+    outside: Arc<Outside>,
+    path: PathBuf,
+    mode: u32,
+    /// `None`: the client listens, and is connected to.
+    listening: Option<Mutex<Listening>>,
+}
 
-/// The way in for clients. Owned by the adapter's thread.
-pub(crate) enum Endpoint {
-    /// They connect here.
-    Listens(UnixListener),
-    /// The client listens there.
-    Connects(Arc<Outside>, PathBuf),
+/// A socket that listens. It never waits in `accept`: several may look whether somebody is there.
+struct Listening {
+    listener: Arc<UnixListener>,
+    /// Its file, if that is ours to remove and to make again.
+    place: Option<Place>,
+    /// Why a lost file is not there again.
+    trouble: Option<String>,
 }
 
 impl Endpoint {
-    /// Opens it. `listener`: a socket that somebody else has made; then no file is ours to remove.
+    /// Opens that of an adapter. `listener`: a socket that somebody else has made; then no file is ours to remove.
     pub(crate) fn open(
         outside: &Arc<Outside>,
         spec: &AdapterSpec,
         listener: Option<OwnedFd>,
-    ) -> std::io::Result<(Endpoint, Option<Place>)> {
-        match (spec.socket_role, listener) {
-            (SocketRole::Server, Some(fd)) => Ok((Endpoint::Listens(UnixListener::from(fd)), None)),
+    ) -> std::io::Result<Endpoint> {
+        let (path, mode) = (spec.socket.clone(), spec.socket_mode);
+        let (listener, place) = match (spec.socket_role, listener) {
+            (SocketRole::Server, Some(fd)) => (UnixListener::from(fd), None),
             (SocketRole::Server, None) => {
-                let (listener, place) = outside.listen(&spec.socket, spec.socket_mode)?;
-                Ok((Endpoint::Listens(listener), Some(place)))
+                let (listener, place) = outside.listen(&path, mode)?;
+                (listener, Some(place))
             }
             (SocketRole::Client, None) => {
-                Ok((Endpoint::Connects(Arc::clone(outside), spec.socket.clone()), None))
+                return Ok(Endpoint { outside: Arc::clone(outside), path, mode, listening: None });
             }
             (SocketRole::Client, Some(_)) => {
                 let what = "a listening socket was passed in, and `socket_role` is `client`";
-                Err(Error::new(ErrorKind::InvalidInput, what))
+                return Err(Error::new(ErrorKind::InvalidInput, what));
             }
-        }
+        };
+        Endpoint::listening(outside, path, mode, listener, place)
+    }
+
+    /// Of a socket that listens already.
+    pub(crate) fn listening(
+        outside: &Arc<Outside>,
+        path: PathBuf,
+        mode: u32,
+        listener: UnixListener,
+        place: Option<Place>,
+    ) -> std::io::Result<Endpoint> {
+        listener.set_nonblocking(true)?;
+        let listening = Listening { listener: Arc::new(listener), place, trouble: None };
+        let (outside, listening) = (Arc::clone(outside), Some(Mutex::new(listening)));
+        Ok(Endpoint { outside, path, mode, listening })
     }
 
     /// The socket where clients knock, if there is one.
-    pub(crate) fn listener(&self) -> Option<&UnixListener> {
-        match self {
-            Endpoint::Listens(listener) => Some(listener),
-            Endpoint::Connects(..) => None,
-        }
+    pub(crate) fn listener(&self) -> Option<Arc<UnixListener>> {
+        self.listening.as_ref().map(|listening| Arc::clone(&locked(listening).listener))
     }
 
-    /// Waits for the next client; `None` when `stop` can be read. `note` is told why none can be had so far.
-    pub(crate) fn next_client(&self, stop: &OwnedFd, note: impl Fn(String)) -> Option<UnixStream> {
-        let mut pause_ms = PAUSE_MS.0;
-        loop {
-            match self {
-                Endpoint::Listens(listener) => {
-                    if wait(&[listener], stop, None) {
-                        return None;
-                    }
-                    if let Ok((stream, _)) = listener.accept() {
-                        return Some(stream);
-                    }
-                }
-                Endpoint::Connects(outside, path) => {
-                    // Before each attempt: a client that hangs up at once is not called in a loop without end.
-                    if wait(&[], stop, Some(pause_ms)) {
-                        return None;
-                    }
-                    pause_ms = (2 * pause_ms).min(PAUSE_MS.1);
-                    match outside.connect(path) {
-                        Ok(stream) => return Some(stream),
-                        Err(error) => note(format!(
-                            "cannot connect to {}: {error}; it is tried again: start the client, it has to listen there",
-                            path.display()
-                        )),
-                    }
-                }
+    /// Connects to a client that listens.
+    ///
+    /// # Errors
+    ///
+    /// What to do about it.
+    pub(crate) fn connect(&self) -> Result<UnixStream, String> {
+        self.outside.connect(&self.path).map_err(|error| {
+            let path = self.path.display();
+            format!(
+                "cannot connect to {path}: {error}; it is tried again: start the client, it has to listen there"
+            )
+        })
+    }
+
+    /// Whether the socket's file was removed, or replaced.
+    fn is_lost(&self) -> bool {
+        self.listening.as_ref().is_some_and(|listening| {
+            locked(listening).place.as_ref().is_some_and(|place| !place.is_there())
+        })
+    }
+
+    /// Makes a lost file again, with a socket that takes the place of the earlier one. To be called by one thread at a time; whether there is one.
+    pub(crate) fn renew(&self) -> bool {
+        let Some(listening) = self.listening.as_ref().filter(|_| self.is_lost()) else {
+            return false;
+        };
+        let made = self.outside.listen(&self.path, self.mode).and_then(|(listener, place)| {
+            listener.set_nonblocking(true)?;
+            Ok((Arc::new(listener), place))
+        });
+        let mut listening = locked(listening);
+        match made {
+            // Left meanwhile.
+            Ok((_, place)) if listening.place.is_none() => {
+                drop(listening);
+                self.outside.leave(place);
+                false
+            }
+            Ok((listener, place)) => {
+                *listening = Listening { listener, place: Some(place), trouble: None };
+                true
+            }
+            Err(error) => {
+                let what = "the socket was removed, and cannot be made again";
+                listening.trouble = Some(format!("{what}: {error}"));
+                false
             }
         }
     }
-}
 
-/// Waits for one of `sockets`, or for the time to pass; true when it is time to stop.
-fn wait(sockets: &[&UnixListener], stop: &OwnedFd, ms: Option<u64>) -> bool {
-    let timeout = ms.map(|ms| Timespec {
-        tv_sec: i64::try_from(ms / 1000).unwrap_or(i64::MAX),
-        tv_nsec: i64::try_from(ms % 1000).unwrap_or(0) * 1_000_000,
-    });
-    let mut fds = vec![PollFd::new(stop, PollFlags::IN)];
-    fds.extend(sockets.iter().map(|socket| PollFd::new(*socket, PollFlags::IN)));
-    // Interrupted: whoever calls looks again.
-    let _ = rustix::event::poll(&mut fds, timeout.as_ref());
-    !fds[0].revents().is_empty()
+    /// Why nobody finds the socket.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.listening.as_ref().and_then(|listening| locked(listening).trouble.clone())
+    }
+
+    /// Removes the socket's file, if it is ours to remove.
+    pub(crate) fn leave(&self) {
+        let place = self.listening.as_ref().and_then(|listening| locked(listening).place.take());
+        if let Some(place) = place {
+            self.outside.leave(place);
+        }
+    }
 }

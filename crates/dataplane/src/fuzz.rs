@@ -24,6 +24,7 @@ use rustix::event::EventfdFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use vhost::vhost_user::BackendReqHandler;
 
+use crate::acceptor::Acceptor;
 use crate::adapter::{Condition, PlaneContext, Shared};
 use crate::devices::{Backing, Channel, Services};
 use crate::journal::{Journal, Relay};
@@ -66,7 +67,8 @@ fn context() -> &'static PlaneContext {
         let services = Arc::new(Services::start(&channels).expect("a thread"));
         let relay = Relay::start().expect("a thread");
         let outside = Arc::new(Outside::of(false));
-        PlaneContext { channels, stats: Arc::new(stats), services, relay, outside }
+        let acceptor = Acceptor::start().expect("a thread");
+        PlaneContext { channels, stats: Arc::new(stats), services, relay, outside, acceptor }
     })
 }
 

@@ -117,6 +117,13 @@ impl Journal {
         }
     }
 
+    /// The socket's file was removed, and is there again.
+    pub(crate) fn socket_renewed(&self) {
+        if self.may() {
+            warn!(adapter = self.adapter, "the socket's file was removed; it is made again");
+        }
+    }
+
     /// The client's first queue runs.
     pub(crate) fn serves(&self, features: u64, named: &[String]) {
         if self.may() {

@@ -9,9 +9,10 @@
 //! |---|---|---|
 //! | `server` | the socket of the control plane | one for each connection |
 //! | `plane` | what exists: [`Plane::handle`] carries out one message | the caller's, one message at a time |
-//! | `adapter` | an adapter: its client, its state | its own |
+//! | `acceptor` | waits for clients and control planes | its own |
+//! | `adapter` | an adapter: its client, its state | its own, while it has a client |
 //! | `journal` | what the log says of an adapter | any; of what channels see, its own |
-//! | `endpoint` | its socket: clients connect to it, or it connects to them | the adapter's |
+//! | `endpoint` | its socket: clients connect to it, or it connects to them | acceptor, adapter |
 //! | `outside` | who opens files and sockets: this process, or the control plane for it | whoever needs one |
 //! | `session` | vhost-user messages of one client | the adapter's |
 //! | `devices` | the list of devices, and what is called of them: their rooms are `device_blk` and `device_scsi` | session, plane, channels |
@@ -26,6 +27,7 @@
 //! again, and their in-flight regions tell what has to be done again. Carrying on with half a state could lose a write.
 #![deny(unsafe_code)]
 
+mod acceptor;
 mod adapter;
 mod balance;
 pub mod devices;

@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::Instant;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use block::Volume;
 use channel::{ChannelConfig, ChannelError};
@@ -25,11 +26,11 @@ use protocol::message::{
     AdapterSpec, ChannelStatus, DeviceSpec, Failure, FailureCode, MINOR, Reply, Request, Status,
     VERSION, VolumeStatus,
 };
-use protocol::place::Place;
 use protocol::stats::{CHANNELS_MAX, StatsRegion};
 use scsi::LogicalUnit;
 
 use crate::Options;
+use crate::acceptor::{Acceptor, Entry};
 use crate::adapter::{Adapter, PlaneContext};
 use crate::balance::Balancer;
 use crate::devices::{Backing, Channel, Services};
@@ -196,9 +197,18 @@ pub struct Plane {
     balancer: Balancer,
     started: Instant,
     socket: PathBuf,
+    /// Where control planes come in.
+    pub(crate) entrance: OnceLock<Arc<Entry>>,
+    lookout: Lookout,
     /// What the process gave up, once that is known.
     pub(crate) confinement: OnceLock<String>,
 }
+
+/// How often it is looked whether sockets still have their files, at most.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Who looks after the sockets' files, or did, and since when.
+type Lookout = Mutex<Option<(JoinHandle<()>, Instant)>>;
 
 /// Files that a channel can have registered: two for each of its queues' share, generously.
 const FILES_MAX: u32 = 8192;
@@ -239,12 +249,24 @@ impl Plane {
         let services = Arc::new(services);
         let relay = Relay::start().map_err(|source| ChannelError::System { index: 0, source })?;
         let outside = Arc::new(Outside::of(options.confine.is_some()));
-        let context = PlaneContext { channels, stats: Arc::new(stats), services, relay, outside };
+        let acceptor =
+            Acceptor::start().map_err(|source| ChannelError::System { index: 0, source })?;
+        let stats = Arc::new(stats);
+        let context = PlaneContext { channels, stats, services, relay, outside, acceptor };
         let state = Arc::new(Mutex::new(State::default()));
         balancer.start(context.clone(), Arc::clone(&state));
         let socket = options.socket.clone();
-        let (changes, started, confinement) = (Arc::default(), Instant::now(), OnceLock::new());
-        Ok(Plane { context, changes, state, balancer, started, socket, confinement })
+        Ok(Plane {
+            context,
+            changes: Arc::default(),
+            state,
+            balancer,
+            started: Instant::now(),
+            socket,
+            entrance: OnceLock::new(),
+            lookout: Mutex::default(),
+            confinement: OnceLock::new(),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -272,7 +294,10 @@ impl Plane {
             Request::PutAdapter(spec) => self.put_adapter(spec, fds.into_iter().next()),
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
             // Who asks for changes is told them by its connection, which knows what it has told.
-            Request::Status | Request::Changes => Ok(Reply::Status(self.status())),
+            Request::Status | Request::Changes => {
+                self.look_after_sockets();
+                Ok(Reply::Status(self.status()))
+            }
             Request::Stats => return (Reply::Stats, Some(self.context.stats.file().as_fd())),
             Request::Opener => {
                 self.context.outside.attach(fds.into_iter().next());
@@ -325,9 +350,29 @@ impl Plane {
 }
 
 impl Plane {
-    /// Removes the socket at which it was told what to do.
-    pub(crate) fn leave(&self, place: Place) {
-        self.context.outside.leave(place);
+    pub(crate) fn context(&self) -> &PlaneContext {
+        &self.context
+    }
+
+    /// Makes sockets again whose files were removed: while somebody asks how things are, since only a control plane can open one for a
+    /// confined data plane. A thread of its own does it: no answer waits for a file system.
+    fn look_after_sockets(&self) {
+        let Ok(mut lookout) = self.lookout.try_lock() else { return };
+        let lately = |since: &Instant| since.elapsed() < LOOK_EVERY;
+        if lookout.as_ref().is_some_and(|(it, since)| lately(since) || !it.is_finished()) {
+            return;
+        }
+        let adapters: Vec<Arc<Adapter>> = self.state().adapters.values().cloned().collect();
+        let entrance = self.entrance.get().cloned();
+        let look = move || {
+            adapters.iter().for_each(|adapter| adapter.renew_socket());
+            if let Some(entrance) = entrance.filter(|entrance| entrance.renew()) {
+                tracing::warn!("the data plane's socket was removed; it is made again");
+                entrance.expect();
+            }
+        };
+        let thread = std::thread::Builder::new().name("sockets".into()).spawn(look);
+        *lookout = thread.ok().map(|thread| (thread, Instant::now()));
     }
 }
 
@@ -335,6 +380,10 @@ impl Drop for Plane {
     fn drop(&mut self) {
         self.balancer.stop();
         self.shut_down();
+        self.context.acceptor.stop();
+        if let Some((thread, _)) = locked(&self.lookout).take() {
+            let _ = thread.join();
+        }
         self.context.services.stop();
     }
 }

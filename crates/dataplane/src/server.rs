@@ -10,6 +10,9 @@ use protocol::message::{Account, Failure, FailureCode, Reply, Request};
 use protocol::place::{Claim, Place, claim, listen};
 use protocol::socket::{Connection, FrameError};
 
+use crate::acceptor::PAUSE;
+use crate::adapter::PlaneContext;
+use crate::endpoint::Endpoint;
 use crate::plane::{Plane, PlaneError};
 
 /// Why a data plane ended.
@@ -28,6 +31,9 @@ pub enum ServeError {
     },
 }
 
+/// Permission bits of the socket.
+const MODE: u32 = 0o600;
+
 /// Where control planes connect.
 pub struct Entrance {
     listener: UnixListener,
@@ -45,7 +51,7 @@ impl Entrance {
     pub fn open(path: &Path) -> Result<Entrance, ServeError> {
         let failed = |source: std::io::Error| ServeError::Socket { path: path.to_owned(), source };
         let claim = claim(path).map_err(failed)?;
-        let (listener, place) = listen(path, 0o600).map_err(failed)?;
+        let (listener, place) = listen(path, MODE).map_err(failed)?;
         Ok(Entrance { listener, place, _claim: claim })
     }
 }
@@ -54,32 +60,35 @@ impl Entrance {
 ///
 /// # Errors
 ///
-/// When there is no thread for it.
+/// When the system refuses what that takes.
 pub fn serve(plane: Plane, entrance: Entrance) -> Result<(), ServeError> {
     let Entrance { listener, place, _claim } = entrance;
     let path = place.path().to_owned();
-    let failed = |source: std::io::Error| ServeError::Socket { path, source };
     let plane = Arc::new(plane);
+    let PlaneContext { outside, acceptor, .. } = plane.context();
+    let endpoint = Endpoint::listening(outside, path.clone(), MODE, listener, Some(place))
+        .map_err(|source| ServeError::Socket { path, source })?;
     let (ended, end) = mpsc::channel();
-    let accept = {
-        let plane = Arc::clone(&plane);
-        move || {
-            for stream in listener.incoming().flatten() {
-                let (plane, ended) = (Arc::clone(&plane), ended.clone());
-                let talk = move || {
-                    if converse(&plane, stream) {
-                        // The receiver is gone only when another connection has ended everything.
-                        let _ = ended.send(());
-                    }
-                };
-                // Without a thread the connection closes, and the control plane tries again.
-                let _ = std::thread::Builder::new().name("messages".into()).spawn(talk);
+    let its = Arc::downgrade(&plane);
+    let entry = acceptor.enter(endpoint, move || {
+        let Some(plane) = its.upgrade() else { return };
+        let Some(entry) = plane.entrance.get().cloned() else { return };
+        let Some(stream) = entry.accept() else { return };
+        let ended = ended.clone();
+        let talk = move || {
+            if converse(&plane, stream) {
+                // The receiver is gone only when another connection has ended everything.
+                let _ = ended.send(());
             }
-        }
-    };
-    std::thread::Builder::new().name("accept".into()).spawn(accept).map_err(failed)?;
+        };
+        // Without a thread the connection closes, and the control plane tries again.
+        let begun = std::thread::Builder::new().name("messages".into()).spawn(talk);
+        if begun.is_ok() { entry.expect() } else { entry.call_after(PAUSE) }
+    });
+    let entry = plane.entrance.get_or_init(|| Arc::new(entry));
+    entry.expect();
     let _ = end.recv();
-    plane.leave(place);
+    entry.close();
     Ok(())
 }
 

@@ -43,9 +43,15 @@ impl Place {
         &self.path
     }
 
+    /// Whether the socket is at its path still.
+    #[must_use]
+    pub fn is_there(&self) -> bool {
+        std::fs::symlink_metadata(&self.path).is_ok_and(|file| id(&file) == self.id)
+    }
+
     /// Removes the socket, unless something else is there by now.
     pub fn remove(self) {
-        if std::fs::symlink_metadata(&self.path).is_ok_and(|file| id(&file) == self.id) {
+        if self.is_there() {
             // What is left is a socket that nobody listens on, which the next one replaces.
             let _ = std::fs::remove_file(&self.path);
         }
