@@ -110,16 +110,11 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
         leftovers::sweep(&paths, &desired);
     }
     let Passed { api: passed, adapters } = passed_sockets().map_err(system("passed sockets"))?;
-    let listener = match passed {
-        Some(listener) => listener,
-        None => {
-            let path = paths.api();
-            let (listener, _) = protocol::place::listen(&path, 0o660).map_err(system("the API"))?;
-            listener.set_nonblocking(true).map_err(system("the API"))?;
-            listener
-        }
+    let visitors = match passed {
+        Some(listener) => Visitors::at(listener, VISITORS_MAX),
+        None => Visitors::listen(&paths.api(), VISITORS_MAX),
     };
-    let listener = tokio::net::UnixListener::from_std(listener).map_err(system("API socket"))?;
+    let visitors = visitors.map_err(system("API socket"))?;
     let launch = {
         let (paths, program) = (paths.clone(), options.program.clone());
         move |name: &str| -> Box<dyn crate::supervisor::Launcher> {
@@ -150,7 +145,7 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
     let without = if troubles.is_empty() { "" } else { ", without a data plane so far" };
     tracing::info!(socket = %server.paths().api().display(), "ready{without}");
     system::notify_ready();
-    run(listener, Arc::clone(&server)).await?;
+    run(visitors, Arc::clone(&server)).await?;
     server.end().await;
     if let Some(dir) = server.paths().ram("any").parent() {
         // Nothing happens where there is memory in it.
@@ -160,7 +155,7 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
 }
 
 /// Serves the API until something asks for the end.
-async fn run(listener: tokio::net::UnixListener, server: Arc<Server>) -> Result<(), ServeError> {
+async fn run(visitors: Visitors, server: Arc<Server>) -> Result<(), ServeError> {
     let mut term = signal(SignalKind::terminate()).map_err(system("SIGTERM"))?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(system("SIGINT"))?;
     let (ending, end) = tokio::sync::watch::channel(false);
@@ -181,7 +176,6 @@ async fn run(listener: tokio::net::UnixListener, server: Arc<Server>) -> Result<
         let _ = end.wait_for(|ending| *ending).await;
         tokio::time::sleep(GRACE).await;
     };
-    let visitors = Visitors::new(listener, VISITORS_MAX);
     let service = api::router(server).into_make_service_with_connect_info::<Visitor>();
     tokio::select! {
         result = axum::serve(visitors, service).with_graceful_shutdown(stop) => {

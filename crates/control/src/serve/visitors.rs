@@ -7,8 +7,10 @@
 use crate::caller::Caller;
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
+use protocol::place::Place;
 use std::future::Future;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
@@ -24,6 +26,11 @@ pub const VISITORS_MAX: usize = 256;
 const IDLE_MAX: Duration = Duration::from_secs(60);
 /// How long nobody is let in after the system had no descriptor.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// How often it is looked whether the socket's file is there still, while nobody comes.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Permission bits of the socket.
+const MODE: u32 = 0o660;
 
 /// The place of a connection.
 #[derive(Debug)]
@@ -79,6 +86,8 @@ impl Drop for Busy {
 #[derive(Debug)]
 pub struct Visitors {
     listener: UnixListener,
+    /// The socket's file, if it is ours to make again.
+    file: Option<Place>,
     places: usize,
     seats: Arc<Mutex<Vec<Arc<Seat>>>>,
     freed: Arc<Notify>,
@@ -89,9 +98,49 @@ fn seats(seats: &Mutex<Vec<Arc<Seat>>>) -> MutexGuard<'_, Vec<Arc<Seat>>> {
 }
 
 impl Visitors {
-    /// A socket with so many places.
-    pub fn new(listener: UnixListener, places: usize) -> Visitors {
-        Visitors { listener, places, seats: Arc::default(), freed: Arc::default() }
+    /// So many places at a socket that somebody else has made.
+    ///
+    /// # Errors
+    ///
+    /// When it is none that this runtime can wait at.
+    pub fn at(listener: std::os::unix::net::UnixListener, places: usize) -> io::Result<Visitors> {
+        listener.set_nonblocking(true)?;
+        let listener = UnixListener::from_std(listener)?;
+        let (seats, freed) = Default::default();
+        Ok(Visitors { listener, file: None, places, seats, freed })
+    }
+
+    /// So many places at a socket of its own, which is made again when its file is removed.
+    ///
+    /// # Errors
+    ///
+    /// When the socket cannot be made.
+    pub fn listen(path: &Path, places: usize) -> io::Result<Visitors> {
+        let (listener, file) = protocol::place::listen(path, MODE)?;
+        Ok(Visitors { file: Some(file), ..Visitors::at(listener, places)? })
+    }
+
+    async fn knock(&mut self) -> io::Result<UnixStream> {
+        loop {
+            match tokio::time::timeout(LOOK_EVERY, self.listener.accept()).await {
+                Ok(accepted) => return accepted.map(|(stream, _)| stream),
+                Err(_) => self.look_after_file(),
+            }
+        }
+    }
+
+    fn look_after_file(&mut self) {
+        let Some(file) = self.file.as_ref().filter(|file| !file.is_there()) else { return };
+        let path = file.path().to_owned();
+        match Visitors::listen(&path, self.places) {
+            Ok(Visitors { listener, file, .. }) => {
+                (self.listener, self.file) = (listener, file);
+                tracing::warn!(path = %path.display(), "the API's socket was removed; it is made again");
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the API's socket was removed and cannot be made again");
+            }
+        }
     }
 
     /// Waits until there is a place.
@@ -119,8 +168,8 @@ impl Listener for Visitors {
 
     async fn accept(&mut self) -> (Guest, Visitor) {
         loop {
-            let stream = match self.listener.accept().await {
-                Ok((stream, _)) => stream,
+            let stream = match self.knock().await {
+                Ok(stream) => stream,
                 Err(error) => {
                     tracing::warn!(%error, "the API lets nobody in for a moment");
                     tokio::time::sleep(PAUSE).await;

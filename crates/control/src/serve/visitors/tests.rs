@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 fn serve(places: usize) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("api");
-    let visitors = Visitors::new(UnixListener::bind(&path).unwrap(), places);
+    let visitors = Visitors::listen(&path, places).unwrap();
     let who =
         |info: axum::extract::ConnectInfo<Visitor>| async move { format!("{:?}", info.0.caller) };
     let router = Router::new().route("/", get(who));
@@ -53,6 +53,28 @@ async fn an_idle_connection_ends() {
     let begun = Instant::now();
     assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
     assert!(begun.elapsed() >= IDLE_MAX);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_socket_whose_file_is_removed_is_made_again_and_one_of_somebody_elses_is_not() {
+    let (dir, path) = serve(3);
+    let mut early = UnixStream::connect(&path).await.unwrap();
+    assert!(ask(&mut early).await.starts_with("HTTP/1.1 200"));
+    for _ in 0..2 {
+        std::fs::remove_file(&path).unwrap();
+        while !path.exists() {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        assert!(ask(&mut stream).await.starts_with("HTTP/1.1 200"));
+    }
+    assert!(ask(&mut early).await.starts_with("HTTP/1.1 200"), "it is served all the time");
+    let theirs = dir.path().join("passed");
+    let listener = std::os::unix::net::UnixListener::bind(&theirs).unwrap();
+    let mut visitors = Visitors::at(listener, 1).unwrap();
+    std::fs::remove_file(&theirs).unwrap();
+    let wait = tokio::time::timeout(3 * LOOK_EVERY, visitors.knock()).await;
+    assert!(wait.is_err() && !theirs.exists());
 }
 
 #[tokio::test]
