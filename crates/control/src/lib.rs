@@ -27,5 +27,6 @@ pub mod serve;
 pub mod server;
 pub mod statistics;
 pub mod store;
+mod sum;
 pub mod supervisor;
 pub mod trail;

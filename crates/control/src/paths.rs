@@ -103,7 +103,7 @@ impl Paths {
         let path = self.run.to_string_lossy();
         let shown: String = path.trim_matches('/').replace('/', "-");
         let start = shown.char_indices().nth_back(39).map_or(0, |(at, _)| at);
-        let number = crate::store::sum(&[self.run.as_os_str().as_encoded_bytes()]);
+        let number = crate::sum::sum(&[self.run.as_os_str().as_encoded_bytes()]);
         PathBuf::from(format!("/dev/shm/trunkline-{}-{number:016x}", &shown[start..])).join(name)
     }
 

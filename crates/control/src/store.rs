@@ -14,8 +14,6 @@
 
 mod seal;
 
-pub(crate) use seal::sum;
-
 use crate::model::Desired;
 use crate::model::allocations::Allocations;
 use fabric::attribute::{Attributes, Object};

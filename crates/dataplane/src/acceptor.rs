@@ -17,7 +17,7 @@ use rustix::event::{EventfdFlags, Timespec};
 use rustix::io::Errno;
 
 use crate::endpoint::Endpoint;
-use crate::session::locked;
+use crate::lock::locked;
 
 /// Attempts to connect that are made at once: one whose socket's file system hangs keeps no other from trying.
 const ATTEMPTS_MAX: usize = 32;

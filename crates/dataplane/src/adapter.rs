@@ -26,10 +26,11 @@ use crate::acceptor::{Acceptor, Attempt, Entry, PAUSE};
 use crate::devices::{AnyDevice, Backing, Channel, Services, take_live_part};
 use crate::endpoint::Endpoint;
 use crate::journal::{Journal, Relay, peer};
+use crate::lock::locked;
 use crate::outside::Outside;
 use crate::placement;
 use crate::queues::{AdapterContext, Queues, feature};
-use crate::session::{RING_FEATURES, Session, backend_channel, locked, send_config_change};
+use crate::session::{RING_FEATURES, Session, backend_channel, send_config_change};
 
 /// The longest time from one attempt to connect to a client to the next; it begins with [`PAUSE`] and doubles.
 const PAUSE_MAX: Duration = Duration::from_secs(1);

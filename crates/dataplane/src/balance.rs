@@ -14,14 +14,16 @@ use protocol::stats::{ChannelCounter, QueueCounter};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec};
 
 use crate::adapter::{PlaneContext, Shared};
+use crate::lock::locked;
 use crate::placement::{self, Move, QueueLoad};
-use crate::plane::State;
-use crate::session::locked;
 
 /// How often the load is measured while there is some.
 const PERIOD: Duration = Duration::from_millis(100);
 /// A channel with less than this share of busy time has hardly any load.
 const HARDLY: f64 = 0.02;
+
+/// Says which adapters there are.
+pub(crate) type Adapters = Box<dyn Fn() -> Vec<Arc<Shared>> + Send>;
 
 /// The thread's handle.
 pub(crate) struct Balancer {
@@ -43,12 +45,12 @@ impl Balancer {
     }
 
     /// Starts the thread, if there is more than one channel to choose from.
-    pub(crate) fn start(&self, plane: PlaneContext, state: Arc<Mutex<State>>) {
+    pub(crate) fn start(&self, plane: PlaneContext, adapters: Adapters) {
         if plane.channels.len() < 2 {
             return;
         }
         let Ok(stop) = self.stop.try_clone() else { return };
-        let mut scale = Scale::new(plane, state);
+        let mut scale = Scale::new(plane, adapters);
         let activity = Arc::clone(&self.activity);
         let run = move || {
             while !stopped(&stop, None, Some(PERIOD)) {
@@ -83,7 +85,7 @@ fn stopped(stop: &OwnedFd, other: Option<BorrowedFd<'_>>, wait: Option<Duration>
 /// Counters at the last look.
 struct Scale {
     plane: PlaneContext,
-    state: Arc<Mutex<State>>,
+    adapters: Adapters,
     at: Instant,
     busy_ns: Vec<u64>,
     commands: Vec<u64>,
@@ -92,11 +94,11 @@ struct Scale {
 }
 
 impl Scale {
-    fn new(plane: PlaneContext, state: Arc<Mutex<State>>) -> Scale {
+    fn new(plane: PlaneContext, adapters: Adapters) -> Scale {
         let channels = plane.channels.len();
         Scale {
             plane,
-            state,
+            adapters,
             at: Instant::now(),
             busy_ns: vec![0; channels],
             commands: vec![0; channels],
@@ -115,8 +117,7 @@ impl Scale {
             busy.push((busy_ns as f64 / elapsed_ns).min(1.0));
             commands.push(since(&mut self.commands[index], stats.get(ChannelCounter::Commands)));
         }
-        let adapters: Vec<Arc<Shared>> =
-            locked(&self.state).adapters.values().map(|adapter| adapter.shared()).collect();
+        let adapters = (self.adapters)();
         let mut loads = Vec::new();
         for (number, adapter) in adapters.iter().enumerate() {
             self.measure(number, adapter, &busy, &commands, &mut loads);

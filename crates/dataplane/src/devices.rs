@@ -12,8 +12,8 @@ use protocol::message::{AdapterSpec, DeviceSpec};
 use protocol::stats::{Latency, QueueCounter, Span, StatsRegion};
 use vring::{Head, InflightRegion, QueueError};
 
-use crate::plane::Storage;
 use crate::queues::Queues;
+use crate::storage::Storage;
 
 /// One enum of all devices for each type that a handler brings, and the handler of all of them.
 macro_rules! devices {

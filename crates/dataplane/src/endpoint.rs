@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use protocol::message::{AdapterSpec, SocketRole};
 use protocol::place::Place;
 
+use crate::lock::locked;
 use crate::outside::Outside;
-use crate::session::locked;
 
 /// The way in for clients.
 pub(crate) struct Endpoint {

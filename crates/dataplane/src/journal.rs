@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use protocol::message::ClientStatus;
 use tracing::{debug, info, warn};
 
-use crate::session::locked;
+use crate::lock::locked;
 
 /// Lines that an adapter may cause at once.
 const LINES: u32 = 20;

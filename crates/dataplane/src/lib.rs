@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | `server` | the socket of the control plane | one for each connection |
 //! | `plane` | what exists: [`Plane::handle`] carries out one message | the caller's, one message at a time |
+//! | `storage` | open volumes and logical units, by name | under the lock of `plane` |
 //! | `acceptor` | waits for clients and control planes | its own |
 //! | `adapter` | an adapter: its client, its state | its own, while it has a client |
 //! | `journal` | what the log says of an adapter | any; of what channels see, its own |
@@ -35,6 +36,7 @@ mod endpoint;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
 mod journal;
+mod lock;
 mod outside;
 mod placement;
 mod plane;
@@ -42,6 +44,7 @@ mod queues;
 mod server;
 mod session;
 mod shares;
+mod storage;
 
 use std::path::PathBuf;
 

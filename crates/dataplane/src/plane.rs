@@ -18,16 +18,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use block::Volume;
 use channel::{ChannelConfig, ChannelError};
-use device_scsi::{Unit, Units};
+use device_scsi::Unit;
 use memory::MapError;
 use protocol::message::{
-    AdapterSpec, ChannelStatus, DeviceSpec, Failure, FailureCode, MINOR, Reply, Request, Status,
-    VERSION, VolumeStatus,
+    AdapterSpec, ChannelStatus, Failure, FailureCode, MINOR, Reply, Request, Status, VERSION,
+    VolumeStatus,
 };
 use protocol::stats::{CHANNELS_MAX, StatsRegion};
-use scsi::LogicalUnit;
 
 use crate::Options;
 use crate::acceptor::{Acceptor, Entry};
@@ -35,10 +33,10 @@ use crate::adapter::{Adapter, PlaneContext};
 use crate::balance::Balancer;
 use crate::devices::{Backing, Channel, Services};
 use crate::journal::Relay;
+use crate::lock::locked;
 use crate::outside::Outside;
-use crate::session::locked;
+use crate::storage::{OpenVolume, Storage};
 use opening::Opening;
-use volumes::OpenVolume;
 
 /// Why a data plane could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -59,22 +57,6 @@ pub enum PlaneError {
     },
 }
 
-/// What can stand behind adapters, by name.
-#[derive(Default)]
-pub(crate) struct Storage {
-    volumes: BTreeMap<String, OpenVolume>,
-    units: BTreeMap<String, Unit>,
-    /// Units that were removed while clients were registered with them, by name: whoever was shut out shall not find the door open when such
-    /// a unit is made again, on another path to its disk or with another mask. Until their volume goes for good.
-    left: BTreeMap<String, Left>,
-}
-
-/// What is kept of a unit that was removed.
-struct Left {
-    unit: Arc<LogicalUnit>,
-    volume: Option<String>,
-}
-
 /// Everything that there is, by name.
 #[derive(Default)]
 pub(crate) struct State {
@@ -83,27 +65,6 @@ pub(crate) struct State {
     /// A volume that is taken from its users for a moment, as it was.
     away: Option<VolumeStatus>,
     pub(crate) adapters: BTreeMap<String, Arc<Adapter>>,
-}
-
-impl Storage {
-    /// What a block device has behind it.
-    pub(crate) fn block(&self, spec: &AdapterSpec) -> Option<Arc<dyn Volume>> {
-        let DeviceSpec::Block(block) = &spec.device else { return None };
-        self.volumes.get(&block.volume).map(|open| Arc::clone(&open.volume))
-    }
-
-    /// What a SCSI device has behind it.
-    pub(crate) fn scsi(&self, spec: &AdapterSpec) -> Units {
-        let targets = spec.scsi().into_iter().flat_map(|scsi| &scsi.targets);
-        let unit = |name: &String| Some((name.clone(), self.units.get(name)?.clone()));
-        targets.flat_map(|target| target.luns.values()).filter_map(unit).collect()
-    }
-
-    /// The units on a volume.
-    fn units_on(&self, volume: &str) -> Vec<String> {
-        let on = |unit: &&Unit| unit.spec.volume.as_deref() == Some(volume);
-        self.units.values().filter(on).map(|unit| unit.spec.name.clone()).collect()
-    }
 }
 
 /// Whether a client of such an adapter sees one of these units.
@@ -254,7 +215,11 @@ impl Plane {
         let stats = Arc::new(stats);
         let context = PlaneContext { channels, stats, services, relay, outside, acceptor };
         let state = Arc::new(Mutex::new(State::default()));
-        balancer.start(context.clone(), Arc::clone(&state));
+        let of_balancer = Arc::clone(&state);
+        let adapters = move || {
+            locked(&of_balancer).adapters.values().map(|adapter| adapter.shared()).collect()
+        };
+        balancer.start(context.clone(), Box::new(adapters));
         let socket = options.socket.clone();
         Ok(Plane {
             context,

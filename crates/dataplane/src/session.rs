@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
 use vhost::vhost_user::message::{
@@ -397,8 +397,3 @@ pub(crate) const RING_FEATURES: u64 = feature::VERSION_1
     | feature::INDIRECT_DESC
     | feature::PROTOCOL_FEATURES
     | feature::LOG_ALL;
-
-/// A lock that only this process's own code holds: nobody panics with it, since a panic ends the process.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("a panic ends the process")
-}

@@ -1,24 +1,13 @@
 //! What a state must add up to: so that a bit that flipped on the disk is noticed, and does not become another state.
 //!
 //! Each record carries a sum over its kind, its name and its attributes, which says whose record is damaged. One sum over the whole
-//! state says that no record is missing and none too many. Sums are over contents, not over bytes: FNV-1a with 64 bits, in which
-//! every step can be undone, so that two contents that differ in one byte never have the same sum.
+//! state says that no record is missing and none too many. Sums are over contents, not over bytes ([`crate::sum`]).
 
 use crate::model::Desired;
 use crate::model::allocations::Allocations;
+use crate::sum::sum;
 use fabric::attribute::{Attributes, Object};
 use serde::{Deserialize, Serialize};
-
-/// The sum of some pieces. Each ends with its length, so that nothing moves from one to the next unnoticed.
-pub(crate) fn sum(pieces: &[&[u8]]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    for piece in pieces {
-        piece.iter().copied().for_each(&mut add);
-        (piece.len() as u64).to_le_bytes().into_iter().for_each(&mut add);
-    }
-    hash
-}
 
 /// The sum of an object's record.
 pub(super) fn of_object(noun: &str, name: &str, set: &Attributes) -> u64 {

@@ -7,10 +7,11 @@ use protocol::message::{AdapterSpec, DeviceSpec, Failure, FailureCode, Reply, Sc
 use protocol::stats::NAME_BYTES_MAX;
 use spec::{Change, change};
 
-use super::{Plane, State, Storage, failure, in_use, not_found, sees};
+use super::{Plane, State, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
 use crate::devices::{Backing, fixed_queues};
-use crate::session::locked;
+use crate::lock::locked;
+use crate::storage::Storage;
 
 impl Plane {
     pub(super) fn put_adapter(

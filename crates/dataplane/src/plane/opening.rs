@@ -14,9 +14,10 @@ use block::Files;
 use protocol::message::{Failure, FailureCode, OpeningStatus, Reply};
 use spec::{Change, FileIdentity, VolumeSpec, change};
 
-use super::volumes::{OpenVolume, identity, open_volume, reopen_volume};
+use super::volumes::{identity, open_volume, reopen_volume};
 use super::{Plane, State, failure, in_use};
-use crate::session::locked;
+use crate::lock::locked;
+use crate::storage::OpenVolume;
 
 /// How long whoever puts a volume waits for it.
 const GRACE: Duration = Duration::from_millis(200);

@@ -10,9 +10,10 @@ use device_scsi::{Medium, Unit};
 use protocol::message::{Failure, FailureCode, Reply};
 use spec::{Change, Reservations, UnitKind, UnitSpec, change};
 
-use super::{Left, Plane, State, Storage, failure, in_use, not_found, sees};
+use super::{Plane, State, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
-use crate::session::locked;
+use crate::lock::locked;
+use crate::storage::{Left, Storage};
 
 impl Storage {
     /// The volume that a unit is to have.

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use block::{Files, Geometry, OpenEvent, Volume, VolumeError};
+use block::{Files, Geometry, OpenEvent, VolumeError};
 use channel::device::Resized;
 use device_scsi::Medium;
 use protocol::message::{Failure, FailureCode, Reply, VolumeStatus};
@@ -12,19 +12,8 @@ use spec::{Change, FileIdentity, VolumeSpec, change};
 
 use super::opening::{Plan, not_shared};
 use super::{Plane, State, failure, in_use, not_found};
-use crate::session::locked;
-
-pub(crate) struct OpenVolume {
-    pub(super) spec: VolumeSpec,
-    pub(super) volume: Arc<dyn Volume>,
-    notes: Vec<String>,
-    pub(super) identity: Option<Identity>,
-    /// What its file is known by after the next start, too.
-    known: Option<FileIdentity>,
-}
-
-/// Device and inode: what a path must still lead to when a volume is opened again under its clients.
-pub(super) type Identity = (u64, u64);
+use crate::lock::locked;
+use crate::storage::{Identity, OpenVolume};
 
 pub(super) fn identity(spec: &VolumeSpec) -> Option<Identity> {
     let found = std::fs::metadata(spec.kind.path()?).ok()?;

@@ -5,6 +5,7 @@ use super::{limit, narrow16, volume_path};
 use crate::model::discovered::naa_of_unit;
 use crate::model::{Desired, NOTHING, allocations, home, san};
 use crate::paths::Paths;
+use crate::sum::fnv1a;
 use fabric::attribute::words::{self, VolumeKind};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::san::Expanded;
@@ -153,9 +154,7 @@ pub fn unit_serial(set: &Attributes, naa: u64) -> String {
 /// must stay the same in every later version.
 pub(crate) fn local_naa(system: u64, name: &str) -> u64 {
     let bytes = system.to_be_bytes().into_iter().chain(name.bytes());
-    let mut hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
+    let mut hash = fnv1a(bytes);
     for factor in [0xff51_afd7_ed55_8ccd_u64, 0xc4ce_b9fe_1a85_ec53] {
         hash = (hash ^ (hash >> 33)).wrapping_mul(factor);
     }
