@@ -21,6 +21,9 @@ enum What {
         /// How often.
         #[arg(long, default_value_t = 1000)]
         kills: u32,
+        /// Have a disk do writes wrong, below the kernel: this has to fail.
+        #[arg(long, value_parser = ["drop", "late", "twice", "twice-counted"])]
+        sabotage: Option<String>,
     },
     /// The control plane, and what it does to data planes and clients: random harm, against a model of what must be there.
     Control(control::Options),
@@ -28,13 +31,15 @@ enum What {
 
 /// Runs it, with its output.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let kills = match arguments.what {
-        What::Data { kills } => kills,
-        What::Control(options) => return control::run(context, options),
+    let (kills, sabotage) = match &arguments.what {
+        What::Data { kills, sabotage } => (kills, sabotage),
+        What::Control(options) => return control::run(context, *options),
     };
     let mut test = context.cargo(&["test", "--locked", "-p", "dataplane", "--test", "torture"]);
     test.args(["--", "--exact", "as_many_deaths_as_are_asked_for", "--ignored", "--nocapture"]);
-    run::visible(test.env("TRUNKLINE_TORTURE_KILLS", kills.to_string()))
+    test.env("TRUNKLINE_TORTURE_KILLS", kills.to_string());
+    test.envs(sabotage.iter().map(|fault| ("TRUNKLINE_TORTURE_SABOTAGE", fault)));
+    run::visible(&mut test)
 }
 
 /// What of it CI runs: a minute of harm to a server, and the control that must fail.

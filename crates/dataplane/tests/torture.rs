@@ -6,11 +6,13 @@
 //!   found by the loads, which use their buffers again at once;
 //! - *twice*: COMPARE AND WRITE counts, and a second execution does not find what it compares with.
 //!
-//! A few deaths here; `cargo xtask torture data --kills 1000` for many.
+//! A few deaths here; `cargo xtask torture data --kills 1000` for many. That these would be seen is tested too: a disk drops writes, does them
+//! late, or twice, and the torture has to fail (`--sabotage`).
 
 mod common;
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -18,16 +20,26 @@ use common::process::{self, Process};
 use common::scsi::{Client, PATIENCE, adapter, on, target, unit};
 use partition::load::{LoadOptions, run};
 use partition::scsi::control::Function;
-use partition::scsi::{Command, Reply, Slot, cdb, response};
+use partition::scsi::{Command as Sent, Reply, Slot, cdb, response};
 use protocol::message::{
     AdapterSpec, BlockSpec, CacheMode, FileSpec, Placement, Request, VolumeSpec,
 };
-use testkit::{Disk, Loop, Options, is_root};
+use testkit::{Disk, Fault, Loop, Options, is_root};
 
 const MIB: u64 = 1 << 20;
 const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
 /// How many deaths the long form is for.
 const KILLS: &str = "TRUNKLINE_TORTURE_KILLS";
+/// What a disk does wrong in it, if anything: one of [`FAULTS`].
+const SABOTAGE: &str = "TRUNKLINE_TORTURE_SABOTAGE";
+/// By name: what is done wrong, on which of the direct disks, and what then has to be said. The buffered disk is none of them: what is spoilt
+/// below the kernel's cache is not seen above it.
+const FAULTS: [(&str, Fault, usize, &str); 4] = [
+    ("drop", Fault::Drop, 0, "direct: "),
+    ("late", Fault::Late, 1, "vfchost0: "),
+    ("twice", Fault::Twice, 1, "vfchost0: "),
+    ("twice-counted", Fault::Twice, 2, " became "),
+];
 /// The times that reads and writes take in the kernel.
 const SLOW: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(6));
 /// How long a process lives: this, and up to as much again.
@@ -51,13 +63,38 @@ fn a_few_deaths_with_everything_in_flight() {
 #[ignore = "long: cargo xtask torture data"]
 fn as_many_deaths_as_are_asked_for() {
     let kills = std::env::var(KILLS).expect("how many").parse().expect("a number");
-    torture(kills, Duration::from_secs(15));
+    // Of the first seconds a planted fault is seen.
+    let measure = if std::env::var_os(SABOTAGE).is_some() { 2 } else { 15 };
+    torture(kills, Duration::from_secs(measure));
+}
+
+/// Each fault in a process of its own, which has to find it.
+#[test]
+fn writes_that_are_lost_late_or_doubled_are_seen() {
+    if !is_root("faults planted below the kernel") {
+        return;
+    }
+    let start = |name: &str| {
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "as_many_deaths_as_are_asked_for", "--ignored", "--nocapture"])
+            .envs([(KILLS, "2"), (SABOTAGE, name)])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    };
+    for (name, _, _, words) in FAULTS {
+        let output = start(name).wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{name}: nobody saw it");
+        assert!(said.contains(words), "{name}: {said}");
+    }
 }
 
 /// What is slow, in the order in which it can go.
 struct Disks {
     loops: [Loop; 3],
-    _direct: [Disk; 3],
+    direct: [Disk; 3],
     buffered: Disk,
 }
 
@@ -67,7 +104,7 @@ impl Disks {
         let buffered = Disk::with(Options { bytes: 16 * MIB, write_back: true });
         let loops = direct.each_ref().map(|disk| Loop::direct(&disk.path(), 512));
         direct.iter().chain([&buffered]).for_each(|disk| disk.slow(SLOW.0, SLOW.1));
-        Disks { loops, _direct: direct, buffered }
+        Disks { loops, direct, buffered }
     }
 
     fn setup(&self, folder: &Path) -> Vec<Request> {
@@ -104,6 +141,10 @@ fn torture(kills: usize, measure: Duration) {
     let folder = tempfile::tempdir().unwrap();
     let disks = Disks::new();
     let setup = disks.setup(folder.path());
+    if let Ok(name) = std::env::var(SABOTAGE) {
+        let (_, fault, disk, _) = FAULTS.iter().find(|fault| fault.0 == name).expect("a fault");
+        disks.direct[*disk].spoil(*fault);
+    }
     let (mut deaths, mut rounds) = (0, 0);
     let (mut counted, mut aborted, operations) = (0, 0, AtomicU64::new(0));
     let mut process = Some(Process::start(folder.path(), &setup));
@@ -141,6 +182,8 @@ fn torture(kills: usize, measure: Duration) {
             });
             let client = Client::connect(&folder.path().join("vfchost1.sock"));
             let over = &over;
+            // Also when something is found.
+            let end = Over(over);
             let abuser = threads.spawn(move || Abuser::new(client).go_on_until(over));
             let mut life = u32::try_from(rounds).unwrap();
             while deaths < kills && begun.elapsed() + CALM < measure {
@@ -151,7 +194,7 @@ fn torture(kills: usize, measure: Duration) {
                 process = Some(Process::start(folder.path(), &setup));
             }
             loads.into_iter().for_each(|load| load.join().unwrap());
-            over.store(true, Relaxed);
+            drop(end);
             let (count, aborts) = abuser.join().unwrap();
             (counted, aborted) = (counted + count, aborted + aborts);
         });
@@ -162,6 +205,15 @@ fn torture(kills: usize, measure: Duration) {
     }
     process.take().unwrap().shut_down();
     assert!(counted > 0 && aborted > 0);
+}
+
+/// Ends the abuse.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
 
 /// A client that counts with COMPARE AND WRITE, and has its writes aborted and writes over them.
@@ -214,7 +266,7 @@ impl Abuser {
         let slot = queue.take().unwrap();
         queue.data(slot).write(0, out);
         let data_out = u32::try_from(out.len()).unwrap();
-        queue.submit(slot, &Command { lun: LUN, tag: 1, cdb, data_out, data_in }).unwrap();
+        queue.submit(slot, &Sent { lun: LUN, tag: 1, cdb, data_out, data_in }).unwrap();
         queue.publish().unwrap();
         let mut reply = None;
         self.wait("the end of a command", |client| {
@@ -277,7 +329,7 @@ impl Abuser {
                 queue.data(slot).write(0, &[byte.wrapping_add(100); 512]);
                 let cdb = &cdb::durable_write(ABORTED.0 + index, 1);
                 let tag = 100 + u64::from(index);
-                let command = Command { lun: LUN, tag, cdb, data_out: 512, data_in: 0 };
+                let command = Sent { lun: LUN, tag, cdb, data_out: 512, data_in: 0 };
                 queue.submit(slot, &command).unwrap();
                 slot
             })

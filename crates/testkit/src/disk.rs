@@ -25,6 +25,23 @@ pub enum Kind {
     Allocate,
 }
 
+/// What a disk does wrong, from time to time, while it says that all is well. To the client of a server it looks as if the server did it: so it
+/// shows whether a test would see that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A write is answered and not done.
+    Drop,
+    /// A write is answered and done later.
+    Late,
+    /// A write is done, answered, and later done again.
+    Twice,
+}
+
+/// Of so many writes one is done wrong.
+const SPOILT_OF: u64 = 8;
+/// How long after its answer such a write is done.
+const LATE: Duration = Duration::from_millis(150);
+
 /// How a disk is made.
 #[derive(Debug, Clone, Copy)]
 pub struct Options {
@@ -56,6 +73,7 @@ struct State {
     fail: [Option<i32>; 4],
     served: [u64; 4],
     slow: Option<(Duration, Duration)>,
+    spoil: Option<Fault>,
     random: u64,
     held: Vec<Held>,
     closed: bool,
@@ -64,7 +82,8 @@ struct State {
 /// A request that the kernel waits for.
 #[derive(Debug)]
 struct Held {
-    unique: u64,
+    /// None: it was answered, and is done late or once more.
+    unique: Option<u64>,
     work: Work,
     /// When it is served; none: when the test says so.
     due: Option<Instant>,
@@ -203,6 +222,11 @@ impl Disk {
         self.inner.state().slow = Some((shortest, longest));
     }
 
+    /// From now on a part of the writes is done wrong.
+    pub fn spoil(&self, fault: Fault) {
+        self.inner.state().spoil = Some(fault);
+    }
+
     /// How many requests of this kind were served, well or badly.
     #[must_use]
     pub fn served(&self, kind: Kind) -> u64 {
@@ -308,7 +332,7 @@ impl Inner {
         let kind = work.kind() as usize;
         let hold = state.hold[kind].is_some_and(|offset| work.end() > offset);
         let due = if hold { None } else { state.due() };
-        let held = Held { unique, work, due };
+        let held = Held { unique: Some(unique), work, due };
         if hold || held.due.is_some() {
             state.held.push(held);
             drop(state);
@@ -340,29 +364,33 @@ impl Inner {
 
     /// Does what was asked for and answers it.
     fn finish(&self, state: &mut State, held: Held) {
+        let Some(unique) = held.unique else { return state.write(&held.work) };
         let kind = held.work.kind() as usize;
         state.served[kind] += 1;
         if let Some(errno) = state.fail[kind] {
-            return self.reply(held.unique, Err(errno));
+            return self.reply(unique, Err(errno));
         }
         let content = &mut state.content;
         match held.work {
             Work::Read { offset, len } => {
                 let start = content.len().min(usize::try_from(offset).unwrap_or(usize::MAX));
                 let end = content.len().min(start + len as usize);
-                self.reply(held.unique, Ok(&content[start..end]));
+                self.reply(unique, Ok(&content[start..end]));
             }
-            Work::Write { offset, data } => {
-                let start = usize::try_from(offset).expect("fits memory");
-                let end = start + data.len();
-                if content.len() < end {
-                    content.resize(end, 0);
-                }
-                content[start..end].copy_from_slice(&data);
+            Work::Write { ref data, .. } => {
                 let len = u32::try_from(data.len()).expect("bounded by MAX_WRITE");
-                self.reply(held.unique, Ok(&wire::written(len)));
+                let fault = state.spoil.filter(|_| state.served[kind].is_multiple_of(SPOILT_OF));
+                if matches!(fault, None | Some(Fault::Twice)) {
+                    state.write(&held.work);
+                }
+                if matches!(fault, Some(Fault::Late | Fault::Twice)) {
+                    let due = Some(Instant::now() + LATE);
+                    state.held.push(Held { unique: None, work: held.work, due });
+                    self.changed.notify_all();
+                }
+                self.reply(unique, Ok(&wire::written(len)));
             }
-            Work::Flush => self.reply(held.unique, Ok(&[])),
+            Work::Flush => self.reply(unique, Ok(&[])),
             Work::Allocate { offset, len, mode } => {
                 let keeps = mode & libc::FALLOC_FL_KEEP_SIZE.cast_unsigned() != 0;
                 let zeroes = mode & !libc::FALLOC_FL_KEEP_SIZE.cast_unsigned() != 0;
@@ -375,7 +403,7 @@ impl Inner {
                 if zeroes {
                     content[start..end].fill(0);
                 }
-                self.reply(held.unique, Ok(&[]));
+                self.reply(unique, Ok(&[]));
             }
         }
     }
@@ -400,6 +428,16 @@ impl Inner {
 }
 
 impl State {
+    fn write(&mut self, work: &Work) {
+        let Work::Write { offset, data } = work else { return };
+        let start = usize::try_from(*offset).expect("fits memory");
+        let end = start + data.len();
+        if self.content.len() < end {
+            self.content.resize(end, 0);
+        }
+        self.content[start..end].copy_from_slice(data);
+    }
+
     fn due(&mut self) -> Option<Instant> {
         let (shortest, longest) = self.slow?;
         // A linear congruence is random enough to end out of order.

@@ -18,7 +18,7 @@ mod disk;
 mod mounts;
 mod wire;
 
-pub use disk::{Disk, Kind, Options};
+pub use disk::{Disk, Fault, Kind, Options};
 pub use mounts::{Ext4, Loop, Tmpfs};
 
 /// Says what a test leaves out, past the test runner, which shows the output of failing tests only.
