@@ -1,11 +1,13 @@
 //! The advisor against systems as they come from the field; see `field/README.md`.
 
 use planner::advise::{Advice, Finding, advise};
-use planner::capture::Captures;
+use planner::capture::{Captures, Report};
 use planner::facts::Facts;
+use proptest::prelude::*;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 /// Seeded faults that come first today. It may only be raised; the aim is all but three.
 const FOUND_MIN: usize = 68;
@@ -22,6 +24,9 @@ const TURNED_TODAY: &[&str] = &[];
 
 /// Systems whose findings change today when their files are pasted into one. Names may only go; the aim is none.
 const JOINED_TODAY: &[&str] = &[];
+
+/// Systems whose findings change today when their files are cut before commands. Names may only go; the aim is none.
+const SPLIT_TODAY: &[&str] = &[];
 
 /// What is known about a faulty system.
 #[derive(Debug, Deserialize)]
@@ -327,6 +332,147 @@ fn one_file_or_many_say_the_same() {
         (case.name.as_str(), told(files(case)), told(std::iter::once(file)))
     });
     assert_same(one.filter(|(_, many, one)| many != one).collect(), JOINED_TODAY);
+}
+
+/// A cut that keeps what each piece says of itself: before a command, whose host and time the piece repeats.
+struct Cut {
+    /// The line that begins the piece, from 0.
+    line: usize,
+    /// `hostname` and `date` as they stood before it, where the piece does not say them.
+    again: String,
+}
+
+/// Where a text can be cut: before the commands whose reports name their host.
+fn cuts(text: &str) -> Vec<Cut> {
+    let mut captures = Captures::new();
+    captures.read("whole", text.as_bytes(), None);
+    let lines: Vec<&str> = text.lines().collect();
+    let mut cuts: BTreeMap<usize, Cut> = BTreeMap::new();
+    for report in &captures.reports {
+        let head = report.head();
+        let (Some(command), Some(host)) = (&head.command, &head.partition) else { continue };
+        let line = usize::try_from(command.at.line).unwrap() - 1;
+        // A command behind another's output, and not the second report of one.
+        let first = !cuts.contains_key(&line);
+        let name = lines[line].contains(&host.value);
+        if line == 0 || !first || captures.reports.iter().any(|other| spans(other, line)) {
+            continue;
+        }
+        let mut again = String::new();
+        if let Some(date) = lines[..line].iter().rev().find(|line| is_date(line)) {
+            again = format!("{date}\n");
+        }
+        if !name {
+            again += &format!("$ hostname\n{}\n", host.value);
+        }
+        // Two systems may have one name: what else says which of them it is, is repeated too.
+        let same = |other: &&Report| {
+            other.head().partition.as_ref().is_some_and(|other| other.value == host.value)
+        };
+        for other in captures.reports.iter().filter(same).filter(|report| identifies(report)) {
+            let head = other.head();
+            let typed = head.command.as_ref().map(|command| command.at.line - 1);
+            for line in typed.into_iter().chain(head.first.line - 1..head.last) {
+                again += &format!("{}\n", lines[line as usize]);
+            }
+        }
+        cuts.insert(line, Cut { line, again });
+    }
+    cuts.into_values().collect()
+}
+
+/// Whether a report begins before the line and goes on behind it.
+fn spans(report: &Report, line: usize) -> bool {
+    let head = report.head();
+    let (first, last) = (head.first.line as usize - 1, head.last as usize - 1);
+    first < line && line <= last
+}
+
+/// Whether the report says which system it was printed by.
+fn identifies(report: &Report) -> bool {
+    match report {
+        Report::Host(_) => true,
+        Report::Lparstat(report) => !report.info.is_empty(),
+        report => report.head().device.as_ref().is_some_and(|device| device.value == "sys0"),
+    }
+}
+
+fn is_date(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    words.len() == 6
+        && ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].contains(&words[0])
+        && words[3].matches(':').count() == 2
+}
+
+/// The files in pieces: each is cut at some of the places where it can be, by the bits of a number.
+fn split(files: Vec<(String, Vec<u8>)>, mut bits: u64) -> (Vec<(String, Vec<u8>)>, usize) {
+    let (mut pieces, mut made) = (Vec::new(), 0);
+    for (name, bytes) in files {
+        let Ok(text) = std::str::from_utf8(&bytes) else {
+            pieces.push((name, bytes));
+            continue;
+        };
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let (mut from, mut again) = (0, String::new());
+        for cut in cuts(text) {
+            bits = bits.rotate_left(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            if bits >> 63 == 1 {
+                let piece = again + &lines[from..cut.line].concat();
+                pieces.push((name.clone(), piece.into_bytes()));
+                (from, again, made) = (cut.line, cut.again, made + 1);
+            }
+        }
+        pieces.push((name, (again + &lines[from..].concat()).into_bytes()));
+    }
+    (pieces, made)
+}
+
+fn owned(case: &Case) -> Vec<(String, Vec<u8>)> {
+    files(case).map(|(name, bytes)| (name, bytes.to_vec())).collect()
+}
+
+fn borrowed(files: &[(String, Vec<u8>)]) -> impl Iterator<Item = (String, &[u8])> {
+    files.iter().map(|(name, bytes)| (name.clone(), bytes.as_slice()))
+}
+
+/// Every system, and what is told of its files as they are.
+static WHOLE: LazyLock<Vec<(Case, Vec<String>)>> = LazyLock::new(|| {
+    let all = all_cases().into_iter();
+    all.map(|case| {
+        let whole = told(files(&case));
+        (case, whole)
+    })
+    .collect()
+});
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3, max_shrink_iters: 0, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn files_in_pieces_say_what_they_say_whole(bits in any::<u64>()) {
+        let (mut differ, mut made) = (Vec::new(), 0);
+        for (case, whole) in WHOLE.iter() {
+            let (mut pieces, cuts) = split(owned(case), bits);
+            made += cuts;
+            if bits % 2 == 1 {
+                pieces.reverse();
+            }
+            differ.push((case.name.as_str(), whole.clone(), told(borrowed(&pieces))));
+        }
+        prop_assert!(made > 100, "{made} cuts");
+        assert_same(differ.into_iter().filter(|(_, whole, apart)| whole != apart).collect(), SPLIT_TODAY);
+    }
+
+    #[test]
+    fn one_file_of_a_system_in_pieces_says_what_its_files_say(bits in any::<u64>()) {
+        let mut differ = Vec::new();
+        for (case, whole) in WHOLE.iter() {
+            let Some(bytes) = joined(case) else { continue };
+            let (pieces, _) = split(vec![("all.txt".to_owned(), bytes)], bits);
+            differ.push((case.name.as_str(), whole.clone(), told(borrowed(&pieces))));
+        }
+        assert_same(differ.into_iter().filter(|(_, whole, apart)| whole != apart).collect(), SPLIT_TODAY);
+    }
 }
 
 #[test]

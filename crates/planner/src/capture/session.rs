@@ -69,12 +69,12 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         puzzles: Vec::new(),
         taken,
     };
-    let unread = session.captures.unread.len();
+    let (unread, refused) = (session.captures.unread.len(), session.captures.refused.len());
     let bare = dress::undress(text);
     for stretch in bare.parts() {
         session.stretch(&stretch, file);
     }
-    session.refuse_foreign(unread);
+    session.refuse_foreign(unread, refused);
 }
 
 impl Session<'_> {
@@ -402,17 +402,21 @@ impl Session<'_> {
     }
 
     /// Text outside reports that is in another language: what it would have been is told by its words.
-    fn refuse_foreign(&mut self, unread: usize) {
+    fn refuse_foreign(&mut self, unread: usize, refused: usize) {
         let mut kept = Vec::new();
+        // Both lists are in the order of the lines.
+        let reports = refused..self.captures.refused.len();
         for text in self.captures.unread.split_off(unread) {
             match language::detect(&text.text) {
                 Some(language) => {
                     let lines = text.at.line..text.at.line + text.lines;
-                    let puzzle = self.puzzles.iter().find(|(at, _)| lines.contains(&at.line));
+                    let first = self.puzzles.partition_point(|(at, _)| at.line < lines.start);
+                    let puzzle = self.puzzles.get(first).filter(|(at, _)| lines.contains(&at.line));
                     let command = puzzle
                         .and_then(|(_, kind)| kind.reader())
                         .map_or_else(|| command_of(&text), |reader| reader.command);
-                    if !self.heads_refused(&text, language) {
+                    if !heads_refused(&mut self.captures.refused[reports.clone()], &text, language)
+                    {
                         self.captures.refused.push(Refused {
                             at: text.at,
                             lines: text.lines,
@@ -428,20 +432,17 @@ impl Session<'_> {
     }
 }
 
-impl Session<'_> {
-    /// Whether the text is the heading of a report that was refused for the same language.
-    fn heads_refused(&mut self, text: &Unread, language: &str) -> bool {
-        let end = text.at.line + text.lines;
-        let below = self.captures.refused.iter_mut().find(|refused| {
-            refused.at.file == text.at.file
-                && (end..=end + 1).contains(&refused.at.line)
-                && refused.why.contains(language)
-        });
-        let Some(refused) = below else { return false };
-        refused.lines += refused.at.line - text.at.line;
-        refused.at = text.at;
-        true
-    }
+/// Whether the text is the heading of a report of this file that was refused for the same language.
+fn heads_refused(reports: &mut [Refused], text: &Unread, language: &str) -> bool {
+    let end = text.at.line + text.lines;
+    let below = reports.partition_point(|refused| refused.at.line < end);
+    let below = reports.get_mut(below).filter(|refused| refused.at.line <= end + 1);
+    let Some(refused) = below.filter(|refused| refused.why.contains(language)) else {
+        return false;
+    };
+    refused.lines += refused.at.line - text.at.line;
+    refused.at = text.at;
+    true
 }
 
 fn foreign(command: &str, language: &str) -> String {
