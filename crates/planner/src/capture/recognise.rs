@@ -127,7 +127,7 @@ fn system_configuration(mut ahead: Lines<'_>) -> Option<Kind> {
 
 /// `lsmap -npiv` and `lsmap -vnic` have one heading; the row below its rule tells them apart.
 fn map_of_clients(ahead: Lines<'_>) -> Kind {
-    let row = ahead.skip(1).find(|line| line.text.contains(char::is_alphabetic));
+    let row = ahead.skip(1).take(16).find(|line| line.text.contains(char::is_alphabetic));
     match row {
         Some(row) if row.trimmed().starts_with("vnicserver") => Kind::LsmapVnic,
         _ => Kind::LsmapNpiv,

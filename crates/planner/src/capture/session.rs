@@ -35,6 +35,14 @@ struct Session<'c> {
     host_asked: bool,
     /// Lines that were kept though their command is one that is read.
     puzzles: Vec<(At, Kind)>,
+    /// The reader that found nothing last, and the line up to which it looked.
+    vain: Option<(Kind, u32)>,
+    /// How many lines the file has.
+    lines: u32,
+    /// So many lines readers have looked at and found nothing.
+    wasted: u64,
+    /// So many reports are copies for others that printed the same.
+    copies: usize,
     taken: Option<Taken>,
 }
 
@@ -47,11 +55,11 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
     if !text.is_empty() && !text.ends_with('\n') {
         notes.push("the last line has no end".to_owned());
     }
-    let lines = text::count_lines(&text);
+    let lines = text::count_lines(&text).try_into().unwrap_or(u32::MAX);
     captures.files.push(FileInfo {
         name: name.to_owned(),
         bytes: bytes.len().try_into().unwrap_or(u64::MAX),
-        lines: lines.try_into().unwrap_or(u32::MAX),
+        lines,
         taken: taken.clone(),
         notes,
     });
@@ -67,6 +75,10 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         misses: 0,
         host_asked: false,
         puzzles: Vec::new(),
+        vain: None,
+        lines,
+        wasted: 0,
+        copies: 0,
         taken,
     };
     let (unread, refused) = (session.captures.unread.len(), session.captures.refused.len());
@@ -80,6 +92,11 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
 impl Session<'_> {
     /// So many lines are tried as the beginning of the report that the command promises.
     const PATIENCE: u32 = 16;
+    /// So many lines are looked at in vain for each line of a file, before a reader that found nothing up to a line is not
+    /// asked again before that line: headings without anything below them would cost the square of their number.
+    const WASTE: u64 = 4;
+    /// So many copies of reports are made in one file for hosts that printed the same.
+    const COPIES: usize = 65_536;
 
     /// Reads a stretch of the file. Lines that name a host each are all answers to the command before them.
     fn stretch(&mut self, stretch: &Stretch<'_>, file: u32) {
@@ -239,7 +256,7 @@ impl Session<'_> {
         let kind = by_heading
             .or(expected.filter(|_| self.misses < Self::PATIENCE))
             .or_else(|| recognise::without_heading(line, lines));
-        if let Some(kind) = kind {
+        if let Some(kind) = kind.filter(|kind| !self.is_vain(*kind, line.at)) {
             let (mut page, part) = self.page(kind, line.at, lines);
             let report = kind.reader().and_then(|reader| (reader.read)(&mut page));
             let after = page.ahead();
@@ -251,6 +268,9 @@ impl Session<'_> {
                 self.add(report, after);
                 return after;
             }
+            let end = after.peek().map_or(u32::MAX, |next| next.at.line);
+            self.wasted += u64::from(end.min(self.lines).saturating_sub(line.at.line));
+            self.vain = Some((kind, end));
             self.misses += 1;
         }
         let of_command;
@@ -270,6 +290,12 @@ impl Session<'_> {
         text::keep(&mut self.captures.unread, line, why);
         lines.next();
         lines
+    }
+
+    /// Whether a reader has looked at this line and found nothing, and too much was looked at in vain already.
+    fn is_vain(&self, kind: Kind, at: At) -> bool {
+        let looked = self.vain.is_some_and(|(of, end)| of == kind && at.line < end);
+        looked && self.wasted > Self::WASTE * u64::from(at.line) + 1000
     }
 
     /// The report that the command promises and that has not come yet.
@@ -389,7 +415,17 @@ impl Session<'_> {
             }
         }
         let of_one = self.partition == head.partition;
-        let alike = self.alike.iter().filter(|_| of_one).map(|host| {
+        let few = self.copies + self.alike.len() <= Self::COPIES;
+        if of_one && !few && self.copies < Self::COPIES {
+            self.copies = Self::COPIES;
+            let note = "too many hosts printed the same: from some line on only the first of them is given it";
+            self.captures
+                .files
+                .last_mut()
+                .into_iter()
+                .for_each(|file| file.notes.push(note.into()));
+        }
+        let alike = self.alike.iter().filter(|_| of_one && few).map(|host| {
             let mut copy = report.clone();
             if let Some(partition) = &mut copy.head_mut().partition {
                 partition.value.clone_from(host);
@@ -397,6 +433,7 @@ impl Session<'_> {
             copy
         });
         let alike: Vec<Report> = alike.collect();
+        self.copies += alike.len();
         self.captures.reports.push(report);
         self.captures.reports.extend(alike);
     }
