@@ -71,6 +71,7 @@ pub use rates::{Change, Incomparable, Rate, Rates, rates};
 pub use seastat::{SeaClient, Seastat};
 pub use served::{AdapterReading, Reading, Served, ServerStats};
 pub use storage::{LogicalUnit, Lssp, LuList, Pool, PoolLun, PvList};
+pub use table::{Reader, readers};
 pub use vfcstats::{Named, VfcStats};
 
 use serde::Serialize;

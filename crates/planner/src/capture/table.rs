@@ -11,60 +11,296 @@ use super::{
 };
 
 /// One reader.
-pub(super) struct Reader {
+pub struct Reader {
     kind: Kind,
     /// The command whose report it is, in one word.
-    pub(super) command: &'static str,
+    pub command: &'static str,
+    /// The command as it is typed.
+    pub typed: &'static str,
+    /// Where the report's layout is described; `not confirmed` where nothing public shows it whole.
+    pub layout: &'static str,
     pub(super) read: for<'t> fn(&mut Page<'t>) -> Option<Report>,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").field("kind", &self.kind).finish()
+    }
 }
 
 const fn reader(
     kind: Kind,
-    command: &'static str,
+    [command, typed, layout]: [&'static str; 3],
     read: for<'t> fn(&mut Page<'t>) -> Option<Report>,
 ) -> Reader {
-    Reader { kind, command, read }
+    Reader { kind, command, typed, layout, read }
+}
+
+/// The readers, each with what its layout is taken from.
+pub fn readers() -> impl Iterator<Item = &'static Reader> {
+    TABLE.iter()
 }
 
 const TABLE: &[Reader] = &[
-    reader(Kind::Fcstat, "fcstat", fcstat::report),
-    reader(Kind::FcstatClient, "fcstat", fcstat::client_report),
-    reader(Kind::FcLatency, "fcstat", latency::report),
-    reader(Kind::Lsattr, "lsattr", attributes::lsattr),
-    reader(Kind::LsattrValue, "lsattr", attributes::value),
-    reader(Kind::LsattrRange, "lsattr", attributes::range),
-    reader(Kind::LsdevAttr, "lsdev", attributes::lsdev),
-    reader(Kind::LsmapScsi, "lsmap", lsmap::scsi),
-    reader(Kind::LsmapNpiv, "lsmap", lsmap::npiv),
-    reader(Kind::LsmapNet, "lsmap", lsmap::net),
-    reader(Kind::Lsnports, "lsnports", ports::report),
-    reader(Kind::Lsnportlogin, "lsnportlogin", logins::report),
-    reader(Kind::IostatD, "iostat", iostat::report),
-    reader(Kind::Entstat, "entstat", entstat::report),
-    reader(Kind::Seastat, "seastat", seastat::report),
-    reader(Kind::Lparstat, "lparstat", lparstat::report),
-    reader(Kind::Lssp, "lssp", storage::lssp),
-    reader(Kind::LuList, "lu", storage::lu_list),
-    reader(Kind::PvList, "pv", storage::pv_list),
-    reader(Kind::VfcStats, "cat", vfcstats::report),
-    reader(Kind::Level, "oslevel", level::report),
-    reader(Kind::DiskPaths, "lspath", diskpaths::report),
-    reader(Kind::Errpt, "errpt", errpt::report),
-    reader(Kind::Lscfg, "lscfg", lscfg::report),
-    reader(Kind::Prtconf, "prtconf", host::prtconf),
-    reader(Kind::LsmapVnic, "lsmap", lsmap::vnic),
-    reader(Kind::Vmstat, "vmstat", memory::vmstat),
-    reader(Kind::Svmon, "svmon", memory::svmon),
-    reader(Kind::Lsps, "lsps", memory::lsps),
-    reader(Kind::Uptime, "uptime", host::uptime),
-    reader(Kind::HmcList, "lssyscfg", hmc::report),
-    reader(Kind::Nmon, "nmon", nmon::report),
-    reader(Kind::Part, "part", part::report),
+    reader(
+        Kind::Fcstat,
+        [
+            "fcstat",
+            "fcstat -D fcs0",
+            "AIX 7.3 commands reference, `fcstat`; outputs in public support articles",
+        ],
+        fcstat::report,
+    ),
+    reader(
+        Kind::FcstatClient,
+        ["fcstat", "fcstat -client", "Power Virtual I/O Server commands reference, `fcstat`"],
+        fcstat::client_report,
+    ),
+    reader(
+        Kind::FcLatency,
+        [
+            "fcstat",
+            "fcstat -l 20 5 fcs0",
+            "AIX 7.3 commands reference, `fcstat`; its examples are pictures: not confirmed",
+        ],
+        latency::report,
+    ),
+    reader(
+        Kind::Lsattr,
+        ["lsattr", "lsattr -El fcs0", "AIX 7.3 commands reference, `lsattr`"],
+        attributes::lsattr,
+    ),
+    reader(
+        Kind::LsattrValue,
+        [
+            "lsattr",
+            "lsattr -El hdisk0 -a queue_depth -F value",
+            "AIX 7.3 commands reference, `lsattr`, flag `-F`",
+        ],
+        attributes::value,
+    ),
+    reader(
+        Kind::LsattrRange,
+        [
+            "lsattr",
+            "lsattr -Rl fcs0 -a num_cmd_elems",
+            "AIX 7.3 commands reference, `lsattr`, flag `-R`; no public output with a range: not confirmed",
+        ],
+        attributes::range,
+    ),
+    reader(
+        Kind::LsdevAttr,
+        ["lsdev", "lsdev -dev fcs0 -attr", "Power Virtual I/O Server commands reference, `lsdev`"],
+        attributes::lsdev,
+    ),
+    reader(
+        Kind::LsmapScsi,
+        ["lsmap", "lsmap -all", "Power Virtual I/O Server commands reference, `lsmap`"],
+        lsmap::scsi,
+    ),
+    reader(
+        Kind::LsmapNpiv,
+        [
+            "lsmap",
+            "lsmap -all -npiv",
+            "Power Virtual I/O Server commands reference, `lsmap`, flag `-npiv`",
+        ],
+        lsmap::npiv,
+    ),
+    reader(
+        Kind::LsmapNet,
+        [
+            "lsmap",
+            "lsmap -all -net",
+            "Power Virtual I/O Server commands reference, `lsmap`, flag `-net`",
+        ],
+        lsmap::net,
+    ),
+    reader(
+        Kind::Lsnports,
+        ["lsnports", "lsnports", "Power Virtual I/O Server commands reference, `lsnports`"],
+        ports::report,
+    ),
+    reader(
+        Kind::Lsnportlogin,
+        [
+            "lsnportlogin",
+            "lsnportlogin -m S924 --filter lpar_names=aix1",
+            "HMC commands reference, `lsnportlogin`; no public output: not confirmed",
+        ],
+        logins::report,
+    ),
+    reader(
+        Kind::IostatD,
+        ["iostat", "iostat -D 30 4", "AIX 7.3 commands reference, `iostat`, flags `-D` and `-l`"],
+        iostat::report,
+    ),
+    reader(
+        Kind::Entstat,
+        [
+            "entstat",
+            "entstat -all ent8",
+            "Power Virtual I/O Server commands reference, `entstat`; AIX 7.3 commands reference, `entstat` and `netstat -v`",
+        ],
+        entstat::report,
+    ),
+    reader(
+        Kind::Seastat,
+        ["seastat", "seastat -d ent8", "Power Virtual I/O Server commands reference, `seastat`"],
+        seastat::report,
+    ),
+    reader(
+        Kind::Lparstat,
+        [
+            "lparstat",
+            "lparstat 30 4",
+            "AIX 7.3 commands reference, `lparstat`, flags `-i` and `-H`",
+        ],
+        lparstat::report,
+    ),
+    reader(
+        Kind::Lssp,
+        ["lssp", "lssp -clustername prod", "Power Virtual I/O Server commands reference, `lssp`"],
+        storage::lssp,
+    ),
+    reader(
+        Kind::LuList,
+        [
+            "lu",
+            "lu -list",
+            "Power Virtual I/O Server commands reference, `lu` and `lssp -bd`; some forms not confirmed",
+        ],
+        storage::lu_list,
+    ),
+    reader(
+        Kind::PvList,
+        [
+            "pv",
+            "pv -list",
+            "Power Virtual I/O Server commands reference, `pv` and `lspv`; some forms not confirmed",
+        ],
+        storage::pv_list,
+    ),
+    reader(
+        Kind::VfcStats,
+        [
+            "cat",
+            "cat /proc/sys/adapter/vfc/vfchost0/stats",
+            "IBM article on NPIV multi-queue: the first lines and those of the queues; the rest not confirmed",
+        ],
+        vfcstats::report,
+    ),
+    reader(
+        Kind::Level,
+        [
+            "oslevel",
+            "ioslevel",
+            "Power Virtual I/O Server commands reference, `ioslevel`; AIX 7.3 commands reference, `oslevel`",
+        ],
+        level::report,
+    ),
+    reader(
+        Kind::DiskPaths,
+        [
+            "lspath",
+            "lspath",
+            "AIX 7.3 commands reference, `lspath` and `lsmpio`; SDDPCM user's guide, `pcmpath`; heading of the `lspath` of a VIOS not confirmed",
+        ],
+        diskpaths::report,
+    ),
+    reader(
+        Kind::Errpt,
+        ["errpt", "errpt -a", "AIX 7.3 commands reference, `errpt`; the RSCT message format"],
+        errpt::report,
+    ),
+    reader(
+        Kind::Lscfg,
+        ["lscfg", "lscfg -vpl fcs0", "AIX 7.3 commands reference, `lscfg`"],
+        lscfg::report,
+    ),
+    reader(
+        Kind::Prtconf,
+        ["prtconf", "prtconf", "AIX 7.3 commands reference, `prtconf`"],
+        host::prtconf,
+    ),
+    reader(
+        Kind::LsmapVnic,
+        [
+            "lsmap",
+            "lsmap -all -vnic",
+            "Power Virtual I/O Server commands reference, `lsmap`, flag `-vnic`",
+        ],
+        lsmap::vnic,
+    ),
+    reader(
+        Kind::Vmstat,
+        ["vmstat", "vmstat 5 4", "AIX 7.3 commands reference, `vmstat`"],
+        memory::vmstat,
+    ),
+    reader(
+        Kind::Svmon,
+        ["svmon", "svmon -G", "AIX 7.3 commands reference, `svmon`, global report"],
+        memory::svmon,
+    ),
+    reader(Kind::Lsps, ["lsps", "lsps -a", "AIX 7.3 commands reference, `lsps`"], memory::lsps),
+    reader(
+        Kind::Uptime,
+        ["uptime", "uptime", "AIX 7.3 commands reference, `uptime`"],
+        host::uptime,
+    ),
+    reader(
+        Kind::HmcList,
+        [
+            "lssyscfg",
+            "lssyscfg -r lpar -m S924",
+            "HMC commands reference, `lssyscfg` and `lshwres`",
+        ],
+        hmc::report,
+    ),
+    reader(
+        Kind::Nmon,
+        ["nmon", "nmon -f", "AIX 7.3 documentation of `nmon`; public files"],
+        nmon::report,
+    ),
+    reader(
+        Kind::Part,
+        [
+            "part",
+            "part -i 30",
+            "Power Virtual I/O Server commands reference, `part`; no file is public: not confirmed",
+        ],
+        part::report,
+    ),
 ];
 
 impl Kind {
     /// Its reader; every kind has one.
     pub(super) fn reader(self) -> Option<&'static Reader> {
         TABLE.iter().find(|reader| reader.kind == self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capture::At;
+    use crate::capture::prompt;
+    use crate::capture::recognise::{Expected, by_command};
+
+    #[test]
+    fn every_kind_has_one_reader_and_its_command_is_known() {
+        for reader in readers() {
+            let same = readers().filter(|other| other.kind == reader.kind);
+            assert_eq!(same.count(), 1, "{reader:?}");
+            let command = prompt::parse(reader.typed, At { file: 0, line: 1 });
+            let by_command = by_command(&command.parts[0]);
+            // These two are files, and known by what stands in them.
+            let file = matches!(reader.kind, Kind::Nmon | Kind::Part);
+            assert_ne!(
+                file,
+                matches!(by_command, Expected::Report(kind) if kind == reader.kind),
+                "{reader:?}"
+            );
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! No input makes a reader panic, and every line has its place.
 
-use planner::capture::{Captures, Report};
+use planner::capture::{Captures, Report, readers};
 use proptest::prelude::*;
 
 use super::fixture;
@@ -141,6 +141,18 @@ proptest! {
             bytes = apply(bytes, change);
         }
         check(&bytes);
+    }
+
+    #[test]
+    fn whatever_a_command_is_said_to_have_printed(pick in any::<prop::sample::Index>(), change in change(),
+                                                  lines in prop::collection::vec(words(), 0..6)) {
+        let corpus = corpus();
+        for reader in readers() {
+            let printed = apply(pick.get(&corpus).clone(), &change);
+            let mut bytes = format!("vios1:/> {}\n{}\n", reader.typed, lines.join("\n")).into_bytes();
+            bytes.extend(printed.split(|byte| *byte == b'\n').skip(pick.index(3)).flat_map(|line| [line, b"\n"]).flatten());
+            check(&bytes);
+        }
     }
 
     #[test]

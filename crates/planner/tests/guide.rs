@@ -1,0 +1,211 @@
+//! The guide's lists are those of the program: rules, thresholds, readers, and lines that trigger.
+//!
+//! What stands between marks is written by these tests with `UPDATE_DOCS=1`.
+
+use planner::advise::{Kind, advise, rules};
+use planner::capture::{Captures, Report, readers};
+use planner::facts::Facts;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+const ADVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/planner-advice.md");
+const CAPTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/planner-captures.md");
+const THRESHOLDS: &str = include_str!("../src/advise/thresholds.rs");
+
+fn guide(path: &str) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// Holds what a test writes between its marks against the guide.
+fn holds(path: &str, mark: &str, written: &str) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _one = ONE_AT_A_TIME.lock();
+    let text = guide(path);
+    let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- end of {mark} -->"));
+    let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("{begin} in {path}"));
+    let (now, after) = rest.split_once(&end).unwrap_or_else(|| panic!("{end} in {path}"));
+    if now != written && std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, [before, &begin, written, &end, after].concat()).unwrap();
+        return;
+    }
+    assert!(now == written, "{path}: {mark} is stale: run this test with UPDATE_DOCS=1");
+}
+
+/// The cells of the rows below a heading, up to the next one.
+fn rows(text: &str, heading: &str) -> Vec<Vec<String>> {
+    let (_, below) = text.split_once(&format!("\n{heading}\n")).unwrap();
+    let lines = below.lines().take_while(|line| !line.starts_with('#'));
+    let rows = lines.filter(|line| line.starts_with("| `"));
+    rows.map(|row| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect())
+        .collect()
+}
+
+fn names(rows: &[Vec<String>]) -> Vec<&str> {
+    rows.iter().map(|row| row[0].trim_matches('`')).collect()
+}
+
+#[test]
+fn every_rule_stands_in_the_guide_with_what_it_speaks_by() {
+    let text = guide(ADVICE);
+    for (heading, served) in [("## Rules", false), ("### A Trunkline server", true)] {
+        let rows = rows(&text, heading);
+        let of = || rules().filter(|rule| (rule.on == Kind::Served) == served);
+        let known: BTreeSet<&str> = of().map(|rule| rule.name).collect();
+        assert_eq!(names(&rows).into_iter().collect::<BTreeSet<_>>(), known);
+        assert_eq!(rows.len(), known.len(), "each stands once");
+        for row in rows {
+            assert_eq!(row.len(), 4, "{row:?}");
+            let [_, looks, speaks, source] = &row[..] else { unreachable!() };
+            let said = [looks, speaks, source].iter().all(|cell| cell.len() >= 2 && *cell != "–");
+            assert!(said, "{row:?}");
+        }
+    }
+}
+
+/// Every folder of captures whose fault is known.
+fn folders() -> Vec<PathBuf> {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut all = Vec::new();
+    for kind in ["field/faulty", "corpus/faults"] {
+        let entries = tests.join(kind).read_dir().unwrap();
+        all.extend(entries.map(|entry| entry.unwrap().path()));
+    }
+    all.sort_by_key(|path| {
+        (path.parent().map(|kind| !kind.ends_with("field/faulty")), path.clone())
+    });
+    all
+}
+
+fn read(folder: &Path) -> Captures {
+    let mut files: Vec<PathBuf> =
+        folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|file| file.extension().is_none_or(|end| end != "toml"));
+    files.sort();
+    let mut captures = Captures::new();
+    for file in files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        captures.read(&name, &std::fs::read(&file).unwrap(), None);
+    }
+    captures
+}
+
+/// A line as it can stand in a cell.
+fn cell(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let line = words.join(" ").replace(['|', '`'], " ");
+    match line.char_indices().nth(56) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
+    }
+}
+
+/// The lines of the first folder in which each rule speaks, best place first.
+fn triggers() -> BTreeMap<&'static str, (usize, String, Vec<String>)> {
+    let mut found: BTreeMap<&str, (usize, String, Vec<String>)> = BTreeMap::new();
+    for folder in folders() {
+        let captures = read(&folder);
+        for (place, finding) in advise(&captures, &Facts::builtin()).findings.iter().enumerate() {
+            if found.get(finding.rule).is_some_and(|(before, ..)| *before <= place) {
+                continue;
+            }
+            let mut lines = Vec::new();
+            for at in &finding.evidence {
+                let file = std::fs::read(folder.join(captures.file_name(*at))).unwrap();
+                let text = String::from_utf8_lossy(&file).into_owned();
+                let line = text.lines().nth(at.line as usize - 1).map(cell).unwrap_or_default();
+                if !line.is_empty() && !line.contains('\0') && !lines.contains(&line) {
+                    lines.push(line);
+                }
+            }
+            if lines.is_empty() {
+                continue;
+            }
+            lines.truncate(3);
+            let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+            found.insert(finding.rule, (place, name, lines));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_rule_has_lines_that_trigger_it() {
+    let found = triggers();
+    let mut written = "| rule | lines | folder |\n|---|---|---|\n".to_owned();
+    let mut missing = Vec::new();
+    for rule in rules().filter(|rule| rule.on != Kind::Served) {
+        let Some((_, folder, lines)) = found.get(rule.name) else {
+            missing.push(rule.name);
+            continue;
+        };
+        let lines: Vec<String> = lines.iter().map(|line| format!("`{line}`")).collect();
+        written += &format!("| `{}` | {} | `{folder}` |\n", rule.name, lines.join(", "));
+    }
+    assert!(missing.is_empty(), "no captures of a fault make these speak: {}", missing.join(", "));
+    holds(ADVICE, "lines that trigger", &written);
+}
+
+/// `/// What.` and `pub(super) const NAME: f64 = 0.5;`, pair by pair.
+#[test]
+fn the_thresholds_in_the_guide_are_those_of_the_program() {
+    let mut written = "| threshold | value |\n|---|---|\n".to_owned();
+    let (mut about, mut constants) = (String::new(), 0);
+    for line in THRESHOLDS.lines() {
+        if let Some(text) = line.strip_prefix("/// ") {
+            about += if about.is_empty() { "" } else { " " };
+            about += text;
+            continue;
+        }
+        let constant = line.split_once("const ").and_then(|(_, rest)| rest.split_once(" = "));
+        if let Some((_, value)) = constant.filter(|_| line.starts_with("pub")) {
+            constants += 1;
+            let value = value.trim_end_matches(';').trim_end_matches(".0").replace('_', "");
+            // A table of its own stands for one value.
+            if !value.contains('[') {
+                written += &format!("| {} | {value} |\n", about.replace('|', "/"));
+            }
+        }
+        about.clear();
+    }
+    assert!(constants > 50, "{constants}");
+    holds(ADVICE, "thresholds", &written);
+}
+
+#[test]
+fn every_reader_stands_in_the_guide_with_its_layouts_source() {
+    let mut written = "| command | layout |\n|---|---|\n".to_owned();
+    for reader in readers() {
+        assert!(reader.layout.len() > 12, "{reader:?}");
+        written += &format!("| `{}` | {} |\n", reader.typed, reader.layout);
+    }
+    holds(CAPTURES, "layouts", &written);
+    let listed = guide(CAPTURES);
+    let (_, listed) = listed.split_once("## What to run").unwrap();
+    let (listed, _) = listed.split_once("## How to save them").unwrap();
+    for reader in readers() {
+        assert!(listed.contains(reader.command), "{} is not among what to run", reader.command);
+    }
+}
+
+/// The fixtures are the seeds of the fuzz targets too: each reader has one that it reads.
+#[test]
+fn every_reader_has_a_fixture_that_it_reads() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers");
+    let mut kinds = BTreeSet::new();
+    for entry in folder.read_dir().unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|end| end != "txt") {
+            continue;
+        }
+        let mut captures = Captures::new();
+        captures.read("a", &std::fs::read(&path).unwrap(), None);
+        kinds.extend(captures.reports.iter().map(Report::command));
+    }
+    for reader in readers() {
+        let one = |kind: &str| kind.split(' ').next() == reader.typed.split(' ').next();
+        let named = kinds.iter().any(|kind| one(kind) || kind.starts_with(reader.command));
+        let said = matches!(reader.typed, "prtconf" | "uptime" | "nmon -f");
+        assert!(named || said, "{reader:?}: {kinds:?}");
+    }
+}
