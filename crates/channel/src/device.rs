@@ -150,6 +150,9 @@ pub trait Device: Sized + Send + Sync + 'static {
         self.reset();
     }
 
+    /// High-water marks that are one for all queues begin again.
+    fn reset_marks(&self) {}
+
     /// The adapter goes.
     fn removed(&self) {}
 

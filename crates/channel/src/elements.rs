@@ -71,26 +71,33 @@ pub enum Admission {
     Wait(Shortage),
 }
 
-/// The elements that a queue has at hand: read and written by its channel for every command, by others when they lack some.
+/// What a queue shows of itself: read and written by its channel, by others when they lack elements or look at the mark.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Local(AtomicU32);
+struct Local {
+    /// The elements at hand, and [`PRESSED`].
+    word: AtomicU32,
+    /// How many of its commands were active when it rested.
+    active: AtomicU32,
+    /// While no queue of the adapter has more active than its part, all together are no more than the mark says.
+    part: AtomicU32,
+}
 
 impl Local {
     fn new() -> Local {
-        Local(AtomicU32::new(0))
+        Local { word: AtomicU32::new(0), active: AtomicU32::new(0), part: AtomicU32::new(u32::MAX) }
     }
 
     fn free(&self) -> u32 {
-        self.0.load(Relaxed) & !PRESSED
+        self.word.load(Relaxed) & !PRESSED
     }
 
     /// A count and no memory, here and below, so no order of memory operations matters: all that counts is in the one word.
     #[inline]
     fn take(&self) -> bool {
-        let mut word = self.0.load(Relaxed);
+        let mut word = self.word.load(Relaxed);
         while word & !PRESSED != 0 {
-            match self.0.compare_exchange_weak(word, word - 1, Relaxed, Relaxed) {
+            match self.word.compare_exchange_weak(word, word - 1, Relaxed, Relaxed) {
                 Ok(_) => return true,
                 Err(now) => word = now,
             }
@@ -101,22 +108,22 @@ impl Local {
     /// Takes up to so many; how many there were.
     fn take_up_to(&self, most: u32) -> u32 {
         let count = |word: u32| (word & !PRESSED).min(most);
-        let before = self.0.fetch_update(Relaxed, Relaxed, |word| Some(word - count(word)));
+        let before = self.word.fetch_update(Relaxed, Relaxed, |word| Some(word - count(word)));
         before.map_or(0, count)
     }
 
     /// Puts some back; the word after that.
     #[inline]
     fn put(&self, count: u32) -> u32 {
-        self.0.fetch_add(count, Relaxed) + count
+        self.word.fetch_add(count, Relaxed) + count
     }
 
     fn press(&self) {
-        self.0.fetch_or(PRESSED, Relaxed);
+        self.word.fetch_or(PRESSED, Relaxed);
     }
 
     fn release(&self) {
-        self.0.fetch_and(!PRESSED, Relaxed);
+        self.word.fetch_and(!PRESSED, Relaxed);
     }
 }
 
@@ -173,8 +180,12 @@ impl Elements {
         self.port.books(|books| books.set_share(self.account, share));
     }
 
-    /// Where its high-water mark is kept: the most commands that were active at once, on all its queues. It is looked at when a queue borrows or
-    /// waits, has more active than when it looked last, and every 10 ms of a queue that takes commands.
+    /// Where its high-water mark is kept: the most commands that were active at once, on all its queues.
+    ///
+    /// It says no more than what was active at once when queues rested, at the end of a round of commands. Each queue has a part of it
+    /// and looks at the others when it has more than that active, so a maximum is seen when it is reached. Near the mark that would be for
+    /// nothing again and again: after a look that found nothing new the next such one follows 20 µs later at the soonest, after many of them
+    /// 10 ms later. What was active at once for 10 ms is never missed.
     pub fn set_mark(&self, mark: AdapterStats) {
         self.port.books(|books| books.set_mark(self.account, mark));
     }
@@ -203,6 +214,17 @@ impl Drop for Elements {
     }
 }
 
+/// When a queue looks at its adapter's mark, in ticks.
+#[derive(Debug)]
+struct Watch {
+    /// Before commands end, if it has not looked for so long.
+    every: u64,
+    due: u64,
+    /// With more than its part, so long after it found nothing new.
+    pause: u64,
+    again: u64,
+}
+
 /// A queue's hold on the elements of its adapter, on its channel's thread.
 #[derive(Debug)]
 pub struct QueueElements {
@@ -214,10 +236,7 @@ pub struct QueueElements {
     active: u32,
     /// Those that its channel has taken up, and uses without looking at others, until it rests.
     hand: u32,
-    /// The most that were active when it looked at its adapter's mark, and when it is to look again, in ticks.
-    looked: u32,
-    look_at: u64,
-    look_every: u64,
+    watch: Watch,
 }
 
 impl QueueElements {
@@ -237,9 +256,7 @@ impl QueueElements {
             own: u32::from(own),
             active: 0,
             hand: 0,
-            looked: 0,
-            look_at: 0,
-            look_every: clock::ticks_per_second() / 100,
+            watch: Watch { every: clock::ticks_per_second() / 100, due: 0, pause: 0, again: 0 },
         }
     }
 
@@ -267,6 +284,13 @@ impl QueueElements {
     /// have. `held` is how many commands wait, `now` the moment in ticks.
     #[inline]
     pub fn rest(&mut self, held: impl FnOnce() -> usize, now: u64) {
+        if self.hand == 0 && self.active == self.local.active.load(Relaxed) {
+            return;
+        }
+        if now >= self.watch.due {
+            self.look(now);
+        }
+        self.local.active.store(self.active, Relaxed);
         if self.hand > 0 {
             let word = self.local.put(std::mem::take(&mut self.hand));
             let at_hand = if self.active == 0 { self.own } else { !PRESSED };
@@ -274,8 +298,8 @@ impl QueueElements {
                 self.settle(held());
             }
         }
-        if self.active > self.looked || now >= self.look_at {
-            self.look(now);
+        if self.active > self.local.part.load(Relaxed) && now >= self.watch.again {
+            self.look_beyond(now);
         }
     }
 
@@ -300,21 +324,28 @@ impl QueueElements {
         Ok(())
     }
 
+    /// Looks at the mark; whether it is higher now. What was done at once was active by itself.
     #[cold]
-    fn look(&mut self, now: u64) {
-        self.looked = self.looked.max(self.active);
-        self.look_at = now.saturating_add(self.look_every);
-        self.adapter.port.books(|books| books.look(self.adapter.account));
+    fn look(&mut self, now: u64) -> bool {
+        self.watch.due = now.saturating_add(self.watch.every);
+        self.adapter.port.books(|books| books.look(self.adapter.account, 1))
+    }
+
+    /// Looks since it has more than its part.
+    #[cold]
+    fn look_beyond(&mut self, now: u64) {
+        let Watch { every, pause, again, .. } = self.watch;
+        let calm = now.saturating_sub(again) > every;
+        let found = self.look(now);
+        let longer = if calm { 0 } else { 2 * pause };
+        self.watch.pause = if found { 0 } else { longer.clamp(every / 512, every) };
+        self.watch.again = now.saturating_add(self.watch.pause);
     }
 
     #[cold]
     fn borrow(&mut self, held: usize) -> Result<(), Shortage> {
         let wanted = u32::try_from(held).unwrap_or(u32::MAX).max(1);
-        self.adapter.port.books(|books| {
-            let borrowed = books.borrow(self.member(), wanted, self.own.max(LOT));
-            books.look(self.adapter.account);
-            borrowed
-        })
+        self.adapter.port.books(|books| books.borrow(self.member(), wanted, self.own.max(LOT)))
     }
 
     #[cold]
@@ -328,6 +359,7 @@ impl QueueElements {
 impl Drop for QueueElements {
     fn drop(&mut self) {
         // What is still active ends with its queue.
+        self.local.active.store(0, Relaxed);
         self.local.put(self.active + self.hand);
         self.adapter.port.books(|books| books.leave(self.member()));
     }

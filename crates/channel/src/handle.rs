@@ -124,6 +124,7 @@ pub(crate) enum Message<H: Handler> {
     SkipWaits(QueueId, Arc<Adapter>, u16),
     SetLog(QueueId, Option<Arc<vring::DirtyLog>>, Option<vring::GuestAddr>, OneShot<()>),
     Tell(QueueId, H::Message),
+    ResetMarks(QueueId),
     Abort(H::Scope, OneShot<u32>),
     Returned(Returned),
     Elements(QueueId),
@@ -165,6 +166,7 @@ impl<H: Handler> std::fmt::Debug for Message<H> {
             Message::SkipWaits(..) => "SkipWaits",
             Message::SetLog(..) => "SetLog",
             Message::Tell(..) => "Tell",
+            Message::ResetMarks(..) => "ResetMarks",
             Message::Abort(..) => "Abort",
             Message::Returned(_) => "Returned",
             Message::Elements(_) => "Elements",
@@ -257,6 +259,11 @@ impl<H: Handler> Channel<H> {
     /// Tells a queue's handler something. The queue is here: it was not asked back.
     pub fn tell(&self, queue: QueueId, message: H::Message) {
         self.inbox.post(Message::Tell(queue, message));
+    }
+
+    /// A queue's high-water marks begin again. The queue is here.
+    pub fn reset_marks(&self, queue: QueueId) {
+        self.inbox.post(Message::ResetMarks(queue));
     }
 
     /// Ends the commands of a scope. Those that the client has made available by now are among them. The answer comes when none of

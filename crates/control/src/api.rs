@@ -45,6 +45,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::recreate))
         .routes(routes!(verbs::explain))
         .routes(routes!(verbs::reconfigure))
+        .routes(routes!(verbs::reset_marks))
         .routes(routes!(verbs::restart))
         .routes(routes!(state::logins))
         .routes(routes!(state::status))

@@ -3,7 +3,7 @@
 //! [`Link`] is what the supervisor ([`crate::supervisor`]) needs; [`SocketLink`] is the real one over a Unix
 //! socket. Calls block, on the supervisor's own thread.
 
-use protocol::message::{Account, Failure, MINOR, Reply, Request, VERSION};
+use protocol::message::{Account, Failure, FailureCode, MINOR, Reply, Request, VERSION};
 use protocol::place::reach;
 use protocol::socket::{Connection, FrameError};
 use std::io::ErrorKind;
@@ -155,6 +155,15 @@ impl Link for SocketLink {
         request: &Request,
         fds: &[BorrowedFd<'_>],
     ) -> Result<(Reply, Vec<OwnedFd>), LinkError> {
+        if self.minor < 2 && matches!(request, Request::ResetMarks { .. }) {
+            let older = Failure {
+                code: FailureCode::Invalid,
+                message: "the data plane is of an earlier version, which cannot reset marks"
+                    .to_owned(),
+                help: Some("restart it: `trunkline dataplane restart NAME`".to_owned()),
+            };
+            return Ok((Reply::Error(older), Vec::new()));
+        }
         let request = match request {
             Request::Status => &Account::question(self.minor),
             other => other,

@@ -14,6 +14,7 @@ mod ailing;
 mod backoff;
 mod process;
 mod pulse;
+mod refusal;
 
 pub use ailing::Ailment;
 pub use backoff::Backoff;
@@ -31,6 +32,7 @@ use protocol::opener::{self, Grants};
 use protocol::socket::FrameError;
 use protocol::stats::StatsReader;
 use pulse::Pulse;
+use refusal::refusal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -63,6 +65,8 @@ type Answer<T> = oneshot::Sender<T>;
 enum Command {
     /// This is what the data plane shall be from now on.
     Want { wanted: Box<Wanted>, spec: DataPlaneSpec, done: Answer<Outcome> },
+    /// The high-water marks of an adapter begin again.
+    ResetMarks(String, Answer<Result<(), ApiError>>),
     /// Stop it in good order; the supervisor starts it again with its present attributes.
     Restart(Answer<Result<(), ApiError>>),
     /// The supervisor ends; the data plane with it, or not.
@@ -217,6 +221,12 @@ impl Supervisor {
         self.interrupting(Command::Restart).await.unwrap_or_else(|| Err(gone()))
     }
 
+    /// The high-water marks of an adapter begin again.
+    pub async fn reset_marks(&self, adapter: &str) -> Result<(), ApiError> {
+        let command = |done| Command::ResetMarks(adapter.to_owned(), done);
+        self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
+    }
+
     /// Ends the supervisor; the data plane too, or it goes on by itself.
     pub async fn end(&self, data_plane: bool) {
         self.interrupting(|done| Command::End { data_plane, done }).await;
@@ -320,6 +330,9 @@ impl SupervisorThread {
                 let View { failures, opening, .. } = self.shown();
                 let _ = done.send(Outcome { connected: self.link.is_some(), failures, opening });
             }
+            Command::ResetMarks(adapter, done) => {
+                let _ = done.send(self.reset_marks(adapter));
+            }
             Command::Restart(done) => {
                 self.shut_down();
                 self.backoff = Backoff::new();
@@ -333,6 +346,21 @@ impl SupervisorThread {
                 }
             }
             Command::End { .. } => unreachable!("handled by run"),
+        }
+    }
+
+    fn reset_marks(&mut self, name: String) -> Result<(), ApiError> {
+        self.connected()?;
+        let Some(link) = &mut self.link else { return Err(gone()) };
+        match link.call(&Request::ResetMarks { name: name.clone() }, &[]) {
+            Ok((Reply::Error(failure), _)) => {
+                Err(refusal(&self.spec.name, Subject::Adapter(name), failure))
+            }
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.lost(&error.to_string());
+                self.connected()
+            }
         }
     }
 
@@ -573,7 +601,7 @@ impl SupervisorThread {
             match reply {
                 Reply::Error(failure) => {
                     let opening = failure.code == FailureCode::Opening;
-                    let refusal = refusal(&self.spec.name, &action, failure);
+                    let refusal = refusal(&self.spec.name, action.subject(), failure);
                     failed.insert(action.subject());
                     if opening {
                         undone.opening.insert(action.subject(), refusal);
@@ -677,52 +705,5 @@ fn spared(action: Action, failed: &BTreeSet<Subject>) -> Action {
     match action {
         Action::PutAdapter(spec) => Action::PutAdapter(without(&spec, &units.collect())),
         other => other,
-    }
-}
-
-/// A data plane's failure as the API tells it.
-fn refusal(dataplane: &str, action: &Action, failure: Failure) -> ApiError {
-    let code = match failure.code {
-        FailureCode::Invalid => Code::Invalid,
-        FailureCode::InUse => Code::InUse,
-        FailureCode::NotFound | FailureCode::System | FailureCode::Opening => Code::Failed,
-        FailureCode::Version | FailureCode::BadMessage => Code::Unavailable,
-    };
-    let subject = match action.subject() {
-        Subject::Volume(name) => format!("volume `{name}`"),
-        Subject::Unit(name) => format!("unit `{name}`"),
-        Subject::Adapter(name) => format!("adapter `{name}`"),
-    };
-    // Most say themselves whom they are about, without quotes; once is enough.
-    let plain = subject.replace('`', "");
-    let message = match failure.message.strip_prefix(&plain) {
-        Some(rest) if rest.starts_with([':', ' ']) => format!("{subject}{rest}"),
-        _ if failure.message.contains(&subject) => failure.message,
-        _ => format!("{subject}: {}", failure.message),
-    };
-    let help = failure.help.or_else(|| {
-        (code == Code::Unavailable)
-            .then(|| format!("restart it: `trunkline dataplane restart {dataplane}`"))
-    });
-    ApiError { code, message, attribute: None, help }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_names_its_object_once() {
-        let action = Action::RemoveVolume { name: "x".to_owned(), forget: true };
-        let told = |message: &str| {
-            let failure =
-                Failure { code: FailureCode::System, message: message.to_owned(), help: None };
-            refusal("main", &action, failure).message
-        };
-        assert_eq!(told("volume x: opening /x: no"), "volume `x`: opening /x: no");
-        assert_eq!(told("volume x is in use"), "volume `x` is in use");
-        assert_eq!(told("volume xy is in use"), "volume `x`: volume xy is in use");
-        assert_eq!(told("no volume `x`"), "no volume `x`");
-        assert_eq!(told("/x: no"), "volume `x`: /x: no");
     }
 }

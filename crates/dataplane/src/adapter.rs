@@ -404,6 +404,17 @@ impl Adapter {
         self.shared().resized(resized);
     }
 
+    /// Its high-water marks, and those of its queues, begin again; not while somebody waits for its queues, for a hung disk perhaps.
+    pub(crate) fn reset_marks(&self) -> bool {
+        let shared = self.shared();
+        let queues = shared.queues_now();
+        if let Some(queues) = &queues {
+            queues.reset_marks();
+            shared.device.reset_marks();
+        }
+        queues.is_some()
+    }
+
     pub(crate) fn status(&self) -> AdapterStatus {
         let shared = self.shared();
         let condition = locked(&self.inner.condition);

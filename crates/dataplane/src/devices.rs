@@ -250,6 +250,10 @@ macro_rules! devices {
                 match self { $(AnyDevice::$name(device) => device.client_lost()),+ }
             }
 
+            pub(crate) fn reset_marks(&self) {
+                match self { $(AnyDevice::$name(device) => device.reset_marks()),+ }
+            }
+
             pub(crate) fn removed(&self) {
                 match self { $(AnyDevice::$name(device) => device.removed()),+ }
             }

@@ -258,6 +258,7 @@ impl Plane {
             Request::RemoveUnit { name } => self.remove_unit(&name),
             Request::PutAdapter(spec) => self.put_adapter(spec, fds.into_iter().next()),
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
+            Request::ResetMarks { name } => self.reset_marks(&name),
             // Who asks for changes is told them by its connection, which knows what it has told.
             Request::Status | Request::Changes => {
                 self.look_after_sockets();

@@ -281,6 +281,16 @@ impl Queues {
         }
     }
 
+    /// High-water marks begin again, by whoever has the queue.
+    pub(crate) fn reset_marks(&self) {
+        for (queue, stats) in self.queues.iter().zip(&self.stats) {
+            match queue.running {
+                Some(Running { channel, id }) => self.adapter.channels[channel].reset_marks(id),
+                None => stats.iter().for_each(|stats| stats.reset_marks()),
+            }
+        }
+    }
+
     pub(crate) fn set_size(&mut self, index: usize, size: u16) {
         self.with_stopped(index, |queue| queue.size = size);
     }

@@ -179,6 +179,50 @@ fn active_and_pending_commands_are_told_apart() {
     let most = |counter| stats.queues.iter().map(|queue| queue.get(counter)).max().unwrap();
     assert!(most(QueueCounter::ActiveMax) <= 20);
     assert!(most(QueueCounter::PendingMax) >= 12);
+    // Nothing is active, so all marks begin at nothing; counters go on.
+    let before = server.count(QueueCounter::CommandsReceived);
+    server.must(Request::ResetMarks { name: "vfchost0".to_owned() });
+    let stats = server.stats();
+    assert_eq!(stats.adapters[0].active_max, 0);
+    for mark in [QueueCounter::ActiveMax, QueueCounter::PendingMax, QueueCounter::WaitingMax] {
+        assert!(stats.queues.iter().all(|queue| queue.get(mark) == 0), "{mark:?}");
+    }
+    assert_eq!(server.count(QueueCounter::CommandsReceived), before);
+}
+
+/// The marks of queues that run are their channels' to reset.
+#[test]
+fn marks_begin_again_under_load() {
+    let server = Server::new(2);
+    server.units(1, 32, common::slow);
+    let spec = adapter(server.dir.path(), 0, vec![target(0, &[(0, "lu0")])]);
+    let socket = spec.socket.clone();
+    server.must(Request::PutAdapter(spec));
+    let mark = |server: &Server| server.stats().adapters[0].active_max;
+    let of_queues = |server: &Server| {
+        let stats = server.stats();
+        stats.queues.iter().map(|queue| queue.get(QueueCounter::ActiveMax)).max().unwrap()
+    };
+    let socket = &socket;
+    std::thread::scope(|scope| {
+        let load = |depth| LoadOptions { queues: 2, depth, ..short_load() };
+        let deep = scope.spawn(move || load_of(socket, load(32)));
+        deep.join().unwrap();
+        assert_eq!(mark(&server), 64);
+        let flat = scope.spawn(move || load_of(socket, load(2)));
+        // The queues run, and have had at most what the deep load had.
+        while server.count(QueueCounter::Active) == 0 && !flat.is_finished() {
+            std::thread::yield_now();
+        }
+        server.must(Request::ResetMarks { name: "vfchost0".to_owned() });
+        flat.join().unwrap();
+        assert!((1..=4).contains(&mark(&server)), "{}", mark(&server));
+        assert!((1..=2).contains(&of_queues(&server)), "{}", of_queues(&server));
+    });
+}
+
+fn load_of(socket: &std::path::Path, options: LoadOptions) {
+    load(socket, &on(0, 0, options));
 }
 
 /// Two adapters of a port that has fewer elements than either of them wants: what waits is woken by what ends at the other one, and it is

@@ -421,6 +421,10 @@ impl Device for ScsiDevice {
         self.negotiated(0);
     }
 
+    fn reset_marks(&self) {
+        locked(&self.state).terms.elements.reset_mark();
+    }
+
     fn removed(&self) {
         if let Some(region) = &self.services.region {
             region.keep_luns(&self.adapter.name, |_, _| false);

@@ -15,8 +15,8 @@ pub use spec::*;
 pub const VERSION: u32 = 2;
 
 /// What peers of one version may know beyond it: the lower of the two numbers is spoken. 1: messages of several frames
-/// ([`crate::socket`]), and [`Request::Changes`].
-pub const MINOR: u32 = 1;
+/// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`].
+pub const MINOR: u32 = 2;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +64,11 @@ pub enum Request {
     PutAdapter(AdapterSpec),
     /// Disconnects the client, after what is in flight is done, and removes the adapter.
     RemoveAdapter {
+        /// Name of the adapter.
+        name: String,
+    },
+    /// The high-water marks of an adapter and its queues begin again, at what is there now. Nothing else is touched.
+    ResetMarks {
         /// Name of the adapter.
         name: String,
     },

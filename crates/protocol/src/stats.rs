@@ -279,6 +279,14 @@ impl QueueStats {
         self.raise(high_water, value);
     }
 
+    /// Its high-water marks begin again, at what is there now.
+    pub fn reset_marks(self) {
+        use QueueCounter::{Active, ActiveMax, Pending, PendingMax, Waiting, WaitingMax};
+        for (gauge, mark) in [(Active, ActiveMax), (Pending, PendingMax), (Waiting, WaitingMax)] {
+            self.set(mark, self.get(gauge));
+        }
+    }
+
     /// A high-water mark is no less than this.
     #[inline]
     pub fn raise(self, high_water: QueueCounter, value: u64) {

@@ -124,6 +124,7 @@ fn the_page_has_every_message() {
         | Request::RemoveUnit { .. }
         | Request::PutAdapter(_)
         | Request::RemoveAdapter { .. }
+        | Request::ResetMarks { .. }
         | Request::Status
         | Request::Changes
         | Request::Stats
@@ -149,6 +150,7 @@ fn the_page_has_every_message() {
         "remove_unit",
         "put_adapter",
         "remove_adapter",
+        "reset_marks",
         "status",
         "changes",
         "stats",

@@ -1,6 +1,7 @@
 //! Who has lent what to whom. All of it under the lock of the port; reached when a queue lacks an element, has too many, or is pressed.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use protocol::stats::AdapterStats;
@@ -22,6 +23,8 @@ pub(super) struct Borrower {
     wanted: u32,
     /// It was woken and has not looked yet.
     told: bool,
+    /// How many of its commands were active when somebody looked at the mark.
+    seen: u32,
     /// None: it does not run.
     wake: Option<Wake>,
 }
@@ -98,6 +101,7 @@ impl Books {
             lent: 0,
             wanted: 0,
             told: false,
+            seen: 0,
             wake: None,
         };
         let borrowers = std::iter::repeat_with(borrower).take(usize::from(queues)).collect();
@@ -168,37 +172,45 @@ impl Books {
     }
 
     pub(super) fn active(&mut self, account: usize) -> u32 {
-        let account = self.account(account);
-        let free: u32 = account
-            .borrowers
-            .iter()
-            .filter(|borrower| borrower.lent > 0)
-            .map(|borrower| borrower.local.free())
-            .sum();
-        account.lent.saturating_sub(free)
+        let borrowers = &self.account(account).borrowers;
+        borrowers.iter().map(|borrower| borrower.local.active.load(Relaxed)).sum()
     }
 
     pub(super) fn set_mark(&mut self, account: usize, mark: AdapterStats) {
         self.account(account).mark = Some(mark);
+        self.look(account, 0);
     }
 
     pub(super) fn reset_mark(&mut self, account: usize) {
         if let Some(mark) = self.account(account).mark {
             mark.set_active_max(0, 0);
-            if self.active(account) > 0 {
-                self.look(account);
-            }
+            self.look(account, 0);
         }
     }
 
-    /// Raises the high-water mark of an adapter. What was done at once was active by itself.
-    pub(super) fn look(&mut self, account: usize) {
-        let Some(mark) = self.account(account).mark else { return };
-        let active = u64::from(self.active(account).max(1));
-        if active > mark.active_max() {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            mark.set_active_max(active, u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+    /// Raises the high-water mark of an adapter to what is active now, `least` if that is more, and gives each queue its part of it; whether it
+    /// is higher than it was.
+    pub(super) fn look(&mut self, account: usize, least: u32) -> bool {
+        let account = self.account(account);
+        let Some(mark) = account.mark else { return false };
+        let (mut active, mut running) = (0, 0);
+        for borrower in &mut account.borrowers {
+            borrower.seen = borrower.local.active.load(Relaxed);
+            active += borrower.seen;
+            running += u32::from(borrower.wake.is_some());
         }
+        let highest = u64::from(active.max(least));
+        let found = highest > mark.active_max();
+        if found {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            mark.set_active_max(highest, u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        }
+        let left = u32::try_from(mark.active_max()).unwrap_or(u32::MAX) - active;
+        for Borrower { local, wake, seen, .. } in &account.borrowers {
+            let part = if wake.is_some() { *seen + left / running } else { 0 };
+            local.part.store(part, Relaxed);
+        }
+        found
     }
 
     /// A queue runs.
@@ -217,6 +229,7 @@ impl Books {
         debug_assert_eq!(borrower.lent, 0);
         borrower.wake = None;
         borrower.local.release();
+        self.look(who.0, 0);
         self.serve();
     }
 

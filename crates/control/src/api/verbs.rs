@@ -99,6 +99,20 @@ pub(super) async fn explain(
     Ok(Json(server.explain(&name).await?))
 }
 
+/// The high-water marks of an adapter and its queues begin again, at what is there now.
+///
+/// Nothing else is touched: counters go on.
+#[utoipa::path(post, path = "/v1/adapters/{name}/reset-marks", tag = "adapter", operation_id = "reset_marks_of_adapter",
+    params(("name" = String, Path, description = "Name of the adapter")),
+    responses((status = 204, description = "They begin again"), (status = "default", body = ApiError)))]
+pub(super) async fn reset_marks(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    server.reset_marks(&name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Stops a data plane in good order and starts it with its present attributes.
 ///
 /// Clients of its adapters wait meanwhile and lose nothing. Refused without `force` while there is one that would not connect again.

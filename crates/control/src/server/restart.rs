@@ -1,4 +1,4 @@
-//! Restarting a data plane.
+//! What a data plane is told that changes nothing of what is wanted.
 
 use super::{Server, views};
 use crate::caller;
@@ -29,9 +29,25 @@ impl Server {
                 ));
             }
         }
-        let done = supervisor.restart().await;
+        self.told(supervisor.restart().await, format!("restart dataplane {name}"))
+    }
+
+    /// The high-water marks of an adapter and its queues begin again, at what is there now.
+    pub async fn reset_marks(&self, name: &str) -> Result<(), ApiError> {
+        let desired = self.desired();
+        if !desired[Object::Adapter].contains_key(name) {
+            return Err(self.not_found(Object::Adapter, name));
+        }
+        let home = desired.dataplane_of_adapter(name);
+        let supervisors = self.supervisors();
+        let supervisor =
+            supervisors.get(home).ok_or_else(|| self.not_found(Object::DataPlane, home))?;
+        self.told(supervisor.reset_marks(name).await, format!("reset marks of adapter {name}"))
+    }
+
+    fn told(&self, done: Result<(), ApiError>, what: String) -> Result<(), ApiError> {
         let result = if done.is_ok() { "done" } else { "failed" };
-        self.trail.changed(caller::present(), result, format!("restart dataplane {name}"));
+        self.trail.changed(caller::present(), result, what);
         done
     }
 }

@@ -54,6 +54,15 @@ impl Plane {
         Ok(Reply::Done)
     }
 
+    pub(super) fn reset_marks(&self, name: &str) -> Result<Reply, Failure> {
+        let adapter = self.state().adapters.get(name).cloned();
+        if adapter.ok_or_else(|| not_found("adapter", name))?.reset_marks() {
+            return Ok(Reply::Done);
+        }
+        let what = format!("adapter {name}: its queues are being changed, or wait for a disk");
+        Err(failure(FailureCode::InUse, what, "try again later"))
+    }
+
     pub(super) fn remove_adapter(&self, name: &str) -> Result<Reply, Failure> {
         let _changing = locked(&self.changes);
         let adapter = self.state().adapters.get(name).cloned();

@@ -51,6 +51,8 @@ pub(crate) enum AdapterVerb {
     Explain(NameArg),
     /// Forget how many channels clients under the policy `aix` had, and negotiate anew; they keep running
     Reconfigure(RemoveArgs),
+    /// Let the high-water marks of an adapter and its queues begin again, at what is there now; nothing else is touched
+    ResetMarks(NameArg),
 }
 
 #[derive(Debug, Subcommand)]

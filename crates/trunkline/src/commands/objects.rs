@@ -42,6 +42,9 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::Adapter(AdapterVerb::Reconfigure(args)) => {
             act(global, object, &args.names, args.how, "reconfigure")
         }
+        Verb::Adapter(AdapterVerb::ResetMarks(arg)) => {
+            Client::new(global)?.post(&format!("{}/reset-marks", path(object, &arg.name)?))
+        }
         Verb::Port(PortVerb::Map { adapter, port, how }) => {
             patch(global, Object::Adapter, &[adapter], &attr::adapter::PORT, Some(&port), how)
         }

@@ -241,6 +241,17 @@ async fn a_port_lends_its_commands_to_its_adapters() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_older_data_plane_cannot_reset_marks_and_says_so() {
+    let bench = Bench::san().await;
+    // The fake knows the first messages only, and would answer this one with an error of its own.
+    let (status, refusal) = bench.call("POST", "/v1/adapters/f/reset-marks", json!({})).await;
+    assert_eq!(status, 400, "{refusal}");
+    let text = refusal.to_string();
+    assert!(text.contains("earlier version") && text.contains("dataplane restart"), "{text}");
+    assert_eq!(bench.call("POST", "/v1/adapters/x/reset-marks", json!({})).await.0, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_reconfigured_aix_client_gets_all_that_it_can_have() {
     let bench = Bench::san().await;
     bench.set("adapters/f", json!({"policy": "aix", "num_per_range": 2})).await;
