@@ -18,6 +18,8 @@ pub enum Code {
     InUse,
     /// The attribute cannot be changed on an existing object.
     Fixed,
+    /// The object is not any more what the caller has read.
+    Changed,
     /// The data plane does not answer.
     Unavailable,
     /// The data plane or the system could not do it.

@@ -7,6 +7,7 @@
 
 mod apply;
 mod carry;
+mod edit;
 mod explain;
 mod files;
 mod hba;
@@ -18,6 +19,7 @@ mod restart;
 mod views;
 
 pub use apply::ConfigFile;
+pub use edit::Expected;
 pub use explain::{AttributeSource, CommandTermView, CommandsView, Explanation, TermView};
 pub use files::FileAct;
 pub use logins::{LoginTargetView, LoginView, LunView};
@@ -37,7 +39,7 @@ use crate::store::{Store, StoreError};
 use crate::supervisor::{Launcher, Outcome, Supervisor, View};
 use crate::trail::{Kind, Trail};
 use fabric::attribute::words::VolumeKind;
-use fabric::attribute::{Attributes, Object, Value, attr};
+use fabric::attribute::{Object, attr};
 use fabric::suggest;
 use protocol::message::Status;
 use std::collections::{BTreeMap, BTreeSet};
@@ -601,73 +603,6 @@ impl Server {
             Some(near) => refusal.help(format!("did you mean `{near}`?")),
             None => refusal.help(format!("`trunkline {object} list` shows those that there are")),
         }
-    }
-
-    /// Makes an object.
-    pub async fn create(
-        &self,
-        object: Object,
-        name: &str,
-        set: Attributes,
-        options: ChangeOptions,
-    ) -> Result<Done, ApiError> {
-        let name = name.to_owned();
-        self.change(options, move |desired| {
-            let objects = &mut desired[object];
-            if objects.contains_key(&name) || (object == Object::DataPlane && name == MAIN) {
-                return Err(ApiError::new(
-                    Code::Exists,
-                    format!("{object} `{name}` exists already"),
-                )
-                .help(format!("change it with `trunkline {object} set {name} …`")));
-            }
-            objects.insert(name, set);
-            Ok(())
-        })
-        .await
-    }
-
-    /// Changes attributes of an object; `None` puts one back to its default.
-    pub async fn set(
-        &self,
-        object: Object,
-        name: &str,
-        changes: BTreeMap<String, Option<Value>>,
-        options: ChangeOptions,
-    ) -> Result<Done, ApiError> {
-        let (not_found, name) = (self.not_found(object, name), name.to_owned());
-        self.change(options, move |desired| {
-            if object == Object::DataPlane && name == MAIN {
-                desired[Object::DataPlane].entry(MAIN.to_owned()).or_default();
-            }
-            let set = desired[object].get_mut(&name).ok_or(not_found)?;
-            for (attribute, value) in changes {
-                if object.attribute(&attribute).is_none() {
-                    let error = fabric::attribute::AttributeError::unknown(object, &attribute);
-                    return Err(ApiError::attribute(&name, error));
-                }
-                match value {
-                    Some(value) => set.insert(attribute, value),
-                    None => set.remove(&attribute),
-                };
-            }
-            Ok(())
-        })
-        .await
-    }
-
-    /// Removes an object. Of the data plane `main` the attributes go; it stays.
-    pub async fn remove(
-        &self,
-        object: Object,
-        name: &str,
-        options: ChangeOptions,
-    ) -> Result<Done, ApiError> {
-        let (not_found, name) = (self.not_found(object, name), name.to_owned());
-        self.change(options, move |desired| {
-            desired[object].remove(&name).map(|_| ()).ok_or(not_found)
-        })
-        .await
     }
 }
 

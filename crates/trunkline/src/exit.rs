@@ -13,7 +13,7 @@ Exit codes:
   2  wrong usage, or a value that is refused
   3  there is no such object
   4  the server cannot be reached
-  5  a conflict: it exists already, is in use, or is fixed
+  5  a conflict: it exists already, is in use, is fixed, or has changed meanwhile
   6  the data plane does not answer
   7  stored, but the data plane it is for does not run: carried out when it does
   8  there are findings, and --exit-code was given";
@@ -79,7 +79,7 @@ impl Failure {
                 Code::Failed => 1,
                 Code::Invalid => 2,
                 Code::NotFound => 3,
-                Code::Exists | Code::InUse | Code::Fixed => 5,
+                Code::Exists | Code::InUse | Code::Fixed | Code::Changed => 5,
                 Code::Unavailable => 6,
             },
         }

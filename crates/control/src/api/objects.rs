@@ -1,11 +1,11 @@
 //! The handlers of all objects: five, which serve every collection of the table. What one of them has beside that is
 //! in [`verbs`](super::verbs).
 
-use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Query};
+use super::plumbing::{Answer, Body, ChangeQuery, DoneView, IfMatch, ItemList, Query};
 use crate::error::ApiError;
 use crate::server::{AnyView, Server};
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderName, StatusCode, header};
 use axum::routing::get;
 use axum::{Json, Router};
 use fabric::attribute::{Attributes, Object, Value};
@@ -40,10 +40,14 @@ pub(super) fn routes() -> Router<Arc<Server>> {
         let every = get(move |on: On| list(o, on))
             .post(move |on: On, how: How, new: Body<New>| create(o, on, how, new));
         let each = get(move |on: On, name: Path<String>| show(o, on, name))
-            .patch(move |on: On, name: Path<String>, how: How, edit: Body<Edit>| {
-                set(o, on, name, how, edit)
-            })
-            .delete(move |on: On, name: Path<String>, how: How| remove(o, on, name, how));
+            .patch(
+                move |on: On, name: Path<String>, how: How, as_read: IfMatch, edit: Body<Edit>| {
+                    set(o, on, name, how, as_read, edit)
+                },
+            )
+            .delete(move |on: On, name: Path<String>, how: How, as_read: IfMatch| {
+                remove(o, on, name, how, as_read)
+            });
         router.route(&all, every).route(&one, each)
     })
 }
@@ -52,8 +56,13 @@ async fn list(object: Object, State(server): On) -> Json<ItemList<AnyView>> {
     Json(ItemList { items: server.objects(object).await })
 }
 
-async fn show(object: Object, State(server): On, Path(name): Path<String>) -> Answer<AnyView> {
-    Ok(Json(server.object(object, &name).await?))
+async fn show(
+    object: Object,
+    State(server): On,
+    Path(name): Path<String>,
+) -> Result<([(HeaderName, String); 1], Json<AnyView>), ApiError> {
+    let view = server.object(object, &name).await?;
+    Ok(([(header::ETAG, view.tag())], Json(view)))
 }
 
 async fn create(
@@ -71,9 +80,11 @@ async fn set(
     State(server): On,
     Path(name): Path<String>,
     Query(how): How,
+    IfMatch(expected): IfMatch,
     Body(edit): Body<Edit>,
 ) -> Answer<DoneView> {
-    Ok(Json(server.set(object, &name, edit.attributes, how.options()).await?.into()))
+    let done = server.set(object, &name, edit.attributes, expected, how.options()).await?;
+    Ok(Json(done.into()))
 }
 
 async fn remove(
@@ -81,6 +92,7 @@ async fn remove(
     State(server): On,
     Path(name): Path<String>,
     Query(how): How,
+    IfMatch(expected): IfMatch,
 ) -> Answer<DoneView> {
-    Ok(Json(server.remove(object, &name, how.options()).await?.into()))
+    Ok(Json(server.remove(object, &name, expected, how.options()).await?.into()))
 }

@@ -5,7 +5,7 @@ use crate::error::{ApiError, Code};
 use crate::model::loss::Loss;
 use crate::model::transition::{Allow, Change};
 use crate::serve::Visitor;
-use crate::server::{ChangeOptions, Done, OnFailure};
+use crate::server::{ChangeOptions, Done, Expected, OnFailure};
 use axum::Json;
 use axum::extract::{ConnectInfo, FromRequest, Request};
 use axum::http::{StatusCode, header};
@@ -25,6 +25,7 @@ impl IntoResponse for ApiError {
             Code::Invalid => StatusCode::BAD_REQUEST,
             Code::NotFound => StatusCode::NOT_FOUND,
             Code::Exists | Code::InUse | Code::Fixed => StatusCode::CONFLICT,
+            Code::Changed => StatusCode::PRECONDITION_FAILED,
             Code::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Code::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
@@ -132,6 +133,26 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> axum::extract::FromRequestParts
             .await
             .map(|query| Query(query.0))
             .map_err(|rejection| ApiError::invalid(rejection.body_text()).help("see /openapi.json"))
+    }
+}
+
+/// The header `If-Match`.
+pub(super) struct IfMatch(pub(super) Expected);
+
+impl<S: Send + Sync> axum::extract::FromRequestParts<S> for IfMatch {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(
+        parts: &mut axum::http::request::Parts,
+        _: &S,
+    ) -> Result<IfMatch, ApiError> {
+        // Several lines are one list.
+        let mut lines = Vec::new();
+        for line in parts.headers.get_all(header::IF_MATCH) {
+            lines.push(line.to_str().map_err(|error| ApiError::invalid(error.to_string()))?);
+        }
+        let none = lines.is_empty();
+        Ok(IfMatch(if none { Expected::default() } else { Expected::read(&lines.join(",")) }))
     }
 }
 

@@ -93,6 +93,11 @@ fn operations(object: Object) -> [(String, HttpMethod, Value); 5] {
         "schema": {"type": "string"},
     });
     let how_and_name: Vec<Value> = how.iter().chain([&name]).cloned().collect();
+    let as_read = json!({
+        "name": "If-Match", "in": "header", "required": false, "schema": {"type": "string"},
+        "description": "The `ETag` with which it was read: refused with 412 when its attributes have changed since.",
+    });
+    let change: Vec<Value> = how_and_name.iter().chain([&as_read]).cloned().collect();
     let content = |schema: Value| json!({"application/json": {"schema": schema}});
     let view = reference(&view_of(object));
     let list = json!({
@@ -107,6 +112,10 @@ fn operations(object: Object) -> [(String, HttpMethod, Value); 5] {
         })
     };
     let body = |what| json!({"content": content(reference(&format!("{what}{object:?}"))), "required": true});
+    let mut shown = answers("200", &view);
+    shown["200"]["headers"]["ETag"] = json!({
+        "schema": {"type": "string"}, "description": "Of its attributes, for `If-Match`.",
+    });
     let title = object.title().to_lowercase();
     [
         (
@@ -131,7 +140,7 @@ fn operations(object: Object) -> [(String, HttpMethod, Value); 5] {
             HttpMethod::Get,
             json!({
                 "tags": [noun], "summary": format!("One {noun}."), "operationId": format!("show_{noun}"),
-                "parameters": [name], "responses": answers("200", &view),
+                "parameters": [name], "responses": shown,
             }),
         ),
         (
@@ -140,7 +149,7 @@ fn operations(object: Object) -> [(String, HttpMethod, Value); 5] {
             json!({
                 "tags": [noun], "summary": format!("Changes one {noun}."), "operationId": format!("set_{noun}"),
                 "description": "Each attribute says when a change takes effect. When the data plane cannot do it, nothing changes.",
-                "parameters": how_and_name, "requestBody": body("Change"), "responses": answers("200", &done),
+                "parameters": change, "requestBody": body("Change"), "responses": answers("200", &done),
             }),
         ),
         (
@@ -148,7 +157,7 @@ fn operations(object: Object) -> [(String, HttpMethod, Value); 5] {
             HttpMethod::Delete,
             json!({
                 "tags": [noun], "summary": format!("Removes one {noun}."), "operationId": format!("remove_{noun}"),
-                "parameters": how_and_name, "responses": answers("200", &done),
+                "parameters": change, "responses": answers("200", &done),
             }),
         ),
     ]

@@ -3,6 +3,7 @@
 mod clients;
 mod files;
 mod hba;
+mod matching;
 mod san;
 mod silence;
 mod size;

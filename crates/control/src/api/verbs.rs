@@ -2,7 +2,7 @@
 
 use super::plumbing::{Answer, Body, ChangeQuery, DoneView, Query};
 use crate::error::ApiError;
-use crate::server::{Explanation, FileAct, Server};
+use crate::server::{Expected, Explanation, FileAct, Server};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -40,7 +40,7 @@ pub(super) async fn resize(
     let mut options = query.options();
     options.allow.shrink = resize.shrink;
     let change = BTreeMap::from([(attr::volume::SIZE.name.to_owned(), Some(resize.size))]);
-    Ok(Json(server.set(Object::Volume, &name, change, options).await?.into()))
+    Ok(Json(server.set(Object::Volume, &name, change, Expected::default(), options).await?.into()))
 }
 
 /// Takes the file that is there now as the volume's own, with what is in it.

@@ -195,6 +195,18 @@ pub enum AnyView {
     Object(Box<ObjectView>),
 }
 
+impl AnyView {
+    /// The tag of its attributes: who changes what was read names it (`If-Match`).
+    pub fn tag(&self) -> String {
+        super::edit::tag(match self {
+            AnyView::Volume(view) => &view.attributes,
+            AnyView::Adapter(view) => &view.attributes,
+            AnyView::DataPlane(view) => &view.attributes,
+            AnyView::Object(view) => &view.attributes,
+        })
+    }
+}
+
 /// Everything that is known at one moment; the views are made of it. What is asked for each object is found by its name.
 struct Moment<'a> {
     desired: &'a Desired,
