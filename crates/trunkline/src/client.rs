@@ -5,7 +5,8 @@ use crate::exit::Failure;
 use control::error::ApiError;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
-use hyper::{Method, Request, StatusCode};
+use hyper::header::{ETAG, IF_MATCH};
+use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use std::io::ErrorKind;
@@ -34,12 +35,32 @@ impl Client {
 
     /// Asks for a value.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
-        decode(&self.call(Method::GET, path, None)?)
+        decode(&self.call(Method::GET, path, None, None)?.0)
+    }
+
+    /// Asks for an object, with the tag that says whether it is still the same.
+    pub(crate) fn get_tagged<T: DeserializeOwned>(
+        &self,
+        path: &str,
+    ) -> Result<(T, String), Failure> {
+        let (bytes, tag) = self.call(Method::GET, path, None, None)?;
+        Ok((decode(&bytes)?, tag.unwrap_or_default()))
+    }
+
+    /// Sends a JSON body for an object, if it still has this tag.
+    pub(crate) fn send_if<T: DeserializeOwned>(
+        &self,
+        tag: &str,
+        path: &str,
+        body: &serde_json::Value,
+    ) -> Result<T, Failure> {
+        let body = Some(("application/json", body.to_string()));
+        decode(&self.call(Method::PATCH, path, body, Some(tag))?.0)
     }
 
     /// Asks for a text.
     pub(crate) fn get_text(&self, path: &str) -> Result<String, Failure> {
-        let bytes = self.call(Method::GET, path, None)?;
+        let (bytes, _) = self.call(Method::GET, path, None, None)?;
         String::from_utf8(bytes.to_vec()).map_err(Failure::other)
     }
 
@@ -51,7 +72,7 @@ impl Client {
         body: Option<&serde_json::Value>,
     ) -> Result<T, Failure> {
         let body = body.map(|body| ("application/json", body.to_string()));
-        decode(&self.call(method, path, body)?)
+        decode(&self.call(method, path, body, None)?.0)
     }
 
     /// Sends a configuration.
@@ -60,12 +81,12 @@ impl Client {
         path: &str,
         text: String,
     ) -> Result<T, Failure> {
-        decode(&self.call(Method::POST, path, Some(("application/toml", text)))?)
+        decode(&self.call(Method::POST, path, Some(("application/toml", text)), None)?.0)
     }
 
     /// Asks for something that has no answer.
     pub(crate) fn post(&self, path: &str) -> Result<(), Failure> {
-        self.call(Method::POST, path, None).map(|_| ())
+        self.call(Method::POST, path, None, None).map(|_| ())
     }
 
     fn call(
@@ -73,17 +94,21 @@ impl Client {
         method: Method,
         path: &str,
         body: Option<(&str, String)>,
-    ) -> Result<Bytes, Failure> {
-        let (status, bytes) =
-            self.runtime.block_on(self.exchange(method, path, body)).map_err(|error| {
-                let path = self.socket.display().to_string();
-                match error.kind() {
-                    ErrorKind::PermissionDenied => Failure::Denied { path },
-                    _ => Failure::Unreachable { path, problem: error.to_string() },
-                }
-            })?;
+        if_match: Option<&str>,
+    ) -> Result<(Bytes, Option<String>), Failure> {
+        let exchange = self.exchange(method, path, body, if_match);
+        let response = self.runtime.block_on(exchange).map_err(|error| {
+            let path = self.socket.display().to_string();
+            match error.kind() {
+                ErrorKind::PermissionDenied => Failure::Denied { path },
+                _ => Failure::Unreachable { path, problem: error.to_string() },
+            }
+        })?;
+        let (status, tag) = (response.status(), response.headers().get(ETAG));
+        let tag = tag.and_then(|tag| Some(tag.to_str().ok()?.to_owned()));
+        let bytes = response.into_body();
         if status.is_success() {
-            return Ok(bytes);
+            return Ok((bytes, tag));
         }
         match serde_json::from_slice::<ApiError>(&bytes) {
             Ok(refusal) => Err(refusal.into()),
@@ -96,7 +121,8 @@ impl Client {
         method: Method,
         path: &str,
         body: Option<(&str, String)>,
-    ) -> std::io::Result<(StatusCode, Bytes)> {
+        if_match: Option<&str>,
+    ) -> std::io::Result<Response<Bytes>> {
         let other = |error: hyper::Error| std::io::Error::other(error.to_string());
         let stream = tokio::net::UnixStream::connect(&self.socket).await?;
         let io = TokioIo::new(stream);
@@ -104,6 +130,9 @@ impl Client {
             hyper::client::conn::http1::handshake(io).await.map_err(other)?;
         tokio::spawn(connection);
         let mut request = Request::builder().method(method).uri(path).header("host", "trunkline");
+        if let Some(tag) = if_match {
+            request = request.header(IF_MATCH, tag);
+        }
         let mut bytes = Bytes::new();
         if let Some((kind, text)) = body {
             request = request.header("content-type", kind);
@@ -111,9 +140,8 @@ impl Client {
         }
         let request = request.body(Full::new(bytes)).map_err(std::io::Error::other)?;
         let response = sender.send_request(request).await.map_err(other)?;
-        let status = response.status();
-        let body = response.into_body().collect().await.map_err(other)?;
-        Ok((status, body.to_bytes()))
+        let (head, body) = response.into_parts();
+        Ok(Response::from_parts(head, body.collect().await.map_err(other)?.to_bytes()))
     }
 }
 

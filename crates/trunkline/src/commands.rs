@@ -2,6 +2,7 @@
 
 pub(crate) mod dataplane;
 pub(crate) mod events;
+pub(crate) mod lists;
 pub(crate) mod logins;
 pub(crate) mod objects;
 pub(crate) mod serve;

@@ -226,6 +226,52 @@ fn a_data_plane_whose_socket_was_removed_is_not_replaced_while_it_lives() {
 }
 
 #[test]
+fn sockets_whose_files_were_removed_are_made_again_while_the_server_runs() {
+    let server = Server::start(&[]);
+    server.ok("volume create v --kind null --size 1GiB");
+    server.ok("adapter create a --volume v");
+    let sockets = ["a.sock", "dataplane-main.sock", "trunkline.sock"];
+    for socket in sockets {
+        std::fs::remove_file(server.path(socket)).unwrap();
+    }
+    server.until("they are there again", |server| {
+        let _ = server.try_status();
+        sockets.iter().all(|socket| server.path(socket).exists())
+    });
+    drop(UnixStream::connect(server.path("a.sock")).unwrap());
+    assert_eq!(server.plane()["state"], "running");
+}
+
+#[test]
+fn eight_who_change_a_zone_and_a_target_at_once_lose_nothing() {
+    let server = Server::start(&[]);
+    server.ok("zone create z");
+    server.ok("target create t");
+    for n in 0..8 {
+        server.ok(&format!("volume create v{n} --kind null --size 1MiB"));
+    }
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let server = &server;
+            scope.spawn(move || {
+                server.ok(&format!("zone add-member z c0:50:76:00:00:00:00:{n:02x}"));
+                server.ok(&format!("target add-lun t {n}=v{n}"));
+            });
+        }
+    });
+    let listed = |line: &str, attribute: &str| {
+        let shown: Value = serde_json::from_str(&server.ok(line)).unwrap();
+        shown["effective"][attribute].as_str().unwrap().to_owned()
+    };
+    assert_eq!(listed("zone show z -o json", "members").split(',').count(), 8);
+    assert_eq!(listed("target show t -o json", "luns"), "0=v0,1=v1,2=v2,3=v3,4=v4,5=v5,6=v6,7=v7");
+    server.ok("target remove-lun t 1 2 3 4 5 6 7");
+    assert_eq!(listed("target show t -o json", "luns"), "0=v0");
+    let refused = server.run("target remove-lun t 7");
+    assert_eq!(refused.status.code(), Some(3), "{refused:?}");
+}
+
+#[test]
 fn a_start_takes_nothing_from_a_client_and_keeps_what_its_file_does_not_name() {
     let mut server = Server::start(&[]);
     for name in ["v", "w", "x"] {

@@ -29,6 +29,8 @@ pub(crate) enum Verb {
     Adapter(AdapterVerb),
     Port(PortVerb),
     Medium(MediumVerb),
+    Target(TargetVerb),
+    Zone(ZoneVerb),
     DataPlane(DataPlaneVerb),
     /// The data plane itself, instead of something about it.
     Process(Box<DataplaneRunArgs>),
@@ -142,6 +144,60 @@ Examples:
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum TargetVerb {
+    /// Give a target more LUNs; its others stay, and so do those that somebody else adds meanwhile
+    #[command(after_help = "\
+Examples:
+  trunkline target add-lun storage0 4=disk4 5=disk5")]
+    AddLun {
+        /// The target
+        target: String,
+        /// LUNs with their volumes
+        #[arg(required = true, value_name = "LUN=VOLUME")]
+        luns: Vec<String>,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Take LUNs from a target; their volumes stay
+    RemoveLun {
+        /// The target
+        target: String,
+        /// Their numbers
+        #[arg(required = true, value_name = "LUN")]
+        luns: Vec<String>,
+        #[command(flatten)]
+        how: How,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ZoneVerb {
+    /// Put adapters, targets or WWPNs into a zone; its others stay, and so do those that somebody else adds meanwhile
+    #[command(after_help = "\
+Examples:
+  trunkline zone add-member zone0 vfchost4 storage0")]
+    AddMember {
+        /// The zone
+        zone: String,
+        /// Adapters, targets or WWPNs
+        #[arg(required = true, value_name = "MEMBER")]
+        members: Vec<String>,
+        #[command(flatten)]
+        how: How,
+    },
+    /// Take adapters, targets or WWPNs out of a zone
+    RemoveMember {
+        /// The zone
+        zone: String,
+        /// Adapters, targets or WWPNs
+        #[arg(required = true, value_name = "MEMBER")]
+        members: Vec<String>,
+        #[command(flatten)]
+        how: How,
+    },
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum DataPlaneVerb {
     /// Stop a data plane in good order and start it with its present attributes
     Restart(RestartArgs),
@@ -154,6 +210,8 @@ fn with_own_verbs(object: Object, command: Command) -> Command {
         Object::Adapter => AdapterVerb::augment_subcommands(command),
         Object::Port => PortVerb::augment_subcommands(command),
         Object::Medium => MediumVerb::augment_subcommands(command),
+        Object::Target => TargetVerb::augment_subcommands(command),
+        Object::Zone => ZoneVerb::augment_subcommands(command),
         Object::DataPlane => {
             let command = DataPlaneVerb::augment_subcommands(command);
             DataplaneRunArgs::augment_args(command)
@@ -174,6 +232,8 @@ fn own_verb(object: Object, matches: &ArgMatches) -> Result<Verb, Error> {
         Object::Adapter => Verb::Adapter(AdapterVerb::from_arg_matches(matches)?),
         Object::Port => Verb::Port(PortVerb::from_arg_matches(matches)?),
         Object::Medium => Verb::Medium(MediumVerb::from_arg_matches(matches)?),
+        Object::Target => Verb::Target(TargetVerb::from_arg_matches(matches)?),
+        Object::Zone => Verb::Zone(ZoneVerb::from_arg_matches(matches)?),
         Object::DataPlane if matches.subcommand_name().is_none() => {
             Verb::Process(Box::new(DataplaneRunArgs::from_arg_matches(matches)?))
         }

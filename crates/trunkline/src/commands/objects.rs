@@ -1,8 +1,10 @@
 //! The verbs of objects.
 
+use super::lists::{self, Act, List};
 use super::{dataplane, logins, top};
 use crate::cli::objects::{
-    AdapterVerb, DataPlaneVerb, MediumVerb, ObjectCommand, PortVerb, Verb, VolumeVerb,
+    AdapterVerb, DataPlaneVerb, MediumVerb, ObjectCommand, PortVerb, TargetVerb, Verb, VolumeVerb,
+    ZoneVerb,
 };
 use crate::cli::{EditArgs, Global, How, NewArgs, ResizeArgs};
 use crate::client::Client;
@@ -58,6 +60,18 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         }
         Verb::Medium(MediumVerb::Unload { vtds, how }) => {
             patch(global, Object::Vtd, &vtds, &attr::vtd::MEDIUM, None, how)
+        }
+        Verb::Target(TargetVerb::AddLun { target, luns, how }) => {
+            lists::change(global, List::Luns, &target, Act::Add(&luns), how)
+        }
+        Verb::Target(TargetVerb::RemoveLun { target, luns, how }) => {
+            lists::change(global, List::Luns, &target, Act::Remove(&luns), how)
+        }
+        Verb::Zone(ZoneVerb::AddMember { zone, members, how }) => {
+            lists::change(global, List::Members, &zone, Act::Add(&members), how)
+        }
+        Verb::Zone(ZoneVerb::RemoveMember { zone, members, how }) => {
+            lists::change(global, List::Members, &zone, Act::Remove(&members), how)
         }
         Verb::DataPlane(DataPlaneVerb::Restart(args)) => {
             let path = path(object, &args.name)?;
@@ -143,11 +157,11 @@ pub(crate) fn path(object: Object, name: &str) -> Result<String, Failure> {
     Ok(format!("/v1/{}/{name}", object.collection()))
 }
 
-fn query(how: How) -> String {
+pub(crate) fn query(how: How) -> String {
     format!("?dry_run={}&force={}", how.dry_run, how.force)
 }
 
-fn done(global: &Global, done: &DoneView, dry_run: bool) -> Result<(), Failure> {
+pub(crate) fn done(global: &Global, done: &DoneView, dry_run: bool) -> Result<(), Failure> {
     print(global, done, |done| output::changes(&done.changes, &done.losses, dry_run))?;
     output::warn(&done.warnings);
     waiting(&done.waiting)
