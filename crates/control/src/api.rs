@@ -8,13 +8,17 @@
 //! administrator.
 
 mod objects;
+mod operations;
 mod plumbing;
 mod schema;
 mod state;
 mod verbs;
+mod visitors;
 
+pub use operations::OperationView;
 pub use plumbing::{DoneView, ItemList};
 pub use state::{AppliedView, AttributeView, EventsView};
+pub use visitors::{VISITORS_MAX, Visitor, Visitors};
 
 use crate::server::Server;
 use axum::Router;
@@ -47,6 +51,9 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::reconfigure))
         .routes(routes!(verbs::reset_marks))
         .routes(routes!(verbs::restart))
+        .routes(routes!(operations::list))
+        .routes(routes!(operations::show))
+        .routes(routes!(operations::cancel))
         .routes(routes!(state::logins))
         .routes(routes!(state::status))
         .routes(routes!(state::apply))

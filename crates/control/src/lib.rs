@@ -4,6 +4,7 @@
 //!   keeps it over restarts.
 //! - [`mod@reconcile`]: what to tell a data plane, as a pure function; [`supervisor`] tells it, over a
 //!   [`link`], and keeps its process alive.
+//! - [`operation`]: work that may take long, as a pure function of how far it is and what is known.
 //! - [`server`] puts these together; [`api`] is its face over HTTP, [`metrics`] the one for
 //!   Prometheus; [`trail`] remembers what happened.
 //!
@@ -21,6 +22,7 @@ pub mod hba;
 pub mod link;
 pub mod metrics;
 pub mod model;
+pub mod operation;
 pub mod paths;
 pub mod reconcile;
 pub mod serve;

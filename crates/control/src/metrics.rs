@@ -4,6 +4,7 @@
 //! bytes). Labels are few: `adapter` for what queues count, `dataplane` and `channel` for what
 //! channels count, `adapter`, `target` and `lun` for the few counters of LUNs. Queues of an adapter are summed; `/v1/stats` has them one by one.
 
+use crate::operation::Step;
 use crate::server::{Server, StatusView};
 use crate::statistics::{by_adapter, by_lun, sum, sum_of_adapter};
 use crate::supervisor::View;
@@ -45,6 +46,7 @@ struct Scrape {
     planes: BTreeMap<String, View>,
     status: StatusView,
     events: BTreeMap<trail::Kind, u64>,
+    operations: BTreeMap<Step, u64>,
     adapters: Series,
     luns: Series,
     latencies: Stages,
@@ -56,7 +58,8 @@ pub async fn text(server: &Server) -> Result<String, fmt::Error> {
     let status = server.status().await;
     let planes = server.keeper_views();
     let mut registry = Registry::with_prefix("trunkline");
-    let scrape = scrape(planes, status, server.trail().counts(), &server.snapshots());
+    let mut scrape = scrape(planes, status, server.trail().counts(), &server.snapshots());
+    scrape.operations = server.operation_counts();
     registry.register_collector(Box::new(scrape));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
@@ -73,6 +76,7 @@ fn scrape(
         planes,
         status,
         events,
+        operations: BTreeMap::new(),
         adapters: Vec::new(),
         luns: Vec::new(),
         latencies: Vec::new(),
@@ -134,6 +138,12 @@ impl Scrape {
         for (kind, count) in &self.events {
             let labels = [("kind", kind.as_str())];
             metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
+        }
+        let help = "Operations that go on, and of late those that have ended, by how far they are";
+        let mut metric = encoder.encode_descriptor("operations", help, None, MetricType::Gauge)?;
+        for (step, count) in &self.operations {
+            let count = i64::try_from(*count).unwrap_or(i64::MAX);
+            metric.encode_family(&[("state", step.as_str())])?.encode_gauge(&count)?;
         }
         Ok(())
     }

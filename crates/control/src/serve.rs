@@ -5,12 +5,10 @@
 
 mod leftovers;
 mod system;
-mod visitors;
 
 pub use system::{Passed, passed_sockets};
-pub use visitors::{VISITORS_MAX, Visitor, Visitors};
 
-use crate::api;
+use crate::api::{self, VISITORS_MAX, Visitor, Visitors};
 use crate::config;
 use crate::error::ApiError;
 use crate::model::transition::{Allow, Change, Verb};
@@ -251,8 +249,12 @@ async fn apply_read(
         tracing::warn!(path = %path.display(), "the configuration names no object; nothing is changed");
         return Ok(());
     }
-    let mut options =
-        ChangeOptions { dry_run: true, allow: Allow::default(), on_failure: OnFailure::Keep };
+    let mut options = ChangeOptions {
+        dry_run: true,
+        allow: Allow::default(),
+        on_failure: OnFailure::Keep,
+        wait: true,
+    };
     let mut pruning = prune;
     loop {
         let (done, _) = server.apply(wanted.clone(), pruning, options).await?;

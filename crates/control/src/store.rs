@@ -12,10 +12,12 @@
 //! state that is, a copy is kept beside the store (`control.good`), from which a server can start
 //! when the store cannot be read.
 
+mod journal;
 mod seal;
 
 use crate::model::Desired;
 use crate::model::allocations::Allocations;
+use crate::operation::Journal;
 use fabric::attribute::{Attributes, Object};
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, StorageBackend, TableDefinition,
@@ -31,8 +33,11 @@ pub trait Store: Send {
     /// The last committed state; the empty one when there was none.
     fn load(&mut self) -> Result<Desired, StoreError>;
 
-    /// Makes `next` the state, durably. Records that did not change are not written.
-    fn commit(&mut self, next: &Desired) -> Result<(), StoreError>;
+    /// The operations that were kept with it.
+    fn journal(&self) -> Journal;
+
+    /// Makes `next` the state, and `journal` the operations, durably and both or none. Records that did not change are not written.
+    fn commit(&mut self, next: &Desired, journal: &Journal) -> Result<(), StoreError>;
 }
 
 /// Why the store could not be read or written.
@@ -118,6 +123,8 @@ pub struct RedbStore {
     copy: Option<PathBuf>,
     /// What it holds, once it was read or written: nobody else writes to it.
     holds: Option<Desired>,
+    /// The operations that it holds.
+    journal: Journal,
 }
 
 /// Where the copy of the last good state of a store is.
@@ -174,7 +181,7 @@ impl RedbStore {
         let aside = copy.with_extension("restoring");
         std::fs::rename(&copy, &aside).map_err(failed)?;
         let mut store = RedbStore::open(path)?;
-        store.commit(&good)?;
+        store.commit(&good, &Journal::default())?;
         let _ = std::fs::remove_file(aside);
         Ok(store)
     }
@@ -197,6 +204,7 @@ impl RedbStore {
             path,
             copy: None,
             holds: None,
+            journal: Journal::default(),
         };
         store.reopen()?;
         Ok(store)
@@ -282,29 +290,37 @@ impl RedbStore {
 
 impl Store for RedbStore {
     fn load(&mut self) -> Result<Desired, StoreError> {
-        let desired = self.guarded(|store| store.read())?;
+        let (desired, journal) = self.guarded(|store| store.read())?;
+        self.journal = journal;
         self.keep_copy(&desired);
         self.holds = Some(desired.clone());
         Ok(desired)
     }
 
-    fn commit(&mut self, next: &Desired) -> Result<(), StoreError> {
+    fn journal(&self) -> Journal {
+        self.journal.clone()
+    }
+
+    fn commit(&mut self, next: &Desired, journal: &Journal) -> Result<(), StoreError> {
         if self.failed {
             self.reopen()?;
         }
-        let written = self.guarded(|store| store.write(next));
+        let written = self.guarded(|store| store.write(next, journal));
         self.failed = written.is_err();
+        let same = self.holds.as_ref() == Some(next);
         self.holds = None;
         if written.is_ok() {
-            self.keep_copy(next);
-            self.holds = Some(next.clone());
+            if !same {
+                self.keep_copy(next);
+            }
+            (self.holds, self.journal) = (Some(next.clone()), journal.clone());
         }
         written
     }
 }
 
 impl RedbStore {
-    fn read(&self) -> Result<Desired, StoreError> {
+    fn read(&self) -> Result<(Desired, Journal), StoreError> {
         let mut desired = Desired::default();
         let read = self.database()?.begin_read().map_err(|e| self.engine(e))?;
         let table = match read.open_table(OBJECTS) {
@@ -340,7 +356,7 @@ impl RedbStore {
             let problem = "the checksum over all records does not fit".to_owned();
             return Err(StoreError::Damaged { path: self.path.clone(), problem });
         }
-        Ok(desired)
+        Ok((desired, journal::read(&read).map_err(|e| self.engine(e))?))
     }
 
     /// What was given out, and the seal of the state; a state of the first version has none.
@@ -378,16 +394,16 @@ impl RedbStore {
         Ok((record.allocations, seal))
     }
 
-    fn write(&self, next: &Desired) -> Result<(), StoreError> {
+    fn write(&self, next: &Desired, journal: &Journal) -> Result<(), StoreError> {
         let read;
-        let now = match &self.holds {
-            Some(now) => now,
+        let (now, kept) = match &self.holds {
+            Some(now) => (now, &self.journal),
             None => {
                 read = self.read()?;
-                &read
+                (&read.0, &read.1)
             }
         };
-        if now == next {
+        if now == next && kept == journal {
             return Ok(());
         }
         let mut write = self.database()?.begin_write().map_err(|e| self.engine(e))?;
@@ -396,6 +412,10 @@ impl RedbStore {
         write.set_two_phase_commit(true);
         write.set_quick_repair(true);
         write.set_durability(Durability::Immediate).map_err(|e| self.engine(e))?;
+        journal::write(&write, kept, journal).map_err(|e| self.engine(e))?;
+        if now == next {
+            return write.commit().map_err(|e| self.engine(e));
+        }
         {
             let mut table = write.open_table(OBJECTS).map_err(|e| self.engine(e))?;
             for object in Object::ALL {

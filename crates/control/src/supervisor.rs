@@ -75,7 +75,7 @@ enum Command {
     Hangup(u64),
 }
 
-/// What became of a [`Supervisor::want`].
+/// What became of a [`Supervisor::post`].
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// Whether the data plane answers at all.
@@ -189,12 +189,19 @@ impl Supervisor {
         Ok(Supervisor { commands, view, pulse })
     }
 
-    /// Makes `wanted` what the data plane shall be, and says what it could not do. One that is silent does it when it can.
-    pub async fn want(&self, wanted: Wanted, spec: DataPlaneSpec) -> Outcome {
-        let wanted = Box::new(wanted);
+    /// Makes `wanted` what the data plane shall be, without waiting for it. What was posted first is carried out first.
+    pub fn post(&self, wanted: Wanted, spec: DataPlaneSpec) -> oneshot::Receiver<Outcome> {
+        let (done, answer) = oneshot::channel();
+        // One that has ended drops the other end, which is an answer as well.
+        let _ = self.commands.send(Command::Want { wanted: Box::new(wanted), spec, done });
+        answer
+    }
+
+    /// What became of a [`Supervisor::post`]; nothing where the data plane is silent, which does it when it can.
+    pub async fn answer(&self, answer: &mut oneshot::Receiver<Outcome>) -> Option<Outcome> {
         tokio::select! {
-            outcome = self.ask(|done| Command::Want { wanted, spec, done }) => outcome.unwrap_or_default(),
-            () = self.silence() => Outcome::default(),
+            outcome = answer => Some(outcome.unwrap_or_default()),
+            () = self.silence() => None,
         }
     }
 
@@ -213,6 +220,14 @@ impl Supervisor {
     /// What is known of the data plane, asked for now: its account, or the one before when it does not answer at once.
     pub async fn look(&self) -> View {
         self.pulse.look().await;
+        self.view()
+    }
+
+    /// The same without waiting where it is known not to answer.
+    pub async fn look_unless_silent(&self) -> View {
+        if self.view().silent.is_none() {
+            self.pulse.look().await;
+        }
         self.view()
     }
 
@@ -253,12 +268,6 @@ impl Supervisor {
                 }
             }
         }
-    }
-
-    async fn ask<T>(&self, command: impl FnOnce(Answer<T>) -> Command) -> Option<T> {
-        let (answer, reply) = oneshot::channel();
-        self.commands.send(command(answer)).ok()?;
-        reply.await.ok()
     }
 }
 
@@ -582,6 +591,10 @@ impl SupervisorThread {
             if opened && matches!(action, Action::PutUnit(_) | Action::PutAdapter(_)) {
                 learn(link.as_mut(), &mut self.wanted)?;
                 opened = false;
+            }
+            if let Action::RemoveVolume { name, .. } = &action {
+                // Nobody takes what an earlier volume of the name had for a new one's.
+                lock(&self.view).opened.remove(name);
             }
             let action = spared(action, &failed);
             let listener = match &action {

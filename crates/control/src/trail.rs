@@ -47,6 +47,8 @@ pub enum Kind {
     ClientLeft,
     /// Requests to a volume failed.
     VolumeError,
+    /// An operation that took a while has ended.
+    Operation,
 }
 
 impl Kind {
@@ -64,6 +66,7 @@ impl Kind {
             Kind::ClientConnected => "client_connected",
             Kind::ClientLeft => "client_left",
             Kind::VolumeError => "volume_error",
+            Kind::Operation => "operation",
         }
     }
 

@@ -1,10 +1,10 @@
 //! What all handlers share: bodies, errors, answers.
 
+use super::visitors::Visitor;
 use crate::caller;
 use crate::error::{ApiError, Code};
 use crate::model::loss::Loss;
 use crate::model::transition::{Allow, Change};
-use crate::serve::Visitor;
 use crate::server::{ChangeOptions, Done, Expected, OnFailure};
 use axum::Json;
 use axum::extract::{ConnectInfo, FromRequest, Request};
@@ -89,17 +89,20 @@ pub struct DoneView {
     /// What the next start of the server makes undone, since its configuration file says something else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// With `wait=false`: the operation that goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<u64>,
 }
 
 impl From<Done> for DoneView {
     fn from(done: Done) -> DoneView {
-        let Done { changes, waiting, losses, warnings, .. } = done;
-        DoneView { changes, waiting, losses, warnings }
+        let Done { changes, waiting, losses, warnings, operation, .. } = done;
+        DoneView { changes, waiting, losses, warnings, operation }
     }
 }
 
 /// How a change to one object is made.
-#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[derive(Debug, Clone, Copy, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ChangeQuery {
@@ -109,13 +112,21 @@ pub(super) struct ChangeQuery {
     /// Take disks from clients that are connected, too.
     #[serde(default)]
     force: bool,
+    /// Answer when it is done; without it, as soon as it is stored, with the operation that goes on.
+    #[serde(default = "waits")]
+    wait: bool,
+}
+
+fn waits() -> bool {
+    true
 }
 
 impl ChangeQuery {
     /// A change of one object is taken back when a data plane cannot do it.
     pub(super) fn options(self) -> ChangeOptions {
         let allow = Allow { force: self.force, ..Allow::default() };
-        ChangeOptions { dry_run: self.dry_run, allow, on_failure: OnFailure::Revert }
+        let (dry_run, wait) = (self.dry_run, self.wait);
+        ChangeOptions { dry_run, allow, on_failure: OnFailure::Revert, wait }
     }
 }
 

@@ -88,9 +88,10 @@ pub(super) async fn apply(
         dry_run: query.dry_run,
         allow: Allow { shrink: query.shrink, force: query.force },
         on_failure: OnFailure::Keep,
+        wait: true,
     };
     let (done, others) = server.apply(wanted, query.prune, options).await?;
-    let Done { changes, failures, waiting, losses, warnings } = done;
+    let Done { changes, failures, waiting, losses, warnings, .. } = done;
     Ok(Json(AppliedView { changes, failures, waiting, others, losses, warnings }))
 }
 

@@ -2,7 +2,7 @@
 
 use super::plumbing::{Answer, Body, ChangeQuery, DoneView, Query};
 use crate::error::ApiError;
-use crate::server::{Expected, Explanation, FileAct, Server};
+use crate::server::{ChangeOptions, Expected, Explanation, FileAct, Server};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -119,12 +119,12 @@ pub(super) async fn reset_marks(
 #[utoipa::path(post, path = "/v1/dataplanes/{name}/restart", tag = "dataplane",
     operation_id = "restart_dataplane",
     params(ChangeQuery, ("name" = String, Path, description = "Name of the data plane")),
-    responses((status = 204, description = "It runs again"), (status = "default", body = ApiError)))]
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
 pub(super) async fn restart(
     State(server): State<Arc<Server>>,
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
-) -> Result<StatusCode, ApiError> {
-    server.restart_dataplane(&name, query.options().allow.force).await?;
-    Ok(StatusCode::NO_CONTENT)
+) -> Answer<DoneView> {
+    let ChangeOptions { allow, wait, .. } = query.options();
+    Ok(Json(server.restart_dataplane(&name, allow.force, wait).await?.into()))
 }

@@ -6,10 +6,26 @@
 
 use super::resolve::Wanted;
 use crate::error::{ApiError, Code};
-use protocol::message::{AdapterSpec, Initiator};
+use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, Initiator};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
+
+/// What is known of a client stays with the data plane when it leaves.
+pub(crate) fn has_client(adapter: &AdapterStatus) -> bool {
+    use AdapterState::{Connecting, Failed, Listening};
+    !matches!(adapter.state, Listening | Connecting | Failed)
+}
+
+/// Whether an adapter's client will not connect again when its data plane ends. QEMU's SCSI device does since 8.2, and from then on keeps an
+/// in-flight region, unless the adapter withholds that.
+pub(crate) fn stays_away(adapter: &AdapterStatus) -> bool {
+    const INFLIGHT: &str = "inflight";
+    has_client(adapter)
+        && adapter.spec.scsi().is_some()
+        && !adapter.spec.withhold.iter().any(|feature| feature == INFLIGHT)
+        && !adapter.features.iter().any(|feature| feature == INFLIGHT)
+}
 
 /// A client that a change takes something from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

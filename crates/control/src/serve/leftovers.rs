@@ -7,9 +7,9 @@
 use super::{ServeError, system};
 use crate::link::{Link, LinkError, SocketLink};
 use crate::model::Desired;
+use crate::model::loss::has_client;
 use crate::model::resolve::volume_path;
 use crate::paths::Paths;
-use crate::server::has_client;
 use crate::supervisor::{Launcher, ProcessLauncher};
 use fabric::attribute::Object;
 use protocol::message::{Reply, Request, Status};

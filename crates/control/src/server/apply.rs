@@ -1,25 +1,14 @@
 //! A configuration as a whole: applying it, pruning, and the file that each start applies.
 
-use super::{ChangeOptions, Done, Server, read};
+use super::shared::{ChangeOptions, ConfigFile, Done, Server, read};
 use crate::error::ApiError;
 use crate::model::Desired;
+use crate::model::loss::has_client;
 use crate::model::transition::{Change, Verb};
-use crate::server::views::has_client;
-use crate::supervisor::Known;
+use crate::supervisor::View;
 use fabric::attribute::Object;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-
-/// The configuration that each start applies, as this one found it.
-#[derive(Debug, Clone)]
-pub struct ConfigFile {
-    /// Where it is.
-    pub path: PathBuf,
-    /// Whether a start removes what it does not name.
-    pub prune: bool,
-    /// What it names.
-    pub names: BTreeSet<(Object, String)>,
-}
 
 impl ConfigFile {
     /// Of what was read from a file.
@@ -56,7 +45,7 @@ impl Server {
         }
         let edit = move |desired: &mut Desired| {
             if prune {
-                *desired = wanted;
+                *desired = wanted.clone();
                 return Ok(());
             }
             for object in Object::ALL {
@@ -64,20 +53,10 @@ impl Server {
             }
             Ok(())
         };
-        let done = self.change(options, edit).await?;
+        let done = self.change_named(options, named.clone(), edit).await?;
         let all = if prune { BTreeSet::new() } else { names(&self.desired()) };
         let others = all.difference(&named).map(|(object, name)| format!("{object} {name}"));
         Ok((done, others.collect()))
-    }
-
-    /// Adapters that have a client, as far as it is known: one whose data plane does not answer counts as it was seen last.
-    pub(super) async fn connected(&self) -> BTreeSet<String> {
-        // Of one that died, too: its clients wait for the next.
-        let known: Vec<Known> =
-            self.look().await.into_values().filter_map(|view| view.known).collect();
-        let adapters = known.iter().flat_map(|known| &known.status.adapters);
-        let connected = adapters.filter(|adapter| has_client(adapter));
-        connected.map(|adapter| adapter.spec.name.clone()).collect()
     }
 
     /// Remembers the configuration that each start applies, so that commands can say what it will undo.
@@ -101,4 +80,13 @@ impl Server {
             names.join(", ")
         )]
     }
+}
+
+/// Adapters that have a client, as far as it is known: one whose data plane does not answer counts as it was seen last.
+pub(super) fn connected(views: &BTreeMap<String, View>) -> BTreeSet<String> {
+    // Of one that died, too: its clients wait for the next.
+    let known = views.values().filter_map(|view| view.known.as_ref());
+    let adapters = known.flat_map(|known| &known.status.adapters);
+    let connected = adapters.filter(|adapter| has_client(adapter));
+    connected.map(|adapter| adapter.spec.name.clone()).collect()
 }

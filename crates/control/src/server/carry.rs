@@ -1,7 +1,7 @@
 //! Whether what a data plane shall be, and its account of that, fit the messages between it and the control plane: judged before a
 //! change is stored, since a data plane with more than that could not be told, nor asked, any more.
 
-use super::Server;
+use super::shared::Server;
 use crate::error::ApiError;
 use crate::model::resolve::Wanted;
 use crate::supervisor::FEWER;

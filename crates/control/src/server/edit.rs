@@ -1,6 +1,6 @@
 //! One object: made, changed, removed; if that is asked for, only as it was when the caller read it.
 
-use super::{ChangeOptions, Done, Server};
+use super::shared::{ChangeOptions, Done, Server};
 use crate::error::{ApiError, Code};
 use crate::model::{Desired, MAIN};
 use fabric::attribute::{Attributes, Object, Value};

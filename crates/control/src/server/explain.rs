@@ -2,9 +2,10 @@
 
 mod values;
 
-use super::Server;
-use super::views::{adapter_of, has_client};
+use super::shared::Server;
+use super::views::adapter_of;
 use crate::error::ApiError;
+use crate::model::loss::has_client;
 use crate::model::resolve::narrow32;
 use crate::model::{Desired, resolve};
 use crate::paths::Paths;

@@ -1,22 +1,16 @@
 //! The files of volumes: what data planes have opened is recorded, and what is to hold when one is missing or another.
 
-use super::{ApplyOutcome, Done, Server, failure_of};
+use super::shared::{Done, Ledger, Server};
+use crate::caller;
 use crate::error::{ApiError, Code};
 use crate::model::Desired;
 use crate::model::files::{self, Made};
 use crate::model::transition::{AttributeChange, Change, Verb};
-use crate::reconcile::Subject;
-use crate::store::Store;
+use crate::operation::{Facts, Kind, Step, Work};
 use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Effect, Object, attr};
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant};
-
-/// How long a change of a volume waits for it: a little longer than a data plane waits for who has its file.
-const OPENING_WAIT: Duration = Duration::from_secs(40);
-/// How often it looks.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// What is to hold for a volume that cannot be opened because of its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +30,9 @@ impl Server {
     }
 
     /// Records what data planes have open.
-    pub(super) fn record_files(&self, store: &mut dyn Store) -> Result<(), ApiError> {
+    fn record_files(&self, ledger: &mut Ledger) -> Result<(), ApiError> {
         let mut desired = self.desired();
-        if self.learn_files(&mut desired) { self.commit(store, &desired) } else { Ok(()) }
+        if self.learn_files(&mut desired) { self.commit(ledger, &desired) } else { Ok(()) }
     }
 
     /// Records it whenever a supervisor has learned something.
@@ -48,34 +42,12 @@ impl Server {
             loop {
                 learned.notified().await;
                 let Some(server) = server.upgrade() else { return };
-                let mut store = server.change.lock().await;
-                if let Err(refusal) = server.record_files(store.as_mut()) {
+                let mut ledger = server.change.lock().await;
+                if let Err(refusal) = server.record_files(&mut ledger) {
                     tracing::error!("the files of new volumes are not recorded: {refusal}");
                 }
             }
         });
-    }
-
-    /// Waits until volumes that a change is about are open or failed. Others, and whoever asks how things are, do not wait with it.
-    pub(super) async fn await_openings(
-        &self,
-        mut told: ApplyOutcome,
-        changes: &[Change],
-        next: &Desired,
-    ) -> ApplyOutcome {
-        let until = Instant::now() + OPENING_WAIT;
-        while let Some(opening) = failure_of(&told.opening, changes, next) {
-            if Instant::now() > until {
-                let subjects = std::mem::take(&mut told.opening).into_iter();
-                let (mine, others) = subjects.partition(|(_, refusal)| *refusal == opening);
-                told.opening = others;
-                told.failures.extend::<BTreeMap<Subject, ApiError>>(mine);
-            } else {
-                tokio::time::sleep(LOOK).await;
-                told = self.tell_dataplanes(next).await;
-            }
-        }
-        told
     }
 
     /// Says what is to hold for the file of a volume.
@@ -86,10 +58,10 @@ impl Server {
         dry_run: bool,
     ) -> Result<Done, ApiError> {
         let name = name.to_owned();
-        self.to_the_end(dry_run, move |server| async move {
+        let work = move |server: Arc<Server>, _| async move {
             server.renew_file_now(&name, act, dry_run).await
-        })
-        .await
+        };
+        self.to_the_end(dry_run, true, work).await
     }
 
     async fn renew_file_now(
@@ -98,7 +70,13 @@ impl Server {
         act: FileAct,
         dry_run: bool,
     ) -> Result<Done, ApiError> {
-        let mut store = self.change.lock().await;
+        let own = BTreeSet::from([(Object::Volume, name.to_owned())]);
+        let mut ledger = self.change.lock().await;
+        while let Some(id) = self.registry.in_the_way(&own, &own, None) {
+            drop(ledger);
+            self.registry.ended(id).await;
+            ledger = self.change.lock().await;
+        }
         let mut now = self.desired();
         let set =
             now[Object::Volume].get(name).ok_or_else(|| self.not_found(Object::Volume, name))?;
@@ -139,19 +117,17 @@ impl Server {
             return Ok(done);
         }
         let mut next = now.clone();
-        next.allocations.files.insert(name.to_owned(), made);
-        self.commit(store.as_mut(), &next)?;
-        let told = self.tell(&next).await;
-        let ApplyOutcome { mut failures, down, .. } =
-            self.await_openings(told, &done.changes, &next).await;
-        if let Some(failure) = failures.remove(&Subject::Volume(name.to_owned())) {
-            self.commit(store.as_mut(), &now)?;
-            self.tell(&now).await;
-            return Err(failure);
-        }
-        self.record_files(store.as_mut())?;
-        let home = next.dataplane_of_volume(name);
-        done.waiting = down.get(home).map(|home| self.waits(home)).into_iter().collect();
+        let before = next.allocations.files.insert(name.to_owned(), made);
+        let work = Work::Change { edits: Vec::new(), files: [(name.to_owned(), before)].into() };
+        let id = self.registry.begin((Kind::Change, Step::Waiting, work), own, |operation| {
+            operation.caller = caller::present();
+        });
+        self.commit(&mut ledger, &next).inspect_err(|_| self.registry.forget(id))?;
+        drop(ledger);
+        let home = BTreeSet::from([next.dataplane_of_volume(name).to_owned()]);
+        let told = self.drive(id, Facts::default(), &home).await?;
+        self.report(&mut done, told, &home);
+        done.failures.clear();
         Ok(done)
     }
 }

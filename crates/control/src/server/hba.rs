@@ -1,6 +1,6 @@
 //! Ports that stand for HBAs of the host: their virtual ports are made and removed, and what appears under them is noticed.
 
-use super::Server;
+use super::shared::Server;
 use crate::error::{ApiError, Code};
 use crate::hba::{Disk, HbaError, Sysfs, is_held};
 use crate::model::Desired;
@@ -8,58 +8,70 @@ use crate::model::discovered::{Discovered, Vport, unit, vports};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, PoisonError, Weak};
 use std::time::Duration;
 
 /// How often the disks under virtual ports are looked at while there are any.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 impl Server {
-    /// Before a virtual port goes, data planes let go of the disks behind it.
-    pub(super) async fn part_from_vports(&self, next: &mut Desired) {
-        let known = self.desired().discovered;
-        let before = known.seen.len();
-        next.discovered = known;
-        let wanted = vports(next);
-        let made = &next.allocations.vports;
-        let stays = |adapter: &String| {
+    /// Removes virtual ports that are not wanted any more, makes those that are, and looks what is behind them. Before one goes, data planes
+    /// let go of the disks behind it. Where all are there, only `again`. Whether data planes have to be told of something else.
+    pub(super) async fn settle_vports(&self, again: bool) -> bool {
+        let known = self.desired();
+        let wanted = vports(&known);
+        let (made, found) = (&known.allocations.vports, &known.discovered);
+        let settled = wanted.values().collect::<BTreeSet<_>>() == made.iter().collect()
+            && wanted.keys().eq(found.seen.keys())
+            && found.troubles.is_empty();
+        if settled && (wanted.is_empty() || !again) {
+            return false;
+        }
+        let _hbas = self.hbas.lock().await;
+        if self.part_from_vports().await {
+            self.tell_dataplanes(None).await;
+        }
+        let known = self.desired();
+        let wanted = vports(&known);
+        let all: BTreeSet<&Vport> = wanted.values().collect();
+        let sysfs = Sysfs::at(&self.paths.sys);
+        let mut found = Discovered::default();
+        let mut gone: BTreeSet<Vport> = BTreeSet::new();
+        // The kernel answers when the HBA has.
+        tokio::task::block_in_place(|| {
+            let unwanted = known.allocations.vports.iter().filter(|vport| !all.contains(vport));
+            gone.extend(unwanted.filter(|vport| removed(&sysfs, vport)).cloned());
+            for (adapter, vport) in &wanted {
+                look(&sysfs, adapter, vport, &known.discovered, &mut found);
+            }
+        });
+        let _change = self.change.lock().await;
+        let mut desired = self.desired.write().unwrap_or_else(PoisonError::into_inner);
+        let wanted: BTreeSet<Vport> = vports(&desired).into_values().collect();
+        // What was removed is forgotten on disk with the next change; to remove it again does nothing.
+        desired.allocations.vports.retain(|vport| !gone.contains(vport) || wanted.contains(vport));
+        let changed = desired.discovered.seen != found.seen;
+        desired.discovered = found;
+        changed
+    }
+
+    /// What is behind virtual ports that go is not known any more. Whether there was something.
+    async fn part_from_vports(&self) -> bool {
+        let _change = self.change.lock().await;
+        let mut desired = self.desired.write().unwrap_or_else(PoisonError::into_inner);
+        let wanted = vports(&desired);
+        let before = desired.discovered.seen.len();
+        let made = desired.allocations.vports.clone();
+        desired.discovered.seen.retain(|adapter, _| {
             wanted.get(adapter).is_some_and(|vport| {
                 let elsewhere = |other: &Vport| other.wwpn == vport.wwpn && other != vport;
                 !made.iter().any(elsewhere)
             })
-        };
-        next.discovered.seen.retain(|adapter, _| stays(adapter));
-        if next.discovered.seen.len() != before {
-            self.tell_dataplanes(next).await;
-        }
+        });
+        desired.discovered.seen.len() != before
     }
 
-    /// Removes virtual ports that are not wanted any more, makes those that are, and looks what is behind them.
-    pub(super) fn bring_vports_about(&self, next: &mut Desired) {
-        let wanted = vports(next);
-        let all: BTreeSet<Vport> = wanted.values().cloned().collect();
-        if next.allocations.vports.is_empty() && wanted.is_empty() {
-            next.discovered = Discovered::default();
-        } else {
-            let sysfs = Sysfs::at(&self.paths.sys);
-            // The kernel answers when the HBA has.
-            tokio::task::block_in_place(|| {
-                next.allocations
-                    .vports
-                    .retain(|vport| all.contains(vport) || !removed(&sysfs, vport));
-                let earlier = std::mem::take(&mut next.discovered);
-                for (adapter, vport) in wanted {
-                    look(&sysfs, &adapter, &vport, &earlier, &mut next.discovered);
-                }
-            });
-        }
-        let mut desired = self.desired.write().unwrap_or_else(std::sync::PoisonError::into_inner);
-        desired.discovered = next.discovered.clone();
-        // What was removed is forgotten on disk with the next change; to remove it again does nothing.
-        desired.allocations.vports = next.allocations.vports.clone();
-    }
-
-    /// As long as there are virtual ports, or some to be removed, what is behind them is looked at. Called under the lock of changes.
+    /// As long as there are virtual ports, or some to be removed, what is behind them is looked at.
     pub(super) fn look_from_time_to_time(&self, next: &Desired) {
         if next.allocations.vports.is_empty() || self.looking.swap(true, Ordering::Relaxed) {
             return;
@@ -81,16 +93,12 @@ impl Server {
 
     /// Tries again what failed, and tells data planes what has appeared or gone. Whether there is something to look at.
     async fn look_again(&self) -> bool {
-        let _change = self.change.lock().await;
-        let known = self.desired();
-        if known.allocations.vports.is_empty() {
+        if self.desired().allocations.vports.is_empty() {
             self.looking.store(false, Ordering::Relaxed);
             return false;
         }
-        let mut next = known.clone();
-        self.bring_vports_about(&mut next);
-        if next.discovered.seen != known.discovered.seen {
-            self.tell_dataplanes(&next).await;
+        if self.settle_vports(true).await {
+            self.tell_dataplanes(None).await;
         }
         true
     }

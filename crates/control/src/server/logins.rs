@@ -1,10 +1,11 @@
 //! Who is logged in where.
 
-use super::views::{adapter_of, adapters_of, has_client};
-use super::{ApplyOutcome, Done, Server};
+use super::shared::{ApplyOutcome, Done, Server};
+use super::views::{adapter_of, adapters_of};
 use crate::error::ApiError;
 use crate::model::Desired;
 use crate::model::allocations::Maximum;
+use crate::model::loss::has_client;
 use crate::model::resolve::{self, narrow32};
 use crate::model::san::{san, wwpns};
 use crate::model::transition::{AttributeChange, Change, Verb};
@@ -13,9 +14,10 @@ use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Effect, Object, attr};
 use fabric::negotiate::{Policy, negotiate_npiv};
 use fabric::san::Visible;
-use protocol::message::AdapterStatus;
+use protocol::message::{AdapterStatus, Status};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// A LUN as a client has it.
@@ -100,14 +102,14 @@ impl Server {
     /// Forgets the maximum of the client of an adapter under the policy `aix`: its channels are negotiated anew. What changes by it.
     pub async fn reconfigure(&self, name: &str, dry_run: bool) -> Result<Done, ApiError> {
         let name = name.to_owned();
-        self.to_the_end(dry_run, move |server| async move {
+        let work = move |server: Arc<Server>, _| async move {
             server.reconfigure_now(&name, dry_run).await
-        })
-        .await
+        };
+        self.to_the_end(dry_run, true, work).await
     }
 
     async fn reconfigure_now(&self, name: &str, dry_run: bool) -> Result<Done, ApiError> {
-        let mut store = self.change.lock().await;
+        let mut ledger = self.change.lock().await;
         let now = self.desired();
         let set =
             now[Object::Adapter].get(name).ok_or_else(|| self.not_found(Object::Adapter, name))?;
@@ -135,8 +137,10 @@ impl Server {
         let mut done = Done::default();
         done.changes.extend(changed.then_some(change));
         if !dry_run && next.allocations != now.allocations {
-            self.commit(store.as_mut(), &next)?;
-            let ApplyOutcome { mut failures, down, .. } = self.tell(&next).await;
+            self.commit(&mut ledger, &next)?;
+            drop(ledger);
+            let home = BTreeSet::from([next.dataplane_of_adapter(name).to_owned()]);
+            let ApplyOutcome { mut failures, down, .. } = self.tell(Some(&home)).await;
             if let Some(failure) = failures.remove(&Subject::Adapter(name.to_owned())) {
                 return Err(failure);
             }
@@ -147,7 +151,11 @@ impl Server {
     }
 
     /// The channels that clients under the policy `aix` have now: their maximum as long as they stay connected.
-    pub(super) async fn maxima(&self, now: &Desired) -> BTreeMap<String, Maximum> {
+    pub(super) fn maxima(
+        &self,
+        now: &Desired,
+        statuses: &BTreeMap<String, Arc<Status>>,
+    ) -> BTreeMap<String, Maximum> {
         let aix = now[Object::Adapter]
             .iter()
             .filter(|(_, set)| attr::adapter::POLICY.value(set) == Policy::Aix);
@@ -155,7 +163,6 @@ impl Server {
         if aix.is_empty() {
             return BTreeMap::new();
         }
-        let statuses = self.statuses().await;
         let maxima = aix.into_iter().filter_map(|(name, set)| {
             let known = now.allocations.maxima.get(name).copied();
             let account = statuses.get(now.dataplane_of_adapter(name));

@@ -1,23 +1,40 @@
 //! What a data plane is told that changes nothing of what is wanted.
 
-use super::{Server, views};
+use super::change::Begun;
+use super::shared::{Done, Server};
 use crate::caller;
 use crate::error::{ApiError, Code};
+use crate::model::loss::stays_away;
+use crate::operation::{Facts, Kind, Operation, Step, Work};
 use fabric::attribute::Object;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl Server {
     /// Stops a data plane in good order and starts it with its present attributes.
     ///
-    /// Without `force` not under a client that would not connect again.
-    pub async fn restart_dataplane(&self, name: &str, force: bool) -> Result<(), ApiError> {
-        let _change = self.change.lock().await;
+    /// Without `force` not under a client that would not connect again. Who asks while somebody else's restart goes on has that one.
+    pub async fn restart_dataplane(
+        &self,
+        name: &str,
+        force: bool,
+        wait: bool,
+    ) -> Result<Done, ApiError> {
+        let name = name.to_owned();
+        let work = move |server: Arc<Server>, begun| async move {
+            server.restart_now(&name, force, &begun).await
+        };
+        self.to_the_end(false, wait, work).await
+    }
+
+    async fn restart_now(&self, name: &str, force: bool, begun: &Begun) -> Result<Done, ApiError> {
         let supervisors = self.supervisors();
         let supervisor =
             supervisors.get(name).ok_or_else(|| self.not_found(Object::DataPlane, name))?;
+        let view = supervisor.look().await;
         if !force {
-            let view = supervisor.look().await;
             let adapters = view.known.iter().flat_map(|known| &known.status.adapters);
-            let adapters = adapters.filter(|adapter| views::stays_away(adapter));
+            let adapters = adapters.filter(|adapter| stays_away(adapter));
             let names: Vec<String> = adapters.map(|a| format!("`{}`", a.spec.name)).collect();
             if !names.is_empty() {
                 let message = format!(
@@ -29,7 +46,30 @@ impl Server {
                 ));
             }
         }
-        self.told(supervisor.restart().await, format!("restart dataplane {name}"))
+        let mut ledger = self.change.lock().await;
+        if let Some(id) = self.registry.restart_of(name) {
+            drop(ledger);
+            begun.with(id, &Done::default());
+            self.registry.ended(id).await;
+            let Operation { step, error, .. } = self.operation(id)?.operation;
+            return match error {
+                Some(error) => Err(error),
+                None if step.has_ended() => Ok(Done::default()),
+                None => Err(ApiError::new(Code::Unavailable, "the server is ending")),
+            };
+        }
+        let work = Work::Restart { dataplane: name.to_owned(), pid: view.pid };
+        let set = |operation: &mut Operation| {
+            (operation.caller, operation.shown) = (caller::present(), true);
+        };
+        let id = self.registry.begin((Kind::Restart, Step::Restarting, work), BTreeSet::new(), set);
+        // Who has no room to write that down may need the restart all the more.
+        self.commit_or_warn(&mut ledger, id);
+        drop(ledger);
+        begun.with(id, &Done::default());
+        self.drive(id, Facts::default(), &BTreeSet::new()).await?;
+        self.trail.changed(caller::present(), "done", format!("restart dataplane {name}"));
+        Ok(Done::default())
     }
 
     /// The high-water marks of an adapter and its queues begin again, at what is there now.
@@ -42,12 +82,9 @@ impl Server {
         let supervisors = self.supervisors();
         let supervisor =
             supervisors.get(home).ok_or_else(|| self.not_found(Object::DataPlane, home))?;
-        self.told(supervisor.reset_marks(name).await, format!("reset marks of adapter {name}"))
-    }
-
-    fn told(&self, done: Result<(), ApiError>, what: String) -> Result<(), ApiError> {
+        let done = supervisor.reset_marks(name).await;
         let result = if done.is_ok() { "done" } else { "failed" };
-        self.trail.changed(caller::present(), result, what);
+        self.trail.changed(caller::present(), result, format!("reset marks of adapter {name}"));
         done
     }
 }

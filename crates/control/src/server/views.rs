@@ -1,15 +1,17 @@
 //! What the API shows of each object: what was set, what holds, and how it is.
 
-use super::{ObjectView, Server};
+use super::objects::ObjectView;
+use super::shared::Server;
 use crate::caller::Caller;
 use crate::error::ApiError;
+use crate::model::loss::{has_client, stays_away};
 use crate::model::{Desired, Home, MAIN, Users, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::supervisor::{Ailment, View};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::negotiate::Term;
-use protocol::message::{AdapterState, AdapterStatus, OpeningStatus, Status, VolumeStatus};
+use protocol::message::{AdapterStatus, OpeningStatus, Status, VolumeStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
@@ -509,22 +511,6 @@ pub(super) fn adapters_of(status: &Status) -> BTreeMap<&str, &AdapterStatus> {
 
 pub(super) fn adapter_of<'a>(status: &'a Status, name: &str) -> Option<&'a AdapterStatus> {
     status.adapters.iter().find(|adapter| adapter.spec.name == name)
-}
-
-/// What is known of a client stays with the data plane when it leaves.
-pub(crate) fn has_client(adapter: &AdapterStatus) -> bool {
-    use AdapterState::{Connecting, Failed, Listening};
-    !matches!(adapter.state, Listening | Connecting | Failed)
-}
-
-/// Whether an adapter's client will not connect again when its data plane ends. QEMU's SCSI device does since 8.2, and from then on keeps an
-/// in-flight region, unless the adapter withholds that.
-pub(super) fn stays_away(adapter: &AdapterStatus) -> bool {
-    const INFLIGHT: &str = "inflight";
-    has_client(adapter)
-        && adapter.spec.scsi().is_some()
-        && !adapter.spec.withhold.iter().any(|feature| feature == INFLIGHT)
-        && !adapter.features.iter().any(|feature| feature == INFLIGHT)
 }
 
 /// The outer option: whether the data plane answers; the inner one: whether it has the object.

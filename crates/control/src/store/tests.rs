@@ -128,12 +128,12 @@ fn what_was_committed_is_loaded_by_the_next_server() {
     let desired = crate::config::read("[volume.v]\nkind=\"null\"\nsize=4096\n").unwrap();
     let mut store = RedbStore::open(&path).unwrap();
     assert_eq!(store.load().unwrap(), Desired::default());
-    store.commit(&desired).unwrap();
+    store.commit(&desired, &Journal::default()).unwrap();
     assert!(matches!(RedbStore::open(&path), Err(StoreError::Busy(_))));
     drop(store);
     let mut store = RedbStore::open(&path).unwrap();
     assert_eq!(store.load().unwrap(), desired);
-    store.commit(&Desired::default()).unwrap();
+    store.commit(&Desired::default(), &Journal::default()).unwrap();
     assert_eq!(store.load().unwrap(), Desired::default());
 }
 
@@ -158,7 +158,7 @@ fn commits_until_power_fails(states: &[Desired], operations: usize) -> (usize, D
     // A store that fails in the middle may not be usable further; that is what is tested.
     if let Ok(mut store) = RedbStore::on(disk.clone()) {
         for state in states {
-            if store.commit(state).is_err() {
+            if store.commit(state, &Journal::default()).is_err() {
                 break;
             }
             acknowledged += 1;
@@ -213,14 +213,14 @@ fn a_medium_that_fails_for_a_while_costs_that_while_only() {
     for operations in 0..24 {
         let disk = Disk::default();
         let mut store = RedbStore::on(disk.clone()).unwrap();
-        store.commit(&before).unwrap();
+        store.commit(&before, &Journal::default()).unwrap();
         disk.state().left = Some(operations);
-        let written = store.commit(&refused);
+        let written = store.commit(&refused, &Journal::default());
         refusals += usize::from(written.is_err());
         // As long as it lasts, the answer is an error and no panic.
-        assert!(written.is_ok() || store.commit(&after).is_err());
+        assert!(written.is_ok() || store.commit(&after, &Journal::default()).is_err());
         disk.state().left = None;
-        store.commit(&after).unwrap();
+        store.commit(&after, &Journal::default()).unwrap();
         assert_eq!(store.load().unwrap(), after, "after {operations} operations");
         drop(store);
         assert_eq!(RedbStore::on(disk).unwrap().load().unwrap(), after);
@@ -247,7 +247,7 @@ fn a_long_history_is_replaced_record_by_record() {
     let mut store = RedbStore::on(Disk::default()).unwrap();
     for _ in 0..20 {
         let state = samples::desired().new_tree(&mut runner).unwrap().current();
-        store.commit(&state).unwrap();
+        store.commit(&state, &Journal::default()).unwrap();
         assert_eq!(store.load().unwrap(), state);
     }
 }
@@ -259,7 +259,7 @@ fn full(dir: &Path) -> (PathBuf, Desired) {
         [adapter.a]\nvolume=\"v\"\n[adapter.f]\nkind=\"fc\"\nwwpns=\"c0:50:76:00:00:01:00:00,c0:50:76:00:00:01:00:01\"\n";
     let mut desired = crate::config::read(text).unwrap();
     crate::model::allocations::settle(&Desired::default(), &mut desired, 7).unwrap();
-    RedbStore::open(&path).unwrap().commit(&desired).unwrap();
+    RedbStore::open(&path).unwrap().commit(&desired, &Journal::default()).unwrap();
     (path, desired)
 }
 
@@ -335,7 +335,7 @@ fn a_state_of_the_first_version_is_read_and_sealed_with_the_next_change() {
     assert_eq!(desired[Object::Volume].len(), 1);
     let copy = desired[Object::Volume]["v"].clone();
     desired[Object::Volume].insert("w".to_owned(), copy);
-    store.commit(&desired).unwrap();
+    store.commit(&desired, &Journal::default()).unwrap();
     assert_eq!(store.load().unwrap(), desired);
 }
 

@@ -8,7 +8,7 @@
 use super::ailing::{ERRORS, Errors};
 use super::{View, lock};
 use crate::caller::Caller;
-use crate::server::has_client;
+use crate::model::loss::has_client;
 use crate::trail::{Kind, Trail};
 use protocol::message::{Account, AdapterStatus, MINOR, Reply, Request, Status, VERSION};
 use protocol::place::reach;

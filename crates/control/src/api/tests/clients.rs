@@ -67,10 +67,10 @@ async fn a_data_plane_ends_under_a_client_that_stays_away_only_by_force() {
     assert_eq!((status, &refusal["code"]), (409, &json!("in_use")), "{refusal}");
     assert!(refusal["message"].as_str().unwrap().contains("`s`: they are QEMU before 8.2"));
     assert_eq!(bench.get("/v1/adapters/s").await["stays_away"], true);
-    assert_eq!(restart("/v1/dataplanes/main/restart?force=true").await.0, 204);
+    assert_eq!(restart("/v1/dataplanes/main/restart?force=true").await.0, 200);
     client(&["inflight"]);
     assert_eq!(bench.get("/v1/adapters/s").await["stays_away"], Value::Null);
-    assert_eq!(restart("/v1/dataplanes/main/restart").await.0, 204);
+    assert_eq!(restart("/v1/dataplanes/main/restart").await.0, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,8 +165,12 @@ async fn a_change_goes_on_when_its_caller_leaves() {
     held.1.recv().unwrap();
     let volume = json!({"kind": "null", "size": 4096});
     let set = serde_json::from_value(volume).unwrap();
-    let options =
-        ChangeOptions { dry_run: false, allow: Allow::default(), on_failure: OnFailure::Revert };
+    let options = ChangeOptions {
+        dry_run: false,
+        allow: Allow::default(),
+        on_failure: OnFailure::Revert,
+        wait: true,
+    };
     let create = bench.server.create(Object::Volume, "w", set, options);
     // The data plane answers nothing, so that the caller is the first to give up.
     assert!(tokio::time::timeout(Duration::from_millis(300), create).await.is_err());

@@ -29,8 +29,12 @@ fn many(adapters: usize, luns: usize) -> String {
 async fn what_a_data_plane_of_an_earlier_program_cannot_be_asked_about_is_refused_before_it_is_stored()
  {
     let bench = Bench::new().await;
-    let options =
-        ChangeOptions { dry_run: false, allow: Allow::default(), on_failure: OnFailure::Keep };
+    let options = ChangeOptions {
+        dry_run: false,
+        allow: Allow::default(),
+        on_failure: OnFailure::Keep,
+        wait: true,
+    };
     let small = config::read(&many(2, 20)).unwrap();
     bench.server.apply(small, false, options).await.unwrap();
     let before = bench.server.desired();

@@ -1,0 +1,318 @@
+//! What all parts of the server share.
+
+use super::parting::Telling;
+use super::registry::Registry;
+use crate::error::{ApiError, Code};
+use crate::model::Desired;
+use crate::model::loss::Loss;
+use crate::model::resolve::{self, Wanted};
+use crate::model::transition::{Allow, Change};
+use crate::paths::Paths;
+use crate::reconcile::Subject;
+use crate::store::{Store, StoreError};
+use crate::supervisor::{Known, Launcher, Supervisor, View};
+use crate::trail::{Kind, Trail};
+use fabric::attribute::Object;
+use fabric::suggest;
+use protocol::message::Status;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, Weak};
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Makes the launcher of a data plane, by name.
+pub type LauncherOf = Box<dyn Fn(&str) -> Box<dyn Launcher> + Send + Sync>;
+
+/// What happens when a data plane cannot do what was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The change is taken back and the failure is the answer.
+    Revert,
+    /// The change stays; it is tried again, and the failure stands in the object's state.
+    Keep,
+}
+
+/// How a change is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ChangeOptions {
+    /// Judge and say what would change, and no more.
+    pub dry_run: bool,
+    /// What the user has allowed.
+    pub allow: Allow,
+    /// See [`OnFailure`].
+    pub on_failure: OnFailure,
+    /// Whether the answer waits for data planes, or comes as soon as the operation is stored.
+    pub wait: bool,
+}
+
+/// How long the server's end waits for a change that is under way.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is said when the desired state could not be stored.
+const STORE_HELP: &str =
+    "the state is as it was before; free some space or mend the disk, then try again";
+
+/// What a change came to.
+#[derive(Debug, Clone, Default)]
+pub struct Done {
+    /// What changed, or would.
+    pub changes: Vec<Change>,
+    /// What data planes could not do yet.
+    pub failures: Vec<ApiError>,
+    /// Data planes that the change is for and that do not run: it is stored, and carried out when they do.
+    pub waiting: Vec<ApiError>,
+    /// What clients lose, or would.
+    pub losses: Vec<Loss>,
+    /// What the user should know before the next start.
+    pub warnings: Vec<String>,
+    /// The operation that goes on, for who did not want to wait.
+    pub operation: Option<u64>,
+}
+
+/// The configuration that each start applies, as this one found it.
+#[derive(Debug, Clone)]
+pub struct ConfigFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whether a start removes what it does not name.
+    pub prune: bool,
+    /// What it names.
+    pub names: BTreeSet<(Object, String)>,
+}
+
+/// What became of telling the data planes.
+#[derive(Debug, Default)]
+pub(super) struct ApplyOutcome {
+    pub(super) failures: BTreeMap<Subject, ApiError>,
+    /// Volumes that are being opened, and what waits for them.
+    pub(super) opening: BTreeMap<Subject, ApiError>,
+    /// Those that do not answer.
+    pub(super) down: BTreeSet<String>,
+}
+
+/// What is behind the lock of changes. Nobody waits for a data plane, a disk of a user or another request while holding it.
+pub(super) struct Ledger {
+    store: Box<dyn Store>,
+    pub(super) telling: Telling,
+}
+
+/// A running server; shared by all requests.
+pub struct Server {
+    pub(super) paths: Paths,
+    pub(super) launcher: LauncherOf,
+    pub(super) desired: RwLock<Desired>,
+    supervisors: RwLock<BTreeMap<String, Arc<Supervisor>>>,
+    /// Listening sockets that were passed in, by adapter, until a data plane's supervisor gets them.
+    pub(super) listeners: Mutex<BTreeMap<String, OwnedFd>>,
+    /// Held while the state is judged, stored and posted to the supervisors.
+    pub(super) change: tokio::sync::Mutex<Ledger>,
+    /// Held by whoever makes or removes virtual ports; the kernel answers when the HBA has.
+    pub(super) hbas: tokio::sync::Mutex<()>,
+    /// Whether somebody looks at the host's HBAs from time to time.
+    pub(super) looking: AtomicBool,
+    pub(super) registry: Registry,
+    pub(super) ended: Arc<AtomicBool>,
+    /// A supervisor has learned of the file of a volume.
+    pub(super) learned: Arc<Notify>,
+    pub(super) myself: Weak<Server>,
+    stop: Notify,
+    stop_dataplanes: AtomicBool,
+    /// The configuration that each start applies.
+    pub(super) file: RwLock<Option<ConfigFile>>,
+    pub(super) trail: Arc<Trail>,
+}
+
+impl Server {
+    /// Loads the desired state and brings the data planes up.
+    pub async fn start(
+        paths: Paths,
+        mut store: Box<dyn Store>,
+        launcher: LauncherOf,
+        listeners: BTreeMap<String, OwnedFd>,
+    ) -> Result<Arc<Server>, StoreError> {
+        let desired = store.load()?;
+        let journal = store.journal();
+        let trail = Arc::new(Trail::open(&paths.events()));
+        trail.note(Kind::ServerStarted, None, format!("process {}", std::process::id()));
+        let server = Arc::new_cyclic(|myself| Server {
+            paths,
+            launcher,
+            desired: RwLock::new(desired),
+            supervisors: RwLock::default(),
+            listeners: Mutex::new(listeners),
+            change: tokio::sync::Mutex::new(Ledger { store, telling: Telling::default() }),
+            hbas: tokio::sync::Mutex::default(),
+            looking: false.into(),
+            registry: Registry::new(journal),
+            ended: Arc::default(),
+            learned: Arc::default(),
+            myself: Weak::clone(myself),
+            stop: Notify::new(),
+            stop_dataplanes: false.into(),
+            file: RwLock::default(),
+            trail,
+        });
+        server.record_files_as_they_come();
+        server.tell(None).await;
+        server.resume_operations();
+        Ok(server)
+    }
+
+    /// Where things lie.
+    pub fn paths(&self) -> &Paths {
+        &self.paths
+    }
+
+    /// The desired state now.
+    pub fn desired(&self) -> Desired {
+        read(&self.desired).clone()
+    }
+
+    /// What is known of each data plane without asking it.
+    pub fn keeper_views(&self) -> BTreeMap<String, View> {
+        let supervisors = self.supervisors();
+        supervisors.iter().map(|(name, supervisor)| (name.clone(), supervisor.view())).collect()
+    }
+
+    /// What is known of each data plane, asked for now: within a second, whether or not it answers.
+    pub async fn look(&self) -> BTreeMap<String, View> {
+        let mut looks = tokio::task::JoinSet::new();
+        for (name, supervisor) in self.supervisors() {
+            looks.spawn(async move { (name, supervisor.look().await) });
+        }
+        looks.join_all().await.into_iter().collect()
+    }
+
+    /// The same for a change, which is not to wait for those that are known to be silent.
+    pub(super) async fn look_for_a_change(&self) -> BTreeMap<String, View> {
+        let mut looks = tokio::task::JoinSet::new();
+        for (name, supervisor) in self.supervisors() {
+            looks.spawn(async move { (name, supervisor.look_unless_silent().await) });
+        }
+        looks.join_all().await.into_iter().collect()
+    }
+
+    /// Each data plane's account of itself, the last one where it does not answer now.
+    pub async fn statuses(&self) -> BTreeMap<String, Arc<Status>> {
+        accounts(self.look().await)
+    }
+
+    /// What happened.
+    pub fn trail(&self) -> &Trail {
+        &self.trail
+    }
+
+    /// That a data plane does not run and why.
+    pub(super) fn waits(&self, dataplane: &str) -> ApiError {
+        let view = self
+            .supervisors()
+            .get(dataplane)
+            .map(|supervisor| supervisor.view())
+            .unwrap_or_default();
+        let why = view.reason().map(|why| format!(": {why}")).unwrap_or_default();
+        let (state, help) = match view.silent {
+            Some(_) => (
+                "unresponsive",
+                format!(
+                    "it goes on when it answers; `trunkline dataplane restart {dataplane}` kills it and starts another"
+                ),
+            ),
+            None => {
+                ("not running", "it is started again by itself; see `trunkline status`".to_owned())
+            }
+        };
+        ApiError::new(Code::Unavailable, format!("data plane `{dataplane}` is {state}{why}"))
+            .help(help)
+    }
+
+    /// The data planes that do not run or do not answer, and why.
+    pub fn troubles(&self) -> Vec<ApiError> {
+        let bad = |view: &View| view.pid.is_none() || view.silent.is_some();
+        let down = self.keeper_views().into_iter().filter(|(_, view)| bad(view));
+        down.map(|(name, _)| self.waits(&name)).collect()
+    }
+
+    /// Stores a state, with the operations as they are in memory.
+    pub(super) fn commit(&self, ledger: &mut Ledger, next: &Desired) -> Result<(), ApiError> {
+        let journal = self.registry.journal();
+        // Milliseconds, for two syncs; changes are rare.
+        tokio::task::block_in_place(|| ledger.store.commit(next, &journal))
+            .map_err(|error| ApiError::new(Code::Failed, error.to_string()).help(STORE_HELP))?;
+        *self.desired.write().unwrap_or_else(PoisonError::into_inner) = next.clone();
+        Ok(())
+    }
+
+    /// What each data plane shall be.
+    pub(super) fn wanted(&self, desired: &Desired) -> BTreeMap<String, Wanted> {
+        let names = desired.dataplane_names().into_iter();
+        names.map(|name| (name.clone(), resolve::wanted(desired, &name, &self.paths))).collect()
+    }
+
+    pub(super) fn supervisors(&self) -> BTreeMap<String, Arc<Supervisor>> {
+        read(&self.supervisors).clone()
+    }
+
+    pub(super) fn write_supervisors(
+        &self,
+    ) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Arc<Supervisor>>> {
+        self.supervisors.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the server to stop; [`Server::stopped`] returns then.
+    pub fn stop(&self, data_planes: bool) {
+        self.stop_dataplanes.fetch_or(data_planes, Ordering::Relaxed);
+        self.stop.notify_one();
+    }
+
+    /// When the server ends, by whatever cause, its data planes end too.
+    pub fn end_dataplanes_too(&self) {
+        self.stop_dataplanes.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until somebody asks the server to stop.
+    pub async fn stopped(&self) {
+        self.stop.notified().await;
+    }
+
+    /// Ends the supervisors, and the data planes with them if that was asked for.
+    pub async fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        let data_planes = self.stop_dataplanes.load(Ordering::Relaxed);
+        // What is under way is carried to its end, if that comes soon; the next server goes on with the rest.
+        let idle = self.registry.until(|operations| !operations.busy());
+        let _ = tokio::time::timeout(END_PATIENCE, idle).await;
+        let _change = self.change.lock().await;
+        for supervisor in self.supervisors().values() {
+            supervisor.end(data_planes).await;
+        }
+        let with = if data_planes { ", with its data planes" } else { "" };
+        self.trail.note(Kind::ServerStopped, None, format!("process {}{with}", std::process::id()));
+    }
+
+    /// That an object is not there, with the nearest one that is.
+    pub fn not_found(&self, object: Object, name: &str) -> ApiError {
+        let desired = self.desired();
+        let refusal = ApiError::new(Code::NotFound, format!("there is no {object} `{name}`"));
+        match suggest::nearest(name, desired[object].keys().map(String::as_str)) {
+            Some(near) => refusal.help(format!("did you mean `{near}`?")),
+            None => refusal.help(format!("`trunkline {object} list` shows those that there are")),
+        }
+    }
+}
+
+/// What is behind a lock that no panic can leave half written.
+pub(super) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    lock.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The accounts of processes that are there.
+pub(super) fn accounts(views: BTreeMap<String, View>) -> BTreeMap<String, Arc<Status>> {
+    let accounts = views.into_iter().filter_map(|(name, view)| {
+        let known: &Known = view.account()?;
+        Some((name, Arc::clone(&known.status)))
+    });
+    accounts.collect()
+}
