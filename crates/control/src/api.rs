@@ -48,6 +48,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::accept))
         .routes(routes!(verbs::recreate))
         .routes(routes!(verbs::explain))
+        .routes(routes!(verbs::explain_port))
         .routes(routes!(verbs::reconfigure))
         .routes(routes!(verbs::reset_marks))
         .routes(routes!(verbs::restart))

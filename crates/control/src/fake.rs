@@ -334,6 +334,15 @@ impl FakeDataPlane {
         self.stats.adapter(adapter)
     }
 
+    /// What a SCSI adapter counts, it counts for its port.
+    fn map(&self, spec: &AdapterSpec) {
+        let Some(scsi) = spec.scsi() else { return };
+        if let Some(adapter) = self.stats.adapter(&spec.name) {
+            let port = scsi.port.as_ref().map(|port| port.name.as_str());
+            self.stats.map_adapter(adapter, port);
+        }
+    }
+
     /// Counters of a LUN of an adapter on a channel, to count in.
     pub fn lun_stats(&self, adapter: &str, place: (u8, u16), channel: u32) -> Option<LunStats> {
         self.stats.lun(adapter, place.0, place.1, channel)
@@ -396,7 +405,11 @@ impl FakeDataPlane {
                     if let (Request::PutAdapter(spec), false) = (other, fds.is_empty()) {
                         books.passed.push(spec.name.clone());
                     }
-                    books.handle(other)
+                    let reply = books.handle(other);
+                    if let (Request::PutAdapter(spec), Reply::Done) = (other, &reply) {
+                        self.map(spec);
+                    }
+                    reply
                 }
             };
             if connection.send(&reply, &passed).is_err() {

@@ -2,11 +2,11 @@
 //!
 //! Names and help come from the registry in `protocol::stats`; units are base units (seconds,
 //! bytes). Labels are few: `adapter` for what queues count, `dataplane` and `channel` for what
-//! channels count, `adapter`, `target` and `lun` for the few counters of LUNs. Queues of an adapter are summed; `/v1/stats` has them one by one.
+//! channels count, `adapter`, `target` and `lun` for the few counters of LUNs, `port` and `dataplane` for those of ports. Queues of an adapter are summed; `/v1/stats` has them one by one.
 
 use crate::operation::Step;
 use crate::server::{Server, StatusView};
-use crate::statistics::{by_adapter, by_lun, sum, sum_of_adapter};
+use crate::statistics::{by_adapter, by_lun, own, sum, sum_of_adapter, totals};
 use crate::supervisor::View;
 use crate::trail;
 use prometheus_client::collector::Collector;
@@ -40,6 +40,28 @@ const OF_LUN: [QueueCounter; 6] = [
     QueueCounter::Errors,
 ];
 
+/// What is counted of ports, whichever adapters are on them.
+const OF_PORT: [QueueCounter; 10] = [
+    QueueCounter::CommandsReceived,
+    QueueCounter::Reads,
+    QueueCounter::Writes,
+    QueueCounter::ReadBytes,
+    QueueCounter::WrittenBytes,
+    QueueCounter::ControlRequests,
+    QueueCounter::Errors,
+    QueueCounter::WaitNoDma,
+    QueueCounter::WaitNoCommand,
+    QueueCounter::WaitNoElement,
+];
+
+/// Of adapters that share a port.
+const HOLDS_UP: CounterInfo = CounterInfo {
+    name: "holds_up",
+    kind: Kind::Counter,
+    unit: Counted::Count,
+    help: "Times that a command of another adapter found no element of their port while this one had most beyond its part.",
+};
+
 /// One scrape.
 #[derive(Debug)]
 struct Scrape {
@@ -48,7 +70,9 @@ struct Scrape {
     events: BTreeMap<trail::Kind, u64>,
     operations: BTreeMap<Step, u64>,
     adapters: Series,
+    holds_up: Series,
     luns: Series,
+    ports: Series,
     latencies: Stages,
     channels: Series,
 }
@@ -78,7 +102,9 @@ fn scrape(
         events,
         operations: BTreeMap::new(),
         adapters: Vec::new(),
+        holds_up: Vec::new(),
         luns: Vec::new(),
+        ports: Vec::new(),
         latencies: Vec::new(),
         channels: Vec::new(),
     };
@@ -87,6 +113,9 @@ fn scrape(
             let total = sum_of_adapter(snapshot, adapter, &queues);
             let label = ("adapter", adapter.to_owned());
             scrape.adapters.push((vec![label.clone()], total.counters.to_vec()));
+            if let Some(own) = own(snapshot, adapter) {
+                scrape.holds_up.push((vec![label.clone()], vec![own.holds_up]));
+            }
             for (stage, histogram) in Latency::ALL.into_iter().zip(total.latency) {
                 let labels = [label.clone(), ("stage", stage.as_str().to_owned())];
                 scrape.latencies.push((labels, histogram));
@@ -99,6 +128,11 @@ fn scrape(
                 ("lun", lun.to_string()),
             ];
             scrape.luns.push((labels, sum(counted).counters.to_vec()));
+        }
+        for port in totals(snapshot) {
+            let name = port.total.adapter.clone();
+            let labels = vec![("port", name), ("dataplane", dataplane.clone())];
+            scrape.ports.push((labels, sum([&port.total]).counters.to_vec()));
         }
         for channel in &snapshot.channels {
             let labels =
@@ -117,6 +151,10 @@ impl Collector for Scrape {
         self.encode_states(&mut encoder)?;
         for counter in QueueCounter::ALL {
             encode(&mut encoder, "adapter", counter.info(), *counter as usize, &self.adapters)?;
+        }
+        encode(&mut encoder, "adapter", HOLDS_UP, 0, &self.holds_up)?;
+        for counter in OF_PORT {
+            encode(&mut encoder, "port", counter.info(), counter as usize, &self.ports)?;
         }
         for counter in OF_LUN {
             encode(&mut encoder, "lun", counter.info(), counter as usize, &self.luns)?;

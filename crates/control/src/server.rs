@@ -28,7 +28,10 @@ mod tell;
 mod views;
 
 pub use edit::Expected;
-pub use explain::{AttributeSource, CommandTermView, CommandsView, Explanation, TermView};
+pub use explain::{
+    AttributeSource, CommandTermView, CommandsView, ElementsView, Explanation, PortExplanation,
+    TermView,
+};
 pub use files::FileAct;
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::ObjectView;

@@ -11,7 +11,13 @@ use protocol::stats::{
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
+
+mod ports;
+
+pub(crate) use ports::totals;
+pub use ports::{PortPartView, PortStatsView};
 
 /// Counters by name.
 pub type Counters = BTreeMap<String, u64>;
@@ -124,6 +130,12 @@ pub struct AdapterStatsView {
     /// When that one was reached, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub active_max_at_ms: Option<u64>,
+    /// Since when commands wait for its port, which is short of elements, in milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short_since_ms: Option<u64>,
+    /// Times that a command of another adapter found no element of their port while this one had most beyond its part.
+    #[serde(default)]
+    pub holds_up: u64,
     /// Each queue.
     pub queues: Vec<QueueStatsView>,
     /// Each LUN that the client saw, of a SCSI adapter.
@@ -161,6 +173,9 @@ pub struct ChannelStatsView {
 pub struct StatsView {
     /// Adapters by name.
     pub adapters: Vec<AdapterStatsView>,
+    /// Ports by name, with what adapters did on them that are elsewhere now, or gone.
+    #[serde(default)]
+    pub ports: Vec<PortStatsView>,
     /// Channels by data plane and number.
     pub channels: Vec<ChannelStatsView>,
 }
@@ -180,6 +195,11 @@ pub struct FlightView {
     pub subject: String,
     /// A number that belongs to the event.
     pub value: u64,
+}
+
+pub(crate) fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The sum of queues.
@@ -206,9 +226,14 @@ pub(crate) fn sum<'a>(queues: impl IntoIterator<Item = &'a QueueSnapshot>) -> Su
     sum
 }
 
+/// What is one figure for all queues of an adapter.
+pub(crate) fn own<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a AdapterSnapshot> {
+    snapshot.adapters.iter().find(|adapter| adapter.adapter == name)
+}
+
 /// The high-water mark of an adapter, of all its queues at once.
 fn mark<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a AdapterSnapshot> {
-    snapshot.adapters.iter().find(|adapter| adapter.adapter == name && adapter.active_max > 0)
+    own(snapshot, name).filter(|adapter| adapter.active_max > 0)
 }
 
 /// The queues of an adapter together. A high-water mark of its own stands in for the highest of its queues'.
@@ -220,7 +245,7 @@ pub(crate) fn sum_of_adapter(snapshot: &Snapshot, name: &str, queues: &[&QueueSn
     sum
 }
 
-fn measures(sum: &Sum, histograms: bool) -> Measures {
+pub(crate) fn measures(sum: &Sum, histograms: bool) -> Measures {
     let counter = |c: &QueueCounter| (c.info().name.to_owned(), sum.counters[*c as usize]);
     let latency = |l: &Latency| {
         (l.as_str().to_owned(), LatencyView::of(&sum.latency[*l as usize], histograms))
@@ -313,15 +338,21 @@ impl Server {
                     continue;
                 }
                 let is_scsi = self.is_scsi(name);
+                let own = own(&snapshot, name);
                 all.adapters.push(AdapterStatsView {
                     adapter: name.to_owned(),
                     dataplane: dataplane.clone(),
                     total: measures(&sum_of_adapter(&snapshot, name, &queues), histograms),
                     active_max_at_ms: mark(&snapshot, name).map(|mark| mark.active_max_at_ms),
+                    short_since_ms: own.and_then(|own| own.short_since_ms(now_ms())),
+                    holds_up: own.map_or(0, |own| own.holds_up),
                     queues: queues.iter().map(|q| queue_view(q, is_scsi, histograms)).collect(),
                     luns: luns.remove(name).unwrap_or_default(),
                 });
             }
+            let ports = totals(&snapshot).into_iter();
+            let ports = ports.map(|port| PortStatsView::of(&port, &dataplane, adapter, histograms));
+            all.ports.extend(ports.filter(|port| adapter.is_none() || !port.adapters.is_empty()));
             all.channels.extend(snapshot.channels.iter().map(|channel| {
                 ChannelStatsView {
                     dataplane: dataplane.clone(),
@@ -334,6 +365,7 @@ impl Server {
             }));
         }
         all.adapters.sort_by(|a, b| a.adapter.cmp(&b.adapter));
+        all.ports.sort_by(|a, b| (&a.port, &a.dataplane).cmp(&(&b.port, &b.dataplane)));
         Ok(all)
     }
 

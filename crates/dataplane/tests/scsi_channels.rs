@@ -252,6 +252,63 @@ fn adapters_of_a_port_wait_for_each_other() {
         assert_eq!(server.count_of(name, QueueCounter::WaitNoCommand), 0, "{name}");
         assert_eq!(server.count_of(name, QueueCounter::Errors), 0, "{name}");
     }
+    let stats = server.stats();
+    let port = stats.port("fcs0").unwrap();
+    let waits = |one: &protocol::stats::PortPart| one.counted.get(QueueCounter::WaitNoElement);
+    let of_adapters: u64 = port.adapters.iter().map(waits).sum();
+    assert_eq!(port.total.get(QueueCounter::WaitNoElement), of_adapters);
+    assert!(stats.adapters.iter().all(|one| one.short.0 > 0), "{:?}", stats.adapters);
+}
+
+/// A remap under a verified load, and the end of the adapter: what was done on a port stays with it.
+#[test]
+fn a_ports_counters_never_go_back() {
+    let server = Server::new(2);
+    server.units(1, 32, |spec| spec);
+    let put = |port: &str| {
+        let mut spec = adapter(server.dir.path(), 0, vec![target(0, &[(0, "lu0")])]);
+        let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
+        scsi.port = Some(PortShare { name: port.into(), num_cmd_elems: 200, share: 100 });
+        let socket = spec.socket.clone();
+        server.must(Request::PutAdapter(spec));
+        socket
+    };
+    let socket = put("fcs0");
+    let reads = || {
+        let stats = server.stats();
+        let of = |port| stats.port(port).map_or(0, |port| port.total.get(QueueCounter::Reads));
+        [of("fcs0"), of("fcs1")]
+    };
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut on = 0;
+            while !ended.load(Ordering::Acquire) {
+                on = 1 - on;
+                put(["fcs0", "fcs1"][on]);
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        });
+        scope.spawn(|| {
+            let mut before = [0; 2];
+            while !ended.load(Ordering::Acquire) {
+                let now = reads();
+                assert!(now[0] >= before[0] && now[1] >= before[1], "{now:?} after {before:?}");
+                before = now;
+            }
+        });
+        let options = LoadOptions { queues: 4, duration: Duration::from_secs(1), ..short_load() };
+        let report = run(&socket, &on(0, 0, options), &mut |_| ());
+        ended.store(true, Ordering::Release);
+        assert_eq!(report.unwrap().failures, []);
+    });
+    let [first, second] = reads();
+    assert!(first > 0 && second > 0);
+    assert_eq!(first + second, server.count(QueueCounter::Reads));
+    server.must(Request::RemoveAdapter { name: "vfchost0".to_owned() });
+    assert_eq!(reads(), [first, second]);
+    put("fcs1");
+    assert_eq!(reads(), [first, second], "another one of its name");
 }
 
 #[test]

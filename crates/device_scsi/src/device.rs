@@ -10,7 +10,7 @@ use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Te
 use channel::elements::Elements;
 use channel::mailbox::one_shot;
 use protocol::message::{AdapterSpec, CommandSpec, DeviceSpec, LimitSpec, PortShare, ScsiSpec};
-use protocol::stats::AdapterStats;
+use protocol::stats::{AdapterStats, StatsRegion};
 use scsi::{Attention, LogicalUnit, Lun, Nexus};
 
 use crate::config::{self, CDB_SIZE_OFFSET, Offer, SENSE_SIZE_OFFSET, feature};
@@ -166,8 +166,8 @@ impl ScsiDevice {
 
     fn elements(&self, spec: &ScsiSpec, before: Option<&Arc<Elements>>) -> Arc<Elements> {
         let elements = self.ports.elements(&spec.commands, spec.port.as_ref(), self.queues, before);
-        if let Some(mark) = self.mark {
-            elements.set_mark(mark);
+        if let (Some(region), Some(mark)) = (&self.services.region, self.mark) {
+            count_for(region, mark, spec, &elements);
         }
         elements
     }
@@ -278,6 +278,12 @@ impl ScsiDevice {
     }
 }
 
+/// Where the figures of an adapter go: to its slot, and to the port that it is on from now on.
+fn count_for(region: &StatsRegion, mark: AdapterStats, spec: &ScsiSpec, elements: &Arc<Elements>) {
+    elements.set_mark(mark);
+    region.map_adapter(mark, spec.port.as_ref().map(|port| port.name.as_str()));
+}
+
 fn tell_luns(queues: &mut dyn Queues<Message>, luns: &Arc<LunMap>) -> Result<(), String> {
     let mut pending = Vec::new();
     queues.tell(&mut |_| {
@@ -324,7 +330,7 @@ impl Device for ScsiDevice {
         let elements = ports.elements(&scsi.commands, scsi.port.as_ref(), spec.queues, None);
         let mark = making.stats.adapter(&making.adapter.name);
         if let Some(mark) = mark {
-            elements.set_mark(mark);
+            count_for(making.stats, mark, scsi, &elements);
         }
         let state = State {
             terms: Terms::new(scsi, elements),

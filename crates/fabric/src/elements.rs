@@ -86,14 +86,17 @@ impl Budget {
         })
     }
 
+    /// The part of one of these adapters, when all want all that they may have.
+    pub fn part(&self, claim: Claim) -> u32 {
+        let share = u64::from(claim.share.max(1));
+        // At most `elements`.
+        let part = (u64::from(self.elements) * share / self.shares.max(share)) as u32;
+        part.clamp(1, claim.own.max(1))
+    }
+
     /// What one of these adapters gets.
     pub fn grant(&self, claim: Claim) -> Granted {
-        let share = u64::from(claim.share.max(1));
-        let part = (self.asked > u64::from(self.elements)).then(|| {
-            // At most `elements`.
-            let part = (u64::from(self.elements) * share / self.shares.max(share)) as u32;
-            part.clamp(1, claim.own.max(1))
-        });
+        let part = (self.asked > u64::from(self.elements)).then(|| self.part(claim));
         let (commands, limit) = match self.elements < claim.own {
             true => (self.elements, CommandTerm::Port),
             false => (claim.own, CommandTerm::Adapter),

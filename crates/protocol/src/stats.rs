@@ -7,7 +7,7 @@
 //! ```text
 //! header            4 KiB   magic, version, number of channels and queue slots, clock
 //! channel blocks    each 4 KiB of counters + the flight recorder's ring of 32-byte events
-//! slots             each 8 KiB: identity, counters, three latency histograms; of a queue, or of a LUN on a channel
+//! slots             each 8 KiB: identity, counters, three latency histograms; of a queue, of a LUN on a channel, of an adapter, or of a port
 //! ```
 //!
 //! The memory is sparse: a slot that was never used takes none. What can be counted stands in one table each
@@ -18,21 +18,24 @@ mod counters;
 mod flight;
 mod histogram;
 mod luns;
+mod ports;
 mod reader;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Mutex, MutexGuard};
 
 use memory::{Access, MapError, Mapping, clock};
 
-pub use adapters::AdapterStats;
+pub use adapters::{AdapterStats, SHORT_MS, SHORT_STILL};
 pub use counters::{ChannelCounter, CounterInfo, Kind, QueueCounter, Unit};
 pub use flight::{FlightEvent, FlightKind};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_upper_ns};
 pub use luns::LunStats;
 pub use reader::{
-    AdapterSnapshot, ChannelSnapshot, LunSnapshot, QueueSnapshot, ReadError, Snapshot, StatsReader,
+    AdapterSnapshot, ChannelSnapshot, LunSnapshot, PartSnapshot, PortPart, PortSnapshot, PortTotal,
+    QueueSnapshot, ReadError, Snapshot, StatsReader,
 };
 
 /// First word of the memory: "TRUNKST" and a version of the layout.
@@ -62,6 +65,8 @@ pub(crate) mod header {
     pub(crate) const PID: usize = 4;
     /// One more than the highest slot that was ever used.
     pub(crate) const SLOTS_USED: usize = 5;
+    /// Odd while counts go from one slot to another.
+    pub(crate) const GENERATION: usize = 6;
 }
 
 /// Words of a queue slot before its counters.
@@ -69,17 +74,27 @@ pub(crate) mod slot {
     /// 0: free; else 1.
     pub(crate) const USED: usize = 0;
     pub(crate) const QUEUE: usize = 1;
+    /// Of an adapter, or of what it did on a port: one more than the slot of that port, 0 for none.
     pub(crate) const CHANNEL: usize = 2;
-    /// What the slot is of: [`OF_QUEUE`], [`OF_LUN`] or [`OF_ADAPTER`].
+    /// What the slot is of: one of those below.
     pub(crate) const KIND: usize = 3;
     pub(crate) const OF_QUEUE: u64 = 0;
     /// The number of the queue is then the LUN, and above its 16 bits the target.
     pub(crate) const OF_LUN: u64 = 1;
     /// The number of the queue is then the moment of its high-water mark.
     pub(crate) const OF_ADAPTER: u64 = 2;
-    /// Name of the adapter, 48 bytes, padded with zeroes.
+    /// What adapters that are gone did on a port.
+    pub(crate) const OF_PORT: u64 = 3;
+    /// What an adapter did on a port, until it left it.
+    pub(crate) const OF_PART: u64 = 4;
+    /// Name of the adapter or port, 48 bytes, padded with zeroes.
     pub(crate) const NAME: usize = 4;
     pub(crate) const NAME_WORDS: usize = 6;
+    /// Of an adapter: when its port began to be short of elements for it, and when that ended, in milliseconds since 1970.
+    pub(crate) const SHORT_SINCE: usize = 10;
+    pub(crate) const SHORT_END: usize = 11;
+    /// Of an adapter: times that another one found none while this one had most beyond its part.
+    pub(crate) const HOLDS_UP: usize = 12;
     pub(crate) const COUNTERS: usize = 16;
     pub(crate) const HISTOGRAMS: usize = 128;
 }
@@ -132,6 +147,8 @@ pub struct StatsRegion {
     words: &'static [AtomicU64],
     channels: usize,
     slots: Mutex<Slots>,
+    /// Held while counts go from one slot to another.
+    moving: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -142,6 +159,8 @@ struct Slots {
     luns: usize,
     /// Those of LUNs that no channel writes to now.
     resting: luns::Resting,
+    /// Those of adapters and ports, by kind and name.
+    named: BTreeMap<(u64, String), QueueStats>,
 }
 
 impl StatsRegion {
@@ -166,7 +185,7 @@ impl StatsRegion {
         words[header::TICKS_PER_SECOND].store(clock::ticks_per_second(), Relaxed);
         words[header::PID].store(u64::from(std::process::id()), Relaxed);
         words[header::MAGIC].store(MAGIC, Release);
-        Ok(StatsRegion { file, words, channels, slots: Mutex::default() })
+        Ok(StatsRegion { file, words, channels, slots: Mutex::default(), moving: Mutex::default() })
     }
 
     /// The memory's file, for readers.
@@ -213,9 +232,7 @@ impl StatsRegion {
             })
         })?;
         slots.luns += usize::from(kind == slot::OF_LUN);
-        let start = HEADER_WORDS + self.channels * CHANNEL_WORDS + index * QUEUE_WORDS;
-        let words: &'static [AtomicU64; QUEUE_WORDS] =
-            self.words[start..start + QUEUE_WORDS].try_into().expect("length is QUEUE_WORDS");
+        let words = self.words_of(index);
         for (word, bytes) in words[slot::NAME..].iter().zip(adapter.as_bytes().chunks(WORD)) {
             let mut padded = [0; WORD];
             padded[..bytes.len()].copy_from_slice(bytes);
@@ -224,20 +241,43 @@ impl StatsRegion {
         words[slot::QUEUE].store(number, Relaxed);
         words[slot::KIND].store(kind, Relaxed);
         words[slot::USED].store(1, Release);
-        Some(QueueStats { words, index })
+        let taken = QueueStats { words, index };
+        if matches!(kind, slot::OF_ADAPTER | slot::OF_PORT) {
+            slots.named.insert((kind, adapter.to_owned()), taken);
+        }
+        Some(taken)
     }
 
-    /// Gives a slot back. Nobody may write to it any more.
+    /// Gives a slot back. Nobody may write to it any more. What a queue has counted stays with the port of its adapter.
     pub fn release(&self, queue: QueueStats) {
-        let is_lun = queue.words[slot::KIND].load(Relaxed) == slot::OF_LUN;
+        if queue.words[slot::KIND].load(Relaxed) == slot::OF_QUEUE {
+            return self.retire(queue);
+        }
+        self.free(queue);
+    }
+
+    fn free(&self, queue: QueueStats) {
+        let kind = queue.words[slot::KIND].load(Relaxed);
+        let known = name(queue.words);
         queue.words[slot::USED].store(0, Release);
         for word in queue.words.iter().filter(|word| word.load(Relaxed) != 0) {
             word.store(0, Relaxed);
         }
         let mut slots = self.slots();
-        slots.luns -= usize::from(is_lun);
+        slots.luns -= usize::from(kind == slot::OF_LUN);
+        slots.named.remove(&(kind, known));
         slots.free.push(queue.index);
     }
+}
+
+/// The name of the adapter or port of a slot.
+fn name(words: &[AtomicU64]) -> String {
+    let name: Vec<u8> = words[slot::NAME..][..slot::NAME_WORDS]
+        .iter()
+        .flat_map(|word| word.load(Relaxed).to_le_bytes())
+        .take_while(|byte| *byte != 0)
+        .collect();
+    String::from_utf8_lossy(&name).into_owned()
 }
 
 #[inline]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use protocol::stats::AdapterStats;
+use protocol::stats::{AdapterStats, SHORT_MS, SHORT_STILL};
 
 use super::{Local, Share, Shortage, Wake};
 
@@ -13,6 +13,11 @@ pub(super) type Member = (usize, usize);
 
 /// Of so many elements of a port, one is kept back for adapters that have less than their part.
 const KEPT_BACK: u32 = 32;
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
 
 /// What a queue has.
 pub(super) struct Borrower {
@@ -43,6 +48,8 @@ struct Account {
     lent: u32,
     /// How many of its queues wait.
     waiting: u32,
+    /// One of them for the port.
+    short: bool,
     mark: Option<AdapterStats>,
     borrowers: Box<[Borrower]>,
 }
@@ -105,7 +112,7 @@ impl Books {
             wake: None,
         };
         let borrowers = std::iter::repeat_with(borrower).take(usize::from(queues)).collect();
-        let account = Account { share, lent: 0, waiting: 0, mark: None, borrowers };
+        let account = Account { share, lent: 0, waiting: 0, short: false, mark: None, borrowers };
         self.weights += account.weight();
         let free = self.accounts.iter().position(Option::is_none);
         let place = free.unwrap_or(self.accounts.len());
@@ -202,8 +209,7 @@ impl Books {
         let highest = u64::from(active.max(least));
         let found = highest > mark.active_max();
         if found {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            mark.set_active_max(highest, u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+            mark.set_active_max(highest, now_ms());
         }
         let left = u32::try_from(mark.active_max()).unwrap_or(u32::MAX) - active;
         for Borrower { local, wake, seen, .. } in &account.borrowers {
@@ -250,8 +256,32 @@ impl Books {
             self.wait(who, 0);
             return self.hand_over(who);
         }
-        let full = self.account(who.0).room() == 0;
-        Err(if full { Shortage::Adapter } else { Shortage::Port })
+        if self.account(who.0).room() == 0 {
+            return Err(Shortage::Adapter);
+        }
+        self.note_shortage(who.0);
+        Err(Shortage::Port)
+    }
+
+    /// An adapter waits for the port. Of the others, who has most beyond its part holds it up, if anybody has: else the port is too small.
+    fn note_shortage(&mut self, account: usize) {
+        let (elements, weights) = (u64::from(self.elements), self.weights);
+        let others = self.accounts.iter().enumerate().filter(|(number, _)| *number != account);
+        let beyond = others.filter_map(|(_, other)| {
+            let other = other.as_ref()?;
+            let part = elements * other.weight() / weights;
+            Some((u64::from(other.lent).checked_sub(part + 1)?, other.mark?))
+        });
+        if let Some((_, culprit)) = beyond.max_by_key(|(beyond, _)| *beyond) {
+            culprit.holds_up();
+        }
+        let victim = self.account(account);
+        let was_short = std::mem::replace(&mut victim.short, true);
+        if let Some(mark) = victim.mark.filter(|_| !was_short) {
+            let (now, (since, last)) = (now_ms(), mark.short());
+            let goes_on = now.saturating_sub(last) < SHORT_MS;
+            mark.set_short(if goes_on { since } else { now }, SHORT_STILL);
+        }
     }
 
     /// Of what was put at a queue's hand, one is for the command that it asked for.
@@ -357,6 +387,12 @@ impl Books {
         let (before, now) = (u32::from(borrower.wanted > 0), u32::from(wanted > 0));
         (borrower.wanted, borrower.told) = (wanted, false);
         of.waiting = of.waiting - before + now;
+        if of.waiting == 0
+            && std::mem::take(&mut of.short)
+            && let Some(mark) = of.mark
+        {
+            mark.set_short(mark.short().0, now_ms());
+        }
         self.waiting = self.waiting - before + now;
     }
 

@@ -274,6 +274,44 @@ fn why_a_command_waits_is_said() {
     assert_eq!(two.hold.admit(|| 1), Admission::Wait(Shortage::Port));
 }
 
+/// The port says who waits for it, and of the others who has most beyond its part.
+#[test]
+fn who_waits_and_who_holds_are_told() {
+    let region = protocol::stats::StatsRegion::create(1).unwrap();
+    let reader = protocol::stats::StatsReader::open(region.file()).unwrap();
+    let port = Port::new(100);
+    let named = |name: &str| {
+        let adapter = Elements::new(&port, share(100), 1);
+        adapter.set_mark(region.adapter(name).unwrap());
+        adapter
+    };
+    let (much, some, few) = (named("much"), named("some"), named("few"));
+    let mut clients = [(&much, 60), (&some, 34), (&few, 50)]
+        .map(|(adapter, depth)| Client::new(adapter, 0, 1, depth));
+    assert_eq!(clients.each_mut().map(Client::take), [60, 34, 6]);
+    let told = || {
+        let adapters = reader.snapshot().adapters;
+        let short = |one: &protocol::stats::AdapterSnapshot| one.short_since_ms(u64::MAX).is_some();
+        let told = adapters.into_iter().map(|one| (one.holds_up, short(&one), one.adapter));
+        told.collect::<Vec<_>>()
+    };
+    let expected = |count, some| {
+        vec![(count, false, "much".into()), (0, some, "some".into()), (0, true, "few".into())]
+    };
+    assert_eq!(told(), expected(1, false));
+    // Who has its part and wants more is held up by the same one, and none by it.
+    assert_eq!(clients[1].hold.admit(|| 1), Admission::Wait(Shortage::Port));
+    assert_eq!(told(), expected(2, true));
+    // What ends is theirs, and then the shortage is over.
+    let [much, some, few] = &mut clients;
+    (0..50).for_each(|_| much.end());
+    (some.depth, few.depth) = (0, 0);
+    assert_eq!((some.take(), few.take()), (0, 0));
+    some.hold.woken(0);
+    few.hold.woken(0);
+    assert!(told().iter().all(|(_, short, _)| !short), "{:?}", told());
+}
+
 /// Bounds that change under load hold with the commands that end.
 #[test]
 fn bounds_change_while_commands_are_active() {

@@ -2,7 +2,7 @@
 
 use super::plumbing::{Answer, Body, ChangeQuery, DoneView, Query};
 use crate::error::ApiError;
-use crate::server::{ChangeOptions, Expected, Explanation, FileAct, Server};
+use crate::server::{ChangeOptions, Expected, Explanation, FileAct, PortExplanation, Server};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -111,6 +111,17 @@ pub(super) async fn reset_marks(
 ) -> Result<StatusCode, ApiError> {
     server.reset_marks(&name).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Who has the command elements of a port, who waits for them, and who has more than its part.
+#[utoipa::path(get, path = "/v1/ports/{name}/explain", tag = "port", operation_id = "explain_port",
+    params(("name" = String, Path, description = "Name of the port")),
+    responses((status = 200, body = PortExplanation), (status = "default", body = ApiError)))]
+pub(super) async fn explain_port(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+) -> Answer<PortExplanation> {
+    Ok(Json(server.explain_port(&name)?))
 }
 
 /// Stops a data plane in good order and starts it with its present attributes.

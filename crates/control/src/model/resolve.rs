@@ -7,7 +7,7 @@ mod commands;
 mod npiv;
 mod scsi;
 
-pub use commands::granted;
+pub use commands::{claim, granted};
 pub use npiv::{channels, npiv_terms};
 pub(crate) use scsi::local_naa;
 pub use scsi::{MEDIUM_UNIT, naa, unit_of_vtd, unit_serial};

@@ -1,6 +1,9 @@
 //! Why an adapter has as many channels as it has.
 
+mod port;
 mod values;
+
+pub use port::{ElementsView, PortExplanation};
 
 use super::shared::Server;
 use super::views::adapter_of;
@@ -68,6 +71,9 @@ pub struct CommandsView {
     pub remedy: String,
     /// All terms.
     pub terms: Vec<CommandTermView>,
+    /// The port, while it is short of elements for the client: then its own bound is not what it waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<PortExplanation>,
 }
 
 /// The answer.
@@ -192,7 +198,11 @@ impl Server {
             .filter(|adapter| has_client(adapter));
         if attr::adapter::KIND.value(set) == AdapterKind::Fc {
             let terms = npiv(&desired, name, set, adapter, account);
-            return Ok(explain_npiv(&desired, name, set, adapter, &terms, self.paths()));
+            let mut answer = explain_npiv(&desired, name, set, adapter, &terms, self.paths());
+            if let Some(commands) = &mut answer.commands {
+                commands.fall_short(self.shortage(&desired, name));
+            }
+            return Ok(answer);
         }
         let terms = terms(set, adapter, account);
         let answer = negotiate(&terms);

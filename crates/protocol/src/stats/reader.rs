@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::SeqCst, fence};
 
 use memory::{Access, MapError, Mapping};
 
 use super::{
     CHANNEL_COUNTER_WORDS, CHANNEL_WORDS, CHANNELS_MAX, ChannelCounter, FlightEvent, HEADER_WORDS,
-    Histogram, Latency, MAGIC, QUEUE_SLOTS, QUEUE_WORDS, QueueCounter, flight, header, histogram,
-    slot, words_total,
+    Histogram, Kind, Latency, MAGIC, QUEUE_SLOTS, QUEUE_WORDS, QueueCounter, SHORT_MS, flight,
+    header, histogram, name, slot, words_total,
 };
+
+/// How often a copy is begun again because counts went from one slot to another meanwhile.
+const ATTEMPTS: u32 = 64;
 
 /// Why the statistics could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +79,7 @@ pub struct LunSnapshot {
 }
 
 /// What is one figure for all queues of an adapter, at a moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct AdapterSnapshot {
     /// Its name.
     pub adapter: String,
@@ -84,6 +87,60 @@ pub struct AdapterSnapshot {
     pub active_max: u64,
     /// When that was, in milliseconds since 1970.
     pub active_max_at_ms: u64,
+    /// The slot of the port on which it is.
+    pub port: Option<u32>,
+    /// When that port began to be short of elements for it, and when that ended ([`super::SHORT_STILL`]), in milliseconds since 1970; 0 for never.
+    pub short: (u64, u64),
+    /// Times that another one found no element of their port while this one had most beyond its part.
+    pub holds_up: u64,
+    /// What queues have counted that it has no more.
+    pub retired: QueueSnapshot,
+}
+
+impl AdapterSnapshot {
+    /// Since when its port is short of elements for it, in milliseconds since 1970, if it is at `now_ms`.
+    #[must_use]
+    pub fn short_since_ms(&self, now_ms: u64) -> Option<u64> {
+        let (since, end) = self.short;
+        (since > 0 && now_ms.saturating_sub(end) < SHORT_MS).then_some(since)
+    }
+}
+
+/// What adapters that are gone did on a port.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PortSnapshot {
+    /// Its name.
+    pub port: String,
+    /// Its slot, and what was counted.
+    pub gone: QueueSnapshot,
+}
+
+/// What an adapter did on a port until it left it, or on none.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PartSnapshot {
+    /// The slot of the port.
+    pub port: Option<u32>,
+    /// The adapter, and what was counted.
+    pub counted: QueueSnapshot,
+}
+
+/// What was done on a port, at a moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PortTotal {
+    /// All adapters, those that are gone among them. Gauges are of those that are on it now, and its high-water marks their sum: at least
+    /// what was ever active at once.
+    pub total: QueueSnapshot,
+    /// Each adapter that is there, by name.
+    pub adapters: Vec<PortPart>,
+}
+
+/// What one adapter did on a port.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PortPart {
+    /// Whether it is on it now.
+    pub here: bool,
+    /// What was counted.
+    pub counted: QueueSnapshot,
 }
 
 /// One channel's statistics at a moment.
@@ -115,22 +172,83 @@ pub struct Snapshot {
     pub queues: Vec<QueueSnapshot>,
     /// Adapters that have figures of their own, by slot.
     pub adapters: Vec<AdapterSnapshot>,
+    /// Ports, by slot.
+    pub ports: Vec<PortSnapshot>,
+    /// What adapters did on ports where they are no more, by slot. Where one came back, what it does now is not in it.
+    pub parts: Vec<PartSnapshot>,
     /// LUNs by slot: one entry for each channel that serves one.
     pub luns: Vec<LunSnapshot>,
 }
 
-fn load(words: &[AtomicU64]) -> Vec<u64> {
-    words.iter().map(|word| word.load(Relaxed)).collect()
+impl QueueSnapshot {
+    /// What only grows of another one, added or taken away.
+    fn grow(&mut self, by: &QueueSnapshot, how: fn(u64, u64) -> u64) {
+        for counter in
+            QueueCounter::ALL.iter().filter(|counter| counter.info().kind == Kind::Counter)
+        {
+            let value = &mut self.counters[*counter as usize];
+            *value = how(*value, by.get(*counter));
+        }
+        for (own, other) in self.latencies.iter_mut().zip(&by.latencies) {
+            own.sum_ns = how(own.sum_ns, other.sum_ns);
+            let buckets = own.buckets.iter_mut().zip(&other.buckets);
+            buckets.for_each(|(own, other)| *own = how(*own, *other));
+        }
+    }
+
+    /// Gauges and high-water marks of another one, added.
+    fn add_levels(&mut self, of: &QueueSnapshot) {
+        for counter in
+            QueueCounter::ALL.iter().filter(|counter| counter.info().kind != Kind::Counter)
+        {
+            self.counters[*counter as usize] += of.get(*counter);
+        }
+    }
 }
 
-/// The name of the adapter of a slot.
-fn name(words: &[AtomicU64]) -> String {
-    let name: Vec<u8> = load(&words[slot::NAME..][..slot::NAME_WORDS])
-        .iter()
-        .flat_map(|word| word.to_le_bytes())
-        .take_while(|byte| *byte != 0)
-        .collect();
-    String::from_utf8_lossy(&name).into_owned()
+impl Snapshot {
+    /// What was done on a port; `None`: no adapter was ever mapped to it.
+    #[must_use]
+    pub fn port(&self, name: &str) -> Option<PortTotal> {
+        let port = self.ports.iter().find(|port| port.port == name)?;
+        let slot = Some(port.gone.slot);
+        let left = self.parts.iter().filter(|part| part.port == slot);
+        let left = left.filter(|part| !self.is_on(&part.counted.adapter, slot));
+        let mut adapters: Vec<PortPart> =
+            left.map(|part| PortPart { here: false, counted: part.counted.clone() }).collect();
+        let here = self.adapters.iter().filter(|adapter| adapter.port == slot);
+        adapters.extend(here.map(|adapter| PortPart { here: true, counted: self.now(adapter) }));
+        adapters.sort_by(|one, two| one.counted.adapter.cmp(&two.counted.adapter));
+        let mut total = port.gone.clone();
+        for part in &adapters {
+            total.grow(&part.counted, u64::saturating_add);
+            total.add_levels(&part.counted);
+        }
+        Some(PortTotal { total, adapters })
+    }
+
+    fn is_on(&self, adapter: &str, port: Option<u32>) -> bool {
+        self.adapters.iter().any(|one| one.adapter == adapter && one.port == port)
+    }
+
+    /// What an adapter did on the port where it is: all that it ever did, less what it did on others.
+    fn now(&self, adapter: &AdapterSnapshot) -> QueueSnapshot {
+        let mut sum = adapter.retired.clone();
+        for queue in self.queues.iter().filter(|queue| queue.adapter == adapter.adapter) {
+            sum.grow(queue, u64::saturating_add);
+            sum.add_levels(queue);
+        }
+        sum.counters[QueueCounter::ActiveMax as usize] = adapter.active_max;
+        let elsewhere = self.parts.iter().filter(|part| part.port != adapter.port);
+        for part in elsewhere.filter(|part| part.counted.adapter == adapter.adapter) {
+            sum.grow(&part.counted, u64::saturating_sub);
+        }
+        sum
+    }
+}
+
+fn load(words: &[AtomicU64]) -> Vec<u64> {
+    words.iter().map(|word| word.load(Relaxed)).collect()
 }
 
 impl StatsReader {
@@ -154,6 +272,21 @@ impl StatsReader {
     /// A copy of everything.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
+        let generation = &self.mapping.words()[header::GENERATION];
+        // Counts go from one slot to another in a moment, unless their process dies meanwhile.
+        for _ in 0..ATTEMPTS {
+            let before = generation.load(Acquire);
+            let copy = self.copy();
+            fence(SeqCst);
+            if before.is_multiple_of(2) && generation.load(Acquire) == before {
+                return copy;
+            }
+            std::thread::yield_now();
+        }
+        self.copy()
+    }
+
+    fn copy(&self) -> Snapshot {
         let words = self.mapping.words();
         let channel = |index: usize| ChannelSnapshot {
             index: index as u32,
@@ -166,6 +299,8 @@ impl StatsReader {
             channels: (0..self.channels).map(channel).collect(),
             queues: (0..used).filter_map(|index| self.queue(index)).collect(),
             adapters: (0..used).filter_map(|index| self.adapter(index)).collect(),
+            ports: (0..used).filter_map(|index| self.port(index)).collect(),
+            parts: (0..used).filter_map(|index| self.part(index)).collect(),
             luns: (0..used).filter_map(|index| self.lun(index)).collect(),
         }
     }
@@ -195,12 +330,35 @@ impl StatsReader {
 
     fn adapter(&self, index: usize) -> Option<AdapterSnapshot> {
         let (kind, active_max_at_ms) = self.what(index)?;
-        let words = self.words_of(index);
+        let word = |word: usize| self.words_of(index)[word].load(Relaxed);
         (kind == slot::OF_ADAPTER).then(|| AdapterSnapshot {
-            adapter: name(words),
-            active_max: words[slot::COUNTERS + QueueCounter::ActiveMax as usize].load(Relaxed),
+            adapter: name(self.words_of(index)),
+            active_max: word(slot::COUNTERS + QueueCounter::ActiveMax as usize),
             active_max_at_ms,
+            port: self.port_of(index),
+            short: (word(slot::SHORT_SINCE), word(slot::SHORT_END)),
+            holds_up: word(slot::HOLDS_UP),
+            retired: self.counted(index, 0),
         })
+    }
+
+    fn port(&self, index: usize) -> Option<PortSnapshot> {
+        let (kind, _) = self.what(index)?;
+        let gone = || self.counted(index, 0);
+        (kind == slot::OF_PORT)
+            .then(|| PortSnapshot { port: name(self.words_of(index)), gone: gone() })
+    }
+
+    fn part(&self, index: usize) -> Option<PartSnapshot> {
+        let (kind, _) = self.what(index)?;
+        let counted = || self.counted(index, 0);
+        (kind == slot::OF_PART)
+            .then(|| PartSnapshot { port: self.port_of(index), counted: counted() })
+    }
+
+    /// The slot of the port that an adapter, or a part of one, names.
+    fn port_of(&self, index: usize) -> Option<u32> {
+        (self.words_of(index)[slot::CHANNEL].load(Relaxed) as u32).checked_sub(1)
     }
 
     fn lun(&self, index: usize) -> Option<LunSnapshot> {

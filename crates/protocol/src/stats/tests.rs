@@ -192,3 +192,88 @@ fn a_resting_slot_makes_way_when_no_other_is_free() {
     assert_eq!(taken.get(QueueCounter::Reads), 0);
     assert!(region.lun("a", 0, 3, 0).is_none());
 }
+
+/// Reads of a port: by adapters that are gone, on other ports, and on it now.
+fn reads_of(snapshot: &Snapshot, port: &str) -> u64 {
+    snapshot.port(port).map_or(0, |port| port.total.get(QueueCounter::Reads))
+}
+
+#[test]
+fn what_was_done_on_a_port_stays_with_it() {
+    let region = StatsRegion::create(1).unwrap();
+    let reader = StatsReader::open(region.file()).unwrap();
+    let reads = |port| reads_of(&reader.snapshot(), port);
+    let adapter = region.adapter("vfchost0").unwrap();
+    let queues = [0, 1].map(|queue| region.queue("vfchost0", queue).unwrap());
+    let read = |count| {
+        queues[0].add(QueueCounter::Reads, count);
+        queues[1].record(Latency::Device, 1000, count);
+    };
+    read(1);
+    region.map_adapter(adapter, Some("fcs0"));
+    assert_eq!(reads("fcs0"), 0, "that was on no port");
+    read(10);
+    region.map_adapter(adapter, Some("fcs0"));
+    assert_eq!(reads("fcs0"), 10);
+    region.map_adapter(adapter, Some("fcs1"));
+    read(100);
+    assert_eq!((reads("fcs0"), reads("fcs1")), (10, 100));
+    region.map_adapter(adapter, None);
+    read(1000);
+    region.map_adapter(adapter, Some("fcs0"));
+    read(10_000);
+    assert_eq!((reads("fcs0"), reads("fcs1")), (10_010, 100));
+    let port = reader.snapshot().port("fcs0").unwrap();
+    assert_eq!(port.total.latency(Latency::Device).count(), 10_010);
+    // Another one comes to it, the first one loses a queue and goes.
+    let other = region.adapter("vfchost1").unwrap();
+    region.map_adapter(other, Some("fcs0"));
+    region.queue("vfchost1", 0).unwrap().add(QueueCounter::Reads, 7);
+    let port = reader.snapshot().port("fcs0").unwrap();
+    let parts: Vec<_> = port
+        .adapters
+        .iter()
+        .map(|part| {
+            (part.counted.adapter.as_str(), part.counted.get(QueueCounter::Reads), part.here)
+        })
+        .collect();
+    assert_eq!(parts, [("vfchost0", 10_010, true), ("vfchost1", 7, true)]);
+    region.release(queues[0]);
+    assert_eq!((reads("fcs0"), reads("fcs1")), (10_017, 100));
+    region.release(queues[1]);
+    region.release_adapter(adapter);
+    assert_eq!((reads("fcs0"), reads("fcs1")), (10_017, 100));
+    assert!(reader.snapshot().parts.is_empty(), "its slots are free");
+    // One of the same name begins at zero, and adds to it.
+    let again = region.adapter("vfchost0").unwrap();
+    region.map_adapter(again, Some("fcs1"));
+    region.queue("vfchost0", 0).unwrap().add(QueueCounter::Reads, 3);
+    assert_eq!((reads("fcs0"), reads("fcs1")), (10_017, 103));
+}
+
+#[test]
+fn a_ports_counters_never_go_back_while_its_adapters_come_and_go() {
+    let region = StatsRegion::create(1).unwrap();
+    let reader = StatsReader::open(region.file()).unwrap();
+    let adapter = region.adapter("vfchost0").unwrap();
+    let queue = region.queue("vfchost0", 0).unwrap();
+    region.map_adapter(adapter, Some("fcs0"));
+    std::thread::scope(|scope| {
+        let moving = scope.spawn(|| {
+            for round in 0..2000 {
+                queue.add(QueueCounter::Reads, 1);
+                let port = ["fcs0", "fcs1"][round % 2];
+                region.map_adapter(adapter, Some(port));
+            }
+        });
+        let mut before = [0; 2];
+        while !moving.is_finished() {
+            let snapshot = reader.snapshot();
+            let now = ["fcs0", "fcs1"].map(|port| reads_of(&snapshot, port));
+            assert!(now[0] >= before[0] && now[1] >= before[1], "{now:?} after {before:?}");
+            before = now;
+        }
+    });
+    let snapshot = reader.snapshot();
+    assert_eq!(reads_of(&snapshot, "fcs0") + reads_of(&snapshot, "fcs1"), 2000);
+}

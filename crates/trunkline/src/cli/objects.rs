@@ -81,10 +81,13 @@ Examples:
     },
     /// Show who is logged in where, and with which WWPN
     Logins,
+    /// Say who has the command elements of a port, who waits for them, and who has more than its part
+    Explain(NameArg),
     /// Show which adapters use their port most, per second
     #[command(after_help = "\
 Examples:
   trunkline port top fcs0
+  trunkline port top --watch
   trunkline port top --by waits --seconds 10")]
     Top(TopArgs),
 }
@@ -97,9 +100,13 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) seconds: u64,
-    /// How often to print
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(crate) count: u64,
+    /// How often to print; once, or with --watch until it is interrupted
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+    /// Print again every so many seconds
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
+        conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) watch: Option<u64>,
     /// What makes one adapter more than another
     #[arg(long, value_enum, default_value_t = TopBy::Bytes, value_name = "WHAT")]
     pub(crate) by: TopBy,

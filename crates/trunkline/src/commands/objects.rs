@@ -54,6 +54,7 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
             patch(global, Object::Adapter, &adapters, &attr::adapter::PORT, None, how)
         }
         Verb::Port(PortVerb::Logins) => logins::logins(global),
+        Verb::Port(PortVerb::Explain(arg)) => top::explain(global, &arg.name),
         Verb::Port(PortVerb::Top(args)) => top::top(global, &args),
         Verb::Medium(MediumVerb::Load { medium, vtd, how }) => {
             patch(global, Object::Vtd, &[vtd], &attr::vtd::MEDIUM, Some(&medium), how)
@@ -493,11 +494,15 @@ fn commands_text(commands: &CommandsView) -> String {
         let mark = if term.limits { "<- limits" } else { "" };
         vec![term.term.to_string(), count, term.source.clone(), mark.to_owned()]
     });
-    format!(
+    let mut text = format!(
         "at most {} commands active, limited by the {}\n\n{}\n\nfor more: {}",
         commands.num_cmd_elems,
         commands.limited_by,
         table(&["TERM", "COUNT", "FROM", ""], &[1], rows.collect()),
         commands.remedy
-    )
+    );
+    if let Some(port) = &commands.short {
+        text += &format!("\n\nits commands wait for the port:\n\n{}", top::port_text(port));
+    }
+    text
 }

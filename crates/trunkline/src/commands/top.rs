@@ -1,17 +1,19 @@
-//! `trunkline port top`: which adapters use a port most.
+//! `trunkline port top`: which adapters use a port most, and who waits for whom. `trunkline port explain`.
 
+use super::objects::path;
 use crate::cli::objects::{TopArgs, TopBy};
 use crate::cli::{Format, Global};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::output::{bytes, duration, print, put, table};
+use crate::output::{bytes, duration, or_dash, print, put, table};
 use control::error::ApiError;
-use control::server::{AdapterView, StatusView};
+use control::server::{AdapterView, ElementsView, PortExplanation, StatusView};
 use control::statistics::{AdapterStatsView, LatencyView, StatsView};
+use fabric::attribute::Object;
 use protocol::stats::Histogram;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// What an adapter did in an interval.
 #[derive(Debug, Clone, Serialize)]
@@ -29,6 +31,12 @@ struct Talker {
     share_per_mille: u64,
     /// Times per second that a command had to wait for anything.
     waits_per_s: u64,
+    /// Times per second that a command had to wait for an element of the port.
+    no_adapter_elements_per_s: u64,
+    /// Times per second that a command of another adapter found none while this one had most beyond its part.
+    holds_up_per_s: u64,
+    /// What it has of the port's command elements now.
+    elements: Option<ElementsView>,
     /// Time in the server and in the volume.
     server: LatencyView,
     device: LatencyView,
@@ -49,20 +57,89 @@ pub(crate) fn top(global: &Global, args: &TopArgs) -> Result<(), Failure> {
     let client = Client::new(global)?;
     let mut before: StatsView = client.get(PATH)?;
     let mut at = Instant::now();
-    for _ in 0..args.count {
-        std::thread::sleep(Duration::from_secs(args.seconds));
+    let mut printed = 0;
+    let count = args.count.or(args.watch.is_none().then_some(1));
+    while count.is_none_or(|count| printed < count) {
+        printed += 1;
+        std::thread::sleep(Duration::from_secs(args.watch.unwrap_or(args.seconds)));
         let (status, now): (StatusView, StatsView) = (client.get("/v1/status")?, client.get(PATH)?);
         let seconds = at.elapsed().as_secs_f64();
         at = Instant::now();
         check(args, &client)?;
-        let talkers = talkers(&status, &now, &before, seconds, args);
+        let mut talkers = talkers(&status, &now, &before, seconds, args);
+        let ports = elements(&client, &mut talkers)?;
         match global.output {
-            Format::Table => put(&format!("{}\n", page(&talkers)))?,
+            Format::Table => put(&format!("{}\n", page(&talkers, &ports)))?,
             _ => print(global, &talkers, |_| String::new())?,
         }
         before = now;
     }
     Ok(())
+}
+
+/// `trunkline port explain`
+pub(crate) fn explain(global: &Global, name: &str) -> Result<(), Failure> {
+    let path = format!("{}/explain", path(Object::Port, name)?);
+    print(global, &Client::new(global)?.get(&path)?, port_text)
+}
+
+/// The ports of the adapters, and what each adapter has of its one.
+fn elements(client: &Client, talkers: &mut [Talker]) -> Result<Vec<PortExplanation>, Failure> {
+    let mut ports: BTreeMap<String, PortExplanation> = BTreeMap::new();
+    for talker in talkers {
+        if !ports.contains_key(&talker.port) {
+            let path = format!("/v1/ports/{}/explain", talker.port);
+            ports.insert(talker.port.clone(), client.get(&path)?);
+        }
+        let mut adapters = ports[&talker.port].adapters.iter();
+        talker.elements = adapters.find(|one| one.adapter == talker.adapter).cloned();
+    }
+    Ok(ports.into_values().collect())
+}
+
+/// Who has the elements of a port, and who waits.
+pub(crate) fn port_text(port: &PortExplanation) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let ago = |since_ms: u64| now.saturating_sub(Duration::from_millis(since_ms)).as_secs();
+    let rows = port.adapters.iter().map(|one| {
+        vec![
+            one.adapter.clone(),
+            one.active.to_string(),
+            one.part.to_string(),
+            one.num_cmd_elems.to_string(),
+            one.pending.to_string(),
+            one.no_adapter_elements.to_string(),
+            one.holds_up.to_string(),
+            or_dash(one.short_since_ms.map(|since| format!("{} s", ago(since)))),
+        ]
+    });
+    let heading =
+        ["ADAPTER", "ACTIVE", "PART", "AT MOST", "PENDING", "NO ELEMENT", "HOLDS UP", "SHORT FOR"];
+    let mut text = format!(
+        "{}: {} of {} command elements in use; commands waited {} times for one (No Adapter Elements)\n\n{}",
+        port.port,
+        port.active,
+        port.num_cmd_elems,
+        port.no_adapter_elements,
+        table(&heading, &[1, 2, 3, 4, 5, 6, 7], rows.collect())
+    );
+    if port.short_since_ms.is_some() {
+        let waiting = port.adapters.iter().filter(|one| one.short_since_ms.is_some());
+        let waiting: Vec<&str> = waiting.map(|one| one.adapter.as_str()).collect();
+        let whom = port.adapters.iter().find(|one| Some(&one.adapter) == port.held_up_by.as_ref());
+        let by = match whom {
+            Some(one) => {
+                format!("{}, which has {} where its part is {}", one.adapter, one.active, one.part)
+            }
+            None => "nobody: all have at most their part".to_owned(),
+        };
+        text += &format!(
+            "\n\nwho waits: {}\nheld up by: {by}\nfor more: {}",
+            waiting.join(", "),
+            port.remedy
+        );
+    }
+    text
 }
 
 const PATH: &str = "/v1/stats?histograms=true";
@@ -117,6 +194,8 @@ fn talker(
     let value = |stats: &Option<AdapterStatsView>, name: &str| {
         stats.as_ref().and_then(|stats| stats.total.counters.get(name)).copied().unwrap_or(0)
     };
+    let holds_up =
+        |stats: &Option<AdapterStatsView>| stats.as_ref().map_or(0, |stats| stats.holds_up);
     let rate = |name: &str| per_second(value(&now, name), value(&before, name), seconds);
     let waits = now.iter().flat_map(|stats| stats.total.counters.keys());
     let waits = waits.filter(|name| name.starts_with("wait_")).map(|name| rate(name)).sum();
@@ -141,6 +220,9 @@ fn talker(
         written_bytes_per_s: rate("written_bytes"),
         share_per_mille: 0,
         waits_per_s: waits,
+        no_adapter_elements_per_s: rate("wait_no_adapter_element"),
+        holds_up_per_s: per_second(holds_up(&now), holds_up(&before), seconds),
+        elements: None,
         server: latency("server"),
         device: latency("device"),
     }
@@ -152,7 +234,7 @@ fn per_second(now: u64, before: u64, seconds: f64) -> u64 {
     (now.checked_sub(before).unwrap_or(now) as f64 / seconds).round() as u64
 }
 
-fn page(talkers: &[Talker]) -> String {
+fn page(talkers: &[Talker], ports: &[PortExplanation]) -> String {
     if talkers.is_empty() {
         return "no adapter is mapped to a port; `trunkline port map ADAPTER PORT` maps one"
             .to_owned();
@@ -168,6 +250,8 @@ fn page(talkers: &[Talker]) -> String {
             bytes(talker.read_bytes_per_s),
             bytes(talker.written_bytes_per_s),
             talker.waits_per_s.to_string(),
+            talker.no_adapter_elements_per_s.to_string(),
+            talker.holds_up_per_s.to_string(),
             duration(talker.server.p99_ns),
             duration(talker.device.p50_ns),
             duration(talker.device.p99_ns),
@@ -183,11 +267,14 @@ fn page(talkers: &[Talker]) -> String {
         "READ/s",
         "WRITTEN/s",
         "WAITS/s",
+        "NO ELEMENT/s",
+        "HOLDS UP/s",
         "SERVER P99",
         "DEVICE P50",
         "DEVICE P99",
     ];
-    table(&heading, &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11], rows.collect())
+    let used = table(&heading, &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13], rows.collect());
+    std::iter::once(used).chain(ports.iter().map(port_text)).collect::<Vec<_>>().join("\n\n")
 }
 
 #[cfg(test)]

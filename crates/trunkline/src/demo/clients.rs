@@ -220,10 +220,12 @@ mod tests {
     fn work_is_what_grew_on_this_side() {
         let before = StatsView {
             adapters: Vec::new(),
+            ports: Vec::new(),
             channels: vec![channel("main", 0, 10, 5), channel("one", 0, 100, 100)],
         };
         let after = StatsView {
             adapters: Vec::new(),
+            ports: Vec::new(),
             channels: vec![
                 channel("main", 0, 30, 7),
                 channel("main", 1, 4, 1),

@@ -6,14 +6,14 @@
 
 use super::fcstat::Counts;
 use crate::exit::Failure;
-use control::statistics::{Counters, StatsView};
+use control::statistics::{Counters, Measures, StatsView};
 use protocol::stats::{Kind, QueueCounter};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The counters of each queue of each adapter.
+/// The counters of each queue of each adapter, and those of ports and of what each adapter did on them ([`on_port`]) as of one queue.
 pub(super) type Reading = BTreeMap<String, BTreeMap<u32, Counters>>;
 
 /// The counters as they were when a device was reset.
@@ -33,7 +33,18 @@ pub(super) fn reading(stats: &StatsView) -> Reading {
             adapter.queues.iter().map(|queue| (queue.queue, queue.measures.counters.clone()));
         (adapter.adapter.clone(), queues.collect())
     };
-    stats.adapters.iter().map(adapter).collect()
+    let one = |measures: &Measures| BTreeMap::from([(0, measures.counters.clone())]);
+    let ports = stats.ports.iter().flat_map(|port| {
+        let parts = port.adapters.iter();
+        let parts = parts.map(|part| (on_port(&port.port, &part.adapter), one(&part.measures)));
+        parts.chain([(on_port(&port.port, ""), one(&port.total))])
+    });
+    stats.adapters.iter().map(adapter).chain(ports).collect()
+}
+
+/// What an adapter did on a port, and with no adapter all of them, is called in a reading.
+pub(super) fn on_port(port: &str, adapter: &str) -> String {
+    format!("{port}/{adapter}")
 }
 
 /// The high-water marks of active commands that are of all queues at once, by adapter.

@@ -1,6 +1,6 @@
 //! Ports and virtual Fibre Channel adapters as the commands see them.
 
-use super::baseline::{Baseline, Baselines, counts};
+use super::baseline::{Baseline, Baselines, counts, on_port};
 use super::fcstat::{Counts, FcReport};
 use super::npiv::{ClientRow, Login, NpivMap, NpivPort};
 use super::system::{System, has_client, number, text};
@@ -29,7 +29,7 @@ impl System {
         self.adapters_on(port).into_iter().find(has)
     }
 
-    /// `fcstat` of a port: all adapters on it together.
+    /// `fcstat` of a port: what all adapters did on it, wherever they are now.
     pub(super) fn port_report(&self, port: &ObjectView, base: Option<&Baseline>) -> FcReport {
         let home = text(&port.effective, "dataplane").unwrap_or_default();
         let dataplane = self.dataplane(home);
@@ -41,21 +41,25 @@ impl System {
             link_gbit: number(&port.effective, "link_speed"),
             link_up: dataplane.is_some_and(|dataplane| dataplane.state == "running"),
             seconds: self.seconds(home, base),
-            counts: self.port_counts(&port.name, base, pid),
+            counts: self.port_counts(&port.name, "", base, pid),
             max_transfer: number(&port.effective, "max_xfer_size"),
         }
     }
 
-    fn port_counts(&self, port: &str, base: Option<&Baseline>, pid: Option<u32>) -> Counts {
-        let queues = self.adapters_on(port).into_iter().map(|adapter| {
-            let queues = self.queues(&adapter.name);
-            base.map_or(queues.clone(), |base| base.since(&adapter.name, &queues, pid))
-        });
-        let queues: Vec<_> = queues.collect();
-        counts(queues.iter().flat_map(|queues| queues.values()))
+    /// What an adapter did on a port, or all of them.
+    fn port_counts(
+        &self,
+        port: &str,
+        adapter: &str,
+        base: Option<&Baseline>,
+        pid: Option<u32>,
+    ) -> Counts {
+        let known = on_port(port, adapter);
+        let now = self.queues(&known);
+        counts(base.map_or(now.clone(), |base| base.since(&known, &now, pid)).values())
     }
 
-    /// The rows of `fcstat -client`: each port, then the adapters on it; all since the port was reset.
+    /// The rows of `fcstat -client`: each port, then what the adapters on it did there; all since the port was reset.
     pub(super) fn client_rows(&self, host: &str, baselines: &Baselines) -> Vec<ClientRow> {
         let mut rows = Vec::new();
         for port in &self.ports {
@@ -68,11 +72,12 @@ impl System {
                 counts: report.counts,
             });
             for adapter in self.adapters_on(&port.name) {
+                let pid = self.dataplane(&adapter.dataplane).and_then(|dataplane| dataplane.pid);
                 rows.push(ClientRow {
                     host: adapter.name.clone(),
                     device: adapter.name.clone(),
                     wwpn: adapter_wwpn(adapter).unwrap_or_default(),
-                    counts: self.adapter_report(adapter, base).counts,
+                    counts: self.port_counts(&port.name, &adapter.name, base, pid),
                 });
             }
         }

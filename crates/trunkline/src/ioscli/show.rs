@@ -48,8 +48,12 @@ pub(super) fn fcstat(context: &Context<'_>, words: &Words) -> Result<String, Fai
         None => (device.as_str(), system.adapter(device)),
     };
     if words.has("-z") {
-        let of = adapter.map_or_else(|| counted(&system, device), |adapter| Ok(vec![adapter]))?;
-        baselines.put(key, system.baseline(&of))?;
+        let baseline = match (adapter, system.port(device)) {
+            (Some(adapter), _) => system.baseline(adapter),
+            (None, Some(port)) => system.port_baseline(port),
+            (None, None) => return Err(no_device()),
+        };
+        baselines.put(key, baseline)?;
     }
     let base = baselines.get(key);
     let report = match (adapter, system.port(device)) {

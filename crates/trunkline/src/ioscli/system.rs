@@ -1,6 +1,6 @@
 //! The server as the commands see it: what the API answers, and the reports made of it.
 
-use super::baseline::{Baseline, Baselines, Reading, counts, marks, reading};
+use super::baseline::{Baseline, Baselines, Reading, counts, marks, on_port, reading};
 use super::devices::Device;
 use super::fcstat::{Counts, FcReport};
 use super::maps::{ScsiMap, Vtd};
@@ -209,11 +209,19 @@ impl System {
         }
     }
 
-    /// A baseline of these adapters, which are of one data plane.
-    pub(super) fn baseline(&self, adapters: &[&AdapterView]) -> Baseline {
-        let reading =
-            adapters.iter().map(|adapter| (adapter.name.clone(), self.queues(&adapter.name)));
-        let home = adapters.first().and_then(|adapter| self.dataplane(&adapter.dataplane));
+    /// A baseline of an adapter.
+    pub(super) fn baseline(&self, adapter: &AdapterView) -> Baseline {
+        let reading = Reading::from([(adapter.name.clone(), self.queues(&adapter.name))]);
+        let home = self.dataplane(&adapter.dataplane);
+        Baseline::of(reading, home.and_then(|dataplane| dataplane.pid))
+    }
+
+    /// A baseline of a port, and of what each adapter did on it.
+    pub(super) fn port_baseline(&self, port: &ObjectView) -> Baseline {
+        let known = on_port(&port.name, "");
+        let reading = self.reading.iter().filter(|(name, _)| name.starts_with(&known));
+        let reading = reading.map(|(name, queues)| (name.clone(), queues.clone()));
+        let home = text(&port.effective, "dataplane").and_then(|home| self.dataplane(home));
         Baseline::of(reading.collect(), home.and_then(|dataplane| dataplane.pid))
     }
 

@@ -455,3 +455,52 @@ async fn a_lun_that_cannot_be_opened_leaves_the_others_alone() {
     assert!(!applied["failures"].as_array().unwrap().is_empty());
     assert_eq!(bench.luns("f"), [lun(0, 0, "a"), lun(0, 1, "b")]);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_keeps_its_counters_and_says_who_waits_for_whom() {
+    use protocol::stats::{QueueCounter, SHORT_STILL};
+    let bench = Bench::san().await;
+    for (name, elements) in [("g", 200), ("h", 200)] {
+        let attributes = json!({"kind": "fc", "port": "fcs0", "num_cmd_elems": elements});
+        let body = json!({"name": name, "attributes": attributes});
+        assert_eq!(bench.call("POST", "/v1/adapters", body).await.0, 201);
+    }
+    bench.set("ports/fcs0", json!({"num_cmd_elems": 300})).await;
+    let fake = bench.fake("main");
+    let of_port = |stats: &Value, port: &str, counter: &str| {
+        let mut ports = stats["ports"].as_array().unwrap().iter();
+        ports.find(|one| one["port"] == port).unwrap()["counters"][counter].clone()
+    };
+    for (name, active, waits) in [("f", 190, 0), ("g", 80, 7), ("h", 30, 0)] {
+        let queue = fake.queue_stats(name, 2).unwrap();
+        queue.add(QueueCounter::Reads, 100);
+        queue.add(QueueCounter::WaitNoElement, waits);
+        queue.set(QueueCounter::Active, active);
+    }
+    fake.adapter_stats("g").unwrap().set_short(1000, SHORT_STILL);
+    let port = bench.get("/v1/ports/fcs0/explain").await;
+    assert_eq!((&port["active"], &port["num_cmd_elems"]), (&json!(300), &json!(300)));
+    assert_eq!((&port["held_up_by"], &port["short_since_ms"]), (&json!("f"), &json!(1000)));
+    let remedy = port["remedy"].as_str().unwrap();
+    assert!(remedy.starts_with("raise the port's `num_cmd_elems`"), "{remedy}");
+    let parts: Vec<_> = (0..3).map(|one| port["adapters"][one]["part"].clone()).collect();
+    assert_eq!(parts, [json!(100), json!(100), json!(100)]);
+    // Who waits is told that it is the port, and not its own bound.
+    let waits = bench.get("/v1/adapters/g/explain").await["commands"].clone();
+    assert_eq!((&waits["limited_by"], &waits["remedy"]), (&json!("port_share"), &json!(remedy)));
+    assert_eq!(bench.get("/v1/adapters/h/explain").await["commands"]["short"], Value::Null);
+    let text = bench.text("GET", "/metrics", String::new()).await.1;
+    let line = "trunkline_port_wait_no_adapter_element_total{port=\"fcs0\",dataplane=\"main\"} 7";
+    assert!(text.contains(line), "{text}");
+    // Mapped elsewhere, what it did stays; what it does then is another port's.
+    bench.set("adapters/g", json!({"port": "fcs1"})).await;
+    fake.queue_stats("g", 3).unwrap().add(QueueCounter::Reads, 5);
+    let stats = bench.get("/v1/stats").await;
+    assert_eq!(of_port(&stats, "fcs0", "reads"), 300);
+    assert_eq!(of_port(&stats, "fcs0", "wait_no_adapter_element"), 7);
+    assert_eq!(of_port(&stats, "fcs1", "reads"), 5);
+    let of_g = &stats["ports"][0]["adapters"][1];
+    assert_eq!((&of_g["adapter"], &of_g["here"]), (&json!("g"), &json!(false)));
+    assert_eq!(of_g["counters"]["reads"], 100);
+    assert_eq!(bench.call("GET", "/v1/ports/none/explain", Value::Null).await.0, 404);
+}

@@ -12,7 +12,8 @@ fn port(set: &Attributes) -> Option<&str> {
     attr::adapter::PORT.of(set).filter(|_| attr::adapter::KIND.value(set) == AdapterKind::Fc)
 }
 
-fn claim(set: &Attributes) -> Claim {
+/// What an adapter brings to the elements of its port.
+pub fn claim(set: &Attributes) -> Claim {
     Claim {
         own: narrow32(attr::adapter::NUM_CMD_ELEMS.value(set)),
         share: narrow32(attr::adapter::SHARE.value(set)),

@@ -1,6 +1,6 @@
 //! The attributes of an adapter as they hold, and what bounds its commands.
 
-use super::{AttributeSource, CommandTermView, CommandsView};
+use super::{AttributeSource, CommandTermView, CommandsView, PortExplanation};
 use crate::model::{Desired, home, resolve};
 use crate::paths::Paths;
 use fabric::attribute::{Attribute, Attributes, Object, Value, attr};
@@ -137,5 +137,17 @@ pub(super) fn commands(desired: &Desired, set: &Attributes) -> CommandsView {
             view(CommandTerm::Port, elements, port),
             view(CommandTerm::PortShare, granted.part, part),
         ],
+        short: None,
+    }
+}
+
+impl CommandsView {
+    /// Says that the client waits for its port, if it does.
+    pub(super) fn fall_short(&mut self, port: Option<PortExplanation>) {
+        let Some(port) = port else { return };
+        self.limited_by = CommandTerm::PortShare;
+        self.remedy.clone_from(&port.remedy);
+        self.terms.iter_mut().for_each(|term| term.limits = term.term == self.limited_by);
+        self.short = Some(port);
     }
 }
