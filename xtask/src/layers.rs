@@ -17,6 +17,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("block", &["memory", "uring", "spec"]),
     ("protocol", &["memory", "spec"]),
     ("scsi", &["memory", "block"]),
+    ("switch", &[]),
     ("channel", &["memory", "uring", "vring", "block", "protocol"]),
     ("device_blk", &["memory", "vring", "block", "protocol", "channel"]),
     ("device_scsi", &["memory", "vring", "spec", "block", "protocol", "channel", "scsi"]),
@@ -65,7 +66,7 @@ const UNSAFE_TESTS: &[&str] =
     &["crates/confine/tests/arbitrary_code.rs", "crates/dataplane/tests/allocation.rs"];
 
 /// The crates without I/O, clock and threads: they also run in a browser. `cargo xtask wasm` compiles them for one.
-const PURE: &[&str] = &["spec", "fabric", "planner"];
+const PURE: &[&str] = &["spec", "fabric", "planner", "switch"];
 
 /// What a pure crate may not name outside its tests.
 const IMPURE: &[&str] = &[
