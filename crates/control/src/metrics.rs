@@ -204,6 +204,15 @@ impl Scrape {
                 metric.encode_family(&[(noun, name), ("state", state)])?.encode_gauge(&1i64)?;
             }
         }
+        let help = "Queues that the adapter offers, those that its client uses, channels negotiated for them, channels that run them, CPUs of these";
+        let mut metric =
+            encoder.encode_descriptor("adapter_queues", help, None, MetricType::Gauge)?;
+        for adapter in adapters {
+            for (of, count) in adapter.queue_numbers() {
+                let labels = [("adapter", adapter.name.as_str()), ("of", of)];
+                metric.encode_family(&labels)?.encode_gauge(&count.cast_signed())?;
+            }
+        }
         let help = "Clients that have connected since the data plane has the adapter";
         let mut metric =
             encoder.encode_descriptor("adapter_connections", help, None, MetricType::Counter)?;

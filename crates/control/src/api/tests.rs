@@ -513,8 +513,18 @@ async fn an_adapter_explains_its_channels() {
     assert_eq!((&shown["limited_by"], &shown["channels"]), (&json!("client"), &json!(1)));
     bench.call("PATCH", "/v1/adapters/a", json!({"attributes": {"channels": 0}})).await;
     put(AdapterState::Running, 4, &[1, 1, 1, 1]);
+    bench.fake("main").books().status.channels[1].cpu = Some(7);
     let shown = bench.get("/v1/adapters/a").await;
     assert_eq!((&shown["channels"], &shown["channels_max"]), (&json!(1), &json!(2)));
+    assert_eq!(shown["cpus"], json!(1));
+    let offered = shown["effective"]["queues"].as_u64().unwrap();
+    let metrics = bench.text("GET", "/metrics", String::new()).await.1;
+    let numbers =
+        [("offered", offered), ("used", 4), ("negotiated", 2), ("running", 1), ("cpus", 1)];
+    for (of, count) in numbers {
+        let line = format!("trunkline_adapter_queues{{adapter=\"a\",of=\"{of}\"}} {count}\n");
+        assert!(metrics.contains(&line), "{line} in {metrics}");
+    }
     assert_eq!(shown["features"], json!(["MQ"]));
     // What is left of a client that is gone is not shown.
     put(AdapterState::Listening, 4, &[1, 1, 1, 1]);

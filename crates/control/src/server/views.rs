@@ -89,6 +89,9 @@ pub struct AdapterView {
     pub client_queues: u32,
     /// Channels that serve them now; fewer than `channels_max` where placement folds queues together.
     pub channels: u32,
+    /// CPUs that those channels are bound to; 0 where they are bound to none.
+    #[serde(default)]
+    pub cpus: u32,
     /// Channels that may serve them, or would, of a client with all queues: the queue contract.
     pub channels_max: u32,
     /// Who sets `channels_max`: `client`, `adapter`, `data_plane` or another term of the queue contract.
@@ -112,6 +115,21 @@ pub struct AdapterView {
     /// Attributes as they hold, defaults and inheritance included.
     #[schema(value_type = Object)]
     pub effective: Attributes,
+}
+
+impl AdapterView {
+    /// How many queues and channels it has, from what is offered to what runs, by the word for each. Nothing is used, negotiated or running without
+    /// a client.
+    pub fn queue_numbers(&self) -> [(&'static str, u64); 5] {
+        let negotiated = if self.client_queues == 0 { 0 } else { self.channels_max };
+        [
+            ("offered", attr::adapter::QUEUES.value(&self.effective)),
+            ("used", self.client_queues.into()),
+            ("negotiated", negotiated.into()),
+            ("running", self.channels.into()),
+            ("cpus", self.cpus.into()),
+        ]
+    }
 }
 
 /// A channel of a data plane.
@@ -373,6 +391,7 @@ impl<'a> Moment<'a> {
             dataplane: home,
             client_queues: client.map_or(0, |a| a.client_queues.into()),
             channels: u32::try_from(in_use.len()).unwrap_or(u32::MAX),
+            cpus: account.map_or(0, |account| cpus(account, &in_use)),
             channels_max: answer.channels,
             limited_by: answer.limit,
             channel_of_queue,
@@ -493,6 +512,12 @@ impl Server {
                 .collect(),
         }
     }
+}
+
+/// On how many CPUs these channels run, as far as they are bound to one.
+fn cpus(status: &Status, channels: &BTreeSet<u32>) -> u32 {
+    let used = status.channels.iter().filter(|channel| channels.contains(&channel.index));
+    used.filter_map(|channel| channel.cpu).collect::<BTreeSet<_>>().len() as u32
 }
 
 fn channels(status: &Status) -> Vec<ChannelView> {

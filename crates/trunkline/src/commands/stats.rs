@@ -4,6 +4,7 @@ use crate::cli::{FlightArgs, Format, Global, StatsArgs};
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{bytes, duration, print, put, table};
+use control::server::AdapterView;
 use control::statistics::{
     AdapterStatsView, ChannelStatsView, Counters, FlightView, LatencyView, LunStatsView, Measures,
     QueueStatsView, StatsView,
@@ -29,7 +30,13 @@ pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<(), Failure> {
     let mut before: StatsView = client.get(&path)?;
     let one = args.adapter.is_some();
     let Some(interval) = args.watch else {
-        return print(global, &before, |stats| page(stats, one, None));
+        let numbers = match &args.adapter {
+            Some(name) if global.output == Format::Table => {
+                queue_numbers(&client.get(&format!("/v1/adapters/{name}"))?) + "\n\n"
+            }
+            _ => String::new(),
+        };
+        return print(global, &before, |stats| numbers + &page(stats, one, None));
     };
     let mut printed = 0;
     let mut at = Instant::now();
@@ -47,6 +54,14 @@ pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<(), Failure> {
         printed += 1;
     }
     Ok(())
+}
+
+/// From what is offered to what runs.
+fn queue_numbers(adapter: &AdapterView) -> String {
+    let [offered, used, negotiated, running, cpus] = adapter.queue_numbers().map(|(_, n)| n);
+    format!(
+        "{offered} queues offered, {used} used by the client; {negotiated} channels negotiated, {running} running, bound to {cpus} CPUs"
+    )
 }
 
 /// The path with whole histograms.

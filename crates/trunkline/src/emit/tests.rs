@@ -25,6 +25,7 @@ fn adapter(state: &str) -> AdapterView {
         age_s: None,
         client_queues: 0,
         channels: 0,
+        cpus: 0,
         channels_max: 1,
         limited_by: Term::DataPlane,
         channel_of_queue: Vec::new(),

@@ -20,6 +20,8 @@ pub(super) struct NpivMap {
     pub(super) logins: u32,
     pub(super) client_adapter: String,
     pub(super) client_drc: String,
+    /// Queues offered and used, channels negotiated and running, CPUs.
+    pub(super) queues: [u64; 5],
 }
 
 /// How far the client of an adapter has come.
@@ -62,7 +64,14 @@ pub(super) const NPIV_FIELDS: &[&str] = &[
     "flags",
     "vfcclient",
     "vfcclientdrc",
+    "offered",
+    "used",
+    "negotiated",
+    "running",
+    "cpus",
 ];
+/// So many of them has the original, and all of these are printed where none is asked for.
+const ORIGINAL: usize = 12;
 
 /// `lsmap -npiv`
 pub(super) fn maps(maps: &[NpivMap], form: ListOptions<'_>) -> String {
@@ -71,7 +80,7 @@ pub(super) fn maps(maps: &[NpivMap], form: ListOptions<'_>) -> String {
 }
 
 fn npiv_one(map: &NpivMap, form: ListOptions<'_>) -> String {
-    let values = [
+    let mut values = vec![
         map.name.clone(),
         map.physloc.clone(),
         map.client_id.to_string(),
@@ -85,8 +94,10 @@ fn npiv_one(map: &NpivMap, form: ListOptions<'_>) -> String {
         map.client_adapter.clone(),
         map.client_drc.clone(),
     ];
+    values.extend(map.queues.map(|count| count.to_string()));
     if let Some(delimiter) = form.delimiter {
-        return picked(NPIV_FIELDS, &values, form, delimiter) + "\n";
+        let all = if form.fields.is_empty() { ORIGINAL } else { NPIV_FIELDS.len() };
+        return picked(&NPIV_FIELDS[..all], &values[..all], form, delimiter) + "\n";
     }
     if !form.fields.is_empty() {
         return labelled(NPIV_FIELDS, &values, form);

@@ -96,6 +96,7 @@ impl System {
         let there = login == Login::LoggedIn;
         let if_there = |text: String| if there { text } else { String::new() };
         let client = super::system::client_id(adapter);
+        let queues = adapter.queue_numbers().map(|(_, count)| count);
         NpivMap {
             name: adapter.name.clone(),
             physloc: super::system::adapter_place(adapter),
@@ -110,6 +111,7 @@ impl System {
                 _ => 0,
             },
             client_adapter: if_there(adapter.name.clone()),
+            queues,
             client_drc: if_there(format!("UTRUNKLINE-{}-V{}-C0", adapter.dataplane, client + 1)),
         }
     }

@@ -14,7 +14,7 @@ use control::error::{ApiError, Code};
 use control::server::{AdapterView, DataPlaneView, LoginView, ObjectView, StatusView, VolumeView};
 use control::statistics::{Counters, StatsView};
 use fabric::attribute::{Attribute, Attributes, Object, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The name under which the original has the attributes of NPIV that all its adapters share.
 pub(super) const NPIV: &str = "viosnpiv0";
@@ -276,14 +276,14 @@ impl System {
                 count => by_channel[number % count] += received(queue),
             }
         }
-        let offered = number(&adapter.effective, "queues").unwrap_or(0);
-        let queues = [
-            ("Queues offered", offered),
-            ("Queues used by the client", adapter.client_queues.into()),
-            ("Channels negotiated", adapter.channels_max.into()),
-            ("Channels running", adapter.channels.into()),
-            ("CPUs they are bound to", self.cpus_of(adapter)),
+        let names = [
+            "Queues offered",
+            "Queues used by the client",
+            "Channels negotiated",
+            "Channels running",
+            "CPUs they are bound to",
         ];
+        let queues = names.into_iter().zip(adapter.queue_numbers().map(|(_, count)| count));
         let counters = MORE.iter().map(|(name, shown)| (*shown, total(name)));
         AdapterReport {
             command_queues: match adapter.kind.as_str() {
@@ -291,16 +291,8 @@ impl System {
                 _ => vec![command_queue],
             },
             channels: by_channel,
-            more: queues.into_iter().chain(counters).collect(),
+            more: queues.chain(counters).collect(),
         }
-    }
-
-    /// On how many CPUs the channels of an adapter's queues run, as far as they are bound to one.
-    fn cpus_of(&self, adapter: &AdapterView) -> u64 {
-        let dataplane = self.dataplane(&adapter.dataplane);
-        let channels = dataplane.map_or(&[][..], |dataplane| &dataplane.channels);
-        let used = channels.iter().filter(|one| adapter.channel_of_queue.contains(&one.index));
-        used.filter_map(|channel| channel.cpu).collect::<BTreeSet<_>>().len() as u64
     }
 
     /// `lsmap` of an adapter that gives volumes: the one of a block adapter, or virtual target devices.
