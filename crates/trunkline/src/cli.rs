@@ -122,6 +122,12 @@ pub(crate) enum Command {
     /// Print what happened: changes and who made them, data planes, clients, errors
     #[command(after_help = EVENTS_HELP)]
     Events(EventsArgs),
+    /// What takes long: copies of media, files that are being opened, restarts of data planes
+    #[command(alias = "operations", after_help = OPERATION_HELP)]
+    Operation {
+        #[command(subcommand)]
+        command: OperationCommand,
+    },
     /// Print the attributes that objects can have
     Attributes(AttributesArgs),
     /// Stop the server; I/O goes on unless told otherwise
@@ -210,6 +216,9 @@ pub(crate) struct RestartArgs {
     /// Under clients that will not connect again, too: their machines have to be restarted
     #[arg(long)]
     pub(crate) force: bool,
+    /// Return as soon as the operation is begun
+    #[arg(long)]
+    pub(crate) no_wait: bool,
 }
 
 #[derive(Debug, Args)]
@@ -227,6 +236,29 @@ pub(crate) struct How {
     /// Take disks from clients that are connected, too
     #[arg(long)]
     pub(crate) force: bool,
+    /// Return as soon as the change is stored, with the number of the operation that goes on
+    #[arg(long)]
+    pub(crate) no_wait: bool,
+}
+
+/// What is done with operations.
+#[derive(Debug, Subcommand)]
+pub(crate) enum OperationCommand {
+    /// List what goes on, and what has ended of late
+    List,
+    /// Show one operation
+    Show(OperationArgs),
+    /// Wait until an operation has ended; fails if it was undone
+    Wait(OperationArgs),
+    /// Have an operation undone, and wait until nothing of it is left
+    Cancel(OperationArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OperationArgs {
+    /// Its number
+    #[arg(value_name = "ID")]
+    pub(crate) id: u64,
 }
 
 #[derive(Debug, Args)]
@@ -296,6 +328,12 @@ pub(crate) struct StatusArgs {
     #[arg(long)]
     pub(crate) exit_code: bool,
 }
+
+const OPERATION_HELP: &str = "\
+Examples:
+  trunkline medium create debian --path /srv/debian.iso --copy --no-wait
+  trunkline operation wait 12
+  trunkline operation cancel 12";
 
 const EVENTS_HELP: &str = "\
 Examples:

@@ -2,6 +2,8 @@
 
 use crate::cli::Global;
 use crate::exit::Failure;
+use crate::progress::OperationBar;
+use control::api::{ItemList, OperationView};
 use control::error::ApiError;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Bytes;
@@ -11,6 +13,10 @@ use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often a bar is drawn while an answer is awaited.
+const LOOK: Duration = Duration::from_millis(250);
 
 /// A way to a server.
 pub(crate) struct Client {
@@ -23,6 +29,7 @@ impl Client {
     pub(crate) fn new(global: &Global) -> Result<Client, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
+            .enable_time()
             .build()
             .map_err(Failure::other)?;
         Ok(Client { socket: global.paths().api(), runtime })
@@ -96,8 +103,12 @@ impl Client {
         body: Option<(&str, String)>,
         if_match: Option<&str>,
     ) -> Result<(Bytes, Option<String>), Failure> {
+        let reads = method == Method::GET;
         let exchange = self.exchange(method, path, body, if_match);
-        let response = self.runtime.block_on(exchange).map_err(|error| {
+        let response = self
+            .runtime
+            .block_on(async { if reads { exchange.await } else { self.with_bar(exchange).await } });
+        let response = response.map_err(|error| {
             let path = self.socket.display().to_string();
             match error.kind() {
                 ErrorKind::PermissionDenied => Failure::Denied { path },
@@ -114,6 +125,32 @@ impl Client {
             Ok(refusal) => Err(refusal.into()),
             Err(_) => Err(Failure::other(format!("{status}: {}", String::from_utf8_lossy(&bytes)))),
         }
+    }
+
+    /// Draws a bar while an answer is awaited, on a terminal.
+    async fn with_bar<T>(&self, answer: impl Future<Output = T>) -> T {
+        let (mut answer, mut bar) = (std::pin::pin!(answer), None);
+        loop {
+            tokio::select! {
+                answer = &mut answer => return answer,
+                () = tokio::time::sleep(LOOK) => {}
+            }
+            bar = bar.or_else(OperationBar::new);
+            if let Some(bar) = &bar
+                && let Some(operation) = self.mine().await
+            {
+                bar.show(&operation);
+            }
+        }
+    }
+
+    /// The operation that goes on for this process.
+    async fn mine(&self) -> Option<OperationView> {
+        let all = self.exchange(Method::GET, "/v1/operations", None, None).await.ok()?;
+        let all: ItemList<OperationView> = serde_json::from_slice(all.body()).ok()?;
+        let me = std::process::id();
+        let is_mine = |one: &OperationView| one.by.is_some_and(|by| by.pid == Some(me));
+        all.items.into_iter().rev().find(|one| one.ended_ms.is_none() && is_mine(one))
     }
 
     async fn exchange(

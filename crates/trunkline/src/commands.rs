@@ -5,6 +5,7 @@ pub(crate) mod events;
 pub(crate) mod lists;
 pub(crate) mod logins;
 pub(crate) mod objects;
+pub(crate) mod operation;
 pub(crate) mod serve;
 pub(crate) mod state;
 pub(crate) mod stats;

@@ -42,6 +42,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Export(args) => commands::state::export(&global, &args),
         Command::Status(args) => commands::state::status(&global, &args),
         Command::Events(args) => commands::events::run(&global, &args),
+        Command::Operation { command } => commands::operation::run(&global, &command),
         Command::Stop(args) => commands::state::stop(&global, &args),
         Command::Emit(args) => emit::run(&global, &args),
         Command::Stats(args) => commands::stats::stats(&global, &args),

@@ -1,7 +1,9 @@
 //! The progress bar of commands that take a while. On standard error, and only if that is a terminal.
 
+use control::api::OperationView;
 use indicatif::{ProgressBar, ProgressStyle};
 use partition::load::{Progress, Stage};
+use std::io::IsTerminal;
 
 /// Parts of a step that the bar can show.
 const PARTS: u64 = 1000;
@@ -51,5 +53,41 @@ impl Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// How far an operation is: a bar where bytes are counted, else how long it has taken.
+pub(crate) struct OperationBar(ProgressBar);
+
+impl OperationBar {
+    /// Nothing where standard error is no terminal.
+    pub(crate) fn new() -> Option<OperationBar> {
+        std::io::stderr().is_terminal().then(|| OperationBar(ProgressBar::no_length()))
+    }
+
+    /// Draws how it is now.
+    pub(crate) fn show(&self, operation: &OperationView) {
+        let OperationView { kind, step, subjects, progress, .. } = operation;
+        let counts = progress.unit == "bytes";
+        let template = match counts {
+            true => "{bar:30} {bytes}/{total_bytes} {eta:>4}  {wide_msg}",
+            false => "{spinner} {elapsed}  {wide_msg}",
+        };
+        self.0.set_style(
+            ProgressStyle::with_template(template).expect("the template is well-formed"),
+        );
+        let (kind, step, subjects) = (kind.as_str(), step.as_str(), subjects.join(", "));
+        self.0.set_message(format!("{kind} of {subjects}: {step}"));
+        if counts {
+            self.0.set_length(progress.total);
+            self.0.set_position(progress.done);
+        }
+        self.0.tick();
+    }
+}
+
+impl Drop for OperationBar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
     }
 }

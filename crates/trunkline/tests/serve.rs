@@ -425,3 +425,88 @@ fn a_damaged_store_is_refused_and_the_last_good_state_comes_back() {
     });
     server.serve(&[]);
 }
+
+/// A medium that takes its time: a file with a hole of this many bytes.
+fn disc(server: &Server, bytes: u64) -> PathBuf {
+    let path = server.path("disc.iso");
+    std::fs::File::create(&path).unwrap().set_len(bytes).unwrap();
+    path
+}
+
+fn copies(server: &Server) -> usize {
+    std::fs::read_dir(server.path("media")).map_or(0, Iterator::count)
+}
+
+/// The only operation that there is.
+fn operation(server: &Server) -> Value {
+    let all: Value = serde_json::from_str(&server.ok("operation list -o json")).unwrap();
+    assert_eq!(all.as_array().unwrap().len(), 1, "{all}");
+    all[0].clone()
+}
+
+#[test]
+fn a_copy_is_in_nobodys_way_and_one_that_a_killed_server_began_leaves_nothing() {
+    let mut server = Server::start(&[]);
+    let disc = disc(&server, 256 << 30);
+    let create = format!("medium create m --path {} --copy --no-wait", disc.display());
+    let begun = server.run(&create);
+    assert!(begun.status.success(), "{begun:?}");
+    let said = String::from_utf8(begun.stderr).unwrap();
+    assert!(said.contains("operation 1 goes on"), "{said}");
+    server.until("the copy", |server| copies(server) > 0);
+    server.ok("volume create v --kind null --size 4096");
+    let going = operation(&server);
+    assert_eq!((&going["kind"], &going["step"]), (&"copy".into(), &"copying".into()), "{going}");
+    server.kill();
+    assert_eq!(copies(&server), 1, "part of a copy");
+    server.serve(&[]);
+    let waited = server.run("operation wait 1");
+    assert_eq!(waited.status.code(), Some(1), "{waited:?}");
+    let why = String::from_utf8(waited.stderr).unwrap();
+    assert!(why.contains("the server ended while a medium was copied"), "{why}");
+    assert_eq!(copies(&server), 0);
+    assert_eq!(server.ok("medium list -o json").trim(), "[]");
+    // The same, cancelled. Its number is a new one.
+    let begun = server.run(&create);
+    let said = String::from_utf8(begun.stderr).unwrap();
+    let id = said.split(' ').nth(1).unwrap().parse::<u64>().unwrap();
+    assert!(id > 1, "{said}");
+    server.until("the copy", |server| copies(server) > 0);
+    let cancelled = server.ok(&format!("operation cancel {id}"));
+    assert!(cancelled.contains("undone"), "{cancelled}");
+    assert_eq!(copies(&server), 0);
+    assert_eq!(server.ok("medium list -o json").trim(), "[]");
+    assert_eq!(server.run(&format!("operation cancel {id}")).status.code(), Some(5));
+    assert_eq!(server.run("operation show 99").status.code(), Some(3));
+}
+
+#[test]
+fn a_restart_in_which_the_server_is_killed_ends_with_one_data_plane() {
+    let mut server = Server::start(&[]);
+    server.ok("volume create v --kind null --size 4096");
+    // At some of its moments.
+    for delay_ms in [0, 5, 20, 60] {
+        let before = server.plane_pid();
+        server.ok("dataplane restart main --no-wait");
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        server.kill();
+        server.serve(&[]);
+        let all: Value = serde_json::from_str(&server.ok("operation list -o json")).unwrap();
+        let id = all.as_array().unwrap().last().unwrap()["id"].as_u64().unwrap();
+        server.run(&format!("operation wait {id}"));
+        let ended: Value =
+            serde_json::from_str(&server.ok(&format!("operation show {id} -o json"))).unwrap();
+        assert!(ended["step"] == "done" || ended["step"] == "undone", "{ended}");
+        server.until("the data plane", |server| server.plane()["state"] == "running");
+        server.ok(&format!("volume create w{delay_ms} --kind null --size 4096"));
+        let after = server.plane_pid();
+        // Whoever is nobody's child any more may wait for long to be buried.
+        let alive = |pid: Pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+            stat.is_ok_and(|stat| !stat.contains(") Z"))
+        };
+        assert!(ended["step"] == "undone" || after != before, "{ended}");
+        assert!(alive(after), "{ended}");
+        assert!(after == before || !alive(before), "two data planes: {ended}\n{}", server.log());
+    }
+}

@@ -79,7 +79,7 @@ pub(crate) fn parse_time(text: &str) -> Result<Duration, String> {
 }
 
 /// A moment as RFC 3339 has it, in UTC.
-fn time(at_ms: u64) -> String {
+pub(crate) fn time(at_ms: u64) -> String {
     let (year, month, day) = planner::report::date(at_ms / 86_400_000);
     let seconds = at_ms / 1000 % 86400;
     let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);

@@ -76,7 +76,11 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         }
         Verb::DataPlane(DataPlaneVerb::Restart(args)) => {
             let path = path(object, &args.name)?;
-            Client::new(global)?.post(&format!("{path}/restart?force={}", args.force))
+            let how = How { dry_run: false, force: args.force, no_wait: args.no_wait };
+            let path = format!("{path}/restart{}", query(how));
+            let answer: DoneView = Client::new(global)?.send(Method::POST, &path, None)?;
+            goes_on(&answer);
+            Ok(())
         }
         Verb::Process(args) => dataplane::process(*args),
     }
@@ -159,13 +163,21 @@ pub(crate) fn path(object: Object, name: &str) -> Result<String, Failure> {
 }
 
 pub(crate) fn query(how: How) -> String {
-    format!("?dry_run={}&force={}", how.dry_run, how.force)
+    format!("?dry_run={}&force={}&wait={}", how.dry_run, how.force, !how.no_wait)
 }
 
 pub(crate) fn done(global: &Global, done: &DoneView, dry_run: bool) -> Result<(), Failure> {
     print(global, done, |done| output::changes(&done.changes, &done.losses, dry_run))?;
     output::warn(&done.warnings);
+    goes_on(done);
     waiting(&done.waiting)
+}
+
+/// That a change was not waited for.
+fn goes_on(done: &DoneView) {
+    if let Some(id) = done.operation {
+        eprintln!("operation {id} goes on: `trunkline operation wait {id}`");
+    }
 }
 
 /// What several changes came to. Of what waits the last one knows best.
@@ -174,6 +186,7 @@ fn add(all: &mut DoneView, one: DoneView) {
     all.losses.extend(one.losses);
     all.warnings.extend(one.warnings);
     all.waiting = one.waiting;
+    all.operation = one.operation.or(all.operation);
 }
 
 /// That something was stored and waits for a data plane.
@@ -246,7 +259,7 @@ fn resize(global: &Global, args: &ResizeArgs) -> Result<(), Failure> {
     let path = format!(
         "{}/resize{}",
         path(Object::Volume, &args.name)?,
-        query(How { dry_run: args.dry_run, force: false })
+        query(How { dry_run: args.dry_run, force: false, no_wait: false })
     );
     let body = json!({ "size": args.size, "shrink": args.shrink });
     let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
