@@ -23,6 +23,12 @@ impl Mac {
     pub fn is_reserved(self) -> bool {
         self.0[..5] == [0x01, 0x80, 0xc2, 0, 0] && self.0[5] < 16
     }
+
+    /// Its 48 bits.
+    #[inline]
+    pub(crate) fn bits(self) -> u64 {
+        self.0.iter().fold(0, |bits, byte| bits << 8 | u64::from(*byte))
+    }
 }
 
 impl fmt::Display for Mac {

@@ -12,6 +12,7 @@ pub(crate) mod protocol {
     pub(crate) const TCP: u8 = 6;
     pub(crate) const UDP: u8 = 17;
     pub(crate) const ICMPV6: u8 = 58;
+    pub(crate) const PIM: u8 = 103;
 }
 
 /// What a frame carries.

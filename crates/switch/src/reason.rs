@@ -93,3 +93,39 @@ reasons! {
     /// This server does not bridge the VLAN now: another does.
     Standby = "standby",
 }
+
+/// Frames of one port in one direction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that came through.
+    pub frames: u64,
+    /// Their bytes, from the destination address to the end of the payload; a frame to be segmented counts once.
+    pub bytes: u64,
+    dropped: [u64; Reason::ALL.len()],
+}
+
+impl Counters {
+    pub(crate) const NEW: Counters =
+        Counters { frames: 0, bytes: 0, dropped: [0; Reason::ALL.len()] };
+
+    /// Frames that were dropped for that reason.
+    #[must_use]
+    pub fn dropped(&self, reason: Reason) -> u64 {
+        self.dropped[reason as usize]
+    }
+
+    /// Frames that were dropped for any.
+    #[must_use]
+    pub fn dropped_all(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+
+    pub(crate) fn pass(&mut self, bytes: usize) {
+        self.frames += 1;
+        self.bytes += bytes as u64;
+    }
+
+    pub(crate) fn drop(&mut self, reason: Reason) {
+        self.dropped[reason as usize] += 1;
+    }
+}

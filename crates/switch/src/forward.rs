@@ -1,0 +1,337 @@
+//! Forwarding: from a frame that came in by one port to its destinations, with everything counted.
+
+use std::collections::BTreeMap;
+
+use crate::address::{Mac, Vid};
+use crate::edit::{Pieces, Scratch, TagEdit, adapt};
+use crate::group::{Audience, Groups};
+use crate::limit::Bucket;
+use crate::offload::Offload;
+use crate::packet::Packet;
+use crate::port::{PortId, PortSpec};
+use crate::reason::{Counters, Reason};
+use crate::table::{Learned, MacTable, News};
+use crate::view::View;
+
+/// How large a switch's tables are. All memory is taken at the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// MAC addresses.
+    pub macs: usize,
+    /// Seconds after which a station that keeps quiet is forgotten, 1 or more; 300 is usual.
+    pub age_s: u32,
+    /// Multicast memberships of all ports.
+    pub groups: usize,
+    /// A number that clients do not know: without it they could choose addresses that slow the table.
+    pub seed: u64,
+}
+
+/// One destination of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Egress {
+    /// Where it goes.
+    pub port: PortId,
+    /// What happens to its tag.
+    pub edit: TagEdit,
+    /// A copy of what others get; it may be lost without harm.
+    pub mirror: bool,
+}
+
+#[derive(Debug)]
+struct Port {
+    spec: PortSpec,
+    came: Counters,
+    went: Counters,
+    storm: [Option<Bucket>; 3],
+    rate_in: Option<Bucket>,
+    rate_out: Option<Bucket>,
+    unlearned: u64,
+}
+
+/// One channel's switch: all ports, and this channel's replica of the tables.
+#[derive(Debug)]
+pub struct Switch {
+    ports: Vec<Option<Port>>,
+    table: MacTable,
+    groups: Groups,
+    /// Whose the guarded addresses are.
+    owners: BTreeMap<Mac, PortId>,
+}
+
+/// What is known of a frame once its sender was judged.
+struct Admitted {
+    vid: Vid,
+    came: Option<crate::address::Tag>,
+    news: Option<News>,
+}
+
+impl Switch {
+    /// A switch without ports.
+    #[must_use]
+    pub fn new(sizes: Sizes) -> Switch {
+        Switch {
+            ports: Vec::new(),
+            table: MacTable::new(sizes.macs, sizes.age_s.max(1), sizes.seed),
+            groups: Groups::new(sizes.groups),
+            owners: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a port or changes one. What was learned behind it is forgotten; its counters stay.
+    pub fn set_port(&mut self, id: PortId, spec: PortSpec) {
+        let at = usize::from(id.0);
+        if self.ports.len() <= at {
+            self.ports.resize_with(at + 1, || None);
+        }
+        self.table.add_port(id);
+        self.flush(id);
+        self.owners.retain(|_, owner| *owner != id);
+        self.owners.extend(spec.guard.macs.iter().map(|mac| (*mac, id)));
+        let counters = self.ports[at].take().map(|old| (old.came, old.went));
+        let (came, went) = counters.unwrap_or((Counters::NEW, Counters::NEW));
+        let storm = [spec.storm.broadcast, spec.storm.multicast, spec.storm.unknown];
+        self.ports[at] = Some(Port {
+            storm: storm.map(|rate| rate.map(Bucket::new)),
+            rate_in: spec.rate_in.map(Bucket::new),
+            rate_out: spec.rate_out.map(Bucket::new),
+            spec,
+            came,
+            went,
+            unlearned: 0,
+        });
+    }
+
+    /// Takes a port away, with its counters.
+    pub fn remove_port(&mut self, id: PortId) {
+        if self.port(id).is_some() {
+            self.flush(id);
+            self.owners.retain(|_, owner| *owner != id);
+            self.ports[usize::from(id.0)] = None;
+        }
+    }
+
+    /// Forgets all that was learned behind a port.
+    pub fn flush(&mut self, id: PortId) {
+        self.table.flush(id);
+        self.groups.flush(id);
+    }
+
+    /// Another channel learned something. What it says of a port that is not here is of no use.
+    pub fn learn(&mut self, now_ns: u64, news: News) {
+        if let Some(quota) = self.port(news.port).map(|port| port.spec.macs_max) {
+            self.table.learn(seconds(now_ns), news, quota);
+        }
+    }
+
+    /// To be called about once a second: frees a part of what is too old. What is too old is not used in any case.
+    pub fn age(&mut self, now_ns: u64) {
+        self.table.age(seconds(now_ns));
+        self.groups.age(seconds(now_ns));
+    }
+
+    /// Finds the destinations of a frame that came in by `from`, and counts it there. `to` is emptied first; it grows to the number of ports at
+    /// most. What was learned from it is to be told to the other channels.
+    ///
+    /// With an error it has no destination, and is counted with that reason.
+    pub fn forward(
+        &mut self,
+        now_ns: u64,
+        from: PortId,
+        view: &View<'_>,
+        to: &mut Vec<Egress>,
+    ) -> Result<Option<News>, Reason> {
+        to.clear();
+        let found = self.admit(now_ns, from, view).and_then(|admitted| {
+            self.destinations(now_ns, from, view, &admitted, to)?;
+            self.mirror(from, to);
+            Ok(admitted.news)
+        });
+        match found {
+            Ok(_) => self.port_mut(from).map(|port| port.came.pass(view.len())),
+            Err(reason) => self.port_mut(from).map(|port| port.came.drop(reason)),
+        };
+        found
+    }
+
+    /// Makes a frame into what one of its destinations takes. An error is counted there. What comes of the pieces is then
+    /// to be told: [`Switch::delivered`] or [`Switch::lost`], once for the frame.
+    pub fn adapt<'a>(
+        &mut self,
+        now_ns: u64,
+        egress: Egress,
+        view: View<'a>,
+        offload: Offload,
+        scratch: &'a mut Scratch,
+    ) -> Result<Pieces<'a>, Reason> {
+        let port = self.port_mut(egress.port).ok_or(Reason::PortDown)?;
+        let adapted = adapt(view, offload, egress.edit, port.spec.takes, scratch);
+        let adapted = adapted.and_then(|pieces| {
+            let bytes = view.len() as u64;
+            let passes = port.rate_out.as_mut().is_none_or(|bucket| bucket.take(now_ns, bytes));
+            if passes { Ok(pieces) } else { Err(Reason::QosDrop) }
+        });
+        adapted.inspect_err(|reason| port.went.drop(*reason))
+    }
+
+    /// A frame reached its destination.
+    pub fn delivered(&mut self, to: PortId, bytes: usize) {
+        if let Some(port) = self.port_mut(to) {
+            port.went.pass(bytes);
+        }
+    }
+
+    /// A frame did not reach its destination.
+    pub fn lost(&mut self, to: PortId, reason: Reason) {
+        if let Some(port) = self.port_mut(to) {
+            port.went.drop(reason);
+        }
+    }
+
+    /// A frame was refused before it could be forwarded.
+    pub fn refused(&mut self, from: PortId, reason: Reason) {
+        if let Some(port) = self.port_mut(from) {
+            port.came.drop(reason);
+        }
+    }
+
+    /// What a port sent and what it got.
+    #[must_use]
+    pub fn counters(&self, id: PortId) -> Option<(&Counters, &Counters)> {
+        self.port(id).map(|port| (&port.came, &port.went))
+    }
+
+    /// MAC addresses that are known of a port, and how often one was not learned for want of room.
+    #[must_use]
+    pub fn learned(&self, id: PortId) -> Option<(usize, u64)> {
+        self.port(id).map(|port| (self.table.entries(id), port.unlearned))
+    }
+
+    /// A port as it is configured.
+    #[must_use]
+    pub fn spec(&self, id: PortId) -> Option<&PortSpec> {
+        self.port(id).map(|port| &port.spec)
+    }
+
+    fn port(&self, id: PortId) -> Option<&Port> {
+        self.ports.get(usize::from(id.0))?.as_ref()
+    }
+
+    fn port_mut(&mut self, id: PortId) -> Option<&mut Port> {
+        self.ports.get_mut(usize::from(id.0))?.as_mut()
+    }
+
+    /// Judges the sender, and learns where it is.
+    fn admit(&mut self, now_ns: u64, from: PortId, view: &View<'_>) -> Result<Admitted, Reason> {
+        let (source, owners) = (view.source(), &self.owners);
+        let port = self.ports.get_mut(usize::from(from.0)).and_then(Option::as_mut);
+        let port = port.ok_or(Reason::PortDown)?;
+        if port.spec.mirror_only {
+            return Err(Reason::MirrorOnly);
+        }
+        if source.is_group() || source == Mac::default() {
+            return Err(Reason::MacInvalidSource);
+        }
+        if view.destination().is_reserved() {
+            return Err(Reason::MacIeeeMacControl);
+        }
+        let (vid, came) = port.spec.classify(view)?;
+        // A guarded address behind another port: a thief, or a reflection.
+        if owners.get(&source).is_some_and(|owner| *owner != from) {
+            return Err(Reason::SpoofMac);
+        }
+        port.spec.guard.check(view)?;
+        if let Some(bucket) = &mut port.rate_in
+            && !bucket.take(now_ns, view.len() as u64)
+        {
+            return Err(Reason::QosDrop);
+        }
+        let news = News { mac: source, vid, port: from };
+        let news = match self.table.learn(seconds(now_ns), news, port.spec.macs_max) {
+            Learned::Tell => Some(news),
+            Learned::Known => None,
+            Learned::Refused => {
+                port.unlearned += 1;
+                None
+            }
+        };
+        Ok(Admitted { vid, came, news })
+    }
+
+    fn destinations(
+        &mut self,
+        now_ns: u64,
+        from: PortId,
+        view: &View<'_>,
+        admitted: &Admitted,
+        to: &mut Vec<Egress>,
+    ) -> Result<(), Reason> {
+        let (now_s, vid, destination) = (seconds(now_ns), admitted.vid, view.destination());
+        if !destination.is_group() {
+            let known = self.table.look_up(now_s, destination, vid);
+            let known = known.or_else(|| self.owners.get(&destination).copied());
+            let known = known.and_then(|id| Some((id, &self.port(id)?.spec)));
+            if let Some((id, spec)) = known
+                && spec.is_member(vid)
+                && !spec.mirror_only
+            {
+                if id == from {
+                    return Err(Reason::SamePort);
+                }
+                if spec.private && self.port(from).is_some_and(|port| port.spec.private) {
+                    return Err(Reason::PrivatePort);
+                }
+                to.push(Egress { port: id, edit: spec.edit(vid, admitted.came), mirror: false });
+                return Ok(());
+            }
+        }
+        let (kind, reason) = match destination {
+            Mac::BROADCAST => (0, Reason::StormBroadcast),
+            group if group.is_group() => (1, Reason::StormMulticast),
+            _ => (2, Reason::StormUnknown),
+        };
+        let port = self.port_mut(from).ok_or(Reason::PortDown)?;
+        if let Some(bucket) = &mut port.storm[kind]
+            && !bucket.take(now_ns, 1)
+        {
+            return Err(reason);
+        }
+        let (private, quota) = (port.spec.private, port.spec.groups_max);
+        let router = port.spec.guard.router;
+        let audience = match Packet::of(view) {
+            Packet::Ip(ip) if kind == 1 => {
+                self.groups.hear(now_s, (from, vid), view, &ip, (quota, router))
+            }
+            _ => Audience::Everybody,
+        };
+        for (index, port) in self.ports.iter().enumerate() {
+            let (id, Some(Port { spec, .. })) = (PortId(index as u16), port) else { continue };
+            let reaches = id != from && spec.is_member(vid) && !spec.mirror_only;
+            let may = reaches && !(private && spec.private);
+            if may && self.groups.is_of(now_s, vid, id, audience) {
+                to.push(Egress { port: id, edit: spec.edit(vid, admitted.came), mirror: false });
+            }
+        }
+        if to.is_empty() { Err(Reason::NoTxTarget) } else { Ok(()) }
+    }
+
+    /// Adds one copy, as it came, for each port that watches one of those that have to do with the frame.
+    fn mirror(&self, from: PortId, to: &mut Vec<Egress>) {
+        let targets = to.len();
+        for index in 0..=targets {
+            let id = if index == targets { from } else { to[index].port };
+            let Some(port) = self.port(id).and_then(|port| port.spec.mirror) else { continue };
+            let watches = self.port(port).is_some_and(|port| port.spec.mirror_only);
+            if watches && !to[targets..].iter().any(|egress| egress.port == port) {
+                to.push(Egress { port, edit: TagEdit::Keep, mirror: true });
+            }
+        }
+    }
+}
+
+/// Tables count in seconds.
+fn seconds(now_ns: u64) -> u32 {
+    (now_ns / 1_000_000_000) as u32
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,346 @@
+use super::*;
+use crate::{Guard, Prefix, Rate, Storm, Vids};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn vid(vid: u16) -> Vid {
+    Vid::new(vid).unwrap()
+}
+
+fn switch(ports: &[PortSpec]) -> Switch {
+    let mut switch = Switch::new(Sizes { macs: 1000, age_s: 300, groups: 8, seed: 7 });
+    for (id, spec) in ports.iter().enumerate() {
+        switch.set_port(PortId(id as u16), spec.clone());
+    }
+    switch
+}
+
+fn station(id: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, id]
+}
+
+fn frame(to: [u8; 6], from: [u8; 6], rest: &[u8]) -> Vec<u8> {
+    [&to, &from, rest, &[0; 40]].concat()
+}
+
+/// Where a frame goes.
+fn send(switch: &mut Switch, now_ns: u64, from: u16, frame: &[u8]) -> Result<Vec<u16>, Reason> {
+    let mut to = Vec::new();
+    let view = View::new(frame, frame.len())?;
+    switch.forward(now_ns, PortId(from), &view, &mut to)?;
+    Ok(to.iter().map(|egress| egress.port.0).collect())
+}
+
+const PLAIN: [u8; 2] = [0x88, 0xb5];
+
+#[test]
+fn a_run_to_one_destination_costs_one_look_up() {
+    let mut switch = switch(&[PortSpec::access(vid(1)), PortSpec::access(vid(1))]);
+    send(&mut switch, 0, 1, &frame([0xff; 6], station(1), &PLAIN)).unwrap();
+    for _ in 0..1000 {
+        let to = send(&mut switch, 0, 0, &frame(station(1), station(0), &PLAIN));
+        assert_eq!(to, Ok(vec![1]));
+    }
+    // One each for: the first station, the second one, and the destination.
+    assert!(switch.table.probes <= 3, "{} look-ups", switch.table.probes);
+    // A station that moves meanwhile is found where it is now.
+    switch.set_port(PortId(2), PortSpec::access(vid(1)));
+    send(&mut switch, 0, 2, &frame([0xff; 6], station(1), &PLAIN)).unwrap();
+    assert_eq!(send(&mut switch, 0, 0, &frame(station(1), station(0), &PLAIN)), Ok(vec![2]));
+}
+
+#[test]
+fn a_flood_of_addresses_fills_its_own_quota() {
+    let mut switch = switch(&[PortSpec::access(vid(1)), PortSpec::access(vid(1))]);
+    for id in 0..2000u16 {
+        let [high, low] = id.to_be_bytes();
+        send(&mut switch, 0, 0, &frame([0xff; 6], [2, 1, 1, 1, high, low], &PLAIN)).unwrap();
+    }
+    assert_eq!(switch.learned(PortId(0)), Some((64, 1936)));
+    send(&mut switch, 0, 1, &frame([0xff; 6], station(1), &PLAIN)).unwrap();
+    assert_eq!(switch.learned(PortId(1)), Some((1, 0)));
+}
+
+#[test]
+fn what_was_flushed_stays_forgotten_when_the_numbers_of_flushes_begin_again() {
+    let mut switch = switch(&[(); 3].map(|()| PortSpec::access(vid(1))));
+    send(&mut switch, 0, 1, &frame([0xff; 6], station(1), &PLAIN)).unwrap();
+    for _ in 0..=u16::MAX {
+        switch.flush(PortId(1));
+    }
+    let to = send(&mut switch, 0, 0, &frame(station(1), station(0), &PLAIN));
+    assert_eq!((to, switch.learned(PortId(1))), (Ok(vec![1, 2]), Some((0, 0))));
+}
+
+#[test]
+fn replicas_agree_and_age_by_themselves() {
+    let ports = [PortSpec::access(vid(1)), PortSpec::access(vid(1)), PortSpec::access(vid(1))];
+    let (mut one, mut two) = (switch(&ports), switch(&ports));
+    let hello = frame([0xff; 6], station(1), &PLAIN);
+    let view = View::new(&hello, hello.len()).unwrap();
+    let mut told = Vec::new();
+    // Once a second for ten minutes: said at first, and again before others would forget.
+    for now_s in 0..600 {
+        let news = one.forward(now_s * SECOND, PortId(1), &view, &mut Vec::new()).unwrap();
+        told.extend(news.map(|_| now_s));
+        news.into_iter().for_each(|news| two.learn(now_s * SECOND, news));
+        let to = send(&mut two, now_s * SECOND, 0, &frame(station(1), station(0), &PLAIN));
+        assert_eq!(to, Ok(vec![1]), "second {now_s}");
+    }
+    assert_eq!(told, [0, 75, 150, 225, 300, 375, 450, 525]);
+    let later = (525 + 300) * SECOND;
+    let to = send(&mut two, later, 0, &frame(station(1), station(0), &PLAIN));
+    assert_eq!(to, Ok(vec![1, 2]));
+}
+
+#[test]
+fn a_priority_tag_names_no_vlan_and_its_priority_stays() {
+    let mut trunk = PortSpec::access(vid(9));
+    trunk.vids = Vids::from_iter([vid(1)]);
+    let mut switch = switch(&[PortSpec::access(vid(1)), PortSpec::access(vid(1)), trunk]);
+    let tagged = frame([0xff; 6], station(0), &[0x81, 0, 0xa0, 0, 0x88, 0xb5]);
+    let view = View::new(&tagged, tagged.len()).unwrap();
+    let mut to = Vec::new();
+    switch.forward(0, PortId(0), &view, &mut to).unwrap();
+    let edits: Vec<TagEdit> = to.iter().map(|egress| egress.edit).collect();
+    let tag = crate::Tag { tpid: 0x8100, tci: 0xa001 };
+    assert_eq!(edits, [TagEdit::Strip, TagEdit::Replace(tag)]);
+}
+
+#[test]
+fn storms_and_rates_are_bounded_and_counted() {
+    let rate = |per_second, burst| Some(Rate { per_second, burst });
+    let mut spec = PortSpec::access(vid(1));
+    spec.storm = Storm { broadcast: rate(10, 5), multicast: rate(20, 5), unknown: rate(40, 5) };
+    let mut slow = PortSpec::access(vid(1));
+    slow.rate_in = rate(5400, 540);
+    let mut switch = switch(&[spec, slow]);
+    let kinds = [
+        ([0xff; 6], Reason::StormBroadcast, 10),
+        ([1, 0, 0x5e, 9, 9, 9], Reason::StormMulticast, 20),
+        (station(9), Reason::StormUnknown, 40),
+    ];
+    for (to, reason, per_second) in kinds {
+        let mut passed = 0;
+        // Ten seconds of a thousand frames a second.
+        for at in 0..10_000 {
+            let sent = send(&mut switch, at * SECOND / 1000, 0, &frame(to, station(0), &PLAIN));
+            assert!(sent.is_ok() || sent == Err(reason));
+            passed += u64::from(sent.is_ok());
+        }
+        assert!((10 * per_second..=10 * per_second + 5).contains(&passed), "{passed} {reason:?}");
+        let (came, _) = switch.counters(PortId(0)).unwrap();
+        assert_eq!(came.dropped(reason), 10_000 - passed);
+    }
+    // 54-byte frames: a hundred a second.
+    let mut sends = (0..10_000)
+        .map(|at| send(&mut switch, at * SECOND / 1000, 1, &frame(station(0), station(1), &PLAIN)));
+    let passed = sends.by_ref().filter(Result::is_ok).count();
+    assert!((1000..=1011).contains(&passed), "{passed}");
+}
+
+#[test]
+fn shares_are_as_their_weights() {
+    let mut shares = [crate::Share::new(1), crate::Share::new(3)];
+    let mut bytes = [0u64; 2];
+    for _ in 0..1000 {
+        for (share, (bytes, frame)) in shares.iter_mut().zip(bytes.iter_mut().zip([1500, 64000])) {
+            share.begin();
+            while share.take(frame) {
+                *bytes += frame as u64;
+            }
+        }
+    }
+    let ratio = bytes[1] as f64 / bytes[0] as f64;
+    assert!((2.95..3.05).contains(&ratio), "{ratio}");
+}
+
+fn ipv4(protocol: u8, from: [u8; 4], to: [u8; 4], body: &[u8]) -> Vec<u8> {
+    let [high, low] = (20 + body.len() as u16).to_be_bytes();
+    let fixed = [0x45, 0, high, low, 0, 0, 0, 0, 1, protocol, 0, 0];
+    [&[8, 0][..], &fixed, &from, &to, body].concat()
+}
+
+fn ipv6(next: u8, from: [u8; 16], to: [u8; 16], body: &[u8]) -> Vec<u8> {
+    let [high, low] = (body.len() as u16).to_be_bytes();
+    [&[0x86, 0xdd, 0x60, 0, 0, 0, high, low, next, 255][..], &from, &to, body].concat()
+}
+
+const GROUP: [u8; 6] = [1, 0, 0x5e, 1, 2, 3];
+
+fn igmp(body: &[u8], to: [u8; 4]) -> Vec<u8> {
+    frame(GROUP, station(7), &ipv4(2, [10, 0, 0, 7], to, body))
+}
+
+#[test]
+fn a_group_goes_to_its_members_and_towards_routers_while_there_is_a_querier() {
+    let mut switch = switch(&[(); 5].map(|()| PortSpec::access(vid(1))));
+    let data = frame(GROUP, station(1), &ipv4(17, [10, 0, 0, 1], [239, 1, 2, 3], &[0; 8]));
+    let report = |kind: u8| igmp(&[kind, 0, 0, 0, 239, 1, 2, 3], [239, 1, 2, 3]);
+    let query = igmp(&[0x11, 100, 0, 0, 0, 0, 0, 0], [224, 0, 0, 1]);
+    let mut at =
+        |now_s, from, frame: &[u8]| send(&mut switch, now_s * SECOND, from, frame).unwrap();
+    // Nobody asks, so nothing that was said is believed for long: to all.
+    assert_eq!(at(0, 2, &report(0x16)), [0, 1, 3, 4]);
+    assert_eq!(at(0, 1, &data), [0, 2, 3, 4]);
+    // A querier behind 0: reports go to it alone, the group to it and to the member.
+    assert_eq!(at(1, 0, &query), [1, 2, 3, 4]);
+    assert_eq!(at(1, 1, &data), [0, 2]);
+    assert_eq!(at(2, 3, &report(0x12)), [0]);
+    // Version 3: two records, one of them to exclude nothing, which is to join.
+    let v3 = [0x22, 0, 0, 0, 0, 0, 0, 2, 1, 0, 0, 0, 239, 9, 9, 9, 4, 0, 0, 0, 239, 1, 2, 3];
+    assert_eq!(at(2, 4, &igmp(&v3, [224, 0, 0, 22])), [0]);
+    assert_eq!(at(2, 1, &data), [0, 2, 3, 4]);
+    // A leave: two seconds for others to object.
+    at(10, 3, &igmp(&[0x17, 0, 0, 0, 239, 1, 2, 3], [224, 0, 0, 2]));
+    assert_eq!(at(11, 1, &data), [0, 2, 3, 4]);
+    assert_eq!(at(12, 1, &data), [0, 2, 4]);
+    // Near groups go to all, and so does all once the querier keeps quiet.
+    let near = frame(GROUP, station(1), &ipv4(17, [10, 0, 0, 1], [224, 0, 0, 251], &[0; 8]));
+    assert_eq!(at(12, 1, &near), [0, 2, 3, 4]);
+    assert_eq!(at(1 + 255, 1, &data), [0, 2, 3, 4]);
+}
+
+#[test]
+fn an_mld_querier_is_none_for_ipv4_and_reports_are_read() {
+    let mut switch = switch(&[(); 4].map(|()| PortSpec::access(vid(1))));
+    let group = [0xff, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9];
+    let local = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+    let mac = [0x33, 0x33, 0, 0, 0, 9];
+    let mld = |body: &[u8]| {
+        // Hop-by-hop with a router alert, as MLD has it.
+        let body = [&[58, 0, 5, 2, 0, 0, 1, 0], body].concat();
+        frame(mac, station(7), &ipv6(0, local, group, &body))
+    };
+    let data = frame(mac, station(1), &ipv6(17, local, group, &[0; 8]));
+    let v4 = frame(GROUP, station(1), &ipv4(17, [10, 0, 0, 1], [239, 1, 2, 3], &[0; 8]));
+    let query = mld(&[&[130, 0, 0, 0, 0, 0, 0, 0][..], &[0; 16]].concat());
+    let report = mld(&[&[143, 0, 0, 0, 0, 0, 0, 1, 4, 0, 0, 0][..], &group].concat());
+    assert_eq!(send(&mut switch, 0, 0, &query), Ok(vec![1, 2, 3]));
+    assert_eq!(send(&mut switch, 0, 2, &report), Ok(vec![0]));
+    assert_eq!(send(&mut switch, 0, 1, &data), Ok(vec![0, 2]));
+    assert_eq!(send(&mut switch, 0, 1, &v4), Ok(vec![0, 2, 3]));
+}
+
+#[test]
+fn a_port_that_says_more_than_is_kept_gets_everything() {
+    let mut switch = switch(&[(); 4].map(|()| PortSpec::access(vid(1))));
+    let query = igmp(&[0x11, 100, 0, 0, 0, 0, 0, 0], [224, 0, 0, 1]);
+    send(&mut switch, 0, 0, &query).unwrap();
+    for group in 0..20 {
+        let report = igmp(&[0x16, 0, 0, 0, 239, 0, 0, group], [239, 0, 0, group]);
+        assert_eq!(send(&mut switch, 0, 2, &report), Ok(vec![0]));
+    }
+    let data = frame(GROUP, station(1), &ipv4(17, [10, 0, 0, 1], [239, 1, 2, 3], &[0; 8]));
+    assert_eq!(send(&mut switch, 0, 1, &data), Ok(vec![0, 2]));
+    // A report that goes further than the bytes that are known.
+    let long = [&[0x22, 0, 0, 0, 0, 0, 0, 99][..], &[0; 800]].concat();
+    send(&mut switch, 0, 3, &igmp(&long, [224, 0, 0, 22])).unwrap();
+    assert_eq!(send(&mut switch, 0, 1, &data), Ok(vec![0, 2, 3]));
+}
+
+#[test]
+fn a_guarded_port_cannot_become_a_querier() {
+    let mut guarded = PortSpec::access(vid(1));
+    guarded.guard.router = false;
+    let mut switch = switch(&[guarded, PortSpec::access(vid(1)), PortSpec::access(vid(1))]);
+    let query = igmp(&[0x11, 100, 0, 0, 0, 0, 0, 0], [224, 0, 0, 1]);
+    send(&mut switch, 0, 0, &query).unwrap();
+    let data = frame(GROUP, station(1), &ipv4(17, [10, 0, 0, 1], [239, 1, 2, 3], &[0; 8]));
+    assert_eq!(send(&mut switch, 0, 1, &data), Ok(vec![0, 2]));
+}
+
+const LOCAL: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5];
+const OWN: [u8; 16] = [0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5];
+const OTHER: [u8; 16] = [0x20, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6];
+
+fn guarded() -> PortSpec {
+    let prefix = |address, bits| Prefix { address, bits };
+    let mut spec = PortSpec::access(vid(1));
+    spec.guard = Guard {
+        macs: vec![Mac(station(0))],
+        addresses: vec![prefix([10, 0, 0, 5].into(), 32), prefix(OWN.into(), 128)],
+        dhcp_server: false,
+        router: false,
+    };
+    spec
+}
+
+fn arp(operation: u8, mac: [u8; 6], address: [u8; 4]) -> Vec<u8> {
+    [&[8, 6, 0, 1, 8, 0, 6, 4, 0, operation][..], &mac, &address, &[0; 10]].concat()
+}
+
+fn udp(from: u8, to: u8) -> [u8; 8] {
+    [0, from, 0, to, 0, 8, 0, 0]
+}
+
+fn nd(kind: u8, target: [u8; 16], option: u8, mac: [u8; 6]) -> Vec<u8> {
+    [&[kind, 0, 0, 0, 0, 0, 0, 0][..], &target, &[option, 1], &mac].concat()
+}
+
+#[test]
+fn a_guarded_port_speaks_for_itself_alone() {
+    use Reason::*;
+    let (me, you, mine, yours) = (station(0), station(9), [10, 0, 0, 5], [10, 0, 0, 6]);
+    let first = |protocol, body: &[u8]| {
+        let mut packet = ipv4(protocol, mine, yours, body);
+        packet[8] = 0x20;
+        packet
+    };
+    let to_router = |body: &[u8]| ipv6(58, LOCAL, OTHER, body);
+    let hidden = |next: u8, body: &[u8]| {
+        let chain = [&[next, 39][..], &[0; 318], body].concat();
+        ipv6(60, OWN, OTHER, &chain)
+    };
+    let fragment = |body: &[u8]| ipv6(44, OWN, OTHER, &[&[58, 0, 0, 1, 0, 0, 0, 1], body].concat());
+    let cases: Vec<(Vec<u8>, Result<(), Reason>)> = vec![
+        (PLAIN.to_vec(), Ok(())),
+        (arp(1, me, mine), Ok(())),
+        (arp(1, me, [0; 4]), Ok(())),
+        (arp(2, me, [0; 4]), Err(SpoofArp)),
+        (arp(2, me, yours), Err(SpoofArp)),
+        (arp(2, you, mine), Err(SpoofArp)),
+        // Another kind of ARP, which other stations may read all the same.
+        ([&[8, 6, 0, 6][..], &arp(2, me, yours)[4..]].concat(), Err(SpoofArp)),
+        // Behind a tag of the client's own.
+        ([&[0x81, 0, 0, 1][..], &arp(2, me, yours)].concat(), Err(SpoofArp)),
+        ([&[0x81, 0, 0, 1].repeat(5)[..], &arp(2, me, yours)].concat(), Err(HeaderChain)),
+        (ipv4(6, mine, yours, &[0; 20]), Ok(())),
+        (ipv4(6, yours, mine, &[0; 20]), Err(SpoofIp)),
+        (ipv4(17, [0; 4], [255; 4], &udp(68, 67)), Ok(())),
+        (ipv4(17, [0; 4], [255; 4], &udp(68, 53)), Err(SpoofIp)),
+        (ipv4(17, mine, yours, &udp(67, 68)), Err(DhcpServer)),
+        (first(17, &udp(67, 68)), Err(DhcpServer)),
+        (ipv4(17, mine, yours, &[]), Err(HeaderChain)),
+        (ipv4(1, mine, yours, &[5, 0, 0, 0]), Err(RouterAdvert)),
+        (ipv4(1, mine, yours, &[8, 0, 0, 0]), Ok(())),
+        ([&[8, 0, 0x42][..], &[0; 20]].concat(), Err(HeaderChain)),
+        (ipv6(6, OTHER, OWN, &[0; 20]), Err(SpoofIp)),
+        (ipv6(6, LOCAL, OWN, &[0; 20]), Ok(())),
+        (ipv6(17, OWN, OTHER, &[2, 0x23, 2, 0x22, 0, 8, 0, 0]), Err(DhcpServer)),
+        (to_router(&[134, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]), Err(RouterAdvert)),
+        (to_router(&nd(137, OWN, 2, me)), Err(RouterAdvert)),
+        (to_router(&nd(136, OWN, 2, me)), Ok(())),
+        (to_router(&nd(136, OTHER, 2, me)), Err(SpoofNd)),
+        (to_router(&nd(136, OWN, 2, you)), Err(SpoofNd)),
+        (to_router(&nd(135, OTHER, 1, me)), Ok(())),
+        (to_router(&nd(135, OTHER, 1, you)), Err(SpoofNd)),
+        (ipv6(58, [0; 16], OTHER, &nd(135, OTHER, 14, me)), Err(SpoofNd)),
+        (ipv6(58, [0; 16], OTHER, &nd(135, OWN, 14, me)), Ok(())),
+        (to_router(&[&nd(136, OWN, 2, me)[..], &[1, 0]].concat()), Err(HeaderChain)),
+        (hidden(58, &[134, 0, 0, 0]), Err(HeaderChain)),
+        (fragment(&nd(136, OWN, 2, me)), Err(HeaderChain)),
+        (fragment(&[128, 0, 0, 0]), Ok(())),
+    ];
+    let mut switch = switch(&[guarded(), PortSpec::access(vid(1))]);
+    for (index, (rest, expected)) in cases.iter().enumerate() {
+        let sent = send(&mut switch, 0, 0, &frame(station(3), me, rest)).map(|_| ());
+        assert_eq!(sent, *expected, "case {index}");
+    }
+    let stolen = frame(station(3), you, &PLAIN);
+    assert_eq!(send(&mut switch, 0, 0, &stolen), Err(SpoofMac));
+    // Nobody else is that station, and it is found before it ever spoke.
+    switch.flush(PortId(0));
+    assert_eq!(send(&mut switch, 0, 1, &frame(station(3), me, &PLAIN)), Err(SpoofMac));
+    assert_eq!(send(&mut switch, 0, 1, &frame(me, you, &PLAIN)), Ok(vec![0]));
+}
