@@ -8,6 +8,7 @@
 //! they stand there; [`Head::device`] and [`Head::partition`] are `None` otherwise.
 
 mod attributes;
+mod changes;
 mod diskpaths;
 mod dress;
 mod entstat;

@@ -1,6 +1,8 @@
 //! The readers against captures of the layouts that commands print. The numbers expected here were taken from the
 //! fixtures by eye.
 
+#[path = "readers/changes.rs"]
+mod changes;
 #[path = "readers/disks.rs"]
 mod disks;
 #[path = "readers/ethernet.rs"]

@@ -8,8 +8,13 @@ use std::collections::BTreeSet;
 use super::finding::Draft;
 
 /// Where the first rule speaks of an object, what the second says of it is the same trouble.
-const EXPLAINS: [(&str, &str); 2] =
-    [("fc-port-oversubscribed", "fc-physical-elements"), ("sea-failover", "sea-vlan")];
+const EXPLAINS: [(&str, &str); 5] = [
+    ("fc-port-oversubscribed", "fc-physical-elements"),
+    ("sea-failover", "sea-vlan"),
+    ("fc-link-errors", "adapter-errors"),
+    ("fc-port-logged-out", "adapter-errors"),
+    ("net-link-down", "adapter-errors"),
+];
 
 /// What may be the effect of a broken link.
 const BEHIND_LINKS: [&str; 7] = [

@@ -1,6 +1,8 @@
 //! Paths to disks, and what the error log says of disks: failed and missing paths, a single path where others have two,
 //! health checks that are off, disk errors that go on; memory of a VIOS; LUNs of a pool that are offline.
 
+mod adapter_log;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::change::Change;
@@ -75,6 +77,18 @@ pub(super) const RULES: &[Rule] = &[
             Applicability::where_that(logged)
         },
         judge: errors,
+    },
+    Rule {
+        name: "adapter-errors",
+        about: "the error log has errors of an adapter or its link that go on",
+        on: Kind::System,
+        evidence: "errpt -a and date on each client and each VIOS",
+        weight: 0.7,
+        applies: |view, system| {
+            let logged = view.of(system.host).filter_map(Report::errpt).next().is_some();
+            Applicability::where_that(logged)
+        },
+        judge: adapter_log::errors,
     },
     Rule {
         name: "vios-memory",
@@ -309,14 +323,15 @@ fn disk_entries<'a>(view: &View<'a>, host: usize, disk: &str) -> Vec<&'a LoggedE
         .collect()
 }
 
+/// When the error log of a system was printed last, by its own clock.
+fn log_taken(view: &View<'_>, host: usize) -> Option<u64> {
+    let logs = view.of(host).filter_map(Report::errpt);
+    logs.filter_map(|report| report.head.taken.as_ref().map(|taken| taken.seconds)).max()
+}
+
 fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     let entries = disk_entries(view, disk.host, disk.device);
-    let taken = view
-        .of(disk.host)
-        .filter_map(Report::errpt)
-        .filter_map(|report| report.head.taken.as_ref().map(|taken| taken.seconds))
-        .max();
-    let Some(now) = taken else {
+    let Some(now) = log_taken(view, disk.host) else {
         if !entries.is_empty() {
             out.lack("whether the errors go on", "date; errpt");
         }

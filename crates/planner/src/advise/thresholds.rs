@@ -131,6 +131,10 @@ pub(super) const LINE_RATE_SHARE: f64 = 0.9;
 pub(super) const DISK_ERRORS_LEAST: f64 = 3.0;
 /// … within so many seconds before the capture.
 pub(super) const DISK_ERRORS_WITHIN_SECONDS: u64 = 86_400;
+/// Errors of one adapter in the error log in that time, with their duplicates …
+pub(super) const ADAPTER_ERRORS_LEAST: f64 = 10.0;
+/// … in so many different hours: a switch that is restarted makes many in one.
+pub(super) const ADAPTER_ERRORS_HOURS: f64 = 3.0;
 /// Pages to and from paging space a second, in the mean of all intervals.
 pub(super) const PAGES_PER_SECOND: f64 = 20.0;
 /// Packets refused as too large between two captures. Finding out the greatest size on a way costs one each time, ten

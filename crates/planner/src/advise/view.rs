@@ -227,10 +227,12 @@ impl<'a> View<'a> {
 
     /// An attribute as it was read last.
     ///
-    /// Where files without times show different values, nobody knows which of them holds.
+    /// Where files without times show different values, nobody knows which of them holds. A value that was set for later
+    /// is none.
     pub(super) fn attribute(&self, host: usize, device: &str, name: &str) -> Option<&'a Attribute> {
         let mut last: Option<(&Head, &Attribute)> = None;
-        for (head, attribute) in self.attributes(host, device).filter(|(_, read)| read.name == name)
+        for (head, attribute) in
+            self.attributes(host, device).filter(|(_, read)| read.name == name && !read.pending)
         {
             if let Some((before, known)) = last
                 && known.value != attribute.value

@@ -39,9 +39,17 @@ pub struct Attribute {
     pub description: String,
     /// Whether a user can set it.
     pub settable: Option<Settable>,
+    /// It was changed for later (`chdev -P`, `-perm`) by a command above: the device does not work by it yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
 }
 
 impl Attribute {
+    /// A value that was printed without anything beside it.
+    pub(super) fn alone(at: At, name: String, value: String) -> Self {
+        Self { at, name, value, description: String::new(), settable: None, pending: false }
+    }
+
     /// The value as a number: decimal, or hexadecimal with `0x`.
     pub fn number(&self) -> Option<u64> {
         match self.value.strip_prefix("0x").or_else(|| self.value.strip_prefix("0X")) {

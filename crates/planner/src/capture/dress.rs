@@ -46,9 +46,12 @@ const LEAST: usize = 2;
 /// Takes off whatever stands before the lines.
 pub(super) fn undress(text: Cow<'_, str>) -> Bare<'_> {
     let mut bare = Bare { marks: here_documents(&text), text };
+    // What a command printed that asked several hosts has the name of one before it, and not of two.
+    let mut named = false;
     for _ in 0..DEPTH {
-        let Some((text, marks)) = once(&bare.text, DEPTH) else { break };
+        let Some((text, marks)) = once(&bare.text, DEPTH, !named) else { break };
         bare.text = Cow::Owned(text);
+        named |= marks.iter().any(|mark| mark.host.is_some());
         bare.marks.extend(marks);
     }
     bare.marks.sort_by_key(|mark| mark.line);
@@ -123,7 +126,7 @@ fn here_word(rest: &str) -> Option<String> {
 }
 
 /// Takes off one dress from each run; `None` when there is none. Up to `depth` more may be below it.
-fn once(text: &str, depth: usize) -> Option<(String, Vec<Mark>)> {
+fn once(text: &str, depth: usize, may_ask: bool) -> Option<(String, Vec<Mark>)> {
     let lines = text::whole_lines(text);
     let mut bare: Option<String> = None;
     let mut marks = Vec::new();
@@ -131,7 +134,7 @@ fn once(text: &str, depth: usize) -> Option<(String, Vec<Mark>)> {
     let mut vain = [0; Dress::COUNT];
     // A command that asks several hosts was typed last.
     let mut asked = false;
-    let may_ask = holds_any(text, &["sh ", "dcp "]);
+    let may_ask = may_ask && holds_any(text, &["sh ", "dcp "]);
     let (mut index, mut kept) = (0, 0);
     while index < lines.len() {
         let found = strip::kinds(lines[index]).iter().copied().find_map(|dress| {
@@ -151,7 +154,7 @@ fn once(text: &str, depth: usize) -> Option<(String, Vec<Mark>)> {
         let out = bare.get_or_insert_default();
         lines[kept..index].iter().for_each(|line| out.push_str(line));
         out.push_str(&run.text);
-        if run.host.is_some() {
+        if run.host.is_some() || run.dress == Dress::File {
             marks.push(Mark { line: index, host: run.host.clone() });
             marks.push(Mark { line: run.end, host: None });
         }
@@ -246,7 +249,7 @@ impl Run {
             }
             lines.next();
         }
-        depth > 1 && once(&self.text, depth - 1).is_some()
+        depth > 1 && once(&self.text, depth - 1, true).is_some()
     }
 }
 

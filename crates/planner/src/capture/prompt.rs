@@ -103,6 +103,7 @@ fn is_program(word: &str) -> bool {
             | "uptime"
             | "lssyscfg"
             | "lshwres"
+            | "chdev"
     )
 }
 

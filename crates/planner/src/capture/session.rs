@@ -1,5 +1,6 @@
 //! A file as a whole: prompts, commands, reports and what lies between.
 
+use super::changes::Changes;
 use super::dress::{self, Part as Stretch};
 use super::page::Page;
 use super::prompt::{self, Command, Part};
@@ -35,6 +36,8 @@ struct Session<'c> {
     host_asked: bool,
     /// Lines that were kept though their command is one that is read.
     puzzles: Vec<(At, Kind)>,
+    /// What commands have changed for later.
+    changes: Changes,
     /// The reader that found nothing last, and the line up to which it looked.
     vain: Option<(Kind, u32)>,
     /// How many lines the file has.
@@ -75,6 +78,7 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         misses: 0,
         host_asked: false,
         puzzles: Vec::new(),
+        changes: Changes::default(),
         vain: None,
         lines,
         wasted: 0,
@@ -187,6 +191,7 @@ impl Session<'_> {
     }
 
     fn start(&mut self, command: Command) {
+        self.changes.typed(self.partition.as_ref(), &command);
         self.used = vec![false; command.parts.len()];
         self.named_device = None;
         self.misses = 0;
@@ -391,7 +396,7 @@ impl Session<'_> {
     }
 
     /// Keeps a report, or refuses it when most of it is in another language.
-    fn add(&mut self, report: Report, to: Lines<'_>) {
+    fn add(&mut self, mut report: Report, to: Lines<'_>) {
         let head = report.head();
         let unread: u32 = head.unread.iter().map(|unread| unread.lines).sum();
         let lines = head.last.saturating_sub(head.first.line) + 1;
@@ -414,6 +419,8 @@ impl Session<'_> {
                 return;
             }
         }
+        self.changes.mark(&mut report);
+        let head = report.head();
         let of_one = self.partition == head.partition;
         let few = self.copies + self.alike.len() <= Self::COPIES;
         if of_one && !few && self.copies < Self::COPIES {

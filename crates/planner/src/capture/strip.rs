@@ -11,6 +11,8 @@ pub(super) enum Dress {
     Quote,
     /// `vios1: `, `[vios1] `.
     Host,
+    /// `captures/vios1.txt:` of `grep -H`.
+    File,
     /// `Nov 22 14:05:09 vios1 root: `.
     Log,
     /// `[14:05:09] `, `2026-11-22T14:05:09Z `.
@@ -28,7 +30,7 @@ pub(super) enum Dress {
 }
 
 impl Dress {
-    pub(super) const COUNT: usize = 9;
+    pub(super) const COUNT: usize = 10;
 
     pub(super) fn index(self) -> usize {
         self as usize
@@ -45,6 +47,7 @@ impl Dress {
 pub(super) enum Key {
     Nothing,
     Host(String),
+    File(String),
     Number(u64),
     Width(usize),
     Mark(&'static str),
@@ -76,7 +79,9 @@ pub(super) fn kinds(line: &str) -> &'static [Dress] {
         Some(b'0'..=b'9') => &[Dress::Log, Dress::Clock, Dress::Number, Dress::Host],
         Some(b'[') => &[Dress::Clock, Dress::Host],
         Some(b'<') => &[Dress::Log],
-        Some(b'#' | b'/' | b'*' | b';') => &[Dress::Comment],
+        Some(b'/') => &[Dress::File, Dress::Comment],
+        Some(b'.') => &[Dress::File],
+        Some(b'#' | b'*' | b';') => &[Dress::Comment],
         Some(b'A'..=b'Z' | b'a'..=b'z') => behind_word(line.as_bytes()),
         _ => &[],
     }
@@ -86,7 +91,9 @@ pub(super) fn kinds(line: &str) -> &'static [Dress] {
 fn behind_word(line: &[u8]) -> &'static [Dress] {
     let end = line.iter().position(|byte| !is_host_byte(*byte)).unwrap_or(line.len());
     match (end, line.get(end)) {
+        (_, Some(b':')) if line[..end].contains(&b'.') => &[Dress::File, Dress::Host],
         (_, Some(b':')) => &[Dress::Host],
+        (1.., Some(b'/')) => &[Dress::File],
         // The name of a month.
         (3, Some(b' ')) => &[Dress::Log],
         _ => &[],
@@ -108,6 +115,11 @@ pub(super) fn strip<'t>(dress: Dress, line: &'t str, key: Option<&Key>) -> Optio
         Dress::Host => {
             let (host, rest) = host(body, key)?;
             plain(rest, Key::Host(host.to_owned()))
+        }
+        Dress::File => {
+            let (name, rest) = file(body)?;
+            let same = !matches!(key, Some(Key::File(before)) if before != name);
+            same.then(|| plain(rest, Key::File(name.to_owned())))?
         }
         Dress::Log => {
             let (host, rest) = log(body)?;
@@ -173,10 +185,26 @@ fn host<'t>(line: &'t str, key: Option<&Key>) -> Option<(&'t str, &'t str)> {
         false => rest.strip_prefix(':')?,
     };
     let fits = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && !is_file(name)
         && name.len() <= 64
         && (rest.is_empty() || rest.starts_with([' ', '\t']));
     let same = !matches!(key, Some(Key::Host(before)) if before != name);
     (fits && same).then(|| (name, rest.strip_prefix([' ', '\t']).unwrap_or(rest)))
+}
+
+/// `captures/vios1.txt:text`, as `grep -H` and `tail` with several files print.
+fn file(line: &str) -> Option<(&str, &str)> {
+    let (name, rest) = line.get(..line.floor_char_boundary(200))?.split_once(':')?;
+    let prompt = rest.starts_with('/');
+    (is_file(name) && !prompt).then(|| (name, &line[name.len() + 1..]))
+}
+
+/// Whether a name is that of a file and of no host: its ending says so.
+fn is_file(name: &str) -> bool {
+    const ENDINGS: [&str; 8] = ["txt", "log", "out", "lst", "dat", "cap", "snap", "md"];
+    let byte = |byte: u8| is_host_byte(byte) || byte == b'/';
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| ENDINGS.contains(&ending)) && name.bytes().all(byte)
 }
 
 /// `<13>Nov 22 14:05:09 vios1 user:notice root[4711]: text`, also with a time of ISO 8601.
@@ -267,6 +295,10 @@ fn number(line: &str) -> Option<(u64, &str)> {
 /// `  "text",` with its escapes; a pair of a name and a value is none.
 fn json(line: &str) -> Option<String> {
     let text = line.trim();
+    // The end of the list, and of what is around it.
+    if text.bytes().all(|byte| matches!(byte, b']' | b'}' | b',')) {
+        return Some(String::new());
+    }
     let inner = text.strip_suffix(',').unwrap_or(text).strip_prefix('"')?.strip_suffix('"')?;
     if inner.contains("\": ") {
         return None;

@@ -365,7 +365,10 @@ pub(super) fn others(report: &Report) -> Vec<Sighting> {
         }
         Report::HmcList(list) => {
             for row in &list.rows {
-                let (name, id) = (row.field("lpar_name"), row.field("lpar_id"));
+                let id = row.field("lpar_id");
+                // `lssyscfg -r lpar` calls it `name`, as `-r prof` does a profile beside its partition.
+                let own_name = row.field("name").filter(|_| id.is_some());
+                let name = row.field("lpar_name").or(own_name);
                 let mut client = Sighting { role: None, ..new(row.at) };
                 if let Some(name) = name {
                     client.called(name);

@@ -44,7 +44,7 @@ pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
         Some(line) if !crate::capture::recognise::is_boundary(line, page.ahead()) => {
             page.take();
             let value = line.trimmed().to_owned();
-            vec![Attribute { at: line.at, name, value, description: String::new(), settable: None }]
+            vec![Attribute::alone(line.at, name, value)]
         }
         _ => {
             page.incomplete("no value follows the heading");
@@ -69,8 +69,7 @@ pub(in crate::capture) fn value(page: &mut Page<'_>) -> Option<Report> {
     };
     let value = value.to_owned();
     page.take();
-    let attribute =
-        Attribute { at: line.at, name, value, description: String::new(), settable: None };
+    let attribute = Attribute::alone(line.at, name, value);
     Some(Report::Lsattr(Lsattr { head: page.close(), attributes: vec![attribute] }))
 }
 
@@ -81,6 +80,14 @@ const MOST: usize = 512;
 struct Row<'t> {
     at: At,
     text: Cow<'t, str>,
+    /// The length of its name.
+    name: usize,
+}
+
+impl Row<'_> {
+    fn name(&self) -> &str {
+        &self.text[..self.name]
+    }
 }
 
 /// The rows of a list, until it ends or begins anew.
@@ -102,9 +109,8 @@ fn rows(page: &mut Page<'_>) -> Vec<Attribute> {
         if is_name(line.text)
             && let Some((row, lines)) = row(line, page.ahead())
         {
-            let name = first_word(&row.text);
             // The next device's list may follow without anything between.
-            if rows.len() == MOST || rows.iter().any(|other| first_word(&other.text) == name) {
+            if rows.len() == MOST || rows.iter().any(|other| other.name() == row.name()) {
                 break;
             }
             page.take_lines(lines);
@@ -140,7 +146,8 @@ fn settable(text: &str) -> Option<Settable> {
 /// A row and how many lines it takes; a terminal may have cut it into several.
 fn row<'t>(first: Line<'t>, mut ahead: Lines<'t>) -> Option<(Row<'t>, usize)> {
     if settable(first.text).is_some() {
-        return Some((Row { at: first.at, text: Cow::Borrowed(first.text) }, 1));
+        let name = first_word(first.text).len();
+        return Some((Row { at: first.at, text: Cow::Borrowed(first.text), name }, 1));
     }
     ahead.next();
     let mut text = first.text.to_owned();
@@ -163,7 +170,8 @@ fn row<'t>(first: Line<'t>, mut ahead: Lines<'t>) -> Option<(Row<'t>, usize)> {
         end = next.text.len();
         let glued = format!("{text}{}{}", " ".repeat(lost.min(1)), next.text);
         if settable(&glued).is_some() {
-            return Some((Row { at: first.at, text: Cow::Owned(glued) }, lines));
+            let name = first_word(&glued).len();
+            return Some((Row { at: first.at, text: Cow::Owned(glued), name }, lines));
         }
         text = glued;
         width = next.width;
@@ -194,6 +202,7 @@ fn split(rows: &[Row<'_>]) -> Vec<Attribute> {
                 value: value.to_owned(),
                 description: description.to_owned(),
                 settable: Some(settable),
+                pending: false,
             })
         })
         .collect()
@@ -225,7 +234,7 @@ fn value_and_description(
         && descriptions > start
         && value.ends_with(' ')
         && !description.starts_with(' ')
-        && value[start..].trim_end().split("  ").count() == 1
+        && value[start..].trim_end().as_bytes().windows(2).all(|two| two != b"  ")
     {
         return (value[start..].trim_end(), description);
     }
