@@ -137,6 +137,15 @@ fn text_keeps_to_the_width_except_for_commands() {
 }
 
 #[test]
+fn commands_between_backticks_are_code_on_a_page() {
+    let page = report::html::html(&Sample { words: "run `errpt <a>` twice" });
+    assert!(page.contains("<p>run <code>errpt &lt;a&gt;</code> twice</p>"), "{page}");
+    assert!(page.contains(">run <code>errpt &lt;a&gt;</code> twice</td>"), "{page}");
+    // One alone is a character.
+    assert!(report::html::html(&Sample { words: "a ` b" }).contains("<p>a ` b</p>"));
+}
+
+#[test]
 fn a_page_escapes_everything_and_loads_nothing() {
     let page = report::html::html(&Sample { words: NASTY });
     assert!(!page.contains("<script"), "{page}");

@@ -403,12 +403,28 @@ fn a_bridge_that_was_captured_twice_is_sized_by_what_went_through_it() {
 #[test]
 fn every_system_of_the_field_is_sized_or_says_what_is_missing() {
     let facts = Facts::builtin();
-    let (mut sized, mut servers) = (0, 0);
+    let (mut sized, mut servers, mut pairs) = (0, 0, 0);
     for kind in ["faulty", "healthy"] {
         for system in std::fs::read_dir(folder("field").join(kind)).unwrap() {
             let path = system.unwrap().path();
             let captures = captures_of(&path);
             let sizings = captured(&captures, &facts).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+            // While one of a pair is down the other carries the loads of both.
+            for (names, both) in &sizings.pairs {
+                pairs += 1;
+                let of_pair = sizings
+                    .servers
+                    .iter()
+                    .filter(|(server, _)| names.split(" and ").any(|name| name == server.vios));
+                let loads: Vec<f64> = of_pair
+                    .map(|(_, one)| {
+                        figure(&one.as_ref().unwrap().totals, "processors of the load").high
+                    })
+                    .collect();
+                let sum = figure(&both.totals, "processors of the load").high;
+                assert_eq!(loads.len(), 2, "{path:?}: {names}");
+                assert!(loads.iter().all(|one| *one <= sum), "{path:?}: {loads:?}, together {sum}");
+            }
             for (server, sizing) in &sizings.servers {
                 servers += 1;
                 assert!(
@@ -437,7 +453,7 @@ fn every_system_of_the_field_is_sized_or_says_what_is_missing() {
             }
         }
     }
-    assert!(servers > 150 && sized > 60, "{sized} of {servers}");
+    assert!(servers > 150 && sized > 60 && pairs > 5, "{sized} of {servers}, {pairs} pairs");
 }
 
 #[test]

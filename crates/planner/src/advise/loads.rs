@@ -11,7 +11,7 @@ use super::disk::{self, mean};
 use super::mapping::Npiv;
 use super::sea::Bridge;
 use super::thresholds::BOTH_WAYS;
-use super::view::{Role, View, as_f64, count, is_numbered, rounded, shown};
+use super::view::{Role, View, as_f64, count, is_numbered, rounded, shown, stem};
 use super::{ssp, ssp_luns};
 use crate::capture::{At, Captures, DiskSample, Entstat, Ethernet, Read, Report, ScsiMap};
 use crate::facts::{Facts, id};
@@ -39,7 +39,9 @@ struct Server<'v, 'a> {
 
 impl<'v, 'a> Server<'v, 'a> {
     fn new(view: &'v View<'a>, host: usize) -> Self {
-        let found = Captured { vios: view.spoken(host).to_owned(), ..Captured::default() };
+        let system = view.system(host);
+        let pair = system.and_then(|system| system.machine.clone().zip(system.name().map(stem)));
+        let found = Captured { vios: view.spoken(host).to_owned(), pair, ..Captured::default() };
         Self { view, host, found, averages: false }
     }
 

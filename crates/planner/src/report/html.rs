@@ -67,11 +67,11 @@ fn is_line(block: &Block) -> bool {
 
 fn block_html(answer: &dyn Answer, block: &Block) -> Markup {
     match block {
-        Block::Paragraph(text) => html! { p { (clean(text)) } },
+        Block::Paragraph(text) => html! { p { (marked(text)) } },
         Block::Labelled { label, text } => {
-            html! { p.labelled { b { (clean(label)) ": " } (clean(text)) } }
+            html! { p.labelled { b { (clean(label)) ": " } (marked(text)) } }
         }
-        Block::List(items) => html! { ul { @for item in items { li { (clean(item)) } } } },
+        Block::List(items) => html! { ul { @for item in items { li { (marked(item)) } } } },
         Block::Command(command) => html! { pre { code { (clean(command)) } } },
         Block::Table(table) => table_html(table),
         Block::Figures(figures) => html! {
@@ -95,6 +95,21 @@ fn figure_html(answer: &dyn Answer, figure: &Figure) -> Markup {
         details.figure {
             summary { (clean(&figure.name)) ": " strong { (clean(&format!("{} {}", figure.value(), figure.unit))) } }
             pre { @for line in figure.explain(&name).lines() { (clean(line)) "\n" } }
+        }
+    }
+}
+
+/// A text whose commands stand between backticks, as in Markdown.
+fn marked(text: &str) -> Markup {
+    let text = clean(text);
+    let parts: Vec<&str> = text.split('`').collect();
+    // One that has no other half is a character of its own.
+    let paired = parts.len() % 2 == 1;
+    html! {
+        @if !paired { (text) } @else {
+            @for (at, part) in parts.iter().enumerate() {
+                @if at % 2 == 1 { code { (part) } } @else { (part) }
+            }
         }
     }
 }
@@ -126,6 +141,7 @@ fn table_html(table: &Table) -> Markup {
                     td class=(class(column.number)) {
                         @match target {
                             Some(target) => a href={ "#" (target) } { (text) },
+                            None if text.contains('`') => (marked(&text)),
                             None => (words(&text)),
                         }
                     }

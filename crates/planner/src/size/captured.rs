@@ -26,6 +26,9 @@ pub struct Captured {
     pub now: Vec<Figure>,
     /// What to mind.
     pub notes: Vec<String>,
+    /// What the two of a pair have in common: the machine, and the name but for its end.
+    #[serde(skip)]
+    pub(crate) pair: Option<(String, String)>,
 }
 
 /// The sizes of every Virtual I/O Server among some captures.
@@ -33,6 +36,8 @@ pub struct Captured {
 pub struct CapturedSizings {
     /// Each server with its size, where it was seen to carry anything.
     pub servers: Vec<(Captured, Option<Sizing>)>,
+    /// Each pair of servers of one machine, with the size of one while the other is down: the loads of both.
+    pub pairs: Vec<(String, Sizing)>,
     /// Names of the files, by number.
     #[serde(skip)]
     files: Vec<String>,
@@ -55,8 +60,30 @@ pub fn captured(captures: &Captures, facts: &Facts) -> Result<CapturedSizings, S
         });
         servers.push((server, sizing));
     }
+    let pairs = pairs(&servers, facts)?;
     let files = captures.files.iter().map(|file| file.name.clone()).collect();
-    Ok(CapturedSizings { servers, files })
+    Ok(CapturedSizings { servers, pairs, files })
+}
+
+/// The sizes that failover needs, where exactly two servers make a pair and both were seen to carry something.
+fn pairs(
+    servers: &[(Captured, Option<Sizing>)],
+    facts: &Facts,
+) -> Result<Vec<(String, Sizing)>, SizeError> {
+    let mut pairs = Vec::new();
+    for (at, (one, size)) in servers.iter().enumerate() {
+        let same = |(_, (other, _)): &(usize, &(Captured, Option<Sizing>))| {
+            one.pair.is_some() && other.pair == one.pair
+        };
+        let of_pair: Vec<_> = servers.iter().enumerate().filter(same).collect();
+        let [(first, _), (_, (other, Some(_)))] = of_pair[..] else { continue };
+        if first != at || size.is_none() {
+            continue;
+        }
+        let both = one.workloads.clone().with(&other.workloads);
+        pairs.push((format!("{} and {}", one.vios, other.vios), both.size(facts)?));
+    }
+    Ok(pairs)
 }
 
 impl Answer for CapturedSizings {
@@ -143,8 +170,17 @@ impl CapturedSizings {
                 server.missing.len().to_string(),
             ]);
         }
-        let both = "Each server of a pair has to carry the load of both while the other one is down: \
-                    for such a pair, size one server with the loads of both (--loads writes them).";
+        for (names, sizing) in &self.pairs {
+            table.row([
+                format!("{names}, one of them down"),
+                sizing.dedicated.as_ref().map_or_else(|| "–".to_owned(), marked),
+                sizing.shared.as_ref().map_or_else(|| "–".to_owned(), marked),
+                marked(&sizing.memory),
+                String::new(),
+            ]);
+        }
+        let both = "Each server of a pair has to carry the load of both while the other one is down. Where the captures name a \
+                    pair (one machine, names that differ in their end) the sum stands here; for others --loads writes the loads.";
         let section =
             || Section::new("Servers", Tone::Plain).block(Block::Table(table)).paragraph(both);
         (self.servers.len() > 1).then(section)

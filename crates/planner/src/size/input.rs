@@ -24,6 +24,18 @@ pub struct Workloads {
     pub ssp: Vec<Ssp>,
 }
 
+impl Workloads {
+    /// These loads and those of another server, on this one.
+    #[must_use]
+    pub fn with(mut self, other: &Self) -> Self {
+        self.sea.extend(other.sea.iter().cloned());
+        self.virtual_fc.extend(other.virtual_fc.iter().cloned());
+        self.vscsi.extend(other.vscsi.iter().cloned());
+        self.ssp.extend(other.ssp.iter().cloned());
+        self
+    }
+}
+
 /// The Virtual I/O Server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
