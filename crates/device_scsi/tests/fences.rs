@@ -201,3 +201,95 @@ fn whatever_happens_while_it_is_stored_it_happens_or_does_not_and_its_victims_en
         }
     }
 }
+
+/// The registrations are gone, and the commands of those who had them are about to end: somebody who sees the first relies on the second.
+#[test]
+fn preempt_and_abort_ends_behind_its_victims_whatever_happens_while_they_end() {
+    for meanwhile in MEANWHILE {
+        println!("{meanwhile:?}");
+        let client = Client::new(1);
+        let volume = ram(1 << 20);
+        let (mine, theirs) = (entry(&volume), entry(&volume));
+        let unit = Arc::clone(mine.nexus.unit());
+        let theirs = LunEntry { nexus: attach(&unit, 2), ..theirs };
+        let mut me = client.queue(ScsiRole::Request, &Setup::new(&map(&[(0, 0, &mine)])), 0);
+        let mut they = client.queue(ScsiRole::Request, &Setup::new(&map(&[(0, 0, &theirs)])), 0);
+        must(&client, &mut me, &out(0, 0, 1));
+        must(&client, &mut they, &out(0, 0, 2));
+        me.ready(0, 0);
+        me.add(&out(PREEMPT_AND_ABORT, 1, 2));
+        me.kick();
+        let OffPath::Store { answer, .. } = client.off_path() else { panic!("no store") };
+        answer.send(true);
+        let OffPath::Abort { answer, .. } = client.off_path() else { panic!("no abort") };
+        assert_eq!(unit.registrations().0.len(), 1);
+        let channel = &client.channels[0];
+        let not_yet = |me: &mut Rig| {
+            channel.run(|| ());
+            assert!(me.poll().is_none(), "it ended before the commands of its victims had");
+        };
+        let end = match meanwhile {
+            Meanwhile::Aborted(reason) => {
+                let target = AbortTarget::Nexuses(vec![nexus_id(1)]);
+                let aborted = channel.abort_all(all(&mine.nexus, target, reason));
+                not_yet(&mut me);
+                answer.send(());
+                assert_eq!(aborted.wait(), Some(1));
+                true
+            }
+            Meanwhile::LunGoes => {
+                let gone = channel.set_luns(me.id(), Arc::new(LunMap::empty()));
+                not_yet(&mut me);
+                answer.send(());
+                assert_eq!(gone.wait(), Some(Ok(())));
+                true
+            }
+            Meanwhile::ClientGoes => {
+                answer.send(());
+                me.stop(Drain::Ordinary);
+                false
+            }
+        };
+        let ended = me.poll().expect("it has ended");
+        assert_eq!((ended.response, ended.status) != (0, 0), end, "{ended:?}");
+    }
+}
+
+#[test]
+fn two_preempt_and_abort_that_abort_each_other_end() {
+    let client = Client::new(1);
+    let mine = entry(&ram(1 << 20));
+    let unit = Arc::clone(mine.nexus.unit());
+    let theirs = LunEntry { nexus: attach(&unit, 2), ..mine.clone() };
+    let mut rigs = [&mine, &theirs]
+        .map(|entry| client.queue(ScsiRole::Request, &Setup::new(&map(&[(0, 0, entry)])), 0));
+    let channel = &client.channels[0];
+    let [me, they] = &mut rigs;
+    must(&client, me, &out(0, 0, 1));
+    must(&client, they, &out(0, 0, 2));
+    let mut aborts = Vec::new();
+    for (rig, keys) in [(&mut *me, (1, 2)), (&mut *they, (3, 1))] {
+        if keys.0 == 3 {
+            // Who was shut out comes back, while that is not over.
+            must(&client, rig, &out(6, 0, 3));
+        }
+        rig.ready(0, 0);
+        rig.add(&out(PREEMPT_AND_ABORT, keys.0, keys.1));
+        rig.kick();
+        let OffPath::Store { answer, .. } = client.off_path() else { panic!("no store") };
+        answer.send(true);
+        let OffPath::Abort { scope, answer } = client.off_path() else { panic!("no abort") };
+        aborts.push((scope, answer));
+    }
+    // Both are asked for before one of them ends.
+    let answers = [0, 1].map(|_| {
+        let (scope, answer) = aborts.remove(0);
+        let found = channel.abort_all(scope);
+        let (told, hears) = std::sync::mpsc::channel();
+        found.then(move |count| told.send(count).unwrap());
+        assert_eq!(hears.recv_timeout(Duration::from_secs(20)), Ok(Some(1)));
+        answer
+    });
+    answers.into_iter().for_each(|answer| answer.send(()));
+    assert_eq!([me.wait(), they.wait()].map(|end| end.status), [0x40; 2]);
+}

@@ -35,8 +35,8 @@
 //! [`Task::abort`] ends a task at once unless something is out at the volume or being stored. Then the task ends with that:
 //! it asks for nothing more. So an aborted write happened or did not, and never happens later; COMPARE AND WRITE that is aborted
 //! between its read and its write has not written. One thing is still asked for: when PREEMPT AND ABORT was stored, the registrations are gone,
-//! and the commands of those who had them go too before it ends. Aborted once more, it ends at once, so that two of them which abort each
-//! other never wait for each other; what they asked for happens all the same.
+//! and the commands of those who had them go too before it ends: who sees that a key is gone relies on it. Two of them which abort each other
+//! would wait for each other; so whoever has commands aborted for PREEMPT AND ABORT does not wait for one that says [`Aborted::Behind`].
 
 mod answer;
 mod decode;
@@ -191,6 +191,8 @@ pub enum Aborted {
     Now,
     /// Something is out; the task ends with its answer.
     Later,
+    /// The task itself does nothing more. It ends when the commands have that it has had aborted.
+    Behind,
 }
 
 /// A command. See the module.
@@ -312,11 +314,12 @@ impl Task {
     }
 
     /// Aborts the command. After [`Aborted::Now`] the task is idle again and its command has no status; after
-    /// [`Aborted::Later`] it ends with TASK ABORTED when what is out has come back and nothing is left to abort.
+    /// the others it ends with TASK ABORTED when what is out has come back and nothing is left to abort.
     pub fn abort(&mut self, cx: &Context<'_>) -> Aborted {
-        if self.stage.is_out() {
+        if self.stage.is_out() || matches!(self.stage, Stage::Aborting) {
             self.aborted = true;
-            return Aborted::Later;
+            let behind = matches!(self.stage, Stage::Aborting);
+            return if behind { Aborted::Behind } else { Aborted::Later };
         }
         if !self.is_idle() {
             self.passed = [0; 2];

@@ -56,7 +56,9 @@ impl Requests {
         // Fewer than there are descriptors on a channel.
         let count = found.len() as u32;
         if let Question::Abort(scope) = question {
-            self.end_all(io, queue, found, scope.reason, left);
+            // Two PREEMPT AND ABORT that abort each other do not wait for each other.
+            let waits_for_all = scope.except.is_none();
+            self.end_all(io, queue, found, (scope.reason, waits_for_all), left);
         }
         count
     }
@@ -78,7 +80,7 @@ impl Requests {
         };
         let mut commands = Vec::new();
         let found = self.commands_through(queue, &gone);
-        self.end_all(io, queue, found, AbortReason::TaskAborted, &mut commands);
+        self.end_all(io, queue, found, (AbortReason::TaskAborted, true), &mut commands);
         Some(After { commands, message: Message::Release(gone, answer) })
     }
 
@@ -87,13 +89,15 @@ impl Requests {
         io: &mut Io,
         queue: &mut RunningQueue,
         found: Vec<Affected>,
-        reason: AbortReason,
+        (reason, waits_for_all): (AbortReason, bool),
         left: &mut Vec<Tag>,
     ) {
         for found in found {
             let tag = queue.tag(found.head);
-            if !self.abort_one(io, queue, found, reason) {
-                left.push(tag);
+            match self.abort_one(io, queue, found, reason) {
+                Aborted::Now => {}
+                Aborted::Behind if !waits_for_all => {}
+                Aborted::Later | Aborted::Behind => left.push(tag),
             }
         }
     }
@@ -145,14 +149,14 @@ impl Requests {
         found
     }
 
-    /// Ends a command, or has it end when what is out comes back (false).
+    /// Ends a command, or has it end later.
     fn abort_one(
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
         found: Affected,
         reason: AbortReason,
-    ) -> bool {
+    ) -> Aborted {
         let Affected { head, peeked } = found;
         let state = queue.state(head);
         io.stop_waiting(queue, head);
@@ -161,7 +165,7 @@ impl Requests {
                 self.elements.dismiss();
             }
             self.end_peeked(io, queue, head, &peeked, reason);
-            return true;
+            return Aborted::Now;
         }
         let reason = *self.slots[usize::from(head.0)].reason.get_or_insert(reason);
         let command = &mut queue.resources.commands[usize::from(head.0)];
@@ -171,7 +175,7 @@ impl Requests {
                 // An off-path request that is out is answered to nobody, unless the task waits for it.
                 queue.forget_answer(head);
                 self.aborted(io, queue, head, reason);
-                true
+                Aborted::Now
             }
             // The lane never got it, or has given it back between two rounds. The task ends whatever the answer is.
             (Aborted::Later, State::Parked) => {
@@ -180,9 +184,9 @@ impl Requests {
                     Step::Done(done) => self.conclude(io, queue, head, &done),
                     step => unreachable!("an aborted task asks for {step:?}"),
                 }
-                true
+                Aborted::Now
             }
-            (Aborted::Later, _) => false,
+            (later, _) => later,
         }
     }
 }

@@ -169,7 +169,7 @@ impl Schedule {
         let writer = &self.world.writers[channel(slot)];
         match running.slot.abort(&self.world.client, writer) {
             Aborted::Now => running.step = None,
-            Aborted::Later => running.aborted = true,
+            Aborted::Later | Aborted::Behind => running.aborted = true,
         }
     }
 }
