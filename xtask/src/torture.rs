@@ -2,6 +2,8 @@
 
 mod control;
 
+use std::process::Command;
+
 use clap::{Args, Subcommand};
 
 use crate::run::{self, Context};
@@ -25,21 +27,38 @@ enum What {
         #[arg(long, value_parser = ["drop", "late", "twice", "twice-counted"])]
         sabotage: Option<String>,
     },
+    /// A host shuts another one out of a LUN, over and over, while paths and the data plane fail. Needs root and FUSE.
+    Fences {
+        /// How often.
+        #[arg(long, default_value_t = 1000)]
+        rounds: u32,
+    },
     /// The control plane, and what it does to data planes and clients: random harm, against a model of what must be there.
     Control(control::Options),
 }
 
 /// Runs it, with its output.
 pub(crate) fn run(context: &Context, arguments: &Arguments) -> Result<()> {
-    let (kills, sabotage) = match &arguments.what {
-        What::Data { kills, sabotage } => (kills, sabotage),
-        What::Control(options) => return control::run(context, *options),
-    };
-    let mut test = context.cargo(&["test", "--locked", "-p", "dataplane", "--test", "torture"]);
-    test.args(["--", "--exact", "as_many_deaths_as_are_asked_for", "--ignored", "--nocapture"]);
-    test.env("TRUNKLINE_TORTURE_KILLS", kills.to_string());
-    test.envs(sabotage.iter().map(|fault| ("TRUNKLINE_TORTURE_SABOTAGE", fault)));
-    run::visible(&mut test)
+    match &arguments.what {
+        What::Data { kills, sabotage } => {
+            let mut test = long(context, "torture", "as_many_deaths_as_are_asked_for");
+            test.env("TRUNKLINE_TORTURE_KILLS", kills.to_string());
+            test.envs(sabotage.iter().map(|fault| ("TRUNKLINE_TORTURE_SABOTAGE", fault)));
+            run::visible(&mut test)
+        }
+        What::Fences { rounds } => {
+            let mut test = long(context, "scsi_failover", "as_many_fences_as_are_asked_for");
+            run::visible(test.env("TRUNKLINE_FENCE_ROUNDS", rounds.to_string()))
+        }
+        What::Control(options) => control::run(context, *options),
+    }
+}
+
+/// A test of the data plane that runs when it is asked for.
+fn long(context: &Context, file: &str, test: &str) -> Command {
+    let mut command = context.cargo(&["test", "--locked", "-p", "dataplane", "--test", file]);
+    command.args(["--", "--exact", test, "--ignored", "--nocapture"]);
+    command
 }
 
 /// What of it CI runs: a minute of harm to a server, and the control that must fail.
