@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-use block::{IoError, Tag};
+use block::{IoError, OpKind, Tag};
 use memory::clock;
 use protocol::message::WaitMode;
 use protocol::stats::{Latency, QueueCounter, QueueStats, Span};
@@ -180,6 +180,38 @@ struct Finished {
     device: u64,
     /// Which part of its device the command was for, or [`NO_PART`].
     part: u16,
+    /// What a volume was asked.
+    way: Way,
+}
+
+/// What is timed apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Read,
+    Write,
+    Neither,
+}
+
+impl Way {
+    fn of(op: OpKind) -> Way {
+        match op {
+            OpKind::Read => Way::Read,
+            OpKind::Write { .. } => Way::Write,
+            _ => Way::Neither,
+        }
+    }
+
+    /// How many there were, and their times in the server and with the volume.
+    fn counters(self) -> Option<[QueueCounter; 3]> {
+        use QueueCounter::{
+            ReadDevice, ReadServer, TimedReads, TimedWrites, WriteDevice, WriteServer,
+        };
+        match self {
+            Way::Read => Some([TimedReads, ReadServer, ReadDevice]),
+            Way::Write => Some([TimedWrites, WriteServer, WriteDevice]),
+            Way::Neither => None,
+        }
+    }
 }
 
 /// For [`crate::Io::settle`]: the command counts for its queue alone.
@@ -324,9 +356,11 @@ impl RunningQueue {
     pub(crate) fn settle(&mut self, head: Head, part: u16, written: u32, now: u64) {
         let command = &mut self.resources.commands[usize::from(head.0)];
         debug_assert!(command.state != State::Free);
-        let device =
-            if command.state == State::Submitted { now.wrapping_sub(command.submitted) } else { 0 };
-        self.finished.push(Finished { taken: command.taken, device, part });
+        let (device, way) = match (command.state, command.op) {
+            (State::Submitted, op) => (now.wrapping_sub(command.submitted), Way::of(op)),
+            _ => (0, Way::Neither),
+        };
+        self.finished.push(Finished { taken: command.taken, device, part, way });
         command.state = State::Free;
         self.resources.ring.put_used(head, written);
         self.touched = true;
@@ -382,16 +416,23 @@ impl RunningQueue {
     /// Records the latencies of commands that are alike, for the queue and for the part of the device that they were for.
     #[inline]
     fn record(&self, handler: &impl Handler, same: Option<(Finished, u64)>, now: u64) {
-        let Some((Finished { taken, device, part }, count)) = same else { return };
+        let Some((Finished { taken, device, part, way }, count)) = same else { return };
         let total = now.saturating_sub(taken);
         let stats = self.resources.stats;
-        let server = Span::of(clock::to_ns(total.saturating_sub(device)));
+        let in_server = clock::to_ns(total.saturating_sub(device));
+        let in_device = clock::to_ns(device);
+        if let Some([timed, server, device]) = way.counters() {
+            stats.add(timed, count);
+            stats.add(server, in_server.wrapping_mul(count));
+            stats.add(device, in_device.wrapping_mul(count));
+        }
+        let server = Span::of(in_server);
         stats.record_at(Latency::Server, server, count);
         if part != NO_PART {
             handler.record(part, Latency::Server, server, count);
         }
         if device > 0 {
-            let device = Span::of(clock::to_ns(device));
+            let device = Span::of(in_device);
             stats.record_at(Latency::Device, device, count);
             if part != NO_PART {
                 handler.record(part, Latency::Device, device, count);

@@ -190,6 +190,35 @@ fn active_and_pending_commands_are_told_apart() {
     assert_eq!(server.count(QueueCounter::CommandsReceived), before);
 }
 
+#[test]
+fn reads_and_writes_are_timed_apart() {
+    let server = Server::new(2);
+    server.units(1, 32, common::slow);
+    let spec = adapter(server.dir.path(), 0, vec![target(0, &[(0, "lu0")])]);
+    let socket = spec.socket.clone();
+    server.must(Request::PutAdapter(spec));
+    let times = || {
+        use QueueCounter::{
+            ReadDevice, ReadServer, TimedReads, TimedWrites, WriteDevice, WriteServer,
+        };
+        let of = |server_ns, device_ns| server.count(server_ns) + server.count(device_ns);
+        let reads = (server.count(TimedReads), of(ReadServer, ReadDevice));
+        (reads, (server.count(TimedWrites), of(WriteServer, WriteDevice)))
+    };
+    load_of(&socket, short_load());
+    let (reads, writes) = times();
+    assert_eq!(reads.0, server.count(QueueCounter::Reads));
+    assert_eq!(writes.0, server.count(QueueCounter::Writes));
+    // None took less than the volume's 1 ms.
+    for (count, ns) in [reads, writes] {
+        assert!(count > 0 && ns >= count * 1_000_000, "{ns} ns of {count}");
+    }
+    load_of(&socket, LoadOptions { read_percent: 0, verify: false, ..short_load() });
+    let (reads_after, writes_after) = times();
+    assert_eq!(reads_after.1, reads.1);
+    assert!(writes_after.1 > writes.1);
+}
+
 /// The marks of queues that run are their channels' to reset.
 #[test]
 fn marks_begin_again_under_load() {

@@ -107,6 +107,12 @@ registry! {
         Waiting "commands_waiting" Gauge Count "Active commands that wait in the server for a limit, a buffer, a modelled delay or room in the back end."
         WaitingMax "commands_waiting_max" HighWater Count "Most active commands that waited in the server at once."
         InDevice "commands_in_device" Gauge Count "Active commands that are with the volume."
+        TimedReads "timed_reads" Counter Count "Reads that a volume was asked for, failed ones too: those of which the times are."
+        ReadServer "read_server_ns" Counter Nanoseconds "Time that these reads spent in the server, waits included."
+        ReadDevice "read_device_ns" Counter Nanoseconds "Time that these reads spent with the volume."
+        TimedWrites "timed_writes" Counter Count "Writes that a volume was asked for, failed ones too: those of which the times are."
+        WriteServer "write_server_ns" Counter Nanoseconds "Time that these writes spent in the server, waits included."
+        WriteDevice "write_device_ns" Counter Nanoseconds "Time that these writes spent with the volume."
     }
 }
 

@@ -163,8 +163,34 @@ pub(super) struct LayerTimes {
     pub(super) max_ns: u64,
 }
 
-/// One interval of `fcstat -l`.
-pub(super) fn long_running(device: &str, from: u64, to: u64, layers: &[LayerTimes]) -> String {
+/// Reads, or writes, in one interval: their mean times in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WayTimes {
+    pub(super) completion: &'static str,
+    pub(super) commands: u64,
+    pub(super) san_ns: u64,
+    pub(super) vios_ns: u64,
+    /// Of all commands: what a command is, is known when it has left the ring.
+    pub(super) hypervisor_ns: u64,
+}
+
+/// One interval of `fcstat -l`: reads and writes apart, as the original has them, then each layer with its percentiles.
+pub(super) fn long_running(
+    device: &str,
+    from: u64,
+    to: u64,
+    ways: &[WayTimes],
+    layers: &[LayerTimes],
+) -> String {
+    let ways = ways.iter().map(|way| {
+        let times = [way.san_ns, way.vios_ns, way.hypervisor_ns];
+        let us = |ns: u64| format!("{}.{}", ns / 1000, ns / 100 % 10);
+        let mut row = vec![way.completion.to_owned(), way.commands.to_string()];
+        row.extend([times.iter().sum(), times[0], times[1], times[2]].map(us));
+        row
+    });
+    let by_way = ["Completion", "Commands", "Average", "SAN", "VIOS", "Hypervisor"];
+    let by_way = table(&by_way, &[1, 2, 3, 4, 5], ways.collect());
     let rows = layers.iter().map(|layer| {
         vec![
             layer.layer.to_owned(),
@@ -177,10 +203,8 @@ pub(super) fn long_running(device: &str, from: u64, to: u64, layers: &[LayerTime
         ]
     });
     let heading = ["Time in", "Commands", "Average", "50%", "99%", "99.9%", "Maximum"];
-    let total: u64 = layers.iter().map(|layer| layer.mean_ns).sum();
+    let by_layer = table(&heading, &[1, 2, 3, 4, 5, 6], rows.collect());
     format!(
-        "{device}: second {from} to {to}\n\n{}\n\nAverage completion time: {}\n",
-        table(&heading, &[1, 2, 3, 4, 5, 6], rows.collect()),
-        duration(total)
+        "FIBRE CHANNEL LATENCY REPORT: {device}, second {from} to {to}, in microseconds\n\n{by_way}\n\n{by_layer}\n"
     )
 }

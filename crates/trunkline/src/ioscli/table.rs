@@ -58,7 +58,7 @@ counters are 0.
 -z changes no counter: it keeps a copy in fcstat-reset.json in the server's state folder, and later reports say what \
 came since. Others see the counters as before. High-water marks stay.
 
--l shows, for each INTERVAL seconds, how long commands were in the ring between client and server, in the server, and in the volume; percentiles are at most 12.5 % too high. Reads and writes are not told apart, and the time within the client cannot be seen from here.
+-l shows, for each INTERVAL seconds, how long commands were in the ring between client and server, in the server, and in the volume; percentiles are at most 12.5 % too high. Reads and writes are those that a volume was asked for, failed ones too, with their mean times; the time in the ring is that of all commands, and the longest is known of both together. The time within the client cannot be seen from here.
 ",
 };
 

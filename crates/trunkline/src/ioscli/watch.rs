@@ -1,10 +1,10 @@
 //! `fcstat -l`: where the time of commands goes, interval by interval.
 
-use super::fcstat::{self, LayerTimes};
+use super::fcstat::{self, LayerTimes, WayTimes};
 use super::{Context, wrong};
 use crate::exit::Failure;
 use crate::output::put;
-use control::statistics::StatsView;
+use control::statistics::{Counters, StatsView};
 use protocol::stats::{Histogram, Latency};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +28,8 @@ pub(super) fn layers(
         let to = (from + interval).min(duration);
         std::thread::sleep(Duration::from_secs(to - from));
         let now = read(context, adapters)?;
-        put(&fcstat::long_running(device, from, to, &times(&now, &before)))?;
+        let (layers, ways) = (times(&now.layers, &before.layers), ways(&now, &before));
+        put(&fcstat::long_running(device, from, to, &ways, &layers))?;
         (before, from) = (now, to);
     }
     Ok(())
@@ -44,17 +45,48 @@ fn seconds(text: &str) -> Result<u64, Failure> {
 
 type Layers = BTreeMap<&'static str, Histogram>;
 
-fn read(context: &Context<'_>, adapters: &[&str]) -> Result<Layers, Failure> {
+/// What is counted at one moment.
+#[derive(Default)]
+struct Moment {
+    layers: Layers,
+    counters: Counters,
+}
+
+fn read(context: &Context<'_>, adapters: &[&str]) -> Result<Moment, Failure> {
     let stats: StatsView = context.client.get("/v1/stats?histograms=true")?;
-    let mut layers = Layers::new();
+    let Moment { mut layers, mut counters } = Moment::default();
     for adapter in stats.adapters.iter().filter(|one| adapters.contains(&one.adapter.as_str())) {
         for layer in Latency::ALL.map(Latency::as_str) {
             let view = adapter.total.latency.get(layer).and_then(|view| view.histogram.as_ref());
             let histogram = view.map(|view| view.read()).unwrap_or_default();
             layers.entry(layer).or_default().merge(&histogram);
         }
+        for (name, value) in &adapter.total.counters {
+            *counters.entry(name.clone()).or_default() += value;
+        }
     }
-    Ok(layers)
+    Ok(Moment { layers, counters })
+}
+
+/// Reads and writes apart.
+fn ways(now: &Moment, before: &Moment) -> Vec<WayTimes> {
+    let since = |name: &str| {
+        let value = |moment: &Moment| moment.counters.get(name).copied().unwrap_or(0);
+        value(now).saturating_sub(value(before))
+    };
+    let ring = times(&now.layers, &before.layers).last().map_or(0, |ring| ring.mean_ns);
+    let way = |(completion, counted, of): (&'static str, &str, &str)| {
+        let commands = since(counted);
+        let mean = |layer| since(&format!("{of}_{layer}_ns")).checked_div(commands).unwrap_or(0);
+        WayTimes {
+            completion,
+            commands,
+            san_ns: mean("device"),
+            vios_ns: mean("server"),
+            hypervisor_ns: if commands == 0 { 0 } else { ring },
+        }
+    };
+    [("Read", "timed_reads", "read"), ("Write", "timed_writes", "write")].map(way).into()
 }
 
 /// The original's layers, outermost last. What happens within the client nobody sees from here.
@@ -99,6 +131,45 @@ mod tests {
         assert_eq!((device.commands, device.mean_ns), (3, 2_000));
         assert!((2_000..2_300).contains(&device.max_ns), "{device:?}");
         assert_eq!(times[1].commands, 0);
-        insta::assert_snapshot!(fcstat::long_running("vfchost0", 5, 10, &times));
+        let way = |completion, commands, san_ns| WayTimes {
+            completion,
+            commands,
+            san_ns,
+            vios_ns: 1_500,
+            hypervisor_ns: 400,
+        };
+        let ways = [way("Read", 3, 2_000), way("Write", 7_000_000, 1_234_567_890)];
+        let text = fcstat::long_running("vfchost0", 5, 10, &ways, &times);
+        let captures = crate::ioscli::tests::read("fcstat -l 10 5 vfchost0", &text);
+        let rows = &captures.reports[0].fc_latency().unwrap().rows;
+        assert_eq!(rows.len(), 2);
+        for (row, way) in rows.iter().zip(&ways) {
+            assert_eq!((row.completion.as_str(), row.unit_ms), (way.completion, Some(0.001)));
+            assert_eq!(row.count.unwrap().value, way.commands as f64);
+            let us = [row.san, row.vios, row.hypervisor, row.average].map(|us| us.unwrap().value);
+            let ns = [way.san_ns, way.vios_ns, way.hypervisor_ns];
+            let wanted = [ns[0], ns[1], ns[2], ns.iter().sum()].map(|ns| (ns / 100) as f64 / 10.0);
+            assert_eq!(us, wanted);
+        }
+        insta::assert_snapshot!(text);
+    }
+
+    #[test]
+    fn reads_and_writes_are_apart_and_of_the_interval() {
+        let moment = |counters: &[(&str, u64)]| Moment {
+            counters: counters.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect(),
+            ..Moment::default()
+        };
+        let before = moment(&[("timed_reads", 10), ("read_device_ns", 1_000_000)]);
+        let now = moment(&[
+            ("timed_reads", 14),
+            ("read_device_ns", 1_008_000),
+            ("read_server_ns", 400),
+            ("timed_writes", 1),
+            ("write_device_ns", 77),
+        ]);
+        let [read, write] = &ways(&now, &before)[..] else { panic!() };
+        assert_eq!((read.commands, read.san_ns, read.vios_ns), (4, 2_000, 100));
+        assert_eq!((write.commands, write.san_ns, write.vios_ns), (1, 77, 0));
     }
 }

@@ -40,6 +40,9 @@ const WORDS: [(&str, Column); 19] = [
     ("hypv", Column::Hypervisor),
 ];
 
+/// How the lines begin in which Trunkline has percentiles of each layer: of reads and writes together, so not kept.
+const OURS: [&str; 4] = ["Time in ", "SAN (", "VIOS (", "Hypervisor ("];
+
 pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     let mut columns: Vec<Column> = Vec::new();
     let mut unit = None;
@@ -48,7 +51,9 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
         let text = line.trimmed();
         unit = unit.or_else(|| unit_of(text));
         let rule = text.bytes().all(|byte| matches!(byte, b'-' | b'=' | b' ' | b'+'));
-        if let Some(found) = heading(text) {
+        if OURS.iter().any(|start| text.starts_with(start)) {
+            page.take();
+        } else if let Some(found) = heading(text) {
             columns = found;
             page.take();
         } else if rule || after_start(text, "FIBRE CHANNEL").is_some() {
