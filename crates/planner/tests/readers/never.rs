@@ -54,6 +54,30 @@ fn check(bytes: &[u8]) -> Captures {
     captures
 }
 
+/// Headings with nothing below them make a reader look at all that follow, each time in vain; and many hosts that are
+/// said to have printed the same make copies. Neither costs the square of what was captured: that would take hours here.
+#[test]
+fn what_is_repeated_without_end_is_read_in_the_end() {
+    for heading in [
+        "%user  %sys  %wait  %idle",
+        "<?xml-stylesheet type=\"text/xsl\" href=\"vios_advisor.xsl\"?>",
+        "           Detailed information on Hypervisor Calls",
+        "DEV#:   2  DEVICE NAME: hdisk2  TYPE: 2145  ALGORITHM:  Load Balance",
+        "Name          Physloc                            ClntID ClntName       ClntOS",
+    ] {
+        let captures = check(format!("{heading}\n").repeat(40_000).as_bytes());
+        assert!(captures.reports.len() <= 40_000, "{heading}");
+    }
+    let hosts: Vec<String> = (0..20_000).map(|host| format!("vios{host}")).collect();
+    let rule = "-".repeat(16);
+    let text =
+        format!("{rule}\n{}\n{rule}\n{}", hosts.join(","), "7200-05-03-2148\n".repeat(2_000));
+    let mut captures = Captures::new();
+    captures.read("a.txt", text.as_bytes(), None);
+    assert!(captures.reports.len() < 70_000, "{}", captures.reports.len());
+    assert!(captures.files[0].notes.iter().any(|note| note.contains("too many hosts")));
+}
+
 /// A change to a file that mail, terminals and editors make, or somebody who means harm.
 #[derive(Debug, Clone)]
 enum Change {
