@@ -497,6 +497,28 @@ fn ioscli_teaches() {
 }
 
 #[test]
+fn ioscli_writes_switches_as_the_original_and_takes_them_so() {
+    let bench = Bench::new();
+    for line in ["adapter create vfchost0 --kind fc", "adapter create vhost0 --kind scsi"] {
+        bench.ok(line);
+    }
+    let value = |text: &str, name: &str| {
+        let line = text.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+        line.split_whitespace().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(value(&bench.ok("ioscli lsattr -El vfchost0"), "limit_intr"), "False");
+    assert_eq!(bench.ok("ioscli lsattr -Rl vfchost0 -a limit_intr"), "True\nFalse\n");
+    bench.ok("ioscli chdev -dev vfchost0 -attr limit_intr=True");
+    assert_eq!(value(&bench.ok("adapter show vfchost0"), "limit_intr"), "true");
+    // An adapter is told what adapters of its kind have.
+    let refused = bench.refused("ioscli chdev -dev vfchost0 -attr volume=data", 2);
+    assert!(refused.contains("an adapter of kind `fc` has no `volume`"), "{refused}");
+    let places = ["-npiv", ""].map(|npiv| bench.ok(&format!("ioscli lsmap -all {npiv} -fmt :")));
+    assert!(places[0].starts_with("vfchost0:UTRUNKLINE-main-V1-C0:"), "{}", places[0]);
+    assert!(places[1].starts_with("vhost0:UTRUNKLINE-main-V1-C10000:"), "{}", places[1]);
+}
+
+#[test]
 fn ioscli_shows_ports_and_virtual_fibre_channel() {
     let bench = Bench::new();
     assert!(bench.refused("ioscli lsnports", 62).starts_with("E_NO_NPIV_PORTS(62)"));

@@ -86,7 +86,9 @@ impl Server {
             expected.check(object, &name, set)?;
             for (attribute, value) in &changes {
                 if object.attribute(attribute).is_none() {
-                    let error = fabric::attribute::AttributeError::unknown(object, attribute);
+                    let kind = object.kind_of(set);
+                    let error =
+                        fabric::attribute::AttributeError::unknown_of(object, kind, attribute);
                     return Err(ApiError::attribute(&name, error));
                 }
                 match value {

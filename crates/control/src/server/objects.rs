@@ -1,8 +1,9 @@
 //! What the API shows of objects that exist in the control plane only.
 
 use crate::model::san::max_adapters;
-use crate::model::{Desired, Users};
+use crate::model::{Desired, Users, allocations};
 use fabric::attribute::{Attributes, Object, Value, attr};
+use fabric::san::Wwpn;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -14,6 +15,9 @@ pub struct ObjectView {
     pub name: String,
     /// The objects that name it, such as the adapters that are mapped to a port: noun and name.
     pub used_by: Vec<String>,
+    /// The name of a port, made of the prefix of its data plane and its own name: it logs in nowhere itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wwpn: Option<String>,
     /// Attributes that were set.
     #[schema(value_type = Object)]
     pub attributes: Attributes,
@@ -32,6 +36,7 @@ impl ObjectView {
         name: &str,
         set: &Attributes,
     ) -> ObjectView {
+        let prefix = allocations::prefix(desired, attr::port::DATAPLANE.value(set));
         let mut effective = desired.effective_all(object, set);
         if object == Object::Port {
             let limit = Value::Number(max_adapters(desired, name));
@@ -41,6 +46,7 @@ impl ObjectView {
         let with_value = object.attributes().filter(|a| effective.contains_key(a.name));
         ObjectView {
             name: name.to_owned(),
+            wwpn: (object == Object::Port).then(|| Wwpn::of_port(prefix, name).to_string()),
             used_by: users.iter().map(|(object, name)| format!("{object} {name}")).collect(),
             sources: with_value.map(|a| (a.name.to_owned(), desired.source(a, set))).collect(),
             effective,

@@ -244,3 +244,14 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), value);
     }
 }
+
+/// Of an object whose kind is known, nothing is named that this kind has not.
+#[test]
+fn an_unknown_name_is_judged_by_the_kind_of_its_object() {
+    let of = |name| AttributeError::unknown_of(Object::Adapter, Some("fc"), name);
+    assert!(of("volume").problem.contains("kind `fc` has no `volume`"), "{:?}", of("volume"));
+    assert_eq!(of("num_cmd_elem").help, "did you mean `num_cmd_elems`?");
+    assert_ne!(of("volumes").help, "did you mean `volume`?");
+    let known = of("nothing_like_it").help;
+    assert!(known.contains("limit_intr") && !known.contains("write_cache"), "{known}");
+}

@@ -65,8 +65,19 @@ pub struct AttributeError {
 impl AttributeError {
     /// No such attribute.
     pub fn unknown(object: Object, name: &str) -> AttributeError {
-        let known = object.attributes().filter(|a| !a.hidden).map(|a| a.name);
-        let help = match suggest::nearest(name, object.attributes().map(|a| a.name)) {
+        AttributeError::unknown_of(object, None, name)
+    }
+
+    /// As [`AttributeError::unknown`], of an object whose kind is known: it names what that kind has.
+    pub fn unknown_of(object: Object, kind: Option<&str>, name: &str) -> AttributeError {
+        if let (Some(attribute), Some(kind)) = (object.attribute(name), kind)
+            && !attribute.is_of(Some(kind))
+        {
+            return AttributeError::not_of(attribute, kind);
+        }
+        let all = || object.attributes().filter(|a| kind.is_none() || a.is_of(kind));
+        let known = all().filter(|a| !a.hidden).map(|a| a.name);
+        let help = match suggest::nearest(name, all().map(|a| a.name)) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("known are: {}", known.collect::<Vec<_>>().join(", ")),
         };

@@ -367,3 +367,12 @@ fn numbers_of_targets_are_the_lowest_free_ones() {
     assert_eq!(free_id(0..=255, [0, 1]), Some(2));
     assert_eq!(free_id(0..=255, 0..=255), None);
 }
+
+#[test]
+fn names_of_ports_differ_between_ports_and_servers() {
+    let names = ["fcs0", "fcs1", "fcs01", "left1", "right1", "fcs8388608"];
+    let of = |system| names.map(|port| Wwpn::of_port(Prefix::of_system(system), port));
+    let all: BTreeSet<_> = of(0x11_2233).into_iter().chain(of(0x11_2234)).collect();
+    assert_eq!(all.len(), 2 * names.len());
+    assert_eq!(of(0x11_2233)[1].to_string(), "10:00:11:22:33:00:00:01");
+}

@@ -12,6 +12,23 @@ use std::str::FromStr;
 #[serde(try_from = "String", into = "String")]
 pub struct Wwpn(pub u64);
 
+impl Wwpn {
+    /// The name of a port that is no initiator: the last three bytes of its server's prefix, and three of its own name. Those called `fcs` with a
+    /// number below 2^23 have that, so that they differ.
+    pub fn of_port(prefix: Prefix, port: &str) -> Wwpn {
+        let number = port.strip_prefix("fcs").and_then(|number| number.parse::<u32>().ok());
+        let number = number.filter(|number| *number < 1 << 23 && port == format!("fcs{number}"));
+        // FNV-1a, folded, where there is none.
+        let own = number.unwrap_or_else(|| {
+            let hash = port.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+                (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+            });
+            1 << 23 | (hash ^ hash >> 23) & ((1 << 23) - 1)
+        });
+        Wwpn(0x1000 << 48 | (prefix.0 & 0xff_ffff) << 24 | u64::from(own))
+    }
+}
+
 impl fmt::Display for Wwpn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         colons(f, &self.0.to_be_bytes())

@@ -58,7 +58,8 @@ fn value(thing: &Thing<'_>, attribute: &Attribute, text: &str) -> Result<Value, 
     let numeric =
         matches!(attribute.kind, Kind::Number { .. } | Kind::Size { .. } | Kind::NumberOf(_));
     let decimal = hex.filter(|_| numeric).map(|number| number.to_string());
-    let value = attribute.parse(decimal.as_deref().unwrap_or(text));
+    let lower = (attribute.kind == Kind::Switch).then(|| text.to_lowercase());
+    let value = attribute.parse(decimal.or(lower).as_deref().unwrap_or(text));
     let value = value.map_err(|error| ApiError::attribute(thing.name, error))?;
     Ok(json!(value))
 }

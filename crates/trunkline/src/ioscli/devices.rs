@@ -1,7 +1,7 @@
 //! `lsdev` and `lsattr`: devices, their attributes, and the values that these may have.
 
 use super::text::{columns, lines};
-use fabric::attribute::{Attribute, Attributes, Effect, Kind};
+use fabric::attribute::{Attribute, Attributes, Effect, Kind, Value};
 
 /// One line of `lsdev`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,11 @@ pub(super) fn list(devices: &[Device]) -> String {
 /// The original writes this size, and no other that we have, in hexadecimal.
 const TRANSFER: &str = "max_xfer_size";
 
+/// As the original writes it.
+fn switch(on: bool) -> &'static str {
+    if on { "True" } else { "False" }
+}
+
 /// One attribute of a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct AttributeRow {
@@ -36,8 +41,9 @@ pub(super) struct AttributeRow {
 impl AttributeRow {
     /// Of an attribute and the values that hold.
     pub(super) fn of(attribute: &Attribute, effective: &Attributes) -> AttributeRow {
-        let value = effective.get(attribute.name).map(|value| match value.as_number() {
-            Some(bytes) if attribute.name == TRANSFER => super::text::hex(bytes),
+        let value = effective.get(attribute.name).map(|value| match value {
+            Value::Number(bytes) if attribute.name == TRANSFER => super::text::hex(*bytes),
+            Value::Switch(on) => switch(*on).to_owned(),
             _ => attribute.write(value),
         });
         AttributeRow {
@@ -98,7 +104,7 @@ pub(super) fn value(row: &AttributeRow) -> String {
 pub(super) fn range(kind: Kind) -> Result<String, String> {
     let span = |min: u64, max: u64| vec![format!("{min}...{max} (+1)")];
     let words = match kind {
-        Kind::Switch => vec!["true".to_owned(), "false".to_owned()],
+        Kind::Switch => [true, false].map(|on| switch(on).to_owned()).to_vec(),
         Kind::Number { min, max } | Kind::Size { min, max } => span(min, max),
         Kind::PowerOfTwo { min, max } => {
             let next = |power: &u64| power.checked_mul(2).filter(|power| *power <= max);

@@ -3,8 +3,7 @@
 use super::baseline::{Baseline, Baselines, counts, on_port};
 use super::fcstat::{Counts, FcReport};
 use super::npiv::{ClientRow, Login, NpivMap, NpivPort};
-use super::system::{System, has_client, number, text};
-use super::text::number_of;
+use super::system::{System, has_client, number, numbered, text};
 use control::server::{AdapterView, ObjectView};
 use fabric::san::Wwpn;
 
@@ -37,7 +36,7 @@ impl System {
         FcReport {
             device: port.name.clone(),
             device_type: "NPIV port (trunkline/port)".to_owned(),
-            wwpn: Some(port_wwpn(&port.name)),
+            wwpn: Some(port_wwpn(port)),
             link_gbit: number(&port.effective, "link_speed"),
             link_up: dataplane.is_some_and(|dataplane| dataplane.state == "running"),
             seconds: self.seconds(home, base),
@@ -68,7 +67,7 @@ impl System {
             rows.push(ClientRow {
                 host: host.to_owned(),
                 device: port.name.clone(),
-                wwpn: port_wwpn(&port.name),
+                wwpn: port_wwpn(port),
                 counts: report.counts,
             });
             for adapter in self.adapters_on(&port.name) {
@@ -144,13 +143,15 @@ pub(super) fn adapter_wwpn(adapter: &AdapterView) -> Option<u64> {
     Some(wwpn.0)
 }
 
-/// A port logs in nowhere itself; where the original prints its name, there is one made of its number.
-fn port_wwpn(port: &str) -> u64 {
-    0x1000_0000_0000_0000 | (u64::from(number_of(port).unwrap_or(0)) + 1)
+/// The name of a port, which logs in nowhere itself.
+fn port_wwpn(port: &ObjectView) -> u64 {
+    let wwpn = port.wwpn.as_ref().and_then(|wwpn| wwpn.parse::<Wwpn>().ok());
+    wwpn.map_or(0, |wwpn| wwpn.0)
 }
 
 fn port_place(port: &ObjectView) -> String {
     let home = text(&port.effective, "dataplane").unwrap_or_default();
-    let place = number_of(&port.name).map_or_else(|| port.name.clone(), |n| format!("T{n}"));
+    let place = numbered(&port.name, "fcs");
+    let place = place.map_or_else(|| format!("T-{}", port.name), |number| format!("T{number}"));
     format!("UTRUNKLINE-{home}-P1-{place}")
 }

@@ -56,7 +56,8 @@ impl Thing<'_> {
     pub(super) fn attribute(&self, name: &str) -> Result<&'static Attribute, Failure> {
         let found = self.attributes().find(|attribute| attribute.name == name);
         found.ok_or_else(|| {
-            let error = fabric::attribute::AttributeError::unknown(self.object, name);
+            let kind = self.object.kind_of(self.effective);
+            let error = fabric::attribute::AttributeError::unknown_of(self.object, kind, name);
             ApiError::attribute(self.name, error).into()
         })
     }
@@ -368,8 +369,22 @@ pub(super) fn has_client(adapter: &AdapterView) -> bool {
 
 /// A location code, which the original has for every adapter.
 pub(super) fn adapter_place(adapter: &AdapterView) -> String {
-    let slot = number_of(&adapter.name).map_or_else(|| adapter.name.clone(), |n| format!("C{n}"));
+    let slots = [("vfchost", 0), ("vhost", SLOTS)];
+    let slot = slots.into_iter().find_map(|(prefix, first)| {
+        let number = numbered(&adapter.name, prefix)?;
+        (number < SLOTS).then(|| format!("C{}", first + number))
+    });
+    let slot = slot.unwrap_or_else(|| format!("C-{}", adapter.name));
     format!("UTRUNKLINE-{}-V1-{slot}", adapter.dataplane)
+}
+
+/// The slots of virtual Fibre Channel adapters come first; those of the others begin here.
+const SLOTS: u32 = 10_000;
+
+/// The number behind a prefix, in a name that is nothing else: no two names have the same.
+pub(super) fn numbered(name: &str, prefix: &str) -> Option<u32> {
+    let number = name.strip_prefix(prefix)?.parse().ok()?;
+    (name == format!("{prefix}{number}")).then_some(number)
 }
 
 /// A number for the client, which does not say who it is.
