@@ -1,6 +1,6 @@
 //! Forwarding: from a frame that came in by one port to its destinations, with everything counted.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use crate::address::{Mac, Vid};
 use crate::edit::{Pieces, Scratch, TagEdit, adapt};
@@ -54,8 +54,8 @@ pub struct Switch {
     ports: Vec<Option<Port>>,
     table: MacTable,
     groups: Groups,
-    /// Whose the guarded addresses are.
-    owners: BTreeMap<Mac, PortId>,
+    /// Whose the guarded addresses are; two ports in different VLANs may have the same.
+    owners: BTreeSet<(Mac, PortId)>,
 }
 
 /// What is known of a frame once its sender was judged.
@@ -73,7 +73,7 @@ impl Switch {
             ports: Vec::new(),
             table: MacTable::new(sizes.macs, sizes.age_s.max(1), sizes.seed),
             groups: Groups::new(sizes.groups),
-            owners: BTreeMap::new(),
+            owners: BTreeSet::new(),
         }
     }
 
@@ -85,7 +85,7 @@ impl Switch {
         }
         self.table.add_port(id);
         self.flush(id);
-        self.owners.retain(|_, owner| *owner != id);
+        self.owners.retain(|(_, owner)| *owner != id);
         self.owners.extend(spec.guard.macs.iter().map(|mac| (*mac, id)));
         let counters = self.ports[at].take().map(|old| (old.came, old.went));
         let (came, went) = counters.unwrap_or((Counters::NEW, Counters::NEW));
@@ -105,7 +105,7 @@ impl Switch {
     pub fn remove_port(&mut self, id: PortId) {
         if self.port(id).is_some() {
             self.flush(id);
-            self.owners.retain(|_, owner| *owner != id);
+            self.owners.retain(|(_, owner)| *owner != id);
             self.ports[usize::from(id.0)] = None;
         }
     }
@@ -236,7 +236,7 @@ impl Switch {
         }
         let (vid, came) = port.spec.classify(view)?;
         // A guarded address behind another port: a thief, or a reflection.
-        if owners.get(&source).is_some_and(|owner| *owner != from) {
+        if owners_of(owners, source).next().is_some() && !owners.contains(&(source, from)) {
             return Err(Reason::SpoofMac);
         }
         port.spec.guard.check(view)?;
@@ -268,8 +268,11 @@ impl Switch {
         let (now_s, vid, destination) = (seconds(now_ns), admitted.vid, view.destination());
         if !destination.is_group() {
             let known = self.table.look_up(now_s, destination, vid);
-            let known = known.or_else(|| self.owners.get(&destination).copied());
-            let known = known.and_then(|id| Some((id, &self.port(id)?.spec)));
+            let known = known.or_else(|| {
+                let mut owners = owners_of(&self.owners, destination);
+                owners.find(|id| self.spec(*id).is_some_and(|spec| spec.is_member(vid)))
+            });
+            let known = known.and_then(|id| Some((id, self.spec(id)?)));
             if let Some((id, spec)) = known
                 && spec.is_member(vid)
                 && !spec.mirror_only
@@ -326,6 +329,11 @@ impl Switch {
             }
         }
     }
+}
+
+/// The ports that have that guarded address.
+fn owners_of(owners: &BTreeSet<(Mac, PortId)>, mac: Mac) -> impl Iterator<Item = PortId> {
+    owners.range((mac, PortId(0))..=(mac, PortId(u16::MAX))).map(|(_, id)| *id)
 }
 
 /// Tables count in seconds.

@@ -183,8 +183,8 @@ fn port(input: &mut Input<'_>, id: u16) -> PortSpec {
     spec.mirror_only = input.below(8) == 7;
     spec.mirror = (input.below(4) == 3).then(|| PortId(u16::from(input.below(PORTS as u8))));
     if input.below(8) == 7 {
-        // No two ports have the same.
-        spec.guard.macs = vec![Mac([2, 0, 0, 0, 0, id as u8])];
+        // Pairs of ports have the same.
+        spec.guard.macs = vec![Mac([2, 0, 0, 0, 0, id as u8 / 2])];
     }
     spec
 }

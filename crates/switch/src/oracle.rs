@@ -57,9 +57,9 @@ impl Oracle {
         if !member(&spec, vid) {
             return Err(Reason::VlanFilter);
         }
-        let owner = self.owner(source);
-        let foreign = !spec.guard.macs.is_empty() && !spec.guard.macs.contains(&source);
-        if foreign || owner.is_some_and(|owner| owner != from) {
+        let own = spec.guard.macs.contains(&source);
+        let others = self.ports.values().any(|port| port.guard.macs.contains(&source));
+        if !own && (others || !spec.guard.macs.is_empty()) {
             return Err(Reason::SpoofMac);
         }
         self.hear(now_s, from, vid, source, spec.macs_max);
@@ -67,7 +67,7 @@ impl Oracle {
         targets.retain(|id| *id != from && member(&self.ports[id], vid));
         targets.retain(|id| !self.ports[id].mirror_only);
         let private = |id: &u16| spec.private && self.ports[id].private;
-        let home = self.heard.get(&(vid, to)).map(|(port, _)| *port).or(self.owner(to));
+        let home = self.heard.get(&(vid, to)).map(|(port, _)| *port).or(self.owner(to, vid));
         let home = home.filter(|id| member(&self.ports[id], vid) && !self.ports[id].mirror_only);
         match home {
             Some(home) if home == from => return Err(Reason::SamePort),
@@ -92,8 +92,9 @@ impl Oracle {
         Ok(out)
     }
 
-    fn owner(&self, mac: Mac) -> Option<u16> {
-        self.ports.iter().find(|(_, spec)| spec.guard.macs.contains(&mac)).map(|(id, _)| *id)
+    fn owner(&self, mac: Mac, vid: u16) -> Option<u16> {
+        let owns = |spec: &PortSpec| spec.guard.macs.contains(&mac) && member(spec, vid);
+        self.ports.iter().find(|(_, spec)| owns(spec)).map(|(id, _)| *id)
     }
 
     fn hear(&mut self, now_s: u64, from: u16, vid: u16, source: Mac, quota: usize) {

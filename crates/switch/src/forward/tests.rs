@@ -344,3 +344,21 @@ fn a_guarded_port_speaks_for_itself_alone() {
     assert_eq!(send(&mut switch, 0, 1, &frame(station(3), me, &PLAIN)), Err(SpoofMac));
     assert_eq!(send(&mut switch, 0, 1, &frame(me, you, &PLAIN)), Ok(vec![0]));
 }
+
+#[test]
+fn two_ports_may_own_an_address_in_different_vlans() {
+    let mut other = guarded();
+    other.pvid = Some(vid(2));
+    let free = |vid| PortSpec::access(vid);
+    let mut switch = switch(&[guarded(), other, free(vid(1)), free(vid(2))]);
+    for (port, from) in [(0, 2), (1, 3)] {
+        let hello = frame([0xff; 6], station(0), &PLAIN);
+        assert_eq!(send(&mut switch, 0, port, &hello), Ok(vec![from]));
+        switch.flush(PortId(port));
+        assert_eq!(
+            send(&mut switch, 0, from, &frame(station(0), station(9), &PLAIN)),
+            Ok(vec![port])
+        );
+        assert_eq!(send(&mut switch, 0, from, &hello), Err(Reason::SpoofMac));
+    }
+}
