@@ -352,3 +352,39 @@ fn controls() {
     uring::Ring::new(&uring::RingConfig { entries: 8, ..Default::default() }).unwrap();
     confine_data_plane();
 }
+
+#[test]
+fn without_landlock_the_rest_holds_and_it_is_said() {
+    passes("kernel_without_landlock");
+    passes("landlock_switched_off");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn kernel_without_landlock() {
+    confine_without_landlock(ENOSYS, "the kernel has no Landlock");
+}
+
+#[test]
+#[ignore = "runs in a process of its own"]
+fn landlock_switched_off() {
+    confine_without_landlock(EOPNOTSUPP, "Landlock is switched off");
+}
+
+/// What an older kernel answers to Landlock's calls is answered by a filter here.
+fn confine_without_landlock(error: c_int, words: &str) {
+    use seccompiler::SeccompAction::{Allow, Errno};
+    let calls = [SYS_landlock_create_ruleset, SYS_landlock_add_rule, SYS_landlock_restrict_self];
+    let rules = calls.map(|call| (call, vec![])).into();
+    let (arch, errno) = (std::env::consts::ARCH.try_into().unwrap(), error.cast_unsigned());
+    let filter = seccompiler::SeccompFilter::new(rules, Allow, Errno(errno), arch).unwrap();
+    seccompiler::apply_filter(&seccompiler::BpfProgram::try_from(filter).unwrap()).unwrap();
+    let unconfined = confine::files(&folder().join("kept")).unwrap_err();
+    assert!(unconfined.0.contains(words), "{unconfined}");
+    confine::data_plane().unwrap();
+    // Files are as before, and nothing else is.
+    std::fs::read(folder().join("secret")).unwrap();
+    assert_eq!(call(SYS_socket, &[AF_UNIX as usize, SOCK_STREAM as usize]), Err(EPERM));
+    assert_eq!(call(SYS_kill, &[other() as usize, SIGKILL as usize]), Err(EPERM));
+    Command::new("/bin/true").spawn().unwrap_err();
+}
