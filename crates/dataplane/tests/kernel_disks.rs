@@ -127,6 +127,52 @@ fn a_file_that_is_cut_under_writes_never_grows_again() {
     server.must(Request::PutVolume(stored));
 }
 
+/// Cut and grown again, by processes that die before, during and after: nothing from before the cut is in the new part.
+#[test]
+fn what_was_cut_off_does_not_come_back_over_deaths() {
+    if !is_root("writes in the kernel at the death of a data plane") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let disk = Disk::new(8 * MIB);
+    disk.fill(4 * MIB, &[0xaa; 4096]);
+    let setup = |bytes| {
+        let file = FileSpec::new(disk.path());
+        let volume = VolumeSpec { bytes: Some(bytes), ..VolumeSpec::new("v", file) };
+        let spec =
+            AdapterSpec::new("vhost0", folder.path().join("vhost0.sock"), BlockSpec::on("v"));
+        vec![Request::PutVolume(volume), Request::PutAdapter(spec)]
+    };
+    let resize = |bytes| Request::ResizeVolume { name: "v".into(), bytes, shrink: true };
+    let mut process = Process::start(folder.path(), &setup(8 * MIB));
+    let (_front, ring) = Front::ready(&folder.path().join("vhost0.sock"));
+    disk.hold_from(Kind::Write, 4 * MIB);
+    ring.request(0, 1, 7 * MIB / 512, (ring.data.guest.0, 4096, 0));
+    ring.data.buf.write(0, &[0xbb; 4096]);
+    ring.offer(&[0]);
+    disk.wait_held(Kind::Write, 1);
+    process.kill();
+    // Its write lands before the next one has the file, and so before the cut.
+    process = std::thread::scope(|scope| {
+        let next = scope.spawn(|| Process::start(folder.path(), &setup(8 * MIB)));
+        // Time to do it wrong.
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(!next.is_finished(), "a write of the dead can still land");
+        disk.release(Kind::Write);
+        next.join().unwrap()
+    });
+    assert_eq!(disk.content(7 * MIB, 4096), [0xbb; 4096]);
+    process.must(&resize(4 * MIB));
+    process.kill();
+    process = Process::start(folder.path(), &setup(4 * MIB));
+    assert_eq!(disk.bytes(), 4 * MIB);
+    process.must(&resize(8 * MIB));
+    process.kill();
+    Process::start(folder.path(), &setup(8 * MIB)).shut_down();
+    let rest = disk.content(4 * MIB, 4 << 20);
+    assert!(rest.iter().all(|byte| *byte == 0), "what was cut off is there again");
+}
+
 #[test]
 fn a_request_of_many_rounds_is_paid_for_once() {
     let server = Server::new(1);
