@@ -23,6 +23,8 @@ pub use visitors::{VISITORS_MAX, Visitor, Visitors};
 use crate::server::Server;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::header;
+use axum::response::IntoResponse;
 use std::sync::Arc;
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
@@ -76,12 +78,17 @@ pub fn openapi() -> String {
     text
 }
 
+/// `/openapi.json`.
+async fn document() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], openapi())
+}
+
 /// The API of a server.
 pub fn router(server: Arc<Server>) -> Router {
     let (router, _) = routes().split_for_parts();
     router
         .merge(objects::routes())
-        .route("/openapi.json", axum::routing::get(plumbing::openapi))
+        .route("/openapi.json", axum::routing::get(document))
         .fallback(plumbing::no_such_path)
         .method_not_allowed_fallback(plumbing::no_such_method)
         .layer(DefaultBodyLimit::max(crate::config::BYTES_MAX))

@@ -18,6 +18,7 @@ pub mod allocations;
 pub mod discovered;
 pub mod files;
 pub mod loss;
+mod naa;
 pub mod resolve;
 pub mod san;
 pub mod transition;

@@ -23,7 +23,7 @@ mod objects;
 mod parting;
 mod registry;
 mod restart;
-mod shared;
+pub(crate) mod shared;
 mod tell;
 mod views;
 

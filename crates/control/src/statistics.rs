@@ -2,7 +2,7 @@
 //! channel, under the names of the registry in `protocol::stats`.
 
 use crate::error::ApiError;
-use crate::server::Server;
+use crate::server::shared::Server;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Object, attr};
 use protocol::stats::{

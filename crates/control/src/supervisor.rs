@@ -15,15 +15,16 @@ mod backoff;
 mod process;
 mod pulse;
 mod refusal;
+mod view;
 
 pub use ailing::Ailment;
 pub use backoff::Backoff;
 pub use process::{Launcher, ProcessLauncher};
-pub use pulse::Known;
+pub use view::{Known, View};
 
 use crate::error::{ApiError, Code};
 use crate::link::{Link, LinkError, listener};
-use crate::model::files::{self, Opened};
+use crate::model::files;
 use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Action, Subject, reconcile, without};
 use crate::trail::{Kind, Trail};
@@ -36,12 +37,12 @@ use refusal::refusal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, oneshot};
+use view::lock;
 
 /// How long until what failed is tried again, and the longest that this grows to.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
@@ -84,65 +85,6 @@ pub struct Outcome {
     pub failures: BTreeMap<Subject, ApiError>,
     /// Volumes that it is opening, and what waits for them.
     pub opening: BTreeMap<Subject, ApiError>,
-}
-
-/// What is known of a data plane without asking it.
-#[derive(Debug, Clone, Default)]
-pub struct View {
-    /// Its process while there is one, whether or not it answers.
-    pub pid: Option<u32>,
-    /// How often it was started again after it died.
-    pub restarts: u64,
-    /// With what it runs; nothing when it was adopted and that is not known.
-    pub started_with: Option<DataPlaneSpec>,
-    /// Why it does not answer.
-    pub trouble: Option<String>,
-    /// What it could not do, by object.
-    pub failures: BTreeMap<Subject, ApiError>,
-    /// Volumes that it is opening, and what waits for them.
-    pub opening: BTreeMap<Subject, ApiError>,
-    /// The volumes with files that it has open, as it said last.
-    pub opened: Opened,
-    /// Its statistics.
-    pub stats: Option<Arc<StatsReader>>,
-    /// What it said of itself last.
-    pub known: Option<Known>,
-    /// Since when it does not answer.
-    pub silent: Option<Instant>,
-    /// How often it ceased to answer.
-    pub silences: u64,
-    /// Adapters whose requests failed of late, and why.
-    pub ailing: BTreeMap<String, Ailment>,
-    /// The longest message that it takes, in bytes; none while there is no connection.
-    pub message_bytes_max: Option<u32>,
-    /// The connection on which the supervisor may wait for an answer.
-    line: Option<Arc<UnixStream>>,
-}
-
-impl View {
-    /// What the process said last that is there now; nothing of one that is gone.
-    pub fn account(&self) -> Option<&Known> {
-        let pid = self.pid?;
-        self.known.as_ref().filter(|known| known.status.pid == pid)
-    }
-
-    /// There is no process any more; which it was.
-    fn died(&mut self) -> Option<u32> {
-        let pid = self.pid.take();
-        self.restarts += u64::from(pid.is_some());
-        (self.stats, self.line) = (None, None);
-        pid
-    }
-
-    /// Why it is not as it should be, for a person.
-    pub fn reason(&self) -> Option<String> {
-        let Some(since) = self.silent.filter(|_| self.pid.is_some()) else {
-            return self.trouble.clone();
-        };
-        let pid = self.pid.map(|pid| format!("process {pid} ")).unwrap_or_default();
-        let seconds = since.elapsed().as_secs();
-        Some(format!("{pid}has not answered for {seconds} s"))
-    }
 }
 
 /// A handle on a supervisor thread.
@@ -269,11 +211,6 @@ impl Supervisor {
             }
         }
     }
-}
-
-fn lock(view: &Mutex<View>) -> MutexGuard<'_, View> {
-    // A view is only ever replaced field by field; one left by a panic is still a view.
-    view.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 fn gone() -> ApiError {
@@ -522,7 +459,11 @@ impl SupervisorThread {
         let line = link.watch().map(Arc::new);
         let message_bytes_max = Some(link.message_bytes_max());
         if let Some(stream) = link.watch() {
-            process::watch(stream, self.generation, self.myself.clone());
+            let (generation, supervisor) = (self.generation, self.myself.clone());
+            process::watch(stream, move || {
+                // The supervisor may have ended before.
+                let _ = supervisor.send(Command::Hangup(generation));
+            });
         }
         self.link = Some(link);
         let kind = if started.is_some() { Kind::DataplaneStarted } else { Kind::DataplaneAdopted };

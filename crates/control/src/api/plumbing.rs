@@ -167,11 +167,6 @@ impl<S: Send + Sync> axum::extract::FromRequestParts<S> for IfMatch {
     }
 }
 
-/// `/openapi.json`.
-pub(super) async fn openapi() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], super::openapi())
-}
-
 pub(super) async fn no_such_path(request: Request) -> ApiError {
     ApiError::new(Code::NotFound, format!("there is no {}", request.uri().path()))
         .help("/openapi.json lists all paths")

@@ -2,7 +2,7 @@
 //!
 //! A port with the attribute `host` stands for an HBA. It is looked up, not wanted: no configuration has it, and it is not kept.
 
-use super::resolve::local_naa;
+use super::naa::local_naa;
 use super::{Desired, san};
 use crate::error::ApiError;
 use crate::hba::Disk;

@@ -5,11 +5,14 @@
 
 mod commands;
 mod npiv;
+mod parts;
 mod scsi;
 
 pub use commands::{claim, granted};
 pub use npiv::{channels, npiv_terms};
-pub(crate) use scsi::local_naa;
+pub(crate) use parts::narrow32;
+pub use parts::volume_path;
+use parts::{limit, narrow16};
 pub use scsi::{MEDIUM_UNIT, naa, unit_of_vtd, unit_serial};
 
 use super::{Desired, MAIN, files};
@@ -20,8 +23,8 @@ use fabric::units;
 use protocol::message::Status;
 use serde::{Deserialize, Serialize};
 use spec::{
-    AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, FaultSpec, FileSpec, LimitSpec,
-    NullSpec, Placement, RamSpec, ScsiSpec, SocketRole, UnitSpec, VolumeKind, VolumeSpec, WaitMode,
+    AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, FaultSpec, FileSpec, NullSpec,
+    Placement, RamSpec, ScsiSpec, SocketRole, UnitSpec, VolumeKind, VolumeSpec, WaitMode,
 };
 use std::collections::BTreeMap;
 
@@ -111,16 +114,6 @@ impl Wanted {
     }
 }
 
-/// The file under a volume, if it has one.
-pub fn volume_path(name: &str, set: &Attributes, paths: &Paths) -> Option<std::path::PathBuf> {
-    match (attr::volume::KIND.of(set), attr::volume::PATH.of(set)) {
-        (Some(words::VolumeKind::Null), _) => None,
-        (_, Some(path)) => Some(paths.absolute(path)),
-        (Some(words::VolumeKind::Ram), None) => Some(paths.ram(name)),
-        _ => None,
-    }
-}
-
 /// An adapter's socket.
 pub fn adapter_socket(name: &str, set: &Attributes, paths: &Paths) -> std::path::PathBuf {
     attr::adapter::SOCKET.of(set).map_or_else(|| paths.adapter(name), |path| paths.absolute(path))
@@ -161,23 +154,6 @@ pub fn volume(name: &str, set: &Attributes, paths: &Paths) -> VolumeSpec {
         fault: fault(set),
         ..VolumeSpec::new(name, kind)
     }
-}
-
-/// Limits of a volume, or of an adapter, which has the same attributes.
-fn limit(set: &Attributes) -> Option<LimitSpec> {
-    use attr::volume::{LIMIT_BYTES_BURST, LIMIT_BYTES_PER_S, LIMIT_IOPS, LIMIT_IOPS_BURST};
-    // A burst of zero would let nothing pass.
-    let burst = |set: Option<u64>, rate: u64| {
-        if rate == 0 { 0 } else { set.unwrap_or(rate / 10).max(1) }
-    };
-    let (iops, bytes_per_s) = (LIMIT_IOPS.value(set), LIMIT_BYTES_PER_S.value(set));
-    (iops != 0 || bytes_per_s != 0).then(|| LimitSpec {
-        iops,
-        iops_burst: burst(LIMIT_IOPS_BURST.of(set), iops),
-        bytes_per_s,
-        bytes_burst: burst(LIMIT_BYTES_BURST.of(set), bytes_per_s),
-        ..LimitSpec::default()
-    })
 }
 
 fn delay(set: &Attributes) -> Option<DelaySpec> {
@@ -272,14 +248,6 @@ pub fn dataplane(desired: &Desired, name: &str) -> DataPlaneSpec {
         channels: narrow32(CHANNELS.value(set)),
         poll_us_max: narrow32(POLL_US_MAX.value(set)),
     }
-}
-
-pub(crate) fn narrow32(n: u64) -> u32 {
-    u32::try_from(n).unwrap_or(u32::MAX)
-}
-
-pub(crate) fn narrow16(n: u64) -> u16 {
-    u16::try_from(n).unwrap_or(u16::MAX)
 }
 
 #[cfg(test)]

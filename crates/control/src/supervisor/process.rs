@@ -1,6 +1,5 @@
 //! The data plane as a process: connecting, starting, waiting for its end.
 
-use super::Command;
 use super::pulse::is_absent;
 use crate::link::{Link, LinkError, SocketLink, listener};
 use crate::model::resolve::DataPlaneSpec;
@@ -12,7 +11,6 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
-use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 /// How long a new data plane may take until it answers.
@@ -277,7 +275,7 @@ fn last_error(log: &Path, from: u64) -> Option<String> {
 }
 
 /// Waits, on a thread of its own, until the stream hangs up.
-pub(super) fn watch(stream: UnixStream, generation: u64, supervisor: Sender<Command>) {
+pub(super) fn watch(stream: UnixStream, gone: impl FnOnce() + Send + 'static) {
     let wait = move || {
         loop {
             let mut fds = [PollFd::new(&stream, PollFlags::RDHUP)];
@@ -287,8 +285,7 @@ pub(super) fn watch(stream: UnixStream, generation: u64, supervisor: Sender<Comm
                 _ => break,
             }
         }
-        // The supervisor may have ended before.
-        let _ = supervisor.send(Command::Hangup(generation));
+        gone();
     };
     if let Err(error) = std::thread::Builder::new().name("hangup".to_owned()).spawn(wait) {
         tracing::warn!(%error, "cannot watch the data plane; its end is noticed at the next call");

@@ -6,7 +6,7 @@
 //! is stopped, or waits for something under its locks. Silence is not death: nobody else may have what it has.
 
 use super::ailing::{ERRORS, Errors};
-use super::{View, lock};
+use super::view::{Known, View, lock};
 use crate::caller::Caller;
 use crate::model::loss::has_client;
 use crate::trail::{Kind, Trail};
@@ -27,22 +27,6 @@ const PATIENCE: Duration = Duration::from_millis(700);
 const EVERY: Duration = Duration::from_secs(5);
 /// How long an answer that has begun may take to arrive.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// What a data plane said of itself, and when.
-#[derive(Debug, Clone)]
-pub struct Known {
-    /// Its account.
-    pub status: Arc<Status>,
-    /// When it came.
-    pub at: Instant,
-}
-
-impl Known {
-    /// What was said just now.
-    pub fn new(status: Status) -> Known {
-        Known { status: Arc::new(status), at: Instant::now() }
-    }
-}
 
 /// A handle on the thread.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! What the commands of a client may take, and what its port leaves to it.
 
-use super::{narrow16, narrow32};
+use super::parts::{narrow16, narrow32};
 use crate::model::Desired;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attributes, Object, attr};

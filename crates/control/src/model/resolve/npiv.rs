@@ -1,6 +1,6 @@
 //! The queue contract of a virtual Fibre Channel adapter.
 
-use super::{narrow16, narrow32};
+use super::parts::{narrow16, narrow32};
 use crate::model::{Desired, home};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::negotiate::{Levels, NpivTerms, negotiate_npiv};

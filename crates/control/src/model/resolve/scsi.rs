@@ -1,11 +1,11 @@
 //! Logical units, and what SCSI clients see of them.
 
 use super::commands::{commands, port_share};
-use super::{limit, narrow16, volume_path};
+use super::parts::{limit, narrow16, volume_path};
 use crate::model::discovered::naa_of_unit;
+use crate::model::naa::local_naa;
 use crate::model::{Desired, NOTHING, allocations, home, san};
 use crate::paths::Paths;
-use crate::sum::fnv1a;
 use fabric::attribute::words::{self, VolumeKind};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::san::Expanded;
@@ -148,17 +148,6 @@ pub fn naa(desired: &Desired, volume: &str, set: &Attributes) -> u64 {
 /// The serial number of a volume as a logical unit.
 pub fn unit_serial(set: &Attributes, naa: u64) -> String {
     attr::volume::UNIT_SERIAL.of(set).map_or_else(|| format!("{naa:016x}"), str::to_owned)
-}
-
-/// A locally assigned identifier (NAA 3) with a hash of both (FNV-1a, then mixed so that every bit counts). Stored nowhere: it
-/// must stay the same in every later version.
-pub(crate) fn local_naa(system: u64, name: &str) -> u64 {
-    let bytes = system.to_be_bytes().into_iter().chain(name.bytes());
-    let mut hash = fnv1a(bytes);
-    for factor in [0xff51_afd7_ed55_8ccd_u64, 0xc4ce_b9fe_1a85_ec53] {
-        hash = (hash ^ (hash >> 33)).wrapping_mul(factor);
-    }
-    0x3 << 60 | (hash ^ (hash >> 33)) >> 4
 }
 
 /// What the client of a virtual Fibre Channel adapter sees.

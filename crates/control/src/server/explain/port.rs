@@ -2,7 +2,7 @@
 
 use crate::error::ApiError;
 use crate::model::{Desired, resolve};
-use crate::server::Server;
+use crate::server::shared::Server;
 use crate::statistics::{now_ms, own};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::elements::CommandTerm;
