@@ -274,8 +274,6 @@ struct Inner {
     /// The client's socket, to be shut down from outside.
     stream: Mutex<Option<UnixStream>>,
     attendance: Mutex<Attendance>,
-    /// The adapter's thread is to look what has changed: it is removed, or has another socket.
-    wake: OwnedFd,
 }
 
 /// Who is there.
@@ -288,8 +286,19 @@ struct Attendance {
     /// It connects to one.
     calling: bool,
     removed: bool,
+    /// The thread that has a client is to look what has changed: the adapter is removed, or has another socket.
+    wake: Option<Arc<OwnedFd>>,
     /// Until the next attempt to connect.
     pause: Duration,
+}
+
+impl Attendance {
+    fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            // It is full: the thread is about to look.
+            let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
+        }
+    }
 }
 
 impl Adapter {
@@ -301,7 +310,6 @@ impl Adapter {
         listener: Option<OwnedFd>,
     ) -> std::io::Result<Adapter> {
         let endpoint = Endpoint::open(&plane.outside, &spec, listener)?;
-        let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let name = spec.name.clone();
         let condition = Arc::new(Mutex::new(Condition::default()));
         let journal = Arc::new(Journal::new(&name, plane.relay.clone()));
@@ -313,6 +321,7 @@ impl Adapter {
             serving: false,
             calling: false,
             removed: false,
+            wake: None,
             pause: PAUSE,
         };
         let inner = Arc::new_cyclic(|myself: &std::sync::Weak<Inner>| {
@@ -327,7 +336,6 @@ impl Adapter {
                 condition,
                 stream: Mutex::new(None),
                 attendance: Mutex::new(attendance),
-                wake,
             }
         });
         inner.expect(&mut locked(&inner.attendance));
@@ -445,7 +453,7 @@ impl Adapter {
         let mut attendance = locked(&inner.attendance);
         let before = std::mem::replace(&mut attendance.removed, true);
         assert!(!before, "an adapter is removed once");
-        inner.wake();
+        attendance.wake();
         if let Some(stream) = &*locked(&inner.stream) {
             let _ = stream.shutdown(std::net::Shutdown::Both);
         }
@@ -470,7 +478,7 @@ impl Adapter {
         let mut attendance = locked(&inner.attendance);
         match *attendance {
             Attendance { removed: true, .. } => {}
-            Attendance { serving: true, .. } => inner.wake(),
+            Attendance { serving: true, .. } => attendance.wake(),
             _ => inner.expect(&mut attendance),
         }
     }
@@ -493,11 +501,6 @@ impl Shared {
 }
 
 impl Inner {
-    fn wake(&self) {
-        // It is full: the thread is about to look.
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-    }
-
     /// Waits for the next client: for its knock, or for the time to connect to it.
     fn expect(&self, attendance: &mut Attendance) {
         if self.entry.endpoint.listener().is_some() {
@@ -573,9 +576,15 @@ impl Inner {
 
     /// The adapter's thread, from one client's coming to its going.
     fn serve(&self, stream: UnixStream) {
-        self.take_next_form();
-        self.session(stream);
+        // Out of descriptors: this client has to go.
+        let wake = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+        if let Ok(wake) = wake.map(Arc::new) {
+            locked(&self.attendance).wake = Some(Arc::clone(&wake));
+            self.take_next_form();
+            self.session(stream, &wake);
+        }
         let mut attendance = locked(&self.attendance);
+        attendance.wake = None;
         attendance.serving = false;
         attendance.pause = PAUSE;
         if !attendance.removed {
@@ -599,7 +608,7 @@ impl Inner {
     }
 
     /// One client, from connection to disconnection.
-    fn session(&self, stream: UnixStream) {
+    fn session(&self, stream: UnixStream, wake: &OwnedFd) {
         let shared = Arc::clone(&locked(&self.shared));
         // Out of descriptors: this client has to go, the adapter stays for the next one.
         let Ok(watched) = stream.try_clone() else { return };
@@ -616,7 +625,7 @@ impl Inner {
         let mut handler =
             BackendReqHandler::from_stream(stream, Arc::new(Session::new(Arc::clone(&shared))));
         let ended = loop {
-            match self.next_event(&watched) {
+            match self.next_event(&watched, wake) {
                 Event::Stop => break Ended::Removed,
                 Event::SecondClient => {
                     // Accepted and closed, so that it learns at once instead of waiting in the backlog.
@@ -651,21 +660,21 @@ impl Inner {
         shared.journal.left(queues, reason.as_deref());
     }
 
-    fn next_event(&self, stream: &UnixStream) -> Event {
+    fn next_event(&self, stream: &UnixStream, wake: &OwnedFd) -> Event {
         loop {
             if locked(&self.attendance).removed {
                 return Event::Stop;
             }
             let listener = self.entry.endpoint.listener();
             let mut fds =
-                vec![PollFd::new(&self.wake, PollFlags::IN), PollFd::new(stream, PollFlags::IN)];
+                vec![PollFd::new(wake, PollFlags::IN), PollFd::new(stream, PollFlags::IN)];
             fds.extend(listener.iter().map(|listener| PollFd::new(&**listener, PollFlags::IN)));
             if rustix::event::poll(&mut fds, None).is_err() {
                 continue;
             }
             let ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
             match (ready(0), ready(1), ready(2)) {
-                (true, ..) => drop(rustix::io::read(&self.wake, &mut [0; 8])),
+                (true, ..) => drop(rustix::io::read(wake, &mut [0; 8])),
                 (_, true, _) => return Event::Message,
                 (_, _, true) => return Event::SecondClient,
                 _ => {}
@@ -684,14 +693,6 @@ impl Inner {
         let places: Vec<usize> = std::iter::repeat_n(home, fixed).chain(of_io).collect();
         queues.set_places(&places);
         shared.update(&queues);
-    }
-}
-
-impl PlaneContext {
-    /// How many queues each channel owns.
-    pub(crate) fn queues_of_channels(&self) -> Vec<u64> {
-        use protocol::stats::ChannelCounter::Queues;
-        (0..self.channels.len()).map(|index| self.stats.channel(index).get(Queues)).collect()
     }
 }
 

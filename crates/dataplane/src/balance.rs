@@ -165,3 +165,11 @@ fn carry_out(adapter: &Shared, step: &Move) {
     queues.place_one(step.queue, step.to);
     adapter.update(&queues);
 }
+
+impl PlaneContext {
+    /// How many queues each channel owns.
+    pub(crate) fn queues_of_channels(&self) -> Vec<u64> {
+        use protocol::stats::ChannelCounter::Queues;
+        (0..self.channels.len()).map(|index| self.stats.channel(index).get(Queues)).collect()
+    }
+}

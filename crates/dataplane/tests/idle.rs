@@ -43,9 +43,11 @@ fn threads_are_for_those_who_are_there() {
     let mut plane = Process::start(folder.path(), &[Request::PutVolume(null(16))]);
     let pid = plane.status().pid;
     plane.must(&Request::PutAdapter(adapter(folder.path(), 0)));
-    let alone = threads(pid);
+    let files = || std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    let (alone, open) = (threads(pid), files());
     (1..1000).for_each(|index| plane.must(&Request::PutAdapter(adapter(folder.path(), index))));
     assert_eq!(threads(pid), alone, "1,000 adapters without a client");
+    assert_eq!(files() - open, 999, "each has its socket and no other descriptor");
     std::thread::scope(|scope| {
         let ready = |index: usize| Front::ready(&adapter(folder.path(), 20 * index).socket);
         let come: Vec<_> = (0..50).map(|index| scope.spawn(move || ready(index))).collect();

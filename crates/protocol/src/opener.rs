@@ -201,8 +201,7 @@ pub fn serve(grants: Arc<Mutex<Grants>>) -> io::Result<OwnedFd> {
             }
             let count = Arc::clone(&busy);
             let one = move || {
-                let granted = locked(&grants).clone();
-                let (answer, fd) = match answer(&granted, question, about) {
+                let (answer, fd) = match answer(&grants, question, about) {
                     Ok(answered) => answered,
                     Err(error) => (failed(&error), None),
                 };
@@ -227,13 +226,19 @@ fn failed(error: &io::Error) -> Answer {
 
 type Answered = (Answer, Option<OwnedFd>);
 
-fn answer(grants: &Grants, question: Question, about: Option<OwnedFd>) -> io::Result<Answered> {
+/// Judges by the grants of this moment, which nobody waits for while something is opened.
+fn answer(
+    grants: &Mutex<Grants>,
+    question: Question,
+    about: Option<OwnedFd>,
+) -> io::Result<Answered> {
+    let granted = || locked(grants);
     match question {
         Question::File { path, flags } => {
             let flags = OFlags::from_bits_retain(flags);
             let makes = flags.contains(OFlags::CREATE);
             let writes = makes || flags.intersects(OFlags::RDWR | OFlags::WRONLY);
-            grants.file(&path, writes)?;
+            granted().file(&path, writes)?;
             if !FLAGS.contains(flags) || makes && !flags.contains(OFlags::EXCL) {
                 return Err(Errno::INVAL.into());
             }
@@ -255,27 +260,27 @@ fn answer(grants: &Grants, question: Question, about: Option<OwnedFd>) -> io::Re
             Ok((Answer::Text(text), None))
         }
         Question::Remove { path } => {
-            grants.file(&path, true)?;
+            granted().file(&path, true)?;
             std::fs::remove_file(path)?;
             Ok((Answer::Done, None))
         }
         Question::SyncFolder { path } => {
-            grants.file(&path, true)?;
+            granted().file(&path, true)?;
             sync_folder_of(&path)?;
             Ok((Answer::Done, None))
         }
         Question::Listen { path, mode } => {
-            grants.socket(&path, SocketRole::Server)?;
+            granted().socket(&path, SocketRole::Server)?;
             let (listener, place) = listen(&path, mode)?;
             Ok((Answer::Listens(place), Some(listener.into())))
         }
         Question::Leave { place } => {
-            grants.socket(place.path(), SocketRole::Server)?;
+            granted().socket(place.path(), SocketRole::Server)?;
             place.remove();
             Ok((Answer::Done, None))
         }
         Question::Connect { path } => {
-            grants.socket(&path, SocketRole::Client)?;
+            granted().socket(&path, SocketRole::Client)?;
             Ok((Answer::Done, Some(reach(&path)?.into())))
         }
     }
