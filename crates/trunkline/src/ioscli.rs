@@ -41,7 +41,12 @@ struct Command {
 struct Context<'a> {
     global: &'a Global,
     client: Client,
+    /// Disks may be taken from clients that are connected.
+    force: bool,
 }
+
+/// What this server asks for before it takes a disk from a client; no command of the original has a flag with two dashes.
+const FORCE: &str = "--force";
 
 /// The page of `trunkline ioscli` alone.
 fn overview() -> String {
@@ -52,13 +57,16 @@ fn overview() -> String {
         .collect();
     format!(
         "Commands of a PowerVM Virtual I/O Server:\n\n{}\n\n\
-         `trunkline ioscli COMMAND -help` has the flags of a command and says where it differs.",
+         `trunkline ioscli COMMAND -help` has the flags of a command and says where it differs.\n\
+         What takes a disk from a client that is connected needs `--force`, anywhere behind `ioscli`.",
         rows.join("\n")
     )
 }
 
 /// `trunkline ioscli …`
 pub(crate) fn main(global: &Global, typed: &[String]) -> Result<(), Failure> {
+    let force = typed.iter().any(|word| word == FORCE);
+    let typed: Vec<String> = typed.iter().filter(|word| *word != FORCE).cloned().collect();
     let asks = |word: &String| matches!(word.as_str(), "-help" | "--help" | "-h" | "-?");
     let Some((name, rest)) = typed.split_first() else { return put(&overview()) };
     if name == "help" || asks(name) {
@@ -80,7 +88,7 @@ pub(crate) fn main(global: &Global, typed: &[String]) -> Result<(), Failure> {
         return Err(refusal.help("`trunkline stats` and the other nouns have --output").into());
     }
     let words = command.syntax.read(rest).map_err(|problem| command.wrong(problem))?;
-    let context = Context { global, client: Client::new(global)? };
+    let context = Context { global, client: Client::new(global)?, force };
     let text = (command.run)(&context, &words)?;
     match text.trim_end_matches('\n') {
         "" => Ok(()),

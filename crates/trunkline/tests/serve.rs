@@ -243,6 +243,22 @@ fn sockets_whose_files_were_removed_are_made_again_while_the_server_runs() {
 }
 
 #[test]
+fn ioscli_takes_a_disk_from_a_client_with_force_only() {
+    let server = Server::start(&[]);
+    server.ok("volume create v --kind null --size 1GiB");
+    server.ok("adapter create a --kind scsi");
+    server.ok("ioscli mkvdev -vdev v -vadapter a -dev t");
+    let _client = UnixStream::connect(server.path("a.sock")).unwrap();
+    server.until("the client", |server| {
+        server.try_status().unwrap()["adapters"][0]["state"] == "connected"
+    });
+    let refused = server.run("ioscli rmvdev -vtd t");
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--force"), "{refused:?}");
+    assert_eq!(server.ok("ioscli rmvdev --force -vtd t"), "t deleted\n");
+}
+
+#[test]
 fn eight_who_change_a_zone_and_a_target_at_once_lose_nothing() {
     let server = Server::start(&[]);
     server.ok("zone create z");

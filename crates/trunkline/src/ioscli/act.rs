@@ -3,6 +3,7 @@
 use super::system::{System, Thing};
 use super::words::Words;
 use super::{Context, wrong};
+use crate::cli::How;
 use crate::commands::objects;
 use crate::exit::Failure;
 use control::api::DoneView;
@@ -99,6 +100,13 @@ pub(super) fn vfcmap(context: &Context<'_>, words: &Words) -> Result<String, Fai
     Ok(format!("{adapter} changed"))
 }
 
+impl Context<'_> {
+    /// How a change is made, as the API's query.
+    pub(super) fn how(&self) -> String {
+        objects::query(How { dry_run: false, force: self.force, no_wait: false })
+    }
+}
+
 /// Changes an object.
 pub(super) fn patch(
     context: &Context<'_>,
@@ -106,7 +114,7 @@ pub(super) fn patch(
     name: &str,
     changes: Value,
 ) -> Result<(), Failure> {
-    let path = objects::path(object, name)?;
+    let path = format!("{}{}", objects::path(object, name)?, context.how());
     let body = json!({ "attributes": changes });
     let done: DoneView = context.client.send(Method::PATCH, &path, Some(&body))?;
     objects::waiting(&done.waiting)

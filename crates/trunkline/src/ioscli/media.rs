@@ -156,14 +156,14 @@ fn create(
     name: &str,
     attributes: Value,
 ) -> Result<(), Failure> {
-    let path = format!("/v1/{}", object.collection());
+    let path = format!("/v1/{}{}", object.collection(), context.how());
     let body = json!({ "name": name, "attributes": attributes });
     let done: DoneView = context.client.send(Method::POST, &path, Some(&body))?;
     objects::waiting(&done.waiting)
 }
 
 fn remove(context: &Context<'_>, object: Object, name: &str) -> Result<(), Failure> {
-    let path = objects::path(object, name)?;
+    let path = format!("{}{}", objects::path(object, name)?, context.how());
     let done: DoneView = context.client.send(Method::DELETE, &path, None)?;
     objects::waiting(&done.waiting)
 }
