@@ -10,7 +10,7 @@ use crate::npiv::{self, Npiv};
 use crate::ours::{self, Plan};
 use crate::peer::{Node, Settings};
 use crate::stage::{self, Contestant, Settled, Stage, VOLUME_BYTES};
-use crate::{idle, ring};
+use crate::{control, idle, ring};
 use anyhow::{Context as _, Result, anyhow};
 
 /// Label of our server.
@@ -39,6 +39,7 @@ enum Kind {
     Queues { depth: u16 },
     Idle,
     Ring,
+    Control,
     Npiv(Npiv),
     Neighbours(Neighbours),
 }
@@ -85,6 +86,7 @@ pub(crate) fn all() -> Vec<Case> {
     }));
     cases.push(case("idle", "200 idle adapters with 4 queues each", Kind::Idle));
     cases.push(case("ring", "ring cost of a request", Kind::Ring));
+    cases.push(case("control", "a state of 12,000 objects, and one of 120", Kind::Control));
     cases
 }
 
@@ -117,6 +119,7 @@ impl Case {
             Kind::Queues { depth } => queues(&mut stage, depth),
             Kind::Idle => idle::run(settled),
             Kind::Ring => ring::run(),
+            Kind::Control => control::run(settled),
             Kind::Npiv(kind) => npiv::run(&mut stage, &kind),
             Kind::Neighbours(kind) => neighbours::run(&mut stage, kind),
         }

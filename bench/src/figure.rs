@@ -31,13 +31,15 @@ pub(crate) enum Figure {
     CpuPercent,
     /// Resident memory.
     ResidentMib,
+    /// Milliseconds from the beginning of a command to its end.
+    Ms,
     /// Instructions executed per request.
     Instructions,
 }
 
 impl Figure {
     /// In the order of the table.
-    pub(crate) const ALL: [Figure; 12] = [
+    pub(crate) const ALL: [Figure; 13] = [
         Figure::Iops,
         Figure::LatencyUs,
         Figure::P50Us,
@@ -49,6 +51,7 @@ impl Figure {
         Figure::IosPerInterrupt,
         Figure::CpuPercent,
         Figure::ResidentMib,
+        Figure::Ms,
         Figure::Instructions,
     ];
 
@@ -66,6 +69,7 @@ impl Figure {
             Figure::IosPerInterrupt => "I/Os per interrupt",
             Figure::CpuPercent => "% of a core",
             Figure::ResidentMib => "MiB resident",
+            Figure::Ms => "ms",
             Figure::Instructions => "instructions per request",
         }
     }

@@ -11,13 +11,15 @@
 //! | `npiv` | virtual Fibre Channel: one queue and many |
 //! | `neighbours` | a client that behaves, beside one that does not |
 //! | `idle`, `ring` | cases without a load |
+//! | `control` | the control plane with a large state |
 //! | `figure`, `bars` | figures, and judging them |
 //! | `machine`, `report` | conditions, and what is written |
 //!
-//! The client is the load generator of the crate `partition`, for all servers the same. No control plane runs.
+//! The client is the load generator of the crate `partition`, for all servers the same. A control plane runs in `control` only.
 
 mod bars;
 mod cases;
+mod control;
 mod figure;
 mod idle;
 mod machine;
