@@ -281,6 +281,8 @@ fn eight_who_change_a_zone_and_a_target_at_once_lose_nothing() {
     };
     assert_eq!(listed("zone show z -o json", "members").split(',').count(), 8);
     assert_eq!(listed("target show t -o json", "luns"), "0=v0,1=v1,2=v2,3=v3,4=v4,5=v5,6=v6,7=v7");
+    assert!(server.ok("zone ls").contains("z "), "the short names of `list` and `remove`");
+    server.ok("zone rm z");
     server.ok("target remove-lun t 1 2 3 4 5 6 7");
     assert_eq!(listed("target show t -o json", "luns"), "0=v0");
     let refused = server.run("target remove-lun t 7");

@@ -43,6 +43,12 @@ pub(super) fn tag(set: &Attributes) -> String {
     format!("\"{:016x}\"", hasher.finish())
 }
 
+/// Why the data plane that every server has is not removed.
+fn main_stays() -> ApiError {
+    let what = format!("data plane `{MAIN}` is always there, and has no attributes that could go");
+    ApiError::new(Code::InUse, what).help("`trunkline stop --with-dataplanes` ends it")
+}
+
 impl Server {
     /// Makes an object.
     pub async fn create(
@@ -111,7 +117,9 @@ impl Server {
     ) -> Result<Done, ApiError> {
         let (not_found, name) = (self.not_found(object, name), name.to_owned());
         self.change(options, move |desired: &mut Desired| {
-            let set = desired[object].get(&name).ok_or_else(|| not_found.clone())?;
+            let stays = object == Object::DataPlane && name == MAIN;
+            let absent = || if stays { main_stays() } else { not_found.clone() };
+            let set = desired[object].get(&name).ok_or_else(absent)?;
             expected.check(object, &name, set)?;
             desired[object].remove(&name);
             Ok(())

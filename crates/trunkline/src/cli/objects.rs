@@ -302,10 +302,10 @@ fn command(object: Object) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(augment(object, create))
-        .subcommand(verb("list", |command| command, format!("List {title}")))
+        .subcommand(verb("list", |command| command, format!("List {title}")).visible_alias("ls"))
         .subcommand(verb("show", NameArg::augment_args, format!("Show one {noun}")))
         .subcommand(augment(object, set))
-        .subcommand(verb("remove", RemoveArgs::augment_args, remove));
+        .subcommand(verb("remove", RemoveArgs::augment_args, remove).visible_alias("rm"));
     with_own_verbs(object, command)
 }
 

@@ -63,6 +63,9 @@ async fn a_change_of_what_has_changed_since_it_was_read_is_refused() {
     assert_eq!(bench.tagged("DELETE", path, Some(&first), Value::Null).await.0, 404);
     // The data plane that is always there has one, too, with or without attributes.
     let main = "/v1/dataplanes/main";
+    let (status, refusal) = bench.call("DELETE", main, Value::Null).await;
+    assert_eq!(status, 409, "{refusal}");
+    assert!(refusal["message"].as_str().unwrap().contains("always there"), "{refusal}");
     let tag = bench.tag(main).await;
     let poll = json!({"attributes": {"poll_us_max": 7}});
     assert_eq!(bench.tagged("PATCH", main, Some(&tag), poll.clone()).await.0, 200);
