@@ -545,7 +545,12 @@ impl World {
         }
         let words = ["volume", "create", &volume, "--kind", "file", "--path", &path, "--create"];
         let more = ["--size", SIZE, "--preallocate"];
-        let refused = self.server.refused(&[&words[..], &more[..]].concat());
+        let words = [&words[..], &more[..]].concat();
+        // Stored, if its data plane died just now: then it goes before there is room.
+        let refused = self.server.refused_or_stored(&words).and_then(|stored| match stored {
+            true => self.server.must(&["volume", "remove", &volume]).map(drop),
+            false => Ok(()),
+        });
         if read_only {
             remount("rw")?;
         }

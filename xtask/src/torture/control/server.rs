@@ -61,6 +61,15 @@ impl Server {
         Ok(!output.status.success() && output.status.code() != Some(WAITING))
     }
 
+    /// A command that must not be carried out; whether it was stored for a data plane that does not run.
+    pub(super) fn refused_or_stored(&self, words: &[&str]) -> Result<bool> {
+        let output = self.ask(words)?;
+        match output.status.success() {
+            true => Err(anyhow!("`{}` was carried out", words.join(" "))),
+            false => Ok(output.status.code() == Some(WAITING)),
+        }
+    }
+
     /// A command that must be refused.
     pub(super) fn refused(&self, words: &[&str]) -> Result<()> {
         match self.refuses(words)? {
