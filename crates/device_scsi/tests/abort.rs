@@ -328,7 +328,7 @@ fn preempt_and_abort_ends_the_commands_of_others() {
 }
 
 #[test]
-fn an_answer_that_comes_too_late_concerns_nobody() {
+fn a_queue_stops_only_when_what_was_asked_off_the_path_is_answered() {
     let client = Client::new(1);
     let volume = ram(1 << 20);
     let mine = entry(&volume);
@@ -350,9 +350,8 @@ fn an_answer_that_comes_too_late_concerns_nobody() {
         except: None,
         reason: AbortReason::Aborted,
     };
-    assert_eq!(client.channels[0].abort_all(scope).wait(), Some(1));
-    assert_eq!(rig.poll().unwrap().response, Response::Aborted as u8);
-    // The head is another command's now; the queue stops only when the answer is there.
+    // It ends behind its victims; the queue goes on, and stops only when the answer is there.
+    let aborted = client.channels[0].abort_all(scope);
     rig.ask(&Request::read(0, 0, 0, 8)).good();
     let sent = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -364,6 +363,8 @@ fn an_answer_that_comes_too_late_concerns_nobody() {
         rig.stop(Drain::SkipWaits);
         assert!(sent.load(Ordering::SeqCst));
     });
+    assert_eq!(aborted.wait(), Some(1));
+    assert_eq!(rig.poll().unwrap().response, Response::Aborted as u8);
 }
 
 #[test]
