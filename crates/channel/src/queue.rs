@@ -178,10 +178,15 @@ impl std::fmt::Debug for RunningQueue {
 struct Finished {
     taken: u64,
     device: u64,
-    /// Which part of its device the command was for, or [`NO_PART`].
-    part: u16,
-    /// What a volume was asked.
-    way: Way,
+    /// Which part of its device the command was for, or [`NO_PART`]; above it, what a volume was asked. One number, which is
+    /// compared for every command.
+    part_and_way: u32,
+}
+
+impl Finished {
+    fn new(taken: u64, device: u64, part: u16, way: Way) -> Finished {
+        Finished { taken, device, part_and_way: u32::from(part) | (way as u32) << 16 }
+    }
 }
 
 /// What is timed apart.
@@ -202,14 +207,14 @@ impl Way {
     }
 
     /// How many there were, and their times in the server and with the volume.
-    fn counters(self) -> Option<[QueueCounter; 3]> {
+    fn counters(way: u32) -> Option<[QueueCounter; 3]> {
         use QueueCounter::{
             ReadDevice, ReadServer, TimedReads, TimedWrites, WriteDevice, WriteServer,
         };
-        match self {
-            Way::Read => Some([TimedReads, ReadServer, ReadDevice]),
-            Way::Write => Some([TimedWrites, WriteServer, WriteDevice]),
-            Way::Neither => None,
+        match way {
+            way if way == Way::Read as u32 => Some([TimedReads, ReadServer, ReadDevice]),
+            way if way == Way::Write as u32 => Some([TimedWrites, WriteServer, WriteDevice]),
+            _ => None,
         }
     }
 }
@@ -360,7 +365,7 @@ impl RunningQueue {
             (State::Submitted, op) => (now.wrapping_sub(command.submitted), Way::of(op)),
             _ => (0, Way::Neither),
         };
-        self.finished.push(Finished { taken: command.taken, device, part, way });
+        self.finished.push(Finished::new(command.taken, device, part, way));
         command.state = State::Free;
         self.resources.ring.put_used(head, written);
         self.touched = true;
@@ -416,12 +421,13 @@ impl RunningQueue {
     /// Records the latencies of commands that are alike, for the queue and for the part of the device that they were for.
     #[inline]
     fn record(&self, handler: &impl Handler, same: Option<(Finished, u64)>, now: u64) {
-        let Some((Finished { taken, device, part, way }, count)) = same else { return };
+        let Some((Finished { taken, device, part_and_way }, count)) = same else { return };
+        let (part, way) = (part_and_way as u16, part_and_way >> 16);
         let total = now.saturating_sub(taken);
         let stats = self.resources.stats;
         let in_server = clock::to_ns(total.saturating_sub(device));
         let in_device = clock::to_ns(device);
-        if let Some([timed, server, device]) = way.counters() {
+        if let Some([timed, server, device]) = Way::counters(way) {
             stats.add(timed, count);
             stats.add(server, in_server.wrapping_mul(count));
             stats.add(device, in_device.wrapping_mul(count));
