@@ -2,6 +2,9 @@
 //!
 //! What stands between marks is written by these tests with `UPDATE_DOCS=1`.
 
+mod common;
+
+use common::captures_of;
 use planner::advise::{Kind, advise, rules};
 use planner::capture::{Captures, Report, readers};
 use planner::facts::Facts;
@@ -77,19 +80,6 @@ fn folders() -> Vec<PathBuf> {
     all
 }
 
-fn read(folder: &Path) -> Captures {
-    let mut files: Vec<PathBuf> =
-        folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|file| file.extension().is_none_or(|end| end != "toml"));
-    files.sort();
-    let mut captures = Captures::new();
-    for file in files {
-        let name = file.file_name().unwrap().to_string_lossy().into_owned();
-        captures.read(&name, &std::fs::read(&file).unwrap(), None);
-    }
-    captures
-}
-
 /// A line as it can stand in a cell.
 fn cell(line: &str) -> String {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -104,7 +94,7 @@ fn cell(line: &str) -> String {
 fn triggers() -> BTreeMap<&'static str, (usize, String, Vec<String>)> {
     let mut found: BTreeMap<&str, (usize, String, Vec<String>)> = BTreeMap::new();
     for folder in folders() {
-        let captures = read(&folder);
+        let captures = captures_of(&folder);
         for (place, finding) in advise(&captures, &Facts::builtin()).findings.iter().enumerate() {
             if found.get(finding.rule).is_some_and(|(before, ..)| *before <= place) {
                 continue;

@@ -1,5 +1,8 @@
 //! Every command that administrators have is of use: without its reports other findings or another coverage come out.
 
+mod common;
+
+use common::captures_of;
 use planner::advise::{Advice, advise};
 use planner::capture::{Captures, Report};
 use planner::facts::Facts;
@@ -92,19 +95,6 @@ fn folders() -> Vec<PathBuf> {
     all
 }
 
-fn read(folder: &Path) -> Captures {
-    let mut files: Vec<PathBuf> =
-        folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|file| file.extension().is_none_or(|end| end != "toml"));
-    files.sort();
-    let mut captures = Captures::new();
-    for file in files {
-        let name = file.file_name().unwrap().to_string_lossy().into_owned();
-        captures.read(&name, &std::fs::read(&file).unwrap(), None);
-    }
-    captures
-}
-
 fn found(advice: &Advice) -> Vec<String> {
     let one = |finding: &planner::advise::Finding| {
         let because = finding.reasoning.join(" ");
@@ -137,7 +127,7 @@ fn without(captures: &Captures, whole: &Advice, is: fn(&Report) -> bool) -> Opti
 fn every_input_feeds_a_rule_or_the_coverage() {
     let mut best: Vec<Option<(Feeds, String)>> = vec![None; INPUTS.len()];
     for folder in folders() {
-        let captures = read(&folder);
+        let captures = captures_of(&folder);
         let mut whole = None;
         for ((_, is, _), best) in INPUTS.iter().zip(&mut best) {
             if matches!(best, Some((Feeds::Findings, _))) || !captures.reports.iter().any(is) {

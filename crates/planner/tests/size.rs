@@ -1,6 +1,9 @@
 //! Sizing: the article's worked example with every number between, the tables against the measurements that they came
 //! from, and properties against plain arithmetic.
 
+mod common;
+
+use common::captures_of;
 use planner::facts::Facts;
 use planner::report::{Answer, text};
 use planner::size::{Sizing, Workloads, captured};
@@ -361,19 +364,6 @@ fn a_pool_names_the_contradiction_of_its_source_and_others_do_not() {
     let pool = "[[ssp]]\niops = 5000\nblock_bytes = 16384\nclients = 100\npool_tb = 2\n";
     assert_eq!(ids(pool), ["pool-outstanding"]);
     assert_eq!(ids("[[sea]]\nstreaming_mb = 200\n"), Vec::<String>::new());
-}
-
-/// The files of a folder of systems, read in the order of their names.
-fn captures_of(folder: &std::path::Path) -> planner::capture::Captures {
-    let mut captures = planner::capture::Captures::new();
-    let mut files: Vec<_> =
-        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.sort();
-    for file in files.iter().filter(|file| file.extension().is_none_or(|end| end != "toml")) {
-        let name = file.file_name().unwrap().to_string_lossy().into_owned();
-        captures.read(&name, &std::fs::read(file).unwrap(), None);
-    }
-    captures
 }
 
 fn folder(name: &str) -> std::path::PathBuf {

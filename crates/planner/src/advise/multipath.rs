@@ -72,10 +72,7 @@ pub(super) const RULES: &[Rule] = &[
         on: Kind::Disk,
         evidence: "errpt and date on each client and each VIOS",
         weight: 1.2,
-        applies: |view, disk| {
-            let logged = view.of(disk.host).filter_map(Report::errpt).next().is_some();
-            Applicability::where_that(logged)
-        },
+        applies: has_log,
         judge: errors,
     },
     Rule {
@@ -84,10 +81,7 @@ pub(super) const RULES: &[Rule] = &[
         on: Kind::System,
         evidence: "errpt -a and date on each client and each VIOS",
         weight: 0.7,
-        applies: |view, system| {
-            let logged = view.of(system.host).filter_map(Report::errpt).next().is_some();
-            Applicability::where_that(logged)
-        },
+        applies: has_log,
         judge: adapter_log::errors,
     },
     Rule {
@@ -126,6 +120,10 @@ pub(super) const RULES: &[Rule] = &[
 fn paths<'a>(view: &View<'a>, host: usize) -> Option<&'a DiskPaths> {
     let lists = view.of(host).filter_map(Report::disk_paths);
     lists.filter(|list| list.paths.iter().any(|path| path.state != PathState::Other)).last()
+}
+
+fn has_log(view: &View<'_>, object: &Object<'_>) -> Applicability {
+    Applicability::where_that(view.of(object.host).filter_map(Report::errpt).next().is_some())
 }
 
 fn has_paths(view: &View<'_>, host: usize) -> Applicability {
