@@ -80,7 +80,7 @@ struct Scrape {
 /// The document.
 pub async fn text(server: &Server) -> Result<String, fmt::Error> {
     let status = server.status().await;
-    let planes = server.keeper_views();
+    let planes = server.supervisor_views();
     let mut registry = Registry::with_prefix("trunkline");
     let mut scrape = scrape(planes, status, server.trail().counts(), &server.snapshots());
     scrape.operations = server.operation_counts();

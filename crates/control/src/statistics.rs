@@ -309,7 +309,7 @@ impl Server {
 
     /// A copy of the statistics of each data plane that answers.
     pub fn snapshots(&self) -> BTreeMap<String, Snapshot> {
-        let views = self.keeper_views().into_iter();
+        let views = self.supervisor_views().into_iter();
         views.filter_map(|(name, view)| Some((name, view.stats?.snapshot()))).collect()
     }
 
@@ -372,7 +372,7 @@ impl Server {
     /// The flight recorder, of one channel or of all, oldest event first.
     pub fn flight(&self, dataplane: Option<&str>, channel: Option<u32>) -> Vec<FlightView> {
         let mut events = Vec::new();
-        for (name, view) in self.keeper_views() {
+        for (name, view) in self.supervisor_views() {
             let Some(reader) = view.stats.filter(|_| dataplane.is_none_or(|only| only == name))
             else {
                 continue;

@@ -277,7 +277,7 @@ async fn a_data_plane_that_dies_is_started_again_and_told_everything() {
     bench.fake("main").kill();
     eventually(|| bench.fake("main").books().log.len() == first.len()).await;
     assert_eq!(bench.fake("main").books().log, first);
-    assert_eq!(bench.server.keeper_views()["main"].restarts, 1);
+    assert_eq!(bench.server.supervisor_views()["main"].restarts, 1);
     let status = bench.get("/v1/status").await;
     assert_eq!(status["dataplanes"][0]["state"], "running");
     assert_eq!(status["adapters"][0]["state"], "listening");

@@ -14,7 +14,7 @@ const ACCOUNT_BYTES: u64 = 2048;
 impl Server {
     /// Refuses what the messages do not carry.
     pub(super) fn can_carry(&self, wanted: &BTreeMap<String, Wanted>) -> Result<(), ApiError> {
-        let views = self.keeper_views();
+        let views = self.supervisor_views();
         for (name, wanted) in wanted {
             let known = views.get(name).and_then(|view| view.message_bytes_max);
             let limit = known.unwrap_or(MESSAGE_BYTES_MAX).into();

@@ -364,7 +364,7 @@ impl Server {
         let new = next[Object::Volume]
             .iter()
             .filter(|(name, _)| !now[Object::Volume].contains_key(*name));
-        let views = self.keeper_views();
+        let views = self.supervisor_views();
         let mut open: BTreeMap<&str, (&String, &View)> = BTreeMap::new();
         for (plane, view) in &views {
             let volumes = view.account().into_iter().flat_map(|known| &known.status.volumes);

@@ -81,7 +81,7 @@ impl Server {
 
     /// Goes on with what an earlier server began.
     pub(super) fn resume_operations(&self) {
-        let (journal, views) = (self.registry.journal(), self.keeper_views());
+        let (journal, views) = (self.registry.journal(), self.supervisor_views());
         for operation in journal.running() {
             let Some(server) = self.myself.upgrade() else { return };
             let id = operation.id;

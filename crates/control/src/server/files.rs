@@ -24,7 +24,7 @@ pub enum FileAct {
 impl Server {
     /// Adds what data planes that answer have open.
     pub(super) fn learn_files(&self, desired: &mut Desired) -> bool {
-        let views = self.keeper_views().into_values().filter(|view| view.pid.is_some());
+        let views = self.supervisor_views().into_values().filter(|view| view.pid.is_some());
         // All of them, whatever the first has.
         views.filter(|view| files::learn(desired, &view.opened)).count() > 0
     }
@@ -90,7 +90,7 @@ impl Server {
             )));
         }
         self.learn_files(&mut now);
-        let views = self.keeper_views().into_values().filter(|view| view.pid.is_some());
+        let views = self.supervisor_views().into_values().filter(|view| view.pid.is_some());
         if views.into_iter().any(|view| view.opened.contains_key(name)) {
             let problem = format!("volume `{name}` is open and has its file");
             return Err(ApiError::new(Code::InUse, problem)

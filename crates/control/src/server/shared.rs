@@ -172,7 +172,7 @@ impl Server {
     }
 
     /// What is known of each data plane without asking it.
-    pub fn keeper_views(&self) -> BTreeMap<String, View> {
+    pub fn supervisor_views(&self) -> BTreeMap<String, View> {
         let supervisors = self.supervisors();
         supervisors.iter().map(|(name, supervisor)| (name.clone(), supervisor.view())).collect()
     }
@@ -231,7 +231,7 @@ impl Server {
     /// The data planes that do not run or do not answer, and why.
     pub fn troubles(&self) -> Vec<ApiError> {
         let bad = |view: &View| view.pid.is_none() || view.silent.is_some();
-        let down = self.keeper_views().into_iter().filter(|(_, view)| bad(view));
+        let down = self.supervisor_views().into_iter().filter(|(_, view)| bad(view));
         down.map(|(name, _)| self.waits(&name)).collect()
     }
 

@@ -113,7 +113,7 @@ async fn a_silent_data_plane_delays_no_other() {
     // The first to ask finds that it is silent.
     bench.get("/v1/status").await;
     bench.disk_as("w", "b").await;
-    assert!(bench.server.keeper_views()["side"].silent.is_some());
+    assert!(bench.server.supervisor_views()["side"].silent.is_some());
     assert_eq!(bench.fake("main").books().status.adapters.len(), 1);
     // A volume without users is at home in the main one, which is not told before the other has let go: it is one file.
     let (status, done) = bench.call("DELETE", "/v1/adapters/a", Value::Null).await;

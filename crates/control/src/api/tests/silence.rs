@@ -53,7 +53,7 @@ async fn a_change_is_stored_and_carried_out_when_the_data_plane_answers() {
     assert!(waiting.starts_with("data plane `main` is unresponsive: process 4242"), "{waiting}");
     drop(silence);
     eventually(|| fake.books().status.volumes.len() == 2).await;
-    assert_eq!(bench.server.keeper_views()["main"].restarts, 0);
+    assert_eq!(bench.server.supervisor_views()["main"].restarts, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

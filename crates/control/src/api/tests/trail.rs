@@ -70,7 +70,7 @@ async fn clients_and_deaths_and_errors_are_remembered() {
     assert_eq!(volume["state"], "full");
     assert!(volume["reason"].as_str().unwrap().contains("free some space"), "{volume}");
     bench.fake("main").kill();
-    eventually(|| bench.server.keeper_views()["main"].restarts == 1).await;
+    eventually(|| bench.server.supervisor_views()["main"].restarts == 1).await;
     let mut kinds = Vec::new();
     while kinds.last().map(String::as_str) != Some("dataplane_started") {
         kinds = bench.events(last).await.into_iter().map(|event| event.0).collect();
