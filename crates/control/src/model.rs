@@ -5,7 +5,7 @@
 //!
 //! - [`allocations`] gives out what is kept for good: WWPNs, numbers of targets, LUNs of virtual target devices;
 //! - [`files`] is what is known of the files of volumes;
-//! - [`found`] is what the host's HBAs show;
+//! - [`discovered`] is what the host's HBAs show;
 //! - [`mod@san`] makes the fabric of it, which says who sees which LUN;
 //! - [`validate`] says whether a state makes sense as a whole;
 //! - [`loss`] says what a change takes from clients that are connected;

@@ -1,7 +1,7 @@
 //! An adapter: its socket, its client, its state.
 //!
 //! An adapter has one client at a time, and a thread that reads its messages while there is one. It comes through the [`Endpoint`], where the
-//! [`Acceptor`](crate::acceptor::Acceptor) waits for it; a second one is refused while the first is there. When a client leaves, its queues drain before the next one is accepted,
+//! [`Acceptor`] waits for it; a second one is refused while the first is there. When a client leaves, its queues drain before the next one is accepted,
 //! so that no two of them ever write through the same adapter.
 //!
 //! A changed specification takes effect at once where it can ([`Adapter::put`]) and otherwise when the next client connects: then

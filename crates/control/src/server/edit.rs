@@ -12,7 +12,7 @@ use std::hash::{DefaultHasher, Hasher};
 pub struct Expected(Option<Vec<String>>);
 
 impl Expected {
-    /// From the header `If-Match`: tags as [`tag`] makes them, separated by commas, or `*` for any.
+    /// From the header `If-Match`: tags as `tag` makes them, separated by commas, or `*` for any.
     pub fn read(header: &str) -> Expected {
         if header.trim() == "*" {
             return Expected(None);
