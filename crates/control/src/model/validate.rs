@@ -5,7 +5,7 @@ mod san;
 use super::{Desired, Home, MAIN, resolve};
 use crate::error::ApiError;
 use crate::paths::{Paths, SOCKET_PATH_BYTES_MAX};
-use fabric::attribute::words::{Reservations, VolumeKind};
+use fabric::attribute::words::{AdapterKind, Reservations, VolumeKind};
 use fabric::attribute::{self, Attributes, Object, attr};
 use fabric::suggest;
 use std::collections::BTreeMap;
@@ -104,6 +104,10 @@ fn refuse(name: &str, attribute: &str, problem: &str, help: &str) -> Result<(), 
     Err(ApiError::invalid(format!("volume `{name}`: {problem}")).on(attribute).help(help))
 }
 
+/// vhost-user names a queue with eight bits (`VHOST_USER_VRING_IDX_MASK`), and two queues of a SCSI host are not for I/O. The device could
+/// have more: virtio-scsi counts them with 32 bits, QEMU allows 1022 (`VIRTIO_QUEUE_MAX` less two).
+const SCSI_QUEUES_MAX: u64 = 254;
+
 /// The rules of one adapter towards what it names.
 fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Result<(), ApiError> {
     let refuse = |attribute: &str, problem: String, help: String| {
@@ -117,6 +121,17 @@ fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Re
             "read_only",
             format!("its volume `{volume_name}` is read-only"),
             "leave `read_only` out, or make the volume writable".to_owned(),
+        );
+    }
+    let queues = attr::adapter::QUEUES.value(set);
+    if attr::adapter::KIND.value(set) != AdapterKind::Block && queues > SCSI_QUEUES_MAX {
+        return refuse(
+            "queues",
+            format!(
+                "{queues} queues for I/O do not go with its control queue and its event queue: vhost-user has eight \
+                 bits for a queue's number, so 256 in all (virtio-scsi itself and QEMU would take more)"
+            ),
+            format!("use at most {SCSI_QUEUES_MAX}"),
         );
     }
     let socket = resolve::adapter_socket(name, set, paths);

@@ -131,7 +131,7 @@ objects! {
             "The data plane that serves the adapter.";
         QUEUES: u64 = Number { min: 1, max: 256 }, Is("64"), NextConnect, "queues",
             "Most queues for I/O that a client may use; it chooses how many (QEMU: num-queues). vhost-user \
-             can name 256, two of which a SCSI client has for other things.";
+             can name 256, two of which an adapter of the kind `fc` or `scsi` has for other things: 254 are its most.";
         CHANNELS of(BLOCK_SCSI): u64 = Number { min: 0, max: 256 }, Is("0"), Live, "channels",
             "Most channels that serve the client's queues; 0 is as many as the data plane has.";
         QUEUE_SIZE: u64 = PowerOfTwo { min: 2, max: 1024 }, Is("1024"), NextConnect, "entries",

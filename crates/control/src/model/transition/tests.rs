@@ -53,6 +53,28 @@ fn two_volumes_with_one_designator_are_refused() {
     go("", &both("2000000000000001", "2000000000000002")).unwrap();
 }
 
+/// vhost-user can name 256 queues, and two of a SCSI host are not for I/O. A data plane would refuse more, again and again.
+#[test]
+fn queues_are_as_many_as_vhost_user_can_name() {
+    let adapter = |kind: &str, queues: u64| {
+        let volume = if kind == "block" { "volume=\"v\"\n" } else { "" };
+        format!("{V}[adapter.a]\nkind=\"{kind}\"\n{volume}queues={queues}\n")
+    };
+    go("", &adapter("block", 256)).unwrap();
+    for kind in ["fc", "scsi"] {
+        go("", &adapter(kind, 254)).unwrap();
+        for queues in [255, 256] {
+            let refusal = go("", &adapter(kind, queues)).unwrap_err();
+            assert_eq!(
+                (refusal.code, refusal.attribute.as_deref()),
+                (Code::Invalid, Some("queues"))
+            );
+            assert_eq!(refusal.help.as_deref(), Some("use at most 254"), "{refusal}");
+            assert!(refusal.message.contains("vhost-user"), "{refusal}");
+        }
+    }
+}
+
 #[test]
 fn a_path_has_no_control_characters() {
     for path in ["/srv/a\\nb", "/srv/\\u001b[2J", "/srv/\\u0000"] {
