@@ -93,6 +93,16 @@ impl Paths {
         self.run.join(format!("{name}.sock"))
     }
 
+    /// Where the statistics files are, as under `/proc/sys` of the original.
+    pub fn stats_folder(&self) -> PathBuf {
+        self.run.join("adapter/vfc")
+    }
+
+    /// The statistics file of a virtual Fibre Channel adapter.
+    pub fn stats_file(&self, name: &str) -> PathBuf {
+        self.stats_folder().join(name).join("stats")
+    }
+
     /// The file of a RAM volume when none was set. It must lie in a tmpfs: the run-time folder of a
     /// system is one; elsewhere it is a folder in /dev/shm, whose name is made of the run-time folder's
     /// path so that no two servers have the same.

@@ -24,6 +24,7 @@ mod parting;
 mod registry;
 mod restart;
 pub(crate) mod shared;
+mod stats_files;
 mod tell;
 mod views;
 

@@ -14,8 +14,10 @@ use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
 
+mod file;
 mod ports;
 
+pub use file::{AdapterFile, MORE};
 pub(crate) use ports::totals;
 pub use ports::{PortPartView, PortStatsView};
 

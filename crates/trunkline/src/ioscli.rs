@@ -1,7 +1,7 @@
 //! `trunkline ioscli`: the commands of PowerVM's Virtual I/O Server, typed and printed as there.
 //!
 //! Each command is read by a table ([`words`]), gets what it shows from the API ([`system`]) and prints it with a
-//! function of plain values ([`fcstat`], [`queues`], [`maps`], [`devices`]). What these print, `trunkline plan` reads.
+//! function of plain values ([`fcstat`], [`maps`], [`devices`]). What these print, `trunkline plan` reads.
 
 mod act;
 mod baseline;
@@ -10,7 +10,6 @@ mod fcstat;
 mod maps;
 mod media;
 mod npiv;
-mod queues;
 mod san;
 mod show;
 mod system;

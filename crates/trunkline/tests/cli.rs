@@ -9,6 +9,7 @@ use protocol::stats::{ChannelCounter, Latency, QueueCounter};
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// A server in this process, in a folder of its own.
 struct Bench {
@@ -545,6 +546,7 @@ fn ioscli_shows_ports_and_virtual_fibre_channel() {
         stats.add(QueueCounter::ControlRequests, 1);
         stats.add(QueueCounter::WaitNoCommand, reads / 10);
         stats.add(QueueCounter::GlobalCommands, reads / 2);
+        stats.add(QueueCounter::ActiveMax, reads / 2);
     }
     for (channel, reads) in [(0, 30), (1, 12)] {
         let stats = fake.lun_stats("vfchost0", (0, 0), channel).unwrap();
@@ -553,6 +555,8 @@ fn ioscli_shows_ports_and_virtual_fibre_channel() {
         stats.record(Latency::Server, 5_000, reads);
         stats.record(Latency::Device, 85_000, reads);
     }
+    // The most that was active at once is one figure, and not the sum of what each queue had at most.
+    fake.adapter_stats("vfchost0").unwrap().set_active_max(20, 1_700_000_000_000);
     insta::assert_snapshot!("stats_luns", bench.ok("stats vfchost0"));
     let watched = bench.ok("stats vfchost0 --watch 1 --count 1");
     assert!(watched.contains("TARGET  LUN  READS/s"), "{watched}");
@@ -570,6 +574,16 @@ fn ioscli_shows_ports_and_virtual_fibre_channel() {
         shown += &format!("$ trunkline ioscli {line}\n{}\n", bench.ok(&format!("ioscli {line}")));
     }
     insta::assert_snapshot!("ioscli_npiv", shown);
+    // The same as a file, for whoever reads files.
+    let file = bench.dir.path().join("adapter/vfc/vfchost0/stats");
+    let shown = bench.ok("ioscli cat vfchost0/stats");
+    let end = Instant::now() + Duration::from_secs(60);
+    while std::fs::read_to_string(&file).unwrap_or_default() != shown {
+        assert!(Instant::now() < end, "{} is not as {shown}", file.display());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(shown.contains("Number of CMD queues    = 1\n"), "{shown}");
+    assert_eq!(bench.ok(&format!("ioscli cat {}", file.display())), shown);
     let rows = bench.ok(&format!("ioscli {client}"));
     let row = rows.lines().find(|row| row.contains("vfchost0")).unwrap();
     let numbers: Vec<&str> = row.split_whitespace().skip(2).collect();

@@ -8,6 +8,7 @@ mod operations;
 mod san;
 mod silence;
 mod size;
+mod stats_files;
 mod trail;
 
 use crate::fake::{FakeDataPlane, FakeLauncher};

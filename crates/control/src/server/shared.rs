@@ -2,6 +2,7 @@
 
 use super::parting::Telling;
 use super::registry::Registry;
+use super::stats_files::StatsFiles;
 use crate::error::{ApiError, Code};
 use crate::model::Desired;
 use crate::model::loss::Loss;
@@ -123,6 +124,7 @@ pub struct Server {
     /// The configuration that each start applies.
     pub(super) file: RwLock<Option<ConfigFile>>,
     pub(super) trail: Arc<Trail>,
+    pub(super) stats_files: Mutex<StatsFiles>,
 }
 
 impl Server {
@@ -154,10 +156,12 @@ impl Server {
             stop_dataplanes: false.into(),
             file: RwLock::default(),
             trail,
+            stats_files: Mutex::default(),
         });
         server.record_files_as_they_come();
         server.tell(None).await;
         server.resume_operations();
+        server.keep_stats_files();
         Ok(server)
     }
 
@@ -288,6 +292,7 @@ impl Server {
         for supervisor in self.supervisors().values() {
             supervisor.end(data_planes).await;
         }
+        self.remove_stats_files();
         let with = if data_planes { ", with its data planes" } else { "" };
         self.trail.note(Kind::ServerStopped, None, format!("process {}{with}", std::process::id()));
     }

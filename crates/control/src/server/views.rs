@@ -9,6 +9,7 @@ use crate::model::{Desired, Home, MAIN, Users, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::supervisor::{Ailment, View};
+use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::negotiate::Term;
 use protocol::message::{AdapterStatus, OpeningStatus, Status, VolumeStatus};
@@ -118,6 +119,11 @@ pub struct AdapterView {
 }
 
 impl AdapterView {
+    /// Whether a client is connected.
+    pub fn has_client(&self) -> bool {
+        matches!(self.state.as_str(), "connected" | "running" | "broken")
+    }
+
     /// How many queues and channels it has, from what is offered to what runs, by the word for each. Nothing is used, negotiated or running without
     /// a client.
     pub fn queue_numbers(&self) -> [(&'static str, u64); 5] {
@@ -484,6 +490,15 @@ impl Server {
             None => return Err(self.not_found(object, name)),
         };
         Ok(moment.show(object, name, set, self.paths()))
+    }
+
+    /// Adapters of a kind as they are known without asking a data plane.
+    pub(super) fn known_adapters(&self, kind: AdapterKind) -> Vec<AdapterView> {
+        let (desired, supervisors) = (self.desired(), self.supervisor_views());
+        let moment = Moment::new(&desired, &supervisors);
+        let adapters = desired[Object::Adapter].iter();
+        let of_kind = adapters.filter(|(_, set)| attr::adapter::KIND.value(set) == kind);
+        of_kind.map(|(name, set)| moment.adapter(name, set, self.paths())).collect()
     }
 
     /// Everything, from one account of each data plane.

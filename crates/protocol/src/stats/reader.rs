@@ -292,7 +292,7 @@ impl StatsReader {
             index: index as u32,
             counters: load(&words[HEADER_WORDS + index * CHANNEL_WORDS..][..ChannelCounter::COUNT]),
         };
-        let used = (words[header::SLOTS_USED].load(Relaxed) as usize).min(QUEUE_SLOTS);
+        let used = self.used();
         Snapshot {
             pid: words[header::PID].load(Relaxed) as u32,
             ticks_per_second: words[header::TICKS_PER_SECOND].load(Relaxed),
@@ -308,19 +308,56 @@ impl StatsReader {
     /// Some counters by adapter, summed over its queues: much less to read than a snapshot.
     #[must_use]
     pub fn count<const N: usize>(&self, which: [QueueCounter; N]) -> BTreeMap<String, [u64; N]> {
-        let words = self.mapping.words();
-        let used = (words[header::SLOTS_USED].load(Relaxed) as usize).min(QUEUE_SLOTS);
         let mut counts: BTreeMap<String, [u64; N]> = BTreeMap::new();
-        for index in (0..used)
-            .filter(|index| self.what(*index).is_some_and(|(kind, _)| kind == slot::OF_QUEUE))
-        {
-            let words = self.words_of(index);
-            let sums = counts.entry(name(words)).or_insert([0; N]);
+        self.each_queue(|adapter, _, words| {
+            let sums = counts.entry(adapter).or_insert([0; N]);
             for (sum, counter) in sums.iter_mut().zip(which) {
                 *sum += words[slot::COUNTERS + counter as usize].load(Relaxed);
             }
-        }
+        });
         counts
+    }
+
+    /// The same of each queue.
+    #[must_use]
+    pub fn count_queues<const N: usize>(
+        &self,
+        which: [QueueCounter; N],
+    ) -> BTreeMap<String, BTreeMap<u16, [u64; N]>> {
+        let mut counts: BTreeMap<String, BTreeMap<u16, [u64; N]>> = BTreeMap::new();
+        self.each_queue(|adapter, queue, words| {
+            let value =
+                |counter: QueueCounter| words[slot::COUNTERS + counter as usize].load(Relaxed);
+            counts.entry(adapter).or_default().insert(queue, which.map(value));
+        });
+        counts
+    }
+
+    /// The most commands of an adapter that were active at once, where that is counted for all its queues together.
+    #[must_use]
+    pub fn marks(&self) -> BTreeMap<String, u64> {
+        let mark = |index: usize| {
+            let (kind, _) = self.what(index)?;
+            let words = self.words_of(index);
+            let mark = words[slot::COUNTERS + QueueCounter::ActiveMax as usize].load(Relaxed);
+            (kind == slot::OF_ADAPTER && mark > 0).then(|| (name(words), mark))
+        };
+        (0..self.used()).filter_map(mark).collect()
+    }
+
+    fn used(&self) -> usize {
+        let used = self.mapping.words()[header::SLOTS_USED].load(Relaxed) as usize;
+        used.min(QUEUE_SLOTS)
+    }
+
+    /// The adapter, the number and the words of each queue.
+    fn each_queue(&self, mut work: impl FnMut(String, u16, &[AtomicU64])) {
+        for index in 0..self.used() {
+            if let Some((slot::OF_QUEUE, number)) = self.what(index) {
+                let words = self.words_of(index);
+                work(name(words), number as u16, words);
+            }
+        }
     }
 
     fn queue(&self, index: usize) -> Option<QueueSnapshot> {

@@ -3,7 +3,7 @@
 use super::baseline::{Baseline, Baselines, counts, on_port};
 use super::fcstat::{Counts, FcReport};
 use super::npiv::{ClientRow, Login, NpivMap, NpivPort};
-use super::system::{System, has_client, number, numbered, text};
+use super::system::{System, number, numbered, text};
 use control::server::{AdapterView, ObjectView};
 use fabric::san::Wwpn;
 
@@ -88,7 +88,7 @@ impl System {
         let port = adapter.port.as_deref().and_then(|port| self.port(port));
         let login = match port {
             None => Login::NotMapped,
-            Some(_) if has_client(adapter) => Login::LoggedIn,
+            Some(_) if adapter.has_client() => Login::LoggedIn,
             Some(_) => Login::NotLoggedIn,
         };
         let targets = self.logins.iter().find(|login| login.adapter == adapter.name);

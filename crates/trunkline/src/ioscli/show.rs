@@ -4,7 +4,6 @@ use super::devices::{self, AttributeRow};
 use super::fcstat::{self, Detail};
 use super::maps::{self, ListOptions, SCSI_FIELDS};
 use super::npiv::{self, NPIV_FIELDS};
-use super::queues;
 use super::system::{self, System, Thing};
 use super::watch;
 use super::words::Words;
@@ -102,8 +101,10 @@ fn no_device() -> Failure {
 /// `cat`, of the one file that there is.
 pub(super) fn cat(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
     let path = words.plain.first().map_or("", String::as_str);
-    let place = path.strip_prefix("/proc/sys/adapter/vfc/").unwrap_or(path);
-    let Some((name, "stats")) = place.split_once('/') else {
+    let own = context.global.paths().stats_folder();
+    let own = format!("{}/", own.display());
+    let place = ["/proc/sys/adapter/vfc/", &own].into_iter().find_map(|all| path.strip_prefix(all));
+    let Some((name, "stats")) = place.unwrap_or(path).split_once('/') else {
         return Err(wrong(
             format!("there is no file `{path}` here"),
             "the files are /proc/sys/adapter/vfc/ADAPTER/stats",
@@ -111,7 +112,7 @@ pub(super) fn cat(context: &Context<'_>, words: &Words) -> Result<String, Failur
     };
     let system = System::load(context)?;
     let adapter = system.adapter(name).ok_or_else(|| system::not_found(name))?;
-    Ok(queues::file(&system.file(adapter)))
+    Ok(system.file(adapter).text())
 }
 
 /// `lsmap`

@@ -4,7 +4,6 @@ use super::baseline::{Baseline, Baselines, Reading, counts, marks, on_port, read
 use super::devices::Device;
 use super::fcstat::{Counts, FcReport};
 use super::maps::{ScsiMap, Vtd};
-use super::queues::{AdapterReport, MORE};
 use super::san::adapter_wwpn;
 use super::text::number_of;
 use super::{Context, VFC_CLIENT};
@@ -12,8 +11,9 @@ use crate::exit::Failure;
 use control::api::ItemList;
 use control::error::{ApiError, Code};
 use control::server::{AdapterView, DataPlaneView, LoginView, ObjectView, StatusView, VolumeView};
-use control::statistics::{Counters, StatsView};
+use control::statistics::{AdapterFile, Counters, StatsView};
 use fabric::attribute::{Attribute, Attributes, Object, Value};
+use protocol::stats::QueueCounter;
 use std::collections::BTreeMap;
 
 /// The name under which the original has the attributes of NPIV that all its adapters share.
@@ -103,7 +103,7 @@ impl System {
                 object: Object::Adapter,
                 name: &adapter.name,
                 effective: &adapter.effective,
-                in_use: has_client(adapter),
+                in_use: adapter.has_client(),
             });
         }
         if let Some(volume) = status.volumes.iter().find(|volume| volume.name == device) {
@@ -203,7 +203,7 @@ impl System {
                 .port
                 .as_deref()
                 .and_then(|port| number(&self.port(port)?.effective, "link_speed")),
-            link_up: has_client(adapter),
+            link_up: adapter.has_client(),
             seconds: self.seconds(&adapter.dataplane, base),
             counts: self.with_mark(&adapter.name, counts(queues.values())),
             max_transfer: number(&adapter.effective, "max_xfer_size"),
@@ -238,62 +238,21 @@ impl System {
     }
 
     /// The statistics file of an adapter.
-    pub(super) fn file(&self, adapter: &AdapterView) -> AdapterReport {
+    pub(super) fn file(&self, adapter: &AdapterView) -> AdapterFile {
         let queues = self.queues(&adapter.name);
-        let received = |queue: &Counters| queue.get("commands_received").copied().unwrap_or(0);
-        // Control and event queue come first, where there are any.
-        let (own, channels): (Vec<_>, Vec<_>) = match adapter.kind.as_str() {
-            "block" => (Vec::new(), queues.values().collect()),
-            _ => queues.iter().fold(
-                Default::default(),
-                |(mut own, mut channels), (number, queue)| {
-                    if *number < 2 {
-                        own.push(queue)
-                    } else {
-                        channels.push(queue)
-                    };
-                    (own, channels)
-                },
-            ),
-        };
-        let total = |name: &str| {
-            queues
+        let value =
+            |queue: &Counters, counter: QueueCounter| queue.get(counter.info().name).copied();
+        let received = queues.iter().map(|(number, queue)| {
+            (*number, value(queue, QueueCounter::CommandsReceived).unwrap_or(0))
+        });
+        let counted = |counter: QueueCounter| match self.marks.get(&adapter.name) {
+            Some(mark) if counter == QueueCounter::ActiveMax => *mark,
+            _ => queues
                 .values()
-                .filter_map(|queue| queue.get(name))
-                .fold(0_u64, |sum, n| sum.saturating_add(*n))
+                .filter_map(|queue| value(queue, counter))
+                .fold(0_u64, u64::saturating_add),
         };
-        // What the client negotiated: it has one channel at least while it is here, and with one it is a single-queue client, whose
-        // commands all come on the command queue.
-        let negotiated = match adapter.kind.as_str() {
-            _ if !has_client(adapter) || adapter.client_queues == 0 => 0,
-            "fc" if adapter.channels_max == 1 => 0,
-            _ => adapter.channels_max as usize,
-        };
-        let mut by_channel = vec![0_u64; negotiated];
-        let mut command_queue: u64 = own.into_iter().map(received).sum();
-        for (number, queue) in channels.into_iter().enumerate() {
-            match by_channel.len() {
-                0 => command_queue = command_queue.saturating_add(received(queue)),
-                count => by_channel[number % count] += received(queue),
-            }
-        }
-        let names = [
-            "Queues offered",
-            "Queues used by the client",
-            "Channels negotiated",
-            "Channels running",
-            "CPUs they are bound to",
-        ];
-        let queues = names.into_iter().zip(adapter.queue_numbers().map(|(_, count)| count));
-        let counters = MORE.iter().map(|(name, shown)| (*shown, total(name)));
-        AdapterReport {
-            command_queues: match adapter.kind.as_str() {
-                "block" => Vec::new(),
-                _ => vec![command_queue],
-            },
-            channels: by_channel,
-            more: queues.chain(counters).collect(),
-        }
+        AdapterFile::of(adapter, &received.collect(), counted)
     }
 
     /// `lsmap` of an adapter that gives volumes: the one of a block adapter, or virtual target devices.
@@ -315,7 +274,7 @@ impl System {
         ScsiMap {
             name: adapter.name.clone(),
             physloc: adapter_place(adapter),
-            client_id: if has_client(adapter) { client_id(adapter) } else { 0 },
+            client_id: if adapter.has_client() { client_id(adapter) } else { 0 },
             devices,
         }
     }
@@ -360,11 +319,6 @@ pub(super) fn text<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str
 
 pub(super) fn number(attributes: &Attributes, name: &str) -> Option<u64> {
     attributes.get(name).and_then(Value::as_number)
-}
-
-/// Whether a client is connected.
-pub(super) fn has_client(adapter: &AdapterView) -> bool {
-    matches!(adapter.state.as_str(), "connected" | "running" | "broken")
 }
 
 /// A location code, which the original has for every adapter.

@@ -3,7 +3,7 @@
 use super::devices::{self, AttributeRow};
 use super::fcstat::{self, Counts, Detail, FcReport};
 use super::maps::{self, ListOptions, ScsiMap, Vtd};
-use super::queues::{self, AdapterReport};
+use control::statistics::{AdapterFile, MORE};
 use fabric::attribute::{Attributes, Object};
 use planner::capture::{Allowed, Captures, Read, Settable, Wwn};
 
@@ -151,12 +151,12 @@ fn an_unknown_speed_and_a_client_are_read_again() {
 
 #[test]
 fn the_statistics_file_is_read_again() {
-    let report = AdapterReport {
+    let report = AdapterFile {
         command_queues: vec![5],
         channels: vec![881_200, 790_114],
-        more: queues::MORE.iter().zip(17..).map(|((_, name), value)| (*name, value)).collect(),
+        more: MORE.iter().zip(17..).map(|((_, name), value)| (*name, value)).collect(),
     };
-    let text = queues::file(&report);
+    let text = report.text();
     let captures = read("cat /proc/sys/adapter/vfc/vfchost3/stats", &text);
     let found = captures.reports[0].vfc_stats().unwrap();
     assert_eq!((value(&found.command_queues), value(&found.channels)), (Some(1), Some(2)));
