@@ -14,6 +14,8 @@ mod identity;
 mod logins;
 #[path = "advise/paths.rs"]
 mod paths;
+#[path = "advise/pending.rs"]
+mod pending;
 #[path = "advise/queues.rs"]
 mod queues;
 #[path = "advise/reports.rs"]

@@ -7,7 +7,7 @@
 
 use super::finding::NoCommand;
 use super::view::{Role, View, parse_number};
-use crate::capture::{Attribute, Settable};
+use crate::capture::{At, Attribute, Settable};
 use crate::report::clean::is_word;
 
 /// A change of attributes of one device.
@@ -29,7 +29,27 @@ struct Set<'a> {
     name: &'static str,
     /// As it was captured.
     now: Option<&'a Attribute>,
+    /// As it was set for later.
+    later: Option<&'a Attribute>,
     new: String,
+}
+
+impl Set<'_> {
+    /// Whether it is set for later to what is wanted, or beyond.
+    fn is_set(&self, lowers: bool) -> bool {
+        let Some(later) = self.later else { return false };
+        let numbers = parse_number(&later.value).zip(parse_number(&self.new));
+        match numbers {
+            Some((later, new)) => {
+                if lowers {
+                    later <= new
+                } else {
+                    later >= new
+                }
+            }
+            None => later.value == self.new,
+        }
+    }
 }
 
 impl<'v, 'a> Change<'v, 'a> {
@@ -58,7 +78,8 @@ impl<'v, 'a> Change<'v, 'a> {
 
     pub(super) fn set(mut self, name: &'static str, new: impl Into<String>) -> Self {
         let now = self.view.attribute(self.host, &self.device, name);
-        self.sets.push(Set { name, now, new: new.into() });
+        let later = self.view.for_later(self.host, &self.device, name);
+        self.sets.push(Set { name, now, later, new: new.into() });
         self
     }
 
@@ -71,9 +92,12 @@ impl<'v, 'a> Change<'v, 'a> {
 
     /// The command, where and as whom to run it, and the one that takes it back; else what keeps it from being printed.
     pub(super) fn command(&self) -> Result<[String; 3], NoCommand> {
+        if let Some(already) = self.already() {
+            return Err(NoCommand { already: Some(already), ..NoCommand::default() });
+        }
         let look_up = self.unknown();
         if !look_up.is_empty() {
-            return Err(NoCommand { values: self.values(), look_up });
+            return Err(NoCommand { values: self.values(), look_up, already: None });
         }
         let words = self.sets.iter().flat_map(|set| {
             let now = set.now.map(|now| now.value.as_str());
@@ -87,10 +111,19 @@ impl<'v, 'a> Change<'v, 'a> {
             true => Ok([
                 self.spell(|set| &set.new),
                 self.place(),
-                self.spell(|set| set.now.map_or(&set.new, |now| &now.value)),
+                self.spell(|set| set.later.or(set.now).map_or(&set.new, |now| &now.value)),
             ]),
             false => Err(NoCommand::default()),
         }
+    }
+
+    /// The values and their lines, where all that is wanted was set before and waits to take effect.
+    fn already(&self) -> Option<(String, Vec<At>)> {
+        let done = !self.sets.is_empty() && self.sets.iter().all(|set| set.is_set(self.lowers));
+        let later = || self.sets.iter().filter_map(|set| Some((set.name, set.later?)));
+        let values: Vec<String> =
+            later().map(|(name, later)| format!("{name}={}", later.value)).collect();
+        done.then(|| (values.join(" "), later().map(|(_, later)| later.at).collect()))
     }
 
     /// What would have to be known, each with its command.

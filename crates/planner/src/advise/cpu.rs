@@ -168,7 +168,7 @@ fn entitle(
         Ok([add, remove]) => draft.run(add, "as hscroot on the HMC", remove),
         Err(look_up) => {
             let values = format!("{:.1} processing units more", more.low);
-            draft.unknown(NoCommand { values, look_up })
+            draft.unknown(NoCommand { values, look_up, already: None })
         }
     }
 }

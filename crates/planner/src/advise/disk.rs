@@ -387,7 +387,9 @@ fn deeper(view: &View<'_>, disk: &Disk<'_>, mut draft: Draft) -> Draft {
     let change = Change::new(view, disk.host, disk.name).set("queue_depth", target.to_string());
     let draft = draft.figure(least).figure(most);
     let draft = match disk_behind::over_scsi(view, (disk.host, disk.name), as_f64(target)) {
-        Some(look_up) => draft.unknown(NoCommand { values: change.values(), look_up }),
+        Some(look_up) => {
+            draft.unknown(NoCommand { values: change.values(), look_up, already: None })
+        }
         None => draft.change(&change),
     };
     draft.effect(format!(

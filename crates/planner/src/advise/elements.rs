@@ -461,6 +461,7 @@ fn element_finding(
         .see(configured.map(|(_, at)| at))
         .because(judged.waits.why)
         .because(judged.verdict)
+        .because(in_doubt(view, usage, configured, marks).unwrap_or_default())
         .weigh(judged.confidence, 1.0 + 0.4 * (share / 10.0).clamp(0.0, 1.0));
     for figure in judged.waits.figures.into_iter().chain(figures) {
         draft = draft.figure(figure);
@@ -474,6 +475,26 @@ fn element_finding(
         }
     };
     size(view, usage, layer, draft, configured, wanted, limits).harm(harm)
+}
+
+/// Requests waited although half of what is set was never in use: it may be set for later only.
+fn in_doubt(
+    view: &View<'_>,
+    usage: &Usage<'_>,
+    configured: Option<Value>,
+    marks: Option<(Read<u64>, Read<u64>)>,
+) -> Option<String> {
+    let ((now, _), (active, _)) = configured.zip(marks)?;
+    let little = as_f64(active.value) * 2.0 < now;
+    (little && !view.shows_in_force(usage.host, usage.device)).then(|| {
+        format!(
+            "At most {} commands were active at a time, less than half of the {} that are set: they may have been set for later and not be in force. lsattr -Pl {} as root on {} shows the value in force.",
+            number(as_f64(active.value)),
+            number(now),
+            usage.device,
+            view.spoken(usage.host)
+        )
+    })
 }
 
 /// The command for the size wanted, or the next step where the range ends.

@@ -162,11 +162,11 @@ fn unmapped<'a>(view: &View<'a>, server: &Object<'a>, out: &mut Out) {
             format!("vfcmap -vadapter {} -fcp", map.map.name),
         ),
         _ => draft.unknown(NoCommand {
-            values: String::new(),
             look_up: vec![format!(
                 "the port that leads to the fabric which the client's other adapters do not use: lsnports and lsmap -all -npiv on {}",
                 view.spoken(map.vios)
             )],
+            ..NoCommand::default()
         }),
     });
 }

@@ -79,6 +79,8 @@ pub(super) struct NoCommand {
     pub(super) values: String,
     /// What has to be known first.
     pub(super) look_up: Vec<String>,
+    /// What was set before and waits to take effect, with its lines.
+    pub(super) already: Option<(String, Vec<At>)>,
 }
 
 /// A rule that could not judge.
@@ -252,7 +254,8 @@ impl Draft {
     pub(super) fn unknown(mut self, why: NoCommand) -> Self {
         self.finding.to_set = Some(why.values).filter(|values| !values.is_empty());
         self.finding.look_up = why.look_up;
-        self
+        let Some((values, lines)) = why.already else { return self };
+        self.see(lines).because(format!("{values} is set already, for later, and not in force: only the restart is missing, or that the device is configured anew."))
     }
 
     /// A command that is no change of an attribute, where to run it, and the one that takes it back.

@@ -184,7 +184,7 @@ fn failed<'a>(view: &View<'a>, adapter: &Object<'a>, failure: &Failure, out: &mu
 
 /// What shows more, where no command mends it.
 fn look_up(what: String) -> NoCommand {
-    NoCommand { values: String::new(), look_up: vec![what] }
+    NoCommand { look_up: vec![what], ..NoCommand::default() }
 }
 
 /// A reason for which commands wait in the server. A modelled delay is meant to be waited for.

@@ -49,7 +49,22 @@ struct Found<'a> {
 }
 
 /// The lists of attributes of each device of each host, in the order of time.
-type Attributes<'a> = BTreeMap<usize, BTreeMap<&'a str, Vec<(&'a Head, &'a [Attribute])>>>;
+type Attributes<'a> = BTreeMap<usize, BTreeMap<&'a str, Vec<List<'a>>>>;
+
+/// One list of a device's attributes.
+#[derive(Clone, Copy)]
+struct List<'a> {
+    head: &'a Head,
+    attributes: &'a [Attribute],
+    /// What the device works by, where others show what is set.
+    in_force: bool,
+}
+
+impl<'a> List<'a> {
+    fn named(&self, name: &str) -> Option<&'a Attribute> {
+        self.attributes.iter().rfind(|attribute| attribute.name == name)
+    }
+}
 
 /// The samples of each disk of a host.
 pub(super) type DiskSamples<'a> = BTreeMap<&'a str, Vec<&'a DiskSample>>;
@@ -202,24 +217,19 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Every attribute read for a device, in the order of time.
-    fn attributes(
-        &self,
-        host: usize,
-        device: &str,
-    ) -> impl Iterator<Item = (&'a Head, &'a Attribute)> + '_ {
+    /// The lists of a device's attributes, in the order of time.
+    fn lists(&self, host: usize, device: &str) -> &[List<'a>] {
         let index = self.found.attributes.get_or_init(|| self.index_attributes());
-        let lists = index.get(&host).and_then(|devices| devices.get(device));
-        let all = lists.into_iter().flatten();
-        all.flat_map(|(head, list)| list.iter().map(move |attribute| (*head, attribute)))
+        index.get(&host).and_then(|devices| devices.get(device)).map_or(&[], Vec::as_slice)
     }
 
     fn index_attributes(&self) -> Attributes<'a> {
         let mut index: Attributes<'a> = BTreeMap::new();
         for (host, report) in self.reports() {
-            if let Some((device, list)) = attributes_of(report) {
-                let devices = index.entry(host).or_default();
-                devices.entry(device).or_default().push((report.head(), list));
+            if let Some((device, attributes)) = attributes_of(report) {
+                let in_force = report.lsattr().is_some_and(|report| report.in_force);
+                let list = List { head: report.head(), attributes, in_force };
+                index.entry(host).or_default().entry(device).or_default().push(list);
             }
         }
         index
@@ -230,20 +240,36 @@ impl<'a> View<'a> {
     /// Where files without times show different values, nobody knows which of them holds. A value that was set for later
     /// is none.
     pub(super) fn attribute(&self, host: usize, device: &str, name: &str) -> Option<&'a Attribute> {
+        let lists = self.lists(host, device);
         let mut last: Option<(&Head, &Attribute)> = None;
-        for (head, attribute) in
-            self.attributes(host, device).filter(|(_, read)| read.name == name && !read.pending)
-        {
+        for list in lists {
+            let Some(attribute) = list.named(name).filter(|_| !is_for_later(lists, list, name))
+            else {
+                continue;
+            };
             if let Some((before, known)) = last
                 && known.value != attribute.value
-                && before.first.file != head.first.file
-                && before.is_before(head).is_none()
+                && before.first.file != list.head.first.file
+                && before.is_before(list.head).is_none()
             {
                 return None;
             }
-            last = Some((head, attribute));
+            last = Some((list.head, attribute));
         }
         last.map(|(_, attribute)| attribute)
+    }
+
+    /// Whether a list shows what a device works by (`lsattr -P`).
+    pub(super) fn shows_in_force(&self, host: usize, device: &str) -> bool {
+        self.lists(host, device).iter().any(|list| list.in_force)
+    }
+
+    /// What an attribute was set to for later, where that is what was read last: the device does not work by it yet.
+    pub(super) fn for_later(&self, host: usize, device: &str, name: &str) -> Option<&'a Attribute> {
+        let lists = self.lists(host, device);
+        let set = lists.iter().filter(|list| !list.in_force);
+        let last = set.filter(|list| list.named(name).is_some()).last()?;
+        last.named(name).filter(|_| is_for_later(lists, last, name))
     }
 
     /// An attribute that is a number, and the line it stood on.
@@ -339,6 +365,16 @@ impl<'a> View<'a> {
             _ => None,
         }
     }
+}
+
+/// Whether a list shows a value that was set for later: the session says so, or what is in force is shown beside it.
+fn is_for_later(lists: &[List<'_>], list: &List<'_>, name: &str) -> bool {
+    let Some(attribute) = list.named(name).filter(|_| !list.in_force) else { return false };
+    let beside = lists
+        .iter()
+        .filter(|other| other.in_force && other.head.first.file == list.head.first.file);
+    let in_force = beside.filter_map(|other| other.named(name)).last();
+    attribute.pending || in_force.is_some_and(|other| other.value != attribute.value)
 }
 
 /// The values that an attribute may have.

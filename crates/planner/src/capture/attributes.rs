@@ -8,13 +8,16 @@ use serde::Serialize;
 
 use super::{At, Head};
 
-/// `lsattr -El DEVICE`, whole or with `-a`.
+/// `lsattr -El DEVICE`, whole or with `-a`; or `lsattr -Pl DEVICE`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Lsattr {
     /// Where it came from; the device stands in the command only.
     pub head: Head,
     /// In the order printed.
     pub attributes: Vec<Attribute>,
+    /// `-P`: the values that the device was configured with, which it works by; not those that are set for later.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub in_force: bool,
 }
 
 /// `lsdev -dev DEVICE -attr`, on a VIOS.
@@ -39,7 +42,8 @@ pub struct Attribute {
     pub description: String,
     /// Whether a user can set it.
     pub settable: Option<Settable>,
-    /// It was changed for later (`chdev -P`, `-perm`) by a command above: the device does not work by it yet.
+    /// It was changed for later (`chdev -P`, `-perm`) by a command above, or `lsattr -P` shows another value: the device
+    /// does not work by it yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
 }

@@ -18,6 +18,8 @@ pub(super) struct Page<'t> {
     pub(super) filter: Option<String>,
     /// The attribute or other name that the command asks for.
     pub(super) asked: Option<String>,
+    /// Whether it asks for the values in force (`lsattr -P`).
+    pub(super) in_force: bool,
     /// The columns that the command asks for with `-F`.
     pub(super) format: Vec<String>,
     /// The delimiter that the command asks for with `-fmt`.
@@ -38,6 +40,7 @@ impl<'t> Page<'t> {
             head,
             filter: None,
             asked: None,
+            in_force: false,
             format: Vec::new(),
             delimiter: None,
             stray: Vec::new(),

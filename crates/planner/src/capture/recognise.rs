@@ -272,13 +272,20 @@ pub(super) enum Expected {
     Other,
 }
 
+/// Whether a flag has this letter, alone or among others.
+fn has_letter(part: &Part, letter: char) -> bool {
+    let flags = |arg: &&String| arg.starts_with('-') && !arg.starts_with("--");
+    part.args.iter().filter(flags).any(|arg| arg.contains(letter))
+}
+
+/// Whether the command prints the values that a device works by, where `lsattr -E` prints those of the database.
+pub(super) fn in_force(part: &Part) -> bool {
+    part.program == "lsattr" && has_letter(part, 'P')
+}
+
 /// The report that a command prints.
 pub(super) fn by_command(part: &Part) -> Expected {
-    let flag = |letter: char| {
-        part.args
-            .iter()
-            .any(|arg| arg.starts_with('-') && !arg.starts_with("--") && arg.contains(letter))
-    };
+    let flag = |letter: char| has_letter(part, letter);
     let kind = match part.program.as_str() {
         "fcstat" if part.has("-client") => Kind::FcstatClient,
         "fcstat" if part.has("-l") => Kind::FcLatency,
@@ -289,6 +296,11 @@ pub(super) fn by_command(part: &Part) -> Expected {
         "lsattr" if part.after("-F") == Some("value") && part.has("-a") => Kind::LsattrValue,
         "lsattr" if flag('F') || flag('O') => {
             return Expected::Refused("lsattr with -F or -O is not read; run lsattr -El DEVICE");
+        }
+        "lsattr" if flag('D') => {
+            return Expected::Refused(
+                "lsattr -D shows defaults, not what is set; run lsattr -El DEVICE",
+            );
         }
         "lsattr" if flag('R') => Kind::LsattrRange,
         "lsattr" => Kind::Lsattr,

@@ -388,6 +388,7 @@ impl Session<'_> {
             head.device = head.device.or_else(|| self.named_device.clone());
         }
         let mut page = Page::new(lines, head);
+        page.in_force = kind == Kind::Lsattr && recognise::in_force(part);
         page.format = recognise::format(part);
         page.asked = recognise::attribute(part).map(str::to_owned);
         page.delimiter = part.after("-fmt").and_then(|text| text.chars().next());

@@ -84,7 +84,7 @@ const TABLE: &[Reader] = &[
         [
             "lsattr",
             "lsattr -Rl fcs0 -a num_cmd_elems",
-            "AIX 7.3 commands reference, `lsattr`, flag `-R`; no public output with a range: not confirmed",
+            "AIX 7.3 commands reference, `lsattr`, flag `-R`; a range in the article on num_cmd_elems",
         ],
         attributes::range,
     ),

@@ -17,7 +17,8 @@ pub(in crate::capture) fn lsattr(page: &mut Page<'_>) -> Option<Report> {
     if attributes.is_empty() {
         return None;
     }
-    Some(Report::Lsattr(Lsattr { head: page.close(), attributes }))
+    let in_force = page.in_force;
+    Some(Report::Lsattr(Lsattr { head: page.close(), attributes, in_force }))
 }
 
 pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
@@ -70,7 +71,11 @@ pub(in crate::capture) fn value(page: &mut Page<'_>) -> Option<Report> {
     let value = value.to_owned();
     page.take();
     let attribute = Attribute::alone(line.at, name, value);
-    Some(Report::Lsattr(Lsattr { head: page.close(), attributes: vec![attribute] }))
+    Some(Report::Lsattr(Lsattr {
+        head: page.close(),
+        attributes: vec![attribute],
+        in_force: false,
+    }))
 }
 
 /// More attributes than any device has.
