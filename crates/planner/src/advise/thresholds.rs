@@ -136,7 +136,7 @@ pub(super) const ADAPTER_ERRORS_LEAST: f64 = 10.0;
 /// … in so many different hours: a switch that is restarted makes many in one.
 pub(super) const ADAPTER_ERRORS_HOURS: f64 = 3.0;
 /// Pages to and from paging space a second, in the mean of all intervals.
-pub(super) const PAGES_PER_SECOND: f64 = 20.0;
+pub(crate) const PAGES_PER_SECOND: f64 = 20.0;
 /// Packets refused as too large between two captures. Finding out the greatest size on a way costs one each time, ten
 /// minutes apart for each peer.
 pub(super) const REFUSED_GROWTH: f64 = 1000.0;

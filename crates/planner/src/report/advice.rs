@@ -61,9 +61,7 @@ impl Answer for AdviceReport<'_> {
     }
 
     fn sections(&self) -> Vec<Section> {
-        let mut sections = Vec::new();
-        sections.extend(front::systems(self.advice));
-        sections.extend(front::first(self.advice));
+        let mut sections = front::page(self.advice);
         if self.advice.findings.len() > 1 {
             sections.push(overview(self.advice));
         }

@@ -114,14 +114,38 @@ fn marked(text: &str) -> Markup {
     }
 }
 
-/// A cell's text, whose words are not broken at their hyphens.
+/// As long as a word of a cell may be before it is broken.
+const LONG: usize = 48;
+
+/// A cell's text, whose words are not broken at their hyphens; paths are broken behind a slash.
 fn words(text: &str) -> Markup {
-    const LONG: usize = 48;
     let joined = |word: &str| word.len() <= LONG && word.contains(['-', '/', '*']);
     html! {
         @for (at, word) in text.split(' ').enumerate() {
             @if at > 0 { " " }
-            @if joined(word) { span.word { (word) } } @else { (word) }
+            @if joined(word) { span.word { (word) } }
+            @else if word.contains('/') {
+                @for part in word.split_inclusive('/') {
+                    @if part.len() <= LONG { span.word { (part) } } @else { (part) }
+                    wbr;
+                }
+            }
+            @else { (word) }
+        }
+    }
+}
+
+/// A cell with commands between backticks: the commands are not broken, as long as they are short.
+fn marked_cell(text: &str) -> Markup {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len() % 2 == 0 {
+        return words(text);
+    }
+    html! {
+        @for (at, part) in parts.iter().enumerate() {
+            @if at % 2 == 0 { (words(part)) }
+            @else if part.len() > LONG { code.long { (part) } }
+            @else { code { (part) } }
         }
     }
 }
@@ -141,7 +165,7 @@ fn table_html(table: &Table) -> Markup {
                     td class=(class(column.number)) {
                         @match target {
                             Some(target) => a href={ "#" (target) } { (text) },
-                            None if text.contains('`') => (marked(&text)),
+                            None if text.contains('`') => (marked_cell(&text)),
                             None => (words(&text)),
                         }
                     }

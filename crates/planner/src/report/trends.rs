@@ -4,6 +4,8 @@
 //! that moved gets a line. Attributes that differ between captures are listed, and drawn as marks: what stands left and
 //! right of a mark is before and after the change.
 
+mod series;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -44,8 +46,10 @@ pub struct Thing {
     /// The system, as the model counts them.
     #[serde(skip)]
     pub system: usize,
-    /// How many captures of it there are.
+    /// How many captures of it there are; of what has a course of its own, how many intervals or days.
     pub captures: usize,
+    /// `captures`, `intervals`, `days`.
+    pub counted_in: &'static str,
     /// Seconds from the first to the last.
     pub seconds: f64,
     /// The counters that moved.
@@ -113,9 +117,9 @@ impl Effected {
 }
 
 /// Words in the names of values of which less is better.
-const HURTS: [&str; 16] = [
+const HURTS: [&str; 19] = [
     "no dma",
-    "no adapter",
+    "no elements",
     "no command",
     "no resource",
     "no mbuf",
@@ -130,6 +134,9 @@ const HURTS: [&str; 16] = [
     "service",
     "queue full",
     "entitlement",
+    "limbo",
+    "paging",
+    "dumped",
 ];
 
 /// An attribute that changed.
@@ -163,13 +170,15 @@ pub fn trends(captures: &Captures, facts: &Facts) -> Trends {
     let mut things: Vec<Thing> = Vec::new();
     for (system, reports) in systems {
         let spoken = model.spoken(system);
-        let groups = timed(spoken, &reports, &mut left_out);
+        let (start, zone, groups) = timed(spoken, &reports, &mut left_out);
         let changed = changed((system, spoken), &groups);
         let last_change = changed.last().map(|change| change.seconds);
         changes.extend(changed);
         for (name, group) in groups {
-            things.extend(thing((system, &name), &group, last_change, facts));
+            things.extend(thing((system, &name), &group, last_change, facts, &mut left_out));
         }
+        let clock = series::Clock { start, zone: zone.as_ref(), change: last_change };
+        things.extend(series::of((system, spoken), &reports, clock));
     }
     things.sort_by(|one, two| one.name.cmp(&two.name));
     let files = captures.files.iter().map(|file| file.name.clone()).collect();
@@ -182,14 +191,14 @@ fn timed<'a>(
     system: &str,
     reports: &[&'a Report],
     left_out: &mut BTreeSet<String>,
-) -> BTreeMap<String, Vec<(f64, &'a Report)>> {
+) -> (u64, Option<Option<String>>, BTreeMap<String, Vec<(f64, &'a Report)>>) {
     let zone = crate::model::usual_zone(reports.iter().copied());
     let told = |report: &&'a Report| report.head().taken.as_ref();
     let of_zone = |taken: &&Taken| Some(&taken.zone) == zone.as_ref();
     let starts = reports.iter().filter_map(told).filter(of_zone);
     let start = starts.map(|taken| taken.seconds).min().unwrap_or(0);
     let mut groups: BTreeMap<String, Vec<(f64, &Report)>> = BTreeMap::new();
-    for report in reports {
+    for report in reports.iter().filter(|report| !series::has_own_times(report)) {
         let subject = subject(report, system);
         match told(report) {
             Some(taken) if of_zone(&taken) => {
@@ -206,7 +215,7 @@ fn timed<'a>(
     for group in groups.values_mut() {
         group.sort_by(|one, two| one.0.total_cmp(&two.0));
     }
-    groups
+    (start, zone, groups)
 }
 
 fn since(start: u64, taken: &Taken) -> f64 {
@@ -267,8 +276,13 @@ fn thing(
     group: &[(f64, &Report)],
     change: Option<f64>,
     facts: &Facts,
+    left_out: &mut BTreeSet<String>,
 ) -> Option<Thing> {
     let (first, last) = (group.first()?.0, group.last()?.0);
+    if group.len() > 1 && first >= last {
+        left_out.insert(format!("{name}: all its captures have one time; put date before each"));
+        return None;
+    }
     let mut counters: BTreeMap<String, Trend> = BTreeMap::new();
     for pair in group.windows(2) {
         let [(_, earlier), (seconds, later)] = pair else { continue };
@@ -309,6 +323,7 @@ fn thing(
         name: name.to_owned(),
         system,
         captures: group.len(),
+        counted_in: "captures",
         seconds: last - first,
         counters: trends,
     })
@@ -405,7 +420,7 @@ fn compare(trend: &mut Trend, change: Option<f64>) {
     let difference = after.mean - before.mean;
     let noise =
         before.error.zip(after.error).map(|(one, two)| 2.0 * (one * one + two * two).sqrt());
-    let name = trend.name.to_ascii_lowercase();
+    let name = trend.name.to_ascii_lowercase().replace('_', " ");
     let verdict = match noise {
         _ if difference == 0.0 => Effected::Noise,
         None => Effected::Unsure,
@@ -566,6 +581,23 @@ fn signed(value: f64) -> String {
     if value > 0.0 { format!("+{}", number(value)) } else { number(value) }
 }
 
+/// What is drawn of a thing: first what is beyond its threshold, then what a change made better or worse, then what has
+/// a threshold.
+fn drawn(thing: &Thing) -> Vec<&Trend> {
+    let rank = |trend: &&Trend| {
+        let most = trend.points.iter().map(|point| point.value).fold(f64::NEG_INFINITY, f64::max);
+        let beyond = trend.limit.as_ref().is_some_and(|limit| most >= limit.value);
+        let verdict = trend.effect.map(|effect| effect.verdict);
+        let told = matches!(verdict, Some(Effected::Better | Effected::Worse));
+        (!beyond, !told, trend.limit.is_none())
+    };
+    let mut trends: Vec<&Trend> =
+        thing.counters.iter().filter(|trend| trend.points.len() > 2).collect();
+    trends.sort_by_key(rank);
+    trends.truncate(DRAWN_MAX);
+    trends
+}
+
 fn section(thing: &Thing, changes: &[Changed]) -> Section {
     let compared =
         thing.counters.iter().any(|trend| trend.before.is_some() && trend.after.is_some());
@@ -590,10 +622,15 @@ fn section(thing: &Thing, changes: &[Changed]) -> Section {
         row.extend([sparkline(&values), trend.notes.join("; ")]);
         table.row(row);
     }
-    let heading =
-        format!("{}: {} captures over {}", thing.name, thing.captures, span(thing.seconds));
+    let heading = format!(
+        "{}: {} {} over {}",
+        thing.name,
+        thing.captures,
+        thing.counted_in,
+        span(thing.seconds)
+    );
     let mut section = Section::new(heading, Tone::Plain).block(Block::Table(table));
-    for trend in thing.counters.iter().filter(|trend| trend.points.len() > 2).take(DRAWN_MAX) {
+    for trend in drawn(thing) {
         let own = changes.iter().filter(|change| change.system == thing.system);
         let marks = own.map(|change| Mark {
             seconds: change.seconds,

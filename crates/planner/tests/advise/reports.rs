@@ -1,6 +1,6 @@
 //! The advice and the trends as they are shown.
 
-use super::{Port, SHORT, VIRTUAL, captures, lsattr, timed};
+use super::{Port, SHORT, VIRTUAL, advice, captures, lsattr, timed};
 use planner::advise::advise;
 use planner::capture::At;
 use planner::facts::Facts;
@@ -234,6 +234,26 @@ fn trends_show_rates_before_and_after_a_change() {
     assert!(page.contains("<svg") && page.contains("num_cmd_elems=2048"));
 }
 
+#[test]
+fn fewer_waits_after_a_change_are_better() {
+    let set = |value| lsattr("payroll", "fcs0", &[("num_cmd_elems", value)]);
+    let waits = [0, 6000, 12_600, 18_000, 24_000, 24_000, 24_060, 24_060];
+    let step = |at: usize| {
+        let passed = 600 * u64::try_from(at).unwrap();
+        let port = Port { no_command: waits[at], ..SHORT.later(passed, 100 * passed) };
+        let value = if at < 4 { "200" } else { "2048" };
+        (format!("{at}.txt"), port.text() + &set(value), passed)
+    };
+    let files: Vec<(String, String, u64)> = (0..waits.len()).map(step).collect();
+    let files: Vec<(&str, &str, u64)> =
+        files.iter().map(|(name, text, at)| (name.as_str(), text.as_str(), *at)).collect();
+    let trends = trends(&timed(&files), &Facts::builtin());
+    let mut all = trends.things.iter().flat_map(|thing| &thing.counters);
+    let waits = all.find(|trend| trend.name == "no_command").expect("the waits");
+    let brought = waits.effect.expect("an effect");
+    assert_eq!(brought.verdict, planner::report::trends::Effected::Better, "{brought:?}");
+}
+
 /// What a change did to a disk: service times before and after it.
 fn disk_over(before: &[f64], after: &[f64]) -> planner::report::trends::Trends {
     let one = |at: usize, service: f64| {
@@ -287,6 +307,82 @@ fn what_a_change_brought_is_held_against_the_noise() {
     assert!(marked.contains("What the last change brought") && marked.contains("±"), "{marked}");
     let page = html(&better);
     assert!(page.contains("class=\"limit\"") && page.contains("class=\"multiples\""), "{page}");
+}
+
+#[test]
+fn the_first_page_has_the_worst_first_and_the_tasks_before_many_systems() {
+    let system = |name: &'static str, waits: u64| {
+        Port { system: name, no_command: waits, ..SHORT }.text()
+            + &lsattr(name, "fcs0", &[("num_cmd_elems", "200")])
+    };
+    let names = ["a1", "a2", "a3", "a4", "a5", "a6", "a7", "a8", "z9"];
+    let texts = names.map(|name| (name, system(name, if name == "z9" { 4_419_300 } else { 0 })));
+    let page = |count: usize| {
+        let last = &texts[names.len() - count..];
+        let files: Vec<(&str, &str)> =
+            last.iter().map(|(name, text)| (*name, text.as_str())).collect();
+        let (advice, captures) = (advice(&files), captures(&files));
+        html(&AdviceReport { advice: &advice, captures: &captures, line: None })
+    };
+    let place = |page: &str, what: &str| page.find(what).unwrap_or_else(|| panic!("no {what}"));
+    let (few, many) = (page(2), page(9));
+    assert!(place(&few, "Systems</h2>") < place(&few, "What to do first"));
+    assert!(place(&many, "What to do first") < place(&many, "Systems</h2>"));
+    assert!(place(&many, "<td class=\"\">z9") < place(&many, "<td class=\"\">a1"), "worst first");
+    assert!(many.contains("id=\"front\"") && many.contains("#front:not(:last-child)"));
+}
+
+/// A file of nmon has a course of its own, and so has an error log.
+#[test]
+fn one_file_of_nmon_and_one_error_log_have_a_course() {
+    let row = |at: usize, used: f64, paged: u64| {
+        format!(
+            "ZZZZ,T{at:04},10:{:02}:01,12-NOV-2026\nLPAR,T{at:04},{used},2,1.00,0\nPAGE,T{at:04},{paged},{paged}\nFCREAD,T{at:04},20480.0\n",
+            5 * at
+        )
+    };
+    let nmon = "AAA,progname,nmon_aix\nAAA,host,vios7\nLPAR,Logical Partition vios7,PhysicalCPU,virtualCPUs,entitled,Capped\nPAGE,Paging vios7,pgsin,pgsout\nFCREAD,Fibre Channel Read KB/s,fcs0\n"
+        .to_owned()
+        + &row(1, 0.4, 0)
+        + &row(2, 0.9, 30)
+        + &row(3, 1.2, 45);
+    let entry = |time: &str, kind: &str| {
+        format!("{kind}\t{time} P H fcs0           LINK ERROR\n").replace('\t', "   ")
+    };
+    let log = "vios7:/> errpt\nIDENTIFIER TIMESTAMP  T C RESOURCE_NAME  DESCRIPTION\n".to_owned()
+        + &entry("1112113026", "7BFEEA1F")
+        + &entry("1112113126", "7BFEEA1F")
+        + &entry("1112090026", "7BFEEA1F")
+        + "A6DF45AA   1112093026 I O RMCdaemon      The daemon is started.\n";
+    let trends = trends(&captures(&[("a.nmon", &nmon), ("b.txt", &log)]), &Facts::builtin());
+    let told = |thing: &str, trend: &str| -> (usize, Vec<f64>, Option<f64>) {
+        let thing = trends.things.iter().find(|one| one.name == thing).expect("the course");
+        let trend = thing.counters.iter().find(|one| one.name == trend).expect("the value");
+        let points = trend.points.iter().map(|point| point.value).collect();
+        (thing.captures, points, trend.limit.as_ref().map(|limit| limit.value))
+    };
+    let of_nmon = |trend| told("nmon on vios7", trend);
+    assert_eq!(of_nmon("processors used"), (3, vec![0.4, 0.9, 1.2], Some(1.0)));
+    assert_eq!(of_nmon("entitlement used"), (3, vec![40.0, 90.0, 120.0], Some(100.0)));
+    assert_eq!(of_nmon("pages to and from paging space").1, [0.0, 60.0, 90.0]);
+    assert_eq!(of_nmon("fcs0 read").1, [20480.0; 3]);
+    let errors = told("errpt on vios7", "fcs0 LINK ERROR");
+    assert_eq!(errors, (3, vec![1.0, 0.0, 2.0], None), "by the hour, without what only informs");
+    let shown = text::text(&trends, &text::Options { width: 120, ..text::Options::default() });
+    assert!(shown.contains("nmon on vios7: 3 intervals over 10 min"), "{shown}");
+    assert!(shown.contains("errpt on vios7: 3 hours over 2 h"), "{shown}");
+    assert!(html(&trends).contains("short of processors from"));
+}
+
+#[test]
+fn captures_of_one_moment_are_no_course() {
+    let run = "vios7:/> lparstat 1 1\n\nSystem configuration: type=Shared mode=Uncapped smt=4 lcpu=8 mem=4096MB psize=16 ent=1.00 \n\n%user  %sys  %wait  %idle physc %entc  lbusy  vcsw phint\n----- ----- ------ ------ ----- ----- ------ ----- -----\n 10.0  20.0    0.0   70.0  0.36  36.0    4.0   300     1 \n";
+    let trends = trends(&timed(&[("a.txt", run, 50), ("b.txt", run, 50)]), &Facts::builtin());
+    assert_eq!(trends.things, []);
+    assert_eq!(
+        trends.left_out,
+        ["lparstat on vios7: all its captures have one time; put date before each"]
+    );
 }
 
 #[test]

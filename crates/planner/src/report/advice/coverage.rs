@@ -20,9 +20,16 @@ pub(super) fn sections(advice: &Advice) -> Vec<Section> {
 }
 
 fn brief(advice: &Advice) -> Section {
+    // One row for what is judged as two kinds: a shared Ethernet adapter is an adapter, too.
+    let mut kinds: BTreeMap<&str, Kind> = BTreeMap::new();
+    for judged in &advice.coverage {
+        let kind = kinds.entry(&judged.object).or_insert(judged.kind);
+        *kind = judged.kind.min(*kind);
+    }
     let mut objects: BTreeMap<(Kind, &str), Vec<&Judged>> = BTreeMap::new();
     for judged in &advice.coverage {
-        objects.entry((judged.kind, &judged.object)).or_default().push(judged);
+        let kind = kinds.get(judged.object.as_str()).copied().unwrap_or(judged.kind);
+        objects.entry((kind, &judged.object)).or_default().push(judged);
     }
     let mut table =
         Table::new("", &["object", "state", "not judged, because", "what would decide"]);

@@ -8,8 +8,23 @@ use crate::report::{Block, Detail, moment, span};
 /// So many things are to be done first.
 const FIRST: usize = 3;
 
-/// The systems with their state.
-pub(super) fn systems(advice: &Advice) -> Option<Section> {
+/// With more systems than this what to do first comes before their table, so that it is on the first page.
+const MANY: usize = 8;
+
+/// The first page; printed, the rest begins on a new one.
+pub(super) fn page(advice: &Advice) -> Vec<Section> {
+    let mut sections: Vec<Section> = systems(advice).into_iter().chain(first(advice)).collect();
+    if advice.systems.len() > MANY {
+        sections.reverse();
+    }
+    if let Some(last) = sections.pop() {
+        sections.push(last.at("front"));
+    }
+    sections
+}
+
+/// The systems with their state, the worst first.
+fn systems(advice: &Advice) -> Option<Section> {
     if advice.systems.is_empty() {
         return None;
     }
@@ -28,7 +43,12 @@ pub(super) fn systems(advice: &Advice) -> Option<Section> {
         "#not judged",
     ];
     let mut table = Table::new("", &columns);
-    for system in &advice.systems {
+    let mut systems: Vec<&SystemState> = advice.systems.iter().collect();
+    systems.sort_by_key(|system| {
+        let SystemState { critical, warnings, notes, .. } = system;
+        std::cmp::Reverse((*critical, *warnings, *notes))
+    });
+    for system in systems {
         table.row(row(system));
     }
     let tone = worst.unwrap_or(if advice.is_whole() { Tone::Good } else { Tone::Plain });
@@ -59,7 +79,7 @@ fn row(system: &SystemState) -> Vec<String> {
     };
     let captured = match &system.captured {
         Some((first, last)) if first == last => moment(first),
-        Some((first, last)) => format!("{} to {}", moment(first), moment(last)),
+        Some((first, last)) => from_to(&moment(first), &moment(last)),
         None => "not known".to_owned(),
     };
     let seconds = system.counting_seconds.and_then(|seconds| u32::try_from(seconds).ok());
@@ -77,6 +97,20 @@ fn row(system: &SystemState) -> Vec<String> {
         count(system.healthy),
         count(system.not_judged),
     ]
+}
+
+/// A span of time, with what both ends have in common once: `2026-05-08 10:00 to 11:00 CEST`.
+fn from_to(first: &str, last: &str) -> String {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    match (&words(first)[..], &words(last)[..]) {
+        ([day, from, zone], [same, to, of]) if zone == of && day == same => {
+            format!("{day} {from} to {to} {zone}")
+        }
+        ([day, from, zone], [other, to, of]) if zone == of => {
+            format!("{day} {from} to {other} {to} {zone}")
+        }
+        _ => format!("{first} to {last}"),
+    }
 }
 
 /// One word for a system: critical, warning, healthy, or what was seen of it.
@@ -110,7 +144,7 @@ fn words(advice: &Advice) -> String {
 }
 
 /// The three things to do first, with what they bring and what they risk.
-pub(super) fn first(advice: &Advice) -> Option<Section> {
+fn first(advice: &Advice) -> Option<Section> {
     let mut section = Section::new("What to do first", Tone::Plain).only(Detail::Full);
     for (at, finding) in advice.findings.iter().take(FIRST).enumerate() {
         section =
