@@ -48,6 +48,7 @@ mod sea_pair;
 mod served;
 mod ssp;
 mod ssp_luns;
+mod talkers;
 pub(crate) mod thresholds;
 mod view;
 mod vnic;
@@ -59,7 +60,7 @@ pub(crate) use loads::loads;
 
 pub use compared::Compared;
 pub use finding::{Advice, Finding, Judged, NotChecked, Severity, State};
-pub use overview::{EthernetRow, FibreRow, Map, ScsiRow, SystemState};
+pub use overview::{EthernetRow, FibreRow, Map, ScsiRow, SystemState, TalkerRow};
 pub use rule::{Kind, Rule, rule, rules};
 
 use crate::capture::Captures;

@@ -58,6 +58,7 @@ const INPUTS: &[Input] = &[
         |report| report.entstat().is_some() && typed(report, "netstat"),
         Feeds::Findings,
     ),
+    ("seastat", |report| report.seastat().is_some(), Feeds::Coverage),
     ("lsmap -vnic", |report| report.lsmap_vnic().is_some(), Feeds::Findings),
     ("vmstat", |report| report.vmstat().is_some(), Feeds::Findings),
     ("svmon -G", |report| report.svmon().is_some(), Feeds::Findings),

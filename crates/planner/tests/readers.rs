@@ -38,6 +38,18 @@ fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+/// The names of all fixtures.
+fn fixtures() -> Vec<String> {
+    let folder = format!("{}/tests/readers", env!("CARGO_MANIFEST_DIR"));
+    let files = std::fs::read_dir(folder).expect("the folder is there");
+    let paths = files.map(|entry| entry.expect("readable").path());
+    let texts = paths.filter(|path| path.extension().is_some_and(|extension| extension == "txt"));
+    let mut names: Vec<String> =
+        texts.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+    names.sort();
+    names
+}
+
 /// What is read from a fixture.
 fn read(name: &str) -> Captures {
     read_bytes(&fixture(name))

@@ -5,6 +5,7 @@ use super::measure::{Counter, Waits, waits};
 use super::network::{EVIDENCE, Sample, in_order};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
+use super::talkers;
 use super::thresholds::SEA_DROPS_GROWTH;
 use super::view::View;
 use crate::capture::Entstat;
@@ -87,9 +88,17 @@ fn overload<'a>(view: &View<'a>, object: &Object<'a>, out: &mut Out) {
             draft = draft.see([attribute.at]).because(format!("{name} is {}.", attribute.value));
         }
     }
+    let who = match talkers::of(view, bridge.host, bridge.name) {
+        Some(talkers) => {
+            draft = draft.see(talkers.places()).because(talkers.words());
+            draft = talkers.figure().into_iter().fold(draft, Draft::figure);
+            "What sends most is named above: it may go over a shared adapter of its own."
+        }
+        None => "Turn on accounting and run seastat to see who sends most.",
+    };
     out.push(
         draft
-            .effect("Spread the load: more threads (nthreads) and longer queues (queue_size) where the VIOS has processors left, load sharing, or a second shared adapter. Turn on accounting and run seastat to see who sends most. How many is not known from this, so no command is given.")
+            .effect(format!("Spread the load: more threads (nthreads) and longer queues (queue_size) where the VIOS has processors left, load sharing, or a second shared adapter. {who} How many threads is not known from this, so no command is given."))
             .harm("More threads use more processor; a longer queue makes packets wait longer before they are dropped.")
             .weigh(waits.confidence, 1.0),
     );

@@ -1,5 +1,7 @@
 //! What was looked at as a whole: the systems with their state, and the map of what hangs on what.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::finding::{Finding, Judged, Severity, State};
@@ -42,6 +44,8 @@ pub struct Map {
     pub scsi: Vec<ScsiRow>,
     /// Virtual adapter, bridge, uplink.
     pub ethernet: Vec<EthernetRow>,
+    /// Who sends most through a bridge.
+    pub talkers: Vec<TalkerRow>,
 }
 
 /// One virtual Fibre Channel adapter.
@@ -95,6 +99,29 @@ pub struct EthernetRow {
     pub bridge: String,
     /// The adapter to the outside.
     pub uplink: String,
+    /// The line.
+    pub at: At,
+}
+
+/// One of those that send most through a shared Ethernet adapter.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct TalkerRow {
+    /// The VIOS.
+    pub vios: String,
+    /// The shared Ethernet adapter.
+    pub bridge: String,
+    /// The system, or what `seastat` calls it.
+    pub client: String,
+    /// Its MAC address, as printed.
+    pub mac: String,
+    /// Its VLAN.
+    pub vlan: Option<u16>,
+    /// Sent and received.
+    pub bytes: f64,
+    /// Of all bytes through the adapter, percent.
+    pub percent: f64,
+    /// Whether the bytes are those between two captures.
+    pub between_captures: bool,
     /// The line.
     pub at: At,
 }
@@ -161,7 +188,33 @@ fn counting(view: &View<'_>, host: usize) -> Option<u64> {
 
 /// What hangs on what.
 pub(super) fn map(view: &View<'_>) -> Map {
-    Map { fibre: fibre(view), scsi: scsi(view), ethernet: ethernet(view) }
+    Map { fibre: fibre(view), scsi: scsi(view), ethernet: ethernet(view), talkers: talkers(view) }
+}
+
+/// Those that send most through each bridge.
+fn talkers(view: &View<'_>) -> Vec<TalkerRow> {
+    const EACH: usize = 5;
+    let runs = view.reports().filter_map(|(host, report)| Some((host, report.seastat()?)));
+    let bridges: BTreeSet<(usize, &str)> = runs
+        .filter_map(|(host, run)| Some((host, run.head.device.as_ref()?.value.as_str())))
+        .collect();
+    let mut rows = Vec::new();
+    for (host, bridge) in bridges {
+        let Some(found) = super::talkers::of(view, host, bridge) else { continue };
+        let between_captures = found.measured;
+        rows.extend(found.all.into_iter().take(EACH).map(|talker| TalkerRow {
+            vios: view.spoken(host).to_owned(),
+            bridge: bridge.to_owned(),
+            client: talker.who,
+            mac: talker.mac,
+            vlan: talker.vlan,
+            bytes: talker.bytes,
+            percent: talker.share,
+            between_captures,
+            at: talker.at,
+        }));
+    }
+    rows
 }
 
 fn fibre(view: &View<'_>) -> Vec<FibreRow> {

@@ -267,8 +267,8 @@ impl<'a> View<'a> {
     /// What an attribute was set to for later, where that is what was read last: the device does not work by it yet.
     pub(super) fn for_later(&self, host: usize, device: &str, name: &str) -> Option<&'a Attribute> {
         let lists = self.lists(host, device);
-        let set = lists.iter().filter(|list| !list.in_force);
-        let last = set.filter(|list| list.named(name).is_some()).last()?;
+        let mut set = lists.iter().filter(|list| !list.in_force);
+        let last = set.rfind(|list| list.named(name).is_some())?;
         last.named(name).filter(|_| is_for_later(lists, last, name))
     }
 
@@ -373,7 +373,7 @@ fn is_for_later(lists: &[List<'_>], list: &List<'_>, name: &str) -> bool {
     let beside = lists
         .iter()
         .filter(|other| other.in_force && other.head.first.file == list.head.first.file);
-    let in_force = beside.filter_map(|other| other.named(name)).last();
+    let in_force = beside.filter_map(|other| other.named(name)).next_back();
     attribute.pending || in_force.is_some_and(|other| other.value != attribute.value)
 }
 

@@ -138,7 +138,7 @@ fn words(text: &str) -> Markup {
 /// A cell with commands between backticks: the commands are not broken, as long as they are short.
 fn marked_cell(text: &str) -> Markup {
     let parts: Vec<&str> = text.split('`').collect();
-    if parts.len() % 2 == 0 {
+    if parts.len().is_multiple_of(2) {
         return words(text);
     }
     html! {

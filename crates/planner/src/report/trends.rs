@@ -170,7 +170,7 @@ pub fn trends(captures: &Captures, facts: &Facts) -> Trends {
     let mut things: Vec<Thing> = Vec::new();
     for (system, reports) in systems {
         let spoken = model.spoken(system);
-        let (start, zone, groups) = timed(spoken, &reports, &mut left_out);
+        let Timed { start, zone, groups } = timed(spoken, &reports, &mut left_out);
         let changed = changed((system, spoken), &groups);
         let last_change = changed.last().map(|change| change.seconds);
         changes.extend(changed);
@@ -185,13 +185,18 @@ pub fn trends(captures: &Captures, facts: &Facts) -> Trends {
     Trends { things, changes, left_out: left_out.into_iter().collect(), files }
 }
 
+/// A system's reports by the clock that most of them were taken by.
+struct Timed<'a> {
+    /// Where that clock begins to count.
+    start: u64,
+    zone: Option<Option<String>>,
+    /// By what they are about, each in the order of its times.
+    groups: BTreeMap<String, Vec<(f64, &'a Report)>>,
+}
+
 /// The reports of a system by what they are about, each in the order of its times, as seconds since the first. Systems have clocks of their own: those of
 /// a system's reports that tell another zone than most are left out.
-fn timed<'a>(
-    system: &str,
-    reports: &[&'a Report],
-    left_out: &mut BTreeSet<String>,
-) -> (u64, Option<Option<String>>, BTreeMap<String, Vec<(f64, &'a Report)>>) {
+fn timed<'a>(system: &str, reports: &[&'a Report], left_out: &mut BTreeSet<String>) -> Timed<'a> {
     let zone = crate::model::usual_zone(reports.iter().copied());
     let told = |report: &&'a Report| report.head().taken.as_ref();
     let of_zone = |taken: &&Taken| Some(&taken.zone) == zone.as_ref();
@@ -215,7 +220,7 @@ fn timed<'a>(
     for group in groups.values_mut() {
         group.sort_by(|one, two| one.0.total_cmp(&two.0));
     }
-    (start, zone, groups)
+    Timed { start, zone, groups }
 }
 
 fn since(start: u64, taken: &Taken) -> f64 {

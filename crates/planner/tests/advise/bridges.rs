@@ -1,6 +1,6 @@
 //! Shared Ethernet adapters, alone and in pairs.
 
-use super::{lsattr, lsdev, npiv, silent, top};
+use super::{advice, lsattr, lsdev, npiv, silent, top};
 use planner::advise::Severity;
 
 /// One SEA with a trunk adapter and a control channel.
@@ -270,4 +270,53 @@ fn a_backing_device_of_a_vnic_is_told_by_the_hmc_alone() {
     let finding = top(&[("hmc.txt", &list("link down", 1))], "vnic-backing-device");
     assert_eq!(finding.severity, Severity::Critical);
     silent(&[("hmc.txt", &list("operational", 0))]);
+}
+
+/// `seastat` of a bridge with two clients, by address, VLAN and bytes each way.
+fn seastat(clients: [(&str, u16, u64, u64); 3]) -> String {
+    let client = |(mac, vlan, sent, received): (&str, u16, u64, u64)| {
+        format!(
+            "MAC: {mac}\n----------------------\n\nVLAN: {vlan}\nVLAN Priority: 0\nHostname: h{vlan}.example.com\nIP: 192.0.2.{vlan}\n\nTransmit Statistics:                      Receive Statistics:\n--------------------                      -------------------\nPackets: 1000                             Packets: 1000\nBytes: {sent}                             Bytes: {received}\n\n================================================================================\n\n"
+        )
+    };
+    let rule = "=".repeat(80);
+    format!(
+        "bcnvio1:/home/padmin> seastat -d ent8\n{rule}\n\nAdvanced Statistics for SEA\nDevice Name: ent8\n\n{rule}\n\n{}",
+        clients.map(client).concat()
+    )
+}
+
+#[test]
+fn those_who_send_most_through_a_full_bridge_are_named() {
+    let first = include_str!("../field/faulty/06-sea-queue-drops/bcnvio1-1.txt");
+    let second = include_str!("../field/faulty/06-sea-queue-drops/bcnvio1-2.txt");
+    let client = include_str!("../field/faulty/06-sea-queue-drops/bcnapp1.txt");
+    let mac = client.lines().find_map(|line| line.split_once("Hardware Address: ")).unwrap().1;
+    let capitals = mac.trim().to_uppercase();
+    let others = |one, two| {
+        [
+            (capitals.as_str(), 12, one, one),
+            ("EE:AF:21:70:E0:08", 70, 900_000, 500_000),
+            ("EE:AF:21:70:E0:09", 71, two, 0),
+        ]
+    };
+    // Since the accounting began a third one has most, and between the captures the client that was captured.
+    let early = format!("{first}\n{}", seastat(others(0, 90_000_000)));
+    let late = format!("{second}\n{}", seastat(others(30_000, 90_020_000)));
+    let files = [("1.txt", early.as_str()), ("2.txt", late.as_str()), ("c.txt", client)];
+    let told = advice(&files);
+    let finding = told.findings.iter().find(|one| one.rule == "sea-overload").expect("it is full");
+    let named = format!(
+        "By seastat, most through it between the captures is of bcnapp1 ({capitals}, VLAN 12) with 75 % of the bytes; of h71.example.com (EE:AF:21:70:E0:09, VLAN 71) with 25 % of the bytes"
+    );
+    let says = |words: &str| finding.reasoning.iter().any(|why| why.contains(words));
+    assert!(says(&named), "{:#?}", finding.reasoning);
+    assert!(!finding.effect.contains("Turn on accounting"), "{}", finding.effect);
+    let rows: Vec<(&str, f64)> =
+        told.map.talkers.iter().map(|row| (row.client.as_str(), row.percent)).collect();
+    assert_eq!(rows, [("bcnapp1", 75.0), ("h71.example.com", 25.0), ("h70.example.com", 0.0)]);
+    // One capture has what was counted since the accounting began.
+    let once = advice(&[("2.txt", &late)]);
+    assert_eq!(once.map.talkers[0].client, "h71.example.com");
+    assert!(!once.map.talkers[0].between_captures);
 }

@@ -3,18 +3,11 @@
 use planner::capture::{Captures, Report, readers};
 use proptest::prelude::*;
 
-use super::fixture;
+use super::{fixture, fixtures};
 
 /// The fixtures, all in one.
 fn corpus() -> Vec<Vec<u8>> {
-    let folder = format!("{}/tests/readers", env!("CARGO_MANIFEST_DIR"));
-    let mut paths: Vec<_> = std::fs::read_dir(folder)
-        .expect("the folder is there")
-        .map(|entry| entry.expect("readable").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
-        .collect();
-    paths.sort();
-    paths.iter().map(|path| std::fs::read(path).expect("readable")).collect()
+    fixtures().iter().map(|name| fixture(name)).collect()
 }
 
 /// What must hold of any file: reports lie within it, do not overlap, and come in order.

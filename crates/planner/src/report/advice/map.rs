@@ -46,5 +46,23 @@ pub(super) fn sections(map: &Map) -> Option<Section> {
         }
         section = section.block(Block::Table(table));
     }
+    if !map.talkers.is_empty() {
+        let columns = ["VIOS", "bridge", "client", "MAC", "VLAN", "#bytes", "#share", "of"];
+        let mut table = Table::new("Ethernet: who sends and receives most, by seastat", &columns);
+        for row in &map.talkers {
+            let of = if row.between_captures { "between captures" } else { "since its reset" };
+            table.row([
+                row.vios.clone(),
+                row.bridge.clone(),
+                row.client.clone(),
+                row.mac.clone(),
+                row.vlan.map_or_else(String::new, |vlan| vlan.to_string()),
+                crate::trace::number(row.bytes),
+                format!("{:.0} %", row.percent),
+                of.to_owned(),
+            ]);
+        }
+        section = section.block(Block::Table(table));
+    }
     (!section.blocks.is_empty()).then_some(section)
 }

@@ -43,7 +43,10 @@ pub(super) fn has_own_times(report: &Report) -> bool {
 }
 
 /// Values by name and unit, with their times.
-type Values = BTreeMap<(String, &'static str), (Vec<(u64, f64)>, Option<Limit>)>;
+type Values = BTreeMap<(String, &'static str), Value>;
+
+/// Its course, and what it is held against.
+type Value = (Vec<(u64, f64)>, Option<Limit>);
 
 /// So many kinds of errors of a log are shown, those with most errors.
 const KINDS_MOST: usize = 20;
@@ -67,7 +70,7 @@ fn course(system: usize, name: String, course: Course, clock: Clock<'_>) -> Opti
         |at: u64| u32::try_from(at.saturating_sub(start)).map_or(f64::from(u32::MAX), f64::from);
     // Marks are counted from where the system's clock begins.
     let change = clock.change.filter(|_| same && start == clock.start);
-    let trend = |((name, unit), (mut values, limit)): ((String, &str), (Vec<(u64, f64)>, _))| {
+    let trend = |((name, unit), (mut values, limit)): ((String, &str), Value)| {
         values.sort_by_key(|(at, _)| *at);
         let points = values.into_iter().map(|(at, value)| Point { seconds: seconds(at), value });
         let mut trend = Trend {
