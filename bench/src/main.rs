@@ -8,7 +8,7 @@
 //! | `cases` | who takes part in what |
 //! | `stage` | servers, rounds, and what one round of a load measures |
 //! | `ours`, `peer`, `native` | the data plane, qemu-storage-daemon, fio |
-//! | `npiv` | virtual Fibre Channel: one queue and many |
+//! | `npiv`, `chart` | virtual Fibre Channel: one queue and many; plots |
 //! | `neighbours` | a client that behaves, beside one that does not |
 //! | `idle`, `ring` | cases without a load |
 //! | `control` | the control plane with a large state |
@@ -19,6 +19,7 @@
 
 mod bars;
 mod cases;
+mod chart;
 mod control;
 mod figure;
 mod idle;
@@ -73,6 +74,9 @@ struct Arguments {
     /// Write the tables, between the marks of a document that has them
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+    /// Write the tables of virtual Fibre Channel between their marks of a document, and their plots beside it
+    #[arg(long, value_name = "FILE")]
+    npiv: Option<PathBuf>,
     /// CPU of the client
     #[arg(long, default_value_t = 0, value_name = "CPU")]
     client_cpu: usize,
@@ -119,6 +123,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         seconds_per_round: settled.duration.as_secs_f64(),
         machine: machine::Machine::describe(&settled),
         note: npiv::note(&settled),
+        cpus: (settled.server_cpus.len(), settled.client_cpus.len()),
         cases: Vec::new(),
     };
     for case in cases {
@@ -158,6 +163,9 @@ fn write(arguments: &Arguments, report: &Report) -> Result<()> {
     }
     if let Some(path) = &arguments.markdown {
         report.write_markdown(path)?;
+    }
+    if let Some(path) = &arguments.npiv {
+        report.write_npiv(path)?;
     }
     Ok(())
 }

@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use partition::load::{LoadOptions, ScsiLun};
 use protocol::message::{CacheMode, VolumeKind};
 
+use crate::chart::{Chart, Line};
 use crate::figure::{Figure, Series, short};
 use crate::native::Fio;
 use crate::ours::{self, Plan, Served};
@@ -135,6 +136,133 @@ fn table(
     writeln!(text)
 }
 
+/// A plot beside the document.
+#[derive(Debug)]
+pub(crate) struct Plot {
+    /// Name of its file.
+    pub(crate) file: String,
+    pub(crate) svg: String,
+}
+
+/// The tables with their plots and with what limits each curve. `cpus`: how many the servers have, and the clients.
+pub(crate) fn section(cases: &[Played], cpus: (usize, usize), folder: &str) -> (String, Vec<Plot>) {
+    let (mut text, mut plots) = (String::new(), Vec::new());
+    for (title, prefix, head, figures) in TABLES {
+        let rows: Vec<&Played> =
+            cases.iter().filter(|case| case.name.starts_with(prefix)).collect();
+        let Some(first) = rows.first() else { continue };
+        let labels: Vec<&str> = first.series.iter().map(|series| series.label.as_str()).collect();
+        // Writing to a string cannot fail.
+        let _ = table(&mut text, title, head, &labels, figures, &rows, prefix);
+        for label in &labels {
+            let _ =
+                writeln!(text, "- {label} is limited by {}", limits(label, &rows, prefix, cpus));
+        }
+        let file = format!("{}.svg", prefix.trim_end_matches('-'));
+        let _ = writeln!(text, "\n![{title}]({folder}/{file})\n");
+        plots.push(Plot { file, svg: plot(title, prefix, head, &labels, &rows).svg() });
+    }
+    (text, plots)
+}
+
+fn series<'a>(case: &'a Played, label: &str) -> Option<&'a Series> {
+    case.series.iter().find(|series| series.label == label)
+}
+
+fn median(case: &Played, label: &str, figure: Figure) -> Option<f64> {
+    Some(series(case, label)?.spread(figure)?.median)
+}
+
+fn plot(title: &str, prefix: &str, head: &str, labels: &[&str], rows: &[&Played]) -> Chart {
+    // Response time is drawn over throughput, everything else over what the rows are of.
+    let (across, up) = match prefix {
+        "npiv-response-" => (Figure::Iops.title(), Figure::LatencyUs),
+        "npiv-cost-" => (head, Figure::ServerCpuUs),
+        _ => (head, Figure::Iops),
+    };
+    let point = |case: &Played, label: &str| {
+        let number = case.name[prefix.len()..].parse().unwrap_or(0.0);
+        let x = if across == head { number } else { median(case, label, Figure::Iops)? };
+        Some((x, median(case, label, up)?))
+    };
+    let line = |label: &&str| Line {
+        label: (*label).to_owned(),
+        points: rows.iter().filter_map(|case| point(case, label)).collect(),
+    };
+    Chart {
+        title: match rows {
+            [one] => format!("{title}: {}", one.title),
+            _ => title.to_owned(),
+        },
+        across: across.to_owned(),
+        up: up.title().to_owned(),
+        doubling: across == head,
+        lines: labels.iter().map(line).collect(),
+    }
+}
+
+/// So much more with the next row: it was not the top.
+const RISES: f64 = 1.15;
+/// From this share on, a CPU is full and a disk reached.
+const FULL: f64 = 0.9;
+
+/// What limits a contestant, row by row, neighbours with the same limit together.
+fn limits(label: &str, rows: &[&Played], prefix: &str, cpus: (usize, usize)) -> String {
+    let mut told: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (at, case) in rows.iter().enumerate() {
+        // Of clients each brings its own requests; more of anything else is more outstanding.
+        let next = rows.get(at + 1).filter(|_| prefix != "npiv-oltp-");
+        let next = next.and_then(|next| median(next, label, Figure::Iops));
+        let limit = limit(case, label, next, cpus);
+        let row = &case.name[prefix.len()..];
+        match told.last_mut() {
+            Some((same, places)) if *same == limit => places.push(row),
+            _ => told.push((limit, vec![row])),
+        }
+    }
+    let part = |(limit, places): &(&str, Vec<&str>)| match (places.first(), places.last()) {
+        (Some(first), Some(last)) if first != last => format!("{limit} ({first} to {last})"),
+        (Some(only), _) if !only.is_empty() => format!("{limit} ({only})"),
+        _ => (*limit).to_owned(),
+    };
+    told.iter().map(part).collect::<Vec<_>>().join(", ")
+}
+
+fn limit(
+    case: &Played,
+    label: &str,
+    next: Option<f64>,
+    (servers, clients): (usize, usize),
+) -> &'static str {
+    let Some(iops) = median(case, label, Figure::Iops) else { return "nothing that was measured" };
+    if next.is_some_and(|next| next > iops * RISES) {
+        return "the number of requests outstanding";
+    }
+    let cores = |figure| median(case, label, figure).map_or(0.0, |us| us * iops / 1e6);
+    let (server, client) = (cores(Figure::ServerCpuUs), cores(Figure::ClientCpuUs));
+    let on_disk = case.series.iter().any(|series| series.label == NATIVE);
+    if label == NATIVE {
+        let full = client >= FULL * servers as f64;
+        return if full { "the CPUs that fio has" } else { "the disk" };
+    }
+    // One channel runs on one CPU; with several CPUs only these have a channel on each.
+    let spread = label.starts_with("multi") && (on_disk || label != "multi");
+    if server >= FULL * if spread { servers as f64 } else { 1.0 } {
+        return "the CPU of its channels";
+    }
+    if client >= FULL * clients as f64 {
+        return "the client's CPU";
+    }
+    let native = median(case, NATIVE, Figure::Iops);
+    match native {
+        Some(native) if iops >= FULL * native => "the disk",
+        _ => "wake-ups between client and server",
+    }
+}
+
+/// fio, without a server.
+const NATIVE: &str = "native";
+
 /// Runs a case.
 pub(crate) fn run(stage: &mut Stage<'_>, case: &Npiv) -> Result<Vec<Series>> {
     match *case {
@@ -187,7 +315,7 @@ fn disk(stage: &mut Stage<'_>, read_percent: u8, outstanding: u16) -> Result<Vec
         cpus: settled.server_cpus.clone(),
     };
     stage.play(&[
-        Contestant::native("native", fio),
+        Contestant::native(NATIVE, fio),
         Contestant::driven("single", &single, load(1)),
         Contestant::driven("multi", &many, load(multi_queues(settled))),
     ])
@@ -209,7 +337,7 @@ fn clients(stage: &mut Stage<'_>, count: u16) -> Result<Vec<Series>> {
         cpus: settled.server_cpus.clone(),
     };
     stage.play(&[
-        Contestant::native("native", fio),
+        Contestant::native(NATIVE, fio),
         Contestant::crowd("single", &single, load(1)),
         Contestant::crowd("multi", &many, load(multi_queues(settled))),
     ])
@@ -249,6 +377,53 @@ fn scsi(stage: &mut Stage<'_>, read_percent: u8) -> Result<Vec<Series>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn played(name: &str, series: &[(&str, f64, f64, f64)]) -> Played {
+        let series = series.iter().map(|(label, iops, server, client)| Series {
+            label: (*label).to_owned(),
+            about: String::new(),
+            rounds: vec![
+                [
+                    (Figure::Iops, *iops),
+                    (Figure::LatencyUs, 1e6 / iops),
+                    (Figure::ServerCpuUs, *server),
+                    (Figure::ClientCpuUs, *client),
+                ]
+                .into(),
+            ],
+        });
+        Played {
+            name: name.to_owned(),
+            title: name.to_owned(),
+            others_percent: 0.0,
+            series: series.collect(),
+            verdicts: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_section_has_tables_limits_and_plots() {
+        let cases = [
+            played("npiv-throughput", &[("native", 1e5, 0.0, 2.0), ("single", 99e3, 5.0, 2.0)]),
+            played("npiv-cost-1", &[("single", 5e5, 2.0, 1.0), ("multi", 4e5, 1.0, 1.0)]),
+            played("npiv-cost-2", &[("single", 1e6, 1.0, 0.5), ("multi", 4e5, 1.0, 2.5)]),
+            played("npiv-cost-4", &[("single", 1e6, 1.0, 0.5), ("multi", 4e5, 1.0, 1.0)]),
+        ];
+        let (text, plots) = section(&cases, (1, 1), "npiv");
+        for line in [
+            "- native is limited by the disk",
+            "- single is limited by the disk",
+            "- single is limited by the number of requests outstanding (1), the CPU of its channels (2 to 4)",
+            "- multi is limited by wake-ups between client and server (1), the client's CPU (2), wake-ups between client and server (4)",
+            "![Throughput](npiv/npiv-throughput.svg)",
+            "| 4 | 1.00 | 1 000 000 | 1.00 | 400 000 |",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} in\n{text}");
+        }
+        let files: Vec<&str> = plots.iter().map(|plot| plot.file.as_str()).collect();
+        assert_eq!(files, ["npiv-throughput.svg", "npiv-cost.svg"]);
+        assert!(plots[1].svg.contains("<polyline") && plots[0].svg.contains(">99 000<"));
+    }
 
     #[test]
     fn every_table_has_cases() {

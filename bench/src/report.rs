@@ -10,11 +10,16 @@ use crate::bars::{Judgement, Verdict};
 use crate::figure::{Figure, Series, Spread, short};
 use crate::machine::Machine;
 use crate::npiv;
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 
 /// Between these lines a document keeps the results of the last run.
 const BEGIN: &str = "<!-- results: written by `cargo xtask bench --markdown` -->";
 const END: &str = "<!-- end of results -->";
+/// And between these the tables of virtual Fibre Channel.
+const BEGIN_NPIV: &str = "<!-- npiv: written by `cargo xtask bench npiv --npiv` -->";
+const END_NPIV: &str = "<!-- end of npiv -->";
+/// Where their plots are, beside the document.
+const PLOTS: &str = "npiv";
 
 /// Above this share of a CPU, others disturb.
 pub(crate) const QUIET_PERCENT: f64 = 5.0;
@@ -39,6 +44,8 @@ pub(crate) struct Report {
     pub(crate) machine: Machine,
     /// What a reader has to know of the machine to read the tables of virtual Fibre Channel.
     pub(crate) note: String,
+    /// CPUs of the servers, and of the clients, where a case can use several.
+    pub(crate) cpus: (usize, usize),
     pub(crate) cases: Vec<Played>,
 }
 
@@ -54,6 +61,28 @@ impl Report {
         let old = fs::read_to_string(path).unwrap_or_default();
         let new = splice(&old, &self.markdown());
         fs::write(path, new).with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    /// Puts the tables of virtual Fibre Channel between their marks of a document, and their plots into the folder `npiv` beside it.
+    pub(crate) fn write_npiv(&self, path: &Path) -> Result<()> {
+        let old = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        if !old.contains(BEGIN_NPIV) {
+            return Err(anyhow!("{} has no line {BEGIN_NPIV}", path.display()));
+        }
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        let _ = self.conditions(&mut text);
+        let (tables, plots) = npiv::section(&self.cases, self.cpus, PLOTS);
+        let _ = writeln!(text, "{}.\n\n{tables}", self.note);
+        let new = splice_between(&old, &text, BEGIN_NPIV, END_NPIV);
+        fs::write(path, new).with_context(|| format!("cannot write {}", path.display()))?;
+        let folder = path.with_file_name(PLOTS);
+        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+        for plot in plots {
+            let path = folder.join(&plot.file);
+            fs::write(&path, plot.svg).with_context(|| path.display().to_string())?;
+        }
+        Ok(())
     }
 
     fn markdown(&self) -> String {
@@ -186,8 +215,12 @@ pub(crate) fn spread(spread: Spread) -> String {
 }
 
 fn splice(old: &str, results: &str) -> String {
-    let results = format!("{BEGIN}\n\n{}\n\n{END}", results.trim_end());
-    match old.split_once(BEGIN).and_then(|(head, rest)| Some((head, rest.split_once(END)?.1))) {
+    splice_between(old, results, BEGIN, END)
+}
+
+fn splice_between(old: &str, results: &str, begin: &str, end: &str) -> String {
+    let results = format!("{begin}\n\n{}\n\n{end}", results.trim_end());
+    match old.split_once(begin).and_then(|(head, rest)| Some((head, rest.split_once(end)?.1))) {
         Some((head, tail)) => format!("{head}{results}{tail}"),
         None => results + "\n",
     }
