@@ -217,6 +217,16 @@ impl Way {
             _ => None,
         }
     }
+
+    /// The shortest and the longest of their times with the volume.
+    fn extremes(way: u32) -> Option<[QueueCounter; 2]> {
+        use QueueCounter::{ReadLongest, ReadShortest, WriteLongest, WriteShortest};
+        match way {
+            way if way == Way::Read as u32 => Some([ReadShortest, ReadLongest]),
+            way if way == Way::Write as u32 => Some([WriteShortest, WriteLongest]),
+            _ => None,
+        }
+    }
 }
 
 /// For [`crate::Io::settle`]: the command counts for its queue alone.
@@ -438,6 +448,9 @@ impl RunningQueue {
             handler.record(part, Latency::Server, server, count);
         }
         if device > 0 {
+            if let Some(extremes) = Way::extremes(way) {
+                stats.note_extremes(extremes, in_device);
+            }
             let device = Span::of(in_device);
             stats.record_at(Latency::Device, device, count);
             if part != NO_PART {

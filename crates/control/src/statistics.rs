@@ -6,8 +6,8 @@ use crate::server::shared::Server;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Object, attr};
 use protocol::stats::{
-    AdapterSnapshot, ChannelCounter, FlightEvent, FlightKind, Histogram, Kind, Latency,
-    LunSnapshot, QueueCounter, QueueSnapshot, Snapshot, bucket_of, bucket_upper_ns,
+    AdapterSnapshot, ChannelCounter, FlightEvent, FlightKind, Histogram, Latency, LunSnapshot,
+    QueueCounter, QueueSnapshot, Snapshot, bucket_of, bucket_upper_ns,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -210,16 +210,14 @@ pub(crate) struct Sum {
     pub(crate) latency: [Histogram; Latency::COUNT],
 }
 
-/// Sums queues: counters and gauges add up, of high-water marks the highest counts.
+/// Sums queues: counters and gauges add up, of high-water marks and of longest times the highest counts, of shortest ones the lowest.
 pub(crate) fn sum<'a>(queues: impl IntoIterator<Item = &'a QueueSnapshot>) -> Sum {
     let mut sum = Sum { counters: [0; QueueCounter::COUNT], latency: Default::default() };
     for queue in queues {
         for counter in QueueCounter::ALL {
             let (total, value) = (&mut sum.counters[*counter as usize], queue.get(*counter));
-            *total = match counter.info().kind {
-                Kind::HighWater => (*total).max(value),
-                Kind::Counter | Kind::Gauge => total.saturating_add(value),
-            };
+            let both = counter.info().kind.of_both(*total, value);
+            *total = both.unwrap_or_else(|| total.saturating_add(value));
         }
         for latency in Latency::ALL {
             sum.latency[latency as usize].merge(queue.latency(latency));

@@ -213,10 +213,26 @@ fn reads_and_writes_are_timed_apart() {
     for (count, ns) in [reads, writes] {
         assert!(count > 0 && ns >= count * 1_000_000, "{ns} ns of {count}");
     }
+    let extremes = |which: [QueueCounter; 2]| {
+        let stats = server.stats();
+        let values = |which| stats.queues.iter().map(move |queue| queue.get(which));
+        (values(which[0]).filter(|ns| *ns > 0).min().unwrap(), values(which[1]).max().unwrap())
+    };
+    use QueueCounter::{ReadLongest, ReadShortest, WriteLongest, WriteShortest};
+    let read = extremes([ReadShortest, ReadLongest]);
+    let written = extremes([WriteShortest, WriteLongest]);
+    for ((least, most), (count, ns)) in [(read, reads), (written, writes)] {
+        // The mean with the volume is between them, and all of it was spent there.
+        assert!(least > 0 && least <= ns / count && most >= least && most <= ns, "{least} {most}");
+    }
     load_of(&socket, LoadOptions { read_percent: 0, verify: false, ..short_load() });
     let (reads_after, writes_after) = times();
     assert_eq!(reads_after.1, reads.1);
     assert!(writes_after.1 > writes.1);
+    assert_eq!(extremes([ReadShortest, ReadLongest]), read);
+    server.must(Request::ResetMarks { name: "vfchost0".to_owned() });
+    let none = |which| server.stats().queues.iter().all(|queue| queue.get(which) == 0);
+    assert!([ReadShortest, ReadLongest, WriteShortest, WriteLongest].into_iter().all(none));
 }
 
 /// The marks of queues that run are their channels' to reset.

@@ -325,6 +325,21 @@ impl QueueStats {
         for (gauge, mark) in [(Active, ActiveMax), (Pending, PendingMax), (Waiting, WaitingMax)] {
             self.set(mark, self.get(gauge));
         }
+        use QueueCounter::{ReadLongest, ReadShortest, WriteLongest, WriteShortest};
+        for mark in [ReadLongest, ReadShortest, WriteLongest, WriteShortest] {
+            self.set(mark, 0);
+        }
+    }
+
+    /// A single value of those that have a shortest and a longest.
+    #[inline]
+    pub fn note_extremes(self, [shortest, longest]: [QueueCounter; 2], value: u64) {
+        let least = &self.words[slot::COUNTERS + shortest as usize];
+        // 0 is none, and less than nothing after this.
+        if least.load(Relaxed).wrapping_sub(1) >= value {
+            least.store(value.max(1), Relaxed);
+        }
+        self.raise(longest, value);
     }
 
     /// A high-water mark is no less than this.

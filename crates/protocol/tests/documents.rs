@@ -17,6 +17,8 @@ fn row(info: CounterInfo) -> String {
         Kind::Counter => "counter",
         Kind::Gauge => "gauge",
         Kind::HighWater => "high-water mark",
+        Kind::Longest => "longest",
+        Kind::Shortest => "shortest",
     };
     let unit = match info.unit {
         Unit::Count => "",

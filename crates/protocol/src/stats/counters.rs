@@ -20,6 +20,10 @@ pub enum Kind {
     Gauge,
     /// The highest value of the gauge before it in the table.
     HighWater,
+    /// The highest of single values that a counter adds up.
+    Longest,
+    /// The lowest of them; 0 where there was none.
+    Shortest,
 }
 
 /// One row of the registry.
@@ -113,6 +117,23 @@ registry! {
         TimedWrites "timed_writes" Counter Count "Writes that a volume was asked for, failed ones too: those of which the times are."
         WriteServer "write_server_ns" Counter Nanoseconds "Time that these writes spent in the server, waits included."
         WriteDevice "write_device_ns" Counter Nanoseconds "Time that these writes spent with the volume."
+        ReadShortest "read_device_ns_min" Shortest Nanoseconds "Shortest time that one of these reads spent with the volume, since the start or `adapter reset-marks`."
+        ReadLongest "read_device_ns_max" Longest Nanoseconds "Longest time that one of these reads spent with the volume."
+        WriteShortest "write_device_ns_min" Shortest Nanoseconds "Shortest time that one of these writes spent with the volume, since the start or `adapter reset-marks`."
+        WriteLongest "write_device_ns_max" Longest Nanoseconds "Longest time that one of these writes spent with the volume."
+    }
+}
+
+impl Kind {
+    /// Of two parts the value of both, where it is no sum of theirs.
+    #[must_use]
+    pub fn of_both(self, one: u64, other: u64) -> Option<u64> {
+        match self {
+            Kind::Counter | Kind::Gauge => None,
+            Kind::HighWater | Kind::Longest => Some(one.max(other)),
+            Kind::Shortest if one == 0 || other == 0 => Some(one.max(other)),
+            Kind::Shortest => Some(one.min(other)),
+        }
     }
 }
 

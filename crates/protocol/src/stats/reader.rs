@@ -196,12 +196,16 @@ impl QueueSnapshot {
         }
     }
 
-    /// Gauges and high-water marks of another one, added.
+    /// Gauges and high-water marks of another one, added; of single values the highest or the lowest.
     fn add_levels(&mut self, of: &QueueSnapshot) {
         for counter in
             QueueCounter::ALL.iter().filter(|counter| counter.info().kind != Kind::Counter)
         {
-            self.counters[*counter as usize] += of.get(*counter);
+            let (own, other) = (&mut self.counters[*counter as usize], of.get(*counter));
+            *own = match counter.info().kind {
+                kind @ (Kind::Longest | Kind::Shortest) => kind.of_both(*own, other).unwrap_or(0),
+                _ => *own + other,
+            };
         }
     }
 }

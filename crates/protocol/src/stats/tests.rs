@@ -116,6 +116,29 @@ fn names_are_unique_and_high_waters_follow_their_gauges() {
     }
 }
 
+/// 0 is no time at all, neither the shortest of a queue nor that of two.
+#[test]
+fn the_shortest_and_the_longest_are_those_of_all_queues() {
+    use QueueCounter::{ReadLongest, ReadShortest};
+    let region = StatsRegion::create(1).unwrap();
+    let queues = [2, 3, 4].map(|queue| region.queue("vfchost0", queue).unwrap());
+    for (queue, ns) in [(0, 700), (0, 500), (0, 900), (1, 600), (1, 4000)] {
+        queues[queue].note_extremes([ReadShortest, ReadLongest], ns);
+    }
+    let seen = queues.map(|queue| [ReadShortest, ReadLongest].map(|which| queue.get(which)));
+    assert_eq!(seen, [[500, 900], [600, 4000], [0, 0]]);
+    let both = |which: QueueCounter, index: usize| {
+        let kind = which.info().kind;
+        seen.iter().fold(0, |both, one| kind.of_both(both, one[index]).unwrap())
+    };
+    assert_eq!((both(ReadShortest, 0), both(ReadLongest, 1)), (500, 4000));
+    assert_eq!(Kind::Counter.of_both(1, 2), None);
+    queues[0].reset_marks();
+    assert_eq!(queues[0].get(ReadShortest), 0);
+    queues[0].note_extremes([ReadShortest, ReadLongest], 800);
+    assert_eq!((queues[0].get(ReadShortest), queues[0].get(ReadLongest)), (800, 800));
+}
+
 #[test]
 fn a_lun_is_counted_for_each_channel_and_is_no_queue() {
     let region = StatsRegion::create(2).unwrap();
