@@ -6,7 +6,9 @@
 mod act;
 mod baseline;
 mod devices;
+mod errlog;
 mod fcstat;
+mod iostat;
 mod maps;
 mod media;
 mod npiv;

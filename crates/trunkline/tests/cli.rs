@@ -609,6 +609,96 @@ fn ioscli_shows_ports_and_virtual_fibre_channel() {
     bench.refused("ioscli vfcmap -vadapter vfchost0 -fcp fcs7", 2);
 }
 
+/// What tells an administrator who is who, and what happened.
+#[test]
+fn ioscli_identifies_devices_and_removes_them() {
+    let bench = Bench::with_disk();
+    bench.ok("dataplane set main --wwpn-prefix c0:50:76:00:00:01");
+    bench.ok("port create fcs0");
+    bench.ok("adapter create vfchost0 --kind fc --port fcs0");
+    bench.ok("adapter set vfchost0 --client-name aixdb1");
+    let map = bench.ok("ioscli lsmap -all -npiv -fmt :");
+    assert!(map.contains(":1:aixdb1:"), "{map}");
+    let rows = bench.ok("ioscli fcstat -client");
+    let row = rows.lines().find(|row| row.contains("vfchost0")).unwrap();
+    assert_eq!(row.split_whitespace().next(), Some("aixdb1"));
+    let mut shown = String::new();
+    for line in [
+        "lsdev -slots",
+        "lsdev -dev vfchost0 -vpd",
+        "lsdev -dev fcs0 -vpd",
+        "lsdev -dev vhost0 -vpd",
+        "lsdev -dev disk0 -vpd",
+        "lsattr -El vfchost0 -a queues -a limit_intr -F attribute=value",
+        "lsattr -Dl vhost0 -a queues -a read_only",
+        "cfgdev -dev vfchost0",
+    ] {
+        shown += &format!("$ trunkline ioscli {line}\n{}\n", bench.ok(&format!("ioscli {line}")));
+    }
+    insta::assert_snapshot!("ioscli_identity", shown);
+    let host = bench.ok("ioscli hostinfo vfchost0");
+    assert_eq!(bench.ok("ioscli cat /proc/sys/adapter/fc/vfchost0/hostinfo"), host);
+    for line in [
+        "Client partition name                     : aixdb1",
+        "FC adapter name on VIOS                   : fcs0",
+    ] {
+        assert!(host.lines().any(|other| other == line), "{host}");
+    }
+    bench.refused("ioscli hostinfo vhost0", 2);
+    assert_eq!(bench.ok("ioscli cfgdev"), "");
+    let log = bench.ok("ioscli errlog");
+    assert!(log.starts_with("IDENTIFIER TIMESTAMP  T C RESOURCE_NAME  DESCRIPTION\n"), "{log}");
+    assert!(
+        log.lines().any(|line| line.contains(" I O ") && line.contains("client_name")),
+        "{log}"
+    );
+    assert!(bench.ok("ioscli errlog -ls").contains("LABEL:           CHANGE\n"));
+    bench.refused("ioscli errlog -rm 3", 2);
+    bench.refused("ioscli rmdev -dev vfchost0 -ucfg", 2);
+    bench.refused("ioscli rmdev -dev fcs0", 5);
+    assert_eq!(bench.ok("ioscli rmdev -dev vfchost0"), "vfchost0 deleted\n");
+    assert_eq!(bench.ok("ioscli rmdev -dl fcs0"), "fcs0 deleted\n");
+    bench.refused("ioscli rmdev -dev vfchost0", 3);
+    for line in [
+        "adapter create vhost1 --kind scsi",
+        "volume create disk1 --kind null --size 1GiB",
+        "ioscli mkvdev -vdev disk1 -vadapter vhost1",
+    ] {
+        bench.ok(line);
+    }
+    let gone = bench.ok("ioscli rmdev -dev vhost1 -recursive");
+    assert_eq!(gone, "vtscsi0 deleted\nvhost1 deleted\n");
+}
+
+#[test]
+fn ioscli_times_reads_and_writes_apart() {
+    let bench = Bench::with_disk();
+    let fake = bench.launcher.current().unwrap();
+    let stats = fake.queue_stats("vhost0", 0).unwrap();
+    let add = |reads: u64| {
+        stats.add(QueueCounter::CommandsReceived, reads);
+        stats.add(QueueCounter::Reads, reads);
+        stats.add(QueueCounter::TimedReads, reads);
+        stats.add(QueueCounter::ReadDevice, reads * 4_000_000);
+    };
+    add(1_000);
+    stats.note_extremes([QueueCounter::ReadShortest, QueueCounter::ReadLongest], 2_500_000);
+    stats.note_extremes([QueueCounter::ReadShortest, QueueCounter::ReadLongest], 171_200_000);
+    for line in ["iostat -D vhost0", "viostat -extdisk"] {
+        let shown = bench.ok(&format!("ioscli {line}"));
+        let row = shown.lines().skip_while(|line| !line.contains("rps")).nth(1).unwrap();
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        assert_eq!(cells[1..], ["4.0", "2.5", "171.2", "0", "0"], "{shown}");
+    }
+    // The first report is of all time, the second of an interval in which nothing happened.
+    let twice = bench.ok("ioscli iostat -D vhost0 1 2");
+    let rates = twice.lines().zip(twice.lines().skip(1)).filter(|(head, _)| head.contains("rps"));
+    let rates: Vec<&str> = rates.map(|(_, row)| row.split_whitespace().next().unwrap()).collect();
+    assert_eq!((rates.len(), rates[1]), (2, "0.0"), "{twice}");
+    bench.refused("ioscli iostat", 2);
+    bench.refused("ioscli iostat -D nothing", 3);
+}
+
 #[test]
 fn ioscli_makes_virtual_target_devices_and_media() {
     let bench = Bench::new();

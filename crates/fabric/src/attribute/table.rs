@@ -129,6 +129,9 @@ objects! {
              masked.";
         DATAPLANE: str = Name(DataPlane), Is("main"), Fixed, "",
             "The data plane that serves the adapter.";
+        CLIENT_NAME: str = Text { bytes_max: 64 }, Is(""), Live, "",
+            "The name of the machine behind it, for people: a client does not say who it is. `ioscli lsmap -npiv`, `fcstat -client` \
+             and `hostinfo` show it.";
         QUEUES: u64 = Number { min: 1, max: 256 }, Is("64"), NextConnect, "queues",
             "Most queues for I/O that a client may use; it chooses how many (QEMU: num-queues). vhost-user \
              can name 256, two of which an adapter of the kind `fc` or `scsi` has for other things: 254 are its most.";

@@ -1,5 +1,6 @@
 //! The commands that change something.
 
+use super::media::remove;
 use super::system::{System, Thing};
 use super::words::Words;
 use super::{Context, wrong};
@@ -84,6 +85,53 @@ fn busy(device: &str, attribute: &Attribute) -> Failure {
         ),
         code: 1,
     }
+}
+
+/// `rmdev`
+pub(super) fn rmdev(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    let help = "`rmdev -dev DEVICE`, or `rmdev -dl DEVICE` as on AIX";
+    let device = words.one("-dev").or_else(|| words.one("-l"));
+    let device = device.ok_or_else(|| wrong("rmdev needs -dev DEVICE", help))?;
+    if words.has("-ucfg") || words.has("-l") && !words.has("-d") {
+        let what = "a device that is defined is configured: it can only be removed";
+        return Err(wrong(what, &format!("{help}; {UNCONFIGURE}")));
+    }
+    let system = System::load(context)?;
+    let thing = system.thing(device)?;
+    if thing.object == Object::DataPlane && device == super::system::NPIV {
+        return Err(wrong(format!("{device} is no object of its own"), "it is always there"));
+    }
+    let own: Vec<&str> = match words.has("-recursive") {
+        true => system.vtds_of(thing.name),
+        false => Vec::new(),
+    };
+    let mut lines = Vec::new();
+    for vtd in own {
+        remove(context, Object::Vtd, vtd)?;
+        lines.push(format!("{vtd} deleted"));
+    }
+    remove(context, thing.object, thing.name)?;
+    lines.push(format!("{device} deleted"));
+    Ok(lines.join("\n"))
+}
+
+/// What comes nearest to it.
+const UNCONFIGURE: &str = "`vfcmap -vadapter ADAPTER -fcp` takes an adapter off its port";
+
+/// `cfgdev`
+pub(super) fn cfgdev(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    // Devices are there as soon as they are made, and HBAs are looked at all the time: what is left is to say whether it is so.
+    let system = System::load(context)?;
+    let Some(device) = words.one("-dev") else { return Ok(String::new()) };
+    let thing = system.thing(device)?;
+    let all = system.devices().into_iter().map(|(_, device)| device);
+    let down = |found: super::devices::Device| found.name == thing.name && !found.available;
+    if all.into_iter().any(down) {
+        let what = format!("{device} is not available");
+        let help = "it is tried again by itself; `trunkline status` says why";
+        return Err(ApiError::new(control::error::Code::Unavailable, what).help(help).into());
+    }
+    Ok(format!("{device} Available"))
 }
 
 /// `vfcmap`

@@ -34,21 +34,27 @@ fn switch(on: bool) -> &'static str {
 pub(super) struct AttributeRow {
     pub(super) name: &'static str,
     pub(super) value: String,
+    /// The value that holds while none is set.
+    pub(super) default: String,
     pub(super) description: String,
     pub(super) settable: &'static str,
 }
 
 impl AttributeRow {
     /// Of an attribute and the values that hold.
-    pub(super) fn of(attribute: &Attribute, effective: &Attributes) -> AttributeRow {
-        let value = effective.get(attribute.name).map(|value| match value {
+    pub(super) fn of(attribute: &'static Attribute, effective: &Attributes) -> AttributeRow {
+        let write = |value: &Value| match value {
             Value::Number(bytes) if attribute.name == TRANSFER => super::text::hex(*bytes),
             Value::Switch(on) => switch(*on).to_owned(),
             _ => attribute.write(value),
-        });
+        };
+        // Of what is inherited the default is what is there to inherit, which others may set: it is left open.
+        let none = Attributes::new();
+        let default = fabric::attribute::effective(attribute, &none, &|_| None);
         AttributeRow {
             name: attribute.name,
-            value: value.unwrap_or_default(),
+            value: effective.get(attribute.name).map(write).unwrap_or_default(),
+            default: default.as_ref().map(write).unwrap_or_default(),
             description: description(attribute.meaning),
             settable: match attribute.effect {
                 Effect::Live => "True+",
@@ -93,6 +99,71 @@ fn attribute_columns(rows: &[AttributeRow], heading: Option<[&str; 4]>) -> Strin
     };
     let widths: Vec<usize> = (0..3).map(|column| width(column).unwrap_or(0)).collect();
     columns(&all, &widths)
+}
+
+/// Columns of `lsattr -F`.
+pub(super) const COLUMNS: [&str; 4] = ["attribute", "value", "description", "user_settable"];
+
+/// `lsattr -F`: columns in the order of a format, such as `attribute value` or `attribute:value`. Blanks between them make a table.
+pub(super) fn formatted(rows: &[AttributeRow], format: &str) -> Result<String, String> {
+    let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let names: Vec<&str> = format.split(|c| !letter(c)).filter(|word| !word.is_empty()).collect();
+    let unknown = names.iter().find(|name| !COLUMNS.contains(name) && **name != "deflt");
+    if let Some(unknown) = unknown {
+        return Err(format!("there is no column `{unknown}`"));
+    }
+    if names.is_empty() {
+        return Err("-F names no column".to_owned());
+    }
+    let cell = |row: &AttributeRow, name: &str| match name {
+        "attribute" => row.name.to_owned(),
+        "description" => row.description.clone(),
+        "user_settable" => row.settable.to_owned(),
+        "deflt" => row.default.clone(),
+        _ => row.value.clone(),
+    };
+    if format.chars().all(|c| letter(c) || c.is_whitespace()) {
+        let all: Vec<Vec<String>> =
+            rows.iter().map(|row| names.iter().map(|name| cell(row, name)).collect()).collect();
+        let width = |column: usize| all.iter().map(|row| row[column].chars().count()).max();
+        let widths: Vec<usize> =
+            (0..names.len() - 1).map(|column| width(column).unwrap_or(0)).collect();
+        return Ok(columns(&all, &widths));
+    }
+    let line = |row: &AttributeRow| {
+        let (mut text, mut rest) = (String::new(), format);
+        while let Some(first) = rest.chars().next() {
+            let end = rest.find(|c| letter(c) != letter(first)).unwrap_or(rest.len());
+            let (part, after) = rest.split_at(end);
+            text += &if letter(first) { cell(row, part) } else { part.to_owned() };
+            rest = after;
+        }
+        text
+    };
+    Ok(lines(&rows.iter().map(line).collect::<Vec<_>>()))
+}
+
+/// `lsdev -vpd`: what identifies a device, in the form of `lscfg -vpl`.
+pub(super) fn vpd(name: &str, place: &str, description: &str, facts: &[(&str, String)]) -> String {
+    let mut text = format!("  {name:<16} {place:<24} {description}\n");
+    if !facts.is_empty() {
+        text.push('\n');
+    }
+    for (what, value) in facts {
+        text += &format!("        {what:.<28}{value}\n");
+    }
+    text
+}
+
+/// `lsdev -slots`: each slot with what is in it.
+pub(super) fn slots(rows: &[(String, String)]) -> String {
+    let width = rows.iter().map(|(slot, _)| slot.len()).max().unwrap_or(0).max(24);
+    let mut all = vec![["# Slot", "Description", "Device(s)"].map(str::to_owned).to_vec()];
+    let row = |(slot, device): &(String, String)| {
+        vec![slot.clone(), "Virtual I/O Slot".to_owned(), device.clone()]
+    };
+    all.extend(rows.iter().map(row));
+    columns(&all, &[width, 16])
 }
 
 /// `lsdev -attr NAME`

@@ -162,7 +162,7 @@ fn create(
     objects::waiting(&done.waiting)
 }
 
-fn remove(context: &Context<'_>, object: Object, name: &str) -> Result<(), Failure> {
+pub(super) fn remove(context: &Context<'_>, object: Object, name: &str) -> Result<(), Failure> {
     let path = format!("{}{}", objects::path(object, name)?, context.how());
     let done: DoneView = context.client.send(Method::DELETE, &path, None)?;
     objects::waiting(&done.waiting)

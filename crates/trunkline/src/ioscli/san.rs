@@ -3,7 +3,7 @@
 use super::baseline::{Baseline, Baselines, counts, on_port};
 use super::fcstat::{Counts, FcReport};
 use super::npiv::{ClientRow, Login, NpivMap, NpivPort};
-use super::system::{System, number, numbered, text};
+use super::system::{System, client_name, number, numbered, text};
 use control::server::{AdapterView, ObjectView};
 use fabric::san::Wwpn;
 
@@ -73,7 +73,7 @@ impl System {
             for adapter in self.adapters_on(&port.name) {
                 let pid = self.dataplane(&adapter.dataplane).and_then(|dataplane| dataplane.pid);
                 rows.push(ClientRow {
-                    host: adapter.name.clone(),
+                    host: client_name(adapter).unwrap_or(&adapter.name).to_owned(),
                     device: adapter.name.clone(),
                     wwpn: adapter_wwpn(adapter).unwrap_or_default(),
                     counts: self.port_counts(&port.name, &adapter.name, base, pid),
@@ -100,7 +100,7 @@ impl System {
             name: adapter.name.clone(),
             physloc: super::system::adapter_place(adapter),
             client_id: client,
-            client_name: String::new(),
+            client_name: client_name(adapter).unwrap_or_default().to_owned(),
             client_os: String::new(),
             login,
             port: port.map(|port| port.name.clone()).unwrap_or_default(),
@@ -144,12 +144,12 @@ pub(super) fn adapter_wwpn(adapter: &AdapterView) -> Option<u64> {
 }
 
 /// The name of a port, which logs in nowhere itself.
-fn port_wwpn(port: &ObjectView) -> u64 {
+pub(super) fn port_wwpn(port: &ObjectView) -> u64 {
     let wwpn = port.wwpn.as_ref().and_then(|wwpn| wwpn.parse::<Wwpn>().ok());
     wwpn.map_or(0, |wwpn| wwpn.0)
 }
 
-fn port_place(port: &ObjectView) -> String {
+pub(super) fn port_place(port: &ObjectView) -> String {
     let home = text(&port.effective, "dataplane").unwrap_or_default();
     let place = numbered(&port.name, "fcs");
     let place = place.map_or_else(|| format!("T-{}", port.name), |number| format!("T{number}"));

@@ -104,10 +104,14 @@ pub(super) fn cat(context: &Context<'_>, words: &Words) -> Result<String, Failur
     let own = context.global.paths().stats_folder();
     let own = format!("{}/", own.display());
     let place = ["/proc/sys/adapter/vfc/", &own].into_iter().find_map(|all| path.strip_prefix(all));
+    let client = path.strip_prefix("/proc/sys/adapter/fc/").unwrap_or(path);
+    if let Some((name, "hostinfo")) = client.split_once('/') {
+        return host_of(&System::load(context)?, name);
+    }
     let Some((name, "stats")) = place.unwrap_or(path).split_once('/') else {
         return Err(wrong(
             format!("there is no file `{path}` here"),
-            "the files are /proc/sys/adapter/vfc/ADAPTER/stats",
+            "the files are /proc/sys/adapter/vfc/ADAPTER/stats and /proc/sys/adapter/fc/ADAPTER/hostinfo",
         ));
     };
     let system = System::load(context)?;
@@ -154,8 +158,16 @@ pub(super) fn lsmap(context: &Context<'_>, words: &Words) -> Result<String, Fail
 /// `lsdev`
 pub(super) fn lsdev(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
     let system = System::load(context)?;
+    if words.has("-slots") {
+        let slot = |name: &str| Some((system.place(name)?, name.to_owned()));
+        let names = system.devices().into_iter().map(|(_, device)| device.name);
+        return Ok(devices::slots(&names.filter_map(|name| slot(&name)).collect::<Vec<_>>()));
+    }
     let Some(device) = words.one("-dev") else { return list(&system, words) };
     let thing = system.thing(device)?;
+    if words.has("-vpd") {
+        return Ok(vpd(&system, &thing));
+    }
     if words.has("-range") {
         let name = words.one("-range").or_else(|| words.one("-attr"));
         let name = name.ok_or_else(|| wrong("-range needs NAME", "`-range num_io_queues`"))?;
@@ -173,6 +185,63 @@ pub(super) fn lsdev(context: &Context<'_>, words: &Words) -> Result<String, Fail
             Ok(devices::list(&one))
         }
     }
+}
+
+fn vpd(system: &System, thing: &Thing<'_>) -> String {
+    let known = system.devices().into_iter().map(|(_, device)| device);
+    let description = known.into_iter().find(|device| device.name == thing.name);
+    let description = description.map(|device| device.description).unwrap_or_default();
+    let place = system.place(thing.name);
+    let mut facts = Vec::new();
+    if let Some(adapter) = system.adapter(thing.name) {
+        for (what, wwpn) in
+            ["Network Address", "Alternate Network Address"].iter().zip(&adapter.wwpns)
+        {
+            facts.push((*what, wwpn.replace(':', "").to_uppercase()));
+        }
+        if !adapter.serial.is_empty() && adapter.kind == "block" {
+            facts.push(("Serial Number", adapter.serial.clone()));
+        }
+    }
+    if let Some(port) = system.port(thing.name) {
+        facts.push(("Network Address", format!("{:016X}", super::san::port_wwpn(port))));
+    }
+    if let Some(volume) = system.status.volumes.iter().find(|volume| volume.name == thing.name) {
+        let path = system::text(&volume.effective, "path");
+        facts.extend(path.map(|path| ("File", path.to_owned())));
+        facts.extend(volume.bytes.map(|bytes| ("Size in bytes", bytes.to_string())));
+    }
+    facts.extend(place.clone().map(|place| ("Hardware Location Code", place)));
+    devices::vpd(thing.name, &place.unwrap_or_default(), &description, &facts)
+}
+
+/// `hostinfo`, and `cat` of the file of that name: what the client of an adapter is told of this server on AIX.
+pub(super) fn hostinfo(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    let Some(name) = words.plain.first() else {
+        return Err(wrong("hostinfo needs an adapter", "`hostinfo vfchost0`"));
+    };
+    host_of(&System::load(context)?, name)
+}
+
+fn host_of(system: &System, name: &str) -> Result<String, Failure> {
+    let adapter = system.adapter(name).ok_or_else(|| system::not_found(name))?;
+    if adapter.kind != "fc" {
+        let what = format!("{name} is no virtual Fibre Channel adapter");
+        return Err(wrong(what, "`trunkline ioscli lsmap -all -npiv` lists these"));
+    }
+    let node = rustix::system::uname();
+    let port = adapter.port.as_deref().and_then(|port| system.port(port));
+    let rows = [
+        ("VFC client adapter name", adapter.name.clone()),
+        ("Client partition name", system::client_name(adapter).unwrap_or_default().to_owned()),
+        ("Host partition name  (VIOS)", node.nodename().to_string_lossy().into_owned()),
+        ("VFC host adapter name", adapter.name.clone()),
+        ("VFC host adapter location code", system::adapter_place(adapter)),
+        ("FC adapter name on VIOS", port.map(|port| port.name.clone()).unwrap_or_default()),
+        ("FC adapter location code  on VIOS", port.map(super::san::port_place).unwrap_or_default()),
+    ];
+    let row = |(what, value): (&str, String)| format!("{what:<42}: {value}").trim_end().to_owned();
+    Ok(super::text::lines(&rows.map(row)))
 }
 
 fn list(system: &System, words: &Words) -> Result<String, Failure> {
@@ -213,6 +282,9 @@ pub(super) fn lsattr(context: &Context<'_>, words: &Words) -> Result<String, Fai
     let Some(device) = words.one("-l") else {
         return Err(wrong("lsattr needs -l DEVICE", "`lsattr -El DEVICE`"));
     };
+    if words.has("-D") && (words.has("-E") || words.has("-R")) {
+        return Err(wrong("-D, -E and -R exclude each other", "`lsattr -Dl DEVICE`"));
+    }
     let system = System::load(context)?;
     let thing = system.thing(device)?;
     let names = words.all("-a");
@@ -229,5 +301,15 @@ pub(super) fn lsattr(context: &Context<'_>, words: &Words) -> Result<String, Fai
             names.iter().map(row).collect::<Result<_, Failure>>()?
         }
     };
+    let rows: Vec<AttributeRow> = match words.has("-D") {
+        true => {
+            rows.into_iter().map(|row| AttributeRow { value: row.default.clone(), ..row }).collect()
+        }
+        false => rows,
+    };
+    if let Some(format) = words.one("-F") {
+        let help = format!("the columns are {} and deflt", devices::COLUMNS.join(", "));
+        return devices::formatted(&rows, format).map_err(|why| wrong(why, &help));
+    }
     Ok(if words.has("-H") { devices::lsdev(&rows) } else { devices::lsattr(&rows) })
 }

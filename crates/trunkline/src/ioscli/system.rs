@@ -135,6 +135,18 @@ impl System {
         })
     }
 
+    /// The virtual target devices of an adapter.
+    pub(super) fn vtds_of(&self, adapter: &str) -> Vec<&str> {
+        let mine = |vtd: &&ObjectView| text(&vtd.effective, "adapter") == Some(adapter);
+        self.vtds.iter().filter(mine).map(|vtd| vtd.name.as_str()).collect()
+    }
+
+    /// The location code of a device that has one.
+    pub(super) fn place(&self, name: &str) -> Option<String> {
+        let adapter = self.adapter(name).map(adapter_place);
+        adapter.or_else(|| self.port(name).map(super::san::port_place))
+    }
+
     /// An adapter by its name.
     pub(super) fn adapter(&self, name: &str) -> Option<&AdapterView> {
         self.status.adapters.iter().find(|adapter| adapter.name == name)
@@ -339,6 +351,11 @@ const SLOTS: u32 = 10_000;
 pub(super) fn numbered(name: &str, prefix: &str) -> Option<u32> {
     let number = name.strip_prefix(prefix)?.parse().ok()?;
     (name == format!("{prefix}{number}")).then_some(number)
+}
+
+/// The name of the partition behind an adapter, as far as somebody has said it.
+pub(super) fn client_name(adapter: &AdapterView) -> Option<&str> {
+    text(&adapter.effective, "client_name").filter(|name| !name.is_empty())
 }
 
 /// A number for the client, which does not say who it is.

@@ -2,7 +2,7 @@
 
 use super::words::Takes::{Many, Maybe, Nothing, One};
 use super::words::{Flag, Syntax, flag};
-use super::{Command, act, media, show};
+use super::{Command, act, errlog, iostat, media, show};
 
 const FMT: Flag = flag("-fmt", One, "DELIMITER", "one line each, with this between the fields");
 const PERM: &str = "also what takes effect later; see below";
@@ -10,13 +10,19 @@ const PERM: &str = "also what takes effect later; see below";
 /// Every command.
 pub(super) static COMMANDS: &[Command] = &[
     Command { syntax: FCSTAT, run: show::fcstat },
+    Command { syntax: IOSTAT, run: iostat::run },
+    Command { syntax: VIOSTAT, run: iostat::run },
     Command { syntax: CAT, run: show::cat },
+    Command { syntax: HOSTINFO, run: show::hostinfo },
+    Command { syntax: ERRLOG, run: errlog::run },
     Command { syntax: LSMAP, run: show::lsmap },
     Command { syntax: LSNPORTS, run: show::lsnports },
     Command { syntax: VFCMAP, run: act::vfcmap },
     Command { syntax: LSDEV, run: show::lsdev },
     Command { syntax: LSATTR, run: show::lsattr },
     Command { syntax: CHDEV, run: act::chdev },
+    Command { syntax: RMDEV, run: act::rmdev },
+    Command { syntax: CFGDEV, run: act::cfgdev },
     Command { syntax: MKVDEV, run: media::mkvdev },
     Command { syntax: RMVDEV, run: media::rmvdev },
     Command { syntax: MKREP, run: media::mkrep },
@@ -62,10 +68,92 @@ came since. Others see the counters as before. High-water marks stay.
 ",
 };
 
+const IO_FIELDS: &str = "\
+DEVICE is an adapter; without one, all that have had a client. Without INTERVAL there is one report of all time since the data plane began. With it, a report comes \
+every INTERVAL seconds, COUNT of them or until it is stopped: the first is of all time, the others of the interval.
+
+read and write: rps and wps are completed requests per second; avgserv, minserv and maxserv are the times that these spent with the volume, in milliseconds: the mean of the interval, and the shortest and longest since \
+the data plane began or `trunkline adapter reset-marks`. fails were answered with an error or aborted, in the interval. timeouts are 0: the server gives up on no request; what a client gives up on, it aborts.
+
+queue: avgtime, mintime and maxtime are the times in the server, waits included (maxtime is at most 12.5 % too high); avgwqsz is how many requests were in the server at once on average, avgsqsz how many were with the \
+volume, sqfull how often per second one found no command element or no room in the back end. %tm_act is the sum of all these times by the interval, at most 100. Volumes that answer at once (ram, null) have no time with the volume.
+";
+
+const IOSTAT: Syntax = Syntax {
+    name: "iostat",
+    about: "how each adapter was served, reads and writes apart, as AIX prints disks",
+    usage: &["-D [DEVICE …] [INTERVAL [COUNT]]"],
+    flags: &[flag("-D", Nothing, "", "the extended report, which is the only one here")],
+    plain: 1024,
+    notes: IO_FIELDS,
+};
+
+const VIOSTAT: Syntax = Syntax {
+    name: "viostat",
+    about: "the same as iostat, with the flag of the Virtual I/O Server",
+    usage: &["-extdisk [DEVICE …] [INTERVAL [COUNT]]"],
+    flags: &[flag("-extdisk", Nothing, "", "the extended report, which is the only one here")],
+    plain: 1024,
+    notes: IO_FIELDS,
+};
+
+const HOSTINFO: Syntax = Syntax {
+    name: "hostinfo",
+    about: "who serves a virtual Fibre Channel adapter, as AIX tells the client",
+    usage: &["ADAPTER"],
+    flags: &[],
+    plain: 1,
+    notes: "\
+On AIX this is the file /proc/sys/adapter/fc/fcsN/hostinfo of the client; `cat` with that path and the adapter's name prints the same. The client's partition is known where \
+`trunkline adapter set ADAPTER --client-name NAME` has said it.
+",
+};
+
+const ERRLOG: Syntax = Syntax {
+    name: "errlog",
+    about: "what happened, the newest first",
+    usage: &["[-ls]"],
+    flags: &[
+        flag("-ls", Nothing, "", "every event in full"),
+        flag("-rm", One, "DAYS", "refused: the newest events are kept, and nothing has to be removed"),
+    ],
+    plain: 0,
+    notes: "\
+These are the events of `trunkline events`. T is P for what lasts, T for what was over by itself and I for what is to be known; C is H for the storage behind a volume, O for what somebody changed and S for \
+the rest. The identifier is made of the kind of event. Times are UTC.
+",
+};
+
+const RMDEV: Syntax = Syntax {
+    name: "rmdev",
+    about: "remove a device",
+    usage: &["-dev DEVICE [-recursive]", "-dl DEVICE"],
+    flags: &[
+        flag("-dev", One, "DEVICE", "the device"),
+        flag("-recursive", Nothing, "", "its virtual target devices first"),
+        flag("-ucfg", Nothing, "", "refused: what is defined here is configured"),
+        flag("-d", Nothing, "", "with -l, as on AIX"),
+        flag("-l", One, "DEVICE", "as -dev"),
+    ],
+    plain: 0,
+    notes: "\
+The device is removed with its definition, as `trunkline NOUN rm` does it. What others use is refused, and what takes a disk from a client that is connected needs --force.
+",
+};
+
+const CFGDEV: Syntax = Syntax {
+    name: "cfgdev",
+    about: "nothing, or whether a device is available",
+    usage: &["[-dev DEVICE]"],
+    flags: &[flag("-dev", One, "DEVICE", "say whether this one is available")],
+    plain: 0,
+    notes: "Devices are configured when they are made, and what fails is tried again by itself; HBAs of the host are looked at every two seconds.",
+};
+
 const CAT: Syntax = Syntax {
     name: "cat",
     about: "the statistics file of an adapter, with the commands of each queue",
-    usage: &["/proc/sys/adapter/vfc/ADAPTER/stats", "ADAPTER/stats"],
+    usage: &["/proc/sys/adapter/vfc/ADAPTER/stats", "ADAPTER/stats", "ADAPTER/hostinfo"],
     flags: &[],
     plain: 1,
     notes: "\
@@ -90,7 +178,7 @@ const LSMAP: Syntax = Syntax {
     notes: "\
 A block adapter is shown as a virtual SCSI adapter with one virtual target device, its volume. A client does not say \
 who it is: its partition ID is the number in the adapter's name plus one (0 for virtual SCSI while it is not \
-connected), and its name and system stay empty.
+connected), and its system stays empty. Its name is what `trunkline adapter set ADAPTER --client-name NAME` has said.
 
 With -npiv, -field takes also what the original does not have: offered and used, queues that the adapter offers and that its client uses; negotiated and running, channels that the client may have and that run its queues now; cpus, how many CPUs these are bound to. Without a client all but the first are 0; a single-queue client has 1 negotiated.
 ",
@@ -128,6 +216,8 @@ const LSDEV: Syntax = Syntax {
         "-dev DEVICE",
         "-dev DEVICE -attr [NAME]",
         "-dev DEVICE -range NAME",
+        "-dev DEVICE -vpd",
+        "-slots",
     ],
     flags: &[
         flag("-virtual", Nothing, "", "only what clients use"),
@@ -135,6 +225,8 @@ const LSDEV: Syntax = Syntax {
         flag("-dev", One, "DEVICE", "this one"),
         flag("-attr", Maybe, "NAME", "its attributes, or the value of one"),
         flag("-range", Maybe, "NAME", "the values that the attribute may have"),
+        flag("-vpd", Nothing, "", "what identifies it: WWPNs, serial number, location code"),
+        flag("-slots", Nothing, "", "the location codes, and which device is there"),
     ],
     plain: 0,
     notes: DEVICES,
@@ -143,9 +235,25 @@ const LSDEV: Syntax = Syntax {
 const LSATTR: Syntax = Syntax {
     name: "lsattr",
     about: "attributes of a device, as AIX prints them",
-    usage: &["-El DEVICE [-a NAME …]", "-Rl DEVICE -a NAME"],
+    usage: &[
+        "-El DEVICE [-a NAME …] [-F FORMAT]",
+        "-Dl DEVICE [-a NAME …] [-F FORMAT]",
+        "-Rl DEVICE -a NAME",
+    ],
     flags: &[
         flag("-E", Nothing, "", "the values that hold"),
+        flag(
+            "-D",
+            Nothing,
+            "",
+            "the values that hold while none is set; nothing where it depends on others",
+        ),
+        flag(
+            "-F",
+            One,
+            "FORMAT",
+            "these columns: attribute, value, description, user_settable, deflt",
+        ),
         flag("-R", Nothing, "", "the values that an attribute may have"),
         flag("-H", Nothing, "", "with a heading"),
         flag("-l", One, "DEVICE", "the device"),

@@ -280,10 +280,30 @@ fn attributes_are_read_again() {
 }
 
 #[test]
+fn columns_are_printed_as_the_format_says() {
+    let row = |name, value: &str, settable| AttributeRow {
+        name,
+        value: value.to_owned(),
+        default: "8".to_owned(),
+        description: "a text of words".to_owned(),
+        settable,
+    };
+    let rows = [row("queues", "64", "True"), row("num_cmd_elems", "1024", "True+")];
+    let shown = |format: &str| devices::formatted(&rows, format);
+    assert_eq!(shown("value").unwrap(), "64\n1024\n");
+    assert_eq!(shown("value attribute").unwrap(), "64   queues\n1024 num_cmd_elems\n");
+    assert_eq!(shown("attribute:value,").unwrap(), "queues:64,\nnum_cmd_elems:1024,\n");
+    assert_eq!(shown("deflt;user_settable").unwrap(), "8;True\n8;True+\n");
+    assert_eq!(shown("valeu").unwrap_err(), "there is no column `valeu`");
+    assert!(shown(" : ").is_err());
+}
+
+#[test]
 fn one_attribute_is_read_again() {
     let row = AttributeRow {
         name: "num_per_range",
         value: "0".to_owned(),
+        default: "0".to_owned(),
         description: String::new(),
         settable: "True",
     };
