@@ -1,6 +1,6 @@
 //! Virtual Fibre Channel: native I/O, one queue and many, in the tables of PowerVM's article on NPIV multi-queue.
 //!
-//! *Single* is an adapter with `limit_intr`, one queue on one channel. *Multi* has as many queues and channels as there are CPUs for the server, and at least
+//! *Single* is a client with one queue, and so on one channel, as `limit_intr` makes it. *Multi* has as many queues and channels as there are CPUs for the server, and at least
 //! [`QUEUES_MIN`] queues. Both have the same number of requests outstanding in all, so that only the queues differ. *Native* is fio on
 //! the same file.
 //!
@@ -304,8 +304,9 @@ fn disk(stage: &mut Stage<'_>, read_percent: u8, outstanding: u16) -> Result<Vec
     let settled = stage.settled;
     let path = stage::disk_file(settled)?;
     let plan = plan(ours::file(&path, CacheMode::Direct));
-    let single = stage.ours(&plan)?;
-    let many = stage.ours(&multi(settled, &plan))?;
+    // One data plane may have the file, so both are adapters of it; the one that has no client costs nothing.
+    let mut seats = stage.ours_for(&multi(settled, &plan), 2)?;
+    let (many, single) = (seats.remove(1), seats.remove(0));
     let load = |queues| LoadOptions { read_percent, ..over(settled, queues, outstanding) };
     let fio = Fio {
         file: path,
@@ -325,8 +326,8 @@ fn clients(stage: &mut Stage<'_>, count: u16) -> Result<Vec<Series>> {
     let settled = stage.settled;
     let path = stage::disk_file(settled)?;
     let plan = plan(ours::file(&path, CacheMode::Direct));
-    let single = stage.ours_for(&plan, usize::from(count))?;
-    let many = stage.ours_for(&multi(settled, &plan), usize::from(count))?;
+    let mut single = stage.ours_for(&multi(settled, &plan), 2 * usize::from(count))?;
+    let many = single.split_off(usize::from(count));
     let (read_percent, block_bytes) = OLTP;
     let load = |queues| LoadOptions { read_percent, block_bytes, ..over(settled, queues, 32) };
     let fio = Fio {
