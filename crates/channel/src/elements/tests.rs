@@ -105,9 +105,10 @@ impl World {
         self.clients.iter().map(|client| client.finished).sum()
     }
 
-    /// Commands that end in the time of one, when all is in motion, where so many could. Of few, more rounds are counted.
+    /// Commands that end in the time of one, when all is in motion, where so many could. Of few, more rounds are counted: what is under way at
+    /// the edges does not count for a twentieth then.
     fn throughput(&mut self, bound: usize) -> f64 {
-        let rounds = 4.max(512 / bound as u64);
+        let rounds = 8.max(2048 / bound as u64);
         self.run_until(2 * LATENCY);
         let before = self.finished();
         self.run_until((2 + rounds) * LATENCY);
@@ -128,8 +129,7 @@ fn is_borne_out(queues: u16, running: u16, elements: u32, own: u16, depth: usize
     let throughput = world.throughput(bound);
     let what =
         format!("{running} of {queues} queues, {elements} elements, depth {depth}, own {own}");
-    // Of a few commands a few ends more or less are much.
-    assert!(throughput >= 0.95 * bound as f64 - 1.0, "{what}: {throughput} of {bound}");
+    assert!(throughput >= 0.95 * bound as f64, "{what}: {throughput} of {bound}");
     assert!(world.most <= elements as usize, "{what}: {} active", world.most);
     assert_eq!(adapter.active() as usize, world.ends.len(), "{what}");
 }
@@ -166,14 +166,49 @@ proptest! {
     }
 }
 
+/// Every number of queues with every step of elements, each with another depth.
+#[test]
+fn no_pair_of_queues_and_elements_gives_less_than_it_could() {
+    for queues in 1..=64_u16 {
+        for elements in (20..=2048).step_by(312) {
+            let depth = 1 + (usize::from(queues) * 89 + elements as usize * 31) % 256;
+            is_borne_out(64, queues, elements, 5, depth);
+        }
+    }
+}
+
 /// Of 255 adapters of a port one has work, and the others have had some.
 #[test]
 fn one_busy_adapter_among_255_has_the_port() {
-    let port = Port::new(2048);
-    let adapters: Vec<_> = (0..255).map(|_| Elements::new(&port, share(2048), 8)).collect();
+    busy_among_255(2048, 2048, 8, 5, 256);
+    busy_among_255(2048, 200, 1, 5, 256);
+    busy_among_255(4096, 2048, 64, 64, 32);
+    busy_among_255(200, 200, 16, 1, 64);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(8))]
+
+    #[test]
+    fn one_busy_adapter_among_255_has_what_it_may(
+        lent in 200_u32..=4096,
+        elements in 20_u32..=2048,
+        queues in 1_u16..=16,
+        own in 1_u16..=64,
+        depth in 1_usize..=256,
+    ) {
+        busy_among_255(lent, elements, queues, own, depth);
+    }
+}
+
+/// A port with so many elements, and its adapters, of which one keeps `depth` commands outstanding on each queue.
+fn busy_among_255(lent: u32, elements: u32, queues: u16, own: u16, depth: usize) {
+    let port = Port::new(lent);
+    let adapters: Vec<_> =
+        (0..255).map(|_| Elements::new(&port, share(elements), queues)).collect();
     let mut clients = Vec::new();
     for adapter in &adapters {
-        clients.extend((0..8).map(|queue| Client::new(adapter, queue, 5, 1)));
+        clients.extend((0..queues).map(|queue| Client::new(adapter, queue, own, 1)));
     }
     // Each has had one command and keeps its own elements at hand, as far as they go.
     for client in &mut clients {
@@ -181,11 +216,16 @@ fn one_busy_adapter_among_255_has_the_port() {
         client.end();
         (client.depth, client.finished) = (0, 0);
     }
-    clients[..8].iter_mut().for_each(|client| client.depth = 256);
+    clients[..usize::from(queues)].iter_mut().for_each(|client| client.depth = depth);
     let mut world = World::new(clients);
-    let throughput = world.throughput(2048);
-    assert!(throughput >= 0.95 * 2048.0, "{throughput}");
-    assert!(world.most <= 2048, "{}", world.most);
+    let most = elements.min(lent) as usize;
+    let bound = (usize::from(queues) * depth).min(most);
+    let throughput = world.throughput(bound);
+    let what = format!(
+        "{lent} elements, {elements} of them for {queues} queues of depth {depth}, own {own}"
+    );
+    assert!(throughput >= 0.95 * bound as f64, "{what}: {throughput} of {bound}");
+    assert!(world.most <= most, "{what}: {} active", world.most);
 }
 
 /// Shares count while elements are short, and what was lent comes back in the time of one command.
