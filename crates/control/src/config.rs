@@ -153,8 +153,8 @@ pub fn write(desired: &Desired) -> String {
             if !text.is_empty() {
                 text.push('\n');
             }
-            // Writing into a String cannot fail. Names need no quotes, by `check_name`.
-            let _ = writeln!(text, "[{object}.{name}]");
+            // Writing into a String cannot fail.
+            let _ = writeln!(text, "[{object}.{}]", key(name));
             for attribute in object.attributes() {
                 if let Some(value) = set.get(attribute.name) {
                     let _ = writeln!(text, "{} = {}", attribute.name, literal(attribute, value));
@@ -163,6 +163,11 @@ pub fn write(desired: &Desired) -> String {
         }
     }
     text
+}
+
+/// A name as a key of TOML, where a dot is the border of a table.
+pub fn key(name: &str) -> String {
+    if name.contains('.') { format!("\"{name}\"") } else { name.to_owned() }
 }
 
 fn literal(attribute: &fabric::attribute::Attribute, value: &Value) -> String {

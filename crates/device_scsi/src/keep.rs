@@ -57,12 +57,13 @@ fn write_and(
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let mut draft = path.as_os_str().to_owned();
-    draft.push(".new");
+    // No name of an object has this sign.
+    draft.push("~new");
     let mut file = File::create(&draft)?;
     file.write_all(&state.encode())?;
     file.sync_all()?;
     let mut old = path.as_os_str().to_owned();
-    old.push(".old");
+    old.push("~old");
     let kept = match std::fs::hard_link(path, &old) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             // Of a process that died here: what is in place is the later one.
@@ -149,7 +150,7 @@ mod tests {
         let path = folder.path().join("lu0.pr");
         write(&path, &state()).unwrap();
         // The draft's place is taken by a folder.
-        std::fs::create_dir(folder.path().join("lu0.pr.new")).unwrap();
+        std::fs::create_dir(folder.path().join("lu0.pr~new")).unwrap();
         assert!(write(&path, &Persistent::default()).is_err());
         assert_eq!(read("lu0", &path), Ok(state()));
         assert!(write(&folder.path().join("none/lu0.pr"), &state()).is_err());

@@ -202,6 +202,13 @@ pub fn draft(name: &OsStr) -> PathBuf {
     let bytes = name.as_bytes();
     let mut draft = OsString::from(".");
     draft.push(OsStr::from_bytes(&bytes[..bytes.len().min(DRAFT_BYTES_MAX)]));
+    if bytes.len() > DRAFT_BYTES_MAX {
+        // Two that begin alike may be made at once, by two processes. FNV-1a.
+        let sum = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum: u64, byte| {
+            (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        draft.push(format!("~{sum:016x}"));
+    }
     draft.push(".new");
     draft.into()
 }

@@ -87,7 +87,7 @@ pub(crate) mod slot {
     pub(crate) const OF_PORT: u64 = 3;
     /// What an adapter did on a port, until it left it.
     pub(crate) const OF_PART: u64 = 4;
-    /// Name of the adapter or port, 48 bytes, padded with zeroes.
+    /// Name of the adapter or port: its first 48 bytes, padded with zeroes.
     pub(crate) const NAME: usize = 4;
     pub(crate) const NAME_WORDS: usize = 6;
     /// Of an adapter: when its port began to be short of elements for it, and when that ended, in milliseconds since 1970.
@@ -97,13 +97,16 @@ pub(crate) mod slot {
     pub(crate) const HOLDS_UP: usize = 12;
     pub(crate) const COUNTERS: usize = 16;
     pub(crate) const HISTOGRAMS: usize = 128;
+    /// What follows in a longer name. Zeroes of a data plane that knows none.
+    pub(crate) const NAME_REST: usize = super::QUEUE_WORDS - NAME_REST_WORDS;
+    pub(crate) const NAME_REST_WORDS: usize = 26;
 }
 
-/// Longest adapter name in bytes.
-pub const NAME_BYTES_MAX: usize = slot::NAME_WORDS * WORD;
+/// Longest name of an adapter or port in bytes.
+pub const NAME_BYTES_MAX: usize = (slot::NAME_WORDS + slot::NAME_REST_WORDS) * WORD;
 
 const _: () = assert!(slot::COUNTERS + QueueCounter::COUNT <= slot::HISTOGRAMS);
-const _: () = assert!(slot::HISTOGRAMS + Latency::COUNT * histogram::WORDS <= QUEUE_WORDS);
+const _: () = assert!(slot::HISTOGRAMS + Latency::COUNT * histogram::WORDS <= slot::NAME_REST);
 const _: () = assert!(ChannelCounter::COUNT < CHANNEL_COUNTER_WORDS);
 
 pub(crate) fn words_total(channels: usize) -> usize {
@@ -233,7 +236,7 @@ impl StatsRegion {
         })?;
         slots.luns += usize::from(kind == slot::OF_LUN);
         let words = self.words_of(index);
-        for (word, bytes) in words[slot::NAME..].iter().zip(adapter.as_bytes().chunks(WORD)) {
+        for (word, bytes) in name_words(words).zip(adapter.as_bytes().chunks(WORD)) {
             let mut padded = [0; WORD];
             padded[..bytes.len()].copy_from_slice(bytes);
             word.store(u64::from_le_bytes(padded), Relaxed);
@@ -270,10 +273,15 @@ impl StatsRegion {
     }
 }
 
+/// The words of a slot's name, in order.
+fn name_words(words: &[AtomicU64]) -> impl Iterator<Item = &AtomicU64> {
+    let first = words[slot::NAME..][..slot::NAME_WORDS].iter();
+    first.chain(&words[slot::NAME_REST..][..slot::NAME_REST_WORDS])
+}
+
 /// The name of the adapter or port of a slot.
 fn name(words: &[AtomicU64]) -> String {
-    let name: Vec<u8> = words[slot::NAME..][..slot::NAME_WORDS]
-        .iter()
+    let name: Vec<u8> = name_words(words)
         .flat_map(|word| word.load(Relaxed).to_le_bytes())
         .take_while(|byte| *byte != 0)
         .collect();

@@ -31,7 +31,7 @@ pub(super) fn add_objects(document: &mut OpenApi) {
         };
         let (of_new, of_change) =
             (attributes("What differs from the defaults."), attributes("The attributes."));
-        let name = "A letter, then letters, digits, `-` or `_`; at most 32.";
+        let name = "A letter or a digit, then letters, digits, `-`, `_` or `.`; at most 253.";
         let new = json!({
             "type": "object", "description": format!("A new {object}."), "required": ["name"],
             "properties": {"attributes": of_new, "name": {"type": "string", "description": name}},

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What stands before the identifier of a disk where it is the name of a volume, and of a unit. No object's name has a dot.
-const HBA_UNIT: &str = "hba.";
+pub(crate) const HBA_UNIT: &str = "hba.";
 
 /// A virtual port on an HBA.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

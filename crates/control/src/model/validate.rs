@@ -2,7 +2,9 @@
 
 mod san;
 
+use super::discovered::HBA_UNIT;
 use super::{Desired, Home, MAIN, resolve};
+use crate::config;
 use crate::error::ApiError;
 use crate::paths::{Paths, SOCKET_PATH_BYTES_MAX};
 use fabric::attribute::words::{AdapterKind, Reservations, VolumeKind};
@@ -29,6 +31,7 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, ApiError> {
     }
     nothing_missing(&checked)?;
     for (name, set) in &checked[Object::Volume] {
+        not_reserved(name)?;
         volume(name, set)?;
     }
     for (name, set) in &checked[Object::Adapter] {
@@ -42,6 +45,16 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, ApiError> {
     }
     san::check(&checked)?;
     Ok(checked)
+}
+
+/// Names by which data planes know what is no volume of the state.
+fn not_reserved(name: &str) -> Result<(), ApiError> {
+    let reserved = [resolve::MEDIUM_UNIT, HBA_UNIT];
+    let Some(start) = reserved.into_iter().find(|start| name.starts_with(start)) else {
+        return Ok(());
+    };
+    let problem = format!("volume `{name}`: names of volumes do not begin with `{start}`");
+    Err(ApiError::invalid(problem).on("name").help("choose another name"))
 }
 
 /// The rules within one volume.
@@ -175,7 +188,8 @@ fn missing_help<'a>(given: &str, known: impl Iterator<Item = &'a str>, noun: &st
     match suggest::nearest(given, known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!(
-            "make it first: `trunkline {noun} create {given} …`, or a table [{noun}.{given}]"
+            "make it first: `trunkline {noun} create {given} …`, or a table [{noun}.{}]",
+            config::key(given)
         ),
     }
 }

@@ -115,7 +115,7 @@ fn check_backing(spec: &AdapterSpec, storage: &Storage) -> Result<(), Failure> {
 fn check_adapter(spec: &AdapterSpec) -> Result<(), Failure> {
     let invalid = |what: String, help: &str| Err(failure(FailureCode::Invalid, what, help));
     if spec.name.len() > NAME_BYTES_MAX {
-        return invalid(format!("the name {} is too long", spec.name), "use at most 48 bytes");
+        return invalid(format!("the name {} is too long", spec.name), "use at most 256 bytes");
     }
     // The messages for eventfds have eight bits for a queue, and some of them are not for I/O.
     let most = 256 - fixed_queues(spec);

@@ -200,10 +200,30 @@ fn objects_come_behind_those_that_they_name() {
 
 #[test]
 fn names_of_objects() {
-    for good in ["a", "vhost0", "my-disk_2"] {
+    for good in [
+        "a",
+        "vhost0",
+        "my-disk_2",
+        "0",
+        "pvc-0b7f1c5e-92a4-4c1c-a2ff-1d5a0a9b2a11",
+        "2f6b.example.org",
+        &"a".repeat(253),
+    ] {
         assert_eq!(check_name(good), Ok(()));
     }
-    for wrong in ["", "0", "a/b", "..", "a b", "-a", &"a".repeat(33)] {
+    for wrong in [
+        "",
+        ".",
+        ".a",
+        "a/b",
+        "..",
+        "a b",
+        "-a",
+        "2000000000000001",
+        "0x2000000000000001",
+        "a~b",
+        &"a".repeat(254),
+    ] {
         assert!(check_name(wrong).is_err(), "{wrong} was taken");
     }
 }

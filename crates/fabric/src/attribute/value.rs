@@ -283,20 +283,24 @@ impl Kind {
     }
 }
 
-/// The longest name of an object.
-pub const NAME_BYTES_MAX: usize = 32;
+/// The longest name of an object: that of a name in the DNS, which other systems name their volumes by.
+pub const NAME_BYTES_MAX: usize = 253;
 
-/// Names of objects become file names, label values and words on a command line: a letter, then
-/// letters, digits, `-` and `_`.
+/// Names of objects become file names, label values and words on a command line: a letter or a digit, then letters, digits, `-`, `_` and
+/// `.`. What is written as a WWPN is one, and no name.
 pub fn check_name(name: &str) -> Result<(), String> {
     let good = name.len() <= NAME_BYTES_MAX
-        && name.starts_with(|c: char| c.is_ascii_alphabetic())
-        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
-    if good {
-        return Ok(());
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    if !good {
+        let shown: String = name.chars().take(NAME_BYTES_MAX).collect();
+        return Err(format!(
+            "`{shown}` is not a name; a name is a letter or a digit and then at most {} letters, digits, `-`, `_` or `.`",
+            NAME_BYTES_MAX - 1
+        ));
     }
-    Err(format!(
-        "`{name}` is not a name; a name is a letter and then at most {} letters, digits, `-` or `_`",
-        NAME_BYTES_MAX - 1
-    ))
+    if name.starts_with(|c: char| c.is_ascii_digit()) && name.parse::<Wwpn>().is_ok() {
+        return Err(format!("`{name}` is a WWPN, and cannot be a name"));
+    }
+    Ok(())
 }

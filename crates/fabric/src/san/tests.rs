@@ -341,7 +341,7 @@ fn what_is_no_name_is_refused() {
     for wrong in ["", "c0:50:76", "c0:50:76:00:00:00:00:01", "000000000000"] {
         assert!(wrong.parse::<Prefix>().is_err(), "{wrong}");
     }
-    for wrong in ["a b", "../x", "c0:50", "9"] {
+    for wrong in ["a b", "../x", "c0:50", "-9"] {
         assert!(read_members(wrong).is_err(), "{wrong}");
     }
     for wrong in ["-1", "16384", "3-1", "1,1", "a", "1=", "=1", "0-16383,5"] {

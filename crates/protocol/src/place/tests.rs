@@ -85,6 +85,13 @@ fn a_path_that_just_fits_is_taken() {
 }
 
 #[test]
+fn long_names_that_begin_alike_are_made_under_different_ones() {
+    let [one, other] = ["a", "b"].map(|end| draft(OsStr::new(&format!("{}{end}", "x".repeat(80)))));
+    assert_ne!(one, other);
+    assert!(one.as_os_str().len() < ADDRESS_BYTES_MAX);
+}
+
+#[test]
 fn a_claim_is_held_for_a_life() {
     let folder = folder();
     let socket = folder.join("a.sock");
