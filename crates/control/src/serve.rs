@@ -6,6 +6,7 @@
 mod leftovers;
 mod system;
 
+pub use leftovers::end_without_server;
 pub use system::{Passed, passed_sockets};
 
 use crate::api::{self, VISITORS_MAX, Visitor, Visitors};

@@ -53,6 +53,9 @@ pub(crate) struct Global {
     /// How to print
     #[arg(short, long, global = true, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
     pub(crate) output: Format,
+    /// Print tables without their headings
+    #[arg(long, global = true)]
+    pub(crate) no_headers: bool,
 }
 
 impl Global {
@@ -74,6 +77,8 @@ pub(crate) enum Format {
     Json,
     /// The same as YAML
     Yaml,
+    /// Names alone, one a line
+    Name,
 }
 
 #[derive(Debug, Subcommand)]
@@ -88,7 +93,8 @@ pub(crate) enum Command {
     Apply(ApplyArgs),
     /// Print the desired state as a configuration file
     Export(ExportArgs),
-    /// Print what to paste to attach a virtual machine to an adapter, and what is missing
+    /// Print what to paste to attach a virtual machine to adapters, and what is missing
+    #[command(after_help = EMIT_HELP)]
     Emit(EmitArgs),
     /// Print statistics of adapters and channels
     Stats(StatsArgs),
@@ -157,6 +163,12 @@ Examples:
   trunkline apply trunkline.toml --dry-run
   trunkline apply trunkline.toml --prune
   trunkline export | trunkline apply -";
+
+const EMIT_HELP: &str = "\
+Examples:
+  trunkline emit qemu vhost0 vhost1 --vcpus 2
+  trunkline emit qemu vhost1 --device-only
+  trunkline emit libvirt vhost1 --device-only | virsh attach-device guest /dev/stdin";
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
@@ -227,6 +239,33 @@ pub(crate) struct NameArg {
     pub(crate) name: String,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Names
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only those of which this holds: `state=failed`, `dataplane!=main`; may be given several times, and all must hold
+    #[arg(long = "where", value_name = "WHAT=VALUE", value_parser = crate::commands::filter::parse)]
+    pub(crate) filters: Vec<crate::commands::filter::Filter>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WaitArgs {
+    /// Names
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// The state that is waited for; several, separated by commas: any of them; `gone`: until it is removed [default: it serves]
+    #[arg(long = "for", value_name = "STATE", value_delimiter = ',')]
+    pub(crate) states: Vec<String>,
+    /// Give up after this time, such as `90s`, `10m` or `2h`
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = crate::commands::events::parse_time)]
+    pub(crate) timeout: std::time::Duration,
+}
+
 /// How a change is made.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct How {
@@ -263,7 +302,7 @@ pub(crate) struct OperationArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// Its name: a letter, then letters, digits, `-` or `_`
+    /// Its name: a letter or a digit, then letters, digits, `-`, `_` or `.`
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) how: How,
@@ -362,8 +401,12 @@ pub(crate) struct EmitArgs {
     /// For whom
     #[arg(value_enum)]
     pub(crate) target: EmitTarget,
-    /// The adapter
-    pub(crate) adapter: String,
+    /// The adapters
+    #[arg(required = true, value_name = "ADAPTER")]
+    pub(crate) adapters: Vec<String>,
+    /// What belongs to the adapters alone: for a machine that there is already, and for `virsh attach-device`
+    #[arg(long)]
+    pub(crate) device_only: bool,
     /// Virtual CPUs of the machine: one queue for each
     #[arg(long, default_value_t = 4, value_name = "N")]
     pub(crate) vcpus: u32,
@@ -390,8 +433,8 @@ pub(crate) struct StatsArgs {
     pub(crate) adapter: Option<String>,
     /// Print again every so many seconds, as rates
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
-        value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub(crate) watch: Option<u64>,
+        value_parser = interval)]
+    pub(crate) watch: Option<f64>,
     /// With --watch: end after so many prints
     #[arg(long, value_name = "N", requires = "watch")]
     pub(crate) count: Option<u64>,
@@ -421,6 +464,12 @@ pub(crate) struct StopArgs {
     /// Stop the data planes too: all I/O ends
     #[arg(long)]
     pub(crate) with_dataplanes: bool,
+}
+
+/// Seconds between two prints.
+pub(crate) fn interval(text: &str) -> Result<f64, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds.ok_or_else(|| format!("`{text}` is no time from 0.1 to 3600 seconds"))
 }
 
 /// As the table of attributes has it.

@@ -2,6 +2,7 @@
 
 pub(crate) mod dataplane;
 pub(crate) mod events;
+pub(crate) mod filter;
 pub(crate) mod lists;
 pub(crate) mod logins;
 pub(crate) mod objects;
@@ -10,6 +11,7 @@ pub(crate) mod serve;
 pub(crate) mod state;
 pub(crate) mod stats;
 pub(crate) mod top;
+pub(crate) mod wait;
 
 use crate::exit::Failure;
 use std::io::IsTerminal;

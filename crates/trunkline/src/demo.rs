@@ -21,7 +21,7 @@ use crate::bench::args::time;
 use crate::bench::cpus;
 use crate::cli::{EmitArgs, EmitTarget, Format, Global};
 use crate::exit::Failure;
-use crate::output::{print, put};
+use crate::output::{print, put, quoted};
 use crate::progress::Bar;
 use crate::scratch::Scratch;
 use clap::Args;
@@ -142,7 +142,7 @@ pub(crate) fn run(global: &Global, args: &DemoArgs) -> Result<(), Failure> {
     })?;
     print(global, &shown, table::page)?;
     if shown.kept.is_some() {
-        let folder = Global { dir: Some(scratch.folder().to_owned()), output: global.output };
+        let folder = Global { dir: Some(scratch.folder().to_owned()), ..global.clone() };
         scratch.keep();
         if global.output == Format::Table {
             goodbye(&folder, &shown)?;
@@ -220,7 +220,7 @@ fn step<T>(
 
 fn kept(folder: &Path, server: &server::Server) -> Kept {
     let program = std::env::current_exe().unwrap_or_else(|_| "trunkline".into());
-    let (program, folder) = (quoted(&program), quoted(folder));
+    let [program, folder] = [&*program, folder].map(|path| quoted(&path.display().to_string()));
     Kept {
         pid: server.pid(),
         adapters: server::DISKS
@@ -231,24 +231,18 @@ fn kept(folder: &Path, server: &server::Server) -> Kept {
     }
 }
 
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) }
-}
-
 /// How to go on with a server that was left up.
 fn goodbye(folder: &Global, shown: &Shown) -> Result<(), Failure> {
     let Some(kept) = &shown.kept else { return Ok(()) };
-    let dir = quoted(&shown.folder);
+    let dir = quoted(&shown.folder.display().to_string());
     put(&format!("\nThe server is up, process {}. To use its commands:", kept.pid))?;
     put(&format!("  export TRUNKLINE_DIR={dir}"))?;
     put("\nTo attach a QEMU guest to an adapter, start it with these options:\n")?;
     let adapter = server::DISKS[server::DISKS.len() - 1].adapter.to_owned();
     let args = EmitArgs {
         target: EmitTarget::Qemu,
-        adapter,
+        adapters: vec![adapter],
+        device_only: false,
         vcpus: u32::from(shown.plan.queues),
         memory: "1GiB".to_owned(),
         qemu_version: "7.2".to_owned(),
@@ -272,11 +266,5 @@ mod tests {
         assert_eq!(plan(8), (2, 2, 4));
         assert_eq!(plan(16), (4, 4, 8));
         assert_eq!(plan(512), (8, 8, 16));
-    }
-
-    #[test]
-    fn paths_for_a_shell() {
-        assert_eq!(quoted(Path::new("/dev/shm/a-1.d")), "/dev/shm/a-1.d");
-        assert_eq!(quoted(Path::new("/a b/it's")), "'/a b/it'\\''s'");
     }
 }

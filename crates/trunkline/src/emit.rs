@@ -4,10 +4,10 @@
 //! can be shared, a connection that comes back after a restart of the server, and one queue per
 //! virtual CPU. What stands in the way on the server's side is said as well.
 
-use crate::cli::{EmitArgs, EmitTarget, Global};
+use crate::cli::{EmitArgs, EmitTarget, Format, Global};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::output::print;
+use crate::output::{print, quoted, tell};
 use control::error::ApiError;
 use control::server::AdapterView;
 use serde::Serialize;
@@ -30,8 +30,6 @@ struct Emitted {
 
 /// What the text is made of.
 struct Machine {
-    queues: u32,
-    queue_size: u64,
     vcpus: u32,
     memory: u64,
     qemu: (u32, u32),
@@ -39,26 +37,35 @@ struct Machine {
 
 /// `trunkline emit`
 pub(crate) fn run(global: &Global, args: &EmitArgs) -> Result<(), Failure> {
-    fabric::attribute::check_name(&args.adapter).map_err(ApiError::invalid)?;
-    let adapter: AdapterView =
-        Client::new(global)?.get(&format!("/v1/adapters/{}", args.adapter))?;
-    let machine = machine(args, &adapter)?;
-    let text = match args.target {
-        EmitTarget::Qemu => qemu(&adapter, &machine),
-        EmitTarget::Libvirt => libvirt(&adapter, &machine),
+    let client = Client::new(global)?;
+    let adapters = args.adapters.iter().map(|name| {
+        fabric::attribute::check_name(name).map_err(ApiError::invalid)?;
+        client.get(&format!("/v1/adapters/{name}"))
+    });
+    let adapters = adapters.collect::<Result<Vec<AdapterView>, Failure>>()?;
+    let machine = machine(args)?;
+    let text = match (args.target, args.device_only) {
+        (EmitTarget::Qemu, false) => qemu(&adapters, &machine),
+        (EmitTarget::Qemu, true) => lines(devices(&adapters, &machine)),
+        (EmitTarget::Libvirt, false) => libvirt(&adapters, &machine),
+        (EmitTarget::Libvirt, true) => elements(&adapters, &machine)?,
     };
-    let emitted = Emitted { text, notes: notes(args.target, &adapter, &machine) };
-    print(global, &emitted, |emitted| {
-        let comment = |note: &String| match args.target {
-            EmitTarget::Qemu => format!("# {note}\n"),
-            EmitTarget::Libvirt => format!("<!-- {note} -->\n"),
-        };
-        let notes: String = emitted.notes.iter().map(comment).collect();
-        format!("{notes}{}", emitted.text)
-    })
+    let emitted = Emitted { text, notes: notes(args, &adapters, &machine) };
+    print(global, &emitted, |emitted| match args.target {
+        EmitTarget::Qemu => {
+            let notes: String = emitted.notes.iter().map(|note| format!("# {note}\n")).collect();
+            notes + &emitted.text
+        }
+        // What two hyphens stand in can be no comment of XML.
+        EmitTarget::Libvirt => emitted.text.clone(),
+    })?;
+    if args.target == EmitTarget::Libvirt && global.output == Format::Table {
+        emitted.notes.iter().for_each(|note| tell(&format!("note: {note}")));
+    }
+    Ok(())
 }
 
-fn machine(args: &EmitArgs, adapter: &AdapterView) -> Result<Machine, Failure> {
+fn machine(args: &EmitArgs) -> Result<Machine, Failure> {
     let refuse =
         |option: &str, problem: String| ApiError::invalid(format!("--{option}: {problem}"));
     let memory =
@@ -70,14 +77,7 @@ fn machine(args: &EmitArgs, adapter: &AdapterView) -> Result<Machine, Failure> {
     let (Ok(major), Ok(minor)) = (version.0.parse(), version.1.parse()) else {
         return Err(refuse("qemu-version", "expected a version such as `7.2`".to_owned()).into());
     };
-    let offered = number(adapter, "queues");
-    Ok(Machine {
-        queues: args.vcpus.clamp(1, u32::try_from(offered).unwrap_or(u32::MAX).max(1)),
-        queue_size: number(adapter, "queue_size").clamp(2, QUEUE_SIZE),
-        vcpus: args.vcpus.max(1),
-        memory,
-        qemu: (major, minor),
-    })
+    Ok(Machine { vcpus: args.vcpus.max(1), memory, qemu: (major, minor) })
 }
 
 fn number(adapter: &AdapterView, name: &str) -> u64 {
@@ -102,35 +102,67 @@ fn connection(adapter: &AdapterView, machine: &Machine) -> &'static str {
     }
 }
 
-fn qemu(adapter: &AdapterView, machine: &Machine) -> String {
-    let mib = machine.memory >> 20;
-    let connection = connection(adapter, machine);
-    // A comma in an option's value is written twice.
-    let socket = adapter.socket.replace(',', ",,");
+/// How many queues the machine uses: one for each virtual CPU, if the adapter offers as many.
+fn queues(adapter: &AdapterView, machine: &Machine) -> u32 {
+    let offered = u32::try_from(number(adapter, "queues")).unwrap_or(u32::MAX);
+    machine.vcpus.clamp(1, offered.max(1))
+}
+
+fn queue_size(adapter: &AdapterView) -> u64 {
+    number(adapter, "queue_size").clamp(2, QUEUE_SIZE)
+}
+
+/// What QEMU calls it: its names begin with a letter.
+fn id(adapter: &AdapterView) -> String {
     let name = &adapter.name;
-    [
-        "-accel kvm".to_owned(),
-        format!("-smp {}", machine.vcpus),
-        format!("-m {mib}M"),
-        format!("-object memory-backend-memfd,id=trunkline-memory,size={mib}M,share=on"),
-        "-machine q35,memory-backend=trunkline-memory".to_owned(),
-        format!("-chardev socket,id={name},path={socket}{connection}"),
-        device(adapter, machine),
-    ]
-    .join(" \\\n")
+    if name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        return name.clone();
+    }
+    format!("trunkline-{name}")
+}
+
+/// Where the socket is, as an option's value: a comma is written twice.
+fn chardev(adapter: &AdapterView, machine: &Machine) -> String {
+    let (socket, id) = (adapter.socket.replace(',', ",,"), id(adapter));
+    format!("socket,id={id},path={socket}{}", connection(adapter, machine))
+}
+
+/// Options as they are typed, one a line.
+fn lines(options: Vec<(&'static str, String)>) -> String {
+    let line = |(option, value): (&str, String)| format!("{option} {}", quoted(&value));
+    options.into_iter().map(line).collect::<Vec<_>>().join(" \\\n")
+}
+
+fn devices(adapters: &[AdapterView], machine: &Machine) -> Vec<(&'static str, String)> {
+    let pair =
+        |adapter| [("-chardev", chardev(adapter, machine)), ("-device", device(adapter, machine))];
+    adapters.iter().flat_map(pair).collect()
+}
+
+fn qemu(adapters: &[AdapterView], machine: &Machine) -> String {
+    let mib = machine.memory >> 20;
+    let memory = format!("memory-backend-memfd,id=trunkline-memory,size={mib}M,share=on");
+    let mut options = vec![
+        ("-accel", "kvm".to_owned()),
+        ("-smp", machine.vcpus.to_string()),
+        ("-m", format!("{mib}M")),
+        ("-object", memory),
+        ("-machine", "q35,memory-backend=trunkline-memory".to_owned()),
+    ];
+    options.extend(devices(adapters, machine));
+    lines(options)
 }
 
 /// The device. QEMU's ring of a SCSI device is called `virtqueue_size`; it counts request queues only.
 fn device(adapter: &AdapterView, machine: &Machine) -> String {
-    let Machine { queues, queue_size, .. } = machine;
-    let name = &adapter.name;
+    let (id, queues, queue_size) = (id(adapter), queues(adapter, machine), queue_size(adapter));
     if is_block(adapter) {
         return format!(
-            "-device vhost-user-blk-pci,chardev={name},num-queues={queues},queue-size={queue_size}"
+            "vhost-user-blk-pci,chardev={id},num-queues={queues},queue-size={queue_size}"
         );
     }
     format!(
-        "-device vhost-user-scsi-pci,chardev={name},num_queues={queues},virtqueue_size={queue_size},\
+        "vhost-user-scsi-pci,chardev={id},num_queues={queues},virtqueue_size={queue_size},\
          cmd_per_lun={},max_sectors={}",
         number(adapter, "queue_depth"),
         number(adapter, "max_xfer_size") / 512,
@@ -141,60 +173,91 @@ fn is_block(adapter: &AdapterView) -> bool {
     adapter.kind == "block"
 }
 
-/// libvirt knows no vhost-user SCSI device: QEMU gets its arguments as they are.
-fn libvirt_scsi(adapter: &AdapterView, machine: &Machine) -> String {
-    let name = &adapter.name;
-    let socket = adapter.socket.replace(',', ",,");
-    let chardev = xml(&format!("socket,id={name},path={socket}{}", connection(adapter, machine)));
-    let device = device(adapter, machine);
-    let device = device.trim_start_matches("-device ");
+/// The arguments of QEMU for adapters that libvirt has no element for.
+fn arguments<'a>(adapters: impl Iterator<Item = &'a AdapterView>, machine: &Machine) -> String {
+    let argument = |value: &str| format!("    <qemu:arg value='{}'/>\n", xml(value));
+    let of = |adapter: &AdapterView| {
+        let (chardev, device) = (chardev(adapter, machine), device(adapter, machine));
+        ["-chardev", &chardev, "-device", &device].map(argument).concat()
+    };
+    let arguments: String = adapters.map(of).collect();
+    format!("  <qemu:commandline>\n{arguments}  </qemu:commandline>\n")
+}
+
+/// The name of a disk in libvirt's book: vda to vdz, then vdaa.
+fn target(mut index: usize) -> String {
+    let mut letters = Vec::new();
+    loop {
+        letters.push(char::from(b'a' + u8::try_from(index % 26).unwrap_or(0)));
+        if index < 26 {
+            break;
+        }
+        index = index / 26 - 1;
+    }
+    format!("vd{}", letters.into_iter().rev().collect::<String>())
+}
+
+/// A disk, as `virsh attach-device` takes it.
+fn disk(adapter: &AdapterView, index: usize, machine: &Machine) -> String {
     format!(
-        "<domain type='kvm' xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'>
-  <memory unit='MiB'>{mib}</memory>
-  <vcpu>{vcpus}</vcpu>
-  <memoryBacking>
-    <source type='memfd'/>
-    <access mode='shared'/>
-  </memoryBacking>
-  <qemu:commandline>
-    <qemu:arg value='-chardev'/>
-    <qemu:arg value='{chardev}'/>
-    <qemu:arg value='-device'/>
-    <qemu:arg value='{device}'/>
-  </qemu:commandline>
-</domain>",
-        mib = machine.memory >> 20,
-        vcpus = machine.vcpus,
+        "<disk type='vhostuser' device='disk'>
+  <driver name='qemu' type='raw' queues='{queues}' queue_size='{queue_size}'/>
+  <source type='unix' path='{socket}'>
+    <reconnect enabled='yes' timeout='1'/>
+  </source>
+  <target dev='{target}' bus='virtio'/>
+</disk>
+",
+        queues = queues(adapter, machine),
+        queue_size = queue_size(adapter),
+        socket = xml(&adapter.socket),
+        target = target(index),
     )
 }
 
-fn libvirt(adapter: &AdapterView, machine: &Machine) -> String {
-    if !is_block(adapter) {
-        return libvirt_scsi(adapter, machine);
+fn disks(adapters: &[AdapterView], machine: &Machine) -> String {
+    let block = adapters.iter().filter(|adapter| is_block(adapter)).enumerate();
+    block.map(|(index, adapter)| disk(adapter, index, machine)).collect()
+}
+
+/// The disks alone.
+fn elements(adapters: &[AdapterView], machine: &Machine) -> Result<String, Failure> {
+    if let Some(adapter) = adapters.iter().find(|adapter| !is_block(adapter)) {
+        let name = &adapter.name;
+        let what = format!("adapter `{name}`: libvirt has no element for this device");
+        let help = "leave --device-only out: QEMU's arguments go into the domain";
+        return Err(ApiError::invalid(what).help(help).into());
     }
-    let mib = machine.memory >> 20;
-    let socket = xml(&adapter.socket);
+    Ok(disks(adapters, machine))
+}
+
+/// A domain. libvirt knows no vhost-user SCSI device: QEMU gets its arguments as they are.
+fn libvirt(adapters: &[AdapterView], machine: &Machine) -> String {
+    let others = || adapters.iter().filter(|adapter| !is_block(adapter));
+    let (namespace, arguments) = match others().next() {
+        Some(_) => (
+            " xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'",
+            arguments(others(), machine),
+        ),
+        None => ("", String::new()),
+    };
+    let disks = disks(adapters, machine);
+    let disks: String = disks.lines().map(|line| format!("    {line}\n")).collect();
+    let devices = match disks.as_str() {
+        "" => disks,
+        _ => format!("  <devices>\n{disks}  </devices>\n"),
+    };
     format!(
-        "<domain type='kvm'>
+        "<domain type='kvm'{namespace}>
   <memory unit='MiB'>{mib}</memory>
   <vcpu>{vcpus}</vcpu>
   <memoryBacking>
     <source type='memfd'/>
     <access mode='shared'/>
   </memoryBacking>
-  <devices>
-    <disk type='vhostuser' device='disk'>
-      <driver name='qemu' type='raw' queues='{queues}' queue_size='{queue_size}'/>
-      <source type='unix' path='{socket}'>
-        <reconnect enabled='yes' timeout='1'/>
-      </source>
-      <target dev='vda' bus='virtio'/>
-    </disk>
-  </devices>
-</domain>",
+{devices}{arguments}</domain>",
+        mib = machine.memory >> 20,
         vcpus = machine.vcpus,
-        queues = machine.queues,
-        queue_size = machine.queue_size,
     )
 }
 
@@ -247,7 +310,37 @@ fn socket_note(target: EmitTarget, adapter: &AdapterView) -> String {
 }
 
 /// What is missing, and what differs from what one may expect.
-fn notes(target: EmitTarget, adapter: &AdapterView, machine: &Machine) -> Vec<String> {
+fn notes(args: &EmitArgs, adapters: &[AdapterView], machine: &Machine) -> Vec<String> {
+    let target = args.target;
+    let mut notes: Vec<String> =
+        adapters.iter().flat_map(|adapter| notes_of(target, adapter, machine)).collect();
+    if target == EmitTarget::Qemu && !args.device_only {
+        notes.push("without KVM: `-accel tcg`, which emulates the CPUs and is slow".to_owned());
+    }
+    if args.device_only {
+        notes.push(
+            "the machine needs memory that can be shared, too: see what is printed without --device-only"
+                .to_owned(),
+        );
+    }
+    if target == EmitTarget::Libvirt && adapters.iter().any(is_block) {
+        notes.push(
+            "serial, read-only, discard and rate limits are set on the adapter and its volume; \
+             libvirt refuses them on such a disk"
+                .to_owned(),
+        );
+        notes.push("`target dev` must be one that the domain does not have yet".to_owned());
+    }
+    if target == EmitTarget::Libvirt && !adapters.iter().all(is_block) {
+        notes.push(
+            "libvirt has no element for a SCSI device, and passes the arguments on".to_owned(),
+        );
+    }
+    notes
+}
+
+/// The same of one adapter.
+fn notes_of(target: EmitTarget, adapter: &AdapterView, machine: &Machine) -> Vec<String> {
     let mut notes = vec![what_it_is(adapter)];
     match adapter.state.as_str() {
         "pending" => {
@@ -262,31 +355,19 @@ fn notes(target: EmitTarget, adapter: &AdapterView, machine: &Machine) -> Vec<St
         }
         _ => {}
     }
-    if machine.queues < machine.vcpus {
+    let queues = queues(adapter, machine);
+    if queues < machine.vcpus {
         notes.push(format!(
-            "fewer queues than virtual CPUs: the adapter offers {}; raise it with `trunkline adapter \
+            "fewer queues than virtual CPUs: the adapter offers {queues}; raise it with `trunkline adapter \
              set {} --queues {}`",
-            machine.queues, adapter.name, machine.vcpus
+            adapter.name, machine.vcpus
         ));
-    }
-    if target == EmitTarget::Qemu {
-        notes.push("without KVM: `-accel tcg`, which emulates the CPUs and is slow".to_owned());
     }
     notes.push(socket_note(target, adapter));
     if !is_block(adapter) && machine.qemu < SCSI_RECONNECTS_SINCE && !listens(adapter) {
         notes.push(
             "this QEMU's SCSI device does not connect again: restart the machine after the data plane \
              was restarted"
-                .to_owned(),
-        );
-    }
-    if target == EmitTarget::Libvirt && !is_block(adapter) {
-        notes
-            .push("libvirt has no element for this device, and passes the arguments on".to_owned());
-    } else if target == EmitTarget::Libvirt {
-        notes.push(
-            "serial, read-only, discard and rate limits are set on the adapter and its volume; \
-             libvirt refuses them on such a disk"
                 .to_owned(),
         );
     }

@@ -1,6 +1,7 @@
 //! How a command ends: exit codes, and errors as people read them.
 
 use crate::cli::Format;
+use crate::output::tell;
 use control::error::{ApiError, Code};
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -118,11 +119,11 @@ impl Failure {
             return ExitCode::from(self.code());
         }
         if format == Format::Json {
-            eprintln!("{}", self.json());
+            tell(&self.json().to_string());
             return ExitCode::from(self.code());
         }
         if let Failure::Original { text, .. } = self {
-            eprintln!("{text}");
+            tell(text);
             return ExitCode::from(self.code());
         }
         let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
@@ -131,9 +132,9 @@ impl Failure {
             _ => ("error", "\x1b[1;31m"),
         };
         let (code, cyan, plain) = if colour { (code, "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
-        eprintln!("{code}{word}:{plain} {self}");
+        tell(&format!("{code}{word}:{plain} {self}"));
         if let Some(help) = self.help() {
-            eprintln!("{cyan}help:{plain} {help}");
+            tell(&format!("{cyan}help:{plain} {help}"));
         }
         ExitCode::from(self.code())
     }

@@ -35,6 +35,9 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<(), Failure> {
     let global = cli.global;
+    if global.no_headers {
+        output::without_headings();
+    }
     match cli.command {
         Command::Serve(args) => commands::serve::run(&global, args),
         Command::Object(command) => commands::objects::run(&global, command),

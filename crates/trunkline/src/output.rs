@@ -3,10 +3,14 @@
 use crate::cli::{Format, Global};
 use crate::exit::Failure;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table};
+use control::error::ApiError;
 use control::model::loss::Loss;
 use control::model::transition::{Change, Verb};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
+use serde_json::Value;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints a value in the format that was asked for; `table` makes the text for people.
 pub(crate) fn print<T: Serialize>(
@@ -18,8 +22,70 @@ pub(crate) fn print<T: Serialize>(
         Format::Table => table(value),
         Format::Json => serde_json::to_string_pretty(value).map_err(Failure::other)?,
         Format::Yaml => serde_saphyr::to_string(value).map_err(Failure::other)?,
+        Format::Name => names(&serde_json::to_value(value).map_err(Failure::other)?)?,
     };
-    put(text.trim_end())
+    // Of no names there is no line.
+    if text.is_empty() { Ok(()) } else { put(text.trim_end()) }
+}
+
+/// The names in an answer: of an object, of a list, of what changed.
+fn names(value: &Value) -> Result<String, Failure> {
+    let name = |item: &Value| {
+        let found = ["name", "adapter", "id", "number"].into_iter().find_map(|key| item.get(key));
+        found.map(|name| name.as_str().map_or_else(|| name.to_string(), str::to_owned))
+    };
+    let items = match value {
+        Value::Array(items) => items.as_slice(),
+        _ => match value.get("changes").and_then(Value::as_array) {
+            Some(changes) => changes.as_slice(),
+            None => std::slice::from_ref(value),
+        },
+    };
+    let all: Option<Vec<String>> = items.iter().map(name).collect();
+    let none = || ApiError::invalid("this has no names to print").help("use -o json");
+    Ok(all.ok_or_else(none)?.join("\n"))
+}
+
+/// A word as a shell takes it for one, quoted only where it has to be.
+pub(crate) fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,=:@%".contains(c);
+    match text {
+        "" => "''".to_owned(),
+        text if text.chars().all(plain) => text.to_owned(),
+        text => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
+/// Whether nobody reads standard output any more.
+pub(crate) fn is_unread() -> bool {
+    let out = std::io::stdout();
+    let mut fds = [PollFd::new(&out, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::ERR)
+}
+
+/// Writes a line to standard error. That it is closed is no error.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Prints again what changes: on a terminal in place of what was there.
+pub(crate) fn redraw(text: &str) -> Result<(), Failure> {
+    put(&frame(text, std::io::stdout().is_terminal()))
+}
+
+/// Elsewhere they follow each other, with an empty line between.
+fn frame(text: &str, terminal: bool) -> String {
+    // The cursor to its first place, and everything behind it away.
+    if terminal { format!("\x1b[H\x1b[2J{text}") } else { format!("{text}\n") }
+}
+
+/// Whether tables have no headings.
+static BARE: AtomicBool = AtomicBool::new(false);
+
+/// Tables have no headings from now on.
+pub(crate) fn without_headings() {
+    BARE.store(true, Ordering::Relaxed);
 }
 
 /// Writes lines to standard output. A reader that went away (`| head`) is no error.
@@ -35,7 +101,9 @@ pub(crate) fn table(heading: &[&str], numbers: &[usize], rows: Vec<Vec<String>>)
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(heading.to_vec());
+    if !BARE.load(Ordering::Relaxed) {
+        table.set_header(heading.to_vec());
+    }
     table.add_rows(rows);
     for (index, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, 2));
@@ -61,7 +129,7 @@ pub(crate) fn pairs(rows: Vec<(String, String)>) -> String {
 /// Warnings, on standard error.
 pub(crate) fn warn(warnings: &[String]) {
     for warning in warnings {
-        eprintln!("warning: {warning}");
+        tell(&format!("warning: {warning}"));
     }
 }
 
@@ -140,6 +208,31 @@ pub(crate) fn or_dash<T: ToString>(value: Option<T>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_lists_objects_and_changes() {
+        let of = |value: Value| names(&value).ok();
+        let list = serde_json::json!([{"name": "a"}, {"name": "b"}]);
+        assert_eq!(of(list).as_deref(), Some("a\nb"));
+        assert_eq!(of(serde_json::json!({"id": 7})).as_deref(), Some("7"));
+        let done = serde_json::json!({"changes": [{"verb": "create", "name": "c"}]});
+        assert_eq!(of(done).as_deref(), Some("c"));
+        assert_eq!(of(serde_json::json!([])).as_deref(), Some(""));
+        assert_eq!(of(serde_json::json!({"version": "1"})), None);
+    }
+
+    #[test]
+    fn words_for_a_shell() {
+        assert_eq!(quoted("/dev/shm/a-1.d"), "/dev/shm/a-1.d");
+        assert_eq!(quoted("/a b/it's"), "'/a b/it'\\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+
+    #[test]
+    fn a_terminal_is_drawn_again() {
+        assert_eq!(frame("a", true), "\x1b[H\x1b[2Ja");
+        assert_eq!(frame("a", false), "a\n");
+    }
 
     #[test]
     fn numbers_for_people() {

@@ -243,6 +243,58 @@ fn sockets_whose_files_were_removed_are_made_again_while_the_server_runs() {
 }
 
 #[test]
+fn names_that_other_systems_give_serve_and_are_counted_over_a_restart() {
+    let mut server = Server::start(&[]);
+    let volume = "pvc-0b7f1c5e-92a4-4c1c-a2ff-1d5a0a9b2a11";
+    let adapter = format!("2f6b.{}", "x".repeat(248));
+    server.ok(&format!("volume create {volume} --kind ram --size 1MiB"));
+    server.ok(&format!("adapter create {adapter} --volume {volume}"));
+    let view = |server: &Server| -> Value {
+        serde_json::from_str(&server.ok(&format!("adapter show {adapter} -o json"))).unwrap()
+    };
+    let socket = view(&server)["socket"].as_str().unwrap().to_owned();
+    assert_eq!(socket.len(), 107, "{socket}");
+    let client = UnixStream::connect(&socket).unwrap();
+    server.until("the client", |server| view(server)["state"] == "connected");
+    let text = server.ok("export");
+    assert!(text.contains(&format!("[adapter.\"{adapter}\"]")), "{text}");
+    std::fs::write(server.path("t.toml"), text).unwrap();
+    assert_eq!(server.ok(&format!("apply {}", server.path("t.toml").display())), "nothing to do\n");
+    let pid = server.plane_pid();
+    server.stop();
+    server.serve(&[]);
+    assert_eq!(server.plane_pid(), pid, "it was adopted");
+    assert_eq!(view(&server)["state"], "connected");
+    drop(client);
+    server.ok(&format!("adapter remove --force {adapter}"));
+    let refused = server.run("volume create optical.x --kind ram --size 1MiB");
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let refused = server.run("volume create 2000000000000001 --kind ram --size 1MiB");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("is a WWPN"), "{refused:?}");
+}
+
+#[test]
+fn data_planes_without_a_server_are_ended_when_that_is_asked_for() {
+    let mut server = Server::start(&[]);
+    server.ok("dataplane create d");
+    let socket = server.path("dataplane-main.sock");
+    let pid = server.plane_pid();
+    assert!(socket.exists());
+    server.kill();
+    let refused = server.run("stop");
+    assert_eq!(refused.status.code(), Some(4), "{refused:?}");
+    let done = server.run("stop --with-dataplanes");
+    let text = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(done.status.success() && text.contains("d, main"), "{text}");
+    // Nobody may have waited for it yet.
+    let status = format!("/proc/{}/status", pid.as_raw_nonzero());
+    let status = std::fs::read_to_string(status).unwrap_or_default();
+    assert!(status.is_empty() || status.contains("State:\tZ"), "it lives: {status}");
+    assert!(!socket.exists());
+    assert_eq!(server.run("stop --with-dataplanes").status.code(), Some(4), "there is none left");
+}
+
+#[test]
 fn ioscli_takes_a_disk_from_a_client_with_force_only() {
     let server = Server::start(&[]);
     server.ok("volume create v --kind null --size 1GiB");

@@ -8,7 +8,7 @@ use super::{ServeError, system};
 use crate::link::{Link, LinkError, SocketLink};
 use crate::model::Desired;
 use crate::model::loss::has_client;
-use crate::model::resolve::volume_path;
+use crate::model::resolve::{adapter_socket, volume_path};
 use crate::paths::Paths;
 use crate::supervisor::{Launcher, ProcessLauncher};
 use fabric::attribute::Object;
@@ -112,10 +112,18 @@ pub(super) fn belong(paths: &Paths, desired: &Desired) -> Result<(), ServeError>
 
 /// Ends the data planes that the state does not name. Whether all of them are gone.
 pub(super) fn end_data_planes(paths: &Paths, desired: &Desired, program: &Path) -> bool {
-    let wanted = desired.dataplane_names();
+    let wanted = desired.dataplane_names().into_iter().map(|name| paths.dataplane(&name));
+    // An adapter's name may be such that its socket looks like a data plane's.
+    let adapters = desired[Object::Adapter].iter();
+    let adapters = adapters.map(|(name, set)| adapter_socket(name, set, paths));
+    let wanted: BTreeSet<PathBuf> = wanted.chain(adapters).collect();
     let mut all = true;
-    for name in data_planes(paths).into_iter().filter(|name| !wanted.contains(name)) {
+    for name in data_planes(paths) {
+        // The name of a file may be a short one.
         let socket = paths.dataplane(&name);
+        if wanted.contains(&socket) {
+            continue;
+        }
         let log = paths.dataplane_log(&name);
         let kept = paths.reservations_folder();
         let mut launcher = ProcessLauncher::new(program.to_owned(), socket.clone(), log, kept);
@@ -128,15 +136,52 @@ pub(super) fn end_data_planes(paths: &Paths, desired: &Desired, program: &Path) 
             }
         };
         if gone {
-            for path in
-                [socket.clone(), socket.with_extension("lock"), socket.with_extension("json")]
-            {
-                let _ = std::fs::remove_file(path);
-            }
+            forget(&socket);
         }
         all &= gone;
     }
     all
+}
+
+/// Removes what a data plane that is gone had beside its socket.
+fn forget(socket: &Path) {
+    for path in [socket.to_owned(), socket.with_extension("lock"), socket.with_extension("json")] {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Ends all data planes of a folder that has no server: who asks for that takes the disks of all their clients. Those that were ended.
+pub fn end_without_server(paths: &Paths) -> Result<Vec<String>, ServeError> {
+    let Ok(run) = paths.run.canonicalize() else { return Ok(Vec::new()) };
+    let paths = &Paths { run, ..paths.clone() };
+    if data_planes(paths).is_empty() {
+        return Ok(Vec::new());
+    }
+    let _owner =
+        protocol::place::claim(&paths.api()).map_err(system("the folder of the sockets"))?;
+    let (mut ended, mut alive) = (Vec::new(), Vec::new());
+    for name in data_planes(paths).into_iter().filter(|name| lives(paths, name)) {
+        let (socket, log) = (paths.dataplane(&name), paths.dataplane_log(&name));
+        let kept = paths.reservations_folder();
+        let mut launcher = ProcessLauncher::new(PathBuf::new(), socket.clone(), log, kept);
+        let gone = match launcher.connect() {
+            Ok(mut link) => {
+                // Its end is what tells.
+                let _ = link.call(&Request::Shutdown, &[]);
+                launcher.await_end(false)
+            }
+            Err(LinkError::Absent) => launcher.end_claimant(),
+            Err(_) => launcher.await_end(true),
+        };
+        if gone {
+            forget(&socket);
+        }
+        if gone { &mut ended } else { &mut alive }.push(name);
+    }
+    if alive.is_empty() {
+        return Ok(ended);
+    }
+    Err(ServeError::Folder(format!("still alive: data planes {}", alive.join(", "))))
 }
 
 fn end(name: &str, link: &mut dyn Link, launcher: &mut ProcessLauncher) -> bool {

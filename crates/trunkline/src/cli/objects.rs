@@ -2,7 +2,8 @@
 
 use super::attributes::{augment, read};
 use super::{
-    DataplaneRunArgs, EditArgs, How, NameArg, NewArgs, RemoveArgs, ResizeArgs, RestartArgs,
+    DataplaneRunArgs, EditArgs, How, ListArgs, NameArg, NewArgs, RemoveArgs, ResizeArgs,
+    RestartArgs, ShowArgs, WaitArgs,
 };
 use crate::cli::Global;
 use crate::client::Client;
@@ -21,8 +22,9 @@ pub(crate) struct ObjectCommand {
 #[derive(Debug)]
 pub(crate) enum Verb {
     Create(NewArgs, Attributes),
-    List,
-    Show(NameArg),
+    List(ListArgs),
+    Show(ShowArgs),
+    Wait(WaitArgs),
     Set(EditArgs, Attributes),
     Remove(RemoveArgs),
     Volume(VolumeVerb),
@@ -97,16 +99,15 @@ pub(crate) struct TopArgs {
     /// Only the adapters on this port
     pub(crate) port: Option<String>,
     /// How long to watch before each print
-    #[arg(long, value_name = "N", default_value_t = 1,
-        value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub(crate) seconds: u64,
+    #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = super::interval)]
+    pub(crate) seconds: f64,
     /// How often to print; once, or with --watch until it is interrupted
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<u64>,
     /// Print again every so many seconds
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1",
-        conflicts_with = "seconds", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    pub(crate) watch: Option<u64>,
+        conflicts_with = "seconds", value_parser = super::interval)]
+    pub(crate) watch: Option<f64>,
     /// What makes one adapter more than another
     #[arg(long, value_enum, default_value_t = TopBy::Bytes, value_name = "WHAT")]
     pub(crate) by: TopBy,
@@ -259,6 +260,18 @@ Examples:
   trunkline volume create raw0 --kind file --path /dev/nvme0n1
   trunkline volume create scratch --kind ram --size 512MiB"
         }
+        (Object::Volume | Object::Adapter | Object::DataPlane, "list") => {
+            "\
+Examples:
+  trunkline volume list --where state=failed
+  trunkline adapter list --where dataplane=main -o name"
+        }
+        (Object::Volume | Object::Adapter | Object::DataPlane, "wait") => {
+            "\
+Examples:
+  trunkline adapter wait vhost0 --for running --timeout 5m
+  trunkline volume wait disk0 --for failed,gone"
+        }
         (Object::Volume, "set") => {
             "\
 Examples:
@@ -302,11 +315,25 @@ fn command(object: Object) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .subcommand(augment(object, create))
-        .subcommand(verb("list", |command| command, format!("List {title}")).visible_alias("ls"))
-        .subcommand(verb("show", NameArg::augment_args, format!("Show one {noun}")))
+        .subcommand(
+            verb("list", ListArgs::augment_args, format!("List {title}")).visible_alias("ls"),
+        )
+        .subcommand(verb("show", ShowArgs::augment_args, format!("Show {title}, one or several")))
         .subcommand(augment(object, set))
         .subcommand(verb("remove", RemoveArgs::augment_args, remove).visible_alias("rm"));
+    let command = match has_state(object) {
+        true => {
+            let about = format!("Wait until {title} serve, or are in another state");
+            command.subcommand(verb("wait", WaitArgs::augment_args, about))
+        }
+        false => command,
+    };
     with_own_verbs(object, command)
+}
+
+/// Whether it has a state that changes by itself.
+fn has_state(object: Object) -> bool {
+    matches!(object, Object::Volume | Object::Adapter | Object::DataPlane)
 }
 
 impl FromArgMatches for ObjectCommand {
@@ -316,8 +343,9 @@ impl FromArgMatches for ObjectCommand {
         let object = Object::of_noun(noun).ok_or_else(missing)?;
         let verb = match matches.subcommand() {
             Some(("create", of)) => Verb::Create(NewArgs::from_arg_matches(of)?, read(object, of)),
-            Some(("list", _)) => Verb::List,
-            Some(("show", of)) => Verb::Show(NameArg::from_arg_matches(of)?),
+            Some(("list", of)) => Verb::List(ListArgs::from_arg_matches(of)?),
+            Some(("show", of)) => Verb::Show(ShowArgs::from_arg_matches(of)?),
+            Some(("wait", of)) => Verb::Wait(WaitArgs::from_arg_matches(of)?),
             Some(("set", of)) => Verb::Set(EditArgs::from_arg_matches(of)?, read(object, of)),
             Some(("remove", of)) => Verb::Remove(RemoveArgs::from_arg_matches(of)?),
             _ => own_verb(object, matches)?,
@@ -367,7 +395,7 @@ pub(crate) fn with_names(command: Command, below: Option<Object>) -> Command {
 /// The names that the server has, if it answers.
 fn names(object: Object) -> Vec<CompletionCandidate> {
     let dir = std::env::var_os("TRUNKLINE_DIR").map(Into::into);
-    let global = Global { dir, output: super::Format::Json };
+    let global = Global { dir, output: super::Format::Json, no_headers: false };
     let path = format!("/v1/{}", object.collection());
     let list = Client::new(&global).and_then(|client| client.get::<serde_json::Value>(&path));
     let items = list.ok().and_then(|list| Some(list.get("items")?.as_array()?.clone()));

@@ -1,9 +1,9 @@
 //! `trunkline events`: what happened.
 
-use crate::cli::{EventsArgs, Format, Global};
+use crate::cli::{EventsArgs, Global};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::output::print;
+use crate::output::{is_unread, print};
 use control::api::EventsView;
 use control::trail::Event;
 use std::time::{Duration, SystemTime};
@@ -33,19 +33,10 @@ pub(crate) fn run(global: &Global, args: &EventsArgs) -> Result<(), Failure> {
         answer =
             client.get(&format!("/v1/events?after={after}&since_ms={since_ms}&wait_s={WAIT_S}"))?;
         // A reader that went away ends it.
-        if global.output == Format::Table && put_fails() {
+        if is_unread() {
             return Ok(());
         }
     }
-}
-
-/// Whether nobody reads any more.
-fn put_fails() -> bool {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let out = std::io::stdout();
-    let mut fds = [PollFd::new(&out, PollFlags::empty())];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut fds, Some(&now)).is_ok() && fds[0].revents().contains(PollFlags::ERR)
 }
 
 fn lines(events: &[Event]) -> String {

@@ -1,7 +1,8 @@
 //! The verbs of objects.
 
+use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
-use super::{dataplane, logins, top};
+use super::{dataplane, logins, top, wait};
 use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, MediumVerb, ObjectCommand, PortVerb, TargetVerb, Verb, VolumeVerb,
     ZoneVerb,
@@ -17,6 +18,8 @@ use control::server::{
 };
 use fabric::attribute::{Attribute, AttributeError, Attributes, Object, Value, attr};
 use hyper::Method;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::collections::BTreeSet;
 
@@ -25,8 +28,9 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
     let ObjectCommand { object, verb } = command;
     match verb {
         Verb::Create(new, attributes) => create(global, object, &new, &attributes),
-        Verb::List => list(global, object),
-        Verb::Show(arg) => show(global, object, &arg.name),
+        Verb::List(args) => list(global, object, &args.filters),
+        Verb::Show(args) => show(global, object, &args.names),
+        Verb::Wait(args) => wait::wait(global, object, &args),
         Verb::Set(edit, attributes) => set(global, object, &edit, &attributes),
         Verb::Remove(args) => remove(global, object, &args.names, args.how),
         Verb::Volume(VolumeVerb::Resize(args)) => resize(global, &args),
@@ -87,32 +91,59 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
 }
 
 /// `list`: objects with a state by how they are, the others by what was set.
-fn list(global: &Global, object: Object) -> Result<(), Failure> {
-    fn all<T: serde::de::DeserializeOwned + serde::Serialize>(
+fn list(global: &Global, object: Object, filters: &[Filter]) -> Result<(), Failure> {
+    fn all<T: DeserializeOwned + Serialize>(
         global: &Global,
-        object: Object,
+        (object, filters): (Object, &[Filter]),
         table: impl Fn(&[T]) -> String,
     ) -> Result<(), Failure> {
         let path = format!("/v1/{}", object.collection());
-        let list: ItemList<T> = Client::new(global)?.get(&path)?;
-        print(global, &list.items, |items| table(items))
+        let list: ItemList<serde_json::Value> = Client::new(global)?.get(&path)?;
+        let items = filter::those(object, list.items, filters)?.into_iter();
+        let items: Result<Vec<T>, _> = items.map(serde_json::from_value).collect();
+        print(global, &items.map_err(Failure::other)?, |items| table(items))
     }
+    let of = (object, filters);
     match object {
-        Object::Volume => all(global, object, volume_table),
-        Object::Adapter => all(global, object, adapter_table),
-        Object::DataPlane => all(global, object, dataplane_table),
-        _ => all(global, object, |objects| object_table(object, objects)),
+        Object::Volume => all(global, of, volume_table),
+        Object::Adapter => all(global, of, adapter_table),
+        Object::DataPlane => all(global, of, dataplane_table),
+        _ => all(global, of, |objects| object_table(object, objects)),
     }
 }
 
-/// `show`
-fn show(global: &Global, object: Object, name: &str) -> Result<(), Failure> {
-    let (client, path) = (Client::new(global)?, path(object, name)?);
+/// `show`: of one object what the API answers, of several a list.
+fn show(global: &Global, object: Object, names: &[String]) -> Result<(), Failure> {
+    fn all<T: DeserializeOwned + Serialize>(
+        global: &Global,
+        (object, names): (Object, &[String]),
+        page: impl Fn(&T) -> String,
+    ) -> Result<(), Failure> {
+        let client = Client::new(global)?;
+        if let [name] = names {
+            return print(global, &client.get::<T>(&path(object, name)?)?, page);
+        }
+        let (mut found, mut failed) = (Vec::<T>::new(), None);
+        for name in names {
+            match path(object, name).and_then(|path| client.get(&path)) {
+                Ok(one) => found.push(one),
+                Err(failure) => {
+                    failure.report(global.output);
+                    failed.get_or_insert(failure.code());
+                }
+            }
+        }
+        if !found.is_empty() {
+            print(global, &found, |all| all.iter().map(page).collect::<Vec<_>>().join("\n\n"))?;
+        }
+        failed.map_or(Ok(()), |code| Err(Failure::Reported(code)))
+    }
+    let of = (object, names);
     match object {
-        Object::Volume => print(global, &client.get::<VolumeView>(&path)?, volume_page),
-        Object::Adapter => print(global, &client.get::<AdapterView>(&path)?, adapter_page),
-        Object::DataPlane => print(global, &client.get::<DataPlaneView>(&path)?, dataplane_page),
-        _ => print(global, &client.get::<ObjectView>(&path)?, |view| object_page(object, view)),
+        Object::Volume => all(global, of, volume_page),
+        Object::Adapter => all(global, of, adapter_page),
+        Object::DataPlane => all(global, of, dataplane_page),
+        _ => all(global, of, |view| object_page(object, view)),
     }
 }
 
@@ -176,7 +207,7 @@ pub(crate) fn done(global: &Global, done: &DoneView, dry_run: bool) -> Result<()
 /// That a change was not waited for.
 fn goes_on(done: &DoneView) {
     if let Some(id) = done.operation {
-        eprintln!("operation {id} goes on: `trunkline operation wait {id}`");
+        output::tell(&format!("operation {id} goes on: `trunkline operation wait {id}`"));
     }
 }
 

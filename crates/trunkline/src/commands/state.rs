@@ -1,10 +1,10 @@
 //! Commands about the server as a whole.
 
 use super::objects::{adapter_table, dataplane_table, volume_table, waiting};
-use crate::cli::{ApplyArgs, AttributesArgs, ExportArgs, Global, StatusArgs, StopArgs};
+use crate::cli::{ApplyArgs, AttributesArgs, ExportArgs, Format, Global, StatusArgs, StopArgs};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::output::{self, print, put, table};
+use crate::output::{self, print, put, table, tell};
 use control::api::{AppliedView, AttributeView};
 use control::error::ApiError;
 use control::server::StatusView;
@@ -83,13 +83,19 @@ fn escaped(text: &str) -> String {
         .collect()
 }
 
-/// `trunkline export`
+/// `trunkline export`: as a configuration, or the same for programs.
 pub(crate) fn export(global: &Global, args: &ExportArgs) -> Result<(), Failure> {
-    if args.last_good {
+    let text = if args.last_good {
         let good = last_good(&global.paths().store()).map_err(Failure::other)?;
-        return put(control::config::write(&good).trim_end());
+        control::config::write(&good)
+    } else {
+        Client::new(global)?.get_text("/v1/export")?
+    };
+    if global.output == Format::Table {
+        return put(text.trim_end());
     }
-    put(Client::new(global)?.get_text("/v1/export")?.trim_end())
+    let state: serde_json::Value = toml::from_str(&text).map_err(Failure::other)?;
+    print(global, &state, |_| text.clone())
 }
 
 /// `trunkline status`
@@ -162,7 +168,18 @@ fn status_page(status: &StatusView) -> String {
 /// `trunkline stop`: returns when the server has ended, so that what follows in a script finds its sockets and locks free.
 pub(crate) fn stop(global: &Global, args: &StopArgs) -> Result<(), Failure> {
     let client = Client::new(global)?;
-    let status: StatusView = client.get("/v1/status")?;
+    let status: StatusView = match client.get("/v1/status") {
+        Err(Failure::Unreachable { path, problem }) if args.with_dataplanes => {
+            let ended = control::serve::end_without_server(&global.paths());
+            let ended = ended.map_err(Failure::other)?;
+            if ended.is_empty() {
+                return Err(Failure::Unreachable { path, problem });
+            }
+            tell(&format!("no server is there; ended its data planes: {}", ended.join(", ")));
+            return Ok(());
+        }
+        status => status?,
+    };
     // Before the request: afterwards the number may be another process's.
     let server = process_behind(&client, status.pid);
     client.post(&format!("/v1/stop?dataplanes={}", args.with_dataplanes))?;

@@ -3,7 +3,7 @@
 use crate::cli::{FlightArgs, Format, Global, StatsArgs};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::output::{bytes, duration, print, put, table};
+use crate::output::{bytes, duration, is_unread, print, redraw, table};
 use control::server::AdapterView;
 use control::statistics::{
     AdapterStatsView, ChannelStatsView, Counters, FlightView, LatencyView, LunStatsView, Measures,
@@ -40,14 +40,14 @@ pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<(), Failure> {
     };
     let mut printed = 0;
     let mut at = Instant::now();
-    while args.count.is_none_or(|count| printed < count) {
-        std::thread::sleep(Duration::from_secs(interval));
+    while args.count.is_none_or(|count| printed < count) && !is_unread() {
+        std::thread::sleep(Duration::from_secs_f64(interval));
         let now: StatsView = client.get(&path)?;
         let seconds = at.elapsed().as_secs_f64();
         at = Instant::now();
         // Programs get the counters and subtract for themselves.
         match global.output {
-            Format::Table => put(&format!("{}\n", page(&now, one, Some((&before, seconds)))))?,
+            Format::Table => redraw(&page(&now, one, Some((&before, seconds))))?,
             _ => print(global, &now, |_| String::new())?,
         }
         before = now;

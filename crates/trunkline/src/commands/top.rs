@@ -5,7 +5,7 @@ use crate::cli::objects::{TopArgs, TopBy};
 use crate::cli::{Format, Global};
 use crate::client::Client;
 use crate::exit::Failure;
-use crate::output::{bytes, duration, or_dash, print, put, table};
+use crate::output::{bytes, duration, is_unread, or_dash, print, put, redraw, table};
 use control::error::ApiError;
 use control::server::{AdapterView, ElementsView, PortExplanation, StatusView};
 use control::statistics::{AdapterStatsView, LatencyView, StatsView};
@@ -59,9 +59,9 @@ pub(crate) fn top(global: &Global, args: &TopArgs) -> Result<(), Failure> {
     let mut at = Instant::now();
     let mut printed = 0;
     let count = args.count.or(args.watch.is_none().then_some(1));
-    while count.is_none_or(|count| printed < count) {
+    while count.is_none_or(|count| printed < count) && !is_unread() {
         printed += 1;
-        std::thread::sleep(Duration::from_secs(args.watch.unwrap_or(args.seconds)));
+        std::thread::sleep(Duration::from_secs_f64(args.watch.unwrap_or(args.seconds)));
         let (status, now): (StatusView, StatsView) = (client.get("/v1/status")?, client.get(PATH)?);
         let seconds = at.elapsed().as_secs_f64();
         at = Instant::now();
@@ -69,7 +69,8 @@ pub(crate) fn top(global: &Global, args: &TopArgs) -> Result<(), Failure> {
         let mut talkers = talkers(&status, &now, &before, seconds, args);
         let ports = elements(&client, &mut talkers)?;
         match global.output {
-            Format::Table => put(&format!("{}\n", page(&talkers, &ports)))?,
+            Format::Table if count == Some(1) => put(&page(&talkers, &ports))?,
+            Format::Table => redraw(&page(&talkers, &ports))?,
             _ => print(global, &talkers, |_| String::new())?,
         }
         before = now;

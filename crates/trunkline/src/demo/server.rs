@@ -74,7 +74,8 @@ impl Server<'_> {
     /// as any other server does.
     pub(super) fn start(scratch: &Scratch, keep: bool) -> Result<Server<'_>, Failure> {
         let folder = scratch.folder();
-        let global = Global { dir: Some(folder.to_owned()), output: Format::Table };
+        let global =
+            Global { dir: Some(folder.to_owned()), output: Format::Table, no_headers: false };
         let client = Client::new(&global)?;
         let dir = folder.to_str().ok_or_else(|| {
             Failure::other(format!("{}: the path is not UTF-8; see --dir", folder.display()))

@@ -39,13 +39,24 @@ fn adapter(state: &str) -> AdapterView {
 }
 
 fn machine(qemu: (u32, u32)) -> Machine {
-    Machine { queues: 2, queue_size: 256, vcpus: 4, memory: 4 << 30, qemu }
+    Machine { vcpus: 4, memory: 4 << 30, qemu }
+}
+
+fn args(target: EmitTarget) -> EmitArgs {
+    EmitArgs {
+        target,
+        adapters: Vec::new(),
+        device_only: false,
+        vcpus: 4,
+        memory: "4GiB".to_owned(),
+        qemu_version: "7.2".to_owned(),
+    }
 }
 
 #[test]
 fn qemu_gets_shared_memory_reconnection_and_queues() {
     assert_eq!(
-        qemu(&adapter("listening"), &machine((7, 2))),
+        qemu(&[adapter("listening")], &machine((7, 2))),
         "-accel kvm \\\n\
          -smp 4 \\\n\
          -m 4096M \\\n\
@@ -54,22 +65,22 @@ fn qemu_gets_shared_memory_reconnection_and_queues() {
          -chardev socket,id=vhost0,path=/run/a,,b/vhost0.sock,reconnect=1 \\\n\
          -device vhost-user-blk-pci,chardev=vhost0,num-queues=2,queue-size=256"
     );
-    assert!(qemu(&adapter("listening"), &machine((10, 0))).contains(",reconnect-ms=1000 "));
+    assert!(qemu(&[adapter("listening")], &machine((10, 0))).contains(",reconnect-ms=1000 "));
 }
 
 #[test]
 fn a_machine_that_listens_is_told_so() {
     let mut adapter = adapter("connecting");
     adapter.effective.insert("socket_role".to_owned(), Value::Text("client".to_owned()));
-    let text = qemu(&adapter, &machine((10, 0)));
+    let text = qemu(&[adapter.clone()], &machine((10, 0)));
     assert!(text.contains("path=/run/a,,b/vhost0.sock,server=on,wait=off "), "{text}");
-    let all = notes(EmitTarget::Libvirt, &adapter, &machine((7, 2)));
+    let all = notes(&args(EmitTarget::Libvirt), &[adapter.clone()], &machine((7, 2)));
     assert!(all.iter().any(|note| note.starts_with("missing: libvirt's disks")), "{all:?}");
 }
 
 #[test]
 fn libvirt_gets_the_same_in_its_words() {
-    let text = libvirt(&adapter("listening"), &machine((7, 2)));
+    let text = libvirt(&[adapter("listening")], &machine((7, 2)));
     for part in [
         "<access mode='shared'/>",
         "<driver name='qemu' type='raw' queues='2' queue_size='256'/>",
@@ -82,10 +93,10 @@ fn libvirt_gets_the_same_in_its_words() {
 
 #[test]
 fn what_is_missing_is_said() {
-    let all = notes(EmitTarget::Qemu, &adapter("pending"), &machine((7, 2)));
+    let all = notes(&args(EmitTarget::Qemu), &[adapter("pending")], &machine((7, 2)));
     assert!(all.iter().any(|note| note.starts_with("missing: the data plane does not answer")));
     assert!(all.iter().any(|note| note.contains("--queues 4")));
-    let all = notes(EmitTarget::Libvirt, &adapter("running"), &machine((7, 2)));
+    let all = notes(&args(EmitTarget::Libvirt), &[adapter("running")], &machine((7, 2)));
     assert!(all.iter().any(|note| note.contains("connected already")));
     assert!(all.iter().any(|note| note.contains("libvirt refuses")));
 }
@@ -98,15 +109,55 @@ fn a_scsi_adapter_is_another_device() {
     adapter.effective.insert("max_xfer_size".to_owned(), Value::Number(1 << 20));
     let device = "vhost-user-scsi-pci,chardev=vhost0,num_queues=2,virtqueue_size=256,cmd_per_lun=64,\
                   max_sectors=2048";
-    assert!(qemu(&adapter, &machine((7, 2))).ends_with(&format!("-device {device}")));
-    let text = libvirt(&adapter, &machine((7, 2)));
+    assert!(qemu(&[adapter.clone()], &machine((7, 2))).ends_with(&format!("-device {device}")));
+    let text = libvirt(&[adapter.clone()], &machine((7, 2)));
     assert!(text.contains(&format!("<qemu:arg value='{device}'/>")), "{text}");
     assert!(text.contains("path=/run/a,,b/vhost0.sock'/>"), "{text}");
-    let all = notes(EmitTarget::Qemu, &adapter, &machine((7, 2)));
+    let all = notes(&args(EmitTarget::Qemu), &[adapter.clone()], &machine((7, 2)));
     assert!(all[0].contains("trunkline port map vhost0"), "{all:?}");
     assert!(all.iter().any(|note| note.contains("does not connect again")));
     adapter.port = Some("fcs0".to_owned());
     adapter.wwpns = vec!["c0:50:76:00:00:00:00:00".to_owned()];
-    let all = notes(EmitTarget::Libvirt, &adapter, &machine((10, 0)));
+    let all = notes(&args(EmitTarget::Libvirt), &[adapter.clone()], &machine((10, 0)));
     assert!(all[0].contains("c0:50:76:00:00:00:00:00 on port fcs0"), "{all:?}");
+}
+
+#[test]
+fn what_a_shell_would_take_apart_is_quoted() {
+    let mut adapter = adapter("listening");
+    adapter.name = "0a.b".to_owned();
+    adapter.socket = "/run/my disks/$x'.sock".to_owned();
+    let text = lines(devices(&[adapter], &machine((7, 2))));
+    // As a shell reads it.
+    let script = format!("printf '%s\\n' {text}");
+    let words = std::process::Command::new("sh").args(["-c", &script]).output().unwrap().stdout;
+    assert_eq!(
+        String::from_utf8(words).unwrap(),
+        "-chardev\nsocket,id=trunkline-0a.b,path=/run/my disks/$x'.sock,reconnect=1\n-device\n\
+         vhost-user-blk-pci,chardev=trunkline-0a.b,num-queues=2,queue-size=256\n"
+    );
+}
+
+#[test]
+fn several_adapters_are_one_machine() {
+    let mut scsi = adapter("listening");
+    (scsi.name, scsi.kind) = ("vhost1".to_owned(), "scsi".to_owned());
+    let all = [adapter("listening"), scsi, adapter("listening")];
+    let text = qemu(&all, &machine((7, 2)));
+    assert_eq!(text.matches("-object ").count(), 1, "{text}");
+    assert_eq!(text.matches("-device vhost-user-blk-pci,").count(), 2, "{text}");
+    let text = libvirt(&all, &machine((7, 2)));
+    let places = ["dev='vda'", "dev='vdb'", "</devices>", "<qemu:commandline>", "</domain>"];
+    let places = places.map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")));
+    assert!(places.is_sorted(), "{text}");
+    assert_eq!([target(25), target(26), target(702)], ["vdz", "vdaa", "vdaaa"]);
+}
+
+#[test]
+fn a_disk_alone_is_what_libvirt_attaches() {
+    let text = elements(&[adapter("listening")], &machine((7, 2))).unwrap();
+    assert!(text.starts_with("<disk type='vhostuser'") && text.ends_with("</disk>\n"), "{text}");
+    let mut scsi = adapter("listening");
+    scsi.kind = "scsi".to_owned();
+    assert!(elements(&[scsi], &machine((7, 2))).is_err());
 }

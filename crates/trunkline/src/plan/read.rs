@@ -84,7 +84,7 @@ pub(super) struct FileRead {
 pub(super) fn read(paths: &[PathBuf]) -> Result<Reading, Failure> {
     let Inputs { files, passed_over } = inputs::gather(paths)?;
     for problem in passed_over {
-        eprintln!("warning: passed over {problem}");
+        crate::output::tell(&format!("warning: passed over {problem}"));
     }
     let mut captures = Captures::new();
     let (mut clocks, mut texts) = (Vec::new(), Vec::new());

@@ -85,7 +85,7 @@ impl AnswerArgs {
         }
         let format = if self.json { Format::Json } else { global.output };
         let text = match format {
-            Format::Table => report::text::text(answer, &self.text_options()),
+            Format::Table | Format::Name => report::text::text(answer, &self.text_options()),
             Format::Json => {
                 serde_json::to_string_pretty(&document(page, more)?).map_err(Failure::other)?
             }
