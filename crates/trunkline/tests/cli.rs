@@ -11,6 +11,9 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+#[path = "cli/scripts.rs"]
+mod scripts;
+
 /// A server in this process, in a folder of its own.
 struct Bench {
     dir: tempfile::TempDir,
@@ -195,103 +198,6 @@ fn errors_are_json_where_output_is_and_name_the_file() {
     std::fs::write(&file, "[volume.v]\nknid = \"null\"\n").unwrap();
     let text = bench.refused(&format!("apply {}", file.display()), 2);
     assert!(text.contains("DIR/t.toml: line 2:"), "{text}");
-}
-
-#[test]
-fn names_alone_and_tables_without_headings() {
-    let bench = Bench::with_disk();
-    bench.ok("volume create disk1 --kind null --size 1GiB");
-    assert_eq!(bench.ok("volume list -o name"), "disk0\ndisk1\n");
-    assert_eq!(bench.ok("volume show disk1 disk0 -o name"), "disk1\ndisk0\n");
-    assert_eq!(bench.ok("volume create disk2 --kind null --size 1GiB -o name"), "disk2\n");
-    assert_eq!(bench.ok("zone list -o name"), "");
-    assert!(bench.refused("status -o name", 2).contains("no names"));
-    let (with, without) = (bench.ok("volume list"), bench.ok("volume list --no-headers"));
-    assert_eq!(with.lines().count(), without.lines().count() + 1, "{without}");
-    assert!(!without.contains("VOLUME") && without.starts_with("disk0 "), "{without}");
-}
-
-#[test]
-fn several_are_shown_and_those_that_are_not_there_are_named() {
-    let bench = Bench::with_disk();
-    bench.ok("volume create disk1 --kind null --size 1GiB");
-    let text = bench.ok("volume show disk0 disk1");
-    assert_eq!(text.matches("volume  ").count(), 2, "{text}");
-    let text = bench.refused("volume show disk0 nothing disk1", 3);
-    assert!(text.contains("no volume `nothing`") && text.contains("disk1"), "{text}");
-    let text = bench.ok("volume show disk0 disk1 -o json");
-    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(json[1]["name"], "disk1");
-}
-
-#[test]
-fn lists_are_of_what_was_asked_for() {
-    let bench = Bench::with_disk();
-    bench.ok("volume create disk1 --kind null --size 1GiB");
-    assert_eq!(bench.ok("volume list --where size=1GiB -o name"), "disk1\n");
-    assert_eq!(bench.ok("volume list --where adapters=vhost0 -o name"), "disk0\n");
-    assert_eq!(bench.ok("volume list --where state!=open -o name"), "");
-    let text = bench.refused("volume list --where stat=open", 2);
-    assert!(text.contains("did you mean `state`?"), "{text}");
-}
-
-#[test]
-fn a_script_waits_for_a_state() {
-    let bench = Bench::with_disk();
-    bench.ok("volume wait disk0");
-    bench.ok("adapter wait vhost0 --for listening");
-    bench.ok("dataplane wait main");
-    let text = bench.refused("adapter wait vhost0 --for running --timeout 1s", 1);
-    assert!(text.contains("adapter `vhost0` is listening after 1 s"), "{text}");
-    assert!(bench.refused("adapter wait vhost0 --for well", 2).contains("no state `well`"));
-    bench.ok("volume wait nothing --for gone");
-    let waits = ["adapter", "wait", "vhost0", "--for", "gone", "--timeout", "10m"];
-    let mut waiting = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-    let mut waiting = waiting.env("TRUNKLINE_DIR", bench.dir.path()).args(waits).spawn().unwrap();
-    bench.ok("adapter remove vhost0");
-    assert!(waiting.wait().unwrap().success());
-}
-
-#[test]
-fn the_state_is_exported_for_programs_too() {
-    let bench = Bench::with_disk();
-    let json: serde_json::Value = serde_json::from_str(&bench.ok("export -o json")).unwrap();
-    assert_eq!(json["adapter"]["vhost0"]["queues"], 8);
-    assert_eq!(json["volume"]["disk0"]["size"], "10GiB");
-    let yaml = bench.ok("export -o yaml");
-    assert!(yaml.contains("vhost0:\n") && yaml.contains("queues: 8"), "{yaml}");
-}
-
-#[test]
-fn output_that_nobody_reads_ends_every_command_in_order() {
-    let bench = Bench::with_disk();
-    for line in [
-        "--help",
-        "completions bash",
-        "status",
-        "status -o json",
-        "export",
-        "volume list",
-        "volume show nothing",
-        "adapter create vhost0 --volume disk0",
-        "events",
-        "events --follow",
-        "stats --watch 0.1",
-        "port top --watch 0.1",
-        "emit libvirt vhost0",
-        "attributes --markdown",
-    ] {
-        let pipes = [std::io::pipe().unwrap(), std::io::pipe().unwrap()];
-        let [out, error] = pipes.map(|(reader, writer)| {
-            drop(reader);
-            writer
-        });
-        let mut command = Command::new(env!("CARGO_BIN_EXE_trunkline"));
-        command.env("TRUNKLINE_DIR", bench.dir.path()).args(line.split_whitespace());
-        let status = command.stdin(Stdio::null()).stdout(out).stderr(error).status().unwrap();
-        // 101 is a panic.
-        assert!(status.code().is_some_and(|code| code < 10), "{line}: {status}");
-    }
 }
 
 #[test]
