@@ -51,7 +51,7 @@ struct Exception {
     allow: Vec<String>,
 }
 
-/// Checks the workspace and the fuzz targets' own.
+/// Checks the workspace, the fuzz targets' own and the simulator's.
 pub(crate) fn check(context: &Context) -> Result<()> {
     let path = context.root.join("deny.toml");
     let text =
@@ -61,7 +61,10 @@ pub(crate) fn check(context: &Context) -> Result<()> {
         "if the lock file is old: cargo update --workspace --manifest-path fuzz/Cargo.toml",
     )?;
     let mut wrong = Vec::new();
-    for metadata in [&context.metadata, &fuzz] {
+    let sim = Metadata::read(&context.root.join("sim/Cargo.toml")).context(
+        "if the lock file is old: cargo update --workspace --manifest-path sim/Cargo.toml",
+    )?;
+    for metadata in [&context.metadata, &fuzz, &sim] {
         for package in &metadata.packages {
             let name = format!("{} {}", package.name, package.version);
             if let Err(why) =

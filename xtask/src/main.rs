@@ -8,6 +8,7 @@ mod layers;
 mod loom;
 mod metadata;
 mod run;
+mod sim;
 mod spdx;
 mod steps;
 mod tidy;
@@ -54,6 +55,13 @@ enum Task {
         #[arg(long, default_value_t = 60)]
         seconds: u32,
     },
+    /// Run the simulator; `cargo xtask sim --help` has its options.
+    #[command(disable_help_flag = true)]
+    Sim {
+        /// As the simulator takes them.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Run the long form of a test.
     Torture(torture::Arguments),
     /// Build the server and run guest scenarios whose names contain one of these words.
@@ -75,6 +83,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::check(&context),
         Task::Fuzz { target, seconds } => fuzz::run(&context, target.as_deref(), seconds),
         Task::Torture(arguments) => torture::run(&context, &arguments),
+        Task::Sim { arguments } => sim::run(&context, &arguments),
         Task::Guest { filters } => {
             steps::build_server(&context)?;
             steps::guest(&context, &filters)

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 
 use crate::run::{self, Context};
-use crate::{cost, deny, fuzz, layers, loom, tidy, tools, torture};
+use crate::{cost, deny, fuzz, layers, loom, sim, tidy, tools, torture};
 use anyhow::{Result, anyhow};
 
 /// Which steps to run, and how long.
@@ -31,7 +31,7 @@ struct Step {
     run: fn(&Context, &Selection) -> Result<()>,
 }
 
-/// Cheap checks first. Steps that compile share the target folder's check, debug and release parts; only loom and fuzz
+/// Cheap checks first. Steps that compile share the target folder's check, debug and release parts; only loom, sim and fuzz
 /// need their own, because their flags change the code.
 const STEPS: &[Step] = &[
     Step {
@@ -71,6 +71,11 @@ const STEPS: &[Step] = &[
         name: "loom",
         about: "models of the hand-overs between threads",
         run: |c, _| loom::run(c),
+    },
+    Step {
+        name: "sim",
+        about: "the data path on a simulated kernel, with seeds and planted faults",
+        run: |c, _| sim::step(c),
     },
     Step {
         name: "cost",

@@ -10,10 +10,11 @@ use anyhow::{Context as _, Result, anyhow};
 const CODE_LINES_MAX: usize = 600;
 
 /// Folders with sources of ours.
-const SOURCES: &[&str] = &["bench", "crates", "fuzz", "tests", "xtask"];
+const SOURCES: &[&str] = &["bench", "crates", "fuzz", "sim", "tests", "xtask"];
 
 /// A path in a document that begins like this must exist.
-const PATH_PREFIXES: &[&str] = &["crates/", "docs/", "xtask/", "tests/", "fuzz/", "bench/", ".ci/"];
+const PATH_PREFIXES: &[&str] =
+    &["crates/", "docs/", "xtask/", "tests/", "fuzz/", "sim/", "bench/", ".ci/"];
 
 /// Fails with everything that is wrong.
 pub(crate) fn check(context: &Context) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use memory::clock;
 use spec::DelaySpec;
 use uring::Ring;
 
@@ -38,7 +39,7 @@ impl<V: Volume + ?Sized> Delayed<V> {
     #[must_use]
     pub fn new(inner: Arc<V>, spec: &DelaySpec, depth: u8) -> Delayed<V> {
         assert!(depth < DEPTH_MAX, "a stack of more than seven wrappers");
-        let model = Model { epoch: Instant::now(), spindle: Mutex::new(Spindle::new(spec)) };
+        let model = Model { epoch: clock::instant(), spindle: Mutex::new(Spindle::new(spec)) };
         Delayed { model: Arc::new(model), depth, inner }
     }
 }
@@ -75,7 +76,8 @@ impl Lane for DelayedLane {
         }
         request.passed |= self.bit;
         let epoch = self.model.epoch;
-        let now = u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let now =
+            u64::try_from(clock::instant().duration_since(epoch).as_nanos()).unwrap_or(u64::MAX);
         // A model left half-way by a panic elsewhere is still a model.
         let mut spindle = self.model.spindle.lock().unwrap_or_else(PoisonError::into_inner);
         let service = spindle.arrive(now);

@@ -1,9 +1,9 @@
 //! [`Faulty`]: another volume that fails as disks do, by seed.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use memory::IoBuf;
+use memory::{IoBuf, clock};
 use spec::FaultSpec;
 use uring::{Op, Ring};
 
@@ -149,7 +149,7 @@ impl Lane for FaultyLane {
                 Fate::Fails => return Submit::Done(Err(IoError::Io)),
                 Fate::Torn { bytes } => return self.tear(ring, request, bytes),
                 Fate::Late => {
-                    let until = Some(Instant::now() + Duration::from_micros(self.spec.slow_us));
+                    let until = Some(clock::instant() + Duration::from_micros(self.spec.slow_us));
                     return Submit::Park { reason: Wait::Delay, until };
                 }
             }

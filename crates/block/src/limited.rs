@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use memory::clock;
 use spec::LimitSpec;
 use uring::Ring;
 
@@ -81,7 +82,7 @@ impl Limiter {
         gate(all.bytes_per_s, all.bytes_burst, true, true, true);
         gate(all.read_bytes_per_s, all.read_bytes_burst, true, false, true);
         gate(all.write_bytes_per_s, all.write_bytes_burst, false, true, true);
-        Limiter(Arc::new(Gates { epoch: Instant::now(), gates }))
+        Limiter(Arc::new(Gates { epoch: clock::instant(), gates }))
     }
 }
 
@@ -157,7 +158,8 @@ impl LimitedLane {
     /// Pays for a request from the shared buckets as well. Returns when it may go on, if not now.
     fn pay_from_buckets(&mut self, request: &Request<'_>) -> Option<Instant> {
         let epoch = self.gates.epoch;
-        let now = u64::try_from(epoch.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let now =
+            u64::try_from(clock::instant().duration_since(epoch).as_nanos()).unwrap_or(u64::MAX);
         let mut at = now;
         for (gate, credit) in self.gates.gates.iter().zip(&mut self.credits) {
             let amount = gate.amount(request);

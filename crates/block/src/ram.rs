@@ -367,7 +367,7 @@ impl RamLane {
             return Submit::Pending;
         }
         self.jobs.remove(u64::from(token));
-        let until = std::time::Instant::now() + std::time::Duration::from_millis(1);
+        let until = memory::clock::instant() + std::time::Duration::from_millis(1);
         Submit::Park { reason: Wait::BackEndFull, until: Some(until) }
     }
 

@@ -10,6 +10,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use memory::clock;
+
 use crate::slab::IN_FLIGHT_MAX;
 use crate::{Finish, Outcome, Request, Submit, Tag, Wait};
 
@@ -72,7 +74,7 @@ impl Turns {
         if self.next.take_if(|next| *next == request.tag).is_some()
             || self.waiting.is_empty() && self.left > 0
         {
-            self.began = Some(Instant::now());
+            self.began = Some(clock::instant());
             return Turn::Copy(self.left.max(ROUND_MIN));
         }
         self.wait(request.tag, request.done)
@@ -93,7 +95,7 @@ impl Turns {
             let copied = done - request.done;
             self.left = self.left.saturating_sub(copied);
             if let Some(began) = self.began.take().filter(|_| copied >= self.round) {
-                self.round = next_round(self.round, began.elapsed());
+                self.round = next_round(self.round, clock::instant().duration_since(began));
             }
         }
         if done >= request.len { None } else { Some(self.wait(request.tag, done)) }
@@ -126,7 +128,7 @@ impl Turns {
         if begun {
             return Submit::Pending;
         }
-        let until = Instant::now() + KERNEL_BUSY;
+        let until = clock::instant() + KERNEL_BUSY;
         Submit::Park { reason: Wait::BackEndFull, until: Some(until) }
     }
 

@@ -3,7 +3,6 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::JoinHandle;
 
 use protocol::stats::ChannelStats;
 use rustix::event::EventfdFlags;
@@ -13,6 +12,7 @@ use crate::handler::Handler;
 use crate::mailbox::{Bell, Mailbox, OneShot, Pending, one_shot};
 use crate::off_path::{Returned, Returns};
 use crate::queue::{Adapter, QueueId, QueueResources};
+use crate::sync::Thread;
 use crate::worker::{StartFailure, Worker};
 
 /// What a channel is made with.
@@ -104,6 +104,8 @@ pub(crate) struct EventBell(pub(crate) OwnedFd);
 
 impl Bell for EventBell {
     fn ring(&self) {
+        #[cfg(sim)]
+        memory::sim::bell();
         // It fails only when the counter is full, and then the channel is awake already.
         let _ = rustix::io::write(&self.0, &1_u64.to_ne_bytes());
     }
@@ -149,7 +151,7 @@ impl<H: Handler> Returns for Inbox<H> {
 pub struct Channel<H: Handler> {
     config: ChannelConfig,
     inbox: Arc<Inbox<H>>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
 }
 
 impl<H: Handler> std::fmt::Debug for Channel<H> {
@@ -189,21 +191,30 @@ impl<H: Handler> Channel<H> {
         let bell = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| system(error.into()))?;
         let inbox = Arc::new(Mailbox::new(EventBell(bell)));
-        let (ready, started) = one_shot();
-        let (theirs, thread_config) = (Arc::clone(&inbox), config.clone());
-        let run = move || match prepare(&thread_config, theirs, stats) {
-            Ok(mut worker) => {
-                ready.send(Ok(()));
-                worker.run();
-            }
-            Err(error) => ready.send(Err(error)),
+        #[cfg(not(sim))]
+        let thread = {
+            let (ready, started) = one_shot();
+            let (theirs, thread_config) = (Arc::clone(&inbox), config.clone());
+            let run = move || match prepare(&thread_config, theirs, stats) {
+                Ok(mut worker) => {
+                    ready.send(Ok(()));
+                    worker.run();
+                }
+                Err(error) => ready.send(Err(error)),
+            };
+            let thread = std::thread::Builder::new()
+                .name(format!("channel-{index}"))
+                .stack_size(256 << 10)
+                .spawn(run)
+                .map_err(system)?;
+            started.wait().expect("the thread answers before it ends")?;
+            thread
         };
-        let thread = std::thread::Builder::new()
-            .name(format!("channel-{index}"))
-            .stack_size(256 << 10)
-            .spawn(run)
-            .map_err(system)?;
-        started.wait().expect("the thread answers before it ends")?;
+        #[cfg(sim)]
+        let thread = {
+            let mut worker = prepare(&config, Arc::clone(&inbox), stats)?;
+            Thread::new(&format!("channel-{index}"), Box::new(move || worker.step()))
+        };
         Ok(Channel { config, inbox, thread: Some(thread) })
     }
 

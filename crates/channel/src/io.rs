@@ -223,7 +223,7 @@ impl Io {
     /// Makes the commands of a queue that wait for a moment due. What they took from a limit stays taken.
     pub(crate) fn make_due(&mut self, id: QueueId) {
         let mut timers = std::mem::take(&mut self.timers).into_vec();
-        let now = Instant::now();
+        let now = clock::instant();
         for timer in timers.iter_mut().filter(|timer| queue_of(timer.tag) == id.0) {
             timer.at = timer.at.min(now);
         }
@@ -310,7 +310,7 @@ impl Io {
         memory: Option<&IoBuf>,
     ) -> Option<Result<(), IoError>> {
         if self.ring.space() < <dyn Lane>::SQES && !self.makes_room() {
-            let until = Some(Instant::now() + KERNEL_BUSY);
+            let until = Some(clock::instant() + KERNEL_BUSY);
             let passed = queue.command(head).passed;
             let submit = Submit::Park { reason: Wait::BackEndFull, until };
             return self.submitted(queue, head, submit, passed);
@@ -394,7 +394,7 @@ impl Io {
         let command = queue.command(head);
         // What has noted that the request passed lets it through whenever it comes again; anything else says when it has room.
         let until =
-            until.map(|at| if skips && command.passed != passed { Instant::now() } else { at });
+            until.map(|at| if skips && command.passed != passed { clock::instant() } else { at });
         command.passed = passed;
         command.state = State::Parked;
         match until {

@@ -1,6 +1,43 @@
-//! The primitives of the hand-overs, replaced by loom's in its models.
+//! The primitives of the hand-overs, replaced by loom's in its models, and the thread, which is a turn-taker in a simulation.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{Condvar, Mutex, atomic::AtomicU32};
+#[cfg(sim)]
+use std::sync::atomic::Ordering::Relaxed;
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Condvar, Mutex, atomic::AtomicU32};
+
+/// A channel's thread.
+#[cfg(not(sim))]
+pub(crate) type Thread = std::thread::JoinHandle<()>;
+
+/// A channel's thread in a simulation: has a turn when it is picked, until a turn says that it was the last.
+#[cfg(sim)]
+pub(crate) struct Thread {
+    id: u64,
+    over: std::sync::Arc<std::sync::atomic::AtomicBool>,
+}
+
+#[cfg(sim)]
+impl Thread {
+    pub(crate) fn new(name: &str, mut turn: Box<dyn FnMut() -> bool>) -> Thread {
+        let over = std::sync::Arc::<std::sync::atomic::AtomicBool>::default();
+        let its = std::sync::Arc::clone(&over);
+        let turn = move || {
+            if !its.load(Relaxed) {
+                its.store(!turn(), Relaxed);
+            }
+        };
+        let id = memory::sim::spawn(name, Box::new(turn));
+        Thread { id, over }
+    }
+
+    /// Waits for the last turn. A dead process's threads have had theirs.
+    pub(crate) fn join(self) -> Result<(), ()> {
+        while !self.over.load(Relaxed) && !memory::sim::dead() {
+            memory::sim::others();
+        }
+        memory::sim::end_thread(self.id);
+        Ok(())
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use block::LaneId;
 use memory::clock;
@@ -99,21 +99,28 @@ impl<H: Handler> Worker<H> {
     }
 
     /// Until [`Message::Exit`].
+    #[cfg(not(sim))]
     pub(crate) fn run(&mut self) {
-        while !self.exit {
-            let begin = clock::ticks();
-            self.io.now = begin;
-            self.busy = self.turn();
-            if self.busy {
-                self.account_work(begin);
-            } else {
-                let now_ns = clock::to_ns(self.io.now);
-                match self.waiter.idle(now_ns) {
-                    Decision::Look => std::hint::spin_loop(),
-                    Decision::Sleep => self.sleep(),
-                }
+        while self.step() {}
+    }
+
+    /// A turn, and what follows it; whether another one may follow. In a simulation, where a sleep returns at once, this is all that the thread does
+    /// before another one has its turn.
+    #[inline]
+    pub(crate) fn step(&mut self) -> bool {
+        let begin = clock::ticks();
+        self.io.now = begin;
+        self.busy = self.turn();
+        if self.busy {
+            self.account_work(begin);
+        } else {
+            let now_ns = clock::to_ns(self.io.now);
+            match self.waiter.idle(now_ns) {
+                Decision::Look => std::hint::spin_loop(),
+                Decision::Sleep => self.sleep(),
             }
         }
+        !self.exit
     }
 
     /// A turn outside of [`Worker::run`]: it does not account for itself.
@@ -248,7 +255,7 @@ impl<H: Handler> Worker<H> {
     fn retry(&mut self) -> bool {
         let mut worked = false;
         if !self.io.timers.is_empty() {
-            let now = Instant::now();
+            let now = clock::instant();
             while self.io.timers.peek().is_some_and(|timer| timer.at <= now) {
                 let tag = self.io.timers.pop().expect("peeked").tag;
                 self.resubmit(tag);
@@ -357,7 +364,7 @@ impl<H: Handler> Worker<H> {
         self.check_memory();
         while let Some(&id) = self.hot.last() {
             let queue = &mut self.served(id).queue;
-            if queue.resources.ring.enable_kicks() {
+            if queue.resources.ring.enable_kicks() && !memory::planted("arm-blindly") {
                 // Something came meanwhile: stay awake. Those armed before stay armed.
                 queue.resources.ring.disable_kicks();
                 return;
@@ -372,7 +379,7 @@ impl<H: Handler> Worker<H> {
         self.io.now = begin;
         self.io.record(FlightKind::Sleep, 0, in_flight);
         let timeout =
-            self.io.timers.peek().map(|timer| timer.at.saturating_duration_since(Instant::now()));
+            self.io.timers.peek().map(|timer| timer.at.saturating_duration_since(clock::instant()));
         let wait = self.io.ring.wait(timeout.map(|time| time.max(Duration::from_nanos(1))));
         if wait.is_err() {
             self.ring_failed();

@@ -7,6 +7,7 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+#[cfg_attr(sim, allow(dead_code, reason = "a simulation has its own time"))]
 struct Scale {
     tsc: bool,
     per_second: u64,
@@ -18,6 +19,7 @@ struct Scale {
 const CALIBRATION: Duration = Duration::from_millis(10);
 
 static SCALE: OnceLock<Scale> = OnceLock::new();
+#[cfg_attr(sim, allow(dead_code, reason = "as above"))]
 static START: OnceLock<Instant> = OnceLock::new();
 
 #[cfg(target_arch = "x86_64")]
@@ -43,6 +45,7 @@ fn tsc() -> u64 {
     monotonic()
 }
 
+#[cfg_attr(sim, allow(dead_code, reason = "as above"))]
 fn monotonic() -> u64 {
     let start = START.get_or_init(Instant::now);
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
@@ -50,7 +53,7 @@ fn monotonic() -> u64 {
 
 fn scale() -> &'static Scale {
     SCALE.get_or_init(|| {
-        if !has_constant_tsc() {
+        if cfg!(sim) || !has_constant_tsc() {
             return Scale { tsc: false, per_second: 1_000_000_000, ns_shift32: 1 << 32 };
         }
         let (begin, first) = (Instant::now(), tsc());
@@ -71,7 +74,33 @@ fn scale() -> &'static Scale {
 #[inline]
 #[must_use]
 pub fn ticks() -> u64 {
+    #[cfg(sim)]
+    return crate::sim::now_ns();
+    #[cfg(not(sim))]
     if scale().tsc { tsc() } else { monotonic() }
+}
+
+/// Now, for deadlines and timers: `Instant::now`, or what a simulation says.
+#[inline]
+#[must_use]
+pub fn instant() -> Instant {
+    #[cfg(sim)]
+    return crate::sim::instant();
+    #[cfg(not(sim))]
+    Instant::now()
+}
+
+/// Sleeps on this thread: `std::thread::sleep`, or the others of a simulation go on meanwhile.
+pub fn sleep(time: Duration) {
+    #[cfg(not(sim))]
+    std::thread::sleep(time);
+    #[cfg(sim)]
+    {
+        let end = crate::sim::instant() + time;
+        while !crate::sim::until(end).is_zero() {
+            crate::sim::others();
+        }
+    }
 }
 
 /// Ticks in a second.

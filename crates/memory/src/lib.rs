@@ -19,6 +19,21 @@ pub mod clock;
 mod guard;
 mod mapping;
 pub mod random;
+#[cfg(sim)]
+pub mod sim;
+
+/// Whether a run of the simulator is to find this fault: `false` in everything that is not built for it.
+#[inline(always)]
+#[must_use]
+pub fn planted(fault: &str) -> bool {
+    #[cfg(sim)]
+    return sim::planted(fault);
+    #[cfg(not(sim))]
+    {
+        let _ = fault;
+        false
+    }
+}
 
 pub use buf::IoBuf;
 pub use mapping::{Access, MapError, Mapping};

@@ -168,10 +168,22 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // The slot first: once the range is unmapped the kernel may give the addresses to another mapping.
         self.slot = None;
+        #[cfg(sim)]
+        if crate::sim::bury(self.ptr.as_ptr().expose_provenance(), self.len) {
+            return;
+        }
         // SAFETY: the range was mapped by the constructor and no IoBuf of it is in use any more (condition of `buf`).
         let result = unsafe { rustix::mm::munmap(self.ptr.as_ptr().cast(), self.len) };
         debug_assert!(result.is_ok(), "munmap: {result:?}");
     }
+}
+
+/// Unmaps what was kept for the kernel ([`crate::sim::bury`]).
+#[cfg(sim)]
+pub(crate) fn unmap(start: usize, len: usize) {
+    // SAFETY: the range was mapped by a constructor above, its mapping was dropped, and the simulation that used it is over.
+    let result = unsafe { rustix::mm::munmap(ptr::with_exposed_provenance_mut(start), len) };
+    debug_assert!(result.is_ok(), "munmap: {result:?}");
 }
 
 #[cfg(test)]

@@ -48,15 +48,23 @@ pub mod claim;
 mod error;
 mod files;
 pub mod inline;
+#[cfg_attr(sim, allow(dead_code, reason = "the simulated kernel takes operations as they are"))]
 mod op;
+#[cfg(not(sim))]
 mod ring;
+#[cfg_attr(sim, allow(dead_code, reason = "the simulated kernel needs no flags"))]
 mod setup;
+#[cfg(sim)]
+pub mod sim;
 
 pub use error::{Full, RingError};
 pub use files::FileSlot;
 pub use op::{Op, WriteFlags};
+#[cfg(not(sim))]
 pub use ring::{Completion, Ring};
 pub use setup::{RingConfig, Rung};
+#[cfg(sim)]
+pub use sim::{Completion, Ring};
 
-#[cfg(test)]
+#[cfg(all(test, not(sim)))]
 mod tests;

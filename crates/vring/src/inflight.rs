@@ -66,11 +66,13 @@ const AT_LAST_BATCH_HEAD: usize = 12;
 const AT_USED_IDX: usize = 14;
 
 /// Called between any two stores that a crash may separate. Tests count the calls and cut the
-/// process's life short at each; otherwise it is nothing.
+/// process's life short at each, and so does the simulator; otherwise it is nothing.
 #[inline(always)]
 pub(crate) fn crash_point() {
     #[cfg(test)]
     tests::maybe_crash();
+    #[cfg(sim)]
+    memory::sim::point();
 }
 
 /// Why an in-flight region cannot be used.

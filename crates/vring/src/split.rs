@@ -353,6 +353,9 @@ impl Queue {
         }
         self.published = new;
         if let Some(tracker) = &mut self.tracker {
+            if memory::planted("inflight-early") {
+                tracker.after_publish(new);
+            }
             tracker.before_publish();
             handshake::publish(self.rings.used_idx(), new);
             crash_point();

@@ -9,8 +9,9 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use memory::clock;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use uring::claim;
@@ -37,11 +38,12 @@ pub(crate) fn lock(
         FlockOperation::NonBlockingLockExclusive
     };
     let byte = opening.owner.filter(|_| spec.read_only).map(|owner| byte(owner, &spec.name));
-    let deadline = Instant::now() + wait;
+    let deadline = clock::instant() + wait;
     let mut told = false;
     loop {
         let holder = match attempt(file, operation, byte) {
             Ok(Attempt::Locked) => return Ok(()),
+            Ok(_) if memory::planted("no-lock") => return Ok(()),
             Ok(Attempt::Held) => name(file, opening.files),
             Ok(Attempt::Read) => {
                 "an earlier process of this server, whose last reads have not ended".to_owned()
@@ -51,7 +53,7 @@ pub(crate) fn lock(
                 return Err(fail(&spec.name, what).because(error));
             }
         };
-        if Instant::now() >= deadline {
+        if clock::instant() >= deadline {
             let what = format!("{} is still locked by {holder} after {wait:?}", path.display());
             return Err(fail(&spec.name, what).help("end that process, or name another file"));
         }
@@ -59,7 +61,7 @@ pub(crate) fn lock(
             told = true;
             (opening.event)(OpenEvent::WaitsForLock { holder });
         }
-        std::thread::sleep(RETRY.min(wait));
+        clock::sleep(RETRY.min(wait));
     }
 }
 

@@ -4,8 +4,9 @@ use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Seek as _, SeekFrom};
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use memory::clock;
 use rustix::fs::{AtFlags, FallocateFlags, OFlags, StatxFlags};
 use rustix::io::Errno;
 use spec::{CacheMode, FileSpec};
@@ -111,7 +112,8 @@ pub(super) fn open<'a>(
         Target {
             block_device,
             direct,
-            inline: on_tmpfs(&file),
+            // A simulation keeps its files there, as if on a disk.
+            inline: cfg!(not(sim)) && on_tmpfs(&file),
             nowait: can_say(&file),
             sector: 1,
             physical_block_size: 4096,
@@ -205,13 +207,15 @@ fn open_file(
         Err(_) => {}
     }
     flags |= if spec.read_only { OFlags::RDONLY } else { OFlags::RDWR };
-    let deadline = Instant::now() + Duration::from_millis(file_spec.lock_wait_ms);
+    let deadline = clock::instant() + Duration::from_millis(file_spec.lock_wait_ms);
     loop {
         match files.open(path, flags) {
             Ok(file) => return Ok((file, made)),
             // A predecessor's last operation keeps the device as well as the lock.
-            Err(error) if error.kind() == ErrorKind::ResourceBusy && Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(20));
+            Err(error)
+                if error.kind() == ErrorKind::ResourceBusy && clock::instant() < deadline =>
+            {
+                clock::sleep(Duration::from_millis(20));
             }
             Err(error) => return Err(cannot_open(spec, file_spec, files, error)),
         }
@@ -314,6 +318,10 @@ fn choose(
 }
 
 fn set_direct(file: &File, on: bool) -> rustix::io::Result<()> {
+    if cfg!(sim) {
+        // A simulation's files are in a tmpfs, and the rules of direct I/O are kept by its kernel.
+        return Ok(());
+    }
     let mut flags = rustix::fs::fcntl_getfl(file)?;
     flags.set(OFlags::DIRECT, on);
     rustix::fs::fcntl_setfl(file, flags)
@@ -331,6 +339,9 @@ pub(crate) fn on_tmpfs(file: &File) -> bool {
 /// How direct I/O must lie, or `None` when there is none. The kernel says so since Linux 6.1 (`STATX_DIOALIGN`); before,
 /// and where a file system does not answer, a device is asked for its sector size and a file is tried.
 fn direct_alignment(file: &File, block_device: bool) -> Option<Direct> {
+    if cfg!(sim) {
+        return Some(Direct { memory: 512, offset: 512 });
+    }
     // A tmpfs accepts the flag and ignores it.
     if on_tmpfs(file) && !block_device {
         return None;

@@ -130,7 +130,7 @@ impl Workers {
         let index = self.refused.iter().position(|(refused, _)| *refused == request.tag)?;
         let (_, until) = self.refused.swap_remove(index);
         request.passed |= REFUSED;
-        until.filter(|until| *until > Instant::now())
+        until.filter(|until| *until > memory::clock::instant())
     }
 }
 

@@ -1,0 +1,422 @@
+//! The world of a simulation, for one thread: its time, its choices, and who else may go on. Only built with `--cfg sim`.
+//!
+//! What a simulated process would leave to the system it leaves to this module then: [`crate::clock`] reads [`now_ns`], the simulated
+//! kernel (`uring`) asks [`pick`] what happens next, whoever would wait for another thread calls [`others`] until that one has done it, and
+//! between two stores that a crash may separate stands [`point`]. Everything is decided by the numbers of one seed, so a seed says what happens.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::random::{Random, mix};
+
+/// What a process that dies unwinds with.
+#[derive(Debug)]
+pub struct Died;
+
+/// A thread of the simulated process: called for each of its turns.
+pub type Turn = Box<dyn FnMut()>;
+
+struct Actor {
+    id: u64,
+    name: String,
+    /// Not there while it has its turn.
+    turn: Option<Turn>,
+    /// Until it is woken, or until then.
+    asleep: Option<Option<u64>>,
+}
+
+impl Actor {
+    fn is_able(&self, now_ns: u64) -> bool {
+        let awake = match self.asleep {
+            None => true,
+            Some(until) => until.is_some_and(|at| at <= now_ns),
+        };
+        self.turn.is_some() && awake
+    }
+}
+
+struct World {
+    random: Random,
+    now_ns: u64,
+    base: Instant,
+    actors: Vec<Actor>,
+    next_actor: u64,
+    /// Whose turn it is.
+    current: Option<u64>,
+    /// Who may go on besides threads: the kernel, clients. Called with nothing borrowed.
+    beside: Option<Turn>,
+    points: u64,
+    dies_at: Option<u64>,
+    /// Points at which somebody else has a turn: one of so many, or none.
+    nested_every: u64,
+    nested: bool,
+    dead: bool,
+    buried: Vec<(usize, usize)>,
+    faults: Vec<&'static str>,
+    story: VecDeque<String>,
+    told: u64,
+    story_lines: usize,
+    hash: u64,
+    bells: u64,
+}
+
+thread_local! {
+    static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+}
+
+/// How far time goes on with each look at it, so that no two moments are the same.
+const LOOK_NS: u64 = 20;
+
+fn with<T>(act: impl FnOnce(&mut World) -> T) -> T {
+    WORLD.with_borrow_mut(|world| {
+        act(world.as_mut().expect("a simulation has begun on this thread"))
+    })
+}
+
+/// Begins a simulation on this thread. `story_lines`: how many of the last lines of its story are kept.
+pub fn begin(seed: u64, story_lines: usize) {
+    let world = World {
+        random: Random::new(seed),
+        now_ns: 1_000_000_000,
+        base: Instant::now(),
+        actors: Vec::new(),
+        next_actor: 0,
+        current: None,
+        beside: None,
+        points: 0,
+        dies_at: None,
+        nested_every: 0,
+        nested: false,
+        dead: false,
+        buried: Vec::new(),
+        faults: Vec::new(),
+        story: VecDeque::new(),
+        told: 0,
+        story_lines,
+        hash: seed,
+        bells: 0,
+    };
+    WORLD.with_borrow_mut(|old| assert!(old.replace(world).is_none(), "one simulation at a time"));
+}
+
+/// What a simulation was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Story {
+    /// Its last lines.
+    pub lines: Vec<String>,
+    /// How many there were.
+    pub told: u64,
+    /// A number made of all choices and all lines: the same for the same story.
+    pub hash: u64,
+    /// How long it was, in virtual nanoseconds.
+    pub ns: u64,
+}
+
+/// Ends it. Nothing of the simulated process is left.
+pub fn end() -> Story {
+    let world = WORLD.with_borrow_mut(Option::take).expect("a simulation has begun");
+    for (start, len) in world.buried {
+        crate::mapping::unmap(start, len);
+    }
+    let World { story, told, hash, now_ns, .. } = world;
+    Story { lines: story.into(), told, hash, ns: now_ns - 1_000_000_000 }
+}
+
+/// Whether a simulation runs on this thread.
+#[must_use]
+pub fn runs() -> bool {
+    WORLD.with_borrow(Option::is_some)
+}
+
+/// The time, which every look moves on a little.
+#[must_use]
+pub fn now_ns() -> u64 {
+    WORLD.with_borrow_mut(|world| {
+        // Tests of single crates that are built for a simulation have none.
+        let Some(world) = world.as_mut() else { return 1_000_000_000 };
+        world.now_ns += LOOK_NS;
+        world.now_ns
+    })
+}
+
+/// The time as others measure it.
+#[must_use]
+pub fn instant() -> Instant {
+    let ns = now_ns();
+    WORLD.with_borrow(|world| match world {
+        Some(world) => world.base + Duration::from_nanos(ns),
+        None => Instant::now(),
+    })
+}
+
+/// How long from now on `at` is.
+#[must_use]
+pub fn until(at: Instant) -> Duration {
+    with(|world| at.saturating_duration_since(world.base + Duration::from_nanos(world.now_ns)))
+}
+
+/// Lets time pass.
+pub fn pass(ns: u64) {
+    with(|world| world.now_ns += ns);
+}
+
+/// A number below `count`: what happens next.
+#[must_use]
+pub fn pick(count: usize) -> usize {
+    with(|world| {
+        let picked = world.random.below(count as u64);
+        world.hash = mix(world.hash ^ picked);
+        // Below `count`.
+        picked as usize
+    })
+}
+
+/// Whether something happens that happens once in so many times; never for 0.
+#[must_use]
+pub fn once_in(times: u64) -> bool {
+    times > 0 && pick(usize::try_from(times).expect("small")) == 0
+}
+
+/// Adds a line to the story. The line is only made if it is kept.
+pub fn tell(line: impl FnOnce() -> String) {
+    let (keeps, at) = with(|world| {
+        world.told += 1;
+        (world.story_lines > 0, world.now_ns)
+    });
+    if keeps {
+        let line = format!("{:>12.3} us  {}", (at - 1_000_000_000) as f64 / 1000.0, line());
+        with(|world| {
+            if world.story.len() == world.story_lines {
+                world.story.pop_front();
+            }
+            world.story.push_back(line);
+        });
+    }
+}
+
+/// Adds what was seen to the number that the story is known by.
+pub fn seen(number: u64) {
+    with(|world| world.hash = mix(world.hash ^ number));
+}
+
+/// An eventfd is about to be written: whoever looks at eventfds looks again.
+pub fn bell() {
+    WORLD.with_borrow_mut(|world| {
+        if let Some(world) = world {
+            world.bells += 1;
+        }
+    });
+}
+
+/// How often an eventfd was written.
+#[must_use]
+pub fn bells() -> u64 {
+    with(|world| world.bells)
+}
+
+/// Switches a fault of the program on, for the run: a control, which has to be found.
+pub fn plant(fault: &'static str) {
+    with(|world| world.faults.push(fault));
+}
+
+/// Whether a fault was planted.
+#[must_use]
+pub fn planted(fault: &str) -> bool {
+    WORLD.with_borrow(|world| world.as_ref().is_some_and(|world| world.faults.contains(&fault)))
+}
+
+/// Starts a thread of the simulated process: it has a turn whenever it is picked.
+pub fn spawn(name: &str, turn: Turn) -> u64 {
+    with(|world| {
+        let id = world.next_actor;
+        world.next_actor += 1;
+        world.actors.push(Actor { id, name: name.to_owned(), turn: Some(turn), asleep: None });
+        id
+    })
+}
+
+/// Ends a thread; what it had is dropped now. Of one that ends itself, what it has stays with its turn.
+pub fn end_thread(id: u64) {
+    let ended = with(|world| {
+        let at = world.actors.iter().position(|actor| actor.id == id)?;
+        Some(world.actors.swap_remove(at))
+    });
+    drop(ended);
+}
+
+/// The thread whose turn it is sleeps from the end of its turn on, until it is woken or until a moment. Without a thread: nothing.
+pub fn fall_asleep(until: Option<u64>) -> Option<u64> {
+    with(|world| {
+        let current = world.current?;
+        let actor = world.actors.iter_mut().find(|actor| actor.id == current)?;
+        actor.asleep = Some(until);
+        Some(current)
+    })
+}
+
+/// Wakes a thread, if it is still there and asleep.
+pub fn wake(id: u64) {
+    with(|world| {
+        if let Some(actor) = world.actors.iter_mut().find(|actor| actor.id == id) {
+            actor.asleep = None;
+        }
+    });
+}
+
+/// When the first thread wakes by itself.
+#[must_use]
+pub fn next_waking() -> Option<u64> {
+    with(|world| world.actors.iter().filter_map(|actor| actor.asleep.flatten()).min())
+}
+
+/// How many threads can have a turn now: those that are neither asleep nor in a turn.
+#[must_use]
+pub fn threads() -> usize {
+    with(|world| world.actors.iter().filter(|actor| actor.is_able(world.now_ns)).count())
+}
+
+/// A thread that sleeps wakes for no reason, as a signal would make it.
+pub fn startle() {
+    with(|world| {
+        let mut asleep: Vec<_> =
+            world.actors.iter_mut().filter(|actor| actor.asleep.is_some()).collect();
+        if !asleep.is_empty() {
+            let at = world.random.below(asleep.len() as u64) as usize;
+            asleep[at].asleep = None;
+        }
+    });
+}
+
+/// Gives one of the threads a turn.
+pub fn thread(index: usize) {
+    let Some((id, mut turn)) = with(|world| {
+        let now_ns = world.now_ns;
+        let mut able = world.actors.iter_mut().filter(|actor| actor.is_able(now_ns));
+        let actor = able.nth(index)?;
+        actor.asleep = None;
+        Some((actor.id, actor.turn.take().expect("just looked")))
+    }) else {
+        return;
+    };
+    let before = with(|world| world.current.replace(id));
+    turn();
+    with(|world| {
+        world.current = before;
+        if let Some(actor) = world.actors.iter_mut().find(|actor| actor.id == id) {
+            actor.turn = Some(turn);
+        }
+    });
+}
+
+/// The names of all threads.
+#[must_use]
+pub fn names() -> Vec<String> {
+    with(|world| world.actors.iter().map(|actor| actor.name.clone()).collect())
+}
+
+/// Who may go on besides threads.
+pub fn set_beside(turn: Option<Turn>) {
+    let old = with(|world| std::mem::replace(&mut world.beside, turn));
+    // What it has may look at the world while it goes.
+    drop(old);
+}
+
+/// Somebody else goes on: what a thread that waits for another one calls until it has what it waits for.
+pub fn others() {
+    let Some(mut beside) = with(|world| world.beside.take()) else {
+        // The others are at it already, and one of them waits for a third: give threads their turns alone.
+        let count = threads();
+        if count == 0 {
+            return pass(1_000);
+        }
+        return thread(pick(count));
+    };
+    beside();
+    with(|world| {
+        if world.beside.is_none() {
+            world.beside = Some(beside);
+        }
+    });
+}
+
+/// The process dies at its so-many-th next [`point`].
+pub fn die_at(points: Option<u64>) {
+    with(|world| world.dies_at = points.map(|points| world.points + points));
+}
+
+/// One of so many points lets somebody else go on; 0: none.
+pub fn nest(every: u64) {
+    with(|world| world.nested_every = every);
+}
+
+/// So many points were passed.
+#[must_use]
+pub fn points() -> u64 {
+    with(|world| world.points)
+}
+
+/// Stands between two accesses to shared memory: here the process may die, or the others go on.
+#[inline]
+pub fn point() {
+    if !runs() {
+        return;
+    }
+    let nests = with(|world| {
+        if world.dead {
+            return false;
+        }
+        world.points += 1;
+        if world.dies_at.is_some_and(|at| world.points >= at) {
+            world.dies_at = None;
+            world.dead = true;
+            std::panic::resume_unwind(Box::new(Died));
+        }
+        if world.nested_every == 0
+            || world.nested
+            || !world.points.is_multiple_of(world.nested_every)
+        {
+            return false;
+        }
+        world.nested = true;
+        true
+    });
+    if nests {
+        others();
+        with(|world| world.nested = false);
+    }
+}
+
+/// The process is dead: what is dropped of it does nothing any more, and its memory stays for the kernel.
+pub fn set_dead(dead: bool) {
+    with(|world| {
+        world.dead = dead;
+        world.nested = false;
+        world.current = None;
+    });
+}
+
+/// Whether what is dropped now belongs to a dead process.
+#[must_use]
+pub fn dead() -> bool {
+    WORLD.with_borrow(|world| world.as_ref().is_some_and(|world| world.dead))
+}
+
+/// Keeps a mapping of a dead process until the end, since operations of its may be under way; whether it does.
+pub(crate) fn bury(start: usize, len: usize) -> bool {
+    dead() && {
+        with(|world| world.buried.push((start, len)));
+        true
+    }
+}
+
+impl fmt::Display for Story {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let left_out = self.told - self.lines.len() as u64;
+        if left_out > 0 {
+            writeln!(f, "({left_out} lines before)")?;
+        }
+        self.lines.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}

@@ -1,0 +1,611 @@
+//! The ring of a simulation: the same type, before a kernel whose every choice is the seed's. Only built with `--cfg sim`.
+//!
+//! Files are real, and so are their locks; what io_uring does with them is made here. An operation *lands* when [`land`] picks it: in any
+//! order, cut short, with an error that passes or one that does not, or long after its process has died, as long as nobody has waited
+//! for it. A landed operation has its effect and a completion that a later [`Ring::submit`] or [`Ring::wait`] shows. An eventfd that is written
+//! completes its poll when the kernel gets to it.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use memory::{IoBuf, sim};
+use rustix::event::epoll;
+
+use crate::error::{Full, RingError};
+use crate::files::{FileSlot, Slots};
+use crate::inline;
+use crate::op::Op;
+use crate::setup::{RingConfig, Rung};
+
+/// A finished operation, or one event of a [`Op::PollMulti`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Completion {
+    /// What was given to [`Ring::push`].
+    pub user_data: u64,
+    /// As the system call of the same name, or a negative `errno`.
+    pub result: i32,
+    /// The same operation will complete again.
+    pub more: bool,
+}
+
+/// What goes wrong, once in so many times; 0: never.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Faults {
+    /// Transfers are cut short.
+    pub short: u64,
+    /// Reads fail with EIO.
+    pub read_error: u64,
+    /// Writes fail with EIO, having written a part.
+    pub write_error: u64,
+    /// Operations answer EAGAIN or EINTR.
+    pub passing: u64,
+    /// The kernel takes nothing of what is submitted.
+    pub takes_nothing: u64,
+    /// A poll ends.
+    pub poll_ends: u64,
+    /// A notification is lost. A control: no kernel does it.
+    pub notify_lost: u64,
+}
+
+#[derive(Debug)]
+enum Work {
+    Read { bufs: Vec<IoBuf>, offset: u64, nowait: bool },
+    Write { bufs: Vec<IoBuf>, offset: u64, nowait: bool },
+    DataSync,
+    Fallocate { mode: i32, offset: u64, len: u64 },
+    Poll,
+    Notify,
+    Timeout { at_ns: u64 },
+    Cancel { user_data: u64 },
+    Nop,
+}
+
+#[derive(Debug)]
+struct Flight {
+    ring: u64,
+    user_data: u64,
+    file: Option<Rc<OwnedFd>>,
+    work: Work,
+}
+
+struct Face {
+    id: u64,
+    completions: VecDeque<Completion>,
+    /// The thread that sleeps in it.
+    sleeper: Option<u64>,
+}
+
+#[derive(Default)]
+struct Kernel {
+    next: u64,
+    flights: Vec<Flight>,
+    faces: Vec<Face>,
+    /// Edges of eventfds; made with the first poll.
+    edges: Option<OwnedFd>,
+    /// Polls whose file was written and that have not completed.
+    rung: Vec<u64>,
+    next_poll: u64,
+    polls: Vec<PollEntry>,
+    faults: Faults,
+    landed: u64,
+    heard: u64,
+}
+
+struct PollEntry {
+    id: u64,
+    ring: u64,
+    user_data: u64,
+    file: Rc<OwnedFd>,
+}
+
+thread_local! {
+    static KERNEL: RefCell<Kernel> = RefCell::default();
+}
+
+fn kernel<T>(act: impl FnOnce(&mut Kernel) -> T) -> T {
+    KERNEL.with_borrow_mut(act)
+}
+
+/// A kernel that has just been booted.
+pub fn boot(faults: Faults) {
+    kernel(|kernel| *kernel = Kernel { faults, ..Kernel::default() });
+}
+
+/// From now on this goes wrong.
+pub fn set_faults(faults: Faults) {
+    kernel(|kernel| kernel.faults = faults);
+}
+
+/// Operations under way, those of dead processes among them.
+#[must_use]
+pub fn under_way() -> usize {
+    kernel(|kernel| kernel.flights.len())
+}
+
+/// Operations that have landed.
+#[must_use]
+pub fn landed() -> u64 {
+    kernel(|kernel| kernel.landed)
+}
+
+/// When the first timeout is over.
+#[must_use]
+pub fn next_moment() -> Option<u64> {
+    kernel(|kernel| {
+        let timeouts = kernel.flights.iter().filter_map(|flight| match flight.work {
+            Work::Timeout { at_ns } => Some(at_ns),
+            _ => None,
+        });
+        timeouts.min()
+    })
+}
+
+/// The kernel goes on with something that can be done now, if there is anything; whether there was.
+pub fn land() -> bool {
+    listen();
+    let now = sim::now_ns();
+    let able: Vec<usize> = kernel(|kernel| {
+        let able = |flight: &Flight| !matches!(flight.work, Work::Timeout { at_ns } if at_ns > now);
+        (0..kernel.flights.len()).filter(|at| able(&kernel.flights[*at])).collect()
+    });
+    let rung = kernel(|kernel| kernel.rung.len());
+    if able.is_empty() && rung == 0 {
+        return false;
+    }
+    let picked = sim::pick(able.len() + rung);
+    if picked < able.len() {
+        let flight = kernel(|kernel| kernel.flights.swap_remove(able[picked]));
+        do_it(flight);
+    } else {
+        ring_out(picked - able.len());
+    }
+    true
+}
+
+/// Takes up what was written to the files that are polled.
+fn listen() {
+    let bells = sim::bells();
+    kernel(|kernel| {
+        // A poll that begins sees what was written before.
+        let Some(edges) = &kernel.edges else { return };
+        if std::mem::replace(&mut kernel.heard, bells) == bells {
+            return;
+        }
+        let mut events = [epoll::Event {
+            flags: epoll::EventFlags::empty(),
+            data: epoll::EventData::new_u64(0),
+        }; 32];
+        let none = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+        let count = epoll::wait(edges, &mut events[..], Some(&none)).unwrap_or(0);
+        let mut ids: Vec<u64> = events[..count].iter().map(|event| event.data.u64()).collect();
+        ids.sort_unstable();
+        for id in ids {
+            if !kernel.rung.contains(&id) {
+                kernel.rung.push(id);
+            }
+        }
+    });
+}
+
+fn ring_out(at: usize) {
+    let ends = sim::once_in(kernel(|kernel| kernel.faults.poll_ends));
+    kernel(|kernel| {
+        let id = kernel.rung.remove(at);
+        let Some(place) = kernel.polls.iter().position(|poll| poll.id == id) else { return };
+        let (ring, user_data) = (kernel.polls[place].ring, kernel.polls[place].user_data);
+        if ends {
+            kernel.forget_poll(place);
+        }
+        kernel.complete(ring, user_data, 1, !ends);
+    });
+}
+
+impl Kernel {
+    fn complete(&mut self, ring: u64, user_data: u64, result: i32, more: bool) {
+        // A dead process hears of nothing.
+        if let Some(face) = self.faces.iter_mut().find(|face| face.id == ring) {
+            face.completions.push_back(Completion { user_data, result, more });
+            if let Some(sleeper) = face.sleeper.take() {
+                sim::wake(sleeper);
+            }
+        }
+    }
+
+    fn forget_poll(&mut self, at: usize) {
+        let poll = self.polls.swap_remove(at);
+        if let Some(edges) = &self.edges {
+            let gone = epoll::delete(edges, &poll.file);
+            debug_assert!(gone.is_ok(), "a poll that was added: {gone:?}");
+        }
+        self.rung.retain(|id| *id != poll.id);
+    }
+
+    fn poll(&mut self, ring: u64, user_data: u64, file: &Rc<OwnedFd>) {
+        let edges = self
+            .edges
+            .get_or_insert_with(|| epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll"));
+        let id = self.next_poll;
+        self.next_poll += 1;
+        // A descriptor of its own: a file may be polled by several.
+        let file = Rc::new(file.try_clone().expect("a descriptor"));
+        let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+        epoll::add(edges, &file, epoll::EventData::new_u64(id), flags)
+            .expect("an eventfd can be polled");
+        self.heard = u64::MAX;
+        self.polls.push(PollEntry { id, ring, user_data, file });
+    }
+
+    /// Cancels one operation.
+    fn cancel(&mut self, ring: u64, user_data: u64) -> i32 {
+        if let Some(at) =
+            self.polls.iter().position(|poll| (poll.ring, poll.user_data) == (ring, user_data))
+        {
+            self.forget_poll(at);
+            self.complete(ring, user_data, -libc::ECANCELED, false);
+            return 0;
+        }
+        let found = self.flights.iter().position(|flight| {
+            (flight.ring, flight.user_data) == (ring, user_data)
+                && !matches!(flight.work, Work::Cancel { .. })
+        });
+        let Some(at) = found else { return -libc::ENOENT };
+        match self.flights[at].work {
+            Work::Timeout { .. } | Work::Notify | Work::Poll => {
+                self.flights.swap_remove(at);
+                self.complete(ring, user_data, -libc::ECANCELED, false);
+                0
+            }
+            _ => -libc::EALREADY,
+        }
+    }
+}
+
+/// Carries an operation out.
+fn do_it(flight: Flight) {
+    let Flight { ring, user_data, file, work } = flight;
+    let faults = kernel(|kernel| {
+        kernel.landed += 1;
+        kernel.faults
+    });
+    let fd = || file.as_ref().expect("an operation with a file").as_fd();
+    let result = match work {
+        Work::Read { bufs, offset, nowait } => {
+            if let Some(error) = passing(faults, nowait) {
+                error
+            } else if sim::once_in(faults.read_error) {
+                -libc::EIO
+            } else {
+                moved(inline::read_at(fd(), &cut(&bufs, faults.short), offset))
+            }
+        }
+        Work::Write { bufs, offset, nowait } => {
+            if let Some(error) = passing(faults, nowait) {
+                error
+            } else if sim::once_in(faults.write_error) {
+                let part = cut(&bufs, 1);
+                let torn = inline::write_at(fd(), &part, offset);
+                debug_assert!(torn.is_ok(), "{torn:?}");
+                -libc::EIO
+            } else {
+                moved(inline::write_at(fd(), &cut(&bufs, faults.short), offset))
+            }
+        }
+        Work::DataSync => passing(faults, false).unwrap_or(0),
+        Work::Fallocate { mode, offset, len } => match passing(faults, false) {
+            Some(error) => error,
+            None => {
+                let mode = rustix::fs::FallocateFlags::from_bits_retain(mode as u32);
+                let result = rustix::fs::fallocate(fd(), mode, offset, len);
+                result.map_or_else(|error| -error.raw_os_error(), |()| 0)
+            }
+        },
+        Work::Poll => {
+            let file = file.as_ref().expect("a poll has a file");
+            return kernel(|kernel| kernel.poll(ring, user_data, file));
+        }
+        Work::Notify if sim::once_in(faults.notify_lost) => 8,
+        Work::Notify => {
+            sim::bell();
+            let written = rustix::io::write(fd(), &1_u64.to_ne_bytes());
+            written.map_or_else(|error| -error.raw_os_error(), |bytes| bytes as i32)
+        }
+        Work::Timeout { .. } => -libc::ETIME,
+        Work::Cancel { user_data } => kernel(|kernel| kernel.cancel(ring, user_data)),
+        Work::Nop => 0,
+    };
+    drop(file);
+    sim::tell(|| format!("kernel: ring {ring} operation {user_data:#x} ends with {result}"));
+    kernel(|kernel| kernel.complete(ring, user_data, result, false));
+}
+
+fn passing(faults: Faults, nowait: bool) -> Option<i32> {
+    if nowait && sim::once_in(4) {
+        return Some(-libc::EAGAIN);
+    }
+    sim::once_in(faults.passing).then(|| if sim::once_in(2) { -libc::EINTR } else { -libc::EAGAIN })
+}
+
+fn moved(result: io::Result<usize>) -> i32 {
+    match result {
+        // At most what one operation moves.
+        Ok(bytes) => bytes as i32,
+        Err(error) => -error.raw_os_error().unwrap_or(libc::EIO),
+    }
+}
+
+/// The pieces up to somewhere in them, once in so many times.
+fn cut(bufs: &[IoBuf], once_in: u64) -> Vec<IoBuf> {
+    let all: usize = bufs.iter().map(|buf| buf.len()).sum();
+    // In sectors: what direct I/O can move.
+    let sectors = all / 512;
+    if sectors < 2 || !sim::once_in(once_in) {
+        return bufs.to_vec();
+    }
+    let mut left = 512 * (1 + sim::pick(sectors - 1));
+    let mut part = Vec::new();
+    for buf in bufs {
+        let len = buf.len().min(left);
+        if len > 0 {
+            part.push(buf.slice(0, len));
+        }
+        left -= len;
+    }
+    part
+}
+
+/// One io_uring, for one thread. See the crate's page for what it promises.
+#[derive(Debug)]
+pub struct Ring {
+    id: u64,
+    room: usize,
+    slots: Slots,
+    files: Vec<Option<Rc<OwnedFd>>>,
+    pushed: Vec<Flight>,
+    /// Operations that found no room, in their order: see [`Ring::push_own`].
+    kept: VecDeque<Flight>,
+    enters: u64,
+    workers: u32,
+    _not_send: PhantomData<*mut ()>,
+}
+
+impl Ring {
+    /// Makes a ring for the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// Never.
+    pub fn new(config: &RingConfig) -> Result<Ring, RingError> {
+        // Smaller than it is asked for, so that it is full now and then.
+        let room = (config.entries as usize).min(8 << sim::pick(7));
+        let id = kernel(|kernel| {
+            let id = kernel.next;
+            kernel.next += 1;
+            kernel.faces.push(Face { id, completions: VecDeque::new(), sleeper: None });
+            id
+        });
+        let slots = Slots::new(config.fixed_files);
+        Ok(Ring {
+            id,
+            room,
+            slots,
+            files: Vec::new(),
+            pushed: Vec::new(),
+            kept: VecDeque::new(),
+            enters: 0,
+            workers: 0,
+            _not_send: PhantomData,
+        })
+    }
+
+    /// How often the kernel was entered since the ring was made.
+    #[must_use]
+    pub fn enters(&self) -> u64 {
+        self.enters
+    }
+
+    /// The newest.
+    #[must_use]
+    pub fn rung(&self) -> Rung {
+        Rung::NoSqArray
+    }
+
+    /// Registers a file. The descriptor may be closed afterwards: the table keeps the file open.
+    ///
+    /// # Errors
+    ///
+    /// When the table is full.
+    pub fn register(&mut self, fd: BorrowedFd<'_>) -> Result<FileSlot, RingError> {
+        let slot = self.slots.take().ok_or(RingError::FilesFull(self.slots.count()))?;
+        let at = slot as usize;
+        if self.files.len() <= at {
+            self.files.resize(at + 1, None);
+        }
+        self.files[at] = Some(Rc::new(fd.try_clone_to_owned().map_err(RingError::Register)?));
+        Ok(FileSlot(slot))
+    }
+
+    /// Takes a file out of the table. Operations in flight on it go on.
+    ///
+    /// # Panics
+    ///
+    /// When the slot is not in use.
+    pub fn unregister(&mut self, slot: FileSlot) {
+        self.slots.give_back(slot.0);
+        self.files[slot.0 as usize] = None;
+    }
+
+    /// As of a kernel's ring.
+    ///
+    /// # Errors
+    ///
+    /// Never.
+    pub fn add_workers(&mut self, count: u32) -> io::Result<()> {
+        self.workers += count;
+        Ok(())
+    }
+
+    /// Takes back what [`Ring::add_workers`] added.
+    pub fn remove_workers(&mut self, count: u32) {
+        self.workers = self.workers.saturating_sub(count);
+    }
+
+    /// Free submission entries.
+    #[must_use]
+    pub fn space(&self) -> usize {
+        self.room - self.pushed.len()
+    }
+
+    fn flight(&self, op: Op<'_>, user_data: u64) -> Flight {
+        let (slot, work) = match op {
+            Op::Read { file, bufs, offset, nowait } => {
+                (Some(file), Work::Read { bufs: bufs.to_vec(), offset, nowait })
+            }
+            Op::Write { file, bufs, offset, flags } => {
+                (Some(file), Work::Write { bufs: bufs.to_vec(), offset, nowait: flags.nowait })
+            }
+            Op::DataSync { file } => (Some(file), Work::DataSync),
+            Op::Fallocate { file, mode, offset, len } => {
+                (Some(file), Work::Fallocate { mode, offset, len })
+            }
+            Op::PollMulti { file } => (Some(file), Work::Poll),
+            Op::Notify { file } => (Some(file), Work::Notify),
+            Op::Timeout { after } => {
+                // A virtual century is enough.
+                (None, Work::Timeout { at_ns: sim::now_ns() + after.as_nanos() as u64 })
+            }
+            Op::Cancel { user_data } => (None, Work::Cancel { user_data }),
+            Op::Nop => (None, Work::Nop),
+        };
+        let file = slot.map(|slot| {
+            let file = self.files.get(slot.0 as usize).cloned().flatten();
+            file.expect("an operation names a registered file")
+        });
+        Flight { ring: self.id, user_data, file, work }
+    }
+
+    /// Adds an operation to what the next [`Ring::submit`] or [`Ring::wait`] hands to the kernel.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] when there is no room; nothing was added.
+    ///
+    /// # Panics
+    ///
+    /// When there are more than [`Op::MAX_BUFS`] pieces.
+    pub fn push(&mut self, op: Op<'_>, user_data: u64) -> Result<(), Full> {
+        if let Op::Read { bufs, .. } | Op::Write { bufs, .. } = op {
+            assert!(bufs.len() <= Op::MAX_BUFS, "an operation of {} pieces", bufs.len());
+        }
+        if self.space() == 0 {
+            return Err(Full);
+        }
+        let flight = self.flight(op, user_data);
+        self.pushed.push(flight);
+        Ok(())
+    }
+
+    /// As of a kernel's ring.
+    pub fn push_own(&mut self, op: Op<'_>, user_data: u64) {
+        let flight = self.flight(op, user_data);
+        if self.kept.is_empty() && self.space() > 0 {
+            self.pushed.push(flight);
+        } else {
+            self.kept.push_back(flight);
+        }
+    }
+
+    fn enter(&mut self) {
+        self.enters += 1;
+        if sim::once_in(kernel(|kernel| kernel.faults.takes_nothing)) {
+            return;
+        }
+        let taken = std::mem::take(&mut self.pushed);
+        kernel(|kernel| kernel.flights.extend(taken));
+        while self.space() > 0
+            && let Some(flight) = self.kept.pop_front()
+        {
+            self.pushed.push(flight);
+        }
+        let taken = std::mem::take(&mut self.pushed);
+        kernel(|kernel| kernel.flights.extend(taken));
+    }
+
+    /// Hands over what was pushed.
+    ///
+    /// # Errors
+    ///
+    /// Never.
+    pub fn submit(&mut self) -> io::Result<()> {
+        if !self.pushed.is_empty() || !self.kept.is_empty() {
+            self.enter();
+        }
+        Ok(())
+    }
+
+    /// Hands over what was pushed, and returns as if a signal had come: its thread sleeps from now on, until it has another turn.
+    ///
+    /// # Errors
+    ///
+    /// Never.
+    pub fn wait(&mut self, timeout: Option<Duration>) -> io::Result<()> {
+        if !self.pushed.is_empty() || !self.kept.is_empty() {
+            self.enter();
+        }
+        // What the kernel did not take is tried again in the next turn.
+        let busy = !self.pushed.is_empty() || !self.kept.is_empty();
+        let at = timeout.map(|time| sim::now_ns() + time.as_nanos() as u64);
+        if !busy && !self.ready() {
+            let sleeper = sim::fall_asleep(at);
+            kernel(|kernel| {
+                let face = kernel.faces.iter_mut().find(|face| face.id == self.id);
+                face.expect("a ring has its face").sleeper = sleeper;
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether [`Ring::next`] has something.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        kernel(|kernel| {
+            kernel.faces.iter().any(|face| face.id == self.id && !face.completions.is_empty())
+        })
+    }
+
+    /// Takes one completion. Not an `Iterator`: the next one may appear after a `None`.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Option<Completion> {
+        kernel(|kernel| {
+            let face = kernel.faces.iter_mut().find(|face| face.id == self.id)?;
+            face.completions.pop_front()
+        })
+    }
+}
+
+impl Drop for Ring {
+    /// Polls and timeouts end with their ring; what is on its way to a file goes on.
+    fn drop(&mut self) {
+        let id = self.id;
+        kernel(|kernel| {
+            kernel.faces.retain(|face| face.id != id);
+            while let Some(at) = kernel.polls.iter().position(|poll| poll.ring == id) {
+                kernel.forget_poll(at);
+            }
+            kernel.flights.retain(|flight| {
+                flight.ring != id
+                    || matches!(
+                        flight.work,
+                        Work::Read { .. }
+                            | Work::Write { .. }
+                            | Work::DataSync
+                            | Work::Fallocate { .. }
+                    )
+            });
+        });
+    }
+}

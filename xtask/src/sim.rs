@@ -1,0 +1,31 @@
+//! Builds and runs the simulator: the data path on a simulated kernel, one seed after the other.
+//!
+//! It is a workspace of its own with a target folder of its own, since `--cfg sim` puts another kernel and another clock below the crates.
+
+use std::process::Command;
+
+use crate::run::{self, Context};
+use anyhow::Result;
+
+/// Seeds of a run of all tests, and how many a control may take at most.
+const SEEDS: &str = "2000";
+
+/// Lints and tests it, runs its seeds, and has every control found.
+pub(crate) fn step(context: &Context) -> Result<()> {
+    run::visible(cargo(context, &["clippy"]).args(["--all-targets", "--", "-D", "warnings"]))?;
+    run::visible(&mut cargo(context, &["test", "--release"]))?;
+    run(context, &["--seeds".into(), SEEDS.into()])?;
+    run(context, &["--control".into(), "all".into(), "--seeds".into(), SEEDS.into()])
+}
+
+/// Runs it with these arguments.
+pub(crate) fn run(context: &Context, arguments: &[String]) -> Result<()> {
+    run::visible(cargo(context, &["run", "--release", "--quiet"]).arg("--").args(arguments))
+}
+
+fn cargo(context: &Context, arguments: &[&str]) -> Command {
+    let mut cargo = context.cargo(arguments);
+    cargo.args(["--locked", "--manifest-path"]).arg(context.root.join("sim/Cargo.toml"));
+    cargo.arg("--target-dir").arg(context.target.join("sim")).env("RUSTFLAGS", "--cfg sim");
+    cargo
+}
