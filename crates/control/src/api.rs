@@ -73,6 +73,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
 pub fn openapi() -> String {
     let mut document = routes().into_openapi();
     schema::add_objects(&mut document);
+    schema::describe_answers(&mut document);
     let mut text = document.to_pretty_json().expect("the document is plain data");
     text.push('\n');
     text

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::path::{HttpMethod, Operation, ParameterIn};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::openapi::tag::TagBuilder;
-use utoipa::openapi::{OneOfBuilder, OpenApi, Ref, RefOr};
+use utoipa::openapi::{OneOfBuilder, OpenApi, PathItem, Ref, RefOr};
 use utoipa::{IntoParams, ToSchema};
 
 /// Adds paths and schemas of all objects.
@@ -79,6 +79,28 @@ fn view_of(object: Object) -> std::borrow::Cow<'static, str> {
         Object::Adapter => AdapterView::name(),
         Object::DataPlane => DataPlaneView::name(),
         _ => ObjectView::name(),
+    }
+}
+
+/// Says of each answer what it is, where nothing was said: a document without that is not valid.
+pub(super) fn describe_answers(document: &mut OpenApi) {
+    for path in document.paths.paths.values_mut() {
+        let PathItem { get, put, post, delete, patch, .. } = path;
+        for operation in [get, put, post, delete, patch].into_iter().flatten() {
+            for (status, answer) in &mut operation.responses.responses {
+                let RefOr::T(answer) = answer else { continue };
+                if answer.description.is_empty() {
+                    answer.description = match status.as_str() {
+                        "200" => "Done, or what was asked for.",
+                        "201" => "Made.",
+                        "202" | "204" => "It is being done.",
+                        "default" => "Why it was refused, or could not be done.",
+                        _ => "See `message`.",
+                    }
+                    .to_owned();
+                }
+            }
+        }
     }
 }
 

@@ -556,3 +556,40 @@ fn the_openapi_document_is_fresh() {
     let document = std::fs::read_to_string(path).unwrap_or_default();
     assert!(document == super::openapi(), "{path} is stale: run this test with UPDATE_DOCS=1");
 }
+
+/// Every text behind `$ref`.
+fn references(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(members) => {
+            found.extend(members.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            members.values().for_each(|member| references(member, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_openapi_document_is_one_by_the_schema_of_openapi() {
+    // https://spec.openapis.org/oas/3.1/schema/2022-10-07, Apache-2.0.
+    let schema: Value = serde_json::from_str(include_str!("tests/openapi-3.1.json")).unwrap();
+    let document: Value = serde_json::from_str(&super::openapi()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let wrong = |document: &Value| -> Vec<String> {
+        let errors = validator.iter_errors(document);
+        errors.map(|error| format!("{}: {error}", error.instance_path())).collect()
+    };
+    assert_eq!(wrong(&document), Vec::<String>::new());
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    assert!(!found.is_empty());
+    for reference in found {
+        let place = reference.strip_prefix('#').unwrap_or(&reference);
+        assert!(document.pointer(place).is_some(), "{reference} leads nowhere");
+    }
+    // It is a judge: an answer that is not described is none.
+    let mut spoilt = document;
+    let answer = &mut spoilt["paths"]["/v1/status"]["get"]["responses"]["200"];
+    answer.as_object_mut().unwrap().remove("description");
+    assert!(!wrong(&spoilt).is_empty());
+}
