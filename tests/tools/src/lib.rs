@@ -85,6 +85,7 @@ pub const TOOLS: &[Tool] = &[
     tool("sg_vpd", "sg3-utils", User::Guest),
     tool("sh", "dash", User::Host),
     tool("sleep", "coreutils", User::Host),
+    tool("systemd-analyze", "systemd", User::Host),
     tool("tar", "tar", User::Host),
     tool("timeout", "coreutils", User::Host),
     tool("umount", "mount", User::Host),

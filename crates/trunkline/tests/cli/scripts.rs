@@ -99,3 +99,29 @@ fn output_that_nobody_reads_ends_every_command_in_order() {
         assert!(status.code().is_some_and(|code| code < 10), "{line}: {status}");
     }
 }
+
+#[test]
+fn the_unit_of_the_guide_is_taken_by_systemd_and_exposes_little() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/configuration.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let unit = page.split("```ini\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    // Data planes go on, and it comes up again with the machine.
+    for line in ["KillMode=process", "User=trunkline", "LimitMEMLOCK=", "WantedBy="] {
+        assert!(unit.lines().any(|found| found.starts_with(line)), "{line} is missing");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("trunkline.service");
+    std::fs::write(&file, unit.replace("/usr/bin/trunkline", env!("CARGO_BIN_EXE_trunkline")))
+        .unwrap();
+    let analyze = |arguments: &[&str]| {
+        let output = Command::new("systemd-analyze").args(arguments).arg(&file).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        let known = text.lines().filter(|line| line.contains("trunkline.service")).count();
+        (output.status.success(), known, text)
+    };
+    let (good, remarks, text) = analyze(&["verify"]);
+    assert!(good && remarks == 0, "{text}");
+    // In tenths: an exposure of 2.0 at most.
+    let (good, _, text) = analyze(&["security", "--offline=true", "--threshold=20"]);
+    assert!(good, "{text}");
+}
