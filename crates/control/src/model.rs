@@ -33,9 +33,11 @@ use fabric::attribute::typed::{Attr, Typed, by};
 use fabric::attribute::{
     Attribute, Attributes, Default, Kind as AttributeKind, Named, Object, Value, attr,
 };
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
+use std::sync::Arc;
 
 /// The data plane that there always is.
 pub const MAIN: &str = "main";
@@ -44,10 +46,11 @@ pub const MAIN: &str = "main";
 pub type Objects = BTreeMap<String, Attributes>;
 
 /// The desired state: by object, what was set on each of its name.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(try_from = "Written", into = "Written")]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(try_from = "Written")]
 pub struct Desired {
-    pub(crate) objects: [Objects; Object::ALL.len()],
+    /// Shared between states until one of them changes: what a change does not touch is neither copied nor compared for it.
+    pub(crate) objects: [Arc<Objects>; Object::ALL.len()],
     /// What was given out. No configuration has it: it only grows.
     pub allocations: Allocations,
     /// What the host's HBAs show. It is looked up, and kept nowhere.
@@ -55,7 +58,7 @@ pub struct Desired {
 }
 
 /// A state as it is written: a member for each object of which there are some, by its noun.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Written {
     #[serde(flatten)]
     objects: BTreeMap<String, Objects>,
@@ -63,14 +66,14 @@ struct Written {
     allocations: Allocations,
 }
 
-impl From<Desired> for Written {
-    fn from(desired: Desired) -> Written {
-        let objects = Object::ALL.into_iter().zip(desired.objects);
-        let some = objects.filter(|(_, objects)| !objects.is_empty());
-        Written {
-            objects: some.map(|(object, objects)| (object.noun().to_owned(), objects)).collect(),
-            allocations: desired.allocations,
+impl Serialize for Desired {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for object in Object::ALL.into_iter().filter(|object| !self[*object].is_empty()) {
+            map.serialize_entry(object.noun(), &self[object])?;
         }
+        map.serialize_entry("given", &self.allocations)?;
+        map.end()
     }
 }
 
@@ -97,7 +100,7 @@ impl Index<Object> for Desired {
 
 impl IndexMut<Object> for Desired {
     fn index_mut(&mut self, object: Object) -> &mut Objects {
-        &mut self.objects[object as usize]
+        Arc::make_mut(&mut self.objects[object as usize])
     }
 }
 
@@ -107,7 +110,12 @@ static NOTHING: Attributes = Attributes::new();
 impl Desired {
     /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
-        self.objects.iter().all(BTreeMap::is_empty)
+        self.objects.iter().all(|objects| objects.is_empty())
+    }
+
+    /// Whether another state has the same objects of one kind. Those that are shared are not looked at.
+    pub(crate) fn has_same(&self, object: Object, other: &Desired) -> bool {
+        self.objects[object as usize] == other.objects[object as usize]
     }
 
     /// What was set on a data plane; [`MAIN`] exists even where nothing is.
@@ -293,4 +301,28 @@ impl<'a> Users<'a> {
 pub(crate) fn home(set: &Attributes) -> &str {
     // Ports and targets have the same.
     attr::adapter::DATAPLANE.value(set)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paths::Paths;
+
+    #[test]
+    fn what_a_change_does_not_touch_is_one_with_what_it_was() {
+        let text = "[volume.v]\nkind = \"null\"\nsize = 4096\n[adapter.a]\nvolume = \"v\"\n";
+        let paths = Paths::in_one("/run/t");
+        let now = validate::validate(&crate::config::read(text).unwrap(), &paths).unwrap();
+        let mut next = now.clone();
+        let size = attr::volume::SIZE.name.to_owned();
+        next[Object::Volume].get_mut("v").unwrap().insert(size, Value::Number(8192));
+        let next = validate::validate(&next, &paths).unwrap();
+        let shared = |object: Object| {
+            Arc::ptr_eq(&now.objects[object as usize], &next.objects[object as usize])
+        };
+        let touched: Vec<Object> =
+            Object::ALL.into_iter().filter(|object| !shared(*object)).collect();
+        assert_eq!(touched, [Object::Volume]);
+        assert!(now.has_same(Object::Adapter, &next) && !now.has_same(Object::Volume, &next));
+    }
 }

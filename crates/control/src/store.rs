@@ -123,6 +123,8 @@ pub struct RedbStore {
     copy: Option<PathBuf>,
     /// What it holds, once it was read or written: nobody else writes to it.
     holds: Option<Desired>,
+    /// The sums of that.
+    sums: Option<seal::Sums>,
     /// The operations that it holds.
     journal: Journal,
 }
@@ -204,6 +206,7 @@ impl RedbStore {
             path,
             copy: None,
             holds: None,
+            sums: None,
             journal: Journal::default(),
         };
         store.reopen()?;
@@ -245,14 +248,14 @@ impl RedbStore {
     }
 
     /// Keeps a copy of a state that is known to be good. Without one there is no way back, and nothing else is lost.
-    fn keep_copy(&self, good: &Desired) {
+    fn keep_copy(&self, good: &Desired, seal: seal::Seal) {
         let Some(path) = &self.copy else { return };
         let draft = path.with_extension("good.new");
         let write = || {
             let mut options = std::fs::OpenOptions::new();
             let mut file =
                 options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-            file.write_all(&seal::Copy::of(good))?;
+            file.write_all(&seal::Copy::of(good, seal))?;
             file.sync_all()?;
             std::fs::rename(&draft, path)
         };
@@ -292,8 +295,9 @@ impl Store for RedbStore {
     fn load(&mut self) -> Result<Desired, StoreError> {
         let (desired, journal) = self.guarded(|store| store.read())?;
         self.journal = journal;
-        self.keep_copy(&desired);
-        self.holds = Some(desired.clone());
+        let sums = seal::Sums::of(&desired);
+        self.keep_copy(&desired, sums.seal(&desired.allocations));
+        (self.holds, self.sums) = (Some(desired.clone()), Some(sums));
         Ok(desired)
     }
 
@@ -305,17 +309,17 @@ impl Store for RedbStore {
         if self.failed {
             self.reopen()?;
         }
-        let written = self.guarded(|store| store.write(next, journal));
+        let sums = self.sums.take();
+        let written = self.guarded(|store| store.write(next, journal, sums));
         self.failed = written.is_err();
         let same = self.holds.as_ref() == Some(next);
         self.holds = None;
-        if written.is_ok() {
-            if !same {
-                self.keep_copy(next);
-            }
-            (self.holds, self.journal) = (Some(next.clone()), journal.clone());
+        self.sums = written?;
+        if let (false, Some(sums)) = (same, &self.sums) {
+            self.keep_copy(next, sums.seal(&next.allocations));
         }
-        written
+        (self.holds, self.journal) = (Some(next.clone()), journal.clone());
+        Ok(())
     }
 }
 
@@ -394,7 +398,13 @@ impl RedbStore {
         Ok((record.allocations, seal))
     }
 
-    fn write(&self, next: &Desired, journal: &Journal) -> Result<(), StoreError> {
+    /// Gives the sums of what it holds now, if they are known.
+    fn write(
+        &self,
+        next: &Desired,
+        journal: &Journal,
+        sums: Option<seal::Sums>,
+    ) -> Result<Option<seal::Sums>, StoreError> {
         let read;
         let (now, kept) = match &self.holds {
             Some(now) => (now, &self.journal),
@@ -404,7 +414,7 @@ impl RedbStore {
             }
         };
         if now == next && kept == journal {
-            return Ok(());
+            return Ok(sums);
         }
         let mut write = self.database()?.begin_write().map_err(|e| self.engine(e))?;
         // Two-phase commit: the new root is checked by its checksum before it counts, so a torn
@@ -414,11 +424,14 @@ impl RedbStore {
         write.set_durability(Durability::Immediate).map_err(|e| self.engine(e))?;
         journal::write(&write, kept, journal).map_err(|e| self.engine(e))?;
         if now == next {
-            return write.commit().map_err(|e| self.engine(e));
+            write.commit().map_err(|e| self.engine(e))?;
+            return Ok(sums);
         }
+        let mut sums = sums.unwrap_or_else(|| seal::Sums::of(now));
+        sums.follow(now, next);
         {
             let mut table = write.open_table(OBJECTS).map_err(|e| self.engine(e))?;
-            for object in Object::ALL {
+            for object in Object::ALL.into_iter().filter(|object| !now.has_same(*object, next)) {
                 for name in now[object].keys().filter(|n| !next[object].contains_key(*n)) {
                     table.remove((object.noun(), name.as_str())).map_err(|e| self.engine(e))?;
                 }
@@ -443,10 +456,12 @@ impl RedbStore {
             };
             let given = serde_json::to_vec(&given).expect("plain values are JSON");
             table.insert(GIVEN_KEY, given.as_slice()).map_err(|e| self.engine(e))?;
-            let seal = serde_json::to_vec(&seal::of_state(next)).expect("two numbers are JSON");
+            let seal = sums.seal(&next.allocations);
+            let seal = serde_json::to_vec(&seal).expect("two numbers are JSON");
             table.insert(SEAL_KEY, seal.as_slice()).map_err(|e| self.engine(e))?;
         }
-        write.commit().map_err(|e| self.engine(e))
+        write.commit().map_err(|e| self.engine(e))?;
+        Ok(Some(sums))
     }
 }
 

@@ -15,18 +15,17 @@ use std::path::PathBuf;
 
 /// The state with every value in its one form, or the first thing that is wrong with it.
 pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, ApiError> {
-    let mut checked = Desired {
-        allocations: desired.allocations.clone(),
-        discovered: desired.discovered.clone(),
-        ..Desired::default()
-    };
+    // What has its one form already stays shared with the state that it came from.
+    let mut checked = desired.clone();
     for object in Object::ALL {
         for (name, set) in &desired[object] {
             attribute::check_name(name)
                 .map_err(|problem| ApiError::invalid(format!("{object}: {problem}")).on("name"))?;
-            let set =
+            let whole =
                 attribute::check(object, set).map_err(|error| ApiError::attribute(name, error))?;
-            checked[object].insert(name.clone(), set);
+            if whole != *set {
+                checked[object].insert(name.clone(), whole);
+            }
         }
     }
     nothing_missing(&checked)?;

@@ -52,6 +52,9 @@ pub struct ChangeOptions {
 /// How long the server's end waits for a change that is under way.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Of how many states it is kept what data planes shall be: what was, what will be, and one that learned more meanwhile.
+const RESOLVED_KEPT: usize = 3;
+
 /// What is said when the desired state could not be stored.
 const STORE_HELP: &str =
     "the state is as it was before; free some space or mend the disk, then try again";
@@ -125,6 +128,11 @@ pub struct Server {
     pub(super) file: RwLock<Option<ConfigFile>>,
     pub(super) trail: Arc<Trail>,
     pub(super) stats_files: Mutex<StatsFiles>,
+    /// What data planes shall be in the states that were asked for last, the latest first.
+    resolved: Mutex<Vec<(Desired, BTreeMap<String, Wanted>)>>,
+    /// How often that was worked out.
+    #[cfg(test)]
+    pub(crate) resolutions: std::sync::atomic::AtomicU64,
 }
 
 impl Server {
@@ -156,6 +164,9 @@ impl Server {
             stop_dataplanes: false.into(),
             file: RwLock::default(),
             trail,
+            resolved: Mutex::default(),
+            #[cfg(test)]
+            resolutions: 0.into(),
             stats_files: Mutex::default(),
         });
         server.record_files_as_they_come();
@@ -249,10 +260,24 @@ impl Server {
         Ok(())
     }
 
-    /// What each data plane shall be.
+    /// What each data plane shall be. That of the last few states is known: a change asks for what was and what will be, and whoever tells
+    /// the data planes asks again.
     pub(super) fn wanted(&self, desired: &Desired) -> BTreeMap<String, Wanted> {
+        let mut known = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = known.iter().position(|(state, _)| state == desired) {
+            let found = known.remove(at);
+            known.insert(0, found);
+            return known[0].1.clone();
+        }
         let names = desired.dataplane_names().into_iter();
-        names.map(|name| (name.clone(), resolve::wanted(desired, &name, &self.paths))).collect()
+        let wanted: BTreeMap<String, Wanted> = names
+            .map(|name| (name.clone(), resolve::wanted(desired, &name, &self.paths)))
+            .collect();
+        known.insert(0, (desired.clone(), wanted.clone()));
+        known.truncate(RESOLVED_KEPT);
+        #[cfg(test)]
+        self.resolutions.fetch_add(1, Ordering::Relaxed);
+        wanted
     }
 
     pub(super) fn supervisors(&self) -> BTreeMap<String, Arc<Supervisor>> {

@@ -8,6 +8,7 @@ use crate::model::allocations::Allocations;
 use crate::sum::sum;
 use fabric::attribute::{Attributes, Object};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The sum of an object's record.
 pub(super) fn of_object(noun: &str, name: &str, set: &Attributes) -> u64 {
@@ -24,17 +25,42 @@ pub(super) struct Seal {
     pub(super) sum: u64,
 }
 
-/// The seal of a state.
-pub(super) fn of_state(desired: &Desired) -> Seal {
-    let mut bytes = Vec::new();
-    let mut objects = 0;
-    for object in Object::ALL {
-        for (name, set) in &desired[object] {
-            bytes.extend(of_object(object.noun(), name, set).to_le_bytes());
-            objects += 1;
+/// The sums of all objects of a state, so that the next one costs what differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sums([BTreeMap<String, u64>; Object::ALL.len()]);
+
+impl Sums {
+    /// Of a state.
+    pub(super) fn of(desired: &Desired) -> Sums {
+        let mut sums = Sums(Default::default());
+        sums.follow(&Desired::default(), desired);
+        sums
+    }
+
+    /// They are of `now`, and become those of `next`.
+    pub(super) fn follow(&mut self, now: &Desired, next: &Desired) {
+        for object in Object::ALL.into_iter().filter(|object| !now.has_same(*object, next)) {
+            let sums = &mut self.0[object as usize];
+            sums.retain(|name, _| next[object].contains_key(name));
+            for (name, set) in &next[object] {
+                if now[object].get(name) != Some(set) {
+                    sums.insert(name.clone(), of_object(object.noun(), name, set));
+                }
+            }
         }
     }
-    Seal { objects, sum: sum(&[&bytes, &json(&desired.allocations)]) }
+
+    /// The seal of their state.
+    pub(super) fn seal(&self, allocations: &Allocations) -> Seal {
+        let all = || self.0.iter().flat_map(BTreeMap::values);
+        let bytes: Vec<u8> = all().flat_map(|sum| sum.to_le_bytes()).collect();
+        Seal { objects: all().count() as u64, sum: sum(&[&bytes, &json(allocations)]) }
+    }
+}
+
+/// The seal of a state.
+pub(super) fn of_state(desired: &Desired) -> Seal {
+    Sums::of(desired).seal(&desired.allocations)
 }
 
 /// Plain values, whose maps are in order: the same value is the same text.
@@ -43,7 +69,7 @@ fn json<T: Serialize>(value: &T) -> Vec<u8> {
 }
 
 /// A state in one file of its own: the last one that was known to be good.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Copy {
     version: u32,
@@ -51,15 +77,18 @@ pub(super) struct Copy {
     seal: Seal,
 }
 
+/// The same, as it is written.
+#[derive(Serialize)]
+struct CopyOf<'a> {
+    version: u32,
+    desired: &'a Desired,
+    seal: Seal,
+}
+
 impl Copy {
-    /// Of a state.
-    pub(super) fn of(desired: &Desired) -> Vec<u8> {
-        let copy = Copy {
-            version: super::RECORD_VERSION,
-            desired: desired.clone(),
-            seal: of_state(desired),
-        };
-        json(&copy)
+    /// Of a state with its seal.
+    pub(super) fn of(desired: &Desired, seal: Seal) -> Vec<u8> {
+        json(&CopyOf { version: super::RECORD_VERSION, desired, seal })
     }
 
     /// The state in a copy, or why it cannot be had.

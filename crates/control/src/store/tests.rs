@@ -194,6 +194,21 @@ proptest! {
     }
 }
 
+proptest! {
+    #[test]
+    fn sums_that_followed_are_those_of_the_state(
+        states in proptest::collection::vec(samples::desired(), 1..5),
+    ) {
+        let (mut now, mut sums) = (Desired::default(), seal::Sums::of(&Desired::default()));
+        for next in states {
+            sums.follow(&now, &next);
+            prop_assert_eq!(&sums, &seal::Sums::of(&next));
+            prop_assert_eq!(sums.seal(&next.allocations), seal::of_state(&next));
+            now = next;
+        }
+    }
+}
+
 #[test]
 fn the_disk_of_these_tests_does_lose_what_was_not_synced() {
     let disk = Disk::default();

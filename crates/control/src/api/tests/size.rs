@@ -47,3 +47,15 @@ async fn what_a_data_plane_of_an_earlier_program_cannot_be_asked_about_is_refuse
     assert_eq!(status["dataplanes"][0]["state"], "running");
     assert_eq!(status["adapters"].as_array().unwrap().len(), 2, "{status}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_data_planes_shall_be_is_worked_out_once_for_a_change() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let count = || bench.server.resolutions.load(std::sync::atomic::Ordering::Relaxed);
+    let before = count();
+    let limit = serde_json::json!({ "attributes": { "limit_iops": 5000 } });
+    let (status, answer) = bench.call("PATCH", "/v1/volumes/v", limit).await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(count() - before, 1, "of what it was is known, and nobody asks anew for what it is");
+}
