@@ -71,12 +71,16 @@ pub struct Opened<H> {
     pub lists: (u16, usize),
     /// Heads stay in the ring until the handler has something for the client, and takes one: see [`Handler::buffers_came`].
     pub pulls: bool,
+    /// Something was said of what is in the ring: the handler is asked of each of these heads before anything else, in
+    /// [`Handler::ended_before`].
+    pub owes: bool,
 }
 
 impl<H> Opened<H> {
     /// The same around another handler.
     pub fn map<T>(self, wrap: impl FnOnce(H) -> T) -> Opened<T> {
-        Opened { handler: wrap(self.handler), lists: self.lists, pulls: self.pulls }
+        let Opened { handler, lists, pulls, owes } = self;
+        Opened { handler: wrap(handler), lists, pulls, owes }
     }
 }
 
@@ -148,6 +152,11 @@ pub trait Handler: Sized + 'static {
 
     /// A head that an earlier process took and did not finish. `true`: it was settled here and is not to be done again.
     fn recover(&mut self, _io: &mut Io, _queue: &mut RunningQueue, _head: Head) -> bool {
+        false
+    }
+
+    /// A head that was in the ring when the queue was moved in, if [`Opened::owes`]. `true`: it was settled here and is not done.
+    fn ended_before(&mut self, _io: &mut Io, _queue: &mut RunningQueue, _head: Head) -> bool {
         false
     }
 

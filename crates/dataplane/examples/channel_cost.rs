@@ -48,6 +48,7 @@ fn scsi_device(volume: &Arc<dyn Volume>, stats: &Arc<StatsRegion>) -> Behind {
             sizes: Sizes::default(),
         },
         services: Arc::new(services),
+        owed: Vec::new(),
     })
 }
 

@@ -89,6 +89,10 @@ macro_rules! devices {
                 match self { $(AnyHandler::$name(handler) => handler.recover(io, queue, head)),+ }
             }
 
+            fn ended_before(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) -> bool {
+                match self { $(AnyHandler::$name(handler) => handler.ended_before(io, queue, head)),+ }
+            }
+
             #[inline]
             fn completed(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, outcome: Outcome) {
                 match self { $(AnyHandler::$name(handler) => handler.completed(io, queue, head, outcome)),+ }

@@ -536,6 +536,8 @@ impl Queues {
             .stats(index)
             .ok_or("the statistics have no room for another queue; run another data plane")?;
         let config = self.config(index);
+        // What is behind a queue tells what happened while it was not here; nothing more does from now on.
+        self.adapter.device.presence(index as u16, Presence::Starts);
         let device = self.adapter.device.behind(index as u16, self.features);
         let device = device.ok_or("its volume is being replaced")?;
         let queue = &mut self.queues[index];
@@ -555,7 +557,6 @@ impl Queues {
         };
         let channel = self.place[index];
         stats.set_channel(channel as u32);
-        self.adapter.device.presence(index as u16, Presence::Starts);
         match self.adapter.channels[channel].start_queue(resources, device) {
             Ok(id) => {
                 self.queues[index].running = Some(Running { channel, id });

@@ -7,7 +7,10 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use common::raw::{Front, INDIRECT, NEXT, PROTOCOL_FEATURES, Ring, VERSION_1, WRITE, code, words};
+use common::raw::{
+    Front, INDIRECT, NEXT, PROTOCOL_FEATURES, Ring, TABLE, VERSION_1, WRITE, code, descriptor,
+    words,
+};
 use common::scsi::{adapter, target};
 use common::{Server, slow_by};
 use partition::scsi::response;
@@ -57,9 +60,15 @@ fn response_of(ring: &Ring, n: u16) -> u8 {
 
 /// LOGICAL UNIT RESET.
 fn reset(control: &Ring) {
+    manage(control, 5, 0);
+}
+
+/// A task management function, for a command that it may name.
+fn manage(control: &Ring, function: u8, id: u8) {
     let mut request = [0; 24];
-    request[4] = 5;
+    request[4] = function;
     request[8..16].copy_from_slice(&LUN_0);
+    request[16] = id;
     control.data.buf.write(0, &request);
     control.data.buf.write(1024, &[0xee]);
     control.set_desc(0, control.data.guest.0, 24, NEXT, 1);
@@ -186,6 +195,125 @@ fn a_queue_that_the_client_has_stopped_is_waited_for_by_nobody() {
     front.stop(REQUESTS);
     control.wait();
     assert_eq!(answer_of(&control), response::OK);
+}
+
+/// Nobody can know of its ring when the function comes: what is in it is ended when the queue comes.
+#[test]
+fn a_reset_covers_the_ring_of_a_queue_that_has_not_been_heard_of() {
+    let server = Server::new(2);
+    let socket = server.with_units(1, 8);
+    let before = server.in_file(0);
+    for round in 1..=5_u8 {
+        let front = connect(&socket);
+        let (control, requests) =
+            (Ring::new(&front.memory, CONTROL, SIZE), Ring::new(&front.memory, REQUESTS, SIZE));
+        let heads: Vec<u16> = (0..WRITES).map(|n| add_write(&requests, n, round)).collect();
+        requests.offer(&heads);
+        reset(&control);
+        front.run(&control);
+        control.wait();
+        assert_eq!(answer_of(&control), response::OK);
+        front.run(&requests);
+        common::raw::until("the commands end", || requests.used_index() == WRITES);
+        assert!((0..WRITES).all(|n| response_of(&requests, n) == response::RESET));
+        assert_eq!(server.in_file(0), before, "a write landed after its reset");
+        // The next life of the queue owes nothing: the attentions of the client and of the reset, and then a write.
+        let write = add_write(&requests, WRITES, 0);
+        front.stop(REQUESTS);
+        front.run(&requests);
+        for _ in 0..3 {
+            requests.offer(&[write]);
+            requests.wait();
+            assert_eq!(response_of(&requests, WRITES), response::OK);
+        }
+        drop(front);
+        server.settled_named("vfchost0");
+    }
+}
+
+/// The client has stopped it with commands in its ring, and starts it again.
+#[test]
+fn a_reset_covers_the_ring_of_a_queue_that_the_client_has_stopped() {
+    let server = Server::new(2);
+    let socket = server.with_units(1, 8);
+    let before = server.in_file(0);
+    let front = connect(&socket);
+    let control = front.start(CONTROL, SIZE);
+    let requests = front.start(REQUESTS, SIZE);
+    front.stop(REQUESTS);
+    let heads: Vec<u16> = (0..WRITES).map(|n| add_write(&requests, n, 1)).collect();
+    requests.offer(&heads);
+    reset(&control);
+    control.wait();
+    assert_eq!(answer_of(&control), response::OK);
+    front.run(&requests);
+    common::raw::until("the commands end", || requests.used_index() == WRITES);
+    assert!((0..WRITES).all(|n| response_of(&requests, n) == response::RESET));
+    assert_eq!(server.in_file(0), before, "a write landed after its reset");
+}
+
+/// ABORT TASK means one command, and the others of the ring are done.
+#[test]
+fn an_abort_covers_one_command_of_a_queue_that_has_not_been_heard_of() {
+    let server = Server::new(2);
+    let socket = server.with_units(1, 8);
+    let front = connect(&socket);
+    let (control, requests) =
+        (Ring::new(&front.memory, CONTROL, SIZE), Ring::new(&front.memory, REQUESTS, SIZE));
+    let heads: Vec<u16> = (0..WRITES).map(|n| add_write(&requests, n, 7)).collect();
+    requests.offer(&heads);
+    manage(&control, 0, 2);
+    front.run(&control);
+    control.wait();
+    assert_eq!(answer_of(&control), response::OK);
+    front.run(&requests);
+    common::raw::until("the commands end", || requests.used_index() == WRITES);
+    let answers: Vec<u8> = (0..WRITES).map(|n| response_of(&requests, n)).collect();
+    assert_eq!(answers, [response::OK, response::OK, response::ABORTED, response::OK]);
+    // The first one got the unit attention of a client that comes.
+    assert_eq!(server.in_file(0)[2..4], [0, 7]);
+}
+
+/// However long the chains, and so however little a turn takes of them.
+#[test]
+fn a_reset_covers_a_ring_full_of_long_chains_that_nobody_was_told_of() {
+    /// Header, response, and a segment for each byte.
+    const SEGMENTS: u16 = 514;
+    let server = Server::new(1);
+    server.units(1, 8, |spec| slow_by(spec, 1_000_000));
+    let socket = server.put_scsi(0, vec![target(0, &[(0, "lu0")])]);
+    let front = connect(&socket);
+    let control = front.start(CONTROL, SIZE);
+    let requests = front.start(REQUESTS, SIZE);
+    // One after the other for the unit attention.
+    requests.offer(&[add_write(&requests, 0, 0)]);
+    requests.wait();
+    let guest = requests.data.guest.0;
+    let mut header = [0; 51];
+    header[..8].copy_from_slice(&LUN_0);
+    header[19..29].copy_from_slice(&[0x2a, 0, 0, 0, 0, 0, 0, 0, 1, 0]);
+    requests.data.buf.write(0, &header);
+    for n in 0..SEGMENTS {
+        let (addr, len, flags) = match n {
+            0 => (guest, 51, NEXT),
+            n if n == SEGMENTS - 1 => (guest + 1024, 108, WRITE),
+            _ => (guest + 2048, 1, NEXT),
+        };
+        let bytes = descriptor(addr, len, flags, n + 1);
+        requests.data.buf.write(4096 + 16 * usize::from(n), &bytes);
+    }
+    let heads: Vec<u16> = (0..SIZE).collect();
+    for head in &heads {
+        // All have one table of descriptors, and one response.
+        requests.set_desc(*head, guest + 4096, 16 * u32::from(SEGMENTS), TABLE, 0);
+    }
+    // The queue falls asleep.
+    grace();
+    requests.offer_silently(&heads);
+    reset(&control);
+    control.wait();
+    assert_eq!(answer_of(&control), response::OK);
+    assert_eq!(requests.used_index(), SIZE + 1, "commands are left");
 }
 
 /// What it has taken of its ring ends by and by; but not after the LUN was taken away.

@@ -51,7 +51,7 @@ impl Handler for BlkHandler {
         _: &QueueResources,
     ) -> Result<Opened<BlkHandler>, String> {
         let lane = io.lanes.acquire(&volume, &mut io.ring).map_err(|error| error.to_string())?;
-        Ok(Opened { handler: BlkHandler { shape, lane }, lists: (0, 0), pulls: false })
+        Ok(Opened { handler: BlkHandler { shape, lane }, lists: (0, 0), pulls: false, owes: false })
     }
 
     fn close(&mut self, io: &mut Io) {

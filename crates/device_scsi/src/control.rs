@@ -24,6 +24,15 @@ pub struct Management {
     pub id: u64,
 }
 
+impl Management {
+    /// Whether its client's own command at a logical unit is meant.
+    pub(crate) fn covers(&self, target: u8, lun: Lun, id: u64) -> bool {
+        self.target == target
+            && self.lun.is_none_or(|it| it == lun)
+            && (self.function != Function::AbortTask || self.id == id)
+    }
+}
+
 /// A request of the control queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Control {

@@ -1,6 +1,6 @@
 //! The SCSI host device of an adapter, as it is for the session of its client: its LUN map, its command pool, what its driver has set.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
@@ -11,16 +11,18 @@ use channel::elements::Elements;
 use channel::mailbox::one_shot;
 use protocol::message::{AdapterSpec, CommandSpec, DeviceSpec, LimitSpec, PortShare, ScsiSpec};
 use protocol::stats::{AdapterStats, StatsRegion};
+use scsi::management::Function;
 use scsi::{Attention, LogicalUnit, Lun, Nexus};
 
 use crate::config::{self, CDB_SIZE_OFFSET, Offer, SENSE_SIZE_OFFSET, feature};
+use crate::control::Management;
 use crate::limits::Ports;
 use crate::task_manager::TaskManager;
 use crate::units::Medium;
 use crate::view::{Change, Place, Units, View};
 use crate::{
-    Behind, LunMap, Message, OffPath, Question, ScsiHandler, ScsiLimits, ScsiRole, Services, Sizes,
-    event,
+    AbortReason, Behind, LunMap, Message, OffPath, Question, ScsiHandler, ScsiLimits, ScsiRole,
+    Services, Sizes, event,
 };
 
 /// CAPACITY DATA HAS CHANGED.
@@ -64,10 +66,37 @@ pub struct ScsiDevice {
 pub(crate) struct Attendance {
     /// Request queues that will run.
     awaited: BTreeSet<u16>,
+    /// Request queues that the client does not use, and the functions that were carried out without them.
+    absent: BTreeMap<u16, Vec<Management>>,
     /// The control queue is here, and not about to stop: it waits for its functions then.
     control: bool,
     /// Functions that wait for the others.
     postponed: Vec<OffPath>,
+}
+
+/// Of one absent queue, so many functions are told apart; then they become resets of their targets.
+const OWED_MAX: usize = 32;
+
+impl Attendance {
+    /// A function is carried out, and this is what it means for queues that are not here.
+    pub(crate) fn owe(&mut self, function: Management) {
+        if AbortReason::of(function.function).is_none() {
+            return;
+        }
+        for owed in self.absent.values_mut() {
+            if owed.contains(&function) {
+                continue;
+            }
+            if owed.len() < OWED_MAX {
+                owed.push(function);
+                continue;
+            }
+            let of_target =
+                Management { function: Function::NexusReset, lun: None, id: 0, ..function };
+            owed.retain(|each| each.target != function.target);
+            owed.push(of_target);
+        }
+    }
 }
 
 impl std::fmt::Debug for ScsiDevice {
@@ -136,7 +165,7 @@ impl ScsiDevice {
     /// Keeps the client's queues where they are, while channels are asked: they are all here. If not, `Err`: the function has to wait, and
     /// is handed in again when they are. Without its control queue, nobody waits for it any more: then it has failed, and is gone.
     pub(crate) fn attend(&self) -> Result<MutexGuard<'_, Attendance>, Postpone<'_>> {
-        let attendance = self.attendance.lock().expect("a panic ends the process");
+        let attendance = locked_attendance(&self.attendance);
         if attendance.awaited.is_empty() { Ok(attendance) } else { Err(Postpone(attendance)) }
     }
 
@@ -417,6 +446,7 @@ impl Device for ScsiDevice {
 
     /// The I_T nexuses are lost (SAM-5, 6.3.4), as when a host bus adapter is reset; the sizes are the usual ones.
     fn reset(&self) {
+        locked_attendance(&self.attendance).absent.values_mut().for_each(Vec::clear);
         let mut state = locked(&self.state);
         state.sizes = Sizes::default();
         state.view.entries.values().for_each(|seen| seen.nexus.lost());
@@ -441,7 +471,7 @@ impl Device for ScsiDevice {
     }
 
     fn presence(&self, queue: u16, presence: Presence) {
-        let mut attendance = self.attendance.lock().expect("a panic ends the process");
+        let mut attendance = locked_attendance(&self.attendance);
         match (queue, presence) {
             (CONTROL_QUEUE, presence) => {
                 attendance.control = matches!(presence, Presence::Starts | Presence::Runs);
@@ -450,8 +480,13 @@ impl Device for ScsiDevice {
             (queue, Presence::Awaited | Presence::Starts) => {
                 attendance.awaited.insert(queue);
             }
-            (queue, Presence::Runs | Presence::Absent) => {
+            (queue, Presence::Runs) => {
                 attendance.awaited.remove(&queue);
+                attendance.absent.remove(&queue);
+            }
+            (queue, Presence::Absent) => {
+                attendance.awaited.remove(&queue);
+                attendance.absent.entry(queue).or_default();
             }
         }
         let postponed = match attendance.awaited.is_empty() || !attendance.control {
@@ -467,6 +502,9 @@ impl Device for ScsiDevice {
     }
 
     fn behind(&self, index: u16, features: u64) -> Option<Behind> {
+        // Not under the other lock, which is taken under this one.
+        let owed = locked_attendance(&self.attendance).absent.get(&index).cloned();
+        let owed = owed.unwrap_or_default();
         let state = locked(&self.state);
         let role = match index {
             CONTROL_QUEUE => ScsiRole::Control,
@@ -484,7 +522,7 @@ impl Device for ScsiDevice {
         let luns = Arc::clone(state.map.as_ref()?);
         let place = index.saturating_sub(config::OTHER_QUEUES);
         let (elements, services) = (Arc::clone(elements), Arc::clone(&self.services));
-        Some(Behind { role, place, luns, elements, limits, services })
+        Some(Behind { role, place, luns, elements, limits, services, owed })
     }
 
     fn is_ready(&self) -> bool {
@@ -539,4 +577,8 @@ impl Device for ScsiDevice {
 
 fn locked(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().expect("a panic ends the process")
+}
+
+fn locked_attendance(attendance: &Mutex<Attendance>) -> MutexGuard<'_, Attendance> {
+    attendance.lock().expect("a panic ends the process")
 }

@@ -17,6 +17,7 @@ use channel::{After, BadChain, Handler, Io, Opened, QueueResources, RunningQueue
 use protocol::stats::{Latency, QueueCounter, Span};
 use vring::{Head, QueueError};
 
+use crate::control::Management;
 use crate::counted::Counted;
 use crate::event::EVENT_BYTES;
 use crate::limits::{ScsiLimits, ScsiRole};
@@ -42,6 +43,8 @@ pub struct Behind {
     pub limits: ScsiLimits,
     /// What others do for the adapter.
     pub services: Arc<Services>,
+    /// Task management functions that were answered while the queue was not in use. What they mean of its ring ends when it comes.
+    pub owed: Vec<Management>,
 }
 
 /// What a queue is told while it runs.
@@ -95,7 +98,7 @@ impl Handler for ScsiHandler {
         queue: &QueueResources,
     ) -> Result<Opened<ScsiHandler>, String> {
         let size = queue.ring.size();
-        let (mut lists, mut pulls) = ((0, 0), false);
+        let (mut lists, mut pulls, mut owes) = ((0, 0), false, false);
         let kind = match behind.role {
             ScsiRole::Event => {
                 pulls = true;
@@ -110,10 +113,12 @@ impl Handler for ScsiHandler {
                 // Header and response are segments, too.
                 let segments = usize::from(requests.limits.buffers) + 2;
                 lists = (requests.limits.local.min(size), segments);
+                requests.owed = behind.owed;
+                owes = !requests.owed.is_empty();
                 Kind::Request(Box::new(requests))
             }
         };
-        Ok(Opened { handler: ScsiHandler(kind), lists, pulls })
+        Ok(Opened { handler: ScsiHandler(kind), lists, pulls, owes })
     }
 
     fn close(&mut self, io: &mut Io) {
@@ -174,6 +179,10 @@ impl Handler for ScsiHandler {
             Kind::Control(_) => control::recover(io, queue, head),
             Kind::Event(_) => unreachable!("an event queue takes its own heads"),
         }
+    }
+
+    fn ended_before(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) -> bool {
+        self.requests().ended_before(io, queue, head)
     }
 
     fn completed(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, outcome: Outcome) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use channel::{Adapter, Answer, CommandRef, Reply};
 use protocol::stats::StatsRegion;
+use scsi::management::Function;
 use scsi::{LogicalUnit, NexusId, Persistent};
 
 use crate::Response;
@@ -107,4 +108,19 @@ pub enum AbortReason {
     Reset,
     /// Another I_T nexus had it aborted, or its logical unit is no longer there: status TASK ABORTED, which a driver tries again.
     TaskAborted,
+}
+
+impl AbortReason {
+    /// What a function's own client is told of its commands; none: it ends nothing.
+    pub(crate) fn of(function: Function) -> Option<AbortReason> {
+        match function {
+            Function::QueryTask | Function::QueryTaskSet => None,
+            Function::AbortTask | Function::AbortTaskSet | Function::ClearTaskSet => {
+                Some(AbortReason::Aborted)
+            }
+            Function::LogicalUnitReset | Function::TargetReset | Function::NexusReset => {
+                Some(AbortReason::Reset)
+            }
+        }
+    }
 }

@@ -11,6 +11,7 @@ use protocol::stats::LunStats;
 use scsi::{Class, LogicalUnit, Nexus, Task, Writer};
 use vring::Head;
 
+use crate::control::Management;
 use crate::handler::{Behind, OfChannel, Shared};
 use crate::limits::ScsiLimits;
 use crate::luns::{LunEntry, LunMap};
@@ -114,6 +115,8 @@ pub(crate) struct Requests {
     pub(crate) shared: Rc<OfChannel>,
     /// Scratch memory of its own.
     pub(crate) scratch: OwnScratch,
+    /// What was said of its ring before it came.
+    pub(crate) owed: Vec<Management>,
 }
 
 impl std::fmt::Debug for Requests {
@@ -145,6 +148,7 @@ impl Requests {
             services: Arc::clone(&behind.services),
             shared: Rc::clone(&shared.0),
             scratch: OwnScratch::default(),
+            owed: Vec::new(),
         }
     }
 
@@ -353,6 +357,7 @@ mod tests {
             elements,
             limits,
             services: Arc::new(services),
+            owed: Vec::new(),
         };
         for size in [1, 2, 64, 256] {
             let new = |place| {

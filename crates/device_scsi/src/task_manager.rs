@@ -17,7 +17,8 @@
 //!
 //! A task management function waits for queues of its client that do not run ([`Presence::Awaited`]), without holding anything: the device
 //! hands it in again. A session never waits for a function while one of its queues is awaited: it stops its control queue first, and then those
-//! functions fail.
+//! functions fail. A queue that the client does not use may still have commands in its ring, which nobody can know of: the device keeps for
+//! it what was carried out meanwhile, and its commands end by that when it comes.
 //!
 //! [`Pending::then`]: channel::mailbox::Pending::then
 //! [`Presence::Awaited`]: channel::device::Presence::Awaited
@@ -188,7 +189,10 @@ impl Manager {
     ) {
         match device.attend() {
             // They stay while channels are asked.
-            Ok(_all) => self.manage(device, &request, answer),
+            Ok(mut all) => {
+                all.owe(request);
+                self.manage(device, &request, answer);
+            }
             Err(postpone) => {
                 postpone.until_all_are_here(OffPath::Manage { request, answer });
                 self.end_own(device, &request);
@@ -199,15 +203,7 @@ impl Manager {
     /// Ends what a function would end of the client's own, and that is all.
     fn end_own(&mut self, device: &Arc<ScsiDevice>, request: &Management) {
         let Management { function, target, lun, id } = *request;
-        let reason = match function {
-            Function::QueryTask | Function::QueryTaskSet => return,
-            Function::AbortTask | Function::AbortTaskSet | Function::ClearTaskSet => {
-                AbortReason::Aborted
-            }
-            Function::LogicalUnitReset | Function::TargetReset | Function::NexusReset => {
-                AbortReason::Reset
-            }
-        };
+        let Some(reason) = AbortReason::of(function) else { return };
         let nexuses = match lun {
             Some(lun) => device.nexus(target, lun).into_iter().collect(),
             None => device.nexuses(target),

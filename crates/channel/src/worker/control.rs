@@ -10,7 +10,6 @@ use uring::{FileSlot, Op};
 use vring::QueueError;
 
 use super::{Drain, Handler, Message, OneShot, Opened, Phase, Served, StartFailure, Worker, token};
-use crate::BATCH;
 use crate::handler::After;
 use crate::lanes::Lanes;
 use crate::off_path::Returned;
@@ -74,7 +73,7 @@ impl<H: Handler> Worker<H> {
             Ok(registered) => registered,
             Err(what) => return Err(StartFailure { queue: resources, what }),
         };
-        let Opened { handler, lists: (count, length), pulls } = opened;
+        let Opened { handler, lists: (count, length), pulls, owes } = opened;
         let mut queue = RunningQueue::new(*resources, id, kick, call);
         queue.lists = self.io.lists.open(count, length);
         self.io.reserve(usize::from(queue.resources.ring.size()), self.queues.len());
@@ -92,7 +91,10 @@ impl<H: Handler> Worker<H> {
         } else {
             self.hot.push(id.0);
         }
-        self.queues[index] = Some(Box::new(Served { queue, handler }));
+        let served = self.queues[index].insert(Box::new(Served { queue, handler }));
+        if owes && let Err(error) = served.take_owed(&mut self.io) {
+            self.ring_broke(id.0, error);
+        }
         self.refresh();
         Ok(id)
     }
@@ -286,10 +288,13 @@ impl<H: Handler> Worker<H> {
         if !served.queue.takes_heads() || served.queue.pulls {
             return Ok(());
         }
-        // A client that adds more all the while must not keep the channel here.
-        for _ in 0..=served.queue.resources.ring.size() / BATCH {
-            if served.take(&mut self.io)? == 0 {
-                break;
+        served.take_resubmitted(&mut self.io);
+        // No more were in the ring; a client that adds more all the while must not keep the channel here.
+        let mut left = served.queue.resources.ring.size();
+        while left > 0 {
+            match served.take(&mut self.io)? {
+                0 => break,
+                taken => left = left.saturating_sub(taken),
             }
         }
         self.start_polling(id);

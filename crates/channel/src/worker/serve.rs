@@ -57,6 +57,33 @@ impl<H: Handler> Served<H> {
         Ok(count + again)
     }
 
+    /// Takes what is in the ring of a queue that has just come, if something was said of it before: see [`Handler::ended_before`].
+    #[cold]
+    pub(crate) fn take_owed(&mut self, io: &mut Io) -> Result<(), QueueError> {
+        let mut count = 0;
+        while let Some(head) = self.queue.resources.ring.resubmit_next() {
+            let handler = &mut self.handler;
+            if !handler.ended_before(io, &mut self.queue, head)
+                && !handler.recover(io, &mut self.queue, head)
+            {
+                self.begin(io, head);
+            }
+            count += 1;
+        }
+        self.queue.count(QueueCounter::Resubmitted, count);
+        for _ in 0..self.queue.resources.ring.pending()? {
+            let Some(head) = self.queue.resources.ring.pop()? else { break };
+            if !self.handler.ended_before(io, &mut self.queue, head) {
+                self.begin(io, head);
+            }
+            count += 1;
+        }
+        self.queue.count(QueueCounter::CommandsReceived, count);
+        self.queue.show_levels();
+        self.handler.rest(&self.queue, io.now);
+        Ok(())
+    }
+
     /// Records how long the taken heads were known to be in the ring.
     fn account_ring_time(&mut self, now: u64, seen: u16, count: u16) {
         let queue = &mut self.queue;
@@ -73,7 +100,7 @@ impl<H: Handler> Served<H> {
     }
 
     /// Heads that an earlier process took and did not finish, oldest first, before anything new.
-    fn take_resubmitted(&mut self, io: &mut Io) -> u16 {
+    pub(crate) fn take_resubmitted(&mut self, io: &mut Io) -> u16 {
         let mut count = 0;
         while let Some(head) = self.queue.resources.ring.resubmit_next() {
             if !self.handler.recover(io, &mut self.queue, head) {

@@ -364,6 +364,12 @@ impl Ring {
 
     /// Makes heads available and kicks.
     pub fn offer(&self, heads: &[u16]) {
+        self.offer_silently(heads);
+        self.kick();
+    }
+
+    /// Makes heads available.
+    pub fn offer_silently(&self, heads: &[u16]) {
         let mut index = self.next.get();
         for head in heads {
             let at = 4 + 2 * usize::from(index % self.size);
@@ -371,7 +377,6 @@ impl Ring {
             index = index.wrapping_add(1);
         }
         self.set_avail_index(index);
-        self.kick();
     }
 
     pub fn used_index(&self) -> u16 {

@@ -454,6 +454,26 @@ impl Requests {
         io.settle(queue, head, NO_PART, written);
     }
 
+    /// A command that was in the ring when its queue came: a function that was answered before may have ended it. Its end alone is left.
+    #[cold]
+    pub(crate) fn ended_before(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        head: Head,
+    ) -> bool {
+        let mut bufs = Vec::new();
+        let Some(look) = self.peek(queue, head, &mut bufs) else { return false };
+        let Place::Unit { target, lun } = Place::decode(look.header.address()) else {
+            return false;
+        };
+        let mut owed = self.owed.iter().filter(|it| it.covers(target, lun, look.header.id()));
+        let Some(reason) = owed.find_map(|it| AbortReason::of(it.function)) else { return false };
+        io.note_taken(queue, head);
+        self.end_peeked(io, queue, head, &look.keep(&bufs), reason);
+        true
+    }
+
     /// A command that an earlier process took and did not finish. Most are done again; what must not happen twice ends as a reset
     /// ends it, which the unit attention POWER ON explains.
     #[cold]

@@ -427,6 +427,7 @@ impl Rig {
             place: self.setup.place,
             limits: self.setup.limits,
             services: Arc::clone(&self.services),
+            owed: Vec::new(),
         };
         let resources = QueueResources {
             ring,
