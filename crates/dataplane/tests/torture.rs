@@ -32,13 +32,14 @@ const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
 const KILLS: &str = "TRUNKLINE_TORTURE_KILLS";
 /// What a disk does wrong in it, if anything: one of [`FAULTS`].
 const SABOTAGE: &str = "TRUNKLINE_TORTURE_SABOTAGE";
-/// By name: what is done wrong, on which of the direct disks, and what then has to be said. The buffered disk is none of them: what is spoilt
+/// By name: what is done wrong, on which of the direct disks, and what then has to be said, one of these. The buffered disk is none of them: what is spoilt
 /// below the kernel's cache is not seen above it.
-const FAULTS: [(&str, Fault, usize, &str); 4] = [
-    ("drop", Fault::Drop, 0, "direct: "),
-    ("late", Fault::Late, 1, "vfchost0: "),
-    ("twice", Fault::Twice, 1, "vfchost0: "),
-    ("twice-counted", Fault::Twice, 2, " became "),
+const FAULTS: [(&str, Fault, usize, &[&str]); 4] = [
+    ("drop", Fault::Drop, 0, &["direct: "]),
+    ("late", Fault::Late, 1, &["vfchost0: "]),
+    ("twice", Fault::Twice, 1, &["vfchost0: "]),
+    // By who looks at the counter, or by who counts on.
+    ("twice-counted", Fault::Twice, 2, &[" became ", "done twice, or lost: "]),
 ];
 /// The times that reads and writes take in the kernel.
 const SLOW: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(6));
@@ -87,7 +88,7 @@ fn writes_that_are_lost_late_or_doubled_are_seen() {
         let output = start(name).wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{name}: nobody saw it");
-        assert!(said.contains(words), "{name}: {said}");
+        assert!(words.iter().any(|words| said.contains(words)), "{name}: {said}");
     }
 }
 
