@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use block::spec::{FileSpec, LimitSpec, NullSpec, RamSpec, VolumeKind, VolumeSpec};
 use block::{LaneId, OpKind, Request, Submit, Tag, open};
-use memory::{IoBuf, Mapping};
+use memory::{IoBuf, Lasting};
 use uring::{Op, Ring, RingConfig};
 
 const BATCH: u64 = 32;
@@ -48,7 +48,7 @@ fn reads(spec: &VolumeSpec, count: u64) -> Result<(), block::VolumeError> {
     let volume = open(spec)?;
     let mut ring = Ring::new(&RingConfig::default()).expect("ring");
     let mut lane = volume.lane(&mut ring, LaneId(1))?;
-    let memory = Mapping::anonymous(32 * 4096).expect("memory");
+    let memory = Lasting::new(32 * 4096).expect("memory");
     let bufs: Vec<IoBuf> = (0..32).filter_map(|i| memory.buf(i * 4096, 4096)).collect();
     let mut out = Vec::with_capacity(64);
     for round in 0..count / BATCH {

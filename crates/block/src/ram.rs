@@ -22,7 +22,7 @@ use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use memory::{Access, IoBuf, Mapping};
+use memory::{Access, Mapping, View};
 use rustix::fs::FallocateFlags;
 use spec::{RamSpec, VolumeSpec};
 use uring::{FileSlot, Op, Ring};
@@ -309,8 +309,8 @@ impl RamLane {
 
     /// The bytes of the volume that a request names; it was checked.
     #[inline]
-    fn range(&self, offset: u64, len: u64) -> Option<IoBuf> {
-        self.mapping.buf(usize::try_from(offset).ok()?, usize::try_from(len).ok()?)
+    fn range(&self, offset: u64, len: u64) -> Option<View<'_>> {
+        self.mapping.view(usize::try_from(offset).ok()?, usize::try_from(len).ok()?)
     }
 
     /// Copies a request, or a round of it.
@@ -327,7 +327,7 @@ impl RamLane {
         let moved = walk(request.bufs, request.done, limit, |piece| {
             let part = medium.slice(at, piece.len());
             if request.op == OpKind::Read {
-                piece.copy_from(part);
+                part.copy_to(piece);
             } else {
                 part.copy_from(piece);
             }

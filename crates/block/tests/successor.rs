@@ -43,6 +43,8 @@ fn server() {
     let memory = File::options().read(true).write(true).open(std::env::var(MEMORY).expect("set"));
     let memory = memory.expect("the client's memory");
     let memory = Mapping::file(&memory, 0, BYTES, Access::ReadWrite).expect("mapped");
+    // As long as the process, which is killed with the read under way.
+    let memory: &'static Mapping = Box::leak(Box::new(memory));
     let bufs = [memory.buf(0, BYTES).expect("inside")];
     let (offset, len) = (PLACE, BYTES as u64);
     let mut request =

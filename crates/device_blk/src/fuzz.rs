@@ -1,7 +1,7 @@
 //! A structured target for fuzzing: mostly valid requests, framed at random, then spoilt.
 
 use block::Geometry;
-use memory::{IoBuf, Mapping};
+use memory::{IoBuf, Lasting};
 
 use crate::{Action, Chain, Parsed, Shape, kind, parse};
 
@@ -24,7 +24,7 @@ pub fn fuzz_request(data: &[u8]) {
         write_cache: true,
     };
     let shape = Shape::new(&geometry, "fuzz", false, true);
-    let memory = Mapping::anonymous(1 << 16).expect("anonymous memory");
+    let memory = Lasting::new(1 << 16).expect("anonymous memory");
     let space = memory.buf(0, 1 << 16).expect("inside");
     let kinds =
         [kind::IN, kind::OUT, kind::FLUSH, kind::GET_ID, kind::DISCARD, kind::WRITE_ZEROES, 77];

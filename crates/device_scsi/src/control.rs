@@ -126,13 +126,13 @@ fn gather(bufs: &[IoBuf], to: &mut [u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use memory::Mapping;
+    use memory::Lasting;
 
     use super::*;
 
     /// Parses bytes that are spread over pieces of these lengths.
     fn parse(bytes: &[u8], lengths: &[usize]) -> Option<Control> {
-        let memory = Mapping::anonymous(4096).unwrap();
+        let memory = Lasting::new(4096).unwrap();
         let mut at = 0;
         let mut bufs = Vec::new();
         for length in lengths {

@@ -1,6 +1,6 @@
 //! A structured target for fuzzing: mostly valid commands, framed at random, then spoilt.
 
-use memory::{IoBuf, Mapping};
+use memory::{IoBuf, Lasting};
 
 use crate::control::Control;
 use crate::{Chain, Header, ParseError, Place, Response, Sizes, parse};
@@ -16,7 +16,7 @@ pub fn fuzz_request(data: &[u8]) {
     let usual = byte() & 3 != 0;
     let (cdb, sense) = if usual { (32, 96) } else { (u32::from(byte()), 4 * u32::from(byte())) };
     let sizes = Sizes::new(cdb, sense).expect("small");
-    let memory = Mapping::anonymous(1 << 16).expect("anonymous memory");
+    let memory = Lasting::new(1 << 16).expect("anonymous memory");
     let space = memory.buf(0, 1 << 16).expect("inside");
     for at in 0..64 {
         space.write(at, &[byte()]);

@@ -3,7 +3,7 @@
 //! As with segment lists, a queue has a piece of its own, so that it gets on whatever others do, and takes as many of those that all queues of
 //! the channel share as it leaves to others.
 
-use memory::{IoBuf, MapError, Mapping};
+use memory::{IoBuf, Lasting, MapError};
 use scsi::SCRATCH_BYTES;
 
 /// How many pieces the queues of a channel share. More such commands at once wait, counted as "no DMA resource".
@@ -16,7 +16,7 @@ pub(crate) struct ScratchId(u16);
 /// All pieces of a channel, aligned to pages. They take memory when they are first used.
 #[derive(Debug, Default)]
 pub(crate) struct Scratches {
-    pieces: Vec<Option<Mapping>>,
+    pieces: Vec<Option<Lasting>>,
     free: Vec<u16>,
 }
 
@@ -33,9 +33,9 @@ impl Scratches {
     pub(crate) fn open(&mut self) -> Result<OwnScratch, MapError> {
         while self.pieces.len() < COUNT {
             self.free.push(self.pieces.len() as u16);
-            self.pieces.push(Some(Mapping::anonymous(SCRATCH_BYTES)?));
+            self.pieces.push(Some(Lasting::new(SCRATCH_BYTES)?));
         }
-        let piece = Some(Mapping::anonymous(SCRATCH_BYTES)?);
+        let piece = Some(Lasting::new(SCRATCH_BYTES)?);
         let place = self.pieces.iter().position(Option::is_none).unwrap_or(self.pieces.len());
         if place == self.pieces.len() {
             self.pieces.push(None);

@@ -2,12 +2,14 @@
 //!
 //! Two things live here, because both need `unsafe` and everything above must not:
 //!
-//! - [`Mapping`]: a shared mapping of a file (guest memory, a RAM volume, statistics) or of anonymous memory. A
+//! - [`Mapping`]: a shared mapping of a file (guest memory, a RAM volume, statistics). A
 //!   file that is truncated under a mapping makes the next access raise SIGBUS; the handler installed here puts
 //!   zero pages in place of the whole mapping and marks it [`damaged`](Mapping::damaged), so that the owner of that file
 //!   hurts itself alone and the process goes on.
+//! - [`Lasting`]: memory of the program's own, which stays mapped.
 //! - [`IoBuf`]: a piece of such memory, as the kernel's `iovec`. Whoever makes one promises that the memory stays
-//!   mapped until the last use; whoever holds one may copy in and out of it without further proof.
+//!   mapped until the last use; whoever holds one may copy in and out of it without further proof. Without a promise they are had
+//!   of memory that is never unmapped, and of the rest there is a [`View`], which cannot outlive it.
 //!
 //! - [`clock`]: a cheap monotonic tick counter; [`random`]: seeded numbers.
 //!
@@ -17,6 +19,7 @@
 mod buf;
 pub mod clock;
 mod guard;
+mod lasting;
 mod mapping;
 pub mod random;
 #[cfg(sim)]
@@ -36,4 +39,5 @@ pub fn planted(fault: &str) -> bool {
 }
 
 pub use buf::IoBuf;
-pub use mapping::{Access, MapError, Mapping};
+pub use lasting::Lasting;
+pub use mapping::{Access, MapError, Mapping, View};

@@ -1,6 +1,7 @@
 //! [`Mapping`]: one mmap, unmapped on drop, guarded against truncation of its file.
 
 use std::fs::File;
+use std::marker::PhantomData;
 use std::os::fd::AsFd;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU64;
@@ -96,26 +97,6 @@ impl Mapping {
         Ok(Mapping { ptr, len, slot: Some(slot) })
     }
 
-    /// Maps `len` bytes of zeroes that take memory only where they are touched.
-    ///
-    /// # Errors
-    ///
-    /// When the kernel refuses.
-    pub fn anonymous(len: usize) -> Result<Mapping, MapError> {
-        // SAFETY: as in `file`.
-        let ptr = unsafe {
-            rustix::mm::mmap_anonymous(
-                ptr::null_mut(),
-                len,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
-            )
-        }
-        .map_err(|error| MapError::Kernel { offset: 0, len, source: error.into() })?;
-        let ptr = NonNull::new(ptr.cast::<u8>()).expect("mmap returned a null pointer");
-        Ok(Mapping { ptr, len, slot: None })
-    }
-
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -151,16 +132,98 @@ impl Mapping {
         unsafe { std::slice::from_raw_parts(self.as_ptr().cast::<AtomicU64>(), count) }
     }
 
-    /// The `len` bytes from `offset`, or `None` when they are not all inside. The buffer must not outlive the mapping: whoever
-    /// stores it keeps the mapping (usually in an `Arc`) next to it.
+    /// The `len` bytes from `offset`, or `None` when they are not all inside. Of a mapping that is never dropped, so that the buffer is good for
+    /// ever; [`Mapping::view`] is for the others. What outlives its memory does not compile:
+    ///
+    /// ```
+    /// # use memory::{Access, Mapping};
+    /// # fn f(file: &std::fs::File) {
+    /// let mapping = Mapping::file(file, 0, 4096, Access::ReadWrite).unwrap();
+    /// let mapping: &'static Mapping = Box::leak(Box::new(mapping));
+    /// mapping.buf(0, 512).unwrap().fill(0);
+    /// # }
+    /// ```
+    ///
+    /// ```compile_fail,E0597
+    /// # use memory::{Access, Mapping};
+    /// # fn f(file: &std::fs::File) {
+    /// let mapping = Mapping::file(file, 0, 4096, Access::ReadWrite).unwrap();
+    /// mapping.buf(0, 512).unwrap().fill(0);
+    /// # }
+    /// ```
+    ///
+    /// ```compile_fail,E0505
+    /// # use memory::{Access, Mapping};
+    /// # fn f(file: &std::fs::File) {
+    /// let mapping = Mapping::file(file, 0, 4096, Access::ReadWrite).unwrap();
+    /// let view = mapping.view(0, 512).unwrap();
+    /// drop(mapping);
+    /// view.fill(0);
+    /// # }
+    /// ```
     #[must_use]
-    pub fn buf(&self, offset: usize, len: usize) -> Option<IoBuf> {
+    pub fn buf(&'static self, offset: usize, len: usize) -> Option<IoBuf> {
+        self.view(offset, len).map(|view| view.buf)
+    }
+
+    /// The `len` bytes from `offset`, or `None` when they are not all inside: to be copied from and to while the mapping is borrowed.
+    #[inline]
+    #[must_use]
+    pub fn view(&self, offset: usize, len: usize) -> Option<View<'_>> {
         let end = offset.checked_add(len)?;
         if end > self.len {
             return None;
         }
-        // SAFETY: inside the mapping; that it outlives the buffer is this method's documented condition.
-        Some(unsafe { IoBuf::new(self.as_ptr().wrapping_add(offset), len) })
+        // SAFETY: inside the mapping, which is borrowed for as long as the view lives; a view gives no copy of its buffer away but
+        // for a mapping that is borrowed for ever.
+        let buf = unsafe { IoBuf::new(self.as_ptr().wrapping_add(offset), len) };
+        Some(View { buf, _of: PhantomData })
+    }
+}
+
+/// A part of a mapping that may go: what an [`IoBuf`] is, for as long as the mapping is borrowed.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    buf: IoBuf,
+    _of: PhantomData<&'a Mapping>,
+}
+
+impl View<'_> {
+    /// The `len` bytes that begin at `offset` of this part. Panics as [`IoBuf::slice`].
+    #[inline]
+    #[must_use]
+    pub fn slice(self, offset: usize, len: usize) -> Self {
+        View { buf: self.buf.slice(offset, len), ..self }
+    }
+
+    /// Copies `dst.len()` bytes from `offset` into `dst`. Panics as [`IoBuf::read`].
+    #[inline]
+    pub fn read(self, offset: usize, dst: &mut [u8]) {
+        self.buf.read(offset, dst);
+    }
+
+    /// Copies `src` to `offset`. Panics as [`IoBuf::write`].
+    #[inline]
+    pub fn write(self, offset: usize, src: &[u8]) {
+        self.buf.write(offset, src);
+    }
+
+    /// Copies the whole of `src` to the start. Panics as [`IoBuf::copy_from`].
+    #[inline]
+    pub fn copy_from(self, src: IoBuf) {
+        self.buf.copy_from(src);
+    }
+
+    /// Copies all of it to the start of `dst`. Panics as [`IoBuf::copy_from`].
+    #[inline]
+    pub fn copy_to(self, dst: IoBuf) {
+        dst.copy_from(self.buf);
+    }
+
+    /// Sets every byte.
+    #[inline]
+    pub fn fill(self, byte: u8) {
+        self.buf.fill(byte);
     }
 }
 
@@ -172,7 +235,8 @@ impl Drop for Mapping {
         if crate::sim::bury(self.ptr.as_ptr().expose_provenance(), self.len) {
             return;
         }
-        // SAFETY: the range was mapped by the constructor and no IoBuf of it is in use any more (condition of `buf`).
+        // SAFETY: the range was mapped by the constructor and no view of it lives: they borrow it. Whoever
+        // made an IoBuf of its address has promised that it is not used any more.
         let result = unsafe { rustix::mm::munmap(self.ptr.as_ptr().cast(), self.len) };
         debug_assert!(result.is_ok(), "munmap: {result:?}");
     }

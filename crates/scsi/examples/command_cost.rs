@@ -4,7 +4,7 @@
 //! `write` for writes. `cargo xtask test --only cost` can run it under callgrind.
 
 use block::Geometry;
-use memory::{IoBuf, Mapping};
+use memory::{IoBuf, Lasting};
 use scsi::{
     Context, Data, Identity, InitiatorId, Input, LogicalUnit, Naa, NexusId, Status, Step, Task,
     UnitSpec,
@@ -45,7 +45,7 @@ fn main() {
     let id = NexusId { initiator: InitiatorId::Fc(1), port: 1 };
     let nexus = unit.attach(id, None);
     let writer = unit.writer();
-    let memory = Mapping::anonymous(4096).expect("memory");
+    let memory = Lasting::new(4096).expect("memory");
     let bufs = [memory.buf(0, 4096).expect("inside")];
     let (data_out, data_in) =
         if write { (Data::new(&bufs), Data::NONE) } else { (Data::NONE, Data::new(&bufs)) };

@@ -116,10 +116,10 @@ pub(crate) fn is_zero(buf: IoBuf) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memory::Mapping;
+    use memory::Lasting;
 
     /// Pieces of these sizes with a gap of one byte between them.
-    fn pieces(mapping: &Mapping, sizes: &[usize]) -> Vec<IoBuf> {
+    fn pieces(mapping: &Lasting, sizes: &[usize]) -> Vec<IoBuf> {
         let mut at = 0;
         let piece = |size: &usize| {
             let buf = mapping.buf(at, *size).expect("inside");
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn bytes_go_through_any_pieces() {
-        let mapping = Mapping::anonymous(8192).expect("memory");
+        let mapping = Lasting::new(8192).expect("memory");
         let bufs = pieces(&mapping, &[3, 0, 1, 700, 5]);
         let data = Data::new(&bufs);
         assert_eq!(data.len, 709);
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_found() {
-        let mapping = Mapping::anonymous(8192).expect("memory");
+        let mapping = Lasting::new(8192).expect("memory");
         let bufs = pieces(&mapping, &[600, 600]);
         let data = Data::new(&bufs);
         let with = mapping.buf(4096, 1200).expect("inside");

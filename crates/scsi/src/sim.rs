@@ -1,7 +1,7 @@
 //! A disk of bytes and a client's memory, for tests that need no real volume: requests are carried out when the test says so.
 
 use block::{Geometry, IoError, OpKind};
-use memory::{IoBuf, Mapping};
+use memory::{IoBuf, Lasting};
 
 use crate::{
     BlockRequest, Context, Data, Done, Identity, Input, LogicalUnit, Lun, Memory, Naa, Nexus,
@@ -83,7 +83,7 @@ impl Disk {
 
 /// A client's buffers and a task.
 pub(crate) struct Slot {
-    memory: Mapping,
+    memory: Lasting,
     out: Vec<IoBuf>,
     input: Vec<IoBuf>,
     pub(crate) task: Task,
@@ -92,7 +92,7 @@ pub(crate) struct Slot {
 
 impl Slot {
     pub(crate) fn new() -> Slot {
-        let memory = Mapping::anonymous(SCRATCH_BYTES + 2 * ROOM).expect("memory");
+        let memory = Lasting::new(SCRATCH_BYTES + 2 * ROOM).expect("memory");
         Slot { memory, out: Vec::new(), input: Vec::new(), task: Task::new(), has_scratch: false }
     }
 

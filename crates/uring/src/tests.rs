@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use io_uring::squeue::Flags;
 use io_uring::{opcode, types};
-use memory::{IoBuf, Mapping};
+use memory::{IoBuf, Lasting};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::{Completion, FileSlot, Op, Ring, RingConfig, RingError, Rung, WriteFlags};
@@ -62,7 +62,7 @@ fn the_newest_flags_are_taken_and_each_older_set_works() {
             assert_eq!(one(&mut ring, Op::Nop), 0);
             let file = file(100);
             let slot = ring.register(file.as_fd()).expect("register");
-            let memory = Mapping::anonymous(4096).expect("memory");
+            let memory = Lasting::new(4096).expect("memory");
             let bufs = [memory.buf(0, 100).expect("inside")];
             assert_eq!(
                 one(&mut ring, Op::Read { file: slot, bufs: &bufs, offset: 0, nowait: false }),
@@ -78,7 +78,7 @@ fn reads_and_writes_single_and_scattered() {
     let mut ring = ring();
     let file = file(8192);
     let slot = ring.register(file.as_fd()).expect("register");
-    let memory = Mapping::anonymous(65536).expect("memory");
+    let memory = Lasting::new(65536).expect("memory");
     let at = |offset, len| memory.buf(offset, len).expect("inside");
 
     assert_eq!(
@@ -127,7 +127,7 @@ fn pieces_need_to_live_only_until_the_submission() {
     let mut ring = ring();
     let file = file(8 * Op::MAX_BUFS);
     let slot = ring.register(file.as_fd()).expect("register");
-    let memory = Mapping::anonymous(8 * Op::MAX_BUFS).expect("memory");
+    let memory = Lasting::new(8 * Op::MAX_BUFS).expect("memory");
     let mut expected = BTreeMap::new();
     // Four times the most pieces fit the area; the vectors are gone before the submission.
     for index in 0..4_u64 {
@@ -209,7 +209,7 @@ fn an_eventfd_polled_once_reports_every_write() {
         assert!(found[0].result & i32::from(libc::POLLIN) != 0);
     }
     // The same ring can also read it, which resets it.
-    let memory = Mapping::anonymous(4096).expect("memory");
+    let memory = Lasting::new(4096).expect("memory");
     let bufs = [memory.buf(0, 8).expect("inside")];
     assert_eq!(one(&mut ring, Op::Read { file: slot, bufs: &bufs, offset: 0, nowait: false }), 8);
     let mut count = [0; 8];
@@ -265,7 +265,7 @@ fn the_table_of_files_fills_and_empties() {
     assert!(matches!(error, RingError::FilesFull(4)), "{error}");
     assert!(error.to_string().contains("use more channels"));
     ring.unregister(slots[2]);
-    let memory = Mapping::anonymous(4096).expect("memory");
+    let memory = Lasting::new(4096).expect("memory");
     let bufs = [memory.buf(0, 10).expect("inside")];
     let read = |file| Op::Read { file, bufs: &bufs, offset: 0, nowait: false };
     assert_eq!(one(&mut ring, read(slots[2])), -libc::EBADF);
@@ -307,7 +307,7 @@ fn raw(ring: &mut Ring, entry: io_uring::squeue::Entry) -> i32 {
 #[test]
 fn a_restricted_ring_refuses_other_operations_and_plain_descriptors() {
     let file = file(100);
-    let memory = Mapping::anonymous(4096).expect("memory");
+    let memory = Lasting::new(4096).expect("memory");
     let buf = memory.buf(0, 100).expect("inside");
     let plain = || {
         let fd = types::Fd(file.as_raw_fd());
@@ -341,7 +341,7 @@ fn every_typed_operation_passes_the_restrictions() {
     let mut ring = ring();
     let file = file(4096);
     let slot = ring.register(file.as_fd()).expect("register");
-    let memory = Mapping::anonymous(4096).expect("memory");
+    let memory = Lasting::new(4096).expect("memory");
     let buf = memory.buf(0, 16).expect("inside");
     let flags = WriteFlags::NONE;
     for op in [
@@ -391,7 +391,7 @@ fn rings_come_and_go_without_leaving_descriptors_behind() {
 #[test]
 fn inline_transfers_move_what_there_is() {
     let file = file(100);
-    let memory = Mapping::anonymous(4096).expect("memory");
+    let memory = Lasting::new(4096).expect("memory");
     let bufs = [memory.buf(0, 60).expect("inside"), memory.buf(1000, 60).expect("inside")];
     assert_eq!(crate::inline::read_at(file.as_fd(), &bufs, 10).expect("read"), 90);
     let mut found = [0; 30];

@@ -202,7 +202,7 @@ impl MemTable {
     /// Gives the buffers that make up `len` bytes at `addr`: one, or several where the range
     /// crosses from one region into the next. No bytes are no buffers, wherever they are.
     /// On an error some buffers may have been given already.
-    pub fn resolve(
+    pub(crate) fn resolve(
         &self,
         addr: GuestAddr,
         len: u32,
@@ -222,12 +222,12 @@ impl MemTable {
     }
 
     /// The `len` bytes at `addr` if one region has them all; nothing for no bytes.
-    pub fn resolve_one(&self, addr: GuestAddr, len: u32) -> Option<IoBuf> {
+    pub(crate) fn resolve_one(&self, addr: GuestAddr, len: u32) -> Option<IoBuf> {
         self.span(addr.0)?.buf(addr.0, len)
     }
 
     /// The `len` bytes that the front end has at `addr`, if one region has them all.
-    pub fn user(&self, addr: UserAddr, len: u32) -> Option<IoBuf> {
+    pub(crate) fn user(&self, addr: UserAddr, len: u32) -> Option<IoBuf> {
         self.regions.iter().find_map(|region| {
             let offset = addr.0.checked_sub(region.info.user.0)?;
             let span = Span { guest: 0, size: region.info.size, host: region.host };

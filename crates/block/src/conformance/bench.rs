@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use memory::{IoBuf, Mapping};
+use memory::{IoBuf, Lasting};
 use uring::{Ring, RingConfig};
 
 use crate::{Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume, Wait};
@@ -29,7 +29,7 @@ struct Command {
 pub struct TestBench {
     ring: Ring,
     lanes: Vec<(LaneId, Box<dyn Lane>)>,
-    memory: Mapping,
+    memory: Lasting,
     next_tag: u32,
     commands: BTreeMap<Tag, Command>,
     finishes: Vec<Finish>,
@@ -63,7 +63,7 @@ impl TestBench {
         TestBench {
             ring,
             lanes: vec![(id, lane)],
-            memory: Mapping::anonymous(memory).expect("memory for buffers"),
+            memory: Lasting::new(memory).expect("memory for buffers"),
             next_tag: 0,
             commands: BTreeMap::new(),
             finishes: Vec::with_capacity(8192),

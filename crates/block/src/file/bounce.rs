@@ -1,6 +1,6 @@
 //! Memory for requests whose own does not lie as direct I/O needs it.
 
-use memory::{IoBuf, MapError, Mapping};
+use memory::{IoBuf, Lasting, MapError};
 
 use crate::fail::walk;
 
@@ -14,7 +14,7 @@ const PIECES: usize = 4096;
 /// A lane's bounce buffers: address space until they are used.
 #[derive(Debug)]
 pub(super) struct BouncePool {
-    memory: Mapping,
+    memory: Lasting,
     free: Vec<u8>,
     /// Where a read's data goes when it has arrived: [`PIECES`] places for each buffer that was ever used. Reserved
     /// for all of them, so it never moves; memory is taken by those that are used, the first ones mostly.
@@ -30,7 +30,7 @@ pub(super) struct Bounce(u8);
 impl BouncePool {
     pub(super) fn new() -> Result<BouncePool, MapError> {
         Ok(BouncePool {
-            memory: Mapping::anonymous(BUFFERS * BYTES)?,
+            memory: Lasting::new(BUFFERS * BYTES)?,
             free: (0..BUFFERS as u8).rev().collect(),
             pieces: Vec::with_capacity(BUFFERS * PIECES),
             counts: [0; BUFFERS],

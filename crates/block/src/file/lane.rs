@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use memory::{IoBuf, MapError, Mapping, clock};
+use memory::{IoBuf, Lasting, MapError, clock};
 use uring::{FileSlot, Full, Op, Ring, RingError, WriteFlags};
 
 use super::Shared;
@@ -81,7 +81,7 @@ pub(super) struct FileLane {
     flushes: FlushGroup,
     /// Pieces of a request that cannot be handed on as it is.
     scratch: Vec<IoBuf>,
-    zeroes: Mapping,
+    zeroes: Lasting,
     /// Only with direct I/O.
     bounces: Option<BouncePool>,
     /// What memory and lengths must be a multiple of, less one; 0 when buffered.
@@ -140,7 +140,7 @@ impl FileLane {
         id: LaneId,
     ) -> Result<FileLane, (Files, MapError)> {
         let direct = shared.target.direct;
-        let memory = Mapping::anonymous(ZEROES)
+        let memory = Lasting::new(ZEROES)
             .and_then(|zeroes| Ok((zeroes, direct.map(|_| BouncePool::new()).transpose()?)));
         let (zeroes, bounces) = match memory {
             Ok(memory) => memory,

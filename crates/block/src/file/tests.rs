@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::Mapping;
+use memory::Lasting;
 use uring::{Ring, RingConfig};
 
 use super::lane::FileLane;
@@ -305,7 +305,7 @@ fn flushes_that_wait_together_share_one_fdatasync() {
 struct Scripted {
     ring: Ring,
     lane: Box<dyn Lane>,
-    memory: Mapping,
+    memory: Lasting,
     out: Vec<Finish>,
 }
 
@@ -313,7 +313,7 @@ impl Scripted {
     fn new(volume: &FileVolume) -> Scripted {
         let mut ring = Ring::new(&RingConfig::default()).expect("ring");
         let lane = volume.lane(&mut ring, LaneId(1)).expect("lane");
-        let memory = Mapping::anonymous(64 * 1024).expect("memory");
+        let memory = Lasting::new(64 * 1024).expect("memory");
         Scripted { ring, lane, memory, out: Vec::new() }
     }
 

@@ -1,5 +1,5 @@
 use block::Geometry;
-use memory::Mapping;
+use memory::Lasting;
 
 use super::*;
 
@@ -19,13 +19,13 @@ fn shape(read_only: bool) -> Shape {
 
 /// Lays `bytes` into fresh memory, split into pieces of these lengths.
 struct Memory {
-    mapping: Mapping,
+    mapping: Lasting,
     used: usize,
 }
 
 impl Memory {
     fn new() -> Memory {
-        Memory { mapping: Mapping::anonymous(1 << 20).unwrap(), used: 0 }
+        Memory { mapping: Lasting::new(1 << 20).unwrap(), used: 0 }
     }
 
     fn pieces(&mut self, bytes: &[u8], lengths: &[usize]) -> Vec<IoBuf> {

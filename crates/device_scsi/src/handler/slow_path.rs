@@ -540,13 +540,13 @@ fn count_status(tally: &Tally<'_>, status: Status, sense: Option<Sense>) {
 
 #[cfg(test)]
 mod tests {
-    use memory::Mapping;
+    use memory::Lasting;
 
     use super::*;
 
     #[test]
     fn a_part_of_buffers_is_cut_and_mended() {
-        let memory = Mapping::anonymous(4096).unwrap();
+        let memory = Lasting::new(4096).unwrap();
         let lengths = [7, 0, 5, 0, 12, 1];
         let mut at = 0;
         let whole: Vec<IoBuf> = lengths

@@ -1,4 +1,4 @@
-use memory::Mapping;
+use memory::Lasting;
 
 use super::*;
 
@@ -13,14 +13,14 @@ struct Seen {
 
 /// Bytes at places of the memory that tell them apart.
 struct Bench {
-    memory: Mapping,
+    memory: Lasting,
 }
 
 const WRITABLE: usize = 1 << 15;
 
 impl Bench {
     fn new() -> Bench {
-        let memory = Mapping::anonymous(1 << 16).unwrap();
+        let memory = Lasting::new(1 << 16).unwrap();
         let space = memory.buf(0, WRITABLE).unwrap();
         for at in 0..WRITABLE {
             space.write(at, &[(at % 251) as u8]);

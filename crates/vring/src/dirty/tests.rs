@@ -32,7 +32,7 @@ fn bits_are_where_the_front_end_looks() {
     log.mark(GuestAddr(9 * 4096), 1);
     let other = Mapping::file(&file, 0, 8192, Access::ReadWrite).unwrap();
     let mut bytes = [0; 10];
-    other.buf(4096 + 23, 10).unwrap().read(0, &mut bytes);
+    other.view(4096 + 23, 10).unwrap().read(0, &mut bytes);
     assert_eq!(bytes, [0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
 }
 
@@ -44,7 +44,7 @@ fn pages_beyond_the_log_are_left_out() {
     assert!(log.is_marked(GuestAddr(15 * 4096)) && !log.is_marked(GuestAddr(16 * 4096)));
     let other = Mapping::file(&file, 0, 4096, Access::ReadWrite).unwrap();
     let mut bytes = [0; 4];
-    other.buf(0, 4).unwrap().read(0, &mut bytes);
+    other.view(0, 4).unwrap().read(0, &mut bytes);
     assert_eq!(bytes, [0, 0x80, 0, 0]);
 }
 

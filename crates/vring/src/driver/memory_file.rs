@@ -91,7 +91,7 @@ impl DriverMemory {
             let at = region.next.checked_next_multiple_of(align as u64)?;
             let end = at.checked_add(len as u64).filter(|&end| end <= region.size)?;
             // The cast fits: inside the mapping.
-            let buf = self.mapping.buf((region.offset + at) as usize, len)?;
+            let buf = self.buf_at((region.offset + at) as usize, len);
             region.next = end;
             Some(DriverRange { guest: GuestAddr(region.guest + at), buf })
         })
@@ -104,8 +104,14 @@ impl DriverMemory {
             let at = addr.checked_sub(region.guest)?;
             at.checked_add(len as u64).filter(|&end| end <= region.size)?;
             // The cast fits: inside the mapping.
-            self.mapping.buf((region.offset + at) as usize, len)
+            Some(self.buf_at((region.offset + at) as usize, len))
         })
+    }
+
+    fn buf_at(&self, offset: usize, len: usize) -> IoBuf {
+        assert!(offset <= self.mapping.len() && len <= self.mapping.len() - offset);
+        // SAFETY: inside the mapping; whoever keeps the buffer keeps the memory, as `alloc` demands.
+        unsafe { IoBuf::new(self.mapping.as_ptr().wrapping_add(offset), len) }
     }
 
     /// The regions as the server is to be told of them, each with its own handle of the file.

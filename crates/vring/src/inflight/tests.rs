@@ -48,7 +48,7 @@ fn layout_is_the_protocols() {
     tracker.give_back(3);
     tracker.before_publish();
     let mut bytes = [0; 16 + 8 * 16];
-    region.mapping.buf(0, bytes.len()).unwrap().read(0, &mut bytes);
+    region.mapping.view(0, bytes.len()).unwrap().read(0, &mut bytes);
     assert_eq!(bytes[..8], [0; 8], "features");
     assert_eq!(bytes[8..16], [1, 0, 8, 0, 3, 0, 77, 0], "version, desc_num, last_batch_head, used");
     assert_eq!(bytes[16 + 48..16 + 64], [1, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
@@ -56,7 +56,7 @@ fn layout_is_the_protocols() {
     tracker.give_back(6);
     tracker.before_publish();
     tracker.after_publish(79);
-    region.mapping.buf(0, bytes.len()).unwrap().read(0, &mut bytes);
+    region.mapping.view(0, bytes.len()).unwrap().read(0, &mut bytes);
     assert_eq!(bytes[8..16], [1, 0, 8, 0, 6, 0, 79, 0]);
     assert_eq!((bytes[16 + 48], bytes[16 + 96]), (0, 0));
     assert_eq!(bytes[16 + 96 + 6], 3, "the batch is a list from its newest head");

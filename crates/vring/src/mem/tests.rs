@@ -87,7 +87,7 @@ fn generations_share_what_stays() {
 fn offset_in_the_file_need_not_be_a_page() {
     let file = file(3 * 4096);
     let back = Mapping::file(&file, 0, 3 * 4096, Access::ReadWrite).unwrap();
-    back.buf(5000, 4).unwrap().write(0, b"here");
+    back.view(5000, 4).unwrap().write(0, b"here");
     let (guest, user) = (GuestAddr(MIB), UserAddr(MIB));
     let spec = RegionSpec { guest, user, size: 4096, offset: 5000, file };
     let table = MemTable::new(vec![spec]).unwrap();
