@@ -129,6 +129,11 @@ pub(crate) const ALL: &[Scenario] = &[
         run: fence::fence,
     },
     Scenario {
+        name: "fc-hosts",
+        about: "one of two hosts is fenced, writes all the time over paths that fail, and never gets behind the fence",
+        run: fence::hosts,
+    },
+    Scenario {
         name: "fc-mask",
         about: "masks change under I/O, and a masked LUN is never reached",
         run: fence::mask,

@@ -1,9 +1,11 @@
 //! Who may do what: persistent reservations and masks.
 
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 use super::fc::expect;
-use crate::machine::Guest;
+use crate::machine::{Guest, Transcript};
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
 use anyhow::{Result, anyhow, ensure};
@@ -162,4 +164,236 @@ pub(crate) fn mask(world: &World) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What both of two hosts have: two paths to one LUN, which fail in turn, and keys for both. What a fence agent does, by the same program.
+const PATHS: &str = "
+    paths() {
+        within 60 has_disk 0 0 0
+        within 60 has_disk 0 0 1
+        sgs=\"/dev/$(sg_of 0 0 0) /dev/$(sg_of 0 0 1)\"
+        disks=\"/dev/$(disk_of 0 0 0) /dev/$(disk_of 0 0 1)\"
+    }
+    # By the first path that takes it: an attention, or a path that is gone, is no answer.
+    persist() {
+        for attempt in 1 2 3; do
+            for sg in $sgs; do
+                if sg_persist \"$@\" $sg >/tmp/persist 2>&1; then return; fi
+            done
+        done
+        cat /tmp/persist
+        fail \"sg_persist $*\"
+    }
+    register() {
+        for sg in $sgs; do
+            within 20 sg_persist --out --register-ignore --param-sark=$1 --param-aptpl $sg
+        done
+    }
+    # The host that is fenced writes here, wherever it gets through, a megabyte from the 16th on.
+    theirs() {
+        for attempt in 1 2 3; do
+            for disk in $disks; do
+                if dd if=$disk of=/tmp/read bs=64k count=16 skip=256 iflag=direct 2>/dev/null; then
+                    md5sum </tmp/read
+                    return
+                fi
+            done
+        done
+        fail 'no path reads'
+    }";
+
+/// The host that fences, round by round.
+const SCRIPT_FENCER: &str = "
+    paths
+    register 0xa1
+    persist --out --reserve --param-rk=0xa1 --prout-type=5
+    step reserved
+    round=0
+    while [ $round -lt $ROUNDS ]; do
+        step victim-writes.$round
+        persist --out --preempt-abort --param-rk=0xa1 --param-sark=0xb2 --prout-type=5
+        behind=$(theirs)
+        step fenced.$round
+        # The other host goes on, over paths that go and come.
+        for look in 1 2 3 4; do
+            [ \"$behind\" = \"$(theirs)\" ] || fail \"round $round: written behind the fence\"
+            sleep 1
+        done
+        step looked.$round
+        [ \"$behind\" = \"$(theirs)\" ] || fail \"round $round: written behind the fence\"
+        echo keys.$round=$(sg_persist --in --read-keys ${sgs%% *} | grep -o '0x[0-9a-f]*$' | sort -u | tr '\\n' ' ')
+        round=$((round + 1))
+        paths
+    done
+    echo behind=$behind";
+
+/// The host that is fenced. It writes all the time, by one path after the other, from before it is fenced until it is let in again.
+const SCRIPT_VICTIM: &str = "
+    paths
+    writer() {
+        while [ ! -e /tmp/over ]; do
+            for disk in $disks; do
+                if [ -b $disk ] && dd if=/dev/urandom of=$disk bs=64k count=16 seek=256 oflag=direct 2>/dev/null; then
+                    echo >>/tmp/good
+                else
+                    echo >>/tmp/bad
+                    # The disk went just then, and something else has its name.
+                    [ ! -f $disk ] || rm $disk
+                fi
+            done
+        done
+    }
+    grows() { [ $(wc -l <$1) -ge $2 ]; }
+    step reserved
+    round=0
+    while [ $round -lt $ROUNDS ]; do
+        : >/tmp/good
+        : >/tmp/bad
+        rm -f /tmp/over
+        register 0xb2
+        writer &
+        writer=$!
+        within 60 grows /tmp/good 3
+        step victim-writes.$round
+        step fenced.$round
+        : >/tmp/bad
+        within 60 grows /tmp/bad 6
+        step looked.$round
+        : >/tmp/over
+        wait $writer
+        echo refused.$round=$(wc -l </tmp/bad)
+        round=$((round + 1))
+        paths
+    done";
+
+/// Another boot of both, with other processes on the host: the victim has not been let in.
+const SCRIPT_FENCER_STILL: &str = "
+    paths
+    behind=$(theirs)
+    step booted
+    step tried
+    [ \"$behind\" = \"$(theirs)\" ] || fail 'written behind the fence'
+    echo behind=$behind";
+const SCRIPT_VICTIM_STILL: &str = "
+    paths
+    step booted
+    for disk in $disks $disks; do
+        if dd if=/dev/urandom of=$disk bs=64k count=16 seek=256 oflag=direct; then fail 'the fenced host wrote'; fi
+    done
+    step tried";
+
+const HOSTS_ROUNDS: u32 = 4;
+
+/// Two guests that meet at the steps of the same name. Whoever comes last may have something done for both first.
+struct Meeting<F> {
+    here: Mutex<(HashMap<String, u32>, F)>,
+    changed: Condvar,
+}
+
+impl<F: FnMut(&str) -> Result<()>> Meeting<F> {
+    fn new(both: F) -> Meeting<F> {
+        Meeting { here: Mutex::new((HashMap::new(), both)), changed: Condvar::new() }
+    }
+
+    fn meet(&self, step: &str) -> Result<()> {
+        let poisoned = |_| anyhow!("the other guest's test has panicked");
+        let mut here = self.here.lock().map_err(poisoned)?;
+        let (counts, both) = &mut *here;
+        let count = counts.entry(step.to_owned()).or_default();
+        *count += 1;
+        if *count == 2 {
+            both(step)?;
+            *count += 1;
+            self.changed.notify_all();
+            return Ok(());
+        }
+        let waiting = |here: &mut (HashMap<String, u32>, F)| here.0.get(step) != Some(&3);
+        let (_here, waited) = self
+            .changed
+            .wait_timeout_while(here, LIMIT, waiting)
+            .map_err(|_| anyhow!("panicked"))?;
+        ensure!(!waited.timed_out(), "the other guest did not come to {step}");
+        Ok(())
+    }
+}
+
+/// Boots the two hosts, each with two adapters, and runs a script on each.
+fn two_hosts(
+    world: &World,
+    server: &mut Trunkline,
+    (fencer, victim): (&str, &str),
+    both: impl FnMut(&str) -> Result<()> + Send,
+) -> Result<(Transcript, Transcript)> {
+    let mut guest = |names: [&str; 2]| -> Result<_> {
+        let mut guest = Guest::new(&world.kit);
+        for name in names {
+            guest = guest.adapter(server.scsi_adapter(name, 2)?);
+        }
+        Ok(guest)
+    };
+    let guests = (guest(["vfchost0", "vfchost1"])?, guest(["vfchost2", "vfchost3"])?);
+    let script =
+        |own: &str| format!("{PATHS}\n{own}").replace("$ROUNDS", &HOSTS_ROUNDS.to_string());
+    let meeting = Meeting::new(both);
+    let run = |guest: Guest<'_>, own: &str| {
+        guest.run_with(&script(own), LIMIT, |step, _| meeting.meet(step)).and_then(Transcript::ok)
+    };
+    std::thread::scope(|threads| {
+        let other = threads.spawn(|| run(guests.1, victim));
+        let one = run(guests.0, fencer);
+        let other = other.join().map_err(|_| anyhow!("the second guest's test has panicked"))?;
+        match (one, other) {
+            (Ok(one), Ok(other)) => Ok((one, other)),
+            (one, other) => {
+                let text = |outcome: Result<Transcript>| match outcome {
+                    Ok(transcript) => transcript.report(),
+                    Err(error) => format!("{error:#}"),
+                };
+                Err(anyhow!("--- fencer ---\n{}\n--- victim ---\n{}", text(one), text(other)))
+            }
+        }
+    })
+}
+
+/// Two hosts with two paths each: one shuts the other out while that writes all the time, and paths of both fail and come back.
+pub(crate) fn hosts(world: &World) -> Result<()> {
+    let mut server = Trunkline::start(&world.server)?;
+    server.volume("shared", "64MiB", &[])?;
+    server.order("port create fcs0")?;
+    server.order("target create t0 --id 0 --luns 0=shared")?;
+    let names = ["vfchost0", "vfchost1", "vfchost2", "vfchost3"];
+    for name in names {
+        server.fc_adapter(name, 2)?;
+    }
+    server.order(&format!("zone create z0 --members {},t0", names.join(",")))?;
+    server.order(&format!("mask create m0 --initiators {} --targets t0", names.join(",")))?;
+    let cli = server.caller();
+    let without = |gone: &[&str]| {
+        let left: Vec<_> = names.into_iter().filter(|name| !gone.contains(name)).collect();
+        cli.order(&format!("mask set m0 --force --initiators {}", left.join(","))).map(drop)
+    };
+    let mut round = 0;
+    let (first, _) = two_hosts(world, &mut server, (SCRIPT_FENCER, SCRIPT_VICTIM), |step| {
+        // A path of each host is gone while the fence is put up, or comes down behind it; another one in each round.
+        let (ours, theirs) = (names[round % 2], names[2 + round / 2 % 2]);
+        match step.split('.').next() {
+            Some("victim-writes") if round % 2 == 0 => without(&[ours, theirs]),
+            Some("fenced") if round % 2 == 1 => without(&[ours, theirs]),
+            Some("looked") => {
+                round += 1;
+                without(&[])
+            }
+            _ => Ok(()),
+        }
+    })
+    .map_err(|error| anyhow!("{error:#}\n{}", server.log()))?;
+    for round in 0..HOSTS_ROUNDS {
+        let keys = first.value(&format!("keys.{round}"))?.trim();
+        ensure!(keys == "0xa1", "round {round}: keys {keys}\n{}", first.report());
+    }
+    server.crash_everything()?;
+    let scripts = (SCRIPT_FENCER_STILL, SCRIPT_VICTIM_STILL);
+    let (second, _) = two_hosts(world, &mut server, scripts, |_| Ok(()))
+        .map_err(|error| anyhow!("{error:#}\n{}", server.log()))?;
+    expect(&second, &[("behind", first.value("behind")?)])
 }
