@@ -288,8 +288,7 @@ impl<H: Handler> Worker<H> {
         if !served.queue.takes_heads() || served.queue.pulls {
             return Ok(());
         }
-        served.take_resubmitted(&mut self.io);
-        // No more were in the ring; a client that adds more all the while must not keep the channel here.
+        // No more were there; a client that adds more all the while must not keep the channel here.
         let mut left = served.queue.resources.ring.size();
         while left > 0 {
             match served.take(&mut self.io)? {

@@ -62,11 +62,8 @@ impl<H: Handler> Served<H> {
     pub(crate) fn take_owed(&mut self, io: &mut Io) -> Result<(), QueueError> {
         let mut count = 0;
         while let Some(head) = self.queue.resources.ring.resubmit_next() {
-            let handler = &mut self.handler;
-            if !handler.ended_before(io, &mut self.queue, head)
-                && !handler.recover(io, &mut self.queue, head)
-            {
-                self.begin(io, head);
+            if !self.handler.ended_before(io, &mut self.queue, head) {
+                self.begin_old(io, head, true);
             }
             count += 1;
         }
@@ -74,7 +71,7 @@ impl<H: Handler> Served<H> {
         for _ in 0..self.queue.resources.ring.pending()? {
             let Some(head) = self.queue.resources.ring.pop()? else { break };
             if !self.handler.ended_before(io, &mut self.queue, head) {
-                self.begin(io, head);
+                self.begin_old(io, head, false);
             }
             count += 1;
         }
@@ -100,12 +97,10 @@ impl<H: Handler> Served<H> {
     }
 
     /// Heads that an earlier process took and did not finish, oldest first, before anything new.
-    pub(crate) fn take_resubmitted(&mut self, io: &mut Io) -> u16 {
+    fn take_resubmitted(&mut self, io: &mut Io) -> u16 {
         let mut count = 0;
         while let Some(head) = self.queue.resources.ring.resubmit_next() {
-            if !self.handler.recover(io, &mut self.queue, head) {
-                self.begin(io, head);
-            }
+            self.begin_old(io, head, true);
             count += 1;
         }
         if count > 0 {
@@ -113,6 +108,16 @@ impl<H: Handler> Served<H> {
             self.queue.count(QueueCounter::CommandsReceived, u64::from(count));
         }
         count
+    }
+
+    /// Begins a head that was there before the queue was; whether an earlier process took it. Apart, so that what is done for every head is
+    /// made part of [`Served::take`].
+    #[cold]
+    #[inline(never)]
+    fn begin_old(&mut self, io: &mut Io, head: Head, taken: bool) {
+        if !taken || !self.handler.recover(io, &mut self.queue, head) {
+            self.begin(io, head);
+        }
     }
 
     /// Reads the chain of a head that was just taken, and hands it to the handler.
