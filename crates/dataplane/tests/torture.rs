@@ -1,10 +1,12 @@
-//! The process dies again and again with everything in flight at once, on disks that are slow below the kernel: direct and buffered reads and
+//! The process dies again and again with everything in flight at once, on disks that are slow, hang and fail below the kernel: direct and buffered reads and
 //! writes, flushes, SCSI commands, COMPARE AND WRITE, task management. Nothing may be lost, come late, or be done twice:
 //!
 //! - *lost*: what was acknowledged is read back by three verified loads, and the counter never goes back;
 //! - *late*: what was written after an abort was answered stays; and what is read into memory that was given to something else is
 //!   found by the loads, which use their buffers again at once;
-//! - *twice*: COMPARE AND WRITE counts, and a second execution does not find what it compares with.
+//! - *twice*: COMPARE AND WRITE counts, and a second execution does not find what it compares with;
+//! - *unsaid*: of a disk whose write-back fails at times, what was written and flushed with success, by one process, is there, on the disk.
+//!   What the kernel told a process that died before it could pass that on is known to nobody (`docs/guide/recovery.md`).
 //!
 //! A few deaths here; `cargo xtask torture data --kills 1000` for many. That these would be seen is tested too: a disk drops writes, does them
 //! late, or twice, and the torture has to fail (`--sabotage`).
@@ -24,7 +26,7 @@ use partition::scsi::{Command as Sent, Reply, Slot, cdb, response};
 use protocol::message::{
     AdapterSpec, BlockSpec, CacheMode, FileSpec, Placement, Request, VolumeSpec,
 };
-use testkit::{Disk, Fault, Loop, Options, is_root};
+use testkit::{Disk, Fault, Kind, Loop, Options, is_root};
 
 const MIB: u64 = 1 << 20;
 const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
@@ -41,6 +43,8 @@ const FAULTS: [(&str, Fault, usize, &[&str]); 4] = [
     // By who looks at the counter, or by who counts on.
     ("twice-counted", Fault::Twice, 2, &[" became ", "done twice, or lost: "]),
 ];
+/// So long, and up to three times that, one of the disks hangs, or fails what is written back to it; then it is another one's turn.
+const SPELL: Duration = Duration::from_millis(30);
 /// The times that reads and writes take in the kernel.
 const SLOW: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(6));
 /// How long a process lives: this, and up to as much again.
@@ -97,15 +101,35 @@ struct Disks {
     loops: [Loop; 3],
     direct: [Disk; 3],
     buffered: Disk,
+    /// It is not slow: what is written back to it fails at times.
+    failing: Disk,
 }
 
 impl Disks {
     fn new() -> Disks {
         let direct = [(); 3].map(|()| Disk::new(16 * MIB));
-        let buffered = Disk::with(Options { bytes: 16 * MIB, write_back: true });
+        let [buffered, failing] =
+            [(); 2].map(|()| Disk::with(Options { bytes: 16 * MIB, write_back: true }));
         let loops = direct.each_ref().map(|disk| Loop::direct(&disk.path(), 512));
         direct.iter().chain([&buffered]).for_each(|disk| disk.slow(SLOW.0, SLOW.1));
-        Disks { loops, direct, buffered }
+        Disks { loops, direct, buffered, failing }
+    }
+
+    /// They hang in turn, and one fails, until it is over.
+    fn misbehave(&self, over: &AtomicBool) {
+        let mut random = memory::random::Random::new(1);
+        while !over.load(Relaxed) {
+            let disk = &self.direct[random.below(3) as usize];
+            let kind = [Kind::Read, Kind::Write][random.below(2) as usize];
+            disk.hold(kind);
+            if random.below(4) == 0 {
+                self.failing.fail(Kind::Write, Some(rustix::io::Errno::IO.raw_os_error()));
+            }
+            std::thread::sleep(SPELL * (1 + random.below(3) as u32));
+            self.failing.fail(Kind::Write, None);
+            disk.release(kind);
+            std::thread::sleep(SPELL * (1 + random.below(3) as u32));
+        }
     }
 
     fn setup(&self, folder: &Path) -> Vec<Request> {
@@ -117,22 +141,28 @@ impl Disks {
         let on = |name: &str, index: usize| {
             VolumeSpec::new(name, FileSpec::new(self.loops[index].path()))
         };
-        let buffered =
-            FileSpec { cache: CacheMode::Buffered, ..FileSpec::new(self.buffered.path()) };
+        let through_the_cache =
+            |disk: &Disk| FileSpec { cache: CacheMode::Buffered, ..FileSpec::new(disk.path()) };
         vec![
             Request::PutVolume(on("direct", 0)),
-            Request::PutVolume(VolumeSpec::new("buffered", buffered)),
+            Request::PutVolume(VolumeSpec::new("buffered", through_the_cache(&self.buffered))),
+            Request::PutVolume(VolumeSpec::new("v2", through_the_cache(&self.failing))),
             Request::PutVolume(on("v0", 1)),
             Request::PutVolume(on("v1", 2)),
             Request::PutUnit(unit("lu0", "v0")),
             Request::PutUnit(unit("lu1", "v1")),
+            Request::PutUnit(unit("lu2", "v2")),
             Request::PutAdapter(block("direct", "direct")),
             Request::PutAdapter(block("buffered", "buffered")),
             Request::PutAdapter(adapter(folder, 0, vec![target(0, &[(0, "lu0")])])),
             Request::PutAdapter(adapter(folder, 1, vec![target(0, &[(0, "lu1")])])),
+            Request::PutAdapter(adapter(folder, 2, vec![target(0, &[(0, "lu2")])])),
         ]
     }
 }
+
+/// Adapters that are under load.
+const NAMES: [&str; 3] = ["direct", "buffered", "vfchost0"];
 
 /// Kills until it was done so often, over as many measurements of that length as that takes.
 fn torture(kills: usize, measure: Duration) {
@@ -148,6 +178,7 @@ fn torture(kills: usize, measure: Duration) {
     }
     let (mut deaths, mut rounds) = (0, 0);
     let (mut counted, mut aborted, operations) = (0, 0, AtomicU64::new(0));
+    let (mut flushed, mut told) = (0, 0);
     let mut process = Some(Process::start(folder.path(), &setup));
     while deaths < kills {
         rounds += 1;
@@ -167,14 +198,19 @@ fn torture(kills: usize, measure: Duration) {
                 stuck_after: Duration::from_secs(30),
                 ..LoadOptions::default()
             };
-            let loads = [("direct", false), ("buffered", false), ("vfchost0", true)];
-            let loads = loads.map(|(name, scsi)| {
+            let (under_way, they_are) = std::sync::mpsc::channel();
+            let loads = NAMES.map(|name| {
                 let socket = folder.path().join(format!("{name}.sock"));
                 let options = options.clone();
+                let scsi = name == "vfchost0";
                 let options = if scsi { on(0, 0, options) } else { options };
-                let operations = &operations;
+                let (operations, under_way) = (&operations, under_way.clone());
                 threads.spawn(move || {
-                    let report = run(&socket, &options, &mut |_| ()).unwrap();
+                    let report = run(&socket, &options, &mut |_| {
+                        // Who waited for it may be done with that.
+                        let _ = under_way.send(name);
+                    });
+                    let report = report.unwrap();
                     assert!(report.passed(), "{name}: {:?}", report.failures);
                     let verify = report.verify.unwrap();
                     assert!(verify.blocks_checked > 0 && verify.blocks_corrupt == 0, "{verify:?}");
@@ -186,6 +222,16 @@ fn torture(kills: usize, measure: Duration) {
             // Also when something is found.
             let end = Over(over);
             let abuser = threads.spawn(move || Abuser::new(client).go_on_until(over));
+            let client = Client::connect(&folder.path().join("vfchost2.sock"));
+            let disks = &disks;
+            let keeper = threads.spawn(move || keep(client, &disks.failing, over));
+            threads.spawn(move || disks.misbehave(over));
+            // A client that has not got to know its disk yet gives up when that goes.
+            drop(under_way);
+            let mut missing = std::collections::BTreeSet::from(NAMES);
+            while !missing.is_empty() {
+                missing.remove(they_are.recv_timeout(PATIENCE).expect("all loads begin"));
+            }
             let mut life = u32::try_from(rounds).unwrap();
             while deaths < kills && begun.elapsed() + CALM < measure {
                 life = life.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -198,14 +244,45 @@ fn torture(kills: usize, measure: Duration) {
             drop(end);
             let (count, aborts) = abuser.join().unwrap();
             (counted, aborted) = (counted + count, aborted + aborts);
+            let (well, badly) = keeper.join().unwrap();
+            (flushed, told) = (flushed + well, told + badly);
         });
         println!(
-            "round {rounds}: {deaths} deaths, {} reads and writes verified, {counted} counted, {aborted} aborted and written over",
+            "round {rounds}: {deaths} deaths, {} reads and writes verified, {counted} counted, {aborted} aborted and written over, \
+             {flushed} flushed and there, {told} losses told",
             operations.load(Relaxed)
         );
     }
     process.take().unwrap().shut_down();
     assert!(counted > 0 && aborted > 0);
+}
+
+/// A client that writes, flushes, and holds the disk to what it was told: how often all was well, and how often it was told of a loss, which
+/// lasts until the volume is opened again, by the next process.
+fn keep(client: Client, disk: &Disk, over: &AtomicBool) -> (u64, u64) {
+    const BLOCKS: u32 = 16;
+    /// SYNCHRONIZE CACHE of everything.
+    const FLUSH: [u8; 10] = [0x35, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let (mut client, mut byte, mut well, mut told) = (Stubborn::new(client), 0_u8, 0, 0);
+    while !over.load(Relaxed) {
+        byte = byte.wrapping_add(1);
+        let data = vec![byte; 512 * BLOCKS as usize];
+        let write = cdb::Transfer::new(true, 0, BLOCKS);
+        let deaths = client.deaths;
+        if client.answered(write.cdb(), &data).good() && client.answered(&FLUSH, &[]).good() {
+            if client.deaths != deaths {
+                continue;
+            }
+            let there = disk.content(0, data.len());
+            let wrong = there.iter().position(|found| *found != byte);
+            assert_eq!(wrong.map(|at| there[at]), None, "{byte} was flushed and is not there");
+            well += 1;
+        } else {
+            told += 1;
+            std::thread::sleep(SPELL);
+        }
+    }
+    (well, told)
 }
 
 /// Ends the abuse.
@@ -217,46 +294,26 @@ impl Drop for Over<'_> {
     }
 }
 
-/// A client that counts with COMPARE AND WRITE, and has its writes aborted and writes over them.
-struct Abuser {
+/// A client that goes on over the deaths of its server.
+struct Stubborn {
     client: Client,
-    /// What block 0 counts.
-    count: u64,
-    /// What is in the blocks from 8 on.
-    byte: u8,
+    /// How many deaths it has seen.
+    deaths: u64,
 }
 
-/// Blocks whose writes are aborted: from the first one, so many.
-const ABORTED: (u32, u32) = (8, 6);
-
-impl Abuser {
-    fn new(client: Client) -> Abuser {
-        let mut abuser = Abuser { client, count: 0, byte: 0 };
-        abuser.count = abuser.counter();
-        abuser.overwrite(1);
-        abuser
+impl Stubborn {
+    fn new(client: Client) -> Stubborn {
+        Stubborn { client, deaths: 0 }
     }
 
-    /// How often it counted, and how often it aborted.
-    fn go_on_until(mut self, over: &AtomicBool) -> (u64, u64) {
-        let (mut counted, mut aborted) = (0, 0);
-        while !over.load(Relaxed) {
-            for _ in 0..4 {
-                counted += u64::from(self.count());
-            }
-            self.abort(aborted);
-            aborted += 1;
-        }
-        (counted, aborted)
-    }
-
-    /// Until it holds; over the deaths of the server.
+    /// Until it holds.
     fn wait(&mut self, what: &str, mut holds: impl FnMut(&mut Client) -> bool) {
         let end = Instant::now() + PATIENCE;
         while !holds(&mut self.client) {
             assert!(Instant::now() < end, "in vain: {what}");
             if self.client.session.closed_within(Duration::from_micros(100)).unwrap() {
                 self.client.session.reconnect(PATIENCE).unwrap();
+                self.deaths += 1;
             }
         }
     }
@@ -285,10 +342,54 @@ impl Abuser {
         reply.unwrap()
     }
 
+    /// One command, until it is answered with more than that it should come again.
+    fn answered(&mut self, cdb: &[u8], out: &[u8]) -> Reply {
+        loop {
+            let reply = self.once(cdb, out, 0);
+            if !reply.try_again() {
+                return reply;
+            }
+        }
+    }
+}
+
+/// A client that counts with COMPARE AND WRITE, and has its writes aborted and writes over them.
+struct Abuser {
+    client: Stubborn,
+    /// What block 0 counts.
+    count: u64,
+    /// What is in the blocks from 8 on.
+    byte: u8,
+}
+
+/// Blocks whose writes are aborted: from the first one, so many.
+const ABORTED: (u32, u32) = (8, 6);
+
+impl Abuser {
+    fn new(client: Client) -> Abuser {
+        let mut abuser = Abuser { client: Stubborn::new(client), count: 0, byte: 0 };
+        abuser.count = abuser.counter();
+        abuser.overwrite(1);
+        abuser
+    }
+
+    /// How often it counted, and how often it aborted.
+    fn go_on_until(mut self, over: &AtomicBool) -> (u64, u64) {
+        let (mut counted, mut aborted) = (0, 0);
+        while !over.load(Relaxed) {
+            for _ in 0..4 {
+                counted += u64::from(self.count());
+            }
+            self.abort(aborted);
+            aborted += 1;
+        }
+        (counted, aborted)
+    }
+
     /// One command that may be done as often as need be.
     fn must(&mut self, cdb: &[u8], out: &[u8], data_in: u32) -> Vec<u8> {
         loop {
-            let reply = self.once(cdb, out, data_in);
+            let reply = self.client.once(cdb, out, data_in);
             if reply.good() {
                 return reply.data;
             }
@@ -307,7 +408,7 @@ impl Abuser {
         let mut blocks = [0; 1024];
         blocks[..8].copy_from_slice(&self.count.to_le_bytes());
         blocks[512..520].copy_from_slice(&(self.count + 1).to_le_bytes());
-        let reply = self.once(&cdb::compare_and_write(0, 1), &blocks, 0);
+        let reply = self.client.once(&cdb::compare_and_write(0, 1), &blocks, 0);
         if reply.good() {
             self.count += 1;
             return true;
@@ -323,7 +424,7 @@ impl Abuser {
     fn abort(&mut self, round: u64) {
         self.unchanged();
         let byte = self.byte;
-        let queue = &mut self.client.requests[1];
+        let queue = &mut self.client.client.requests[1];
         let slots: Vec<Slot> = (0..ABORTED.1)
             .map(|index| {
                 let slot = queue.take().unwrap();
@@ -342,16 +443,16 @@ impl Abuser {
         let mut answer = response::RESET;
         // One that was under way when the server died is answered like that, and is to be sent again.
         while answer == response::RESET {
-            self.client.control.begin(function, LUN, 103).unwrap();
+            self.client.client.control.begin(function, LUN, 103).unwrap();
             let mut answered = None;
-            self.wait("the answer to an abort", |client| {
+            self.client.wait("the answer to an abort", |client| {
                 answered = client.control.poll().unwrap().map(|(_, bytes, _)| bytes[0]);
                 answered.is_some()
             });
             answer = answered.unwrap();
         }
         assert_eq!(answer, response::OK, "{function:?}");
-        self.wait("the ends of what was aborted", |client| {
+        self.client.wait("the ends of what was aborted", |client| {
             while let Some(slot) = client.requests[1].poll().unwrap() {
                 assert!(slots.contains(&slot));
                 client.requests[1].give_back(slot);

@@ -1,7 +1,7 @@
 //! Who may do what: persistent reservations and masks.
 
 use std::collections::HashMap;
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::fc::expect;
@@ -286,19 +286,31 @@ const HOSTS_ROUNDS: u32 = 4;
 
 /// Two guests that meet at the steps of the same name. Whoever comes last may have something done for both first.
 struct Meeting<F> {
-    here: Mutex<(HashMap<String, u32>, F)>,
+    here: Mutex<Here<F>>,
     changed: Condvar,
+}
+
+struct Here<F> {
+    /// By step: how many have come. One more when it is done.
+    counts: HashMap<String, u32>,
+    both: F,
+    /// One of them comes no more.
+    is_over: bool,
 }
 
 impl<F: FnMut(&str) -> Result<()>> Meeting<F> {
     fn new(both: F) -> Meeting<F> {
-        Meeting { here: Mutex::new((HashMap::new(), both)), changed: Condvar::new() }
+        let here = Here { counts: HashMap::new(), both, is_over: false };
+        Meeting { here: Mutex::new(here), changed: Condvar::new() }
+    }
+
+    fn here(&self) -> Result<MutexGuard<'_, Here<F>>> {
+        self.here.lock().map_err(|_| anyhow!("the other guest's test has panicked"))
     }
 
     fn meet(&self, step: &str) -> Result<()> {
-        let poisoned = |_| anyhow!("the other guest's test has panicked");
-        let mut here = self.here.lock().map_err(poisoned)?;
-        let (counts, both) = &mut *here;
+        let mut here = self.here()?;
+        let Here { counts, both, .. } = &mut *here;
         let count = counts.entry(step.to_owned()).or_default();
         *count += 1;
         if *count == 2 {
@@ -307,12 +319,16 @@ impl<F: FnMut(&str) -> Result<()>> Meeting<F> {
             self.changed.notify_all();
             return Ok(());
         }
-        let waiting = |here: &mut (HashMap<String, u32>, F)| here.0.get(step) != Some(&3);
-        let (_here, waited) = self
-            .changed
-            .wait_timeout_while(here, LIMIT, waiting)
-            .map_err(|_| anyhow!("panicked"))?;
-        ensure!(!waited.timed_out(), "the other guest did not come to {step}");
+        let waits = |here: &mut Here<F>| here.counts.get(step) != Some(&3) && !here.is_over;
+        let waited = self.changed.wait_timeout_while(here, LIMIT, waits);
+        let (here, _) = waited.map_err(|_| anyhow!("the other guest's test has panicked"))?;
+        ensure!(here.counts.get(step) == Some(&3), "the other guest did not come to {step}");
+        Ok(())
+    }
+
+    fn leave(&self) -> Result<()> {
+        self.here()?.is_over = true;
+        self.changed.notify_all();
         Ok(())
     }
 }
@@ -336,7 +352,9 @@ fn two_hosts(
         |own: &str| format!("{PATHS}\n{own}").replace("$ROUNDS", &HOSTS_ROUNDS.to_string());
     let meeting = Meeting::new(both);
     let run = |guest: Guest<'_>, own: &str| {
-        guest.run_with(&script(own), LIMIT, |step, _| meeting.meet(step)).and_then(Transcript::ok)
+        let done = guest.run_with(&script(own), LIMIT, |step, _| meeting.meet(step));
+        meeting.leave()?;
+        done.and_then(Transcript::ok)
     };
     std::thread::scope(|threads| {
         let other = threads.spawn(|| run(guests.1, victim));
