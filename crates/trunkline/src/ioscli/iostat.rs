@@ -17,8 +17,9 @@ const LONGEST_S: u64 = 86_400;
 #[derive(Debug, Clone, Default)]
 struct Reading {
     counters: Counters,
-    /// The time in the server, of all commands.
+    /// The times in the server and with the volume, of all commands.
     server: Histogram,
+    device: Histogram,
 }
 
 /// One direction in an interval; times in nanoseconds.
@@ -82,11 +83,16 @@ pub(super) fn run(context: &Context<'_>, words: &Words) -> Result<String, Failur
             .iter()
             .filter(|adapter| wanted(&adapter.adapter))
             .map(|adapter| {
-                let server = adapter.total.latency.get(Latency::Server.as_str());
-                let server = server.and_then(|view| view.histogram.as_ref());
-                let server = server.map(|view| view.read()).unwrap_or_default();
-                let counters = adapter.total.counters.clone();
-                (adapter.adapter.clone(), Reading { counters, server })
+                let histogram = |latency: Latency| {
+                    let view = adapter.total.latency.get(latency.as_str());
+                    view.and_then(|view| view.histogram.as_ref()).map(|view| view.read())
+                };
+                let reading = Reading {
+                    counters: adapter.total.counters.clone(),
+                    server: histogram(Latency::Server).unwrap_or_default(),
+                    device: histogram(Latency::Device).unwrap_or_default(),
+                };
+                (adapter.adapter.clone(), reading)
             })
             .collect();
         let none = Reading::default();
@@ -133,9 +139,7 @@ fn sample(device: &str, before: &Reading, now: &Reading, elapsed: f64) -> Sample
         }
     };
     let server = now.server.since(&before.server);
-    let server_ns = since(Q::ReadServer) + since(Q::WriteServer);
-    let device_ns = since(Q::ReadDevice) + since(Q::WriteDevice);
-    let timed = since(Q::TimedReads) + since(Q::TimedWrites);
+    let (server_ns, device_ns) = (server.sum_ns, now.device.since(&before.device).sum_ns);
     let full = [Q::WaitNoCommand, Q::WaitNoElement, Q::WaitBackEndFull].map(since);
     let busy = rate(server_ns + device_ns) / 1e9;
     Sample {
@@ -152,11 +156,7 @@ fn sample(device: &str, before: &Reading, now: &Reading, elapsed: f64) -> Sample
             Q::WriteShortest,
             Q::WriteLongest,
         ]),
-        queue_ns: [
-            server_ns.checked_div(timed).unwrap_or(0),
-            server.quantile_ns(0.0),
-            server.quantile_ns(1.0),
-        ],
+        queue_ns: [server.mean_ns(), server.quantile_ns(0.0), server.quantile_ns(1.0)],
         waiting: rate(server_ns) / 1e9,
         in_service: rate(device_ns) / 1e9,
         full: rate(full.iter().sum()),
@@ -243,20 +243,30 @@ fn block(sample: &Sample) -> String {
 mod tests {
     use super::*;
 
-    fn reading(counters: &[(QueueCounter, u64)], server: &[(u64, u64)]) -> Reading {
-        let mut histogram = Histogram::default();
-        for (ns, count) in server {
-            histogram.buckets[protocol::stats::bucket_of(*ns)] += count;
-            histogram.sum_ns += ns * count;
-        }
+    type Times<'a> = &'a [(u64, u64)];
+
+    fn reading(counters: &[(QueueCounter, u64)], [server, device]: [Times<'_>; 2]) -> Reading {
+        let histogram = |times: Times<'_>| {
+            let mut histogram = Histogram::default();
+            for (ns, count) in times {
+                histogram.buckets[protocol::stats::bucket_of(*ns)] += count;
+                histogram.sum_ns += ns * count;
+            }
+            histogram
+        };
         let counters = counters.iter().map(|(counter, n)| (counter.info().name.to_owned(), *n));
-        Reading { counters: counters.collect(), server: histogram }
+        Reading {
+            counters: counters.collect(),
+            server: histogram(server),
+            device: histogram(device),
+        }
     }
 
     /// 10 seconds: 1,000 reads of 4 ms, one of which failed, and 500 writes of 8 ms, which waited 1 ms in the server.
     fn ten_seconds() -> Sample {
         use QueueCounter as Q;
-        let before = reading(&[(Q::Reads, 7), (Q::TimedReads, 7), (Q::ReadDevice, 7_000)], &[]);
+        let before = [(Q::Reads, 7), (Q::TimedReads, 7), (Q::ReadDevice, 7_000)];
+        let before = reading(&before, [&[], &[]]);
         let now = reading(
             &[
                 (Q::Reads, 1_006),
@@ -268,14 +278,13 @@ mod tests {
                 (Q::Writes, 500),
                 (Q::TimedWrites, 500),
                 (Q::WriteDevice, 4_000_000_000),
-                (Q::WriteServer, 1_500_000_000),
                 (Q::WriteShortest, 1_000_000),
                 (Q::WriteLongest, 104_900_000),
                 (Q::WrittenBytes, 2_048_000),
                 (Q::WaitNoCommand, 20),
                 (Q::WaitNoElement, 5),
             ],
-            &[(1_000, 999), (3_000_000, 500)],
+            [&[(0, 1_000), (3_000_000, 500)], &[(4_000_000, 1_000), (8_000_000, 500)]],
         );
         sample("vfchost0", &before, &now, 10.0)
     }
@@ -291,8 +300,9 @@ mod tests {
         assert_eq!((sample.waiting, sample.in_service, sample.full), (0.15, 0.8, 2.5));
         assert_eq!(sample.active_percent, 95.0);
         // A data plane that was started again counts from its beginning.
-        let received =
-            |n| reading(&[(QueueCounter::CommandsReceived, n), (QueueCounter::Reads, n)], &[]);
+        let received = |n| {
+            reading(&[(QueueCounter::CommandsReceived, n), (QueueCounter::Reads, n)], [&[], &[]])
+        };
         assert_eq!(super::sample("a", &received(900), &received(30), 1.0).read.per_second, 30.0);
     }
 

@@ -76,7 +76,7 @@ read and write: rps and wps are completed requests per second; avgserv, minserv 
 the data plane began or `trunkline adapter reset-marks`. fails were answered with an error or aborted, in the interval. timeouts are 0: the server gives up on no request; what a client gives up on, it aborts.
 
 queue: avgtime, mintime and maxtime are the times in the server, waits included (maxtime is at most 12.5 % too high); avgwqsz is how many requests were in the server at once on average, avgsqsz how many were with the \
-volume, sqfull how often per second one found no command element or no room in the back end. %tm_act is the sum of all these times by the interval, at most 100. Volumes that answer at once (ram, null) have no time with the volume.
+volume, sqfull how often per second one found no command element or no room in the back end. %tm_act is the sum of all these times by the interval, at most 100. It and the figures of the queue are of all commands. Volumes that answer at once (ram, null) have no time with the volume, and what failed there is not told apart by read and write.
 ";
 
 const IOSTAT: Syntax = Syntax {
