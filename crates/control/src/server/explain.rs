@@ -202,7 +202,7 @@ impl Server {
             if let Some(commands) = &mut answer.commands {
                 commands.fall_short(self.shortage(&desired, name));
             }
-            return Ok(answer);
+            return Ok(answer.with_ties());
         }
         let terms = terms(set, adapter, account);
         let answer = negotiate(&terms);
@@ -220,7 +220,7 @@ impl Server {
         };
         let view =
             |term, count, source| TermView { term, count, source, limits: term == answer.limit };
-        Ok(Explanation {
+        let explanation = Explanation {
             adapter: name.to_owned(),
             channels: answer.channels,
             limited_by: answer.limit,
@@ -234,7 +234,28 @@ impl Server {
             commands: None,
             attributes: values::attributes(&desired, name, set, self.paths()),
             channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
-        })
+        };
+        Ok(explanation.with_ties())
+    }
+}
+
+impl Explanation {
+    /// Several may be at the limit: none of them alone gives more when it is raised.
+    fn with_ties(mut self) -> Explanation {
+        let channels = self.channels;
+        let ties = |term: &TermView| !term.limits && term.count == Some(channels);
+        let tied: Vec<Term> =
+            self.terms.iter().filter(|term| ties(term)).map(|it| it.term).collect();
+        for term in self.terms.iter_mut().filter(|term| tied.contains(&term.term)) {
+            term.limits = true;
+            self.remedy += "; and ";
+            self.remedy += term.term.remedy();
+        }
+        if !tied.is_empty() {
+            // Lifting one of them brings nothing.
+            self.then = None;
+        }
+        self
     }
 }
 

@@ -190,3 +190,21 @@ async fn applying_what_is_wanted_already_does_what_was_left_undone() {
     assert_eq!((status, &applied["changes"]), (200, &json!([])));
     assert_eq!(fake.books().status.adapters.len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_that_limit_alike_both_are_named_with_what_lifts_them() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let terms = bench.get("/v1/adapters/a/explain").await["terms"].clone();
+    let data_plane = terms[2]["count"].clone();
+    let change = json!({ "attributes": { "channels": data_plane } });
+    assert_eq!(bench.call("PATCH", "/v1/adapters/a", change).await.0, 200);
+    let answer = bench.get("/v1/adapters/a/explain").await;
+    let limits = |at: usize| answer["terms"][at]["limits"] == json!(true);
+    assert!(limits(1) && limits(2), "{answer}");
+    let remedy = answer["remedy"].as_str().unwrap();
+    assert!(
+        remedy.contains("the adapter's `channels`") && remedy.contains("data plane"),
+        "{remedy}"
+    );
+}
