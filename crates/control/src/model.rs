@@ -128,8 +128,7 @@ impl Desired {
         Object::ALL.into_iter().flat_map(move |object| {
             self[object].iter().flat_map(move |(name, set)| {
                 object.attributes().flat_map(move |attribute| {
-                    let named = set.get(attribute.name).map(|value| attribute.names(value));
-                    named.unwrap_or_default().into_iter().map(move |of| Mention {
+                    named(attribute, set).map(move |of| Mention {
                         by: (object, name),
                         attribute: attribute.name,
                         of,
@@ -264,6 +263,17 @@ impl Desired {
             .filter_map(|a| Some((a.name.to_owned(), self.effective(a, set)?)))
             .collect()
     }
+}
+
+/// What one attribute names.
+fn named(attribute: &'static Attribute, set: &Attributes) -> impl Iterator<Item = Named> + use<> {
+    let named = set.get(attribute.name).map(|value| attribute.names(value));
+    named.unwrap_or_default().into_iter()
+}
+
+/// What the attributes of one object name.
+pub(crate) fn mentions_of(object: Object, set: &Attributes) -> impl Iterator<Item = Named> + '_ {
+    object.attributes().flat_map(move |attribute| named(attribute, set))
 }
 
 /// Who has a volume open, and in which data plane.

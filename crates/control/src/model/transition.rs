@@ -98,7 +98,9 @@ pub fn transition(
     removals_are_free(now, next)?;
     let next = validate(next, paths)?;
     let mut changes = Vec::new();
-    for object in Object::in_order().into_iter().rev() {
+    // What both have in common is not looked at.
+    let differ = |object: &Object| !now.has_same(*object, &next);
+    for object in Object::in_order().into_iter().rev().filter(differ) {
         let gone = now[object].keys().filter(|name| !next[object].contains_key(*name));
         changes.extend(gone.map(|name| Change {
             verb: Verb::Remove,
@@ -108,7 +110,7 @@ pub fn transition(
         }));
     }
     let users = OnceCell::new();
-    for object in Object::in_order() {
+    for object in Object::in_order().into_iter().filter(differ) {
         for (name, set) in &next[object] {
             let before = now[object].get(name);
             if let Some(before) = before.filter(|before| *before != set) {
@@ -123,7 +125,7 @@ pub fn transition(
 /// A better answer than "there is no such volume" when it is there and about to be removed.
 fn removals_are_free(now: &Desired, next: &Desired) -> Result<(), ApiError> {
     let mut users = None;
-    for object in Object::ALL {
+    for object in Object::ALL.into_iter().filter(|object| !now.has_same(*object, next)) {
         for name in now[object].keys().filter(|name| !next[object].contains_key(*name)) {
             let main = object == Object::DataPlane && name == super::MAIN;
             let users = users.get_or_insert_with(|| next.users()).of(object, name);

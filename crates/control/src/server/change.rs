@@ -9,7 +9,7 @@ use crate::error::{ApiError, Code};
 use crate::model::loss::{self, Loss, losses};
 use crate::model::resolve::Wanted;
 use crate::model::transition::{Change, Transition, transition};
-use crate::model::{Desired, allocations};
+use crate::model::{Desired, allocations, mentions_of};
 use crate::operation::{Edit, Facts, Kind, Step, Work, cancelled};
 use crate::supervisor::View;
 use fabric::attribute::words::VolumeKind;
@@ -43,8 +43,8 @@ struct Judged {
     losses: Vec<Loss>,
     warnings: Vec<String>,
     /// What data planes were told, and what they will be.
-    before: BTreeMap<String, Wanted>,
-    after: BTreeMap<String, Wanted>,
+    before: Arc<BTreeMap<String, Wanted>>,
+    after: Arc<BTreeMap<String, Wanted>>,
 }
 
 impl Judged {
@@ -66,10 +66,11 @@ impl Judged {
     /// What it changes, and all that these name, before or after.
     fn footprint(&self, touched: &BTreeSet<Key>) -> BTreeSet<Key> {
         let mut all = touched.clone();
-        for mention in self.now.mentions().chain(self.next.mentions()) {
-            if touched.contains(&(mention.by.0, mention.by.1.clone())) {
-                let of = mention.of;
-                all.extend(of.objects.iter().map(|object| (*object, of.name.clone())));
+        for (object, name) in touched {
+            for set in [&self.now, &self.next].into_iter().filter_map(|it| it[*object].get(name)) {
+                for of in mentions_of(*object, set) {
+                    all.extend(of.objects.iter().map(|object| (*object, of.name.clone())));
+                }
             }
         }
         all

@@ -129,7 +129,7 @@ pub struct Server {
     pub(super) trail: Arc<Trail>,
     pub(super) stats_files: Mutex<StatsFiles>,
     /// What data planes shall be in the states that were asked for last, the latest first.
-    resolved: Mutex<Vec<(Desired, BTreeMap<String, Wanted>)>>,
+    resolved: Mutex<Vec<(Desired, Arc<BTreeMap<String, Wanted>>)>>,
     /// How often that was worked out.
     #[cfg(test)]
     pub(crate) resolutions: std::sync::atomic::AtomicU64,
@@ -262,18 +262,17 @@ impl Server {
 
     /// What each data plane shall be. That of the last few states is known: a change asks for what was and what will be, and whoever tells
     /// the data planes asks again.
-    pub(super) fn wanted(&self, desired: &Desired) -> BTreeMap<String, Wanted> {
+    pub(super) fn wanted(&self, desired: &Desired) -> Arc<BTreeMap<String, Wanted>> {
         let mut known = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = known.iter().position(|(state, _)| state == desired) {
             let found = known.remove(at);
             known.insert(0, found);
-            return known[0].1.clone();
+            return Arc::clone(&known[0].1);
         }
         let names = desired.dataplane_names().into_iter();
-        let wanted: BTreeMap<String, Wanted> = names
-            .map(|name| (name.clone(), resolve::wanted(desired, &name, &self.paths)))
-            .collect();
-        known.insert(0, (desired.clone(), wanted.clone()));
+        let of = |name: String| (name.clone(), resolve::wanted(desired, &name, &self.paths));
+        let wanted: Arc<BTreeMap<String, Wanted>> = Arc::new(names.map(of).collect());
+        known.insert(0, (desired.clone(), Arc::clone(&wanted)));
         known.truncate(RESOLVED_KEPT);
         #[cfg(test)]
         self.resolutions.fetch_add(1, Ordering::Relaxed);

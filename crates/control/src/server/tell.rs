@@ -69,7 +69,7 @@ impl Server {
         let telling = &mut ledger.telling;
         let mut desired = self.desired();
         self.learn_files(&mut desired);
-        let mut wanted = self.wanted(&desired);
+        let mut wanted = Arc::unwrap_or_clone(self.wanted(&desired));
         telling.tell(&desired, &mut wanted);
         let mut posted = Posted {
             post: telling.post,
