@@ -163,6 +163,13 @@ fn greater(one: Option<Read<u64>>, two: Option<Read<u64>>) -> Option<Read<u64>> 
     one.into_iter().chain(two).max_by_key(|read| read.value)
 }
 
+/// A counter, unless it stands in the last line of a report that ends early: it may be cut there.
+fn whole(fcstat: &Fcstat, counter: Option<Read<u64>>) -> Option<Read<u64>> {
+    let cut =
+        |read: &Read<u64>| fcstat.head.incomplete.is_some() && read.at.line == fcstat.head.last;
+    counter.filter(|read| !cut(read))
+}
+
 fn from_fcstat<'a>(
     host: usize,
     device: &'a str,
@@ -178,9 +185,9 @@ fn from_fcstat<'a>(
         host,
         device,
         is_virtual,
-        no_dma: Counter::over(samples, |fcstat| fcstat.resources.no_dma),
-        no_elements: Counter::over(samples, |fcstat| fcstat.resources.no_elements),
-        no_command: Counter::over(samples, |fcstat| fcstat.resources.no_command),
+        no_dma: Counter::over(samples, |fcstat| whole(fcstat, fcstat.resources.no_dma)),
+        no_elements: Counter::over(samples, |fcstat| whole(fcstat, fcstat.resources.no_elements)),
+        no_command: Counter::over(samples, |fcstat| whole(fcstat, fcstat.resources.no_command)),
         requests: requests(samples),
         active: high(|queue| queue.active_high),
         pending: high(|queue| queue.pending_high),
@@ -394,7 +401,11 @@ fn full(
 }
 
 /// The elements that the marks ask for, in steps of 256 so that there is some room; the double where they do not ask.
-fn wanted(configured: Option<Value>, marks: Option<(Read<u64>, Read<u64>)>) -> (Vec<Figure>, f64) {
+fn wanted(
+    configured: Option<Value>,
+    marks: Option<(Read<u64>, Read<u64>)>,
+    is_full: bool,
+) -> (Vec<Figure>, f64) {
     let mut figures = Vec::new();
     let (mut wanted, mut sum_of_marks) = (0.0, 0.0);
     if let Some((active, pending)) = marks {
@@ -428,6 +439,17 @@ fn wanted(configured: Option<Value>, marks: Option<(Read<u64>, Read<u64>)>) -> (
         );
         wanted = f64::max(wanted, double.low);
         figures.push(double);
+    } else if let Some((now, at)) = configured.filter(|_| is_full) {
+        let double = Figure::new(
+            "twice what is configured, to the next 256",
+            "elements",
+            "round_up(configured × 2, 256)",
+            vec![Term::read("configured", now, "elements", at)],
+        );
+        if double.low > wanted {
+            wanted = double.low;
+            figures.push(double);
+        }
     }
     (figures, wanted)
 }
@@ -447,7 +469,11 @@ fn element_finding(
     };
     let object = view.object(usage.host, usage.device);
     let title = format!("{what} runs out of command elements");
-    let (figures, wanted) = wanted(configured, marks);
+    // Full while requests wait: what the marks add up to is then the least, for the queue before it is not counted.
+    let is_full = configured.zip(marks).is_some_and(|((now, _), (active, _))| {
+        matches!(layer, Layer::Virtual) && judged.waits.grows && as_f64(active.value) >= 0.95 * now
+    });
+    let (figures, wanted) = wanted(configured, marks, is_full);
     let places = marks.into_iter().flat_map(|(active, pending)| [active.at, pending.at]);
     let share = judged
         .waits
@@ -461,7 +487,6 @@ fn element_finding(
         .see(configured.map(|(_, at)| at))
         .because(judged.waits.why)
         .because(judged.verdict)
-        .because(in_doubt(view, usage, configured, marks).unwrap_or_default())
         .weigh(judged.confidence, 1.0 + 0.4 * (share / 10.0).clamp(0.0, 1.0));
     for figure in judged.waits.figures.into_iter().chain(figures) {
         draft = draft.figure(figure);
@@ -474,7 +499,12 @@ fn element_finding(
             "More commands reach the fabric at a time: latency at the storage can rise, also for others. The adapter takes more memory of the VIOS."
         }
     };
-    size(view, usage, layer, draft, configured, wanted, limits).harm(harm)
+    let doubt = in_doubt(view, usage, configured, marks);
+    let draft = size(view, usage, layer, draft, configured, wanted, limits).harm(harm);
+    match doubt {
+        Some((why, look_up)) => draft.because(why).in_doubt(look_up),
+        None => draft,
+    }
 }
 
 /// Requests waited although half of what is set was never in use: it may be set for later only.
@@ -483,17 +513,21 @@ fn in_doubt(
     usage: &Usage<'_>,
     configured: Option<Value>,
     marks: Option<(Read<u64>, Read<u64>)>,
-) -> Option<String> {
+) -> Option<(String, String)> {
     let ((now, _), (active, _)) = configured.zip(marks)?;
     let little = as_f64(active.value) * 2.0 < now;
     (little && !view.shows_in_force(usage.host, usage.device)).then(|| {
-        format!(
-            "At most {} commands were active at a time, less than half of the {} that are set: they may have been set for later and not be in force. lsattr -Pl {} as root on {} shows the value in force.",
+        let why = format!(
+            "At most {} commands were active at a time, less than half of the {} that are set: they may have been set for later and not be in force.",
             number(as_f64(active.value)),
-            number(now),
+            number(now)
+        );
+        let look_up = format!(
+            "which value is in force: lsattr -Pl {} as root on {}",
             usage.device,
             view.spoken(usage.host)
-        )
+        );
+        (why, look_up)
     })
 }
 
@@ -529,9 +563,12 @@ fn size(
     let change = Change::new(view, usage.host, usage.device)
         .needing(is_virtual.then_some("vfc-2048-elements"))
         .set("num_cmd_elems", target.to_string());
+    // What was set before, for later, may be more than is needed.
+    let later = view.for_later(usage.host, usage.device, "num_cmd_elems");
+    let reached = later.and_then(|later| later.number()).map_or(target, |later| later.max(target));
     let mut effect = format!(
         "Up to {} commands are active at a time; the counter stops growing. It takes effect when the adapter is configured again or the system is restarted.",
-        number(as_f64(target))
+        number(as_f64(reached))
     );
     let mut draft = draft.change(&change);
     if as_f64(target) < wanted {

@@ -258,6 +258,13 @@ impl Draft {
         self.see(lines).because(format!("{values} is set already, for later, and not in force: only the restart is missing, or that the device is configured anew."))
     }
 
+    /// No command before it is known what the value is that is to be changed.
+    pub(super) fn in_doubt(mut self, look_up: String) -> Self {
+        (self.finding.command, self.finding.place, self.finding.undo) = (None, None, None);
+        self.finding.look_up.push(look_up);
+        self
+    }
+
     /// A command that is no change of an attribute, where to run it, and the one that takes it back.
     pub(super) fn run(mut self, command: String, place: &str, undo: String) -> Self {
         self.finding.command = Some(command);

@@ -7,7 +7,10 @@ use super::elements;
 use super::finding::{Draft, Severity};
 use super::measure::{Counter, seconds_between};
 use super::rule::{Kind, Rule};
-use super::thresholds::{CRC_GROWTH, CRC_ONCE, LOSS_GROWTH, LOSS_ONCE, WORD_GROWTH, WORD_ONCE};
+use super::san;
+use super::thresholds::{
+    CRC_GROWTH, CRC_ONCE, LINE_RATE_SHARE, LOSS_GROWTH, LOSS_ONCE, WORD_GROWTH, WORD_ONCE,
+};
 use super::view::{View, shown};
 use crate::capture::{Fcstat, Read};
 use crate::trace::number;
@@ -40,24 +43,77 @@ pub(super) const RULES: &[Rule] = &[Rule {
     },
 }];
 
-/// Frames that are dropped while light and code are good: what lacks is flow control.
-fn credits(samples: &[&Fcstat]) -> Option<String> {
-    let grew = |read: fn(&Fcstat) -> Option<Read<u64>>| {
-        Counter::over(samples, read).and_then(|counter| counter.growth()).unwrap_or(0.0)
-    };
-    let light = [
-        grew(|f| f.invalid_crcs),
-        grew(|f| f.invalid_words),
-        grew(|f| f.signal_losses),
-        grew(|f| f.link_failures),
-    ];
-    let dumped = grew(|f| f.dumped_frames);
-    (dumped >= CRC_GROWTH && light.iter().all(|by| *by < CRC_GROWTH)).then(|| {
-        "Frames are dumped for want of buffer credits: no word, no CRC and no light was lost meanwhile, so cable and optics are good and the flow control is not.".to_owned()
-    })
+/// What the counters say of the cause.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Words and frames are damaged, or the light is lost.
+    Cable,
+    /// Frames are held back although line and light are good.
+    Credits,
+    /// Frames are held back because more is asked of the port than its line carries: `fc-line-rate` says so.
+    Oversubscription,
 }
 
-/// What the counters say of the cause.
+impl Class {
+    fn of(samples: &[&Fcstat]) -> Self {
+        let grew = |read: fn(&Fcstat) -> Option<Read<u64>>| {
+            Counter::over(samples, read).and_then(|counter| counter.growth()).unwrap_or(0.0)
+        };
+        let light = [
+            grew(|f| f.invalid_crcs),
+            grew(|f| f.invalid_words),
+            grew(|f| f.signal_losses),
+            grew(|f| f.link_failures),
+        ];
+        if dumped(samples).is_none() || light.iter().any(|by| *by >= CRC_GROWTH) {
+            return Self::Cable;
+        }
+        match san::line_share(samples) {
+            Some(share) if share >= LINE_RATE_SHARE => Self::Oversubscription,
+            _ => Self::Credits,
+        }
+    }
+
+    fn why(self, samples: &[&Fcstat]) -> &'static str {
+        match self {
+            Self::Cable => optics(samples),
+            Self::Credits => {
+                "Frames are dumped for want of buffer credits: no word, no CRC and no light was lost meanwhile, so cable and optics are good and the flow control is not."
+            }
+            Self::Oversubscription => "",
+        }
+    }
+
+    fn effect(self) -> &'static str {
+        match self {
+            Self::Cable => {
+                "No command mends a cable. Clean or replace the transceiver and the cable, try another switch port, and check the switch's own counters of that port (porterrshow or its like); then take fcstat again: the counters must stand still."
+            }
+            Self::Credits | Self::Oversubscription => {
+                "No command on this system mends it. Look at the switch port's buffer credits and at its time at zero credits (portbuffershow, tim_txcrd_z or their like), at the distance of the link, and for a slow device that holds frames back in the fabric."
+            }
+        }
+    }
+
+    fn harm(self) -> &'static str {
+        match self {
+            Self::Cable => {
+                "Work on the link interrupts this path. Make sure that the other path of every client is up first."
+            }
+            Self::Credits | Self::Oversubscription => {
+                "None by looking. Other buffer credits on a switch port drop its link for a moment."
+            }
+        }
+    }
+}
+
+/// Frames that were dropped between the captures because they could not go on.
+pub(super) fn dumped(samples: &[&Fcstat]) -> Option<Counter> {
+    let counter = Counter::over(samples, |fcstat| fcstat.dumped_frames)?;
+    counter.growth().filter(|by| *by >= CRC_GROWTH).map(|_| counter)
+}
+
+/// What damaged frames and lost light say.
 fn optics(samples: &[&Fcstat]) -> &'static str {
     let last = |read: fn(&Fcstat) -> Option<Read<u64>>| {
         samples.last().and_then(|f| read(f)).map_or(0, |read| read.value)
@@ -119,21 +175,13 @@ fn judge(view: &View<'_>, host: usize, device: &str, samples: &[&Fcstat]) -> Opt
         draft = draft.because(format!("That happened within {}.", crate::report::span(seconds)));
     }
     let confidence = if grown > 0 { 0.97 } else { 0.8 };
-    if let Some(credits) = credits(samples) {
-        return Some(
-            draft
-                .because(credits)
-                .effect("No command on this system mends it. Look at the switch port's buffer credits and at its time at zero credits (portbuffershow, tim_txcrd_z or their like), at the distance of the link, and for a slow device that holds frames back in the fabric.")
-                .harm("None by looking. Other buffer credits on a switch port drop its link for a moment.")
-                .weigh(confidence, 1.0),
-        );
+    let class = Class::of(samples);
+    if class == Class::Oversubscription {
+        return None;
     }
-    Some(
-        draft
-            .because(optics(samples))
-            .because("A frame that is damaged or lost is sent again after a timeout: I/O stalls, queues fill, and every number behind the link looks like another fault. No queue setting mends it.")
-            .effect("No command mends a cable. Clean or replace the transceiver and the cable, try another switch port, and check the switch's own counters of that port (porterrshow or its like); then take fcstat again: the counters must stand still.")
-            .harm("Work on the link interrupts this path. Make sure that the other path of every client is up first.")
-            .weigh(confidence, 1.0),
-    )
+    draft = draft.because(class.why(samples));
+    if class == Class::Cable {
+        draft = draft.because("A frame that is damaged or lost is sent again after a timeout: I/O stalls, queues fill, and every number behind the link looks like another fault. No queue setting mends it.");
+    }
+    Some(draft.effect(class.effect()).harm(class.harm()).weigh(confidence, 1.0))
 }

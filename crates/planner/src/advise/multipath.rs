@@ -344,7 +344,10 @@ fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
             })
         })
         .collect();
-    if count(recent.len()) < DISK_ERRORS_LEAST {
+    // What the log keeps as duplicates of an entry happened, too.
+    let again = recent.iter().map(|entry| entry.duplicates.map_or(0.0, as_f64)).sum::<f64>();
+    let all = count(recent.len()) + again;
+    if all < DISK_ERRORS_LEAST {
         return;
     }
     let all_up = paths(view, disk.host).is_some_and(|list| {
@@ -360,7 +363,15 @@ fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
         title,
     )
     .see(recent.iter().take(8).map(|entry| entry.at))
-    .because(format!("{} errors were logged in the day before the capture.", recent.len()));
+    .because(match again {
+        0.0 => format!("{} errors were logged in the day before the capture.", number(all)),
+        _ => format!(
+            "{} errors were logged in the day before the capture: {}, and {} duplicates that the log counts.",
+            number(all),
+            if recent.len() == 1 { "1 entry".to_owned() } else { format!("{} entries", recent.len()) },
+            number(again)
+        ),
+    });
     if all_up {
         draft = draft.because("All its paths are usable: it is not the way there, it is the LUN.");
     }

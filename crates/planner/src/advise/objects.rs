@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::rule::{Kind, Object};
 use super::ssp;
-use super::view::{Role, View};
+use super::view::{Role, View, is_numbered};
 use crate::capture::Report;
 
 /// Every object of a kind, in a fixed order.
@@ -130,12 +130,15 @@ fn servers<'a>(view: &View<'a>) -> Vec<Object<'a>> {
     all.into_iter().map(|(host, device)| object(view, Kind::Server, host, device, 0)).collect()
 }
 
-/// `hdiskN`: by its attributes, its service or as what stands behind a client's disk.
+/// `hdiskN`: by its attributes, its service, its errors or as what stands behind a client's disk.
 fn disks<'a>(view: &View<'a>) -> Vec<Object<'a>> {
     let mut all: BTreeSet<(usize, &'a str)> = view.backing().clone();
     for host in view.hosts() {
         all.extend(view.devices(host, "hdisk").into_iter().map(|device| (host, device)));
         all.extend(view.disk_samples(host).keys().map(|device| (host, *device)));
+        let logged = view.of(host).filter_map(Report::errpt).flat_map(|log| &log.entries);
+        let names = logged.map(|entry| entry.resource.as_str());
+        all.extend(names.filter(|name| is_numbered(name, "hdisk")).map(|name| (host, name)));
     }
     all.into_iter().map(|(host, device)| object(view, Kind::Disk, host, device, 0)).collect()
 }

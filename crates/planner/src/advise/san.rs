@@ -5,13 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Draft, Severity};
-use super::mapping::Npiv;
+use super::link;
+use super::mapping::{Npiv, clients_on};
 use super::measure::{Counter, fcstat_seconds};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{BYTES_PER_GBIT, LINE_RATE_SHARE};
 use super::view::{View, shown};
-use crate::capture::{Fcstat, HmcRow, NpivPort, Report};
+use crate::capture::{Fcstat, HmcRow, NpivPort, Read, Report};
 use crate::trace::{Figure, Term, number};
 
 pub(super) const RULES: &[Rule] = &[
@@ -147,6 +148,17 @@ fn speed(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     );
 }
 
+/// How much of its line a port uses in its busier direction, between the first and the last capture.
+pub(super) fn line_share(samples: &[&Fcstat]) -> Option<f64> {
+    let (first, last) = (samples.first()?, samples.last()?);
+    let line = f64::from(last.speed_running_gbit?.value) * BYTES_PER_GBIT;
+    let (seconds, _) = fcstat_seconds(first, last).filter(|(seconds, _)| *seconds > 0.0)?;
+    let grew = |read: fn(&Fcstat) -> Option<Read<u64>>| Counter::over(samples, read)?.growth();
+    let ways = [grew(|f| f.traffic.input_bytes), grew(|f| f.traffic.output_bytes)];
+    let most = ways.into_iter().flatten().fold(0.0, f64::max);
+    (line > 0.0).then(|| most / seconds / line)
+}
+
 fn line_rate(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     let samples = view.fcstats(port.host, port.device);
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return };
@@ -192,6 +204,14 @@ fn line_rate(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
             number(line / 1e6)
         ));
         draft = bytes.into_iter().fold(draft, Draft::figure);
+        let clients = clients_on(view.npiv(), port.host, port.device).map_or(0, |all| all.len());
+        if clients > 1 {
+            draft = draft.because(format!("{clients} clients share it."));
+        }
+        if let Some(dumped) = link::dumped(samples) {
+            let by = number(dumped.growth().unwrap_or(0.0));
+            draft = draft.see(dumped.places()).because(format!("Dumped Frames grew by {by} meanwhile: more is asked of the port than its line carries (oversubscription). Cable and optics are good where the other counters of the link stand still."));
+        }
         out.push(
             draft
                 .figure(Figure::new("rate", "bytes/s", "bytes ÷ seconds", terms))

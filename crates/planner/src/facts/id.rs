@@ -13,6 +13,14 @@ ids! {
     MQ_IOPS_MIN = "mq.iops-min";
     MQ_IOS_PER_QUEUE_MIN = "mq.ios-per-queue-min";
     MQ_QUEUES_USUAL = "mq.queues-usual";
+    MQ_GAP_CLOSED = "mq.gap-closed-percent";
+    MQ_GAIN_TIMES = "mq.gain-times";
+    SSP_MEASURED_DIRECT_MB = "ssp.measured.direct-mb";
+    SSP_MEASURED_DIRECT_MS = "ssp.measured.direct-ms";
+    SSP_MEASURED_POOL_MB = "ssp.measured.pool-mb";
+    SSP_MEASURED_POOL_MS = "ssp.measured.pool-ms";
+    SSP_MEASURED_VSCSI_MB = "ssp.measured.vscsi-mb";
+    SSP_MEASURED_VSCSI_MS = "ssp.measured.vscsi-ms";
     NPIV_CLIENTS_16G = "npiv.clients-max.16gbit";
     NPIV_CLIENTS_32G = "npiv.clients-max.32gbit";
     NPIV_WWPNS_PER_ADAPTER = "npiv.wwpns-per-adapter";

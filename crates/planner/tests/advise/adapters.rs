@@ -281,3 +281,56 @@ fn a_healthy_port_and_its_clients_get_no_advice() {
         ("client.txt", &(client + &elements("200"))),
     ]);
 }
+
+/// Frames are dumped by a line that is full, by a fabric that holds them back, or with the light: three causes.
+#[test]
+fn dumped_frames_have_three_causes() {
+    let port = |at: u64, dumped: u64, read: u64, crcs: u64| {
+        let text = Port { crcs, ..PHYSICAL.later(600 * at, 10_000) }.text();
+        let of = |key: &str| text.lines().find(|line| line.trim().starts_with(key)).unwrap();
+        let bytes = format!("  Input Bytes:  {read}");
+        text.replace("Dumped Frames: 0", &format!("Dumped Frames: {dumped}"))
+            .replace(of("Input Bytes:"), &bytes)
+            .replace("LIP Count:", "Port Speed (running): 8 GBIT\n\nLIP Count:")
+    };
+    // 8 Gbit/s carry 800 MB/s: 480 GB in ten minutes.
+    let rules = |read, crcs| {
+        let files = [("a.txt", port(0, 10, 1_000, 0)), ("b.txt", port(1, 90, read, crcs))];
+        let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+        let findings = advice(&files).findings;
+        let said: Vec<(&str, String)> =
+            findings.iter().map(|one| (one.rule, one.reasoning.join(" "))).collect();
+        said
+    };
+    let full = rules(470_000_000_000, 0);
+    assert_eq!(full.len(), 1, "one cause, one finding: {full:?}");
+    assert_eq!(full[0].0, "fc-line-rate");
+    assert!(full[0].1.contains("Dumped Frames grew by 80 meanwhile"), "{full:?}");
+    let held_back = rules(100_000_000_000, 0);
+    assert_eq!(held_back.len(), 1, "{held_back:?}");
+    assert!(held_back[0].1.contains("want of buffer credits"), "{held_back:?}");
+    let damaged = rules(100_000_000_000, 900);
+    assert!(damaged[0].0 == "fc-link-errors" && !damaged[0].1.contains("credits"), "{damaged:?}");
+}
+
+/// The last line of a report that ends early may be cut, also where an editor put an end of line behind it.
+#[test]
+fn a_count_in_the_last_line_of_a_cut_report_is_not_judged() {
+    let text = Port { no_command: 90_441, ..PHYSICAL.later(600, 10_000) }.text();
+    let end = text.find("FC SCSI Traffic Statistics").unwrap();
+    let cut = text[..end].trim_end();
+    assert!(cut.ends_with("No Command Resource Count: 90441"));
+    silent(&[("a.txt", &PHYSICAL.text()), ("b.txt", &format!("{cut}\n"))]);
+}
+
+/// A full adapter whose counter grows gets the double at least: what waits in front of its queue is not counted.
+#[test]
+fn a_full_virtual_adapter_gets_the_double_at_least() {
+    let full = Port { active_high: 500, pending_high: 212, no_command: 1_000, ..SHORT };
+    let later = Port { no_command: 703_114, ..full.later(600, 9_200_000) };
+    let finding = top(
+        &[("a.txt", &full.text()), ("b.txt", &(later.text() + &elements("500")))],
+        "fc-virtual-elements",
+    );
+    assert_eq!(finding.command.as_deref(), Some("chdev -l fcs0 -a num_cmd_elems=1024 -P"));
+}

@@ -468,3 +468,17 @@ fn a_disk_that_is_only_defined_has_lost_no_path() {
     let finding = top(&[("a.txt", &lost)], "disk-paths-failed");
     assert!(finding.reasoning.iter().any(|why| why.contains("No path is left to hdisk1.")));
 }
+
+#[test]
+fn duplicates_of_a_disks_error_are_errors() {
+    let log = |again: u32| {
+        format!(
+            "aix7:/> date\nThu Nov 12 14:00:00 CET 2026\naix7:/> errpt -a\n---------------------------------------------------------------------------\nLABEL:          SC_DISK_ERR2\nIDENTIFIER:     B6267342\n\nDate/Time:       Thu Nov 12 11:30:02 CET 2026\nSequence Number: 4711\nMachine Id:      00F6A2B04C00\nNode Id:         aix7\nClass:           H\nType:            PERM\nResource Name:   hdisk7\n\nDescription\nDISK OPERATION ERROR\n\nDuplicates\nNumber of duplicates\n         {again}\n"
+        )
+    };
+    let few = advice(&[("a.txt", &log(1))]);
+    assert!(few.findings.is_empty(), "{:?}", few.findings);
+    let finding = top(&[("a.txt", &log(117))], "disk-errors");
+    let why = "118 errors were logged in the day before the capture: 1 entry, and 117 duplicates";
+    assert!(finding.reasoning[0].starts_with(why), "{:?}", finding.reasoning);
+}

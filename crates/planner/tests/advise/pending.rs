@@ -1,6 +1,6 @@
 //! Values that are set and not in force: `chdev -P` without a restart, `lsattr -P` beside `lsattr -E`, and defaults.
 
-use super::{SHORT, advice, lsattr, top};
+use super::{PHYSICAL, Port, SHORT, advice, lsattr, top};
 use planner::advise::Finding;
 
 fn set(value: &str) -> String {
@@ -53,10 +53,28 @@ fn a_value_that_nothing_ever_came_near_may_not_be_in_force() {
     // 2,048 are set, 180 were ever active, and 4,419,300 requests waited.
     let finding = first(&[&set("2048")]);
     assert_eq!(finding.command, None);
-    assert!(says(&finding, "lsattr -Pl fcs0 as root on payroll"), "{:?}", finding.reasoning);
+    assert!(says(&finding, "may have been set for later"), "{:?}", finding.reasoning);
+    let look_up = ["which value is in force: lsattr -Pl fcs0 as root on payroll"];
+    assert_eq!(finding.look_up, look_up);
     // Not where it is known to be in force, nor where most was in use.
     assert!(!says(&first(&[&set("2048"), &by("-Pl", "2048")]), "not be in force"));
     assert!(!says(&first(&[&set("200")]), "not be in force"));
+}
+
+/// Requests wait at a port whose number was raised and never taken over: a still greater one is no cure.
+#[test]
+fn a_value_in_doubt_is_not_raised_further() {
+    let set = |value| lsattr("viosa1", "fcs0", &[("num_cmd_elems", value)]);
+    let early = Port { no_elements: 100, active_high: 500, pending_high: 611, ..PHYSICAL };
+    let late = Port { no_elements: 90_512, ..early.later(600, 1_000_000) };
+    let finding = |value| {
+        let late = late.text() + &set(value);
+        top(&[("a.txt", &early.text()), ("b.txt", &late)], "fc-physical-elements")
+    };
+    assert!(finding("500").command.is_some());
+    let doubted = finding("2048");
+    assert_eq!(doubted.command, None);
+    assert!(doubted.look_up[0].starts_with("which value is in force"), "{doubted:?}");
 }
 
 #[test]
