@@ -143,7 +143,7 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
         let redirected = body.as_bytes()[index] == b'>' && is_known(before);
         if !variable
             && !redirected
-            && is_before_sign(before)
+            && (is_before_sign(before) || is_host_and_user(before) && is_known(after.trim()))
             && is_after_sign(before, after)
             && !is_assignment(after)
         {
@@ -182,8 +182,10 @@ fn bracketed_path(body: &str) -> Option<Prompt<'_>> {
 fn bracketed_host(body: &str) -> Option<Prompt<'_>> {
     let (inner, typed) = body.strip_prefix('[')?.split_once(']')?;
     let (name, rest) = inner.split_once(':')?;
-    let path = rest.trim_end_matches(':').rsplit(':').next()?.starts_with(['/', '~']);
     let typed = typed.trim_start_matches([' ', '$', '#', '>']).trim();
+    let path = rest.trim_end_matches(':').rsplit(':').next()?.starts_with(['/', '~']);
+    // Without a path only what a known command follows.
+    let path = path || is_known(typed);
     let fits = path && !inner.contains(' ') && inner.len() < 80 && host(name) == Some(name);
     let command =
         typed.is_empty() || typed.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
@@ -215,6 +217,15 @@ fn is_before_sign(before: &str) -> bool {
     (path || marked || before.contains('@')) && host(before).is_some()
 }
 
+/// `host:user`, before the sign of a known command.
+fn is_host_and_user(before: &str) -> bool {
+    let word = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+    };
+    before.split_once(':').is_some_and(|(host, user)| word(host) && word(user))
+}
+
 /// Whether the text can stand behind a prompt's sign.
 fn is_after_sign(before: &str, after: &str) -> bool {
     if after.trim().is_empty() {
@@ -232,7 +243,11 @@ fn is_after_sign(before: &str, after: &str) -> bool {
 /// The host in the text before a prompt's sign.
 fn host(before: &str) -> Option<&str> {
     let text = before.trim().trim_start_matches(['[', '{', '(', ' ']);
-    let text = text.rsplit_once('@').map_or(text, |(_, host)| host.trim_start());
+    // `user@host`, or `host@/path`.
+    let text = text.rsplit_once('@').map_or(text, |(before, host)| match host.starts_with('/') {
+        true => before,
+        false => host.trim_start(),
+    });
     let end = text
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')))
         .unwrap_or(text.len());

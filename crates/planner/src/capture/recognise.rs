@@ -255,7 +255,10 @@ fn formatted(text: &str) -> Option<Kind> {
 
 /// Whether a report ends before this line: another begins, a command was typed, or another host speaks.
 pub(super) fn is_boundary(line: Line<'_>, ahead: Lines<'_>) -> bool {
-    heading(line, ahead).is_some()
+    // Said by ssh when a command run from afar has ended.
+    let ended = line.text.starts_with("Shared connection to ") && line.text.ends_with(" closed.");
+    ended
+        || heading(line, ahead).is_some()
         || prompt::prompt(line.text).is_some()
         || prompt::announced(line.text).is_some()
         || prompt::date(line).is_some()

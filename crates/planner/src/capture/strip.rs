@@ -129,7 +129,8 @@ pub(super) fn strip<'t>(dress: Dress, line: &'t str, key: Option<&Key>) -> Optio
         Dress::Clock => plain(clock(body)?, Key::Nothing),
         Dress::Number => {
             let (number, rest) = number(body)?;
-            let follows = !matches!(key, Some(Key::Number(before)) if before + 1 != number);
+            let follows =
+                !matches!(key, Some(Key::Number(before)) if before.checked_add(1) != Some(number));
             follows.then(|| plain(rest, Key::Number(number)))?
         }
         Dress::Comment => {

@@ -318,3 +318,18 @@ fn words() -> impl Strategy<Value = String> {
     )
     .prop_map(|parts| parts.into_iter().flat_map(|(word, gap)| [word, gap]).collect())
 }
+
+/// Numbers that no clock and no editor has.
+#[test]
+fn numbers_beyond_every_range_do_no_harm() {
+    let great = u64::MAX;
+    for text in [
+        format!("{great} vios1:/> lsattr -El fcs0\n{great} num_cmd_elems 200 Elements True\n")
+            .repeat(3),
+        format!(
+            "AAA,progname,nmon_aix\nAAA,host,v1\nPAGE,Paging v1,pgsin\nZZZZ,T0001,{great}:{great}:{great},12-NOV-2026\nPAGE,T0001,{great}\n"
+        ),
+    ] {
+        check(text.as_bytes());
+    }
+}

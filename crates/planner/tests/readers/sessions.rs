@@ -362,3 +362,25 @@ fn a_prompt_in_brackets_names_the_host() {
         read_bytes(b"[tallin01:root:/home/root:] lsattr -El fcs0\na 1 A True\nb 2 B True\n");
     assert_eq!(value(&only(captures.lsattrs()).head.partition), "tallin01");
 }
+
+#[test]
+fn prompts_without_a_path_name_the_host_before_a_known_command() {
+    for prompt in ["vios1:padmin$ ", "[vios1:padmin] ", "vios1@/# "] {
+        let text = format!(
+            "{prompt}lsattr -El fcs0 -a num_cmd_elems\nnum_cmd_elems 200 Elements True\n{prompt}lspath\nEnabled hdisk0 fscsi0\n"
+        );
+        let captures = read_bytes(text.as_bytes());
+        let hosts: Vec<String> =
+            captures.reports.iter().map(|report| value(&report.head().partition)).collect();
+        assert_eq!(hosts, ["vios1", "vios1"], "{prompt}: {captures:?}");
+        assert_whole(&captures);
+    }
+}
+
+#[test]
+fn the_end_of_a_connection_ends_a_report() {
+    let text = "vios1:/> lspath\nEnabled hdisk0 fscsi0\nShared connection to vios1 closed.\n";
+    let captures = read_bytes(text.as_bytes());
+    assert_eq!(captures.reports.len(), 1);
+    assert!(captures.reports[0].head().unread.is_empty(), "{captures:?}");
+}

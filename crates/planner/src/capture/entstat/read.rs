@@ -552,6 +552,11 @@ fn memory(text: &str) -> bool {
         "Minimum (KB)",
         "Maximum (KB)",
         "Total KB",
+        "Total VRM Minimum (KB)",
+        "Total VRM Desired (KB)",
+        "Total DMA Max Min (KB)",
+        "Buffer Mode:",
+        "LPAR Active Memory Sharing:",
     ];
     names.iter().any(|name| text.starts_with(name))
 }

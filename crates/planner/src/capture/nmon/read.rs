@@ -124,10 +124,13 @@ fn time(rest: &str, line: Line<'_>) -> Option<NmonTime> {
     let month = (1u64..).zip(prompt::MONTHS).find(|(_, name)| name.eq_ignore_ascii_case(month))?.0;
     let mut clock = clock.split(':').map(|part| part.parse::<u64>().ok());
     let (hour, minute, second) = (clock.next()??, clock.next()??, clock.next()??);
-    let fits = hour < 24 && minute < 60 && second <= 60;
+    // Numbers beyond a clock's would overflow below.
+    if hour >= 24 || minute >= 60 || second > 60 {
+        return None;
+    }
     let seconds = ((days(year, month, day) * 24 + hour) * 60 + minute) * 60 + second;
     let taken = Taken { seconds, zone: Some(String::new()) };
-    fits.then(|| NmonTime { at: line.at, tag: tag.to_owned(), taken })
+    Some(NmonTime { at: line.at, tag: tag.to_owned(), taken })
 }
 
 fn section(report: &mut Nmon, name: &str, rest: &str, at: At) {
