@@ -81,7 +81,12 @@ fn overload<'a>(view: &View<'a>, object: &Object<'a>, out: &mut Out) {
     if !full.is_empty() {
         let which: Vec<String> = full.iter().map(|thread| thread.index.to_string()).collect();
         let of = sea.threads.len();
-        draft = draft.because(format!("Of {of} threads, those with dropped packets are {}: flows are spread by a hash, not by load.", which.join(", ")));
+        let which = match &which[..] {
+            [one] => format!("only thread {one} dropped packets"),
+            several => format!("threads {} dropped packets", several.join(", ")),
+        };
+        draft = draft
+            .because(format!("Of {of} threads {which}: flows are spread by a hash, not by load."));
     }
     for name in ["nthreads", "queue_size"] {
         if let Some(attribute) = bridge.attribute(view, name) {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::{Answer, Bar, Bars, Block, Chart, Detail, Section, Table, Tone};
 use crate::advise::{Advice, Finding, NotChecked, Severity, rule, rules};
-use crate::capture::{At, Captures, Head, Report};
+use crate::capture::{At, Captures, FileInfo, Head, Report};
 use crate::trace::Figure;
 
 /// Advice with the captures that it rests on.
@@ -111,7 +111,12 @@ impl AdviceReport<'_> {
             let place = super::place(self, head.first);
             why(head).map(|why| format!("{place} {}: {why}", report.command()))
         };
-        self.captures.reports.iter().filter_map(told).collect()
+        let damaged = |file: &FileInfo| {
+            let note = file.notes.iter().find(|note| note.contains("damaged"))?;
+            Some(format!("{}: {note}", file.name))
+        };
+        let files = self.captures.files.iter().filter_map(damaged);
+        files.chain(self.captures.reports.iter().filter_map(told)).collect()
     }
 
     fn cut_section(&self) -> Option<Section> {

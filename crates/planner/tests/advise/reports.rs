@@ -430,3 +430,22 @@ fn systems_in_several_zones_are_each_compared_with_themselves() {
     assert_eq!(service("berlin").after, Some(8.0));
     assert_eq!(service("boston").after, None, "nothing was changed there");
 }
+
+/// A compressed file that lost its end may have lost a finding.
+#[test]
+fn a_damaged_file_is_never_nothing_to_change() {
+    let text = "aix7:/> lspath\nEnabled hdisk0 fscsi0\nEnabled hdisk0 fscsi1\n".repeat(40);
+    let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
+    packed.extend(miniz_oxide::deflate::compress_to_vec(text.as_bytes(), 1));
+    let said = |bytes: &[u8]| {
+        let mut captures = planner::capture::Captures::new();
+        captures.read("a.gz", bytes, None);
+        let advice = advise(&captures, &Facts::builtin());
+        let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+        text::text(&report, &text::Options { width: 200, ..text::Options::default() })
+    };
+    assert!(!said(&packed).contains("damaged"));
+    let cut = said(&packed[..packed.len() - 8]);
+    assert!(cut.contains("Reports that may not be whole") && cut.contains("a.gz: is compressed"));
+    assert!(!cut.contains("Nothing to change"), "{cut}");
+}
