@@ -1,13 +1,14 @@
 //! A change: judged and stored under the lock, carried out after it.
 
 use super::registry::Key;
-use super::shared::{ApplyOutcome, ChangeOptions, Done, Ledger, OnFailure, Server, accounts};
+use super::shared::{
+    ApplyOutcome, ChangeOptions, Done, Ledger, OnFailure, Server, WantedOfAll, accounts,
+};
 use super::{drive, machine, media};
 use crate::caller;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::model::loss::{self, Loss, losses};
-use crate::model::resolve::Wanted;
 use crate::model::transition::{Change, Transition, transition};
 use crate::model::{Desired, allocations, mentions_of};
 use crate::operation::{Edit, Facts, Kind, Step, Work, cancelled};
@@ -43,8 +44,8 @@ struct Judged {
     losses: Vec<Loss>,
     warnings: Vec<String>,
     /// What data planes were told, and what they will be.
-    before: Arc<BTreeMap<String, Wanted>>,
-    after: Arc<BTreeMap<String, Wanted>>,
+    before: WantedOfAll,
+    after: WantedOfAll,
 }
 
 impl Judged {

@@ -27,6 +27,9 @@ use tokio::sync::Notify;
 /// Makes the launcher of a data plane, by name.
 pub type LauncherOf = Box<dyn Fn(&str) -> Box<dyn Launcher> + Send + Sync>;
 
+/// What each data plane shall be, by name.
+pub(super) type WantedOfAll = Arc<BTreeMap<String, Wanted>>;
+
 /// What happens when a data plane cannot do what was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnFailure {
@@ -129,7 +132,7 @@ pub struct Server {
     pub(super) trail: Arc<Trail>,
     pub(super) stats_files: Mutex<StatsFiles>,
     /// What data planes shall be in the states that were asked for last, the latest first.
-    resolved: Mutex<Vec<(Desired, Arc<BTreeMap<String, Wanted>>)>>,
+    resolved: Mutex<Vec<(Desired, WantedOfAll)>>,
     /// How often that was worked out.
     #[cfg(test)]
     pub(crate) resolutions: std::sync::atomic::AtomicU64,
@@ -262,7 +265,7 @@ impl Server {
 
     /// What each data plane shall be. That of the last few states is known: a change asks for what was and what will be, and whoever tells
     /// the data planes asks again.
-    pub(super) fn wanted(&self, desired: &Desired) -> Arc<BTreeMap<String, Wanted>> {
+    pub(super) fn wanted(&self, desired: &Desired) -> WantedOfAll {
         let mut known = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(at) = known.iter().position(|(state, _)| state == desired) {
             let found = known.remove(at);
@@ -271,7 +274,7 @@ impl Server {
         }
         let names = desired.dataplane_names().into_iter();
         let of = |name: String| (name.clone(), resolve::wanted(desired, &name, &self.paths));
-        let wanted: Arc<BTreeMap<String, Wanted>> = Arc::new(names.map(of).collect());
+        let wanted: WantedOfAll = Arc::new(names.map(of).collect());
         known.insert(0, (desired.clone(), Arc::clone(&wanted)));
         known.truncate(RESOLVED_KEPT);
         #[cfg(test)]
