@@ -359,10 +359,16 @@ impl RunningQueue {
     /// A command waits until fewer are active.
     #[cold]
     pub(crate) fn hold(&mut self, head: Head) {
+        self.count(self.held_for, 1);
+        self.keep(head);
+    }
+
+    /// A command waits until the queue does not pause any more.
+    #[cold]
+    pub(crate) fn keep(&mut self, head: Head) {
         self.held.push_back(head.0);
         self.command(head).state = State::Held;
         self.parked += 1;
-        self.count(self.held_for, 1);
         self.show_levels();
     }
 

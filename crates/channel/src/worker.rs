@@ -166,7 +166,13 @@ impl<H: Handler> Worker<H> {
                 unreachable!("a queue leaves the list before the channel");
             };
             match served.take(&mut self.io) {
-                Ok(0) => {
+                Ok(None) => {
+                    // Without kicks: what is in the ring stays there until the queue is woken.
+                    served.queue.phase = Phase::Armed;
+                    self.hot.swap_remove(index);
+                    continue;
+                }
+                Ok(Some(0)) => {
                     let queue = &mut served.queue;
                     queue.empty_turns += u32::from(self.busy);
                     if queue.empty_turns > EMPTY_TURNS_MAX && !queue.resources.ring.enable_kicks() {

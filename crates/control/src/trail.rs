@@ -45,6 +45,14 @@ pub enum Kind {
     ClientConnected,
     /// A client left an adapter.
     ClientLeft,
+    /// The link of an adapter or a port went down.
+    LinkDown,
+    /// It is there.
+    LinkUp,
+    /// An adapter went from one port to another.
+    Remapped,
+    /// The client of an adapter has another number of channels.
+    Renegotiated,
     /// Requests to a volume failed.
     VolumeError,
     /// An operation that took a while has ended.
@@ -65,6 +73,10 @@ impl Kind {
             Kind::DataplaneAnswers => "dataplane_answers",
             Kind::ClientConnected => "client_connected",
             Kind::ClientLeft => "client_left",
+            Kind::LinkDown => "link_down",
+            Kind::LinkUp => "link_up",
+            Kind::Remapped => "remapped",
+            Kind::Renegotiated => "renegotiated",
             Kind::VolumeError => "volume_error",
             Kind::Operation => "operation",
         }
@@ -88,6 +100,9 @@ pub struct Event {
     /// To whom: the name of an adapter, a volume or a data plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
+    /// Who else it is about: what a change changed, the port of a link, the adapters of a port or a data plane.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of: Vec<String>,
     /// What, in words.
     pub message: String,
     /// Of a change: `done`, `refused` or `failed`.
@@ -133,14 +148,24 @@ impl Trail {
 
     /// Notes that something happened to somebody.
     pub fn note(&self, kind: Kind, subject: Option<&str>, message: impl Into<String>) {
-        let (subject, message) = (subject.map(str::to_owned), message.into());
-        self.add(Event { number: 0, at_ms: 0, kind, subject, message, result: None, by: None });
+        self.add(Event { subject: subject.map(str::to_owned), ..Event::new(kind, message.into()) });
     }
 
-    /// Notes what became of a change.
-    pub fn changed(&self, by: Option<Caller>, result: &str, message: String) {
-        let (kind, result) = (Kind::Change, Some(result.to_owned()));
-        self.add(Event { number: 0, at_ms: 0, kind, subject: None, message, result, by });
+    /// Notes something that somebody did to one, which is about others, too.
+    pub fn done_to(
+        &self,
+        by: Option<Caller>,
+        kind: Kind,
+        (subject, of): (&str, Vec<String>),
+        message: String,
+    ) {
+        self.add(Event { subject: Some(subject.to_owned()), of, by, ..Event::new(kind, message) });
+    }
+
+    /// Notes what became of a change of these objects.
+    pub fn changed(&self, by: Option<Caller>, result: &str, of: Vec<String>, message: String) {
+        let result = Some(result.to_owned());
+        self.add(Event { of, result, by, ..Event::new(Kind::Change, message) });
     }
 
     fn add(&self, mut event: Event) {
@@ -174,9 +199,26 @@ impl Trail {
         let _ = self.last.subscribe().wait_for(|last| *last > number).await;
     }
 
+    /// The number of the last one.
+    pub fn last(&self) -> u64 {
+        *self.last.borrow()
+    }
+
     /// How many there were of each kind since this server started.
     pub fn counts(&self) -> BTreeMap<Kind, u64> {
         self.kept().counts.clone()
+    }
+}
+
+impl Event {
+    fn new(kind: Kind, message: String) -> Event {
+        let (subject, of, result, by) = (None, Vec::new(), None, None);
+        Event { number: 0, at_ms: 0, kind, subject, of, message, result, by }
+    }
+
+    /// Whether it is about somebody.
+    pub fn is_of(&self, name: &str) -> bool {
+        self.subject.as_deref() == Some(name) || self.of.iter().any(|one| one == name)
     }
 }
 
@@ -261,7 +303,8 @@ mod tests {
         for n in 0..3 * EVENTS_MAX {
             trail.note(Kind::ClientConnected, Some("a"), format!("client {n}"));
         }
-        trail.changed(Some(Caller { uid: 7, pid: Some(8) }), "done", "x".repeat(5000));
+        let by = Some(Caller { uid: 7, pid: Some(8) });
+        trail.changed(by, "done", vec!["b".into()], "x".repeat(5000));
         let all = trail.since(0, 0);
         assert_eq!(all.len(), EVENTS_MAX);
         let last = all.last().unwrap();
@@ -270,6 +313,7 @@ mod tests {
             (3 * EVENTS_MAX as u64 + 1, 1000 + "…".len())
         );
         assert_eq!(trail.counts()[&Kind::ClientConnected], 3 * EVENTS_MAX as u64);
+        assert!(last.is_of("b") && !last.is_of("a") && all[0].is_of("a"));
         drop(trail);
         let lines = std::fs::read_to_string(&path).unwrap();
         assert!(lines.lines().count() <= 2 * EVENTS_MAX + 1);

@@ -47,6 +47,7 @@ fn scsi_device(volume: &Arc<dyn Volume>, stats: &Arc<StatsRegion>) -> Behind {
             inout: true,
             sizes: Sizes::default(),
         },
+        link: device_scsi::Link::alone(),
         services: Arc::new(services),
         owed: Vec::new(),
     })

@@ -63,6 +63,11 @@ macro_rules! devices {
             }
 
             #[inline]
+            fn pauses(&mut self) -> bool {
+                match self { $(AnyHandler::$name(handler) => handler.pauses()),+ }
+            }
+
+            #[inline]
             fn admit(&mut self, queue: &RunningQueue) -> Result<(), QueueCounter> {
                 match self { $(AnyHandler::$name(handler) => handler.admit(queue)),+ }
             }

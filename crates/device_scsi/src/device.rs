@@ -3,13 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::Duration;
 
 use block::{DEPTH_CLIENT, Limited, Limiter, Volume};
 use channel::Adapter;
 use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Tell, Written};
 use channel::elements::Elements;
 use channel::mailbox::one_shot;
-use protocol::message::{AdapterSpec, CommandSpec, DeviceSpec, LimitSpec, PortShare, ScsiSpec};
+use protocol::message::{
+    AdapterSpec, CommandSpec, DeviceSpec, LimitSpec, LinkSpec, PortShare, ScsiSpec,
+};
 use protocol::stats::{AdapterStats, StatsRegion};
 use scsi::management::Function;
 use scsi::{Attention, LogicalUnit, Lun, Nexus};
@@ -17,6 +20,7 @@ use scsi::{Attention, LogicalUnit, Lun, Nexus};
 use crate::config::{self, CDB_SIZE_OFFSET, Offer, SENSE_SIZE_OFFSET, feature};
 use crate::control::Management;
 use crate::limits::Ports;
+use crate::link::{Holds, Link, LinkState};
 use crate::task_manager::TaskManager;
 use crate::units::Medium;
 use crate::view::{Change, Place, Units, View};
@@ -38,6 +42,7 @@ const EVENT_QUEUE: u16 = 1;
 pub struct OfDataPlane {
     task_manager: TaskManager,
     ports: Arc<Ports>,
+    holds: Arc<Holds>,
 }
 
 impl OfDataPlane {
@@ -54,6 +59,7 @@ pub struct ScsiDevice {
     /// How the channels know it.
     adapter: Arc<Adapter>,
     services: Arc<Services>,
+    link: Arc<Link>,
     /// Where the adapter's high-water mark is, if there was a slot.
     mark: Option<AdapterStats>,
     state: Mutex<State>,
@@ -225,7 +231,10 @@ impl ScsiDevice {
             let state = locked(&self.state);
             (state.terms.clone(), state.view.clone())
         };
-        let view = View::new(spec, units, &before, |volume| terms.limited(volume))?;
+        let mut view = View::new(spec, units, &before, |volume| terms.limited(volume))?;
+        if spec.link != LinkSpec::Up {
+            view.remember(&before);
+        }
         let map = Arc::new(view.map()?);
         let change = before.change(&view);
         Ok(NewLuns { map, view, change })
@@ -243,8 +252,63 @@ impl ScsiDevice {
         state.view = luns.view.clone();
     }
 
+    /// Takes the link down if a specification says so.
+    fn link_down(&self, spec: &ScsiSpec) {
+        if let LinkSpec::Down { hold_ms } = spec.link {
+            self.link.down(Duration::from_millis(u64::from(hold_ms)));
+        }
+    }
+
+    /// Whether a specification has the client on another port than it is on.
+    fn is_remapped(&self, spec: &ScsiSpec) -> bool {
+        let terms = &locked(&self.state).terms;
+        match (&terms.port, &spec.port) {
+            (Some(now), Some(then)) => now.name != then.name,
+            _ => false,
+        }
+    }
+
+    /// Puts it behind the device; what the client is to be told of that.
+    fn set_behind(
+        &self,
+        spec: &ScsiSpec,
+        units: &Units,
+        queues: &mut dyn Queues<Message>,
+    ) -> Result<Vec<Event>, String> {
+        if !ScsiDevice::is_whole(units) {
+            queues.with_all_stopped(&mut || {
+                let mut state = locked(&self.state);
+                state.map = None;
+                state.view.let_go(units);
+            });
+            return Ok(Vec::new());
+        }
+        self.set_elements(spec);
+        if self.has_other_terms(spec) {
+            let mut set = Ok(());
+            queues.with_all_stopped(&mut || set = self.set_terms(spec));
+            set?;
+        }
+        let luns = self.new_luns(spec, units)?;
+        match self.map() {
+            Some(before) => {
+                ScsiDevice::exchange_luns(queues, &luns.map, &before)?;
+                self.set_luns(&luns);
+            }
+            None => queues.with_all_stopped(&mut || self.set_luns(&luns)),
+        }
+        // A client without a link is told when it is back: until then it keeps what it has.
+        let events = match spec.link {
+            LinkSpec::Up => self.announce(&luns.change, self.link.state() == LinkState::Down),
+            LinkSpec::Down { .. } => Vec::new(),
+        };
+        self.forget_luns();
+        Ok(events)
+    }
+
     /// Tells the units that stay of a change of the others, and says which events the client gets (virtio 1.3, 5.6.6.3).
-    fn announce(&self, change: &Change) -> Vec<Event> {
+    /// A client whose commands failed for the want of a link is asked to look at all that it has.
+    fn announce(&self, change: &Change, had_failed: bool) -> Vec<Event> {
         change.told.iter().for_each(|nexus| nexus.tell(Attention::LunsChanged));
         if locked(&self.state).features & feature::HOTPLUG == 0 {
             return Vec::new();
@@ -258,7 +322,11 @@ impl ScsiDevice {
                 .collect()
         };
         let gone = of(&change.gone, event::Reset::Removed);
-        gone.into_iter().chain(of(&change.come, event::Reset::Rescan)).collect()
+        let come = match had_failed {
+            true => of(&locked(&self.state).view.places(), event::Reset::Rescan),
+            false => of(&change.come, event::Reset::Rescan),
+        };
+        gone.into_iter().chain(come).collect()
     }
 
     fn capacity_events(&self, units: &[String]) -> Vec<Event> {
@@ -336,7 +404,11 @@ impl Device for ScsiDevice {
     const FIXED_QUEUES: u16 = config::OTHER_QUEUES;
 
     fn service(ask: AskChannels<Question>) -> std::io::Result<OfDataPlane> {
-        Ok(OfDataPlane { task_manager: TaskManager::start(ask)?, ports: Arc::default() })
+        Ok(OfDataPlane {
+            task_manager: TaskManager::start(ask)?,
+            ports: Arc::default(),
+            holds: Arc::default(),
+        })
     }
 
     fn end_service(service: &OfDataPlane) {
@@ -373,6 +445,7 @@ impl Device for ScsiDevice {
             ports,
             adapter: Arc::clone(making.adapter),
             services: Arc::new(services(device)),
+            link: Link::new(&making.service.holds),
             mark,
             state: Mutex::new(state),
             attendance: Mutex::default(),
@@ -381,6 +454,7 @@ impl Device for ScsiDevice {
             device.set_luns(&device.new_luns(scsi, units)?);
         }
         device.forget_luns();
+        device.link_down(scsi);
         Ok(device)
     }
 
@@ -396,6 +470,7 @@ impl Device for ScsiDevice {
         live.targets.clone_from(&next.targets);
         live.limit = next.limit;
         live.port.clone_from(&next.port);
+        live.link = next.link;
         // The client was told of the others.
         let CommandSpec { queue_depth, max_xfer_bytes, .. } = live.commands;
         live.commands = CommandSpec { queue_depth, max_xfer_bytes, ..next.commands };
@@ -522,7 +597,8 @@ impl Device for ScsiDevice {
         let luns = Arc::clone(state.map.as_ref()?);
         let place = index.saturating_sub(config::OTHER_QUEUES);
         let (elements, services) = (Arc::clone(elements), Arc::clone(&self.services));
-        Some(Behind { role, place, luns, elements, limits, services, owed })
+        let link = Arc::clone(&self.link);
+        Some(Behind { role, place, luns, elements, limits, link, services, owed })
     }
 
     fn is_ready(&self) -> bool {
@@ -539,33 +615,20 @@ impl Device for ScsiDevice {
         let DeviceSpec::Scsi(spec) = &spec.device else {
             return Err("it is no SCSI device".to_owned());
         };
-        if !ScsiDevice::is_whole(units) {
-            queues.with_all_stopped(&mut || {
-                let mut state = locked(&self.state);
-                state.map = None;
-                state.view.let_go(units);
-            });
-            return Ok(());
+        // Before a queue stops for the change: what it has begun it ends, and what comes then waits.
+        self.link_down(spec);
+        let was_up = self.link.state() == LinkState::Up;
+        if self.is_remapped(spec) {
+            self.link.pause();
         }
-        self.set_elements(spec);
-        if self.has_other_terms(spec) {
-            let mut set = Ok(());
-            queues.with_all_stopped(&mut || set = self.set_terms(spec));
-            set?;
+        let told = self.set_behind(spec, units, queues);
+        if spec.link == LinkSpec::Up && (told.is_ok() || was_up) {
+            self.link.up();
         }
-        let luns = self.new_luns(spec, units)?;
-        match self.map() {
-            Some(before) => {
-                ScsiDevice::exchange_luns(queues, &luns.map, &before)?;
-                self.set_luns(&luns);
-            }
-            None => queues.with_all_stopped(&mut || self.set_luns(&luns)),
-        }
-        let events = self.announce(&luns.change);
-        for event in events {
+        // With the link there: what a client looks for then it finds.
+        for event in told? {
             queues.tell(&mut |number| (number == EVENT_QUEUE).then_some(Message::Event(event)));
         }
-        self.forget_luns();
         Ok(())
     }
 

@@ -21,6 +21,7 @@ use crate::control::Management;
 use crate::counted::Counted;
 use crate::event::EVENT_BYTES;
 use crate::limits::{ScsiLimits, ScsiRole};
+use crate::link::Link;
 use crate::luns::LunMap;
 use crate::off_path::{Question, Services};
 use crate::requests::{Requests, Writers};
@@ -41,6 +42,8 @@ pub struct Behind {
     pub place: u16,
     /// What the queue is allowed.
     pub limits: ScsiLimits,
+    /// The way to its targets.
+    pub link: Arc<Link>,
     /// What others do for the adapter.
     pub services: Arc<Services>,
     /// Task management functions that were answered while the queue was not in use. What they mean of its ring ends when it comes.
@@ -106,7 +109,10 @@ impl Handler for ScsiHandler {
             }
             ScsiRole::Control => Kind::Control(Box::new(ControlQueue::new(behind))),
             ScsiRole::Request => {
-                let mut requests = Requests::new(size, &behind, shared, &queue.adapter, io.wake());
+                let mut requests = {
+                    let wakes = [io.wake(), io.wake()];
+                    Requests::new(size, &behind, shared, &queue.adapter, wakes)
+                };
                 requests.remap(behind.luns, io)?;
                 let scratch = shared.0.scratches.borrow_mut().open();
                 requests.scratch = scratch.map_err(|error| error.to_string())?;
@@ -126,6 +132,14 @@ impl Handler for ScsiHandler {
             requests.release_all(io);
             let scratch = std::mem::take(&mut requests.scratch);
             requests.shared.scratches.borrow_mut().close(scratch);
+        }
+    }
+
+    #[inline]
+    fn pauses(&mut self) -> bool {
+        match &mut self.0 {
+            Kind::Request(requests) => requests.pauses(),
+            Kind::Control(_) | Kind::Event(_) => false,
         }
     }
 

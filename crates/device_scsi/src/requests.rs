@@ -14,6 +14,7 @@ use vring::Head;
 use crate::control::Management;
 use crate::handler::{Behind, OfChannel, Shared};
 use crate::limits::ScsiLimits;
+use crate::link::{LinkState, Seat};
 use crate::luns::{LunEntry, LunMap};
 use crate::off_path::{AbortReason, Services};
 use crate::scratch::{OwnScratch, ScratchId};
@@ -110,6 +111,9 @@ pub(crate) struct Requests {
     last: (u64, u16),
     pub(crate) limits: ScsiLimits,
     pub(crate) elements: QueueElements,
+    link: Seat,
+    /// The link was down when the queue last looked: no address leads anywhere.
+    pub(crate) is_cut: bool,
     adapter: Arc<Adapter>,
     pub(crate) services: Arc<Services>,
     pub(crate) shared: Rc<OfChannel>,
@@ -132,8 +136,9 @@ impl Requests {
         behind: &Behind,
         shared: &Shared,
         adapter: &Arc<Adapter>,
-        wake: Wake,
+        wakes: [Wake; 2],
     ) -> Requests {
+        let [wake, of_link] = wakes;
         let limits = ScsiLimits { local: behind.limits.local.max(1), ..behind.limits };
         let elements = QueueElements::new(&behind.elements, behind.place, limits.local, wake);
         Requests {
@@ -144,6 +149,8 @@ impl Requests {
             last: (0, 0),
             limits,
             elements,
+            link: behind.link.sit(of_link),
+            is_cut: false,
             adapter: Arc::clone(adapter),
             services: Arc::clone(&behind.services),
             shared: Rc::clone(&shared.0),
@@ -152,12 +159,25 @@ impl Requests {
         }
     }
 
+    /// Whether nothing is begun, since the link may come back.
+    #[inline]
+    pub(crate) fn pauses(&mut self) -> bool {
+        let state = self.link.state();
+        if self.is_cut != (state != LinkState::Up) {
+            (self.is_cut, self.last) = (!self.is_cut, (0, 0));
+        }
+        state == LinkState::Held
+    }
+
     /// The binding of an address.
     #[inline]
     pub(crate) fn find(&mut self, address: [u8; 8]) -> Option<u16> {
         let word = u64::from_ne_bytes(address);
         if word == self.last.0 && word != 0 {
             return Some(self.last.1);
+        }
+        if self.is_cut {
+            return None;
         }
         let binding = self.search(address)?;
         self.last = (word, binding);
@@ -356,13 +376,15 @@ mod tests {
             luns: Arc::new(LunMap::empty()),
             elements,
             limits,
+            link: crate::link::Link::alone(),
             services: Arc::new(services),
             owed: Vec::new(),
         };
         for size in [1, 2, 64, 256] {
             let new = |place| {
                 let behind = Behind { place, ..behind.clone() };
-                Requests::new(size, &behind, &Shared::default(), &adapter, Box::new(|| ()))
+                let wakes: [Wake; 2] = [Box::new(|| ()), Box::new(|| ())];
+                Requests::new(size, &behind, &Shared::default(), &adapter, wakes)
             };
             let queues: Vec<Requests> = (0..16).map(new).collect();
             let mut lines: Vec<(usize, usize)> = queues

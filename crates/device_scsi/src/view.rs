@@ -101,6 +101,18 @@ impl View {
         Ok(view)
     }
 
+    /// Keeps what the client saw before and does not see now, without its volumes: it may be there again when the link is back, and is the
+    /// same then.
+    pub(crate) fn remember(&mut self, before: &View) {
+        for (place, seen) in &before.entries {
+            self.entries.entry(*place).or_insert_with(|| Seen { volume: None, ..seen.clone() });
+            if !self.targets.contains(&place.0) {
+                self.targets.push(place.0);
+            }
+        }
+        self.targets.sort_unstable();
+    }
+
     /// Puts other limits around all volumes.
     pub(crate) fn limit_anew(&mut self, limited: impl Fn(&Arc<dyn Volume>) -> Arc<dyn Volume>) {
         for (volume, around) in self.entries.values_mut().filter_map(|seen| seen.volume.as_mut()) {
@@ -149,6 +161,11 @@ impl View {
             luns: self.entries.range((*id, 0)..=(*id, u16::MAX)).map(entry).collect(),
         };
         LunMap::new(self.targets.iter().map(target).collect()).map_err(|error| error.to_string())
+    }
+
+    /// Where something is.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        self.entries.keys().copied().collect()
     }
 
     /// Where a unit is seen.

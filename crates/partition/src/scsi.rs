@@ -133,6 +133,8 @@ pub mod response {
     pub const BUSY: u8 = 5;
     /// The request makes no sense.
     pub const FAILURE: u8 = 9;
+    /// The way to the target is gone.
+    pub const TRANSPORT_FAILURE: u8 = 6;
     /// A task management function was carried out.
     pub const FUNCTION_SUCCEEDED: u8 = 10;
     /// It is not known.

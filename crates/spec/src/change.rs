@@ -181,7 +181,7 @@ fn block(now: &BlockSpec, then: &BlockSpec) -> Change {
 }
 
 fn scsi(now: &ScsiSpec, then: &ScsiSpec) -> Change {
-    let ScsiSpec { initiator, targets, commands, limit, port } = now;
+    let ScsiSpec { initiator, targets, commands, limit, port, link } = now;
     let CommandSpec {
         num_cmd_elems,
         num_sp_cmd_elem,
@@ -195,6 +195,7 @@ fn scsi(now: &ScsiSpec, then: &ScsiSpec) -> Change {
         (Live, *targets != then.targets),
         (Live, *limit != then.limit),
         (Live, *port != then.port),
+        (Live, *link != then.link),
         (Live, num_cmd_elems != then.commands.num_cmd_elems),
         (Live, num_sp_cmd_elem != then.commands.num_sp_cmd_elem),
         (Live, num_local_cmds != then.commands.num_local_cmds),

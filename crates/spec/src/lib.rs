@@ -17,7 +17,8 @@ pub use adapter::{AdapterSpec, BlockSpec, DeviceSpec, Placement, SocketRole, Wai
 pub use change::Change;
 pub use identity::FileIdentity;
 pub use scsi::{
-    CommandSpec, Initiator, PortShare, Reservations, ScsiSpec, TargetSpec, UnitKind, UnitSpec,
+    CommandSpec, Initiator, LinkSpec, PortShare, Reservations, ScsiSpec, TargetSpec, UnitKind,
+    UnitSpec,
 };
 pub use volume::{
     CacheMode, DelaySpec, FaultSpec, FileSpec, Jitter, LimitSpec, NullSpec, RamSpec, VolumeKind,

@@ -118,6 +118,23 @@ pub struct ScsiSpec {
     /// The port on which its commands are; none: they are on no port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<PortShare>,
+    /// Whether its commands get to their targets.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub link: LinkSpec,
+}
+
+/// The link of a client's port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkSpec {
+    /// It is up.
+    #[default]
+    Up,
+    /// It is down. What the client saw before and `targets` do not name it finds again when the link is back, if it is there then.
+    Down {
+        /// For so long from the moment when it went down, commands wait; then they fail.
+        hold_ms: u32,
+    },
 }
 
 /// What a client has of a port. All adapters that name a port have it together; the latest says how large it is.
@@ -135,7 +152,14 @@ impl ScsiSpec {
     /// What an initiator sees, with bounds that an adapter has that nobody set, and no limits.
     #[must_use]
     pub fn new(initiator: Initiator, targets: Vec<TargetSpec>) -> ScsiSpec {
-        ScsiSpec { initiator, targets, commands: CommandSpec::default(), limit: None, port: None }
+        ScsiSpec {
+            initiator,
+            targets,
+            commands: CommandSpec::default(),
+            limit: None,
+            port: None,
+            link: LinkSpec::Up,
+        }
     }
 }
 

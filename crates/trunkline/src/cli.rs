@@ -377,6 +377,7 @@ Examples:
 const EVENTS_HELP: &str = "\
 Examples:
   trunkline events --since 1h
+  trunkline events --of vfchost0
   trunkline events --follow";
 
 #[derive(Debug, Args)]
@@ -384,6 +385,9 @@ pub(crate) struct EventsArgs {
     /// Only what happened in this time, such as `90s`, `10m`, `2h` or `7d`
     #[arg(long, value_name = "TIME", value_parser = crate::commands::events::parse_time)]
     pub(crate) since: Option<std::time::Duration>,
+    /// Only what is about this adapter, port, volume, data plane or other object
+    #[arg(long, value_name = "NAME")]
+    pub(crate) of: Option<String>,
     /// Go on printing as things happen
     #[arg(long)]
     pub(crate) follow: bool,

@@ -133,6 +133,12 @@ impl<H: Handler> Worker<H> {
         queue.phase = Phase::Draining;
         let (slot, in_flight) = (queue.resources.stats.slot(), queue.resources.ring.in_flight());
         let drained = queue.is_drained();
+        if queue.held() > 0 {
+            // What it holds because it pauses is begun now.
+            let Worker { io, queues, .. } = self;
+            let served = queues[usize::from(id.0)].as_deref_mut();
+            io.list(&mut served.expect("it was here a moment ago").queue);
+        }
         self.io.record(FlightKind::Stop, slot, u64::from(in_flight));
         self.hot.retain(|hot| *hot != id.0);
         if drained {
@@ -292,8 +298,12 @@ impl<H: Handler> Worker<H> {
         let mut left = served.queue.resources.ring.size();
         while left > 0 {
             match served.take(&mut self.io)? {
-                0 => break,
-                taken => left = left.saturating_sub(taken),
+                Some(0) => break,
+                Some(taken) => left = left.saturating_sub(taken),
+                None => {
+                    served.take_and_hold(&mut self.io)?;
+                    break;
+                }
             }
         }
         self.start_polling(id);

@@ -23,16 +23,19 @@ pub(crate) struct Served<H> {
 }
 
 impl<H: Handler> Served<H> {
-    /// Takes up to [`BATCH`] heads and begins them; how many.
+    /// Takes up to [`BATCH`] heads and begins them; how many. `None`: the queue pauses.
     #[inline]
-    pub(crate) fn take(&mut self, io: &mut Io) -> Result<u16, QueueError> {
+    pub(crate) fn take(&mut self, io: &mut Io) -> Result<Option<u16>, QueueError> {
+        if self.handler.pauses() {
+            return Ok(None);
+        }
         let again = self.take_resubmitted(io);
         if again > 0 {
             self.handler.rest(&self.queue, io.now);
         }
         let seen = self.queue.resources.ring.pending()?;
         if seen == 0 {
-            return Ok(again);
+            return Ok(Some(again));
         }
         let mut count = seen.min(BATCH);
         for taken in 1..=count {
@@ -54,7 +57,25 @@ impl<H: Handler> Served<H> {
         self.handler.rest(&self.queue, io.now);
         self.account_ring_time(io.now, seen, count);
         io.event(FlightKind::Take, &self.queue, u64::from(count));
-        Ok(count + again)
+        Ok(Some(count + again))
+    }
+
+    /// Takes everything that is in the ring of a queue that pauses, and holds it.
+    #[cold]
+    pub(crate) fn take_and_hold(&mut self, io: &mut Io) -> Result<(), QueueError> {
+        let mut count = 0;
+        while let Some(head) = self.queue.resources.ring.resubmit_next() {
+            self.begin_old(io, head, true);
+            count += 1;
+        }
+        self.queue.count(QueueCounter::Resubmitted, count);
+        for _ in 0..self.queue.resources.ring.pending()? {
+            let Some(head) = self.queue.resources.ring.pop()? else { break };
+            self.begin_old(io, head, false);
+            count += 1;
+        }
+        self.queue.count(QueueCounter::CommandsReceived, count);
+        Ok(())
     }
 
     /// Takes what is in the ring of a queue that has just come, if something was said of it before: see [`Handler::ended_before`].
@@ -115,7 +136,13 @@ impl<H: Handler> Served<H> {
     #[cold]
     #[inline(never)]
     fn begin_old(&mut self, io: &mut Io, head: Head, taken: bool) {
-        if !taken || !self.handler.recover(io, &mut self.queue, head) {
+        if taken && self.handler.recover(io, &mut self.queue, head) {
+            return;
+        }
+        if self.handler.pauses() {
+            io.note_taken(&mut self.queue, head);
+            self.queue.keep(head);
+        } else {
             self.begin(io, head);
         }
     }
@@ -209,6 +236,9 @@ impl<H: Handler> Served<H> {
     #[inline]
     pub(crate) fn take_held(&mut self, io: &mut Io) {
         while let Some(head) = self.queue.held.front().copied().map(Head) {
+            if self.handler.pauses() && self.queue.takes_heads() {
+                return;
+            }
             if let Err(reason) = self.handler.admit(&self.queue) {
                 self.queue.held_for = reason;
                 return;

@@ -163,6 +163,8 @@ pub(super) struct EventsQuery {
     /// Only those since then, in milliseconds since 1970.
     #[serde(default)]
     since_ms: u64,
+    /// Only those that are about this object.
+    of: Option<String>,
     /// How many seconds to wait for one if there is none, at most 60.
     #[serde(default)]
     wait_s: u64,
@@ -183,9 +185,26 @@ pub(super) async fn events(
     Query(query): Query<EventsQuery>,
 ) -> Answer<EventsView> {
     let wait = Duration::from_secs(query.wait_s.min(60));
+    let trail = server.trail();
+    let wanted = || {
+        let mut events = trail.since(query.after, query.since_ms);
+        events.retain(|event| query.of.as_ref().is_none_or(|name| event.is_of(name)));
+        events
+    };
+    let some = async {
+        let mut seen = query.after;
+        loop {
+            trail.beyond(seen).await;
+            // Before the look: what comes meanwhile is beyond it.
+            seen = trail.last();
+            if query.of.is_none() || !wanted().is_empty() {
+                return;
+            }
+        }
+    };
     // The end of the time is an answer, too.
-    let _ = tokio::time::timeout(wait, server.trail().beyond(query.after)).await;
-    Ok(Json(EventsView { events: server.trail().since(query.after, query.since_ms) }))
+    let _ = tokio::time::timeout(wait, some).await;
+    Ok(Json(EventsView { events: wanted() }))
 }
 
 /// An attribute that objects can have.

@@ -179,12 +179,14 @@ impl Server {
                 if let Some(failure) = done.failures.first() {
                     message += &format!(" (not carried out so far: {failure})");
                 }
-                self.trail.changed(caller, "done", message);
+                let of = done.changes.iter().map(|change| change.name.clone()).collect();
+                self.trail.changed(caller, "done", of, message);
+                self.note_links(caller, &done.changes);
             }
             Err(refusal) => {
                 let failed = matches!(refusal.code, Code::Failed | Code::Unavailable);
                 let result = if failed { "failed" } else { "refused" };
-                self.trail.changed(caller, result, refusal.message.clone());
+                self.trail.changed(caller, result, Vec::new(), refusal.message.clone());
             }
         }
     }
@@ -341,7 +343,8 @@ impl Server {
         let stored = self.desired();
         let mut now = stored.clone();
         let connected = super::apply::connected(&views);
-        now.allocations.maxima = self.maxima(&now, &accounts(views));
+        let accounts = accounts(views);
+        now.allocations.maxima = self.maxima(&now, &accounts);
         self.learn_files(&mut now);
         let mut next = now.clone();
         edit(&mut next)?;

@@ -10,7 +10,7 @@ use crate::model::resolve::{self, narrow32};
 use crate::model::san::{san, wwpns};
 use crate::model::transition::{AttributeChange, Change, Verb};
 use crate::reconcile::Subject;
-use fabric::attribute::words::AdapterKind;
+use fabric::attribute::words::{AdapterKind, Link};
 use fabric::attribute::{Effect, Object, attr};
 use fabric::negotiate::{Policy, negotiate_npiv};
 use fabric::san::Visible;
@@ -52,7 +52,7 @@ pub struct LoginView {
     /// The port that it is mapped to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// `logged_in` with a client, `no_client`, `not_mapped`, or `pending` while the data plane does not answer.
+    /// `logged_in` with a client, `no_client`, `not_mapped`, `link_down` while its port is down, or `pending` while the data plane does not answer.
     pub state: String,
     /// The WWPN that logs in.
     pub wwpn: String,
@@ -60,6 +60,10 @@ pub struct LoginView {
     pub waiting_wwpn: String,
     /// The targets that it sees, or would with a client.
     pub targets: Vec<LoginTargetView>,
+}
+
+fn is_down(desired: &Desired, port: &str) -> bool {
+    desired[Object::Port].get(port).is_some_and(|port| attr::port::LINK.value(port) == Link::Down)
 }
 
 impl Server {
@@ -80,6 +84,7 @@ impl Server {
             let port = attr::adapter::PORT.of(set).map(str::to_owned);
             let state = match (&port, adapter) {
                 (None, _) => "not_mapped",
+                (Some(port), _) if is_down(&desired, port) => "link_down",
                 (_, None) => "pending",
                 (_, Some(adapter)) if has_client(adapter) => "logged_in",
                 _ => "no_client",

@@ -68,7 +68,12 @@ impl Server {
         drop(ledger);
         begun.with(id, &Done::default());
         self.drive(id, Facts::default(), &BTreeSet::new()).await?;
-        self.trail.changed(caller::present(), "done", format!("restart dataplane {name}"));
+        self.trail.changed(
+            caller::present(),
+            "done",
+            vec![name.to_owned()],
+            format!("restart dataplane {name}"),
+        );
         Ok(Done::default())
     }
 
@@ -84,7 +89,12 @@ impl Server {
             supervisors.get(home).ok_or_else(|| self.not_found(Object::DataPlane, home))?;
         let done = supervisor.reset_marks(name).await;
         let result = if done.is_ok() { "done" } else { "failed" };
-        self.trail.changed(caller::present(), result, format!("reset marks of adapter {name}"));
+        self.trail.changed(
+            caller::present(),
+            result,
+            vec![name.to_owned()],
+            format!("reset marks of adapter {name}"),
+        );
         done
     }
 }

@@ -238,6 +238,11 @@ fn visits(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
         if !had && left {
             add(Kind::ClientLeft, reason.to_owned());
         }
+        let channels = earlier.map_or(adapter.spec.channels, |earlier| earlier.spec.channels);
+        if had && has && !came && channels != adapter.spec.channels {
+            let message = format!("channels: {channels}, then {}", adapter.spec.channels);
+            add(Kind::Renegotiated, message);
+        }
     }
     visits
 }
@@ -286,6 +291,19 @@ mod tests {
             client: None,
         };
         Status { pid, adapters: vec![adapter], ..Status::default() }
+    }
+
+    #[test]
+    fn another_number_of_channels_under_a_client_is_seen() {
+        let before = status(1, AdapterState::Running, 1);
+        let mut now = before.clone();
+        let mut spec = AdapterSpec::clone(&now.adapters[0].spec);
+        spec.channels = 3;
+        now.adapters[0].spec = spec.into();
+        let found = visits(&before, &now);
+        let message = "channels: 0, then 3".to_owned();
+        assert_eq!(found, [(Kind::Renegotiated, "a".to_owned(), message)]);
+        assert_eq!(visits(&status(1, AdapterState::Listening, 1), &now).len(), 1, "it has come");
     }
 
     #[test]

@@ -116,6 +116,10 @@ impl Requests {
         head: Head,
         header: &Header,
     ) {
+        if self.is_cut {
+            // Linux tries again elsewhere at once, or, without another path, a few times here.
+            return self.respond(io, queue, head, Response::TransportFailure);
+        }
         let command = &mut queue.resources.commands[usize::from(head.0)];
         let slot = &self.slots[usize::from(head.0)];
         let both = slot.out_bytes != 0 && slot.in_bytes != 0;

@@ -13,7 +13,7 @@ use super::Kind::{
 use super::object::{Row, lowered};
 use super::typed::{Attr, by, fits};
 use super::words::{
-    AdapterKind, Cache, Placement, Reservations, SocketRole, VolumeKind, VtdKind, Wait,
+    AdapterKind, Cache, Link, Placement, Reservations, SocketRole, VolumeKind, VtdKind, Wait,
 };
 use super::{Attribute, Kind};
 use crate::negotiate::Policy;
@@ -124,6 +124,9 @@ objects! {
             "The volume that the client sees as its disk.";
         PORT of(FC): str = Name(Port), Derived("not mapped"), Live, "",
             "The port that it is mapped to: the way to its targets. `trunkline port map` sets it.";
+        LINK_HOLD of(FC): u64 = Number { min: 0, max: 300 }, Is("15"), Live, "seconds",
+            "How long the commands of the client wait when its link goes down: it is unmapped, or its port is taken down. A link that is back in time \
+             it does not notice; after that they fail, so that multipath takes another path.";
         WWPNS of(FC): str = WwpnPair, Derived("given out when it is made, and kept"), Fixed, "",
             "Its two WWPNs. The first is logged in; the second is for a migration, which finds it zoned and \
              masked.";
@@ -229,6 +232,8 @@ objects! {
         HOST: str = Text { bytes_max: 16 }, Derived("none: its targets are the server's"), Fixed, "",
             "The Fibre Channel HBA of the host for which it stands, such as host3. Each adapter that is mapped to \
              it gets a virtual port there (NPIV) and sees the targets of the real fabric.";
+        LINK: Link = Word(Link::WORDS), Is("up"), Live, "",
+            "Whether commands of its adapters get to their targets. `trunkline port down` and `port up` set it.";
         RESERVATIONS: Reservations = Word(Reservations::WORDS), Derived("`refuse`, where it stands for an HBA"), Unused, "",
             "How reservations of the disks that its HBA shows are answered. `refuse`: not at all, since clients of other \
              servers would not be held by them. `local`: between the clients of this server, if no other server has the disks.";

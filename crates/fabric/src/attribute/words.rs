@@ -131,4 +131,14 @@ words! {
     }
 }
 
+words! {
+    /// Whether a port has a link.
+    enum Link {
+        /// It has.
+        Up = "up",
+        /// It was taken down.
+        Down = "down",
+    }
+}
+
 words!(Policy { Linux = "linux", Aix = "aix", });

@@ -73,7 +73,7 @@ Examples:
         #[command(flatten)]
         how: How,
     },
-    /// Take adapters off their ports; their clients see no targets
+    /// Take adapters off their ports: their commands wait for `link_hold` seconds, and then fail until they are mapped again
     Unmap {
         /// Names
         #[arg(required = true, value_name = "NAME")]
@@ -81,6 +81,10 @@ Examples:
         #[command(flatten)]
         how: How,
     },
+    /// Take the links of ports down: commands of their adapters wait for `link_hold` seconds, and then fail until the link is up
+    Down(LinkArgs),
+    /// Let ports have their links again
+    Up(LinkArgs),
     /// Show who is logged in where, and with which WWPN
     Logins,
     /// Say who has the command elements of a port, who waits for them, and who has more than its part
@@ -92,6 +96,15 @@ Examples:
   trunkline port top --watch
   trunkline port top --by waits --seconds 10")]
     Top(TopArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LinkArgs {
+    /// Names
+    #[arg(required = true, value_name = "NAME")]
+    pub(crate) ports: Vec<String>,
+    #[command(flatten)]
+    pub(crate) how: How,
 }
 
 #[derive(Debug, Args)]

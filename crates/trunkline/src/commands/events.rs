@@ -5,7 +5,9 @@ use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{is_unread, print};
 use control::api::EventsView;
+use control::error::ApiError;
 use control::trail::Event;
+use fabric::attribute::check_name;
 use std::time::{Duration, SystemTime};
 
 /// How long the server waits for the next event before it answers that there is none.
@@ -19,7 +21,10 @@ pub(crate) fn run(global: &Global, args: &EventsArgs) -> Result<(), Failure> {
         now.saturating_sub(since)
     });
     let since_ms = begin.as_millis();
-    let path = format!("/v1/events?since_ms={since_ms}");
+    let since = format!("since_ms={since_ms}");
+    args.of.as_deref().map_or(Ok(()), check_name).map_err(ApiError::invalid)?;
+    let of = args.of.as_ref().map(|name| format!("&of={name}")).unwrap_or_default();
+    let path = format!("/v1/events?{since}{of}");
     let mut answer: EventsView = client.get(&path)?;
     let mut after = 0;
     loop {
@@ -30,8 +35,7 @@ pub(crate) fn run(global: &Global, args: &EventsArgs) -> Result<(), Failure> {
             return Ok(());
         }
         after = answer.events.last().map_or(after, |event| event.number);
-        answer =
-            client.get(&format!("/v1/events?after={after}&since_ms={since_ms}&wait_s={WAIT_S}"))?;
+        answer = client.get(&format!("/v1/events?after={after}&{since}&wait_s={WAIT_S}{of}"))?;
         // A reader that went away ends it.
         if is_unread() {
             return Ok(());

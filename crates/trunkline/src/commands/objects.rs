@@ -4,8 +4,8 @@ use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
 use super::{dataplane, logins, top, wait};
 use crate::cli::objects::{
-    AdapterVerb, DataPlaneVerb, MediumVerb, ObjectCommand, PortVerb, TargetVerb, Verb, VolumeVerb,
-    ZoneVerb,
+    AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, ObjectCommand, PortVerb, TargetVerb, Verb,
+    VolumeVerb, ZoneVerb,
 };
 use crate::cli::{EditArgs, Global, How, NewArgs, ResizeArgs};
 use crate::client::Client;
@@ -56,6 +56,12 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         }
         Verb::Port(PortVerb::Unmap { adapters, how }) => {
             patch(global, Object::Adapter, &adapters, &attr::adapter::PORT, None, how)
+        }
+        Verb::Port(PortVerb::Down(LinkArgs { ports, how })) => {
+            patch(global, Object::Port, &ports, &attr::port::LINK, Some("down"), how)
+        }
+        Verb::Port(PortVerb::Up(LinkArgs { ports, how })) => {
+            patch(global, Object::Port, &ports, &attr::port::LINK, None, how)
         }
         Verb::Port(PortVerb::Logins) => logins::logins(global),
         Verb::Port(PortVerb::Explain(arg)) => top::explain(global, &arg.name),

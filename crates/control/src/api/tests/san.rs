@@ -2,6 +2,7 @@
 
 use super::*;
 use fabric::attribute::Object;
+use protocol::message::LinkSpec;
 
 /// Two volumes, a port, a target with both as LUNs, an adapter on the port, zoned and masked.
 pub(super) const SAN: &str = r#"
@@ -140,6 +141,65 @@ async fn logins_say_who_is_where_with_which_name() {
     assert_eq!(bench.get("/v1/logins").await["items"][0]["state"], "logged_in");
     bench.set("adapters/f", json!({ "port": null })).await;
     assert_eq!(bench.get("/v1/logins").await["items"][0]["state"], "not_mapped");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_port_that_is_taken_down_takes_the_links_of_its_adapters_and_nothing_else() {
+    let bench = Bench::san().await;
+    bench.fake("main").books().status.adapters[0].state = AdapterState::Running;
+    let link = || {
+        let fake = bench.fake("main");
+        let books = fake.books();
+        books.status.adapters[0].spec.scsi().unwrap().link
+    };
+    let state = async || bench.get("/v1/logins").await["items"][0]["state"].clone();
+    assert_eq!(link(), LinkSpec::Up);
+    let luns = bench.luns("f");
+    assert!(!luns.is_empty());
+    // Its client loses nothing that needs to be forced.
+    let body = json!({"attributes": {"link": "down"}});
+    assert_eq!(bench.call("PATCH", "/v1/ports/fcs0", body).await.0, 200);
+    assert_eq!(link(), LinkSpec::Down { hold_ms: 15_000 });
+    assert_eq!((bench.luns("f"), state().await), (luns.clone(), json!("link_down")));
+    bench.set("adapters/f", json!({"link_hold": 120})).await;
+    assert_eq!(link(), LinkSpec::Down { hold_ms: 120_000 });
+    bench.set("ports/fcs0", json!({"link": null})).await;
+    assert_eq!((link(), state().await), (LinkSpec::Up, json!("logged_in")));
+    bench.set("adapters/f", json!({"port": null})).await;
+    assert_eq!((link(), bench.luns("f")), (LinkSpec::Down { hold_ms: 120_000 }, vec![]));
+    bench.set("adapters/f", json!({"port": "fcs0"})).await;
+    assert_eq!((link(), bench.luns("f")), (LinkSpec::Up, luns));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_events_of_an_adapter_and_of_a_port_say_what_happened_to_their_links() {
+    let bench = Bench::san().await;
+    bench.set("ports/fcs0", json!({"link": "down"})).await;
+    bench.set("ports/fcs0", json!({"link": null})).await;
+    bench.set("adapters/f", json!({"port": "fcs1"})).await;
+    bench.set("adapters/f", json!({"port": null})).await;
+    bench.set("volumes/a", json!({"limit_iops": 5})).await;
+    let of = async |name: &str| -> Vec<String> {
+        let answer = bench.get(&format!("/v1/events?of={name}")).await;
+        let events = answer["events"].as_array().unwrap().iter();
+        let links = events.filter(|event| event["kind"] != "change");
+        links.map(|event| format!("{}: {}", event["kind"], event["message"])).collect()
+    };
+    let [down, up] = ["down\": \"taken down", "up\": \"up again"]
+        .map(|what| format!("\"link_{what}; adapters on it: 1\""));
+    let remapped = "\"remapped\": \"from port fcs0 to fcs1\"".to_owned();
+    let unmapped = "\"link_down\": \"unmapped from port fcs1\"".to_owned();
+    assert_eq!(of("f").await, [&down, &up, &remapped, &unmapped].map(Clone::clone));
+    assert_eq!(of("fcs0").await, [&down, &up, &remapped].map(Clone::clone));
+    assert_eq!(of("fcs1").await, [remapped, unmapped]);
+    assert_eq!(of("a").await, [""; 0]);
+    let all = bench.get("/v1/events?of=a").await;
+    let last = all["events"].as_array().unwrap().last().unwrap();
+    assert!(last["message"].as_str().unwrap().contains("limit_iops=5"), "{all}");
+    // Who waits for one about a port is not answered because of others.
+    let last = last["number"].as_u64().unwrap();
+    let path = format!("/v1/events?of=fcs0&after={}&wait_s=1", last - 1);
+    assert_eq!(bench.get(&path).await["events"], json!([]));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,7 @@
 //! Logical units, and what SCSI clients see of them.
 
 use super::commands::{commands, port_share};
-use super::parts::{limit, narrow16, volume_path};
+use super::parts::{limit, narrow16, narrow32, volume_path};
 use crate::model::discovered::naa_of_unit;
 use crate::model::naa::local_naa;
 use crate::model::{Desired, NOTHING, allocations, home, san};
@@ -9,7 +9,9 @@ use crate::paths::Paths;
 use fabric::attribute::words::{self, VolumeKind};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::san::Expanded;
-use spec::{FileSpec, Initiator, Reservations, ScsiSpec, TargetSpec, UnitSpec, VolumeSpec};
+use spec::{
+    FileSpec, Initiator, LinkSpec, Reservations, ScsiSpec, TargetSpec, UnitSpec, VolumeSpec,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -170,6 +172,19 @@ pub(super) fn fc(
         commands: commands(desired, set),
         limit: limit(set),
         port: port_share(desired, set),
+        link: link(desired, set),
+    }
+}
+
+/// The link of a virtual Fibre Channel adapter: without a port there is none.
+fn link(desired: &Desired, set: &Attributes) -> LinkSpec {
+    let port = attr::adapter::PORT.of(set).and_then(|name| desired[Object::Port].get(name));
+    match port.map(|port| attr::port::LINK.value(port)) {
+        Some(words::Link::Up) => LinkSpec::Up,
+        Some(words::Link::Down) | None => {
+            let hold = attr::adapter::LINK_HOLD.value(set);
+            LinkSpec::Down { hold_ms: narrow32(hold.saturating_mul(1000)) }
+        }
     }
 }
 
@@ -205,6 +220,7 @@ pub(super) fn virtual_scsi(
         commands: commands(desired, set),
         limit: limit(set),
         port: None,
+        link: LinkSpec::Up,
     }
 }
 
