@@ -25,6 +25,7 @@ mod parting;
 mod registry;
 mod restart;
 pub(crate) mod shared;
+mod short;
 mod stats_files;
 mod tell;
 mod views;

@@ -357,7 +357,8 @@ impl Server {
             self.can_carry(&after)?;
         }
         let losses = losses(&before, &after, &connected);
-        let warnings = self.undone_by_the_file(&changes);
+        let mut warnings = self.undone_by_the_file(&changes);
+        warnings.extend(super::short::warnings(&next, &changes, &accounts));
         // What clients have negotiated since then was told nobody yet.
         let before =
             if now.allocations == stored.allocations { before } else { self.wanted(&stored) };
