@@ -140,6 +140,7 @@ mod tests {
             at_ms,
             kind,
             subject: subject.map(str::to_owned),
+            of: Vec::new(),
             message: message.to_owned(),
             result: None,
             by: None,
