@@ -17,7 +17,7 @@ use channel::mailbox::{Pending, one_shot};
 use channel::{Adapter, ChannelConfig, Command, Drain, QueueId, QueueResources, StopReason};
 use device_scsi::event::EVENT_BYTES;
 use device_scsi::{
-    AbortScope, Behind, LunEntry, LunMap, Message, OffPath, Place, Question, ScsiHandler,
+    AbortScope, Behind, Link, LunEntry, LunMap, Message, OffPath, Place, Question, ScsiHandler,
     ScsiLimits, ScsiRole, Services, Sizes, Target,
 };
 use memory::IoBuf;
@@ -428,6 +428,7 @@ impl Rig {
             limits: self.setup.limits,
             services: Arc::clone(&self.services),
             owed: Vec::new(),
+            link: Link::alone(),
         };
         let resources = QueueResources {
             ring,
