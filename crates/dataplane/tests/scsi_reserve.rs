@@ -72,11 +72,11 @@ fn what_cannot_be_kept_is_not_promised() {
     server.units(1, 16, |spec| spec);
     let (mut one, mut two) = pair(&server);
     // The draft's place is taken, so that nothing can be stored.
-    std::fs::create_dir(server.path("lu0.pr.new")).unwrap();
+    std::fs::create_dir(server.path("lu0.pr~new")).unwrap();
     let reply = one.reserve(LUN, action::REGISTER_AND_IGNORE, 0, (0, 0x11), true);
     assert!(!reply.good(), "{reply:?}");
     assert!(server.status().units[0].registrations.is_empty());
-    std::fs::remove_dir(server.path("lu0.pr.new")).unwrap();
+    std::fs::remove_dir(server.path("lu0.pr~new")).unwrap();
     one.register(LUN, 0x11, true);
     assert!(std::fs::read(server.path("lu0.pr")).unwrap().len() > 24);
     assert!(two.write(LUN, 0, 1).good());
