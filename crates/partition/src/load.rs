@@ -99,6 +99,10 @@ pub fn run(
     let outcome = supervisor.supervise(workers, progress)?;
     // Without a server there is nothing to stop, and that stands in the failures already.
     let mut stopped = if outcome.connected { session.stop().map(Some) } else { Ok(None) };
+    if options.reconnect.is_some() && stopped.as_ref().is_err_and(SessionError::is_hang_up) {
+        // It dies after the last answer. A successor has nothing to do for a client that leaves.
+        stopped = Ok(None);
+    }
     if let Ok(Some(bases)) = &mut stopped {
         bases.drain(..usize::from(device.queues_before_io()));
     }

@@ -161,6 +161,21 @@ pub enum SessionError {
 }
 
 impl SessionError {
+    /// Whether the server has gone away, as one that dies does.
+    #[must_use]
+    pub fn is_hang_up(&self) -> bool {
+        use vhost::vhost_user::Error::{Disconnected, PartialMessage, SocketBroken, SocketError};
+        match self {
+            SessionError::Socket { .. } => true,
+            SessionError::Protocol { source: vhost::Error::VhostUserProtocol(error), .. } => {
+                matches!(error, Disconnected | PartialMessage | SocketBroken(_) | SocketError(_))
+            }
+            _ => false,
+        }
+    }
+}
+
+impl SessionError {
     /// Whether trying again cannot help: the server is there, but not what is needed.
     #[must_use]
     pub fn is_final(&self) -> bool {

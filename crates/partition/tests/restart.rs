@@ -105,6 +105,24 @@ fn a_request_that_never_comes_back_is_reported_with_what_it_was() {
 }
 
 #[test]
+fn a_server_that_dies_after_the_last_answer_is_no_failure_for_who_waits_for_successors() {
+    for reconnect in [Some(Duration::from_secs(5)), None] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let manners = Manners { queues: 1, hangs_up_at_the_end: true, ..Manners::default() };
+        let mut server = SlowServer::new(folder.path(), 8 << 20, manners);
+        server.start();
+        let options = LoadOptions {
+            depth: 4,
+            duration: Duration::from_millis(200),
+            reconnect,
+            ..LoadOptions::default()
+        };
+        let report = load::run(server.socket(), &options, &mut |_| {}).expect("run");
+        assert_eq!(report.failures.is_empty(), reconnect.is_some(), "{:?}", report.failures);
+    }
+}
+
+#[test]
 fn a_server_that_does_not_come_back_ends_the_run() {
     let folder = tempfile::tempdir().expect("a folder");
     let manners = Manners { queues: 1, ..Manners::default() };

@@ -42,6 +42,8 @@ pub(crate) struct Manners {
     pub(crate) delay: Duration,
     /// Never completes the request with this number, counted from 1.
     pub(crate) swallow: Option<u64>,
+    /// Hangs up when it is asked to stop a ring.
+    pub(crate) hangs_up_at_the_end: bool,
 }
 
 /// A disk and a listening socket; servers for it come and go.
@@ -85,6 +87,10 @@ impl SlowServer {
                 BackendReqHandler::from_stream(stream, Arc::new(Mutex::new(handler)));
             while !stopped.load(Ordering::Acquire) && requests.handle_request().is_ok() {}
             stopped.store(true, Ordering::Release);
+            if let Some(stream) = slot.lock().unwrap().as_ref() {
+                // It may be gone already.
+                let _ = stream.shutdown(Shutdown::Both);
+            }
             io.join().expect("the I/O thread");
         });
         self.running = Some(Running { stop, connection, thread });
@@ -342,6 +348,9 @@ impl VhostUserBackendReqHandlerMut for Handler {
         Ok(())
     }
     fn get_vring_base(&mut self, index: u32) -> Result<VhostUserVringState> {
+        if self.manners.hangs_up_at_the_end {
+            return refuse();
+        }
         loop {
             let mut served = self.served.lock().unwrap();
             let slot = served.get_mut(index as usize).ok_or(Error::InvalidParam)?;
