@@ -101,14 +101,18 @@ pub(crate) fn note(settled: &Settled) -> String {
 pub(crate) fn tables(cases: &[Played]) -> String {
     let mut text = String::new();
     for (title, prefix, head, figures) in TABLES {
-        let rows: Vec<&Played> =
-            cases.iter().filter(|case| case.name.starts_with(prefix)).collect();
-        let Some(first) = rows.first() else { continue };
-        let labels: Vec<&str> = first.series.iter().map(|series| series.label.as_str()).collect();
+        let Some((rows, labels)) = rows(cases, prefix) else { continue };
         // Writing to a string cannot fail.
         let _ = table(&mut text, title, head, &labels, figures, &rows, prefix);
     }
     text
+}
+
+/// The cases of a table that were run, if any were, and what its series are called.
+fn rows<'a>(cases: &'a [Played], prefix: &str) -> Option<(Vec<&'a Played>, Vec<&'a str>)> {
+    let rows: Vec<&Played> = cases.iter().filter(|case| case.name.starts_with(prefix)).collect();
+    let labels = rows.first()?.series.iter().map(|series| series.label.as_str()).collect();
+    Some((rows, labels))
 }
 
 fn table(
@@ -127,9 +131,8 @@ fn table(
     for case in rows {
         write!(text, "| {} |", &case.name[prefix.len()..])?;
         for (label, figure) in columns() {
-            let series = case.series.iter().find(|series| series.label == label);
-            let cell = series.and_then(|series| series.spread(figure));
-            write!(text, " {} |", cell.map_or("–".to_owned(), |cell| short(cell.median)))?;
+            let cell = median(case, label, figure);
+            write!(text, " {} |", cell.map_or("–".to_owned(), short))?;
         }
         writeln!(text)?;
     }
@@ -148,10 +151,7 @@ pub(crate) struct Plot {
 pub(crate) fn section(cases: &[Played], cpus: (usize, usize), folder: &str) -> (String, Vec<Plot>) {
     let (mut text, mut plots) = (String::new(), Vec::new());
     for (title, prefix, head, figures) in TABLES {
-        let rows: Vec<&Played> =
-            cases.iter().filter(|case| case.name.starts_with(prefix)).collect();
-        let Some(first) = rows.first() else { continue };
-        let labels: Vec<&str> = first.series.iter().map(|series| series.label.as_str()).collect();
+        let Some((rows, labels)) = rows(cases, prefix) else { continue };
         // Writing to a string cannot fail.
         let _ = table(&mut text, title, head, &labels, figures, &rows, prefix);
         for label in &labels {

@@ -150,23 +150,9 @@ impl Client {
 
     /// What the front end tells a server.
     pub fn config(&self, with_region: bool) -> (QueueConfig, Arc<MemTable>) {
-        let addresses = self.driver.addresses();
-        let config = self.driver.config();
         let inflight = with_region.then(|| self.region.queue(0).expect("the first"));
         let table = Arc::new(self.memory.table().expect("a second mapping"));
-        let config = QueueConfig {
-            size: config.size,
-            desc: addresses.desc,
-            avail: addresses.avail,
-            used: addresses.used,
-            base: self.driver.used_index(),
-            event_idx: config.event_idx,
-            indirect: config.indirect_max > 0,
-            in_order: config.in_order,
-            used_log: None,
-            log: None,
-            inflight,
-        };
+        let config = QueueConfig { inflight, ..self.driver.device_config() };
         (config, table)
     }
 

@@ -15,8 +15,8 @@ use device_scsi::{LunEntry, LunMap, Place, ScsiLimits, ScsiRole, Services, Sizes
 use protocol::stats::{QueueCounter, StatsRegion};
 use rustix::event::EventfdFlags;
 use scsi::{Identity, InitiatorId, LogicalUnit, Lun, Naa, NexusId, UnitSpec};
+use vring::GuestAddr;
 use vring::driver::{DriverConfig, DriverMemory, DriverQueue, Segment};
-use vring::{GuestAddr, QueueConfig};
 
 const BATCH: u64 = 32;
 const BYTES: u32 = 4096;
@@ -105,20 +105,7 @@ fn main() {
     let memory = Arc::new(DriverMemory::with_regions(&region).expect("memory"));
     let driver = DriverConfig { size: 128, event_idx: true, indirect_max: 0, in_order: false };
     let mut driver = DriverQueue::new(&memory, driver).expect("a queue");
-    let addresses = driver.addresses();
-    let ring = QueueConfig {
-        size: 128,
-        desc: addresses.desc,
-        avail: addresses.avail,
-        used: addresses.used,
-        base: 0,
-        event_idx: true,
-        indirect: false,
-        in_order: false,
-        used_log: None,
-        log: None,
-        inflight: None,
-    };
+    let ring = driver.device_config();
     let table = Arc::new(memory.table().expect("the same memory"));
     let ring = ring.start(table).map_err(|(_, error)| error).expect("a sound ring");
     let fd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC).expect("an eventfd");

@@ -47,20 +47,10 @@ fn main() {
     let driver =
         DriverConfig { size: 128, event_idx: has("event-idx"), indirect_max: 0, in_order: false };
     let mut driver = DriverQueue::new(&memory, driver).expect("a queue");
-    let addresses = driver.addresses();
     let region = has("inflight").then(|| InflightRegion::create(1, 128).expect("a region").1);
     let config = QueueConfig {
-        size: 128,
-        desc: addresses.desc,
-        avail: addresses.avail,
-        used: addresses.used,
-        base: 0,
-        event_idx: has("event-idx"),
-        indirect: false,
-        in_order: false,
-        used_log: None,
-        log: None,
         inflight: region.and_then(|region| region.queue(0)),
+        ..driver.device_config()
     };
     let table = Arc::new(memory.table().expect("the same memory"));
     let mut queue = config.start(table).map_err(|(_, error)| error).expect("a sound ring");

@@ -277,18 +277,6 @@ pub fn threads() -> usize {
     with(|world| world.actors.iter().filter(|actor| actor.is_able(world.now_ns)).count())
 }
 
-/// A thread that sleeps wakes for no reason, as a signal would make it.
-pub fn startle() {
-    with(|world| {
-        let mut asleep: Vec<_> =
-            world.actors.iter_mut().filter(|actor| actor.asleep.is_some()).collect();
-        if !asleep.is_empty() {
-            let at = world.random.below(asleep.len() as u64) as usize;
-            asleep[at].asleep = None;
-        }
-    });
-}
-
 /// Gives one of the threads a turn.
 pub fn thread(index: usize) {
     let Some((id, mut turn)) = with(|world| {
@@ -349,12 +337,6 @@ pub fn die_at(points: Option<u64>) {
 /// One of so many points lets somebody else go on; 0: none.
 pub fn nest(every: u64) {
     with(|world| world.nested_every = every);
-}
-
-/// So many points were passed.
-#[must_use]
-pub fn points() -> u64 {
-    with(|world| world.points)
 }
 
 /// Stands between two accesses to shared memory: here the process may die, or the others go on.

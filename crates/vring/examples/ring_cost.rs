@@ -54,20 +54,10 @@ fn main() {
         in_order: has("in-order"),
     };
     let mut driver = DriverQueue::new(&memory, config).expect("a queue");
-    let addresses = driver.addresses();
     let region = has("inflight").then(|| InflightRegion::create(1, 128).expect("a region").1);
     let config = QueueConfig {
-        size: 128,
-        desc: addresses.desc,
-        avail: addresses.avail,
-        used: addresses.used,
-        base: 0,
-        event_idx: config.event_idx,
-        indirect: config.indirect_max > 0,
-        in_order: config.in_order,
-        used_log: None,
-        log: None,
         inflight: region.and_then(|region| region.queue(0)),
+        ..driver.device_config()
     };
     let table = Arc::new(memory.table().expect("the same memory"));
     let mut queue = config.start(table).map_err(|(_, error)| error).expect("a sound ring");

@@ -19,7 +19,7 @@ use crate::layout::{
     self, DESC_BYTES, DESC_F_INDIRECT, DESC_F_NEXT, DESC_F_WRITE, Desc, QUEUE_SIZE_MAX, Rings,
 };
 use crate::mem::{GuestAddr, UserAddr};
-use crate::split::{Head, INDIRECT_MAX};
+use crate::split::{Head, INDIRECT_MAX, QueueConfig};
 
 mod memory_file;
 #[cfg(test)]
@@ -203,6 +203,25 @@ impl DriverQueue {
     /// Where its parts are.
     pub fn addresses(&self) -> DriverAddresses {
         self.addresses
+    }
+
+    /// What its client tells a server that begins where the used ring stands: without a dirty log and without an in-flight region.
+    pub fn device_config(&self) -> QueueConfig {
+        let DriverAddresses { desc, avail, used, .. } = self.addresses;
+        let DriverConfig { size, event_idx, indirect_max, in_order } = self.config;
+        QueueConfig {
+            size,
+            desc,
+            avail,
+            used,
+            base: self.used_index(),
+            event_idx,
+            indirect: indirect_max > 0,
+            in_order,
+            used_log: None,
+            log: None,
+            inflight: None,
+        }
     }
 
     /// The memory it lives in.

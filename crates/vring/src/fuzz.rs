@@ -120,20 +120,10 @@ pub fn fuzz_ring(data: &[u8]) -> Outcome {
 impl World {
     /// Starts a device on what the last one left.
     fn start(&mut self) -> Option<Queue> {
-        let addresses = self.driver.addresses();
-        let config = self.driver.config();
         let config = QueueConfig {
-            size: config.size,
-            desc: addresses.desc,
-            avail: addresses.avail,
-            used: addresses.used,
-            base: self.driver.used_index(),
-            event_idx: config.event_idx,
             indirect: self.indirect,
-            in_order: config.in_order,
-            used_log: None,
-            log: None,
             inflight: self.region.clone(),
+            ..self.driver.device_config()
         };
         let mut device = config.start(Arc::clone(&self.table)).ok()?;
         while let Some(head) = device.resubmit_next() {

@@ -14,25 +14,6 @@ pub(crate) fn plain(size: u16) -> DriverConfig {
     DriverConfig { size, event_idx: false, indirect_max: 0, in_order: false }
 }
 
-/// The configuration with which a device serves a driver's queue.
-pub(crate) fn device_config(driver: &DriverQueue) -> QueueConfig {
-    let addresses = driver.addresses();
-    let config = driver.config();
-    QueueConfig {
-        size: config.size,
-        desc: addresses.desc,
-        avail: addresses.avail,
-        used: addresses.used,
-        base: driver.used_index(),
-        event_idx: config.event_idx,
-        indirect: config.indirect_max > 0,
-        in_order: config.in_order,
-        used_log: None,
-        log: None,
-        inflight: None,
-    }
-}
-
 /// Both sides of a queue.
 pub(crate) struct Pair {
     pub(crate) memory: Arc<DriverMemory>,
@@ -57,7 +38,7 @@ impl Pair {
     }
 
     pub(crate) fn device_with(&self, inflight: Option<InflightQueue>) -> Queue {
-        let config = QueueConfig { inflight, ..device_config(&self.driver) };
+        let config = QueueConfig { inflight, ..self.driver.device_config() };
         config.start(Arc::clone(&self.table)).map_err(|(_, error)| error).unwrap()
     }
 

@@ -400,19 +400,12 @@ pub struct Rig {
 
 impl Rig {
     fn config(&self) -> QueueConfig {
-        let addresses = self.driver.addresses();
         QueueConfig {
-            size: self.setup.size,
-            desc: addresses.desc,
-            avail: addresses.avail,
-            used: addresses.used,
             base: self.base,
-            event_idx: true,
-            indirect: true,
-            in_order: false,
-            used_log: Some(addresses.used_guest),
+            used_log: Some(self.driver.addresses().used_guest),
             log: self.log.clone(),
             inflight: self.region.as_ref().and_then(|region| region.queue(0)),
+            ..self.driver.device_config()
         }
     }
 

@@ -18,21 +18,8 @@ fn pair(plan: &StartPlan) -> (Queue, vring::Queue) {
         in_order: false,
     };
     let ring = DriverQueue::new(&memory, config).expect("a ring");
-    let addresses = ring.addresses();
     let table: MemTable = memory.table().expect("a table");
-    let device = QueueConfig {
-        size: plan.queue_size,
-        desc: addresses.desc,
-        avail: addresses.avail,
-        used: addresses.used,
-        base: 0,
-        event_idx: true,
-        indirect: true,
-        in_order: false,
-        used_log: None,
-        log: None,
-        inflight: None,
-    };
+    let device = QueueConfig { indirect: true, ..ring.device_config() };
     let device = device.start(Arc::new(table)).map_err(|(_, error)| error).expect("started");
     let kick = Arc::new(EventFd::new(0).expect("an eventfd"));
     (Queue::new(ring, &memory, kick, &plan.slots).expect("slots"), device)

@@ -1,5 +1,5 @@
 use vring::driver::DriverConfig;
-use vring::{Chain, Head, QueueConfig};
+use vring::{Chain, Head};
 
 use super::*;
 use crate::session::StartPlan;
@@ -11,20 +11,7 @@ fn pair(data_segments: u16) -> (Queue, vring::Queue) {
     let memory = Arc::new(DriverMemory::new(plan.memory_bytes()).expect("memory"));
     let config = DriverConfig { size: 64, event_idx: true, indirect_max: 0, in_order: false };
     let ring = DriverQueue::new(&memory, config).expect("a ring");
-    let addresses = ring.addresses();
-    let device = QueueConfig {
-        size: 64,
-        desc: addresses.desc,
-        avail: addresses.avail,
-        used: addresses.used,
-        base: 0,
-        event_idx: true,
-        indirect: false,
-        in_order: false,
-        used_log: None,
-        log: None,
-        inflight: None,
-    };
+    let device = ring.device_config();
     let table = memory.table().expect("a table");
     let device = device.start(Arc::new(table)).map_err(|(_, error)| error).expect("started");
     let kick = Arc::new(EventFd::new(0).expect("an eventfd"));

@@ -7,7 +7,7 @@ use memory::IoBuf;
 
 use super::*;
 use crate::mem::{BadAddress, UserAddr};
-use crate::testing::{Pair, device_config, get16, plain, pop_all, walk};
+use crate::testing::{Pair, get16, plain, pop_all, walk};
 
 mod crash;
 mod indirect;
@@ -38,7 +38,7 @@ fn clause_2_7_queue_size_is_a_power_of_two() {
             continue;
         }
         let pair = Pair::new(plain(pair_size));
-        let config = QueueConfig { size, ..device_config(&pair.driver) };
+        let config = QueueConfig { size, ..pair.driver.device_config() };
         if pair_size == size {
             assert_eq!(config.start(Arc::clone(&pair.table)).unwrap().size(), size);
         } else {
@@ -50,7 +50,7 @@ fn clause_2_7_queue_size_is_a_power_of_two() {
 #[test]
 fn clause_2_7_parts_are_aligned_and_mapped() {
     let pair = Pair::new(plain(8));
-    let good = || device_config(&pair.driver);
+    let good = || pair.driver.device_config();
     let off = |addr: UserAddr, by: u64| UserAddr(addr.0 + by);
     let bad = QueueConfig { desc: off(good().desc, 8), ..good() };
     let error = start_error(bad, &pair.table);
@@ -74,7 +74,7 @@ fn clause_2_7_parts_are_aligned_and_mapped() {
 #[test]
 fn start_gives_the_configuration_back_on_error() {
     let pair = Pair::new(plain(8));
-    let config = QueueConfig { size: 7, base: 5, ..device_config(&pair.driver) };
+    let config = QueueConfig { size: 7, base: 5, ..pair.driver.device_config() };
     let (config, _) = config.start(Arc::clone(&pair.table)).map(|_| ()).unwrap_err();
     assert_eq!((config.size, config.base), (7, 5));
 }
@@ -82,7 +82,7 @@ fn start_gives_the_configuration_back_on_error() {
 #[test]
 fn base_that_does_not_fit_the_used_ring_is_refused() {
     let pair = Pair::new(plain(8));
-    let config = QueueConfig { base: 9, ..device_config(&pair.driver) };
+    let config = QueueConfig { base: 9, ..pair.driver.device_config() };
     let error = start_error(config, &pair.table);
     assert_eq!(error, StartError::Base { base: 9, used: 0, size: 8 });
 }
@@ -469,7 +469,7 @@ fn dirty_log_has_the_data_and_the_used_ring() {
     let log = Arc::new(DirtyLog::open(&std::fs::File::from(file), 0, 4096).unwrap());
     let data = pair.memory.alloc(3 * 4096, 4096).unwrap();
     let used = pair.driver.addresses().used_guest;
-    let config = device_config(&pair.driver);
+    let config = pair.driver.device_config();
     let config = QueueConfig { log: Some(Arc::clone(&log)), used_log: Some(used), ..config };
     let mut device = config.start(Arc::clone(&pair.table)).unwrap();
     let dirty = |addr: GuestAddr| log.is_marked(addr);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{INDIRECT, NEXT, WRITE, walk_forced};
 use crate::driver::DriverConfig;
 use crate::split::{ChainError, QueueConfig};
-use crate::testing::{Pair, desc_bytes, device_config, plain, pop_all, walk};
+use crate::testing::{Pair, desc_bytes, plain, pop_all, walk};
 
 /// Head 0 of a ring of 4 refers to `entries` at `at` of fresh memory.
 fn indirect(entries: &[[u8; 16]], at: usize) -> Pair {
@@ -72,7 +72,7 @@ fn clause_2_7_5_3_1_indirect_with_next_is_an_error() {
 fn clause_2_7_5_3_1_indirect_without_negotiation_is_an_error() {
     let pair = indirect(&[desc_bytes(0x1_0000, 8, 0, 0)], 0);
     assert_eq!(walk_forced(&pair, 0).error, None, "the table itself is sound");
-    let config = device_config(&pair.driver);
+    let config = pair.driver.device_config();
     let config = QueueConfig { indirect: false, ..config };
     let mut device = config.start(Arc::clone(&pair.table)).unwrap();
     let head = pop_all(&mut device)[0];

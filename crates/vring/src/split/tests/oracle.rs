@@ -10,7 +10,7 @@ use vm_memory::{FileOffset, GuestAddress, GuestMemoryMmap, GuestRegionMmap, Mmap
 use super::{INDIRECT, NEXT, WRITE};
 use crate::driver::{DriverConfig, DriverMemory, DriverQueue, Segment};
 use crate::split::{Chain, ChainError, Head, Queue, chain};
-use crate::testing::{Pair, Walked, desc_bytes, device_config, plain, pop_all, walk};
+use crate::testing::{Pair, Walked, desc_bytes, plain, pop_all, walk};
 use crate::{GuestAddr, MemTable, UserAddr};
 
 const SIZE: u16 = 16;
@@ -402,7 +402,7 @@ proptest! {
         let mut ours = World::new(config, index);
         let memory = oracle_memory(&theirs.pair.memory);
         let mut oracle = oracle_queue(&theirs.pair.driver, &theirs.pair.table);
-        let mut device = device_config(&ours.pair.driver)
+        let mut device = ours.pair.driver.device_config()
             .start(Arc::clone(&ours.pair.table))
             .map_err(|(_, error)| TestCaseError::fail(error.to_string()))?;
         let buffer = (ours.pair.alloc(64), theirs.pair.alloc(64));
