@@ -5,7 +5,7 @@
 //! channels count, `adapter`, `target` and `lun` for the few counters of LUNs, `port` and `dataplane` for those of ports. Queues of an adapter are summed; `/v1/stats` has them one by one.
 
 use crate::operation::Step;
-use crate::server::{Server, StatusView};
+use crate::server::{LinkView, Server, StatusView};
 use crate::statistics::{by_adapter, by_lun, own, sum, sum_of_adapter, totals};
 use crate::supervisor::View;
 use crate::trail;
@@ -27,6 +27,8 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 type Series = Vec<(Vec<(&'static str, String)>, Vec<u64>)>;
 /// Name, help and value of something that is counted of data planes.
 type OfPlane = (&'static str, &'static str, fn(&View) -> u64);
+/// The same of links.
+type OfLink = (&'static str, &'static str, fn(&LinkView) -> u64);
 /// Histograms of an adapter and a stage.
 type Stages = Vec<([(&'static str, String); 2], Histogram)>;
 
@@ -69,6 +71,8 @@ struct Scrape {
     status: StatusView,
     events: BTreeMap<trail::Kind, u64>,
     operations: BTreeMap<Step, u64>,
+    /// Of ports.
+    links: BTreeMap<String, LinkView>,
     adapters: Series,
     holds_up: Series,
     luns: Series,
@@ -84,6 +88,7 @@ pub async fn text(server: &Server) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("trunkline");
     let mut scrape = scrape(planes, status, server.trail().counts(), &server.snapshots());
     scrape.operations = server.operation_counts();
+    scrape.links = server.port_links();
     registry.register_collector(Box::new(scrape));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
@@ -101,6 +106,7 @@ fn scrape(
         status,
         events,
         operations: BTreeMap::new(),
+        links: BTreeMap::new(),
         adapters: Vec::new(),
         holds_up: Vec::new(),
         luns: Vec::new(),
@@ -213,6 +219,7 @@ impl Scrape {
                 metric.encode_family(&labels)?.encode_gauge(&count.cast_signed())?;
             }
         }
+        self.encode_links(encoder)?;
         let help = "Clients that have connected since the data plane has the adapter";
         let mut metric =
             encoder.encode_descriptor("adapter_connections", help, None, MetricType::Counter)?;
@@ -220,6 +227,42 @@ impl Scrape {
             let labels = [("adapter", adapter.name.as_str())];
             let mut metric = metric.encode_family(&labels)?;
             metric.encode_counter::<NoLabelSet, _, u64>(&adapter.connections, None)?;
+        }
+        Ok(())
+    }
+
+    /// Links of ports and adapters: whether they are up, and what became of them.
+    fn encode_links(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let adapters = self.status.adapters.iter();
+        let adapters = adapters.filter_map(|one| Some((one.name.as_str(), one.link.as_ref()?)));
+        let ports = self.links.iter().map(|(port, link)| (port.as_str(), link));
+        let all: [(_, Vec<(&str, &LinkView)>); 2] =
+            [("port", ports.collect()), ("adapter", adapters.collect())];
+        let counted: [OfLink; 3] = [
+            ("link_failures", "Times that the link went down", |link| link.counts.failures),
+            ("link_recoveries", "Times that the link was there again", |link| {
+                link.counts.recoveries
+            }),
+            ("remaps", "Adapters that went from one port to another", |link| link.counts.remaps),
+        ];
+        for (noun, links) in all {
+            let help = "Whether the link is up";
+            let name = format!("{noun}_link_up");
+            let mut metric = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+            for (name, link) in &links {
+                let up = i64::from(link.is_up());
+                metric.encode_family(&[(noun, *name)])?.encode_gauge(&up)?;
+            }
+            for (name, help, count) in counted {
+                let name = format!("{noun}_{name}");
+                let mut metric =
+                    encoder.encode_descriptor(&name, help, None, MetricType::Counter)?;
+                for (name, link) in &links {
+                    let labels = [(noun, *name)];
+                    let mut metric = metric.encode_family(&labels)?;
+                    metric.encode_counter::<NoLabelSet, _, u64>(&count(link), None)?;
+                }
+            }
         }
         Ok(())
     }

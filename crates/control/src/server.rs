@@ -36,6 +36,7 @@ pub use explain::{
     TermView,
 };
 pub use files::FileAct;
+pub use links::LinkView;
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::ObjectView;
 pub use registry::{Progress, Shown};

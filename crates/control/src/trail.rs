@@ -5,16 +5,22 @@
 //! number higher than the last that it saw.
 
 use crate::caller::Caller;
+use fabric::attribute::Object;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 use tokio::sync::watch;
 use utoipa::ToSchema;
+
+mod links;
+
+use links::LinkBook;
+pub use links::{LinkChange, LinkCounts, Links};
 
 /// Most events that are kept.
 pub const EVENTS_MAX: usize = 2000;
@@ -51,7 +57,7 @@ pub enum Kind {
     LinkUp,
     /// An adapter went from one port to another.
     Remapped,
-    /// The client of an adapter has another number of channels.
+    /// The client of an adapter has another number of channels, or uses another number of queues.
     Renegotiated,
     /// Requests to a volume failed.
     VolumeError,
@@ -80,6 +86,19 @@ impl Kind {
             Kind::VolumeError => "volume_error",
             Kind::Operation => "operation",
         }
+    }
+
+    /// Whether it is about a data plane, and so about all that it serves.
+    fn is_of_dataplane(self) -> bool {
+        use Kind::*;
+        matches!(
+            self,
+            DataplaneStarted
+                | DataplaneAdopted
+                | DataplaneDied
+                | DataplaneSilent
+                | DataplaneAnswers
+        )
     }
 
     /// Whether somebody should look at it.
@@ -117,6 +136,7 @@ pub struct Event {
 #[derive(Debug)]
 pub struct Trail {
     kept: Mutex<Kept>,
+    links: Mutex<LinkBook>,
     last: watch::Sender<u64>,
 }
 
@@ -139,7 +159,8 @@ impl Trail {
         let mut kept =
             Kept { events, counts: BTreeMap::new(), path: path.to_owned(), file: None, lines: 0 };
         kept.rewrite();
-        Trail { kept: Mutex::new(kept), last: watch::Sender::new(last) }
+        let links = Mutex::new(LinkBook::open(path.with_file_name("links.json")));
+        Trail { kept: Mutex::new(kept), links, last: watch::Sender::new(last) }
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -151,15 +172,32 @@ impl Trail {
         self.add(Event { subject: subject.map(str::to_owned), ..Event::new(kind, message.into()) });
     }
 
-    /// Notes something that somebody did to one, which is about others, too.
-    pub fn done_to(
+    /// Notes what somebody did to the link of one, about which others are told, too. It is counted for `counted`.
+    pub fn link(
         &self,
         by: Option<Caller>,
         kind: Kind,
         (subject, of): (&str, Vec<String>),
+        counted: &[(Object, String)],
         message: String,
     ) {
+        let change = LinkChange { at_ms: now_ms(), kind, message: message.clone(), by };
+        self.links().count(counted, &change);
         self.add(Event { subject: Some(subject.to_owned()), of, by, ..Event::new(kind, message) });
+    }
+
+    /// What became of the links of ports and adapters so far.
+    pub fn link_counts(&self) -> Arc<Links> {
+        self.links().counts()
+    }
+
+    /// A port or an adapter is gone for good.
+    pub fn forget_link(&self, object: Object, name: &str) {
+        self.links().forget(object, name);
+    }
+
+    fn links(&self) -> MutexGuard<'_, LinkBook> {
+        self.links.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Notes what became of a change of these objects.
@@ -177,8 +215,7 @@ impl Trail {
         log(&event);
         let mut kept = self.kept();
         event.number = kept.events.back().map_or(0, |last| last.number) + 1;
-        let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-        event.at_ms = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+        event.at_ms = now_ms();
         let number = event.number;
         *kept.counts.entry(event.kind).or_default() += 1;
         kept.append(event);
@@ -190,6 +227,21 @@ impl Trail {
     pub fn since(&self, number: u64, at_ms: u64) -> Vec<Event> {
         let kept = self.kept();
         let wanted = |event: &&Event| event.number > number && event.at_ms >= at_ms;
+        kept.events.iter().filter(wanted).cloned().collect()
+    }
+
+    /// Those of them that are about somebody, and, from the first of these that is kept on, those about the data plane that serves it.
+    pub fn of(&self, name: &str, home: Option<&str>, (number, at_ms): (u64, u64)) -> Vec<Event> {
+        let kept = self.kept();
+        let first = kept.events.iter().find(|event| event.is_of(name)).map(|event| event.number);
+        let of_home = |event: &Event| {
+            home.is_some() && event.kind.is_of_dataplane() && event.subject.as_deref() == home
+        };
+        let wanted = |event: &&Event| {
+            event.number > number
+                && event.at_ms >= at_ms
+                && (event.is_of(name) || first.is_some_and(|n| event.number > n) && of_home(event))
+        };
         kept.events.iter().filter(wanted).cloned().collect()
     }
 
@@ -275,6 +327,11 @@ fn log(event: &Event) {
     }
 }
 
+fn now_ms() -> u64 {
+    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn read(path: &Path) -> VecDeque<Event> {
     let Ok(file) = File::open(path) else { return VecDeque::new() };
     let lines = BufReader::new(file).lines().map_while(Result::ok);
@@ -324,5 +381,35 @@ mod tests {
         trail.note(Kind::ServerStarted, None, "again");
         assert_eq!(trail.since(last.number, 0).len(), 1);
         assert!(trail.since(0, u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn who_did_what_to_a_link_last_is_kept_with_its_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("events.jsonl");
+        let by = Some(Caller { uid: 7, pid: Some(8) });
+        let both = [(Object::Port, "x".to_owned()), (Object::Adapter, "x".to_owned())];
+        let down = |trail: &Trail| {
+            trail.link(by, Kind::LinkDown, ("x", vec!["x".to_owned()]), &both, "gone".to_owned());
+        };
+        let trail = Trail::open(&path);
+        down(&trail);
+        trail.link(None, Kind::LinkUp, ("x", vec![]), &both[..1], "back".to_owned());
+        drop(trail);
+        let trail = Trail::open(&path);
+        down(&trail);
+        let links = trail.link_counts();
+        let [port, adapter] = [Object::Port, Object::Adapter].map(|object| links.of(object, "x"));
+        assert_eq!(
+            (port.failures, port.recoveries, adapter.failures, adapter.recoveries),
+            (2, 1, 2, 0)
+        );
+        let last = adapter.last.unwrap();
+        assert_eq!((last.by, last.message.as_str()), (by, "gone"));
+        // What cannot be read is begun anew, and harms nothing else.
+        std::fs::write(dir.path().join("links.json"), "{").unwrap();
+        let trail = Trail::open(&path);
+        assert_eq!(trail.link_counts().of(Object::Port, "x"), LinkCounts::default());
+        assert_eq!(trail.since(0, 0).len(), 3);
     }
 }

@@ -163,7 +163,7 @@ pub(super) struct EventsQuery {
     /// Only those since then, in milliseconds since 1970.
     #[serde(default)]
     since_ms: u64,
-    /// Only those that are about this object.
+    /// Only those that are about this object; of an adapter or a port also those about its data plane.
     of: Option<String>,
     /// How many seconds to wait for one if there is none, at most 60.
     #[serde(default)]
@@ -186,10 +186,10 @@ pub(super) async fn events(
 ) -> Answer<EventsView> {
     let wait = Duration::from_secs(query.wait_s.min(60));
     let trail = server.trail();
-    let wanted = || {
-        let mut events = trail.since(query.after, query.since_ms);
-        events.retain(|event| query.of.as_ref().is_none_or(|name| event.is_of(name)));
-        events
+    let home = query.of.as_deref().and_then(|name| server.home_of(name));
+    let wanted = || match &query.of {
+        None => trail.since(query.after, query.since_ms),
+        Some(name) => trail.of(name, home.as_deref(), (query.after, query.since_ms)),
     };
     let some = async {
         let mut seen = query.after;

@@ -2,9 +2,54 @@
 
 use super::shared::Server;
 use crate::caller::Caller;
+use crate::model::Desired;
 use crate::model::transition::{AttributeChange, Change, Verb};
-use crate::trail::Kind;
-use fabric::attribute::{Object, attr};
+use crate::trail::{Kind, LinkCounts, Links};
+use fabric::attribute::words::{AdapterKind, Link};
+use fabric::attribute::{Attributes, Object, attr};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// The link of a port or a virtual Fibre Channel adapter.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct LinkView {
+    /// `up`, or `down`: a port that was taken down, an adapter on such a port or on none.
+    pub state: String,
+    /// What became of it so far.
+    #[serde(flatten)]
+    pub counts: LinkCounts,
+}
+
+impl LinkView {
+    /// Of an object with a link; nothing of others.
+    pub(super) fn of(
+        desired: &Desired,
+        links: &Links,
+        (object, name, set): (Object, &str, &Attributes),
+    ) -> Option<LinkView> {
+        let is_up = match object {
+            Object::Port => attr::port::LINK.value(set) == Link::Up,
+            Object::Adapter if attr::adapter::KIND.value(set) == AdapterKind::Fc => {
+                let port = attr::adapter::PORT.of(set);
+                port.is_some_and(|port| !is_down(desired, port))
+            }
+            _ => return None,
+        };
+        let state = if is_up { "up" } else { "down" }.to_owned();
+        Some(LinkView { state, counts: links.of(object, name) })
+    }
+
+    /// Whether commands get through.
+    pub fn is_up(&self) -> bool {
+        self.state == "up"
+    }
+}
+
+/// Whether a port was taken down.
+pub(super) fn is_down(desired: &Desired, port: &str) -> bool {
+    desired[Object::Port].get(port).is_some_and(|port| attr::port::LINK.value(port) == Link::Down)
+}
 
 /// A link that went or came: whose, and what happened to it.
 #[derive(Debug, PartialEq, Eq)]
@@ -12,6 +57,8 @@ struct LinkEvent {
     kind: Kind,
     subject: String,
     of: Vec<String>,
+    /// Whose link went, came or was another one.
+    counted: Vec<(Object, String)>,
     message: String,
 }
 
@@ -39,7 +86,11 @@ fn events(changes: &[Change], on: impl Fn(&str) -> Vec<String>) -> Vec<LinkEvent
                     }
                     (None, None) => return None,
                 };
-                Some(LinkEvent { kind, subject, of, message })
+                // A port whose adapter is unmapped is as it was.
+                let ports = of.iter().filter(|_| kind == Kind::Remapped);
+                let mut counted: Vec<_> = ports.map(|port| (Object::Port, port.clone())).collect();
+                counted.push((Object::Adapter, subject.clone()));
+                Some(LinkEvent { kind, subject, of, counted, message })
             }
             Object::Port => {
                 let link = attribute(change, attr::port::LINK.name)?;
@@ -49,7 +100,9 @@ fn events(changes: &[Change], on: impl Fn(&str) -> Vec<String>) -> Vec<LinkEvent
                 };
                 let of = on(&subject);
                 let message = format!("{what}; adapters on it: {}", of.len());
-                Some(LinkEvent { kind, subject, of, message })
+                let adapters = of.iter().map(|adapter| (Object::Adapter, adapter.clone()));
+                let counted = adapters.chain([(Object::Port, subject.clone())]).collect();
+                Some(LinkEvent { kind, subject, of, counted, message })
             }
             _ => None,
         }
@@ -58,6 +111,25 @@ fn events(changes: &[Change], on: impl Fn(&str) -> Vec<String>) -> Vec<LinkEvent
 }
 
 impl Server {
+    /// The data plane that serves an adapter or a port.
+    pub fn home_of(&self, name: &str) -> Option<String> {
+        let desired = self.desired();
+        let port = || desired[Object::Port].get(name).map(|set| attr::port::DATAPLANE.value(set));
+        match desired[Object::Adapter].contains_key(name) {
+            true => Some(desired.dataplane_of_adapter(name).to_owned()),
+            false => port().map(str::to_owned),
+        }
+    }
+
+    /// The links of all ports, by name.
+    pub fn port_links(&self) -> BTreeMap<String, LinkView> {
+        let (desired, links) = (self.desired(), self.trail.link_counts());
+        let ports = desired[Object::Port].iter().filter_map(|(name, set)| {
+            Some((name.clone(), LinkView::of(&desired, &links, (Object::Port, name, set))?))
+        });
+        ports.collect()
+    }
+
     /// Notes what a change that was made did to links, and who made it.
     pub(super) fn note_links(&self, by: Option<Caller>, changes: &[Change]) {
         let on = |port: &str| {
@@ -66,8 +138,13 @@ impl Server {
             let of_port = adapters.filter(|(_, set)| attr::adapter::PORT.of(set) == Some(port));
             of_port.map(|(name, _)| name.clone()).collect()
         };
-        for LinkEvent { kind, subject, of, message } in events(changes, on) {
-            self.trail.done_to(by, kind, (&subject, of), message);
+        for LinkEvent { kind, subject, of, counted, message } in events(changes, on) {
+            self.trail.link(by, kind, (&subject, of), &counted, message);
+        }
+        for change in changes.iter().filter(|change| change.verb == Verb::Remove) {
+            if matches!(change.object, Object::Adapter | Object::Port) {
+                self.trail.forget_link(change.object, &change.name);
+            }
         }
     }
 }

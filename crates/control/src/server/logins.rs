@@ -1,5 +1,6 @@
 //! Who is logged in where.
 
+use super::links::is_down;
 use super::shared::{ApplyOutcome, Done, Server};
 use super::views::{adapter_of, adapters_of};
 use crate::error::ApiError;
@@ -10,7 +11,7 @@ use crate::model::resolve::{self, narrow32};
 use crate::model::san::{san, wwpns};
 use crate::model::transition::{AttributeChange, Change, Verb};
 use crate::reconcile::Subject;
-use fabric::attribute::words::{AdapterKind, Link};
+use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Effect, Object, attr};
 use fabric::negotiate::{Policy, negotiate_npiv};
 use fabric::san::Visible;
@@ -60,10 +61,6 @@ pub struct LoginView {
     pub waiting_wwpn: String,
     /// The targets that it sees, or would with a client.
     pub targets: Vec<LoginTargetView>,
-}
-
-fn is_down(desired: &Desired, port: &str) -> bool {
-    desired[Object::Port].get(port).is_some_and(|port| attr::port::LINK.value(port) == Link::Down)
 }
 
 impl Server {

@@ -1,7 +1,9 @@
 //! What the API shows of objects that exist in the control plane only.
 
+use super::links::LinkView;
 use crate::model::san::max_adapters;
 use crate::model::{Desired, Users, allocations};
+use crate::trail::Links;
 use fabric::attribute::{Attributes, Object, Value, attr};
 use fabric::san::Wwpn;
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,9 @@ pub struct ObjectView {
     /// The name of a port, made of the prefix of its data plane and its own name: it logs in nowhere itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wwpn: Option<String>,
+    /// The link of a port.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkView>,
     /// Attributes that were set.
     #[schema(value_type = Object)]
     pub attributes: Attributes,
@@ -31,7 +36,7 @@ pub struct ObjectView {
 impl ObjectView {
     pub(super) fn of(
         desired: &Desired,
-        users: &Users<'_>,
+        (users, links): (&Users<'_>, &Links),
         object: Object,
         name: &str,
         set: &Attributes,
@@ -47,6 +52,7 @@ impl ObjectView {
         ObjectView {
             name: name.to_owned(),
             wwpn: (object == Object::Port).then(|| Wwpn::of_port(prefix, name).to_string()),
+            link: LinkView::of(desired, links, (object, name, set)),
             used_by: users.iter().map(|(object, name)| format!("{object} {name}")).collect(),
             sources: with_value.map(|a| (a.name.to_owned(), desired.source(a, set))).collect(),
             effective,

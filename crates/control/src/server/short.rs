@@ -3,24 +3,18 @@
 use crate::model::Desired;
 use crate::model::transition::Change;
 use fabric::attribute::words::AdapterKind;
-use fabric::attribute::{Attribute, Object, attr};
+use fabric::attribute::{Attribute, Attributes, Object, attr};
 use fabric::units::parse_cpus;
 use protocol::message::Status;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// One warning for each number that a change sets and that something smaller binds. Numbers that nobody set ask for nothing.
+/// One warning for each number that a change sets and that something smaller binds.
 pub(super) fn warnings(
     next: &Desired,
     changes: &[Change],
     accounts: &BTreeMap<String, Arc<Status>>,
 ) -> Vec<String> {
-    // Those that it has been told, else those that it runs.
-    let channels = |dataplane: &str| {
-        let told = attr::dataplane::CHANNELS.value(next.dataplane(dataplane));
-        let run = || Some(accounts.get(dataplane)?.channels.len() as u64).filter(|run| *run > 0);
-        if told > 0 { Some(told) } else { run() }
-    };
     let warning = |change: &Change| {
         let sets = |attribute: &Attribute| {
             change.attributes.iter().any(|one| one.attribute == attribute.name && one.to.is_some())
@@ -29,41 +23,60 @@ pub(super) fn warnings(
         match change.object {
             Object::Adapter => {
                 let set = next[Object::Adapter].get(name)?;
-                let (attribute, asked) = match attr::adapter::KIND.value(set) {
-                    AdapterKind::Fc => {
-                        let number = attr::adapter::NUM_PER_RANGE;
-                        (number.line(), number.value(set))
-                    }
-                    AdapterKind::Block | AdapterKind::Scsi => {
-                        (attr::adapter::CHANNELS.line(), attr::adapter::CHANNELS.value(set))
-                    }
-                };
-                let dataplane = next.dataplane_of_adapter(name);
-                let run = channels(dataplane).filter(|run| sets(attribute) && asked > *run)?;
-                Some(format!(
-                    "adapter {name} asks for {asked} channels (`{}`), and data plane {dataplane} has {run}: \
-                     give it more `channels` or `cpus`",
-                    attribute.name
-                ))
+                let account = accounts.get(next.dataplane_of_adapter(name)).map(Arc::as_ref);
+                of_adapter(next, name, set, account).filter(|_| sets(channels_of(set)))
             }
-            Object::DataPlane => {
-                let set = next.dataplane(name);
-                let asked = attr::dataplane::CHANNELS.value(set);
-                let cpus = parse_cpus(attr::dataplane::CPUS.value(set)).unwrap_or_default().len();
-                let cpus = if cpus == 0 { allowed()? } else { cpus } as u64;
-                let touched =
-                    sets(attr::dataplane::CHANNELS.line()) || sets(attr::dataplane::CPUS.line());
-                (touched && asked > cpus).then(|| {
-                    format!(
-                        "data plane {name} has {asked} channels and {cpus} CPUs for them: \
-                         several share one, and are no faster for it"
-                    )
-                })
-            }
+            Object::DataPlane => of_dataplane(next, name).filter(|_| {
+                sets(attr::dataplane::CHANNELS.line()) || sets(attr::dataplane::CPUS.line())
+            }),
             _ => None,
         }
     };
     changes.iter().filter_map(warning).collect()
+}
+
+/// With which attribute an adapter asks for channels.
+fn channels_of(set: &Attributes) -> &'static Attribute {
+    match attr::adapter::KIND.value(set) {
+        AdapterKind::Fc => attr::adapter::NUM_PER_RANGE.line(),
+        AdapterKind::Block | AdapterKind::Scsi => attr::adapter::CHANNELS.line(),
+    }
+}
+
+/// An adapter that asks for more channels than its data plane has. Who has set no number asks for none.
+pub(super) fn of_adapter(
+    desired: &Desired,
+    name: &str,
+    set: &Attributes,
+    account: Option<&Status>,
+) -> Option<String> {
+    let attribute = channels_of(set).name;
+    let asked = set.get(attribute)?.as_number()?;
+    let dataplane = desired.dataplane_of_adapter(name);
+    // Those that it has been told, else those that it runs.
+    let told = Some(attr::dataplane::CHANNELS.value(desired.dataplane(dataplane)));
+    let run = || Some(account?.channels.len() as u64);
+    let run = told.filter(|told| *told > 0).or_else(run).filter(|run| *run > 0)?;
+    (asked > run).then(|| {
+        format!(
+            "adapter {name} asks for {asked} channels (`{attribute}`), and data plane {dataplane} has {run}: \
+             give it more `channels` or `cpus`"
+        )
+    })
+}
+
+/// A data plane that asks for more channels than it has CPUs.
+pub(super) fn of_dataplane(desired: &Desired, name: &str) -> Option<String> {
+    let set = desired.dataplane(name);
+    let asked = attr::dataplane::CHANNELS.value(set);
+    let cpus = parse_cpus(attr::dataplane::CPUS.value(set)).unwrap_or_default().len();
+    let cpus = if cpus == 0 { allowed()? } else { cpus } as u64;
+    (asked > cpus).then(|| {
+        format!(
+            "data plane {name} has {asked} channels and {cpus} CPUs for them: \
+             several share one, and are no faster for it"
+        )
+    })
 }
 
 /// CPUs that a data plane may use where nothing else is said.

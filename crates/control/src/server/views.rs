@@ -1,7 +1,9 @@
 //! What the API shows of each object: what was set, what holds, and how it is.
 
+use super::links::LinkView;
 use super::objects::ObjectView;
 use super::shared::Server;
+use super::short;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::model::loss::{has_client, stays_away};
@@ -9,12 +11,14 @@ use crate::model::{Desired, Home, MAIN, Users, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::supervisor::{Ailment, View};
+use crate::trail::Links;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::negotiate::Term;
 use protocol::message::{AdapterStatus, OpeningStatus, Status, VolumeStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use utoipa::ToSchema;
 
 /// A volume.
@@ -74,6 +78,12 @@ pub struct AdapterView {
     /// The WWPNs of a virtual Fibre Channel adapter; the first logs in.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub wwpns: Vec<String>,
+    /// The link of a virtual Fibre Channel adapter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkView>,
+    /// What it asks for and what cannot run so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The virtual target devices of a virtual SCSI adapter.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vtds: Vec<String>,
@@ -178,6 +188,9 @@ pub struct DataPlaneView {
     pub restart_needed: bool,
     /// Its channels.
     pub channels: Vec<ChannelView>,
+    /// What it asks for and what cannot run so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Attributes that were set.
     #[schema(value_type = Object)]
     pub attributes: Attributes,
@@ -243,6 +256,7 @@ struct Moment<'a> {
     homes: BTreeMap<String, Vec<Home<'a>>>,
     luns: BTreeMap<String, Vec<(&'a str, u16)>>,
     users: Users<'a>,
+    links: Arc<Links>,
 }
 
 /// A data plane's account of itself, the last one if it does not answer, by name.
@@ -265,7 +279,11 @@ impl<'a> Account<'a> {
 }
 
 impl<'a> Moment<'a> {
-    fn new(desired: &'a Desired, supervisors: &'a BTreeMap<String, View>) -> Moment<'a> {
+    fn new(
+        desired: &'a Desired,
+        supervisors: &'a BTreeMap<String, View>,
+        links: Arc<Links>,
+    ) -> Moment<'a> {
         let account = |(name, view): (&'a String, &'a View)| {
             Some((name.as_str(), Account::of(&view.account()?.status)))
         };
@@ -277,6 +295,7 @@ impl<'a> Moment<'a> {
             homes: desired.homes(),
             luns: desired.luns(),
             users: desired.users(),
+            links,
         }
     }
 
@@ -384,6 +403,8 @@ impl<'a> Moment<'a> {
             wwpns: crate::model::san::wwpns(set)
                 .map(|pair| pair.map(|wwpn| wwpn.to_string()).to_vec())
                 .unwrap_or_default(),
+            link: LinkView::of(self.desired, &self.links, (Object::Adapter, name, set)),
+            warnings: short::of_adapter(self.desired, name, set, account).into_iter().collect(),
             vtds: self
                 .users
                 .of(Object::Adapter, name)
@@ -432,6 +453,7 @@ impl<'a> Moment<'a> {
             restarts: supervisor.restarts,
             restart_needed: supervisor.started_with.is_some_and(|with| with != spec),
             channels: status.map(channels).unwrap_or_default(),
+            warnings: short::of_dataplane(self.desired, &name).into_iter().collect(),
             effective: self.desired.effective_all(Object::DataPlane, &set),
             attributes: set,
             name,
@@ -448,7 +470,7 @@ impl Moment<'_> {
             Object::DataPlane => AnyView::DataPlane(Box::new(self.dataplane(name.to_owned()))),
             _ => AnyView::Object(Box::new(ObjectView::of(
                 self.desired,
-                &self.users,
+                (&self.users, &self.links),
                 object,
                 name,
                 set,
@@ -471,7 +493,7 @@ impl Server {
     /// All objects of a kind.
     pub async fn objects(&self, object: Object) -> Vec<AnyView> {
         let (desired, supervisors) = self.known(&[object]).await;
-        let moment = Moment::new(&desired, &supervisors);
+        let moment = Moment::new(&desired, &supervisors, self.trail.link_counts());
         let show =
             |(name, set): (&String, &Attributes)| moment.show(object, name, set, self.paths());
         let unnamed = object == Object::DataPlane && !desired[object].contains_key(MAIN);
@@ -483,7 +505,7 @@ impl Server {
     /// One object.
     pub async fn object(&self, object: Object, name: &str) -> Result<AnyView, ApiError> {
         let (desired, supervisors) = self.known(&[object]).await;
-        let moment = Moment::new(&desired, &supervisors);
+        let moment = Moment::new(&desired, &supervisors, self.trail.link_counts());
         let set = match desired[object].get(name) {
             Some(set) => set,
             None if object == Object::DataPlane && name == MAIN => desired.dataplane(MAIN),
@@ -495,7 +517,7 @@ impl Server {
     /// Adapters of a kind as they are known without asking a data plane.
     pub(super) fn known_adapters(&self, kind: AdapterKind) -> Vec<AdapterView> {
         let (desired, supervisors) = (self.desired(), self.supervisor_views());
-        let moment = Moment::new(&desired, &supervisors);
+        let moment = Moment::new(&desired, &supervisors, self.trail.link_counts());
         let adapters = desired[Object::Adapter].iter();
         let of_kind = adapters.filter(|(_, set)| attr::adapter::KIND.value(set) == kind);
         of_kind.map(|(name, set)| moment.adapter(name, set, self.paths())).collect()
@@ -504,7 +526,7 @@ impl Server {
     /// Everything, from one account of each data plane.
     pub async fn status(&self) -> StatusView {
         let (desired, supervisors) = self.known(&Object::ALL).await;
-        let moment = Moment::new(&desired, &supervisors);
+        let moment = Moment::new(&desired, &supervisors, self.trail.link_counts());
         let paths = self.paths();
         let volumes = desired[Object::Volume].iter().map(|(name, set)| moment.volume(name, set));
         let adapters =

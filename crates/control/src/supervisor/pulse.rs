@@ -243,6 +243,12 @@ fn visits(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
             let message = format!("channels: {channels}, then {}", adapter.spec.channels);
             add(Kind::Renegotiated, message);
         }
+        // From none and to none is a start and a reset.
+        let queues = earlier.map_or(0, |earlier| earlier.client_queues);
+        if had && has && !came && queues != 0 && ![0, queues].contains(&adapter.client_queues) {
+            let message = format!("queues of the client: {queues}, then {}", adapter.client_queues);
+            add(Kind::Renegotiated, message);
+        }
     }
     visits
 }
@@ -294,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn another_number_of_channels_under_a_client_is_seen() {
+    fn another_number_of_channels_or_queues_under_a_client_is_seen() {
         let before = status(1, AdapterState::Running, 1);
         let mut now = before.clone();
         let mut spec = AdapterSpec::clone(&now.adapters[0].spec);
@@ -304,6 +310,13 @@ mod tests {
         let message = "channels: 0, then 3".to_owned();
         assert_eq!(found, [(Kind::Renegotiated, "a".to_owned(), message)]);
         assert_eq!(visits(&status(1, AdapterState::Listening, 1), &now).len(), 1, "it has come");
+        // Other queues of the same client; one that has none is about to have some.
+        let mut more = now.clone();
+        (now.adapters[0].client_queues, more.adapters[0].client_queues) = (2, 8);
+        let message = "queues of the client: 2, then 8".to_owned();
+        assert_eq!(visits(&now, &more), [(Kind::Renegotiated, "a".to_owned(), message)]);
+        more.adapters[0].client_queues = 0;
+        assert_eq!((visits(&now, &more), visits(&more, &now)), (vec![], vec![]));
     }
 
     #[test]

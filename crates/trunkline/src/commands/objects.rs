@@ -2,7 +2,7 @@
 
 use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
-use super::{dataplane, logins, top, wait};
+use super::{dataplane, events, logins, top, wait};
 use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, ObjectCommand, PortVerb, TargetVerb, Verb,
     VolumeVerb, ZoneVerb,
@@ -14,7 +14,7 @@ use crate::output::{self, or_dash, pairs, print, table};
 use control::api::{DoneView, ItemList};
 use control::error::ApiError;
 use control::server::{
-    AdapterView, CommandsView, DataPlaneView, Explanation, ObjectView, VolumeView,
+    AdapterView, CommandsView, DataPlaneView, Explanation, LinkView, ObjectView, VolumeView,
 };
 use fabric::attribute::{Attribute, AttributeError, Attributes, Object, Value, attr};
 use hyper::Method;
@@ -418,13 +418,35 @@ fn volume_page(volume: &VolumeView) -> String {
 const STAYS_AWAY: &str =
     "the client does not come back (QEMU before 8.2): its machine must be restarted, too";
 
+/// How a link is, what became of it so far, and what was the last of it.
+fn link(link: &LinkView) -> String {
+    let counts = &link.counts;
+    let mut text = format!(
+        "{}; went down {}, was remapped {}",
+        link.state,
+        times(counts.failures),
+        times(counts.remaps)
+    );
+    if let Some(last) = &counts.last {
+        let by = last.by.map(|by| format!(", by {by}")).unwrap_or_default();
+        text += &format!("; last: {}, {}{by}", events::time(last.at_ms), last.message);
+    }
+    text
+}
+
+fn times(count: u64) -> String {
+    format!("{count} {}", if count == 1 { "time" } else { "times" })
+}
+
 fn adapter_page(adapter: &AdapterView) -> String {
     let head = vec![
         ("adapter", adapter.name.clone()),
         ("state", adapter.state.clone()),
         ("reason", adapter.reason.clone().unwrap_or_default()),
+        ("warning", adapter.warnings.join("; ")),
         ("WWPN logged in", adapter.wwpns.first().cloned().unwrap_or_default()),
         ("WWPN waiting", adapter.wwpns.get(1).cloned().unwrap_or_default()),
+        ("link now", adapter.link.as_ref().map(link).unwrap_or_default()),
         ("devices", adapter.vtds.join(", ")),
         ("socket path", adapter.socket.clone()),
         ("serial number", adapter.serial.clone()),
@@ -463,6 +485,7 @@ fn dataplane_page(dataplane: &DataPlaneView) -> String {
         ("restarts", dataplane.restarts.to_string()),
         ("restart needed", if dataplane.restart_needed { "yes" } else { "no" }.to_owned()),
         ("channel", channels.join("; ")),
+        ("warning", dataplane.warnings.join("; ")),
     ];
     page(head, attributes(Object::DataPlane, &dataplane.attributes, &dataplane.effective))
 }
@@ -496,7 +519,11 @@ fn object_page(object: Object, view: &ObjectView) -> String {
         let source = source.map(|source| format!("  ({source})")).unwrap_or_default();
         Some((attribute.name.to_owned(), format!("{value}{source}")))
     });
-    let head = vec![(object.noun(), view.name.clone()), ("used by", view.used_by.join(", "))];
+    let head = vec![
+        (object.noun(), view.name.clone()),
+        ("link now", view.link.as_ref().map(link).unwrap_or_default()),
+        ("used by", view.used_by.join(", ")),
+    ];
     page(head, rows.collect())
 }
 

@@ -158,7 +158,10 @@ fn status_page(status: &StatusView) -> String {
     let open = open.map(|plane| {
         format!("data plane `{}` is not fully confined: {}", plane.name, plane.confinement)
     });
-    let troubles: Vec<String> = silent.chain(failures).chain(broken).chain(open).collect();
+    let short = status.dataplanes.iter().flat_map(|plane| &plane.warnings);
+    let short = short.chain(status.adapters.iter().flat_map(|adapter| &adapter.warnings)).cloned();
+    let troubles = silent.chain(failures).chain(broken).chain(open).chain(short);
+    let troubles: Vec<String> = troubles.collect();
     if !troubles.is_empty() {
         page += &format!("\n\n{}", troubles.join("\n"));
     }

@@ -18,6 +18,8 @@ fn adapter(state: &str) -> AdapterView {
         volume: "disk0".to_owned(),
         port: None,
         wwpns: Vec::new(),
+        link: None,
+        warnings: Vec::new(),
         vtds: Vec::new(),
         socket: "/run/a,b/vhost0.sock".to_owned(),
         serial: "disk0".to_owned(),

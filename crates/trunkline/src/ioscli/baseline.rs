@@ -24,6 +24,9 @@ pub(super) struct Baseline {
     /// The process of the data plane: another one began at zero.
     pid: Option<u32>,
     reading: Reading,
+    /// Times that the link had been down.
+    #[serde(default)]
+    link_failures: u64,
 }
 
 /// A reading of the statistics.
@@ -59,8 +62,13 @@ pub(super) fn marks(stats: &StatsView) -> BTreeMap<String, u64> {
 
 impl Baseline {
     /// A baseline of these adapters, taken now.
-    pub(super) fn of(reading: Reading, pid: Option<u32>) -> Baseline {
-        Baseline { taken_s: now_s(), pid, reading }
+    pub(super) fn of(reading: Reading, pid: Option<u32>, link_failures: u64) -> Baseline {
+        Baseline { taken_s: now_s(), pid, reading, link_failures }
+    }
+
+    /// Of the times that a link went down, those since then: the server counts them, whichever data plane runs.
+    pub(super) fn failures_since(&self, link_failures: u64) -> u64 {
+        link_failures.saturating_sub(self.link_failures)
     }
 
     /// How long ago it was taken, unless the data plane is another one.
@@ -195,18 +203,19 @@ mod tests {
     #[test]
     fn counters_go_on_from_the_reset_and_marks_stay() {
         let then = Reading::from([("vfchost0".to_owned(), [(0, queue(10, 4, 7))].into())]);
-        let baseline = Baseline::of(then, Some(1));
+        let baseline = Baseline::of(then, Some(1), 2);
         let now = BTreeMap::from([(0, queue(30, 14, 9)), (1, queue(5, 5, 1))]);
         let since = baseline.since("vfchost0", &now, Some(1));
         assert_eq!(since, BTreeMap::from([(0, queue(20, 10, 9)), (1, queue(5, 5, 1))]));
         assert_eq!(counts(since.values()).reads, 15);
         assert_eq!(counts(since.values()).active_max, 10);
+        assert_eq!((baseline.failures_since(5), baseline.failures_since(0)), (3, 0));
     }
 
     #[test]
     fn what_began_anew_counts_from_its_beginning() {
         let then = Reading::from([("vfchost0".to_owned(), [(0, queue(10, 4, 7))].into())]);
-        let baseline = Baseline::of(then, Some(1));
+        let baseline = Baseline::of(then, Some(1), 2);
         let again = BTreeMap::from([(0, queue(9, 9, 2))]);
         assert_eq!(baseline.since("vfchost0", &again, Some(1)), again);
         let more = BTreeMap::from([(0, queue(90, 80, 2))]);
@@ -219,7 +228,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut file = Baselines::open(folder.path()).unwrap();
         assert!(file.get("fcs0").is_none());
-        let baseline = Baseline::of(Reading::new(), Some(3));
+        let baseline = Baseline::of(Reading::new(), Some(3), 0);
         file.put("fcs0", baseline.clone()).unwrap();
         Baselines::open(folder.path()).unwrap().put("fcs1", baseline.clone()).unwrap();
         let file = Baselines::open(folder.path()).unwrap();

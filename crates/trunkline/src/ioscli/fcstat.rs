@@ -37,6 +37,8 @@ pub(super) struct FcReport {
     pub(super) wwpn: Option<u64>,
     pub(super) link_gbit: Option<u64>,
     pub(super) link_up: bool,
+    /// Times that the link went down.
+    pub(super) link_failures: u64,
     pub(super) seconds: u64,
     pub(super) counts: Counts,
     /// Longest transfer in bytes.
@@ -74,7 +76,7 @@ pub(super) fn report(report: &FcReport, detail: Detail) -> String {
         "Topology:  Point to Point or Fabric".to_owned(),
         format!("\nSeconds Since Last Reset: {}", report.seconds),
     ]);
-    text.push_str(LINK);
+    text.push_str(&link(report.link_failures));
     if detail == Detail::Driver {
         text.push_str(&driver(&report.counts));
     }
@@ -90,8 +92,10 @@ fn names(wwpn: u64) -> String {
     format!("World Wide Node Name: 0x{wwpn:016X}\nWorld Wide Port Name: 0x{wwpn:016X}\n")
 }
 
-/// There are no frames and no link: a virtual adapter of the original prints zeroes as well.
-const LINK: &str = "
+/// There are no frames, words and signals: a virtual adapter of the original prints zeroes as well.
+fn link(failures: u64) -> String {
+    format!(
+        "
 \tTransmit Statistics\tReceive Statistics
 \t-------------------\t------------------
 Frames: 0\t0
@@ -101,13 +105,15 @@ LIP Count: 0
 NOS Count: 0
 Error Frames:  0
 Dumped Frames: 0
-Link Failure Count: 0
+Link Failure Count: {failures}
 Loss of Sync Count: 0
 Loss of Signal: 0
 Primitive Seq Protocol Error Count: 0
 Invalid Tx Word Count: 0
 Invalid CRC Count: 0
-";
+"
+    )
+}
 
 /// Line by line as the original has it. Its adapter driver is the server, in which a command that has its element may wait; its protocol driver
 /// hands these out, so that what is pending there lacks one. Buffers are the client's own, so there are no pools of them; a command that waits

@@ -3,8 +3,8 @@
 use super::baseline::{Baseline, Baselines, counts, on_port};
 use super::fcstat::{Counts, FcReport};
 use super::npiv::{ClientRow, Login, NpivMap, NpivPort};
-use super::system::{System, client_name, number, numbered, text};
-use control::server::{AdapterView, ObjectView};
+use super::system::{System, client_name, link_failures, number, numbered, text};
+use control::server::{AdapterView, LinkView, ObjectView};
 use fabric::san::Wwpn;
 
 /// Target numbers that a client can have.
@@ -38,7 +38,9 @@ impl System {
             device_type: "NPIV port (trunkline/port)".to_owned(),
             wwpn: Some(port_wwpn(port)),
             link_gbit: number(&port.effective, "link_speed"),
-            link_up: dataplane.is_some_and(|dataplane| dataplane.state == "running"),
+            link_up: dataplane.is_some_and(|dataplane| dataplane.state == "running")
+                && port.link.as_ref().is_none_or(LinkView::is_up),
+            link_failures: link_failures(port.link.as_ref(), base),
             seconds: self.seconds(home, base),
             counts: self.port_counts(&port.name, "", base, pid),
             max_transfer: number(&port.effective, "max_xfer_size"),

@@ -10,7 +10,9 @@ use super::{Context, VFC_CLIENT};
 use crate::exit::Failure;
 use control::api::ItemList;
 use control::error::{ApiError, Code};
-use control::server::{AdapterView, DataPlaneView, LoginView, ObjectView, StatusView, VolumeView};
+use control::server::{
+    AdapterView, DataPlaneView, LinkView, LoginView, ObjectView, StatusView, VolumeView,
+};
 use control::statistics::{AdapterFile, Counters, StatsView};
 use fabric::attribute::{Attribute, Attributes, Object, Value};
 use protocol::stats::QueueCounter;
@@ -20,6 +22,12 @@ use std::collections::BTreeMap;
 pub(super) const NPIV: &str = "viosnpiv0";
 /// The data plane that it stands for.
 const NPIV_DATAPLANE: &str = "main";
+
+/// Times that a link went down, since a reset if there was one.
+pub(super) fn link_failures(link: Option<&LinkView>, base: Option<&Baseline>) -> u64 {
+    let failures = link.map_or(0, |link| link.counts.failures);
+    base.map_or(failures, |base| base.failures_since(failures))
+}
 
 /// The server at one moment.
 pub(super) struct System {
@@ -215,7 +223,8 @@ impl System {
                 .port
                 .as_deref()
                 .and_then(|port| number(&self.port(port)?.effective, "link_speed")),
-            link_up: adapter.has_client(),
+            link_up: adapter.has_client() && adapter.link.as_ref().is_none_or(LinkView::is_up),
+            link_failures: link_failures(adapter.link.as_ref(), base),
             seconds: self.seconds(&adapter.dataplane, base),
             counts: self.with_mark(&adapter.name, counts(queues.values())),
             max_transfer: number(&adapter.effective, "max_xfer_size"),
@@ -226,7 +235,8 @@ impl System {
     pub(super) fn baseline(&self, adapter: &AdapterView) -> Baseline {
         let reading = Reading::from([(adapter.name.clone(), self.queues(&adapter.name))]);
         let home = self.dataplane(&adapter.dataplane);
-        Baseline::of(reading, home.and_then(|dataplane| dataplane.pid))
+        let pid = home.and_then(|dataplane| dataplane.pid);
+        Baseline::of(reading, pid, link_failures(adapter.link.as_ref(), None))
     }
 
     /// A baseline of a port, and of what each adapter did on it.
@@ -235,7 +245,8 @@ impl System {
         let reading = self.reading.iter().filter(|(name, _)| name.starts_with(&known));
         let reading = reading.map(|(name, queues)| (name.clone(), queues.clone()));
         let home = text(&port.effective, "dataplane").and_then(|home| self.dataplane(home));
-        Baseline::of(reading.collect(), home.and_then(|dataplane| dataplane.pid))
+        let pid = home.and_then(|dataplane| dataplane.pid);
+        Baseline::of(reading.collect(), pid, link_failures(port.link.as_ref(), None))
     }
 
     /// Counts of an adapter, with its own high-water mark where it has one.

@@ -51,6 +51,7 @@ fn report() -> FcReport {
         wwpn: Some(0x1000_0000_0000_0001),
         link_gbit: Some(32),
         link_up: true,
+        link_failures: 3,
         seconds: 86_411,
         counts: counts(),
         max_transfer: Some(0x10_0000),
@@ -72,6 +73,7 @@ fn fcstat_is_read_again() {
         assert_eq!(value(&found.speed_running_gbit), Some(32));
         assert_eq!(value(&found.attention_type).as_deref(), Some("Link Up"));
         assert_eq!(value(&found.seconds_since_reset), Some(86_411));
+        assert_eq!(value(&found.link_failures), Some(3));
         let (resources, traffic) = (&found.resources, &found.traffic);
         assert_eq!(value(&resources.no_dma), Some(c.no_dma));
         assert_eq!(value(&resources.no_elements), Some(c.no_elements));

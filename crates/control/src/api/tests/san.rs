@@ -200,6 +200,79 @@ async fn the_events_of_an_adapter_and_of_a_port_say_what_happened_to_their_links
     let last = last["number"].as_u64().unwrap();
     let path = format!("/v1/events?of=fcs0&after={}&wait_s=1", last - 1);
     assert_eq!(bench.get(&path).await["events"], json!([]));
+    // Of an adapter and a port also what happens to their data plane from then on, of others not.
+    bench.server.trail().note(crate::trail::Kind::DataplaneDied, Some("main"), "killed");
+    bench.server.trail().note(crate::trail::Kind::DataplaneDied, Some("other"), "killed");
+    let died = "\"dataplane_died\": \"killed\"".to_owned();
+    assert_eq!([of("f").await.pop(), of("fcs1").await.pop()], [Some(died.clone()), Some(died)]);
+    assert_eq!((of("f").await.len(), of("a").await.len()), (5, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_became_of_links_is_counted_over_restarts_and_shown_everywhere() {
+    let bench = Bench::san().await;
+    let up = json!({"state": "up", "failures": 0, "recoveries": 0, "remaps": 0});
+    assert_eq!(bench.get("/v1/ports/fcs0").await["link"], up);
+    assert_eq!(bench.get("/v1/adapters/f").await["link"], up);
+    assert_eq!(bench.get("/v1/zones/z").await["link"], Value::Null);
+    bench.set("ports/fcs0", json!({"link": "down"})).await;
+    assert_eq!(bench.get("/v1/adapters/f").await["link"]["state"], "down");
+    bench.set("ports/fcs0", json!({"link": null})).await;
+    bench.set("adapters/f", json!({"port": "fcs1"})).await;
+    bench.set("adapters/f", json!({"port": null})).await;
+    let bench = bench.restart().await;
+    let counts = async |object: &str| {
+        let link = bench.get(&format!("/v1/{object}")).await["link"].clone();
+        let [failures, recoveries, remaps] =
+            ["failures", "recoveries", "remaps"].map(|name| link[name].as_u64().unwrap());
+        let last = link["last"]["message"].as_str().unwrap().to_owned();
+        (link["state"].as_str().unwrap().to_owned(), failures, recoveries, remaps, last)
+    };
+    let expected = |state: &str, failures, recoveries, remaps, last: &str| {
+        (state.to_owned(), failures, recoveries, remaps, last.to_owned())
+    };
+    assert_eq!(counts("adapters/f").await, expected("down", 2, 1, 1, "unmapped from port fcs1"));
+    // A port is as it was when an adapter is unmapped.
+    assert_eq!(counts("ports/fcs0").await, expected("up", 1, 1, 1, "from port fcs0 to fcs1"));
+    assert_eq!(counts("ports/fcs1").await, expected("up", 0, 0, 1, "from port fcs0 to fcs1"));
+    let last = bench.get("/v1/adapters/f").await["link"]["last"].clone();
+    assert_eq!(last["kind"], "link_down");
+    let (_, metrics) = bench.text("GET", "/metrics", String::new()).await;
+    for line in [
+        "trunkline_port_link_up{port=\"fcs0\"} 1",
+        "trunkline_port_link_failures_total{port=\"fcs0\"} 1",
+        "trunkline_port_remaps_total{port=\"fcs1\"} 1",
+        "trunkline_adapter_link_up{adapter=\"f\"} 0",
+        "trunkline_adapter_link_failures_total{adapter=\"f\"} 2",
+        "trunkline_adapter_link_recoveries_total{adapter=\"f\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    // Another one of that name begins at nothing.
+    assert_eq!(bench.text("DELETE", "/v1/adapters/f?force=true", String::new()).await.0, 409);
+    bench.set("zones/z", json!({"members": "t"})).await;
+    bench.set("masks/m", json!({"initiators": "c0:50:76:00:00:01:00:0a"})).await;
+    let (status, answer) = bench.text("DELETE", "/v1/adapters/f?force=true", String::new()).await;
+    assert_eq!(status, 200, "{answer}");
+    let body = json!({"name": "f", "attributes": {"kind": "fc", "port": "fcs0"}});
+    assert_eq!(bench.call("POST", "/v1/adapters", body).await.0, 201);
+    assert_eq!(bench.get("/v1/adapters/f").await["link"], up);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn channels_that_cannot_run_are_named_for_as_long_as_it_is_so() {
+    let bench = Bench::san().await;
+    let of = async |object: &str| bench.get(object).await["warnings"].clone();
+    assert_eq!(of("/v1/adapters/f").await, Value::Null);
+    bench.set("adapters/f", json!({"num_per_range": 16})).await;
+    let said = of("/v1/adapters/f").await;
+    assert!(said[0].as_str().unwrap().contains("asks for 16 channels (`num_per_range`)"), "{said}");
+    assert_eq!(bench.get("/v1/status").await["adapters"][0]["warnings"], said);
+    bench.set("adapters/f", json!({"num_per_range": 2})).await;
+    assert_eq!(of("/v1/adapters/f").await, Value::Null);
+    bench.set("dataplanes/main", json!({"channels": 4, "cpus": "0"})).await;
+    let said = of("/v1/dataplanes/main").await;
+    assert!(said[0].as_str().unwrap().contains("4 channels and 1 CPUs"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
