@@ -246,6 +246,7 @@ impl Books {
             state: AdapterState::Listening,
             reason: None,
             client_queues: 0,
+            client_num_io_queues: 0,
             channel_of_queue: Vec::new(),
             connections: 0,
             features: Vec::new(),

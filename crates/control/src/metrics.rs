@@ -210,7 +210,7 @@ impl Scrape {
                 metric.encode_family(&[(noun, name), ("state", state)])?.encode_gauge(&1i64)?;
             }
         }
-        let help = "Queues that the adapter offers, those that its client uses, channels negotiated for them, channels that run them, CPUs of these";
+        let help = "Queues that the adapter offers, those that its client has and those that it uses, channels negotiated for them, channels that run them, CPUs of these";
         let mut metric =
             encoder.encode_descriptor("adapter_queues", help, None, MetricType::Gauge)?;
         for adapter in adapters {

@@ -40,7 +40,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(1);
 pub(crate) struct Condition {
     connected: bool,
     client: Option<ClientStatus>,
-    /// Queues that the client uses, and their channels.
+    /// Queues that the client has.
+    num_io_queues: u16,
+    /// Those that it uses, and their channels.
     queues: u16,
     channels: Vec<u32>,
     /// The client broke a rule.
@@ -211,6 +213,7 @@ impl Shared {
         let mut condition = locked(&self.condition);
         let had = std::mem::replace(&mut condition.queues, queues.started());
         condition.channels = queues.channels_of_queues();
+        condition.num_io_queues = queues.named();
         drop(condition);
         if had == 0 && queues.started() > 0 {
             self.journal.serves(queues.features(), &self.feature_names());
@@ -440,6 +443,7 @@ impl Adapter {
             state,
             reason: self.inner.entry.endpoint.trouble().or_else(|| condition.reason.clone()),
             client_queues: condition.queues,
+            client_num_io_queues: condition.num_io_queues,
             channel_of_queue: condition.channels.clone(),
             connections: condition.connections,
             client: condition.client,

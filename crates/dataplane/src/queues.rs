@@ -66,6 +66,8 @@ struct Virtqueue {
     error: Option<OwnedFd>,
     started: bool,
     enabled: bool,
+    /// Some message was about it: the client's device has it.
+    named: bool,
     running: Option<Running>,
     /// It was disabled, and is on its way back.
     draining: Option<Draining>,
@@ -156,7 +158,8 @@ impl Queues {
     pub(crate) fn reset(&mut self) {
         self.stop_all(Drain::Ordinary);
         for queue in &mut self.queues {
-            *queue = Virtqueue { size: queue.size, ..Virtqueue::default() };
+            let Virtqueue { size, named, .. } = *queue;
+            *queue = Virtqueue { size, named, ..Virtqueue::default() };
         }
         self.log = None;
         (0..self.queues.len()).for_each(|index| self.note_presence(index));
@@ -174,6 +177,17 @@ impl Queues {
     /// How many queues for I/O the client uses.
     pub(crate) fn started(&self) -> u16 {
         self.of_io().iter().filter(|queue| queue.started).count() as u16
+    }
+
+    /// How many queues for I/O the client has. A front end such as QEMU speaks of all of its device, also of those that the driver does
+    /// not use.
+    pub(crate) fn named(&self) -> u16 {
+        self.of_io().iter().filter(|queue| queue.named).count() as u16
+    }
+
+    /// A message is about a queue.
+    pub(crate) fn name(&mut self, index: usize) {
+        self.queues[index].named = true;
     }
 
     /// Channel of each queue for I/O that the client uses, by its number.

@@ -48,9 +48,13 @@ impl Session {
 
     /// The queues, if there is one of this number.
     fn with_index(&self, index: u32) -> Result<(MutexGuard<'_, Queues>, usize)> {
-        let queues = self.queues();
+        let mut queues = self.queues();
         let index = index as usize;
-        if index < queues.count() { Ok((queues, index)) } else { Err(Error::InvalidParam) }
+        if index >= queues.count() {
+            return Err(Error::InvalidParam);
+        }
+        queues.name(index);
+        Ok((queues, index))
     }
 
     /// Remembers why a message failed, for the adapter's state.
@@ -211,6 +215,8 @@ impl VhostUserBackendReqHandler for Session {
         let (mut queues, index) = self.with_index(u32::from(index))?;
         let call = fd.map(|fd| self.eventfd(fd)).transpose()?;
         queues.set_call(index, call);
+        // The first that QEMU says of any of them, before its driver begins.
+        self.shared.update(&queues);
         Ok(())
     }
 

@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::os::fd::AsFd;
 use std::time::Duration;
 
+use common::raw::{Front, code, eventfd};
 use common::{Server, load, null, short_load, slow};
 use partition::load::{LoadOptions, WaitMode};
 use protocol::message::{
@@ -133,4 +135,35 @@ fn what_is_in_use_stays() {
     server.must(Request::RemoveAdapter { name: "vhost0".into() });
     server.must(Request::RemoveVolume { name: "v".into(), forget: false });
     assert!(!server.path("vhost0.sock").exists());
+}
+
+/// As QEMU does: it speaks of all queues of its device, and the driver starts some of them.
+#[test]
+fn queues_that_the_client_has_are_told_apart_from_those_that_it_uses() {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(null(8)));
+    let socket = server.put_adapter(|_| ());
+    let numbers = || {
+        let status = server.adapter_status();
+        (status.client_num_io_queues, status.client_queues)
+    };
+    assert_eq!(numbers(), (0, 0));
+    let front = Front::connect(&socket);
+    front.share_memory();
+    for index in 0..6 {
+        assert!(front.set_fd(code::SET_VRING_CALL, index, eventfd().as_fd()));
+    }
+    assert_eq!(numbers(), (6, 0), "before its driver begins");
+    let rings = [front.start(0, 64), front.start(1, 64)];
+    assert_eq!(numbers(), (6, 2));
+    rings.iter().for_each(|ring| ring.works());
+    front.stop(1);
+    assert_eq!(numbers(), (6, 1));
+    // Another driver: the device has as many queues as before.
+    assert!(front.accepted(code::RESET_DEVICE, &[], &[]));
+    front.start(0, 64);
+    assert_eq!(numbers(), (6, 1));
+    drop(front);
+    let status = server.settled();
+    assert_eq!((status.client_num_io_queues, status.client_queues), (0, 0));
 }

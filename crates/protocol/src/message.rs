@@ -222,6 +222,10 @@ pub struct AdapterStatus {
     pub reason: Option<String>,
     /// Virtqueues for I/O that the client uses now.
     pub client_queues: u16,
+    /// Those that its device has (`num_queues` of QEMU), whether its driver uses them or not, as far as its messages named them; 0 without a
+    /// client, and from a data plane that does not say.
+    #[serde(default)]
+    pub client_num_io_queues: u16,
     /// Channel of each of them.
     pub channel_of_queue: Vec<u32>,
     /// How many clients have connected since it was created.

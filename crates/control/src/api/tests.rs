@@ -506,6 +506,7 @@ async fn an_adapter_explains_its_channels() {
         let fake = bench.fake("main");
         let adapter = &mut fake.books().status.adapters[0];
         (adapter.state, adapter.client_queues) = (state, queues);
+        adapter.client_num_io_queues = queues;
         adapter.channel_of_queue = channels.to_vec();
         adapter.features = vec!["MQ".to_owned()];
     };
@@ -520,8 +521,14 @@ async fn an_adapter_explains_its_channels() {
     assert_eq!(shown["cpus"], json!(1));
     let offered = shown["effective"]["queues"].as_u64().unwrap();
     let metrics = bench.text("GET", "/metrics", String::new()).await.1;
-    let numbers =
-        [("offered", offered), ("used", 4), ("negotiated", 2), ("running", 1), ("cpus", 1)];
+    let numbers = [
+        ("offered", offered),
+        ("num_io_queues", 4),
+        ("used", 4),
+        ("negotiated", 2),
+        ("running", 1),
+        ("cpus", 1),
+    ];
     for (of, count) in numbers {
         let line = format!("trunkline_adapter_queues{{adapter=\"a\",of=\"{of}\"}} {count}\n");
         assert!(metrics.contains(&line), "{line} in {metrics}");

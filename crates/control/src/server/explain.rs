@@ -144,7 +144,10 @@ fn npiv(
 ) -> NpivTerms {
     let plain = terms(set, adapter, account);
     let data_plane = account.map(|_| plain.data_plane);
-    resolve::npiv_terms(desired, name, set, Some(plain.client), data_plane)
+    let own = adapter.filter(|a| has_client(a) && a.client_queues > 0);
+    let own = own.map(|a| u32::from(a.client_num_io_queues)).filter(|queues| *queues > 0);
+    let terms = resolve::npiv_terms(desired, name, set, Some(plain.client), data_plane);
+    NpivTerms { client_num_io_queues: own, ..terms }
 }
 
 /// Where the number of each term of a virtual Fibre Channel adapter comes from.
@@ -162,6 +165,7 @@ fn npiv_source(
     match term {
         Term::Client if client => "queues that the client uses".to_owned(),
         Term::Client => "attribute `queues`; no client uses the adapter now".to_owned(),
+        Term::ClientAttribute => "queues that the client has (QEMU: num_queues)".to_owned(),
         Term::NumPerRange => source(attr::adapter::NUM_PER_RANGE.line(), set),
         Term::Inherited => {
             let dataplane = desired.dataplane(home);
@@ -243,6 +247,12 @@ impl Explanation {
     /// Several may be at the limit: none of them alone gives more when it is raised.
     fn with_ties(mut self) -> Explanation {
         let channels = self.channels;
+        // Who uses all queues that it has uses more when it has more: that is one limit under two names.
+        let client = self.limited_by == Term::Client;
+        let same = |term: &TermView| client && term.term == Term::ClientAttribute;
+        for term in self.terms.iter_mut().filter(|term| same(term)) {
+            term.limits = term.count == Some(channels);
+        }
         let ties = |term: &TermView| !term.limits && term.count == Some(channels);
         let tied: Vec<Term> =
             self.terms.iter().filter(|term| ties(term)).map(|it| it.term).collect();
@@ -257,6 +267,15 @@ impl Explanation {
         }
         self
     }
+}
+
+/// What would have to change for more channels.
+fn npiv_remedy(limit: Term, terms: &NpivTerms) -> &'static str {
+    let spare = terms.client_num_io_queues.zip(terms.client).is_some_and(|(has, uses)| uses < has);
+    if limit == Term::Client && spare {
+        return "have the client use more of its queues: Linux uses as many as it has vCPUs";
+    }
+    limit.remedy()
 }
 
 /// The explanation of a virtual Fibre Channel adapter.
@@ -274,7 +293,7 @@ fn explain_npiv(
     let levels = [Term::ClientLevel, Term::ServerLevel, Term::Firmware, Term::PortLevel];
     let offers = answer.offers.into_iter().filter(|offer| {
         let earlier = offer.term == Term::Earlier && offer.count.is_none();
-        let own = offer.term == Term::ClientAttribute;
+        let own = offer.term == Term::ClientAttribute && offer.count.is_none();
         !levels.contains(&offer.term) && !earlier && !own
     });
     let offers = offers.map(|offer| TermView {
@@ -287,7 +306,7 @@ fn explain_npiv(
         adapter: name.to_owned(),
         channels: answer.channels,
         limited_by: answer.limit,
-        remedy: answer.limit.remedy().to_owned(),
+        remedy: npiv_remedy(answer.limit, terms).to_owned(),
         terms: offers.collect(),
         then: answer.then,
         commands: Some(values::commands(desired, set)),

@@ -98,6 +98,10 @@ pub struct AdapterView {
     pub dataplane: String,
     /// Queues that the client uses now.
     pub client_queues: u32,
+    /// Queues that the client has, of which its driver uses `client_queues`: `num_io_queues` of the original, `num_queues` of QEMU. 0 without a client
+    /// or where it does not say.
+    #[serde(default)]
+    pub client_num_io_queues: u32,
     /// Channels that serve them now; fewer than `channels_max` where placement folds queues together.
     pub channels: u32,
     /// CPUs that those channels are bound to; 0 where they are bound to none.
@@ -134,12 +138,12 @@ impl AdapterView {
         matches!(self.state.as_str(), "connected" | "running" | "broken")
     }
 
-    /// How many queues and channels it has, from what is offered to what runs, by the word for each. Nothing is used, negotiated or running without
-    /// a client.
-    pub fn queue_numbers(&self) -> [(&'static str, u64); 5] {
+    /// How many queues and channels it has, from what is offered to what runs, by the word for each. All but the first are 0 without a client.
+    pub fn queue_numbers(&self) -> [(&'static str, u64); 6] {
         let negotiated = if self.client_queues == 0 { 0 } else { self.channels_max };
         [
             ("offered", attr::adapter::QUEUES.value(&self.effective)),
+            ("num_io_queues", self.client_num_io_queues.into()),
             ("used", self.client_queues.into()),
             ("negotiated", negotiated.into()),
             ("running", self.channels.into()),
@@ -417,6 +421,7 @@ impl<'a> Moment<'a> {
             age_s: self.age_s(&home),
             dataplane: home,
             client_queues: client.map_or(0, |a| a.client_queues.into()),
+            client_num_io_queues: client.map_or(0, |a| a.client_num_io_queues.into()),
             channels: u32::try_from(in_use.len()).unwrap_or(u32::MAX),
             cpus: account.map_or(0, |account| cpus(account, &in_use)),
             channels_max: answer.channels,

@@ -42,8 +42,9 @@ pub const MORE: [(QueueCounter, &str); 21] = [
 ];
 
 /// Queues and channels, in the order of [`AdapterView::queue_numbers`].
-const NUMBERS: [&str; 5] = [
+const NUMBERS: [&str; 6] = [
     "Queues offered",
+    "Queues of the client",
     "Queues used by the client",
     "Channels negotiated",
     "Channels running",

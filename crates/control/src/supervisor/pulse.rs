@@ -291,6 +291,7 @@ mod tests {
             state,
             reason,
             client_queues: 0,
+            client_num_io_queues: 0,
             channel_of_queue,
             connections,
             features,

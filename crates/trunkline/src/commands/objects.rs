@@ -438,6 +438,14 @@ fn times(count: u64) -> String {
     format!("{count} {}", if count == 1 { "time" } else { "times" })
 }
 
+/// The queues that a client uses, of those that it has.
+fn client_queues(adapter: &AdapterView) -> String {
+    match (adapter.client_queues, adapter.client_num_io_queues) {
+        (used, 0) => used.to_string(),
+        (used, has) => format!("{used} of {has}"),
+    }
+}
+
 fn adapter_page(adapter: &AdapterView) -> String {
     let head = vec![
         ("adapter", adapter.name.clone()),
@@ -450,7 +458,7 @@ fn adapter_page(adapter: &AdapterView) -> String {
         ("devices", adapter.vtds.join(", ")),
         ("socket path", adapter.socket.clone()),
         ("serial number", adapter.serial.clone()),
-        ("client queues", adapter.client_queues.to_string()),
+        ("client queues", client_queues(adapter)),
         ("channels in use", adapter.channels.to_string()),
         (
             "channels at most",

@@ -58,9 +58,9 @@ pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<(), Failure> {
 
 /// From what is offered to what runs.
 fn queue_numbers(adapter: &AdapterView) -> String {
-    let [offered, used, negotiated, running, cpus] = adapter.queue_numbers().map(|(_, n)| n);
+    let [offered, has, used, negotiated, running, cpus] = adapter.queue_numbers().map(|(_, n)| n);
     format!(
-        "{offered} queues offered, {used} used by the client; {negotiated} channels negotiated, {running} running, bound to {cpus} CPUs"
+        "{offered} queues offered, {has} of the client, {used} used by it; {negotiated} channels negotiated, {running} running, bound to {cpus} CPUs"
     )
 }
 

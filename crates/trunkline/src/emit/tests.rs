@@ -26,6 +26,7 @@ fn adapter(state: &str) -> AdapterView {
         dataplane: "main".to_owned(),
         age_s: None,
         client_queues: 0,
+        client_num_io_queues: 0,
         channels: 0,
         cpus: 0,
         channels_max: 1,

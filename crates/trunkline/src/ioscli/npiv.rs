@@ -20,8 +20,8 @@ pub(super) struct NpivMap {
     pub(super) logins: u32,
     pub(super) client_adapter: String,
     pub(super) client_drc: String,
-    /// Queues offered and used, channels negotiated and running, CPUs.
-    pub(super) queues: [u64; 5],
+    /// Queues offered, of the client and used, channels negotiated and running, CPUs.
+    pub(super) queues: [u64; 6],
 }
 
 /// How far the client of an adapter has come.
@@ -65,6 +65,7 @@ pub(super) const NPIV_FIELDS: &[&str] = &[
     "vfcclient",
     "vfcclientdrc",
     "offered",
+    "num_io_queues",
     "used",
     "negotiated",
     "running",

@@ -55,7 +55,7 @@ fn npiv_maps() -> Vec<NpivMap> {
         logins: 6,
         client_adapter: "vfchost0".to_owned(),
         client_drc: "UTRUNKLINE-main-V2-C0".to_owned(),
-        queues: [64, 8, 4, 2, 1],
+        queues: [64, 16, 8, 4, 2, 1],
     };
     let down = NpivMap {
         name: "vfchost1".to_owned(),
@@ -104,9 +104,10 @@ fn lsmap_npiv_is_read_again() {
     let fields = ["name".to_owned(), "ports".to_owned()];
     let picked = npiv::maps(&maps, ListOptions { delimiter: Some(":"), fields: &fields });
     assert_eq!(picked, "vfchost0:6\nvfchost1:0\nvfchost2:0\n");
-    let fields = ["offered", "used", "negotiated", "running", "cpus"].map(str::to_owned);
+    let fields = ["offered", "num_io_queues", "used", "negotiated", "running", "cpus"];
+    let fields = fields.map(str::to_owned);
     let picked = npiv::maps(&maps[..1], ListOptions { delimiter: Some(":"), fields: &fields });
-    assert_eq!(picked, "64:8:4:2:1\n");
+    assert_eq!(picked, "64:16:8:4:2:1\n");
     insta::assert_snapshot!(text);
 }
 

@@ -180,7 +180,7 @@ A block adapter is shown as a virtual SCSI adapter with one virtual target devic
 who it is: its partition ID is the number in the adapter's name plus one (0 for virtual SCSI while it is not \
 connected), and its system stays empty. Its name is what `trunkline adapter set ADAPTER --client-name NAME` has said.
 
-With -npiv, -field takes also what the original does not have: offered and used, queues that the adapter offers and that its client uses; negotiated and running, channels that the client may have and that run its queues now; cpus, how many CPUs these are bound to. Without a client all but the first are 0; a single-queue client has 1 negotiated.
+With -npiv, -field takes also what the original does not have: offered, num_io_queues and used, queues that the adapter offers, that its client has and that it uses; negotiated and running, channels that the client may have and that run its queues now; cpus, how many CPUs these are bound to. Without a client all but the first are 0; a single-queue client has 1 negotiated.
 ",
 };
 

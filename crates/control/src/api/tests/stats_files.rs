@@ -25,7 +25,7 @@ async fn statistics_files_follow_the_client_and_go_with_the_adapter() {
     let client = |queues: u16, channels: &[u32]| {
         let adapter = &mut fake.books().status.adapters[0];
         adapter.state = if queues == 0 { AdapterState::Listening } else { AdapterState::Running };
-        adapter.client_queues = queues;
+        (adapter.client_queues, adapter.client_num_io_queues) = (queues, 2 * queues);
         adapter.channel_of_queue = channels.to_vec();
     };
     fake.books().status.channels =
@@ -44,6 +44,7 @@ async fn statistics_files_follow_the_client_and_go_with_the_adapter() {
         "Number of SUBQ channels = 4",
         "Commands received  = 10001",
         "Commands received  = 10001000",
+        "Queues of the client = 16",
         "Queues used by the client = 8",
         "Channels negotiated = 4",
         "Channels running = 3",
