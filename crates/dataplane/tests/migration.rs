@@ -8,10 +8,13 @@ use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use common::raw::{
-    CONFIG_WCE, FLUSH, Front, INDIRECT, PROTOCOL_FEATURES, Ring, VERSION_1, code, halves, words,
+    CONFIG_WCE, FLUSH, Front, INDIRECT, NEXT, PROTOCOL_FEATURES, Ring, VERSION_1, WRITE, code,
+    halves, words,
 };
+use common::scsi::{adapter, target};
 use common::{Server, null, slow_by};
-use protocol::message::{Request, WaitMode};
+use partition::scsi::address;
+use protocol::message::{AdapterSpec, DeviceSpec, LinkSpec, PortShare, Request, WaitMode};
 use protocol::stats::QueueCounter;
 
 const FEATURES: u64 = VERSION_1 | PROTOCOL_FEATURES | INDIRECT | FLUSH | CONFIG_WCE;
@@ -138,5 +141,136 @@ fn a_ring_that_is_disabled_and_enabled_under_load_loses_nothing() {
         assert!(front.state(code::SET_VRING_ENABLE, 0, 1));
         ring.wait();
         assert!(heads.iter().all(|head| ring.status_of(*head) == 0), "round {round}");
+    }
+}
+
+/// Queues of a SCSI device before those for requests: control and event.
+const REQUESTS: u32 = 2;
+/// Where the parts of a command are, from the ring's data on, each in a page of its own; the response comes before the data.
+const RESPONSE: u64 = 4096;
+const DATA_IN: u64 = 2 * RESPONSE;
+
+/// The adapter with its port, or with none; nobody waits so long for its link.
+fn linked(server: &Server, port: Option<&str>, link: LinkSpec) -> AdapterSpec {
+    let targets = port.map(|_| target(0, &[(0, "lu0")]));
+    let mut spec = adapter(server.dir.path(), 0, targets.into_iter().collect());
+    let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
+    let share = |port: &str| PortShare { name: port.into(), num_cmd_elems: 200, share: 100 };
+    (scsi.port, scsi.link) = (port.map(share), link);
+    spec
+}
+
+/// A SCSI command with 512 bytes of data-in, or none, in three descriptors from 0 on.
+fn command(ring: &Ring, cdb: &[u8], reads: bool) {
+    let data = &ring.data;
+    data.buf.fill(0xee);
+    data.buf.write(0, &[0; 51]);
+    data.buf.write(0, &address(0, 0));
+    data.buf.write(19, cdb);
+    ring.set_desc(0, data.guest.0, 51, NEXT, 1);
+    let more = if reads { NEXT } else { 0 };
+    ring.set_desc(1, data.guest.0 + RESPONSE, 108, WRITE | more, 2);
+    ring.set_desc(2, data.guest.0 + DATA_IN, 512, WRITE, 0);
+}
+
+/// SCSI status and virtio response of the command.
+fn end_of(ring: &Ring) -> [u8; 2] {
+    let mut bytes = [0; 2];
+    ring.data.buf.read(RESPONSE as usize + 10, &mut bytes);
+    bytes
+}
+
+/// From now on the used ring is logged, too.
+fn log_ring(front: &Front, ring: &Ring) {
+    let user = |range: &vring::driver::DriverRange| range.buf.as_ptr().addr() as u64;
+    let addresses = [user(&ring.desc), user(&ring.used), user(&ring.avail), ring.used.guest.0];
+    let body = [halves(&[ring.index, 1]), words(&addresses)].concat();
+    assert!(front.accepted(code::SET_VRING_ADDR, &body, &[]));
+}
+
+/// What a migration relies on while the link is down: commands that wait write nothing, also when the queue stops; and what they write when the
+/// link is back is logged. `taken`: the server has taken the command out of the ring to look at it; `before`: it is logged before the link goes.
+fn a_held_queue_with_a_log(port: Option<&str>, taken: bool, before: bool) {
+    let server = Server::new(2);
+    server.units(1, 16, |spec| spec);
+    let link = |port, link| server.must(Request::PutAdapter(linked(&server, port, link)));
+    let down = LinkSpec::Down { hold_ms: 300_000 };
+    link(Some("fcs0"), LinkSpec::Up);
+    let features = VERSION_1 | PROTOCOL_FEATURES | INDIRECT;
+    let front = Front::with_features(&linked(&server, None, down).socket, features);
+    front.share_memory();
+    let control = front.start(0, 64);
+    let ring = front.start(REQUESTS, 64);
+    // POWER ON is told with the first one.
+    for status in [2, 0] {
+        command(&ring, &[0; 6], false);
+        ring.offer(&[0]);
+        ring.wait();
+        assert_eq!(end_of(&ring), [status, 0]);
+    }
+    let log = log_file("log");
+    let begin_log = || {
+        set_log_base(&front, &log);
+        set_features(&front, features | LOG_ALL);
+        log_ring(&front, &ring);
+    };
+    if before {
+        begin_log();
+    }
+    link(port, down);
+    command(&ring, &[0x28, 0, 0, 0, 0, 0, 0, 0, 1, 0], true);
+    ring.offer(&[0]);
+    if taken {
+        // ABORT TASK of another one, for which the ring is looked through.
+        control.data.buf.write(0, &[vec![0; 8], address(0, 0).to_vec(), vec![9; 8]].concat());
+        control.set_desc(0, control.data.guest.0, 24, NEXT, 1);
+        control.set_desc(1, control.data.guest.0 + RESPONSE, 1, WRITE, 0);
+        control.offer(&[0]);
+        control.wait();
+        assert_eq!(server.count(QueueCounter::Pending), 1);
+    }
+    if !before {
+        begin_log();
+    }
+    let data = ring.data.guest.0;
+    let seen = || {
+        let pages = [data + RESPONSE, data + DATA_IN, ring.used.guest.0];
+        (ring.used_index(), pages.map(|page| logged(&log, page)))
+    };
+    // Of the used ring the flags are written, which spare kicks.
+    let waits = || matches!(seen(), (2, [false, false, _]));
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(waits(), "{:?}", seen());
+    if !taken {
+        // The machine goes elsewhere: the command is still in its ring, and there it is done.
+        assert_eq!(front.stop(REQUESTS), 2, "the next one is the one that waits");
+        assert!(waits(), "{:?}", seen());
+    }
+    // The client has fetched what was logged so far.
+    log.write_all_at(&[0; 4096], 0).unwrap();
+    link(Some("fcs0"), LinkSpec::Up);
+    if !taken {
+        assert!(front.state(code::SET_VRING_BASE, REQUESTS, 2));
+        assert!(front.set_fd(code::SET_VRING_KICK, REQUESTS.into(), ring.kick.as_fd()));
+    }
+    ring.wait();
+    let back = end_of(&ring);
+    if port.is_none() && taken && back != [0, 0] {
+        // The queue has stopped for its targets to come: what was taken of it is not kept, and the client sends it again. Its answer is logged.
+        assert_eq!((back[1], seen()), (6, (3, [true, false, true])));
+        return;
+    }
+    assert_eq!((back, seen()), ([0, 0], (3, [true; 3])));
+    let mut first = [0xee; 512];
+    ring.data.buf.read(DATA_IN as usize, &mut first);
+    assert_eq!(first, [0; 512], "the block is read");
+}
+
+#[test]
+fn commands_that_wait_for_their_link_write_nothing_and_are_logged_when_it_is_back() {
+    for port in [Some("fcs0"), None] {
+        for (taken, before) in [(false, false), (false, true), (true, false), (true, true)] {
+            a_held_queue_with_a_log(port, taken, before);
+        }
     }
 }
