@@ -254,6 +254,12 @@ impl Shared {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// How often this thread has looked at the form of an adapter.
+    pub(crate) static LOOKS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
 /// An adapter of the data plane.
 pub(crate) struct Adapter {
     inner: Arc<Inner>,
@@ -379,6 +385,8 @@ impl Adapter {
 
     /// Whether its present or its next form is so.
     pub(crate) fn is(&self, so: impl Fn(&AdapterSpec) -> bool) -> bool {
+        #[cfg(test)]
+        LOOKS.with(|looks| looks.set(looks.get() + 1));
         locked(&self.inner.next).as_ref().is_some_and(|form| so(&form.spec))
             || so(&locked(&self.shared().spec))
     }

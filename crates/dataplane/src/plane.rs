@@ -11,7 +11,7 @@ mod opening;
 mod units;
 mod volumes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -22,8 +22,8 @@ use channel::{ChannelConfig, ChannelError};
 use device_scsi::Unit;
 use memory::MapError;
 use protocol::message::{
-    AdapterSpec, ChannelStatus, Failure, FailureCode, MINOR, Reply, Request, Status, VERSION,
-    VolumeStatus,
+    AdapterSpec, ChannelStatus, Failure, FailureCode, Initiator, MINOR, Reply, Request, Status,
+    VERSION, VolumeStatus,
 };
 use protocol::stats::{CHANNELS_MAX, StatsRegion};
 
@@ -65,6 +65,8 @@ pub(crate) struct State {
     /// A volume that is taken from its users for a moment, as it was.
     away: Option<VolumeStatus>,
     pub(crate) adapters: BTreeMap<String, Arc<Adapter>>,
+    /// The adapters of each initiator port. It stays what it is for as long as an adapter exists.
+    initiators: BTreeMap<Initiator, BTreeSet<String>>,
 }
 
 /// Whether a client of such an adapter sees one of these units.
@@ -78,7 +80,7 @@ fn sees(spec: &AdapterSpec, units: &[String]) -> bool {
 impl State {
     /// Adapters whose present or next form is on a volume, or sees a unit that is.
     fn users(&self, volume: &str) -> impl Iterator<Item = (&String, &Arc<Adapter>)> {
-        let units = self.storage.units_on(volume);
+        let units: Vec<String> = self.storage.units_on(volume).cloned().collect();
         self.adapters.iter().filter(move |(_, adapter)| {
             adapter.is(|spec| spec.uses_volume(volume) || sees(spec, &units))
         })
@@ -280,7 +282,11 @@ impl Plane {
     /// Removes everything, after what is in flight is done.
     fn shut_down(&self) {
         let _changing = locked(&self.changes);
-        let adapters = std::mem::take(&mut self.state().adapters);
+        let adapters = {
+            let mut state = self.state();
+            state.initiators.clear();
+            std::mem::take(&mut state.adapters)
+        };
         adapters.values().for_each(|adapter| adapter.remove());
         let mut state = self.state();
         state.opening.clear();

@@ -1,6 +1,6 @@
 //! What can stand behind adapters: open volumes and logical units, by name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use block::Volume;
@@ -13,7 +13,11 @@ use spec::{FileIdentity, VolumeSpec};
 #[derive(Default)]
 pub(crate) struct Storage {
     pub(crate) volumes: BTreeMap<String, OpenVolume>,
+    /// The volumes on each file.
+    on_file: BTreeMap<Identity, BTreeSet<String>>,
     pub(crate) units: BTreeMap<String, Unit>,
+    /// The units on each volume.
+    on_volume: BTreeMap<String, BTreeSet<String>>,
     /// Units that were removed while clients were registered with them, by name: whoever was shut out shall not find the door open when such
     /// a unit is made again, on another path to its disk or with another mask. Until their volume goes for good.
     pub(crate) left: BTreeMap<String, Left>,
@@ -52,9 +56,60 @@ impl Storage {
         targets.flat_map(|target| target.luns.values()).filter_map(unit).collect()
     }
 
-    /// The units on a volume.
-    pub(crate) fn units_on(&self, volume: &str) -> Vec<String> {
-        let on = |unit: &&Unit| unit.spec.volume.as_deref() == Some(volume);
-        self.units.values().filter(on).map(|unit| unit.spec.name.clone()).collect()
+    /// The names of the units on a volume.
+    pub(crate) fn units_on(&self, volume: &str) -> impl Iterator<Item = &String> + use<'_> {
+        self.on_volume.get(volume).into_iter().flatten()
+    }
+
+    /// Puts a unit in, in place of the one of its name.
+    pub(crate) fn put_unit(&mut self, unit: Unit) {
+        self.take_unit(&unit.spec.name);
+        let name = unit.spec.name.clone();
+        if let Some(volume) = &unit.spec.volume {
+            self.on_volume.entry(volume.clone()).or_default().insert(name.clone());
+        }
+        self.units.insert(name, unit);
+    }
+
+    pub(crate) fn take_unit(&mut self, name: &str) -> Option<Unit> {
+        let unit = self.units.remove(name)?;
+        if let Some(volume) = &unit.spec.volume {
+            forget(&mut self.on_volume, volume, name);
+        }
+        Some(unit)
+    }
+
+    /// The volumes on a file.
+    pub(crate) fn volumes_on(&self, file: Identity) -> impl Iterator<Item = &OpenVolume> {
+        self.on_file.get(&file).into_iter().flatten().filter_map(|name| self.volumes.get(name))
+    }
+
+    /// Puts a volume in, in place of the one of its name, which it gives.
+    pub(crate) fn put_volume(&mut self, open: OpenVolume) -> Option<OpenVolume> {
+        let name = open.spec.name.clone();
+        let before = self.take_volume(&name);
+        if let Some(file) = open.identity {
+            self.on_file.entry(file).or_default().insert(name.clone());
+        }
+        self.volumes.insert(name, open);
+        before
+    }
+
+    pub(crate) fn take_volume(&mut self, name: &str) -> Option<OpenVolume> {
+        let open = self.volumes.remove(name)?;
+        if let Some(file) = open.identity {
+            forget(&mut self.on_file, &file, name);
+        }
+        Some(open)
+    }
+}
+
+/// Takes a name out of those that are noted for a key.
+pub(crate) fn forget<K: Ord>(noted: &mut BTreeMap<K, BTreeSet<String>>, key: &K, name: &str) {
+    if let Some(names) = noted.get_mut(key) {
+        names.remove(name);
+        if names.is_empty() {
+            noted.remove(key);
+        }
     }
 }

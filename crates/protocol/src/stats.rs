@@ -162,8 +162,8 @@ struct Slots {
     luns: usize,
     /// Those of LUNs that no channel writes to now.
     resting: luns::Resting,
-    /// Those of adapters and ports, by kind and name.
-    named: BTreeMap<(u64, String), QueueStats>,
+    /// Those that are looked for by kind and name: all but LUNs', of which a client may have many.
+    named: BTreeMap<(u64, String), Vec<QueueStats>>,
 }
 
 impl StatsRegion {
@@ -245,8 +245,8 @@ impl StatsRegion {
         words[slot::KIND].store(kind, Relaxed);
         words[slot::USED].store(1, Release);
         let taken = QueueStats { words, index };
-        if matches!(kind, slot::OF_ADAPTER | slot::OF_PORT) {
-            slots.named.insert((kind, adapter.to_owned()), taken);
+        if kind != slot::OF_LUN {
+            slots.named.entry((kind, adapter.to_owned())).or_default().push(taken);
         }
         Some(taken)
     }
@@ -268,7 +268,13 @@ impl StatsRegion {
         }
         let mut slots = self.slots();
         slots.luns -= usize::from(kind == slot::OF_LUN);
-        slots.named.remove(&(kind, known));
+        let known = (kind, known);
+        if let Some(such) = slots.named.get_mut(&known) {
+            such.retain(|each| each.index != queue.index);
+            if such.is_empty() {
+                slots.named.remove(&known);
+            }
+        }
         slots.free.push(queue.index);
     }
 }

@@ -164,7 +164,7 @@ impl ScsiSpec {
 }
 
 /// The name of an initiator port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Initiator {
     /// Fibre Channel.

@@ -136,6 +136,10 @@ impl Books {
     }
 
     pub(super) fn set_elements(&mut self, elements: u32) {
+        // Each adapter that comes to the port says it anew.
+        if self.elements == elements {
+            return;
+        }
         self.elements = elements;
         for account in 0..self.accounts.len() {
             self.call_in(account);

@@ -11,7 +11,7 @@ use super::{Plane, State, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
 use crate::devices::{Backing, fixed_queues};
 use crate::lock::locked;
-use crate::storage::Storage;
+use crate::storage::{Storage, forget};
 
 impl Plane {
     pub(super) fn put_adapter(
@@ -50,7 +50,7 @@ impl Plane {
         }
         let adapter = Adapter::start(&self.context, spec, &backing, listener)
             .map_err(|error| refused(format!("cannot listen: {error}"), "see the socket's path"))?;
-        state.adapters.insert(name, Arc::new(adapter));
+        state.enter_adapter(name, adapter);
         Ok(Reply::Done)
     }
 
@@ -68,23 +68,38 @@ impl Plane {
         let adapter = self.state().adapters.get(name).cloned();
         // It is seen until it is gone.
         adapter.ok_or_else(|| not_found("adapter", name))?.remove();
-        self.state().adapters.remove(name);
+        self.state().leave_adapter(name);
         Ok(Reply::Done)
     }
 }
 
 impl State {
+    fn enter_adapter(&mut self, name: String, adapter: Adapter) {
+        if let Some(scsi) = adapter.shared().spec().scsi() {
+            self.initiators.entry(scsi.initiator).or_default().insert(name.clone());
+        }
+        self.adapters.insert(name, Arc::new(adapter));
+    }
+
+    fn leave_adapter(&mut self, name: &str) {
+        let Some(adapter) = self.adapters.remove(name) else { return };
+        if let Some(scsi) = adapter.shared().spec().scsi() {
+            forget(&mut self.initiators, &scsi.initiator, name);
+        }
+    }
+
     /// A second adapter with an initiator port would have the rights of the first: its registrations, and what it has reserved.
     fn check_initiator(&self, spec: &AdapterSpec) -> Result<(), Failure> {
         let Some(own) = spec.scsi() else { return Ok(()) };
+        let twins = self.initiators.get(&own.initiator).into_iter().flatten();
+        let mut twins = twins.filter(|name| **name != spec.name).peekable();
+        if twins.peek().is_none() {
+            return Ok(());
+        }
         let units: Vec<String> =
             own.targets.iter().flat_map(|target| target.luns.values().cloned()).collect();
-        let twin = |other: &AdapterSpec| {
-            other.scsi().is_some_and(|other| other.initiator == own.initiator)
-                && sees(other, &units)
-        };
-        let found = self.adapters.iter().find(|(name, it)| **name != spec.name && it.is(twin));
-        let Some((other, _)) = found else { return Ok(()) };
+        let seen = |name: &&String| self.adapters[*name].is(|other| sees(other, &units));
+        let Some(other) = twins.find(seen) else { return Ok(()) };
         let what = format!("the initiator port of adapter {}", spec.name);
         let user = format!("adapter {other}, which sees one of its logical units");
         Err(in_use(what, &user, "give each adapter WWPNs of its own"))
@@ -163,3 +178,73 @@ fn check_targets(adapter: &str, spec: &ScsiSpec) -> Result<(), Failure> {
 
 /// Most logical units of a client: what a LUN map holds.
 const LUNS_MAX: usize = 65_535;
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use protocol::message::{
+        Initiator, NullSpec, PortShare, Request, TargetSpec, UnitSpec, VolumeSpec,
+    };
+
+    use super::*;
+    use crate::Options;
+    use crate::adapter::LOOKS;
+
+    fn put(plane: &Plane, request: Request) -> Reply {
+        plane.handle(request, Vec::new()).0
+    }
+
+    #[test]
+    fn an_adapter_is_made_without_a_look_at_all_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let options = Options {
+            socket: dir.path().join("plane.sock"),
+            cpus: Vec::new(),
+            channels: 1,
+            poll_us_max: 0,
+            confine: None,
+        };
+        let plane = Plane::new(&options).unwrap();
+        let names: Vec<String> = (0..40).map(|number| format!("v{number}")).collect();
+        for name in &names {
+            let spec =
+                VolumeSpec { bytes: Some(4096), ..VolumeSpec::new(name, NullSpec::default()) };
+            assert_eq!(put(&plane, Request::PutVolume(spec)), Reply::Done);
+        }
+        for (name, naa) in names.iter().zip(1..) {
+            assert_eq!(put(&plane, Request::PutUnit(UnitSpec::disk(name, naa))), Reply::Done);
+        }
+        let adapter = |name: &str, wwpn: u64, unit: &str| {
+            let luns = BTreeMap::from([(0, unit.to_owned())]);
+            let target = TargetSpec { id: 0, wwpn: Some(1), port: 1, luns };
+            let port = PortShare { name: "p".to_owned(), num_cmd_elems: 64, share: 1 };
+            let scsi = ScsiSpec {
+                port: Some(port),
+                ..ScsiSpec::new(Initiator::Fc { wwpn }, vec![target])
+            };
+            let spec =
+                AdapterSpec { queues: 1, ..AdapterSpec::new(name, dir.path().join(name), scsi) };
+            Request::PutAdapter(spec)
+        };
+        LOOKS.with(|looks| looks.set(0));
+        for (number, unit) in (0..).zip(&names) {
+            assert_eq!(put(&plane, adapter(&format!("f{number}"), number, unit)), Reply::Done);
+        }
+        assert_eq!(LOOKS.with(std::cell::Cell::get), 0);
+        // Who has the same initiator port is looked at, and nobody else.
+        let Reply::Error(failure) = put(&plane, adapter("twin", 7, "v7")) else {
+            panic!("two adapters are one initiator port to a unit");
+        };
+        assert!(failure.message.contains("adapter f7"), "{failure:?}");
+        assert_eq!(LOOKS.with(std::cell::Cell::get), 1);
+        assert_eq!(put(&plane, adapter("twin", 7, "v8")), Reply::Done, "no unit is seen by both");
+        // When both are gone, nobody is remembered.
+        for name in ["f7", "twin"] {
+            let gone = Request::RemoveAdapter { name: name.to_owned() };
+            assert_eq!(put(&plane, gone), Reply::Done);
+        }
+        assert_eq!(put(&plane, adapter("next", 7, "v7")), Reply::Done);
+        assert_eq!(LOOKS.with(std::cell::Cell::get), 2);
+    }
+}

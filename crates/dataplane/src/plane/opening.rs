@@ -78,15 +78,10 @@ impl Plan {
 
 /// No other volume is on its file, unless neither can write.
 pub(super) fn not_shared(state: &Mutex<State>, spec: &VolumeSpec) -> Result<(), Failure> {
-    let file = identity(spec);
-    let shared = |open: &&OpenVolume| {
-        file.is_some() && open.identity == file && !(open.spec.read_only && spec.read_only)
-    };
-    let Some(other) =
-        locked(state).storage.volumes.values().find(shared).map(|open| open.spec.name.clone())
-    else {
-        return Ok(());
-    };
+    let Some(file) = identity(spec) else { return Ok(()) };
+    let shared = |open: &&OpenVolume| !(open.spec.read_only && spec.read_only);
+    let other = locked(state).storage.volumes_on(file).find(shared).map(|it| it.spec.name.clone());
+    let Some(other) = other else { return Ok(()) };
     let what = format!("the file of volume {}", spec.name);
     let help = "name another file, or put both adapters on one volume";
     Err(in_use(what, &format!("volume {other}"), help))

@@ -26,26 +26,21 @@ impl Storage {
     /// The unit on a volume whose reservations would be passed by on another way to the volume: nobody can write a read-only one.
     pub(super) fn fence_on(&self, volume: &str) -> Option<&str> {
         let writable = self.volumes.get(volume).is_some_and(|open| !open.spec.read_only);
-        let on = |unit: &&Unit| unit.spec.volume.as_deref() == Some(volume) && fences(&unit.spec);
-        self.units.values().find(on).filter(|_| writable).map(|unit| unit.spec.name.as_str())
+        let mut units = self.units_on(volume).filter(|_| writable);
+        units.find(|name| fences(&self.units[*name].spec)).map(String::as_str)
     }
 
     /// A second unit on a volume would pass by the reservations of the first. Discs are only read, and drives are not told apart by them.
     fn check_alone(&self, spec: &UnitSpec) -> Result<(), Failure> {
-        let both = |other: &UnitSpec| {
-            other.name != spec.name
-                && other.volume == spec.volume
-                && (other.kind, spec.kind) != (UnitKind::Optical, UnitKind::Optical)
+        let Some(volume) = &spec.volume else { return Ok(()) };
+        let both = |other: &&String| {
+            **other != spec.name
+                && (self.units[*other].spec.kind, spec.kind)
+                    != (UnitKind::Optical, UnitKind::Optical)
         };
-        let mut others = self.units.values().map(|unit| &unit.spec);
-        match (&spec.volume, others.find(|other| both(other))) {
-            (Some(volume), Some(other)) => {
-                let user = format!("unit {}", other.name);
-                let help = "show that unit to all clients: under reservations they share it";
-                Err(in_use(format!("volume {volume}"), &user, help))
-            }
-            _ => Ok(()),
-        }
+        let Some(other) = self.units_on(volume).find(both) else { return Ok(()) };
+        let help = "show that unit to all clients: under reservations they share it";
+        Err(in_use(format!("volume {volume}"), &format!("unit {other}"), help))
     }
 }
 
@@ -83,7 +78,7 @@ impl Plane {
         let (name, keep) = (unit.spec.name.clone(), unit.spec.keep.clone());
         self.context.services.scsi.add_unit(&unit.unit, &name, keep);
         state.storage.left.remove(&name);
-        state.storage.units.insert(name, unit);
+        state.storage.put_unit(unit);
     }
 
     pub(super) fn remove_unit(&self, name: &str) -> Result<Reply, Failure> {
@@ -96,7 +91,7 @@ impl Plane {
             let help = "take it out of the adapter's targets, or remove the adapter, first";
             return Err(in_use(format!("unit {name}"), &format!("adapter {user}"), help));
         }
-        if let Some(Unit { unit, spec, .. }) = state.storage.units.remove(name)
+        if let Some(Unit { unit, spec, .. }) = state.storage.take_unit(name)
             && !unit.registrations().0.is_empty()
         {
             state.storage.left.insert(name.to_owned(), Left { unit, volume: spec.volume });
@@ -140,7 +135,8 @@ impl Plane {
     ) -> Result<Reply, Failure> {
         let name = spec.name.clone();
         let mut state = self.state();
-        let unit = state.storage.units.get_mut(&name).ok_or_else(|| not_found("unit", &name))?;
+        let unit = state.storage.units.get(&name).cloned();
+        let mut unit = unit.ok_or_else(|| not_found("unit", &name))?;
         Unit::new(UnitSpec { keep: None, ..spec.clone() }, volume.clone(), None)?;
         unit.take_medium().map_err(|what| {
             let help = "let the client unmount the medium and eject it, or stop the client";
@@ -148,6 +144,7 @@ impl Plane {
         })?;
         unit.medium = volume.clone().map_or(Medium::None, Medium::Volume);
         unit.spec = spec;
+        state.storage.put_unit(unit);
         let renewal = state.renewal(state.seers(&name).map(|(_, adapter)| adapter));
         drop(state);
         renewal.carry_out()?;

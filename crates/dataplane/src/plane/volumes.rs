@@ -55,7 +55,8 @@ impl Plane {
             return Ok(Reply::Done);
         }
         let name = spec.name.clone();
-        let used = state.users(&name).next().is_some() || !state.storage.units_on(&name).is_empty();
+        let used =
+            state.users(&name).next().is_some() || state.storage.units_on(&name).next().is_some();
         // A size comes by a message of its own.
         let live =
             change::volume(&open.spec, &spec) <= Change::Live && open.spec.bytes == spec.bytes;
@@ -162,7 +163,7 @@ impl Plane {
             open.resize(bytes)?;
         }
         let geometry = state.storage.volumes[name].volume.geometry();
-        let units = state.storage.units_on(name);
+        let units: Vec<String> = state.storage.units_on(name).cloned().collect();
         for unit in units.iter().filter_map(|unit| state.storage.units.get(unit)) {
             unit.set_bytes(geometry.bytes);
         }
@@ -183,13 +184,13 @@ impl Plane {
             return Err(not_found("volume", name));
         }
         let volume = || format!("volume {name}");
-        if let Some(unit) = state.storage.units_on(name).first() {
+        if let Some(unit) = state.storage.units_on(name).next() {
             return Err(in_use(volume(), &format!("unit {unit}"), "remove the unit first"));
         }
         if let Some((user, _)) = state.users(name).next() {
             return Err(in_use(volume(), &format!("adapter {user}"), "remove the adapter first"));
         }
-        state.storage.volumes.remove(name);
+        state.storage.take_volume(name);
         state.opening.remove(name);
         Ok(Reply::Done)
     }
@@ -199,9 +200,10 @@ impl Plane {
     /// Takes a volume from everybody who uses it; dropped, it is closed. Their queues stop until there is another one of this name.
     fn take_out(&self, name: &str) -> Result<OpenVolume, Failure> {
         let mut state = self.state();
-        let old = state.storage.volumes.remove(name).ok_or_else(|| not_found("volume", name))?;
+        let old = state.storage.take_volume(name).ok_or_else(|| not_found("volume", name))?;
         state.away = Some(old.status());
-        for unit in state.storage.units_on(name) {
+        let units: Vec<String> = state.storage.units_on(name).cloned().collect();
+        for unit in units {
             if let Some(unit) = state.storage.units.get_mut(&unit) {
                 unit.medium = Medium::Awaited;
             }
@@ -216,14 +218,15 @@ impl State {
     /// Puts an open volume in its place, and under the units on it; what was there before.
     pub(super) fn put_in(&mut self, open: OpenVolume) -> Option<OpenVolume> {
         let (name, bytes) = (open.spec.name.clone(), open.volume.geometry().bytes);
-        for unit in self.storage.units_on(&name) {
+        let units: Vec<String> = self.storage.units_on(&name).cloned().collect();
+        for unit in units {
             if let Some(unit) = self.storage.units.get_mut(&unit) {
                 unit.medium = Medium::Volume(Arc::clone(&open.volume));
                 unit.set_bytes(bytes);
             }
         }
         self.away.take_if(|away| away.spec.name == name);
-        self.storage.volumes.insert(name, open)
+        self.storage.put_volume(open)
     }
 
     /// Whether it is the disk of a block adapter, now or in its next form.

@@ -110,19 +110,13 @@ impl StatsRegion {
         self.words[start..start + QUEUE_WORDS].try_into().expect("length is QUEUE_WORDS")
     }
 
-    /// All slots of a kind that an adapter has.
+    /// All slots of a kind, LUNs' excepted, that an adapter has.
     fn all(&self, kind: u64, adapter: &str) -> Vec<QueueStats> {
-        let slots = (0..self.slots().next).map(|index| (index, self.words_of(index)));
-        let such = slots.filter(|(_, words)| {
-            words[slot::USED].load(Relaxed) != 0
-                && words[slot::KIND].load(Relaxed) == kind
-                && name(&words[..]) == adapter
-        });
-        such.map(|(index, words)| QueueStats { words, index }).collect()
+        self.slots().named.get(&(kind, adapter.to_owned())).cloned().unwrap_or_default()
     }
 
     /// The slot of an adapter or a port.
     pub(super) fn find(&self, kind: u64, known: &str) -> Option<QueueStats> {
-        self.slots().named.get(&(kind, known.to_owned())).copied()
+        self.slots().named.get(&(kind, known.to_owned()))?.first().copied()
     }
 }
