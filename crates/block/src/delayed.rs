@@ -53,6 +53,10 @@ impl<V: Volume + ?Sized> Volume for Delayed<V> {
         self.inner.trouble()
     }
 
+    fn lost(&self) -> bool {
+        self.inner.lost()
+    }
+
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
         let inner = self.inner.lane(ring, id)?;
         Ok(Box::new(DelayedLane { model: self.model.clone(), bit: 1 << self.depth, inner }))

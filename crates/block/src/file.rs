@@ -18,7 +18,8 @@
 //! With a write cache, a write is durable after the next flush. Without, and with `fua`, it is written with `RWF_DSYNC`. When an
 //! `fdatasync` fails, the kernel has already dropped the pages that it could not write, and the next one would succeed: so the
 //! first failure, of a flush or of a durable write, poisons the volume, and from then on all writes and flushes fail until it is opened
-//! again. A flush is answered only after another look at that. Whichever lane asks learns of a loss: see [`witness`].
+//! again. A flush is answered only after another look at that. Whichever lane asks learns of a loss: see [`witness`]. What an earlier life of
+//! the server lost, and died before it could tell, is known to whoever outlives it ([`crate::Testimony`]): such a volume is poisoned from the start.
 //!
 //! # A disk that hangs
 //!
@@ -43,6 +44,7 @@ mod zero;
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -51,6 +53,7 @@ use spec::{FileSpec, VolumeSpec};
 use uring::Ring;
 
 use crate::fail::{Failure, fail};
+use crate::files::Testimony;
 use crate::kinds::{Kind, OpenEvent, Opening, size_of};
 use crate::{Geometry, Lane, LaneId, Volume, VolumeError};
 pub(crate) use identity::{boot, identity, memory, removed};
@@ -79,6 +82,8 @@ struct Shared {
     write_cache: bool,
     target: Target,
     witnesses: Arc<Witnesses>,
+    /// Kept open.
+    _testimony: Testimony,
     /// How many there are.
     lanes: Mutex<u32>,
     /// One change of the size at a time.
@@ -124,9 +129,9 @@ impl FileVolume {
             .map_err(|error| fail(&spec.name, "looking at its file").because(error))?;
         let no_discard = spec.read_only || !target.discard;
         // In a tmpfs there is nothing to flush, and what nobody writes to loses nothing.
-        let witnesses = match spec.read_only || target.inline {
-            true => Witnesses::none(),
-            false => Witnesses::open(&file, opening.files).map_err(|error| {
+        let (witnesses, testimony) = match spec.read_only || target.inline {
+            true => (Witnesses::none(), Testimony::default()),
+            false => learn(&file_spec.path, &file, opening).map_err(|error| {
                 fail(&spec.name, "opening its file once more, for flushes")
                     .because(error)
                     .help("mount /proc, and raise the limit of open files (LimitNOFILE)")
@@ -148,7 +153,8 @@ impl FileVolume {
                 witnesses: Arc::new(witnesses),
                 lanes: Mutex::new(0),
                 resizing: Mutex::new(()),
-                poisoned: AtomicBool::new(false),
+                poisoned: AtomicBool::new(testimony.lost),
+                _testimony: testimony,
                 no_zero_range: AtomicBool::new(false),
             }),
         })
@@ -235,11 +241,14 @@ impl Volume for FileVolume {
 
     fn trouble(&self) -> Option<String> {
         if self.shared.poisoned.load(Ordering::Relaxed) {
-            let what =
-                "a write was lost in the page cache; it refuses writes until it is opened again";
+            let what = "a write was lost; writes and flushes fail until its data plane is restarted (`trunkline dataplane restart`)";
             return Some(what.to_owned());
         }
         removed(&self.shared.file)
+    }
+
+    fn lost(&self) -> bool {
+        self.shared.poisoned.load(Ordering::Relaxed)
     }
 
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
@@ -276,6 +285,16 @@ impl Volume for FileVolume {
         }
         self.resize_file(bytes)
     }
+}
+
+/// Who tells of losses from now on, and then what was lost before.
+fn learn(
+    path: &Path,
+    file: &File,
+    opening: &Opening<'_>,
+) -> std::io::Result<(Witnesses, Testimony)> {
+    let witnesses = Witnesses::open(file, opening.files)?;
+    Ok((witnesses, opening.files.testimony(path, file)?))
 }
 
 /// The size of an opened file as the volume's: whole blocks, and what the specification says if it says something.

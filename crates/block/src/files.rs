@@ -2,8 +2,9 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags};
 
@@ -43,6 +44,23 @@ pub trait Files: Send + Sync {
     ///
     /// As above.
     fn sync_folder_of(&self, path: &Path) -> io::Result<()>;
+
+    /// What somebody knows of a file who outlives this process, which opens the file at this path to write it. To be asked when all open
+    /// files that are to learn of losses are there.
+    ///
+    /// # Errors
+    ///
+    /// As above.
+    fn testimony(&self, path: &Path, file: &File) -> io::Result<Testimony>;
+}
+
+/// What is known of a file by an open file that is older than this process ([`Files::testimony`]).
+#[derive(Debug, Default)]
+pub struct Testimony {
+    /// A write was lost, and not every client was told.
+    pub lost: bool,
+    /// That open file, to be kept as long as the volume is open: who comes after the one who keeps it gets it from here.
+    pub witness: Option<Arc<OwnedFd>>,
 }
 
 /// This process opens what it needs.
@@ -70,5 +88,9 @@ impl Files for Here {
     fn sync_folder_of(&self, path: &Path) -> io::Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
+    }
+
+    fn testimony(&self, _path: &Path, _file: &File) -> io::Result<Testimony> {
+        Ok(Testimony::default())
     }
 }

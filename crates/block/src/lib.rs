@@ -45,7 +45,7 @@ mod turns;
 pub use delayed::Delayed;
 pub use faulty::Faulty;
 pub use file::FileVolume;
-pub use files::{Files, Here};
+pub use files::{Files, Here, Testimony};
 pub use kinds::{DEPTH_CLIENT, OpenEvent, open, open_for, open_with};
 pub use limited::{Limited, Limiter};
 pub use null::NullVolume;

@@ -119,6 +119,10 @@ impl<V: Volume + ?Sized> Volume for Limited<V> {
         self.inner.trouble()
     }
 
+    fn lost(&self) -> bool {
+        self.inner.lost()
+    }
+
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
         Ok(Box::new(LimitedLane {
             credits: vec![0; self.gates.gates.len()],

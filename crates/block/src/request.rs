@@ -207,6 +207,11 @@ pub trait Volume: Send + Sync {
     /// What is wrong with it although it is open, for people: its file was removed, for example. Never waits.
     fn trouble(&self) -> Option<String>;
 
+    /// A write was lost, and writes and flushes fail since.
+    fn lost(&self) -> bool {
+        false
+    }
+
     /// Makes a channel's way to the volume. Called on the channel's thread; files are registered with `ring`.
     ///
     /// # Errors

@@ -152,7 +152,14 @@ impl Books {
         let Some(old) = self.status.volumes.iter_mut().find(|v| v.spec.name == spec.name) else {
             let bytes = spec.bytes.unwrap_or(1 << 30);
             let (access, trouble) = ("direct".to_owned(), None);
-            self.status.volumes.push(VolumeStatus { spec, bytes, access, trouble, identity });
+            self.status.volumes.push(VolumeStatus {
+                spec,
+                bytes,
+                access,
+                trouble,
+                lost: false,
+                identity,
+            });
             return Reply::Done;
         };
         let live = change::volume(&old.spec, &spec) <= Change::Live && old.spec.bytes == spec.bytes;

@@ -28,8 +28,8 @@ use crate::model::files;
 use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Action, Subject, reconcile, without};
 use crate::trail::{Kind, Trail};
-use protocol::message::{Failure, FailureCode, Reply, Request, Status};
-use protocol::opener::{self, Grants};
+use protocol::message::{Failure, FailureCode, Reply, Request, Status, VolumeStatus};
+use protocol::opener::{self, Grants, Witnesses};
 use protocol::socket::FrameError;
 use protocol::stats::StatsReader;
 use pulse::Pulse;
@@ -120,6 +120,7 @@ impl Supervisor {
             link: None,
             generation: 0,
             grants: Arc::default(),
+            witnesses: Arc::default(),
             backoff: Backoff::new(),
             connect_at: None,
             retry_at: None,
@@ -233,6 +234,8 @@ struct SupervisorThread {
     generation: u64,
     /// What the data plane may have opened.
     grants: Arc<Mutex<Grants>>,
+    /// What they saw of the files that it writes.
+    witnesses: Arc<Witnesses>,
     backoff: Backoff,
     /// When to connect or start again.
     connect_at: Option<Instant>,
@@ -428,8 +431,10 @@ impl SupervisorThread {
     }
 
     /// Lets a data plane ask for what it has to open. One of an earlier version opens that by itself, and says that it does not know the message.
+    /// One that is there already brings the witnesses of its files with that.
     fn lend(&self, link: &mut dyn Link) -> Result<(), LinkError> {
-        match opener::serve(Arc::clone(&self.grants)) {
+        grants(&self.grants).add(&granted(&self.wanted, self.launcher.socket()));
+        match opener::serve(Arc::clone(&self.grants), Arc::clone(&self.witnesses)) {
             Ok(theirs) => link.call(&Request::Opener, &[theirs.as_fd()]).map(drop),
             Err(error) => {
                 tracing::warn!(dataplane = %self.spec.name, %error, "it cannot open files and sockets");
@@ -573,6 +578,17 @@ impl SupervisorThread {
         if opened {
             learn(link.as_mut(), &mut self.wanted)?;
         }
+        // A witness goes with the volume; what could not be closed or exchanged is still written.
+        let stays =
+            |volume: &&VolumeStatus| failed.contains(&Subject::Volume(volume.spec.name.clone()));
+        let stay: BTreeSet<&Path> =
+            status.volumes.iter().filter(stays).filter_map(|it| it.spec.kind.path()).collect();
+        let gone = self.witnesses.keep(|path| granted.writes(path) || stay.contains(path));
+        if !gone.is_empty() {
+            // Whoever closes a device last waits until everything is written back to it.
+            let closing = std::thread::Builder::new().name("closing".to_owned());
+            let _ = closing.spawn(move || drop(gone));
+        }
         if undone.failures.is_empty() && undone.opening.is_empty() {
             *grants(&self.grants) = granted;
         }
@@ -583,7 +599,9 @@ impl SupervisorThread {
     fn shut_down(&mut self) {
         let silent = lock(&self.view).silent.is_some();
         self.generation += 1;
-        let link = self.link.take().filter(|_| !silent);
+        let mut link = self.link.take().filter(|_| !silent);
+        // Losses that its clients know of are over with it. What it has yet to tell, the next one tells.
+        let known = link.as_mut().and_then(|link| account(link.as_mut()).ok()).unwrap_or_default();
         // Whoever cannot be asked is not expected to end.
         let mut kill = link.is_none();
         if let Some(mut link) = link
@@ -595,6 +613,9 @@ impl SupervisorThread {
         if !self.launcher.await_end(kill) {
             tracing::warn!(dataplane = %self.spec.name, "the data plane does not end and cannot be killed");
         }
+        let lost = known.volumes.iter().filter(|volume| volume.lost);
+        lost.filter_map(|volume| volume.spec.kind.path())
+            .for_each(|path| self.witnesses.told(path));
         self.connect_at = None;
         let mut view = lock(&self.view);
         (view.pid, view.stats, view.line) = (None, None, None);

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
-use block::{Files, Here};
-use protocol::opener::Opener;
+use block::{Files, Here, Testimony};
+use protocol::opener::{self, Opener};
 use protocol::place::{Place, listen, reach};
 use rustix::fs::OFlags;
 
@@ -25,10 +25,10 @@ impl Outside {
         if confined { Outside::Opener(Opener::default()) } else { Outside::Here }
     }
 
-    /// A control plane has come with a socket on which it is asked.
-    pub(crate) fn attach(&self, fd: Option<OwnedFd>) {
+    /// A control plane that knows this much has come with a socket on which it is asked.
+    pub(crate) fn attach(&self, fd: Option<OwnedFd>, minor: u32) {
         if let (Outside::Opener(opener), Some(fd)) = (self, fd) {
-            opener.attach(fd);
+            opener.attach(fd, minor);
         }
     }
 
@@ -87,6 +87,16 @@ impl Files for Outside {
         match self {
             Outside::Here => Here.sync_folder_of(path),
             Outside::Opener(opener) => opener.sync_folder_of(path),
+        }
+    }
+
+    fn testimony(&self, path: &Path, file: &File) -> io::Result<Testimony> {
+        match self {
+            Outside::Here => Here.testimony(path, file),
+            Outside::Opener(opener) => {
+                let opener::Testimony { lost, witness } = opener.testimony(path, file.as_fd())?;
+                Ok(Testimony { lost, witness })
+            }
         }
     }
 }

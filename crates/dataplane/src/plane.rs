@@ -268,7 +268,7 @@ impl Plane {
             }
             Request::Stats => return (Reply::Stats, Some(self.context.stats.file().as_fd())),
             Request::Opener => {
-                self.context.outside.attach(fds.into_iter().next());
+                self.lend(fds, 0);
                 Ok(Reply::Done)
             }
             Request::Shutdown => {
@@ -277,6 +277,11 @@ impl Plane {
             }
         };
         (result.unwrap_or_else(Reply::Error), None)
+    }
+
+    /// A control plane that knows this [`MINOR`] brings what is asked for files and sockets.
+    pub(crate) fn lend(&self, fds: Vec<OwnedFd>, minor: u32) {
+        self.context.outside.attach(fds.into_iter().next(), minor);
     }
 
     /// Removes everything, after what is in flight is done.

@@ -96,6 +96,7 @@ pub fn serve(plane: Plane, entrance: Entrance) -> Result<(), ServeError> {
 fn converse(plane: &Plane, stream: UnixStream) -> bool {
     let mut connection = Connection::new(stream);
     let mut told = Account::default();
+    let mut knows = 0;
     loop {
         let (request, fds) = match connection.receive::<Request>() {
             Ok(received) => received,
@@ -109,10 +110,19 @@ fn converse(plane: &Plane, stream: UnixStream) -> bool {
             Err(_) => return false,
         };
         let (last, changes) = (request == Request::Shutdown, request == Request::Changes);
-        if matches!(request, Request::Hello { minor: 1.., .. }) {
-            connection.allow_parts();
+        if let Request::Hello { minor, .. } = request {
+            knows = minor;
+            if minor >= 1 {
+                connection.allow_parts();
+            }
         }
-        let (reply, fd) = plane.handle(request, fds);
+        let (reply, fd) = match request {
+            Request::Opener => {
+                plane.lend(fds, knows);
+                (Reply::Done, None)
+            }
+            other => plane.handle(other, fds),
+        };
         let reply = match reply {
             Reply::Status(now) if changes => told.tell(now),
             other => other,

@@ -11,12 +11,13 @@
 //!   mapped until the last use; whoever holds one may copy in and out of it without further proof. Without a promise they are had
 //!   of memory that is never unmapped, and of the rest there is a [`View`], which cannot outlive it.
 //!
-//! - [`clock`]: a cheap monotonic tick counter; [`random`]: seeded numbers.
+//! - [`clock`]: a cheap monotonic tick counter; [`random`]: seeded numbers; [`cache`]: what the kernel's page cache has lost.
 //!
 //! What is *not* here: what the bytes mean. Address translation is `vring`'s, files are `block`'s.
 #![allow(unsafe_code)] // UNSAFE: mmap, a signal handler and copies through raw pointers; one of the three crates that may.
 
 mod buf;
+pub mod cache;
 pub mod clock;
 mod guard;
 mod lasting;

@@ -15,8 +15,8 @@ pub use spec::*;
 pub const VERSION: u32 = 2;
 
 /// What peers of one version may know beyond it: the lower of the two numbers is spoken. 1: messages of several frames
-/// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`].
-pub const MINOR: u32 = 2;
+/// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]).
+pub const MINOR: u32 = 3;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -193,6 +193,9 @@ pub struct VolumeStatus {
     /// What is wrong with it although it is open.
     #[serde(default)]
     pub trouble: Option<String>,
+    /// A write was lost, and writes and flushes fail since.
+    #[serde(default)]
+    pub lost: bool,
     /// What its file or device is known by, if it has one.
     #[serde(default)]
     pub identity: Option<FileIdentity>,

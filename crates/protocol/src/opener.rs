@@ -11,6 +11,10 @@
 //! trusted; a question costs a thread for as long as it takes, and there are at most [`QUESTIONS_MAX`] of them.
 //!
 //! Without a control plane nothing is opened. Running I/O needs nothing of this.
+//!
+//! Of each file that a data plane writes the control plane keeps an open file of its own, which outlives the data plane: [`Witnesses`].
+
+mod witnesses;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,7 +23,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -28,8 +32,11 @@ use spec::{AdapterSpec, SocketRole, VolumeSpec};
 
 use crate::message::Request;
 use crate::place::{Place, listen, reach};
-use crate::socket::Connection;
+use crate::socket::{Connection, FrameError};
+pub use witnesses::Witnesses;
 
+/// From this [`crate::message::MINOR`] on a control plane keeps witnesses.
+const KEEPS_WITNESSES: u32 = 3;
 /// Questions of one data plane that are being answered; one more is refused with `EAGAIN`.
 pub const QUESTIONS_MAX: usize = 64;
 /// The most that is read of a file of the kernel's, in bytes.
@@ -77,6 +84,10 @@ enum Question {
     Leave { place: Place },
     /// A connection to who listens there.
     Connect { path: PathBuf },
+    /// What the witness of the file whose descriptor comes with this has seen, and the witness, for the control plane that comes next.
+    Witness { path: PathBuf },
+    /// A witness that an earlier control plane kept comes with this, and what that one knew by it.
+    BringBack { path: PathBuf, lost: bool },
 }
 
 /// What it is answered. A descriptor comes with those that are for one.
@@ -86,6 +97,9 @@ enum Answer {
     Done,
     Text(String),
     Listens(Place),
+    Witness {
+        lost: bool,
+    },
     /// The system's number for the reason, or words.
     Failed {
         errno: Option<i32>,
@@ -143,6 +157,12 @@ impl Grants {
         }
     }
 
+    /// Whether it may write a file.
+    #[must_use]
+    pub fn writes(&self, path: &Path) -> bool {
+        self.file(path, true).is_ok()
+    }
+
     fn socket(&self, path: &Path, role: SocketRole) -> io::Result<()> {
         if self.sockets.get(path) == Some(&role) { Ok(()) } else { Err(not_granted(path)) }
     }
@@ -184,15 +204,22 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// # Errors
 ///
 /// When the system has no socket or thread for it.
-pub fn serve(grants: Arc<Mutex<Grants>>) -> io::Result<OwnedFd> {
+pub fn serve(grants: Arc<Mutex<Grants>>, witnesses: Arc<Witnesses>) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
     let busy = Arc::new(AtomicUsize::new(0));
     let answering = move || {
         let mut connection = Connection::new(ours);
-        while let Ok((question, mut fds)) = connection.receive::<Question>() {
+        loop {
+            let (question, mut fds) = match connection.receive::<Question>() {
+                Ok(received) => received,
+                // Of a later version, perhaps: whoever asked sees that nobody answers.
+                Err(FrameError::Malformed(_)) => continue,
+                Err(_) => return,
+            };
             let Some(reply) = (!fds.is_empty()).then(|| fds.swap_remove(0)) else { continue };
             let mut reply = Connection::new(UnixStream::from(reply));
-            let (about, grants, busy) = (fds.pop(), Arc::clone(&grants), Arc::clone(&busy));
+            let (about, busy) = (fds.pop(), Arc::clone(&busy));
+            let (grants, witnesses) = (Arc::clone(&grants), Arc::clone(&witnesses));
             if busy.fetch_add(1, Ordering::Relaxed) >= QUESTIONS_MAX {
                 busy.fetch_sub(1, Ordering::Relaxed);
                 // Whoever asks and does not listen goes without.
@@ -201,11 +228,11 @@ pub fn serve(grants: Arc<Mutex<Grants>>) -> io::Result<OwnedFd> {
             }
             let count = Arc::clone(&busy);
             let one = move || {
-                let (answer, fd) = match answer(&grants, question, about) {
+                let (answer, fd) = match answer(&grants, &witnesses, question, about) {
                     Ok(answered) => answered,
                     Err(error) => (failed(&error), None),
                 };
-                let fd: Vec<BorrowedFd<'_>> = fd.iter().map(AsFd::as_fd).collect();
+                let fd: Vec<BorrowedFd<'_>> = fd.iter().map(|fd| fd.as_fd()).collect();
                 let _ = reply.send(&answer, &fd);
                 busy.fetch_sub(1, Ordering::Relaxed);
             };
@@ -224,11 +251,12 @@ fn failed(error: &io::Error) -> Answer {
     Answer::Failed { errno: error.raw_os_error(), what: error.to_string() }
 }
 
-type Answered = (Answer, Option<OwnedFd>);
+type Answered = (Answer, Option<Arc<OwnedFd>>);
 
 /// Judges by the grants of this moment, which nobody waits for while something is opened.
 fn answer(
     grants: &Mutex<Grants>,
+    witnesses: &Witnesses,
     question: Question,
     about: Option<OwnedFd>,
 ) -> io::Result<Answered> {
@@ -243,16 +271,9 @@ fn answer(
                 return Err(Errno::INVAL.into());
             }
             let file = rustix::fs::open(&path, flags | OFlags::CLOEXEC, MODE)?;
-            Ok((Answer::Done, Some(file)))
+            Ok((Answer::Done, Some(file.into())))
         }
-        Question::Again => {
-            let file = about.ok_or(Errno::BADF)?;
-            // A descriptor that names a file and does not give it would become one that does.
-            if rustix::fs::fcntl_getfl(&file)?.intersects(OFlags::PATH | OFlags::WRONLY) {
-                return Err(Errno::BADF.into());
-            }
-            Ok((Answer::Done, Some(again(&file)?)))
-        }
+        Question::Again => Ok((Answer::Done, Some(again(&about.ok_or(Errno::BADF)?)?.into()))),
         Question::Text { path } => {
             Grants::text(&path)?;
             let mut text = String::new();
@@ -272,7 +293,7 @@ fn answer(
         Question::Listen { path, mode } => {
             granted().socket(&path, SocketRole::Server)?;
             let (listener, place) = listen(&path, mode)?;
-            Ok((Answer::Listens(place), Some(listener.into())))
+            Ok((Answer::Listens(place), Some(OwnedFd::from(listener).into())))
         }
         Question::Leave { place } => {
             granted().socket(place.path(), SocketRole::Server)?;
@@ -281,12 +302,27 @@ fn answer(
         }
         Question::Connect { path } => {
             granted().socket(&path, SocketRole::Client)?;
-            Ok((Answer::Done, Some(reach(&path)?.into())))
+            Ok((Answer::Done, Some(OwnedFd::from(reach(&path)?).into())))
+        }
+        Question::Witness { path } => {
+            granted().file(&path, true)?;
+            let (lost, witness) = witnesses.of(&path, &about.ok_or(Errno::BADF)?)?;
+            Ok((Answer::Witness { lost }, Some(witness)))
+        }
+        Question::BringBack { path, lost } => {
+            granted().file(&path, true)?;
+            witnesses.take_back(&path, about.ok_or(Errno::BADF)?, lost)?;
+            Ok((Answer::Done, None))
         }
     }
 }
 
-fn again(file: impl AsFd) -> io::Result<OwnedFd> {
+/// Another open file of a descriptor's.
+fn again(file: &OwnedFd) -> io::Result<OwnedFd> {
+    // A descriptor that names a file and does not give it would become one that does.
+    if rustix::fs::fcntl_getfl(file)?.intersects(OFlags::PATH | OFlags::WRONLY) {
+        return Err(Errno::BADF.into());
+    }
     let path = format!("/proc/self/fd/{}", file.as_fd().as_raw_fd());
     Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?)
 }
@@ -299,16 +335,91 @@ fn sync_folder_of(path: &Path) -> io::Result<()> {
 /// The data plane's side: asks whichever control plane is there.
 #[derive(Debug, Default)]
 pub struct Opener {
-    line: Mutex<Option<Connection>>,
+    line: Mutex<Line>,
+    /// Witnesses of files that are open, and what was known by them when they came.
+    witnesses: Mutex<BTreeMap<PathBuf, (Weak<OwnedFd>, bool)>>,
+}
+
+/// The way to the control plane.
+#[derive(Debug, Default)]
+struct Line {
+    connection: Option<Connection>,
+    /// What it knows beyond the version.
+    minor: u32,
+    /// How many there have been.
+    count: u64,
+}
+
+/// What is known of a file by its witness.
+#[derive(Debug, Default)]
+pub struct Testimony {
+    /// A write to it was lost since a data plane first opened it, and not every client has been told.
+    pub lost: bool,
+    /// The witness, to be kept as long as the file is open; none where the control plane keeps none.
+    pub witness: Option<Arc<OwnedFd>>,
 }
 
 impl Opener {
-    /// A control plane has come; the one before is not asked any more.
-    pub fn attach(&self, fd: OwnedFd) {
-        *locked(&self.line) = Some(Connection::new(UnixStream::from(fd)));
+    /// A control plane has come, which knows this [`crate::message::MINOR`]; the one before is not asked any more. It gets the witnesses that there are.
+    pub fn attach(&self, fd: OwnedFd, minor: u32) {
+        {
+            let mut line = locked(&self.line);
+            let connection = Some(Connection::new(UnixStream::from(fd)));
+            *line = Line { connection, minor, count: line.count + 1 };
+        }
+        let all = locked(&self.witnesses).clone();
+        for (path, (witness, lost)) in all {
+            self.bring_back(&path, &witness, lost);
+        }
     }
 
-    fn ask(&self, question: &Question, about: Option<BorrowedFd<'_>>) -> io::Result<Answered> {
+    /// One that cannot be brought back is as if there had been none.
+    fn bring_back(&self, path: &Path, witness: &Weak<OwnedFd>, lost: bool) {
+        if locked(&self.line).minor >= KEEPS_WITNESSES
+            && let Some(witness) = witness.upgrade()
+        {
+            let question = Question::BringBack { path: path.to_owned(), lost };
+            let _ = self.ask(&question, Some(witness.as_fd()));
+        }
+    }
+
+    /// What is known of a file that is opened at this path, to be written. To be asked when all open files that are to learn of losses are there.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn testimony(&self, path: &Path, file: BorrowedFd<'_>) -> io::Result<Testimony> {
+        let count = {
+            let line = locked(&self.line);
+            if line.minor < KEEPS_WITNESSES {
+                return Ok(Testimony::default());
+            }
+            line.count
+        };
+        let (answer, witness) =
+            self.ask(&Question::Witness { path: path.to_owned() }, Some(file))?;
+        let (Answer::Witness { lost }, Some(witness)) = (answer, witness) else {
+            return Err(out_of_turn());
+        };
+        let witness = Arc::new(witness);
+        let known = (Arc::downgrade(&witness), lost);
+        {
+            let mut all = locked(&self.witnesses);
+            all.retain(|_, (witness, _)| witness.strong_count() > 0);
+            all.insert(path.to_owned(), known.clone());
+        }
+        if locked(&self.line).count != count {
+            // Another control plane came meanwhile, which may not have got this one.
+            self.bring_back(path, &known.0, lost);
+        }
+        Ok(Testimony { lost, witness: Some(witness) })
+    }
+
+    fn ask(
+        &self,
+        question: &Question,
+        about: Option<BorrowedFd<'_>>,
+    ) -> io::Result<(Answer, Option<OwnedFd>)> {
         let away = || {
             let what =
                 "only the control plane can open it, and there is none; start `trunkline serve`";
@@ -317,10 +428,10 @@ impl Opener {
         let (ours, theirs) = UnixStream::pair()?;
         {
             let mut line = locked(&self.line);
-            let connection = line.as_mut().ok_or_else(away)?;
+            let connection = line.connection.as_mut().ok_or_else(away)?;
             let fds: Vec<BorrowedFd<'_>> = [theirs.as_fd()].into_iter().chain(about).collect();
             if connection.send(question, &fds).is_err() {
-                *line = None;
+                line.connection = None;
                 return Err(away());
             }
         }

@@ -7,6 +7,9 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+#[path = "serve/lost_writes.rs"]
+mod lost_writes;
+
 /// A server in a folder of its own.
 struct Server {
     dir: tempfile::TempDir,

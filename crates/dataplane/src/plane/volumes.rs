@@ -36,6 +36,7 @@ impl OpenVolume {
             bytes: self.volume.geometry().bytes,
             access: self.notes.join("; "),
             trouble: self.volume.trouble(),
+            lost: self.volume.lost(),
             identity: self.known.clone(),
         }
     }

@@ -10,8 +10,8 @@ use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
 
 use partition::load::{LoadOptions, Report, Stage, run};
-use protocol::message::{FailureCode, Reply, Request, Status};
-use protocol::opener::{self, Grants};
+use protocol::message::{FailureCode, MINOR, Reply, Request, Status, VERSION};
+use protocol::opener::{self, Grants, Witnesses};
 use protocol::socket::Connection;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -32,12 +32,19 @@ pub fn data_plane() {
 pub struct Process {
     child: Child,
     grants: Arc<Mutex<Grants>>,
+    witnesses: Arc<Witnesses>,
     connection: Connection,
 }
 
 impl Process {
     #[track_caller]
     pub fn start(folder: &Path, setup: &[Request]) -> Process {
+        Process::start_after(folder, setup, &Arc::default())
+    }
+
+    /// With the witnesses that earlier ones have left.
+    #[track_caller]
+    pub fn start_after(folder: &Path, setup: &[Request], witnesses: &Arc<Witnesses>) -> Process {
         let socket = folder.join("plane.sock");
         let child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "data_plane", "--ignored", "--nocapture"])
@@ -53,15 +60,35 @@ impl Process {
         let connection = Connection::new(stream.unwrap());
         let grants = Arc::new(Mutex::new(Grants::default()));
         grants.lock().unwrap().own_socket(&socket);
-        let mut process = Process { child, grants, connection };
+        let witnesses = Arc::clone(witnesses);
+        let mut process = Process { child, grants, witnesses, connection };
+        process.greet(MINOR);
         process.lend();
         setup.iter().for_each(|request| process.must(request));
         process
     }
 
+    fn greet(&mut self, minor: u32) {
+        self.connection.send(&Request::Hello { version: VERSION, minor }, &[]).unwrap();
+        let (reply, _) = self.connection.receive::<Reply>().unwrap();
+        assert!(matches!(reply, Reply::Hello { minor: MINOR, .. }), "{reply:?}");
+    }
+
+    /// Another control plane comes, with these witnesses.
+    pub fn adopt(&mut self, witnesses: &Arc<Witnesses>) {
+        self.adopt_as(witnesses, MINOR);
+    }
+
+    /// The same, of another version.
+    pub fn adopt_as(&mut self, witnesses: &Arc<Witnesses>, minor: u32) {
+        self.witnesses = Arc::clone(witnesses);
+        self.greet(minor);
+        self.lend();
+    }
+
     /// What it has to open is opened here.
     fn lend(&mut self) {
-        let theirs = opener::serve(Arc::clone(&self.grants)).unwrap();
+        let theirs = opener::serve(Arc::clone(&self.grants), Arc::clone(&self.witnesses)).unwrap();
         self.connection.send(&Request::Opener, &[theirs.as_fd()]).unwrap();
         assert_eq!(self.connection.receive::<Reply>().unwrap().0, Reply::Done);
     }

@@ -170,6 +170,7 @@ mod tests {
             bytes,
             access: "none".to_owned(),
             trouble: None,
+            lost: false,
             identity: None,
         };
         let channels = vec![ChannelStatus { index: 0, cpu: None, queues: volumes.len() as u32 }];

@@ -6,11 +6,13 @@ use std::os::unix::fs::symlink;
 use spec::{FileSpec, RamSpec};
 
 use super::*;
+use crate::message::MINOR;
 
 /// A folder with a file, and an opener for it.
 struct Bench {
     folder: PathBuf,
     grants: Arc<Mutex<Grants>>,
+    witnesses: Arc<Witnesses>,
     opener: Opener,
 }
 
@@ -20,9 +22,15 @@ impl Bench {
         std::fs::create_dir(&folder).unwrap();
         std::fs::write(folder.join("secret"), "secret").unwrap();
         let grants = Arc::new(Mutex::new(Grants::default()));
-        let opener = Opener::default();
-        opener.attach(serve(Arc::clone(&grants)).unwrap());
-        Bench { folder, grants, opener }
+        let bench = Bench { folder, grants, witnesses: Arc::default(), opener: Opener::default() };
+        bench.come();
+        bench
+    }
+
+    /// A control plane comes.
+    fn come(&self) {
+        let line = serve(Arc::clone(&self.grants), Arc::clone(&self.witnesses));
+        self.opener.attach(line.unwrap(), MINOR);
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -148,12 +156,12 @@ fn without_a_control_plane_nothing_is_opened() {
     let path = bench.path("memory");
     locked(&bench.grants).volume(&VolumeSpec::new("v", RamSpec::new(&path)));
     let (ours, theirs) = UnixStream::pair().unwrap();
-    bench.opener.attach(theirs.into());
+    bench.opener.attach(theirs.into(), MINOR);
     drop(ours);
     let error = bench.opener.file(&path, NEW).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotConnected);
     // The next one is asked again.
-    bench.opener.attach(serve(Arc::clone(&bench.grants)).unwrap());
+    bench.come();
     bench.opener.file(&path, NEW).unwrap();
 }
 
@@ -173,4 +181,64 @@ fn one_question_that_takes_long_delays_no_other() {
         drop(std::fs::File::options().write(true).open(&fifo).unwrap());
         assert!(waiting.join().unwrap().is_ok());
     });
+}
+
+#[test]
+fn a_file_that_is_written_has_one_witness_until_it_is_another_file() {
+    let bench = Bench::new("witness");
+    let path = bench.path("disk");
+    let ask = |file: &File| bench.opener.testimony(&path, file.as_fd());
+    let inode = |witness: &Testimony| {
+        let file = witness.witness.as_ref().unwrap();
+        rustix::fs::fstat(file).unwrap().st_ino
+    };
+    bench.grant("disk", false);
+    let file = bench.opener.file(&path, NEW).unwrap();
+    let first = ask(&file).unwrap();
+    let flags = rustix::fs::fcntl_getfl(first.witness.as_ref().unwrap()).unwrap();
+    assert!(!flags.intersects(OFlags::WRONLY | OFlags::RDWR), "it holds no lock of a writer's");
+    // Both have moved a position that they share, and no other.
+    rustix::fs::seek(first.witness.as_ref().unwrap(), rustix::fs::SeekFrom::Start(7)).unwrap();
+    let position = |it: &Testimony| rustix::fs::tell(it.witness.as_ref().unwrap()).unwrap();
+    let again = ask(&file).unwrap();
+    assert_eq!((inode(&again), position(&again)), (inode(&first), 7), "the very one");
+    std::fs::remove_file(&path).unwrap();
+    let other = bench.opener.file(&path, NEW).unwrap();
+    let new = ask(&other).unwrap();
+    assert!(inode(&new) != inode(&first) && position(&new) == 0);
+    // What may not be written has none.
+    *locked(&bench.grants) = Grants::default();
+    bench.grant("disk", true);
+    assert!(refused(ask(&other)));
+    assert_eq!(bench.witnesses.keep(|path| locked(&bench.grants).writes(path)).len(), 1);
+}
+
+#[test]
+fn witnesses_of_open_files_are_brought_to_whoever_comes() {
+    let mut bench = Bench::new("brought");
+    for name in ["open", "closed"] {
+        bench.grant(name, false);
+    }
+    let open = |name| {
+        let file = bench.opener.file(&bench.path(name), NEW).unwrap();
+        bench.opener.testimony(&bench.path(name), file.as_fd()).unwrap()
+    };
+    let (kept, closed) = (open("open"), open("closed"));
+    drop(closed);
+    let seek = |it: &OwnedFd, to| rustix::fs::seek(it, rustix::fs::SeekFrom::Start(to)).unwrap();
+    seek(kept.witness.as_ref().unwrap(), 5);
+    bench.witnesses = Arc::default();
+    bench.come();
+    // It asks again, as a successor does, and gets what its predecessor had.
+    let file = File::open(bench.path("open")).unwrap();
+    let again = bench.opener.testimony(&bench.path("open"), file.as_fd()).unwrap();
+    assert_eq!(rustix::fs::tell(again.witness.as_ref().unwrap()).unwrap(), 5);
+    let all = bench.witnesses.keep(|_| false);
+    assert_eq!(all.len(), 1);
+    // The file's lock would be held by a descriptor that writes.
+    let writes = File::options().write(true).open(bench.path("open")).unwrap();
+    let refused = bench.witnesses.take_back(&bench.path("open"), writes.into(), false);
+    assert_eq!(refused.unwrap_err().raw_os_error(), Some(Errno::BADF.raw_os_error()));
+    let (pipe, _end) = std::io::pipe().unwrap();
+    assert!(bench.witnesses.take_back(&bench.path("open"), pipe.into(), false).is_err());
 }
