@@ -45,6 +45,7 @@ mod text;
 mod vfcstats;
 
 pub use attributes::{Allowed, Attribute, Lsattr, LsattrRange, LsdevAttr, Settable};
+pub use changes::Chdev;
 pub use diskpaths::{DiskPath, DiskPaths, PathState};
 pub use entstat::{
     Aggregation, Buffers, Entstat, Ethernet, Failover, Lacp, LacpSide, Packets, Sea, SeaThread,
@@ -221,6 +222,8 @@ pub enum Report {
     FcLatency(FcLatency),
     /// `lsattr -El DEVICE`.
     Lsattr(Lsattr),
+    /// `chdev`, where it says that it changed the device.
+    Chdev(Chdev),
     /// `lsattr -Rl DEVICE -a ATTRIBUTE`, `lsdev -dev DEVICE -range ATTRIBUTE`.
     LsattrRange(LsattrRange),
     /// `lsdev -dev DEVICE -attr`.
@@ -378,6 +381,7 @@ kinds! {
     FcstatClient FcstatClient fcstat_client fcstat_clients "fcstat -client",
     FcLatency FcLatency fc_latency fc_latencies "fcstat -l",
     Lsattr Lsattr lsattr lsattrs "lsattr -El",
+    Chdev Chdev chdev chdevs "chdev",
     LsattrRange LsattrRange lsattr_range lsattr_ranges "lsattr -Rl",
     LsdevAttr LsdevAttr lsdev_attr lsdev_attrs "lsdev -dev -attr",
     LsmapScsi LsmapScsi lsmap_scsi lsmap_scsis "lsmap -all",

@@ -83,6 +83,18 @@ impl<'v, 'a> Change<'v, 'a> {
         self
     }
 
+    /// Like [`set`](Self::set), where the device's own statistics say which value it works with: another one that is set is
+    /// for later.
+    pub(super) fn set_running(mut self, name: &'static str, running: u64, new: String) -> Self {
+        self = self.set(name, new);
+        if let Some(set) = self.sets.last_mut()
+            && let Some(now) = set.now.filter(|now| parse_number(&now.value) != Some(running))
+        {
+            set.later = set.later.or(Some(now));
+        }
+        self
+    }
+
     /// What is to be set: `num_cmd_elems=2048`.
     pub(super) fn values(&self) -> String {
         let sets: Vec<String> =

@@ -492,7 +492,7 @@ fn reserve_policy(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
         return;
     }
     let change = Change::new(view, disk.host, disk.device).set("reserve_policy", "no_reserve");
-    out.push(
+    let draft =
         Draft::new(RULE, disk.host, disk.label.clone(), Severity::Warning, format!("a disk that is given to clients has reserve_policy={}", policy.value))
             .see([policy.at])
             .because("The VIOS that opens the disk first reserves it: through the other VIOS its clients get no access, and a migration or a failover fails.")
@@ -500,8 +500,14 @@ fn reserve_policy(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
             .change(&change)
             .effect("Every VIOS and path can open the disk. It takes effect when the disk is configured again: unmap it or restart the VIOS, one of the pair at a time.")
             .harm("Nothing guards the disk against two users any more: make sure that only one client, or a cluster file system, has it.")
-            .weigh(if twin { 0.95 } else { 0.75 }, 1.0),
-    );
+            .weigh(if twin { 0.95 } else { 0.75 }, 1.0);
+    out.push(match listed {
+        true => draft,
+        false => draft.in_doubt(format!(
+            "whether it is given to clients: lsmap -all on {}",
+            view.spoken(disk.host)
+        )),
+    });
 }
 
 /// Whether another VIOS sees the same disk, by the id that the storage gives it, else by the one written on it.

@@ -469,9 +469,9 @@ fn element_finding(
     };
     let object = view.object(usage.host, usage.device);
     let title = format!("{what} runs out of command elements");
-    // Full while requests wait: what the marks add up to is then the least, for the queue before it is not counted.
+    // Full while requests waited: what the marks add up to is then the least, for the queue before it is not counted.
     let is_full = configured.zip(marks).is_some_and(|((now, _), (active, _))| {
-        matches!(layer, Layer::Virtual) && judged.waits.grows && as_f64(active.value) >= 0.95 * now
+        matches!(layer, Layer::Virtual) && as_f64(active.value) >= 0.95 * now
     });
     let (figures, wanted) = wanted(configured, marks, is_full);
     let places = marks.into_iter().flat_map(|(active, pending)| [active.at, pending.at]);
@@ -507,21 +507,26 @@ fn element_finding(
     }
 }
 
-/// Requests waited although half of what is set was never in use: it may be set for later only.
+/// Requests waited although what is set was never nearly in use, or more was in use than is set: what is set and what is in
+/// force may be two values.
 fn in_doubt(
     view: &View<'_>,
     usage: &Usage<'_>,
     configured: Option<Value>,
     marks: Option<(Read<u64>, Read<u64>)>,
 ) -> Option<(String, String)> {
-    let ((now, _), (active, _)) = configured.zip(marks)?;
-    let little = as_f64(active.value) * 2.0 < now;
-    (little && !view.shows_in_force(usage.host, usage.device)).then(|| {
-        let why = format!(
-            "At most {} commands were active at a time, less than half of the {} that are set: they may have been set for later and not be in force.",
-            number(as_f64(active.value)),
-            number(now)
-        );
+    let ((now, _), (active, pending)) = configured.zip(marks)?;
+    let (active, both) = (as_f64(active.value), as_f64(active.value) + as_f64(pending.value));
+    let more = active > now;
+    // What waited, too, would have had room: then nearly all of them were in use, if they are in force.
+    let share = if both <= now { thresholds::IN_FORCE_SHARE } else { thresholds::IN_FORCE_LEAST };
+    let fits = active >= now * share && !more;
+    (!fits && !view.shows_in_force(usage.host, usage.device)).then(|| {
+        let (active, now) = (number(active), number(now));
+        let why = match more {
+            true => format!("{active} commands were active at a time, more than the {now} that are set: what is set is not what was in force."),
+            false => format!("At most {active} commands were active at a time of the {now} that are set, and requests waited all the same: they may have been set for later and not be in force."),
+        };
         let look_up = format!(
             "which value is in force: lsattr -Pl {} as root on {}",
             usage.device,
@@ -633,7 +638,21 @@ fn dma(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
     };
     let change = Change::new(view, usage.host, usage.device);
     let change = change.set("max_xfer_size", format!("{next:#x}"));
-    out.push(draft.change(&change).effect("The adapter gets a larger DMA window and the counter stops growing. It takes effect when the adapter is configured again or the system is restarted."));
+    let mut draft = draft.change(&change);
+    if let Some(running) = running_transfer(view, usage).filter(|read| Some(read.value) != now) {
+        let (device, on) = (usage.device, view.spoken(usage.host));
+        draft = draft
+            .see([running.at])
+            .because(format!("The adapter works with {:#x}, by its statistics, and not with what is set: that is for later, or the server behind it allows less.", running.value))
+            .in_doubt(format!("which value is in force: lsattr -Pl {device} as root on {on}"));
+    }
+    out.push(draft.effect("The adapter gets a larger DMA window and the counter stops growing. It takes effect when the adapter is configured again or the system is restarted."));
+}
+
+/// The greatest transfer that the adapter works with, as its statistics say.
+fn running_transfer(view: &View<'_>, usage: &Usage<'_>) -> Option<Read<u64>> {
+    let samples = view.fcstats(usage.host, usage.device);
+    samples.iter().rev().find_map(|fcstat| fcstat.max_transfer_bytes)
 }
 
 impl Usage<'_> {

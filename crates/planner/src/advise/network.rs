@@ -452,7 +452,7 @@ fn virtual_buffers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
         let Some((_, attribute, limit)) = limit else { continue };
         let wanted = (max * 2).min(*limit);
         if wanted > *max {
-            change = change.set(attribute, wanted.to_string());
+            change = change.set_running(attribute, *max, wanted.to_string());
             any = true;
         }
     }

@@ -214,17 +214,22 @@ fn single_queue<'a>(view: &View<'a>, server: &Object<'a>, out: &mut Out) {
     // One queue is what little I/O costs least with: it was chosen, or does no harm.
     let rate = fact(view.facts, MQ_IOPS_MIN) / AVERAGE_HIDES;
     let load = paths::load_of(view, server).filter(|load| load.measured());
-    if load.and_then(Load::iops).is_some_and(|iops| iops < rate) {
+    let iops = load.and_then(Load::iops);
+    if iops.is_some_and(|iops| iops < rate) {
         return;
     }
     let change = Change::new(view, server.host, server.device).set("limit_intr", "false");
-    let draft = Draft::new("mq-single-queue", server.host, server.label.clone(), Severity::Warning, "limit_intr allows a single queue".into())
+    let mut draft = Draft::new("mq-single-queue", server.host, server.label.clone(), Severity::Warning, "limit_intr allows a single queue".into())
         .see([attribute.at])
         .because("limit_intr=true overrides every other attribute: the adapter has one queue, whatever client and port could do.")
         .change(&change)
         .effect("Client and VIOS agree on several queues again, up to the least of client, adapter and port, once the VIOS is restarted.")
         .harm("More interrupt sources and threads on the VIOS. If it was set on purpose, for a client with little I/O, leave it.")
         .weigh(0.85, 0.9);
+    if iops.is_none() {
+        let (device, on) = (server.device, view.spoken(server.host));
+        draft = draft.in_doubt(format!("whether its load asks for several queues: cat /proc/sys/adapter/vfc/{device}/stats on {on}, twice under load"));
+    }
     out.push(draft);
 }
 

@@ -32,6 +32,11 @@ pub(super) const ONCE_LEAST: f64 = 1000.0;
 /// A count seen once without the traffic beside it.
 pub(super) const ONCE_ALONE: f64 = 10_000.0;
 
+/// The share of the elements set that was in use when requests waited; below it the number set may not be in force …
+pub(super) const IN_FORCE_LEAST: f64 = 0.5;
+/// … and where those that waited would have had room, too.
+pub(super) const IN_FORCE_SHARE: f64 = 0.85;
+
 /// Frames with a wrong CRC that grew between two captures.
 pub(super) const CRC_GROWTH: f64 = 3.0;
 /// Words that were no words, likewise.

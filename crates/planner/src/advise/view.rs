@@ -14,8 +14,8 @@ use super::rule::Object;
 use super::sea::{self, Bridge};
 use super::{disk, disk_behind, sea_pair, vscsi};
 use crate::capture::{
-    Allowed, At, Attribute, Captures, DiskSample, Fcstat, Head, LsattrRange, Report, ScsiMap,
-    System as Printed,
+    Allowed, At, Attribute, Captures, DiskSample, Fcstat, Head, LoggedError, LsattrRange, Report,
+    ScsiMap, System as Printed,
 };
 use crate::facts::{Facts, Level, Product, Verdict};
 pub(super) use crate::model::Role;
@@ -58,6 +58,8 @@ struct List<'a> {
     attributes: &'a [Attribute],
     /// What the device works by, where others show what is set.
     in_force: bool,
+    /// What a command set; it lists nothing else.
+    change: bool,
 }
 
 impl<'a> List<'a> {
@@ -228,7 +230,8 @@ impl<'a> View<'a> {
         for (host, report) in self.reports() {
             if let Some((device, attributes)) = attributes_of(report) {
                 let in_force = report.lsattr().is_some_and(|report| report.in_force);
-                let list = List { head: report.head(), attributes, in_force };
+                let change = report.chdev().is_some();
+                let list = List { head: report.head(), attributes, in_force, change };
                 index.entry(host).or_default().entry(device).or_default().push(list);
             }
         }
@@ -243,7 +246,7 @@ impl<'a> View<'a> {
         let lists = self.lists(host, device);
         let mut last: Option<(&Head, &Attribute)> = None;
         for list in lists {
-            let Some(attribute) = list.named(name).filter(|_| !is_for_later(lists, list, name))
+            let Some(attribute) = list.named(name).filter(|_| !self.is_for_later(host, list, name))
             else {
                 continue;
             };
@@ -264,12 +267,66 @@ impl<'a> View<'a> {
         self.lists(host, device).iter().any(|list| list.in_force)
     }
 
-    /// What an attribute was set to for later, where that is what was read last: the device does not work by it yet.
+    /// What an attribute was set to for later, where nothing younger shows another value: the device does not work by it
+    /// yet.
     pub(super) fn for_later(&self, host: usize, device: &str, name: &str) -> Option<&'a Attribute> {
-        let lists = self.lists(host, device);
-        let mut set = lists.iter().filter(|list| !list.in_force);
-        let last = set.rfind(|list| list.named(name).is_some())?;
-        last.named(name).filter(|_| is_for_later(lists, last, name))
+        let set = || self.lists(host, device).iter().filter(|list| !list.in_force);
+        let with = || set().filter(|list| list.named(name).is_some());
+        let last = with().rfind(|list| self.is_for_later(host, list, name))?;
+        let younger = |list: &&List<'_>| match last.head.first.file == list.head.first.file {
+            true => last.head.first.line < list.head.first.line,
+            false => last.head.is_before(list.head) == Some(true),
+        };
+        let other = with().filter(younger).any(|list| !self.is_for_later(host, list, name));
+        last.named(name).filter(|_| !other)
+    }
+
+    /// Whether a list shows a value that was set for later: a command says so, or what is in force is shown beside it.
+    fn is_for_later(&self, host: usize, list: &List<'_>, name: &str) -> bool {
+        let Some(attribute) = list.named(name).filter(|_| !list.in_force) else { return false };
+        let Some(device) = &list.head.device else { return attribute.pending };
+        let lists = self.lists(host, &device.value);
+        let mut in_force =
+            lists.iter().filter(|other| other.in_force).filter_map(|o| o.named(name));
+        if in_force.next_back().is_some_and(|other| other.value != attribute.value) {
+            return true;
+        }
+        if attribute.pending {
+            return !(list.change && self.has_restarted_since(host, list.head));
+        }
+        // The change stands in another file, and the list is not known to be older.
+        let by = |change: &&List<'_>| {
+            let set = change.named(name).filter(|set| set.pending && set.value == attribute.value);
+            change.change
+                && set.is_some()
+                && change.head.first.file != list.head.first.file
+                && list.head.is_before(change.head) != Some(true)
+                && !self.has_restarted_since(host, change.head)
+        };
+        lists.iter().any(|change| by(&change))
+    }
+
+    /// Whether the system is known to have been started after what this says, by `uptime` or the error log.
+    fn has_restarted_since(&self, host: usize, what: &Head) -> bool {
+        let Some(then) = &what.taken else { return false };
+        let since = |report: &Report| match report {
+            Report::Host(host) => {
+                let (up, now) = (host.about.up_seconds?, host.head.taken.as_ref()?);
+                (now.zone == then.zone).then(|| now.seconds.checked_sub(up.value))?
+            }
+            Report::Errpt(log) => {
+                let down = |entry: &&LoggedError| {
+                    entry.description.to_ascii_uppercase().contains("SYSTEM SHUTDOWN BY USER")
+                };
+                log.entries
+                    .iter()
+                    .filter(down)
+                    .filter_map(|e| Some(e.logged.as_ref()?.seconds))
+                    .max()
+            }
+            _ => None,
+        };
+        self.of(host).filter_map(since).any(|started| started > then.seconds)
     }
 
     /// An attribute that is a number, and the line it stood on.
@@ -365,16 +422,6 @@ impl<'a> View<'a> {
             _ => None,
         }
     }
-}
-
-/// Whether a list shows a value that was set for later: the session says so, or what is in force is shown beside it.
-fn is_for_later(lists: &[List<'_>], list: &List<'_>, name: &str) -> bool {
-    let Some(attribute) = list.named(name).filter(|_| !list.in_force) else { return false };
-    let beside = lists
-        .iter()
-        .filter(|other| other.in_force && other.head.first.file == list.head.first.file);
-    let in_force = beside.filter_map(|other| other.named(name)).next_back();
-    attribute.pending || in_force.is_some_and(|other| other.value != attribute.value)
 }
 
 /// The values that an attribute may have.
@@ -483,11 +530,12 @@ pub(super) fn is_numbered(device: &str, prefix: &str) -> bool {
     digits.is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The device and its attributes, of the two reports that have them.
+/// The device and its attributes, of the reports that have them.
 pub(super) fn attributes_of(report: &Report) -> Option<(&str, &[Attribute])> {
     let (head, list) = match report {
         Report::Lsattr(report) => (&report.head, &report.attributes),
         Report::LsdevAttr(report) => (&report.head, &report.attributes),
+        Report::Chdev(report) => (&report.head, &report.attributes),
         _ => return None,
     };
     Some((head.device.as_ref()?.value.as_str(), list))

@@ -1,14 +1,14 @@
 //! A file as a whole: prompts, commands, reports and what lies between.
 
-use super::changes::Changes;
+use super::changes::{self, Changes};
 use super::dress::{self, Part as Stretch};
 use super::page::Page;
 use super::prompt::{self, Command, Part};
 use super::recognise::{self, Expected, Kind};
 use super::text::{self, Line, Lines};
 use super::{
-    At, Captures, FileInfo, Head, Host, Read, Refused, Report, Taken, Unread, gzip, host, hosts,
-    language,
+    At, Captures, Chdev, FileInfo, Head, Host, Read, Refused, Report, Taken, Unread, gzip, host,
+    hosts, language,
 };
 
 const OUTSIDE: &str = "no report that is known here";
@@ -46,6 +46,8 @@ struct Session<'c> {
     wasted: u64,
     /// So many reports are copies for others that printed the same.
     copies: usize,
+    /// So many reports were there before this file.
+    reports_before: usize,
     taken: Option<Taken>,
 }
 
@@ -66,6 +68,7 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         taken: taken.clone(),
         notes,
     });
+    let reports_before = captures.reports.len();
     let mut session = Session {
         captures,
         partition: None,
@@ -83,6 +86,7 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         lines,
         wasted: 0,
         copies: 0,
+        reports_before,
         taken,
     };
     let (unread, refused) = (session.captures.unread.len(), session.captures.refused.len());
@@ -134,7 +138,12 @@ impl Session<'_> {
                 lines.next();
                 continue;
             }
-            if self.typed(line) || self.dated(line) || self.named(line) || self.looped(line) {
+            if self.typed(line)
+                || self.dated(line)
+                || self.named(line)
+                || self.looped(line)
+                || self.changed(line)
+            {
                 lines.next();
                 continue;
             }
@@ -191,7 +200,8 @@ impl Session<'_> {
     }
 
     fn start(&mut self, command: Command) {
-        self.changes.typed(self.partition.as_ref(), &command);
+        let before = self.captures.reports.get_mut(self.reports_before..).unwrap_or_default();
+        self.changes.typed(self.partition.as_ref(), &command, before);
         self.used = vec![false; command.parts.len()];
         self.named_device = None;
         self.misses = 0;
@@ -244,6 +254,24 @@ impl Session<'_> {
             return false;
         }
         self.named_device = Some(Read { value: line.trimmed().to_owned(), at: line.at });
+        true
+    }
+
+    /// Takes the line that `chdev` printed; it is a report of its own.
+    fn changed(&mut self, line: Line<'_>) -> bool {
+        let Some(command) = &self.command else { return false };
+        let Some((index, device, attributes)) = changes::made(command, line.trimmed()) else {
+            return false;
+        };
+        let typed_at = command.typed.at;
+        let named = |value: &str| Read { value: value.to_owned(), at: typed_at };
+        let on = command.parts.get(index).and_then(|part| part.partition.as_deref());
+        let mut head = Head::new(line.at);
+        head.device = Some(named(device));
+        head.partition = on.map(named).or_else(|| self.partition.clone());
+        head.taken = self.taken.clone();
+        head.command = Some(command.typed.clone());
+        self.captures.reports.push(Report::Chdev(Chdev { head, attributes }));
         true
     }
 

@@ -413,6 +413,7 @@ fn role(report: &Report) -> Option<Role> {
             System::Aix => Role::Client,
         }),
         Report::LsmapVnic(_) => Some(Role::Vios),
+        Report::Chdev(change) => role_of_attributes(&change.attributes),
         Report::IostatD(_) | Report::Lparstat(_) | Report::Lsnportlogin(_) => None,
         Report::DiskPaths(_) | Report::Errpt(_) | Report::Lscfg(_) | Report::Host(_) => None,
         Report::Vmstat(_) | Report::Svmon(_) | Report::Lsps(_) | Report::HmcList(_) => None,

@@ -66,7 +66,7 @@ fn a_count_before_a_reset_is_not_compared() {
 
 #[test]
 fn where_the_rules_disagree_it_says_which_decides() {
-    let marks_fit = Port { active_high: 100, pending_high: 20, ..SHORT };
+    let marks_fit = Port { active_high: 175, pending_high: 20, ..SHORT };
     let later = Port { no_command: marks_fit.no_command + 50_000, ..marks_fit.later(600, 120_000) };
     let growing = top(
         &[("a.txt", &(marks_fit.text() + &elements("200"))), ("b.txt", &later.text())],

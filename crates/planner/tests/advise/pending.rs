@@ -96,3 +96,62 @@ fn after_a_restart_the_value_holds() {
     let finding = &advice.findings[0];
     assert!(!says(finding, "is set already"), "{finding:?}");
 }
+
+/// The files of one system in pieces: the change is in another one than the list that shows what it set.
+#[test]
+fn a_change_in_another_file_counts() {
+    let found = |files: &[(&str, &str)]| top(files, "fc-virtual-elements");
+    let (short, old, new) = (SHORT.text(), set("200"), set("2048"));
+    for files in [
+        [("a.txt", CHANGED), ("b.txt", &new), ("c.txt", &short)],
+        [("a.txt", &short), ("b.txt", &new), ("c.txt", CHANGED)],
+        [("a.txt", &old), ("b.txt", CHANGED), ("c.txt", &short)],
+    ] {
+        let finding = found(&files);
+        assert_eq!((finding.command.as_deref(), finding.look_up.len()), (None, 0), "{files:?}");
+        assert!(says(&finding, "num_cmd_elems=2048 is set already, for later"), "{finding:?}");
+    }
+    // Nothing was changed where the system did not say so.
+    let failed = CHANGED.replace("fcs0 changed", "Method error (/etc/methods/chgfc):");
+    let finding = found(&[("a.txt", &failed), ("b.txt", &old), ("c.txt", &short)]);
+    assert_eq!(finding.command.as_deref(), Some("chdev -l fcs0 -a num_cmd_elems=2048 -P"));
+}
+
+#[test]
+fn a_restart_after_the_change_is_told_by_the_uptime() {
+    let changed = format!("payroll:/> date\nMon Mar  2 10:00:00 CET 2026\n{CHANGED}");
+    let later = |up: &str| {
+        let uptime = format!("10:00AM   up {up},  2 users,  load average: 1.23, 1.10, 1.05\n");
+        let head = "payroll:/> date\nTue Mar  3 10:00:00 CET 2026\npayroll:/> uptime\n";
+        format!("{head}{uptime}{}{}", SHORT.text(), set("500"))
+    };
+    let changed = changed.replace("2048", "500");
+    let look_up = |up| {
+        let files = [("a.txt", changed.as_str()), ("b.txt", &later(up))];
+        let finding = top(&files, "fc-virtual-elements");
+        assert_eq!(finding.command, None);
+        finding.look_up[0].clone()
+    };
+    // 500 are in force then, though 180 were the most that was ever active; without a restart nobody knows what is.
+    assert!(look_up("2 hrs").starts_with("which value is in force"), "{}", look_up("2 hrs"));
+    assert!(
+        look_up("9 days").starts_with("num_cmd_elems as it stands now"),
+        "{}",
+        look_up("9 days")
+    );
+}
+
+/// `fcstat` says with which transfer size the adapter works.
+#[test]
+fn another_transfer_size_in_the_statistics_is_a_doubt() {
+    let port = Port { no_dma: 700_000, no_command: 0, no_elements: 0, ..SHORT };
+    let list = |value| lsattr("payroll", "fcs0", &[("max_xfer_size", value)]);
+    let found = |value| top(&[("a.txt", &(port.text() + &list(value)))], "fc-dma-resource");
+    assert_eq!(
+        found("0x100000").command.as_deref(),
+        Some("chdev -l fcs0 -a max_xfer_size=0x200000 -P")
+    );
+    let doubted = found("0x200000");
+    assert_eq!(doubted.command, None);
+    assert!(doubted.look_up[0].contains("lsattr -Pl fcs0"), "{:?}", doubted.look_up);
+}

@@ -1,0 +1,78 @@
+//! Captures that come in pieces, or of which a piece is missing: no command appears that the whole does not give.
+
+use super::{Cut, WHOLE, cuts, files, told};
+use std::collections::BTreeSet;
+
+/// The commands among what is told.
+fn commands(told: &[String]) -> BTreeSet<String> {
+    let command = |told: &String| Some(told.rsplit_once(" [")?.1.strip_suffix(']')?.to_owned());
+    told.iter().filter_map(command).filter(|command| command != "-").collect()
+}
+
+/// A file, cut at some places; pieces repeat the host and the time.
+fn cut(text: &str, at: &[Cut]) -> Vec<String> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut pieces = Vec::new();
+    let (mut from, mut again) = (0, "");
+    for cut in at {
+        pieces.push(format!("{again}{}", lines[from..cut.line].concat()));
+        (from, again) = (cut.line, &cut.again);
+    }
+    pieces.push(format!("{again}{}", lines[from..].concat()));
+    pieces
+}
+
+/// Commands for another device of which the same is true, where that of the first was lost.
+const INSTEAD: [(&str, &str); 1] =
+    [("48-pool-luns-of-depth-three", "chdev -dev hdisk11 -attr queue_depth=16 -perm")];
+
+#[test]
+fn a_piece_that_was_lost_makes_no_command() {
+    let (mut lost, mut new) = (0, Vec::new());
+    for (case, whole) in WHOLE.iter() {
+        let given = commands(whole);
+        for (at, (name, bytes)) in files(case).enumerate() {
+            let Ok(text) = std::str::from_utf8(bytes) else { continue };
+            let pieces = cut(text, &cuts(text));
+            for left in 0..pieces.len() {
+                let others = files(case).enumerate().filter(|(other, _)| *other != at);
+                let rest = pieces.iter().enumerate().filter(|(piece, _)| *piece != left);
+                let rest = rest.map(|(_, piece)| (name.clone(), piece.as_bytes()));
+                let told = told(others.map(|(_, file)| file).chain(rest));
+                let instead = |command: &&String| INSTEAD.contains(&(&case.name, command));
+                for command in commands(&told).difference(&given).filter(|one| !instead(one)) {
+                    new.push(format!("{name} without {:?}: {command}", pieces[left]));
+                }
+                lost += 1;
+            }
+        }
+    }
+    assert!(lost > 1500, "{lost} pieces");
+    assert!(new.is_empty(), "{}", new.join("\n"));
+}
+
+#[test]
+fn a_file_cut_anywhere_gives_the_commands_of_the_whole() {
+    let (mut made, mut new) = (0, Vec::new());
+    for (case, whole) in WHOLE.iter() {
+        let given = commands(whole);
+        for (at, (name, bytes)) in files(case).enumerate() {
+            let Ok(text) = std::str::from_utf8(bytes) else { continue };
+            for place in cuts(text) {
+                let line = place.line;
+                let pieces = cut(text, &[place]);
+                let others = files(case).enumerate().filter(|(other, _)| *other != at);
+                let pieces = pieces.iter().map(|piece| (name.clone(), piece.as_bytes()));
+                let told = told(others.map(|(_, file)| file).chain(pieces));
+                let differ = commands(&told).symmetric_difference(&given).cloned().collect();
+                let differ: Vec<String> = differ;
+                if !differ.is_empty() {
+                    new.push(format!("{name} cut before line {}: {differ:?}", line + 1));
+                }
+                made += 1;
+            }
+        }
+    }
+    assert!(made > 1000, "{made} cuts");
+    assert!(new.is_empty(), "{}", new.join("\n"));
+}
