@@ -65,6 +65,7 @@ pub use rule::{Kind, Rule, rule, rules};
 
 use crate::capture::Captures;
 use crate::facts::Facts;
+use crate::report::clean::tame;
 use finding::Draft;
 use out::Out;
 use rule::{Applicability, Object};
@@ -113,6 +114,7 @@ impl Answer {
             Applicability::Elsewhere => return false,
             Applicability::Judged => (rule.judge)(view, object, &mut out),
             Applicability::Lacking { why, capture } => {
+                let capture = tame(&capture);
                 self.missing.insert(NotChecked::new(rule.name, "", capture.as_str()));
                 self.judged(view, rule, object, (State::NotJudged, why, capture));
                 return true;

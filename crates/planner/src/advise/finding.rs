@@ -8,6 +8,7 @@ use super::overview::{Map, SystemState};
 use super::rule::Kind;
 use crate::capture::At;
 use crate::facts::Contradiction;
+use crate::report::clean::tame;
 use crate::trace::Figure;
 
 /// How bad it is.
@@ -104,7 +105,7 @@ impl NotChecked {
         about: impl Into<String>,
         capture: impl Into<String>,
     ) -> Self {
-        let (about, capture) = (about.into(), capture.into());
+        let (about, capture) = (about.into(), tame(&capture.into()));
         let missing = match about.is_empty() {
             true => capture.clone(),
             false => format!("{about}: {capture}"),
@@ -317,6 +318,10 @@ impl Draft {
         let Self { confidence, impact, mut finding, .. } = self;
         finding.confidence = confidence;
         finding.system = system.to_owned();
+        finding.look_up = finding.look_up.iter().map(|what| tame(what)).collect();
+        for typed in [&mut finding.command, &mut finding.place, &mut finding.undo] {
+            *typed = typed.as_deref().map(tame);
+        }
         // What is only worth knowing asks for a second look, not for a change.
         if finding.severity == Severity::Note && finding.command.is_some() {
             (finding.command, finding.place, finding.undo) = (None, None, None);

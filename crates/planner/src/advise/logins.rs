@@ -13,7 +13,7 @@ use super::out::Out;
 use super::rule::Object;
 use super::view::View;
 use crate::capture::{LoggedIn, Lsnportlogin, Wwn, WwpnLogin, WwpnStatus};
-use crate::report::clean::is_word;
+use crate::report::clean::{is_partition_name, is_word};
 
 const RULE: &str = "fc-wwpn-second-missing";
 
@@ -167,7 +167,7 @@ impl Client<'_> {
     }
 
     fn spoken(&self) -> String {
-        match (self.name, self.id) {
+        match (self.name.filter(|name| is_partition_name(name)), self.id) {
             (Some(name), _) => name.to_owned(),
             (None, Some(id)) => format!("partition {id}"),
             (None, None) => "an unknown client".to_owned(),

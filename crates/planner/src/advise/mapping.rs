@@ -1,5 +1,6 @@
 //! Which client adapter goes through which physical port, from `lsmap -all -npiv`.
 
+use crate::report::clean::is_partition_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::view::View;
@@ -38,7 +39,8 @@ impl<'a> Npiv<'a> {
 
     /// The client as a user reads it.
     pub(super) fn client_spoken(&self) -> String {
-        match (&self.map.client_name, self.map.client_id) {
+        let name = self.map.client_name.as_ref().filter(|name| is_partition_name(&name.value));
+        match (name, self.map.client_id) {
             (Some(name), _) => name.value.clone(),
             (None, Some(id)) => format!("partition {}", id.value),
             (None, None) => "an unknown client".to_owned(),

@@ -6,6 +6,7 @@
 
 use super::text::Line;
 use super::{At, Read, Taken};
+use crate::report::clean::is_host_name;
 
 /// A line that was typed.
 #[derive(Debug, Clone)]
@@ -63,6 +64,8 @@ impl Part {
 pub(super) struct Prompt<'t> {
     /// The partition, when it stands there.
     pub(super) partition: Option<&'t str>,
+    /// What stands where the partition's name should, and is none.
+    pub(super) no_name: Option<&'t str>,
     /// What was typed; empty when nothing was.
     pub(super) typed: &'t str,
 }
@@ -147,7 +150,7 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
             && is_after_sign(before, after)
             && !is_assignment(after)
         {
-            return Some(Prompt { partition: host(before), typed: after.trim() });
+            return Some(Prompt::of(before, after.trim()));
         }
         // `>` inside a prompt such as `<0> host:/>` is not looked for further than the second sign.
         from = index + 1;
@@ -156,7 +159,7 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
         }
     }
     let two_lines = body.len() < line.len() && body.contains('@') && body.len() < 80;
-    (two_lines && host(body).is_some()).then(|| Prompt { partition: host(body), typed: "" })
+    (two_lines && host(body).is_some()).then(|| Prompt::of(body, ""))
 }
 
 /// `name = …`, as scripts have it behind `$`.
@@ -172,10 +175,7 @@ fn bracketed_path(body: &str) -> Option<Prompt<'_>> {
     if before.len() > 60 || !before.contains('@') || before.contains(' ') {
         return None;
     }
-    Some(Prompt {
-        partition: host(before),
-        typed: typed.trim_start_matches([' ', '$', '#', '>']).trim(),
-    })
+    Some(Prompt::of(before, typed.trim_start_matches([' ', '$', '#', '>']).trim()))
 }
 
 /// `[host:user:/path] command`
@@ -189,7 +189,7 @@ fn bracketed_host(body: &str) -> Option<Prompt<'_>> {
     let fits = path && !inner.contains(' ') && inner.len() < 80 && host(name) == Some(name);
     let command =
         typed.is_empty() || typed.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');
-    (fits && command).then_some(Prompt { partition: Some(name), typed })
+    (fits && command).then_some(Prompt { partition: Some(name), no_name: None, typed })
 }
 
 fn without_status(line: &str) -> &str {
@@ -237,11 +237,31 @@ fn is_after_sign(before: &str, after: &str) -> bool {
     if before.is_empty() {
         return command && (after.starts_with(' ') || is_known(start));
     }
-    command || start.starts_with('(')
+    // `$(` is none of a prompt.
+    command || (start.starts_with('(') && after.starts_with(' '))
+}
+
+impl<'t> Prompt<'t> {
+    /// The prompt before whose sign this stands. A name that goes on with what no name has is none.
+    fn of(before: &'t str, typed: &'t str) -> Self {
+        let Some((name, rest)) = host_and_rest(before) else {
+            return Self { partition: None, no_name: None, typed };
+        };
+        let ends = rest.is_empty() || rest.starts_with([':', '/', ' ', ']', ')', '}', '~', '>']);
+        match ends && is_host_name(name) {
+            true => Self { partition: Some(name), no_name: None, typed },
+            false => Self { partition: None, no_name: Some(before), typed },
+        }
+    }
 }
 
 /// The host in the text before a prompt's sign.
 fn host(before: &str) -> Option<&str> {
+    host_and_rest(before).map(|(host, _)| host)
+}
+
+/// The host, and what stands between it and the sign.
+fn host_and_rest(before: &str) -> Option<(&str, &str)> {
     let text = before.trim().trim_start_matches(['[', '{', '(', ' ']);
     // `user@host`, or `host@/path`.
     let text = text.rsplit_once('@').map_or(text, |(before, host)| match host.starts_with('/') {
@@ -251,8 +271,8 @@ fn host(before: &str) -> Option<&str> {
     let end = text
         .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-')))
         .unwrap_or(text.len());
-    let host = &text[..end];
-    (host.starts_with(|c: char| c.is_ascii_alphanumeric())).then_some(host)
+    let (host, rest) = text.split_at(end);
+    host.starts_with(|c: char| c.is_ascii_alphanumeric()).then_some((host, rest))
 }
 
 /// Whether the line begins with a program that is known here.

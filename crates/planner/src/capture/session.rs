@@ -10,7 +10,10 @@ use super::{
     At, Captures, Chdev, FileInfo, Head, Host, Read, Refused, Report, Taken, Unread, gzip, host,
     hosts, language,
 };
+use crate::report::clean::{clean, is_host_name, is_word};
 
+/// So many remarks on one file are kept about names that are none.
+const NOTES: usize = 16;
 const OUTSIDE: &str = "no report that is known here";
 const AMBIGUOUS: &str =
     "could be the report of lsattr -Rl or of lsdev -range, or none; put the command before it";
@@ -174,6 +177,10 @@ impl Session<'_> {
         let (partition, typed) = match prompt::prompt(line.text) {
             Some(prompt) => {
                 self.alike.clear();
+                if let Some(text) = prompt.no_name {
+                    self.no_name(text, line.at);
+                    (self.partition, self.host_asked) = (None, false);
+                }
                 (prompt.partition, prompt.typed)
             }
             None => match prompt::announced(line.text) {
@@ -197,6 +204,34 @@ impl Session<'_> {
         self.prompt_goes_on = typed.is_empty() && partition.is_some();
         self.start(prompt::parse(typed, line.at));
         true
+    }
+
+    /// Says that what stands where a host's name should is none.
+    fn no_name(&mut self, text: &str, at: At) {
+        const SHOWN: usize = 40;
+        let shown: String = clean(text).chars().take(SHOWN).collect();
+        let more = if text.chars().nth(SHOWN).is_some() { "…" } else { "" };
+        let note = format!("line {}: \"{shown}{more}\" is no host's name; it is not used", at.line);
+        let Some(file) = self.captures.files.last_mut() else { return };
+        // One of each text is enough.
+        let known = |said: &String| {
+            said.split_once(": ").map(|(_, text)| text)
+                == note.split_once(": ").map(|(_, text)| text)
+        };
+        if file.notes.len() < NOTES && !file.notes.iter().any(known) {
+            file.notes.push(note);
+        }
+    }
+
+    /// Takes names from a report that cannot be any.
+    fn without_false_names(&mut self, mut report: Report) -> Report {
+        let head = report.head_mut();
+        let host = head.partition.take_if(|read| !is_host_name(&read.value));
+        let device = head.device.take_if(|read| !is_word(&read.value));
+        for read in host.iter().chain(&device) {
+            self.no_name(&read.value, read.at);
+        }
+        report
     }
 
     fn start(&mut self, command: Command) {
@@ -223,7 +258,7 @@ impl Session<'_> {
             let about = host::line(&part.program, &part.args, line).filter(|_| !used)?;
             Some((index, about, part.partition.clone()))
         });
-        let Some((index, about, partition)) = said else { return false };
+        let Some((index, about, partition)) = said else { return self.badly_named(line) };
         let mut head = Head::new(line.at);
         head.command = Some(command.typed.clone());
         head.taken = self.taken.clone();
@@ -242,7 +277,21 @@ impl Session<'_> {
         if let Some(used) = self.used.get_mut(index) {
             *used = true;
         }
-        self.captures.reports.push(Report::Host(Host { head, about }));
+        let report = self.without_false_names(Report::Host(Host { head, about }));
+        self.captures.reports.push(report);
+        true
+    }
+
+    /// Takes what `hostname` printed where it is no name.
+    fn badly_named(&mut self, line: Line<'_>) -> bool {
+        let Some(command) = &self.command else { return false };
+        let asks = |part: &Part| part.program == "hostname" && part.args.is_empty();
+        let index =
+            command.parts.iter().zip(&self.used).position(|(part, used)| asks(part) && !used);
+        let Some(used) = index.and_then(|index| self.used.get_mut(index)) else { return false };
+        *used = true;
+        self.no_name(line.trimmed(), line.at);
+        (self.partition, self.host_asked) = (None, false);
         true
     }
 
@@ -271,7 +320,8 @@ impl Session<'_> {
         head.partition = on.map(named).or_else(|| self.partition.clone());
         head.taken = self.taken.clone();
         head.command = Some(command.typed.clone());
-        self.captures.reports.push(Report::Chdev(Chdev { head, attributes }));
+        let report = self.without_false_names(Report::Chdev(Chdev { head, attributes }));
+        self.captures.reports.push(report);
         true
     }
 
@@ -425,7 +475,8 @@ impl Session<'_> {
     }
 
     /// Keeps a report, or refuses it when most of it is in another language.
-    fn add(&mut self, mut report: Report, to: Lines<'_>) {
+    fn add(&mut self, report: Report, to: Lines<'_>) {
+        let mut report = self.without_false_names(report);
         let head = report.head();
         let unread: u32 = head.unread.iter().map(|unread| unread.lines).sum();
         let lines = head.last.saturating_sub(head.first.line) + 1;

@@ -6,6 +6,7 @@ use super::Role;
 use crate::capture::{
     About, At, Attribute, Entstat, Fcstat, FcstatClient, Lscfg, Report, System, Taken, Wwn,
 };
+use crate::report::clean::{is_host_name, is_partition_name};
 
 /// Something of which a system has one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,14 +75,18 @@ impl Sighting {
 
     fn called(&mut self, name: &str) {
         let short = short(name);
-        if !short.is_empty() && short != "localhost" && !self.names.contains(&short) {
+        if is_partition_name(name)
+            && !short.is_empty()
+            && short != "localhost"
+            && !self.names.contains(&short)
+        {
             self.names.push(short);
         }
     }
 
     fn host(&mut self, name: &str) {
         let short = short(name);
-        if !short.is_empty() && short != "localhost" {
+        if is_host_name(name) && short != "localhost" {
             self.mark(Mark::Host, short);
             self.shown.get_or_insert_with(|| name.to_owned());
             self.called(name);
@@ -89,6 +94,9 @@ impl Sighting {
     }
 
     fn partition(&mut self, name: &str) {
+        if !is_partition_name(name) {
+            return;
+        }
         self.mark(Mark::Partition, name);
         self.called(name);
     }
@@ -310,6 +318,11 @@ fn of_system(sighting: &mut Sighting, head: &crate::capture::Head, list: &[Attri
     }
 }
 
+/// What another system calls it, if that can be a name.
+fn alias(name: &str) -> Option<String> {
+    is_partition_name(name).then(|| name.to_owned())
+}
+
 /// The others that a report names, with the line of each.
 pub(super) fn others(report: &Report) -> Vec<Sighting> {
     let file = report.head().first.file;
@@ -322,7 +335,7 @@ pub(super) fn others(report: &Report) -> Vec<Sighting> {
                 let mut client = new(map.at);
                 if let Some(name) = map.client_name.as_ref().filter(|name| !name.value.is_empty()) {
                     client.called(&name.value);
-                    client.alias = Some(name.value.clone());
+                    client.alias = alias(&name.value);
                 }
                 let machine = slot(map.client_drc.as_ref()).or_else(|| slot(map.physloc.as_ref()));
                 client.on_machine(machine.as_ref(), map.client_id.map(|read| read.value));
@@ -342,7 +355,7 @@ pub(super) fn others(report: &Report) -> Vec<Sighting> {
             for row in rows.rows.iter().filter(|row| Some(row.hostname.as_str()) != own) {
                 let mut client = new(row.at);
                 client.called(&row.hostname);
-                client.alias = Some(row.hostname.clone());
+                client.alias = alias(&row.hostname);
                 if let Some(wwpn) = row.wwpn {
                     client.wwpn(Some(&row.device), wwpn);
                 }
@@ -354,7 +367,7 @@ pub(super) fn others(report: &Report) -> Vec<Sighting> {
                 let mut client = new(login.at);
                 if let Some(name) = &login.partition {
                     client.called(&name.value);
-                    client.alias = Some(name.value.clone());
+                    client.alias = alias(&name.value);
                 }
                 client.on_machine(None, login.partition_id.as_ref().map(|read| read.value));
                 if let Some(wwpn) = login.wwpn {
@@ -372,7 +385,7 @@ pub(super) fn others(report: &Report) -> Vec<Sighting> {
                 let mut client = Sighting { role: None, ..new(row.at) };
                 if let Some(name) = name {
                     client.called(name);
-                    client.alias = Some(name.to_owned());
+                    client.alias = alias(name);
                 }
                 client.on_machine(None, id.and_then(|id| id.parse().ok()));
                 all.push(client);

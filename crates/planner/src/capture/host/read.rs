@@ -4,6 +4,7 @@ use super::{About, Host};
 use crate::capture::page::{Page, put};
 use crate::capture::text::Line;
 use crate::capture::{At, Read, Report};
+use crate::report::clean::is_host_name;
 
 /// What one line of `hostname` or `uname` says, by the flags that the command had.
 pub(in crate::capture) fn line(program: &str, flags: &[String], line: Line<'_>) -> Option<About> {
@@ -13,10 +14,10 @@ pub(in crate::capture) fn line(program: &str, flags: &[String], line: Line<'_>) 
         |letter: char| flags.iter().any(|flag| flag.starts_with('-') && flag.contains(letter));
     let word = !text.is_empty() && !text.contains(' ');
     let understood = match program {
-        "hostname" => is_host(text) && put(&mut about.hostname, text.to_owned(), at),
+        "hostname" => is_host_name(text) && put(&mut about.hostname, text.to_owned(), at),
         "uname" if has('L') => partition(&mut about, text, at),
         "uname" if has('a') => all(&mut about, text, at),
-        "uname" if has('n') => is_host(text) && put(&mut about.hostname, text.to_owned(), at),
+        "uname" if has('n') => is_host_name(text) && put(&mut about.hostname, text.to_owned(), at),
         "uname" if has('M') => word && model(&mut about, text, at),
         "uname" if has('u') => word && serial(&mut about, text, at),
         "uname" if has('m') => word && put(&mut about.machine_id, text.to_owned(), at),
@@ -24,11 +25,6 @@ pub(in crate::capture) fn line(program: &str, flags: &[String], line: Line<'_>) 
         _ => false,
     };
     understood.then_some(about)
-}
-
-fn is_host(text: &str) -> bool {
-    let byte = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
-    !text.is_empty() && text.bytes().all(byte)
 }
 
 /// `5 payroll`
@@ -42,13 +38,13 @@ fn partition(about: &mut About, text: &str, at: At) -> bool {
 fn all(about: &mut About, text: &str, at: At) -> bool {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     match words[..] {
-        ["AIX", node, release, version, machine] if is_host(node) => {
+        ["AIX", node, release, version, machine] if is_host_name(node) => {
             put(&mut about.system, "AIX".to_owned(), at)
                 && put(&mut about.hostname, node.to_owned(), at)
                 && put(&mut about.version, format!("{version}.{release}"), at)
                 && put(&mut about.machine_id, machine.to_owned(), at)
         }
-        ["Linux", node, kernel, ..] if is_host(node) => {
+        ["Linux", node, kernel, ..] if is_host_name(node) => {
             put(&mut about.system, "Linux".to_owned(), at)
                 && put(&mut about.hostname, node.to_owned(), at)
                 && put(&mut about.version, kernel.to_owned(), at)
