@@ -64,7 +64,7 @@ pub use reservation::{
 pub use sense::{FIXED_BYTES, FieldPointer, SENSE_BYTES_MAX, Sense, SenseKey, Status, code};
 pub use table::Class;
 pub use task::{
-    Aborted, BlockRequest, Context, Done, Input, Memory, Residual, SCRATCH_BYTES, Step, Task,
-    unattached,
+    Aborted, BlockRequest, Context, Done, Input, Memory, Plain, Residual, SCRATCH_BYTES, Step,
+    Task, unattached,
 };
 pub use unit::{LogicalUnit, Medium, Nexus, RemovalPrevented, Reserving, UnitKind, UnitSpec};

@@ -41,6 +41,7 @@
 mod answer;
 mod decode;
 mod medium;
+mod plain;
 mod sequence;
 
 use block::{IoError, OpKind};
@@ -57,6 +58,7 @@ use crate::table::{self, Access, Needs, Path, Spec, Unknown, Verb};
 use crate::unit::{LogicalUnit, Nexus, flag};
 
 use medium::{Job, Out, Stage};
+pub use plain::Plain;
 
 /// Bytes of scratch memory: what a command compares or repeats at a time.
 pub const SCRATCH_BYTES: usize = 64 * 1024;

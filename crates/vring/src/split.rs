@@ -417,6 +417,12 @@ impl Queue {
         }
     }
 
+    /// Whether what the device writes is recorded.
+    #[inline]
+    pub fn is_logged(&self) -> bool {
+        self.log.is_some()
+    }
+
     /// Records that the device wrote into `buf`, a buffer of a chain of this queue. To be called
     /// after the data has landed and before `publish`.
     #[inline]

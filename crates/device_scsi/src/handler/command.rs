@@ -1,13 +1,14 @@
 //! The way of a SCSI command: judge, begin its task, ask the volume, go on, answer.
 //!
-//! A READ or WRITE takes the short way: its task asks for one request on the client's own buffers, and its answer is GOOD with nothing
-//! left over. Everything else may go through several requests, and what it waits for is in `slow_path`.
+//! A READ or WRITE takes the short way ([`Plain`]): it asks for one request on the client's own buffers, its answer is GOOD with nothing
+//! left over, and it has a task only while the volume works on it. Everything else may go through several requests, and what it waits for is
+//! in `slow_path`.
 
 use block::{IoError, Lane, Outcome, Request, Submit};
 use channel::{Command, Io, Lists, NO_PART, RunningQueue, State, Walked};
 use memory::IoBuf;
 use protocol::stats::{LunStats, QueueCounter};
-use scsi::{BlockRequest, Class, Context, Data, Done, Input, Memory, Status, Step, Task};
+use scsi::{BlockRequest, Class, Context, Data, Done, Input, Memory, Plain, Status, Step, Task};
 use vring::Head;
 
 use crate::requests::Requests;
@@ -79,57 +80,39 @@ impl Requests {
         self.begin_task(io, queue, head, &header);
     }
 
-    /// Begins a task. What a plain READ or WRITE asks for is given to the lane here; all else goes through [`Requests::drive`].
+    /// Begins a command. What a plain READ or WRITE asks for is given to the lane here, and ends here if that answers at once.
     #[inline(always)]
     fn begin_task(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, header: &Header) {
-        let Requests { slots, bindings, map, .. } = self;
+        let Requests { slots, bindings, .. } = self;
         let slot = &mut slots[usize::from(head.0)];
         let binding = bindings[usize::from(slot.binding)].as_ref();
         let binding = binding.expect("an entry of the map has a binding");
         slot.lane = binding.lane;
+        let Io { ring, lanes, lists, .. } = io;
+        let (Some(lane), Some(cdb), true) =
+            (binding.lane, header.cdb().first_chunk(), ring.space() >= <dyn Lane>::SQES)
+        else {
+            return self.begin_slowly(io, queue, head, header);
+        };
+        let bytes = (slot.out_bytes, slot.in_bytes);
+        let Some(plain) = Plain::of(&binding.nexus, &binding.writer, cdb, bytes) else {
+            return self.begin_slowly(io, queue, head, header);
+        };
+        let lane = lanes.get(lane).expect("a lane lives as long as its binding");
+        let (reads, op, offset, len) = (plain.reads(), plain.op, plain.offset, plain.len);
+        let range = if reads { slot.data_in } else { slot.data_out };
         let tag = queue.tag(head);
         let command = &mut queue.resources.commands[usize::from(head.0)];
-        let bufs = &*command.all(&mut io.lists);
-        let cx = Context {
-            nexus: &binding.nexus,
-            writer: &binding.writer,
-            // Nothing else looks at them.
-            luns: if slot.class == Class::ReportLuns { map.luns(binding.target) } else { &[] },
-            data_out: Data { bufs: slot.data_out.of_bufs(bufs), len: slot.out_bytes },
-            data_in: Data { bufs: slot.data_in.of_bufs(bufs), len: slot.in_bytes },
-            scratch: IoBuf::EMPTY,
-        };
-        let step = slot.task.begin(&cx, header.cdb());
-        let (request, range, data) = match &step {
-            Step::Submit(request) if request.memory == Memory::DataIn(0) => {
-                (*request, slot.data_in, cx.data_in)
-            }
-            Step::Submit(request) if request.memory == Memory::DataOut(0) => {
-                (*request, slot.data_out, cx.data_out)
-            }
-            _ => return self.drive_slowly(io, queue, head, step),
-        };
-        let Io { ring, lanes, .. } = io;
-        let (Some(lane), true) = (binding.lane, ring.space() >= <dyn Lane>::SQES) else {
-            return self.drive_slowly(io, queue, head, step);
-        };
-        if data.len != request.len {
-            return self.drive_slowly(io, queue, head, step);
-        }
-        let lane = lanes.get(lane).expect("a lane lives as long as its binding");
-        let BlockRequest { op, offset, len, .. } = request;
-        let mut asked = Request { op, offset, len, bufs: data.bufs, tag, done: 0, passed: 0 };
+        let bufs = range.of_bufs(command.all(lists));
+        let mut asked = Request { op, offset, len, bufs, tag, done: 0, passed: 0 };
         let submit = lane.submit(ring, &mut asked);
         let passed = asked.passed;
-        let step = match submit {
-            Submit::Done(Ok(())) => Some(slot.task.resume(&cx, Input::Block(Ok(())))),
-            _ => None,
-        };
-        match step {
-            Some(Step::Done(done)) => return self.conclude(io, queue, head, &done),
-            Some(step) => return self.drive_slowly(io, queue, head, step),
-            None => {}
+        if submit == Submit::Done(Ok(())) {
+            plain.end(&binding.writer);
+            let moved = if reads { Moved::Read } else { Moved::Written };
+            return self.conclude_plain(io, queue, head, moved, len);
         }
+        slot.task.take_over(plain);
         (command.op, command.offset, command.len) = (op, offset, len);
         (command.first, command.end) = (range.first, range.end);
         if let Some(result) = io.submitted(queue, head, submit, passed) {
@@ -139,8 +122,12 @@ impl Requests {
         }
     }
 
+    /// Begins the task of any other command.
     #[inline(never)]
-    fn drive_slowly(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, step: Step) {
+    fn begin_slowly(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, header: &Header) {
+        let command = &mut queue.resources.commands[usize::from(head.0)];
+        let step =
+            self.with_task(command, &mut io.lists, head, |task, cx| task.begin(cx, header.cdb()));
         self.drive(io, queue, head, step);
     }
 
@@ -331,14 +318,48 @@ impl Requests {
         if !plain || whole.is_empty() {
             return self.conclude_slowly(io, queue, head, done);
         }
-        let (class, data_in, binding) = (slot.class, slot.data_in, slot.binding);
+        let (class, binding) = (slot.class, slot.binding);
+        Tally::of(self, queue, binding).good(class, done.moved);
+        self.answer_good(io, queue, head, whole);
+    }
+
+    /// A plain READ or WRITE has ended at once.
+    #[inline(always)]
+    fn conclude_plain(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        head: Head,
+        what: Moved,
+        bytes: u64,
+    ) {
+        let whole = queue.resources.commands[usize::from(head.0)].status;
+        if whole.is_empty() {
+            let (status, sense) = (Status::Good, None);
+            let done = Done { status, sense, wanted: bytes, moved: bytes };
+            return self.conclude_slowly(io, queue, head, &done);
+        }
+        Tally::of(self, queue, self.slots[usize::from(head.0)].binding).moved(what, bytes);
+        self.answer_good(io, queue, head, whole);
+    }
+
+    /// Ends a command with GOOD and nothing left over, in a response that is in one buffer.
+    #[inline(always)]
+    fn answer_good(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, whole: IoBuf) {
+        let slot = &self.slots[usize::from(head.0)];
         let written = self.limits.sizes.response_bytes() as u64 + slot.in_bytes;
         // No residual, no sense data, GOOD, OK. What is behind, the driver does not look at.
         whole.write(0, &[0; RESPONSE_BYTES]);
-        queue.resources.ring.mark_written(whole);
-        log_range(io, queue, head, data_in);
-        Tally::of(self, queue, binding).good(class, done.moved);
+        if queue.resources.ring.is_logged() {
+            self.log_answer(io, queue, head, whole);
+        }
         self.leave(io, queue, head, written);
+    }
+
+    #[cold]
+    fn log_answer(&self, io: &mut Io, queue: &mut RunningQueue, head: Head, whole: IoBuf) {
+        queue.resources.ring.mark_written(whole);
+        log_range(io, queue, head, self.slots[usize::from(head.0)].data_in);
     }
 
     /// The end of every command that was active. `written` bytes of the writable part are.

@@ -1,6 +1,7 @@
 //! Tasks that overlap, wait, fail and are aborted, on a disk whose requests end when the test says so.
 
 mod oracle;
+mod plain;
 mod schedule;
 
 use block::{IoError, OpKind};
