@@ -19,6 +19,7 @@ use block::{LaneId, Outcome, Tag};
 use protocol::stats::{Latency, QueueCounter, Span};
 use vring::{Chain, ChainError, Head, QueueError};
 
+use crate::command::State;
 use crate::io::Io;
 use crate::queue::{QueueResources, RunningQueue};
 
@@ -99,6 +100,46 @@ impl<M> After<M> {
         After { commands: self.commands, message: wrap(self.message) }
     }
 }
+
+/// A walk over the commands of a queue, of which there may be a thousand with a thousand segments each, in pieces: other queues have their turn in between.
+#[derive(Debug)]
+pub struct Sweep {
+    /// The next head to be looked at.
+    pub(crate) next: u16,
+    /// How much may be done in this piece.
+    pub(crate) effort: usize,
+}
+
+impl Sweep {
+    /// The next head that was taken and is not settled, if this piece may look at one more.
+    pub fn next(&mut self, queue: &RunningQueue) -> Option<Head> {
+        let commands = &queue.resources.commands;
+        while self.effort > 0
+            && let Some(command) = commands.get(usize::from(self.next))
+        {
+            let head = Head(self.next);
+            self.next += 1;
+            self.effort -= 1;
+            if command.state != State::Free {
+                self.spend(SPEND_TAKEN);
+                return Some(head);
+            }
+        }
+        None
+    }
+
+    /// Looking at a head took this much more: the segments of its chain.
+    pub fn spend(&mut self, effort: usize) {
+        self.effort = self.effort.saturating_sub(effort);
+    }
+
+    pub(crate) fn is_over(&self, queue: &RunningQueue) -> bool {
+        usize::from(self.next) >= queue.resources.commands.len()
+    }
+}
+
+/// What a head that was taken costs beyond one that is free.
+const SPEND_TAKEN: usize = 3;
 
 /// What is behind one running queue, on its channel's thread. No method may block.
 pub trait Handler: Sized + 'static {
@@ -207,13 +248,14 @@ pub trait Handler: Sized + 'static {
     /// Whether there may be commands of a scope on this queue, taken or not.
     fn concerns(&self, scope: &Self::Scope) -> bool;
 
-    /// Ends the commands of a scope; how many there are. Those that end when what is out comes back are added to `left`:
-    /// [`Io::ended_early`] is called for each. A scope may ask for the count alone.
+    /// Ends the commands of a scope among those that `sweep` comes to; how many there are. Those that end when what is out comes back are added
+    /// to `left`: [`Io::ended_early`] is called for each. A scope may ask for the count alone.
     fn abort(
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
         scope: &Self::Scope,
+        sweep: &mut Sweep,
         left: &mut Vec<Tag>,
     ) -> u32;
 

@@ -1,7 +1,7 @@
 //! What handlers use of their channel: lanes and lists, waits, answers, the end of a command.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, HashSet};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -448,18 +448,33 @@ impl Io {
         Answer::new(Arc::clone(&self.returns), queue.id, head.0, self.tickets)
     }
 
-    /// Takes a command off the list on which it waits, if it does. What is out, at a lane or for an answer, stays out.
-    pub fn stop_waiting(&mut self, queue: &mut RunningQueue, head: Head) {
-        match queue.state(head) {
-            State::Held => queue.held.retain(|held| *held != head.0),
-            State::Unread | State::Parked => {}
-            State::Paused if queue.tickets[usize::from(head.0)] == 0 => {}
-            State::Paused | State::Free | State::Submitted => return,
+    /// Takes commands off the lists on which they wait, if they do. What is out, at a lane or for an answer, stays out. Each list is gone through
+    /// once for all of them: thousands may wait.
+    pub fn stop_waiting(&mut self, queue: &mut RunningQueue, heads: impl Iterator<Item = Head>) {
+        let (mut held, mut waiting, mut timed) = (HashSet::new(), HashSet::new(), false);
+        for head in heads {
+            let at = usize::from(head.0);
+            match queue.state(head) {
+                State::Held => drop(held.insert(head.0)),
+                State::Unread => drop(waiting.insert(queue.tag(head))),
+                State::Paused if queue.tickets[at] != 0 => continue,
+                State::Parked | State::Paused => {
+                    timed = true;
+                    waiting.insert(queue.tag(head));
+                }
+                State::Free | State::Submitted => continue,
+            }
+            queue.parked -= 1;
         }
-        let tag = queue.tag(head);
-        queue.waiting.retain(|waiting| waiting.tag != tag);
-        self.timers.retain(|timer| timer.tag != tag);
-        queue.parked -= 1;
+        if !held.is_empty() {
+            queue.held.retain(|head| !held.contains(head));
+        }
+        if !waiting.is_empty() {
+            queue.waiting.retain(|it| !waiting.contains(&it.tag));
+        }
+        if timed {
+            self.timers.retain(|timer| !waiting.contains(&timer.tag));
+        }
     }
 
     /// A command that was to end early has ended, or is about to be settled in this very call.

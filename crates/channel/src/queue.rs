@@ -311,7 +311,7 @@ impl RunningQueue {
         self.answers_due
     }
 
-    /// Heads that were taken and are not settled. Off the path of an I/O.
+    /// Heads that were taken and are not settled. Off the path of an I/O; what may be much work for each of them goes by [`crate::Sweep`].
     #[must_use]
     pub fn under_way(&self) -> Vec<Head> {
         let commands = (0..).zip(self.resources.commands.iter());

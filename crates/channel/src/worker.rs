@@ -24,7 +24,7 @@ use crate::wait::{Awaited, Decision, Waiter};
 mod control;
 mod serve;
 
-use control::Ending;
+use control::{EFFORT, Ending};
 use serve::Served;
 
 /// How often in a row a hot queue is found empty before it is armed although the channel stays awake.
@@ -56,6 +56,8 @@ pub(crate) struct Worker<H: Handler> {
     turns_until_check: u32,
     /// Who waits for commands that have to end.
     endings: Vec<Ending<H>>,
+    /// How much may be looked at in this turn to find them.
+    effort: usize,
     /// Whether the previous turn found work.
     busy: bool,
     exit: bool,
@@ -88,6 +90,7 @@ impl<H: Handler> Worker<H> {
             activity: config.activity.clone(),
             turns_until_check: MEMORY_CHECK_TURNS,
             endings: Vec::new(),
+            effort: EFFORT,
             busy: false,
             exit: false,
         })
@@ -141,7 +144,7 @@ impl<H: Handler> Worker<H> {
         worked |= self.retry();
         self.publish();
         if !self.endings.is_empty() {
-            self.settle_endings();
+            worked |= self.end_early();
         }
         if std::mem::take(&mut self.io.notified) {
             // Its completion is there already, as a rule, and must not end the next sleep.

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use block::{LaneId, Outcome, Tag};
 use channel::device::{self, Device, Making, Presence, Resized, Tell, Written};
-use channel::{After, BadChain, Drain, Handler, Io, Opened, QueueResources, RunningQueue, Walked};
+use channel::{
+    After, BadChain, Drain, Handler, Io, Opened, QueueResources, RunningQueue, Sweep, Walked,
+};
 use protocol::message::{AdapterSpec, DeviceSpec};
 use protocol::stats::{Latency, QueueCounter, Span, StatsRegion};
 use vring::{Head, InflightRegion, QueueError};
@@ -146,11 +148,12 @@ macro_rules! devices {
                 io: &mut Io,
                 queue: &mut RunningQueue,
                 scope: &Arc<Scope>,
+                sweep: &mut Sweep,
                 left: &mut Vec<Tag>,
             ) -> u32 {
                 match (self, &**scope) {
                     $((AnyHandler::$name(handler), Scope::$name(scope)) => {
-                        handler.abort(io, queue, scope, left)
+                        handler.abort(io, queue, scope, sweep, left)
                     })+
                     (handler, scope) => unreachable!("{scope:?} is not for {handler:?}"),
                 }

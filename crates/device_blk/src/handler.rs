@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use block::{IoError, LaneId, OpKind, Outcome, Tag, Volume};
 use channel::{
-    After, BadChain, Handler, Io, NO_PART, Opened, QueueResources, RunningQueue, Walked,
+    After, BadChain, Handler, Io, NO_PART, Opened, QueueResources, RunningQueue, Sweep, Walked,
 };
 use memory::IoBuf;
 use protocol::stats::{FlightKind, QueueCounter};
@@ -129,7 +129,14 @@ impl Handler for BlkHandler {
         match *scope {}
     }
 
-    fn abort(&mut self, _: &mut Io, _: &mut RunningQueue, scope: &Never, _: &mut Vec<Tag>) -> u32 {
+    fn abort(
+        &mut self,
+        _: &mut Io,
+        _: &mut RunningQueue,
+        scope: &Never,
+        _: &mut Sweep,
+        _: &mut Vec<Tag>,
+    ) -> u32 {
         match *scope {}
     }
 }

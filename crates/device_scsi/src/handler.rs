@@ -13,7 +13,9 @@ use std::sync::Arc;
 use block::{LaneId, Outcome, Tag};
 use channel::elements::Elements;
 use channel::mailbox::OneShot;
-use channel::{After, BadChain, Handler, Io, Opened, QueueResources, RunningQueue, State, Walked};
+use channel::{
+    After, BadChain, Handler, Io, Opened, QueueResources, RunningQueue, State, Sweep, Walked,
+};
 use protocol::stats::{Latency, QueueCounter, Span};
 use vring::{Head, QueueError};
 
@@ -272,9 +274,10 @@ impl Handler for ScsiHandler {
         io: &mut Io,
         queue: &mut RunningQueue,
         question: &Question,
+        sweep: &mut Sweep,
         left: &mut Vec<Tag>,
     ) -> u32 {
-        self.requests().ask_for(io, queue, question, left)
+        self.requests().ask_for(io, queue, question, sweep, left)
     }
 
     #[inline]

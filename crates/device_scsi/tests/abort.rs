@@ -151,6 +151,80 @@ fn one_command_is_found_by_its_name_wherever_it_waits() {
     rig.stop(Drain::Ordinary);
 }
 
+/// Of everything that is held and long.
+fn all_of(unit: &LunEntry) -> AbortScope {
+    AbortScope {
+        unit: Arc::clone(unit.nexus.unit()),
+        target: AbortTarget::Nexuses(vec![unit.nexus.id()]),
+        except: None,
+        reason: AbortReason::Reset,
+    }
+}
+
+/// As many commands as a queue has places for, with fifty segments each, of which one is active.
+fn long_and_held(client: &Client, unit: &LunEntry) -> Rig {
+    let mut setup = Setup::new(&map(&[(0, 0, unit)]));
+    (setup.elements, setup.limits.local, setup.limits.buffers) = (Some(elements(1)), 1, 100);
+    let mut rig = client.queue(ScsiRole::Request, &setup, 0);
+    rig.ready(0, 0);
+    hold(client, unit, &mut rig);
+    rig
+}
+
+fn hold(client: &Client, unit: &LunEntry, rig: &mut Rig) {
+    let cuts: Vec<usize> = (0..48).map(|at| 51 + at * 16).collect();
+    for id in 0..120 {
+        let write = Request::write(0, 0, id as u32, vec![1; 1024]).with_id(id);
+        rig.add(&Request { cuts: Some((cuts.clone(), vec![108])), ..write });
+    }
+    rig.kick();
+    until_under_way(&client.channels[0], &unit.nexus, 120);
+}
+
+#[test]
+fn commands_that_are_held_are_ended_in_pieces_between_which_others_have_their_turn() {
+    let client = Client::new(1);
+    let one = entry(&stuck(ram(1 << 20)));
+    let mut rig = long_and_held(&client, &one);
+    let published = |rig: &Rig| {
+        rig.count(QueueCounter::Notifications) + rig.count(QueueCounter::NotificationsSpared)
+    };
+    let before = published(&rig);
+    assert_eq!(client.channels[0].abort_all(all_of(&one)).wait(), Some(120));
+    let ended: Vec<Answer> = std::iter::from_fn(|| rig.poll()).collect();
+    assert_eq!(ended.len(), 120, "its answer is the last");
+    assert!(ended.iter().all(|it| it.response == Response::Reset as u8));
+    // A turn ends with a publication: so many turns it took, at least.
+    let turns = published(&rig) - before;
+    assert!(turns >= 10, "{turns} turns for 6,000 segments");
+}
+
+#[test]
+fn a_queue_that_stops_behind_a_function_leaves_nothing_of_it_in_its_ring() {
+    let client = Client::new(1);
+    let one = entry(&stuck(ram(1 << 20)));
+    let mut busy = long_and_held(&client, &one);
+    let mut other = client.queue(ScsiRole::Request, &Setup::new(&map(&[(0, 0, &one)])), 0);
+    for round in 0..50 {
+        for id in 0..40 {
+            other.add(&Request::write(0, 0, 1000 + id, vec![2; 512]).with_id(id.into()));
+        }
+        // They are in the ring, and nobody looks there of its own accord.
+        other.driver.publish();
+        let abort = client.channels[0].abort_all(all_of(&one));
+        other.stop(Drain::Ordinary);
+        let ended: Vec<Answer> = std::iter::from_fn(|| other.poll()).collect();
+        assert_eq!(ended.len(), 40, "round {round}");
+        assert!(ended.iter().all(|it| it.response == Response::Reset as u8), "{ended:?}");
+        abort.wait().unwrap();
+        while busy.poll().is_some() {}
+        other.start(0);
+        if round % 10 == 9 {
+            hold(&client, &one, &mut busy);
+        }
+    }
+}
+
 #[test]
 fn few_slots_and_shared_ones() {
     let client = Client::new(1);

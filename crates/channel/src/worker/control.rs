@@ -1,5 +1,6 @@
 //! What other threads ask of a channel: start, stop, tell, abort. Off the path of an I/O.
 
+use std::collections::{HashSet, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -7,22 +8,44 @@ use block::Tag;
 use protocol::message::WaitMode;
 use protocol::stats::{ChannelCounter, FlightKind, QueueCounter};
 use uring::{FileSlot, Op};
-use vring::QueueError;
 
 use super::{Drain, Handler, Message, OneShot, Opened, Phase, Served, StartFailure, Worker, token};
-use crate::handler::After;
+use crate::handler::{After, Sweep};
 use crate::lanes::Lanes;
 use crate::off_path::Returned;
 use crate::queue::{QueueId, QueueResources, RunningQueue};
 
 /// Commands that have to end, and who waits for that.
 pub(super) struct Ending<H: Handler> {
-    left: Vec<Tag>,
+    left: HashSet<Tag>,
+    /// More of them are looked for.
+    search: Option<Search<H::Scope>>,
     then: Then<H>,
 }
 
+/// A search for the commands of a scope: some in each turn. What is not taken from a ring yet is taken first.
+struct Search<S> {
+    scope: S,
+    /// Queues that were there when it began, the first one under way.
+    queues: VecDeque<(u16, Stage)>,
+}
+
+enum Stage {
+    /// So many heads are in the ring at most: a client that adds more all the while must not keep the search here. To the client they came before
+    /// what is handled next.
+    Take(u16),
+    Look(Sweep),
+}
+
+/// How much searches do in one turn: descriptors that are looked at, as a rule.
+pub(super) const EFFORT: usize = 512;
+
+impl Stage {
+    const START: Stage = Stage::Look(Sweep { next: 0, effort: 0 });
+}
+
 enum Then<H: Handler> {
-    /// So many there were.
+    /// So many there were, as far as is known.
     Count(OneShot<u32>, u32),
     /// The handler of a queue is told.
     Tell(u16, H::Message),
@@ -49,7 +72,7 @@ impl<H: Handler> Worker<H> {
             }
             Message::Tell(id, message) => self.tell(id.0, message),
             Message::ResetMarks(id) => self.served(id.0).queue.resources.stats.reset_marks(),
-            Message::Abort(scope, answer) => self.abort(&scope, answer),
+            Message::Abort(scope, answer) => self.abort(scope, answer),
             Message::Returned(returned) => self.returned(returned),
             Message::Elements(id) => self.elements_came(id),
             Message::Refresh => self.refresh(),
@@ -129,6 +152,8 @@ impl<H: Handler> Worker<H> {
         }
         let queue = &mut self.served(id.0).queue;
         assert!(queue.stop.is_none(), "a queue is stopped once");
+        self.take_for_searches(id.0);
+        let queue = &mut self.served(id.0).queue;
         queue.stop = Some(answer);
         queue.phase = Phase::Draining;
         let (slot, in_flight) = (queue.resources.stats.slot(), queue.resources.ring.in_flight());
@@ -224,13 +249,18 @@ impl<H: Handler> Worker<H> {
     }
 
     fn tell(&mut self, id: u16, message: H::Message) {
+        if self.endings.is_empty() {
+            // Nobody waited for these. Their heads may be other commands' by now, for which somebody will.
+            self.io.ended_early.clear();
+        }
         let Some(Served { queue, handler }) = self.queues[usize::from(id)].as_deref_mut() else {
             unreachable!("a queue is told while it is here");
         };
         match handler.message(&mut self.io, queue, message) {
             Ok(None) => {}
             Ok(Some(After { commands, message })) => {
-                self.endings.push(Ending { left: commands, then: Then::Tell(id, message) });
+                let left = commands.into_iter().collect();
+                self.endings.push(Ending { left, search: None, then: Then::Tell(id, message) });
             }
             Err(error) => self.ring_broke(id, error),
         }
@@ -263,61 +293,144 @@ impl<H: Handler> Worker<H> {
         self.start_polling(id.0);
     }
 
-    /// Ends the commands of a scope.
-    fn abort(&mut self, scope: &H::Scope, answer: OneShot<u32>) {
+    /// Begins to end the commands of a scope.
+    fn abort(&mut self, scope: H::Scope, answer: OneShot<u32>) {
         // What has ended so far must not be taken for a command that gets its head now.
         self.publish();
         self.settle_endings();
-        let (mut left, mut count) = (Vec::new(), 0);
-        for id in 0..self.queues.len() as u16 {
-            let concerned = |served: &Served<H>| served.handler.concerns(scope);
-            if !self.queues[usize::from(id)].as_deref().is_some_and(concerned) {
-                continue;
-            }
-            if let Err(error) = self.take_all(id) {
-                self.ring_broke(id, error);
-            }
-            let Some(Served { queue, handler }) = self.queues[usize::from(id)].as_deref_mut()
-            else {
-                unreachable!("it was here a moment ago");
-            };
-            count += handler.abort(&mut self.io, queue, scope, &mut left);
-        }
-        self.endings.push(Ending { left, then: Then::Count(answer, count) });
+        let concerned = |(id, served): (usize, &Option<Box<Served<H>>>)| {
+            let Served { queue, handler } = served.as_deref()?;
+            let from_ring = queue.takes_heads() && !queue.pulls;
+            let stage =
+                if from_ring { Stage::Take(queue.resources.ring.size()) } else { Stage::START };
+            handler.concerns(&scope).then_some((id as u16, stage))
+        };
+        let queues = self.queues.iter().enumerate().filter_map(concerned).collect();
+        let search = Some(Search { scope, queues });
+        self.endings.push(Ending { left: HashSet::new(), search, then: Then::Count(answer, 0) });
+        self.search();
     }
 
-    /// Begins everything that is in a ring now: to the client it came before what is handled next.
-    fn take_all(&mut self, id: u16) -> Result<(), QueueError> {
-        let Some(served) = self.queues[usize::from(id)].as_deref_mut() else {
-            unreachable!("a queue that is concerned is here");
-        };
-        if !served.queue.takes_heads() || served.queue.pulls {
-            return Ok(());
+    /// What is left to be done when a turn ends, for those who wait for commands to end; whether there is more of it.
+    #[cold]
+    pub(super) fn end_early(&mut self) -> bool {
+        self.settle_endings();
+        self.search();
+        self.effort = EFFORT;
+        self.endings.iter().any(|ending| ending.left.is_empty() || ending.search.is_some())
+    }
+
+    /// Goes on with searches, as far as this turn may. What has ended is published and settled.
+    fn search(&mut self) {
+        while self.effort > 0
+            && let Some(at) = self.endings.iter().position(|ending| ending.search.is_some())
+        {
+            self.go_on_with(at);
         }
-        // No more were there; a client that adds more all the while must not keep the channel here.
-        let mut left = served.queue.resources.ring.size();
-        while left > 0 {
-            match served.take(&mut self.io)? {
-                Some(0) => break,
-                Some(taken) => left = left.saturating_sub(taken),
-                None => {
-                    served.take_and_hold(&mut self.io)?;
-                    break;
+    }
+
+    fn go_on_with(&mut self, at: usize) {
+        // Taken out: to take heads is to serve a queue.
+        let mut search = self.endings[at].search.take().expect("it has one");
+        while self.effort > 0
+            && let Some((id, stage)) = search.queues.front_mut()
+        {
+            if self.queues[usize::from(*id)].is_none() {
+                // Given back, with everything ended.
+                search.queues.pop_front();
+                continue;
+            }
+            match stage {
+                // Who takes heads publishes, and what has just ended would be taken for a command that gets its head: in the next turn.
+                Stage::Take(_) if !self.io.ended_early.is_empty() => self.effort = 0,
+                Stage::Take(left) => {
+                    let taken = self.take_some(*id);
+                    self.effort = self.effort.saturating_sub(1 + 4 * usize::from(taken));
+                    *left = left.saturating_sub(taken);
+                    if taken == 0 || *left == 0 {
+                        *stage = Stage::START;
+                    }
+                }
+                Stage::Look(sweep) => {
+                    sweep.effort = self.effort;
+                    let served = self.queues[usize::from(*id)].as_deref_mut();
+                    let Served { queue, handler } = served.expect("looked at just now");
+                    let mut later = Vec::new();
+                    let found =
+                        handler.abort(&mut self.io, queue, &search.scope, sweep, &mut later);
+                    self.effort = sweep.effort;
+                    if sweep.is_over(queue) {
+                        search.queues.pop_front();
+                    }
+                    let ending = &mut self.endings[at];
+                    ending.left.extend(later);
+                    if let Then::Count(_, count) = &mut ending.then {
+                        *count += found;
+                    }
                 }
             }
         }
-        self.start_polling(id);
-        Ok(())
+        self.endings[at].search = Some(search).filter(|search| !search.queues.is_empty());
+    }
+
+    /// Begins some of what is in a ring; how many heads.
+    fn take_some(&mut self, id: u16) -> u16 {
+        let Worker { queues, io, .. } = self;
+        let Some(served) = queues[usize::from(id)].as_deref_mut() else {
+            unreachable!("a queue that is concerned is here");
+        };
+        if !served.queue.takes_heads() {
+            return 0;
+        }
+        let taken = match served.take(io) {
+            // Nothing is left then.
+            Ok(None) => served.take_and_hold(io).map(|()| 0),
+            Ok(Some(taken)) => Ok(taken),
+            Err(error) => Err(error),
+        };
+        match taken {
+            Ok(taken) => {
+                self.start_polling(id);
+                taken
+            }
+            Err(error) => {
+                self.ring_broke(id, error);
+                0
+            }
+        }
+    }
+
+    /// A queue is about to take no more heads. Those that searches want are taken now: nobody looks into its ring until it is somewhere else.
+    fn take_for_searches(&mut self, id: u16) {
+        let searches = self.endings.iter_mut().filter_map(|ending| ending.search.as_mut());
+        let stages = searches.flat_map(|search| search.queues.iter_mut());
+        let mut most = 0;
+        for (_, stage) in stages.filter(|(queue, _)| *queue == id) {
+            if let Stage::Take(left) = *stage {
+                most = most.max(left);
+                *stage = Stage::START;
+            }
+        }
+        // No more were there; a client that adds more all the while must not keep the channel here.
+        while most > 0 {
+            match self.take_some(id) {
+                0 => break,
+                taken => most = most.saturating_sub(taken),
+            }
+        }
     }
 
     /// Answers those who waited for commands that have ended, now that the ends are published.
     pub(super) fn settle_endings(&mut self) {
         let ended = std::mem::take(&mut self.io.ended_early);
-        for ending in &mut self.endings {
-            ending.left.retain(|tag| !ended.contains(tag));
+        for ending in self.endings.iter_mut().filter(|ending| !ending.left.is_empty()) {
+            for tag in &ended {
+                ending.left.remove(tag);
+            }
         }
-        while let Some(at) = self.endings.iter().position(|ending| ending.left.is_empty()) {
-            match self.endings.swap_remove(at).then {
+        let is_over = |ending: &Ending<H>| ending.left.is_empty() && ending.search.is_none();
+        while let Some(at) = self.endings.iter().position(is_over) {
+            match self.endings.remove(at).then {
                 Then::Count(answer, count) => answer.send(count),
                 Then::Tell(id, message) => self.tell(id, message),
             }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use block::{IoError, Tag};
 use channel::mailbox::OneShot;
-use channel::{Adapter, After, Io, RunningQueue, State};
+use channel::{Adapter, After, Io, RunningQueue, State, Sweep};
 use scsi::{Aborted, Nexus, Step};
 use vring::Head;
 
@@ -16,7 +16,7 @@ use super::Message;
 use super::slow_path::Peeked;
 use crate::luns::LunMap;
 use crate::off_path::{AbortReason, AbortScope, AbortTarget, Question};
-use crate::requests::Requests;
+use crate::requests::{Binding, Requests};
 
 /// A command that is meant.
 struct Affected {
@@ -37,22 +37,30 @@ fn is_meant(scope: &AbortScope, of: &Arc<Adapter>, nexus: &Nexus, id: u64) -> bo
 }
 
 impl Requests {
-    /// Whether the queue leads to the scope's unit.
+    /// Whether the queue leads to the scope's unit as somebody who is meant.
     pub(super) fn leads_to(&self, scope: &AbortScope) -> bool {
         let mut bindings = self.bindings.iter().flatten();
-        bindings.any(|binding| Arc::ptr_eq(binding.nexus.unit(), &scope.unit))
+        bindings.any(|Binding { nexus, .. }| {
+            Arc::ptr_eq(nexus.unit(), &scope.unit)
+                && match &scope.target {
+                    AbortTarget::Everybody => true,
+                    AbortTarget::Nexuses(nexuses) => nexuses.contains(&nexus.id()),
+                    AbortTarget::One { nexus: whose, .. } => *whose == nexus.id(),
+                }
+        })
     }
 
-    /// Counts the commands of a scope, or ends them; those that end later are put into `left`.
+    /// Counts the commands of a scope that a sweep comes to, or ends them; those that end later are put into `left`.
     pub(super) fn ask_for(
         &mut self,
         io: &mut Io,
         queue: &mut RunningQueue,
         question: &Question,
+        sweep: &mut Sweep,
         left: &mut Vec<Tag>,
     ) -> u32 {
         let (Question::Abort(scope) | Question::Count(scope)) = question;
-        let found = self.commands_of(io, queue, scope);
+        let found = self.commands_of(io, queue, scope, sweep);
         // Fewer than there are descriptors on a channel.
         let count = found.len() as u32;
         if let Question::Abort(scope) = question {
@@ -92,6 +100,7 @@ impl Requests {
         (reason, waits_for_all): (AbortReason, bool),
         left: &mut Vec<Tag>,
     ) {
+        io.stop_waiting(queue, found.iter().map(|found| found.head));
         for found in found {
             let tag = queue.tag(found.head);
             match self.abort_one(io, queue, found, reason) {
@@ -102,34 +111,28 @@ impl Requests {
         }
     }
 
-    /// Commands of the queue that a scope means.
-    fn commands_of(&self, io: &Io, queue: &mut RunningQueue, scope: &AbortScope) -> Vec<Affected> {
-        let mut heads = queue.under_way();
-        heads.retain(|head| scope.except != Some(io.name_of(queue, *head)));
-        let adapter = Arc::clone(&queue.resources.adapter);
-        self.select(queue, heads, |binding, id| {
-            let binding = self.binding(binding);
-            binding.is_some_and(|binding| is_meant(scope, &adapter, &binding.nexus, id))
-        })
-    }
-
-    /// Commands of the queue that go to some of its bindings. What is not begun goes by the new map.
-    fn commands_through(&self, queue: &mut RunningQueue, bindings: &[u16]) -> Vec<Affected> {
-        let mut heads = queue.under_way();
-        heads.retain(|head| !matches!(queue.state(*head), State::Held | State::Unread));
-        self.select(queue, heads, |binding, _| bindings.contains(&binding))
-    }
-
-    fn select(
+    /// Commands of the queue that a scope means, as far as a sweep goes.
+    fn commands_of(
         &self,
+        io: &Io,
         queue: &mut RunningQueue,
-        heads: Vec<Head>,
-        meant: impl Fn(u16, u64) -> bool,
+        scope: &AbortScope,
+        sweep: &mut Sweep,
     ) -> Vec<Affected> {
+        let adapter = Arc::clone(&queue.resources.adapter);
         let (mut found, mut bufs) = (Vec::new(), Vec::new());
-        for head in heads {
+        while let Some(head) = sweep.next(queue) {
+            if scope.except == Some(io.name_of(queue, head)) {
+                continue;
+            }
             let unread = matches!(queue.state(head), State::Held | State::Unread);
-            let look = if unread { self.peek(queue, head, &mut bufs) } else { None };
+            let look = if unread {
+                let (look, segments) = self.peek(queue, head, &mut bufs);
+                sweep.spend(segments);
+                look
+            } else {
+                None
+            };
             let slot = &self.slots[usize::from(head.0)];
             let named = match &look {
                 Some(look) => {
@@ -141,7 +144,11 @@ impl Requests {
                 // What was aborted before is about to end; whoever asks again waits for it too.
                 None => Some((slot.binding, slot.id)),
             };
-            if named.is_some_and(|(binding, id)| meant(binding, id)) {
+            let meant = |(binding, id)| {
+                let binding = self.binding(binding);
+                binding.is_some_and(|binding| is_meant(scope, &adapter, &binding.nexus, id))
+            };
+            if named.is_some_and(meant) {
                 let peeked = look.map(|look| look.keep(&bufs));
                 found.push(Affected { head, peeked });
             }
@@ -149,7 +156,15 @@ impl Requests {
         found
     }
 
-    /// Ends a command, or has it end later.
+    /// Commands of the queue that go to some of its bindings. What is not begun goes by the new map.
+    fn commands_through(&self, queue: &RunningQueue, bindings: &[u16]) -> Vec<Affected> {
+        let mut heads = queue.under_way();
+        heads.retain(|head| !matches!(queue.state(*head), State::Held | State::Unread));
+        heads.retain(|head| bindings.contains(&self.slots[usize::from(head.0)].binding));
+        heads.into_iter().map(|head| Affected { head, peeked: None }).collect()
+    }
+
+    /// Ends a command that waits on no list, or has it end later.
     fn abort_one(
         &mut self,
         io: &mut Io,
@@ -159,7 +174,6 @@ impl Requests {
     ) -> Aborted {
         let Affected { head, peeked } = found;
         let state = queue.state(head);
-        io.stop_waiting(queue, head);
         if let Some(peeked) = peeked {
             if state == State::Unread {
                 self.elements.dismiss();

@@ -416,23 +416,29 @@ impl Requests {
         }
     }
 
-    /// Looks at the chain of a head without beginning its command. `None`: it is no request. Off the path of an I/O: there is memory for it, and
+    /// Looks at the chain of a head without beginning its command, and at how many segments that was. `None`: it is no request. Off the path of an I/O: there is memory for it, and
     /// since there may be thousands of heads, it is used again.
     pub(crate) fn peek(
         &self,
         queue: &mut RunningQueue,
         head: Head,
         bufs: &mut Vec<IoBuf>,
-    ) -> Option<Look> {
+    ) -> (Option<Look>, usize) {
         bufs.resize(LIST_SEGMENTS, IoBuf::EMPTY);
         let mut walk = vring::Chain::new(bufs);
-        queue.resources.ring.chain(head, &mut walk).ok()?;
+        let whole = queue.resources.ring.chain(head, &mut walk);
+        // Of one that is broken it is not known where.
+        let segments = if whole.is_ok() { walk.total } else { LIST_SEGMENTS };
         let Walked { readable, total, readable_bytes, writable_bytes } = Walked::of(&walk);
         let mut chain = Chain { bufs, total, readable, readable_bytes, writable_bytes };
         let mut header = Header::EMPTY;
-        let Parsed { response, out_bytes, in_bytes, .. } =
-            parse(&self.limits.sizes, &mut chain, &mut header).ok()?;
-        Some(Look { header, response, data_bytes: out_bytes + in_bytes })
+        let parsed = whole.ok().and_then(|()| {
+            let parsed = parse(&self.limits.sizes, &mut chain, &mut header).ok()?;
+            let Parsed { response, out_bytes, in_bytes, .. } = parsed;
+            Some((response, out_bytes + in_bytes))
+        });
+        let look = parsed.map(|(response, data_bytes)| Look { header, response, data_bytes });
+        (look, segments)
     }
 
     /// Ends a command that was only looked at.
@@ -467,7 +473,7 @@ impl Requests {
         head: Head,
     ) -> bool {
         let mut bufs = Vec::new();
-        let Some(look) = self.peek(queue, head, &mut bufs) else { return false };
+        let (Some(look), _) = self.peek(queue, head, &mut bufs) else { return false };
         let Place::Unit { target, lun } = Place::decode(look.header.address()) else {
             return false;
         };
@@ -484,7 +490,7 @@ impl Requests {
     pub(crate) fn recover(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) -> bool {
         let mut bufs = Vec::new();
         let once = |look: &Look| look.header.class().happens_once();
-        let Some(look) = self.peek(queue, head, &mut bufs).filter(once) else { return false };
+        let Some(look) = self.peek(queue, head, &mut bufs).0.filter(once) else { return false };
         io.note_taken(queue, head);
         self.end_peeked(io, queue, head, &look.keep(&bufs), AbortReason::Reset);
         true
