@@ -196,7 +196,7 @@ impl Run {
     /// The run that begins with this line; `None` when it is none, or a short one.
     fn from(dress: Dress, lines: &[&str], first: usize, asked: bool) -> Option<Self> {
         // Most indented lines are a report's own.
-        if dress == Dress::Indent && !is_known(lines[first].bare()) {
+        if dress == Dress::Indent && !is_known(lines[first].bare()) && !is_asked(lines[first]) {
             return None;
         }
         let (_, key, _) = strip::strip(dress, lines[first], None)?;
@@ -241,8 +241,10 @@ impl Run {
         let mut lines = Lines::new(&self.text, At { file: 0, line: 1 });
         while let Some(line) = lines.peek() {
             if !line.is_blank() {
-                let heading = recognise::heading(line, lines).is_some()
-                    || recognise::without_heading(line, lines).is_some();
+                // Rows alone that somebody quotes are of another time, or of another system.
+                let rows =
+                    self.dress != Dress::Quote && recognise::without_heading(line, lines).is_some();
+                let heading = rows || recognise::heading(line, lines).is_some();
                 if heading || (self.dress.may_hold_commands() && is_command(line.text)) {
                     return true;
                 }
@@ -257,6 +259,14 @@ fn is_known(text: &str) -> bool {
     let line = Lines::new(text, At { file: 0, line: 1 });
     let heading = line.peek().and_then(|first| recognise::heading(first, line)).is_some();
     heading || is_command(text) || recognise::is_attribute(text)
+}
+
+/// A prompt with a command that asks who or when it is, as code blocks begin with.
+fn is_asked(line: &str) -> bool {
+    let prompt = prompt::prompt(line.bare());
+    prompt.is_some_and(|prompt| {
+        prompt::asks_who(prompt.typed) || prompt.partition.is_some_and(|_| !prompt.typed.is_empty())
+    })
 }
 
 fn is_command(text: &str) -> bool {

@@ -369,6 +369,11 @@ fn part(text: &str) -> Option<Part> {
     }
 }
 
+/// Whether the command asks which system, level or time it is.
+pub(super) fn asks_who(typed: &str) -> bool {
+    typed.split_ascii_whitespace().next().is_some_and(is_asked)
+}
+
 /// The hosts of a command that asks several: the values of flags, and for `xdsh` and `clsh` the first word.
 fn skip_hosts<'t>(name: &str, words: &mut std::iter::Peekable<impl Iterator<Item = &'t str>>) {
     let mut named = false;

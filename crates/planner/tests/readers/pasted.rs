@@ -454,3 +454,58 @@ fn other_languages_of_maps_and_disks_are_refused_by_name() {
         }
     }
 }
+
+/// One row of a report that somebody quotes says nothing of how it is now; a whole report or its command does.
+#[test]
+fn a_lone_quoted_row_is_no_report() {
+    for row in [
+        "Failed hdisk3 fscsi1",
+        "B6267342   1014110526 P H hdisk6         DISK OPERATION ERROR",
+        "hdisk6 U78D2.001.WZS00ZG-P1-C9-T1-W50050768102077A0-L6000000000000 MPIO IBM 2145 FC Disk",
+        "name=payroll,lpar_id=5,lpar_env=aixlinux,state=Running",
+        "20...2048 (+1)",
+        "3.1.4.41",
+    ] {
+        for quoted in [
+            format!("> {row}\n"),
+            format!(">{row}\n"),
+            format!("  > {row}\n"),
+            format!("> On Monday you wrote:\n> {row}\n"),
+            format!("> {row}\n> {row}\n\nThat is mended.\n"),
+            format!("> > {row}\n> What became of it?\n"),
+        ] {
+            let text = format!("Hello,\n\n{quoted}\nnothing of that is left.\n");
+            assert_eq!(read_bytes(text.as_bytes()).reports, [], "{text}");
+        }
+    }
+    let whole = "> payroll:/> lspath\n> Failed hdisk3 fscsi1\n> Enabled hdisk3 fscsi0\n";
+    let captures = read_bytes(whole.as_bytes());
+    assert_eq!(only(captures.disk_paths_all()).paths.len(), 2);
+}
+
+/// A code block of Markdown: four blanks before each line, `hostname` first.
+#[test]
+fn an_indented_block_keeps_its_commands() {
+    for indent in ["    ", "\t", "  "] {
+        for (prompt, name) in
+            [("# ", "payroll"), ("$ ", "payroll"), ("root@payroll:/> ", "payroll")]
+        {
+            let block = format!(
+                "{prompt}hostname\n{name}\n{prompt}lsattr -El fcs0\nnum_cmd_elems 500 Elements True\nlg_term_dma 0x800000 DMA True\n\n{prompt}lspath\nEnabled hdisk0 fscsi0\nEnabled hdisk0 fscsi1\n"
+            );
+            let block: String = block
+                .split_inclusive('\n')
+                .map(|line| if line == "\n" { line.to_owned() } else { format!("{indent}{line}") })
+                .collect();
+            let text = format!("This is what we saw:\n\n{block}\nand nothing else.\n");
+            let captures = read_bytes(text.as_bytes());
+            let paths = only(captures.disk_paths_all());
+            assert_eq!(paths.paths.len(), 2);
+            assert_eq!(host(&paths.head), Some(name), "{text}");
+            let list = only(captures.lsattrs());
+            assert_eq!(list.head.device.as_ref().map(|read| read.value.as_str()), Some("fcs0"));
+            assert_eq!(host(&list.head), Some(name), "{text}");
+            assert_eq!(list.attributes.len(), 2);
+        }
+    }
+}
