@@ -4,6 +4,7 @@
 //! of its own.
 
 mod link_read;
+mod memory_read;
 mod read;
 mod sea_read;
 
@@ -181,6 +182,14 @@ pub struct VirtualEthernet {
     pub lan_state: Option<Read<String>>,
     /// Receive buffers by size, `Tiny` to `Huge`, and `Control` where present.
     pub buffers: Vec<Buffers>,
+    /// `Buffer Mode`: `Min`, `Max`, `Max Min`; which of the numbers are allocated from the beginning.
+    pub buffer_mode: Option<Read<String>>,
+    /// `Total VRM Minimum (KB)`.
+    pub vrm_minimum_kb: Option<Read<u64>>,
+    /// `Total VRM Desired (KB)`.
+    pub vrm_desired_kb: Option<Read<u64>>,
+    /// `Total DMA Max Min (KB)`.
+    pub dma_max_min_kb: Option<Read<u64>>,
 }
 
 /// Receive buffers of one size.

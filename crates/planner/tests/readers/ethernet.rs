@@ -293,3 +293,25 @@ fn counters_of_both_directions() {
         (2, 4, 5, 7)
     );
 }
+
+#[test]
+fn what_a_virtual_adapter_says_of_its_memory_is_read() {
+    let captures = read("entstat-memory");
+    assert_whole(&captures);
+    let adapter = &only(captures.entstats()).adapters[0];
+    let own = adapter.virtual_adapter.as_ref().unwrap();
+    let mode = own.buffer_mode.as_ref().unwrap();
+    assert_eq!((mode.value.as_str(), mode.at.line), ("Min", 84));
+    let totals =
+        [own.vrm_minimum_kb, own.vrm_desired_kb, own.dma_max_min_kb].map(|read| value(&read));
+    assert_eq!(totals, [15716, 61540, 69760]);
+    assert_eq!(own.buffers[1].max_allocated.map(|read| read.value), Some(1138));
+    // Fewer of its lines, as `grep -v` or another level leaves them.
+    let text = String::from_utf8(super::fixture("entstat-memory")).unwrap();
+    let few: String =
+        text.split_inclusive('\n').filter(|line| !line.contains("Information")).collect();
+    let captures = super::read_bytes(few.as_bytes());
+    let own = only(captures.entstats()).adapters[0].virtual_adapter.clone().unwrap();
+    assert_eq!(own.buffer_mode.map(|read| read.value).as_deref(), Some("Min"));
+    assert_eq!(own.vrm_minimum_kb.map(|read| read.value), Some(15716));
+}

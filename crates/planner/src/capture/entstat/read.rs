@@ -1,6 +1,8 @@
 //! Reads `entstat` and `netstat -v`.
 
-use super::{Aggregation, Buffers, Entstat, Ethernet, Lacp, Packets, Sea, VirtualEthernet};
+use super::{
+    Aggregation, Buffers, Entstat, Ethernet, Lacp, Packets, Sea, VirtualEthernet, memory_read,
+};
 use super::{link_read, sea_read};
 use crate::capture::page::{Page, put};
 use crate::capture::text::{Line, Plain, after_start, number};
@@ -167,12 +169,17 @@ impl Reading {
             return true;
         }
         let Some(adapter) = self.adapters.last_mut() else { return false };
+        if let Some(own) = &mut adapter.virtual_adapter
+            && memory_read::total(own, text, line.at)
+        {
+            return true;
+        }
         match self.section {
             Section::Flags if is_flags(line) => {
                 adapter.driver_flags.extend(text.split_ascii_whitespace().map(str::to_owned));
                 true
             }
-            Section::Memory => memory(text),
+            Section::Memory => memory_read::memory(text),
             Section::Device => {
                 common(adapter, page, line, &mut self.seen_elapsed) || detail(adapter, line)
             }
@@ -188,6 +195,7 @@ impl Reading {
             Section::Virtual => {
                 virtual_field(adapter, page, line)
                     || common(adapter, page, line, &mut self.seen_elapsed)
+                    || memory_read::memory(text)
             }
             Section::Flags | Section::Common | Section::Sea => {
                 let before = adapter.driver_flags.len();
@@ -222,7 +230,7 @@ impl Reading {
         let section = match text {
             "General Statistics:" => Section::Common,
             "Hypervisor Information" | "Transmit Information" => Section::Memory,
-            "Receive Information" => Section::Buffers,
+            "Receive Information" | "Receive Buffers" => Section::Buffers,
             _ if text.starts_with("Virtual I/O Ethernet Adapter") => Section::Virtual,
             "Device Statistics:" | "Specific Statistics:" => Section::Device,
             "IEEE 802.3ad Port Statistics:" => Section::Lacp,
@@ -535,32 +543,6 @@ pub(super) fn vlans(text: &str) -> Option<Vec<u16>> {
         .collect()
 }
 
-/// Parts of the virtual adapter's memory, which nothing needs; anything else is not known.
-fn memory(text: &str) -> bool {
-    let names = [
-        "Virtual Memory",
-        "I/O Memory",
-        "Transmit Buffers",
-        "History",
-        "Total (KB)",
-        "VRM Minimum (KB)",
-        "VRM Desired (KB)",
-        "DMA Max Min (KB)",
-        "Buffer Size",
-        "Buffers",
-        "No Buffers",
-        "Minimum (KB)",
-        "Maximum (KB)",
-        "Total KB",
-        "Total VRM Minimum (KB)",
-        "Total VRM Desired (KB)",
-        "Total DMA Max Min (KB)",
-        "Buffer Mode:",
-        "LPAR Active Memory Sharing:",
-    ];
-    names.iter().any(|name| text.starts_with(name))
-}
-
 /// `Min Buffers   512   512   128   24   24`
 fn buffers(adapter: &mut Ethernet, page: &mut Page<'_>, line: Line<'_>) -> bool {
     let Some(own) = &mut adapter.virtual_adapter else { return false };
@@ -581,7 +563,7 @@ fn buffers(adapter: &mut Ethernet, page: &mut Page<'_>, line: Line<'_>) -> bool 
     ];
     let Some((row, values)) = rows.iter().find_map(|row| Some((*row, text.strip_prefix(row)?)))
     else {
-        return text == "Receive Buffers" || memory(text);
+        return memory_read::memory(text);
     };
     let values: Option<Vec<u64>> = values.split_ascii_whitespace().map(number).collect();
     let Some(values) = values.filter(|values| values.len() == own.buffers.len()) else {
