@@ -17,6 +17,7 @@ use std::time::Duration;
 use channel::device::{Resized, Tell};
 use channel::{Drain, StopReason};
 use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, ClientStatus, SocketRole};
+use protocol::place::Access;
 use protocol::stats::{QueueStats, StatsRegion};
 use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
@@ -224,6 +225,9 @@ impl Shared {
     fn with_live_part_of(&self, spec: &AdapterSpec) -> AdapterSpec {
         let mut live = AdapterSpec::clone(&self.spec());
         live.wait = spec.wait;
+        live.socket_mode = spec.socket_mode;
+        live.socket_owner.clone_from(&spec.socket_owner);
+        live.socket_group.clone_from(&spec.socket_group);
         (live.channels, live.placement) = (spec.channels, spec.placement);
         take_live_part(&mut live, spec);
         live
@@ -366,6 +370,7 @@ impl Adapter {
         let shared = self.shared();
         let now = shared.spec();
         let live = shared.with_live_part_of(spec);
+        self.inner.entry.endpoint.permit(Access::of(spec)).map_err(|error| error.to_string())?;
         if live.device != now.device {
             shared.set_backing(&live, backing)?;
         }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use protocol::message::{AdapterSpec, SocketRole};
-use protocol::place::Place;
+use protocol::place::{Access, Place};
 
 use crate::lock::locked;
 use crate::outside::Outside;
@@ -21,7 +21,7 @@ use crate::outside::Outside;
 pub(crate) struct Endpoint {
     outside: Arc<Outside>,
     path: PathBuf,
-    mode: u32,
+    access: Mutex<Access>,
     /// `None`: the client listens, and is connected to.
     listening: Option<Mutex<Listening>>,
 }
@@ -42,36 +42,47 @@ impl Endpoint {
         spec: &AdapterSpec,
         listener: Option<OwnedFd>,
     ) -> std::io::Result<Endpoint> {
-        let (path, mode) = (spec.socket.clone(), spec.socket_mode);
+        let (path, access) = (spec.socket.clone(), Access::of(spec));
         let (listener, place) = match (spec.socket_role, listener) {
             (SocketRole::Server, Some(fd)) => (UnixListener::from(fd), None),
             (SocketRole::Server, None) => {
-                let (listener, place) = outside.listen(&path, mode)?;
+                let (listener, place) = outside.listen(&path, &access)?;
                 (listener, Some(place))
             }
             (SocketRole::Client, None) => {
-                return Ok(Endpoint { outside: Arc::clone(outside), path, mode, listening: None });
+                let (outside, access) = (Arc::clone(outside), Mutex::new(access));
+                return Ok(Endpoint { outside, path, access, listening: None });
             }
             (SocketRole::Client, Some(_)) => {
                 let what = "a listening socket was passed in, and `socket_role` is `client`";
                 return Err(Error::new(ErrorKind::InvalidInput, what));
             }
         };
-        Endpoint::listening(outside, path, mode, listener, place)
+        Endpoint::listening(outside, path, access, listener, place)
     }
 
     /// Of a socket that listens already.
     pub(crate) fn listening(
         outside: &Arc<Outside>,
         path: PathBuf,
-        mode: u32,
+        access: Access,
         listener: UnixListener,
         place: Option<Place>,
     ) -> std::io::Result<Endpoint> {
         listener.set_nonblocking(true)?;
         let listening = Listening { listener: Arc::new(listener), place, trouble: None };
         let (outside, listening) = (Arc::clone(outside), Some(Mutex::new(listening)));
-        Ok(Endpoint { outside, path, mode, listening })
+        Ok(Endpoint { outside, path, access: Mutex::new(access), listening })
+    }
+
+    /// Others may use the socket from now on, if its file is ours. Who is connected stays so.
+    pub(crate) fn permit(&self, access: Access) -> std::io::Result<()> {
+        let place = self.listening.as_ref().and_then(|listening| locked(listening).place.clone());
+        if let Some(place) = place.filter(|_| *locked(&self.access) != access) {
+            self.outside.permit(&place, &access)?;
+        }
+        *locked(&self.access) = access;
+        Ok(())
     }
 
     /// The socket where clients knock, if there is one.
@@ -105,7 +116,8 @@ impl Endpoint {
         let Some(listening) = self.listening.as_ref().filter(|_| self.is_lost()) else {
             return false;
         };
-        let made = self.outside.listen(&self.path, self.mode).and_then(|(listener, place)| {
+        let access = locked(&self.access).clone();
+        let made = self.outside.listen(&self.path, &access).and_then(|(listener, place)| {
             listener.set_nonblocking(true)?;
             Ok((Arc::new(listener), place))
         });

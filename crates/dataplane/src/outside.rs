@@ -8,7 +8,7 @@ use std::path::Path;
 
 use block::{Files, Here, Testimony};
 use protocol::opener::{self, Opener};
-use protocol::place::{Place, listen, reach};
+use protocol::place::{Access, Place, listen, reach};
 use rustix::fs::OFlags;
 
 /// Who opens.
@@ -32,10 +32,17 @@ impl Outside {
         }
     }
 
-    pub(crate) fn listen(&self, path: &Path, mode: u32) -> io::Result<(UnixListener, Place)> {
+    pub(crate) fn listen(&self, path: &Path, access: &Access) -> io::Result<(UnixListener, Place)> {
         match self {
-            Outside::Here => listen(path, mode),
-            Outside::Opener(opener) => opener.listen(path, mode),
+            Outside::Here => listen(path, access),
+            Outside::Opener(opener) => opener.listen(path, access.mode),
+        }
+    }
+
+    pub(crate) fn permit(&self, place: &Place, access: &Access) -> io::Result<()> {
+        match self {
+            Outside::Here => place.permit(access),
+            Outside::Opener(opener) => opener.permit(place),
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use protocol::message::{Account, Failure, FailureCode, Reply, Request};
-use protocol::place::{Claim, Place, claim, listen};
+use protocol::place::{Access, Claim, Place, claim, listen};
 use protocol::socket::{Connection, FrameError};
 
 use crate::acceptor::PAUSE;
@@ -51,7 +51,7 @@ impl Entrance {
     pub fn open(path: &Path) -> Result<Entrance, ServeError> {
         let failed = |source: std::io::Error| ServeError::Socket { path: path.to_owned(), source };
         let claim = claim(path).map_err(failed)?;
-        let (listener, place) = listen(path, MODE).map_err(failed)?;
+        let (listener, place) = listen(path, &Access::of_mode(MODE)).map_err(failed)?;
         Ok(Entrance { listener, place, _claim: claim })
     }
 }
@@ -66,8 +66,9 @@ pub fn serve(plane: Plane, entrance: Entrance) -> Result<(), ServeError> {
     let path = place.path().to_owned();
     let plane = Arc::new(plane);
     let PlaneContext { outside, acceptor, .. } = plane.context();
-    let endpoint = Endpoint::listening(outside, path.clone(), MODE, listener, Some(place))
-        .map_err(|source| ServeError::Socket { path, source })?;
+    let endpoint =
+        Endpoint::listening(outside, path.clone(), Access::of_mode(MODE), listener, Some(place))
+            .map_err(|source| ServeError::Socket { path, source })?;
     let (ended, end) = mpsc::channel();
     let its = Arc::downgrade(&plane);
     let entry = acceptor.enter(endpoint, move || {

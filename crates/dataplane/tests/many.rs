@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -71,6 +72,45 @@ fn a_socket_is_served_by_one_adapter() {
     drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
     server.put_adapter(|spec| *spec = server.adapter("vhost2"));
     Front::ready(&left).1.works();
+}
+
+#[test]
+fn who_may_use_a_socket_changes_under_its_client() {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(null(16)));
+    let is_root = rustix::process::geteuid().is_root();
+    // Only root gives files away; to oneself anybody does.
+    let number = |id: u32| Some(if is_root { 7 } else { id }.to_string());
+    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let first = |spec: &mut AdapterSpec| {
+        spec.socket_mode = 0o600;
+        (spec.socket_owner, spec.socket_group) = (number(own.0), number(own.1));
+    };
+    let socket = server.put_adapter(first);
+    let of = || {
+        let file = std::fs::metadata(&socket).unwrap();
+        (file.uid(), file.gid(), file.mode() & 0o777)
+    };
+    assert_eq!(of(), if is_root { (7, 7, 0o600) } else { (own.0, own.1, 0o600) });
+    let (_front, ring) = Front::ready(&socket);
+    server.put_adapter(|spec| spec.socket_mode = 0o666);
+    assert_eq!(of(), (own.0, own.1, 0o666));
+    ring.works();
+    let status = server.adapter_named("vhost0");
+    assert_eq!((status.connections, status.spec.socket_mode), (1, 0o666));
+    // Made again, it is for the same as before.
+    std::fs::remove_file(&socket).unwrap();
+    until("the socket is there again", || server.status().adapters.len() == 1 && socket.exists());
+    assert_eq!(of(), (own.0, own.1, 0o666));
+    // Nothing changes when that is for somebody who is not known.
+    let unknown =
+        AdapterSpec { socket_owner: Some("no-such-one".into()), ..server.adapter("vhost0") };
+    let Reply::Error(failure) = server.ask(Request::PutAdapter(unknown)) else {
+        panic!("a socket was given to nobody");
+    };
+    assert!(failure.message.contains("no user `no-such-one`"), "{failure:?}");
+    assert_eq!(of(), (own.0, own.1, 0o666));
+    assert_eq!(server.adapter_named("vhost0").spec.socket_owner, None);
 }
 
 #[test]

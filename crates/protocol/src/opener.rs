@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 use spec::{AdapterSpec, SocketRole, VolumeSpec};
 
 use crate::message::Request;
-use crate::place::{Place, listen, reach};
+use crate::place::{Access, Place, listen, reach};
 use crate::socket::{Connection, FrameError};
 pub use witnesses::Witnesses;
 
@@ -80,6 +80,8 @@ enum Question {
     SyncFolder { path: PathBuf },
     /// A socket that listens, with this mode.
     Listen { path: PathBuf, mode: u32 },
+    /// A socket of the data plane's is for others than before: those that the control plane has granted it for.
+    Permit { place: Place },
     /// A socket of the data plane's is no longer there.
     Leave { place: Place },
     /// A connection to who listens there.
@@ -113,6 +115,8 @@ pub struct Grants {
     /// Whether it may write them, too.
     files: BTreeMap<PathBuf, bool>,
     sockets: BTreeMap<PathBuf, SocketRole>,
+    /// Who may use the sockets of adapters.
+    access: BTreeMap<PathBuf, Access>,
 }
 
 impl Grants {
@@ -126,6 +130,7 @@ impl Grants {
     /// The socket of an adapter.
     pub fn adapter(&mut self, spec: &AdapterSpec) {
         self.sockets.insert(spec.socket.clone(), spec.socket_role);
+        self.access.insert(spec.socket.clone(), Access::of(spec));
     }
 
     /// The data plane's own socket, which it removes when it ends.
@@ -148,6 +153,8 @@ impl Grants {
             *self.files.entry(path.clone()).or_default() |= write;
         }
         self.sockets.extend(other.sockets.iter().map(|(path, role)| (path.clone(), *role)));
+        let access = other.access.iter().map(|(path, access)| (path.clone(), access.clone()));
+        self.access.extend(access);
     }
 
     fn file(&self, path: &Path, write: bool) -> io::Result<()> {
@@ -165,6 +172,11 @@ impl Grants {
 
     fn socket(&self, path: &Path, role: SocketRole) -> io::Result<()> {
         if self.sockets.get(path) == Some(&role) { Ok(()) } else { Err(not_granted(path)) }
+    }
+
+    /// Who may use a socket; of one that is no adapter's, by these permission bits.
+    fn access(&self, path: &Path, mode: u32) -> Access {
+        self.access.get(path).cloned().unwrap_or_else(|| Access::of_mode(mode))
     }
 
     fn text(path: &Path) -> io::Result<()> {
@@ -292,8 +304,15 @@ fn answer(
         }
         Question::Listen { path, mode } => {
             granted().socket(&path, SocketRole::Server)?;
-            let (listener, place) = listen(&path, mode)?;
+            let access = granted().access(&path, mode);
+            let (listener, place) = listen(&path, &access)?;
             Ok((Answer::Listens(place), Some(OwnedFd::from(listener).into())))
+        }
+        Question::Permit { place } => {
+            granted().socket(place.path(), SocketRole::Server)?;
+            let access = granted().access.get(place.path()).cloned();
+            place.permit(&access.ok_or_else(|| not_granted(place.path()))?)?;
+            Ok((Answer::Done, None))
         }
         Question::Leave { place } => {
             granted().socket(place.path(), SocketRole::Server)?;
@@ -503,7 +522,16 @@ impl Opener {
         self.ask(&Question::SyncFolder { path: path.to_owned() }, None).map(drop)
     }
 
-    /// As [`listen`].
+    /// As [`Place::permit`], with the access that the control plane has granted.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn permit(&self, place: &Place) -> io::Result<()> {
+        self.ask(&Question::Permit { place: place.clone() }, None).map(drop)
+    }
+
+    /// As [`listen`]; for an adapter's socket with the access that the control plane has granted.
     ///
     /// # Errors
     ///

@@ -4,12 +4,16 @@
 //! use. The new socket has its permissions before anybody can connect, and shows under its path only when it listens. A [`Claim`] says
 //! who lives behind a socket, also when its file is gone.
 
+mod access;
+
+pub use access::Access;
+
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -49,6 +53,27 @@ impl Place {
         std::fs::symlink_metadata(&self.path).is_ok_and(|file| id(&file) == self.id)
     }
 
+    /// Changes who may use the socket, unless something else is there by now. Who is connected stays so.
+    ///
+    /// # Errors
+    ///
+    /// When it is not there, or the system refuses.
+    pub fn permit(&self, access: &Access) -> Result<()> {
+        let explain =
+            |error: Error| Error::new(error.kind(), format!("{}: {error}", self.path.display()));
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(&self.path, flags, Mode::empty()).map(File::from);
+        let file = file.map_err(|error| explain(error.into()))?;
+        let metadata = file.metadata().map_err(explain)?;
+        if id(&metadata) != self.id {
+            return Err(explain(Error::new(
+                ErrorKind::NotFound,
+                "the socket is not there any more",
+            )));
+        }
+        access.give(&file, Some((metadata.uid(), metadata.gid()))).map_err(explain)
+    }
+
     /// Removes the socket, unless something else is there by now.
     pub fn remove(self) {
         if self.is_there() {
@@ -65,12 +90,12 @@ enum Occupant {
     Stale((u64, u64)),
 }
 
-/// Listens on a path, with these permission bits from the first moment.
+/// Listens on a path, for those who may use it and nobody else from the first moment.
 ///
 /// # Errors
 ///
 /// When something is there that is no socket, when somebody listens there, or when the system refuses.
-pub fn listen(path: &Path, mode: u32) -> Result<(UnixListener, Place)> {
+pub fn listen(path: &Path, access: &Access) -> Result<(UnixListener, Place)> {
     let explain = |error: Error| Error::new(error.kind(), format!("{}: {error}", path.display()));
     let occupant = occupant(path).map_err(explain)?;
     let name = path.file_name().ok_or_else(|| explain(ErrorKind::InvalidInput.into()))?;
@@ -82,7 +107,7 @@ pub fn listen(path: &Path, mode: u32) -> Result<(UnixListener, Place)> {
     let folder_fd =
         rustix::fs::open(folder, flags, Mode::empty()).map_err(|error| explain(error.into()))?;
     let draft = draft(name);
-    let made = make(folder, &folder_fd, &draft, mode)
+    let made = make(folder, &folder_fd, &draft, access)
         .and_then(|made| put(&folder_fd, &draft, Path::new(name), &occupant).map(|()| made));
     match made {
         Ok((listener, id)) => Ok((listener, Place { path: path.to_owned(), id })),
@@ -218,7 +243,7 @@ fn make(
     folder: &Path,
     folder_fd: &OwnedFd,
     draft: &Path,
-    mode: u32,
+    access: &Access,
 ) -> Result<(UnixListener, (u64, u64))> {
     let mut at = folder.join(draft);
     if at.as_os_str().as_bytes().len() > ADDRESS_BYTES_MAX {
@@ -238,8 +263,7 @@ fn make(
         if !metadata.file_type().is_socket() {
             return Err(Error::other("something else was put in the place of the new socket"));
         }
-        let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
-        std::fs::set_permissions(itself, std::fs::Permissions::from_mode(mode))?;
+        access.give(&file, None)?;
         rustix::net::listen(&socket, BACKLOG)?;
         Ok(id(&metadata))
     })();

@@ -18,6 +18,12 @@ pub struct AdapterSpec {
     pub socket_role: SocketRole,
     /// Permission bits of the socket.
     pub socket_mode: u32,
+    /// The user that the socket is given to, by name or number; none: who makes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket_owner: Option<String>,
+    /// Its group, by name or number; none: that of who makes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub socket_group: Option<String>,
     /// Most virtqueues for I/O that the client is offered. A SCSI device has two more, for control and events.
     pub queues: u16,
     /// Most channels that serve them; 0: as many as the data plane has.
@@ -85,6 +91,8 @@ impl AdapterSpec {
             socket: socket.into(),
             socket_role: SocketRole::Server,
             socket_mode: 0o660,
+            socket_owner: None,
+            socket_group: None,
             queues: 64,
             channels: 0,
             queue_size: 1024,

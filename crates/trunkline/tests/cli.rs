@@ -267,7 +267,7 @@ fn every_refusal_has_its_exit_code_and_says_what_mends_it() {
         bench.refused("adapter explain vhost9", 3),
         bench.refused("volume create disk0 --kind null --size 4096", 5),
         bench.refused("volume remove disk0", 5),
-        bench.refused("adapter set vhost0 --mode 0600", 5),
+        bench.refused("adapter set vhost0 --socket-role client", 5),
         bench.refused("volume set disk0 --block-size 4096", 5),
         bench.refused("adapter set vhost0 --unset queus", 2),
         bench.refused("volume create m --kind file --path /missing/m", 1),

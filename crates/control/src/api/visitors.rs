@@ -116,7 +116,8 @@ impl Visitors {
     ///
     /// When the socket cannot be made.
     pub fn listen(path: &Path, places: usize) -> io::Result<Visitors> {
-        let (listener, file) = protocol::place::listen(path, MODE)?;
+        let (listener, file) =
+            protocol::place::listen(path, &protocol::place::Access::of_mode(MODE))?;
         Ok(Visitors { file: Some(file), ..Visitors::at(listener, places)? })
     }
 

@@ -217,6 +217,8 @@ fn adapter(
         },
         // What cannot be read is for the owner alone.
         socket_mode: units::parse_mode(a::MODE.value(set)).unwrap_or(0o600),
+        socket_owner: Some(a::OWNER.value(set)).filter(|name| !name.is_empty()).map(str::to_owned),
+        socket_group: Some(a::GROUP.value(set)).filter(|name| !name.is_empty()).map(str::to_owned),
         queues: narrow16(a::QUEUES.value(set)),
         channels: match a::KIND.value(set) {
             AdapterKind::Fc => npiv::channels(desired, name, set),

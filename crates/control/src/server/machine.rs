@@ -5,6 +5,7 @@ use crate::model::Desired;
 use crate::model::transition::Change;
 use fabric::attribute::{Object, attr};
 use fabric::units::{format_cpus, parse_cpus};
+use protocol::place::Access;
 use std::collections::BTreeSet;
 
 /// Refuses CPUs, newly set on a data plane, that its process could not be bound to.
@@ -27,6 +28,28 @@ pub(super) fn has(next: &Desired, changes: &[Change]) -> Result<(), ApiError> {
             ))
             .on("cpus")
             .help(format!("these are: {}", format_cpus(&mine))));
+        }
+    }
+    users_are_known(next, changes)
+}
+
+/// Refuses users and groups, newly set on an adapter, that this machine does not know.
+fn users_are_known(next: &Desired, changes: &[Change]) -> Result<(), ApiError> {
+    let (owner, group) = (attr::adapter::OWNER, attr::adapter::GROUP);
+    for change in changes.iter().filter(|change| change.object == Object::Adapter) {
+        let Some(set) = next[Object::Adapter].get(&change.name) else { continue };
+        for attribute in change.attributes.iter().map(|one| one.attribute.as_str()) {
+            let mut access = Access::of_mode(0);
+            if attribute == owner.name {
+                access.owner = owner.of(set).map(str::to_owned);
+            } else if attribute == group.name {
+                access.group = group.of(set).map(str::to_owned);
+            }
+            if let Err(error) = access.check() {
+                let problem = format!("adapter `{}`: {error}", change.name);
+                let help = "name one that there is, or give its number";
+                return Err(ApiError::invalid(problem).on(attribute).help(help));
+            }
         }
     }
     Ok(())

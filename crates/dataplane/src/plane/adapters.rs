@@ -39,8 +39,7 @@ impl Plane {
                 let user = "what it was made with: its socket, or who its client is";
                 return Err(in_use(format!("adapter {name}"), user, "remove the adapter first"));
             }
-            let help =
-                "give it fewer logical units, or let the data plane's process have more open files";
+            let help = "give it fewer logical units, let the data plane's process have more open files, or see who may use its socket";
             let adapter = Arc::clone(adapter);
             drop(state);
             adapter

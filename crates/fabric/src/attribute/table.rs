@@ -198,8 +198,12 @@ objects! {
         SOCKET_ROLE: SocketRole = Word(SocketRole::WORDS), Is("server"), Fixed, "",
             "Who listens at the socket: with `server` the adapter, and the client connects; with `client` \
              the client (QEMU: server=on), and the adapter connects to it, again and again.";
-        MODE: str = Mode, Is("0660"), Fixed, "",
+        MODE: str = Mode, Is("0660"), Live, "",
             "Permission bits of the socket, where the adapter makes it.";
+        OWNER: str = Text { bytes_max: 64 }, Is(""), Live, "",
+            "The user that the socket is given to, where the adapter makes it: a name of `/etc/passwd`, or a number. Not set: the server's.";
+        GROUP: str = Text { bytes_max: 64 }, Is(""), Live, "",
+            "The group that the socket is given to, where the adapter makes it: a name of `/etc/group`, or a number. Not set: the server's.";
         WITHHOLD hidden: str = Text { bytes_max: 128 }, Is(""), NextConnect, "",
             "Features that are not offered, separated by commas: inflight, event_idx, indirect, mq, \
              log, mem_slots.";

@@ -151,6 +151,33 @@ fn sockets_in_the_role_that_they_were_granted_in() {
 }
 
 #[test]
+fn sockets_for_those_for_whom_they_were_granted() {
+    use std::os::unix::fs::MetadataExt;
+    let bench = Bench::new("access");
+    let path = bench.path("a.sock");
+    let mut spec = AdapterSpec::new("a", &path, spec::BlockSpec::on("v"));
+    spec.socket_mode = 0o640;
+    locked(&bench.grants).adapter(&spec);
+    let mode = || std::fs::metadata(&path).unwrap().mode() & 0o777;
+    // Whatever the data plane asks for.
+    let (_listener, place) = bench.opener.listen(&path, 0o666).unwrap();
+    assert_eq!(mode(), 0o640);
+    spec.socket_mode = 0o600;
+    let mut next = Grants::default();
+    next.adapter(&spec);
+    locked(&bench.grants).add(&next);
+    bench.opener.permit(&place).unwrap();
+    assert_eq!(mode(), 0o600);
+    spec.socket_group = Some("no-such-one".to_owned());
+    locked(&bench.grants).adapter(&spec);
+    let error = bench.opener.permit(&place).unwrap_err().to_string();
+    assert!(error.contains("a.sock: there is no group `no-such-one`"), "{error}");
+    *locked(&bench.grants) = Grants::default();
+    assert!(refused(bench.opener.permit(&place)));
+    assert_eq!(mode(), 0o600);
+}
+
+#[test]
 fn without_a_control_plane_nothing_is_opened() {
     let bench = Bench::new("away");
     let path = bench.path("memory");

@@ -1,6 +1,7 @@
 //! What is at a path stays, unless it is a socket that nobody listens on.
 
 use super::*;
+use std::os::unix::fs::PermissionsExt;
 
 fn folder() -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +20,7 @@ fn mode(path: &Path) -> u32 {
 fn a_socket_has_its_permissions_and_serves() {
     let folder = folder();
     let path = folder.join("a.sock");
-    let (listener, place) = listen(&path, 0o666).unwrap();
+    let (listener, place) = listen(&path, &Access::of_mode(0o666)).unwrap();
     assert_eq!(mode(&path), 0o666);
     reach(&path).unwrap().write_all(b"x").unwrap();
     let mut byte = [0];
@@ -36,13 +37,13 @@ fn a_file_or_a_link_is_not_replaced() {
     std::fs::write(&file, "a disk").unwrap();
     std::os::unix::fs::symlink(&file, &link).unwrap();
     for path in [&file, &link, &folder] {
-        let error = listen(path, 0o777).unwrap_err();
+        let error = listen(path, &Access::of_mode(0o777)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
         assert!(error.to_string().contains("no socket"), "{error}");
     }
     // Nor is a file that is called as the draft.
     std::fs::write(folder.join(".b.sock.new"), "a disk").unwrap();
-    assert!(listen(&folder.join("b.sock"), 0o777).is_err());
+    assert!(listen(&folder.join("b.sock"), &Access::of_mode(0o777)).is_err());
     for name in ["disk.img", ".b.sock.new"] {
         assert_eq!(std::fs::read(folder.join(name)).unwrap(), b"a disk");
     }
@@ -54,17 +55,17 @@ fn a_file_or_a_link_is_not_replaced() {
 fn a_socket_in_use_is_not_replaced_and_one_left_behind_is() {
     let folder = folder();
     let path = folder.join("a.sock");
-    let (listener, place) = listen(&path, 0o600).unwrap();
-    assert_eq!(listen(&path, 0o600).unwrap_err().kind(), ErrorKind::AddrInUse);
+    let (listener, place) = listen(&path, &Access::of_mode(0o600)).unwrap();
+    assert_eq!(listen(&path, &Access::of_mode(0o600)).unwrap_err().kind(), ErrorKind::AddrInUse);
     // Full: whoever comes now would wait.
     let mut waiting = Vec::new();
     while let Ok(stream) = reach(&path) {
         waiting.push(stream);
     }
     assert_eq!(reach(&path).unwrap_err().kind(), ErrorKind::WouldBlock);
-    assert_eq!(listen(&path, 0o600).unwrap_err().kind(), ErrorKind::AddrInUse);
+    assert_eq!(listen(&path, &Access::of_mode(0o600)).unwrap_err().kind(), ErrorKind::AddrInUse);
     drop(listener);
-    let (_successor, next) = listen(&path, 0o640).unwrap();
+    let (_successor, next) = listen(&path, &Access::of_mode(0o640)).unwrap();
     assert_eq!(mode(&path), 0o640);
     place.remove();
     assert!(path.exists(), "it is the successor's");
@@ -78,7 +79,7 @@ fn a_path_that_just_fits_is_taken() {
     let folder = folder();
     let length = ADDRESS_BYTES_MAX - folder.as_os_str().len() - 1;
     let path = folder.join("s".repeat(length));
-    let (_listener, place) = listen(&path, 0o600).unwrap();
+    let (_listener, place) = listen(&path, &Access::of_mode(0o600)).unwrap();
     reach(&path).unwrap();
     place.remove();
     std::fs::remove_dir(folder).unwrap();
@@ -104,4 +105,55 @@ fn a_claim_is_held_for_a_life() {
     assert_eq!(claimant(&socket).unwrap(), None);
     claim(&socket).unwrap();
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Given by root; without that right it is said, and nothing is left behind.
+#[test]
+fn a_socket_belongs_to_whom_it_is_given() {
+    let folder = folder();
+    let path = folder.join("a.sock");
+    let (owner, group) = (Some("65534".to_owned()), Some("daemon".to_owned()));
+    let access = Access { mode: 0o640, owner, group };
+    if !rustix::process::geteuid().is_root() {
+        let error = listen(&path, &access).unwrap_err();
+        assert!(error.to_string().contains("user 65534 and group daemon"), "{error}");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+        std::fs::remove_dir(folder).unwrap();
+        return;
+    }
+    let (_listener, place) = listen(&path, &access).unwrap();
+    let of = |path: &Path| {
+        let file = std::fs::symlink_metadata(path).unwrap();
+        (file.uid(), file.gid(), mode(path))
+    };
+    let daemon = of(&path).1;
+    assert_ne!(daemon, 0);
+    assert_eq!(of(&path), (65534, daemon, 0o640));
+    place.permit(&Access { group: Some("7".to_owned()), ..access }).unwrap();
+    assert_eq!(of(&path), (65534, 7, 0o640));
+    // Nobody's any more, it is who made it again.
+    place.permit(&Access::of_mode(0o666)).unwrap();
+    assert_eq!(of(&path), (0, 0, 0o666));
+    // What is there instead is not touched.
+    std::fs::remove_file(&path).unwrap();
+    std::fs::write(&path, "").unwrap();
+    let before = of(&path);
+    assert_eq!(place.permit(&Access::of_mode(0o777)).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(of(&path), before);
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn who_is_not_known_is_named_before_anything_is_made() {
+    let folder = folder();
+    let nobody = Some("no-such-one".to_owned());
+    for (access, what) in [
+        (Access { owner: nobody.clone(), ..Access::of_mode(0o600) }, "no user `no-such-one`"),
+        (Access { group: nobody.clone(), ..Access::of_mode(0o600) }, "no group `no-such-one`"),
+    ] {
+        assert!(access.check().unwrap_err().to_string().contains(what));
+        assert!(listen(&folder.join("a.sock"), &access).unwrap_err().to_string().contains(what));
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "nothing is left");
+    std::fs::remove_dir(folder).unwrap();
 }

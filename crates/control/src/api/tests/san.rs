@@ -315,8 +315,8 @@ async fn every_attribute_says_where_its_value_comes_from() {
     let kinds = Object::Adapter.attributes().filter(|a| a.is_of(Some("fc")) && !a.hidden);
     for attribute in kinds {
         let (value, source) = explained(&first, attribute.name);
-        let none =
-            ["limit_iops_burst", "limit_bytes_burst", "client_name"].contains(&attribute.name);
+        let none = ["limit_iops_burst", "limit_bytes_burst", "client_name", "owner", "group"];
+        let none = none.contains(&attribute.name);
         assert_eq!(value.is_empty(), none, "{}", attribute.name);
         let set = ["kind", "port", "wwpns"].contains(&attribute.name);
         assert_eq!(source, if set { "set" } else { "default" }, "{}", attribute.name);

@@ -110,6 +110,27 @@ async fn a_data_plane_that_cannot_come_up_with_new_attributes_runs_with_the_last
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sockets_are_for_users_and_groups_that_there_are() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let (_, before) = bench.text("GET", "/v1/export", String::new()).await;
+    for (attribute, noun) in [("owner", "user"), ("group", "group")] {
+        let set = json!({"attributes": {attribute: "no-such-one"}});
+        let (status, refusal) = bench.call("PATCH", "/v1/adapters/a", set).await;
+        assert_eq!((status, &refusal["attribute"]), (400, &json!(attribute)), "{refusal}");
+        let what = format!("adapter `a`: there is no {noun} `no-such-one`");
+        assert!(refusal["message"].as_str().unwrap().starts_with(&what), "{refusal}");
+    }
+    assert_eq!(bench.text("GET", "/v1/export", String::new()).await.1, before);
+    let set = json!({"attributes": {"owner": "root", "group": "7", "mode": "0600"}});
+    let (status, done) = bench.call("PATCH", "/v1/adapters/a", set).await;
+    assert_eq!(status, 200, "{done}");
+    let spec = bench.fake("main").books().status.adapters[0].spec.clone();
+    let access = (spec.socket_owner.as_deref(), spec.socket_group.as_deref(), spec.socket_mode);
+    assert_eq!(access, (Some("root"), Some("7"), 0o600));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn cpus_that_are_not_there_are_refused_before_anything_is_stopped() {
     let bench = Bench::new().await;
     bench.disk().await;

@@ -144,9 +144,10 @@ fn what_is_fixed_stays() {
     let next = V.replace("null", "ram");
     assert_eq!(refused(V, &next), (Code::Fixed, "kind".to_owned()));
     let both = format!("{V}{A}");
-    assert_eq!(refused(&both, &format!("{both}mode=\"0600\"\n")), (Code::Fixed, "mode".to_owned()));
+    let with = |role: &str| format!("{both}socket_role=\"{role}\"\n");
+    assert_eq!(refused(&both, &with("client")), (Code::Fixed, "socket_role".to_owned()));
     // The default spelled out is no change of meaning.
-    assert!(go(&both, &format!("{both}mode=\"0660\"\n")).is_ok());
+    assert!(go(&both, &with("server")).is_ok());
 }
 
 #[test]
