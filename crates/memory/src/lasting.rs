@@ -64,6 +64,10 @@ impl Lasting {
         false
     }
 
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.0.ptr.as_ptr()
+    }
+
     /// The `len` bytes from `offset`, or `None` when they are not all inside.
     #[must_use]
     pub fn buf(&self, offset: usize, len: usize) -> Option<IoBuf> {

@@ -6,7 +6,7 @@
 //!   file that is truncated under a mapping makes the next access raise SIGBUS; the handler installed here puts
 //!   zero pages in place of the whole mapping and marks it [`damaged`](Mapping::damaged), so that the owner of that file
 //!   hurts itself alone and the process goes on.
-//! - [`Lasting`]: memory of the program's own, which stays mapped.
+//! - [`Lasting`]: memory of the program's own, which stays mapped; [`Shown`]: a file in place of its pages.
 //! - [`IoBuf`]: a piece of such memory, as the kernel's `iovec`. Whoever makes one promises that the memory stays
 //!   mapped until the last use; whoever holds one may copy in and out of it without further proof. Without a promise they are had
 //!   of memory that is never unmapped, and of the rest there is a [`View`], which cannot outlive it.
@@ -23,6 +23,7 @@ mod guard;
 mod lasting;
 mod mapping;
 pub mod random;
+mod shown;
 #[cfg(sim)]
 pub mod sim;
 
@@ -42,3 +43,4 @@ pub fn planted(fault: &str) -> bool {
 pub use buf::IoBuf;
 pub use lasting::Lasting;
 pub use mapping::{Access, MapError, Mapping, View};
+pub use shown::Shown;

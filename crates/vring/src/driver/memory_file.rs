@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::sync::{Mutex, PoisonError};
 
-use memory::{Access, IoBuf, Mapping};
+use memory::{IoBuf, Shown};
 use rustix::fs::MemfdFlags;
 use thiserror::Error;
 
@@ -39,7 +39,7 @@ struct Region {
 /// that only ever gives out.
 pub struct DriverMemory {
     file: File,
-    mapping: Mapping,
+    mapping: Shown,
     regions: Mutex<Vec<Region>>,
 }
 
@@ -71,8 +71,7 @@ impl DriverMemory {
             .map_err(|e| failed(e.to_string()))?;
         rustix::fs::ftruncate(&fd, offset).map_err(|e| failed(e.to_string()))?;
         let file = File::from(fd);
-        let mapping =
-            Mapping::file(&file, 0, len, Access::ReadWrite).map_err(|e| failed(e.to_string()))?;
+        let mapping = Shown::file(&file, len).map_err(|e| failed(e.to_string()))?;
         Ok(DriverMemory { file, mapping, regions: Mutex::new(laid) })
     }
 
@@ -82,7 +81,7 @@ impl DriverMemory {
     }
 
     /// Takes `len` bytes aligned to `align` (a power of two) out of the first region that has them.
-    /// They stay valid as long as the memory: whoever keeps the range keeps the memory.
+    /// They are the client's as long as the memory, and nobody's afterwards.
     pub fn alloc(&self, len: usize, align: usize) -> Option<DriverRange> {
         assert!(align.is_power_of_two());
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,9 +108,7 @@ impl DriverMemory {
     }
 
     fn buf_at(&self, offset: usize, len: usize) -> IoBuf {
-        assert!(offset <= self.mapping.len() && len <= self.mapping.len() - offset);
-        // SAFETY: inside the mapping; whoever keeps the buffer keeps the memory, as `alloc` demands.
-        unsafe { IoBuf::new(self.mapping.as_ptr().wrapping_add(offset), len) }
+        self.mapping.buf(offset, len).expect("a region is inside of its file")
     }
 
     /// The regions as the server is to be told of them, each with its own handle of the file.
@@ -122,7 +119,7 @@ impl DriverMemory {
             .map(|region| {
                 Ok(RegionSpec {
                     guest: GuestAddr(region.guest),
-                    user: UserAddr(self.mapping.as_ptr().addr() as u64 + region.offset),
+                    user: UserAddr(self.mapping.start().addr() as u64 + region.offset),
                     size: region.size,
                     offset: region.offset,
                     file: self.file.try_clone()?,
