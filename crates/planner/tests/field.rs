@@ -542,6 +542,25 @@ proptest! {
     }
 }
 
+/// One cause is one finding: what shows it is not what shows another.
+#[test]
+fn no_line_decides_two_findings() {
+    let (mut findings, mut twice) = (0, Vec::new());
+    for case in all_cases() {
+        let mut decided: BTreeMap<_, String> = BTreeMap::new();
+        for finding in case.advice().findings {
+            let Some(line) = finding.evidence.first() else { continue };
+            let what = format!("{} on {}", finding.rule, finding.object);
+            findings += 1;
+            if let Some(other) = decided.insert(*line, what.clone()) {
+                twice.push(format!("{}: {line:?} decides {other} and {what}", case.name));
+            }
+        }
+    }
+    assert!(findings > 90, "{findings}");
+    assert!(twice.is_empty(), "{}", twice.join("\n"));
+}
+
 #[test]
 fn manifests_are_whole() {
     let classes = classes();

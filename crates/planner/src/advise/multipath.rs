@@ -180,12 +180,39 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     if let Some(common) = common(&list.paths) {
         draft = draft.because(common);
     }
+    // The log's word on the same paths is evidence, and no finding of its own.
+    let logged: Vec<&LoggedError> = view
+        .of(system.host)
+        .filter_map(Report::errpt)
+        .flat_map(|log| &log.entries)
+        .filter(|entry| is_error_of(entry, &down))
+        .collect();
+    if let Some(last) = logged.first() {
+        draft = draft.see(logged.iter().take(4).map(|entry| entry.at)).because(format!(
+            "The error log says so, too: {} on {}.",
+            last.description.to_lowercase(),
+            last.resource
+        ));
+    }
     out.push(
         draft
             .effect("Find what they have in common and mend that; with health checks on, paths come back by themselves, else chpath -s enable brings each back.")
             .harm("Until then the other paths carry everything, and nothing is behind them.")
             .weigh(0.95, if without.is_empty() { 0.9 } else { 1.2 }),
     );
+}
+
+/// Whether an entry of the error log is about one of these paths: its adapter or the adapter's protocol.
+fn is_error_of(entry: &LoggedError, down: &[&DiskPath]) -> bool {
+    adapter_log::is_of_adapter(entry) && is_parent(down, &entry.resource)
+}
+
+/// Whether an adapter is the one that these paths lead over: `fscsi1`, or the `fcs1` below it.
+fn is_parent(paths: &[&DiskPath], adapter: &str) -> bool {
+    let number = adapter.strip_prefix("fcs").filter(|rest| rest.parse::<u32>().is_ok());
+    let protocol = number.map(|number| format!("fscsi{number}"));
+    let is = |parent: &str| parent == adapter || Some(parent) == protocol.as_deref();
+    paths.iter().filter_map(|path| path.parent.as_deref()).any(is)
 }
 
 /// The paths of each disk over virtual and Fibre Channel adapters.
@@ -227,6 +254,11 @@ fn one_side(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     let others: u64 =
         sides.iter().filter(|(other, _)| *other != parent).map(|(_, (errors, _))| errors).sum();
     if errors < SIDE_ERRORS_LEAST || as_f64(others) > errors * SIDE_ERRORS_SHARE {
+        return;
+    }
+    // Paths that are down are told as such.
+    let listed = paths(view, system.host).map_or(&[][..], |list| &list.paths);
+    if listed.iter().any(|path| is_down(path) && path.parent.as_deref() == Some(parent)) {
         return;
     }
     let title = format!("the paths over {parent} have errors, those over the others have none");

@@ -482,3 +482,22 @@ fn duplicates_of_a_disks_error_are_errors() {
     let why = "118 errors were logged in the day before the capture: 1 entry, and 117 duplicates";
     assert!(finding.reasoning[0].starts_with(why), "{:?}", finding.reasoning);
 }
+
+/// A path that is down, by `lspath` and by the error log, is one finding with both as evidence.
+#[test]
+fn a_failed_path_is_told_once() {
+    let paths = "payroll:/> lspath\nEnabled hdisk3 fscsi0\nFailed hdisk3 fscsi1\nEnabled hdisk4 fscsi0\nFailed hdisk4 fscsi1\n";
+    let entries: String = (0..10)
+        .map(|hour| format!("7BFEEA1F   03020{hour}1526 T H fcs1           LINK ERROR\n"))
+        .collect();
+    let log = format!(
+        "payroll:/> date\nMon Mar  2 10:00:00 CET 2026\npayroll:/> errpt\nIDENTIFIER TIMESTAMP  T C RESOURCE_NAME  DESCRIPTION\n{entries}"
+    );
+    let alone = advice(&[("a.txt", &log)]).findings;
+    assert_eq!(alone.iter().map(|one| one.rule).collect::<Vec<_>>(), ["adapter-errors"]);
+    let both = advice(&[("a.txt", &(log + paths))]).findings;
+    assert_eq!(both.iter().map(|one| one.rule).collect::<Vec<_>>(), ["disk-paths-failed"]);
+    let evidence = both[0].evidence.iter().filter(|at| at.line > 4 && at.line < 15).count();
+    assert_eq!(evidence, 4, "{:?}", both[0].evidence);
+    assert!(both[0].reasoning.iter().any(|why| why.contains("link error on fcs1")), "{both:?}");
+}

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::log_taken;
+use super::{is_down, is_parent, log_taken, paths};
 use crate::advise::finding::{Draft, Severity};
 use crate::advise::out::Out;
 use crate::advise::rule::Object;
@@ -14,7 +14,7 @@ use crate::capture::{LoggedError, Report};
 use crate::trace::{Figure, Term};
 
 /// Whether an entry is an error of an adapter, of its protocol or of its link: hardware, permanent or temporary.
-fn is_of_adapter(entry: &LoggedError) -> bool {
+pub(super) fn is_of_adapter(entry: &LoggedError) -> bool {
     let adapter = ["fcs", "fscsi", "ent", "vscsi", "sissas"].iter().any(|kind| {
         entry.resource.strip_prefix(kind).is_some_and(|rest| rest.parse::<u32>().is_ok())
     });
@@ -40,7 +40,13 @@ pub(super) fn errors(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
         }
         return;
     };
+    let listed = paths(view, system.host).map_or(&[][..], |list| &list.paths);
+    let down: Vec<_> = listed.iter().filter(|path| is_down(path)).collect();
     for (adapter, mut entries) in by_adapter {
+        // The finding on the paths that are down has these entries as evidence.
+        if is_parent(&down, adapter) {
+            continue;
+        }
         let logged = |entry: &LoggedError| entry.logged.as_ref().map(|taken| taken.seconds);
         entries.retain(|entry| {
             logged(entry).is_some_and(|time| now.saturating_sub(time) <= DISK_ERRORS_WITHIN_SECONDS)
