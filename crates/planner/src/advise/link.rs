@@ -118,7 +118,10 @@ fn optics(samples: &[&Fcstat]) -> &'static str {
     let last = |read: fn(&Fcstat) -> Option<Read<u64>>| {
         samples.last().and_then(|f| read(f)).map_or(0, |read| read.value)
     };
-    match (last(|f| f.signal_losses), last(|f| f.invalid_words) + last(|f| f.invalid_crcs)) {
+    match (
+        last(|f| f.signal_losses),
+        last(|f| f.invalid_words).saturating_add(last(|f| f.invalid_crcs)),
+    ) {
         (0, 0) => "",
         (0, _) => {
             "Words and frames arrive damaged while the light stays: a dirty or bent cable, or an optic (SFP) near its end."

@@ -180,3 +180,19 @@ proptest! {
         holds(&captures)?;
     }
 }
+
+#[test]
+fn counters_at_the_end_of_their_range_do_no_harm() {
+    let text = super::PHYSICAL.text();
+    let most = |name: &str, text: &str| {
+        let lines = text.lines().map(|line| match line.trim_start().starts_with(name) {
+            true => format!("{name}: {}", u64::MAX),
+            false => line.to_owned(),
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let full = most("Invalid CRC Count", &most("Invalid Tx Word Count", &text));
+    assert_eq!(full.matches(&u64::MAX.to_string()).count(), 2, "{full}");
+    let findings = super::advice(&[("a.txt", &full)]).findings;
+    assert!(findings.iter().any(|one| one.rule == "fc-link-errors"), "{findings:?}");
+}
