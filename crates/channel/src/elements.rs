@@ -153,6 +153,9 @@ impl Port {
 pub struct Elements {
     port: Arc<Port>,
     account: usize,
+    /// How many commands wait on its queues, and the most of that; written when a queue's number of them has changed in a round.
+    pending: AtomicU32,
+    pending_most: AtomicU32,
 }
 
 impl Elements {
@@ -160,7 +163,8 @@ impl Elements {
     #[must_use]
     pub fn new(port: &Arc<Port>, share: Share, queues: u16) -> Arc<Elements> {
         let account = port.books(|books| books.open(share, queues));
-        Arc::new(Elements { port: Arc::clone(port), account })
+        let (pending, pending_most) = (AtomicU32::new(0), AtomicU32::new(0));
+        Arc::new(Elements { port: Arc::clone(port), account, pending, pending_most })
     }
 
     /// Of no port: it has what it may have.
@@ -190,9 +194,26 @@ impl Elements {
         self.port.books(|books| books.set_mark(self.account, mark));
     }
 
-    /// The mark begins again, at what is active now. Nothing else is touched.
+    /// The marks begin again, at what is active and what waits now. Nothing else is touched.
     pub fn reset_mark(&self) {
-        self.port.books(|books| books.reset_mark(self.account));
+        self.port.books(|books| {
+            let pending = self.pending.load(Relaxed);
+            self.pending_most.store(pending, Relaxed);
+            books.reset_mark(self.account, pending);
+        });
+    }
+
+    /// So many more commands wait.
+    fn more_wait(&self, count: u32) {
+        let pending = self.pending.fetch_add(count, Relaxed) + count;
+        if pending > self.pending_most.load(Relaxed) {
+            // Under the lock: another queue may have found more.
+            self.port.books(|books| {
+                let most = self.pending_most.load(Relaxed).max(pending);
+                self.pending_most.store(most, Relaxed);
+                books.raise_pending(self.account, most);
+            });
+        }
     }
 
     /// How many of its commands are active now.
@@ -236,6 +257,8 @@ pub struct QueueElements {
     active: u32,
     /// Those that its channel has taken up, and uses without looking at others, until it rests.
     hand: u32,
+    /// How many of its commands waited when it rested.
+    pending: u32,
     watch: Watch,
 }
 
@@ -256,6 +279,7 @@ impl QueueElements {
             own: u32::from(own),
             active: 0,
             hand: 0,
+            pending: 0,
             watch: Watch { every: clock::ticks_per_second() / 100, due: 0, pause: 0, again: 0 },
         }
     }
@@ -283,7 +307,10 @@ impl QueueElements {
     /// The channel has admitted and dismissed what it can for now, and turns to something else: what the queue has in its hand, others may
     /// have. `held` is how many commands wait, `now` the moment in ticks.
     #[inline]
-    pub fn rest(&mut self, held: impl FnOnce() -> usize, now: u64) {
+    pub fn rest(&mut self, held: impl Fn() -> usize, now: u64) {
+        if held() != self.pending as usize {
+            self.note_pending(held());
+        }
         if self.hand == 0 && self.active == self.local.active.load(Relaxed) {
             return;
         }
@@ -324,6 +351,18 @@ impl QueueElements {
         Ok(())
     }
 
+    /// Other than so many commands waited when it rested before.
+    #[cold]
+    fn note_pending(&mut self, held: usize) {
+        let held = u32::try_from(held).unwrap_or(u32::MAX);
+        let before = std::mem::replace(&mut self.pending, held);
+        if held > before {
+            self.adapter.more_wait(held - before);
+        } else {
+            self.adapter.pending.fetch_sub(before - held, Relaxed);
+        }
+    }
+
     /// Looks at the mark; whether it is higher now. What was done at once was active by itself.
     #[cold]
     fn look(&mut self, now: u64) -> bool {
@@ -358,6 +397,7 @@ impl QueueElements {
 
 impl Drop for QueueElements {
     fn drop(&mut self) {
+        self.note_pending(0);
         // What is still active ends with its queue.
         self.local.active.store(0, Relaxed);
         self.local.put(self.active + self.hand);

@@ -127,7 +127,7 @@ pub struct AdapterStatsView {
     pub adapter: String,
     /// Its data plane.
     pub dataplane: String,
-    /// All queues together; of high-water marks the highest, but that of active commands of a SCSI adapter is one of all queues at once.
+    /// All queues together; of high-water marks the highest, but those of active and of pending commands of a SCSI adapter are of all queues at once.
     pub total: Measures,
     /// When that one was reached, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -241,6 +241,9 @@ pub(crate) fn sum_of_adapter(snapshot: &Snapshot, name: &str, queues: &[&QueueSn
     let mut sum = sum(queues.iter().copied());
     if let Some(mark) = mark(snapshot, name) {
         sum.counters[QueueCounter::ActiveMax as usize] = mark.active_max;
+        // A data plane of an earlier program has none.
+        let pending = &mut sum.counters[QueueCounter::PendingMax as usize];
+        *pending = mark.pending_max.max(*pending);
     }
     sum
 }

@@ -192,9 +192,17 @@ impl Books {
         self.look(account, 0);
     }
 
-    pub(super) fn reset_mark(&mut self, account: usize) {
+    /// More commands of an adapter wait than ever before.
+    pub(super) fn raise_pending(&mut self, account: usize, pending: u32) {
+        if let Some(mark) = self.account(account).mark {
+            mark.set_pending_max(mark.pending_max().max(pending.into()));
+        }
+    }
+
+    pub(super) fn reset_mark(&mut self, account: usize, pending: u32) {
         if let Some(mark) = self.account(account).mark {
             mark.set_active_max(0, 0);
+            mark.set_pending_max(pending.into());
             self.look(account, 0);
         }
     }

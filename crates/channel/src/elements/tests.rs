@@ -482,6 +482,28 @@ fn the_mark_is_of_all_queues_at_once_and_begins_again() {
     assert_eq!(of.mark.active_max(), 6);
 }
 
+#[test]
+fn the_mark_of_what_waits_is_of_all_queues_at_once_and_begins_again() {
+    let mut of = Marked::new(2);
+    let now = of.now;
+    let wait = |of: &mut Marked, queue: usize, held: usize| {
+        of.clients[queue].hold.rest(|| held, now);
+        of.mark.pending_max()
+    };
+    assert_eq!(wait(&mut of, 0, 10), 10);
+    assert_eq!(wait(&mut of, 0, 2), 10);
+    assert_eq!(wait(&mut of, 1, 12), 14, "neither the highest of a queue, nor the sum of such");
+    assert_eq!(wait(&mut of, 0, 0), 14);
+    of.adapter.reset_mark();
+    assert_eq!(of.mark.pending_max(), 12, "what waits now");
+    assert_eq!(wait(&mut of, 1, 3), 12);
+    // What waits at a queue that goes waits no more.
+    of.clients.remove(1);
+    of.adapter.reset_mark();
+    assert_eq!(of.mark.pending_max(), 0);
+    assert_eq!(wait(&mut of, 0, 1), 1);
+}
+
 /// What a queue has in its hand while it works is not active.
 #[test]
 fn elements_in_a_hand_are_not_active() {

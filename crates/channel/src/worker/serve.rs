@@ -75,6 +75,7 @@ impl<H: Handler> Served<H> {
             count += 1;
         }
         self.queue.count(QueueCounter::CommandsReceived, count);
+        self.handler.rest(&self.queue, io.now);
         Ok(())
     }
 

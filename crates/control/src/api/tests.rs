@@ -431,9 +431,14 @@ async fn statistics_are_summed_over_queues_and_shown_to_prometheus() {
     }
     assert_eq!(bench.call("GET", "/v1/stats?adapter=b", Value::Null).await.0, 404);
     // A mark of all queues at once stands in for the highest of one.
+    fake.queue_stats("a", 1).unwrap().set(QueueCounter::PendingMax, 4);
     fake.adapter_stats("a").unwrap().set_active_max(6, 77);
+    let waited = bench.get("/v1/stats?adapter=a").await["adapters"][0]["total"].clone();
+    assert_eq!(waited["counters"]["commands_pending_max"], 4, "of a data plane without that mark");
+    fake.adapter_stats("a").unwrap().set_pending_max(9);
     let stats = bench.get("/v1/stats?adapter=a").await;
     assert_eq!(stats["adapters"][0]["total"]["counters"]["commands_active_max"], 6);
+    assert_eq!(stats["adapters"][0]["total"]["counters"]["commands_pending_max"], 9);
     assert_eq!(stats["adapters"][0]["active_max_at_ms"], 77);
     let (_, text) = bench.text("GET", "/metrics", String::new()).await;
     assert!(text.contains("trunkline_adapter_commands_active_max{adapter=\"a\"} 6"), "{text}");

@@ -96,7 +96,10 @@ impl Server {
                     let place = MORE.iter().position(|(other, _)| *other == counter);
                     let values = queues.values().filter_map(|values| values.get(place?));
                     match marks.get(&adapter.name) {
-                        Some(mark) if counter == QueueCounter::ActiveMax => *mark,
+                        Some([active, _]) if counter == QueueCounter::ActiveMax => *active,
+                        Some([_, pending]) if counter == QueueCounter::PendingMax => {
+                            values.fold(*pending, |most, value| most.max(*value))
+                        }
                         _ => values.fold(0, |sum: u64, value| sum.saturating_add(*value)),
                     }
                 };

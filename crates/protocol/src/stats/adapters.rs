@@ -25,6 +25,17 @@ impl AdapterStats {
         self.0.set(QueueCounter::ActiveMax, commands);
     }
 
+    /// Most commands that waited for an element at once, on all queues together.
+    #[must_use]
+    pub fn pending_max(self) -> u64 {
+        self.0.get(QueueCounter::PendingMax)
+    }
+
+    /// Sets it.
+    pub fn set_pending_max(self, commands: u64) {
+        self.0.set(QueueCounter::PendingMax, commands);
+    }
+
     /// When its port began to be short of elements for it, and when that ended ([`SHORT_STILL`]), both in milliseconds since 1970; 0 for never.
     #[must_use]
     pub fn short(self) -> (u64, u64) {

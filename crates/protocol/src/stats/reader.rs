@@ -87,6 +87,8 @@ pub struct AdapterSnapshot {
     pub active_max: u64,
     /// When that was, in milliseconds since 1970.
     pub active_max_at_ms: u64,
+    /// Most commands that were held at once.
+    pub pending_max: u64,
     /// The slot of the port on which it is.
     pub port: Option<u32>,
     /// When that port began to be short of elements for it, and when that ended ([`super::SHORT_STILL`]), in milliseconds since 1970; 0 for never.
@@ -243,6 +245,7 @@ impl Snapshot {
             sum.add_levels(queue);
         }
         sum.counters[QueueCounter::ActiveMax as usize] = adapter.active_max;
+        sum.counters[QueueCounter::PendingMax as usize] = adapter.pending_max;
         let elsewhere = self.parts.iter().filter(|part| part.port != adapter.port);
         for part in elsewhere.filter(|part| part.counted.adapter == adapter.adapter) {
             sum.grow(&part.counted, u64::saturating_sub);
@@ -337,14 +340,15 @@ impl StatsReader {
         counts
     }
 
-    /// The most commands of an adapter that were active at once, where that is counted for all its queues together.
+    /// The most commands of an adapter that were active at once, and that were held at once, where that is counted for all its queues together.
     #[must_use]
-    pub fn marks(&self) -> BTreeMap<String, u64> {
+    pub fn marks(&self) -> BTreeMap<String, [u64; 2]> {
         let mark = |index: usize| {
             let (kind, _) = self.what(index)?;
             let words = self.words_of(index);
-            let mark = words[slot::COUNTERS + QueueCounter::ActiveMax as usize].load(Relaxed);
-            (kind == slot::OF_ADAPTER && mark > 0).then(|| (name(words), mark))
+            let marks = [QueueCounter::ActiveMax, QueueCounter::PendingMax];
+            let marks = marks.map(|mark| words[slot::COUNTERS + mark as usize].load(Relaxed));
+            (kind == slot::OF_ADAPTER && marks[0] > 0).then(|| (name(words), marks))
         };
         (0..self.used()).filter_map(mark).collect()
     }
@@ -376,6 +380,7 @@ impl StatsReader {
             adapter: name(self.words_of(index)),
             active_max: word(slot::COUNTERS + QueueCounter::ActiveMax as usize),
             active_max_at_ms,
+            pending_max: word(slot::COUNTERS + QueueCounter::PendingMax as usize),
             port: self.port_of(index),
             short: (word(slot::SHORT_SINCE), word(slot::SHORT_END)),
             holds_up: word(slot::HOLDS_UP),

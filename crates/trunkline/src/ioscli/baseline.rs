@@ -50,12 +50,12 @@ pub(super) fn on_port(port: &str, adapter: &str) -> String {
     format!("{port}/{adapter}")
 }
 
-/// The high-water marks of active commands that are of all queues at once, by adapter.
-pub(super) fn marks(stats: &StatsView) -> BTreeMap<String, u64> {
+/// The high-water marks of active and of pending commands that are of all queues at once, by adapter.
+pub(super) fn marks(stats: &StatsView) -> BTreeMap<String, [u64; 2]> {
     let of_all = stats.adapters.iter().filter(|adapter| adapter.active_max_at_ms.is_some());
     let mark = |adapter: &control::statistics::AdapterStatsView| {
-        let name = QueueCounter::ActiveMax.info().name;
-        (adapter.adapter.clone(), get(&adapter.total.counters, name))
+        let mark = |mark: QueueCounter| get(&adapter.total.counters, mark.info().name);
+        (adapter.adapter.clone(), [QueueCounter::ActiveMax, QueueCounter::PendingMax].map(mark))
     };
     of_all.map(mark).collect()
 }
@@ -112,8 +112,8 @@ fn get(counters: &Counters, name: &str) -> u64 {
     counters.get(name).copied().unwrap_or(0)
 }
 
-/// What queues counted together, as `fcstat` has it. The high-water mark of several queues is the sum of theirs, at least what was ever
-/// active at once; where an adapter has a mark of its own, that one holds.
+/// What queues counted together, as `fcstat` has it. The high-water mark of several queues is the sum of theirs, at least what there ever
+/// was at once; where an adapter has a mark of its own, that one holds.
 pub(super) fn counts<'a>(queues: impl IntoIterator<Item = &'a Counters>) -> Counts {
     let mut sum = Counts::default();
     for queue in queues {

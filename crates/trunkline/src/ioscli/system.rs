@@ -33,8 +33,8 @@ pub(super) fn link_failures(link: Option<&LinkView>, base: Option<&Baseline>) ->
 pub(super) struct System {
     pub(super) status: StatusView,
     reading: Reading,
-    /// High-water marks of active commands that are of all queues at once.
-    marks: BTreeMap<String, u64>,
+    /// High-water marks of active and of pending commands that are of all queues at once.
+    marks: BTreeMap<String, [u64; 2]>,
     pub(super) ports: Vec<ObjectView>,
     pub(super) targets: Vec<ObjectView>,
     pub(super) vtds: Vec<ObjectView>,
@@ -249,10 +249,11 @@ impl System {
         Baseline::of(reading.collect(), pid, link_failures(port.link.as_ref(), None))
     }
 
-    /// Counts of an adapter, with its own high-water mark where it has one.
+    /// Counts of an adapter, with its own high-water marks where it has some.
     fn with_mark(&self, adapter: &str, counts: Counts) -> Counts {
-        let active_max = self.marks.get(adapter).copied().unwrap_or(counts.active_max);
-        Counts { active_max, ..counts }
+        let sums = [counts.active_max, counts.pending_max];
+        let [active_max, pending_max] = self.marks.get(adapter).copied().unwrap_or(sums);
+        Counts { active_max, pending_max, ..counts }
     }
 
     /// The counters of an adapter's queues.
@@ -269,7 +270,8 @@ impl System {
             (*number, value(queue, QueueCounter::CommandsReceived).unwrap_or(0))
         });
         let counted = |counter: QueueCounter| match self.marks.get(&adapter.name) {
-            Some(mark) if counter == QueueCounter::ActiveMax => *mark,
+            Some([active, _]) if counter == QueueCounter::ActiveMax => *active,
+            Some([_, pending]) if counter == QueueCounter::PendingMax => *pending,
             _ => queues
                 .values()
                 .filter_map(|queue| value(queue, counter))
