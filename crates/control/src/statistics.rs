@@ -3,8 +3,7 @@
 
 use crate::error::ApiError;
 use crate::server::shared::Server;
-use fabric::attribute::words::AdapterKind;
-use fabric::attribute::{Object, attr};
+use fabric::attribute::Object;
 use protocol::stats::{
     AdapterSnapshot, ChannelCounter, FlightEvent, FlightKind, Histogram, Latency, LunSnapshot,
     QueueCounter, QueueSnapshot, Snapshot, bucket_of, bucket_upper_ns,
@@ -304,12 +303,6 @@ fn queue_name(is_scsi: bool, queue: u16) -> String {
 }
 
 impl Server {
-    fn is_scsi(&self, adapter: &str) -> bool {
-        let desired = self.desired();
-        let set = desired[Object::Adapter].get(adapter);
-        set.is_some_and(|set| attr::adapter::KIND.value(set) != AdapterKind::Block)
-    }
-
     /// A copy of the statistics of each data plane that answers.
     pub fn snapshots(&self) -> BTreeMap<String, Snapshot> {
         let views = self.supervisor_views().into_iter();

@@ -673,12 +673,14 @@ fn follows(action: &Action, failed: &BTreeSet<Subject>) -> Option<(Subject, ApiE
 
 /// A client gets the LUNs that there are; those that could not be made come when they can be.
 fn spared(action: Action, failed: &BTreeSet<Subject>) -> Action {
-    let units = failed.iter().filter_map(|subject| match subject {
-        Subject::Unit(name) => Some(name.as_str()),
-        _ => None,
-    });
-    match action {
-        Action::PutAdapter(spec) => Action::PutAdapter(without(&spec, &units.collect())),
-        other => other,
-    }
+    let Action::PutAdapter(spec) = action else { return action };
+    // Looked up one by one: where a file system is missing, all units have failed, and each adapter sees a few.
+    let targets = spec.scsi().into_iter().flat_map(|scsi| &scsi.targets);
+    let seen = targets.flat_map(|target| target.luns.values());
+    let gone: BTreeSet<&str> = seen
+        .filter(|unit| failed.contains(&Subject::Unit((*unit).clone())))
+        .map(String::as_str)
+        .collect();
+    let spared = (!gone.is_empty()).then(|| without(&spec, &gone));
+    Action::PutAdapter(spared.unwrap_or(spec))
 }

@@ -13,7 +13,8 @@ use crate::reconcile::Subject;
 use crate::store::{Store, StoreError};
 use crate::supervisor::{Known, Launcher, Supervisor, View};
 use crate::trail::{Kind, Trail};
-use fabric::attribute::Object;
+use fabric::attribute::words::AdapterKind;
+use fabric::attribute::{Object, attr};
 use fabric::suggest;
 use protocol::message::Status;
 use std::collections::{BTreeMap, BTreeSet};
@@ -187,6 +188,13 @@ impl Server {
     /// The desired state now.
     pub fn desired(&self) -> Desired {
         read(&self.desired).clone()
+    }
+
+    /// Whether an adapter is there and its client sees LUNs. Asked for each queue, so nothing is copied for it.
+    pub(crate) fn is_scsi(&self, adapter: &str) -> bool {
+        let desired = read(&self.desired);
+        let set = desired[Object::Adapter].get(adapter);
+        set.is_some_and(|set| attr::adapter::KIND.value(set) != AdapterKind::Block)
     }
 
     /// What is known of each data plane without asking it.
