@@ -23,6 +23,7 @@ mod iostat;
 mod language;
 mod latency;
 mod level;
+pub mod limits;
 mod logins;
 mod lparstat;
 mod lscfg;
@@ -303,9 +304,15 @@ impl Captures {
 
     /// Reads one file; `taken` is when it was made, if the caller knows.
     ///
-    /// Any bytes can be given: what is no report is kept in [`Captures::unread`].
+    /// Any bytes can be given: what is no report is kept in [`Captures::unread`]. What is beyond the [`limits`] is left
+    /// out and said in the file's notes.
     pub fn read(&mut self, name: &str, bytes: &[u8], taken: Option<Taken>) {
         session::read(self, name, bytes, taken);
+    }
+
+    /// How much is kept: reports, and passages that belong to none.
+    fn entries(&self) -> usize {
+        self.reports.len() + self.unread.len() + self.refused.len()
     }
 
     /// The name of the file that `at` counts.

@@ -6,7 +6,7 @@ mod common;
 
 use common::captures_of;
 use planner::advise::{Kind, advise, rules};
-use planner::capture::{Captures, Report, readers};
+use planner::capture::{Captures, Report, limits, readers};
 use planner::facts::Facts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -176,6 +176,26 @@ fn every_reader_stands_in_the_guide_with_its_layouts_source() {
     let (listed, _) = listed.split_once("## How to save them").unwrap();
     for reader in readers() {
         assert!(listed.contains(reader.command), "{} is not among what to run", reader.command);
+    }
+}
+
+#[test]
+fn the_limits_in_the_guide_are_those_of_the_program() {
+    let text = guide(CAPTURES);
+    let mib = |bytes: usize| format!("{} MiB", bytes >> 20);
+    let [free, most] = [limits::UNPACKED_FREE, limits::UNPACKED_MAX].map(mib);
+    let times = limits::UNPACKED_TIMES;
+    for (of, limit) in [
+        (
+            "what comes out of one file of gzip",
+            format!("{times} times its size; {free} are always read, and {most} at most"),
+        ),
+        ("files of gzip in a file of gzip", format!("{} of them", limits::LAYERS_MAX)),
+        ("reports of one file, with passages of other text", limits::ENTRIES_PER_FILE.to_string()),
+        ("the same of all files together", limits::ENTRIES.to_string()),
+    ] {
+        let row = format!("| {of} | {limit} |");
+        assert!(text.contains(&row), "{row}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::changes::{self, Changes};
 use super::dress::{self, Part as Stretch};
+use super::limits::{ENTRIES, ENTRIES_PER_FILE};
 use super::page::Page;
 use super::prompt::{self, Command, Part};
 use super::recognise::{self, Expected, Kind};
@@ -51,6 +52,10 @@ struct Session<'c> {
     copies: usize,
     /// So many reports were there before this file.
     reports_before: usize,
+    /// What is kept of this file and of those before may reach this number.
+    room: usize,
+    /// Nothing is read any more: the room is used up.
+    full: bool,
     taken: Option<Taken>,
 }
 
@@ -72,6 +77,7 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         notes,
     });
     let reports_before = captures.reports.len();
+    let room = captures.entries().saturating_add(ENTRIES_PER_FILE).min(ENTRIES);
     let mut session = Session {
         captures,
         partition: None,
@@ -90,6 +96,8 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         wasted: 0,
         copies: 0,
         reports_before,
+        room,
+        full: false,
         taken,
     };
     let (unread, refused) = (session.captures.unread.len(), session.captures.refused.len());
@@ -136,6 +144,9 @@ impl Session<'_> {
     fn run(&mut self, mut lines: Lines<'_>) {
         let unread = self.captures.unread.len();
         while let Some(line) = lines.peek() {
+            if self.full || self.fill(line) {
+                return;
+            }
             if line.is_blank() {
                 self.pass_blank(line, unread);
                 lines.next();
@@ -161,6 +172,20 @@ impl Session<'_> {
             }
             lines = self.content(line, lines);
         }
+    }
+
+    /// Whether as much is kept of the file as may be: what follows is left out, and that is said.
+    fn fill(&mut self, line: Line<'_>) -> bool {
+        self.full = self.captures.entries() >= self.room;
+        if self.full
+            && let Some(file) = self.captures.files.last_mut()
+        {
+            file.notes.push(format!(
+                "so many reports that nothing is read from line {} on: {ENTRIES_PER_FILE} reports and passages of other text are kept of one file, {ENTRIES} of all together; divide it",
+                line.at.line
+            ));
+        }
+        self.full
     }
 
     /// A blank line does not divide text that is kept.

@@ -219,6 +219,16 @@ fn windows_1252(byte: u8) -> char {
     }
 }
 
+/// So much of a file tells whether it is text.
+const PROBE: usize = 8 << 10;
+
+/// Whether these are the first bytes of something that is no text: a text has NUL bytes in UTF-16 only.
+pub(super) fn is_binary(bytes: &[u8]) -> bool {
+    let start = bytes.get(..PROBE).unwrap_or(bytes);
+    let marked = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");
+    !marked && start.contains(&0) && unmarked_utf16(start).is_none()
+}
+
 /// Text of ASCII in UTF-16 has a NUL in every pair, on the same side; text in UTF-8 has none.
 fn unmarked_utf16(bytes: &[u8]) -> Option<fn([u8; 2]) -> u16> {
     let (pairs, _odd) = bytes.get(..4096).unwrap_or(bytes).as_chunks::<2>();

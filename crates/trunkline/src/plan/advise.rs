@@ -17,6 +17,9 @@ Read are `fcstat` (also -D, -e and -client), `lsattr -El` and `-Rl`, `lsdev -dev
 `lu -list`, and /proc/sys/adapter/vfc/vfchostN/stats. What would be needed to judge more is said in \
 the answer.
 
+Files of gzip are unpacked, up to 100 times their size (16 MiB at least, 256 MiB at most). A file may have 256 MiB, all \
+together 1024 MiB; of one file 250000 reports are read, of all together 1000000. What is left out by that is said.
+
 Counters tell more in two captures with some minutes between them. The time of a capture is that of \
 a line that `date` printed in it, else a date in its file's name, else when the file was last \
 written; the answer says which.
@@ -80,4 +83,33 @@ fn captures(global: &Global, args: &AdviseArgs) -> Result<bool, Failure> {
     let text = WithReading { all: args.answer.explain(), ..page };
     args.answer.show(global, &text, &page, Some(("inputs", reading.as_json()?)))?;
     Ok(!advice.findings.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HELP;
+    use crate::plan::inputs;
+    use planner::capture::limits;
+
+    #[test]
+    fn the_limits_in_the_help_are_those_of_the_program() {
+        let mib = |bytes: usize| format!("{} MiB", bytes >> 20);
+        for said in [
+            format!("up to {} times their size", limits::UNPACKED_TIMES),
+            format!(
+                "({} at least, {} at most)",
+                mib(limits::UNPACKED_FREE),
+                mib(limits::UNPACKED_MAX)
+            ),
+            format!(
+                "may have {}, all together {}",
+                mib(inputs::FILE_BYTES_MAX),
+                mib(inputs::BYTES_MAX)
+            ),
+            format!("of one file {} reports", limits::ENTRIES_PER_FILE),
+            format!("of all together {}.", limits::ENTRIES),
+        ] {
+            assert!(HELP.contains(&said), "{said}");
+        }
+    }
 }

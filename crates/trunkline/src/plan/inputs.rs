@@ -16,6 +16,10 @@ use std::time::UNIX_EPOCH;
 
 /// So much of a file decides whether it is text.
 const PROBE: usize = 8 << 10;
+/// The largest file that is read.
+pub(super) const FILE_BYTES_MAX: usize = 256 << 20;
+/// So much is read of all files together.
+pub(super) const BYTES_MAX: usize = 1 << 30;
 /// So much is read at a time.
 const STEP: usize = 1 << 20;
 
@@ -71,10 +75,16 @@ pub(super) fn gather(paths: &[PathBuf]) -> Result<Inputs, Failure> {
     }
     let sizes = wanted.iter().filter_map(|(path, _)| path.metadata().ok()).map(|meta| meta.len());
     let bar = progress(sizes.sum());
+    let mut room = BYTES_MAX;
     for (path, found) in wanted {
-        let read = if path.as_os_str() == "-" { stdin(&bar) } else { file(&path, &bar) };
+        let most = FILE_BYTES_MAX.min(room);
+        let read =
+            if path.as_os_str() == "-" { stdin(most, &bar) } else { file(&path, most, &bar) };
         match read {
-            Ok(input) => inputs.files.push(input),
+            Ok(input) => {
+                room -= input.bytes.len();
+                inputs.files.push(input);
+            }
             Err(Unfit::Content(problem, _)) if found => inputs.passed_over.push(problem),
             Err(Unfit::Content(problem, help)) => {
                 return Err(ApiError::invalid(problem).help(help).into());
@@ -160,18 +170,18 @@ fn digits(text: &str) -> &str {
     &text[..end]
 }
 
-fn stdin(bar: &ProgressBar) -> Result<Input, Unfit> {
+fn stdin(most: usize, bar: &ProgressBar) -> Result<Input, Unfit> {
     let name = "standard input".to_owned();
-    let bytes = drain(&name, &mut std::io::stdin().lock(), bar)?;
+    let bytes = drain(&name, &mut std::io::stdin().lock(), most, bar)?;
     Ok(Input { name, bytes, taken: None })
 }
 
-fn file(path: &Path, bar: &ProgressBar) -> Result<Input, Unfit> {
+fn file(path: &Path, most: usize, bar: &ProgressBar) -> Result<Input, Unfit> {
     let name = path.display().to_string();
     let system = |error: std::io::Error| Unfit::System(format!("{name}: {error}"));
     let mut file = std::fs::File::open(path).map_err(system)?;
     let meta = file.metadata().map_err(system)?;
-    let bytes = drain(&name, &mut file, bar)?;
+    let bytes = drain(&name, &mut file, most, bar)?;
     let named = path.file_name().and_then(|name| taken::in_name(&name.to_string_lossy()));
     let written = || meta.modified().ok()?.duration_since(UNIX_EPOCH).ok();
     let taken = match named {
@@ -181,8 +191,13 @@ fn file(path: &Path, bar: &ProgressBar) -> Result<Input, Unfit> {
     Ok(Input { name, bytes, taken })
 }
 
-/// Reads to the end; a file that is no text is given up after its first bytes.
-fn drain(name: &str, from: &mut dyn Read, bar: &ProgressBar) -> Result<Vec<u8>, Unfit> {
+/// Reads to the end; a file that is no text is given up after its first bytes, one that is too large when it is found so.
+fn drain(
+    name: &str,
+    from: &mut dyn Read,
+    most: usize,
+    bar: &ProgressBar,
+) -> Result<Vec<u8>, Unfit> {
     bar.set_message(name.to_owned());
     let mut bytes = Vec::new();
     let mut judged = false;
@@ -198,8 +213,26 @@ fn drain(name: &str, from: &mut dyn Read, bar: &ProgressBar) -> Result<Vec<u8>, 
         if read == 0 {
             return Ok(bytes);
         }
+        if bytes.len() > most {
+            return Err(too_large(name, most));
+        }
         bar.inc(u64::try_from(read).unwrap_or(0));
     }
+}
+
+fn too_large(name: &str, most: usize) -> Unfit {
+    let (problem, help) = match most < FILE_BYTES_MAX {
+        true => {
+            let all = BYTES_MAX >> 20;
+            (format!("{name}: with it there are more than {all} MiB"), "give fewer files at a time")
+        }
+        false => {
+            let one = FILE_BYTES_MAX >> 20;
+            let help = "divide it, as `split -C 100m FILE` does, between reports";
+            (format!("{name}: larger than {one} MiB"), help)
+        }
+    };
+    Unfit::Content(problem, help.to_owned())
 }
 
 /// What compressed files and archives begin with, and the command that unpacks them; gzip is read as it is.
@@ -310,6 +343,19 @@ mod tests {
         assert_eq!(inputs.passed_over.len(), 2, "{:?}", inputs.passed_over);
         assert!(inputs.passed_over[0].contains("round: a link to a folder"));
         assert!(inputs.passed_over[1].contains("old.xz: compressed (xz)"));
+    }
+
+    /// What never ends, as `yes | trunkline plan advise -` does.
+    #[test]
+    fn what_is_too_large_is_not_read_to_its_end() {
+        let bar = ProgressBar::hidden();
+        let most = 3 * STEP;
+        let mut endless = std::io::repeat(b'y');
+        assert!(drain("x", &mut endless, most, &bar).is_err());
+        assert_eq!(drain("x", &mut endless.take(3 << 20), most, &bar).ok().unwrap().len(), most);
+        let said = |most| content(Err(too_large("x", most))).unwrap();
+        assert_eq!(said(FILE_BYTES_MAX).0, "x: larger than 256 MiB");
+        assert_eq!(said(17).0, "x: with it there are more than 1024 MiB");
     }
 
     #[test]

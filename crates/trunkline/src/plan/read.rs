@@ -112,7 +112,13 @@ fn nothing(captures: &Captures) -> ApiError {
         names.truncate(3);
         names.push("…");
     }
-    ApiError::invalid(format!("no command's report was found in {}", names.join(", "))).help(
+    // A file that unpacks to no text is said to be one.
+    let notes = captures.files.iter().find_map(|file| {
+        let note = file.notes.iter().find(|note| note.contains("nothing of it is read"))?;
+        Some(format!("; {} {note}", file.name))
+    });
+    let notes = notes.unwrap_or_default();
+    ApiError::invalid(format!("no command's report was found in {}{notes}", names.join(", "))).help(
         "paste a command with everything that it printed, such as `fcstat -D fcs0`; \
          `trunkline plan advise --help` lists the commands",
     )
