@@ -19,7 +19,7 @@ mod several;
 mod unknown;
 mod words;
 
-pub use captured::{CapturedPath, captured_paths};
+pub use captured::{CapturedPath, CapturedPaths, Unmapped, captured_paths};
 pub use check::{Check, Judgement};
 pub use outcome::{Case, Outcome, Stage};
 pub use plan::{Client, LpmError, Plan, Server, Step, System};

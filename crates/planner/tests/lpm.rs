@@ -474,7 +474,7 @@ num_io_queues 12 Desired number of IO queues True
     let mut captures = planner::capture::Captures::new();
     captures.read("a.txt", vios.as_bytes(), None);
     captures.read("b.txt", client.as_bytes(), None);
-    let paths = planner::lpm::captured_paths(&captures);
+    let paths = planner::lpm::captured_paths(&captures).paths;
     let [path] = &paths[..] else { panic!("{paths:?}") };
     assert_eq!((path.client.as_str(), path.adapter.as_deref()), ("payroll", Some("fcs1")));
     let old = planner::lpm::Server {
@@ -543,7 +543,50 @@ Number of SUBQ channels = 0
 ";
     let mut captures = planner::capture::Captures::new();
     captures.read("v1.txt", vios.as_bytes(), None);
-    let paths = planner::lpm::captured_paths(&captures);
+    let paths = planner::lpm::captured_paths(&captures).paths;
     let queues = paths[0].inputs.iter().find(|input| input.name == "queues").unwrap();
     assert_eq!((queues.value.as_str(), queues.lines[0].line), ("1", 14));
+}
+
+#[test]
+fn an_adapter_without_a_port_is_no_path() {
+    let row = |number: u32, state: &str| {
+        format!(
+            "vfchost{number}      U9009.42A.78A1B2C-V1-C2{number}                5 payroll        AIX\n\n{state}\n"
+        )
+    };
+    let mapped = "Status:LOGGED_IN
+FC name:fcs0                    FC loc code:U78D3.001.WZS0ABC-P1-C4-T1
+Ports logged in:6
+Flags:a<LOGGED_IN,STRIP_MERGE>
+VFC client name:fcs1            VFC client DRC:U9009.42A.78A1B2C-V5-C20
+";
+    let unmapped = "Status:NOT_MAPPED
+FC name:                        FC loc code:
+Ports logged in:0
+Flags:1<NOT_MAPPED>
+VFC client name:                VFC client DRC:
+";
+    let text = format!(
+        "v1:/> lsmap -all -npiv
+Name          Physloc                            ClntID ClntName       ClntOS
+------------- ---------------------------------- ------ -------------- -------
+{}{}",
+        row(0, mapped),
+        row(1, unmapped)
+    );
+    let mut captures = planner::capture::Captures::new();
+    captures.read("v1.txt", text.as_bytes(), None);
+    let found = planner::lpm::captured_paths(&captures);
+    let servers: Vec<&str> = found.paths.iter().map(|path| path.server.as_str()).collect();
+    assert_eq!(servers, ["vfchost0 on v1"]);
+    let [left] = &found.unmapped[..] else { panic!("{:?}", found.unmapped) };
+    assert_eq!((left.server.as_str(), left.client.as_deref()), ("vfchost1 on v1", Some("payroll")));
+    let outcomes = planner::lpm::Outcomes {
+        paths: Vec::new(),
+        unmapped: found.unmapped,
+        files: vec!["v1.txt".to_owned()],
+    };
+    let text = planner::report::text::text(&outcomes, &planner::report::text::Options::default());
+    assert!(text.contains("vfchost1 on v1 of payroll (v1.txt:12)"), "{text}");
 }

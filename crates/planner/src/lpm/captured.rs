@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::{Client, LpmError, Plan, Server, Step, System};
 use crate::capture::{At, Attribute, Captures, NpivMap, Read, Report, System as Printed};
 use crate::model::Model;
@@ -54,21 +56,57 @@ impl CapturedPath {
     }
 }
 
-/// Every path of every client that the captures' mappings name, by client and adapter.
+/// What the captures' mappings name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CapturedPaths {
+    /// Every path of every client, by client and adapter.
+    pub paths: Vec<CapturedPath>,
+    /// The server's adapters that no path leads through, since no port is behind them.
+    pub unmapped: Vec<Unmapped>,
+}
+
+/// A server's adapter without a port.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Unmapped {
+    /// How its client is called, where it has one.
+    pub client: Option<String>,
+    /// `vfchost3 on vios1`.
+    pub server: String,
+    /// Its line.
+    pub at: At,
+}
+
+/// Whether a port is behind the adapter: where the report ends before it says so, its state does.
+fn is_mapped(map: &NpivMap) -> bool {
+    match map.status.as_ref().map(|read| read.value.as_str()) {
+        Some("NOT_MAPPED") => false,
+        Some("LOGGED_IN") => true,
+        _ => map.port.is_some(),
+    }
+}
+
+/// The paths of clients, as they were mapped last.
 #[must_use]
-pub fn captured_paths(captures: &Captures) -> Vec<CapturedPath> {
+pub fn captured_paths(captures: &Captures) -> CapturedPaths {
     let model = Model::of(captures);
     let reports: Vec<Vec<&Report>> =
         (0..model.systems.len()).map(|system| model.reports(captures, system)).collect();
-    let mut paths = Vec::new();
+    let (mut paths, mut unmapped) = (Vec::new(), Vec::new());
     for (vios, own) in reports.iter().enumerate() {
         let mut latest: BTreeMap<&str, &NpivMap> = BTreeMap::new();
         for lsmap in own.iter().filter_map(|report| report.lsmap_npiv()) {
             latest.extend(lsmap.adapters.iter().map(|map| (map.name.as_str(), map)));
         }
+        let all: Vec<&NpivMap> = latest.values().copied().collect();
         for map in latest.values() {
-            let Some(client) = model.named_at(map.at) else { continue };
-            let all: Vec<&NpivMap> = latest.values().copied().collect();
+            let client = model.named_at(map.at);
+            let server = format!("{} on {}", map.name, model.spoken(vios));
+            if !is_mapped(map) {
+                let client = client.map(|client| model.spoken(client).to_owned());
+                unmapped.push(Unmapped { client, server, at: map.at });
+                continue;
+            }
+            let Some(client) = client else { continue };
             let of_client = reports.get(client).map_or(&[][..], Vec::as_slice);
             let names = [model.spoken(client), model.spoken(vios)];
             let mut found = Found::new(names, map);
@@ -76,7 +114,7 @@ pub fn captured_paths(captures: &Captures) -> Vec<CapturedPath> {
             paths.push(CapturedPath {
                 client: names[0].to_owned(),
                 adapter: map.client_adapter.as_ref().map(|read| read.value.clone()),
-                server: format!("{} on {}", map.name, names[1]),
+                server,
                 inputs: found.inputs,
                 missing: found.missing,
                 plan,
@@ -86,7 +124,8 @@ pub fn captured_paths(captures: &Captures) -> Vec<CapturedPath> {
     paths.sort_by(|one, two| {
         (&one.client, &one.adapter, &one.server).cmp(&(&two.client, &two.adapter, &two.server))
     });
-    paths
+    unmapped.sort();
+    CapturedPaths { paths, unmapped }
 }
 
 /// An attribute as it was read last.

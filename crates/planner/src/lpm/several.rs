@@ -2,14 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::{CapturedPath, Outcome};
+use super::{CapturedPath, Outcome, Unmapped};
 use crate::report::inputs::{self, Input, Missing};
-use crate::report::{Answer, Block, Section, Table, Tone};
+use crate::report::{Answer, Block, Section, Table, Tone, place};
 
 /// Paths, each by how it is called, with what becomes of it.
 pub struct Outcomes {
     /// The paths.
     pub paths: Vec<(String, CapturedPath, Outcome)>,
+    /// Adapters that are none, since no port is behind them.
+    pub unmapped: Vec<Unmapped>,
     /// Names of the files, by number.
     pub files: Vec<String>,
 }
@@ -57,7 +59,11 @@ impl Answer for Outcomes {
                 outcome.summary(),
             ]);
         }
-        let mut sections = vec![Section::new("Paths", Tone::Plain).block(Block::Table(table))];
+        let mut section = Section::new("Paths", Tone::Plain).block(Block::Table(table));
+        if !self.unmapped.is_empty() {
+            section = section.paragraph(self.not_counted());
+        }
+        let mut sections = vec![section];
         // What paths share, as the levels of their server, stands there once.
         let mut told: Vec<Input> = Vec::new();
         let mut missing: BTreeSet<Missing> = BTreeSet::new();
@@ -95,6 +101,22 @@ impl Answer for Outcomes {
             }))
         };
         self.paths.iter().map(one).collect::<Result<Vec<_>, _>>().map(serde_json::Value::Array)
+    }
+}
+
+impl Outcomes {
+    /// Which adapters are left out, and why.
+    fn not_counted(&self) -> String {
+        let one = |adapter: &Unmapped| {
+            let of =
+                adapter.client.as_ref().map_or(String::new(), |client| format!(" of {client}"));
+            format!("{}{of} ({})", adapter.server, place(self, adapter.at))
+        };
+        let all: Vec<String> = self.unmapped.iter().map(one).collect();
+        format!(
+            "No path, since no port is behind it (NOT_MAPPED): {}. `vfcmap` on the VIOS gives it one.",
+            all.join(", ")
+        )
     }
 }
 

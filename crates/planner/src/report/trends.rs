@@ -170,7 +170,7 @@ pub fn trends(captures: &Captures, facts: &Facts) -> Trends {
     let mut things: Vec<Thing> = Vec::new();
     for (system, reports) in systems {
         let spoken = model.spoken(system);
-        let Timed { start, zone, groups } = timed(spoken, &reports, &mut left_out);
+        let Timed { start, zone, groups } = timed(captures, (spoken, &reports), &mut left_out);
         let changed = changed((system, spoken), &groups);
         let last_change = changed.last().map(|change| change.seconds);
         changes.extend(changed);
@@ -196,7 +196,11 @@ struct Timed<'a> {
 
 /// The reports of a system by what they are about, each in the order of its times, as seconds since the first. Systems have clocks of their own: those of
 /// a system's reports that tell another zone than most are left out.
-fn timed<'a>(system: &str, reports: &[&'a Report], left_out: &mut BTreeSet<String>) -> Timed<'a> {
+fn timed<'a>(
+    captures: &Captures,
+    (system, reports): (&str, &[&'a Report]),
+    left_out: &mut BTreeSet<String>,
+) -> Timed<'a> {
     let zone = crate::model::usual_zone(reports.iter().copied());
     let told = |report: &&'a Report| report.head().taken.as_ref();
     let of_zone = |taken: &&Taken| Some(&taken.zone) == zone.as_ref();
@@ -209,8 +213,14 @@ fn timed<'a>(system: &str, reports: &[&'a Report], left_out: &mut BTreeSet<Strin
             Some(taken) if of_zone(&taken) => {
                 groups.entry(subject).or_default().push((since(start, taken), report));
             }
-            Some(_) => {
-                left_out.insert(format!("{subject}: its time is of another zone"));
+            Some(taken) => {
+                let file = captures.file_name(report.head().first);
+                let [own, usual] = [Some(&taken.zone), zone.as_ref()].map(clock);
+                left_out.insert(format!(
+                    "{subject}, in {file}: its time is by {own}, that of most captures of {system} by {usual}; how far the \
+                     two are apart is not known, so they are not compared. Put `date -u` before each capture, or give \
+                     those of one clock alone"
+                ));
             }
             None => {
                 left_out.insert(format!("{subject}: nothing says when it was captured"));
@@ -221,6 +231,15 @@ fn timed<'a>(system: &str, reports: &[&'a Report], left_out: &mut BTreeSet<Strin
         group.sort_by(|one, two| one.0.total_cmp(&two.0));
     }
     Timed { start, zone, groups }
+}
+
+/// A clock in words.
+fn clock(zone: Option<&Option<String>>) -> String {
+    match zone {
+        Some(Some(zone)) if zone.is_empty() => "a `date` that names no zone".to_owned(),
+        Some(Some(zone)) => format!("a `date` in {zone}"),
+        _ => "UTC (as the name and the time of a file are taken)".to_owned(),
+    }
 }
 
 fn since(start: u64, taken: &Taken) -> f64 {

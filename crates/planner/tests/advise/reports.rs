@@ -395,6 +395,24 @@ fn what_has_no_time_is_left_out_and_said_so() {
     assert_eq!(trends.left_out, ["fcstat fcs0 on payroll: nothing says when it was captured"]);
 }
 
+/// `date` in one file, and in the others nothing but the file's time.
+#[test]
+fn a_capture_by_another_clock_is_left_out_with_what_to_do() {
+    let port = |seconds: u64| SHORT.later(seconds, 10).text();
+    let dated = format!("payroll:/> date\nMon Jun  1 10:00:00 CET 2026\n{}", port(90));
+    let [one, two] = [port(0), port(60)];
+    let files = [("a.txt", one.as_str(), 0), ("b.txt", &two, 60), ("c.txt", &dated, 90)];
+    let trends = trends(&timed(&files), &Facts::builtin());
+    let [said] = &trends.left_out[..] else { panic!("{:?}", trends.left_out) };
+    for part in [
+        "fcstat fcs0 on payroll, in c.txt: its time is by a `date` in CET",
+        "that of most captures of payroll by UTC",
+        "Put `date -u` before each capture",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
 /// Systems of one folder have clocks and changes of their own.
 #[test]
 fn systems_in_several_zones_are_each_compared_with_themselves() {

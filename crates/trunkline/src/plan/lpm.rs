@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use control::error::ApiError;
 use fabric::suggest::nearest;
 use planner::facts::Facts;
-use planner::lpm::{LpmError, Outcomes, Plan, Server, captured_paths};
+use planner::lpm::{CapturedPaths, LpmError, Outcomes, Plan, Server, captured_paths};
 use std::path::PathBuf;
 use toml::{Table, Value};
 
@@ -193,9 +193,11 @@ fn captures(global: &Global, args: &LpmArgs, facts: &Facts) -> Result<(), Failur
             .help("add --to new.toml, or --to vios=3.1.4,firmware=FW950,machine=9105-42A")
             .into());
     }
-    let mut paths = captured_paths(&reading.captures);
+    let CapturedPaths { mut paths, mut unmapped } = captured_paths(&reading.captures);
     if let Some(client) = &args.client {
         paths.retain(|path| path.client.eq_ignore_ascii_case(client));
+        let of = |name: &String| name.eq_ignore_ascii_case(client);
+        unmapped.retain(|adapter| adapter.client.as_ref().is_some_and(of));
     }
     if paths.is_empty() {
         let of = args.client.as_ref().map_or(String::new(), |client| format!(" of {client}"));
@@ -221,7 +223,7 @@ fn captures(global: &Global, args: &LpmArgs, facts: &Facts) -> Result<(), Failur
         outcomes.push((name, path, outcome));
     }
     let files = reading.captures.files.iter().map(|file| file.name.clone()).collect();
-    let outcomes = Outcomes { paths: outcomes, files };
+    let outcomes = Outcomes { paths: outcomes, unmapped, files };
     args.answer.show(global, &outcomes, &outcomes, Some(("inputs", reading.as_json()?)))
 }
 
