@@ -244,9 +244,11 @@ impl<'a> View<'a> {
     /// is none.
     pub(super) fn attribute(&self, host: usize, device: &str, name: &str) -> Option<&'a Attribute> {
         let lists = self.lists(host, device);
+        let beside = beside(lists);
         let mut last: Option<(&Head, &Attribute)> = None;
         for list in lists {
-            let Some(attribute) = list.named(name).filter(|_| !self.is_for_later(host, list, name))
+            let Some(attribute) =
+                list.named(name).filter(|_| !self.is_for_later(host, list, &beside, name))
             else {
                 continue;
             };
@@ -270,24 +272,25 @@ impl<'a> View<'a> {
     /// What an attribute was set to for later, where nothing younger shows another value: the device does not work by it
     /// yet.
     pub(super) fn for_later(&self, host: usize, device: &str, name: &str) -> Option<&'a Attribute> {
+        let beside = beside(self.lists(host, device));
         let set = || self.lists(host, device).iter().filter(|list| !list.in_force);
         let with = || set().filter(|list| list.named(name).is_some());
-        let last = with().rfind(|list| self.is_for_later(host, list, name))?;
+        let last = with().rfind(|list| self.is_for_later(host, list, &beside, name))?;
         let younger = |list: &&List<'_>| match last.head.first.file == list.head.first.file {
             true => last.head.first.line < list.head.first.line,
             false => last.head.is_before(list.head) == Some(true),
         };
-        let other = with().filter(younger).any(|list| !self.is_for_later(host, list, name));
+        let other =
+            with().filter(younger).any(|list| !self.is_for_later(host, list, &beside, name));
         last.named(name).filter(|_| !other)
     }
 
     /// Whether a list shows a value that was set for later: a command says so, or what is in force is shown beside it.
-    fn is_for_later(&self, host: usize, list: &List<'_>, name: &str) -> bool {
+    /// What speaks beside the list is given.
+    fn is_for_later(&self, host: usize, list: &List<'_>, beside: &[&List<'_>], name: &str) -> bool {
         let Some(attribute) = list.named(name).filter(|_| !list.in_force) else { return false };
-        let Some(device) = &list.head.device else { return attribute.pending };
-        let lists = self.lists(host, &device.value);
         let mut in_force =
-            lists.iter().filter(|other| other.in_force).filter_map(|o| o.named(name));
+            beside.iter().filter(|other| other.in_force).filter_map(|other| other.named(name));
         if in_force.next_back().is_some_and(|other| other.value != attribute.value) {
             return true;
         }
@@ -303,7 +306,7 @@ impl<'a> View<'a> {
                 && list.head.is_before(change.head) != Some(true)
                 && !self.has_restarted_since(host, change.head)
         };
-        lists.iter().any(|change| by(&change))
+        beside.iter().any(by)
     }
 
     /// Whether the system is known to have been started after what this says, by `uptime` or the error log.
@@ -422,6 +425,11 @@ impl<'a> View<'a> {
             _ => None,
         }
     }
+}
+
+/// The lists that tell more of others: what is in force, and what was changed.
+fn beside<'l, 'a>(lists: &'l [List<'a>]) -> Vec<&'l List<'a>> {
+    lists.iter().filter(|list| list.in_force || list.change).collect()
 }
 
 /// The values that an attribute may have.
