@@ -1,4 +1,4 @@
-//! What is in use is not taken away unasked.
+//! Clients: what is in use is not taken away unasked, and which queues they have is told.
 
 use super::*;
 
@@ -207,4 +207,53 @@ async fn of_two_that_limit_alike_both_are_named_with_what_lifts_them() {
         remedy.contains("the adapter's `channels`") && remedy.contains("data plane"),
         "{remedy}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_queues_that_a_client_has_are_a_term_beside_those_that_it_uses() {
+    let bench = Bench::san().await;
+    bench.set("adapters/f", json!({"num_per_range": 16})).await;
+    bench.set("ports/fcs0", json!({"num_io_queues": 16})).await;
+    let client = |has, uses| {
+        let fake = bench.fake("main");
+        let mut books = fake.books();
+        let channels = (0..16).map(|index| ChannelStatus { index, ..Default::default() });
+        books.status.channels = channels.collect();
+        let adapter = &mut books.status.adapters[0];
+        (adapter.state, adapter.connections) = (AdapterState::Running, 1);
+        (adapter.client_num_io_queues, adapter.client_queues) = (has, uses);
+    };
+    let explained = || async {
+        let answer = bench.get("/v1/adapters/f/explain").await;
+        let terms = answer["terms"].as_array().unwrap().iter();
+        let terms = terms.map(|term| {
+            let (name, count) = (term["term"].as_str().unwrap(), term["count"].as_u64());
+            (name.to_owned(), (count, term["limits"] == true))
+        });
+        let terms: std::collections::BTreeMap<_, _> = terms.collect();
+        let remedy = answer["remedy"].as_str().unwrap().to_owned();
+        (terms.get("client").copied(), terms.get("client_attribute").copied(), remedy, answer)
+    };
+    // A data plane that does not say.
+    client(0, 4);
+    let (used, has, remedy, _) = explained().await;
+    assert_eq!((used, has), (Some((Some(4), true)), None));
+    assert!(remedy.contains("num-queues"), "{remedy}");
+    // The driver leaves some of them alone.
+    client(8, 4);
+    let (used, has, remedy, answer) = explained().await;
+    assert_eq!((used, has), (Some((Some(4), true)), Some((Some(8), false))));
+    assert!(remedy.contains("vCPUs") && !remedy.contains("num-queues"), "{remedy}");
+    assert_eq!(answer["then"], json!([8, "client_attribute"]));
+    let shown = bench.get("/v1/adapters/f").await;
+    assert_eq!((&shown["client_queues"], &shown["client_num_io_queues"]), (&json!(4), &json!(8)));
+    let metrics = bench.text("GET", "/metrics", String::new()).await.1;
+    let line = "trunkline_adapter_queues{adapter=\"f\",of=\"num_io_queues\"} 8\n";
+    assert!(metrics.contains(line), "{metrics}");
+    // It uses all: more queues are what would help, and that is said once.
+    client(4, 4);
+    let (used, has, remedy, answer) = explained().await;
+    assert_eq!((used, has), (Some((Some(4), true)), Some((Some(4), true))));
+    assert_eq!(remedy, "give the client more queues (QEMU: num-queues)");
+    assert_eq!(answer["then"], json!([16, "num_per_range"]));
 }
