@@ -23,6 +23,10 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags};
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
+mod ended;
+
+use ended::Ended;
+
 use crate::acceptor::{Acceptor, Attempt, Entry, PAUSE};
 use crate::devices::{AnyDevice, Backing, Channel, Services, take_live_part};
 use crate::endpoint::Endpoint;
@@ -710,31 +714,6 @@ impl Inner {
         let places: Vec<usize> = std::iter::repeat_n(home, fixed).chain(of_io).collect();
         queues.set_places(&places);
         shared.update(&queues);
-    }
-}
-
-/// How a session ended.
-enum Ended {
-    Removed,
-    Error(Error),
-}
-
-impl Ended {
-    /// The client closed its connection.
-    fn is_ordinary(&self) -> bool {
-        match self {
-            Ended::Removed => true,
-            Ended::Error(error) => matches!(error, Error::Disconnected | Error::SocketBroken(_)),
-        }
-    }
-
-    fn reason(&self) -> Option<String> {
-        match self {
-            Ended::Error(error) if !self.is_ordinary() => {
-                Some(format!("the client's last message: {error}"))
-            }
-            _ => None,
-        }
     }
 }
 
