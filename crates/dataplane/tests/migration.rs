@@ -11,10 +11,10 @@ use common::raw::{
     CONFIG_WCE, FLUSH, Front, INDIRECT, NEXT, PROTOCOL_FEATURES, Ring, VERSION_1, WRITE, code,
     halves, words,
 };
-use common::scsi::{adapter, target};
+use common::scsi::linked;
 use common::{Server, null, slow_by};
 use partition::scsi::address;
-use protocol::message::{AdapterSpec, DeviceSpec, LinkSpec, PortShare, Request, WaitMode};
+use protocol::message::{LinkSpec, Request, WaitMode};
 use protocol::stats::QueueCounter;
 
 const FEATURES: u64 = VERSION_1 | PROTOCOL_FEATURES | INDIRECT | FLUSH | CONFIG_WCE;
@@ -150,16 +150,6 @@ const REQUESTS: u32 = 2;
 const RESPONSE: u64 = 4096;
 const DATA_IN: u64 = 2 * RESPONSE;
 
-/// The adapter with its port, or with none; nobody waits so long for its link.
-fn linked(server: &Server, port: Option<&str>, link: LinkSpec) -> AdapterSpec {
-    let targets = port.map(|_| target(0, &[(0, "lu0")]));
-    let mut spec = adapter(server.dir.path(), 0, targets.into_iter().collect());
-    let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
-    let share = |port: &str| PortShare { name: port.into(), num_cmd_elems: 200, share: 100 };
-    (scsi.port, scsi.link) = (port.map(share), link);
-    spec
-}
-
 /// A SCSI command with 512 bytes of data-in, or none, in three descriptors from 0 on.
 fn command(ring: &Ring, cdb: &[u8], reads: bool) {
     let data = &ring.data;
@@ -193,11 +183,11 @@ fn log_ring(front: &Front, ring: &Ring) {
 fn a_held_queue_with_a_log(port: Option<&str>, taken: bool, before: bool) {
     let server = Server::new(2);
     server.units(1, 16, |spec| spec);
-    let link = |port, link| server.must(Request::PutAdapter(linked(&server, port, link)));
+    let link = |port, link| server.must(Request::PutAdapter(linked(server.dir.path(), port, link)));
     let down = LinkSpec::Down { hold_ms: 300_000 };
     link(Some("fcs0"), LinkSpec::Up);
     let features = VERSION_1 | PROTOCOL_FEATURES | INDIRECT;
-    let front = Front::with_features(&linked(&server, None, down).socket, features);
+    let front = Front::with_features(&linked(server.dir.path(), None, down).socket, features);
     front.share_memory();
     let control = front.start(0, 64);
     let ring = front.start(REQUESTS, 64);

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::process::Process;
-use common::scsi::{Client, NONE, PATIENCE, adapter, file, in_event, on, target, unit};
+use common::scsi::{Client, NONE, PATIENCE, adapter, file, in_event, linked, on, target, unit};
 use common::{Server, load, short_load, slow};
 use partition::load::{LoadOptions, Report};
 use partition::scsi::control::{Function, event};
 use partition::scsi::{Command, Slot, address, cdb, response};
-use protocol::message::{AdapterSpec, DeviceSpec, LinkSpec, PortShare, Request};
+use protocol::message::{AdapterSpec, DeviceSpec, LinkSpec, Request};
 use protocol::stats::QueueCounter;
 
 /// Nobody waits so long in a test.
@@ -19,26 +19,16 @@ const LONG: LinkSpec = LinkSpec::Down { hold_ms: 300_000 };
 /// It is over at once.
 const SHORT: LinkSpec = LinkSpec::Down { hold_ms: 0 };
 
-/// The adapter with or without its link; unmapped, it has no targets either.
-fn spec(server: &Server, port: Option<&str>, link: LinkSpec) -> AdapterSpec {
-    let targets = port.map(|_| target(0, &[(0, "lu0")]));
-    let mut spec = adapter(server.dir.path(), 0, targets.into_iter().collect());
-    let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
-    let share = |port: &str| PortShare { name: port.into(), num_cmd_elems: 200, share: 100 };
-    (scsi.port, scsi.link) = (port.map(share), link);
-    spec
-}
-
 impl Server {
     #[track_caller]
     fn link(&self, port: Option<&str>, link: LinkSpec) {
-        self.must(Request::PutAdapter(spec(self, port, link)));
+        self.must(Request::PutAdapter(linked(self.dir.path(), port, link)));
     }
 
     fn linked(&self) -> std::path::PathBuf {
         self.units(1, 16, |spec| spec);
         self.link(Some("fcs0"), LinkSpec::Up);
-        spec(self, None, LONG).socket
+        linked(self.dir.path(), None, LONG).socket
     }
 }
 
@@ -118,7 +108,7 @@ fn what_waits_is_done_when_the_link_is_back_and_what_had_begun_ends_without_it()
     let server = Server::new(1);
     server.units(1, 16, slow);
     server.link(Some("fcs0"), LinkSpec::Up);
-    let mut client = Client::connect(&spec(&server, None, LONG).socket);
+    let mut client = Client::connect(&linked(server.dir.path(), None, LONG).socket);
     client.attentions(address(0, 0));
     for port in [Some("fcs0"), None] {
         let received = server.count(QueueCounter::CommandsReceived);
@@ -259,7 +249,7 @@ fn queues_move_while_their_commands_wait() {
     for channels in [1, 2, 1, 0] {
         server.must(Request::PutAdapter(AdapterSpec {
             channels,
-            ..spec(&server, Some("fcs0"), LONG)
+            ..linked(server.dir.path(), Some("fcs0"), LONG)
         }));
     }
     client.assert_waits();

@@ -12,8 +12,8 @@ use partition::scsi::control::{Control, Events, Function};
 use partition::scsi::{Queue, Reply, address, cdb, response, status};
 use partition::session::{Device, ScsiQueues, Session, SessionOptions, StartPlan};
 use protocol::message::{
-    AdapterSpec, CommandSpec, FileSpec, Initiator, Placement, Request, ScsiSpec, TargetSpec,
-    UnitSpec, VolumeSpec,
+    AdapterSpec, CommandSpec, DeviceSpec, FileSpec, Initiator, LinkSpec, Placement, PortShare,
+    Request, ScsiSpec, TargetSpec, UnitSpec, VolumeSpec,
 };
 
 use super::{Server, volume};
@@ -65,6 +65,16 @@ pub fn adapter(folder: &Path, number: u64, targets: Vec<TargetSpec>) -> AdapterS
         placement: Placement::Spread,
         ..AdapterSpec::new(name, socket, scsi(0xc050_7600_0000_0000 + number, targets))
     }
+}
+
+/// The first adapter with its port and a LUN; unmapped, it has no targets either.
+pub fn linked(folder: &Path, port: Option<&str>, link: LinkSpec) -> AdapterSpec {
+    let targets = port.map(|_| target(0, &[(0, "lu0")]));
+    let mut spec = adapter(folder, 0, targets.into_iter().collect());
+    let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
+    let share = |port: &str| PortShare { name: port.into(), num_cmd_elems: 200, share: 100 };
+    (scsi.port, scsi.link) = (port.map(share), link);
+    spec
 }
 
 /// A file of the test's folder.
