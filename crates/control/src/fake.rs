@@ -174,14 +174,9 @@ impl Books {
 
     /// What is at a volume's place, made where it is to be.
     fn find_file(&mut self, spec: &VolumeSpec) -> Result<Option<FileIdentity>, String> {
-        let (path, make, known) = match &spec.kind {
-            VolumeKind::File(file) => {
-                (&file.path, file.create || file.fresh, file.identity.as_ref())
-            }
-            VolumeKind::Ram(ram) => (&ram.path, true, ram.identity.as_ref()),
-            VolumeKind::Null(_) => return Ok(None),
-        };
-        let inode = self.files.entry(path.clone()).or_insert(1);
+        let Some(path) = spec.kind.path() else { return Ok(None) };
+        let (make, known) = (spec.kind.makes(), spec.kind.identity());
+        let inode = self.files.entry(path.to_owned()).or_insert(1);
         if *inode == 0 && (!make || known.is_some()) {
             return Err(format!("opening {}: no such file", path.display()));
         }

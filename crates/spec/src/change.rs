@@ -5,8 +5,8 @@
 //! against it. A new field does not compile before it has its line.
 
 use crate::{
-    AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, FileSpec, NullSpec, RamSpec, ScsiSpec,
-    UnitKind, UnitSpec, VolumeKind, VolumeSpec,
+    AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, FileSpec, ScsiSpec, UnitKind, UnitSpec,
+    VolumeKind, VolumeSpec,
 };
 
 /// What a change takes, from the least to the most.
@@ -27,12 +27,12 @@ pub enum Change {
 use Change::{Live, NextConnect, Recreate, Reopen, Same};
 
 /// The gravest of all fields that differ.
-fn gravest<const N: usize>(fields: [(Change, bool); N]) -> Change {
+pub(crate) fn gravest<const N: usize>(fields: [(Change, bool); N]) -> Change {
     let differing = fields.into_iter().filter(|(_, differs)| *differs);
     differing.map(|(change, _)| change).max().unwrap_or(Same)
 }
 
-/// What it takes to change a volume. Its size has a message of its own.
+/// What it takes to change a volume. Its size has a message of its own; the fields of its kind stand with the kind, in `kinds`.
 #[must_use]
 pub fn volume(now: &VolumeSpec, then: &VolumeSpec) -> Change {
     let VolumeSpec { name, kind, bytes, block_size, read_only, write_through, limit, delay, fault } =
@@ -47,12 +47,7 @@ pub fn volume(now: &VolumeSpec, then: &VolumeSpec) -> Change {
         (Live, *delay != then.delay),
         (Live, *fault != then.fault),
     ]);
-    whole.max(match (kind, &then.kind) {
-        (VolumeKind::File(now), VolumeKind::File(then)) => file(now, then),
-        (VolumeKind::Ram(now), VolumeKind::Ram(then)) => ram(now, then),
-        (VolumeKind::Null(now), VolumeKind::Null(then)) => null(*now, *then),
-        _ => Recreate,
-    })
+    whole.max(kind.change(&then.kind))
 }
 
 /// Whether a volume is at another path, and differs in nothing else but what changes live: another path to the same disk, which the logical units on
@@ -66,36 +61,6 @@ pub fn moves(now: &VolumeSpec, then: &VolumeSpec) -> bool {
     here.path != there.path
         && now.bytes == then.bytes
         && volume(now, &VolumeSpec { kind: VolumeKind::File(stayed), ..then.clone() }) <= Live
-}
-
-fn file(now: &FileSpec, then: &FileSpec) -> Change {
-    let FileSpec { path, cache, create, preallocate, lock_wait_ms, fresh, identity } = now;
-    gravest([
-        (Recreate, *path != then.path),
-        (Live, *cache != then.cache),
-        (Live, *preallocate != then.preallocate),
-        // What is told of an opening says nothing about a volume that is open.
-        (Same, *create != then.create),
-        (Same, *lock_wait_ms != then.lock_wait_ms),
-        (Same, *fresh != then.fresh),
-        (Same, *identity != then.identity),
-    ])
-}
-
-fn ram(now: &RamSpec, then: &RamSpec) -> Change {
-    let RamSpec { path, preallocate, lock_wait_ms, fresh, identity } = now;
-    gravest([
-        (Recreate, *path != then.path),
-        (Reopen, *preallocate != then.preallocate),
-        (Same, *lock_wait_ms != then.lock_wait_ms),
-        (Same, *fresh != then.fresh),
-        (Same, *identity != then.identity),
-    ])
-}
-
-fn null(now: NullSpec, then: NullSpec) -> Change {
-    let NullSpec { zero_fill } = now;
-    gravest([(Reopen, zero_fill != then.zero_fill)])
 }
 
 /// What it takes to change a logical unit: a drive takes another medium; all else is another unit to its clients.

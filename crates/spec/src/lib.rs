@@ -10,20 +10,19 @@
 mod adapter;
 pub mod change;
 mod identity;
+mod kinds;
 mod scsi;
 mod volume;
 
 pub use adapter::{AdapterSpec, BlockSpec, DeviceSpec, Placement, SocketRole, WaitMode};
 pub use change::Change;
 pub use identity::FileIdentity;
+pub use kinds::*;
 pub use scsi::{
     CommandSpec, Initiator, LinkSpec, PortShare, Reservations, ScsiSpec, TargetSpec, UnitKind,
     UnitSpec,
 };
-pub use volume::{
-    CacheMode, DelaySpec, FaultSpec, FileSpec, Jitter, LimitSpec, NullSpec, RamSpec, VolumeKind,
-    VolumeSpec,
-};
+pub use volume::{DelaySpec, FaultSpec, Jitter, LimitSpec, VolumeSpec};
 
 /// Whether a field has its default, and can be left out of a message.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

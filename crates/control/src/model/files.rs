@@ -11,11 +11,10 @@
 //! is to hold. Volumes of a state that is older than this have nothing, and are opened as ever, once.
 
 use super::Desired;
-use fabric::attribute::words::VolumeKind as VolumeWord;
 use fabric::attribute::{Object, attr};
 use protocol::message::Status;
 use serde::{Deserialize, Serialize};
-use spec::{FileIdentity, VolumeKind, VolumeSpec};
+use spec::{FileIdentity, VolumeSpec};
 use std::collections::BTreeMap;
 
 /// How it stands with the file of a volume.
@@ -42,9 +41,7 @@ pub fn opened(status: &Status) -> Opened {
 }
 
 fn has_file(desired: &Desired, name: &str) -> bool {
-    desired[Object::Volume]
-        .get(name)
-        .is_some_and(|set| attr::volume::KIND.of(set) != Some(VolumeWord::Null))
+    desired[Object::Volume].get(name).is_some_and(|set| attr::volume::PATH.applies(set))
 }
 
 /// New volumes have new files; those that are gone are forgotten.
@@ -81,20 +78,8 @@ pub fn learn(desired: &mut Desired, opened: &Opened) -> bool {
 pub(super) fn say(made: Option<&Made>, spec: &mut VolumeSpec) {
     let identity = match made {
         None => return,
-        Some(Made::New) => {
-            if let VolumeKind::Ram(ram) = &mut spec.kind {
-                ram.fresh = true;
-            }
-            return;
-        }
-        Some(Made::Again) => {
-            match &mut spec.kind {
-                VolumeKind::File(file) => file.fresh = true,
-                VolumeKind::Ram(ram) => ram.fresh = true,
-                VolumeKind::Null(_) => {}
-            }
-            return;
-        }
+        Some(Made::New) => return spec.kind.first(),
+        Some(Made::Again) => return spec.kind.anew(),
         Some(Made::Taken) => None,
         Some(Made::Is(identity)) => Some(identity.clone()),
     };
@@ -106,6 +91,7 @@ mod tests {
     use super::*;
     use crate::config;
     use crate::model::{allocations, resolve, samples};
+    use spec::VolumeKind;
 
     const FILE: &str = "[volume.v]\nkind=\"file\"\npath=\"/v\"\ncreate=true\nsize=4096\n[volume.r]\nkind=\"ram\"\nsize=4096\n";
 

@@ -11,8 +11,8 @@ mod scsi;
 pub use commands::{claim, granted};
 pub use npiv::{channels, npiv_terms};
 pub(crate) use parts::narrow32;
-pub use parts::volume_path;
 use parts::{limit, narrow16};
+pub use parts::{own_file, volume_path};
 pub use scsi::{MEDIUM_UNIT, naa, unit_of_vtd, unit_serial};
 
 use super::{Desired, MAIN, files};

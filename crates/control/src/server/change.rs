@@ -9,12 +9,12 @@ use crate::caller;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::model::loss::{self, Loss, losses};
+use crate::model::resolve::own_file;
 use crate::model::transition::{Change, Transition, transition};
 use crate::model::{Desired, allocations, mentions_of};
 use crate::operation::{Edit, Facts, Kind, Step, Work, cancelled};
 use crate::supervisor::View;
-use fabric::attribute::words::VolumeKind;
-use fabric::attribute::{Object, attr};
+use fabric::attribute::Object;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -384,9 +384,7 @@ impl Server {
                 return Err(ApiError::new(Code::InUse, message)
                     .help(format!("wait until it is gone ({why}), or take another name")));
             }
-            let ours = attr::volume::KIND.of(set) == Some(VolumeKind::Ram)
-                && !attr::volume::PATH.is_set(set);
-            let memory = ours.then(|| self.paths.ram(name));
+            let memory = own_file(name, set, &self.paths);
             for path in memory.into_iter().chain([self.paths.reservations(name)]) {
                 match std::fs::remove_file(&path) {
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}

@@ -7,7 +7,6 @@ use crate::model::Desired;
 use crate::model::files::{self, Made};
 use crate::model::transition::{AttributeChange, Change, Verb};
 use crate::operation::{Facts, Kind, Step, Work};
-use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Effect, Object, attr};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -80,7 +79,7 @@ impl Server {
         let mut now = self.desired();
         let set =
             now[Object::Volume].get(name).ok_or_else(|| self.not_found(Object::Volume, name))?;
-        if attr::volume::KIND.of(set) == Some(VolumeKind::Null) {
+        if !attr::volume::PATH.applies(set) {
             return Err(ApiError::invalid(format!("volume `{name}` has no file")));
         }
         if act == FileAct::Recreate && !attr::volume::SIZE.is_set(set) {

@@ -3,10 +3,9 @@
 use super::shared::Server;
 use crate::error::{ApiError, Code};
 use crate::model::Desired;
-use crate::model::resolve::Wanted;
+use crate::model::resolve::{Wanted, own_file};
 use crate::operation::{Edit, Operation, Work};
 use crate::paths::Paths;
-use fabric::attribute::words::VolumeKind;
 use fabric::attribute::{Attributes, Object, attr};
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
@@ -145,10 +144,8 @@ impl Server {
                 }
                 Object::Volume => {
                     remove(&self.paths.reservations(name));
-                    let ours = attr::volume::KIND.of(set) == Some(VolumeKind::Ram)
-                        && !attr::volume::PATH.is_set(set);
-                    if ours {
-                        remove(&self.paths.ram(name));
+                    if let Some(path) = own_file(name, set, &self.paths) {
+                        remove(&path);
                     }
                 }
                 _ => {}

@@ -159,6 +159,12 @@ impl<T: Typed + ?Sized, D> Attr<T, D> {
         set.contains_key(self.line.name)
     }
 
+    /// Whether an object of that kind has it.
+    pub fn applies(self, set: &Attributes) -> bool {
+        let kind = set.get("kind").and_then(Value::as_text);
+        kind.is_none() || self.line.is_of(kind)
+    }
+
     /// Sets it.
     pub fn put(self, set: &mut Attributes, value: T::Out<'_>) {
         set.insert(self.line.name.to_owned(), T::write(value));

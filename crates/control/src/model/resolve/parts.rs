@@ -4,15 +4,19 @@ use crate::paths::Paths;
 use fabric::attribute::words;
 use fabric::attribute::{Attributes, attr};
 use spec::LimitSpec;
+use std::path::PathBuf;
 
 /// The file under a volume, if it has one.
-pub fn volume_path(name: &str, set: &Attributes, paths: &Paths) -> Option<std::path::PathBuf> {
-    match (attr::volume::KIND.of(set), attr::volume::PATH.of(set)) {
-        (Some(words::VolumeKind::Null), _) => None,
-        (_, Some(path)) => Some(paths.absolute(path)),
-        (Some(words::VolumeKind::Ram), None) => Some(paths.ram(name)),
-        _ => None,
-    }
+pub fn volume_path(name: &str, set: &Attributes, paths: &Paths) -> Option<PathBuf> {
+    let given = attr::volume::PATH.of(set).filter(|_| attr::volume::PATH.applies(set));
+    given.map(|path| paths.absolute(path)).or_else(|| own_file(name, set, paths))
+}
+
+/// The file under a volume where the server chose its place, so that it goes with the volume.
+pub fn own_file(name: &str, set: &Attributes, paths: &Paths) -> Option<PathBuf> {
+    let ours = attr::volume::KIND.of(set) == Some(words::VolumeKind::Ram)
+        && !attr::volume::PATH.is_set(set);
+    ours.then(|| paths.ram(name))
 }
 
 /// Limits of a volume, or of an adapter, which has the same attributes.
