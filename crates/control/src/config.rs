@@ -67,7 +67,9 @@ pub fn read(text: &str) -> Result<Desired, ApiError> {
 pub fn resolve_paths(desired: &mut Desired, folder: &Path) {
     let files = [attr::volume::PATH.line(), attr::medium::PATH.line()];
     for attribute in files {
-        for set in desired[attribute.object].values_mut() {
+        let names: Vec<String> = desired[attribute.object].keys().cloned().collect();
+        for name in names {
+            let Some(set) = desired[attribute.object].get_mut(&name) else { continue };
             if let Some(Value::Text(path)) = set.get_mut(attribute.name)
                 && Path::new(path.as_str()).is_relative()
                 && let Some(joined) = folder.join(path.as_str()).to_str()

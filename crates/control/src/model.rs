@@ -7,7 +7,9 @@
 //! - [`files`] is what is known of the files of volumes;
 //! - [`discovered`] is what the host's HBAs show;
 //! - [`mod@san`] makes the fabric of it, which says who sees which LUN;
+//! - [`map`] keeps them, so that states share what they have in common;
 //! - [`validate`] says whether a state makes sense as a whole;
+//! - [`neighbours`] knows what of a state a change has to do with, so that the rest need not be judged again;
 //! - [`loss`] says what a change takes from clients that are connected;
 //! - [`transition`] says whether one may become another while clients run, and what changes;
 //! - [`resolve`] makes the specifications that data planes get.
@@ -18,7 +20,9 @@ pub mod allocations;
 pub mod discovered;
 pub mod files;
 pub mod loss;
+pub mod map;
 mod naa;
+pub mod neighbours;
 pub mod resolve;
 pub mod san;
 pub mod transition;
@@ -33,24 +37,27 @@ use fabric::attribute::typed::{Attr, Typed, by};
 use fabric::attribute::{
     Attribute, Attributes, Default, Kind as AttributeKind, Named, Object, Value, attr,
 };
+use map::{Difference, SharedMap};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
-use std::sync::Arc;
 
 /// The data plane that there always is.
 pub const MAIN: &str = "main";
 
 /// Named objects of one kind.
-pub type Objects = BTreeMap<String, Attributes>;
+pub type Objects = SharedMap<Attributes>;
+
+/// An object of a state.
+pub type Key = (Object, String);
 
 /// The desired state: by object, what was set on each of its name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(try_from = "Written")]
 pub struct Desired {
     /// Shared between states until one of them changes: what a change does not touch is neither copied nor compared for it.
-    pub(crate) objects: [Arc<Objects>; Object::ALL.len()],
+    pub(crate) objects: [Objects; Object::ALL.len()],
     /// What was given out. No configuration has it: it only grows.
     pub allocations: Allocations,
     /// What the host's HBAs show. It is looked up, and kept nowhere.
@@ -100,7 +107,7 @@ impl Index<Object> for Desired {
 
 impl IndexMut<Object> for Desired {
     fn index_mut(&mut self, object: Object) -> &mut Objects {
-        Arc::make_mut(&mut self.objects[object as usize])
+        &mut self.objects[object as usize]
     }
 }
 
@@ -113,9 +120,18 @@ impl Desired {
         self.objects.iter().all(|objects| objects.is_empty())
     }
 
-    /// Whether another state has the same objects of one kind. Those that are shared are not looked at.
-    pub(crate) fn has_same(&self, object: Object, other: &Desired) -> bool {
-        self.objects[object as usize] == other.objects[object as usize]
+    /// The objects of one kind in which another state differs, by name. What both share is not looked at.
+    pub fn differences(&self, object: Object, next: &Desired) -> Vec<Difference<Attributes>> {
+        self[object].differences(&next[object])
+    }
+
+    /// All objects in which another state differs, in the order of kinds and names.
+    pub fn touched(&self, next: &Desired) -> Vec<Key> {
+        let of = |object| {
+            let differences = self.differences(object, next).into_iter();
+            differences.map(move |difference| (object, difference.name().to_owned()))
+        };
+        Object::ALL.into_iter().flat_map(of).collect()
     }
 
     /// What was set on a data plane; [`MAIN`] exists even where nothing is.
@@ -319,7 +335,7 @@ mod tests {
     use crate::paths::Paths;
 
     #[test]
-    fn what_a_change_does_not_touch_is_one_with_what_it_was() {
+    fn what_two_states_differ_in_is_found() {
         let text = "[volume.v]\nkind = \"null\"\nsize = 4096\n[adapter.a]\nvolume = \"v\"\n";
         let paths = Paths::in_one("/run/t");
         let now = validate::validate(&crate::config::read(text).unwrap(), &paths).unwrap();
@@ -327,12 +343,6 @@ mod tests {
         let size = attr::volume::SIZE.name.to_owned();
         next[Object::Volume].get_mut("v").unwrap().insert(size, Value::Number(8192));
         let next = validate::validate(&next, &paths).unwrap();
-        let shared = |object: Object| {
-            Arc::ptr_eq(&now.objects[object as usize], &next.objects[object as usize])
-        };
-        let touched: Vec<Object> =
-            Object::ALL.into_iter().filter(|object| !shared(*object)).collect();
-        assert_eq!(touched, [Object::Volume]);
-        assert!(now.has_same(Object::Adapter, &next) && !now.has_same(Object::Volume, &next));
+        assert_eq!(now.touched(&next), [(Object::Volume, "v".to_owned())]);
     }
 }

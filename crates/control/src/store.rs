@@ -431,21 +431,16 @@ impl RedbStore {
         sums.follow(now, next);
         {
             let mut table = write.open_table(OBJECTS).map_err(|e| self.engine(e))?;
-            for object in Object::ALL.into_iter().filter(|object| !now.has_same(*object, next)) {
-                for name in now[object].keys().filter(|n| !next[object].contains_key(*n)) {
-                    table.remove((object.noun(), name.as_str())).map_err(|e| self.engine(e))?;
-                }
-                for (name, set) in &next[object] {
-                    if now[object].get(name) == Some(set) {
-                        continue;
-                    }
-                    let sum = Some(seal::of_object(object.noun(), name, set));
-                    let record = Record { version: RECORD_VERSION, attributes: set.clone(), sum };
-                    let bytes = serde_json::to_vec(&record).expect("a map of plain values is JSON");
-                    table
-                        .insert((object.noun(), name.as_str()), bytes.as_slice())
-                        .map_err(|e| self.engine(e))?;
-                }
+            for (object, name) in now.touched(next) {
+                let key = (object.noun(), name.as_str());
+                let Some(set) = next[object].get(&name) else {
+                    table.remove(key).map_err(|e| self.engine(e))?;
+                    continue;
+                };
+                let sum = Some(seal::of_object(object.noun(), &name, set));
+                let record = Record { version: RECORD_VERSION, attributes: set.clone(), sum };
+                let bytes = serde_json::to_vec(&record).expect("a map of plain values is JSON");
+                table.insert(key, bytes.as_slice()).map_err(|e| self.engine(e))?;
             }
         }
         {

@@ -6,6 +6,7 @@
 
 use super::discovered::{Vport, vports};
 use super::files::{self, Made};
+use super::map::SharedMap;
 use super::{Desired, MAIN, home, san};
 use crate::error::{ApiError, Code};
 use fabric::attribute::words::AdapterKind;
@@ -23,11 +24,11 @@ pub struct Allocations {
     /// WWPNs.
     pub wwpns: Ledger,
     /// The channels that clients of adapters under the policy `aix` have, and the connection for which that holds.
-    pub maxima: BTreeMap<String, Maximum>,
+    pub maxima: SharedMap<Maximum>,
     /// Virtual ports that were made on HBAs of the host and not yet removed.
     pub vports: BTreeSet<Vport>,
     /// The files of volumes.
-    pub files: BTreeMap<String, Made>,
+    pub files: SharedMap<Made>,
 }
 
 /// What a client negotiated.
@@ -74,9 +75,13 @@ fn kept(now: &Desired, attribute: &Attribute, name: &str, set: &mut Attributes) 
 /// WWPNs that people set are not given to others.
 fn note_chosen(now: &Desired, next: &mut Desired) {
     let of = |desired: &Desired| -> BTreeSet<Wwpn> {
-        let adapters = desired[Object::Adapter].values().filter_map(san::wwpns).flatten();
+        let all = |object| {
+            let names = changed(now, next, object).into_iter();
+            names.filter_map(move |name| desired[object].get(&name))
+        };
+        let adapters = all(Object::Adapter).filter_map(san::wwpns).flatten();
         let wwpn = |set| attr::target::WWPN.of(set).and_then(|wwpn| wwpn.parse().ok());
-        adapters.chain(desired[Object::Target].values().filter_map(wwpn)).collect()
+        adapters.chain(all(Object::Target).filter_map(wwpn)).collect()
     };
     let chosen: Vec<Wwpn> = of(next).difference(&of(now)).copied().collect();
     next.allocations.wwpns.note(chosen);
@@ -106,29 +111,32 @@ fn another(prefix: Prefix) -> Prefix {
 }
 
 fn initiators(now: &Desired, next: &mut Desired) -> Result<(), ApiError> {
-    let mut adapters = std::mem::take(&mut next[Object::Adapter]);
-    let mut settled = Ok(());
-    for (name, set) in &mut adapters {
-        if attr::adapter::KIND.value(set) != AdapterKind::Fc
-            || kept(now, &attr::adapter::WWPNS, name, set)
-            || settled.is_err()
-        {
+    for name in changed(now, next, Object::Adapter) {
+        let Some(set) = next[Object::Adapter].get(&name) else { continue };
+        let mut own = set.clone();
+        if attr::adapter::KIND.value(set) != AdapterKind::Fc {
             continue;
         }
-        let prefix = prefix(next, home(set));
-        match next.allocations.wwpns.take_pair(prefix) {
-            Ok([first, second]) => {
-                attr::adapter::WWPNS.put(set, &format!("{first},{second}"));
-            }
-            Err(problem) => settled = Err(used_up(Object::Adapter, name, home(set), problem)),
+        if !kept(now, &attr::adapter::WWPNS, &name, &mut own) {
+            let (dataplane, prefix) = (home(set).to_owned(), prefix(next, home(set)));
+            let pair = next.allocations.wwpns.take_pair(prefix);
+            let [first, second] =
+                pair.map_err(|e| used_up(Object::Adapter, &name, &dataplane, e))?;
+            attr::adapter::WWPNS.put(&mut own, &format!("{first},{second}"));
         }
+        next[Object::Adapter].insert(name, own);
     }
-    next[Object::Adapter] = adapters;
-    settled
+    Ok(())
+}
+
+/// The objects of one kind that are not as they were; those that are have been given what they need.
+fn changed(now: &Desired, next: &Desired, object: Object) -> Vec<String> {
+    let differences = now.differences(object, next).into_iter();
+    differences.map(|difference| difference.name().to_owned()).collect()
 }
 
 fn targets(now: &Desired, next: &mut Desired) -> Result<(), ApiError> {
-    let names: Vec<String> = next[Object::Target].keys().cloned().collect();
+    let names = changed(now, next, Object::Target);
     for name in &names {
         if let Some(set) = next[Object::Target].get_mut(name) {
             kept(now, &attr::target::ID, name, set);
@@ -136,7 +144,7 @@ fn targets(now: &Desired, next: &mut Desired) -> Result<(), ApiError> {
         }
     }
     for name in &names {
-        let set = &next[Object::Target][name];
+        let Some(set) = next[Object::Target].get(name) else { continue };
         let dataplane = home(set).to_owned();
         let mut own = set.clone();
         if !attr::target::WWPN.is_set(&own) {
@@ -165,20 +173,23 @@ fn full(object: Object, name: &str, of: &str, whose: &str) -> ApiError {
 }
 
 fn vtds(now: &Desired, next: &mut Desired) -> Result<(), ApiError> {
-    let names: Vec<String> = next[Object::Vtd].keys().cloned().collect();
+    let names = changed(now, next, Object::Vtd);
     for name in &names {
         if let Some(set) = next[Object::Vtd].get_mut(name) {
             kept(now, &attr::vtd::LUN, name, set);
         }
     }
     let mut taken: BTreeMap<String, BTreeSet<u8>> = BTreeMap::new();
-    for set in next[Object::Vtd].values() {
+    let unsettled =
+        |name: &String| next[Object::Vtd].get(name).is_some_and(|set| !attr::vtd::LUN.is_set(set));
+    let all = names.iter().any(unsettled).then(|| next[Object::Vtd].values());
+    for set in all.into_iter().flatten() {
         let lun = attr::vtd::LUN.of(set).and_then(|lun| u8::try_from(lun).ok());
         let adapter = attr::vtd::ADAPTER.of(set).unwrap_or_default();
         taken.entry(adapter.to_owned()).or_default().extend(lun);
     }
     for name in &names {
-        let set = &next[Object::Vtd][name];
+        let Some(set) = next[Object::Vtd].get(name) else { continue };
         if attr::vtd::LUN.is_set(set) {
             continue;
         }

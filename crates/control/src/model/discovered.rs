@@ -35,6 +35,10 @@ pub struct Discovered {
 
 /// The virtual port that each adapter shall have which is mapped to a port that stands for an HBA.
 pub fn vports(desired: &Desired) -> BTreeMap<String, Vport> {
+    // There are few ports, and many adapters.
+    if !desired[Object::Port].values().any(|set| attr::port::HOST.is_set(set)) {
+        return BTreeMap::new();
+    }
     let fc = desired[Object::Adapter]
         .iter()
         .filter(|(_, set)| attr::adapter::KIND.value(set) == AdapterKind::Fc);

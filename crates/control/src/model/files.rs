@@ -47,9 +47,14 @@ fn has_file(desired: &Desired, name: &str) -> bool {
 /// New volumes have new files; those that are gone are forgotten.
 pub(super) fn settle(now: &Desired, next: &mut Desired) {
     let mut files = std::mem::take(&mut next.allocations.files);
-    files.retain(|name, _| has_file(next, name) && now[Object::Volume].contains_key(name));
-    let new = next[Object::Volume].keys().filter(|name| !now[Object::Volume].contains_key(*name));
-    files.extend(new.filter(|name| has_file(next, name)).map(|name| (name.clone(), Made::New)));
+    for difference in now.differences(Object::Volume, next) {
+        let name = difference.name();
+        if difference.before.is_none() && has_file(next, name) {
+            files.insert(name.to_owned(), Made::New);
+        } else if difference.before.is_none() || !has_file(next, name) {
+            files.remove(name);
+        }
+    }
     next.allocations.files = files;
 }
 

@@ -7,6 +7,7 @@ use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attribute, Attributes, Kind, Object, Value, attr};
 use proptest::prelude::*;
 use proptest::sample::select;
+use std::collections::BTreeMap;
 
 /// The folders of the samples.
 pub(crate) fn paths() -> Paths {
@@ -238,7 +239,7 @@ fn objects() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
             (Object::Mask, masks),
         ]
         .into_iter()
-        .flat_map(|(object, all): (Object, super::Objects)| {
+        .flat_map(|(object, all): (Object, BTreeMap<String, Attributes>)| {
             all.into_iter().map(move |(name, set)| (object, name, set))
         })
         .collect()
@@ -268,9 +269,9 @@ fn only_known(desired: &Desired, value: &mut Value) {
         return;
     }
     let known = |word: &&str| {
-        let fc = desired[Object::Adapter].get(*word);
+        let fc = desired[Object::Adapter].get(word);
         let fc = fc.is_some_and(|set| attr::adapter::KIND.value(set) == AdapterKind::Fc);
-        fc || desired[Object::Target].contains_key(*word) || word.contains(':')
+        fc || desired[Object::Target].contains_key(word) || word.contains(':')
     };
     *list = list.split(',').filter(known).collect::<Vec<_>>().join(",");
 }

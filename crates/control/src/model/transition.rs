@@ -1,13 +1,12 @@
 //! From one desired state to another: whether it may be, and what changes.
 
-use super::validate::validate;
-use super::{Desired, Users};
+use super::neighbours::Neighbours;
+use super::{Desired, Key};
 use crate::error::{ApiError, Code};
 use crate::paths::Paths;
 use fabric::attribute::{Attribute, Attributes, Default, Effect, Object, Value, attr};
 use fabric::units::format_size;
 use serde::{Deserialize, Serialize};
-use std::cell::OnceCell;
 use utoipa::ToSchema;
 
 /// What a user has allowed in so many words.
@@ -95,25 +94,40 @@ pub fn transition(
     paths: &Paths,
     allow: Allow,
 ) -> Result<Transition, ApiError> {
-    removals_are_free(now, next)?;
-    let next = validate(next, paths)?;
+    let mut neighbours = Neighbours::default();
+    neighbours.follow(now, paths);
+    transition_beside(&neighbours, now, next, paths, allow)
+}
+
+/// The same, where it is known who has to do with whom in `now`. It costs what the change touches.
+pub fn transition_beside(
+    neighbours: &Neighbours,
+    now: &Desired,
+    next: &Desired,
+    paths: &Paths,
+    allow: Allow,
+) -> Result<Transition, ApiError> {
+    removals_are_free(neighbours, now, next)?;
+    let next = neighbours.validate(next, paths)?;
     let mut changes = Vec::new();
-    // What both have in common is not looked at.
-    let differ = |object: &Object| !now.has_same(*object, &next);
-    for object in Object::in_order().into_iter().rev().filter(differ) {
-        let gone = now[object].keys().filter(|name| !next[object].contains_key(*name));
-        changes.extend(gone.map(|name| Change {
+    let in_order = Object::in_order();
+    for object in in_order.iter().rev().copied() {
+        let differences = now.differences(object, &next).into_iter();
+        let gone = differences.filter(|difference| difference.after.is_none());
+        changes.extend(gone.map(|difference| Change {
             verb: Verb::Remove,
             object,
-            name: name.clone(),
+            name: difference.name().to_owned(),
             attributes: Vec::new(),
         }));
     }
-    let users = OnceCell::new();
-    for object in Object::in_order().into_iter().filter(differ) {
-        for (name, set) in &next[object] {
-            let before = now[object].get(name);
-            if let Some(before) = before.filter(|before| *before != set) {
+    for object in in_order {
+        for difference in now.differences(object, &next) {
+            let Some(after) = &difference.after else { continue };
+            let (name, set) = &**after;
+            let before = difference.before.as_ref().map(|entry| &entry.1);
+            if let Some(before) = before {
+                let users = || neighbours.users(now, &[], &(object, name.clone()));
                 may_change(now, &next, &users, (object, name), (before, set), allow)?;
             }
             changes.extend(change(object, name, before, set));
@@ -123,24 +137,29 @@ pub fn transition(
 }
 
 /// A better answer than "there is no such volume" when it is there and about to be removed.
-fn removals_are_free(now: &Desired, next: &Desired) -> Result<(), ApiError> {
-    let mut users = None;
-    for object in Object::ALL.into_iter().filter(|object| !now.has_same(*object, next)) {
-        for name in now[object].keys().filter(|name| !next[object].contains_key(*name)) {
-            let main = object == Object::DataPlane && name == super::MAIN;
-            let users = users.get_or_insert_with(|| next.users()).of(object, name);
-            if !main && !users.is_empty() {
-                return Err(in_use(object, name, &users));
-            }
+fn removals_are_free(
+    neighbours: &Neighbours,
+    now: &Desired,
+    next: &Desired,
+) -> Result<(), ApiError> {
+    let touched = now.touched(next);
+    for key @ (object, name) in &touched {
+        if next[*object].contains_key(name) || (*object == Object::DataPlane && name == super::MAIN)
+        {
+            continue;
+        }
+        let users = neighbours.users(next, &touched, key);
+        if !users.is_empty() {
+            return Err(in_use(*object, name, &users));
         }
     }
     Ok(())
 }
 
-fn in_use(object: Object, name: &str, users: &[(Object, &str)]) -> ApiError {
+fn in_use(object: Object, name: &str, users: &[Key]) -> ApiError {
     let first = users.first().map_or(Object::Adapter, |(user, _)| *user);
     let names: Vec<&str> =
-        users.iter().filter(|(user, _)| *user == first).map(|(_, name)| *name).collect();
+        users.iter().filter(|(user, _)| *user == first).map(|(_, name)| name.as_str()).collect();
     let list = names.iter().map(|user| format!("`{user}`")).collect::<Vec<_>>().join(", ");
     let noun = if names.len() == 1 { first.noun() } else { first.collection() };
     let help = match first {
@@ -162,10 +181,10 @@ fn in_use(object: Object, name: &str, users: &[(Object, &str)]) -> ApiError {
 }
 
 /// Whether an existing object may change in this way.
-fn may_change<'a>(
-    now: &'a Desired,
+fn may_change(
+    now: &Desired,
     next: &Desired,
-    users: &OnceCell<Users<'a>>,
+    users: &dyn Fn() -> Vec<Key>,
     (object, name): (Object, &str),
     (before, after): (&Attributes, &Attributes),
     allow: Allow,
@@ -184,8 +203,8 @@ fn may_change<'a>(
                 .help(format!("remove {object} `{name}` and create it again")));
             }
             Effect::Unused => {
-                let mut users = users.get_or_init(|| now.users()).of(object, name);
-                users.retain(|(user, whose)| next[*user].contains_key(*whose));
+                let mut users = users();
+                users.retain(|(user, whose)| next[*user].contains_key(whose));
                 if !users.is_empty() {
                     return Err(in_use(object, name, &users).on(attribute.name));
                 }

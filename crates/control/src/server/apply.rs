@@ -49,7 +49,8 @@ impl Server {
                 return Ok(());
             }
             for object in Object::ALL {
-                desired[object].extend(wanted[object].clone());
+                let wanted = wanted[object].iter();
+                desired[object].extend(wanted.map(|(name, set)| (name.clone(), set.clone())));
             }
             Ok(())
         };

@@ -10,7 +10,7 @@ use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::model::loss::{self, Loss, losses};
 use crate::model::resolve::own_file;
-use crate::model::transition::{Change, Transition, transition};
+use crate::model::transition::{Change, Transition, transition_beside};
 use crate::model::{Desired, allocations, mentions_of};
 use crate::operation::{Edit, Facts, Kind, Step, Work, cancelled};
 use crate::supervisor::View;
@@ -350,7 +350,11 @@ impl Server {
         edit(&mut next)?;
         allocations::settle(&now, &mut next, fresh_number())?;
         next.discovered = now.discovered.clone();
-        let Transition { next, changes } = transition(&now, &next, &self.paths, options.allow)?;
+        let Transition { next, changes } = {
+            let mut neighbours = self.neighbours.lock().unwrap_or_else(PoisonError::into_inner);
+            neighbours.follow(&now, &self.paths);
+            transition_beside(&neighbours, &now, &next, &self.paths, options.allow)?
+        };
         machine::has(&next, &changes)?;
         let (before, after) = (self.wanted(&now), self.wanted(&next));
         if !changes.is_empty() {
@@ -367,16 +371,20 @@ impl Server {
 
     /// A new object begins with nothing: what an earlier one of its name left behind goes first.
     fn find_nothing(&self, now: &Desired, next: &Desired) -> Result<(), ApiError> {
-        let new = next[Object::Volume]
-            .iter()
-            .filter(|(name, _)| !now[Object::Volume].contains_key(*name));
+        let differences = now.differences(Object::Volume, next).into_iter();
+        let new = differences.filter(|difference| difference.before.is_none());
+        let new: Vec<_> = new.filter_map(|difference| difference.after).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
         let views = self.supervisor_views();
         let mut open: BTreeMap<&str, (&String, &View)> = BTreeMap::new();
         for (plane, view) in &views {
             let volumes = view.account().into_iter().flat_map(|known| &known.status.volumes);
             open.extend(volumes.map(|volume| (volume.spec.name.as_str(), (plane, view))));
         }
-        for (name, set) in new {
+        for entry in &new {
+            let (name, set) = &**entry;
             // A removal that waits for a data plane: the volume there is still the earlier one.
             if let Some((plane, view)) = open.get(name.as_str()) {
                 let message = format!("data plane `{plane}` still has an earlier volume `{name}`");

@@ -86,7 +86,7 @@ impl Server {
         let (not_found, name) = (self.not_found(object, name), name.to_owned());
         self.change(options, move |desired| {
             if object == Object::DataPlane && name == MAIN {
-                desired[Object::DataPlane].entry(MAIN.to_owned()).or_default();
+                desired[Object::DataPlane].or_default(MAIN);
             }
             let set = desired[object].get_mut(&name).ok_or_else(|| not_found.clone())?;
             expected.check(object, &name, set)?;

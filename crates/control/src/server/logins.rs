@@ -7,6 +7,7 @@ use crate::error::ApiError;
 use crate::model::Desired;
 use crate::model::allocations::Maximum;
 use crate::model::loss::has_client;
+use crate::model::map::SharedMap;
 use crate::model::resolve::{self, narrow32};
 use crate::model::san::{san, wwpns};
 use crate::model::transition::{AttributeChange, Change, Verb};
@@ -157,13 +158,13 @@ impl Server {
         &self,
         now: &Desired,
         statuses: &BTreeMap<String, Arc<Status>>,
-    ) -> BTreeMap<String, Maximum> {
+    ) -> SharedMap<Maximum> {
         let aix = now[Object::Adapter]
             .iter()
             .filter(|(_, set)| attr::adapter::POLICY.value(set) == Policy::Aix);
         let aix: Vec<_> = aix.collect();
         if aix.is_empty() {
-            return BTreeMap::new();
+            return SharedMap::default();
         }
         let maxima = aix.into_iter().filter_map(|(name, set)| {
             let known = now.allocations.maxima.get(name).copied();

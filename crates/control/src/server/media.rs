@@ -3,6 +3,7 @@
 use super::shared::Server;
 use crate::error::{ApiError, Code};
 use crate::model::Desired;
+use crate::model::map::Difference;
 use crate::model::resolve::{Wanted, own_file};
 use crate::operation::{Edit, Operation, Work};
 use crate::paths::Paths;
@@ -28,7 +29,9 @@ fn new_media<'a>(
     now: &'a Desired,
     next: &'a Desired,
 ) -> impl Iterator<Item = (&'a String, &'a Attributes)> {
-    next[Object::Medium].iter().filter(|(name, _)| !now[Object::Medium].contains_key(*name))
+    let new = |difference: &Difference<Attributes>| difference.before.is_none();
+    let differences = now.differences(Object::Medium, next).into_iter().filter(new);
+    differences.filter_map(|difference| next[Object::Medium].get_key_value(difference.name()))
 }
 
 /// The new media of an operation of which a copy is taken.

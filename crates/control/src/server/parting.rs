@@ -54,11 +54,11 @@ impl Telling {
             let now = wanted.get(dataplane);
             let volumes = names.volumes.iter().filter(|name| {
                 now.is_none_or(|now| !now.volumes.contains_key(*name))
-                    && desired[Object::Volume].contains_key(*name)
+                    && desired[Object::Volume].contains_key(name)
             });
             let adapters = names.adapters.iter().filter(|name| {
                 now.is_none_or(|now| !now.adapters.contains_key(*name))
-                    && desired[Object::Adapter].contains_key(*name)
+                    && desired[Object::Adapter].contains_key(name)
             });
             let names = Names {
                 volumes: volumes.cloned().collect(),

@@ -6,6 +6,7 @@ use super::stats_files::StatsFiles;
 use crate::error::{ApiError, Code};
 use crate::model::Desired;
 use crate::model::loss::Loss;
+use crate::model::neighbours::Neighbours;
 use crate::model::resolve::{self, Wanted};
 use crate::model::transition::{Allow, Change};
 use crate::paths::Paths;
@@ -134,6 +135,8 @@ pub struct Server {
     pub(super) stats_files: Mutex<StatsFiles>,
     /// What data planes shall be in the states that were asked for last, the latest first.
     resolved: Mutex<Vec<(Desired, WantedOfAll)>>,
+    /// Who has to do with whom in the state that was judged from last.
+    pub(super) neighbours: Mutex<Neighbours>,
     /// How often that was worked out.
     #[cfg(test)]
     pub(crate) resolutions: std::sync::atomic::AtomicU64,
@@ -169,6 +172,7 @@ impl Server {
             file: RwLock::default(),
             trail,
             resolved: Mutex::default(),
+            neighbours: Mutex::default(),
             #[cfg(test)]
             resolutions: 0.into(),
             stats_files: Mutex::default(),

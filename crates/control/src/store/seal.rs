@@ -39,14 +39,12 @@ impl Sums {
 
     /// They are of `now`, and become those of `next`.
     pub(super) fn follow(&mut self, now: &Desired, next: &Desired) {
-        for object in Object::ALL.into_iter().filter(|object| !now.has_same(*object, next)) {
+        for (object, name) in now.touched(next) {
             let sums = &mut self.0[object as usize];
-            sums.retain(|name, _| next[object].contains_key(name));
-            for (name, set) in &next[object] {
-                if now[object].get(name) != Some(set) {
-                    sums.insert(name.clone(), of_object(object.noun(), name, set));
-                }
-            }
+            match next[object].get(&name) {
+                Some(set) => sums.insert(name.clone(), of_object(object.noun(), &name, set)),
+                None => sums.remove(&name),
+            };
         }
     }
 

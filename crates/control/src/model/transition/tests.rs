@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::read;
 use crate::model::samples;
+use crate::model::validate::validate;
 use proptest::prelude::*;
 
 fn go(now: &str, next: &str) -> Result<Transition, ApiError> {

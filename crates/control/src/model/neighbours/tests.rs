@@ -1,0 +1,239 @@
+use super::*;
+use crate::model::{allocations, samples};
+use fabric::attribute::Value;
+use proptest::prelude::*;
+use proptest::sample::Index;
+use std::fmt::Write as _;
+
+/// What is done to a state.
+#[derive(Debug, Clone)]
+enum Step {
+    /// An object goes.
+    Remove(Index),
+    /// One becomes as another state has it.
+    Take(Index),
+    /// An attribute of one gets another value, by the name of the attribute.
+    Set(Index, &'static str, Value),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let attributes: Vec<_> = Object::ALL.into_iter().flat_map(Object::attributes).collect();
+    let set = proptest::sample::select(attributes).prop_flat_map(|attribute| {
+        (any::<Index>(), samples::change_of(attribute))
+            .prop_map(|(index, value)| Step::Set(index, attribute.name, value))
+    });
+    prop_oneof![
+        2 => any::<Index>().prop_map(Step::Remove),
+        4 => any::<Index>().prop_map(Step::Take),
+        4 => set,
+    ]
+}
+
+fn keys(state: &Desired) -> Vec<Key> {
+    Desired::default().touched(state)
+}
+
+fn carry_out(step: &Step, state: &mut Desired, other: &Desired) {
+    let all = keys(if matches!(step, Step::Take(_)) { other } else { state });
+    if all.is_empty() {
+        return;
+    }
+    match step {
+        Step::Remove(index) => {
+            let (object, name) = index.get(&all);
+            state[*object].remove(name);
+        }
+        Step::Take(index) => {
+            let (object, name) = index.get(&all);
+            state[*object].insert(name.clone(), other[*object][name.as_str()].clone());
+        }
+        Step::Set(index, attribute, value) => {
+            let having: Vec<&Key> =
+                all.iter().filter(|(object, _)| object.attribute(attribute).is_some()).collect();
+            if having.is_empty() {
+                return;
+            }
+            let (object, name) = index.get(&having);
+            if let Some(set) = state[*object].get_mut(name) {
+                set.insert((*attribute).to_owned(), value.clone());
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// Over several changes, since who has to do with whom is followed.
+    #[test]
+    fn a_change_is_judged_as_the_whole_state_is(
+        first in samples::desired(),
+        other in samples::desired(),
+        changes in proptest::collection::vec(proptest::collection::vec(step(), 1..4), 1..5),
+    ) {
+        let paths = samples::paths();
+        let (mut now, mut neighbours) = (first, Neighbours::default());
+        for steps in &changes {
+            neighbours.follow(&now, &paths);
+            let mut next = now.clone();
+            steps.iter().for_each(|step| carry_out(step, &mut next, &other));
+            if allocations::settle(&now, &mut next, 42).is_err() {
+                continue;
+            }
+            let whole = validate(&next, &paths);
+            let part = neighbours.part(&next, &now.touched(&next), &paths);
+            if let (Ok(_), Err(refusal)) = (validate(&part, &paths), &whole) {
+                panic!("not refused: {refusal}\n{part:?}\n{next:?}");
+            }
+            prop_assert_eq!(neighbours.validate(&next, &paths), whole.clone());
+            for key in keys(&now) {
+                let found = neighbours.users(&next, &now.touched(&next), &key);
+                let users = next.users();
+                let expected = users.of(key.0, &key.1);
+                let found: Vec<(Object, &str)> =
+                    found.iter().map(|(object, name)| (*object, name.as_str())).collect();
+                prop_assert_eq!(found, expected);
+            }
+            now = whole.unwrap_or(now);
+        }
+    }
+}
+
+/// Adapters of virtual Fibre Channel, each with a zone and two masks, ten to a target.
+pub(crate) fn fabric_of(count: usize) -> Desired {
+    let mut text = String::new();
+    for port in 0..count.div_ceil(200) {
+        let _ = writeln!(text, "[port.p{port}]\nmax_adapters = 255");
+    }
+    for target in 0..count.div_ceil(10) {
+        let _ = writeln!(text, "[target.t{target}]\nid = {}\nluns = \"0=v{target}\"", target % 250);
+        let _ = writeln!(text, "[volume.v{target}]\nkind = \"null\"\nsize = \"1MiB\"");
+    }
+    for n in 0..count {
+        let (port, target) = (n / 200, n / 10);
+        let _ = writeln!(text, "[adapter.f{n}]\nkind = \"fc\"\nport = \"p{port}\"");
+        let _ = writeln!(text, "[zone.z{n}]\nmembers = \"f{n},t{target}\"");
+        for mask in ["a", "b"] {
+            let _ = writeln!(
+                text,
+                "[mask.m{n}{mask}]\ninitiators = \"f{n}\"\ntargets = \"t{target}\"\nluns = \"0\""
+            );
+        }
+    }
+    let mut desired = crate::config::read(&text).unwrap();
+    allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+    validate(&desired, &samples::paths()).unwrap()
+}
+
+#[test]
+fn what_a_change_does_not_touch_is_not_judged() {
+    let paths = samples::paths();
+    let judged = |count: usize, change: &dyn Fn(&mut Desired)| {
+        let now = fabric_of(count);
+        let mut neighbours = Neighbours::default();
+        neighbours.follow(&now, &paths);
+        let mut next = now.clone();
+        change(&mut next);
+        neighbours.validate(&next, &paths).unwrap();
+        neighbours.judged.get()
+    };
+    let set = |object: Object, name: &'static str, attribute: &'static str, value: Value| {
+        move |state: &mut Desired| {
+            state[object].get_mut(name).unwrap().insert(attribute.to_owned(), value.clone());
+        }
+    };
+    let queues = set(Object::Adapter, "f1", "queues", Value::Number(3));
+    let size = set(Object::Volume, "v0", "size", Value::Number(1 << 21));
+    let luns = set(Object::Mask, "m1a", "luns", Value::Text("all".to_owned()));
+    let changes: [&dyn Fn(&mut Desired); 4] = [&queues, &size, &luns, &|state| {
+        state[Object::Zone].remove("z1");
+    }];
+    for change in changes {
+        let (few, many) = (judged(100, change), judged(1000, change));
+        assert!(few < 20, "{few}");
+        assert_eq!(few, many);
+    }
+}
+
+/// What is there, and two objects that do not go together.
+const DISPUTES: [(&str, &str, &str); 13] = [
+    // One LUN number for two LUNs, the initiator named in three ways.
+    (
+        FABRIC,
+        "[mask.a]\ninitiators=\"f\"\ntargets=\"t\"\nluns=\"0\"",
+        "[mask.b]\ninitiators=\"f\"\ntargets=\"t\"\nluns=\"0=1\"",
+    ),
+    (
+        FABRIC,
+        "[mask.a]\ninitiators=\"f\"\ntargets=\"t\"\nluns=\"0\"",
+        "[mask.b]\ninitiators=\"c0:50:76:00:00:01:00:00\"\ntargets=\"t\"\nluns=\"0=1\"",
+    ),
+    (
+        FABRIC,
+        "[mask.a]\ninitiators=\"c0:50:76:00:00:01:00:01\"\ntargets=\"50:05:07:68:01:00:00:01\"\nluns=\"0\"",
+        "[mask.b]\ninitiators=\"f\"\ntargets=\"t\"\nluns=\"0=1\"",
+    ),
+    // More adapters than a port takes.
+    (
+        "[port.p]\nmax_adapters=1",
+        "[adapter.f]\nkind=\"fc\"\nport=\"p\"",
+        "[adapter.g]\nkind=\"fc\"\nport=\"p\"",
+    ),
+    ("", "[volume.a]\nkind=\"file\"\npath=\"/x\"", "[volume.b]\nkind=\"file\"\npath=\"/x\""),
+    ("", "[volume.a]\nkind=\"file\"\npath=\"/x\"", "[medium.b]\npath=\"/x\""),
+    (
+        "",
+        "[volume.a]\nkind=\"null\"\nsize=4096\nnaa=\"2000000000000001\"",
+        "[volume.b]\nkind=\"null\"\nsize=4096\nnaa=\"2000000000000001\"",
+    ),
+    (DISK, "[adapter.a]\nkind=\"fc\"\nsocket=\"/s\"", "[adapter.b]\nvolume=\"v\"\nsocket=\"/s\""),
+    (
+        "",
+        "[dataplane.side]\ncpus=\"0\"",
+        "[adapter.b]\nkind=\"fc\"\nsocket=\"/run/t/dataplane-side.sock\"",
+    ),
+    (DISK, "[adapter.a]\nvolume=\"v\"", "[target.t]\nluns=\"0=v\""),
+    ("", "[target.a]\nid=7", "[target.b]\nid=7"),
+    (
+        "",
+        "[target.a]\nwwpn=\"c0:50:76:00:00:01:00:01\"",
+        "[adapter.f]\nkind=\"fc\"\nwwpns=\"c0:50:76:00:00:01:00:01,c0:50:76:00:00:01:00:02\"",
+    ),
+    (
+        "[adapter.s]\nkind=\"scsi\"",
+        "[vtd.a]\nadapter=\"s\"\nvolume=\"o1\"\nlun=3",
+        "[vtd.b]\nadapter=\"s\"\nvolume=\"o2\"\nlun=3",
+    ),
+];
+const DISK: &str = "[volume.v]\nkind=\"null\"\nsize=4096";
+const FABRIC: &str = "[volume.v]\nkind=\"null\"\nsize=4096\n[volume.w]\nkind=\"null\"\nsize=4096\n[port.p]\n\
+    [target.t]\nwwpn=\"50:05:07:68:01:00:00:01\"\nluns=\"0=v,1=w\"\n\
+    [adapter.f]\nkind=\"fc\"\nport=\"p\"\nwwpns=\"c0:50:76:00:00:01:00:00,c0:50:76:00:00:01:00:01\"\n";
+/// What is beside it, so that the part is a small one.
+const BESIDE: &str = "[volume.o1]\nkind=\"null\"\nsize=4096\n[volume.o2]\nkind=\"null\"\nsize=4096\n[volume.o3]\nkind=\"null\"\nsize=4096\n";
+
+#[test]
+fn a_dispute_is_seen_from_either_side() {
+    let paths = samples::paths();
+    for (there, first, second) in DISPUTES {
+        let state = |objects: &[&str], before: &Desired| {
+            let mut state = crate::config::read(&objects.join("\n")).unwrap();
+            allocations::settle(before, &mut state, 1).unwrap();
+            state.allocations.system = Some(1);
+            state
+        };
+        let parts = |first, second| {
+            let now = state(&[BESIDE, there, first], &Desired::default());
+            let now = validate(&now, &paths).unwrap();
+            let next = state(&[BESIDE, there, first, second], &now);
+            let mut neighbours = Neighbours::default();
+            neighbours.follow(&now, &paths);
+            assert!(validate(&next, &paths).is_err(), "{first}\n{second}");
+            let part = neighbours.part(&next, &now.touched(&next), &paths);
+            assert!(validate(&part, &paths).is_err(), "{first}\n{second}\n{part:?}");
+            assert_eq!(neighbours.validate(&next, &paths), validate(&next, &paths));
+        };
+        parts(first, second);
+        parts(second, first);
+    }
+}
