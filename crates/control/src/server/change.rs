@@ -146,7 +146,7 @@ impl Server {
     {
         let gone = || ApiError::new(Code::Unavailable, "the server is ending");
         let server = self.myself.upgrade().ok_or_else(gone)?;
-        let (sender, begun) = oneshot::channel();
+        let (sender, mut begun) = oneshot::channel();
         let sender = (!wait).then_some(sender);
         let caller = caller::present();
         let work = work(Arc::clone(&server), Begun(Mutex::new(sender)));
@@ -159,8 +159,12 @@ impl Server {
         }));
         let ended = tokio::select! {
             ended = &mut task => ended,
-            Ok(begun) = begun => return Ok(begun),
+            Ok(begun) = &mut begun => return Ok(begun),
         };
+        // It may have ended before anybody looked: who does not wait is told its number all the same.
+        if let Ok(begun) = begun.try_recv() {
+            return Ok(begun);
+        }
         ended.map_err(|error| {
             tracing::error!(%error, "a change was not finished");
             ApiError::new(Code::Failed, format!("the change was not finished: {error}"))
