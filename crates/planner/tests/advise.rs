@@ -8,6 +8,8 @@ mod arbitrary;
 mod bridges;
 #[path = "advise/disks.rs"]
 mod disks;
+#[path = "advise/front.rs"]
+mod front;
 #[path = "advise/identity.rs"]
 mod identity;
 #[path = "advise/logins.rs"]

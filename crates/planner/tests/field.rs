@@ -1,5 +1,7 @@
 //! The advisor against systems as they come from the field; see `field/README.md`.
 
+#[path = "field/commands.rs"]
+mod commands;
 #[path = "field/names.rs"]
 mod names;
 #[path = "field/pieces.rs"]

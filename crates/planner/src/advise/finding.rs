@@ -73,6 +73,15 @@ pub struct Finding {
     pub score: f64,
 }
 
+impl Finding {
+    /// Whether it is about this system; what is about a pair is about both.
+    #[must_use]
+    pub fn is_of(&self, system: &str) -> bool {
+        let on = |part: &str| part.strip_suffix(system).is_some_and(|rest| rest.ends_with(" on "));
+        self.system == system || self.object.split(" and ").any(on)
+    }
+}
+
 /// Why no command is printed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct NoCommand {

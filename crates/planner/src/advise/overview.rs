@@ -139,8 +139,10 @@ pub(super) fn systems(
 fn system(view: &View<'_>, host: usize, findings: &[Finding], coverage: &[Judged]) -> SystemState {
     let name = view.spoken(host);
     let known = view.system(host);
+    // A finding about two, `ent6 on vios1 and ent6 on vios2`, is one of each.
     let of = |severity| {
-        findings.iter().filter(|one| one.system == name && one.severity == severity).count()
+        let here = |one: &&Finding| one.severity == severity && one.is_of(name);
+        findings.iter().filter(here).count()
     };
     let in_state =
         |state| coverage.iter().filter(|one| one.system == name && one.state == state).count();

@@ -266,9 +266,10 @@ fn not_checked(advice: &Advice) -> Option<Section> {
         "Capture these and run again with all files.",
         &["rule", "looks for", "capture"],
     );
-    for not in &advice.not_checked {
-        let about = rule(not.rule).map_or("", |rule| rule.about);
-        table.row([not.rule, about, &not.missing]);
+    for of_rule in advice.not_checked.chunk_by(|one, two| one.rule == two.rule) {
+        let about = rule(of_rule[0].rule).map_or("", |rule| rule.about);
+        let missing: Vec<&str> = of_rule.iter().map(|not| not.missing.as_str()).collect();
+        table.row([of_rule[0].rule, about, &missing.join("; ")]);
     }
     let section = Section::new("Not checked", Tone::Plain).only(Detail::Full);
     (!table.rows.is_empty()).then(|| section.block(Block::Table(table)))

@@ -71,15 +71,30 @@ fn full(advice: &Advice) -> Section {
         kinds.entry(judged.kind).or_default().push(judged);
     }
     for (kind, all) in kinds {
-        let mut table =
-            Table::new(kind.words(), &["object", "rule", "state", "because", "what would decide"]);
+        let columns = ["object", "state", "rules", "because", "what would decide"];
+        let mut table = Table::new(kind.words(), &columns);
+        // What is the same of several rules stands once.
+        let mut rows: Vec<(&Judged, Vec<&str>)> = Vec::new();
         for judged in all {
+            let same = |one: &Judged| {
+                (one.state, &one.why, &one.capture) == (judged.state, &judged.why, &judged.capture)
+            };
+            let mut of_object =
+                rows.iter().rev().take_while(|(one, _)| one.object == judged.object);
+            let at = of_object.position(|(one, _)| same(one)).map(|at| rows.len() - 1 - at);
+            match at.and_then(|at| rows.get_mut(at)) {
+                Some((_, rules)) => rules.push(judged.rule),
+                None => rows.push((judged, vec![judged.rule])),
+            }
+        }
+        for (judged, rules) in rows {
             let state = match judged.state {
                 State::Finding => "finding",
                 State::NotJudged => "not judged",
                 State::Healthy => "healthy",
             };
-            table.row([judged.object.as_str(), judged.rule, state, &judged.why, &judged.capture]);
+            let rules = rules.join(", ");
+            table.row([judged.object.as_str(), state, &rules, &judged.why, &judged.capture]);
         }
         section = section.block(Block::Table(table));
     }

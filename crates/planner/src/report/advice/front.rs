@@ -8,6 +8,9 @@ use crate::report::{Block, Detail, moment, span};
 /// So many things are to be done first.
 const FIRST: usize = 3;
 
+/// So many others are named of which the same is said.
+const ALSO: usize = 3;
+
 /// With more systems than this what to do first comes before their table, so that it is on the first page.
 const MANY: usize = 8;
 
@@ -143,23 +146,45 @@ fn words(advice: &Advice) -> String {
     words
 }
 
-/// The three things to do first, with what they bring and what they risk.
+/// The three things to do first, with what they bring and what they risk. What one rule finds several times on the
+/// same systems is one thing.
 fn first(advice: &Advice) -> Option<Section> {
+    let mut things: Vec<(&Finding, Vec<&str>)> = Vec::new();
+    for finding in &advice.findings {
+        let same = |(first, _): &&mut (&Finding, Vec<&str>)| {
+            first.rule == finding.rule
+                && (first.is_of(&finding.system) || finding.is_of(&first.system))
+        };
+        let full = things.len() == FIRST;
+        match things.iter_mut().find(same) {
+            Some((_, also)) => also.push(&finding.object),
+            None if full => {}
+            None => things.push((finding, Vec::new())),
+        }
+    }
     let mut section = Section::new("What to do first", Tone::Plain).only(Detail::Full);
-    for (at, finding) in advice.findings.iter().take(FIRST).enumerate() {
-        section =
-            section.block(Block::Labelled { label: (at + 1).to_string(), text: in_words(finding) });
+    for (at, (finding, also)) in things.iter().enumerate() {
+        let text = in_words(finding, also);
+        section = section.block(Block::Labelled { label: (at + 1).to_string(), text });
     }
     (!section.blocks.is_empty()).then_some(section)
 }
 
-fn in_words(finding: &Finding) -> String {
+fn in_words(finding: &Finding, also: &[&str]) -> String {
     let sentences = |text: &str, count: usize| {
         let end = text.match_indices(". ").nth(count - 1).map_or(text.len(), |(end, _)| end + 1);
         text[..end].to_owned()
     };
+    let others: Vec<&str> =
+        also.iter().copied().filter(|other| !finding.object.contains(other)).collect();
+    let named = others.iter().take(ALSO).copied().collect::<Vec<_>>().join(", ");
+    let also = match others.len() {
+        0 => String::new(),
+        all if all > ALSO => format!(" Also {named} and {} more.", all - ALSO),
+        _ => format!(" Also {named}."),
+    };
     format!(
-        "{}: {}. {} Risk: {}",
+        "{}: {}.{also} {} Risk: {}",
         finding.object,
         finding.title,
         sentences(&finding.effect, 2),

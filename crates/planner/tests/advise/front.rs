@@ -1,0 +1,74 @@
+//! The first page and the tables of a page: nothing is said twice.
+
+use planner::advise::advise;
+use planner::capture::Captures;
+use planner::facts::Facts;
+use planner::report::{Answer, Block, Detail, advice::AdviceReport, html::html};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Two bridges whose control channels are on different VLANs: several findings, one thing to do.
+fn bridges_apart() -> Captures {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/field/faulty/108-control-channels-of-two-vlans");
+    let mut captures = Captures::new();
+    for name in ["1-bernvio1.txt", "2-bernvio2.txt"] {
+        captures.read(name, &std::fs::read(folder.join(name)).expect("a capture"), None);
+    }
+    captures
+}
+
+#[test]
+fn what_is_about_two_systems_counts_for_both() {
+    let advice = advise(&bridges_apart(), &Facts::builtin());
+    for name in ["bernvio1", "bernvio2"] {
+        let system = advice.systems.iter().find(|system| system.name == name).expect(name);
+        let of = advice.findings.iter().filter(|finding| finding.object.contains(name)).count();
+        assert_eq!(system.critical + system.warnings + system.notes, of, "{name}");
+    }
+}
+
+#[test]
+fn what_is_to_be_done_first_is_said_once() {
+    let captures = bridges_apart();
+    let advice = advise(&captures, &Facts::builtin());
+    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let sections = report.sections();
+    let first = sections.iter().find(|section| section.heading == "What to do first");
+    let said: Vec<String> =
+        first.expect("a first page").blocks.iter().map(|block| format!("{block:?}")).collect();
+    let rules: BTreeSet<&str> = advice.findings.iter().map(|finding| finding.rule).collect();
+    assert!(advice.findings.len() > rules.len());
+    assert_eq!(said.len(), rules.len().min(3), "{said:#?}");
+    assert!(said[0].contains("VLAN 98") && !said.concat().contains("not heard"), "{said:#?}");
+}
+
+#[test]
+fn the_tables_of_a_page_say_once_what_is_the_same() {
+    let captures = bridges_apart();
+    let advice = advise(&captures, &Facts::builtin());
+    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let mut tables = 0;
+    for section in report.sections().into_iter().filter(|one| one.detail == Detail::Full) {
+        // The column of what is gathered in a row: the captures, the rules.
+        let gathered = ["Not checked", "Coverage"].contains(&section.heading.as_str());
+        for block in &section.blocks {
+            let Block::Table(table) = block else { continue };
+            if !gathered {
+                continue;
+            }
+            tables += 1;
+            let mut seen = BTreeSet::new();
+            for row in &table.rows {
+                let mut row = row.clone();
+                row.remove(2);
+                assert!(seen.insert(row.clone()), "{}: twice {row:?}", section.heading);
+            }
+        }
+    }
+    assert!(tables > 3, "{tables}");
+    let page = html(&report);
+    for judged in &advice.coverage {
+        assert!(page.contains(judged.rule), "{}", judged.rule);
+    }
+}
