@@ -21,7 +21,7 @@ use vring::{Chain, ChainError, Head, QueueError};
 
 use crate::command::State;
 use crate::io::Io;
-use crate::queue::{QueueResources, RunningQueue};
+use crate::queue::{QueueId, QueueResources, RunningQueue};
 
 /// What a walk along a chain found. Its buffers are the first `total` of [`crate::Command::all`].
 #[derive(Debug, Clone, Copy)]
@@ -99,6 +99,15 @@ impl<M> After<M> {
     pub fn map<T>(self, wrap: impl FnOnce(M) -> T) -> After<T> {
         After { commands: self.commands, message: wrap(self.message) }
     }
+}
+
+/// The other queues of a channel, for [`Handler::relay`].
+pub trait Peers<H> {
+    /// A queue with its handler, if it is here and is not being stopped.
+    fn get(&mut self, id: QueueId) -> Option<(&mut H, &mut RunningQueue)>;
+
+    /// The ring of a queue makes no sense.
+    fn ring_broke(&mut self, id: QueueId, error: QueueError);
 }
 
 /// A walk over the commands of a queue, of which there may be a thousand with a thousand segments each, in pieces: other queues have their turn in between.
@@ -197,6 +206,10 @@ pub trait Handler: Sized + 'static {
 
     /// A head whose chain breaks the rules.
     fn begin_bad(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, bad: BadChain);
+
+    /// What it has begun may go on with other queues at hand: it asked for that ([`Io::relay`]). Everything of the turn is taken, and nothing of
+    /// it published.
+    fn relay(&mut self, _io: &mut Io, _queue: &mut RunningQueue, _peers: &mut dyn Peers<Self>) {}
 
     /// A head that an earlier process took and did not finish. `true`: it was settled here and is not to be done again.
     fn recover(&mut self, _io: &mut Io, _queue: &mut RunningQueue, _head: Head) -> bool {

@@ -114,6 +114,8 @@ pub struct Io {
     pub(crate) finishes: Vec<Finish>,
     /// Queues with unpublished completions.
     pub(crate) touched: Vec<u16>,
+    /// Queues that go on with others at hand ([`Handler::relay`]).
+    pub(crate) relays: Vec<u16>,
     /// A notification was submitted and its completion not looked for yet.
     pub(crate) notified: bool,
     /// The moment of this turn, in ticks.
@@ -169,6 +171,7 @@ impl Io {
             refusals: Vec::new(),
             finishes: Vec::new(),
             touched: Vec::new(),
+            relays: Vec::new(),
             notified: false,
             now,
             under_way: 0,
@@ -185,6 +188,12 @@ impl Io {
     #[must_use]
     pub fn channel(&self) -> u32 {
         self.channel
+    }
+
+    /// In [`Handler::open`]: the name that the queue will have.
+    #[must_use]
+    pub fn opening(&self) -> QueueId {
+        self.opening
     }
 
     /// In [`Handler::open`]: what wakes the queue when it waits for command elements; [`Handler::woken`] follows. A queue that is gone by
@@ -213,6 +222,7 @@ impl Io {
         self.refusals.reserve(room(self.refusals.len()));
         self.finishes.reserve(room(self.finishes.len()));
         self.touched.reserve(queues);
+        self.relays.reserve(queues);
     }
 
     /// Takes back what [`Io::reserve`] counted. The room stays; the next queue that comes finds it.
@@ -504,6 +514,18 @@ impl Io {
             queue.listed = true;
             self.touched.push(queue.id.0);
         }
+    }
+
+    /// [`Handler::relay`] is called for a queue before the turn's ends are published. To be asked for once until then.
+    pub fn relay(&mut self, queue: &mut RunningQueue) {
+        self.relays.push(queue.id.0);
+        self.list(queue);
+    }
+
+    /// The moment of this turn, in ticks.
+    #[must_use]
+    pub fn now(&self) -> u64 {
+        self.now
     }
 
     /// Makes a queue's completions visible and notifies its client if it wants that; then accounts for them.

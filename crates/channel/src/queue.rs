@@ -299,6 +299,19 @@ impl RunningQueue {
         !self.broken && matches!(self.phase, Phase::Hot | Phase::Armed)
     }
 
+    /// Its name on its channel, while it is there.
+    #[must_use]
+    pub fn id(&self) -> QueueId {
+        self.id
+    }
+
+    /// Whether a command of its waits for a segment list. Those that were taken later can overtake it.
+    #[inline]
+    #[must_use]
+    pub fn is_short_of_lists(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
     /// How many commands are held.
     #[must_use]
     pub fn held(&self) -> usize {

@@ -13,12 +13,12 @@ use vring::QueueError;
 
 use crate::BATCH;
 use crate::handle::{Activity, ChannelConfig, Drain, Inbox, Message};
-use crate::handler::{Handler, Opened};
+use crate::handler::{Handler, Opened, Peers};
 use crate::io::{Io, head_of, queue_of, token};
 use crate::lanes::Lanes;
 use crate::mailbox::OneShot;
 use crate::off_path::Returns;
-use crate::queue::{Phase, QueueResources, StopReason};
+use crate::queue::{Phase, QueueId, QueueResources, RunningQueue, StopReason};
 use crate::wait::{Awaited, Decision, Waiter};
 
 mod control;
@@ -61,6 +61,25 @@ pub(crate) struct Worker<H: Handler> {
     /// Whether the previous turn found work.
     busy: bool,
     exit: bool,
+}
+
+/// The queues of a channel but for one, which works with them.
+struct Others<'a, H> {
+    queues: &'a mut [Option<Box<Served<H>>>],
+    broken: Vec<(QueueId, QueueError)>,
+}
+
+impl<H> Peers<H> for Others<'_, H> {
+    fn get(&mut self, id: QueueId) -> Option<(&mut H, &mut RunningQueue)> {
+        let Served { queue, handler } = self.queues.get_mut(usize::from(id.0))?.as_deref_mut()?;
+        queue.takes_heads().then_some((handler, queue))
+    }
+
+    fn ring_broke(&mut self, id: QueueId, error: QueueError) {
+        if !self.broken.iter().any(|(broken, _)| *broken == id) {
+            self.broken.push((id, error));
+        }
+    }
 }
 
 impl<H: Handler> Worker<H> {
@@ -291,7 +310,11 @@ impl<H: Handler> Worker<H> {
         if !self.io.wanting.is_empty() {
             self.retry_waiting();
         }
-        while let Some(id) = self.io.touched.pop() {
+        loop {
+            if !self.io.relays.is_empty() {
+                self.relay();
+            }
+            let Some(id) = self.io.touched.pop() else { break };
             let Some(served) = self.queues[usize::from(id)].as_deref_mut() else {
                 unreachable!("a queue is published before it is given back");
             };
@@ -303,6 +326,23 @@ impl<H: Handler> Worker<H> {
             served.handler.rest(&served.queue, self.io.now);
             if served.queue.is_drained() {
                 self.close(id);
+            }
+        }
+    }
+
+    /// Queues that have asked for it go on with the others at hand; they and those that they touch are published.
+    #[cold]
+    fn relay(&mut self) {
+        while let Some(id) = self.io.relays.pop() {
+            // Out of the list, so that it and a peer can be worked on at once.
+            let taken = self.queues[usize::from(id)].take();
+            let mut served = taken.expect("a queue with commands under way is here");
+            let mut others = Others { queues: &mut self.queues, broken: Vec::new() };
+            served.handler.relay(&mut self.io, &mut served.queue, &mut others);
+            let broken = others.broken;
+            self.queues[usize::from(id)] = Some(served);
+            for (QueueId(id), error) in broken {
+                self.ring_broke(id, error);
             }
         }
     }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use block::{LaneId, Outcome, Tag};
 use channel::device::{self, Device, Making, Presence, Resized, Tell, Written};
 use channel::{
-    After, BadChain, Drain, Handler, Io, Opened, QueueResources, RunningQueue, Sweep, Walked,
+    After, BadChain, Drain, Handler, Io, Opened, Peers, QueueId, QueueResources, RunningQueue,
+    Sweep, Walked,
 };
 use protocol::message::{AdapterSpec, DeviceSpec};
 use protocol::stats::{Latency, QueueCounter, Span, StatsRegion};
@@ -86,6 +87,17 @@ macro_rules! devices {
             #[inline]
             fn begin(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, walked: Walked) {
                 match self { $(AnyHandler::$name(handler) => handler.begin(io, queue, head, walked)),+ }
+            }
+
+            fn relay(&mut self, io: &mut Io, queue: &mut RunningQueue, peers: &mut dyn Peers<AnyHandler>) {
+                match self {
+                    $(AnyHandler::$name(handler) => {
+                        handler.relay(io, queue, &mut Like(peers, |any| match any {
+                            AnyHandler::$name(handler) => Some(handler),
+                            _ => None,
+                        }));
+                    })+
+                }
             }
 
             fn begin_bad(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, bad: BadChain) {
@@ -327,6 +339,20 @@ devices! {
 pub(crate) type Channel = channel::Channel<AnyHandler>;
 
 type HandlerOf<D> = <D as Device>::Handler;
+
+/// The queues of a channel whose handlers are of one device, for those.
+struct Like<'a, H>(&'a mut dyn Peers<AnyHandler>, fn(&mut AnyHandler) -> Option<&mut H>);
+
+impl<H> Peers<H> for Like<'_, H> {
+    fn get(&mut self, id: QueueId) -> Option<(&mut H, &mut RunningQueue)> {
+        let (handler, queue) = self.0.get(id)?;
+        Some(((self.1)(handler)?, queue))
+    }
+
+    fn ring_broke(&mut self, id: QueueId, error: QueueError) {
+        self.0.ring_broke(id, error);
+    }
+}
 
 /// The queues of an adapter, for its device: each of its messages becomes one of any device's.
 struct Of<'a, F>(&'a mut Queues, F);

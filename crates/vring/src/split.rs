@@ -400,6 +400,18 @@ impl Queue {
         more || self.resubmit.is_some()
     }
 
+    /// As [`enable_kicks`](Queue::enable_kicks), when what is there is too little: asks for a kick beyond the heads that `pending` saw.
+    pub fn enable_kicks_for_more(&mut self) -> bool {
+        let (index, seen) = (self.rings.avail_idx(), self.avail_seen);
+        let more = if self.event_idx {
+            handshake::arm_event(self.rings.avail_event(), index, seen)
+        } else {
+            handshake::arm_flag(self.rings.used_flags(), index, seen)
+        };
+        self.log_kick_word();
+        more
+    }
+
     /// Kicks are not needed for now: the caller looks by itself. With EVENT_IDX the event simply
     /// stays behind, and the driver passes it at most once in 65536 heads.
     pub fn disable_kicks(&mut self) {
