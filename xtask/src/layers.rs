@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("switch", &[]),
     ("channel", &["memory", "uring", "vring", "block", "protocol"]),
     ("device_blk", &["memory", "vring", "block", "protocol", "channel"]),
+    ("device_net", &["memory", "vring", "spec", "block", "protocol", "channel", "switch"]),
     ("device_scsi", &["memory", "vring", "spec", "block", "protocol", "channel", "scsi"]),
     (
         "dataplane",
@@ -34,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "protocol",
             "channel",
             "device_blk",
+            "device_net",
             "device_scsi",
         ],
     ),

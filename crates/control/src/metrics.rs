@@ -328,8 +328,11 @@ fn encode(
     let help = info.help.trim_end_matches('.');
     let mut metric = encoder.encode_descriptor(&name, help, unit.as_ref(), kind)?;
     for (labels, values) in series {
-        let mut metric = metric.encode_family(labels)?;
         let value = values[index];
+        if value == 0 && info.is_left_out() {
+            continue;
+        }
+        let mut metric = metric.encode_family(labels)?;
         match (info.kind, info.unit) {
             (Kind::Counter, Counted::Nanoseconds) => {
                 metric.encode_counter::<NoLabelSet, _, u64>(&seconds(value), None)?;

@@ -249,11 +249,14 @@ pub(crate) fn sum_of_adapter(snapshot: &Snapshot, name: &str, queues: &[&QueueSn
 
 pub(crate) fn measures(sum: &Sum, histograms: bool) -> Measures {
     let counter = |c: &QueueCounter| (c.info().name.to_owned(), sum.counters[*c as usize]);
+    let shown = QueueCounter::ALL
+        .iter()
+        .filter(|counter| sum.counters[**counter as usize] > 0 || !counter.info().is_left_out());
     let latency = |l: &Latency| {
         (l.as_str().to_owned(), LatencyView::of(&sum.latency[*l as usize], histograms))
     };
     Measures {
-        counters: QueueCounter::ALL.iter().map(counter).collect(),
+        counters: shown.map(counter).collect(),
         latency: Latency::ALL.iter().map(latency).collect(),
     }
 }

@@ -333,6 +333,8 @@ devices! {
     Block block DeviceSpec::Block(_) => device_blk::BlkDevice,
     /// The SCSI host device.
     Scsi scsi DeviceSpec::Scsi(_) => device_scsi::ScsiDevice,
+    /// The network device.
+    Ethernet ethernet DeviceSpec::Ethernet(_) => device_net::NetDevice,
 }
 
 /// Channels of this data plane.

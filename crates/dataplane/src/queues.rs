@@ -30,6 +30,7 @@ pub(crate) mod feature {
     pub(crate) const EVENT_IDX: u64 = 1 << 29;
     pub(crate) const PROTOCOL_FEATURES: u64 = 1 << 30;
     pub(crate) const VERSION_1: u64 = 1 << 32;
+    pub(crate) const IN_ORDER: u64 = 1 << 35;
 }
 
 /// Where a ring is (SET_VRING_ADDR).
@@ -603,8 +604,8 @@ impl Queues {
             base: queue.base,
             event_idx: has(feature::EVENT_IDX),
             indirect: has(feature::INDIRECT_DESC),
-            // Completions of a disk overtake each other; in order, each would wait for the slowest before it.
-            in_order: false,
+            // Disks do not offer it: their completions overtake each other, and each would wait for the slowest before it.
+            in_order: has(feature::IN_ORDER),
             used_log: address.used_log,
             log: if has(feature::LOG_ALL) { self.log.clone() } else { None },
             inflight: self.inflight.as_ref().and_then(|region| region.queue(index as u16)),

@@ -56,6 +56,9 @@ impl Storage {
         targets.flat_map(|target| target.luns.values()).filter_map(unit).collect()
     }
 
+    /// A network card has no storage behind it.
+    pub(crate) fn ethernet(&self, _: &AdapterSpec) {}
+
     /// The names of the units on a volume.
     pub(crate) fn units_on(&self, volume: &str) -> impl Iterator<Item = &String> + use<'_> {
         self.on_volume.get(volume).into_iter().flatten()

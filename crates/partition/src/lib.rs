@@ -1,4 +1,4 @@
-//! A client in user space: vhost-user front end, virtio-blk and virtio-scsi drivers and load generator.
+//! A client in user space: vhost-user front end, virtio-blk, virtio-scsi and virtio-net drivers and load generator.
 //!
 //! What a virtual machine does to a vhost-user-blk or vhost-user-scsi server, without the virtual machine. Serves `trunkline bench` and
 //! `trunkline demo`, and tests; works with any server, not only ours.
@@ -9,6 +9,7 @@
 //! | [`config`] | feature bits and configuration space of virtio-blk |
 //! | [`blk`] | virtio-blk requests on one queue |
 //! | [`scsi`] | virtio-scsi commands on one queue; task management and events |
+//! | [`net`] | frames on a pair of queues of virtio-net |
 //! | [`load`] | the load generator, with verification and measurement |
 //! | [`pattern`] | what verified blocks hold |
 //! | [`hist`] | latency histograms |
@@ -22,6 +23,7 @@ pub mod blk;
 pub mod config;
 pub mod hist;
 pub mod load;
+pub mod net;
 pub mod pattern;
 mod ring;
 pub mod scsi;

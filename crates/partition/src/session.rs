@@ -1,4 +1,4 @@
-//! A session with a vhost-user-blk or vhost-user-scsi server: what a VMM's front end does, in user space.
+//! A session with a vhost-user-blk, vhost-user-scsi or vhost-user-net server: what a VMM's front end does, in user space.
 //!
 //! ```text
 //!  connect ──► handshake ──► start ──► (I/O by the queues' owners) ──► stop
@@ -44,6 +44,7 @@ use self::link::Link;
 pub use self::link::Offer;
 use crate::blk::{Queue, SlotPlan};
 use crate::config::feature;
+use crate::net;
 use crate::scsi;
 use crate::scsi::control::{Control, Events};
 
@@ -191,6 +192,8 @@ pub enum Device {
     Block,
     /// virtio-scsi.
     Scsi,
+    /// virtio-net.
+    Net,
 }
 
 impl Device {
@@ -198,7 +201,7 @@ impl Device {
     #[must_use]
     pub fn queues_before_io(self) -> u16 {
         match self {
-            Device::Block => 0,
+            Device::Block | Device::Net => 0,
             Device::Scsi => 2,
         }
     }
@@ -355,6 +358,24 @@ impl Session {
         Ok(ScsiQueues { control, events, requests })
     }
 
+    /// As [`start`](Self::start), of a network card: the plan's queues are two for each pair, its slots their buffers.
+    ///
+    /// # Errors
+    /// A plan that the server cannot fulfil, or a server that refuses.
+    pub fn start_net(&mut self, plan: &StartPlan) -> Result<Vec<net::Pair>, SessionError> {
+        let (memory, rings) = self.make_rings(plan)?;
+        let mergeable = self.offer.has(net::feature::MRG_RXBUF);
+        let mut rings = rings.into_iter();
+        let mut pairs = Vec::new();
+        while let (Some(rx), Some(tx)) = (rings.next(), rings.next()) {
+            let rx = net::Rx::new(rx.0, &memory, rx.1, &plan.slots, mergeable)?;
+            let tx = net::Tx::new(tx.0, &memory, tx.1, &plan.slots)?;
+            pairs.push(net::Pair { rx, tx });
+        }
+        self.set_up(|_| 0)?;
+        Ok(pairs)
+    }
+
     /// Guest memory, rings and the in-flight region.
     fn make_rings(&mut self, plan: &StartPlan) -> Result<(Arc<DriverMemory>, Rings), SessionError> {
         self.check(plan)?;
@@ -374,7 +395,7 @@ impl Session {
                 size: plan.queue_size,
                 event_idx: self.offer.has(feature::EVENT_IDX),
                 indirect_max: plan.slots.table_entries(),
-                in_order: false,
+                in_order: self.offer.has(feature::IN_ORDER),
             };
             let queue = DriverQueue::new(&memory, config)?;
             self.rings.push(Ring::new(&queue, Arc::clone(&kick), call)?);

@@ -9,7 +9,7 @@ use crate::ScsiSpec;
 /// An adapter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdapterSpec {
-    /// Its name, `vhostN` or `vfchostN`.
+    /// Its name, `vhostN`, `vfchostN` or `entN`.
     pub name: String,
     /// Where its client connects, or listens.
     pub socket: PathBuf,
@@ -24,7 +24,8 @@ pub struct AdapterSpec {
     /// Its group, by name or number; none: that of who makes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket_group: Option<String>,
-    /// Most virtqueues for I/O that the client is offered. A SCSI device has two more, for control and events.
+    /// Most virtqueues for I/O that the client is offered. A SCSI device has two more, for control and events; of a network
+    /// card these are all, two for each pair.
     pub queues: u16,
     /// Most channels that serve them; 0: as many as the data plane has.
     pub channels: u16,
@@ -51,6 +52,35 @@ pub enum DeviceSpec {
     Block(BlockSpec),
     /// SCSI targets with logical units.
     Scsi(ScsiSpec),
+    /// A network card.
+    Ethernet(EthernetSpec),
+}
+
+/// A network card.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EthernetSpec {
+    /// The virtual switch that it is connected to, by name: adapters of one data plane with the same reach each other.
+    pub network: String,
+    /// Its MAC address.
+    pub mac: [u8; 6],
+    /// Whether the client may send from other MAC addresses.
+    pub any_mac: bool,
+    /// Longest packet behind the Ethernet header, in bytes.
+    pub mtu: u16,
+    /// VLAN of its frames without a tag.
+    pub pvid: u16,
+    /// VLANs of its frames with a tag.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vids: Vec<u16>,
+}
+
+impl EthernetSpec {
+    /// A card of a network, with what nobody set.
+    #[must_use]
+    pub fn on(network: &str, mac: [u8; 6]) -> EthernetSpec {
+        let network = network.to_owned();
+        EthernetSpec { network, mac, any_mac: true, mtu: 1500, pvid: 1, vids: Vec::new() }
+    }
 }
 
 /// A block device.
@@ -109,7 +139,7 @@ impl AdapterSpec {
     pub fn block(&self) -> Option<&BlockSpec> {
         match &self.device {
             DeviceSpec::Block(block) => Some(block),
-            DeviceSpec::Scsi(_) => None,
+            DeviceSpec::Scsi(_) | DeviceSpec::Ethernet(_) => None,
         }
     }
 
@@ -117,7 +147,7 @@ impl AdapterSpec {
     pub fn block_mut(&mut self) -> Option<&mut BlockSpec> {
         match &mut self.device {
             DeviceSpec::Block(block) => Some(block),
-            DeviceSpec::Scsi(_) => None,
+            DeviceSpec::Scsi(_) | DeviceSpec::Ethernet(_) => None,
         }
     }
 
@@ -125,8 +155,8 @@ impl AdapterSpec {
     #[must_use]
     pub fn scsi(&self) -> Option<&ScsiSpec> {
         match &self.device {
-            DeviceSpec::Block(_) => None,
             DeviceSpec::Scsi(scsi) => Some(scsi),
+            DeviceSpec::Block(_) | DeviceSpec::Ethernet(_) => None,
         }
     }
 
@@ -146,6 +176,12 @@ impl From<BlockSpec> for DeviceSpec {
 impl From<ScsiSpec> for DeviceSpec {
     fn from(scsi: ScsiSpec) -> DeviceSpec {
         DeviceSpec::Scsi(scsi)
+    }
+}
+
+impl From<EthernetSpec> for DeviceSpec {
+    fn from(ethernet: EthernetSpec) -> DeviceSpec {
+        DeviceSpec::Ethernet(ethernet)
     }
 }
 

@@ -5,8 +5,8 @@
 //! against it. A new field does not compile before it has its line.
 
 use crate::{
-    AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, FileSpec, ScsiSpec, UnitKind, UnitSpec,
-    VolumeKind, VolumeSpec,
+    AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, EthernetSpec, FileSpec, ScsiSpec, UnitKind,
+    UnitSpec, VolumeKind, VolumeSpec,
 };
 
 /// What a change takes, from the least to the most.
@@ -134,6 +134,7 @@ pub fn adapter(now: &AdapterSpec, then: &AdapterSpec) -> Change {
     whole.max(match (device, &then.device) {
         (DeviceSpec::Block(now), DeviceSpec::Block(then)) => block(now, then),
         (DeviceSpec::Scsi(now), DeviceSpec::Scsi(then)) => scsi(now, then),
+        (DeviceSpec::Ethernet(now), DeviceSpec::Ethernet(then)) => ethernet(now, then),
         _ => Recreate,
     })
 }
@@ -146,6 +147,19 @@ fn block(now: &BlockSpec, then: &BlockSpec) -> Change {
         (NextConnect, *read_only != then.read_only),
         (NextConnect, *write_cache != then.write_cache),
         (NextConnect, *discard != then.discard),
+    ])
+}
+
+fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
+    let EthernetSpec { network, mac, any_mac, mtu, pvid, vids } = now;
+    gravest([
+        (Recreate, *network != then.network),
+        // These the client was told.
+        (NextConnect, *mac != then.mac),
+        (NextConnect, *mtu != then.mtu),
+        (Live, *any_mac != then.any_mac),
+        (Live, *pvid != then.pvid),
+        (Live, *vids != then.vids),
     ])
 }
 

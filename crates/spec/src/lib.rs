@@ -14,7 +14,9 @@ mod kinds;
 mod scsi;
 mod volume;
 
-pub use adapter::{AdapterSpec, BlockSpec, DeviceSpec, Placement, SocketRole, WaitMode};
+pub use adapter::{
+    AdapterSpec, BlockSpec, DeviceSpec, EthernetSpec, Placement, SocketRole, WaitMode,
+};
 pub use change::Change;
 pub use identity::FileIdentity;
 pub use kinds::*;

@@ -3,7 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use protocol::message::{AdapterSpec, DeviceSpec, Failure, FailureCode, Reply, ScsiSpec};
+use protocol::message::{
+    AdapterSpec, DeviceSpec, EthernetSpec, Failure, FailureCode, Reply, ScsiSpec,
+};
 use protocol::stats::NAME_BYTES_MAX;
 use spec::{Change, change};
 
@@ -118,6 +120,7 @@ fn check_backing(spec: &AdapterSpec, storage: &Storage) -> Result<(), Failure> {
                 Err(in_use(format!("volume {}", block.volume), &format!("unit {unit}"), help))
             }
         },
+        DeviceSpec::Ethernet(_) => Ok(()),
         DeviceSpec::Scsi(scsi) => {
             let mut names = scsi.targets.iter().flat_map(|target| target.luns.values());
             let missing = names.find(|name| !storage.units.contains_key(*name));
@@ -146,8 +149,32 @@ fn check_adapter(spec: &AdapterSpec) -> Result<(), Failure> {
     match &spec.device {
         DeviceSpec::Block(_) => Ok(()),
         DeviceSpec::Scsi(scsi) => check_targets(&spec.name, scsi),
+        DeviceSpec::Ethernet(_) if spec.queues % 2 == 1 => {
+            invalid(format!("queues is {}", spec.queues), "use two for each pair")
+        }
+        DeviceSpec::Ethernet(ethernet) => check_ethernet(&spec.name, ethernet),
     }
 }
+
+fn check_ethernet(adapter: &str, spec: &EthernetSpec) -> Result<(), Failure> {
+    let invalid = |what: String, help: &str| {
+        Err(failure(FailureCode::Invalid, format!("adapter {adapter}: {what}"), help))
+    };
+    if spec.mac[0] & 1 != 0 || spec.mac == [0; 6] {
+        return invalid("its MAC address is none of a station".to_owned(), "use another");
+    }
+    let mut vlans = spec.vids.iter().chain([&spec.pvid]);
+    if let Some(vid) = vlans.find(|vid| !(1..=4094).contains(*vid)) {
+        return invalid(format!("VLAN {vid}"), "use 1 to 4094");
+    }
+    if !MTU.contains(&spec.mtu) {
+        return invalid(format!("mtu is {}", spec.mtu), "use 576 to 65535");
+    }
+    Ok(())
+}
+
+/// What an adapter's MTU may be: from what each host must take (RFC 791) to the longest packet.
+const MTU: std::ops::RangeInclusive<u16> = 576..=65535;
 
 fn check_targets(adapter: &str, spec: &ScsiSpec) -> Result<(), Failure> {
     let invalid = |what: String, help: &str| {

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
+pub mod net;
 pub mod process;
 pub mod raw;
 pub mod scsi;

@@ -18,6 +18,7 @@ use vhost::vhost_user::{Frontend, VhostUserFrontend};
 use super::endpoint::Endpoint;
 use super::{Device, SessionError, SessionOptions};
 use crate::config::{BlkConfig, CONFIG_BYTES, feature};
+use crate::net;
 use crate::scsi::{self, ScsiConfig};
 
 /// How many queues a server may say it has; the vhost-user messages for eventfds carry the index in eight bits.
@@ -157,6 +158,7 @@ impl Link {
         let known = match options.device {
             Device::Block => feature::KNOWN,
             Device::Scsi => scsi::feature::KNOWN,
+            Device::Net => net::feature::KNOWN,
         };
         let acked = features & known & !options.mask_features;
         let (protocol_offered, protocol) = self.protocol_features(acked, options)?;
@@ -171,6 +173,7 @@ impl Link {
         let (config, scsi) = match options.device {
             Device::Block => (self.config(protocol, acked, options)?, None),
             Device::Scsi => self.scsi_config(protocol)?,
+            Device::Net => (BlkConfig::parse(&[], 0), None),
         };
         // Not limited by num_queues of the configuration space: that field is the front end's to set, and some servers leave 1.
         Ok(Offer { features, acked, protocol_offered, protocol, queues, config, scsi })

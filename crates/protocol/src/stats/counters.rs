@@ -39,6 +39,14 @@ pub struct CounterInfo {
     pub help: &'static str,
 }
 
+impl CounterInfo {
+    /// Whether it is left out where it is 0: it counts frames, which disks have none of, and most reasons to lose one never occur.
+    #[must_use]
+    pub fn is_left_out(&self) -> bool {
+        ["tx_", "rx_", "drop_"].iter().any(|prefix| self.name.starts_with(prefix))
+    }
+}
+
 macro_rules! registry {
     ($(#[$doc:meta])* $registry:ident { $($variant:ident $name:literal $kind:ident $unit:ident $help:literal)* }) => {
         $(#[$doc])*
@@ -121,6 +129,41 @@ registry! {
         ReadLongest "read_device_ns_max" Longest Nanoseconds "Longest time that one of these reads spent with the volume."
         WriteShortest "write_device_ns_min" Shortest Nanoseconds "Shortest time that one of these writes spent with the volume, since the start or `adapter reset-marks`."
         WriteLongest "write_device_ns_max" Longest Nanoseconds "Longest time that one of these writes spent with the volume."
+        TxFrames "tx_frames" Counter Count "Frames that the client sent and that went on."
+        TxBytes "tx_bytes" Counter Bytes "Bytes of these frames. One that is to be segmented counts once."
+        RxFrames "rx_frames" Counter Count "Frames that the client got."
+        RxBytes "rx_bytes" Counter Bytes "Bytes of these frames. One that was segmented on its way counts once."
+        DropPktTooSmall "drop_pkt_too_small" Counter Count "Frames that were lost: shorter than its headers."
+        DropPktTooBig "drop_pkt_too_big" Counter Count "Frames that were lost: longer than any frame may be."
+        DropMacInvalidSource "drop_mac_invalid_source" Counter Count "Frames that were lost: the source is a group's address, or zero."
+        DropMacIeeeMacControl "drop_mac_ieee_mac_control" Counter Count "Frames that were lost: the destination is one of 01:80:c2:00:00:00 to 0f, which no bridge forwards."
+        DropVlanFilter "drop_vlan_filter" Counter Count "Frames that were lost: the port is not a member of the frame's VLAN, or takes no untagged frames."
+        DropInvalidHwol "drop_invalid_hwol" Counter Count "Frames that were lost: the virtio-net header contradicts the frame, or uses what was not negotiated."
+        DropSkbGsoSeg "drop_skb_gso_seg" Counter Count "Frames that were lost: the frame would be cut into too many segments."
+        DropSpoofMac "drop_spoof_mac" Counter Count "Frames that were lost: the source MAC address is not one of the port's."
+        DropSpoofArp "drop_spoof_arp" Counter Count "Frames that were lost: the sender of an ARP packet is not the port's."
+        DropSpoofIp "drop_spoof_ip" Counter Count "Frames that were lost: the source IP address is not one of the port's."
+        DropSpoofNd "drop_spoof_nd" Counter Count "Frames that were lost: a neighbour discovery packet announces what is not the port's."
+        DropDhcpServer "drop_dhcp_server" Counter Count "Frames that were lost: the port may not answer as a DHCP server."
+        DropRouterAdvert "drop_router_advert" Counter Count "Frames that were lost: the port may not advertise itself as a router."
+        DropHeaderChain "drop_header_chain" Counter Count "Frames that were lost: a guarded port sent headers that cannot be judged: too long, broken, or cut into fragments."
+        DropStormBroadcast "drop_storm_broadcast" Counter Count "Frames that were lost: more broadcasts than the port may send."
+        DropStormMulticast "drop_storm_multicast" Counter Count "Frames that were lost: more multicasts than the port may send."
+        DropStormUnknown "drop_storm_unknown" Counter Count "Frames that were lost: more frames to unknown destinations than the port may send."
+        DropQosDrop "drop_qos_drop" Counter Count "Frames that were lost: above the port's rate."
+        DropSamePort "drop_same_port" Counter Count "Frames that were lost: the destination is behind the port that the frame came from."
+        DropPrivatePort "drop_private_port" Counter Count "Frames that were lost: both ports are private."
+        DropMirrorOnly "drop_mirror_only" Counter Count "Frames that were lost: the port only receives mirrored frames."
+        DropNoTxTarget "drop_no_tx_target" Counter Count "Frames that were lost: no other port is in the VLAN, or none wants the group."
+        DropMtuExceeded "drop_mtu_exceeded" Counter Count "Frames that were lost: longer than the destination's MTU."
+        DropPortDown "drop_port_down" Counter Count "Frames that were lost: the destination is not connected, or its queue is stopped."
+        DropRxNoBuffer "drop_rx_no_buffer" Counter Count "Frames that were lost: the destination posted no buffers in time."
+        DropRxBufferTooSmall "drop_rx_buffer_too_small" Counter Count "Frames that were lost: the destination's buffers are shorter than the frame."
+        DropFullRing "drop_full_ring" Counter Count "Frames that were lost: the ring to the destination's channel is full."
+        DropNoMem "drop_nomem" Counter Count "Frames that were lost: no room for a copy."
+        DropFailure "drop_failure" Counter Count "Frames that were lost: the destination refused it: the kernel for an uplink."
+        DropGuestMemory "drop_guest_memory" Counter Count "Frames that were lost: the sender's or the destination's memory is gone, or its descriptors are broken."
+        DropStandby "drop_standby" Counter Count "Frames that were lost: this server does not bridge the VLAN now: another does."
     }
 }
 

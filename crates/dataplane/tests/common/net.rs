@@ -1,0 +1,162 @@
+//! Clients with a network card.
+
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use partition::blk::SlotPlan;
+use partition::net::{HEADER_BYTES, Pair, Received, feature};
+use partition::session::{Device, Session, SessionOptions, StartPlan};
+use protocol::message::{AdapterSpec, EthernetSpec, Placement, Request};
+
+use super::Server;
+
+/// Longest frame that a client sends or takes in one buffer.
+pub const BUFFER_BYTES: u32 = 66048;
+/// Frames that may be cut or summed on their way.
+pub const OFFLOADS: u64 = feature::CSUM
+    | feature::GUEST_CSUM
+    | feature::GUEST_TSO4
+    | feature::GUEST_TSO6
+    | feature::HOST_TSO4
+    | feature::HOST_TSO6;
+/// Nothing to be done to a frame.
+pub const PLAIN: [u8; HEADER_BYTES] = [0; HEADER_BYTES];
+
+/// The MAC address of a client.
+pub fn mac(number: u8) -> [u8; 6] {
+    [2, 0, 0, 0, 0, number]
+}
+
+/// A network card.
+pub fn card(folder: &Path, number: u8, change: impl FnOnce(&mut EthernetSpec)) -> AdapterSpec {
+    let name = format!("ent{number}");
+    let mut device = EthernetSpec::on("net", mac(number));
+    change(&mut device);
+    let socket = folder.join(format!("{name}.sock"));
+    let spec = AdapterSpec::new(name, socket, device);
+    AdapterSpec { queues: 2, queue_size: 256, placement: Placement::Adaptive, ..spec }
+}
+
+pub struct Client {
+    pub session: Session,
+    pub pairs: Vec<Pair>,
+    pub number: u8,
+}
+
+/// How a client is.
+#[derive(Clone, Copy)]
+pub struct How {
+    /// Features that it does not use.
+    pub without: u64,
+    /// Buffers that it posts at the start, and their length.
+    pub post: (usize, u32),
+    pub queues: u16,
+    /// Protocol features that it does not use.
+    pub mask_protocol: u64,
+}
+
+impl Default for How {
+    fn default() -> How {
+        How { without: 0, post: (usize::MAX, BUFFER_BYTES), queues: 2, mask_protocol: 0 }
+    }
+}
+
+impl Client {
+    #[track_caller]
+    pub fn connect(socket: &Path, number: u8, how: How) -> Client {
+        let options = SessionOptions {
+            device: Device::Net,
+            mask_features: how.without,
+            mask_protocol: how.mask_protocol,
+            ..SessionOptions::default()
+        };
+        let mut session = Session::connect(socket, &options).unwrap();
+        let slots =
+            SlotPlan { slots: 80, data_bytes: BUFFER_BYTES, data_segments: 1, indirect: false };
+        let plan = StartPlan { queues: how.queues, queue_size: 256, threads: 1, slots };
+        let mut pairs = session.start_net(&plan).unwrap();
+        for pair in &mut pairs {
+            pair.rx.post(how.post.0, how.post.1).unwrap();
+        }
+        Client { session, pairs, number }
+    }
+
+    pub fn mac(&self) -> [u8; 6] {
+        mac(self.number)
+    }
+
+    /// A frame from this client with a number in it.
+    pub fn frame(&self, to: [u8; 6], number: u32, len: usize) -> Vec<u8> {
+        frame(self.mac(), to, number, len)
+    }
+
+    /// Sends a frame, waiting for room.
+    #[track_caller]
+    pub fn send(&mut self, header: &[u8], frame: &[u8]) {
+        let tx = &mut self.pairs[0].tx;
+        wait("a free buffer", || {
+            tx.reap().unwrap();
+            tx.add(header, frame).unwrap().then_some(())
+        });
+        tx.publish().unwrap();
+    }
+
+    /// The next frame that comes.
+    #[track_caller]
+    pub fn receive(&mut self) -> Received {
+        let rx = &mut self.pairs[0].rx;
+        let received = wait("a frame", || rx.receive().unwrap());
+        rx.post(usize::MAX, BUFFER_BYTES).unwrap();
+        received
+    }
+
+    /// All that it sent came back.
+    #[track_caller]
+    pub fn sent(&mut self) {
+        let tx = &mut self.pairs[0].tx;
+        wait("the end of sending", || {
+            tx.reap().unwrap();
+            (tx.outstanding() == 0).then_some(())
+        });
+    }
+
+    /// Nothing has come.
+    #[track_caller]
+    pub fn has_nothing(&mut self) {
+        assert_eq!(self.pairs[0].rx.receive().unwrap(), None);
+    }
+}
+
+/// A frame with a number in it.
+pub fn frame(from: [u8; 6], to: [u8; 6], number: u32, len: usize) -> Vec<u8> {
+    let mut frame = [&to[..], &from, &[0x88, 0xb5]].concat();
+    frame.extend(number.to_be_bytes());
+    frame.extend((frame.len()..len).map(|at| (at as u32 * 31).wrapping_add(number) as u8));
+    frame
+}
+
+#[track_caller]
+pub fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < end, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+impl Server {
+    /// A network card and its client.
+    #[track_caller]
+    pub fn client(&self, number: u8, how: How, change: impl FnOnce(&mut EthernetSpec)) -> Client {
+        let spec = card(self.dir.path(), number, change);
+        let spec = AdapterSpec { queues: how.queues, ..spec };
+        let socket = spec.socket.clone();
+        self.must(Request::PutAdapter(spec));
+        Client::connect(&socket, number, how)
+    }
+}

@@ -1,0 +1,169 @@
+//! The network device of an adapter: what it is for the session of its client.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+
+use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Tell, Written};
+use protocol::message::{AdapterSpec, DeviceSpec};
+use spec::EthernetSpec;
+use switch::{Guard, Mac, PortSpec, Takes, Vid, Vids};
+
+use crate::config::{self, feature};
+use crate::handler::{Behind, NetHandler, Never};
+use crate::network::{Network, Networks, Pair, Port};
+
+/// The network device of an adapter.
+#[derive(Debug)]
+pub struct NetDevice {
+    network: Arc<Network>,
+    port: Arc<Port>,
+    spec: Mutex<EthernetSpec>,
+    features: AtomicU64,
+}
+
+impl NetDevice {
+    /// The port as its client negotiated it.
+    fn port_spec(&self, features: u64) -> PortSpec {
+        let spec = self.spec.lock().expect("a panic ends the process").clone();
+        let vid = |vid: u16| Vid::new(vid);
+        let mac = Mac(spec.mac);
+        let macs = if spec.any_mac { Vec::new() } else { vec![mac] };
+        PortSpec {
+            pvid: vid(spec.pvid),
+            vids: spec.vids.iter().filter_map(|number| vid(*number)).collect::<Vids>(),
+            takes: Takes { offloads: config::takes(features), mtu: usize::from(spec.mtu) },
+            may: config::may(features),
+            guard: Guard { macs, ..Guard::default() },
+            ..PortSpec::access(Vid::new(1).expect("a VLAN"))
+        }
+    }
+
+    /// The port takes part with what was negotiated, or not at all.
+    fn show(&self) {
+        let features = self.features.load(Relaxed);
+        self.network.set(&self.port, (features != 0).then(|| self.port_spec(features)));
+    }
+}
+
+impl Drop for NetDevice {
+    fn drop(&mut self) {
+        self.network.leave(&self.port);
+    }
+}
+
+impl Device for NetDevice {
+    type Handler = NetHandler;
+    type Backing = ();
+    type Service = Networks;
+
+    fn service(_: AskChannels<Never>) -> std::io::Result<Networks> {
+        Ok(Networks::default())
+    }
+
+    fn new(
+        spec: &AdapterSpec,
+        (): &(),
+        making: &Making<'_, Networks>,
+    ) -> Result<Arc<NetDevice>, String> {
+        let DeviceSpec::Ethernet(ethernet) = &spec.device else {
+            return Err("it is no network device".to_owned());
+        };
+        let network = making.service.named(&ethernet.network);
+        let port = network.join(spec.queues / 2);
+        let (spec, features) = (Mutex::new(ethernet.clone()), AtomicU64::new(0));
+        Ok(Arc::new(NetDevice { network, port, spec, features }))
+    }
+
+    fn is_whole((): &()) -> bool {
+        true
+    }
+
+    fn take_live_part(live: &mut AdapterSpec, next: &AdapterSpec) {
+        if let (DeviceSpec::Ethernet(live), DeviceSpec::Ethernet(next)) =
+            (&mut live.device, &next.device)
+        {
+            let EthernetSpec { pvid, vids, any_mac, .. } = next.clone();
+            (live.pvid, live.vids, live.any_mac) = (pvid, vids, any_mac);
+        }
+    }
+
+    fn features(&self, spec: &AdapterSpec) -> u64 {
+        let features = config::features(spec.queues);
+        let withheld = |name: &str| spec.withhold.iter().any(|withheld| withheld == name);
+        if withheld("mq") { features & !feature::MQ } else { features }
+    }
+
+    fn config_space(&self, spec: &AdapterSpec) -> Vec<u8> {
+        let ethernet = self.spec.lock().expect("a panic ends the process");
+        config::space(&ethernet, spec.queues).to_vec()
+    }
+
+    fn set_config(&self, _: usize, _: &[u8], _: u64) -> Written {
+        Written::No
+    }
+
+    fn negotiated(&self, features: u64) {
+        self.features.store(features, Relaxed);
+        self.show();
+    }
+
+    fn feature_names(&self) -> Vec<&'static str> {
+        let named = [
+            (feature::MRG_RXBUF, "mrg_rxbuf"),
+            (feature::GUEST_CSUM, "guest_csum"),
+            (feature::GUEST_TSO4, "guest_tso4"),
+            (feature::HOST_TSO4, "host_tso4"),
+            (feature::IN_ORDER, "in_order"),
+            (feature::MQ, "mq"),
+        ];
+        let features = self.features.load(Relaxed);
+        named.iter().filter(|(bit, _)| features & bit != 0).map(|(_, name)| *name).collect()
+    }
+
+    fn reset(&self) {
+        self.port.pairs.iter().for_each(Pair::clear);
+    }
+
+    fn client_lost(&self) {
+        self.reset();
+        self.features.store(0, Relaxed);
+        self.show();
+    }
+
+    fn presence(&self, queue: u16, presence: Presence) {
+        if queue.is_multiple_of(2) {
+            let open = presence != Presence::Absent;
+            self.port.pairs[usize::from(queue / 2)].open.store(open, Relaxed);
+        }
+    }
+
+    fn behind(&self, index: u16, features: u64) -> Option<Behind> {
+        if index.is_multiple_of(2) {
+            self.port.pairs[usize::from(index / 2)].make_inbox().ok()?;
+        }
+        let (network, port) = (Arc::clone(&self.network), Arc::clone(&self.port));
+        Some(Behind { network, port, features })
+    }
+
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    fn set_backing(
+        &self,
+        spec: &AdapterSpec,
+        (): &(),
+        _: &mut dyn Queues<Never>,
+    ) -> Result<(), String> {
+        if let DeviceSpec::Ethernet(ethernet) = &spec.device {
+            self.spec.lock().expect("a panic ends the process").clone_from(ethernet);
+            self.show();
+        }
+        Ok(())
+    }
+
+    fn resized(&self, _: &AdapterSpec, _: &Resized<'_>) -> Tell<Never> {
+        Tell::Nothing
+    }
+}

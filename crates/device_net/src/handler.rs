@@ -1,0 +1,170 @@
+//! A queue of a network device inside its channel.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use block::{Outcome, Tag};
+use channel::{
+    After, BATCH, BadChain, Handler, Io, Opened, Peers, QueueResources, RunningQueue, Sweep, Walked,
+};
+use protocol::stats::QueueCounter;
+use vring::{Head, QueueError};
+
+use crate::config::{feature, header_bytes};
+use crate::network::{Network, Port};
+use crate::receive::Receiver;
+use crate::replica::Shared;
+use crate::transmit::Sender;
+
+/// Segments of the lists that a TX queue has of its own: a frame in pages, as drivers send it, fits.
+const LIST_SEGMENTS: usize = 24;
+
+/// What is behind a queue of a network device.
+#[derive(Clone)]
+pub struct Behind {
+    pub(crate) network: Arc<Network>,
+    pub(crate) port: Arc<Port>,
+    pub(crate) features: u64,
+}
+
+impl std::fmt::Debug for Behind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Behind").field("port", &self.port.id).finish_non_exhaustive()
+    }
+}
+
+/// The handler of a network device's queues: even ones receive, odd ones send (clause 5.1.2).
+pub struct NetHandler(pub(crate) Side);
+
+pub(crate) enum Side {
+    Rx(Box<Receiver>),
+    Tx(Box<Sender>),
+}
+
+impl std::fmt::Debug for NetHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let side = match self.0 {
+            Side::Rx(_) => "Rx",
+            Side::Tx(_) => "Tx",
+        };
+        f.debug_tuple("NetHandler").field(&side).finish()
+    }
+}
+
+/// A network device's queues are told nothing, and nothing of theirs is aborted.
+#[derive(Debug, Clone, Copy)]
+pub enum Never {}
+
+impl Handler for NetHandler {
+    type Device = Behind;
+    type Shared = Shared;
+    type Message = Never;
+    type Scope = Never;
+
+    fn open(
+        Behind { network, port, features }: Behind,
+        shared: &mut Shared,
+        io: &mut Io,
+        queue: &QueueResources,
+    ) -> Result<Opened<NetHandler>, String> {
+        let replica = shared.of(&network, io.channel());
+        let (number, size) = (queue.number / 2, queue.ring.size());
+        let header = header_bytes(features);
+        if queue.number % 2 == 1 {
+            let sender = Sender::new(replica, port, number, header, size);
+            let handler = NetHandler(Side::Tx(Box::new(sender)));
+            let lists = (BATCH, LIST_SEGMENTS);
+            return Ok(Opened { handler, lists, pulls: false, owes: false });
+        }
+        let pair = &port.pairs[usize::from(number)];
+        let wake = io.wake();
+        // What came while it was nowhere waits for a look.
+        wake();
+        pair.rung.store(true, SeqCst);
+        pair.set_bell(Some(wake));
+        replica.borrow_mut().enter(port.id, number, io.opening());
+        let how = (header, features & feature::MRG_RXBUF != 0);
+        let receiver = Receiver::new(replica, port, number, how, size);
+        let handler = NetHandler(Side::Rx(Box::new(receiver)));
+        Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false })
+    }
+
+    fn close(&mut self, _: &mut Io) {
+        if let Side::Rx(receiver) = &mut self.0 {
+            receiver.close();
+        }
+    }
+
+    /// Frames leave in the order in which they came.
+    #[inline]
+    fn admit(&mut self, queue: &RunningQueue) -> Result<(), QueueCounter> {
+        if queue.is_short_of_lists() { Err(QueueCounter::WaitNoDma) } else { Ok(()) }
+    }
+
+    fn begin(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, walked: Walked) {
+        self.sender().begin(io, queue, head, Some(walked.readable));
+    }
+
+    fn begin_bad(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, _: BadChain) {
+        self.sender().begin(io, queue, head, None);
+    }
+
+    fn relay(&mut self, io: &mut Io, queue: &mut RunningQueue, peers: &mut dyn Peers<NetHandler>) {
+        self.sender().relay(io, queue, peers);
+    }
+
+    fn completed(&mut self, _: &mut Io, _: &mut RunningQueue, _: Head, _: Outcome) {
+        unreachable!("a device without lanes")
+    }
+
+    fn try_again(&mut self, _: &mut Io, _: &mut RunningQueue, _: Head) {
+        unreachable!("a device that parks nothing")
+    }
+
+    fn message(
+        &mut self,
+        _: &mut Io,
+        _: &mut RunningQueue,
+        message: Never,
+    ) -> Result<Option<After<Never>>, QueueError> {
+        match message {}
+    }
+
+    fn buffers_came(&mut self, io: &mut Io, queue: &mut RunningQueue) -> Result<(), QueueError> {
+        match &mut self.0 {
+            Side::Rx(receiver) => receiver.look(io, queue),
+            Side::Tx(_) => Ok(()),
+        }
+    }
+
+    fn concerns(&self, scope: &Never) -> bool {
+        match *scope {}
+    }
+
+    fn abort(
+        &mut self,
+        _: &mut Io,
+        _: &mut RunningQueue,
+        scope: &Never,
+        _: &mut Sweep,
+        _: &mut Vec<Tag>,
+    ) -> u32 {
+        match *scope {}
+    }
+}
+
+impl NetHandler {
+    fn sender(&mut self) -> &mut Sender {
+        match &mut self.0 {
+            Side::Tx(sender) => sender,
+            Side::Rx(_) => unreachable!("heads of a queue that pulls stay in the ring"),
+        }
+    }
+
+    pub(crate) fn receiver(&mut self) -> Option<&mut Receiver> {
+        match &mut self.0 {
+            Side::Rx(receiver) => Some(receiver),
+            Side::Tx(_) => None,
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Virtual switches by name: which ports each has, and what waits for whom. Off the path of a frame, but for [`Pair`].
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+
+use channel::elements::Wake;
+use crossbeam_queue::ArrayQueue;
+use memory::{IoBuf, Lasting};
+use switch::{Egress, FRAME_BYTES_MAX, HEAD_BYTES, News, Offload, PortId, PortSpec, View};
+
+use crate::INBOX_FRAMES;
+
+/// Room of a parcel: whole pages, of which only those are ever there that a frame has touched.
+const PARCEL_BYTES: usize = FRAME_BYTES_MAX.next_multiple_of(4096);
+/// News that wait for a channel. What comes too late is learned from the next frame.
+const NEWS_MAX: usize = 256;
+
+/// The networks of a data plane.
+#[derive(Debug, Default)]
+pub struct Networks(Mutex<BTreeMap<String, Weak<Network>>>);
+
+impl Networks {
+    /// The network of a name; made if nobody has it.
+    pub fn named(&self, name: &str) -> Arc<Network> {
+        let mut networks = self.0.lock().expect("a panic ends the process");
+        networks.retain(|_, network| network.strong_count() > 0);
+        if let Some(network) = networks.get(name).and_then(Weak::upgrade) {
+            return network;
+        }
+        let network = Arc::new(Network { version: AtomicU64::new(1), members: Mutex::default() });
+        networks.insert(name.to_owned(), Arc::downgrade(&network));
+        network
+    }
+}
+
+/// A virtual switch: its ports, for all channels.
+#[derive(Debug)]
+pub struct Network {
+    /// Another number with every change: channels look at it with each batch of frames.
+    version: AtomicU64,
+    members: Mutex<Members>,
+}
+
+#[derive(Debug, Default)]
+struct Members {
+    ports: Vec<Option<Member>>,
+    /// What each channel with queues of the network has yet to hear.
+    listeners: Vec<(u32, Weak<ArrayQueue<News>>)>,
+}
+
+#[derive(Debug)]
+struct Member {
+    port: Arc<Port>,
+    /// None: no client is there.
+    spec: Option<PortSpec>,
+    /// Another number with every change of it.
+    revision: u64,
+}
+
+/// A port as a channel takes it over.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) port: Arc<Port>,
+    pub(crate) spec: Option<PortSpec>,
+    pub(crate) revision: u64,
+}
+
+impl Network {
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().expect("a panic ends the process")
+    }
+
+    /// Changes in steps of one. A channel that has this number has seen all before it.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// Adds a port, without a client.
+    pub(crate) fn join(&self, pairs: u16) -> Arc<Port> {
+        let mut members = self.members();
+        let free = members.ports.iter().position(Option::is_none);
+        let at = free.unwrap_or(members.ports.len());
+        let id = PortId(u16::try_from(at).expect("a data plane has fewer queues than that"));
+        let pairs = (0..pairs).map(|_| Pair::default()).collect();
+        let port = Arc::new(Port { id, pairs });
+        let revision = self.version.fetch_add(1, Ordering::AcqRel);
+        let member = Some(Member { port: Arc::clone(&port), spec: None, revision });
+        match members.ports.get_mut(at) {
+            Some(place) => *place = member,
+            None => members.ports.push(member),
+        }
+        port
+    }
+
+    /// Takes a port away.
+    pub(crate) fn leave(&self, port: &Port) {
+        let mut members = self.members();
+        members.ports[usize::from(port.id.0)] = None;
+        self.version.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Its client is here and has negotiated, or is gone. What was learned behind it is forgotten.
+    pub(crate) fn set(&self, port: &Port, spec: Option<PortSpec>) {
+        let mut members = self.members();
+        let revision = self.version.fetch_add(1, Ordering::AcqRel);
+        if let Some(member) = &mut members.ports[usize::from(port.id.0)] {
+            (member.spec, member.revision) = (spec, revision);
+        }
+    }
+
+    /// The ports now, by number, and who else is to hear what a channel learns.
+    pub(crate) fn look(&self, channel: u32) -> (Vec<Option<Entry>>, Vec<Arc<ArrayQueue<News>>>) {
+        let mut members = self.members();
+        members.listeners.retain(|(_, news)| news.strong_count() > 0);
+        let entry = |member: &Member| {
+            let Member { port, spec, revision } = member;
+            Entry { port: Arc::clone(port), spec: spec.clone(), revision: *revision }
+        };
+        let ports = members.ports.iter().map(|member| member.as_ref().map(entry)).collect();
+        let others = members.listeners.iter().filter(|(other, _)| *other != channel);
+        (ports, others.filter_map(|(_, news)| news.upgrade()).collect())
+    }
+
+    /// A channel has queues of the network from now on, for as long as it keeps what it gets: what others have learned.
+    pub(crate) fn listen(&self, channel: u32) -> Arc<ArrayQueue<News>> {
+        let news = Arc::new(ArrayQueue::new(NEWS_MAX));
+        self.members().listeners.push((channel, Arc::downgrade(&news)));
+        self.version.fetch_add(1, Ordering::AcqRel);
+        news
+    }
+}
+
+/// An adapter in its network.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) id: PortId,
+    pub(crate) pairs: Box<[Pair]>,
+}
+
+/// A pair of queues, as others see it.
+#[derive(Default)]
+pub(crate) struct Pair {
+    inbox: OnceLock<Inbox>,
+    /// The client uses its RX queue, which may be on its way between channels.
+    pub(crate) open: AtomicBool,
+    /// The driver has sent by its TX queue: it uses the pair (clause 5.1.6.5.5).
+    pub(crate) sent: AtomicBool,
+    /// Frames that waited for a client that has gone, and were not counted yet.
+    pub(crate) left: AtomicU64,
+    /// The channel of the RX queue knows that there is something in the inbox.
+    pub(crate) rung: AtomicBool,
+    /// It waits for buffers.
+    pub(crate) starved: AtomicBool,
+    bell: Mutex<Option<Wake>>,
+    /// The parcel at hand, while the queue is between channels.
+    kept: Mutex<Option<Box<Parcel>>>,
+}
+
+impl std::fmt::Debug for Pair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pair").field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
+/// Frames on their way to an RX queue. All parcels are its own, so that nobody else runs out of them.
+pub(crate) struct Inbox {
+    pub(crate) free: ArrayQueue<Box<Parcel>>,
+    pub(crate) full: ArrayQueue<Box<Parcel>>,
+    _memory: Lasting,
+}
+
+/// A frame on its way, as it came from its sender.
+#[derive(Debug)]
+pub(crate) struct Parcel {
+    head: [u8; HEAD_BYTES],
+    pub(crate) memory: IoBuf,
+    pub(crate) len: usize,
+    pub(crate) offload: Offload,
+    pub(crate) egress: Egress,
+    /// Of what it is cut into, so many have arrived.
+    pub(crate) arrived: usize,
+}
+
+impl Parcel {
+    /// Packs a frame. What was judged is what arrives.
+    pub(crate) fn pack(&mut self, view: &View<'_>, from: crate::copy::Source<'_>) {
+        let head = view.head();
+        self.head[..head.len()].copy_from_slice(head);
+        self.len = view.len();
+        self.arrived = 0;
+        // There as well: of what is cut, the head is its headers alone.
+        self.memory.write(0, head);
+        let rest = head.len()..view.len();
+        let memory = [self.memory];
+        from.copy(rest, &mut crate::copy::Place::new(&memory, head.len()), None);
+    }
+
+    /// The frame as the switch sees it.
+    pub(crate) fn view(&self) -> View<'_> {
+        View::new(&self.head, self.len).expect("it was looked at before")
+    }
+}
+
+impl Pair {
+    /// Makes room for frames. Called before a channel has the RX queue for the first time.
+    pub(crate) fn make_inbox(&self) -> Result<(), String> {
+        if self.inbox.get().is_some() {
+            return Ok(());
+        }
+        let memory =
+            Lasting::new(INBOX_FRAMES * PARCEL_BYTES).map_err(|error| error.to_string())?;
+        let buf = memory.buf(0, memory.len()).expect("it is so long");
+        let free = ArrayQueue::new(INBOX_FRAMES);
+        for index in 0..INBOX_FRAMES {
+            let parcel = Parcel {
+                head: [0; HEAD_BYTES],
+                memory: buf.slice(index * PARCEL_BYTES, PARCEL_BYTES),
+                len: 0,
+                offload: Offload::None { valid: false },
+                egress: Egress { port: PortId(0), edit: switch::TagEdit::Keep, mirror: false },
+                arrived: 0,
+            };
+            assert!(free.push(Box::new(parcel)).is_ok(), "it has room for all");
+        }
+        let full = ArrayQueue::new(INBOX_FRAMES);
+        let _ = self.inbox.set(Inbox { free, full, _memory: memory });
+        Ok(())
+    }
+
+    /// The parcel at hand, while the queue is between channels.
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Option<Box<Parcel>>> {
+        self.kept.lock().expect("a panic ends the process")
+    }
+
+    /// The client is gone, and what waits for it goes with it.
+    pub(crate) fn clear(&self) {
+        self.sent.store(false, Ordering::Relaxed);
+        let Some(inbox) = self.inbox.get() else { return };
+        while let Some(parcel) = self.kept().take().or_else(|| inbox.full.pop()) {
+            assert!(inbox.free.push(parcel).is_ok(), "it has room for all");
+            self.left.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Frames on their way; none before it has run.
+    pub(crate) fn inbox(&self) -> Option<&Inbox> {
+        self.inbox.get()
+    }
+
+    /// Who is to be woken when something comes.
+    pub(crate) fn set_bell(&self, wake: Option<Wake>) {
+        *self.bell.lock().expect("a panic ends the process") = wake;
+    }
+
+    /// Something has come. Only who finds that the bell was not rung rings it, so its lock is taken once for many frames.
+    pub(crate) fn ring(&self) {
+        if !self.rung.swap(true, Ordering::SeqCst)
+            && let Some(wake) = &*self.bell.lock().expect("a panic ends the process")
+        {
+            wake();
+        }
+    }
+}

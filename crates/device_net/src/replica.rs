@@ -1,0 +1,165 @@
+//! One channel's part of a network: its switch, and which RX queues are at hand.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use channel::QueueId;
+use crossbeam_queue::ArrayQueue;
+use memory::clock;
+use switch::{News, PortId, Sizes, Switch};
+
+use crate::network::{Network, Port};
+
+/// MAC addresses that a network learns.
+const MACS: usize = 8192;
+/// Memberships of multicast groups that it keeps.
+const GROUPS: usize = 2048;
+/// Seconds after which a station that keeps quiet is forgotten.
+const AGE_S: u32 = 300;
+/// How often a part of what is too old is freed.
+const AGE_EVERY_NS: u64 = 1_000_000_000;
+
+/// What the queues of a channel share: its part of each network.
+#[derive(Debug, Default)]
+pub struct Shared(Vec<Weak<RefCell<Replica>>>);
+
+impl Shared {
+    /// This channel's part of a network.
+    pub(crate) fn of(&mut self, network: &Arc<Network>, channel: u32) -> Rc<RefCell<Replica>> {
+        self.0.retain(|replica| replica.strong_count() > 0);
+        let mut replicas = self.0.iter().filter_map(Weak::upgrade);
+        let known = replicas.find(|replica| Arc::ptr_eq(&replica.borrow().network, network));
+        known.unwrap_or_else(|| {
+            let replica = Rc::new(RefCell::new(Replica::new(network, channel)));
+            self.0.push(Rc::downgrade(&replica));
+            replica
+        })
+    }
+}
+
+/// One channel's part of a network.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    network: Arc<Network>,
+    channel: u32,
+    pub(crate) switch: Switch,
+    /// What was taken over of the network.
+    version: u64,
+    ports: Vec<Option<Place>>,
+    heard: Arc<ArrayQueue<News>>,
+    others: Vec<Arc<ArrayQueue<News>>>,
+    /// RX queues on this channel: of which pair of which port.
+    here: Vec<(PortId, u16, QueueId)>,
+    aged_ns: u64,
+}
+
+/// A port as it was taken over.
+#[derive(Debug)]
+struct Place {
+    port: Arc<Port>,
+    revision: u64,
+}
+
+/// Where a frame goes.
+#[derive(Debug)]
+pub(crate) enum Way {
+    /// To a queue of this channel.
+    Here(QueueId),
+    /// Into the inbox of that pair.
+    Away(Arc<Port>, usize),
+}
+
+impl Replica {
+    fn new(network: &Arc<Network>, channel: u32) -> Replica {
+        let seed = memory::random::mix(clock::ticks() ^ u64::from(channel) << 48);
+        Replica {
+            network: Arc::clone(network),
+            channel,
+            switch: Switch::new(Sizes { macs: MACS, age_s: AGE_S, groups: GROUPS, seed }),
+            version: 0,
+            ports: Vec::new(),
+            heard: network.listen(channel),
+            others: Vec::new(),
+            here: Vec::new(),
+            aged_ns: 0,
+        }
+    }
+
+    /// Takes over what has changed, and what others have learned. To be called before a batch of frames, with the moment in nanoseconds.
+    pub(crate) fn catch_up(&mut self, now_ns: u64) {
+        let version = self.network.version();
+        if version != self.version {
+            self.take_over();
+            self.version = version;
+        }
+        while let Some(news) = self.heard.pop() {
+            self.switch.learn(now_ns, news);
+        }
+        if now_ns.saturating_sub(self.aged_ns) > AGE_EVERY_NS {
+            self.aged_ns = now_ns;
+            self.switch.age(now_ns);
+        }
+    }
+
+    #[cold]
+    fn take_over(&mut self) {
+        let (entries, others) = self.network.look(self.channel);
+        self.others = others;
+        let most = self.ports.len().max(entries.len());
+        self.ports.resize_with(most, || None);
+        let mut entries = entries.into_iter();
+        for (index, place) in self.ports.iter_mut().enumerate() {
+            let id = PortId(index as u16);
+            let Some(entry) = entries.next().flatten() else {
+                self.switch.remove_port(id);
+                *place = None;
+                continue;
+            };
+            if place.as_ref().is_some_and(|place| place.revision == entry.revision) {
+                continue;
+            }
+            match entry.spec {
+                Some(spec) => self.switch.set_port(id, spec),
+                None => self.switch.remove_port(id),
+            }
+            *place = Some(Place { port: entry.port, revision: entry.revision });
+        }
+    }
+
+    /// Others hear what was learned. Who has no room for it learns it from a frame.
+    pub(crate) fn tell(&self, news: News) {
+        for other in &self.others {
+            let _ = other.push(news);
+        }
+    }
+
+    /// An RX queue is here.
+    pub(crate) fn enter(&mut self, port: PortId, pair: u16, queue: QueueId) {
+        self.here.push((port, pair, queue));
+    }
+
+    /// It goes.
+    pub(crate) fn leave(&mut self, port: PortId, pair: u16) {
+        self.here.retain(|(at, number, _)| (*at, *number) != (port, pair));
+    }
+
+    /// Which queue of a port gets a frame that came by the pair of that number at its sender's. A pair that the driver has not sent by is none that it
+    /// uses (clause 5.1.6.5.5), but for the first. None: the client uses no queue.
+    pub(crate) fn way_to(&self, id: PortId, number: u16) -> Option<Way> {
+        let port = &self.ports.get(usize::from(id.0))?.as_ref()?.port;
+        let is_used = |pair: u16| {
+            let pair_ = &port.pairs[usize::from(pair)];
+            pair_.open.load(Relaxed) && (pair == 0 || pair_.sent.load(Relaxed))
+        };
+        let wanted = number % port.pairs.len() as u16;
+        let here = || self.here.iter().filter(|(at, pair, _)| *at == id && is_used(*pair));
+        let near = here().find(|(_, pair, _)| *pair == wanted).or_else(|| here().next());
+        if let Some((.., queue)) = near {
+            return Some(Way::Here(*queue));
+        }
+        let pair = [wanted, 0].into_iter().find(|pair| is_used(*pair))?;
+        Some(Way::Away(Arc::clone(port), usize::from(pair)))
+    }
+}

@@ -1,0 +1,168 @@
+//! A TX queue inside its channel: frames are judged, forwarded, and handed over.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use channel::{Io, NO_PART, Peers, RunningQueue};
+use memory::{IoBuf, clock};
+use protocol::stats::QueueCounter;
+use switch::{Egress, HEAD_BYTES, NetHeader, Offload, Reason, View};
+use vring::Head;
+
+use crate::copy::Source;
+use crate::counter_of;
+use crate::handler::NetHandler;
+use crate::network::Port;
+use crate::receive::{Frame, SEGMENTS, store};
+use crate::replica::{Replica, Way};
+
+/// The TX queue of a pair.
+pub(crate) struct Sender {
+    replica: Rc<RefCell<Replica>>,
+    port: Arc<Port>,
+    pair: u16,
+    header: usize,
+    /// Heads that were taken in this turn, with their buffers; none: a chain that breaks the rules.
+    taken: Vec<(Head, Option<usize>)>,
+    bufs: Vec<IoBuf>,
+    to: Vec<Egress>,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        replica: Rc<RefCell<Replica>>,
+        port: Arc<Port>,
+        pair: u16,
+        header: usize,
+        size: u16,
+    ) -> Sender {
+        port.pairs[usize::from(pair)].sent.store(true, Relaxed);
+        Sender {
+            replica,
+            port,
+            pair,
+            header,
+            taken: Vec::with_capacity(usize::from(size)),
+            bufs: Vec::with_capacity(SEGMENTS),
+            to: Vec::new(),
+        }
+    }
+
+    /// A head was taken; of a sound chain, that many buffers are the frame's.
+    pub(crate) fn begin(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        head: Head,
+        readable: Option<usize>,
+    ) {
+        if self.taken.is_empty() {
+            io.relay(queue);
+        }
+        self.taken.push((head, readable));
+    }
+
+    /// Sends what was taken.
+    pub(crate) fn relay(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        peers: &mut dyn Peers<NetHandler>,
+    ) {
+        let replica = Rc::clone(&self.replica);
+        let mut replica = replica.borrow_mut();
+        let now_ns = clock::to_ns(clock::ticks());
+        replica.catch_up(now_ns);
+        let mut taken = std::mem::take(&mut self.taken);
+        for (head, readable) in taken.drain(..) {
+            let judged = match readable {
+                Some(readable) => {
+                    let command = queue.command(head);
+                    self.bufs.clear();
+                    self.bufs.extend_from_slice(&command.all(&mut io.lists)[..readable]);
+                    self.send(io, queue, peers, &mut replica, now_ns)
+                }
+                None => {
+                    queue.count(QueueCounter::BadChains, 1);
+                    replica.switch.refused(self.port.id, Reason::GuestMemory);
+                    Err(Reason::GuestMemory)
+                }
+            };
+            match judged {
+                Ok(bytes) => {
+                    queue.count(QueueCounter::TxFrames, 1);
+                    queue.count(QueueCounter::TxBytes, bytes as u64);
+                }
+                Err(reason) => queue.count(counter_of(reason), 1),
+            }
+            io.settle(queue, head, NO_PART, 0);
+        }
+        self.taken = taken;
+    }
+
+    /// Sends a frame to all that get it; how many bytes it has. An error is for all of them.
+    fn send(
+        &mut self,
+        io: &mut Io,
+        queue: &RunningQueue,
+        peers: &mut dyn Peers<NetHandler>,
+        replica: &mut Replica,
+        now_ns: u64,
+    ) -> Result<usize, Reason> {
+        let id = self.port.id;
+        let whole: usize = self.bufs.iter().map(|buf| buf.len()).sum();
+        let source = Source { bufs: &self.bufs, skip: self.header };
+        let mut first = [0; HEAD_BYTES];
+        let judged = whole.checked_sub(self.header).ok_or(Reason::PktTooSmall).and_then(|len| {
+            let mut header = [0; NetHeader::BYTES];
+            Source { skip: 0, ..source }.read(0, &mut header[..self.header]);
+            let first = &mut first[..len.min(HEAD_BYTES)];
+            source.read(0, first);
+            let view = View::new(first, len)?;
+            let may = replica.switch.spec(id).ok_or(Reason::PortDown)?.may;
+            Ok((view, Offload::judge(&NetHeader::read(&header), &view, may, false)?))
+        });
+        let (view, offload) = judged.inspect_err(|reason| replica.switch.refused(id, *reason))?;
+        if let Some(news) = replica.switch.forward(now_ns, id, &view, &mut self.to)? {
+            replica.tell(news);
+        }
+        for egress in &self.to {
+            let frame = Frame { view, source, offload, egress: *egress };
+            if let Err(reason) = hand_over(io, peers, replica, now_ns, &frame, self.pair) {
+                replica.switch.lost(egress.port, reason);
+                queue.count(counter_of(reason), 1);
+            }
+        }
+        Ok(view.len())
+    }
+}
+
+/// Hands a frame to a queue of its destination, which counts what becomes of it from then on.
+fn hand_over(
+    io: &mut Io,
+    peers: &mut dyn Peers<NetHandler>,
+    replica: &mut Replica,
+    now_ns: u64,
+    frame: &Frame<'_>,
+    number: u16,
+) -> Result<(), Reason> {
+    match replica.way_to(frame.egress.port, number).ok_or(Reason::PortDown)? {
+        Way::Away(port, pair) => {
+            let pair = &port.pairs[pair];
+            store(pair, frame, 0)?;
+            pair.ring();
+            Ok(())
+        }
+        Way::Here(id) => {
+            let (handler, queue) = peers.get(id).ok_or(Reason::PortDown)?;
+            let receiver = handler.receiver().ok_or(Reason::PortDown)?;
+            let taken = receiver.take_in(io, queue, &mut replica.switch, now_ns, frame);
+            taken.map_err(|error| {
+                peers.ring_broke(id, error);
+                Reason::GuestMemory
+            })
+        }
+    }
+}

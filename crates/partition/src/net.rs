@@ -1,0 +1,289 @@
+//! Frames on the queues of virtio-net (virtio 1.3, 5.1): one pair of queues with plain buffers.
+//!
+//! A frame is sent as two buffers, its header and the rest, and received in as many as it takes. Both queues give buffers back in the order of the
+//! ring or the server has broken it: [`NetError::Order`].
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use memory::IoBuf;
+use thiserror::Error;
+use vmm_sys_util::eventfd::EventFd;
+use vring::GuestAddr;
+use vring::driver::{AddError, DriverError, DriverMemory, DriverQueue, UsedError};
+
+use crate::blk::SlotPlan;
+use crate::ring::{Slot, SlotRing};
+
+/// Feature bits (virtio 1.3, 5.1.3).
+pub mod feature {
+    use crate::config::feature;
+
+    /// Frames may be sent with their checksum left out.
+    pub const CSUM: u64 = 1;
+    /// Frames may come so.
+    pub const GUEST_CSUM: u64 = 1 << 1;
+    /// The MTU is in the configuration space.
+    pub const MTU: u64 = 1 << 3;
+    /// The MAC address is.
+    pub const MAC: u64 = 1 << 5;
+    /// TCP over IPv4 may come uncut.
+    pub const GUEST_TSO4: u64 = 1 << 7;
+    /// TCP over IPv6 may.
+    pub const GUEST_TSO6: u64 = 1 << 8;
+    /// TCP over IPv4 may be sent uncut.
+    pub const HOST_TSO4: u64 = 1 << 11;
+    /// TCP over IPv6 may.
+    pub const HOST_TSO6: u64 = 1 << 12;
+    /// A frame may come in several buffers.
+    pub const MRG_RXBUF: u64 = 1 << 15;
+    /// More than one pair of queues.
+    pub const MQ: u64 = 1 << 22;
+
+    /// Everything that this client can use.
+    pub const KNOWN: u64 = CSUM
+        | GUEST_CSUM
+        | MTU
+        | MAC
+        | GUEST_TSO4
+        | GUEST_TSO6
+        | HOST_TSO4
+        | HOST_TSO6
+        | MRG_RXBUF
+        | MQ
+        | feature::IN_ORDER
+        | feature::INDIRECT_DESC
+        | feature::EVENT_IDX
+        | feature::PROTOCOL_FEATURES
+        | feature::VERSION_1;
+}
+
+/// Bytes of the header before each frame (virtio 1.3, 5.1.6).
+pub const HEADER_BYTES: usize = 12;
+/// Where the number of buffers stands in it.
+const NUM_BUFFERS: usize = 10;
+
+/// What can go wrong on a queue.
+#[derive(Debug, Error)]
+pub enum NetError {
+    /// No room.
+    #[error("cannot add a buffer: {0}")]
+    Add(#[from] AddError),
+    /// The server broke the ring.
+    #[error("the server broke a ring: {0}")]
+    Used(#[from] UsedError),
+    /// Buffers came back in another order than the ring's.
+    #[error("buffer {came} came back before buffer {wanted}")]
+    Order {
+        /// Which came.
+        came: u16,
+        /// Which was first.
+        wanted: u16,
+    },
+    /// What came is no frame.
+    #[error("the server wrote {written} bytes and says that they are in {buffers} buffers")]
+    Frame {
+        /// Bytes.
+        written: u32,
+        /// Buffers.
+        buffers: u16,
+    },
+    /// The kick could not be written.
+    #[error("cannot kick: {0}")]
+    Kick(#[from] std::io::Error),
+}
+
+/// A frame that came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Its header.
+    pub header: [u8; HEADER_BYTES],
+    /// The frame.
+    pub frame: Vec<u8>,
+}
+
+/// The two queues of a pair.
+pub struct Pair {
+    /// Frames from the server.
+    pub rx: Rx,
+    /// Frames to the server.
+    pub tx: Tx,
+}
+
+/// A ring with a buffer for each slot.
+struct Buffers {
+    ring: SlotRing,
+    bufs: Vec<(IoBuf, GuestAddr)>,
+    /// With the server, oldest first.
+    out: VecDeque<u16>,
+}
+
+impl Buffers {
+    fn new(
+        ring: DriverQueue,
+        memory: &Arc<DriverMemory>,
+        kick: Arc<EventFd>,
+        plan: &SlotPlan,
+    ) -> Result<Self, DriverError> {
+        let block = |_| {
+            let range = memory.alloc(plan.data_bytes as usize, 64);
+            range.map(|range| (range.buf, range.guest)).ok_or(DriverError::NoMemory)
+        };
+        let bufs = (0..plan.slots).map(block).collect::<Result<_, _>>()?;
+        let ring = SlotRing::new(ring, memory, kick, plan.slots, false);
+        Ok(Self { ring, bufs, out: VecDeque::new() })
+    }
+
+    /// The next that came back, and how many bytes the server wrote.
+    fn poll(&mut self) -> Result<Option<(Slot, u32)>, NetError> {
+        let Some((slot, written)) = self.ring.poll()? else { return Ok(None) };
+        match self.out.pop_front() {
+            Some(wanted) if wanted != slot.0 => Err(NetError::Order { came: slot.0, wanted }),
+            _ => Ok(Some((slot, written))),
+        }
+    }
+}
+
+/// Sends frames.
+pub struct Tx(Buffers);
+
+impl Tx {
+    pub(crate) fn new(
+        ring: DriverQueue,
+        memory: &Arc<DriverMemory>,
+        kick: Arc<EventFd>,
+        plan: &SlotPlan,
+    ) -> Result<Self, DriverError> {
+        Buffers::new(ring, memory, kick, plan).map(Self)
+    }
+
+    /// Adds a frame, if a buffer is free; the server sees it after [`publish`](Self::publish).
+    ///
+    /// # Errors
+    /// No descriptors.
+    ///
+    /// # Panics
+    /// When it is longer than a buffer.
+    pub fn add(&mut self, header: &[u8], frame: &[u8]) -> Result<bool, NetError> {
+        let Some(slot) = self.0.ring.take() else { return Ok(false) };
+        let (buf, guest) = self.0.bufs[usize::from(slot.0)];
+        buf.write(0, header);
+        buf.write(header.len(), frame);
+        let second = GuestAddr(guest.0 + header.len() as u64);
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).expect("it fits a buffer");
+        let chain = [(guest, length(header)), (second, length(frame))];
+        let used = if frame.is_empty() { 1 } else { 2 };
+        self.0.ring.add(slot, &chain[..used], used)?;
+        self.0.out.push_back(slot.0);
+        Ok(true)
+    }
+
+    /// Shows what was added.
+    ///
+    /// # Errors
+    /// The kick could not be written.
+    pub fn publish(&mut self) -> Result<(), NetError> {
+        Ok(self.0.ring.publish()?)
+    }
+
+    /// Takes back what was sent; how many frames.
+    ///
+    /// # Errors
+    /// The server broke the ring or its order.
+    pub fn reap(&mut self) -> Result<usize, NetError> {
+        let mut count = 0;
+        while let Some((slot, _)) = self.0.poll()? {
+            self.0.ring.give_back(slot);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Frames that the server has.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.0.out.len()
+    }
+}
+
+/// Receives frames.
+pub struct Rx {
+    buffers: Buffers,
+    mergeable: bool,
+}
+
+impl Rx {
+    pub(crate) fn new(
+        ring: DriverQueue,
+        memory: &Arc<DriverMemory>,
+        kick: Arc<EventFd>,
+        plan: &SlotPlan,
+        mergeable: bool,
+    ) -> Result<Self, DriverError> {
+        Ok(Self { buffers: Buffers::new(ring, memory, kick, plan)?, mergeable })
+    }
+
+    /// Offers up to so many buffers of so many bytes; how many.
+    ///
+    /// # Errors
+    /// The kick could not be written.
+    pub fn post(&mut self, most: usize, bytes: u32) -> Result<usize, NetError> {
+        let mut count = 0;
+        while count < most
+            && let Some(slot) = self.buffers.ring.take()
+        {
+            let (_, guest) = self.buffers.bufs[usize::from(slot.0)];
+            self.buffers.ring.add(slot, &[(guest, bytes)], 0)?;
+            self.buffers.out.push_back(slot.0);
+            count += 1;
+        }
+        self.buffers.ring.publish()?;
+        Ok(count)
+    }
+
+    /// The next frame that came.
+    ///
+    /// # Errors
+    /// The server broke the ring or its order, or what it wrote is no frame.
+    pub fn receive(&mut self) -> Result<Option<Received>, NetError> {
+        let (slot, written) = loop {
+            match self.buffers.poll()? {
+                None => return Ok(None),
+                // Whoever had it has died, and its successor knows nothing of it.
+                Some((slot, 0)) => self.buffers.ring.give_back(slot),
+                Some(came) => break came,
+            }
+        };
+        let mut bytes = self.take(slot, written);
+        if bytes.len() < HEADER_BYTES {
+            return Err(NetError::Frame { written, buffers: 0 });
+        }
+        let number = u16::from_le_bytes([bytes[NUM_BUFFERS], bytes[NUM_BUFFERS + 1]]);
+        if number == 0 || (number > 1 && !self.mergeable) {
+            return Err(NetError::Frame { written, buffers: number });
+        }
+        for _ in 1..number {
+            // All of a frame are shown at once.
+            let next = self.buffers.poll()?;
+            let (slot, written) = next.ok_or(NetError::Frame { written, buffers: number })?;
+            let more = self.take(slot, written);
+            bytes.extend(more);
+        }
+        let frame = bytes.split_off(HEADER_BYTES);
+        let header = bytes.try_into().expect("what is left is the header");
+        Ok(Some(Received { header, frame }))
+    }
+
+    fn take(&mut self, slot: Slot, written: u32) -> Vec<u8> {
+        let mut bytes = vec![0; written as usize];
+        self.buffers.bufs[usize::from(slot.0)].0.read(0, &mut bytes);
+        self.buffers.ring.give_back(slot);
+        bytes
+    }
+
+    /// Buffers that the server has.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.buffers.out.len()
+    }
+}
