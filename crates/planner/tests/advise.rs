@@ -24,6 +24,8 @@ mod queues;
 mod reports;
 #[path = "advise/served.rs"]
 mod served;
+#[path = "advise/trends.rs"]
+mod trends;
 
 use planner::advise::{Advice, Finding, advise};
 use planner::capture::{Captures, Taken};

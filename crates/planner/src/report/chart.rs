@@ -177,7 +177,12 @@ fn line_svg(line: &Line) -> Markup {
                 }
                 @for mark in &line.marks {
                     line.mark x1=(fixed(x(mark.seconds))) y1="12" x2=(fixed(x(mark.seconds))) y2=(TALL - FOOT) {}
-                    text.mark x=(fixed(x(mark.seconds) + 3.0)) y="10" { (clean(&mark.label)) }
+                    // On the side of the line where there is room.
+                    @if x(mark.seconds) > WIDE / 2.0 {
+                        text.mark x=(fixed(x(mark.seconds) - 3.0)) y="10" text-anchor="end" { (clean(&mark.label)) }
+                    } @else {
+                        text.mark x=(fixed(x(mark.seconds) + 3.0)) y="10" { (clean(&mark.label)) }
+                    }
                 }
                 @for (at, series) in line.series.iter().enumerate() {
                     polyline class={ "series s" (at % 6) } points=(path(series)) {}

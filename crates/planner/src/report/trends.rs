@@ -331,17 +331,18 @@ fn thing(
     let mut trends: Vec<Trend> = Vec::new();
     for (name, mut trend) in counters {
         (trend.name, trend.unit) = (name, "/s".to_owned());
+        // What was counted over an interval in which the change was made is of neither side.
+        compare(&mut trend, change, |point, change| point.seconds != change);
         trends.push(trend);
     }
     if group.len() > 1 {
-        trends.extend(values(group, facts));
+        let mut values = values(group, facts);
+        values.iter_mut().for_each(|trend| compare(trend, change, |_, _| true));
+        trends.extend(values);
     }
     trends.retain(|trend| {
         !trend.notes.is_empty() || trend.points.iter().any(|point| point.value != 0.0)
     });
-    for trend in &mut trends {
-        compare(trend, change);
-    }
     let some = group.len() > 1 && !trends.is_empty();
     some.then(|| Thing {
         name: name.to_owned(),
@@ -431,10 +432,13 @@ fn shown_values(report: &Report, facts: &Facts) -> Vec<Shown> {
 }
 
 /// The means before and after the last change, and whether their difference is more than noise.
-fn compare(trend: &mut Trend, change: Option<f64>) {
+///
+/// The change has the time of the first capture with the new value, which is one of after it.
+fn compare(trend: &mut Trend, change: Option<f64>, counts: fn(&Point, f64) -> bool) {
     let Some(change) = change else { return };
     let side = |late: bool| -> Option<Side> {
-        let values = trend.points.iter().filter(|point| (point.seconds > change) == late);
+        let of = |point: &&Point| (point.seconds >= change) == late && counts(point, change);
+        let values = trend.points.iter().filter(of);
         Side::of(&values.map(|point| point.value).collect::<Vec<_>>())
     };
     let (before, after) = (side(false), side(true));

@@ -291,11 +291,16 @@ fn what_a_change_brought_is_held_against_the_noise() {
         assert_eq!(service.limit.as_ref().map(|limit| limit.value), Some(15.0));
         service.effect.expect("an effect").verdict
     };
-    // The change is seen in the third capture, which still belongs to what was before.
+    // The change is seen in the third capture, whose value is one of after it.
     assert_eq!(verdict(&[20.0, 21.0], &[20.0, 8.0, 9.0, 8.5]), Effected::Better);
     assert_eq!(verdict(&[8.0, 9.0], &[8.0, 20.0, 21.0, 22.0]), Effected::Worse);
     assert_eq!(verdict(&[8.0, 20.0], &[14.0, 12.0, 19.0, 9.0]), Effected::Noise);
-    assert_eq!(verdict(&[20.0, 21.0], &[20.0, 8.0]), Effected::Unsure, "one value");
+    assert_eq!(verdict(&[20.0], &[20.0, 8.0]), Effected::Unsure, "one value");
+    assert_eq!(
+        verdict(&[20.0, 21.0], &[8.0, 8.2]),
+        Effected::Better,
+        "two on each side are enough"
+    );
     let better = disk_over(&[20.0, 21.0], &[20.0, 8.0, 9.0, 8.5]);
     let shown = text::text(&better, &text::Options { width: 140, ..text::Options::default() });
     assert!(
@@ -430,7 +435,7 @@ fn systems_in_several_zones_are_each_compared_with_themselves() {
         .flat_map(|at| {
             let depth = |changed: u64| if at < changed { "4" } else { "20" };
             [
-                one("berlin", "CET", 10 * at, depth(2), if at < 3 { 20.0 } else { 8.0 }),
+                one("berlin", "CET", 10 * at, depth(2), if at < 2 { 20.0 } else { 8.0 }),
                 one("boston", "EST", 10 * at + 5, depth(9), 3.0 + at as f64),
             ]
         })

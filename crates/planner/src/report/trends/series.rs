@@ -80,7 +80,7 @@ fn course(system: usize, name: String, course: Course, clock: Clock<'_>) -> Opti
             limit,
             ..Trend::default()
         };
-        compare(&mut trend, change);
+        compare(&mut trend, change, |_, _| true);
         trend
     };
     let mut counters: Vec<Trend> = course.values.into_iter().map(trend).collect();

@@ -1,0 +1,62 @@
+//! Courses over a change: which captures are before it and which after.
+
+use super::{Port, SHORT, lsattr, timed};
+use planner::facts::Facts;
+use planner::report::html::html;
+use planner::report::trends::{Trend, Trends, trends};
+
+/// Eight captures of a port and a disk, every ten minutes; the fifth is the first after the change.
+fn course() -> Trends {
+    let waits = [0, 6000, 12_000, 18_000, 21_000, 21_000, 21_000, 21_000];
+    let one = |at: usize| {
+        let passed = 600 * u64::try_from(at).unwrap();
+        let (elements, depth, service) =
+            if at < 4 { ("200", "4", 1.9) } else { ("2048", "20", 1.1) };
+        let text = Port { no_command: waits[at], ..SHORT.later(passed, 100 * passed) }.text()
+            + &lsattr("payroll", "fcs0", &[("num_cmd_elems", elements)])
+            + &lsattr("payroll", "hdisk4", &[("queue_depth", depth)])
+            + &format!(
+                "payroll:/> iostat -D\n\nSystem configuration: lcpu=8 drives=1 paths=2 vdisks=0\n\n\
+                 hdisk4         xfer:  %tm_act      bps      tps      bread      bwrtn\n\
+                 \x20                         40.0    20.5M   2500.0    16.4M       4.1M\n\
+                 \x20              read:      rps  avgserv  minserv  maxserv   timeouts      fails\n\
+                 \x20                       2000.0     {service:.1}      0.2     90.0           0          0\n"
+            );
+        (format!("{at}.txt"), text, passed)
+    };
+    let files: Vec<(String, String, u64)> = (0..waits.len()).map(one).collect();
+    let files: Vec<(&str, &str, u64)> =
+        files.iter().map(|(name, text, at)| (name.as_str(), text.as_str(), *at)).collect();
+    trends(&timed(&files), &Facts::builtin())
+}
+
+fn of<'a>(trends: &'a Trends, name: &str) -> &'a Trend {
+    let mut all = trends.things.iter().flat_map(|thing| &thing.counters);
+    all.find(|trend| trend.name == name).expect("a course")
+}
+
+#[test]
+fn a_value_captured_with_the_new_attribute_is_after_the_change() {
+    let course = course();
+    let service = of(&course, "hdisk4 read service");
+    let near = |mean: Option<f64>, is: f64| mean.is_some_and(|mean| (mean - is).abs() < 1e-9);
+    assert!(near(service.before, 1.9) && near(service.after, 1.1), "{service:?}");
+}
+
+#[test]
+fn an_interval_with_the_change_in_it_is_neither_before_nor_after() {
+    let course = course();
+    let waits = of(&course, "no_command");
+    assert_eq!((waits.before, waits.after), (Some(10.0), Some(0.0)), "{waits:?}");
+}
+
+#[test]
+fn the_mark_of_a_change_at_the_end_is_written_to_its_left() {
+    let page = html(&course());
+    let label = |text: &str| {
+        let end = page.find(text).expect(text);
+        let start = page[..end].rfind("<text").expect("its text");
+        page[start..end].to_owned()
+    };
+    assert!(label("queue_depth=20").contains(r#"text-anchor="end""#));
+}
