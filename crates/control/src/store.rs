@@ -9,9 +9,13 @@
 //! error that names them.
 //!
 //! What is read is not believed: `seal` says by checksums whether it is what was written. Of each
-//! state that is, a copy is kept beside the store (`control.good`), from which a server can start
+//! state that is, a copy is kept beside the store (`good`), from which a server can start
 //! when the store cannot be read.
+//!
+//! What a commit writes, here and there, is what was changed, however much there is beside it.
 
+mod given;
+mod good;
 mod journal;
 mod seal;
 
@@ -24,7 +28,6 @@ use redb::{
     backends::FileBackend,
 };
 use serde::{Deserialize, Serialize};
-use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -79,7 +82,7 @@ pub enum StoreError {
 /// Key: kind of object and name. Value: a [`Record`] as JSON.
 const OBJECTS: TableDefinition<'_, (&str, &str), &[u8]> = TableDefinition::new("objects");
 
-/// What was given out, as JSON under this key.
+/// What was given out: see [`given`].
 const GIVEN: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("given");
 const GIVEN_KEY: &str = "given";
 /// The [`seal::Seal`] of the whole state, as JSON under this key of the same table.
@@ -99,10 +102,8 @@ struct Record {
     sum: Option<u64>,
 }
 
-fn newer(version: u32) -> String {
-    format!(
-        "it has version {version}, this program reads up to {RECORD_VERSION}; use a newer trunkline"
-    )
+fn newer(version: u32, up_to: u32) -> String {
+    format!("it has version {version}, this program reads up to {up_to}; use a newer trunkline")
 }
 
 /// What is read of a record before it is known whether this program understands it.
@@ -119,12 +120,17 @@ pub struct RedbStore {
     open: Box<dyn FnMut() -> Result<Database, redb::DatabaseError> + Send>,
     failed: bool,
     path: String,
-    /// Where the copy of the last good state is kept.
-    copy: Option<PathBuf>,
+    /// The copy of the last good state.
+    copy: Option<good::Good>,
     /// What it holds, once it was read or written: nobody else writes to it.
     holds: Option<Desired>,
     /// The sums of that.
     sums: Option<seal::Sums>,
+    /// The records of what was given out are those of an earlier version.
+    old: bool,
+    /// Bytes of records that were written.
+    #[cfg(test)]
+    written: std::cell::Cell<u64>,
     /// The operations that it holds.
     journal: Journal,
 }
@@ -138,8 +144,7 @@ pub fn copy_of(store: &Path) -> PathBuf {
 pub fn last_good(store: &Path) -> Result<Desired, StoreError> {
     let path = copy_of(store);
     let damaged = |problem| StoreError::Damaged { path: path.display().to_string(), problem };
-    let bytes = std::fs::read(&path).map_err(|error| damaged(error.to_string()))?;
-    seal::Copy::read(&bytes).map_err(damaged)
+    good::read(&path).map_err(damaged)
 }
 
 impl RedbStore {
@@ -161,7 +166,7 @@ impl RedbStore {
             let backend = FileBackend::new(file.open(&path)?)?;
             Database::builder().create_with_backend(backend)
         })?;
-        store.copy = Some(copy);
+        store.copy = Some(good::Good::new(copy));
         Ok(store)
     }
 
@@ -207,6 +212,9 @@ impl RedbStore {
             copy: None,
             holds: None,
             sums: None,
+            old: false,
+            #[cfg(test)]
+            written: 0.into(),
             journal: Journal::default(),
         };
         store.reopen()?;
@@ -247,23 +255,6 @@ impl RedbStore {
         })
     }
 
-    /// Keeps a copy of a state that is known to be good. Without one there is no way back, and nothing else is lost.
-    fn keep_copy(&self, good: &Desired, seal: seal::Seal) {
-        let Some(path) = &self.copy else { return };
-        let draft = path.with_extension("good.new");
-        let write = || {
-            let mut options = std::fs::OpenOptions::new();
-            let mut file =
-                options.write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
-            file.write_all(&seal::Copy::of(good, seal))?;
-            file.sync_all()?;
-            std::fs::rename(&draft, path)
-        };
-        if let Err(error) = write() {
-            tracing::warn!(path = %path.display(), %error, "no copy of the state is kept");
-        }
-    }
-
     fn engine(&self, error: impl Into<redb::Error>) -> StoreError {
         StoreError::Engine { path: self.path.clone(), problem: error.into().to_string() }
     }
@@ -278,7 +269,7 @@ impl RedbStore {
         let read = |error: serde_json::Error| refuse(error.to_string());
         let Version { version } = serde_json::from_slice(bytes).map_err(read)?;
         if version > RECORD_VERSION {
-            return Err(refuse(newer(version)));
+            return Err(refuse(newer(version, RECORD_VERSION)));
         }
         let record: Record = serde_json::from_slice(bytes).map_err(read)?;
         let sum = seal::of_object(object, name, &record.attributes);
@@ -293,10 +284,12 @@ impl RedbStore {
 
 impl Store for RedbStore {
     fn load(&mut self) -> Result<Desired, StoreError> {
-        let (desired, journal) = self.guarded(|store| store.read())?;
+        let (desired, journal) = self.guarded(RedbStore::read)?;
         self.journal = journal;
         let sums = seal::Sums::of(&desired);
-        self.keep_copy(&desired, sums.seal(&desired.allocations));
+        if let Some(copy) = &mut self.copy {
+            copy.keep(&desired, sums.seal(&desired.allocations));
+        }
         (self.holds, self.sums) = (Some(desired.clone()), Some(sums));
         Ok(desired)
     }
@@ -309,14 +302,18 @@ impl Store for RedbStore {
         if self.failed {
             self.reopen()?;
         }
-        let sums = self.sums.take();
-        let written = self.guarded(|store| store.write(next, journal, sums));
+        let (before, held) = (self.sums.take(), self.holds.take());
+        let written = self.guarded(|store| store.write(held.as_ref(), next, journal, before));
         self.failed = written.is_err();
-        let same = self.holds.as_ref() == Some(next);
-        self.holds = None;
-        self.sums = written?;
-        if let (false, Some(sums)) = (same, &self.sums) {
-            self.keep_copy(next, sums.seal(&next.allocations));
+        let sums = written?;
+        self.sums = Some(sums);
+        let same = held.as_ref() == Some(next);
+        if let Some(copy) = self.copy.as_mut().filter(|_| !same) {
+            let to = (next, sums.seal(&next.allocations));
+            match (&held, before) {
+                (Some(now), Some(sums)) => copy.follow((now, sums.seal(&now.allocations)), to),
+                _ => copy.keep(to.0, to.1),
+            }
         }
         (self.holds, self.journal) = (Some(next.clone()), journal.clone());
         Ok(())
@@ -324,7 +321,7 @@ impl Store for RedbStore {
 }
 
 impl RedbStore {
-    fn read(&self) -> Result<(Desired, Journal), StoreError> {
+    fn read(&mut self) -> Result<(Desired, Journal), StoreError> {
         let mut desired = Desired::default();
         let read = self.database()?.begin_read().map_err(|e| self.engine(e))?;
         let table = match read.open_table(OBJECTS) {
@@ -349,10 +346,11 @@ impl RedbStore {
             };
             desired[object].insert(name.to_owned(), attributes);
         }
-        let (given, seal) = self.given(&read)?;
+        let (given, seal, version) = self.given(&read)?;
         desired.allocations = given;
         // Those of the first version had none.
         let whole = match seal {
+            Some(seal) if version < given::VERSION => seal == seal::of_state_2(&desired),
             Some(seal) => seal == seal::of_state(&desired),
             None => newest < RECORD_VERSION,
         };
@@ -360,18 +358,20 @@ impl RedbStore {
             let problem = "the checksum over all records does not fit".to_owned();
             return Err(StoreError::Damaged { path: self.path.clone(), problem });
         }
-        Ok((desired, journal::read(&read).map_err(|e| self.engine(e))?))
+        let journal = journal::read(&read).map_err(|e| self.engine(e))?;
+        self.old = version < given::VERSION;
+        Ok((desired, journal))
     }
 
-    /// What was given out, and the seal of the state; a state of the first version has none.
+    /// What was given out, the seal of the state, and their version; a state of the first version has no seal.
     fn given(
         &self,
         read: &redb::ReadTransaction,
-    ) -> Result<(Allocations, Option<seal::Seal>), StoreError> {
+    ) -> Result<(Allocations, Option<seal::Seal>, u32), StoreError> {
         let table = match read.open_table(GIVEN) {
             Ok(table) => table,
             Err(redb::TableError::TableDoesNotExist(_)) => {
-                return Ok((Allocations::default(), None));
+                return Ok((Allocations::default(), None, 0));
             }
             Err(error) => return Err(self.engine(error)),
         };
@@ -386,34 +386,45 @@ impl RedbStore {
         let seal = value(SEAL_KEY)?;
         let seal = seal.map(|bytes| serde_json::from_slice(bytes.value())).transpose();
         let seal: Option<seal::Seal> = seal.map_err(parse)?;
-        let Some(bytes) = value(GIVEN_KEY)? else { return Ok((Allocations::default(), seal)) };
+        let Some(bytes) = value(GIVEN_KEY)? else { return Ok((Allocations::default(), seal, 0)) };
         if seal.is_none() {
-            return Ok((serde_json::from_slice(bytes.value()).map_err(parse)?, None));
+            return Ok((serde_json::from_slice(bytes.value()).map_err(parse)?, None, 1));
         }
         let Version { version } = serde_json::from_slice(bytes.value()).map_err(parse)?;
-        if version > RECORD_VERSION {
-            return Err(refuse(newer(version)));
+        if version > given::VERSION {
+            return Err(refuse(newer(version, given::VERSION)));
         }
-        let record: seal::GivenRecord = serde_json::from_slice(bytes.value()).map_err(parse)?;
-        Ok((record.allocations, seal))
+        let given::Rest { mut allocations, .. } =
+            serde_json::from_slice(bytes.value()).map_err(parse)?;
+        for entry in table.iter().map_err(|e| self.engine(e))? {
+            let (key, bytes) = entry.map_err(|e| self.engine(e))?;
+            let known = [GIVEN_KEY, SEAL_KEY].contains(&key.value())
+                || given::put(&mut allocations, key.value(), Some(bytes.value())).map_err(parse)?;
+            if !known {
+                return Err(refuse(format!("`{}` is not known", key.value())));
+            }
+        }
+        Ok((allocations, seal, version))
     }
 
-    /// Gives the sums of what it holds now, if they are known.
+    /// Gives the sums of what it holds then.
     fn write(
-        &self,
+        &mut self,
+        held: Option<&Desired>,
         next: &Desired,
         journal: &Journal,
         sums: Option<seal::Sums>,
-    ) -> Result<Option<seal::Sums>, StoreError> {
+    ) -> Result<seal::Sums, StoreError> {
         let read;
-        let (now, kept) = match &self.holds {
-            Some(now) => (now, &self.journal),
+        let (now, kept) = match held {
+            Some(now) => (now, self.journal.clone()),
             None => {
                 read = self.read()?;
-                (&read.0, &read.1)
+                (&read.0, read.1.clone())
             }
         };
-        if now == next && kept == journal {
+        let mut sums = sums.unwrap_or_else(|| seal::Sums::of(now));
+        if now == next && kept == *journal {
             return Ok(sums);
         }
         let mut write = self.database()?.begin_write().map_err(|e| self.engine(e))?;
@@ -422,12 +433,11 @@ impl RedbStore {
         write.set_two_phase_commit(true);
         write.set_quick_repair(true);
         write.set_durability(Durability::Immediate).map_err(|e| self.engine(e))?;
-        journal::write(&write, kept, journal).map_err(|e| self.engine(e))?;
+        journal::write(&write, &kept, journal).map_err(|e| self.engine(e))?;
         if now == next {
             write.commit().map_err(|e| self.engine(e))?;
             return Ok(sums);
         }
-        let mut sums = sums.unwrap_or_else(|| seal::Sums::of(now));
         sums.follow(now, next);
         {
             let mut table = write.open_table(OBJECTS).map_err(|e| self.engine(e))?;
@@ -440,23 +450,41 @@ impl RedbStore {
                 let sum = Some(seal::of_object(object.noun(), &name, set));
                 let record = Record { version: RECORD_VERSION, attributes: set.clone(), sum };
                 let bytes = serde_json::to_vec(&record).expect("a map of plain values is JSON");
+                self.count(&bytes);
                 table.insert(key, bytes.as_slice()).map_err(|e| self.engine(e))?;
             }
         }
         {
             let mut table = write.open_table(GIVEN).map_err(|e| self.engine(e))?;
-            let given = seal::GivenRecord {
-                version: RECORD_VERSION,
-                allocations: next.allocations.clone(),
-            };
-            let given = serde_json::to_vec(&given).expect("plain values are JSON");
-            table.insert(GIVEN_KEY, given.as_slice()).map_err(|e| self.engine(e))?;
-            let seal = sums.seal(&next.allocations);
-            let seal = serde_json::to_vec(&seal).expect("two numbers are JSON");
+            let nothing = Desired::default();
+            let written = if self.old { &nothing } else { now };
+            for (key, _, bytes) in given::differences(written, next) {
+                match bytes {
+                    Some(bytes) => {
+                        self.count(&bytes);
+                        table.insert(key.as_str(), bytes.as_slice()).map_err(|e| self.engine(e))?;
+                    }
+                    None => drop(table.remove(key.as_str()).map_err(|e| self.engine(e))?),
+                }
+            }
+            let (version, allocations) = (given::VERSION, given::rest(&next.allocations));
+            let rest = seal::json(&given::Rest { version, allocations });
+            self.count(&rest);
+            table.insert(GIVEN_KEY, rest.as_slice()).map_err(|e| self.engine(e))?;
+            let seal = seal::json(&sums.seal(&next.allocations));
             table.insert(SEAL_KEY, seal.as_slice()).map_err(|e| self.engine(e))?;
         }
         write.commit().map_err(|e| self.engine(e))?;
-        Ok(Some(sums))
+        self.old = false;
+        Ok(sums)
+    }
+
+    /// Notes what was written, for tests.
+    fn count(&self, bytes: &[u8]) {
+        #[cfg(test)]
+        self.written.set(self.written.get() + bytes.len() as u64);
+        #[cfg(not(test))]
+        let _ = bytes;
     }
 }
 

@@ -371,3 +371,131 @@ fn a_copy_of_an_earlier_program_is_read_and_what_it_cannot_have_is_not() {
     let problem = last_good(&path).unwrap_err().to_string();
     assert!(problem.contains("no objects `adaptor`"), "{problem}");
 }
+
+/// So many volumes with files that were opened.
+fn volumes(count: usize) -> Desired {
+    let mut desired = Desired::default();
+    for n in 0..count {
+        let set = [("kind", "file"), ("path", "/srv/some/file")]
+            .map(|(name, value)| (name.to_owned(), fabric::attribute::Value::Text(value.into())));
+        desired[Object::Volume].insert(format!("v{n:06}"), set.into());
+        let identity =
+            spec::FileIdentity::File { inode: Some(7), born_ns: Some(1 << 60), bytes: 4096 };
+        let made = crate::model::files::Made::Is(identity);
+        desired.allocations.files.insert(format!("v{n:06}"), made);
+    }
+    desired
+}
+
+#[test]
+fn what_is_written_for_a_change_does_not_grow_with_what_is_beside_it() {
+    let change = |count: usize| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = RedbStore::open(&dir.path().join("control.redb")).unwrap();
+        let mut state = volumes(count);
+        store.commit(&state, &Journal::default()).unwrap();
+        let written = |store: &RedbStore| {
+            (store.written.get(), store.copy.as_ref().map_or(0, |copy| copy.written))
+        };
+        let mut one = || {
+            let before = written(&store);
+            let size = fabric::attribute::Value::Number(8192);
+            let name = state[Object::Volume].keys().nth(7).unwrap().clone();
+            state[Object::Volume].get_mut(&name).unwrap().insert("size".to_owned(), size);
+            state.allocations.files.remove(&name);
+            store.commit(&state, &Journal::default()).unwrap();
+            let after = written(&store);
+            (after.0 - before.0, after.1 - before.1)
+        };
+        one()
+    };
+    let (few, many) = (change(10), change(3000));
+    // The numbers of what there is have more digits.
+    assert!(many.0 <= few.0 + 64 && many.1 <= few.1 + 64, "{few:?} {many:?}");
+    assert!(few.0 < 1024 && few.1 < 1024, "{few:?}");
+}
+
+#[test]
+fn the_copy_is_the_last_state_after_each_change_and_stays_as_long_as_the_state() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("control.redb");
+    let mut runner = TestRunner::deterministic();
+    let mut store = RedbStore::open(&path).unwrap();
+    let (mut lines, mut anew, mut before) = (0, 0, 0);
+    for n in 0..300_u32 {
+        let mut state = samples::desired().new_tree(&mut runner).unwrap().current();
+        let maximum = crate::model::allocations::Maximum { channels: n, connection: 1 };
+        state.allocations.maxima.insert(format!("a{}", n % 3), maximum);
+        store.commit(&state, &Journal::default()).unwrap();
+        let copy = last_good(&path).unwrap();
+        assert_eq!((&copy.allocations, copy.touched(&state)), (&state.allocations, vec![]));
+        let log = std::fs::metadata(path.with_extension("good-log")).unwrap().len();
+        assert!(log < 200 << 10, "{log}");
+        (lines, anew) = (lines + u32::from(log > before), anew + u32::from(log < before));
+        before = log;
+    }
+    assert!(lines > 100 && anew > 0, "{lines} lines, {anew} times anew");
+}
+
+#[test]
+fn of_a_copy_whose_log_is_cut_or_damaged_what_is_before_that_is_good() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, first) = full(dir.path());
+    let mut store = RedbStore::open(&path).unwrap();
+    assert_eq!(store.load().unwrap(), first);
+    let mut states = vec![first];
+    for n in 0..3 {
+        let mut state = states[states.len() - 1].clone();
+        state[Object::Volume].remove(["v", "w"][n % 2]);
+        state[Object::Zone].insert(format!("z{n}"), Attributes::new());
+        store.commit(&state, &Journal::default()).unwrap();
+        states.push(state);
+    }
+    drop(store);
+    let log = path.with_extension("good-log");
+    let bytes = std::fs::read(&log).unwrap();
+    let lines: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
+    assert_eq!(lines.len(), 3);
+    let holds = |written: &[u8], expected: &Desired| {
+        std::fs::write(&log, written).unwrap();
+        assert_eq!(&last_good(&path).unwrap(), expected);
+    };
+    let two = lines[0].len() + lines[1].len();
+    for cut in two..bytes.len() {
+        holds(&bytes[..cut], &states[2]);
+        let mut flipped = bytes.clone();
+        flipped[cut] ^= 1;
+        holds(&flipped, &states[2]);
+    }
+    holds(&bytes, &states[3]);
+    // Lines of another copy.
+    holds(&[lines[1], lines[2]].concat(), &states[0]);
+    holds(&[lines[0], lines[2]].concat(), &states[1]);
+    // One of an earlier program, beside which a later one has left its log.
+    std::fs::write(copy_of(&path), COPY).unwrap();
+    assert_eq!(last_good(&path).unwrap()[Object::Volume].len(), 1);
+}
+
+#[test]
+fn a_store_of_the_second_version_is_read_and_written_anew_with_the_next_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, mut desired) = full(dir.path());
+    desired.allocations.files.insert("v".to_owned(), crate::model::files::Made::Taken);
+    let store = RedbStore::open(&path).unwrap();
+    let write = store.database().unwrap().begin_write().unwrap();
+    write.delete_table(GIVEN).unwrap();
+    let mut table = write.open_table(GIVEN).unwrap();
+    let given = given::Rest { version: 2, allocations: desired.allocations.clone() };
+    table.insert(GIVEN_KEY, &seal::json(&given)[..]).unwrap();
+    table.insert(SEAL_KEY, &seal::json(&seal::of_state_2(&desired))[..]).unwrap();
+    drop(table);
+    write.commit().unwrap();
+    drop(store);
+    let mut store = RedbStore::open(&path).unwrap();
+    assert_eq!(store.load().unwrap(), desired);
+    desired[Object::Zone].insert("z".to_owned(), Attributes::new());
+    store.commit(&desired, &Journal::default()).unwrap();
+    assert_eq!(store.load().unwrap(), desired);
+    drop(store);
+    assert_eq!(RedbStore::open(&path).unwrap().load().unwrap(), desired);
+}
