@@ -102,7 +102,7 @@ impl Counts {
 struct Drawn {
     channels: u32,
     wait: WaitMode,
-    poll_us_max: u32,
+    poll_us_max: Option<u32>,
     sectors: u64,
     spec: VolumeSpec,
     faults: Faults,
@@ -137,7 +137,7 @@ impl Drawn {
         Drawn {
             channels: 1 + sim::pick(CHANNELS_MAX) as u32,
             wait: [WaitMode::Poll, WaitMode::Adaptive, WaitMode::Interrupt][sim::pick(3)],
-            poll_us_max: 1 << sim::pick(6),
+            poll_us_max: [Some(1), Some(4), Some(8), Some(16), Some(32), None][sim::pick(6)],
             sectors,
             spec,
             faults: Faults {

@@ -24,8 +24,8 @@ pub struct ChannelConfig {
     pub cpu: Option<u32>,
     /// Most files at once: a kick for each queue, and each lane's files.
     pub files_max: u32,
-    /// Longest time to look for work before sleep, for adapters that wait adaptively.
-    pub poll_us_max: u32,
+    /// What a sleep is worth in time of looking, and the longest look, for adapters that wait adaptively. None: what it costs here is measured.
+    pub poll_us_max: Option<u32>,
     /// Who wants to know that there is work again after a quiet time.
     pub activity: Option<Arc<Activity>>,
 }

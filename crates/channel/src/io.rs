@@ -20,11 +20,13 @@ use crate::lists::Lists;
 use crate::off_path::{Answer, Reply, Returns};
 use crate::queue::{CommandRef, QueueId, RunningQueue};
 
-/// Tokens of the channel's own operations: the mailbox, what needs no answer, and from `KICK`, `NOTIFY` and `ERROR` on the
+/// Tokens of the channel's own operations: the mailbox, what needs no answer, the timers of [`crate::price`], and from `KICK`, `NOTIFY` and `ERROR` on the
 /// queues' kicks, notifications and errors. A queue's place fits 16 bits.
 pub(crate) mod token {
     pub(crate) const MAILBOX: u64 = 0;
     pub(crate) const IGNORED: u64 = 1;
+    pub(crate) const PROBE: u64 = 2;
+    pub(crate) const PROBE_AWAKE: u64 = 3;
     pub(crate) const KICK: u64 = 1 << 16;
     pub(crate) const NOTIFY: u64 = 2 << 16;
     pub(crate) const ERROR: u64 = 3 << 16;

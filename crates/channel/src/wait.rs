@@ -132,6 +132,10 @@ pub struct Waiter {
     idle_since_ns: u64,
 }
 
+fn part_ns(window_ns_max: u64) -> u64 {
+    window_ns_max.div_ceil(PARTS as u64).max(1)
+}
+
 impl Waiter {
     /// Begins awake at `now_ns`. `window_ns_max` is the price of a sleep, and the longest look.
     #[must_use]
@@ -139,7 +143,7 @@ impl Waiter {
         Waiter {
             mode,
             window_ns_max,
-            part_ns: window_ns_max.div_ceil(PARTS as u64).max(1),
+            part_ns: part_ns(window_ns_max),
             awaited: Awaited::Client,
             window: 0,
             window_ns: 0,
@@ -156,6 +160,21 @@ impl Waiter {
             self.look_for(0);
             (self.client, self.device) = (History::default(), History::default());
         }
+    }
+
+    /// A sleep is worth so much from now on. What was learnt is in parts of the longest window, and is forgotten.
+    pub fn set_price(&mut self, window_ns_max: u64) {
+        self.window_ns_max = window_ns_max;
+        self.part_ns = part_ns(window_ns_max);
+        self.look_for(0);
+        (self.client, self.device) = (History::default(), History::default());
+    }
+
+    /// Whether a sleep's price matters to it.
+    #[inline]
+    #[must_use]
+    pub fn weighs(&self) -> bool {
+        self.mode == WaitMode::Adaptive
     }
 
     fn history(&mut self) -> &mut History {

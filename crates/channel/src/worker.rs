@@ -18,13 +18,16 @@ use crate::io::{Io, head_of, queue_of, token};
 use crate::lanes::Lanes;
 use crate::mailbox::OneShot;
 use crate::off_path::Returns;
+use crate::price::ASSUMED_NS;
 use crate::queue::{Phase, QueueId, QueueResources, RunningQueue, StopReason};
 use crate::wait::{Awaited, Decision, Waiter};
 
 mod control;
+mod learn;
 mod serve;
 
 use control::{EFFORT, Ending};
+use learn::Learner;
 use serve::Served;
 
 /// How often in a row a hot queue is found empty before it is armed although the channel stays awake.
@@ -52,6 +55,8 @@ pub(crate) struct Worker<H: Handler> {
     inbox: Arc<Inbox<H>>,
     mailbox: FileSlot,
     waiter: Waiter,
+    /// None where the price of a sleep was told.
+    learner: Option<Learner>,
     activity: Option<Arc<Activity>>,
     turns_until_check: u32,
     /// Who waits for commands that have to end.
@@ -94,6 +99,8 @@ impl<H: Handler> Worker<H> {
             .expect("an empty ring has room");
         let now = clock::ticks();
         let returns: Arc<dyn Returns> = inbox.clone();
+        let price_ns = config.poll_us_max.map_or(ASSUMED_NS, |told| u64::from(told) * 1000);
+        stats.set(ChannelCounter::SleepPrice, price_ns);
         Ok(Worker {
             queues: Vec::new(),
             hot: Vec::new(),
@@ -101,11 +108,8 @@ impl<H: Handler> Worker<H> {
             shared: H::Shared::default(),
             inbox,
             mailbox,
-            waiter: Waiter::new(
-                WaitMode::Interrupt,
-                u64::from(config.poll_us_max) * 1000,
-                clock::to_ns(now),
-            ),
+            waiter: Waiter::new(WaitMode::Interrupt, price_ns, clock::to_ns(now)),
+            learner: config.poll_us_max.is_none().then(Learner::default),
             activity: config.activity.clone(),
             turns_until_check: MEMORY_CHECK_TURNS,
             endings: Vec::new(),
@@ -407,7 +411,7 @@ impl<H: Handler> Worker<H> {
 
     /// Arms every hot queue and sleeps until something happens.
     fn sleep(&mut self) {
-        if self.io.stirred || self.io.untried {
+        if self.io.stirred || self.io.untried || self.measures() {
             return;
         }
         self.check_memory();
@@ -429,6 +433,7 @@ impl<H: Handler> Worker<H> {
         self.io.record(FlightKind::Sleep, 0, in_flight);
         let timeout =
             self.io.timers.peek().map(|timer| timer.at.saturating_duration_since(clock::instant()));
+        self.before_sleep(clock::to_ns(begin));
         let wait = self.io.ring.wait(timeout.map(|time| time.max(Duration::from_nanos(1))));
         if wait.is_err() {
             self.ring_failed();
@@ -437,6 +442,7 @@ impl<H: Handler> Worker<H> {
         let slept = clock::to_ns(end.wrapping_sub(begin));
         self.io.now = end;
         self.io.record(FlightKind::Wake, 0, slept);
+        self.slept(clock::to_ns(begin), clock::to_ns(end));
         let stats = self.io.stats;
         stats.set(ChannelCounter::SpinWindow, self.waiter.window_ns());
         self.waiter.woke(clock::to_ns(end));
@@ -492,6 +498,10 @@ impl<H: Handler> Worker<H> {
                 }
             }
             token::IGNORED => return false,
+            token::PROBE | token::PROBE_AWAKE => {
+                self.probe_over(token);
+                return false;
+            }
             token::ERROR.. => {
                 self.error_told(token as u16);
                 return false;

@@ -33,7 +33,7 @@ mod views;
 pub use edit::Expected;
 pub use explain::{
     AttributeSource, CommandTermView, CommandsView, ElementsView, Explanation, PortExplanation,
-    TermView,
+    SleepView, TermView,
 };
 pub use files::FileAct;
 pub use links::LinkView;

@@ -98,7 +98,7 @@ fn main() {
     let (scsi, write) = (has("scsi"), has("write"));
     let stats = Arc::new(StatsRegion::create(1).expect("memory"));
     let config =
-        ChannelConfig { index: 0, cpu: None, files_max: 16, poll_us_max: 0, activity: None };
+        ChannelConfig { index: 0, cpu: None, files_max: 16, poll_us_max: Some(0), activity: None };
     let mut channel = Single::new(&config, stats.channel(0)).expect("a channel");
     let volume: Arc<dyn Volume> = Arc::new(NullVolume::new("cost", 1 << 30, 512, false, false));
     let region = [(GuestAddr(1 << 30), 4 << 20)];

@@ -60,8 +60,13 @@ fn context() -> &'static PlaneContext {
     static CONTEXT: OnceLock<PlaneContext> = OnceLock::new();
     CONTEXT.get_or_init(|| {
         let stats = StatsRegion::create(1).expect("memory for statistics");
-        let config =
-            ChannelConfig { index: 0, cpu: None, files_max: 256, poll_us_max: 0, activity: None };
+        let config = ChannelConfig {
+            index: 0,
+            cpu: None,
+            files_max: 256,
+            poll_us_max: Some(0),
+            activity: None,
+        };
         let channel = Channel::start(config, stats.channel(0)).expect("a channel");
         let channels = Arc::new(vec![channel]);
         let services = Arc::new(Services::start(&channels).expect("a thread"));

@@ -62,8 +62,8 @@ pub struct Options {
     pub cpus: Vec<u32>,
     /// How many channels; 0: one for each CPU.
     pub channels: u32,
-    /// Longest time that a channel looks for work before it sleeps, for adapters that wait adaptively.
-    pub poll_us_max: u32,
+    /// What a sleep is worth in time of looking, and the longest look, for adapters that wait adaptively. None: what it costs here is measured.
+    pub poll_us_max: Option<u32>,
     /// Gives up what it does not need once it runs: it opens nothing by itself but files of this folder, that of the kept reservations, and is
     /// given the rest by the control plane ([`protocol::opener`]). None: for tests and measurements within a process.
     pub confine: Option<PathBuf>,

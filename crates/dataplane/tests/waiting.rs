@@ -8,6 +8,7 @@ use std::time::Duration;
 use common::raw::Front;
 use common::{Server, null};
 use protocol::message::{LimitSpec, Request, VolumeSpec};
+use protocol::stats::ChannelCounter;
 
 /// An eventfd's flags and counter are the client's too: with a full counter and without O_NONBLOCK, a write waits for as long as the
 /// client likes.
@@ -52,4 +53,37 @@ fn an_adapter_can_be_removed_while_its_client_is_throttled() {
     heads.iter().for_each(|head| ring.read(*head, 0));
     ring.offer(&heads);
     server.must(Request::RemoveAdapter { name: "vhost0".into() });
+}
+
+/// Reads one at a time, each after the channel has gone to sleep.
+fn slowly(server: &Server, ring: &common::raw::Ring, reads: usize) -> u64 {
+    let before = server.stats().channels[0].get(ChannelCounter::Wakeups);
+    for _ in 0..reads {
+        ring.works();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    server.stats().channels[0].get(ChannelCounter::Wakeups) - before
+}
+
+#[test]
+fn what_a_sleep_costs_is_learnt_while_there_is_work_and_wakes_no_idle_channel() {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(null(64)));
+    let (_front, ring) = Front::ready(&server.put_adapter(|_| ()));
+    let of = |counter| server.stats().channels[0].get(counter);
+    assert_eq!(of(ChannelCounter::SleepPrice), 32_000, "what is assumed");
+    common::raw::until("seven timers that woke it", || {
+        slowly(&server, &ring, 100);
+        of(ChannelCounter::PriceProbes) >= 7
+    });
+    assert!((2_000..=64_000).contains(&of(ChannelCounter::SleepPrice)));
+    // A timer ends at most one of 64 sleeps, and one that was waited for in vain another.
+    let woken = slowly(&server, &ring, 256);
+    assert!(woken <= 256 + 2 * 256 / 64 + 2, "{woken} wake-ups");
+    // The last timer may still be under way.
+    std::thread::sleep(Duration::from_millis(50));
+    let still = || [ChannelCounter::Wakeups, ChannelCounter::Enters, ChannelCounter::Turns].map(of);
+    let before = still();
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!(still(), before, "nothing wakes an idle channel");
 }

@@ -43,6 +43,13 @@ pub enum Kind {
         /// Greatest.
         max: u64,
     },
+    /// A number as [`Kind::Number`], or `auto`: the server finds it out.
+    NumberOrAuto {
+        /// Least.
+        min: u64,
+        /// Greatest.
+        max: u64,
+    },
     /// A power of two within bounds, both included.
     PowerOfTwo {
         /// Least.

@@ -207,9 +207,9 @@ pub(crate) struct DataplaneRunArgs {
     /// I/O threads; 0 is one per CPU
     #[arg(long, default_value_t = 0, value_name = "N")]
     pub(crate) channels: u32,
-    /// Longest that an adaptive channel looks for work before it sleeps, in µs
-    #[arg(long, default_value = poll_us_max(), value_name = "N")]
-    pub(crate) poll_us_max: u32,
+    /// Longest that an adaptive channel looks for work before it sleeps, in µs; `auto` is what a wake-up takes on this machine
+    #[arg(long, default_value = poll_us_max(), value_name = "N|auto", value_parser = number_or_auto)]
+    pub(crate) poll_us_max: NumberOrAuto,
     /// How much to log: error, warn, info, debug, trace
     #[arg(long, default_value = "info", value_name = "LEVEL")]
     pub(crate) log: String,
@@ -474,6 +474,16 @@ pub(crate) struct StopArgs {
 pub(crate) fn interval(text: &str) -> Result<f64, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.1..=3600.0).contains(seconds));
     seconds.ok_or_else(|| format!("`{text}` is no time from 0.1 to 3600 seconds"))
+}
+
+/// A number, or none for `auto`.
+pub(crate) type NumberOrAuto = Option<u32>;
+
+fn number_or_auto(text: &str) -> Result<NumberOrAuto, String> {
+    match text {
+        "auto" => Ok(None),
+        _ => text.parse().map(Some).map_err(|_| format!("`{text}` is neither a number nor `auto`")),
+    }
 }
 
 /// As the table of attributes has it.

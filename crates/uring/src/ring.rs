@@ -391,6 +391,17 @@ impl Ring {
         !self.status.is_empty() || self.queued().1
     }
 
+    /// Whose completion [`Ring::next`] will take, by its user data.
+    #[must_use]
+    pub fn first(&self) -> Option<u64> {
+        if self.status.is_empty() {
+            return None;
+        }
+        // SAFETY: the only completion queue object; its head is written where it is dropped, and so it is not.
+        let mut queue = std::mem::ManuallyDrop::new(unsafe { self.io().completion_shared() });
+        queue.next().map(|entry| entry.user_data())
+    }
+
     /// Takes one completion. Not an `Iterator`: the next one may appear after a `None`.
     #[inline]
     #[allow(clippy::should_implement_trait)]

@@ -577,6 +577,15 @@ impl Ring {
         })
     }
 
+    /// Whose completion [`Ring::next`] will take.
+    #[must_use]
+    pub fn first(&self) -> Option<u64> {
+        kernel(|kernel| {
+            let face = kernel.faces.iter().find(|face| face.id == self.id)?;
+            face.completions.front().map(|completion| completion.user_data)
+        })
+    }
+
     /// Takes one completion. Not an `Iterator`: the next one may appear after a `None`.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Option<Completion> {

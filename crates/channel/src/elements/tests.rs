@@ -177,6 +177,18 @@ fn no_pair_of_queues_and_elements_gives_less_than_it_could() {
     }
 }
 
+/// Every pair there is, 129,856 of them, each with another depth.
+#[test]
+#[ignore = "takes minutes"]
+fn no_pair_at_all_gives_less_than_it_could() {
+    for queues in 1..=64_u16 {
+        for elements in 20..=2048_u32 {
+            let depth = 1 + (usize::from(queues) * 89 + elements as usize * 31) % 256;
+            is_borne_out(64, queues, elements, 5, depth);
+        }
+    }
+}
+
 /// Of 255 adapters of a port one has work, and the others have had some.
 #[test]
 fn one_busy_adapter_among_255_has_the_port() {

@@ -246,6 +246,13 @@ fn value_schema(attribute: &Attribute) -> RefOr<Schema> {
                 .description(Some(description))
                 .into();
         }
+        Kind::NumberOrAuto { min, max } => {
+            return OneOfBuilder::new()
+                .item(number().minimum(Some(min)).maximum(Some(max)))
+                .item(text().enum_values(Some(["auto"])))
+                .description(Some(description))
+                .into();
+        }
         Kind::Name(_)
         | Kind::Names(_)
         | Kind::Members

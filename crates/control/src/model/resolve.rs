@@ -49,7 +49,7 @@ pub struct DataPlaneSpec {
     /// Channels; 0 is one per CPU.
     pub channels: u32,
     /// Longest adaptive spin.
-    pub poll_us_max: u32,
+    pub poll_us_max: Option<u32>,
 }
 
 /// The part of the desired state that belongs to one data plane.
@@ -248,7 +248,7 @@ pub fn dataplane(desired: &Desired, name: &str) -> DataPlaneSpec {
         name: name.to_owned(),
         cpus: CPUS.value(set).to_owned(),
         channels: narrow32(CHANNELS.value(set)),
-        poll_us_max: narrow32(POLL_US_MAX.value(set)),
+        poll_us_max: POLL_US_MAX.value(set).map(narrow32),
     }
 }
 

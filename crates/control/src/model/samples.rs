@@ -23,6 +23,9 @@ fn value(attribute: &'static Attribute) -> BoxedStrategy<Value> {
     match attribute.kind {
         Kind::Switch => any::<bool>().prop_map(Value::Switch).boxed(),
         Kind::Number { min, max } => (min..=max).prop_map(Value::Number).boxed(),
+        Kind::NumberOrAuto { min, max } => {
+            prop_oneof![(min..=max).prop_map(Value::Number), Just(text("auto"))].boxed()
+        }
         Kind::PowerOfTwo { min, max } => (min.trailing_zeros()..=max.trailing_zeros())
             .prop_map(|shift| Value::Number(1 << shift))
             .boxed(),

@@ -1,9 +1,11 @@
 //! Why an adapter has as many channels as it has.
 
 mod port;
+mod sleep;
 mod values;
 
 pub use port::{ElementsView, PortExplanation};
+pub use sleep::SleepView;
 
 use super::shared::Server;
 use super::views::adapter_of;
@@ -102,6 +104,9 @@ pub struct Explanation {
     /// The channel of each of the client's queues now. Fewer may be in use than there could be:
     /// `placement = "adaptive"` folds queues together at low load.
     pub channel_of_queue: Vec<u32>,
+    /// What a sleep of each of these channels is held to cost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sleeps: Vec<SleepView>,
 }
 
 /// The terms as they are now. Without a client, the queues that it is offered; without an answer
@@ -206,6 +211,7 @@ impl Server {
             if let Some(commands) = &mut answer.commands {
                 commands.fall_short(self.shortage(&desired, name));
             }
+            answer.sleeps = self.sleeps(&desired, home, &answer.channel_of_queue);
             return Ok(answer.with_ties());
         }
         let terms = terms(set, adapter, account);
@@ -224,7 +230,7 @@ impl Server {
         };
         let view =
             |term, count, source| TermView { term, count, source, limits: term == answer.limit };
-        let explanation = Explanation {
+        let mut explanation = Explanation {
             adapter: name.to_owned(),
             channels: answer.channels,
             limited_by: answer.limit,
@@ -238,7 +244,9 @@ impl Server {
             commands: None,
             attributes: values::attributes(&desired, name, set, self.paths()),
             channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
+            sleeps: Vec::new(),
         };
+        explanation.sleeps = self.sleeps(&desired, home, &explanation.channel_of_queue);
         Ok(explanation.with_ties())
     }
 }
@@ -312,5 +320,6 @@ fn explain_npiv(
         commands: Some(values::commands(desired, set)),
         attributes: values::attributes(desired, name, set, paths),
         channel_of_queue: adapter.map(|a| a.channel_of_queue.clone()).unwrap_or_default(),
+        sleeps: Vec::new(),
     }
 }

@@ -184,7 +184,8 @@ impl Launcher for ProcessLauncher {
         command.args(["dataplane", "--detach", "--socket"]).arg(&self.socket);
         command.args(["--name", &spec.name, "--cpus", &spec.cpus]);
         command.args(["--channels", &spec.channels.to_string()]);
-        command.args(["--poll-us-max", &spec.poll_us_max.to_string()]);
+        let told = spec.poll_us_max.map(|told| told.to_string());
+        command.args(["--poll-us-max", told.as_deref().unwrap_or("auto")]);
         std::fs::create_dir_all(&self.reservations)?;
         command.arg("--confine").arg(&self.reservations);
         command.stdin(Stdio::null()).stdout(self.output()?).stderr(self.output()?);
@@ -329,7 +330,7 @@ mod tests {
             path("reservations"),
         );
         let spec =
-            DataPlaneSpec { name: "main".into(), cpus: "".into(), channels: 1, poll_us_max: 0 };
+            DataPlaneSpec { name: "main".into(), cpus: "".into(), channels: 1, poll_us_max: None };
         let problem = launcher.launch(&spec).err().unwrap().to_string();
         assert!(
             problem.starts_with("it ended at once (exit status: 1); its output is in "),

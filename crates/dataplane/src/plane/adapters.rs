@@ -228,7 +228,7 @@ mod tests {
             socket: dir.path().join("plane.sock"),
             cpus: Vec::new(),
             channels: 1,
-            poll_us_max: 0,
+            poll_us_max: Some(0),
             confine: None,
         };
         let plane = Plane::new(&options).unwrap();

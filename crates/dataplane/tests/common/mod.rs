@@ -30,7 +30,7 @@ impl Server {
             socket: dir.path().join("plane.sock"),
             cpus: Vec::new(),
             channels,
-            poll_us_max: 32,
+            poll_us_max: None,
             confine: None,
         };
         Server { plane: Plane::new(&options).unwrap(), dir }

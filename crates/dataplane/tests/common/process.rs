@@ -24,7 +24,7 @@ pub fn data_plane() {
     let socket = PathBuf::from(std::env::var(SOCKET).unwrap());
     let confine = socket.parent().map(Path::to_owned);
     let options =
-        dataplane::Options { socket, cpus: Vec::new(), channels: 2, poll_us_max: 32, confine };
+        dataplane::Options { socket, cpus: Vec::new(), channels: 2, poll_us_max: None, confine };
     dataplane::run(&options).unwrap();
 }
 

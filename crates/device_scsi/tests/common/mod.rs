@@ -174,7 +174,7 @@ fn eventfd() -> OwnedFd {
 
 pub fn start_channel(stats: &StatsRegion, index: u32) -> Channel {
     let config =
-        ChannelConfig { index, cpu: None, files_max: 256, poll_us_max: 20, activity: None };
+        ChannelConfig { index, cpu: None, files_max: 256, poll_us_max: Some(20), activity: None };
     Channel::start(config, stats.channel(index as usize)).unwrap()
 }
 

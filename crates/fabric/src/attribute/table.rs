@@ -7,11 +7,11 @@
 use super::Default;
 use super::Effect::{Fixed, Live, NextConnect, Restart, Unused};
 use super::Kind::{
-    Cpus, LunMap, Luns, Members, Mode, Naa, Name, Names, Number, NumberOf, Path, PowerOfTwo, Size,
-    Switch, Text, Word, Wwpn, WwpnPair, WwpnPrefix,
+    Cpus, LunMap, Luns, Members, Mode, Naa, Name, Names, Number, NumberOf, NumberOrAuto, Path,
+    PowerOfTwo, Size, Switch, Text, Word, Wwpn, WwpnPair, WwpnPrefix,
 };
 use super::object::{Row, lowered};
-use super::typed::{Attr, by, fits};
+use super::typed::{Attr, OrAuto, by, fits};
 use super::words::{
     AdapterKind, Cache, Link, Placement, Reservations, SocketRole, VolumeKind, VtdKind, Wait,
 };
@@ -292,9 +292,10 @@ objects! {
             "I/O threads; 0 is one per CPU of `cpus`.";
         WAIT: Wait = Word(Wait::WORDS), Is("adaptive"), Live, "",
             "How channels wait where the adapter does not say.";
-        POLL_US_MAX: u64 = Number { min: 0, max: 10_000 }, Is("32"), Restart, "µs",
+        POLL_US_MAX: OrAuto = NumberOrAuto { min: 0, max: 10_000 }, Is("32"), Restart, "µs",
             "What a sleep is worth to `adaptive`, in time of looking for work: it never looks longer than \
-             this before it sleeps, and only where looking is cheaper.";
+             this before it sleeps, and only where looking is cheaper. `auto`: what a wake-up takes on this machine, as each \
+             channel measures it, from 2 to 64; 32 until it has.";
         NUM_PER_RANGE: u64 = Number { min: 4, max: 64 }, Is("8"), Live, "channels",
             "Most channels for the queues of each virtual Fibre Channel adapter whose own `num_per_range` is \
              0 (`viosnpiv0`).";

@@ -9,6 +9,7 @@
 //! | `Is` | [`Attr::value`] |
 //! | `Inherit` | [`Attr::value_by`], with the objects that may have it |
 
+use super::value::AUTO;
 use super::{Attribute, Attributes, Default, Kind, Object, Value, origin};
 use std::marker::PhantomData;
 
@@ -31,6 +32,8 @@ pub enum Shape {
     Switch,
     /// A number.
     Number,
+    /// A number, or a word in its place.
+    NumberOrAuto,
     /// A word out of a list.
     Word,
     /// Another text.
@@ -105,6 +108,29 @@ impl Typed for str {
     }
 }
 
+/// A number, or `auto`: none.
+pub struct OrAuto;
+
+impl Typed for OrAuto {
+    type Out<'a> = Option<u64>;
+    const SHAPE: Shape = Shape::NumberOrAuto;
+
+    fn read(value: &Value) -> Option<Option<u64>> {
+        match value {
+            Value::Text(text) => (text == AUTO).then_some(None),
+            other => other.as_number().map(Some),
+        }
+    }
+
+    fn default(attribute: &'static Attribute, text: &str) -> Option<Option<u64>> {
+        OrAuto::read(&attribute.parse(text).ok()?)
+    }
+
+    fn write(value: Option<u64>) -> Value {
+        value.map_or_else(|| Value::Text(AUTO.to_owned()), Value::Number)
+    }
+}
+
 /// Whether values of what an attribute takes are of this type.
 pub(super) const fn fits<T: Typed + ?Sized>(kind: Kind) -> bool {
     match kind {
@@ -112,6 +138,7 @@ pub(super) const fn fits<T: Typed + ?Sized>(kind: Kind) -> bool {
         Kind::Number { .. } | Kind::PowerOfTwo { .. } | Kind::NumberOf(_) | Kind::Size { .. } => {
             matches!(T::SHAPE, Shape::Number)
         }
+        Kind::NumberOrAuto { .. } => matches!(T::SHAPE, Shape::NumberOrAuto),
         Kind::Word(_) => matches!(T::SHAPE, Shape::Word),
         _ => matches!(T::SHAPE, Shape::Text),
     }

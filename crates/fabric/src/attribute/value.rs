@@ -130,6 +130,9 @@ impl Attribute {
                 let number = text.parse();
                 Value::Number(number.map_err(|_| self.refuse(format!("`{text}` is no number")))?)
             }
+            Kind::NumberOrAuto { .. } => {
+                text.parse().map_or_else(|_| Value::Text(text.to_owned()), Value::Number)
+            }
             _ => Value::Text(text.to_owned()),
         };
         self.accept(&value)
@@ -154,6 +157,8 @@ impl Attribute {
         match (self.kind, value) {
             (Kind::Switch, Value::Switch(_)) => keep(true),
             (Kind::Number { min, max }, Value::Number(n)) => keep((min..=max).contains(n)),
+            (Kind::NumberOrAuto { min, max }, Value::Number(n)) => keep((min..=max).contains(n)),
+            (Kind::NumberOrAuto { .. }, Value::Text(text)) => keep(text == AUTO),
             (Kind::PowerOfTwo { min, max }, Value::Number(n)) => {
                 keep(n.is_power_of_two() && (min..=max).contains(n))
             }
@@ -221,12 +226,16 @@ impl Attribute {
     }
 }
 
+/// What stands for a number that the server finds out.
+pub(super) const AUTO: &str = "auto";
+
 impl Kind {
     /// What this kind takes, to follow "expected".
     pub fn expectation(self) -> String {
         match self {
             Kind::Switch => "true or false".to_owned(),
             Kind::Number { min, max } => format!("a number from {min} to {max}"),
+            Kind::NumberOrAuto { min, max } => format!("`{AUTO}` or a number from {min} to {max}"),
             Kind::PowerOfTwo { min, max } => format!("a power of two from {min} to {max}"),
             Kind::NumberOf(list) => {
                 list.iter().map(u64::to_string).collect::<Vec<_>>().join(" or ")
@@ -265,6 +274,7 @@ impl Kind {
         match self {
             Kind::Switch => "BOOL",
             Kind::Number { .. } | Kind::PowerOfTwo { .. } | Kind::NumberOf(_) => "N",
+            Kind::NumberOrAuto { .. } => "N|auto",
             Kind::Size { .. } => "SIZE",
             Kind::Word(_) => "WORD",
             Kind::Text { .. } => "TEXT",

@@ -213,5 +213,8 @@ registry! {
         SpinWindow "spin_window_ns" Gauge Nanoseconds "How long the channel now looks for work before it sleeps."
         Queues "queues" Gauge Count "Queues that the channel owns."
         Messages "messages" Counter Count "Messages handled: start, stop, move."
+        SleepPrice "sleep_price_ns" Gauge Nanoseconds "What a sleep is worth in time of looking, and the longest look: `poll_us_max`, or what was measured."
+        PriceProbes "sleep_price_probes" Counter Count "Timers that woke the channel and said what a sleep costs here (`poll_us_max = auto`)."
+        PriceChanges "sleep_price_changes" Counter Count "Times that what they said moved `sleep_price_ns`."
     }
 }

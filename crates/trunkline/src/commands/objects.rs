@@ -13,15 +13,14 @@ use crate::exit::Failure;
 use crate::output::{self, or_dash, pairs, print, table};
 use control::api::{DoneView, ItemList};
 use control::error::ApiError;
-use control::server::{
-    AdapterView, CommandsView, DataPlaneView, Explanation, LinkView, ObjectView, VolumeView,
-};
+use control::server::{AdapterView, DataPlaneView, Explanation, LinkView, ObjectView, VolumeView};
 use fabric::attribute::{Attribute, AttributeError, Attributes, Object, Value, attr};
 use hyper::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
-use std::collections::BTreeSet;
+
+mod explained;
 
 /// `trunkline NOUN VERB`
 pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure> {
@@ -43,7 +42,7 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::Adapter(AdapterVerb::Explain(arg)) => {
             let path = format!("{}/explain", path(object, &arg.name)?);
             let explanation: Explanation = Client::new(global)?.get(&path)?;
-            print(global, &explanation, explanation_text)
+            print(global, &explanation, explained::explanation_text)
         }
         Verb::Adapter(AdapterVerb::Reconfigure(args)) => {
             act(global, object, &args.names, args.how, "reconfigure")
@@ -533,61 +532,4 @@ fn object_page(object: Object, view: &ObjectView) -> String {
         ("used by", view.used_by.join(", ")),
     ];
     page(head, rows.collect())
-}
-
-fn explanation_text(explanation: &Explanation) -> String {
-    let rows = explanation.terms.iter().map(|term| {
-        let count = term.count.map_or_else(|| "no limit".to_owned(), |count| count.to_string());
-        let mark = if term.limits { "<- limits" } else { "" };
-        vec![term.term.to_string(), count, term.source.clone(), mark.to_owned()]
-    });
-    let noun = if explanation.channels == 1 { "channel" } else { "channels" };
-    let mut text = format!(
-        "{}: at most {} {noun}, limited by the {}\n\n{}\n\nfor more: {}",
-        explanation.adapter,
-        explanation.channels,
-        explanation.limited_by,
-        table(&["TERM", "COUNT", "FROM", ""], &[1], rows.collect()),
-        explanation.remedy
-    );
-    if let Some((channels, limit)) = explanation.then {
-        text += &format!("\nthen {channels} at most, limited by the {limit}");
-    }
-    let in_use: BTreeSet<&u32> = explanation.channel_of_queue.iter().collect();
-    if !in_use.is_empty() {
-        let places: Vec<String> =
-            explanation.channel_of_queue.iter().map(ToString::to_string).collect();
-        text += &format!(
-            "\nin use now: {}; its queues are on channels {}",
-            in_use.len(),
-            places.join(" ")
-        );
-    }
-    if let Some(commands) = &explanation.commands {
-        text += &format!("\n\n{}", commands_text(commands));
-    }
-    let rows = explanation.attributes.iter().map(|a| {
-        let value = Some(&a.value).filter(|value| !value.is_empty());
-        vec![a.attribute.clone(), a.source.clone(), or_dash(value)]
-    });
-    text + &format!("\n\n{}", table(&["ATTRIBUTE", "FROM", "VALUE"], &[], rows.collect()))
-}
-
-fn commands_text(commands: &CommandsView) -> String {
-    let rows = commands.terms.iter().map(|term| {
-        let count = term.count.map_or_else(|| "no limit".to_owned(), |count| count.to_string());
-        let mark = if term.limits { "<- limits" } else { "" };
-        vec![term.term.to_string(), count, term.source.clone(), mark.to_owned()]
-    });
-    let mut text = format!(
-        "at most {} commands active, limited by the {}\n\n{}\n\nfor more: {}",
-        commands.num_cmd_elems,
-        commands.limited_by,
-        table(&["TERM", "COUNT", "FROM", ""], &[1], rows.collect()),
-        commands.remedy
-    );
-    if let Some(port) = &commands.short {
-        text += &format!("\n\nits commands wait for the port:\n\n{}", top::port_text(port));
-    }
-    text
 }

@@ -210,6 +210,33 @@ async fn of_two_that_limit_alike_both_are_named_with_what_lifts_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_sleep_is_held_to_cost_is_explained() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let fake = bench.fake("main");
+    {
+        let adapter = &mut fake.books().status.adapters[0];
+        (adapter.state, adapter.connections) = (AdapterState::Running, 1);
+        (adapter.client_queues, adapter.channel_of_queue) = (2, vec![1, 1]);
+    }
+    let sleeps = || async { bench.get("/v1/adapters/a/explain").await["sleeps"].clone() };
+    assert_eq!(sleeps().await, Value::Null, "of a data plane that does not say");
+    fake.channel_stats(0).set(ChannelCounter::SleepPrice, 1000);
+    fake.channel_stats(1).set(ChannelCounter::SleepPrice, 32_000);
+    let told = sleeps().await;
+    assert_eq!(told.as_array().unwrap().len(), 1, "one of each channel that it uses: {told}");
+    assert_eq!(told[0]["source"], "attribute `poll_us_max`");
+    bench.set("dataplanes/main", json!({"poll_us_max": "auto"})).await;
+    fake.channel_stats(1).set(ChannelCounter::PriceProbes, 6);
+    assert!(sleeps().await[0]["source"].as_str().unwrap().starts_with("assumed"));
+    fake.channel_stats(1).set(ChannelCounter::PriceProbes, 7);
+    fake.channel_stats(1).set(ChannelCounter::SleepPrice, 6_400);
+    let measured = &sleeps().await[0];
+    assert_eq!((&measured["channel"], &measured["sleep_price_ns"]), (&json!(1), &json!(6_400)));
+    assert_eq!(measured["source"], "measured by 7 timers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_queues_that_a_client_has_are_a_term_beside_those_that_it_uses() {
     let bench = Bench::san().await;
     bench.set("adapters/f", json!({"num_per_range": 16})).await;
