@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use memory::clock;
-use protocol::stats::AdapterStats;
+use protocol::stats::{AdapterStats, PortStats};
 
 use crate::sync::{AtomicU32, Mutex};
 use books::{Books, Member};
@@ -127,15 +127,66 @@ impl Local {
     }
 }
 
+/// How many there are now, of all queues together, and the most that there were.
+#[derive(Debug)]
+struct Level {
+    now: AtomicU32,
+    most: AtomicU32,
+}
+
+impl Level {
+    fn new() -> Level {
+        Level { now: AtomicU32::new(0), most: AtomicU32::new(0) }
+    }
+
+    /// A queue that had `before` has `after`. Whether that makes more than there ever were. Other queues write here, too: commands that wait are in
+    /// no hurry.
+    fn moves(&self, before: u32, after: u32) -> bool {
+        if after <= before {
+            if after < before {
+                self.now.fetch_sub(before - after, Relaxed);
+            }
+            return false;
+        }
+        let now = self.now.fetch_add(after - before, Relaxed) + (after - before);
+        // Another queue may find more at the same time: the highest stays.
+        self.most.fetch_max(now, Relaxed) < now
+    }
+
+    fn most(&self) -> u32 {
+        self.most.load(Relaxed)
+    }
+
+    /// The most begins again, at what there is.
+    fn reset(&self) -> u32 {
+        let now = self.now.load(Relaxed);
+        self.most.store(now, Relaxed);
+        now
+    }
+}
+
+/// Commands of a queue that are not under way, by what they wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waits {
+    /// For an element: they are not active.
+    pub held: usize,
+    /// In the server, active.
+    pub waiting: usize,
+}
+
 /// The elements of a port.
 #[derive(Debug)]
-pub struct Port(Mutex<Books>);
+pub struct Port {
+    books: Mutex<Books>,
+    /// Commands that are held on the queues of all its adapters.
+    pending: Level,
+}
 
 impl Port {
     /// With so many elements.
     #[must_use]
     pub fn new(elements: u32) -> Arc<Port> {
-        Arc::new(Port(Mutex::new(Books::new(elements))))
+        Arc::new(Port { books: Mutex::new(Books::new(elements)), pending: Level::new() })
     }
 
     /// It has so many from now on. What is lent beyond comes back as commands end.
@@ -143,8 +194,13 @@ impl Port {
         self.books(|books| books.set_elements(elements));
     }
 
+    /// Where the most commands that were held at once are kept, on all queues of all its adapters. What was there goes on.
+    pub fn set_mark(&self, mark: PortStats) {
+        self.books(|books| books.set_port_mark(mark));
+    }
+
     fn books<R>(&self, work: impl FnOnce(&mut Books) -> R) -> R {
-        work(&mut self.0.lock().expect("no panic while the lock is held"))
+        work(&mut self.books.lock().expect("no panic while the lock is held"))
     }
 }
 
@@ -153,9 +209,9 @@ impl Port {
 pub struct Elements {
     port: Arc<Port>,
     account: usize,
-    /// How many commands wait on its queues, and the most of that; written when a queue's number of them has changed in a round.
-    pending: AtomicU32,
-    pending_most: AtomicU32,
+    /// What waits on its queues; written when a queue's number of it has changed in a round.
+    pending: Level,
+    waiting: Level,
 }
 
 impl Elements {
@@ -163,8 +219,8 @@ impl Elements {
     #[must_use]
     pub fn new(port: &Arc<Port>, share: Share, queues: u16) -> Arc<Elements> {
         let account = port.books(|books| books.open(share, queues));
-        let (pending, pending_most) = (AtomicU32::new(0), AtomicU32::new(0));
-        Arc::new(Elements { port: Arc::clone(port), account, pending, pending_most })
+        let (pending, waiting) = (Level::new(), Level::new());
+        Arc::new(Elements { port: Arc::clone(port), account, pending, waiting })
     }
 
     /// Of no port: it has what it may have.
@@ -197,23 +253,15 @@ impl Elements {
     /// The marks begin again, at what is active and what waits now. Nothing else is touched.
     pub fn reset_mark(&self) {
         self.port.books(|books| {
-            let pending = self.pending.load(Relaxed);
-            self.pending_most.store(pending, Relaxed);
-            books.reset_mark(self.account, pending);
+            let marks = [self.pending.reset(), self.waiting.reset()];
+            books.reset_mark(self.account, marks);
         });
     }
 
-    /// So many more commands wait.
-    fn more_wait(&self, count: u32) {
-        let pending = self.pending.fetch_add(count, Relaxed) + count;
-        if pending > self.pending_most.load(Relaxed) {
-            // Under the lock: another queue may have found more.
-            self.port.books(|books| {
-                let most = self.pending_most.load(Relaxed).max(pending);
-                self.pending_most.store(most, Relaxed);
-                books.raise_pending(self.account, most);
-            });
-        }
+    /// Its mark or its port's is higher now. Under the lock, where a reset of them is.
+    fn raise(&self) {
+        let marks = || [self.pending.most(), self.waiting.most()];
+        self.port.books(|books| books.raise(self.account, marks(), self.port.pending.most()));
     }
 
     /// How many of its commands are active now.
@@ -257,8 +305,8 @@ pub struct QueueElements {
     active: u32,
     /// Those that its channel has taken up, and uses without looking at others, until it rests.
     hand: u32,
-    /// How many of its commands waited when it rested.
-    pending: u32,
+    /// What waited when it rested.
+    waits: Waits,
     watch: Watch,
 }
 
@@ -279,7 +327,7 @@ impl QueueElements {
             own: u32::from(own),
             active: 0,
             hand: 0,
-            pending: 0,
+            waits: Waits::default(),
             watch: Watch { every: clock::ticks_per_second() / 100, due: 0, pause: 0, again: 0 },
         }
     }
@@ -305,11 +353,11 @@ impl QueueElements {
     }
 
     /// The channel has admitted and dismissed what it can for now, and turns to something else: what the queue has in its hand, others may
-    /// have. `held` is how many commands wait, `now` the moment in ticks.
+    /// have. `waits` is what waits, `now` the moment in ticks.
     #[inline]
-    pub fn rest(&mut self, held: impl Fn() -> usize, now: u64) {
-        if held() != self.pending as usize {
-            self.note_pending(held());
+    pub fn rest(&mut self, waits: impl Fn() -> Waits, now: u64) {
+        if waits() != self.waits {
+            self.note(waits());
         }
         if self.hand == 0 && self.active == self.local.active.load(Relaxed) {
             return;
@@ -322,7 +370,7 @@ impl QueueElements {
             let word = self.local.put(std::mem::take(&mut self.hand));
             let at_hand = if self.active == 0 { self.own } else { !PRESSED };
             if word > at_hand {
-                self.settle(held());
+                self.settle(waits().held);
             }
         }
         if self.active > self.local.part.load(Relaxed) && now >= self.watch.again {
@@ -351,15 +399,18 @@ impl QueueElements {
         Ok(())
     }
 
-    /// Other than so many commands waited when it rested before.
+    /// Other commands wait than when it rested before.
     #[cold]
-    fn note_pending(&mut self, held: usize) {
-        let held = u32::try_from(held).unwrap_or(u32::MAX);
-        let before = std::mem::replace(&mut self.pending, held);
-        if held > before {
-            self.adapter.more_wait(held - before);
-        } else {
-            self.adapter.pending.fetch_sub(before - held, Relaxed);
+    fn note(&mut self, waits: Waits) {
+        let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let before = std::mem::replace(&mut self.waits, waits);
+        let adapter = &*self.adapter;
+        let [was, is] = [small(before.held), small(waits.held)];
+        let mut higher = adapter.pending.moves(was, is);
+        higher |= adapter.port.pending.moves(was, is);
+        higher |= adapter.waiting.moves(small(before.waiting), small(waits.waiting));
+        if higher {
+            adapter.raise();
         }
     }
 
@@ -397,7 +448,7 @@ impl QueueElements {
 
 impl Drop for QueueElements {
     fn drop(&mut self) {
-        self.note_pending(0);
+        self.note(Waits::default());
         // What is still active ends with its queue.
         self.local.active.store(0, Relaxed);
         self.local.put(self.active + self.hand);

@@ -13,6 +13,7 @@ use uring::FileSlot;
 use vring::{Head, Queue, QueueError};
 
 use crate::command::{Command, State};
+use crate::elements::Waits;
 use crate::handler::Handler;
 use crate::io::Waiting;
 use crate::lists::OwnLists;
@@ -316,6 +317,14 @@ impl RunningQueue {
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
+    }
+
+    /// What its commands wait for: an element, or something in the server.
+    #[inline]
+    #[must_use]
+    pub fn waits(&self) -> Waits {
+        let held = self.held.len();
+        Waits { held, waiting: (self.parked as usize).saturating_sub(held) }
     }
 
     /// Off-path requests that were not answered yet.

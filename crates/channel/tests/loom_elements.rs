@@ -8,7 +8,7 @@
 //! deadlock, an element that was lost or made as a wrong sum.
 #![cfg(loom)]
 
-use channel::elements::{Admission, Elements, Port, QueueElements, Share};
+use channel::elements::{Admission, Elements, Port, QueueElements, Share, Waits};
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
@@ -56,7 +56,7 @@ impl Queue {
         assert!(active.fetch_add(1, Relaxed) < most, "more are active than there are elements");
         active.fetch_sub(1, Relaxed);
         self.hold.dismiss();
-        self.hold.rest(|| 0, 0);
+        self.hold.rest(Waits::default, 0);
     }
 }
 
@@ -113,7 +113,7 @@ fn a_queue_that_stops_leaves_what_it_had() {
             thread::spawn(move || queue.command(&AtomicU32::new(0), 1))
         };
         queue.hold.dismiss();
-        queue.hold.rest(|| 0, 0);
+        queue.hold.rest(Waits::default, 0);
         drop(queue);
         other.join().unwrap();
     });

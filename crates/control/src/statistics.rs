@@ -126,7 +126,7 @@ pub struct AdapterStatsView {
     pub adapter: String,
     /// Its data plane.
     pub dataplane: String,
-    /// All queues together; of high-water marks the highest, but those of active and of pending commands of a SCSI adapter are of all queues at once.
+    /// All queues together; of high-water marks the highest, but those of active, pending and waiting commands of a SCSI adapter are of all queues at once.
     pub total: Measures,
     /// When that one was reached, in milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,6 +243,8 @@ pub(crate) fn sum_of_adapter(snapshot: &Snapshot, name: &str, queues: &[&QueueSn
         // A data plane of an earlier program has none.
         let pending = &mut sum.counters[QueueCounter::PendingMax as usize];
         *pending = mark.pending_max.max(*pending);
+        let waiting = &mut sum.counters[QueueCounter::WaitingMax as usize];
+        *waiting = mark.waiting_max.max(*waiting);
     }
     sum
 }

@@ -378,7 +378,10 @@ impl ScsiDevice {
 /// Where the figures of an adapter go: to its slot, and to the port that it is on from now on.
 fn count_for(region: &StatsRegion, mark: AdapterStats, spec: &ScsiSpec, elements: &Arc<Elements>) {
     elements.set_mark(mark);
-    region.map_adapter(mark, spec.port.as_ref().map(|port| port.name.as_str()));
+    if let Some(port) = region.map_adapter(mark, spec.port.as_ref().map(|port| port.name.as_str()))
+    {
+        elements.port().set_mark(port);
+    }
 }
 
 fn tell_luns(queues: &mut dyn Queues<Message>, luns: &Arc<LunMap>) -> Result<(), String> {

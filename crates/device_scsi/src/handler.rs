@@ -160,7 +160,7 @@ impl Handler for ScsiHandler {
     #[inline]
     fn rest(&mut self, queue: &RunningQueue, now: u64) {
         if let Kind::Request(requests) = &mut self.0 {
-            requests.elements.rest(|| queue.held(), now);
+            requests.elements.rest(|| queue.waits(), now);
         }
     }
 

@@ -33,6 +33,7 @@ pub use counters::{ChannelCounter, CounterInfo, Kind, QueueCounter, Unit};
 pub use flight::{FlightEvent, FlightKind};
 pub use histogram::{BUCKETS, Histogram, bucket_of, bucket_upper_ns};
 pub use luns::LunStats;
+pub use ports::PortStats;
 pub use reader::{
     AdapterSnapshot, ChannelSnapshot, LunSnapshot, PartSnapshot, PortPart, PortSnapshot, PortTotal,
     QueueSnapshot, ReadError, Snapshot, StatsReader,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use protocol::stats::{AdapterStats, SHORT_MS, SHORT_STILL};
+use protocol::stats::{AdapterStats, PortStats, SHORT_MS, SHORT_STILL};
 
 use super::{Local, Share, Shortage, Wake};
 
@@ -87,11 +87,12 @@ pub(super) struct Books {
     /// The weights of all adapters.
     weights: u64,
     accounts: Vec<Option<Account>>,
+    mark: Option<PortStats>,
 }
 
 impl Books {
     pub(super) fn new(elements: u32) -> Books {
-        Books { elements, lent: 0, waiting: 0, weights: 0, accounts: Vec::new() }
+        Books { elements, lent: 0, waiting: 0, weights: 0, accounts: Vec::new(), mark: None }
     }
 
     fn account(&mut self, account: usize) -> &mut Account {
@@ -192,17 +193,26 @@ impl Books {
         self.look(account, 0);
     }
 
-    /// More commands of an adapter wait than ever before.
-    pub(super) fn raise_pending(&mut self, account: usize, pending: u32) {
+    pub(super) fn set_port_mark(&mut self, mark: PortStats) {
+        self.mark = Some(mark);
+    }
+
+    /// More commands of an adapter or of the port wait than ever before: held and waiting ones of the adapter, held ones of the port.
+    pub(super) fn raise(&mut self, account: usize, [pending, waiting]: [u32; 2], port: u32) {
         if let Some(mark) = self.account(account).mark {
             mark.set_pending_max(mark.pending_max().max(pending.into()));
+            mark.set_waiting_max(mark.waiting_max().max(waiting.into()));
+        }
+        if let Some(mark) = self.mark {
+            mark.set_pending_max(mark.pending_max().max(port.into()));
         }
     }
 
-    pub(super) fn reset_mark(&mut self, account: usize, pending: u32) {
+    pub(super) fn reset_mark(&mut self, account: usize, [pending, waiting]: [u32; 2]) {
         if let Some(mark) = self.account(account).mark {
             mark.set_active_max(0, 0);
             mark.set_pending_max(pending.into());
+            mark.set_waiting_max(waiting.into());
             self.look(account, 0);
         }
     }

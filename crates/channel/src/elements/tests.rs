@@ -33,7 +33,7 @@ impl Client {
             self.held -= 1;
             self.active += 1;
         }
-        self.hold.rest(|| self.held, 0);
+        self.hold.rest(|| Waits { held: self.held, waiting: 0 }, 0);
         self.active - before
     }
 
@@ -41,7 +41,7 @@ impl Client {
         self.active -= 1;
         self.finished += 1;
         self.hold.dismiss();
-        self.hold.rest(|| self.held, 0);
+        self.hold.rest(|| Waits { held: self.held, waiting: 0 }, 0);
     }
 }
 
@@ -404,14 +404,14 @@ fn threads_take_and_give_back() {
                         active += 1;
                         most.fetch_max(now.fetch_add(1, Relaxed) + 1, Relaxed);
                         if done % 3 == 0 {
-                            hold.rest(|| 5 - active, 0);
+                            hold.rest(|| Waits { held: 5 - active, waiting: 0 }, 0);
                         }
                     } else if active > 0 {
                         active -= 1;
                         done += 1;
                         now.fetch_sub(1, Relaxed);
                         hold.dismiss();
-                        hold.rest(|| held, 0);
+                        hold.rest(|| Waits { held, waiting: 0 }, 0);
                     } else {
                         // A lost wake is a test that does not end.
                         std::thread::park();
@@ -422,7 +422,7 @@ fn threads_take_and_give_back() {
                     active -= 1;
                     now.fetch_sub(1, Relaxed);
                     hold.dismiss();
-                    hold.rest(|| 0, 0);
+                    hold.rest(Waits::default, 0);
                 }
             });
         }
@@ -457,7 +457,7 @@ impl Marked {
         }
         (active..client.active).for_each(|_| client.hold.dismiss());
         client.active = active;
-        client.hold.rest(|| 0, self.now);
+        client.hold.rest(Waits::default, self.now);
     }
 
     fn active(&self) -> u64 {
@@ -499,7 +499,7 @@ fn the_mark_of_what_waits_is_of_all_queues_at_once_and_begins_again() {
     let mut of = Marked::new(2);
     let now = of.now;
     let wait = |of: &mut Marked, queue: usize, held: usize| {
-        of.clients[queue].hold.rest(|| held, now);
+        of.clients[queue].hold.rest(|| Waits { held, waiting: 0 }, now);
         of.mark.pending_max()
     };
     assert_eq!(wait(&mut of, 0, 10), 10);
@@ -514,6 +514,49 @@ fn the_mark_of_what_waits_is_of_all_queues_at_once_and_begins_again() {
     of.adapter.reset_mark();
     assert_eq!(of.mark.pending_max(), 0);
     assert_eq!(wait(&mut of, 0, 1), 1);
+}
+
+#[test]
+fn the_mark_of_what_waits_in_the_server_is_of_all_queues_at_once() {
+    let mut of = Marked::new(2);
+    let now = of.now;
+    let wait = |of: &mut Marked, queue: usize, waiting: usize| {
+        of.clients[queue].hold.rest(|| Waits { held: 3, waiting }, now);
+        of.mark.waiting_max()
+    };
+    assert_eq!(wait(&mut of, 0, 10), 10);
+    assert_eq!(wait(&mut of, 0, 2), 10);
+    assert_eq!(wait(&mut of, 1, 9), 11);
+    assert_eq!(of.mark.pending_max(), 6);
+    wait(&mut of, 1, 1);
+    of.adapter.reset_mark();
+    assert_eq!((of.mark.waiting_max(), of.mark.pending_max()), (3, 6));
+    of.clients.clear();
+    of.adapter.reset_mark();
+    assert_eq!((of.mark.waiting_max(), of.mark.pending_max()), (0, 0));
+}
+
+/// Two adapters whose commands wait one after the other, and then together.
+#[test]
+fn the_mark_of_a_port_is_of_all_its_adapters_at_once() {
+    let region = protocol::stats::StatsRegion::create(1).unwrap();
+    let port = Port::new(64);
+    let adapters: Vec<_> =
+        ["a", "b"].map(|_| Elements::new(&port, share(64), 1)).into_iter().collect();
+    let mark = region.map_adapter(region.adapter("a").unwrap(), Some("fcs0")).unwrap();
+    port.set_mark(mark);
+    let mut clients: Vec<_> = adapters.iter().map(|of| Client::new(of, 0, 5, 0)).collect();
+    let mut wait = |client: usize, held: usize| {
+        clients[client].hold.rest(|| Waits { held, waiting: 1 }, 0);
+        mark.pending_max()
+    };
+    assert_eq!(wait(0, 10), 10);
+    assert_eq!(wait(0, 0), 10);
+    assert_eq!(wait(1, 8), 10, "no sum of its adapters' marks");
+    assert_eq!(wait(0, 7), 15);
+    // What an adapter forgets, its port does not.
+    adapters[0].reset_mark();
+    assert_eq!(wait(0, 8), 16);
 }
 
 /// What a queue has in its hand while it works is not active.

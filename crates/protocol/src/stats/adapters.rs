@@ -36,6 +36,17 @@ impl AdapterStats {
         self.0.set(QueueCounter::PendingMax, commands);
     }
 
+    /// Most active commands that waited in the server at once, on all queues together.
+    #[must_use]
+    pub fn waiting_max(self) -> u64 {
+        self.0.get(QueueCounter::WaitingMax)
+    }
+
+    /// Sets it.
+    pub fn set_waiting_max(self, commands: u64) {
+        self.0.set(QueueCounter::WaitingMax, commands);
+    }
+
     /// When its port began to be short of elements for it, and when that ended ([`SHORT_STILL`]), both in milliseconds since 1970; 0 for never.
     #[must_use]
     pub fn short(self) -> (u64, u64) {

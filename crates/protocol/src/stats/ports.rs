@@ -21,26 +21,43 @@ fn add(to: QueueStats, word: usize, by: u64) {
     }
 }
 
+/// The figures of a port that are no sum of its adapters'. Written under the lock of whoever keeps them.
+#[derive(Debug, Clone, Copy)]
+pub struct PortStats(QueueStats);
+
+impl PortStats {
+    /// Most commands that waited for an element at once, of all its adapters together.
+    #[must_use]
+    pub fn pending_max(self) -> u64 {
+        self.0.get(QueueCounter::PendingMax)
+    }
+
+    /// Sets it.
+    pub fn set_pending_max(self, commands: u64) {
+        self.0.set(QueueCounter::PendingMax, commands);
+    }
+}
+
 impl StatsRegion {
     /// An adapter is on a port from now on, or on none. What it did so far stays with the one that it leaves. None of its queues runs.
-    /// Without a free slot for that, it goes along.
+    /// Without a free slot for that, it goes along. The figures of the port, if it is on one and there was a slot.
     ///
     /// # Panics
     ///
     /// When the name is longer than [`super::NAME_BYTES_MAX`].
-    pub fn map_adapter(&self, adapter: AdapterStats, port: Option<&str>) {
+    pub fn map_adapter(&self, adapter: AdapterStats, port: Option<&str>) -> Option<PortStats> {
         let place = &adapter.slot().words[slot::CHANNEL];
         let port = port.and_then(|port| {
             self.find(slot::OF_PORT, port).or_else(|| self.take(port, slot::OF_PORT, 0))
         });
         let next = port.map_or(0, |port| port.index as u64 + 1);
-        if place.load(Relaxed) == next {
-            return;
+        if place.load(Relaxed) != next {
+            self.in_one(|| {
+                self.leave_port(adapter);
+                place.store(next, Relaxed);
+            });
         }
-        self.in_one(|| {
-            self.leave_port(adapter);
-            place.store(next, Relaxed);
-        });
+        port.map(PortStats)
     }
 
     /// Writes down what an adapter did on the port where it is, or on none.

@@ -89,6 +89,8 @@ pub struct AdapterSnapshot {
     pub active_max_at_ms: u64,
     /// Most commands that were held at once.
     pub pending_max: u64,
+    /// Most active commands that waited in the server at once.
+    pub waiting_max: u64,
     /// The slot of the port on which it is.
     pub port: Option<u32>,
     /// When that port began to be short of elements for it, and when that ended ([`super::SHORT_STILL`]), in milliseconds since 1970; 0 for never.
@@ -230,6 +232,11 @@ impl Snapshot {
             total.grow(&part.counted, u64::saturating_add);
             total.add_levels(&part.counted);
         }
+        let own = port.gone.get(QueueCounter::PendingMax);
+        if own > 0 {
+            // All at once, where the data plane counts that.
+            total.counters[QueueCounter::PendingMax as usize] = own;
+        }
         Some(PortTotal { total, adapters })
     }
 
@@ -246,6 +253,7 @@ impl Snapshot {
         }
         sum.counters[QueueCounter::ActiveMax as usize] = adapter.active_max;
         sum.counters[QueueCounter::PendingMax as usize] = adapter.pending_max;
+        sum.counters[QueueCounter::WaitingMax as usize] = adapter.waiting_max;
         let elsewhere = self.parts.iter().filter(|part| part.port != adapter.port);
         for part in elsewhere.filter(|part| part.counted.adapter == adapter.adapter) {
             sum.grow(&part.counted, u64::saturating_sub);
@@ -381,6 +389,7 @@ impl StatsReader {
             active_max: word(slot::COUNTERS + QueueCounter::ActiveMax as usize),
             active_max_at_ms,
             pending_max: word(slot::COUNTERS + QueueCounter::PendingMax as usize),
+            waiting_max: word(slot::COUNTERS + QueueCounter::WaitingMax as usize),
             port: self.port_of(index),
             short: (word(slot::SHORT_SINCE), word(slot::SHORT_END)),
             holds_up: word(slot::HOLDS_UP),

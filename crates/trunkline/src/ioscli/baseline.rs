@@ -50,12 +50,13 @@ pub(super) fn on_port(port: &str, adapter: &str) -> String {
     format!("{port}/{adapter}")
 }
 
-/// The high-water marks of active and of pending commands that are of all queues at once, by adapter.
-pub(super) fn marks(stats: &StatsView) -> BTreeMap<String, [u64; 2]> {
+/// The high-water marks of active, pending and waiting commands that are of all queues at once, by adapter.
+pub(super) fn marks(stats: &StatsView) -> BTreeMap<String, [u64; 3]> {
     let of_all = stats.adapters.iter().filter(|adapter| adapter.active_max_at_ms.is_some());
     let mark = |adapter: &control::statistics::AdapterStatsView| {
         let mark = |mark: QueueCounter| get(&adapter.total.counters, mark.info().name);
-        (adapter.adapter.clone(), [QueueCounter::ActiveMax, QueueCounter::PendingMax].map(mark))
+        let marks = [QueueCounter::ActiveMax, QueueCounter::PendingMax, QueueCounter::WaitingMax];
+        (adapter.adapter.clone(), marks.map(mark))
     };
     of_all.map(mark).collect()
 }

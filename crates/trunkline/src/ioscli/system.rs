@@ -33,8 +33,8 @@ pub(super) fn link_failures(link: Option<&LinkView>, base: Option<&Baseline>) ->
 pub(super) struct System {
     pub(super) status: StatusView,
     reading: Reading,
-    /// High-water marks of active and of pending commands that are of all queues at once.
-    marks: BTreeMap<String, [u64; 2]>,
+    /// High-water marks of active, pending and waiting commands that are of all queues at once.
+    marks: BTreeMap<String, [u64; 3]>,
     pub(super) ports: Vec<ObjectView>,
     pub(super) targets: Vec<ObjectView>,
     pub(super) vtds: Vec<ObjectView>,
@@ -251,9 +251,10 @@ impl System {
 
     /// Counts of an adapter, with its own high-water marks where it has some.
     fn with_mark(&self, adapter: &str, counts: Counts) -> Counts {
-        let sums = [counts.active_max, counts.pending_max];
-        let [active_max, pending_max] = self.marks.get(adapter).copied().unwrap_or(sums);
-        Counts { active_max, pending_max, ..counts }
+        let sums = [counts.active_max, counts.pending_max, counts.waiting_max];
+        let marks = self.marks.get(adapter).copied().unwrap_or(sums);
+        let [active_max, pending_max, waiting_max] = marks;
+        Counts { active_max, pending_max, waiting_max, ..counts }
     }
 
     /// The counters of an adapter's queues.
@@ -270,8 +271,8 @@ impl System {
             (*number, value(queue, QueueCounter::CommandsReceived).unwrap_or(0))
         });
         let counted = |counter: QueueCounter| match self.marks.get(&adapter.name) {
-            Some([active, _]) if counter == QueueCounter::ActiveMax => *active,
-            Some([_, pending]) if counter == QueueCounter::PendingMax => *pending,
+            Some([active, ..]) if counter == QueueCounter::ActiveMax => *active,
+            Some([_, pending, _]) if counter == QueueCounter::PendingMax => *pending,
             _ => queues
                 .values()
                 .filter_map(|queue| value(queue, counter))
