@@ -181,6 +181,7 @@ pub(super) fn range(kind: Kind) -> Result<String, String> {
             let next = |power: &u64| power.checked_mul(2).filter(|power| *power <= max);
             std::iter::successors(Some(min), next).map(|power| power.to_string()).collect()
         }
+        Kind::NumberOrAuto { min, max } => [span(min, max), vec!["auto".to_owned()]].concat(),
         Kind::NumberOf(list) => list.iter().map(u64::to_string).collect(),
         Kind::Word(list) => list.iter().map(|word| (*word).to_owned()).collect(),
         _ => return Err(format!("it takes {}, of which there is no list", kind.expectation())),
