@@ -75,6 +75,7 @@ pub use seastat::{SeaClient, Seastat};
 pub use served::{AdapterReading, Reading, Served, ServerStats};
 pub use storage::{LogicalUnit, Lssp, LuList, Pool, PoolLun, PvList};
 pub use table::{Reader, readers};
+pub use text::is_binary;
 pub use vfcstats::{Named, VfcStats};
 
 use serde::Serialize;

@@ -2,7 +2,7 @@
 //! a value that holds after the device is configured again. What is listed below them in the same session is that value, and not
 //! the one that the device works by; what another file lists is held against the change itself ([`Chdev`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -18,48 +18,74 @@ pub struct Chdev {
     pub attributes: Vec<Attribute>,
 }
 
-/// What was changed for later in one session, by partition, device and attribute.
+/// What was changed for later in one session, by partition and device: what takes effect is found without looking through
+/// the rest.
 #[derive(Default)]
-pub(super) struct Changes(BTreeSet<(Option<String>, String, String)>);
+pub(super) struct Changes(BTreeMap<Option<String>, BTreeMap<String, Later>>);
+
+/// What was changed for later of one device.
+#[derive(Default)]
+struct Later {
+    attributes: BTreeSet<String>,
+    /// The reports of these changes, by their numbers in the file.
+    made: Vec<usize>,
+}
 
 impl Changes {
     /// Notes what a command changes, and forgets what takes effect by it, also in the reports of changes before it.
     pub(super) fn typed(
         &mut self,
         partition: Option<&Read<String>>,
-        command: &Command,
+        command: &Command<'_>,
         before: &mut [Report],
     ) {
         for part in &command.parts {
-            let on = || part.partition.clone().or_else(|| partition.map(|read| read.value.clone()));
-            match part.program.as_str() {
+            let on = || {
+                let own = part.partition.map(str::to_owned);
+                own.or_else(|| partition.map(|read| read.value.clone()))
+            };
+            match part.program {
                 "chdev" if is_for_later(part) => {
                     let Some(device) = device(part) else { continue };
-                    let names = sets(part).map(|(name, _)| name);
-                    self.0.extend(names.map(|name| (on(), device.to_owned(), name.to_owned())));
+                    let names = sets(part).map(|(name, _)| name.to_owned());
+                    self.of(on(), device).attributes.extend(names);
                 }
                 "shutdown" | "reboot" => self.take_effect(&on(), None, before),
                 // What is configured already is left as it is by `cfgmgr` and `mkdev`.
                 "rmdev" => {
                     let children = part.has("-R") || part.has("-recursive") || part.has("-Rl");
-                    let device = device(part).filter(|_| !children).map(str::to_owned);
-                    self.take_effect(&on(), device.as_deref(), before);
+                    let device = device(part).filter(|_| !children);
+                    self.take_effect(&on(), device, before);
                 }
                 _ => {}
             }
         }
     }
 
+    fn of(&mut self, partition: Option<String>, device: &str) -> &mut Later {
+        self.0.entry(partition).or_default().entry(device.to_owned()).or_default()
+    }
+
+    /// Notes the report of a change for later by its number in the file.
+    pub(super) fn made(&mut self, number: usize, report: &Report) {
+        let Report::Chdev(change) = report else { return };
+        let device = change.head.device.as_ref().map_or("", |read| &read.value);
+        if change.attributes.iter().any(|attribute| attribute.pending) {
+            let partition = change.head.partition.as_ref().map(|read| read.value.clone());
+            self.of(partition, device).made.push(number);
+        }
+    }
+
     /// What was set for later on a system, or on one device of it, is in force.
     fn take_effect(&mut self, on: &Option<String>, device: Option<&str>, before: &mut [Report]) {
-        let is = |of: &Option<String>, name: &str| {
-            of == on && device.is_none_or(|device| device == name)
+        let gone: Vec<Later> = match device {
+            None => self.0.remove(on).into_iter().flat_map(BTreeMap::into_values).collect(),
+            Some(device) => {
+                self.0.get_mut(on).and_then(|of| of.remove(device)).into_iter().collect()
+            }
         };
-        self.0.retain(|(partition, name, _)| !is(partition, name));
-        for report in before {
-            let Report::Chdev(change) = report else { continue };
-            let name = change.head.device.as_ref().map_or("", |read| &read.value);
-            if is(&change.head.partition.as_ref().map(|read| read.value.clone()), name) {
+        for number in gone.iter().flat_map(|later| &later.made) {
+            if let Some(Report::Chdev(change)) = before.get_mut(*number) {
                 change.attributes.iter_mut().for_each(|attribute| attribute.pending = false);
             }
         }
@@ -71,27 +97,28 @@ impl Changes {
             return;
         }
         let head = report.head();
-        let Some(device) = head.device.as_ref().map(|read| read.value.clone()) else { return };
         let partition = head.partition.as_ref().map(|read| read.value.clone());
+        let device = head.device.as_ref().map(|read| read.value.as_str());
+        let later = device.and_then(|device| self.0.get(&partition)?.get(device));
         let list: &mut Vec<Attribute> = match report {
             Report::Lsattr(report) => &mut report.attributes,
             Report::LsdevAttr(report) => &mut report.attributes,
             _ => return,
         };
         for attribute in list {
-            let key = (partition.clone(), device.clone(), attribute.name.clone());
-            attribute.pending = self.0.contains(&key);
+            attribute.pending |=
+                later.is_some_and(|later| later.attributes.contains(&attribute.name));
         }
     }
 }
 
 /// What `fcs0 changed` says of the command above it: which of its parts it answers, and what was set.
 pub(super) fn made<'c>(
-    command: &'c Command,
+    command: &'c Command<'_>,
     text: &str,
 ) -> Option<(usize, &'c str, Vec<Attribute>)> {
     let changed = text.strip_suffix(" changed").filter(|name| !name.contains(' '))?;
-    let answers = |part: &Part| part.program == "chdev" && device(part) == Some(changed);
+    let answers = |part: &Part<'_>| part.program == "chdev" && device(part) == Some(changed);
     let (index, part) = command.parts.iter().enumerate().find(|(_, part)| answers(part))?;
     let attribute = |(name, value): (&str, &str)| {
         let mut one = Attribute::alone(command.typed.at, name.to_owned(), value.to_owned());
@@ -101,16 +128,16 @@ pub(super) fn made<'c>(
     Some((index, device(part)?, sets(part).map(attribute).collect()))
 }
 
-fn is_for_later(part: &Part) -> bool {
+fn is_for_later(part: &Part<'_>) -> bool {
     part.has("-P") || part.has("-perm")
 }
 
-fn device(part: &Part) -> Option<&str> {
+fn device<'t>(part: &Part<'t>) -> Option<&'t str> {
     part.after("-l").or_else(|| part.after("-dev")).or_else(|| part.after("-Rl"))
 }
 
 /// What stands in `-a name=value`, `-attr name=value name=value` and `-a "name=value name=value"`.
-fn sets(part: &Part) -> impl Iterator<Item = (&str, &str)> {
+fn sets<'t>(part: &Part<'t>) -> impl Iterator<Item = (&'t str, &'t str)> {
     part.args
         .iter()
         .filter(|arg| !arg.starts_with('-'))

@@ -48,6 +48,8 @@ pub struct Ethernet {
     pub queue_overflow: Option<Read<u64>>,
     /// `No mbuf Errors`.
     pub no_mbuf_errors: Option<Read<u64>>,
+    /// `Late Collision Errors`.
+    pub late_collisions: Option<Read<u64>>,
     /// `Adapter Reset Count`.
     pub reset_count: Option<Read<u64>>,
     /// `Adapter Data Rate`.

@@ -4,7 +4,6 @@
 //! language is refused by name, because half of its lines would be missed. Words are matched without their accents,
 //! which get lost on the way often enough; two different words decide.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 /// The language and the words that headings of these reports have in it.
@@ -191,16 +190,41 @@ const WORDS: &[(&str, &[&str])] = &[
 /// So much of a text is looked at.
 const ENOUGH: usize = 2048;
 
-/// In which languages each word stands, and as which of their words.
-static BY_WORD: LazyLock<HashMap<&'static str, Vec<(usize, usize)>>> = LazyLock::new(|| {
-    let mut map: HashMap<&'static str, Vec<(usize, usize)>> = HashMap::new();
-    for (language, (_, words)) in WORDS.iter().enumerate() {
-        for (index, word) in words.iter().enumerate() {
-            map.entry(word).or_default().push((language, index));
-        }
+/// Every word with its language and its number there, in the order of the words; and which lengths those have that begin
+/// with a letter, since most words of a report are none of them.
+struct Known {
+    words: Vec<(&'static str, usize, usize)>,
+    lengths: [u32; 26],
+}
+
+static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+    let all = WORDS.iter().enumerate().flat_map(|(language, (_, words))| {
+        words.iter().enumerate().map(move |(index, word)| (*word, language, index))
+    });
+    let mut known = Known { words: all.collect(), lengths: [0; 26] };
+    known.words.sort_unstable();
+    for (word, ..) in &known.words {
+        let letter = word.as_bytes().first().map_or(0, |first| usize::from(first - b'a'));
+        known.lengths[letter] |= 1 << word.len();
     }
-    map
+    known
 });
+
+impl Known {
+    /// The languages in which the word stands, and as which of their words.
+    fn find(&self, word: &str) -> impl Iterator<Item = (usize, usize)> {
+        let first = word.as_bytes().first().filter(|first| first.is_ascii_lowercase());
+        let lengths = first.map_or(0, |first| self.lengths[usize::from(first - b'a')]);
+        let fits = word.len() < 32 && lengths & 1 << word.len() != 0;
+        let from = if fits {
+            self.words.partition_point(|(other, ..)| *other < word)
+        } else {
+            self.words.len()
+        };
+        let same = self.words[from..].iter().take_while(move |(other, ..)| *other == word);
+        same.map(|(_, language, index)| (*language, *index))
+    }
+}
 
 /// The language of a text that is not English, when enough speaks for one.
 pub(super) fn detect(text: &str) -> Option<&'static str> {
@@ -213,9 +237,7 @@ pub(super) fn detect(text: &str) -> Option<&'static str> {
     let folded = fold(text);
     let mut found: Vec<(usize, usize)> = folded
         .split(|c: char| !(c.is_ascii_alphabetic() || c == '-' || c == '\''))
-        .filter_map(|word| BY_WORD.get(word))
-        .flatten()
-        .copied()
+        .flat_map(|word| KNOWN.find(word))
         .collect();
     found.sort_unstable();
     found.dedup();
@@ -249,6 +271,9 @@ fn by_script(text: &str) -> Option<&'static str> {
 
 /// Lower case without accents, for the letters of the languages above.
 fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     let plain = |c: char| match c {
         'ä' | 'á' | 'à' | 'â' | 'ã' => 'a',
         'é' | 'è' | 'ê' | 'ë' => 'e',
@@ -259,5 +284,12 @@ fn fold(text: &str) -> String {
         'ñ' => 'n',
         other => other,
     };
-    text.chars().flat_map(char::to_lowercase).map(plain).collect()
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\0'..='\x7f' => out.push(c.to_ascii_lowercase()),
+            _ => out.extend(c.to_lowercase().map(plain)),
+        }
+    }
+    out
 }

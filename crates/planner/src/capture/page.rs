@@ -20,6 +20,8 @@ pub(super) struct Page<'t> {
     pub(super) asked: Option<String>,
     /// Whether it asks for the values in force (`lsattr -P`).
     pub(super) in_force: bool,
+    /// Whether a loop prints a heading before each report, which names the next device.
+    pub(super) headed: bool,
     /// The columns that the command asks for with `-F`.
     pub(super) format: Vec<String>,
     /// The delimiter that the command asks for with `-fmt`.
@@ -41,6 +43,7 @@ impl<'t> Page<'t> {
             filter: None,
             asked: None,
             in_force: false,
+            headed: false,
             format: Vec::new(),
             delimiter: None,
             stray: Vec::new(),
@@ -120,7 +123,8 @@ impl<'t> Page<'t> {
 
     /// What to do with a line that the reader does not know: ends the report, or keeps it and goes on.
     pub(super) fn goes_on(&mut self, line: Line<'_>) -> bool {
-        !recognise::is_boundary(line, self.lines) && self.stray(UNKNOWN)
+        let headed = self.headed && text::device_of_heading(line.trimmed()).is_some();
+        !headed && !recognise::is_boundary(line, self.lines) && self.stray(UNKNOWN)
     }
 
     /// Keeps a value that could not be understood, in a line that was taken.

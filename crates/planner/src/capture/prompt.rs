@@ -8,38 +8,38 @@ use super::text::Line;
 use super::{At, Read, Taken};
 use crate::report::clean::is_host_name;
 
-/// A line that was typed.
+/// A line that was typed: slices of it, for a large capture holds many.
 #[derive(Debug, Clone)]
-pub(super) struct Command {
+pub(super) struct Command<'t> {
     /// As typed, without the prompt.
-    pub(super) typed: Read<String>,
+    pub(super) typed: Read<&'t str>,
     /// Its parts, as `;`, `&&` and `|` divide them; a filter belongs to the part before it.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<Part<'t>>,
 }
 
 /// One program with its arguments.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Part {
+pub(super) struct Part<'t> {
     /// The program, without path.
-    pub(super) program: String,
+    pub(super) program: &'t str,
     /// Its arguments.
-    pub(super) args: Vec<String>,
+    pub(super) args: Vec<&'t str>,
     /// The first filter behind it, such as `grep`.
-    pub(super) filter: Option<String>,
+    pub(super) filter: Option<&'t str>,
     /// The partition that it ran on, where the command says so (`ssh`, `viosvrcmd`).
-    pub(super) partition: Option<String>,
+    pub(super) partition: Option<&'t str>,
 }
 
-impl Part {
+impl<'t> Part<'t> {
     /// The argument after the flag.
-    pub(super) fn after(&self, flag: &str) -> Option<&str> {
-        let index = self.args.iter().position(|arg| arg == flag)?;
-        self.args.get(index + 1).map(String::as_str)
+    pub(super) fn after(&self, flag: &str) -> Option<&'t str> {
+        let index = self.args.iter().position(|arg| *arg == flag)?;
+        self.args.get(index + 1).copied()
     }
 
     /// Whether the flag is given.
     pub(super) fn has(&self, flag: &str) -> bool {
-        self.args.iter().any(|arg| arg == flag)
+        self.args.contains(&flag)
     }
 
     /// Whether it is run for several devices: an argument is a variable.
@@ -48,9 +48,9 @@ impl Part {
     }
 
     /// The arguments that are neither flags nor belong to one of `with_value`.
-    pub(super) fn plain(&self, with_value: &[&str]) -> Option<&str> {
+    pub(super) fn plain(&self, with_value: &[&str]) -> Option<&'t str> {
         let mut skip = false;
-        self.args.iter().map(String::as_str).find(|arg| {
+        self.args.iter().copied().find(|arg| {
             let flag = arg.starts_with('-');
             let take = !flag && !skip;
             skip = flag && with_value.contains(arg);
@@ -154,7 +154,7 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
         }
         // `>` inside a prompt such as `<0> host:/>` is not looked for further than the second sign.
         from = index + 1;
-        if before.len() > 80 || before.contains("  ") {
+        if before.len() > 80 || has_gap(before) {
             return None;
         }
     }
@@ -170,6 +170,7 @@ fn is_assignment(after: &str) -> bool {
 
 /// `user@host:[/path]command`
 fn bracketed_path(body: &str) -> Option<Prompt<'_>> {
+    memchr::memchr(b'[', body.as_bytes())?;
     let (before, rest) = body.split_once(":[/")?;
     let (_, typed) = rest.split_once(']')?;
     if before.len() > 60 || !before.contains('@') || before.contains(' ') {
@@ -205,7 +206,7 @@ fn is_before_sign(before: &str) -> bool {
     if before.is_empty() {
         return true;
     }
-    if before.len() > 80 || before.contains("  ") || before.contains(['<', '=', '"', '\t', ',']) {
+    if before.len() > 80 || has_gap(before) || before.contains(['<', '=', '"', '\t', ',']) {
         return false;
     }
     let word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
@@ -282,7 +283,12 @@ pub(super) fn is_known(line: &str) -> bool {
 }
 
 fn program(word: &str) -> &str {
-    word.rsplit_once('/').map_or(word, |(_, name)| name)
+    word.bytes().rposition(|byte| byte == b'/').map_or(word, |slash| &word[slash + 1..])
+}
+
+/// Two blanks, which no prompt has.
+fn has_gap(text: &str) -> bool {
+    text.as_bytes().windows(2).any(|pair| pair == b"  ")
 }
 
 /// A command without a prompt, as scripts announce it: `+ fcstat fcs0`, `=== lsmap -all ===`, `fcstat fcs0`.
@@ -324,24 +330,44 @@ pub(super) fn announced(line: &str) -> Option<&str> {
 }
 
 /// Divides what was typed into its parts.
-pub(super) fn parse(typed: &str, at: At) -> Command {
+pub(super) fn parse(typed: &str, at: At) -> Command<'_> {
     let mut parts = Vec::new();
-    for segment in typed.split([';', '\n']).flat_map(|text| text.split("&&")) {
+    let mut rest = Some(typed);
+    while let Some(text) = rest {
+        let (segment, after) = cut_segment(text);
+        rest = after;
         let mut stages = segment.split('|');
         let Some(mut part) = stages.next().and_then(part) else { continue };
-        part.filter =
-            stages.next().and_then(|text| text.split_ascii_whitespace().next()).map(str::to_owned);
+        part.filter = stages.next().and_then(|text| text.split_ascii_whitespace().next());
         parts.push(part);
     }
-    Command { typed: Read { value: typed.to_owned(), at }, parts }
+    Command { typed: Read { value: typed, at }, parts }
 }
 
-fn part(text: &str) -> Option<Part> {
+/// What stands before the first `;`, `&&` or line's end, and what follows it.
+fn cut_segment(text: &str) -> (&str, Option<&str>) {
+    let bytes = text.as_bytes();
+    for end in memchr::memchr3_iter(b';', b'&', b'\n', bytes) {
+        let length = match (bytes[end], bytes.get(end + 1)) {
+            (b'&', Some(b'&')) => 2,
+            (b'&', _) => continue,
+            _ => 1,
+        };
+        return (&text[..end], Some(&text[end + length..]));
+    }
+    (text, None)
+}
+
+fn part(text: &str) -> Option<Part<'_>> {
     let quote = |c: char| matches!(c, '"' | '\'' | '`' | '(' | ')');
     let mut words = text.split_ascii_whitespace().peekable();
     let mut partition = None;
     loop {
-        let word = words.next()?.trim_start_matches("$(").trim_matches(quote);
+        let mut word = words.next()?;
+        while let Some(inner) = word.strip_prefix("$(") {
+            word = inner;
+        }
+        let word = word.trim_matches(quote);
         let name = program(word);
         match name {
             "sudo" | "time" | "ioscli" | "do" | "then" | "nohup" | "env" | "clcmd" => {}
@@ -358,12 +384,13 @@ fn part(text: &str) -> Option<Part> {
             }
             assignment if assignment.contains('=') => {}
             name => {
-                let args = words
-                    .map(|word| word.trim_matches(quote))
-                    .take_while(|word| !word.starts_with('>') && !word.starts_with("2>"))
-                    .map(str::to_owned)
-                    .collect();
-                return Some(Part { program: name.to_owned(), args, filter: None, partition });
+                let mut args = Vec::with_capacity(4);
+                args.extend(
+                    words
+                        .map(|word| word.trim_matches(quote))
+                        .take_while(|word| !word.starts_with('>') && !word.starts_with("2>")),
+                );
+                return Some(Part { program: name, args, filter: None, partition });
             }
         }
     }
@@ -399,7 +426,7 @@ fn is_asked(word: &str) -> bool {
         || matches!(program(word), "ioslevel" | "oslevel" | "uname" | "hostname")
 }
 
-fn ssh_host<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<String> {
+fn ssh_host<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<&'t str> {
     let mut skip = false;
     for word in words {
         if word.starts_with('-') {
@@ -407,18 +434,18 @@ fn ssh_host<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<String> {
         } else if skip {
             skip = false;
         } else {
-            return Some(word.rsplit_once('@').map_or(word, |(_, host)| host).to_owned());
+            return Some(word.rsplit_once('@').map_or(word, |(_, host)| host));
         }
     }
     None
 }
 
 /// `viosvrcmd -m SYSTEM -p PARTITION -c "COMMAND"`: reads up to the command.
-fn viosvrcmd<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<String> {
+fn viosvrcmd<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<&'t str> {
     let mut partition = None;
     while let Some(word) = words.next() {
         match word {
-            "-p" => partition = words.next().map(str::to_owned),
+            "-p" => partition = words.next(),
             "-c" => break,
             _ => {}
         }

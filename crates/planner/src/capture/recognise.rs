@@ -276,20 +276,20 @@ pub(super) enum Expected {
 }
 
 /// Whether a flag has this letter, alone or among others.
-fn has_letter(part: &Part, letter: char) -> bool {
-    let flags = |arg: &&String| arg.starts_with('-') && !arg.starts_with("--");
+fn has_letter(part: &Part<'_>, letter: char) -> bool {
+    let flags = |arg: &&&str| arg.starts_with('-') && !arg.starts_with("--");
     part.args.iter().filter(flags).any(|arg| arg.contains(letter))
 }
 
 /// Whether the command prints the values that a device works by, where `lsattr -E` prints those of the database.
-pub(super) fn in_force(part: &Part) -> bool {
+pub(super) fn in_force(part: &Part<'_>) -> bool {
     part.program == "lsattr" && has_letter(part, 'P')
 }
 
 /// The report that a command prints.
-pub(super) fn by_command(part: &Part) -> Expected {
+pub(super) fn by_command(part: &Part<'_>) -> Expected {
     let flag = |letter: char| has_letter(part, letter);
-    let kind = match part.program.as_str() {
+    let kind = match part.program {
         "fcstat" if part.has("-client") => Kind::FcstatClient,
         "fcstat" if part.has("-l") => Kind::FcLatency,
         "fcstat" if part.has("-t") => {
@@ -378,8 +378,8 @@ pub(super) fn by_command(part: &Part) -> Expected {
 }
 
 /// The columns that a command asks for with `-F`.
-pub(super) fn format(part: &Part) -> Vec<String> {
-    if !matches!(part.program.as_str(), "lspath" | "lssyscfg" | "lshwres") {
+pub(super) fn format(part: &Part<'_>) -> Vec<String> {
+    if !matches!(part.program, "lspath" | "lssyscfg" | "lshwres") {
         return Vec::new();
     }
     let Some(index) = part.args.iter().position(|arg| arg.starts_with("-F")) else {
@@ -395,21 +395,21 @@ pub(super) fn format(part: &Part) -> Vec<String> {
 }
 
 /// The device that a command asks about, when it is written out.
-pub(super) fn device(part: &Part) -> Option<&str> {
-    let name = match part.program.as_str() {
+pub(super) fn device<'t>(part: &Part<'t>) -> Option<&'t str> {
+    let name = match part.program {
         // The last word: `-l` has one number or two.
-        "fcstat" if part.has("-l") => part.args.last().map(String::as_str),
+        "fcstat" if part.has("-l") => part.args.last().copied(),
         "fcstat" => part.plain(&["-n", "-p", "-t"]),
         "lsattr" => {
             let index =
                 part.args.iter().position(|arg| arg.starts_with('-') && arg.ends_with('l'))?;
-            part.args.get(index + 1).map(String::as_str)
+            part.args.get(index + 1).copied()
         }
         "lsdev" => part.after("-dev"),
         "lscfg" | "lspath" | "lsmpio" => {
-            let flag = |arg: &String| arg.starts_with('-') && arg.ends_with('l');
+            let flag = |arg: &&str| arg.starts_with('-') && arg.ends_with('l');
             let index = part.args.iter().position(flag)?;
-            part.args.get(index + 1).map(String::as_str)
+            part.args.get(index + 1).copied()
         }
         "entstat" => part.plain(&[]),
         "seastat" => part.after("-d"),
@@ -424,8 +424,8 @@ pub(super) fn device(part: &Part) -> Option<&str> {
 }
 
 /// The attribute, the pool or the system that a command asks for alone.
-pub(super) fn attribute(part: &Part) -> Option<&str> {
-    let name = match part.program.as_str() {
+pub(super) fn attribute<'t>(part: &Part<'t>) -> Option<&'t str> {
+    let name = match part.program {
         "lsattr" => part.after("-a"),
         "lsdev" => part.after("-range").or_else(|| part.after("-attr")),
         "pv" | "lspv" => part.after("-sp"),

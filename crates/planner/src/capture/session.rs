@@ -20,7 +20,7 @@ const AMBIGUOUS: &str =
     "could be the report of lsattr -Rl or of lsdev -range, or none; put the command before it";
 
 /// What has been seen before the line that is read.
-struct Session<'c> {
+struct Session<'c, 't> {
     captures: &'c mut Captures,
     /// From the prompt.
     partition: Option<Read<String>>,
@@ -30,10 +30,14 @@ struct Session<'c> {
     own_partition: Option<Option<Read<String>>>,
     /// The line before was a prompt without a command, as the first of a prompt's two lines is.
     prompt_goes_on: bool,
-    command: Option<Command>,
+    command: Option<Command<'t>>,
     used: Vec<bool>,
     /// The device that a loop has named.
     named_device: Option<Read<String>>,
+    /// The prompts have no host's name since `oem_setup_env`, up to `exit` or to a prompt with one.
+    as_root: bool,
+    /// The loop that was typed last, on one line or on several.
+    looping: Loop,
     /// How often lines were tried as the command's report in vain.
     misses: u32,
     /// The partition is what `hostname` said, which prompts without a host do not take back.
@@ -59,6 +63,33 @@ struct Session<'c> {
     taken: Option<Taken>,
 }
 
+/// A loop of the shell.
+#[derive(Debug, Clone, Copy, Default)]
+struct Loop {
+    /// Its end was not typed yet: lines with the second prompt, `>`, belong to it.
+    open: bool,
+    /// It asks for what a variable names.
+    asks: bool,
+    /// It prints something of its own.
+    prints: bool,
+}
+
+impl Loop {
+    fn of(typed: &str) -> Self {
+        let first = typed.split_ascii_whitespace().next().unwrap_or("");
+        let begins = matches!(first, "for" | "while" | "until");
+        let ends = typed.split([';', ' ']).any(|word| word == "done");
+        let prints = ["echo", "print"].iter().any(|word| typed.contains(word));
+        Self { open: begins && !ends, asks: typed.contains('$'), prints }
+    }
+
+    fn and(self, typed: &str) -> Self {
+        let more = Self::of(typed);
+        let open = !typed.split([';', ' ']).any(|word| word == "done");
+        Self { open, asks: self.asks || more.asks, prints: self.prints || more.prints }
+    }
+}
+
 /// Reads one file.
 pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Option<Taken>) {
     let file = u32::try_from(captures.files.len()).unwrap_or(u32::MAX);
@@ -76,6 +107,7 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         taken: taken.clone(),
         notes,
     });
+    let bare = dress::undress(text);
     let reports_before = captures.reports.len();
     let room = captures.entries().saturating_add(ENTRIES_PER_FILE).min(ENTRIES);
     let mut session = Session {
@@ -87,6 +119,8 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         command: None,
         used: Vec::new(),
         named_device: None,
+        as_root: false,
+        looping: Loop::default(),
         misses: 0,
         host_asked: false,
         puzzles: Vec::new(),
@@ -101,14 +135,13 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         taken,
     };
     let (unread, refused) = (session.captures.unread.len(), session.captures.refused.len());
-    let bare = dress::undress(text);
     for stretch in bare.parts() {
         session.stretch(&stretch, file);
     }
     session.refuse_foreign(unread, refused);
 }
 
-impl Session<'_> {
+impl<'t> Session<'_, 't> {
     /// So many lines are tried as the beginning of the report that the command promises.
     const PATIENCE: u32 = 16;
     /// So many lines are looked at in vain for each line of a file, before a reader that found nothing up to a line is not
@@ -118,7 +151,7 @@ impl Session<'_> {
     const COPIES: usize = 65_536;
 
     /// Reads a stretch of the file. Lines that name a host each are all answers to the command before them.
-    fn stretch(&mut self, stretch: &Stretch<'_>, file: u32) {
+    fn stretch(&mut self, stretch: &Stretch<'t>, file: u32) {
         let at = |line| At { file, line };
         self.alike.clear();
         match &stretch.host {
@@ -141,7 +174,7 @@ impl Session<'_> {
         self.run(Lines::new(stretch.text, at(stretch.first)));
     }
 
-    fn run(&mut self, mut lines: Lines<'_>) {
+    fn run(&mut self, mut lines: Lines<'t>) {
         let unread = self.captures.unread.len();
         while let Some(line) = lines.peek() {
             if self.full || self.fill(line) {
@@ -198,7 +231,8 @@ impl Session<'_> {
     }
 
     /// Takes a prompt, with or without a command.
-    fn typed(&mut self, line: Line<'_>) -> bool {
+    fn typed(&mut self, line: Line<'t>) -> bool {
+        let goes_on = self.looping.open && line.text.starts_with('>');
         let (partition, typed) = match prompt::prompt(line.text) {
             Some(prompt) => {
                 self.alike.clear();
@@ -210,7 +244,7 @@ impl Session<'_> {
             }
             None => match prompt::announced(line.text) {
                 Some(typed) => {
-                    self.start(prompt::parse(typed, line.at));
+                    self.start(prompt::parse(typed, line.at), goes_on);
                     return true;
                 }
                 None => return false,
@@ -218,16 +252,24 @@ impl Session<'_> {
         };
         match partition {
             Some(name) => {
-                self.partition = Some(Read { value: name.to_owned(), at: line.at });
-                self.host_asked = false;
+                match &mut self.partition {
+                    Some(known) if known.value == name => known.at = line.at,
+                    other => *other = Some(Read { value: name.to_owned(), at: line.at }),
+                }
+                (self.host_asked, self.as_root) = (false, false);
             }
             // `$` says nothing about the host, unless the line before was the first half of this prompt, or the host was
             // asked for.
-            None if self.prompt_goes_on || self.host_asked => {}
+            None if self.prompt_goes_on || self.host_asked || self.as_root || goes_on => {}
             None => self.partition = None,
         }
+        match typed {
+            "oem_setup_env" => self.as_root = self.partition.is_some(),
+            "exit" => self.as_root = false,
+            _ => {}
+        }
         self.prompt_goes_on = typed.is_empty() && partition.is_some();
-        self.start(prompt::parse(typed, line.at));
+        self.start(prompt::parse(typed, line.at), goes_on);
         true
     }
 
@@ -259,10 +301,15 @@ impl Session<'_> {
         report
     }
 
-    fn start(&mut self, command: Command) {
+    fn start(&mut self, command: Command<'t>, goes_on: bool) {
+        self.looping = match goes_on {
+            true => self.looping.and(command.typed.value),
+            false => Loop::of(command.typed.value),
+        };
         let before = self.captures.reports.get_mut(self.reports_before..).unwrap_or_default();
         self.changes.typed(self.partition.as_ref(), &command, before);
-        self.used = vec![false; command.parts.len()];
+        self.used.clear();
+        self.used.resize(command.parts.len(), false);
         self.named_device = None;
         self.misses = 0;
         self.command = (!command.typed.value.is_empty()).then_some(command);
@@ -280,12 +327,12 @@ impl Session<'_> {
         let Some(command) = &self.command else { return false };
         let said = command.parts.iter().enumerate().find_map(|(index, part)| {
             let used = self.used.get(index).copied().unwrap_or(false);
-            let about = host::line(&part.program, &part.args, line).filter(|_| !used)?;
-            Some((index, about, part.partition.clone()))
+            let about = host::line(part.program, &part.args, line).filter(|_| !used)?;
+            Some((index, about, part.partition))
         });
         let Some((index, about, partition)) = said else { return self.badly_named(line) };
         let mut head = Head::new(line.at);
-        head.command = Some(command.typed.clone());
+        head.command = Some(owned(&command.typed));
         head.taken = self.taken.clone();
         // The partition's name gives way to a host's name that is known.
         let host = about.hostname.clone();
@@ -297,8 +344,9 @@ impl Session<'_> {
             self.host_asked = true;
         }
         let typed_at = command.typed.at;
-        head.partition =
-            partition.map(|value| Read { value, at: typed_at }).or_else(|| self.partition.clone());
+        head.partition = partition
+            .map(|name| Read { value: name.to_owned(), at: typed_at })
+            .or_else(|| self.partition.clone());
         if let Some(used) = self.used.get_mut(index) {
             *used = true;
         }
@@ -310,7 +358,7 @@ impl Session<'_> {
     /// Takes what `hostname` printed where it is no name.
     fn badly_named(&mut self, line: Line<'_>) -> bool {
         let Some(command) = &self.command else { return false };
-        let asks = |part: &Part| part.program == "hostname" && part.args.is_empty();
+        let asks = |part: &Part<'_>| part.program == "hostname" && part.args.is_empty();
         let index =
             command.parts.iter().zip(&self.used).position(|(part, used)| asks(part) && !used);
         let Some(used) = index.and_then(|index| self.used.get_mut(index)) else { return false };
@@ -322,12 +370,14 @@ impl Session<'_> {
 
     /// Takes the name of the device that a loop prints before what it asks for: `for d in …; do echo $d; lsattr -El $d`.
     fn looped(&mut self, line: Line<'_>) -> bool {
-        let in_loop =
-            self.command.as_ref().is_some_and(|command| command.typed.value.contains('$'));
-        if !in_loop || !text::is_device_alone(line.trimmed()) {
+        if !self.looping.asks {
             return false;
         }
-        self.named_device = Some(Read { value: line.trimmed().to_owned(), at: line.at });
+        let text = line.trimmed();
+        let alone = text::is_device_alone(text).then_some(text);
+        let named = alone.or_else(|| text::device_of_heading(text).filter(|_| self.looping.prints));
+        let Some(name) = named else { return false };
+        self.named_device = Some(Read { value: name.to_owned(), at: line.at });
         true
     }
 
@@ -339,19 +389,20 @@ impl Session<'_> {
         };
         let typed_at = command.typed.at;
         let named = |value: &str| Read { value: value.to_owned(), at: typed_at };
-        let on = command.parts.get(index).and_then(|part| part.partition.as_deref());
+        let on = command.parts.get(index).and_then(|part| part.partition);
         let mut head = Head::new(line.at);
         head.device = Some(named(device));
         head.partition = on.map(named).or_else(|| self.partition.clone());
         head.taken = self.taken.clone();
-        head.command = Some(command.typed.clone());
+        head.command = Some(owned(&command.typed));
         let report = self.without_false_names(Report::Chdev(Chdev { head, attributes }));
+        self.changes.made(self.captures.reports.len() - self.reports_before, &report);
         self.captures.reports.push(report);
         true
     }
 
     /// Reads a report, or keeps the line.
-    fn content<'t>(&mut self, line: Line<'t>, mut lines: Lines<'t>) -> Lines<'t> {
+    fn content(&mut self, line: Line<'t>, mut lines: Lines<'t>) -> Lines<'t> {
         let expected = self.expected();
         // `fcstat -l` may begin as `fcstat` does.
         let by_heading = recognise::heading(line, lines)
@@ -361,8 +412,10 @@ impl Session<'_> {
         {
             return self.refuse(lines, why);
         }
+        // What its reader has looked at in vain up to here holds no beginning of the promised report.
+        let tried = self.vain.is_some_and(|(of, end)| Some(of) == expected && line.at.line < end);
         let kind = by_heading
-            .or(expected.filter(|_| self.misses < Self::PATIENCE))
+            .or(expected.filter(|_| self.misses < Self::PATIENCE && !tried))
             .or_else(|| recognise::without_heading(line, lines));
         if let Some(kind) = kind.filter(|kind| !self.is_vain(*kind, line.at)) {
             let (mut page, part) = self.page(kind, line.at, lines);
@@ -436,8 +489,9 @@ impl Session<'_> {
     }
 
     /// Passes over the report of a command that is refused: until the next heading or prompt.
-    fn refuse<'t>(&mut self, mut lines: Lines<'t>, why: &str) -> Lines<'t> {
-        let command = self.command.take().map_or_else(String::new, |command| command.typed.value);
+    fn refuse(&mut self, mut lines: Lines<'t>, why: &str) -> Lines<'t> {
+        let command =
+            self.command.take().map_or_else(String::new, |command| command.typed.value.to_owned());
         let heading = lines.peek().and_then(|line| recognise::heading(line, lines));
         let Some(first) = lines.next() else { return lines };
         let mut last = first.at.line;
@@ -464,11 +518,11 @@ impl Session<'_> {
 
     /// A page for a report of this kind, with what the session knows about it; and the part of the command that it
     /// answers.
-    fn page<'t>(&self, kind: Kind, at: At, lines: Lines<'t>) -> (Page<'t>, Option<usize>) {
+    fn page(&self, kind: Kind, at: At, lines: Lines<'t>) -> (Page<'t>, Option<usize>) {
         let mut head = Head::new(at);
         head.taken = self.taken.clone();
         head.partition = self.partition.clone();
-        let fits = |part: &Part| matches!(recognise::by_command(part), Expected::Report(other) if other == kind);
+        let fits = |part: &Part<'_>| matches!(recognise::by_command(part), Expected::Report(other) if other == kind);
         let found = self.command.as_ref().and_then(|command| {
             let unused =
                 command.parts.iter().zip(&self.used).position(|(part, used)| fits(part) && !used);
@@ -476,26 +530,33 @@ impl Session<'_> {
             let index = unused.or_else(|| command.parts.iter().position(fits))?;
             Some((index, &command.typed, command.parts.get(index)?))
         });
-        let Some((index, typed, part)) = found else { return (Page::new(lines, head), None) };
+        // What a loop asks for is about the device that it has named.
+        let named = self.named_device.as_ref().filter(|_| self.looping.asks);
+        let headed = self.looping.asks && self.looping.prints;
+        let Some((index, typed, part)) = found else {
+            head.device = named.cloned();
+            let mut page = Page::new(lines, head);
+            page.headed = headed;
+            return (page, None);
+        };
         let first_use = !self.used[index];
         let place = typed.at;
-        head.command = Some(typed.clone());
-        if let Some(name) = &part.partition {
-            head.partition = Some(Read { value: name.clone(), at: place });
+        head.command = Some(owned(typed));
+        if let Some(name) = part.partition {
+            head.partition = Some(Read { value: name.to_owned(), at: place });
         }
         if first_use {
             head.device =
                 recognise::device(part).map(|name| Read { value: name.to_owned(), at: place });
         }
-        if typed.value.contains('$') {
-            head.device = head.device.or_else(|| self.named_device.clone());
-        }
+        head.device = head.device.or_else(|| named.cloned());
         let mut page = Page::new(lines, head);
+        page.headed = headed;
         page.in_force = kind == Kind::Lsattr && recognise::in_force(part);
         page.format = recognise::format(part);
         page.asked = recognise::attribute(part).map(str::to_owned);
         page.delimiter = part.after("-fmt").and_then(|text| text.chars().next());
-        page.filter = part.filter.clone();
+        page.filter = part.filter.map(str::to_owned);
         (page, Some(index))
     }
 
@@ -506,13 +567,12 @@ impl Session<'_> {
         let unread: u32 = head.unread.iter().map(|unread| unread.lines).sum();
         let lines = head.last.saturating_sub(head.first.line) + 1;
         if unread >= 3 && (head.incomplete.is_some() || unread * 4 >= lines) {
-            let text: String = head
-                .unread
-                .iter()
-                .map(|unread| unread.text.as_str())
-                .collect::<Vec<_>>()
-                .join("\n");
-            if let Some(language) = language::detect(&text) {
+            let texts = || head.unread.iter().map(|unread| unread.text.as_str());
+            let language = match head.unread.as_slice() {
+                [one] => language::detect(&one.text),
+                _ => language::detect(&texts().collect::<Vec<_>>().join("\n")),
+            };
+            if let Some(language) = language {
                 let command = report.command();
                 let end = to.peek().map_or(head.last, |next| next.at.line - 1).max(head.last);
                 self.captures.refused.push(Refused {
@@ -592,6 +652,10 @@ fn heads_refused(reports: &mut [Refused], text: &Unread, language: &str) -> bool
     refused.lines += refused.at.line - text.at.line;
     refused.at = text.at;
     true
+}
+
+fn owned(read: &Read<&str>) -> Read<String> {
+    Read { value: read.value.to_owned(), at: read.at }
 }
 
 fn foreign(command: &str, language: &str) -> String {

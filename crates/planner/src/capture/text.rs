@@ -223,7 +223,9 @@ fn windows_1252(byte: u8) -> char {
 const PROBE: usize = 8 << 10;
 
 /// Whether these are the first bytes of something that is no text: a text has NUL bytes in UTF-16 only.
-pub(super) fn is_binary(bytes: &[u8]) -> bool {
+///
+/// What [`Captures::read`](super::Captures::read) takes for UTF-16 is none here, and the other way round.
+pub fn is_binary(bytes: &[u8]) -> bool {
     let start = bytes.get(..PROBE).unwrap_or(bytes);
     let marked = start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff");
     !marked && start.contains(&0) && unmarked_utf16(start).is_none()
@@ -392,6 +394,22 @@ pub(super) fn is_device_alone(text: &str) -> bool {
     ["hdisk", "fcs", "fscsi", "ent", "vfchost", "vhost", "vscsi"]
         .iter()
         .any(|kind| is_device(text, kind))
+}
+
+/// The device that a heading of somebody's own names: `== fscsi2`, `*** fscsi2 ***`, `fscsi2:`, `Adapter fscsi2`. Lines with
+/// another number or with more words are none.
+pub(super) fn device_of_heading(text: &str) -> Option<&str> {
+    let mark = |c: char| !c.is_ascii_alphanumeric();
+    let mut words = text.split(mark).filter(|word| !word.is_empty());
+    let (first, second, third) = (words.next()?, words.next(), words.next());
+    let plain = |word: &str| word.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let name = match (second, third) {
+        (None, None) => first,
+        (Some(name), None) if plain(first) => name,
+        (Some(second), Some(name)) if plain(first) && plain(second) => name,
+        _ => return None,
+    };
+    (words.next().is_none() && is_device_alone(name)).then_some(name)
 }
 
 /// Whether the text is a device's name: letters, perhaps more, and a number, as in `fcs0` or `vfchost12`.

@@ -41,6 +41,27 @@ fn uname_and_hostname() {
     assert_eq!(captures.unread, []);
 }
 
+/// Several letters at once print one line, whose words are known by their form.
+#[test]
+fn uname_with_several_letters() {
+    for (letters, printed) in [
+        ("-uM", "IBM,9009-42A IBM,0278A1B2C"),
+        ("-Mu", "IBM,0278A1B2C IBM,9009-42A"),
+        ("-n -u", "vios7 IBM,0278A1B2C"),
+        ("-nMu", "vios7 IBM,9009-42A IBM,0278A1B2C"),
+    ] {
+        let captures = read_bytes(format!("# uname {letters}\n{printed}\n").as_bytes());
+        has(&captures, Identifies::MachineSerial, "78A1B2C", None, 2);
+        if letters.contains('n') {
+            has(&captures, Identifies::HostName, "vios7", None, 2);
+        }
+        assert_eq!(captures.unread, [], "{letters}");
+    }
+    // A word too many belongs to something else.
+    let captures = read_bytes(b"# uname -nu\nvios7 is IBM,0278A1B2C\n");
+    assert_eq!(captures.hosts().count(), 0);
+}
+
 #[test]
 fn a_host_that_was_asked_names_what_follows() {
     let captures = read_bytes(b"$ uname -n\nvios7\n$ lsattr -El fcs0\na 1 A True\nb 2 B True\n");

@@ -57,6 +57,9 @@ fn what_is_repeated_without_end_is_read_in_the_end() {
         "           Detailed information on Hypervisor Calls",
         "DEV#:   2  DEVICE NAME: hdisk2  TYPE: 2145  ALGORITHM:  Load Balance",
         "Name          Physloc                            ClntID ClntName       ClntOS",
+        "Disks:  xfers",
+        "AAA,x",
+        "# lssp",
     ] {
         let captures = check(format!("{heading}\n").repeat(40_000).as_bytes());
         assert!(captures.reports.len() <= 40_000, "{heading}");
@@ -69,6 +72,24 @@ fn what_is_repeated_without_end_is_read_in_the_end() {
     captures.read("a.txt", text.as_bytes(), None);
     assert!(captures.reports.len() < 70_000, "{}", captures.reports.len());
     assert!(captures.files[0].notes.iter().any(|note| note.contains("too many hosts")));
+}
+
+/// A restart puts into force what was changed before it, and what was changed on others is not looked through for that.
+#[test]
+fn changes_and_restarts_without_end_are_read_in_the_end() {
+    let count = 60_000;
+    let changes: String = (0..count)
+        .map(|disk| {
+            format!("vios1:/# chdev -l hdisk{disk} -a queue_depth=8 -P\nhdisk{disk} changed\n")
+        })
+        .collect();
+    let restarts = "vios2:/# shutdown -Fr\nvios1:/# rmdev -l fcs9\n".repeat(count);
+    let end = "vios1:/# rmdev -l hdisk7\n";
+    let captures = check(format!("{changes}{restarts}{end}").as_bytes());
+    let pending =
+        |change: &&planner::capture::Chdev| change.attributes.iter().all(|one| one.pending);
+    assert_eq!(captures.chdevs().count(), count);
+    assert_eq!(captures.chdevs().filter(pending).count(), count - 1);
 }
 
 /// A change to a file that mail, terminals and editors make, or somebody who means harm.

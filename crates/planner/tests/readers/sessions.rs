@@ -356,6 +356,48 @@ fn a_loop_names_the_device_before_its_rows() {
     assert_eq!(captures.unread, []);
 }
 
+/// Headings are made up by whoever writes the loop; on three lines, the shell's second prompt stands before two of them.
+#[test]
+fn a_loop_may_print_any_heading_around_the_device() {
+    for (echo, before, after) in [
+        ("== $d", "== ", ""),
+        ("=== $d ===", "=== ", " ==="),
+        ("--- $d", "--- ", ""),
+        ("$d:", "", ":"),
+        ("[$d]", "[", "]"),
+        ("'*** '$d' ***'", "*** ", " ***"),
+        ("Adapter $d", "Adapter ", ""),
+    ] {
+        let one = format!(
+            "db1:/> for d in fscsi0 fscsi1; do echo {echo}; lsattr -El $d -a dyntrk -a attach; done\n"
+        );
+        let several = format!(
+            "db1:/> for d in fscsi0 fscsi1\n> do\n> echo {echo}; lsattr -El $d -a dyntrk -a attach\n> done\n"
+        );
+        for typed in [one, several] {
+            let of = |device: &str, dyntrk: &str| {
+                format!(
+                    "{before}{device}{after}\ndyntrk {dyntrk} Dynamic Tracking True+\nattach switch How CONNECTED False\n"
+                )
+            };
+            let text = format!("{typed}{}{}", of("fscsi0", "yes"), of("fscsi1", "no"));
+            let captures = read_bytes(text.as_bytes());
+            let found: Vec<_> = captures
+                .lsattrs()
+                .map(|report| {
+                    let head = &report.head;
+                    let dyntrk = report.attributes[0].value.clone();
+                    (value(&head.partition), value(&head.device), dyntrk)
+                })
+                .collect();
+            let of =
+                |device: &str, value: &str| ("db1".to_owned(), device.to_owned(), value.to_owned());
+            assert_eq!(found, [of("fscsi0", "yes"), of("fscsi1", "no")], "{text}");
+            assert_eq!(captures.unread, [], "{text}");
+        }
+    }
+}
+
 #[test]
 fn a_prompt_in_brackets_names_the_host() {
     let captures =
@@ -375,6 +417,30 @@ fn prompts_without_a_path_name_the_host_before_a_known_command() {
         assert_eq!(hosts, ["vios1", "vios1"], "{prompt}: {captures:?}");
         assert_whole(&captures);
     }
+}
+
+#[test]
+fn prompts_of_root_on_a_server_are_that_servers() {
+    let level = |prompt: &str| format!("{prompt} lspath\nEnabled hdisk0 fscsi0\n");
+    let text = [
+        "vios1:/home/padmin> oem_setup_env\n",
+        &level("#"),
+        &level("#"),
+        "# exit\n",
+        &level("#"),
+        "vios2:/home/padmin> oem_setup_env\n",
+        &level("#"),
+        &level("aix1:/>"),
+        &level("#"),
+    ]
+    .concat();
+    let hosts: Vec<Option<String>> = read_bytes(text.as_bytes())
+        .reports
+        .iter()
+        .map(|report| report.head().partition.as_ref().map(|read| read.value.clone()))
+        .collect();
+    let on = |name: &str| Some(name.to_owned());
+    assert_eq!(hosts, [on("vios1"), on("vios1"), None, on("vios2"), on("aix1"), None]);
 }
 
 #[test]

@@ -43,9 +43,10 @@ pub(super) fn aggregation(of: &mut Aggregation, page: &mut Page<'_>, line: Line<
 
 /// Fields that nothing needs.
 fn is_passed(key: &str) -> bool {
-    const KEYS: [&str; 12] = [
+    const KEYS: [&str; 13] = [
         "IEEE 802.3ad Link Aggregation Statistics",
         "LACPDU Interval",
+        "Aggregation status",
         "LACP activity",
         "LACP timeout",
         "Aggregation",
@@ -58,6 +59,12 @@ fn is_passed(key: &str) -> bool {
         "Hash mode",
     ];
     KEYS.contains(&key) || key.ends_with("Priority") || key.ends_with(" Port")
+}
+
+/// Whether a line can only be of a member's negotiation.
+pub(super) fn begins_member(text: &str) -> bool {
+    let key = text.split_key().map_or("", |(key, _)| key.bare_end());
+    matches!(key, "Aggregation status" | "LACPDU Interval" | "Received LACPDUs" | "Actor System")
 }
 
 /// Takes a line of a member's part.

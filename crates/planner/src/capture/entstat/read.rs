@@ -137,6 +137,7 @@ impl Reading {
             queue_max: None,
             queue_overflow: None,
             no_mbuf_errors: None,
+            late_collisions: None,
             reset_count: None,
             data_rate: None,
             driver_flags: Vec::new(),
@@ -180,6 +181,12 @@ impl Reading {
                 true
             }
             Section::Memory => memory_read::memory(text),
+            // Some drivers print the negotiation in their own part, without a heading.
+            Section::Device if link_read::begins_member(text) => {
+                self.section = Section::Lacp;
+                let of = adapter.lacp.get_or_insert_default();
+                link_read::member(of, &mut self.partner, page, line)
+            }
             Section::Device => {
                 common(adapter, page, line, &mut self.seen_elapsed) || detail(adapter, line)
             }
@@ -327,7 +334,6 @@ const PASSED: &[&str] = &[
     "Lost CTS Errors",
     "Alignment Errors",
     "Max Collision Errors",
-    "Late Collision Errors",
     "Receive Collision Errors",
     "Deferred",
     "Packet Too Short Errors",
@@ -391,6 +397,7 @@ fn set_transmitted(
         "S/W Transmit Queue Overflow" => Some(&mut adapter.queue_overflow),
         "No mbuf Errors" => Some(&mut adapter.no_mbuf_errors),
         "Adapter Reset Count" => Some(&mut adapter.reset_count),
+        "Late Collision Errors" => Some(&mut adapter.late_collisions),
         "Adapter Data Rate" => Some(&mut adapter.data_rate),
         "DMA Underrun" => Some(&mut adapter.transmitted.dma),
         "Timeout Errors" => Some(&mut adapter.transmitted.timeouts),
@@ -411,6 +418,9 @@ fn set_received(
     value: &str,
     line: Line<'_>,
 ) -> bool {
+    if key == "Late Collision Errors" {
+        return set(page, &mut adapter.late_collisions, value, line);
+    }
     PASSED.contains(&key)
         || packets(&mut adapter.received, key).is_some_and(|place| set(page, place, value, line))
 }

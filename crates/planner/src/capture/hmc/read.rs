@@ -19,22 +19,29 @@ const FIRST: [&str; 8] = [
 
 /// `name=payroll,lpar_id=5,lpar_env=aixlinux,…`
 pub(in crate::capture) fn is_row(text: &str) -> bool {
-    FIRST.iter().any(|start| text.starts_with(start))
-        && text.contains(',')
-        && logins::fields(text).is_some_and(|fields| fields.len() >= 3)
+    begins(text) && logins::fields(text).is_some_and(|fields| fields.len() >= 3)
+}
+
+fn begins(text: &str) -> bool {
+    FIRST.iter().any(|start| text.starts_with(start)) && text.contains(',')
 }
 
 pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     let system = page.asked.clone().zip(page.typed_at()).map(|(value, at)| Read { value, at });
     let names = page.format.clone();
+    let header = names.join(",");
     let mut rows: Vec<HmcRow> = Vec::new();
     while let Some(line) = page.peek() {
         let text = line.trimmed();
-        let boundary = !is_row(text) && recognise::is_boundary(line, page.ahead());
-        if !names.is_empty() && names.join(",") == text {
+        let own = |row: &HmcRow| match names.is_empty() {
+            true => begins(text) && row.fields.len() >= 3,
+            false => is_row(text),
+        };
+        let ends = |row: &HmcRow| !own(row) && recognise::is_boundary(line, page.ahead());
+        if !names.is_empty() && header == text {
             // `--header`
             page.take();
-        } else if let Some(row) = row(text, &names, line.at).filter(|_| !boundary) {
+        } else if let Some(row) = row(text, &names, line.at).filter(|row| !ends(row)) {
             page.take();
             rows.push(row);
         } else if !page.goes_on(line) {

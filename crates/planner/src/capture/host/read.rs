@@ -7,13 +7,16 @@ use crate::capture::{At, Read, Report};
 use crate::report::clean::is_host_name;
 
 /// What one line of `hostname` or `uname` says, by the flags that the command had.
-pub(in crate::capture) fn line(program: &str, flags: &[String], line: Line<'_>) -> Option<About> {
+pub(in crate::capture) fn line(program: &str, flags: &[&str], line: Line<'_>) -> Option<About> {
     let mut about = About::default();
     let (text, at) = (line.trimmed(), line.at);
     let has =
         |letter: char| flags.iter().any(|flag| flag.starts_with('-') && flag.contains(letter));
     let word = !text.is_empty() && !text.contains(' ');
+    let letters: String = flags.iter().flat_map(|flag| flag.strip_prefix('-')).collect();
+    let several = letters.len() > 1 && letters.bytes().all(|letter| b"nMum".contains(&letter));
     let understood = match program {
+        "uname" if several => each(&mut about, text, at, &letters),
         "hostname" => is_host_name(text) && put(&mut about.hostname, text.to_owned(), at),
         "uname" if has('L') => partition(&mut about, text, at),
         "uname" if has('a') => all(&mut about, text, at),
@@ -25,6 +28,24 @@ pub(in crate::capture) fn line(program: &str, flags: &[String], line: Line<'_>) 
         _ => false,
     };
     understood.then_some(about)
+}
+
+/// What several flags at once print on one line, known by its form: `uname -nMu`.
+fn each(about: &mut About, text: &str, at: At, letters: &str) -> bool {
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let asked = |letter: char| letters.contains(letter);
+    let machine_id = |word: &str| word.len() == 12 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    words.len() == letters.len()
+        && words.into_iter().all(|word| match word.strip_prefix("IBM,") {
+            Some(rest) if rest.contains('-') => asked('M') && model(about, word, at),
+            Some(_) => asked('u') && serial(about, word, at),
+            None if asked('m') && machine_id(word) => {
+                put(&mut about.machine_id, word.to_owned(), at)
+            }
+            None => {
+                asked('n') && is_host_name(word) && put(&mut about.hostname, word.to_owned(), at)
+            }
+        })
 }
 
 /// `5 payroll`

@@ -73,6 +73,11 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
 
 /// The columns of a heading: the SAN and another layer are among them, each once.
 fn heading(text: &str) -> Option<Vec<Column>> {
+    // Rows have no such word; they are not copied.
+    let san = text.as_bytes().windows(3).any(|word| word.eq_ignore_ascii_case(b"san"));
+    if !san {
+        return None;
+    }
     let plain = text.to_ascii_lowercase();
     let words = plain.split(|c: char| !c.is_ascii_alphabetic());
     let column =

@@ -14,7 +14,7 @@ pub(in crate::capture) fn vmstat(page: &mut Page<'_>) -> Option<Report> {
         entitlement: None,
         samples: Vec::new(),
     };
-    let mut columns: Vec<String> = Vec::new();
+    let mut columns = Columns::default();
     let mut configured = false;
     while let Some(line) = page.peek() {
         let text = line.trimmed();
@@ -25,18 +25,18 @@ pub(in crate::capture) fn vmstat(page: &mut Page<'_>) -> Option<Report> {
             configured = page.take().is_some();
             configuration(&mut report, rest, line.at);
         } else if words(text, &["r", "b"]) && text.contains("fre") {
-            columns = text.split_ascii_whitespace().map(str::to_owned).collect();
+            columns = Columns::of(text);
             page.take();
         } else if words(text, &["kthr"]) || text.bytes().all(|byte| matches!(byte, b'-' | b' ')) {
             page.take();
-        } else if let Some(sample) = sample(&columns, text, line.at) {
+        } else if let Some(sample) = columns.sample(text, line.at) {
             page.take();
             report.samples.push(sample);
         } else if !page.goes_on(line) {
             break;
         }
     }
-    if columns.is_empty() {
+    if columns.count == 0 {
         return None;
     }
     if report.samples.is_empty() {
@@ -71,36 +71,78 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|_| plain)
 }
 
-/// A row of numbers; a time may stand behind them.
-fn sample(columns: &[String], text: &str, at: At) -> Option<VmSample> {
-    let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    if columns.is_empty() || words.len() < columns.len() || words.len() > columns.len() + 1 {
-        return None;
+/// The columns of a heading, and where those stand that are kept.
+#[derive(Default)]
+struct Columns {
+    count: usize,
+    places: [Option<usize>; KEPT.len()],
+}
+
+/// In the order of [`VmSample`]. `sy` counts system calls under faults, and time under cpu, which comes last.
+const KEPT: [&str; 12] = ["r", "b", "avm", "fre", "pi", "po", "us", "sy", "id", "wa", "pc", "ec"];
+
+impl Columns {
+    fn of(heading: &str) -> Self {
+        let mut columns = Self::default();
+        for (index, word) in heading.split_ascii_whitespace().enumerate() {
+            columns.count = index + 1;
+            for (place, name) in columns.places.iter_mut().zip(KEPT) {
+                if word == name && (place.is_none() || name == "sy") {
+                    *place = Some(index);
+                }
+            }
+        }
+        columns
     }
-    let values: Vec<f64> =
-        words.iter().take(columns.len()).map(|word| number(word)).collect::<Option<_>>()?;
-    let first = |name: &str| {
-        columns.iter().position(|column| column == name).and_then(|at| values.get(at).copied())
-    };
-    // `sy` counts system calls under faults and time under cpu.
-    let last = |name: &str| {
-        columns.iter().rposition(|column| column == name).and_then(|at| values.get(at).copied())
-    };
-    Some(VmSample {
-        at,
-        ready: first("r"),
-        blocked: first("b"),
-        active_frames: first("avm"),
-        free_frames: first("fre"),
-        paged_in: first("pi"),
-        paged_out: first("po"),
-        user: first("us"),
-        system: last("sy"),
-        idle: first("id"),
-        wait: first("wa"),
-        physical: first("pc"),
-        entitlement_percent: first("ec"),
-    })
+
+    /// A row of numbers; a time may stand behind them.
+    fn sample(&self, text: &str, at: At) -> Option<VmSample> {
+        let mut kept = [None; KEPT.len()];
+        let mut found = 0;
+        for word in text.split_ascii_whitespace() {
+            if found < self.count {
+                let value = number(word)?;
+                for (place, kept) in self.places.iter().zip(&mut kept) {
+                    if *place == Some(found) {
+                        *kept = Some(value);
+                    }
+                }
+            }
+            found += 1;
+        }
+        if self.count == 0 || found < self.count || found > self.count + 1 {
+            return None;
+        }
+        let [
+            ready,
+            blocked,
+            active_frames,
+            free_frames,
+            paged_in,
+            paged_out,
+            user,
+            system,
+            idle,
+            wait,
+            physical,
+            entitlement_percent,
+        ] = kept;
+        Some(VmSample {
+            at,
+            ready,
+            blocked,
+            active_frames,
+            free_frames,
+            paged_in,
+            paged_out,
+            user,
+            system,
+            idle,
+            wait,
+            physical,
+            entitlement_percent,
+        })
+    }
 }
 
 pub(in crate::capture) fn svmon(page: &mut Page<'_>) -> Option<Report> {
