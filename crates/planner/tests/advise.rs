@@ -8,6 +8,8 @@ mod arbitrary;
 mod bridges;
 #[path = "advise/disks.rs"]
 mod disks;
+#[path = "advise/ethernet.rs"]
+mod ethernet;
 #[path = "advise/front.rs"]
 mod front;
 #[path = "advise/identity.rs"]

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Seeded faults that come first today. It may only be raised; the aim is all but three.
-const FOUND_MIN: usize = 108;
+const FOUND_MIN: usize = 115;
 /// Healthy systems that are left alone today. It may only be raised; the aim is all but two.
-const ALONE_MIN: usize = 93;
+const ALONE_MIN: usize = 94;
 /// Systems that get a command today which their manifest calls wrong. Names may only go; the aim is none.
 const WRONG_TODAY: &[&str] = &[];
 

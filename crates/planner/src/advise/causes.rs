@@ -3,9 +3,10 @@
 //! Rules judge each object by itself and do not look at each other. Here a finding that another one explains is left out,
 //! and one that may be the effect of another comes after it and says so.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::Draft;
+use super::view::parse_number;
 
 /// Where the first rule speaks of an object, what the second says of it is the same trouble.
 const EXPLAINS: [(&str, &str); 5] = [
@@ -46,10 +47,40 @@ pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
         .filter(|draft| draft.rule == "fc-link-errors")
         .map(|draft| draft.host)
         .collect();
+    one_command_each(&mut drafts);
     for draft in &mut drafts {
         if broken.contains(&draft.host) && BEHIND_LINKS.contains(&draft.rule) {
             draft.behind("This host's link has errors; commands that are sent again fill queues. Mend the link first and look again.");
         }
     }
     drafts
+}
+
+/// An attribute of a device is set by one finding, the one with the greatest value.
+fn one_command_each(drafts: &mut [Draft]) {
+    let mut of: BTreeMap<(usize, String, &str), Vec<usize>> = BTreeMap::new();
+    for (index, draft) in drafts.iter().enumerate() {
+        for (device, attribute, _) in &draft.sets {
+            let key = (draft.host, device.clone(), *attribute);
+            of.entry(key).or_default().push(index);
+        }
+    }
+    for ((_, device, attribute), indices) in of.into_iter().filter(|(_, all)| all.len() > 1) {
+        let value = |index: usize| {
+            let draft = drafts.get(index)?;
+            let set = draft.sets.iter().find(|set| set.0 == device && set.1 == attribute)?;
+            parse_number(&set.2)
+        };
+        let Some(best) =
+            indices.iter().copied().max_by_key(|index| (value(*index), usize::MAX - index))
+        else {
+            continue;
+        };
+        let Some(rule) = drafts.get(best).map(|draft| draft.rule) else { continue };
+        for index in indices.into_iter().filter(|index| *index != best) {
+            if let Some(draft) = drafts.get_mut(index) {
+                draft.gives_way(&device, attribute, rule);
+            }
+        }
+    }
 }

@@ -95,6 +95,11 @@ impl<'v, 'a> Change<'v, 'a> {
         self
     }
 
+    /// Device, attribute and value of each.
+    pub(super) fn sets(&self) -> Vec<(String, &'static str, String)> {
+        self.sets.iter().map(|set| (self.device.clone(), set.name, set.new.clone())).collect()
+    }
+
     /// What is to be set: `num_cmd_elems=2048`.
     pub(super) fn values(&self) -> String {
         let sets: Vec<String> =

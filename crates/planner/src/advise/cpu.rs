@@ -81,6 +81,12 @@ fn mean(run: &Lparstat, pick: impl Fn(&CpuSample) -> Option<Read<f64>>) -> Optio
     Some((values.iter().map(|read| read.value).sum::<f64>() / count(values.len()), last.at))
 }
 
+/// `Variable Capacity Weight`: what an uncapped partition's part of the pool's rest is reckoned by.
+fn weight(info: Option<&Lparstat>) -> Option<Value> {
+    let row = info?.info.iter().find(|row| row.name == "Variable Capacity Weight")?;
+    Some((row.value.trim().parse().ok()?, row.at))
+}
+
 fn judge(view: &View<'_>, host: usize, run: &Lparstat, info: Option<&Lparstat>, out: &mut Out) {
     let word = |read: &Option<Read<String>>| {
         read.as_ref().map(|read| read.value.to_ascii_lowercase()).unwrap_or_default()
@@ -91,7 +97,10 @@ fn judge(view: &View<'_>, host: usize, run: &Lparstat, info: Option<&Lparstat>, 
         return dedicated_processors(view, host, run, out);
     }
     let Some((percent, at)) = mean(run, |sample| sample.entitlement_percent) else { return };
-    let capped = word(&run.mode).starts_with("capped");
+    // A weight of nothing lets an uncapped partition have nothing beyond its entitlement.
+    let no_weight = weight(info).filter(|(weight, _)| *weight == 0.0).map(|(_, at)| at);
+    let no_weight = no_weight.filter(|_| !word(&run.mode).starts_with("capped"));
+    let capped = word(&run.mode).starts_with("capped") || no_weight.is_some();
     let from = if capped { CAPPED_PERCENT } else { UNCAPPED_PERCENT };
     if percent < from {
         return;
@@ -115,7 +124,10 @@ fn judge(view: &View<'_>, host: usize, run: &Lparstat, info: Option<&Lparstat>, 
         .see(run.entitlement.map(|read| read.at))
         .figure(Figure::plain(Term::read("mean use of the entitlement", percent, "%", at)))
         .figure(Figure::plain(own("use from which this rule speaks", from, "%")))
-        .because(if capped {
+        .see(no_weight)
+        .because(if no_weight.is_some() {
+            "The VIOS is uncapped, but its uncapped weight is 0: beyond its entitlement it gets nothing, as if it were capped. Every disk and network of its clients waits for its processors."
+        } else if capped {
             "The VIOS is capped: beyond its entitlement it gets nothing. Every disk and network of its clients waits for its processors."
         } else {
             "The VIOS lives on processors that it borrows. As soon as others need theirs, every disk and network of its clients waits."
@@ -132,7 +144,8 @@ fn judge(view: &View<'_>, host: usize, run: &Lparstat, info: Option<&Lparstat>, 
             .because("The shared pool has next to nothing left to lend.")
             .see(pool.map(|(_, at)| at));
     }
-    out.push(entitle(view, host, (run, info), physical, draft).weigh(confidence, 1.05));
+    let weightless = no_weight.is_some();
+    out.push(entitle(view, host, (run, info), physical, weightless, draft).weigh(confidence, 1.05));
 }
 
 /// The entitlement to add: what is used and a fifth more.
@@ -141,12 +154,16 @@ fn entitle(
     host: usize,
     (run, info): (&Lparstat, Option<&Lparstat>),
     physical: Option<Value>,
+    weightless: bool,
     draft: Draft,
 ) -> Draft {
     let harm = "The processors come out of the shared pool: others can borrow less.";
     let draft = draft.harm(harm);
     let (Some((used, at)), Some(entitled)) = (physical, run.entitlement) else {
-        return draft.effect("Raise the entitlement on the HMC to what is used and a fifth more, and make the VIOS uncapped with a high weight.");
+        return draft.effect(match weightless {
+            true => "First raise its uncapped weight on the HMC (255 is the most), then the entitlement to what is used and a fifth more.",
+            false => "Raise the entitlement on the HMC to what is used and a fifth more, and make the VIOS uncapped with a high weight.",
+        });
     };
     let terms = vec![
         Term::read("used", used, "processors", at),
@@ -159,7 +176,14 @@ fn entitle(
         "round_up(used × room − entitled, 0.1)",
         terms,
     );
-    let effect = "The VIOS no longer waits for processors. Make it uncapped with a high weight; write the same into its profile.";
+    let effect = match weightless {
+        true => {
+            "First raise its uncapped weight on the HMC (255 is the most): then it may borrow what the pool has left. With more units it no longer waits for processors; write both into its profile."
+        }
+        false => {
+            "The VIOS no longer waits for processors. Make it uncapped with a high weight; write the same into its profile."
+        }
+    };
     let draft = draft.effect(effect).figure(more.clone());
     if more.low <= 0.0 {
         return draft;

@@ -9,15 +9,17 @@
 //! counter tells how often a request waited. So a growing counter decides; marks alone, with a counter that stands
 //! still, are a peak that is over; a counter since the reset against marks that fit needs a second capture.
 
+mod dma;
+
 use std::collections::BTreeMap;
 
 use super::change::Change;
-use super::finding::{Draft, NoCommand, Severity};
+use super::finding::{Draft, Severity};
 use super::measure::{Counter, Waits, requests, waits};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds;
-use super::view::{Limits, Role, Value, View, as_f64, parse_number};
+use super::view::{Limits, Role, Value, View, as_f64};
 use crate::capture::{ClientRow, Fcstat, QueueUse, Read, Report};
 use crate::trace::{Figure, Term, number};
 
@@ -80,7 +82,7 @@ pub(super) const RULES: &[Rule] = &[
         applies: captured,
         judge: |view, port, out| {
             if let Some(usage) = view.usage(port) {
-                dma(view, usage, out);
+                dma::dma(view, usage, out);
             }
         },
     },
@@ -585,74 +587,6 @@ fn size(
         effect.push_str(&format!(" More is not allowed; if the counter still grows then, {next}."));
     }
     draft.effect(effect)
-}
-
-/// Waits for DMA memory, on either layer.
-fn dma(view: &View<'_>, usage: &Usage<'_>, out: &mut Out) {
-    const RULE: &str = "fc-dma-resource";
-    let Some(waits) =
-        usage.no_dma.and_then(|counter| waits("No DMA Resource Count", counter, &usage.requests))
-    else {
-        return;
-    };
-    let object = view.object(usage.host, usage.device);
-    let attribute = view.attribute(usage.host, usage.device, "max_xfer_size");
-    let mut draft = Draft::new(RULE, usage.host, object, Severity::Warning, "transfers wait for DMA memory".into())
-        .see(waits.counter.places())
-        .see(attribute.map(|attribute| attribute.at))
-        .because(waits.why)
-        .because("This is not a shortage of command elements: the memory through which the adapter reaches data is full. Its size follows max_xfer_size.")
-        .harm("The adapter reserves more DMA memory; where the slot has none left it fails to configure. A client's value must not be larger than that of its VIOS: raise the VIOS first.")
-        .weigh(waits.confidence, 1.0);
-    for figure in waits.figures {
-        draft = draft.figure(figure);
-    }
-    let kinds: &[&str] = if usage.is_virtual == Some(true) { &["fcs-client"] } else { &["fcs"] };
-    let limits = view.allowed(usage.host, usage.device, kinds, "max_xfer_size");
-    let now = attribute.and_then(|attribute| parse_number(&attribute.value));
-    let next = match now {
-        Some(now) => limits.steps.iter().copied().find(|step| *step > now).or_else(|| {
-            limits
-                .steps
-                .is_empty()
-                .then(|| now.checked_mul(2))
-                .flatten()
-                .filter(|next| limits.max.is_none_or(|max| *next <= max))
-        }),
-        None => None,
-    };
-    if now.is_none() {
-        let show = view.show_attributes(usage.host, usage.device);
-        out.lack("max_xfer_size", show.as_str());
-        let look_up = vec![format!("max_xfer_size as it stands now: {show}")];
-        out.push(
-            draft
-                .unknown(NoCommand { look_up, ..NoCommand::default() })
-                .effect("The next greater max_xfer_size gives the adapter a larger DMA window; which one that is follows from the one it has."),
-        );
-        return;
-    }
-    let Some(next) = next.filter(|next| *next <= 0x100_0000) else {
-        out.push(draft.effect("max_xfer_size is already at its greatest value. Next step: spread the clients over more ports; lg_term_dma sizes the adapter's own control memory and can be raised too."));
-        return;
-    };
-    let change = Change::new(view, usage.host, usage.device);
-    let change = change.set("max_xfer_size", format!("{next:#x}"));
-    let mut draft = draft.change(&change);
-    if let Some(running) = running_transfer(view, usage).filter(|read| Some(read.value) != now) {
-        let (device, on) = (usage.device, view.spoken(usage.host));
-        draft = draft
-            .see([running.at])
-            .because(format!("The adapter works with {:#x}, by its statistics, and not with what is set: that is for later, or the server behind it allows less.", running.value))
-            .in_doubt(format!("which value is in force: lsattr -Pl {device} as root on {on}"));
-    }
-    out.push(draft.effect("The adapter gets a larger DMA window and the counter stops growing. It takes effect when the adapter is configured again or the system is restarted."));
-}
-
-/// The greatest transfer that the adapter works with, as its statistics say.
-fn running_transfer(view: &View<'_>, usage: &Usage<'_>) -> Option<Read<u64>> {
-    let samples = view.fcstats(usage.host, usage.device);
-    samples.iter().rev().find_map(|fcstat| fcstat.max_transfer_bytes)
 }
 
 impl Usage<'_> {

@@ -8,6 +8,7 @@ use super::elements::Usage;
 use super::finding::{Draft, Severity};
 use super::logins;
 use super::mapping::Npiv;
+use super::multipath;
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule, always};
 use super::view::{Device, Role, View, as_f64, parse_number};
@@ -152,7 +153,10 @@ fn error_recovery(view: &View<'_>, fscsi: &Object<'_>, out: &mut Out) {
     let value = |name| view.attribute(host, device, name);
     let wrong =
         |name, good: &str| value(name).filter(|attribute: &&Attribute| attribute.value != good);
-    let (slow, still) = (wrong("fc_err_recov", "fast_fail"), wrong("dyntrk", "yes"));
+    // Where one path is all there is, a delayed command comes through and a failed one does not.
+    let slow =
+        wrong("fc_err_recov", "fast_fail").filter(|_| !multipath::has_single_paths(view, host));
+    let still = wrong("dyntrk", "yes");
     if value("fc_err_recov").is_none() || value("dyntrk").is_none() {
         out.lack("fc_err_recov and dyntrk", view.show_attributes(host, device));
     }
@@ -242,7 +246,7 @@ fn transfer_size(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
 }
 
 /// Client adapters and the ports behind them, by the mappings.
-fn pairs<'a>(maps: &[Npiv<'a>]) -> impl Iterator<Item = (Device<'a>, Device<'a>)> {
+pub(super) fn pairs<'a>(maps: &[Npiv<'a>]) -> impl Iterator<Item = (Device<'a>, Device<'a>)> {
     maps.iter()
         .filter_map(|map| Some(((map.client?, map.client_adapter()?), (map.vios, map.port()?))))
 }

@@ -190,6 +190,8 @@ pub(super) struct Draft {
     impact: f64,
     /// The port that it goes through, whose own trouble would explain it.
     pub(super) through: Option<String>,
+    /// What its command sets: device, attribute and value.
+    pub(super) sets: Vec<(String, &'static str, String)>,
     finding: Finding,
 }
 
@@ -220,7 +222,7 @@ impl Draft {
             confidence: 0.0,
             score: 0.0,
         };
-        Self { rule, host, confidence: 0.5, impact: 1.0, through: None, finding }
+        Self { rule, host, confidence: 0.5, impact: 1.0, through: None, sets: Vec::new(), finding }
     }
 
     /// A line that shows it; each once, in the order given.
@@ -254,6 +256,7 @@ impl Draft {
                 self.finding.place = Some(place);
                 self.finding.undo = Some(undo);
                 self.finding.to_set = Some(change.values());
+                self.sets = change.sets();
             }
             Err(why) => return self.unknown(why),
         }
@@ -304,6 +307,17 @@ impl Draft {
         self.confidence = confidence.clamp(0.0, 1.0);
         self.impact = impact.clamp(0.1, 2.0);
         self
+    }
+
+    /// Another finding sets this attribute, to a value that serves both: two commands for it would undo each other.
+    pub(super) fn gives_way(&mut self, device: &str, attribute: &str, rule: &str) {
+        self.sets.clear();
+        let finding = &mut self.finding;
+        (finding.command, finding.place, finding.undo) = (None, None, None);
+        finding.to_set = None;
+        finding.reasoning.push(format!(
+            "The command of {rule} sets {attribute} of {device} to a value that serves this, too."
+        ));
     }
 
     /// The port that it goes through, as a user reads it.

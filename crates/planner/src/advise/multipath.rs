@@ -116,6 +116,21 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
+/// Whether a system has one Fibre Channel adapter, and one path over it to each of its disks: nothing is there to fail over
+/// to.
+pub(super) fn has_single_paths(view: &View<'_>, host: usize) -> bool {
+    let Some(list) = paths(view, host) else { return false };
+    let mut of_disk: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut adapters = BTreeSet::new();
+    for path in &list.paths {
+        *of_disk.entry(&path.disk).or_default() += 1;
+        adapters.extend(path.parent.as_deref().filter(|parent| parent.starts_with("fscsi")));
+    }
+    adapters.len() == 1
+        && view.devices(host, "fscsi").len() <= 1
+        && of_disk.values().all(|count| *count == 1)
+}
+
 /// The last list of paths of a system.
 fn paths<'a>(view: &View<'a>, host: usize) -> Option<&'a DiskPaths> {
     let lists = view.of(host).filter_map(Report::disk_paths);

@@ -4,6 +4,8 @@
 //! An adapter is judged where it carries something: a member of an aggregation or of a shared adapter, or one that moved
 //! packets. A spare port without a cable is no fault. Counters are judged by growth, as everywhere.
 
+mod lacp;
+
 use std::collections::BTreeMap;
 
 use super::change::Change;
@@ -11,11 +13,9 @@ use super::finding::{Draft, Severity};
 use super::measure::{Counter, Waits, waits};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
-use super::thresholds::{
-    BUFFER_LIMITS, GROWTH_LEAST, LACP_HEARD_SHARE, LACP_LEAST, RESETS_GROWTH, RESETS_ONCE,
-};
+use super::thresholds::{BUFFER_LIMITS, GROWTH_LEAST, RESETS_GROWTH, RESETS_ONCE};
 use super::view::{View, as_f64, shown};
-use crate::capture::{At, Entstat, Ethernet, Lacp, Report, VirtualEthernet};
+use crate::capture::{At, Entstat, Ethernet, Report, VirtualEthernet};
 use crate::trace::number;
 
 /// One adapter of one system, in every report that shows it.
@@ -156,11 +156,11 @@ macro_rules! rules {
 pub(super) const RULES: &[Rule] = rules! {
     "net-link-down" "the link of an adapter that is used is down" 1.3
         |wire| wire.is_physical() && wire.is_used() && wire.last().link_status.is_some(), link_down;
-    "net-lacp-partner" "a member of an aggregation hears no partner" 1.2
-        |wire| wire.last().lacp.is_some(), partner;
+    "net-lacp-partner" "a member of an aggregation hears no partner, or another one than the rest" 1.2
+        |wire| wire.last().lacp.is_some(), lacp::partner;
     "net-lacp-churn" "a member leaves and joins its aggregation" 1.1
-        |wire| wire.last().lacp.is_some(), churn;
-    "net-speed" "a port runs slower than its sisters" 1.2
+        |wire| wire.last().lacp.is_some(), lacp::churn;
+    "net-speed" "a port runs slower than its sisters, or at half duplex" 1.2
         |wire| wire.is_physical() && wire.is_used() && wire.last().speed.is_some(), speed;
     "net-receive-loss" "a physical adapter loses packets that arrive" 1.0
         |wire| wire.is_physical(), receive_loss;
@@ -205,102 +205,6 @@ fn link_down(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     );
 }
 
-/// Whether the partner was never heard: its system is all zero, or what stands there is assumed.
-fn unheard(lacp: &Lacp) -> Option<At> {
-    let zero = lacp
-        .partner
-        .system
-        .as_ref()
-        .filter(|system| system.value.bytes().all(|byte| matches!(byte, b'0' | b'-' | b':')));
-    let assumed = lacp.actor.defaulted.filter(|read| read.value).map(|read| read.at);
-    zero.map(|system| system.at).or(assumed)
-}
-
-fn partner(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
-    let Some(lacp) = wire.last().lacp.as_ref() else { return };
-    let Some(at) = unheard(lacp).filter(|_| wire.link_down().is_none()) else { return };
-    let of = wire.aggregation().map_or("the aggregation", |of| &of.name.value);
-    let sisters = wire.run.adapters.iter().filter(|other| other.name.value != wire.name);
-    let heard = sisters.filter_map(|other| other.lacp.as_ref()).any(|lacp| unheard(lacp).is_none());
-    let mut draft = wire
-        .draft(
-            view,
-            "net-lacp-partner",
-            Severity::Warning,
-            format!("{} hears no partner for LACP", wire.name),
-        )
-        .see([at])
-        .see(lacp.actor.defaulted.filter(|read| read.value).map(|read| read.at))
-        .see(lacp.received.map(|read| read.at));
-    if let (Some(received), Some(sent)) = (lacp.received, lacp.transmitted) {
-        draft = draft.because(format!(
-            "It sent {} LACPDUs and received {}.",
-            number(as_f64(sent.value)),
-            number(as_f64(received.value))
-        ));
-    }
-    let why = match heard {
-        true => {
-            "Another member hears its partner, so this side speaks LACP: the switch port of this one does not, or belongs to another group."
-        }
-        false => "No member hears one: the switch ports do not speak LACP.",
-    };
-    out.push(
-        draft
-            .because(why)
-            .effect(format!("No command on this system mends it. Have the switch port of {} configured for LACP in the group of {of}'s other ports, or find the wrong cable.", wire.name))
-            .harm("None on this system.")
-            .weigh(0.95, 1.0),
-    );
-}
-
-fn churn(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
-    let Some(lacp) = wire.last().lacp.as_ref() else { return };
-    if wire.link_down().is_some() || unheard(lacp).is_some() {
-        return;
-    }
-    let synced = |adapter: &&Ethernet| {
-        let lacp = adapter.lacp.as_ref()?;
-        let expired = lacp.actor.expired.is_some_and(|read| read.value);
-        Some(lacp.actor.in_sync?.value && !expired)
-    };
-    let states: Vec<bool> = wire.samples.iter().filter_map(synced).collect();
-    let changed = states.windows(2).any(|pair| pair[0] != pair[1]);
-    let (Some(received), Some(sent)) = (lacp.received, lacp.transmitted) else { return };
-    let (heard, spoken) = (as_f64(received.value), as_f64(sent.value));
-    let deaf = spoken >= LACP_LEAST && heard < spoken * LACP_HEARD_SHARE;
-    if !changed && !deaf {
-        return;
-    }
-    let mut draft = wire
-        .draft(
-            view,
-            "net-lacp-churn",
-            Severity::Warning,
-            format!("{} leaves and joins its aggregation", wire.name),
-        )
-        .see([sent.at, received.at])
-        .figure(shown("LACPDUs sent", spoken, "", sent.at))
-        .figure(shown("LACPDUs received", heard, "", received.at));
-    if changed {
-        let places = wire
-            .samples
-            .iter()
-            .filter_map(|adapter| Some(adapter.lacp.as_ref()?.actor.in_sync?.at));
-        draft = draft.see(places).because("It was in sync in one capture and not in another.");
-    }
-    if deaf {
-        draft = draft.because("The switch answers a small part of what is sent to it: its PDUs come late or get lost.");
-    }
-    out.push(
-        draft
-            .because("The link stays up, so it is the negotiation: timers that differ, or a switch that does not answer in time.")
-            .effect("Compare the LACP timers (interval) of both sides, and look at the switch's log for the port. No command is needed here as long as interval is the same on both.")
-            .harm("Changing the mode or the interval interrupts the aggregation.")
-            .weigh(if changed { 0.9 } else { 0.7 }, 1.0),
-    );
-}
-
 /// `10 Gbps Full Duplex`, `1000 Mbps Full Duplex`, `10Gbps` in Mbit/s.
 fn megabits(text: &str) -> Option<f64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -313,7 +217,55 @@ fn megabits(text: &str) -> Option<f64> {
     }
 }
 
+/// Half duplex is what is left where one side negotiates and the other is set: both then lose packets under load.
+fn half_duplex(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) -> bool {
+    let last = wire.last();
+    let half = last.speed.as_ref().filter(|read| read.value.to_ascii_lowercase().contains("half"));
+    let Some(speed) = half.filter(|_| wire.link_down().is_none()) else { return false };
+    let negotiates = last.speed_selected.as_ref().filter(|read| {
+        let told = read.value.to_ascii_lowercase();
+        told.contains("auto") || told.contains("negotiat")
+    });
+    let mut draft = wire
+        .draft(
+            view,
+            "net-speed",
+            Severity::Warning,
+            format!("{} runs at half duplex ({})", wire.name, speed.value),
+        )
+        .see([speed.at])
+        .see(negotiates.map(|read| read.at));
+    let collisions = wire.counter(|adapter| adapter.late_collisions);
+    if let Some(by) = collisions.and_then(|counter| counter.growth()).filter(|by| *by > 0.0) {
+        draft = draft.see(collisions.iter().flat_map(Counter::places)).because(format!(
+            "Late collisions, which a link in order does not have, grew by {} between the captures.",
+            number(by)
+        ));
+    }
+    let (why, effect) = match negotiates {
+        Some(_) => (
+            "This side negotiates. Half duplex is what it falls back to where the switch port does not answer, because speed and duplex are set fast there.",
+            "No command on this system mends it. Have the switch port negotiate, too.",
+        ),
+        None => (
+            "Half duplex is what is left where one side is set fast and the other negotiates, or where it was set on purpose for equipment that is gone.",
+            "Let both sides negotiate: look at media_speed of the adapter and at the switch port.",
+        ),
+    };
+    out.push(
+        draft
+            .because(why)
+            .effect(effect)
+            .harm("The link is down for a moment while it negotiates anew.")
+            .weigh(0.9, 1.0),
+    );
+    true
+}
+
 fn speed(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
+    if half_duplex(view, wire, out) {
+        return;
+    }
     let kind = |adapter: &Ethernet| adapter.device_type.as_ref().map(|read| read.value.clone());
     let read = |adapter: &Ethernet| {
         let speed = adapter.speed.as_ref()?;
@@ -477,7 +429,9 @@ fn receivers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let Some(packets) = wire.counter(|adapter| adapter.transmitted.packets) else { return };
     let Some(waits) = waits("Receiver Failures", failures, &[packets]) else { return };
     // The receiver is among the captures: it speaks for itself.
-    if view.wires().iter().any(|other| other.is_virtual() && lost(other).is_some()) {
+    let near = |host| host == wire.host || view.same_machine(host, wire.host);
+    let hears = |other: &&Wire<'_>| other.is_virtual() && near(other.host);
+    if view.wires().iter().filter(hears).any(|other| lost(other).is_some()) {
         return;
     }
     let title = format!("receivers of {} have no buffers", wire.name);

@@ -50,6 +50,15 @@ pub(super) fn load_of<'v>(view: &'v View<'_>, server: &Object<'_>) -> Option<&'v
     view.paths().iter().find(of).map(|path| &path.load)
 }
 
+/// What goes through a client's adapter or a port: what was seen of the whole path goes before its own counters.
+pub(super) fn load_through(view: &View<'_>, host: usize, device: &str) -> Load {
+    let of = |path: &&Path<'_>| path.client_end() == Some((host, device));
+    match view.paths().iter().find(of) {
+        Some(path) => path.load.clone(),
+        None => Load::of_port(view.fcstats(host, device)),
+    }
+}
+
 /// Levels that can have several queues.
 pub(super) fn new_enough(view: &View<'_>, path: &Object<'_>) -> Applicability {
     let path = view.paths().get(path.index);

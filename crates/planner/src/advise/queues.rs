@@ -285,9 +285,9 @@ fn one_channel(view: &View<'_>, server: &Object<'_>, stats: &VfcStats, out: &mut
 fn one_queue_configured(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     let one = view.number(port.host, port.device, "num_io_queues");
     let Some((queues, at)) = one.filter(|(queues, _)| *queues == 1.0) else { return };
-    let load = Load::of_port(view.fcstats(port.host, port.device));
+    let load = paths::load_through(view, port.host, port.device);
     let usual = fact(view.facts, MQ_QUEUES_USUAL);
-    let slow = load.iops().is_some_and(|iops| iops < fact(view.facts, MQ_IOPS_MIN));
+    let slow = load.iops().is_some() && !load.heavy(view);
     let change =
         Change::new(view, port.host, port.device).set("num_io_queues", format!("{usual:.0}"));
     let draft = Draft::new(

@@ -10,9 +10,10 @@ use super::mapping::{Npiv, clients_on};
 use super::measure::{Counter, fcstat_seconds};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
-use super::thresholds::{BYTES_PER_GBIT, LINE_RATE_SHARE};
-use super::view::{View, shown};
-use crate::capture::{Fcstat, HmcRow, NpivPort, Read, Report};
+use super::thresholds::{BYTES_PER_GBIT, LINE_RATE_SHARE, ONE_SERVER_OTHERS};
+use super::view::{View, count, shown};
+use super::vscsi;
+use crate::capture::{Fcstat, HmcRow, NpivPort, Read, Report, ScsiMap};
 use crate::trace::{Figure, Term, number};
 
 pub(super) const RULES: &[Rule] = &[
@@ -63,12 +64,16 @@ pub(super) const RULES: &[Rule] = &[
         name: "client-one-vios",
         about: "all virtual adapters of a client lead to one VIOS",
         on: Kind::System,
-        evidence: "lshwres -r virtualio --rsubtype fc --level lpar (and scsi) on the HMC",
+        evidence: "lshwres -r virtualio --rsubtype fc --level lpar (and scsi) on the HMC, or lsmap -all on each VIOS",
         weight: 1.0,
         applies: |view, system| {
-            Applicability::where_that(virtual_adapters(view, system.host).next().is_some())
+            let listed = virtual_adapters(view, system.host).next().is_some();
+            Applicability::where_that(listed || !vscsi_beside(view, system.host).is_empty())
         },
-        judge: one_server,
+        judge: |view, system, out| {
+            one_server(view, system, out);
+            one_server_of_two(view, system.host, out);
+        },
     },
 ];
 
@@ -295,6 +300,70 @@ fn virtual_adapters<'a>(
         let machine = list.system.as_ref().map(|read| read.value.as_str());
         list.rows.iter().filter(move |row| is_client(row)).map(move |row| (machine, row))
     })
+}
+
+/// The other servers of the machine whose virtual SCSI mappings were captured whole, where this one's were, too.
+fn vscsi_beside(view: &View<'_>, host: usize) -> BTreeSet<usize> {
+    let whole = |host: usize| {
+        let mut maps = view.of(host).filter_map(Report::lsmap_scsi).peekable();
+        maps.peek().is_some() && maps.all(|map| map.head.incomplete.is_none())
+    };
+    if !whole(host) {
+        return BTreeSet::new();
+    }
+    view.hosts()
+        .filter(|other| *other != host && view.same_machine(*other, host) && whole(*other))
+        .collect()
+}
+
+/// The same by the mappings of two servers: a client that has disks from one alone, where the others have them from both.
+fn one_server_of_two(view: &View<'_>, host: usize, out: &mut Out) {
+    let beside = vscsi_beside(view, host);
+    let mut clients: BTreeMap<u32, BTreeMap<usize, &ScsiMap>> = BTreeMap::new();
+    for (server, adapter) in view.vhosts() {
+        let id = adapter.client_partition.map(|read| read.value).filter(|id| *id != 0);
+        let here = *server == host || beside.contains(server);
+        if let Some(id) = id.filter(|_| here && !vscsi::disks_behind(adapter).is_empty()) {
+            clients.entry(id).or_default().insert(*server, adapter);
+        }
+    }
+    // What comes over Fibre Channel does not need two servers here.
+    let fibre = |id: u32| {
+        view.npiv().iter().any(|map| {
+            (map.vios == host || beside.contains(&map.vios))
+                && map.map.client_id.is_some_and(|read| read.value == id)
+        })
+    };
+    let both = clients.values().filter(|servers| servers.len() > 1).count();
+    let alone: Vec<&ScsiMap> = clients
+        .iter()
+        .filter(|(id, servers)| servers.len() == 1 && !fibre(**id))
+        .filter_map(|(_, servers)| servers.values().next().copied())
+        .collect();
+    if count(both) < ONE_SERVER_OTHERS * count(alone.len()) || beside.is_empty() {
+        return;
+    }
+    let server = view.spoken(host);
+    for adapter in alone {
+        if clients.values().all(|servers| servers.get(&host).is_none_or(|own| own.at != adapter.at))
+        {
+            continue;
+        }
+        let id = adapter.client_partition.map_or(0, |read| read.value);
+        let client = view.model.named_at(adapter.at).and_then(|client| view.name(client));
+        let client = client.map_or_else(|| format!("partition {id}"), str::to_owned);
+        let title = format!("all virtual SCSI disks of {client} come from {server}");
+        out.push(
+            Draft::new("client-one-vios", host, client, Severity::Warning, title)
+                .see([adapter.at])
+                .see(adapter.client_partition.map(|read| read.at))
+                .because(format!("{} on {server} is its only adapter with disks; {both} other clients of the machine have theirs from two servers.", adapter.name))
+                .because("When that server is restarted, all of its disks are gone.")
+                .effect("Give it an adapter to the other VIOS, map the same disks there (reserve_policy no_reserve on both), and see with lspath on the client that each has two usable paths.")
+                .harm("None by adding one; write it into the profile, too.")
+                .weigh(0.85, 0.95),
+        );
+    }
 }
 
 /// The adapters of one kind of one client: machine, whether Fibre Channel, number on the machine.

@@ -153,3 +153,5 @@ pub(super) const PAGING_CRITICAL: f64 = 90.0;
 pub(super) const FLAPS_ONCE: f64 = 20.0;
 /// Changes of the primary between two captures.
 pub(super) const FLAPS_GROWTH: f64 = 2.0;
+/// So many clients with virtual SCSI disks from two servers show that one client with disks from one was forgotten.
+pub(super) const ONE_SERVER_OTHERS: f64 = 3.0;

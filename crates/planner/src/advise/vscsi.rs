@@ -53,7 +53,7 @@ fn depths(view: &View<'_>, adapter: &ScsiMap) -> Option<(usize, Vec<Value>)> {
 }
 
 /// The lines of an adapter's targets that are disks.
-fn disks_behind(adapter: &ScsiMap) -> Vec<At> {
+pub(super) fn disks_behind(adapter: &ScsiMap) -> Vec<At> {
     let is_disk = |name: &str| {
         !["cd", "rmt", "usb"].iter().any(|other| name.starts_with(other)) && !name.contains(".iso")
     };

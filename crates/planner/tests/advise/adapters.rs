@@ -172,6 +172,27 @@ fn dma_waits_ask_for_a_larger_transfer_size() {
     );
 }
 
+/// A client above its port does not find its disks at its next start.
+#[test]
+fn a_clients_transfer_size_is_raised_behind_its_ports() {
+    let short = Port { no_command: 0, no_dma: 9_000_000, ..SHORT }.text() + &elements("1024");
+    let map = npiv("viosa1", &[("vfchost0", 5, "payroll", "fcs0", "fcs0", 6)]);
+    let of_port = |size| lsdev("viosa1", "fcs0", &[("max_xfer_size", size)]);
+    let of = |vios: &str| top(&[("a.txt", &short), ("b.txt", vios)], "fc-dma-resource");
+    let alone = top(&[("a.txt", &short)], "fc-dma-resource");
+    for finding in [alone, of(&map)] {
+        assert_eq!(finding.command, None, "{finding:?}");
+        assert!(finding.look_up[0].contains("the port behind it"), "{finding:?}");
+    }
+    let lower = of(&(map.clone() + &of_port("0x100000")));
+    let server = "chdev -dev fcs0 -attr max_xfer_size=0x200000 -perm";
+    assert_eq!(lower.command.as_deref(), Some(server));
+    assert_eq!(lower.place.as_deref(), Some("as padmin on viosa1"));
+    assert!(lower.effect.starts_with("First the server"), "{}", lower.effect);
+    let enough = of(&(map + &of_port("0x200000")));
+    assert_eq!(enough.command.as_deref(), Some("chdev -l fcs0 -a max_xfer_size=0x200000 -P"));
+}
+
 #[test]
 fn a_link_with_growing_errors_comes_first() {
     let bad = Port { crcs: 40, ..PORT_SHORT };
@@ -212,6 +233,16 @@ fn error_recovery_is_one_command_for_both_attributes() {
         vios.command.as_deref(),
         Some("chdev -dev fscsi0 -attr fc_err_recov=fast_fail -perm")
     );
+}
+
+/// Where there is nothing to fail over to, a delayed command comes through and a failed one does not.
+#[test]
+fn one_path_alone_keeps_delayed_fail() {
+    let fscsi = lsattr("payroll", "fscsi0", &[("dyntrk", "yes"), ("fc_err_recov", "delayed_fail")]);
+    let paths = "payroll:/> lspath\nEnabled hdisk0 fscsi0\nEnabled hdisk1 fscsi0\n";
+    silent(&[("a.txt", &(fscsi.clone() + paths))]);
+    let more = "Enabled hdisk1 fscsi1\n";
+    top(&[("a.txt", &(fscsi + paths + more))], "fc-error-recovery");
 }
 
 #[test]

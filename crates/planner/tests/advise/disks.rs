@@ -377,6 +377,23 @@ fn an_exhausted_entitlement_is_told_with_what_to_add() {
     silent(&[("a.txt", &lparstat("Uncapped", &[(0.4, 26.0), (1.9, 126.0), (0.5, 33.0)]))]);
 }
 
+/// Uncapped with a weight of 0 is capped by another name.
+#[test]
+fn an_uncapped_server_without_weight_gets_nothing_beyond_its_entitlement() {
+    let info = |weight: u32| {
+        format!(
+            "viosa1:/home/padmin> lparstat -i\nNode Name                                  : viosa1\nPartition Name                             : viosa1\nOnline Virtual CPUs                        : 4\nVariable Capacity Weight                   : {weight}\n"
+        )
+    };
+    let run = lparstat("Uncapped", &[(1.49, 99.3), (1.5, 100.0), (1.48, 98.7)]);
+    let finding = top(&[("vios.txt", &(run.clone() + &info(0)))], "vios-cpu");
+    let said = format!("{finding:?}");
+    assert!(finding.reasoning.iter().any(|why| why.contains("uncapped weight is 0")), "{said}");
+    assert!(finding.effect.starts_with("First raise its uncapped weight"), "{said}");
+    assert!(!said.contains("borrows") && !said.contains("Make it uncapped"), "{said}");
+    silent(&[("vios.txt", &(run + &info(128)))]);
+}
+
 #[test]
 fn what_is_missing_is_named_for_every_rule() {
     let advice = advice(&[]);
@@ -500,4 +517,29 @@ fn a_failed_path_is_told_once() {
     let evidence = both[0].evidence.iter().filter(|at| at.line > 4 && at.line < 15).count();
     assert_eq!(evidence, 4, "{:?}", both[0].evidence);
     assert!(both[0].reasoning.iter().any(|why| why.contains("link error on fcs1")), "{both:?}");
+}
+
+fn mapped(server: &str, machine: &str, clients: &[u32]) -> String {
+    let mut text = format!("{server}:/home/padmin> lsmap -all\n");
+    for (slot, client) in clients.iter().enumerate() {
+        let slot_id = slot + 10;
+        text += &format!(
+            "SVSA            Physloc                                      Client Partition ID\n--------------- -------------------------------------------- ------------------\nvhost{slot}          U9009.41A.{machine}-V{}-C{slot_id}                     {client:#010x}\n\nVTD                   root{client}\nStatus                Available\nLUN                   0x8100000000000000\nBacking device        hdisk{slot}\nPhysloc               U78D2.001.WZS00XT-P1-C6-T1-W5005-L{slot}\nMirrored              false\n\n",
+            if server.ends_with('1') { 1 } else { 2 },
+        );
+    }
+    text
+}
+
+#[test]
+fn a_client_that_one_of_two_servers_has_alone_is_told() {
+    let one = mapped("viosa1", "13D7E80", &[3, 4, 5, 6]);
+    let two = mapped("viosa2", "13D7E80", &[3, 4, 5]);
+    let finding = top(&[("a.txt", &one), ("b.txt", &two)], "client-one-vios");
+    assert_eq!(finding.object, "partition 6");
+    assert_eq!(finding.command, None);
+    // Two machines, as many alone as not, and a server of which nothing is known: nothing is forgotten there.
+    silent(&[("a.txt", &one), ("b.txt", &mapped("viosb2", "13D7E99", &[3, 4, 5]))]);
+    silent(&[("a.txt", &one), ("b.txt", &mapped("viosa2", "13D7E80", &[3, 4]))]);
+    silent(&[("a.txt", &one)]);
 }

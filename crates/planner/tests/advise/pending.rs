@@ -1,6 +1,6 @@
 //! Values that are set and not in force: `chdev -P` without a restart, `lsattr -P` beside `lsattr -E`, and defaults.
 
-use super::{PHYSICAL, Port, SHORT, advice, lsattr, top};
+use super::{PHYSICAL, Port, SHORT, advice, lsattr, lsdev, npiv, top};
 use planner::advise::Finding;
 
 fn set(value: &str) -> String {
@@ -146,7 +146,12 @@ fn a_restart_after_the_change_is_told_by_the_uptime() {
 fn another_transfer_size_in_the_statistics_is_a_doubt() {
     let port = Port { no_dma: 700_000, no_command: 0, no_elements: 0, ..SHORT };
     let list = |value| lsattr("payroll", "fcs0", &[("max_xfer_size", value)]);
-    let found = |value| top(&[("a.txt", &(port.text() + &list(value)))], "fc-dma-resource");
+    let behind = npiv("viosa1", &[("vfchost0", 5, "payroll", "fcs0", "fcs0", 6)])
+        + &lsdev("viosa1", "fcs0", &[("max_xfer_size", "0x800000")]);
+    let found = |value| {
+        let client = port.text() + &list(value);
+        top(&[("a.txt", &client), ("b.txt", &behind)], "fc-dma-resource")
+    };
     assert_eq!(
         found("0x100000").command.as_deref(),
         Some("chdev -l fcs0 -a max_xfer_size=0x200000 -P")

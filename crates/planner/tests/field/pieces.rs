@@ -22,9 +22,12 @@ fn cut(text: &str, at: &[Cut]) -> Vec<String> {
     pieces
 }
 
-/// Commands for another device of which the same is true, where that of the first was lost.
-const INSTEAD: [(&str, &str); 1] =
-    [("48-pool-luns-of-depth-three", "chdev -dev hdisk11 -attr queue_depth=16 -perm")];
+/// Commands for another device of which the same is true, where that of the first was lost; and for the same attribute, where
+/// what wants more of it was.
+const INSTEAD: [(&str, &str); 2] = [
+    ("48-pool-luns-of-depth-three", "chdev -dev hdisk11 -attr queue_depth=16 -perm"),
+    ("47-client-depth-over-its-lun", "chdev -l hdisk3 -a queue_depth=12 -U"),
+];
 
 #[test]
 fn a_piece_that_was_lost_makes_no_command() {
