@@ -455,3 +455,50 @@ fn one_capture_gives_averages_and_says_so() {
     assert!(shown.contains("lsmap -all -npiv"), "what is missing: {shown}");
     assert!(shown.contains("v.txt:"), "the lines: {shown}");
 }
+
+/// A virtual SCSI adapter over two logical volumes, of which the client's `iostat` shows one or both.
+#[test]
+fn volumes_are_sized_by_what_their_clients_measured() {
+    let vtd = |name: &str, lun: u64, volume: &str| {
+        format!(
+            "VTD                   {name}\nStatus                Available\nLUN                   {lun:#018x}\nBacking device        {volume}\nPhysloc\nMirrored              N/A\n\n"
+        )
+    };
+    let vios = format!(
+        "viosa1:/home/padmin> lsmap -all\nSVSA            Physloc                                      Client Partition ID\n--------------- -------------------------------------------- ------------------\nvhost0          U9009.41A.13D7E80-V1-C31                     0x00000003\n\n{}{}",
+        vtd("root", 0x8100_0000_0000_0000, "lv_root"),
+        vtd("data", 0x8200_0000_0000_0000, "lv_data"),
+    );
+    let disk = |disk: u32| {
+        format!(
+            "payroll:/> lsattr -El hdisk{disk}\nqueue_depth 3 Queue DEPTH True\nreserve_policy no_reserve Reserve Policy True\n\n"
+        )
+    };
+    let client = format!(
+        "payroll:/> uname -L\n3 payroll\npayroll:/> lscfg\n* hdisk4 U9009.41A.13D7E80-V3-C2-T1-L8100000000000000 Virtual SCSI Disk Drive\n* hdisk5 U9009.41A.13D7E80-V3-C2-T1-L8200000000000000 Virtual SCSI Disk Drive\n{}{}",
+        disk(4),
+        disk(5)
+    );
+    let measured = include_str!("readers/iostat-D.txt");
+    let sizes = |client: &str| {
+        let mut captures = planner::capture::Captures::new();
+        captures.read("vios.txt", vios.as_bytes(), None);
+        captures.read("client.txt", client.as_bytes(), None);
+        captured(&captures, &Facts::builtin()).unwrap()
+    };
+    let sizings = sizes(&(client.clone() + measured));
+    let [(server, Some(sizing))] = sizings.servers.as_slice() else { panic!("{sizings:?}") };
+    let [load] = server.workloads.vscsi.as_slice() else { panic!("{:?}", server.workloads) };
+    // 9,000 and 1.5 transfers a second in the second interval; the first is the average since the start.
+    assert!(near(load.iops.value(), 9001.5), "{load:?}");
+    assert_eq!(load.backing, planner::size::Backing::Volume);
+    assert!(sizing.dedicated.is_some(), "{sizing:?}");
+    assert!(!server.missing.iter().any(|missing| missing.what.contains("logical volumes")));
+    // Without a measurement the client's commands are asked for, and nothing is reckoned.
+    let sizings = sizes(&client);
+    let [(server, None)] = sizings.servers.as_slice() else { panic!("{sizings:?}") };
+    let missing = server.missing.iter().find(|missing| missing.what.contains("logical volumes"));
+    let missing = missing.expect("it is said");
+    assert_eq!(missing.what, "I/O of 2 of 2 logical volumes or files");
+    assert!(missing.capture.contains("payroll"), "{missing:?}");
+}

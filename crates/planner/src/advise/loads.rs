@@ -6,17 +6,18 @@
 //! not tell is not guessed: it is listed with what is reckoned with instead, and the command whose output would tell.
 
 mod rates;
+mod scsi;
 
-use super::disk::{self, mean};
+use super::disk;
 use super::mapping::Npiv;
 use super::sea::Bridge;
 use super::thresholds::BOTH_WAYS;
 use super::view::{Role, View, as_f64, count, is_numbered, rounded, shown, stem};
 use super::{ssp, ssp_luns};
-use crate::capture::{At, Captures, DiskSample, Entstat, Ethernet, Read, Report, ScsiMap};
+use crate::capture::{At, Captures, Entstat, Ethernet, Read, Report, ScsiMap};
 use crate::facts::{Facts, id};
 use crate::report::inputs::{Input, Missing};
-use crate::size::{Backing, Captured, Direction, Given, Processors, Sea, Ssp, VirtualFc, Vscsi};
+use crate::size::{Captured, Direction, Given, Processors, Sea, Ssp, VirtualFc};
 use crate::trace::{Figure, Term};
 use rates::{Requests, Traffic};
 
@@ -391,112 +392,6 @@ impl<'v, 'a> Server<'v, 'a> {
             latency_ms,
         };
         self.found.workloads.virtual_fc.push(fc);
-    }
-
-    fn own_vhosts(&self) -> Vec<&'a ScsiMap> {
-        let own = self.view.vhosts().iter().filter(|(host, _)| *host == self.host);
-        own.map(|(_, adapter)| *adapter).collect()
-    }
-
-    /// Virtual SCSI over disks of the server.
-    fn scsi(&mut self) {
-        const LOAD: &str = "virtual SCSI";
-        let view = self.view;
-        let vhosts = self.own_vhosts();
-        let behind = |adapter: &&ScsiMap, wanted: fn(&str) -> bool| {
-            let backing = adapter.devices.iter().filter_map(|device| device.backing.as_ref());
-            backing.filter(|read| wanted(&read.value)).count()
-        };
-        let volumes = vhosts.iter().map(|adapter| behind(adapter, is_volume)).sum::<usize>();
-        if volumes > 0 {
-            let capture = format!(
-                "iostat -D 30 4 of the disks of their volume group on {}; add them to the loads by hand",
-                self.on()
-            );
-            let what = format!("I/O of {volumes} logical volumes or files");
-            self.lack(LOAD, &what, "nothing: it is left out", capture);
-        }
-        let disks: Vec<&str> = view
-            .backing()
-            .iter()
-            .filter(|(host, _)| *host == self.host)
-            .map(|(_, disk)| *disk)
-            .collect();
-        if disks.is_empty() {
-            return;
-        }
-        let Some((iops, block_bytes)) = self.disks(LOAD, &disks) else { return };
-        let most = vhosts.iter().max_by_key(|adapter| behind(adapter, is_disk));
-        let most =
-            most.map(|adapter| (behind(adapter, is_disk), adapter.at)).filter(|most| most.0 > 0);
-        let of_client = most.map(|(disks, at)| {
-            self.value(LOAD, whole(count(disks)), shown("disks", count(disks), "", at))
-        });
-        let queue_depth = self.client_depth(LOAD, "queue_depth");
-        if queue_depth.is_none() {
-            let capture = "lsattr -El hdiskN on the clients".to_owned();
-            self.lack(LOAD, "queue_depth of the clients' disks", "the default", capture);
-        }
-        self.found.workloads.vscsi.push(Vscsi {
-            name: None,
-            iops,
-            block_bytes,
-            backing: Backing::Disk,
-            disks: of_client,
-            queue_depth,
-        });
-    }
-
-    /// The deepest queue of the clients' disks.
-    fn client_depth(&mut self, load: &str, name: &str) -> Option<Given<u32>> {
-        let view = self.view;
-        let clients = view.clients_of(self.host).into_iter();
-        let depths = clients.flat_map(|host| {
-            let disks = view.devices(host, "hdisk").into_iter();
-            disks.filter_map(move |disk| view.number(host, disk, "queue_depth"))
-        });
-        let (depth, at) = depths.max_by(|one, two| one.0.total_cmp(&two.0))?;
-        Some(self.value(load, whole(depth), shown(name, depth, "", at)))
-    }
-
-    /// Transfers a second and their size, of some disks of the server together.
-    fn disks(&mut self, load: &str, disks: &[&str]) -> Option<(Given<f64>, Given<u32>)> {
-        let view = self.view;
-        let samples = view.disk_samples(self.host);
-        let of = |pick: fn(&DiskSample) -> Option<Read<f64>>| -> Vec<(f64, At)> {
-            let known = disks.iter().filter_map(|disk| samples.get(disk));
-            known.filter_map(|samples| mean(samples, pick)).collect()
-        };
-        let rates = of(|sample| sample.transfers_per_second);
-        let bytes = of(|sample| sample.bytes_per_second);
-        let known = disks.iter().filter(|disk| samples.contains_key(**disk)).count();
-        if known < disks.len() {
-            let what = format!("I/O of {} of {} disks", disks.len() - known, disks.len());
-            let capture = format!("iostat -D 30 4 on {} under load, as root", self.on());
-            self.lack(load, &what, "nothing: it is left out", capture);
-        }
-        let sum = |values: &[(f64, At)]| values.iter().map(|(value, _)| value).sum::<f64>();
-        let (rate, moved) = (sum(&rates), sum(&bytes));
-        let (_, at) = rates.first()?;
-        let (_, of_bytes) = bytes.first()?;
-        if rate <= 0.0 {
-            self.found.notes.push(format!("{load}: its disks were idle, so it is left out."));
-            return None;
-        }
-        let name = format!("transfers of {} disks", rates.len());
-        let transfers = Term::read(&name, rate, "I/O/s", *at);
-        let figure = Figure::new("I/O/s", "1/s", &name, vec![transfers.clone()]);
-        let terms =
-            vec![Term::read("bytes/s", moved, "bytes/s", *of_bytes), transfers.named("I/O/s")];
-        let size = Figure::new("bytes of an I/O", "bytes", "bytes/s ÷ I/O/s", terms);
-        let lines =
-            |values: &[(f64, At)]| -> Vec<At> { values.iter().map(|(_, at)| *at).collect() };
-        let (of_rate, of_size) = (lines(&rates), [lines(&rates), lines(&bytes)].concat());
-        let block = whole(size.low);
-        Some((
-            self.value_of(load, rate, (figure, &of_rate)),
-            self.value_of(load, block, (size, &of_size)),
-        ))
     }
 
     /// Clients of a shared storage pool.
