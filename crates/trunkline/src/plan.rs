@@ -50,6 +50,7 @@ pub(crate) enum PlanCommand {
 
 /// Runs it.
 pub(crate) fn main(global: &Global, command: PlanCommand) -> Result<(), Failure> {
+    show::has_format(global)?;
     match command {
         PlanCommand::Advise(args) => advise::run(global, &args),
         PlanCommand::Trends(args) => trends::run(global, &args),

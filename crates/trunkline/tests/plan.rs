@@ -332,6 +332,20 @@ fn a_users_facts_replace_the_built_in_ones() {
 }
 
 #[test]
+fn an_answer_has_no_names_to_list() {
+    for line in [
+        "plan advise faults -o name",
+        "plan trends faults -o name",
+        "plan show faults -o name",
+        "size --from faults -o name",
+    ] {
+        let error = refused_in(&corpus(), line, "", 2);
+        assert!(error.contains("an answer has no names to list"), "{error}");
+        assert!(error.contains("use -o table, json or yaml"), "{error}");
+    }
+}
+
+#[test]
 fn help_teaches_planning() {
     let helps = [
         "plan --help",

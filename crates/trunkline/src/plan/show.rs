@@ -51,6 +51,16 @@ impl FactsArgs {
     }
 }
 
+/// Refuses what an answer cannot be printed as.
+pub(super) fn has_format(global: &Global) -> Result<(), Failure> {
+    match global.output {
+        Format::Name => Err(ApiError::invalid("-o name: an answer has no names to list")
+            .help("use -o table, json or yaml")
+            .into()),
+        Format::Table | Format::Json | Format::Yaml => Ok(()),
+    }
+}
+
 impl AnswerArgs {
     /// Whether numbers are explained.
     pub(super) fn explain(&self) -> bool {

@@ -1,7 +1,7 @@
 //! `trunkline size`
 
 use super::read::{self, WithReading};
-use super::show::{AnswerArgs, FactsArgs, called, read_text};
+use super::show::{AnswerArgs, FactsArgs, called, has_format, read_text};
 use crate::cli::Global;
 use crate::exit::Failure;
 use crate::output::put;
@@ -239,6 +239,7 @@ fn bytes(text: &str) -> Result<u32, String> {
 
 /// Works it out and prints it.
 pub(crate) fn main(global: &Global, args: &SizeArgs) -> Result<(), Failure> {
+    has_format(global)?;
     if !args.from.is_empty() {
         return by_captures(global, args, &args.facts.read()?);
     }
