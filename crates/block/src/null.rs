@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The token of the operation that separates the rounds of long fillings.
-const TICK: u64 = 0;
+const TICK: u64 = LaneId::TICK;
 
 /// Writes vanish; reads leave the buffers as they are, or fill them with zeroes. All at once, on the caller's thread.
 ///

@@ -40,7 +40,7 @@ use crate::{
 /// A range this long is given back rather than filled, if it may be.
 const PUNCH_MIN: u64 = 64 * 1024;
 /// The token of the operation that separates the rounds of long copies; beyond all places of the slab.
-const TICK: u64 = LaneId::TOKEN_MASK;
+const TICK: u64 = LaneId::TICK;
 
 /// A file in a tmpfs, mapped. See the module.
 #[derive(Debug)]

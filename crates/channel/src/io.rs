@@ -32,6 +32,8 @@ pub(crate) mod token {
     pub(crate) const ERROR: u64 = 3 << 16;
 }
 
+/// How long a queue is served at a stretch.
+const STRETCH_NS: u64 = 8000;
 /// When to try again after the kernel would not even take what was queued.
 const KERNEL_BUSY: Duration = Duration::from_millis(1);
 
@@ -118,6 +120,10 @@ pub struct Io {
     pub(crate) touched: Vec<u16>,
     /// Queues that go on with others at hand ([`Handler::relay`]).
     pub(crate) relays: Vec<u16>,
+    /// Queues that are looked at when the next turn ends: more of their held commands may be active.
+    pub(crate) held_over: Vec<u16>,
+    /// What of a queue's work is done at a stretch, in ticks.
+    pub(crate) stretch: u64,
     /// A notification was submitted and its completion not looked for yet.
     pub(crate) notified: bool,
     /// The moment of this turn, in ticks.
@@ -174,6 +180,8 @@ impl Io {
             finishes: Vec::new(),
             touched: Vec::new(),
             relays: Vec::new(),
+            held_over: Vec::new(),
+            stretch: clock::from_ns(STRETCH_NS),
             notified: false,
             now,
             under_way: 0,
@@ -225,6 +233,7 @@ impl Io {
         self.finishes.reserve(room(self.finishes.len()));
         self.touched.reserve(queues);
         self.relays.reserve(queues);
+        self.held_over.reserve(queues);
     }
 
     /// Takes back what [`Io::reserve`] counted. The room stays; the next queue that comes finds it.

@@ -1,5 +1,6 @@
 //! The lanes of a channel: one for each volume that any of its queues uses.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use block::{Lane, LaneId, Volume, VolumeError};
@@ -15,6 +16,8 @@ struct Entry {
 #[derive(Default)]
 pub struct Lanes {
     entries: Vec<Option<Entry>>,
+    /// Those whose round of long copies is due, once each.
+    due: VecDeque<LaneId>,
 }
 
 impl Lanes {
@@ -44,6 +47,7 @@ impl Lanes {
         let entry = Some(Entry { volume: Arc::clone(volume), lane, queues: 1 });
         if index == self.entries.len() {
             self.entries.push(entry);
+            self.due.reserve(self.entries.len());
         } else {
             self.entries[index] = entry;
         }
@@ -59,6 +63,18 @@ impl Lanes {
             entry.lane.detach(ring);
             *slot = None;
         }
+    }
+
+    /// A lane has a round to copy.
+    pub(crate) fn round_due(&mut self, id: LaneId) {
+        debug_assert!(!self.due.contains(&id), "{id:?} has had no turn yet");
+        self.due.push_back(id);
+    }
+
+    /// Whose turn it is to copy a round.
+    #[inline]
+    pub(crate) fn next_round(&mut self) -> Option<LaneId> {
+        self.due.pop_front()
     }
 
     /// A lane.

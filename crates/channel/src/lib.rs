@@ -7,10 +7,19 @@
 //! submit  one system call hands all of it to the kernel
 //! reap    completions finish commands, bring kicks, messages and timers
 //! publish every touched queue: one store, at most one notification
+//! copy    one lane's round of long copies, if one has any
 //! ```
 //!
 //! A turn that found nothing is followed by another look or by sleep, as [`wait`] decides; what a sleep costs here, [`price`] learns. The thread sleeps in one place, its
 //! io_uring, which also watches the kick eventfds and the mailbox.
+//!
+//! # Who waits for whose work
+//!
+//! What costs the thread much is done in pieces, and everybody else is served between two of them: a queue is taken from for some eight
+//! microseconds or 512 segments of long chains at most. One that had more in its ring than that is *heavy*, until it is found with
+//! less. In each turn come first all queues that are not, then one heavy one, in the order in which they were served; then everything is
+//! published, and then one lane copies a round of its long requests ([`block::LaneId::TICK`]). So what a client with little to ask waits for on
+//! account of others is a piece of a heavy queue and a round, not their sum over all of them.
 //!
 //! # What a device is
 //!

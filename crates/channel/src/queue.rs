@@ -160,8 +160,10 @@ pub struct RunningQueue {
     pub(crate) untried: usize,
     /// Segment lists of its own.
     pub(crate) lists: OwnLists,
-    /// Segments of long chains since a turn ended early for them.
+    /// Segments of long chains that were followed for it in this turn.
     pub(crate) segments: usize,
+    /// Not 0: there was more in its ring than one turn's work. When that was seen, in ticks.
+    pub(crate) heavy: u64,
     /// Heads that were seen and not taken, and since when.
     pub(crate) backlog: u16,
     pub(crate) backlog_since: u64,
@@ -267,6 +269,7 @@ impl RunningQueue {
             untried: 0,
             lists: OwnLists::default(),
             segments: 0,
+            heavy: 0,
             backlog: 0,
             backlog_since: 0,
             finished: Vec::with_capacity(size),

@@ -28,7 +28,7 @@ mod serve;
 
 use control::{EFFORT, Ending};
 use learn::Learner;
-use serve::Served;
+use serve::{SEGMENTS_MAX, Served};
 
 /// How often in a row a hot queue is found empty before it is armed although the channel stays awake.
 const EMPTY_TURNS_MAX: u32 = 256;
@@ -119,6 +119,11 @@ impl<H: Handler> Worker<H> {
         })
     }
 
+    /// From now on time ends no queue's stretch.
+    pub(crate) fn without_clock(&mut self) {
+        self.io.stretch = u64::MAX;
+    }
+
     /// A queue that something of the channel's own leads to: it stays until nothing does any more.
     fn served(&mut self, id: u16) -> &mut Served<H> {
         self.queues[usize::from(id)].as_deref_mut().expect("a queue stays until it is given back")
@@ -166,6 +171,10 @@ impl<H: Handler> Worker<H> {
         worked |= self.reap();
         worked |= self.retry();
         self.publish();
+        if let Some(lane) = self.io.lanes.next_round() {
+            self.round(lane);
+            worked = true;
+        }
         if !self.endings.is_empty() {
             worked |= self.end_early();
         }
@@ -173,7 +182,7 @@ impl<H: Handler> Worker<H> {
             // Its completion is there already, as a rule, and must not end the next sleep.
             worked |= self.reap();
         }
-        worked
+        worked || !self.io.touched.is_empty()
     }
 
     #[cold]
@@ -183,20 +192,34 @@ impl<H: Handler> Worker<H> {
         panic!("io_uring_enter failed");
     }
 
+    /// Takes from every hot queue that has no more than a turn's work, and then from one of the others.
+    #[inline]
     fn take_hot(&mut self) -> bool {
-        let mut worked = false;
+        let (mut worked, mut heavy, mut last) = (false, u64::MAX, false);
         let mut index = 0;
-        while index < self.hot.len() {
-            let id = self.hot[index];
+        loop {
+            let Some(&id) = self.hot.get(index) else {
+                if heavy == u64::MAX {
+                    return worked;
+                }
+                (worked, last) = (true, true);
+                index = self.place_of_heavy(heavy);
+                heavy = u64::MAX;
+                continue;
+            };
             let Some(served) = self.queues[usize::from(id)].as_deref_mut() else {
                 unreachable!("a queue leaves the list before the channel");
             };
+            if served.queue.heavy != 0 && !last {
+                heavy = heavy.min(served.queue.heavy);
+                index += 1;
+                continue;
+            }
             match served.take(&mut self.io) {
                 Ok(None) => {
                     // Without kicks: what is in the ring stays there until the queue is woken.
                     served.queue.phase = Phase::Armed;
                     self.hot.swap_remove(index);
-                    continue;
                 }
                 Ok(Some(0)) => {
                     let queue = &mut served.queue;
@@ -204,23 +227,45 @@ impl<H: Handler> Worker<H> {
                     if queue.empty_turns > EMPTY_TURNS_MAX && !queue.resources.ring.enable_kicks() {
                         queue.phase = Phase::Armed;
                         self.hot.swap_remove(index);
-                        continue;
+                    } else {
+                        index += 1;
                     }
                 }
                 Ok(_) => {
                     served.queue.empty_turns = 0;
                     worked = true;
+                    index += 1;
                 }
                 Err(error) => {
                     // It is off the list then.
                     self.ring_broke(id, error);
                     worked = true;
-                    continue;
                 }
             }
-            index += 1;
+            if last {
+                return worked;
+            }
         }
-        worked
+    }
+
+    /// Where the heavy queue stands that was served longest ago; behind the list, if it has left it meanwhile.
+    #[cold]
+    fn place_of_heavy(&self, since: u64) -> usize {
+        let is_it = |id: &u16| {
+            self.queues[usize::from(*id)].as_deref().is_some_and(|it| it.queue.heavy == since)
+        };
+        self.hot.iter().position(is_it).unwrap_or(self.hot.len())
+    }
+
+    /// One lane's round of long copies, when everybody else had their turn. What it finishes is published with it.
+    #[cold]
+    fn round(&mut self, id: LaneId) {
+        self.io.now = clock::ticks();
+        let Io { lanes, ring, finishes, .. } = &mut self.io;
+        let lane = lanes.get(id).expect("a lane is closed with nothing in flight");
+        lane.complete(ring, LaneId::TICK, 0, finishes);
+        self.finish_all();
+        self.publish();
     }
 
     /// A ring makes no sense.
@@ -251,15 +296,18 @@ impl<H: Handler> Worker<H> {
 
     /// Handles all visible completions; whether there were any.
     fn reap(&mut self) -> bool {
-        let mut worked = false;
+        let (mut worked, mut timed) = (false, false);
         while let Some(completion) = self.io.ring.next() {
             let (lane, token) = LaneId::split(completion.user_data);
             if lane == Lanes::OWN {
                 worked |= self.own_completion(token, completion);
+            } else if token == LaneId::TICK {
+                self.io.lanes.round_due(lane);
+                worked = true;
             } else {
-                if !worked {
+                if !timed {
                     self.io.now = clock::ticks();
-                    worked = true;
+                    (worked, timed) = (true, true);
                 }
                 let Io { lanes, ring, finishes, .. } = &mut self.io;
                 let lane = lanes.get(lane).expect("a lane is closed with nothing in flight");
@@ -283,12 +331,15 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// Tries again what waited for a moment that has come or for a completion.
+    /// Tries again what waited for a moment that has come: [`BATCH`] of them, and the others in the next turns.
     fn retry(&mut self) -> bool {
         let mut worked = false;
         if !self.io.timers.is_empty() {
             let now = clock::instant();
-            while self.io.timers.peek().is_some_and(|timer| timer.at <= now) {
+            for _ in 0..BATCH {
+                if self.io.timers.peek().is_none_or(|timer| timer.at > now) {
+                    break;
+                }
                 let tag = self.io.timers.pop().expect("peeked").tag;
                 self.resubmit(tag);
                 worked = true;
@@ -323,13 +374,21 @@ impl<H: Handler> Worker<H> {
                 unreachable!("a queue is published before it is given back");
             };
             served.queue.listed = false;
-            served.take_held(&mut self.io);
+            // What was taken up and answered at once has listed it again.
+            if !self.io.held_over.contains(&id) && served.take_held(&mut self.io) {
+                self.io.held_over.push(id);
+            }
             if served.queue.touched {
                 served.publish(&mut self.io);
             }
             served.handler.rest(&served.queue, self.io.now);
             if served.queue.is_drained() {
                 self.close(id);
+            }
+        }
+        while let Some(id) = self.io.held_over.pop() {
+            if let Some(served) = self.queues[usize::from(id)].as_deref_mut() {
+                self.io.list(&mut served.queue);
             }
         }
     }
@@ -352,8 +411,8 @@ impl<H: Handler> Worker<H> {
     }
 
     /// Tries those that wait again, in their order; what is refused goes to the end of its queue's line. There may be thousands, while the
-    /// neighbours of their channel publish all the time: [`BATCH`] of a queue have their try in one turn and the others in the next ones, what
-    /// a lane has refused is not asked of it again in the same turn, and no chain is followed without a list for it.
+    /// neighbours of their channel publish all the time: [`BATCH`] of a queue have their try in one turn and the others in the next ones, fewer
+    /// if their chains are long; what a lane has refused is not asked of it again in the same turn, and no chain is followed without a list for it.
     #[cold]
     fn retry_waiting(&mut self) {
         let Worker { queues, io, .. } = self;
@@ -368,8 +427,9 @@ impl<H: Handler> Worker<H> {
             if anew {
                 served.queue.untried = served.queue.waiting.len();
             }
+            served.queue.segments = 0;
             for _ in 0..BATCH {
-                if served.queue.untried == 0 {
+                if served.queue.untried == 0 || served.queue.segments > SEGMENTS_MAX {
                     break;
                 }
                 served.queue.untried -= 1;

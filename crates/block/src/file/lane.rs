@@ -30,7 +30,7 @@ const FLUSH: u64 = LaneId::TOKEN_MASK;
 /// The token of the pause before the `fdatasync` is tried once more.
 const PAUSE: u64 = FLUSH - 1;
 /// The token of the operation that separates the rounds of long copies.
-const TICK: u64 = FLUSH - 2;
+const TICK: u64 = LaneId::TICK;
 
 /// The answer to a request for which there is no room in the lane.
 const FULL: Submit = Submit::Park { reason: Wait::BackEndFull, until: None };

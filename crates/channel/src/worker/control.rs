@@ -288,7 +288,9 @@ impl<H: Handler> Worker<H> {
     fn elements_came(&mut self, id: QueueId) {
         let served = self.queues.get_mut(usize::from(id.0)).and_then(Option::as_deref_mut);
         let Some(served) = served else { return };
-        served.take_held(&mut self.io);
+        if served.take_held(&mut self.io) {
+            self.io.list(&mut served.queue);
+        }
         served.handler.woken(&served.queue);
         self.start_polling(id.0);
     }

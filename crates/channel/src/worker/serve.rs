@@ -14,7 +14,7 @@ use protocol::stats::{FlightKind, Latency, QueueCounter};
 /// works on the first while the channel works on the next.
 const PUBLISH_EVERY: u16 = 8;
 /// After so many segments of long chains a turn ends early: following one costs as much as many ordinary requests.
-const SEGMENTS_MAX: usize = 1024;
+pub(super) const SEGMENTS_MAX: usize = 512;
 
 /// A queue that the channel owns, and its handler.
 pub(crate) struct Served<H> {
@@ -23,12 +23,15 @@ pub(crate) struct Served<H> {
 }
 
 impl<H: Handler> Served<H> {
-    /// Takes up to [`BATCH`] heads and begins them; how many. `None`: the queue pauses.
+    /// Takes up to [`BATCH`] heads and begins them; how many. `None`: the queue pauses. What costs more than others are to wait for is
+    /// left in the ring, and makes the queue a heavy one.
     #[inline]
     pub(crate) fn take(&mut self, io: &mut Io) -> Result<Option<u16>, QueueError> {
         if self.handler.pauses() {
             return Ok(None);
         }
+        self.queue.heavy = 0;
+        self.queue.segments = 0;
         let again = self.take_resubmitted(io);
         if again > 0 {
             self.handler.rest(&self.queue, io.now);
@@ -38,18 +41,17 @@ impl<H: Handler> Served<H> {
             return Ok(Some(again));
         }
         let mut count = seen.min(BATCH);
+        let begun = io.now;
         for taken in 1..=count {
             let Some(head) = self.queue.resources.ring.pop()? else { break };
-            self.begin(io, head);
-            if taken % PUBLISH_EVERY == 0 {
-                if self.queue.touched {
-                    self.publish(io);
+            if self.begin(io, head)
+                || taken % PUBLISH_EVERY == 0 && self.much_was_done_since(io, begun)
+            {
+                if taken < seen {
+                    self.queue.heavy = io.now.max(1);
                 }
-                if self.queue.segments > SEGMENTS_MAX {
-                    self.queue.segments = 0;
-                    count = taken;
-                    break;
-                }
+                count = taken;
+                break;
             }
         }
         self.queue.count(QueueCounter::CommandsReceived, u64::from(count));
@@ -58,6 +60,15 @@ impl<H: Handler> Served<H> {
         self.account_ring_time(io.now, seen, count);
         io.event(FlightKind::Take, &self.queue, u64::from(count));
         Ok(Some(count + again))
+    }
+
+    /// Publishes what was done; whether that took so long that it is others' turn. The time is read when something is published.
+    #[inline]
+    fn much_was_done_since(&mut self, io: &mut Io, begun: u64) -> bool {
+        if self.queue.touched {
+            self.publish(io);
+        }
+        io.now.wrapping_sub(begun) > io.stretch
     }
 
     /// Takes everything that is in the ring of a queue that pauses, and holds it.
@@ -148,55 +159,60 @@ impl<H: Handler> Served<H> {
         }
     }
 
-    /// Reads the chain of a head that was just taken, and hands it to the handler.
+    /// Reads the chain of a head that was just taken, and hands it to the handler. Whether that makes too many segments for one turn.
     #[inline]
-    fn begin(&mut self, io: &mut Io, head: Head) {
+    fn begin(&mut self, io: &mut Io, head: Head) -> bool {
         io.note_taken(&mut self.queue, head);
         if !self.queue.held.is_empty() {
-            return self.queue.hold(head);
+            self.queue.hold(head);
+            return false;
         }
         match self.handler.admit(&self.queue) {
             Ok(()) => self.read(io, head),
             Err(reason) => {
                 self.queue.held_for = reason;
                 self.queue.hold(head);
+                false
             }
         }
     }
 
-    /// Reads the chain into the slot, or into a long list if it does not fit.
+    /// Reads the chain into the slot, or into a long list if it does not fit. Whether that makes too many segments for one turn.
     #[inline]
-    fn read(&mut self, io: &mut Io, head: Head) {
+    fn read(&mut self, io: &mut Io, head: Head) -> bool {
         let resources = &mut self.queue.resources;
         let mut chain = Chain::new(&mut resources.commands[usize::from(head.0)].bufs);
         match resources.ring.chain(head, &mut chain) {
             Ok(()) => {
                 let walked = Walked::of(&chain);
                 self.handler.begin(io, &mut self.queue, head, walked);
+                false
             }
             Err(ChainError::TooLong { needed }) => self.read_long(io, head, needed),
             Err(error) => {
                 let bad = BadChain::of(&chain, error);
                 self.handler.begin_bad(io, &mut self.queue, head, bad);
+                false
             }
         }
     }
 
     #[cold]
-    fn read_long(&mut self, io: &mut Io, head: Head, needed: usize) {
+    fn read_long(&mut self, io: &mut Io, head: Head, needed: usize) -> bool {
         self.queue.segments += needed;
         match io.read_longer(&mut self.queue, head, needed).expect("a slot is not the longest") {
             Read::Whole(walked) => self.handler.begin(io, &mut self.queue, head, walked),
             Read::Bad(bad) => self.handler.begin_bad(io, &mut self.queue, head, bad),
             Read::Waits => {}
         }
+        self.queue.segments > SEGMENTS_MAX
     }
 
     /// A command that waited is tried again.
     pub(crate) fn resubmit(&mut self, io: &mut Io, head: Head) {
         self.queue.parked -= 1;
         match self.queue.state(head) {
-            State::Unread => self.read(io, head),
+            State::Unread => drop(self.read(io, head)),
             State::Parked | State::Paused => self.handler.try_again(io, &mut self.queue, head),
             state @ (State::Free | State::Held | State::Submitted) => {
                 unreachable!("{head:?} waited and is {state:?}")
@@ -233,22 +249,28 @@ impl<H: Handler> Served<H> {
         Some(Refusal { lane, reason, op, passed })
     }
 
-    /// Takes up held commands, as far as they may be active now.
+    /// Takes up held commands, as far as they may be active now, [`BATCH`] at most; whether there are more of them.
     #[inline]
-    pub(crate) fn take_held(&mut self, io: &mut Io) {
+    pub(crate) fn take_held(&mut self, io: &mut Io) -> bool {
+        let mut taken = 0;
         while let Some(head) = self.queue.held.front().copied().map(Head) {
             if self.handler.pauses() && self.queue.takes_heads() {
-                return;
+                return false;
+            }
+            if taken == BATCH {
+                return true;
             }
             if let Err(reason) = self.handler.admit(&self.queue) {
                 self.queue.held_for = reason;
-                return;
+                return false;
             }
+            taken += 1;
             self.queue.held.pop_front();
             self.queue.parked -= 1;
             self.queue.command(head).state = State::Unread;
             self.read(io, head);
         }
+        false
     }
 
     /// Makes completions visible, and accounts for them.
