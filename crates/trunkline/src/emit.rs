@@ -92,7 +92,7 @@ fn listens(adapter: &AdapterView) -> bool {
 /// How QEMU and the adapter come together. A SCSI device of a QEMU that cannot connect again takes a socket that is connected when it
 /// is made.
 fn connection(adapter: &AdapterView, machine: &Machine) -> &'static str {
-    let once = !is_block(adapter) && machine.qemu < SCSI_RECONNECTS_SINCE;
+    let once = is_scsi(adapter) && machine.qemu < SCSI_RECONNECTS_SINCE;
     match (listens(adapter), once) {
         (true, true) => ",server=on",
         (true, false) => ",server=on,wait=off",
@@ -133,10 +133,19 @@ fn lines(options: Vec<(&'static str, String)>) -> String {
     options.into_iter().map(line).collect::<Vec<_>>().join(" \\\n")
 }
 
+/// The options of one adapter.
+fn options(adapter: &AdapterView, machine: &Machine) -> Vec<(&'static str, String)> {
+    let mut options = vec![("-chardev", chardev(adapter, machine))];
+    if is_ethernet(adapter) {
+        let (id, queues) = (id(adapter), queues(adapter, machine));
+        options.push(("-netdev", format!("vhost-user,id={id}-net,chardev={id},queues={queues}")));
+    }
+    options.push(("-device", device(adapter, machine)));
+    options
+}
+
 fn devices(adapters: &[AdapterView], machine: &Machine) -> Vec<(&'static str, String)> {
-    let pair =
-        |adapter| [("-chardev", chardev(adapter, machine)), ("-device", device(adapter, machine))];
-    adapters.iter().flat_map(pair).collect()
+    adapters.iter().flat_map(|adapter| options(adapter, machine)).collect()
 }
 
 fn qemu(adapters: &[AdapterView], machine: &Machine) -> String {
@@ -161,6 +170,17 @@ fn device(adapter: &AdapterView, machine: &Machine) -> String {
             "vhost-user-blk-pci,chardev={id},num-queues={queues},queue-size={queue_size}"
         );
     }
+    if is_ethernet(adapter) {
+        // An interrupt for each queue, for the control queue and for changes of the configuration.
+        let mac = text(adapter, "mac");
+        let several = match queues {
+            1 => String::new(),
+            _ => format!(",mq=on,vectors={}", 2 * queues + 2),
+        };
+        return format!(
+            "virtio-net-pci,netdev={id}-net,mac={mac}{several},rx_queue_size={queue_size}"
+        );
+    }
     format!(
         "vhost-user-scsi-pci,chardev={id},num_queues={queues},virtqueue_size={queue_size},\
          cmd_per_lun={},max_sectors={}",
@@ -173,12 +193,46 @@ fn is_block(adapter: &AdapterView) -> bool {
     adapter.kind == "block"
 }
 
+fn is_ethernet(adapter: &AdapterView) -> bool {
+    adapter.kind == "ethernet"
+}
+
+fn is_scsi(adapter: &AdapterView) -> bool {
+    !is_block(adapter) && !is_ethernet(adapter)
+}
+
+fn text(adapter: &AdapterView, name: &str) -> String {
+    adapter.effective.get(name).map(ToString::to_string).unwrap_or_default()
+}
+
+/// A network card, as `virsh attach-device` takes it.
+fn interface(adapter: &AdapterView, machine: &Machine) -> String {
+    let mode = if listens(adapter) { "server" } else { "client" };
+    let reconnect = match listens(adapter) {
+        true => "/>",
+        false => ">\n    <reconnect enabled='yes' timeout='1'/>\n  </source>",
+    };
+    format!(
+        "<interface type='vhostuser'>
+  <mac address='{mac}'/>
+  <source type='unix' path='{socket}' mode='{mode}'{reconnect}
+  <model type='virtio'/>
+  <driver queues='{queues}' rx_queue_size='{queue_size}'/>
+</interface>
+",
+        mac = text(adapter, "mac"),
+        socket = xml(&adapter.socket),
+        queues = queues(adapter, machine),
+        queue_size = queue_size(adapter),
+    )
+}
+
 /// The arguments of QEMU for adapters that libvirt has no element for.
 fn arguments<'a>(adapters: impl Iterator<Item = &'a AdapterView>, machine: &Machine) -> String {
     let argument = |value: &str| format!("    <qemu:arg value='{}'/>\n", xml(value));
     let of = |adapter: &AdapterView| {
-        let (chardev, device) = (chardev(adapter, machine), device(adapter, machine));
-        ["-chardev", &chardev, "-device", &device].map(argument).concat()
+        let options = options(adapter, machine).into_iter();
+        options.map(|(option, value)| argument(option) + &argument(&value)).collect::<String>()
     };
     let arguments: String = adapters.map(of).collect();
     format!("  <qemu:commandline>\n{arguments}  </qemu:commandline>\n")
@@ -217,12 +271,14 @@ fn disk(adapter: &AdapterView, index: usize, machine: &Machine) -> String {
 
 fn disks(adapters: &[AdapterView], machine: &Machine) -> String {
     let block = adapters.iter().filter(|adapter| is_block(adapter)).enumerate();
-    block.map(|(index, adapter)| disk(adapter, index, machine)).collect()
+    let disks = block.map(|(index, adapter)| disk(adapter, index, machine));
+    let cards = adapters.iter().filter(|adapter| is_ethernet(adapter));
+    disks.chain(cards.map(|adapter| interface(adapter, machine))).collect()
 }
 
-/// The disks alone.
+/// The disks and network cards alone.
 fn elements(adapters: &[AdapterView], machine: &Machine) -> Result<String, Failure> {
-    if let Some(adapter) = adapters.iter().find(|adapter| !is_block(adapter)) {
+    if let Some(adapter) = adapters.iter().find(|adapter| is_scsi(adapter)) {
         let name = &adapter.name;
         let what = format!("adapter `{name}`: libvirt has no element for this device");
         let help = "leave --device-only out: QEMU's arguments go into the domain";
@@ -233,7 +289,7 @@ fn elements(adapters: &[AdapterView], machine: &Machine) -> Result<String, Failu
 
 /// A domain. libvirt knows no vhost-user SCSI device: QEMU gets its arguments as they are.
 fn libvirt(adapters: &[AdapterView], machine: &Machine) -> String {
-    let others = || adapters.iter().filter(|adapter| !is_block(adapter));
+    let others = || adapters.iter().filter(|adapter| is_scsi(adapter));
     let (namespace, arguments) = match others().next() {
         Some(_) => (
             " xmlns:qemu='http://libvirt.org/schemas/domain/qemu/1.0'",
@@ -281,6 +337,11 @@ fn what_it_is(adapter: &AdapterView) -> String {
         ("scsi", _) => format!(
             "{name}: virtual SCSI adapter with {}, up to {queues} queues",
             if adapter.vtds.is_empty() { "no devices".to_owned() } else { adapter.vtds.join(", ") }
+        ),
+        ("ethernet", _) => format!(
+            "{name}: virtual Ethernet adapter {} of network {}, up to {queues} pairs of queues",
+            text(adapter, "mac"),
+            text(adapter, "network")
         ),
         _ => format!(
             "{name}: volume {}, serial {}, up to {queues} queues",
@@ -331,7 +392,7 @@ fn notes(args: &EmitArgs, adapters: &[AdapterView], machine: &Machine) -> Vec<St
         );
         notes.push("`target dev` must be one that the domain does not have yet".to_owned());
     }
-    if target == EmitTarget::Libvirt && !adapters.iter().all(is_block) {
+    if target == EmitTarget::Libvirt && adapters.iter().any(is_scsi) {
         notes.push(
             "libvirt has no element for a SCSI device, and passes the arguments on".to_owned(),
         );
@@ -364,7 +425,7 @@ fn notes_of(target: EmitTarget, adapter: &AdapterView, machine: &Machine) -> Vec
         ));
     }
     notes.push(socket_note(target, adapter));
-    if !is_block(adapter) && machine.qemu < SCSI_RECONNECTS_SINCE && !listens(adapter) {
+    if is_scsi(adapter) && machine.qemu < SCSI_RECONNECTS_SINCE && !listens(adapter) {
         notes.push(
             "this QEMU's SCSI device does not connect again: restart the machine after the data plane \
              was restarted"

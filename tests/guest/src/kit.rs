@@ -22,6 +22,7 @@ const MODULES: &[&str] = &[
     "virtio_pci",
     "virtio_blk",
     "virtio_scsi",
+    "virtio_net",
     "sd_mod",
     "sg",
     "sr_mod",

@@ -4,6 +4,7 @@ mod disk;
 mod fault;
 mod fc;
 mod fence;
+mod net;
 mod peer;
 mod port;
 mod vscsi;
@@ -142,5 +143,10 @@ pub(crate) const ALL: &[Scenario] = &[
         name: "vscsi-media",
         about: "a disk and an optical drive: media loaded, exchanged, unloaded and ejected",
         run: vscsi::media,
+    },
+    Scenario {
+        name: "network",
+        about: "two network cards exchange packets and a file, before and after the data plane was killed",
+        run: net::exchange,
     },
 ];

@@ -101,6 +101,14 @@ impl Trunkline {
         self.scsi_adapter(name, queues)
     }
 
+    /// Creates a virtual Ethernet adapter on the network `net0` and waits for its socket.
+    pub(crate) fn network_card(&mut self, name: &str, mac: &str) -> Result<PathBuf> {
+        self.order(&format!("adapter create {name} --kind ethernet --network net0 --mac {mac}"))?;
+        let (socket, log) = (self.socket(name), self.log_path());
+        wait_for_socket(&socket, &mut self.control, &log)?;
+        Ok(socket)
+    }
+
     /// The adapter as a device, when its socket is there.
     pub(crate) fn scsi_adapter(&mut self, name: &str, queues: u16) -> Result<ScsiAdapter> {
         let (socket, log) = (self.socket(name), self.log_path());

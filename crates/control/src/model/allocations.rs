@@ -7,6 +7,7 @@
 use super::discovered::{Vport, vports};
 use super::files::{self, Made};
 use super::map::SharedMap;
+use super::resolve::network;
 use super::{Desired, MAIN, home, san};
 use crate::error::{ApiError, Code};
 use fabric::attribute::words::AdapterKind;
@@ -29,6 +30,14 @@ pub struct Allocations {
     pub vports: BTreeSet<Vport>,
     /// The files of volumes.
     pub files: SharedMap<Made>,
+    /// How many MAC addresses were given out.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub macs: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What a client negotiated.
@@ -52,6 +61,7 @@ pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), ApiEr
     initiators(now, next)?;
     targets(now, next)?;
     vtds(now, next)?;
+    macs(now, next);
     let vports = vports(next).into_values();
     next.allocations.vports.extend(vports);
     files::settle(now, next);
@@ -165,6 +175,29 @@ fn targets(now: &Desired, next: &mut Desired) -> Result<(), ApiError> {
         next[Object::Target].insert(name.clone(), own);
     }
     Ok(())
+}
+
+/// Locally administered addresses: two bytes of the server's own, and three that count.
+fn macs(now: &Desired, next: &mut Desired) {
+    let [.., first, second] = next.allocations.system.unwrap_or(0).to_be_bytes();
+    for name in changed(now, next, Object::Adapter) {
+        let Some(set) = next[Object::Adapter].get(&name) else { continue };
+        if attr::adapter::KIND.value(set) != AdapterKind::Ethernet {
+            continue;
+        }
+        let mut own = set.clone();
+        while !kept(now, &attr::adapter::MAC, &name, &mut own) {
+            let [_, a, b, c] = next.allocations.macs.to_be_bytes();
+            next.allocations.macs = next.allocations.macs.wrapping_add(1);
+            let mac = network::mac_text([2, first, second, a, b, c]);
+            // Somebody may have set it.
+            let mut others = next[Object::Adapter].values();
+            if !others.any(|set| attr::adapter::MAC.of(set) == Some(mac.as_str())) {
+                attr::adapter::MAC.put(&mut own, &mac);
+            }
+        }
+        next[Object::Adapter].insert(name, own);
+    }
 }
 
 fn full(object: Object, name: &str, of: &str, whose: &str) -> ApiError {

@@ -30,6 +30,8 @@ enum Claim {
     Id(String, u64),
     /// As an initiator of a mask.
     Masked(Member),
+    /// In a network.
+    Mac(String, [u8; 6]),
 }
 
 /// Who names and claims what in a state.
@@ -194,7 +196,7 @@ impl Neighbours {
                     add(&Claim::Masked(Member::Wwpn(wwpn)), &[Object::Mask]);
                 }
             }
-            Claim::File(_) | Claim::Naa(_) | Claim::Socket(_) | Claim::Id(..) => {
+            Claim::File(_) | Claim::Naa(_) | Claim::Socket(_) | Claim::Id(..) | Claim::Mac(..) => {
                 add(claim, &Object::ALL);
             }
         }
@@ -272,6 +274,12 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
             if attr::adapter::KIND.value(set) == AdapterKind::Fc {
                 claims.extend(san::wwpns(set).into_iter().flatten().map(Claim::Wwpn));
             }
+            if let (Some(network), Some(mac)) =
+                (attr::adapter::NETWORK.of(set), attr::adapter::MAC.of(set))
+            {
+                let mac = resolve::network::mac(mac);
+                claims.extend(mac.map(|mac| Claim::Mac(network.to_owned(), mac)));
+            }
         }
         Object::Target => {
             claims.extend(wwpn(attr::target::WWPN.of(set)));
@@ -288,7 +296,7 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
             claims.extend(initiators.iter().chain(&targets).filter_map(wwpn_of));
             claims.extend(initiators.into_iter().map(Claim::Masked));
         }
-        Object::Port | Object::Vtd => {}
+        Object::Port | Object::Vtd | Object::Network => {}
     }
     claims
 }

@@ -4,6 +4,7 @@
 //! bounds, so that the narrowing conversions here cannot lose anything (and saturate if they did).
 
 mod commands;
+pub mod network;
 mod npiv;
 mod parts;
 mod scsi;
@@ -75,6 +76,7 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
             AdapterKind::Block => DeviceSpec::Block(block(desired, set)),
             AdapterKind::Fc => DeviceSpec::Scsi(scsi::fc(desired, name, set, &fabric)),
             AdapterKind::Scsi => DeviceSpec::Scsi(scsi::virtual_scsi(desired, name, set, &vtds)),
+            AdapterKind::Ethernet => DeviceSpec::Ethernet(network::card(desired, set)),
         };
         (name.clone(), adapter(desired, name, set, paths, device))
     });
@@ -219,10 +221,13 @@ fn adapter(
         socket_mode: units::parse_mode(a::MODE.value(set)).unwrap_or(0o600),
         socket_owner: Some(a::OWNER.value(set)).filter(|name| !name.is_empty()).map(str::to_owned),
         socket_group: Some(a::GROUP.value(set)).filter(|name| !name.is_empty()).map(str::to_owned),
-        queues: narrow16(a::QUEUES.value(set)),
+        queues: match a::KIND.value(set) {
+            AdapterKind::Ethernet => narrow16(2 * a::QUEUES.value(set)),
+            _ => narrow16(a::QUEUES.value(set)),
+        },
         channels: match a::KIND.value(set) {
             AdapterKind::Fc => npiv::channels(desired, name, set),
-            AdapterKind::Block | AdapterKind::Scsi => narrow16(a::CHANNELS.value(set)),
+            _ => narrow16(a::CHANNELS.value(set)),
         },
         queue_size: narrow16(a::QUEUE_SIZE.value(set)),
         seg_max: narrow16(a::SEG_MAX.value(set)),

@@ -1,5 +1,6 @@
 //! Whether a desired state makes sense: every attribute by the table, and the rules between objects.
 
+mod network;
 mod san;
 
 use super::discovered::HBA_UNIT;
@@ -43,6 +44,7 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, ApiError> {
         sharing(&checked, &volume, &homes)?;
     }
     san::check(&checked)?;
+    network::check(&checked)?;
     Ok(checked)
 }
 
@@ -136,7 +138,8 @@ fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Re
         );
     }
     let queues = attr::adapter::QUEUES.value(set);
-    if attr::adapter::KIND.value(set) != AdapterKind::Block && queues > SCSI_QUEUES_MAX {
+    let is_scsi = matches!(attr::adapter::KIND.value(set), AdapterKind::Fc | AdapterKind::Scsi);
+    if is_scsi && queues > SCSI_QUEUES_MAX {
         return refuse(
             "queues",
             format!(

@@ -198,7 +198,9 @@ impl Server {
     pub(crate) fn is_scsi(&self, adapter: &str) -> bool {
         let desired = read(&self.desired);
         let set = desired[Object::Adapter].get(adapter);
-        set.is_some_and(|set| attr::adapter::KIND.value(set) != AdapterKind::Block)
+        set.is_some_and(|set| {
+            matches!(attr::adapter::KIND.value(set), AdapterKind::Fc | AdapterKind::Scsi)
+        })
     }
 
     /// What is known of each data plane without asking it.

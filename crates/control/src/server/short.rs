@@ -39,7 +39,7 @@ pub(super) fn warnings(
 fn channels_of(set: &Attributes) -> &'static Attribute {
     match attr::adapter::KIND.value(set) {
         AdapterKind::Fc => attr::adapter::NUM_PER_RANGE.line(),
-        AdapterKind::Block | AdapterKind::Scsi => attr::adapter::CHANNELS.line(),
+        _ => attr::adapter::CHANNELS.line(),
     }
 }
 

@@ -29,6 +29,7 @@ pub(super) fn rest(all: &Allocations) -> Allocations {
         vports: all.vports.clone(),
         maxima: SharedMap::default(),
         files: SharedMap::default(),
+        macs: all.macs,
     }
 }
 

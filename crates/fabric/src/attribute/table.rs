@@ -38,12 +38,14 @@ const COMMANDS: Kind = Number { min: 1, max: 64 };
 const BLOCK: &[&str] = &["block"];
 const FC: &[&str] = &["fc"];
 const SCSI: &[&str] = &["fc", "scsi"];
-const BLOCK_SCSI: &[&str] = &["block", "scsi"];
+const NOT_FC: &[&str] = &["block", "scsi", "ethernet"];
+const DISKS: &[&str] = &["block", "fc", "scsi"];
+const ETHERNET: &[&str] = &["ethernet"];
 /// Kinds of virtual target device.
 const DISK: &[&str] = &["disk"];
 const OPTICAL: &[&str] = &["optical"];
 
-use Object::{Adapter, DataPlane, Medium, Port, Volume};
+use Object::{Adapter, DataPlane, Medium, Network, Port, Volume};
 
 objects! {
     /// Something that can be read and written by block.
@@ -118,10 +120,21 @@ objects! {
     /// A server-side virtual adapter with one vhost-user socket.
     Adapter adapter = "adapters", "Adapters", "what virtual machines connect to", [] {
         KIND: AdapterKind = Word(AdapterKind::WORDS), Is("block"), Fixed, "",
-            "What the client sees: one disk (`block`), a virtual Fibre Channel adapter (`fc`), or a virtual \
-             SCSI adapter (`scsi`).";
+            "What the client sees: one disk (`block`), a virtual Fibre Channel adapter (`fc`), a virtual \
+             SCSI adapter (`scsi`), or a virtual Ethernet adapter (`ethernet`).";
         VOLUME of(BLOCK): str = Name(Volume), Required, Fixed, "",
             "The volume that the client sees as its disk.";
+        NETWORK of(ETHERNET): str = Name(Network), Required, Fixed, "",
+            "The network that it is connected to.";
+        MAC of(ETHERNET): str = Text { bytes_max: 17 }, Derived("given out when it is made, and kept"), NextConnect, "",
+            "Its MAC address. The virtual machine is told it (QEMU: mac).";
+        ANY_MAC of(ETHERNET): bool = Switch, Is("true"), Live, "",
+            "The client may send from other MAC addresses than its own, as one with a bridge of its own does. Off: such frames are lost, and \
+             nobody else of the network can have its address.";
+        PVID of(ETHERNET): u64 = Number { min: 1, max: 4094 }, Is("1"), Live, "",
+            "The VLAN of its frames without a tag.";
+        VLANS of(ETHERNET): str = Text { bytes_max: 256 }, Is(""), Live, "",
+            "More VLANs, whose frames it sends and gets with a tag: numbers and ranges, such as `10,20-29`.";
         PORT of(FC): str = Name(Port), Derived("not mapped"), Live, "",
             "The port that it is mapped to: the way to its targets. `trunkline port map` sets it.";
         LINK_HOLD of(FC): u64 = Number { min: 0, max: 300 }, Is("15"), Live, "seconds",
@@ -137,8 +150,9 @@ objects! {
              and `hostinfo` show it.";
         QUEUES: u64 = Number { min: 1, max: 256 }, Is("64"), NextConnect, "queues",
             "Most queues for I/O that a client may use; it chooses how many (QEMU: num-queues). vhost-user \
-             can name 256, two of which an adapter of the kind `fc` or `scsi` has for other things: 254 are its most.";
-        CHANNELS of(BLOCK_SCSI): u64 = Number { min: 0, max: 256 }, Is("0"), Live, "channels",
+             can name 256, two of which an adapter of the kind `fc` or `scsi` has for other things: 254 are its most. Of the kind `ethernet` it is pairs of \
+             queues, 128 at most.";
+        CHANNELS of(NOT_FC): u64 = Number { min: 0, max: 256 }, Is("0"), Live, "channels",
             "Most channels that serve the client's queues; 0 is as many as the data plane has.";
         QUEUE_SIZE: u64 = PowerOfTwo { min: 2, max: 1024 }, Is("1024"), NextConnect, "entries",
             "Longest ring that is taken from the client (QEMU: queue-size).";
@@ -151,7 +165,7 @@ objects! {
              acknowledged, and slower for it.";
         DISCARD of(BLOCK): bool = Switch, Is("true"), NextConnect, "",
             "Offer discard and write-zeroes where the volume can do them.";
-        SEG_MAX: u64 = Number { min: 1, max: 1022 }, Is("254"), NextConnect, "segments",
+        SEG_MAX of(DISKS): u64 = Number { min: 1, max: 1022 }, Is("254"), NextConnect, "segments",
             "Most data segments per request that the client is told.";
         NUM_PER_RANGE of(FC): u64 = Number { min: 0, max: 64 }, Is("0"), Live, "channels",
             "Most channels that serve the client's queues; 0 inherits the data plane's `num_per_range`.";
@@ -282,6 +296,13 @@ objects! {
             "The targets whose LUNs they are.";
         LUNS: str = Luns, Is("all"), Live, "",
             "Which LUNs, and under which numbers the initiators have them.";
+    }
+    /// A virtual switch.
+    Network network = "networks", "Networks", "virtual switches, to which virtual Ethernet adapters are connected", [DATAPLANE, MTU] {
+        DATAPLANE: str = Name(DataPlane), Is("main"), Fixed, "",
+            "The data plane of its adapters.";
+        MTU: u64 = Number { min: 576, max: 65_535 }, Is("1500"), NextConnect, "bytes",
+            "Longest packet that its adapters get, without the Ethernet header. Clients are told it.";
     }
     /// A process that moves I/O.
     DataPlane dataplane = "dataplanes", "Data planes", "the processes that move I/O", [] {

@@ -86,6 +86,8 @@ words! {
         Fc = "fc",
         /// Virtual SCSI.
         Scsi = "scsi",
+        /// Virtual Ethernet.
+        Ethernet = "ethernet",
     }
 }
 

@@ -126,6 +126,24 @@ fn a_scsi_adapter_is_another_device() {
 }
 
 #[test]
+fn a_network_card_has_a_back_end_of_its_own() {
+    let mut card = AdapterView { kind: "ethernet".to_owned(), ..adapter("listening") };
+    card.effective.insert("mac".to_owned(), Value::Text("02:00:5e:00:00:01".to_owned()));
+    let text = lines(devices(&[card.clone()], &machine((7, 2))));
+    for part in [
+        "socket,id=vhost0,path=/run/a,,b/vhost0.sock,reconnect=1",
+        "vhost-user,id=vhost0-net,chardev=vhost0,queues=2",
+        "virtio-net-pci,netdev=vhost0-net,mac=02:00:5e:00:00:01,mq=on,vectors=6,rx_queue_size=256",
+    ] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    let text = elements(&[card.clone()], &machine((7, 2))).unwrap();
+    assert!(text.starts_with("<interface type='vhostuser'>\n  <mac address='02:00:5e:00:00:01'/>"));
+    assert!(text.contains("mode='client'>\n    <reconnect enabled='yes' timeout='1'/>"), "{text}");
+    assert!(!libvirt(&[card], &machine((7, 2))).contains("qemu:arg"));
+}
+
+#[test]
 fn what_a_shell_would_take_apart_is_quoted() {
     let mut adapter = adapter("listening");
     adapter.name = "0a.b".to_owned();

@@ -86,3 +86,60 @@ fn devices_have_luns_that_stay() {
     let rest = text.replace("[vtd.a]\nkind=\"optical\"\nadapter=\"s\"\n", "");
     assert_eq!(attr::vtd::LUN.of(&state(&rest, &first).unwrap()[Object::Vtd]["b"]), Some(1));
 }
+
+const CARDS: &str = r#"
+    [network.net0]
+    mtu = 9000
+    [adapter.ent0]
+    kind = "ethernet"
+    network = "net0"
+    [adapter.ent1]
+    kind = "ethernet"
+    network = "net0"
+    pvid = 10
+    vlans = "20-21"
+    queues = 2
+"#;
+
+#[test]
+fn a_network_card_keeps_the_address_that_it_was_given() {
+    let mac = |desired: &Desired, name: &str| {
+        attr::adapter::MAC.of(&desired[Object::Adapter][name]).unwrap().to_owned()
+    };
+    let first = state(CARDS, &Desired::default()).unwrap();
+    let (one, two) = (mac(&first, "ent0"), mac(&first, "ent1"));
+    assert!(one.starts_with("02:") && one != two, "{one} {two}");
+    // Applied again, and after a removal: what was given out is nobody else's.
+    let again = state(CARDS, &first).unwrap();
+    assert_eq!((mac(&again, "ent0"), mac(&again, "ent1")), (one.clone(), two.clone()));
+    let fewer = state("[network.net0]", &again).unwrap();
+    let anew = state(CARDS, &fewer).unwrap();
+    assert!(![&one, &two].contains(&&mac(&anew, "ent0")), "{one} was given out twice");
+
+    let wanted = crate::model::resolve::wanted(&first, "main", &samples::paths());
+    let spec::DeviceSpec::Ethernet(card) = &wanted.adapters["ent1"].device else {
+        panic!("{:?}", wanted.adapters["ent1"]);
+    };
+    assert_eq!((card.mtu, card.pvid, &card.vids[..]), (9000, 10, &[20, 21][..]));
+    assert_eq!(wanted.adapters["ent1"].queues, 4, "two for each pair");
+}
+
+#[test]
+fn what_is_wrong_with_a_network_card_is_said() {
+    let refused =
+        |text: &str| state(&format!("{CARDS}{text}"), &Desired::default()).unwrap_err().message;
+    let card = "[adapter.ent2]\nkind = \"ethernet\"\nnetwork = \"net0\"\n";
+    for (line, what) in [
+        ("mac = \"01:00:5e:00:00:01\"", "no MAC address of a station"),
+        ("vlans = \"5-\"", "no list of VLANs"),
+        ("queues = 129", "more than vhost-user can name"),
+        (
+            "mac = \"02:00:00:00:00:07\"\n[adapter.ent3]\nkind = \"ethernet\"\nnetwork = \"net0\"\nmac = \"02:00:00:00:00:07\"",
+            "has the MAC address of adapter `ent2`",
+        ),
+        ("dataplane = \"side\"\n[dataplane.side]", "its network `net0` is in data plane `main`"),
+    ] {
+        let error = refused(&format!("{card}{line}"));
+        assert!(error.contains(what), "{line}: {error}");
+    }
+}

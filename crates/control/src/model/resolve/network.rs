@@ -1,0 +1,85 @@
+//! Virtual Ethernet adapters: MAC addresses and VLANs as they are written, and what a data plane gets.
+
+use super::super::Desired;
+use super::narrow16;
+use fabric::attribute::{Attributes, Object, attr};
+use spec::EthernetSpec;
+
+/// A MAC address, as `02:00:5e:00:00:01`; of a station, not of a group.
+pub fn mac(text: &str) -> Option<[u8; 6]> {
+    let mut mac = [0; 6];
+    let mut parts = text.split(':');
+    for byte in &mut mac {
+        let is_byte = |part: &&str| part.len() == 2 && part.bytes().all(|c| c.is_ascii_hexdigit());
+        let part = parts.next().filter(is_byte)?;
+        *byte = u8::from_str_radix(part, 16).ok()?;
+    }
+    let is_station = mac[0] & 1 == 0 && mac != [0; 6];
+    (parts.next().is_none() && is_station).then_some(mac)
+}
+
+/// As it is written.
+pub fn mac_text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}
+
+/// VLANs, as `10,20-29`; in order, each once.
+pub fn vlans(text: &str) -> Option<Vec<u16>> {
+    let mut vlans = Vec::new();
+    for part in text.split(',').map(str::trim).filter(|_| !text.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let number = |text: &str| text.trim().parse().ok().filter(|vid| (1..=4094).contains(vid));
+        let (first, last): (u16, u16) = (number(first)?, number(last)?);
+        if first > last {
+            return None;
+        }
+        vlans.extend(first..=last);
+    }
+    vlans.sort_unstable();
+    vlans.dedup();
+    Some(vlans)
+}
+
+/// What a client sees of its network.
+pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
+    use attr::adapter as a;
+    let name = a::NETWORK.of(set).unwrap_or_default();
+    let network = desired[Object::Network].get(name).cloned().unwrap_or_default();
+    // What cannot be read was refused before.
+    let mac = a::MAC.of(set).and_then(mac).unwrap_or([2, 0, 0, 0, 0, 0]);
+    EthernetSpec {
+        any_mac: a::ANY_MAC.value(set),
+        mtu: narrow16(attr::network::MTU.value(&network)),
+        pvid: narrow16(a::PVID.value(set)),
+        vids: vlans(a::VLANS.value(set)).unwrap_or_default(),
+        ..EthernetSpec::on(name, mac)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn macs_and_vlans_are_read_as_they_are_written() {
+        assert_eq!(mac("02:00:5e:0A:00:ff"), Some([2, 0, 0x5e, 10, 0, 255]));
+        assert_eq!(mac_text([2, 0, 0x5e, 10, 0, 255]), "02:00:5e:0a:00:ff");
+        for bad in [
+            "",
+            "02:00:5e:0a:00",
+            "02:00:5e:0a:00:ff:01",
+            "2:0:0:0:0:1",
+            "01:00:5e:00:00:01",
+            "00:00:00:00:00:00",
+            "02-00-5e-00-00-01",
+            "+2:00:00:00:00:01",
+        ] {
+            assert_eq!(mac(bad), None, "{bad}");
+        }
+        assert_eq!(vlans(""), Some(vec![]));
+        assert_eq!(vlans("20-22, 10,21"), Some(vec![10, 20, 21, 22]));
+        for bad in ["0", "4095", "5-3", "a", "1,", "1-2-3"] {
+            assert_eq!(vlans(bad), None, "{bad}");
+        }
+    }
+}
