@@ -96,6 +96,9 @@ pub trait Device: Sized + Send + Sync + 'static {
     /// Virtqueues before those for I/O.
     const FIXED_QUEUES: u16 = 0;
 
+    /// Whether its client is to tell its memory as one table (VHOST_USER_SET_MEM_TABLE) and never region by region.
+    const ONE_TABLE: bool = false;
+
     /// Starts what a data plane has once.
     ///
     /// # Errors

@@ -35,7 +35,7 @@ use crate::lock::locked;
 use crate::outside::Outside;
 use crate::placement;
 use crate::queues::{AdapterContext, Queues, feature};
-use crate::session::{RING_FEATURES, Session, backend_channel, send_config_change};
+use crate::session::{RING_FEATURES, Session, backend_channel, enable_ahead, send_config_change};
 
 /// The longest time from one attempt to connect to a client to the next; it begins with [`PAUSE`] and doubles.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -183,6 +183,9 @@ impl Shared {
             if self.withheld(name) {
                 features.remove(bit);
             }
+        }
+        if self.device.one_table() {
+            features.remove(Protocol::CONFIGURE_MEM_SLOTS);
         }
         features
     }
@@ -643,8 +646,8 @@ impl Inner {
         };
         shared.journal.connected(client, connections);
         self.place(&shared);
-        let mut handler =
-            BackendReqHandler::from_stream(stream, Arc::new(Session::new(Arc::clone(&shared))));
+        let session = Arc::new(Session::new(Arc::clone(&shared)));
+        let mut handler = BackendReqHandler::from_stream(stream, Arc::clone(&session));
         let ended = loop {
             match self.next_event(&watched, wake) {
                 Event::Stop => break Ended::Removed,
@@ -658,6 +661,11 @@ impl Inner {
                 Event::Message => {
                     if let Some(backend) = backend_channel(watched.as_fd()) {
                         *locked(&shared.backend) = Some(backend);
+                    }
+                    match enable_ahead(&session, watched.as_fd()) {
+                        Ok(true) => continue,
+                        Ok(false) => {}
+                        Err(error) => break Ended::Error(error),
                     }
                     match handler.handle_request() {
                         Ok(()) | Err(Error::SocketRetry(_)) => {}

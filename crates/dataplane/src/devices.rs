@@ -246,6 +246,10 @@ macro_rules! devices {
                 match self { $(AnyDevice::$name(_) => <$device>::FIXED_QUEUES),+ }
             }
 
+            pub(crate) fn one_table(&self) -> bool {
+                match self { $(AnyDevice::$name(_) => <$device>::ONE_TABLE),+ }
+            }
+
             pub(crate) fn features(&self, spec: &AdapterSpec) -> u64 {
                 match self { $(AnyDevice::$name(device) => device.features(spec)),+ }
             }

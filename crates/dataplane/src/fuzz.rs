@@ -29,7 +29,7 @@ use crate::adapter::{Condition, PlaneContext, Shared};
 use crate::devices::{Backing, Channel, Services};
 use crate::journal::{Journal, Relay};
 use crate::outside::Outside;
-use crate::session::{Session, backend_channel};
+use crate::session::{Session, backend_channel, enable_ahead};
 
 const MEMORY_BYTES: u64 = 1 << 20;
 /// Where the client says that it has its memory mapped.
@@ -226,8 +226,8 @@ pub fn fuzz_session(data: &[u8]) {
     let shared = Shared::new(context(), spec, &backing, condition, journal, Vec::new());
     let shared = Arc::new(shared.expect("a good specification"));
     let watched = ours.try_clone().expect("a descriptor");
-    let mut handler =
-        BackendReqHandler::from_stream(ours, Arc::new(Session::new(Arc::clone(&shared))));
+    let session = Arc::new(Session::new(Arc::clone(&shared)));
+    let mut handler = BackendReqHandler::from_stream(ours, Arc::clone(&session));
     let mut replies = [0; 4096];
     while !input.0.is_empty() {
         let next = message(&mut input);
@@ -238,7 +238,11 @@ pub fn fuzz_session(data: &[u8]) {
             let _ = theirs.shutdown(Shutdown::Write);
         }
         drop(backend_channel(watched.as_fd()));
-        let handled = handler.handle_request();
+        let handled = match enable_ahead(&session, watched.as_fd()) {
+            Ok(false) => handler.handle_request(),
+            Ok(true) => Ok(()),
+            Err(error) => Err(error),
+        };
         let _ = (&theirs).read(&mut replies);
         if handled.is_err() {
             break;

@@ -2,7 +2,7 @@
 //!
 //! The crate parses messages, receives descriptors and acknowledges. It knows no way to send
 //! VHOST_USER_BACKEND_CONFIG_CHANGE_MSG, so [`backend_channel`] looks at a message before the crate does and keeps a copy of the
-//! descriptor that SET_BACKEND_REQ_FD brings.
+//! descriptor that SET_BACKEND_REQ_FD brings; [`enable_ahead`] takes a SET_VRING_ENABLE for which the crate thinks it too early.
 //!
 //! A request that cannot be carried out is answered with an error where the client asked for an answer, and ends the session
 //! otherwise; the reason stays with the adapter.
@@ -364,6 +364,12 @@ mod wire {
     pub(super) const HEADER_BYTES: usize = 12;
     /// VHOST_USER_SET_BACKEND_REQ_FD.
     pub(super) const SET_BACKEND_REQ_FD: u32 = 21;
+    /// VHOST_USER_SET_VRING_ENABLE: two 32-bit numbers behind the header.
+    pub(super) const SET_VRING_ENABLE: u32 = 18;
+    pub(super) const SET_VRING_ENABLE_BYTES: usize = HEADER_BYTES + 8;
+    /// In the flags: the sender waits for an answer; this is one.
+    pub(super) const NEED_REPLY: u32 = 1 << 3;
+    pub(super) const REPLY: u32 = 1 << 2;
     /// VHOST_USER_BACKEND_CONFIG_CHANGE_MSG.
     pub(super) const CONFIG_CHANGE_MSG: u32 = 2;
     /// Version 1, no reply wanted.
@@ -387,6 +393,50 @@ pub(crate) fn backend_channel(socket: BorrowedFd<'_>) -> Option<OwnedFd> {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
     })
+}
+
+/// Carries out SET_VRING_ENABLE if that is the next message on `socket` and comes before SET_FEATURES, as QEMU sends it for network
+/// devices as soon as it has asked for the protocol's features. The crate refuses it until SET_FEATURES has said that they are used.
+/// Whether there was one.
+///
+/// # Errors
+///
+/// The queue is none of the adapter's, or the client cannot be answered.
+pub(crate) fn enable_ahead(session: &Session, socket: BorrowedFd<'_>) -> Result<bool> {
+    if session.queues().features() & feature::PROTOCOL_FEATURES != 0 {
+        return Ok(false);
+    }
+    let mut message = [0; wire::SET_VRING_ENABLE_BYTES];
+    let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+    let word = |message: &[u8], at: usize| {
+        u32::from_le_bytes(message[at..at + 4].try_into().expect("4 bytes"))
+    };
+    match rustix::net::recv(socket, &mut message, peek) {
+        Ok((_, bytes)) if bytes == message.len() => {}
+        _ => return Ok(false),
+    }
+    let payload = (message.len() - wire::HEADER_BYTES) as u32;
+    if word(&message, 0) != wire::SET_VRING_ENABLE || word(&message, 8) != payload {
+        return Ok(false);
+    }
+    let io = |error: rustix::io::Errno| Error::SocketError(error.into());
+    rustix::net::recv(socket, &mut message, RecvFlags::DONTWAIT).map_err(io)?;
+    let enable = match word(&message, 16) {
+        0 => false,
+        1 => true,
+        _ => return Err(Error::InvalidParam),
+    };
+    let done = session.set_vring_enable(word(&message, 12), enable);
+    if word(&message, 4) & wire::NEED_REPLY == 0 {
+        return done.map(|()| true);
+    }
+    let mut answer = [0; wire::SET_VRING_ENABLE_BYTES];
+    answer[..4].copy_from_slice(&wire::SET_VRING_ENABLE.to_le_bytes());
+    answer[4..8].copy_from_slice(&(wire::FLAGS | wire::REPLY).to_le_bytes());
+    answer[8..12].copy_from_slice(&payload.to_le_bytes());
+    answer[12..].copy_from_slice(&u64::from(done.is_err()).to_le_bytes());
+    rustix::net::send(socket, &answer, SendFlags::DONTWAIT | SendFlags::NOSIGNAL).map_err(io)?;
+    Ok(true)
 }
 
 /// Tells a client that the configuration space has changed. Never waits: a client that does not read misses it.
