@@ -19,7 +19,7 @@
 //! - Only a sleep that was about to happen arms one, and what the timer ends is no such sleep: a channel that nobody wakes is not woken for this.
 //! - What counts is a timer that found the channel asleep for [`ASLEEP_NS`] and was the first that woke it. One that is overtaken by work runs out
 //!   whenever it does, and may find a later sleep.
-//! - The price is the median of the last [`KEPT`]: what a busy host adds now and then does not move it.
+//! - The price is the median of the last 31 samples: what a busy host adds now and then does not move it.
 //!
 //! Pure state machines over nanoseconds.
 
