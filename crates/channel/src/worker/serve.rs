@@ -44,7 +44,8 @@ impl<H: Handler> Served<H> {
         let begun = io.now;
         for taken in 1..=count {
             let Some(head) = self.queue.resources.ring.pop()? else { break };
-            if self.begin(io, head)
+            self.begin(io, head);
+            if self.queue.segments > SEGMENTS_MAX
                 || taken % PUBLISH_EVERY == 0 && self.much_was_done_since(io, begun)
             {
                 if taken < seen {
@@ -159,60 +160,55 @@ impl<H: Handler> Served<H> {
         }
     }
 
-    /// Reads the chain of a head that was just taken, and hands it to the handler. Whether that makes too many segments for one turn.
+    /// Reads the chain of a head that was just taken, and hands it to the handler.
     #[inline]
-    fn begin(&mut self, io: &mut Io, head: Head) -> bool {
+    fn begin(&mut self, io: &mut Io, head: Head) {
         io.note_taken(&mut self.queue, head);
         if !self.queue.held.is_empty() {
-            self.queue.hold(head);
-            return false;
+            return self.queue.hold(head);
         }
         match self.handler.admit(&self.queue) {
             Ok(()) => self.read(io, head),
             Err(reason) => {
                 self.queue.held_for = reason;
                 self.queue.hold(head);
-                false
             }
         }
     }
 
-    /// Reads the chain into the slot, or into a long list if it does not fit. Whether that makes too many segments for one turn.
+    /// Reads the chain into the slot, or into a long list if it does not fit.
     #[inline]
-    fn read(&mut self, io: &mut Io, head: Head) -> bool {
+    fn read(&mut self, io: &mut Io, head: Head) {
         let resources = &mut self.queue.resources;
         let mut chain = Chain::new(&mut resources.commands[usize::from(head.0)].bufs);
         match resources.ring.chain(head, &mut chain) {
             Ok(()) => {
                 let walked = Walked::of(&chain);
                 self.handler.begin(io, &mut self.queue, head, walked);
-                false
             }
             Err(ChainError::TooLong { needed }) => self.read_long(io, head, needed),
             Err(error) => {
                 let bad = BadChain::of(&chain, error);
                 self.handler.begin_bad(io, &mut self.queue, head, bad);
-                false
             }
         }
     }
 
     #[cold]
-    fn read_long(&mut self, io: &mut Io, head: Head, needed: usize) -> bool {
+    fn read_long(&mut self, io: &mut Io, head: Head, needed: usize) {
         self.queue.segments += needed;
         match io.read_longer(&mut self.queue, head, needed).expect("a slot is not the longest") {
             Read::Whole(walked) => self.handler.begin(io, &mut self.queue, head, walked),
             Read::Bad(bad) => self.handler.begin_bad(io, &mut self.queue, head, bad),
             Read::Waits => {}
         }
-        self.queue.segments > SEGMENTS_MAX
     }
 
     /// A command that waited is tried again.
     pub(crate) fn resubmit(&mut self, io: &mut Io, head: Head) {
         self.queue.parked -= 1;
         match self.queue.state(head) {
-            State::Unread => drop(self.read(io, head)),
+            State::Unread => self.read(io, head),
             State::Parked | State::Paused => self.handler.try_again(io, &mut self.queue, head),
             state @ (State::Free | State::Held | State::Submitted) => {
                 unreachable!("{head:?} waited and is {state:?}")
