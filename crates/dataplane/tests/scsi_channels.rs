@@ -11,7 +11,7 @@ use common::{Server, load, short_load};
 use partition::load::{LoadOptions, run};
 use partition::scsi::control::Function;
 use partition::scsi::{Command, cdb, response};
-use protocol::message::{DeviceSpec, Placement, PortShare, Request, VolumeSpec};
+use protocol::message::{DeviceSpec, Placement, PortShare, Reply, Request, VolumeSpec};
 use protocol::stats::QueueCounter;
 
 const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
@@ -183,7 +183,11 @@ fn active_and_pending_commands_are_told_apart() {
     assert!(waited >= most(QueueCounter::PendingMax) && waited <= 4 * 32, "{mark:?}");
     // Nothing is active, so all marks begin at nothing; counters go on.
     let before = server.count(QueueCounter::CommandsReceived);
-    server.must(Request::ResetMarks { name: "vfchost0".to_owned() });
+    // The client may still be leaving: its queues are being changed then.
+    let reset = Request::ResetMarks { name: "vfchost0".to_owned() };
+    while server.ask(reset.clone()) != Reply::Done {
+        std::thread::sleep(Duration::from_millis(2));
+    }
     let stats = server.stats();
     assert_eq!((stats.adapters[0].active_max, stats.adapters[0].pending_max), (0, 0));
     for mark in [QueueCounter::ActiveMax, QueueCounter::PendingMax, QueueCounter::WaitingMax] {
