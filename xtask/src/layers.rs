@@ -18,9 +18,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("protocol", &["memory", "spec"]),
     ("scsi", &["memory", "block"]),
     ("switch", &[]),
+    // Nobody uses it yet.
+    ("pool", &[]),
     ("channel", &["memory", "uring", "vring", "block", "protocol"]),
     ("device_blk", &["memory", "vring", "block", "protocol", "channel"]),
-    ("device_net", &["memory", "vring", "spec", "block", "protocol", "channel", "switch"]),
+    ("device_net", &["memory", "uring", "vring", "spec", "block", "protocol", "channel", "switch"]),
     ("device_scsi", &["memory", "vring", "spec", "block", "protocol", "channel", "scsi"]),
     (
         "dataplane",
@@ -68,7 +70,7 @@ const UNSAFE_TESTS: &[&str] =
     &["crates/confine/tests/arbitrary_code.rs", "crates/dataplane/tests/allocation.rs"];
 
 /// The crates without I/O, clock and threads: they also run in a browser. `cargo xtask wasm` compiles them for one.
-const PURE: &[&str] = &["spec", "fabric", "planner", "switch"];
+const PURE: &[&str] = &["spec", "fabric", "planner", "switch", "pool"];
 
 /// What a pure crate may not name outside its tests.
 const IMPURE: &[&str] = &[
