@@ -14,6 +14,7 @@ mod dress;
 mod entstat;
 mod errpt;
 mod fcstat;
+mod foreign;
 mod gzip;
 mod hmc;
 mod host;
@@ -114,8 +115,8 @@ impl std::fmt::Display for Wwn {
 
 /// When a capture was taken, in seconds since a fixed moment.
 ///
-/// Two of them can be subtracted when their zones are equal: a line that `date` printed names a zone by letters whose
-/// offset is not known, a time that the caller gave is in UTC and has no zone here.
+/// Two of them can be subtracted when their zones are equal, or the summer and the winter of one: a line that `date`
+/// printed names a zone by letters whose offset is not known, a time that the caller gave is in UTC and has no zone here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Taken {
     /// Seconds since 1970 of the clock that was read.
@@ -128,6 +129,26 @@ impl Taken {
     /// Seconds since 1970, in UTC.
     pub fn utc(seconds: u64) -> Self {
         Self { seconds, zone: None }
+    }
+
+    /// The clock by its winter name and the seconds that it shows: what `date` printed in summer can be held against
+    /// what it printed in winter.
+    pub(crate) fn clock(&self) -> (Option<&str>, u64) {
+        const SUMMER: [(&str, &str); 8] = [
+            ("CEST", "CET"),
+            ("EEST", "EET"),
+            ("WEST", "WET"),
+            ("MEST", "MET"),
+            ("EDT", "EST"),
+            ("CDT", "CST"),
+            ("MDT", "MST"),
+            ("PDT", "PST"),
+        ];
+        let zone = self.zone.as_deref();
+        match SUMMER.iter().find(|(summer, _)| Some(*summer) == zone) {
+            Some((_, winter)) => (Some(winter), self.seconds.saturating_sub(3600)),
+            None => (zone, self.seconds),
+        }
     }
 }
 
@@ -314,6 +335,11 @@ impl Captures {
     /// How much is kept: reports, and passages that belong to none.
     fn entries(&self) -> usize {
         self.reports.len() + self.unread.len() + self.refused.len()
+    }
+
+    /// How many lines the reports have.
+    fn lines(&self) -> usize {
+        self.reports.iter().map(|report| report.head().lines()).sum()
     }
 
     /// The name of the file that `at` counts.

@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use crate::capture::{At, Captures, Report};
+use crate::capture::{At, Captures, Report, Taken};
 
 /// The systems of some captures.
 #[derive(Debug, Clone, Default)]
@@ -185,9 +185,11 @@ pub(crate) fn in_order(captures: &Captures, reports: &mut Vec<&Report>) {
         (captures.file_name(first).to_owned(), first)
     };
     reports.sort_by_cached_key(place);
-    let Some(zone) = usual_zone(reports.iter().copied()) else { return };
+    let Some(usual) = usual_zone(reports.iter().copied()) else { return };
+    let usual = Taken { seconds: 0, zone: usual };
     let own = |report: &Report| {
-        report.head().taken.as_ref().filter(|taken| taken.zone == zone).map(|taken| taken.seconds)
+        let (zone, seconds) = report.head().taken.as_ref()?.clock();
+        (zone == usual.clock().0).then_some(seconds)
     };
     let file = |at: usize| reports.get(at).map(|report| report.head().first.file);
     let mut times: Vec<Option<u64>> = reports.iter().map(|report| own(report)).collect();

@@ -2,6 +2,8 @@
 
 #[path = "field/commands.rs"]
 mod commands;
+#[path = "field/company.rs"]
+mod company;
 #[path = "field/names.rs"]
 mod names;
 #[path = "field/pieces.rs"]
@@ -17,9 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 /// Seeded faults that come first today. It may only be raised; the aim is all but three.
-const FOUND_MIN: usize = 115;
+const FOUND_MIN: usize = 117;
 /// Healthy systems that are left alone today. It may only be raised; the aim is all but two.
-const ALONE_MIN: usize = 94;
+const ALONE_MIN: usize = 95;
 /// Systems that get a command today which their manifest calls wrong. Names may only go; the aim is none.
 const WRONG_TODAY: &[&str] = &[];
 

@@ -193,6 +193,8 @@ fn the_limits_in_the_guide_are_those_of_the_program() {
         ("files of gzip in a file of gzip", format!("{} of them", limits::LAYERS_MAX)),
         ("reports of one file, with passages of other text", limits::ENTRIES_PER_FILE.to_string()),
         ("the same of all files together", limits::ENTRIES.to_string()),
+        ("lines of the reports of one file", limits::LINES_PER_FILE.to_string()),
+        ("lines of the reports of all files together", limits::LINES.to_string()),
     ] {
         let row = format!("| {of} | {limit} |");
         assert!(text.contains(&row), "{row}");
@@ -219,4 +221,48 @@ fn every_reader_has_a_fixture_that_it_reads() {
         let said = matches!(reader.typed, "prtconf" | "uptime" | "nmon -f");
         assert!(named || said, "{reader:?}: {kinds:?}");
     }
+}
+
+/// The fuzz target types each reader's command and lets it read what follows: for every one of them there is something
+/// that it makes a report of.
+#[test]
+fn every_reader_is_reached_as_the_fuzz_target_reaches_it() {
+    let target = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/fuzz_targets/planner_reader.rs");
+    let source = guide(target);
+    assert!(source.contains("readers().nth(usize::from(*first) % readers().count())"), "{source}");
+    assert!(source.contains("vios1:/home/padmin> {}\\n\", reader.typed"), "{source}");
+    assert!(readers().count() <= 256, "a byte chooses");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/readers");
+    let fixtures = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
+    let fixtures = fixtures.filter(|path| path.extension().is_some_and(|end| end == "txt"));
+    // With what was typed before it, and without.
+    let mut printed: Vec<Vec<u8>> = Vec::new();
+    for path in fixtures {
+        let whole = std::fs::read(path).unwrap();
+        let end = whole.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+        printed.extend([whole[end..].to_vec(), whole]);
+    }
+    printed.extend([
+        b"System Model: IBM,9009-42A\nMachine Serial Number: 78A1B2C\n".to_vec(),
+        b"  10:15AM   up 109 days,  3:12,  1 user,  load average: 1.10, 1.22, 1.31\n".to_vec(),
+        b"AAA,progname,topas_nmon\nAAA,host,vios1\nZZZZ,T0001,10:00:00,02-NOV-2026\n".to_vec(),
+        b"32\n".to_vec(),
+        b"20...2048 (+1)\n".to_vec(),
+    ]);
+    let reached = |reader: &&planner::capture::Reader, text: &Vec<u8>| {
+        let typed = format!("vios1:/home/padmin> {}\n", reader.typed);
+        let mut captures = Captures::new();
+        captures.read("fuzz", &[typed.as_bytes(), text].concat(), None);
+        captures.reports.iter().any(|report| match reader.typed {
+            // Files, which are known by what stands in them.
+            "nmon -f" => report.nmon().is_some(),
+            "part -i 30" => report.part().is_some(),
+            typed => report.head().command.as_ref().is_some_and(|read| read.value == typed),
+        })
+    };
+    let missing: Vec<&str> = readers()
+        .filter(|reader| !printed.iter().any(|text| reached(reader, text)))
+        .map(|reader| reader.typed)
+        .collect();
+    assert!(missing.is_empty(), "nothing is read as the report of: {}", missing.join(", "));
 }

@@ -590,3 +590,14 @@ Name          Physloc                            ClntID ClntName       ClntOS
     let text = planner::report::text::text(&outcomes, &planner::report::text::Options::default());
     assert!(text.contains("vfchost1 on v1 of payroll (v1.txt:12)"), "{text}");
 }
+
+/// The VIOS of the destination has a single queue for certain, its firmware perhaps: what is certain is said.
+#[test]
+fn what_every_way_to_a_count_needs_is_said_where_it_is_open_which_of_them_it_is() {
+    let text = "steps = [{ move = \"target\" }, { move = \"source\" }]\n[client]\nsystem = \"aix\"\nlevel = \"7200-05-03\"\nat = \"source\"\nqueues = 8\n[server.source]\nmachine = \"9009-42A\"\nfirmware = \"FW950\"\nvios = \"3.1.2.10\"\n[server.target]\ngeneration = \"POWER8\"\nvios = \"2.2.6\"\n";
+    let outcome = outcome(text);
+    let [case] = outcome.stages[1].cases.as_slice() else { panic!("{outcome:?}") };
+    let [first, .., last] = case.brings_back.as_slice() else { panic!("{case:?}") };
+    assert!(first.starts_with("bring the VIOS of target to 3.1.2"), "{case:?}");
+    assert_eq!(last, "find out which of these it is: some need more than that");
+}

@@ -502,3 +502,52 @@ fn volumes_are_sized_by_what_their_clients_measured() {
     assert_eq!(missing.what, "I/O of 2 of 2 logical volumes or files");
     assert!(missing.capture.contains("payroll"), "{missing:?}");
 }
+
+/// Two clients on a port: one was captured twice, of the other nothing, and of the port the average of ten days.
+#[test]
+fn what_is_asked_for_now_goes_before_the_mean_of_ten_days_and_who_is_left_out_is_named() {
+    let map = |name: &str, id: u32, client: &str, state: &str| {
+        format!(
+            "Name          Physloc                            ClntID ClntName       ClntOS\n------------- ---------------------------------- ------ -------------- -------\n{name:<13} U9009.42A.78A1B2C-V1-C2{id}           {id:>6} {client:<14} AIX\n\nStatus:{state}\nFC name:fcs0                    FC loc code:U78D3.001.WZS0ABC-P1-C4-T1\nPorts logged in:4\nFlags:a<LOGGED_IN,STRIP_MERGE>\nVFC client name:fcs0            VFC client DRC:U9009.42A.78A1B2C-V{id}-C20\n\n"
+        )
+    };
+    let port = "FIBRE CHANNEL STATISTICS REPORT: fcs0\nSeconds Since Last Reset: 864000\n\nFC SCSI Traffic Statistics\n  Input Requests:   600000000\n  Output Requests:  264000000\n  Control Requests: 1\n  Input Bytes:  4915200000000\n  Output Bytes: 2162688000000\n";
+    let commands = |minute: u32, each: u64| {
+        format!(
+            "viosa1:/ # date\nMon Nov  2 10:{minute:02}:00 UTC 2026\nviosa1:/ # cat /proc/sys/adapter/vfc/vfchost0/stats\nNumber of CMD queues    = 1\nNumber of SUBQ channels = 2\n\nCommands received  = 3\nCommands received  = {each}\nCommands received  = {each}\n"
+        )
+    };
+    let maps = [
+        ("vfchost0", 5, "payroll", "LOGGED_IN"),
+        ("vfchost1", 6, "billing", "LOGGED_IN"),
+        ("vfchost2", 7, "archive", "NOT_LOGGED_IN"),
+    ];
+    let maps: String =
+        maps.into_iter().map(|(name, id, of, state)| map(name, id, of, state)).collect();
+    // 2 × 57,300,000 commands in ten minutes.
+    let text = format!(
+        "viosa1:/ # date\nMon Nov  2 09:59:00 UTC 2026\nviosa1:/ # ioscli lsmap -all -npiv\n{maps}viosa1:/ # fcstat fcs0\n{port}{}{}",
+        commands(0, 1_000_000),
+        commands(10, 58_300_000)
+    );
+    let mut captures = planner::capture::Captures::new();
+    captures.read("vios.txt", text.as_bytes(), None);
+    let sizings = captured(&captures, &Facts::builtin()).unwrap();
+    let [(server, Some(sizing))] = sizings.servers.as_slice() else { panic!("{sizings:?}") };
+    let [load] = server.workloads.virtual_fc.as_slice() else { panic!("{:?}", server.workloads) };
+    assert!(near(load.iops.value(), 191_000.0), "{load:?}");
+    // The requests are as large as those that the port has counted.
+    assert_eq!(load.block_bytes.value(), 8192, "{load:?}");
+    let left_out = server.missing.iter().find(|missing| missing.what.contains("billing"));
+    assert!(left_out.expect("it is named").capture.contains("fcstat -D fcs0 on viosa1"));
+    assert!(!server.missing.iter().any(|missing| missing.what.contains("payroll")));
+    assert!(sizing.notes.iter().any(|note| note.contains("vfchost2 of archive")), "{sizing:?}");
+    // Where the port's own mean is more than was measured of some, it stands.
+    let calm = text.replace("58300000", "1100000");
+    let mut captures = planner::capture::Captures::new();
+    captures.read("vios.txt", calm.as_bytes(), None);
+    let sizings = captured(&captures, &Facts::builtin()).unwrap();
+    let [(server, _)] = sizings.servers.as_slice() else { panic!("{sizings:?}") };
+    let [load] = server.workloads.virtual_fc.as_slice() else { panic!("{:?}", server.workloads) };
+    assert!(near(load.iops.value(), 1000.0) && near(load.adapters.value().into(), 2.0), "{load:?}");
+}

@@ -7,14 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::Draft;
 use super::view::parse_number;
+use crate::capture::At;
 
 /// Where the first rule speaks of an object, what the second says of it is the same trouble.
-const EXPLAINS: [(&str, &str); 5] = [
+const EXPLAINS: [(&str, &str); 7] = [
     ("fc-port-oversubscribed", "fc-physical-elements"),
     ("sea-failover", "sea-vlan"),
+    ("sea-control-channel", "sea-failover"),
     ("fc-link-errors", "adapter-errors"),
     ("fc-port-logged-out", "adapter-errors"),
     ("net-link-down", "adapter-errors"),
+    ("net-crc", "adapter-errors"),
 ];
 
 /// What may be the effect of a broken link.
@@ -40,7 +43,27 @@ pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
             draft.rule != "fc-port-logged-out"
                 && said.contains(&("fc-port-logged-out", port.to_owned()))
         });
-        !port && !EXPLAINS.iter().any(explained)
+        // A pair whose control channels do not meet: neither hears the other.
+        let of_pair = || {
+            draft.rule == "sea-control-channel"
+                && said.iter().any(|(rule, object)| {
+                    let pair = object.split_once(" and ");
+                    let one = |(one, two): (&str, &str)| [one, two].contains(&draft.object());
+                    *rule == draft.rule && pair.is_some_and(one)
+                })
+        };
+        !port && !of_pair() && !EXPLAINS.iter().any(explained)
+    });
+    // The depth of a pool's LUN is told once, by the pool.
+    let depths: BTreeSet<(usize, At)> = drafts
+        .iter()
+        .filter(|draft| draft.rule == "ssp-depth")
+        .flat_map(|draft| draft.evidence().iter().map(|at| (draft.host, *at)))
+        .collect();
+    let of_disk = ["disk-queue-depth", "disk-iops-limit"];
+    drafts.retain(|draft| {
+        let shown = |at: &At| depths.contains(&(draft.host, *at));
+        !(of_disk.contains(&draft.rule) && draft.evidence().iter().any(shown))
     });
     let broken: BTreeSet<usize> = drafts
         .iter()

@@ -386,7 +386,9 @@ fn deeper(view: &View<'_>, disk: &Disk<'_>, mut draft: Draft) -> Draft {
     };
     let change = Change::new(view, disk.host, disk.name).set("queue_depth", target.to_string());
     let draft = draft.figure(least).figure(most);
-    let draft = match disk_behind::over_scsi(view, (disk.host, disk.name), as_f64(target)) {
+    let open = disk_behind::over_scsi(view, (disk.host, disk.name), as_f64(target))
+        .or_else(|| disk_behind::under_scsi(view, (disk.host, disk.name)));
+    let draft = match open {
         Some(look_up) => {
             draft.unknown(NoCommand { values: change.values(), look_up, already: None })
         }

@@ -6,6 +6,7 @@ use super::change::Change;
 use super::finding::{Draft, Severity};
 use super::out::Out;
 use super::rule::Object;
+use super::ssp_luns;
 use super::thresholds::fact;
 use super::view::{Role, View};
 use crate::capture::Report;
@@ -153,6 +154,34 @@ pub(super) fn over_scsi(
                 "how many disks the adapter carries: at that depth {} fit",
                 number((total / each).floor())
             ),
+        ]
+    })
+}
+
+/// What has to be known before a disk of a VIOS is given a depth: that of the client's disk in front of it, which it has to
+/// reach, and whether there is one. `None` where that is known, and for disks that are given to nobody.
+pub(super) fn under_scsi(view: &View<'_>, (vios, disk): (usize, &str)) -> Option<Vec<String>> {
+    if view.role(vios) != Role::Vios {
+        return None;
+    }
+    if !view.backs(vios, disk) {
+        let mapped = view.of(vios).any(|report| report.lsmap_scsi().is_some());
+        let of_pool = ssp_luns::on_host(view, vios)
+            .is_some_and(|list| list.luns.iter().any(|lun| lun.name == disk));
+        let on = view.spoken(vios);
+        let what = format!(
+            "whether {disk} is given to a client, whose depth it has to reach: lsmap -all on {on}"
+        );
+        return (!mapped && !of_pool).then(|| vec![what]);
+    }
+    let known = view.clients_of(vios).into_iter().any(|client| {
+        let front = in_front_of(view, (vios, disk), client);
+        front.is_some_and(|front| view.number(client, front, "queue_depth").is_some())
+    });
+    (!known).then(|| {
+        vec![
+            "the depth of the client's disk in front of it, which it has to reach: lscfg -vpl hdiskN and lsattr -El hdiskN on the client"
+                .to_owned(),
         ]
     })
 }

@@ -332,6 +332,10 @@ impl Draft {
         self.finding.reasoning.push(why.to_owned());
     }
 
+    pub(super) fn evidence(&self) -> &[At] {
+        &self.finding.evidence
+    }
+
     pub(super) fn object(&self) -> &str {
         &self.finding.object
     }

@@ -298,33 +298,62 @@ impl<'v, 'a> Server<'v, 'a> {
         for port in ports {
             let maps: Vec<&Npiv<'a>> =
                 here.iter().copied().filter(|map| map.port() == Some(port)).collect();
-            let clients: Vec<(&Npiv<'a>, String, Requests)> = maps
-                .iter()
-                .filter_map(|map| {
-                    let (client, adapter) = map.client.zip(map.client_adapter())?;
-                    let requests = Requests::of(view.fcstats(client, adapter))?;
-                    Some((*map, view.object(client, adapter), requests))
-                })
-                .collect();
-            // An average of the port is worth less than a measurement of every client on it.
-            let measured = clients.len() == maps.len() && clients.iter().all(|one| one.2.measured);
             let own = Requests::of(view.fcstats(self.host, port));
-            if let Some(requests) = own.filter(|own| own.measured || !measured) {
+            let (mut clients, mut unknown) = (Vec::new(), Vec::new());
+            for map in &maps {
+                match requests_of(view, map, own.as_ref()) {
+                    Some(requests) => clients.push((*map, requests)),
+                    None => unknown.push(*map),
+                }
+            }
+            let measured = || clients.iter().filter(|(_, requests)| requests.measured);
+            let now: f64 = measured().map(|(_, requests)| requests.rate.low).sum();
+            let all = measured().count() == maps.len();
+            // An average of the port is worth less than a measurement of every client on it, or of some that alone
+            // ask for more.
+            let kept = own.filter(|own| own.measured || !(all || now > own.rate.low));
+            if let Some(requests) = kept {
                 self.fibre_load(port, requests, &maps);
                 continue;
             }
-            if clients.is_empty() {
+            if !unknown.is_empty() {
+                let names: Vec<String> = unknown
+                    .iter()
+                    .map(|map| format!("{} of {}", map.map.name, map.client_spoken()))
+                    .collect();
+                let what = match clients.is_empty() {
+                    true => "requests and bytes a second".to_owned(),
+                    false => format!("requests and bytes a second of {}", names.join(", ")),
+                };
                 let capture = format!("fcstat -D {port} on {} twice, each with date", self.on());
-                self.lack(
-                    &format!("virtual FC {port}"),
-                    "requests and bytes a second",
-                    "nothing: it is left out",
-                    capture,
-                );
+                let load = format!("virtual FC {port}");
+                self.lack(&load, &what, "nothing: it is left out", capture);
             }
-            for (map, name, requests) in clients {
+            for (map, requests) in clients {
+                let adapter = map.client.zip(map.client_adapter());
+                let name = match adapter {
+                    Some((client, adapter)) => view.object(client, adapter),
+                    None => format!("{} of {}", map.map.name, map.client_spoken()),
+                };
                 self.fibre_load(&name, requests, &[map]);
             }
+        }
+        self.not_logged_in();
+    }
+
+    /// Clients that carry nothing now and may later.
+    fn not_logged_in(&mut self) {
+        let out =
+            self.view.npiv().iter().filter(|map| {
+                map.vios == self.host && !map.logged_in() && map.client_key().is_some()
+            });
+        let names: Vec<String> =
+            out.map(|map| format!("{} of {}", map.map.name, map.client_spoken())).collect();
+        if !names.is_empty() {
+            self.found.notes.push(format!(
+                "Not logged in when captured, so their load is left out: {}.",
+                names.join(", ")
+            ));
         }
     }
 
@@ -379,15 +408,24 @@ impl<'v, 'a> Server<'v, 'a> {
                 None
             }
         };
+        let adapters = self.value(&load, whole(adapters.low), adapters);
+        let iops = self.value_of(&load, requests.rate.low, (requests.rate, &requests.lines[0]));
+        let block_bytes = match requests.bytes {
+            Some(bytes) => self.value_of(&load, whole(bytes.low), (bytes, &requests.lines[1])),
+            None => {
+                let of = first.client_spoken();
+                let adapter = first.client_adapter().unwrap_or("fcsN");
+                let instead = "the smallest whose cost is known, which costs least";
+                let capture = format!("fcstat -D {adapter} on {of}");
+                self.lack(&load, "bytes of an I/O", instead, capture);
+                smallest_io(view.facts).into()
+            }
+        };
         let fc = VirtualFc {
             name: Some(name.to_owned()),
-            adapters: self.value(&load, whole(adapters.low), adapters),
-            iops: self.value_of(&load, requests.rate.low, (requests.rate, &requests.lines[0])),
-            block_bytes: self.value_of(
-                &load,
-                whole(requests.bytes.low),
-                (requests.bytes, &requests.lines[1]),
-            ),
+            adapters,
+            iops,
+            block_bytes,
             queues,
             latency_ms,
         };
@@ -458,6 +496,21 @@ impl<'v, 'a> Server<'v, 'a> {
             lun_depth,
             lu_depth,
         });
+    }
+}
+
+/// What a client was seen to ask for through one adapter: between two captures of anything that shows its path, else
+/// on average. How large the requests are, its own counters tell, else those of the port.
+fn requests_of(view: &View<'_>, map: &Npiv<'_>, port: Option<&Requests>) -> Option<Requests> {
+    let own = map.client.zip(map.client_adapter());
+    let counted = own.and_then(|(client, adapter)| Requests::of(view.fcstats(client, adapter)));
+    let seen = || view.path(map.vios, &map.map.name)?.measured_rate();
+    match counted.as_ref().is_some_and(|own| own.measured) {
+        true => counted,
+        false => match seen() {
+            Some(rate) => Some(Requests::seen(rate, counted.as_ref().or(port))),
+            None => counted,
+        },
     }
 }
 

@@ -142,20 +142,20 @@ fn grown(name: &str, counter: Counter, growth: f64, requests: &[Counter]) -> Opt
 
 /// Puts the samples of one port in the order of time, and leaves out what was captured twice.
 ///
-/// Where the captures have no times, the seconds since the reset order them: they grow together with the counters.
+/// Where the captures have no times, or such as cannot be true, the seconds since the reset order them: they grow together
+/// with the counters.
 pub(super) fn in_order(samples: &mut Vec<&Fcstat>) {
-    let timed = samples.iter().all(|fcstat| fcstat.head.taken.is_some());
     let key = |fcstat: &Fcstat| {
         Some((fcstat.seconds_since_reset?.value, fcstat.traffic.input_requests?.value))
     };
-    let zones: Vec<_> = samples
-        .iter()
-        .filter_map(|fcstat| fcstat.head.taken.as_ref())
-        .map(|taken| &taken.zone)
-        .collect();
-    if timed && zones.windows(2).all(|pair| pair[0] == pair[1]) {
-        samples.sort_by_key(|fcstat| fcstat.head.taken.as_ref().map(|taken| taken.seconds));
-    } else if !timed && samples.iter().all(|fcstat| key(fcstat).is_some()) {
+    let clocks: Option<Vec<_>> =
+        samples.iter().map(|fcstat| Some(fcstat.head.taken.as_ref()?.clock())).collect();
+    let ages = samples.iter().map(|fcstat| fcstat.seconds_since_reset.map(|read| read.value));
+    let ages: Vec<Option<u64>> = ages.collect();
+    let by_clock = clocks.as_ref().is_some_and(|clocks| are_true(clocks, &ages));
+    if by_clock {
+        samples.sort_by_key(|fcstat| fcstat.head.taken.as_ref().map(|taken| taken.clock().1));
+    } else if samples.iter().all(|fcstat| key(fcstat).is_some()) {
         let mut sorted = samples.clone();
         sorted.sort_by_key(|fcstat| fcstat.seconds_since_reset.map(|read| read.value));
         if sorted.is_sorted_by_key(|fcstat| fcstat.traffic.input_requests.map(|read| read.value)) {
@@ -173,6 +173,32 @@ pub(super) fn in_order(samples: &mut Vec<&Fcstat>) {
     if let Some(last) = samples.windows(2).rposition(reset) {
         samples.drain(..=last);
     }
+}
+
+/// A zone, and the seconds that its clock showed.
+pub(super) type Clock<'a> = (Option<&'a str>, u64);
+
+/// So many seconds a file's time may be apart from what is in it.
+const SLACK: u64 = 300;
+
+/// So many seconds lie between a `date` and the command after it at most, where they are of one moment.
+const APART: f64 = 60.0;
+
+/// Whether these clocks of one zone can be those of counters of these ages. Files that were copied have the times of their
+/// copies: a counter that is younger than the one before it was reset in between, and is no older than the time between.
+pub(super) fn are_true(clocks: &[Clock<'_>], ages: &[Option<u64>]) -> bool {
+    if clocks.windows(2).any(|pair| pair[0].0 != pair[1].0) {
+        return false;
+    }
+    let mut both: Vec<(u64, Option<u64>)> =
+        clocks.iter().map(|clock| clock.1).zip(ages.iter().copied()).collect();
+    both.sort_by_key(|(seconds, _)| *seconds);
+    both.windows(2).all(|pair| match (pair[0], pair[1]) {
+        ((then, Some(before)), (now, Some(age))) if age < before => {
+            age <= (now - then).saturating_add(SLACK)
+        }
+        _ => true,
+    })
 }
 
 /// Whether two captures show the same moment: one file given twice, or `fcstat` and `fcstat -D` in one go.
@@ -197,20 +223,30 @@ fn same_detail(earlier: &Fcstat, later: &Fcstat) -> bool {
 
 /// Seconds between two captures of the same thing, from their times or their own clocks.
 pub(super) fn seconds_between(earlier: &Head, later: &Head) -> Option<f64> {
-    let (one, two) = (earlier.taken.as_ref()?, later.taken.as_ref()?);
-    let apart = two.seconds.checked_sub(one.seconds).filter(|apart| *apart > 0)?;
-    (one.zone == two.zone).then(|| as_f64(apart))
+    let (one, two) = (earlier.taken.as_ref()?.clock(), later.taken.as_ref()?.clock());
+    let apart = two.1.checked_sub(one.1).filter(|apart| *apart > 0)?;
+    (one.0 == two.0).then(|| as_f64(apart))
 }
 
-/// Seconds between two `fcstat` of one port, and the terms that tell.
+/// Seconds between two `fcstat` of one port, and the terms that tell: by the clocks, or by what the counters' own ages say
+/// where the clocks cannot be true.
 pub(super) fn fcstat_seconds(earlier: &Fcstat, later: &Fcstat) -> Option<(f64, Term)> {
-    if let Some(seconds) = seconds_between(&earlier.head, &later.head) {
-        let term = Term::read("seconds", seconds, "s", later.head.first);
-        return Some((seconds, term));
+    let ages = earlier.seconds_since_reset.zip(later.seconds_since_reset);
+    let aged = ages.and_then(|(one, two)| {
+        let seconds = two.value.checked_sub(one.value).filter(|apart| *apart > 0)?;
+        Some((as_f64(seconds), two.at))
+    });
+    let clocks = seconds_between(&earlier.head, &later.head);
+    let fits = |clocks: &f64| aged.is_none_or(|(aged, _)| agree(*clocks, aged));
+    match clocks.filter(fits) {
+        Some(seconds) => Some((seconds, Term::read("seconds", seconds, "s", later.head.first))),
+        None => aged.map(|(seconds, at)| (seconds, Term::read("seconds", seconds, "s", at))),
     }
-    let (one, two) = (earlier.seconds_since_reset?, later.seconds_since_reset?);
-    let seconds = as_f64(two.value.checked_sub(one.value).filter(|apart| *apart > 0)?);
-    Some((seconds, Term::read("seconds", seconds, "s", two.at)))
+}
+
+/// Whether the time between two clocks is that by which counters aged.
+pub(super) fn agree(clocks: f64, ages: f64) -> bool {
+    (clocks - ages).abs() <= APART + ages * 0.1
 }
 
 /// The counters of the requests that waits are held against.

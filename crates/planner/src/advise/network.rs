@@ -4,13 +4,14 @@
 //! An adapter is judged where it carries something: a member of an aggregation or of a shared adapter, or one that moved
 //! packets. A spare port without a cable is no fault. Counters are judged by growth, as everywhere.
 
+mod checksums;
 mod lacp;
 
 use std::collections::BTreeMap;
 
 use super::change::Change;
 use super::finding::{Draft, Severity};
-use super::measure::{Counter, Waits, waits};
+use super::measure::{Counter, Waits, are_true, waits};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{BUFFER_LIMITS, GROWTH_LEAST, RESETS_GROWTH, RESETS_ONCE};
@@ -114,16 +115,14 @@ pub(super) type Sample<'a> = (&'a Entstat, &'a Ethernet);
 
 /// The order of time: by clocks where all have the same, else by the age of the counters where they grow with it.
 pub(super) fn in_order(samples: &mut [Sample<'_>]) {
-    let clock = |(run, _): &Sample<'_>| {
-        run.head.taken.as_ref().map(|taken| (taken.zone.clone(), taken.seconds))
-    };
-    let zone = |sample: &Sample<'_>| clock(sample).map(|(zone, _)| zone);
-    let one_zone = samples.windows(2).all(|pair| zone(&pair[0]) == zone(&pair[1]));
     let age = |(_, adapter): &Sample<'_>| adapter.elapsed_seconds.map(|read| read.value);
     let moved = |(_, adapter): &Sample<'_>| adapter.received.packets.map(|read| read.value);
-    if samples.iter().all(|sample| clock(sample).is_some()) && one_zone {
-        samples.sort_by_key(clock);
-    } else if samples.iter().all(|sample| age(sample).is_some()) {
+    let clocks: Option<Vec<_>> =
+        samples.iter().map(|(run, _)| Some(run.head.taken.as_ref()?.clock())).collect();
+    let ages: Vec<Option<u64>> = samples.iter().map(age).collect();
+    if clocks.is_some_and(|clocks| are_true(&clocks, &ages)) {
+        samples.sort_by_key(|(run, _)| run.head.taken.as_ref().map(|taken| taken.clock().1));
+    } else if ages.iter().all(Option::is_some) {
         let mut sorted = samples.to_vec();
         sorted.sort_by_key(age);
         if sorted.is_sorted_by_key(moved) {
@@ -162,6 +161,8 @@ pub(super) const RULES: &[Rule] = rules! {
         |wire| wire.last().lacp.is_some(), lacp::churn;
     "net-speed" "a port runs slower than its sisters, or at half duplex" 1.2
         |wire| wire.is_physical() && wire.is_used() && wire.last().speed.is_some(), speed;
+    "net-crc" "frames arrive with a wrong checksum" 1.2
+        |wire| wire.is_physical() && wire.last().received.crc.is_some(), checksums::judge;
     "net-receive-loss" "a physical adapter loses packets that arrive" 1.0
         |wire| wire.is_physical(), receive_loss;
     "net-virtual-buffers" "a virtual adapter has no receive buffers left" 1.1
@@ -420,6 +421,18 @@ fn virtual_buffers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     );
 }
 
+/// Whether two virtual adapters can send to each other: one switch, and a VLAN that both are in, as far as both say it.
+fn meet(one: &Wire<'_>, two: &Wire<'_>) -> bool {
+    let [Some(one), Some(two)] = [one, two].map(|wire| wire.last().virtual_adapter.as_ref()) else {
+        return false;
+    };
+    let switches = one.switch.as_ref().zip(two.switch.as_ref());
+    let apart = switches.is_some_and(|(one, two)| one.value != two.value);
+    let (mine, theirs) = (super::sea::vlans(one), super::sea::vlans(two));
+    let shares = || mine.keys().any(|vlan| theirs.contains_key(vlan));
+    !apart && (mine.is_empty() || theirs.is_empty() || shares())
+}
+
 fn receivers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let Some(failures) =
         wire.counter(|adapter| adapter.virtual_adapter.as_ref()?.receiver_failures)
@@ -430,7 +443,8 @@ fn receivers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let Some(waits) = waits("Receiver Failures", failures, &[packets]) else { return };
     // The receiver is among the captures: it speaks for itself.
     let near = |host| host == wire.host || view.same_machine(host, wire.host);
-    let hears = |other: &&Wire<'_>| other.is_virtual() && near(other.host);
+    let itself = |other: &Wire<'_>| other.host == wire.host && other.name == wire.name;
+    let hears = |other: &&Wire<'_>| !itself(other) && near(other.host) && meet(wire, other);
     if view.wires().iter().filter(hears).any(|other| lost(other).is_some()) {
         return;
     }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::change::Change;
 use super::disk;
 use super::finding::{Draft, Severity};
-use super::load::Load;
+use super::load::{Load, Rate};
 use super::mapping::{Npiv, clients_on};
 use super::out::Out;
 use super::queues::{FEATURE, RESTART};
@@ -137,6 +137,11 @@ impl<'a> Path<'a> {
         let service = path.client.and_then(|client| disk::mean_service(view, client));
         path.load = Load::of_path(samples, [of(path.client_end()), shared], service);
         path
+    }
+
+    /// Requests a second between two captures of anything that shows this path.
+    pub(super) fn measured_rate(&self) -> Option<&Rate> {
+        self.load.iops.as_ref().filter(|rate| rate.measured)
     }
 
     /// A port or a client's adapter of whose path nothing else was captured.

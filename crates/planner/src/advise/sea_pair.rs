@@ -45,13 +45,20 @@ fn partners(view: &View<'_>, one: usize, two: usize) -> bool {
 pub(super) fn pairs<'a>(view: &View<'a>, bridges: &[Bridge<'a>]) -> Vec<(usize, usize)> {
     let keys: Vec<BTreeSet<(String, u16)>> =
         bridges.iter().map(|bridge| covered(view, bridge).into_keys().collect()).collect();
+    let folders: Vec<BTreeSet<&str>> =
+        bridges.iter().map(|bridge| view.folders(bridge.host)).collect();
     let mates = |at: usize| -> Vec<usize> {
-        (0..bridges.len())
-            .filter(|other| {
-                partners(view, bridges[*other].host, bridges[at].host)
-                    && !keys[at].is_disjoint(&keys[*other])
-            })
-            .collect()
+        let fits = |other: &usize| {
+            partners(view, bridges[*other].host, bridges[at].host)
+                && !keys[at].is_disjoint(&keys[*other])
+        };
+        let all: Vec<usize> = (0..bridges.len()).filter(fits).collect();
+        // Names alone fit many; captures of a pair lie together.
+        let near = |other: &usize| !folders[at].is_disjoint(&folders[*other]);
+        match all.iter().copied().filter(near).collect::<Vec<_>>() {
+            near if all.len() > 1 && near.len() == 1 => near,
+            _ => all,
+        }
     };
     let mut pairs = Vec::new();
     for at in 0..bridges.len() {

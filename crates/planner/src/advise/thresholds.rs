@@ -108,6 +108,14 @@ pub(super) const DEDICATED_PERCENT: f64 = 90.0;
 pub(super) const RESETS_GROWTH: f64 = 3.0;
 /// … and since the counters' reset.
 pub(super) const RESETS_ONCE: f64 = 100.0;
+/// Ethernet frames with a wrong checksum that grew between two captures …
+pub(super) const FRAME_CRC_GROWTH: f64 = 10.0;
+/// … and their share of the frames that arrived meanwhile.
+pub(super) const FRAME_CRC_SHARE: f64 = 1e-6;
+/// The same since the counters' reset …
+pub(super) const FRAME_CRC_ONCE: f64 = 1000.0;
+/// … and their share.
+pub(super) const FRAME_CRC_ONCE_SHARE: f64 = 1e-5;
 /// Packets that a shared adapter dropped at full queues between two captures.
 pub(super) const SEA_DROPS_GROWTH: f64 = 10_000.0;
 /// Errors on the paths over one adapter, from which that side is suspected when the others have next to none …

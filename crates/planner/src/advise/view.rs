@@ -198,6 +198,12 @@ impl<'a> View<'a> {
         machine(one).is_some() && machine(one) == machine(two)
     }
 
+    /// The folders that a system's captures lie in.
+    pub(super) fn folders(&self, host: usize) -> BTreeSet<&str> {
+        let files = self.system(host).into_iter().flat_map(|system| &system.files);
+        files.map(|file| file.rsplit_once(['/', '\\']).map_or("", |(folder, _)| folder)).collect()
+    }
+
     /// The hosts that a VIOS serves, as its mappings name them.
     pub(super) fn clients_of(&self, vios: usize) -> BTreeSet<usize> {
         let fibre = self.npiv().iter().filter(|map| map.vios == vios).filter_map(|map| map.client);

@@ -10,7 +10,7 @@ use super::change::Change;
 use super::finding::{Draft, Severity};
 use super::out::Out;
 use super::rule::{Kind, Rule, always};
-use super::view::{Value, View, count, rounded};
+use super::view::{Role, Value, View, count, rounded};
 use crate::capture::{At, Report, ScsiMap};
 use crate::facts::id::{VSCSI_ELEMENTS, VSCSI_ELEMENTS_PER_DISK, VSCSI_ELEMENTS_RESERVED};
 use crate::trace::{Figure, Term, number};
@@ -43,13 +43,32 @@ pub(super) fn vhosts<'a>(view: &View<'a>) -> Vec<(usize, &'a ScsiMap)> {
 }
 
 /// The depths of a client's disks, greatest first.
-fn depths(view: &View<'_>, adapter: &ScsiMap) -> Option<(usize, Vec<Value>)> {
-    let host = view.model.named_at(adapter.at)?;
+fn depths(view: &View<'_>, host: usize) -> Vec<Value> {
     let disks = view.devices(host, "hdisk").into_iter();
     let mut depths: Vec<Value> =
         disks.filter_map(|disk| view.number(host, disk, "queue_depth")).collect();
     depths.sort_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(&two.1)));
-    (!depths.is_empty()).then_some((host, depths))
+    depths
+}
+
+/// The client of an adapter, and whether it may be another one: without its machine's serial number only its own number
+/// speaks for it, where no other system beside the server has that number.
+fn client(view: &View<'_>, vios: usize, adapter: &ScsiMap) -> Option<(usize, bool)> {
+    let named = view.model.named_at(adapter.at);
+    if let Some(host) = named.filter(|host| !depths(view, *host).is_empty()) {
+        return Some((host, false));
+    }
+    let id = adapter.client_partition?.value;
+    let beside = view.folders(vios);
+    let fits = |host: &usize| {
+        let system = view.system(*host);
+        view.role(*host) != Role::Vios
+            && system.is_some_and(|of| of.partition_id == Some(id) && of.machine.is_none())
+            && !view.folders(*host).is_disjoint(&beside)
+    };
+    let mut all = view.hosts().filter(fits);
+    let only = all.next().filter(|host| !depths(view, *host).is_empty())?;
+    all.next().is_none().then_some((only, true))
 }
 
 /// The lines of an adapter's targets that are disks.
@@ -99,7 +118,7 @@ fn judge(view: &View<'_>, host: usize, adapter: &ScsiMap, out: &mut Out) {
     if disks.len() < 2 {
         return;
     }
-    let Some((client, depths)) = depths(view, adapter) else {
+    let Some((client, unsure)) = client(view, host, adapter) else {
         if disks.len() >= 10 {
             out.lack(
                 "",
@@ -112,6 +131,7 @@ fn judge(view: &View<'_>, host: usize, adapter: &ScsiMap, out: &mut Out) {
         }
         return;
     };
+    let depths = depths(view, client);
     // The disks whose depth was captured stand for the others; the deepest are counted where more were captured.
     let known = depths.len().min(disks.len());
     let Some((sum, at)) =
@@ -135,8 +155,17 @@ fn judge(view: &View<'_>, host: usize, adapter: &ScsiMap, out: &mut Out) {
         .figure(fits)
         .figure(depth.clone())
         .harm("A lower depth lets each disk have fewer commands at a time. A second virtual SCSI adapter for half of the disks keeps the depth instead.")
-        .weigh(0.85, 1.0);
-    out.push(lower_depth(view, client, &depths, &depth, draft));
+        .weigh(if unsure { 0.7 } else { 0.85 }, 1.0);
+    let draft = lower_depth(view, client, &depths, &depth, draft);
+    out.push(match unsure {
+        true => draft
+            .because(format!(
+                "{} has the number that the mapping names, and no other system here has; the machine it is on was not captured.",
+                view.spoken(client)
+            ))
+            .in_doubt(format!("whether it is on this machine: uname -uM on {}", view.spoken(client))),
+        false => draft,
+    });
 }
 
 /// The command that lowers the depth of the deepest disk to one at which all fit.

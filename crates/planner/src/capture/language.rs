@@ -190,6 +190,9 @@ const WORDS: &[(&str, &[&str])] = &[
 /// So much of a text is looked at.
 const ENOUGH: usize = 2048;
 
+/// So many different words of one language make it clear.
+const CLEAR: usize = 6;
+
 /// Every word with its language and its number there, in the order of the words; and which lengths those have that begin
 /// with a letter, since most words of a report are none of them.
 struct Known {
@@ -235,20 +238,24 @@ pub(super) fn detect(text: &str) -> Option<&'static str> {
         return Some(language);
     }
     let folded = fold(text);
-    let mut found: Vec<(usize, usize)> = folded
-        .split(|c: char| !(c.is_ascii_alphabetic() || c == '-' || c == '\''))
-        .flat_map(|word| KNOWN.find(word))
-        .collect();
-    found.sort_unstable();
-    found.dedup();
-    let mut best: Option<(&'static str, usize)> = None;
-    for (index, (language, _)) in WORDS.iter().enumerate() {
-        let count = found.iter().filter(|(other, _)| *other == index).count();
-        if count >= 2 && best.is_none_or(|(_, most)| count > most) {
-            best = Some((language, count));
+    let mut found: Vec<(usize, usize)> = Vec::new();
+    let mut counts = [0_usize; WORDS.len()];
+    for word in folded.split(|c: char| !(c.is_ascii_alphabetic() || c == '-' || c == '\'')) {
+        for known in KNOWN.find(word) {
+            if !found.contains(&known) {
+                found.push(known);
+                counts[known.0] += 1;
+            }
+        }
+        // So many of one language, and of no other: the rest of the text says nothing else.
+        let most = counts.iter().copied().max().unwrap_or(0);
+        if most >= CLEAR && counts.iter().filter(|count| **count * 2 > most).count() == 1 {
+            break;
         }
     }
-    best.map(|(language, _)| language)
+    let best = counts.iter().copied().enumerate().filter(|(_, count)| *count >= 2);
+    let best = best.max_by_key(|(index, count)| (*count, usize::MAX - index));
+    best.and_then(|(index, _)| WORDS.get(index)).map(|(language, _)| *language)
 }
 
 /// Writing systems that name the language by themselves.

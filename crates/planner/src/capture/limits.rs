@@ -22,3 +22,37 @@ pub const ENTRIES_PER_FILE: usize = 250_000;
 
 /// The same of all files together.
 pub const ENTRIES: usize = 1_000_000;
+
+/// So many lines of reports are kept of one file: the rows of a list take memory of their own, each some times what it was
+/// made of, and one report may have any number of them.
+pub const LINES_PER_FILE: usize = 4_000_000;
+
+/// The same of all files together.
+pub const LINES: usize = 16_000_000;
+
+#[cfg(test)]
+mod tests {
+    use crate::capture::{Captures, session};
+
+    /// One list that goes on and on, and the same as many lists.
+    #[test]
+    fn rows_beyond_the_room_are_left_out_and_that_is_said() {
+        let row = "Enabled hdisk0 vscsi0\n";
+        for unit in [row.to_owned(), format!("vios1:/> lspath\n{}\n", row.repeat(7))] {
+            for (rows, cut) in [(50, false), (5000, true)] {
+                let text = unit.repeat(rows.max(7) * row.len() / unit.len() + 1);
+                let mut captures = Captures::new();
+                session::read_within(&mut captures, "a", text.as_bytes(), None, 1000);
+                let kept: usize = captures.disk_paths_all().map(|list| list.paths.len()).sum();
+                assert!(kept <= 1000 && (kept > 800) == cut, "{kept} of {rows}");
+                let notes = &captures.files[0].notes;
+                let said = notes.iter().any(|note| note.contains("lines of reports are kept"));
+                assert_eq!(said, cut, "{notes:?}");
+                let last = captures.disk_paths_all().last().unwrap();
+                let short =
+                    last.head.incomplete.as_ref().is_some_and(|why| why.contains("no more lines"));
+                assert_eq!(short, cut, "{:?}", last.head.incomplete);
+            }
+        }
+    }
+}

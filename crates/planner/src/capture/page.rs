@@ -26,6 +26,8 @@ pub(super) struct Page<'t> {
     pub(super) format: Vec<String>,
     /// The delimiter that the command asks for with `-fmt`.
     pub(super) delimiter: Option<char>,
+    /// The line from which nothing is read: as much is kept of the file as may be.
+    pub(super) end: u32,
     /// Lines that were not understood, since the last that was; and the bookmark of the first.
     stray: Vec<(Line<'t>, &'static str)>,
     before_stray: Lines<'t>,
@@ -46,6 +48,7 @@ impl<'t> Page<'t> {
             headed: false,
             format: Vec::new(),
             delimiter: None,
+            end: u32::MAX,
             stray: Vec::new(),
             before_stray: lines,
         }
@@ -53,7 +56,7 @@ impl<'t> Page<'t> {
 
     /// The next line that is not blank.
     pub(super) fn peek(&mut self) -> Option<Line<'t>> {
-        while let Some(line) = self.lines.peek() {
+        while let Some(line) = self.peek_raw() {
             if !line.is_blank() {
                 return Some(line);
             }
@@ -64,7 +67,7 @@ impl<'t> Page<'t> {
 
     /// The next line, also when it is blank.
     pub(super) fn peek_raw(&self) -> Option<Line<'t>> {
-        self.lines.peek()
+        self.lines.peek().filter(|line| line.at.line < self.end)
     }
 
     /// A bookmark: the lines from the next one on.
@@ -204,12 +207,20 @@ impl<'t> Page<'t> {
     /// The report is over.
     pub(super) fn close(&mut self) -> Head {
         self.settle();
+        if self.lines.peek().is_some_and(|line| line.at.line >= self.end) {
+            self.incomplete("no more lines are kept of one file");
+        }
         let empty = Head::new(self.head.first);
         std::mem::replace(&mut self.head, empty)
     }
 }
 
 impl Head {
+    /// From its first line to its last.
+    pub(super) fn lines(&self) -> usize {
+        usize::try_from(self.last.saturating_sub(self.first.line)).unwrap_or(usize::MAX) + 1
+    }
+
     /// The head of a report of which nothing but its first line is known.
     pub(super) fn new(first: At) -> Self {
         Self {

@@ -4,6 +4,7 @@
 //! are free text; what is accepted as one is listed at [`prompt`]. A line that only holds a command that is known here
 //! counts too, also behind marks such as `+`, `==` or `###`, as scripts print them.
 
+use super::table::is_program;
 use super::text::Line;
 use super::{At, Read, Taken};
 use crate::report::clean::is_host_name;
@@ -68,46 +69,6 @@ pub(super) struct Prompt<'t> {
     pub(super) no_name: Option<&'t str>,
     /// What was typed; empty when nothing was.
     pub(super) typed: &'t str,
-}
-
-/// Programs whose reports are read, or named when they are refused.
-fn is_program(word: &str) -> bool {
-    matches!(
-        word,
-        "fcstat"
-            | "lsattr"
-            | "lsdev"
-            | "lsmap"
-            | "lsnports"
-            | "iostat"
-            | "viostat"
-            | "entstat"
-            | "netstat"
-            | "seastat"
-            | "lparstat"
-            | "lssp"
-            | "lu"
-            | "pv"
-            | "lspv"
-            | "lsnportlogin"
-            | "cat"
-            | "ioscli"
-            | "date"
-            | "lspath"
-            | "lsmpio"
-            | "pcmpath"
-            | "datapath"
-            | "errpt"
-            | "lscfg"
-            | "prtconf"
-            | "vmstat"
-            | "svmon"
-            | "lsps"
-            | "uptime"
-            | "lssyscfg"
-            | "lshwres"
-            | "chdev"
-    )
 }
 
 /// Reads a prompt with or without a command.
@@ -456,9 +417,11 @@ fn viosvrcmd<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<&'t str> {
 pub(super) const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// The time in a line that `date` printed, as in `Sun Nov 22 14:05:09 CET 2026`.
+/// The time in a line that `date` printed, as in `Sun Nov 22 14:05:09 CET 2026`, also between marks as scripts set them.
 pub(super) fn date(line: Line<'_>) -> Option<Taken> {
     let text = line.trimmed();
+    let marks = |c: char| matches!(c, '=' | '-' | '#' | '*' | '+' | '>' | ' ');
+    let text = if text.starts_with(marks) { text.trim_matches(marks) } else { text };
     if text.len() > 40 || text.len() < 20 || !text.is_ascii() {
         return None;
     }

@@ -219,10 +219,8 @@ fn between(earlier: &Report, later: &Report) -> (Option<f64>, &'static str) {
 }
 
 fn clock(earlier: &Taken, later: &Taken) -> Option<u64> {
-    if earlier.zone != later.zone {
-        return None;
-    }
-    later.seconds.checked_sub(earlier.seconds)
+    let (one, two) = (earlier.clock(), later.clock());
+    (one.0 == two.0).then(|| two.1.checked_sub(one.1))?
 }
 
 /// Whether the counters began anew in between: then they are younger than the time that passed.
@@ -374,7 +372,7 @@ fn vfc(report: &VfcStats) -> Vec<Counter> {
 impl Head {
     /// Whether this was taken before the other, when both clocks can be compared.
     pub fn is_before(&self, other: &Head) -> Option<bool> {
-        let (own, other) = (self.taken.as_ref()?, other.taken.as_ref()?);
-        (own.zone == other.zone).then_some(own.seconds < other.seconds)
+        let (own, other) = (self.taken.as_ref()?.clock(), other.taken.as_ref()?.clock());
+        (own.0 == other.0).then_some(own.1 < other.1)
     }
 }

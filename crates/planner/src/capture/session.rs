@@ -2,14 +2,15 @@
 
 use super::changes::{self, Changes};
 use super::dress::{self, Part as Stretch};
-use super::limits::{ENTRIES, ENTRIES_PER_FILE};
+use super::foreign::{self, heads_refused};
+use super::limits::{ENTRIES, ENTRIES_PER_FILE, LINES, LINES_PER_FILE};
 use super::page::Page;
 use super::prompt::{self, Command, Part};
 use super::recognise::{self, Expected, Kind};
 use super::text::{self, Line, Lines};
 use super::{
-    At, Captures, Chdev, FileInfo, Head, Host, Read, Refused, Report, Taken, Unread, gzip, host,
-    hosts, language,
+    At, Captures, Chdev, FileInfo, Head, Host, Read, Refused, Report, Taken, gzip, host, hosts,
+    language,
 };
 use crate::report::clean::{clean, is_host_name, is_word};
 
@@ -58,8 +59,12 @@ struct Session<'c, 't> {
     reports_before: usize,
     /// What is kept of this file and of those before may reach this number.
     room: usize,
+    /// So many lines of reports may be kept of this file yet.
+    room_lines: usize,
     /// Nothing is read any more: the room is used up.
     full: bool,
+    /// A line of the file has told the time.
+    dated: bool,
     taken: Option<Taken>,
 }
 
@@ -92,6 +97,18 @@ impl Loop {
 
 /// Reads one file.
 pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Option<Taken>) {
+    let room_lines = LINES.saturating_sub(captures.lines()).min(LINES_PER_FILE);
+    read_within(captures, name, bytes, taken, room_lines);
+}
+
+/// The same, with so many lines of reports kept of it.
+pub(super) fn read_within(
+    captures: &mut Captures,
+    name: &str,
+    bytes: &[u8],
+    taken: Option<Taken>,
+    room_lines: usize,
+) {
     let file = u32::try_from(captures.files.len()).unwrap_or(u32::MAX);
     let unpacked = gzip::unpack(bytes);
     let (text, mut notes) = text::decode(unpacked.as_ref().map_or(bytes, |(text, _)| text));
@@ -131,7 +148,9 @@ pub(super) fn read(captures: &mut Captures, name: &str, bytes: &[u8], taken: Opt
         copies: 0,
         reports_before,
         room,
+        room_lines,
         full: false,
+        dated: false,
         taken,
     };
     let (unread, refused) = (session.captures.unread.len(), session.captures.refused.len());
@@ -209,12 +228,17 @@ impl<'t> Session<'_, 't> {
 
     /// Whether as much is kept of the file as may be: what follows is left out, and that is said.
     fn fill(&mut self, line: Line<'_>) -> bool {
-        self.full = self.captures.entries() >= self.room;
+        let (many, long) = (self.captures.entries() >= self.room, self.room_lines == 0);
+        self.full = many || long;
         if self.full
             && let Some(file) = self.captures.files.last_mut()
         {
+            let (what, one, all) = match many {
+                true => ("reports and passages of other text", ENTRIES_PER_FILE, ENTRIES),
+                false => ("lines of reports", LINES_PER_FILE, LINES),
+            };
             file.notes.push(format!(
-                "so many reports that nothing is read from line {} on: {ENTRIES_PER_FILE} reports and passages of other text are kept of one file, {ENTRIES} of all together; divide it",
+                "so much that nothing is read from line {} on: {one} {what} are kept of one file, {all} of all together; divide it",
                 line.at.line
             ));
         }
@@ -318,6 +342,11 @@ impl<'t> Session<'_, 't> {
     /// Takes the line that `date` printed.
     fn dated(&mut self, line: Line<'_>) -> bool {
         let Some(taken) = prompt::date(line) else { return false };
+        // What stands before the first `date` is of the time that follows, not of the file's own: that may be of a copy.
+        if !std::mem::replace(&mut self.dated, true) {
+            let before = self.captures.reports.get_mut(self.reports_before..).unwrap_or_default();
+            before.iter_mut().for_each(|report| report.head_mut().taken = None);
+        }
         self.taken = Some(taken);
         true
     }
@@ -522,6 +551,7 @@ impl<'t> Session<'_, 't> {
         let mut head = Head::new(at);
         head.taken = self.taken.clone();
         head.partition = self.partition.clone();
+        let end = at.line.saturating_add(u32::try_from(self.room_lines).unwrap_or(u32::MAX));
         let fits = |part: &Part<'_>| matches!(recognise::by_command(part), Expected::Report(other) if other == kind);
         let found = self.command.as_ref().and_then(|command| {
             let unused =
@@ -536,7 +566,7 @@ impl<'t> Session<'_, 't> {
         let Some((index, typed, part)) = found else {
             head.device = named.cloned();
             let mut page = Page::new(lines, head);
-            page.headed = headed;
+            (page.headed, page.end) = (headed, end);
             return (page, None);
         };
         let first_use = !self.used[index];
@@ -551,7 +581,7 @@ impl<'t> Session<'_, 't> {
         }
         head.device = head.device.or_else(|| named.cloned());
         let mut page = Page::new(lines, head);
-        page.headed = headed;
+        (page.headed, page.end) = (headed, end);
         page.in_force = kind == Kind::Lsattr && recognise::in_force(part);
         page.format = recognise::format(part);
         page.asked = recognise::attribute(part).map(str::to_owned);
@@ -579,7 +609,7 @@ impl<'t> Session<'_, 't> {
                     at: head.first,
                     lines: end - head.first.line + 1,
                     command: head.command.as_ref().map_or(command, |typed| &typed.value).to_owned(),
-                    why: foreign(command, language),
+                    why: foreign::why(command, language),
                 });
                 return;
             }
@@ -587,7 +617,10 @@ impl<'t> Session<'_, 't> {
         self.changes.mark(&mut report);
         let head = report.head();
         let of_one = self.partition == head.partition;
-        let few = self.copies + self.alike.len() <= Self::COPIES;
+        let lines = head.lines();
+        self.room_lines = self.room_lines.saturating_sub(lines);
+        let of_copies = lines.saturating_mul(self.alike.len());
+        let few = self.copies + self.alike.len() <= Self::COPIES && of_copies <= self.room_lines;
         if of_one && !few && self.copies < Self::COPIES {
             self.copies = Self::COPIES;
             let note = "too many hosts printed the same: from some line on only the first of them is given it";
@@ -606,6 +639,7 @@ impl<'t> Session<'_, 't> {
         });
         let alike: Vec<Report> = alike.collect();
         self.copies += alike.len();
+        self.room_lines = self.room_lines.saturating_sub(lines * alike.len());
         self.captures.reports.push(report);
         self.captures.reports.extend(alike);
     }
@@ -623,14 +657,14 @@ impl<'t> Session<'_, 't> {
                     let puzzle = self.puzzles.get(first).filter(|(at, _)| lines.contains(&at.line));
                     let command = puzzle
                         .and_then(|(_, kind)| kind.reader())
-                        .map_or_else(|| command_of(&text), |reader| reader.command);
+                        .map_or_else(|| foreign::command_of(&text), |reader| reader.command);
                     if !heads_refused(&mut self.captures.refused[reports.clone()], &text, language)
                     {
                         self.captures.refused.push(Refused {
                             at: text.at,
                             lines: text.lines,
                             command: command.to_owned(),
-                            why: foreign(command, language),
+                            why: foreign::why(command, language),
                         });
                     }
                 }
@@ -641,47 +675,8 @@ impl<'t> Session<'_, 't> {
     }
 }
 
-/// Whether the text is the heading of a report of this file that was refused for the same language.
-fn heads_refused(reports: &mut [Refused], text: &Unread, language: &str) -> bool {
-    let end = text.at.line + text.lines;
-    let below = reports.partition_point(|refused| refused.at.line < end);
-    let below = reports.get_mut(below).filter(|refused| refused.at.line <= end + 1);
-    let Some(refused) = below.filter(|refused| refused.why.contains(language)) else {
-        return false;
-    };
-    refused.lines += refused.at.line - text.at.line;
-    refused.at = text.at;
-    true
-}
-
 fn owned(read: &Read<&str>) -> Read<String> {
     Read { value: read.value.to_owned(), at: read.at }
-}
-
-fn foreign(command: &str, language: &str) -> String {
-    match command {
-        "" => format!("this output is in {language}; run the command with LC_ALL=C"),
-        command => format!("this {command} output is in {language}; run it with LC_ALL=C"),
-    }
-}
-
-/// The command whose report a text in another language is, by names that no language translates.
-fn command_of(text: &Unread) -> &'static str {
-    let upper = text.text.to_uppercase();
-    let has = |word: &str| upper.contains(word);
-    if has("FIBRE CHANNEL") || has("FCS") {
-        "fcstat"
-    } else if has("ETHERNET") || has("(ENT") {
-        "entstat"
-    } else if has("LCPU=") && has("ENT=") {
-        "lparstat"
-    } else if has("XFER:") || has("DRIVES=") || has("%TM_ACT") || has("VDISKS=") {
-        "iostat"
-    } else if ["SVSA", "SVEA", "VTD", "VHOST"].iter().any(|word| has(word)) {
-        "lsmap"
-    } else {
-        ""
-    }
 }
 
 /// Words on lines of their own, as lists of allowed values are.

@@ -1,7 +1,9 @@
 //! The readers: one entry for each kind of report, with the command that prints it and the function that reads it.
 //!
-//! To add a reader: a [`Kind`], an entry here, its variant in [`Report`], and how it is recognised
-//! ([`recognise`](super::recognise)): by its heading, else by its command.
+//! To add a reader beside its own module: its variant in [`Report`], an entry here, and a [`Kind`] with how it is
+//! recognised ([`recognise`](super::recognise)): by its heading, else by its command.
+
+use std::sync::LazyLock;
 
 use super::page::Page;
 use super::recognise::Kind;
@@ -19,7 +21,20 @@ pub struct Reader {
     pub typed: &'static str,
     /// Where the report's layout is described; `not confirmed` where nothing public shows it whole.
     pub layout: &'static str,
+    /// Other programs whose reports it reads, or names when they are refused.
+    also: &'static [&'static str],
     pub(super) read: for<'t> fn(&mut Page<'t>) -> Option<Report>,
+}
+
+impl Reader {
+    const fn also(self, programs: &'static [&'static str]) -> Self {
+        Self { also: programs, ..self }
+    }
+
+    fn programs(&self) -> impl Iterator<Item = &'static str> {
+        let typed = self.typed.split(' ').next();
+        typed.into_iter().chain(self.also.iter().copied())
+    }
 }
 
 impl std::fmt::Debug for Reader {
@@ -33,7 +48,7 @@ const fn reader(
     [command, typed, layout]: [&'static str; 3],
     read: for<'t> fn(&mut Page<'t>) -> Option<Report>,
 ) -> Reader {
-    Reader { kind, command, typed, layout, read }
+    Reader { kind, command, typed, layout, also: &[], read }
 }
 
 /// The readers, each with what its layout is taken from.
@@ -134,7 +149,8 @@ const TABLE: &[Reader] = &[
         Kind::IostatD,
         ["iostat", "iostat -D 30 4", "AIX 7.3 commands reference, `iostat`, flags `-D` and `-l`"],
         iostat::report,
-    ),
+    )
+    .also(&["viostat"]),
     reader(
         Kind::Entstat,
         [
@@ -143,7 +159,8 @@ const TABLE: &[Reader] = &[
             "Power Virtual I/O Server commands reference, `entstat`; AIX 7.3 commands reference, `entstat` and `netstat -v`",
         ],
         entstat::report,
-    ),
+    )
+    .also(&["netstat"]),
     reader(
         Kind::Seastat,
         ["seastat", "seastat -d ent8", "Power Virtual I/O Server commands reference, `seastat`"],
@@ -180,7 +197,8 @@ const TABLE: &[Reader] = &[
             "Power Virtual I/O Server commands reference, `pv` and `lspv`; some forms not confirmed",
         ],
         storage::pv_list,
-    ),
+    )
+    .also(&["lspv"]),
     reader(
         Kind::VfcStats,
         [
@@ -207,7 +225,8 @@ const TABLE: &[Reader] = &[
             "AIX 7.3 commands reference, `lspath` and `lsmpio`; SDDPCM user's guide, `pcmpath`; heading of the `lspath` of a VIOS not confirmed",
         ],
         diskpaths::report,
-    ),
+    )
+    .also(&["lsmpio", "pcmpath", "datapath"]),
     reader(
         Kind::Errpt,
         ["errpt", "errpt -a", "AIX 7.3 commands reference, `errpt`; the RSCT message format"],
@@ -256,7 +275,8 @@ const TABLE: &[Reader] = &[
             "HMC commands reference, `lssyscfg` and `lshwres`",
         ],
         hmc::report,
-    ),
+    )
+    .also(&["lshwres"]),
     reader(
         Kind::Nmon,
         ["nmon", "nmon -f", "AIX 7.3 documentation of `nmon`; public files"],
@@ -273,6 +293,29 @@ const TABLE: &[Reader] = &[
     ),
 ];
 
+/// Programs that tell of the session, or change what later reports show.
+const SESSION: [&str; 3] = ["ioscli", "date", "chdev"];
+
+/// What says which system or file it is begins no report by its name alone: a host can be called so.
+const NAMES: [&str; 3] = ["ioslevel", "nmon", "part"];
+
+/// The programs by their length.
+static PROGRAMS: LazyLock<[Vec<&'static str>; 16]> = LazyLock::new(|| {
+    let mut by_length: [Vec<&str>; 16] = Default::default();
+    let read = TABLE.iter().flat_map(Reader::programs).filter(|name| !NAMES.contains(name));
+    for name in read.chain(SESSION) {
+        if let Some(same) = by_length.get_mut(name.len()).filter(|same| !same.contains(&name)) {
+            same.push(name);
+        }
+    }
+    by_length
+});
+
+/// Whether a word is a program whose reports are read, or named when they are refused.
+pub(super) fn is_program(word: &str) -> bool {
+    PROGRAMS.get(word.len()).is_some_and(|same| same.contains(&word))
+}
+
 impl Kind {
     /// Its reader; every kind has one.
     pub(super) fn reader(self) -> Option<&'static Reader> {
@@ -286,6 +329,17 @@ mod tests {
     use crate::capture::At;
     use crate::capture::prompt;
     use crate::capture::recognise::{Expected, by_command};
+
+    #[test]
+    fn programs_are_those_of_the_table() {
+        for reader in readers() {
+            for name in reader.programs().filter(|name| !NAMES.contains(name)) {
+                assert!(name.len() < PROGRAMS.len() && is_program(name), "{name}");
+            }
+        }
+        assert!(["viostat", "lshwres", "chdev"].iter().all(|name| is_program(name)));
+        assert!(["", "ls", "lsattributes", "ioslevel"].iter().all(|name| !is_program(name)));
+    }
 
     #[test]
     fn every_kind_has_one_reader_and_its_command_is_known() {

@@ -231,14 +231,37 @@ impl Plan {
         Stage { event, server: at.to_owned(), cases: cases.collect() }
     }
 
-    /// What brings more, where all ways to this count need the same.
+    /// What brings more. Of several ways to this count it is what all of them need; where they need more than that, which
+    /// of them it is comes first.
     fn brings_back(&self, facts: &Facts, at: &str, reached: &[&Reached]) -> Vec<String> {
-        let mut all = reached.iter().map(|reached| words::brings_back(self, facts, at, reached));
-        let first = all.next().unwrap_or_default();
-        if all.all(|other| other == first) {
-            return first;
+        let ways = reached.iter().map(|reached| words::brings_back(self, facts, at, reached));
+        let ways: Vec<Vec<String>> = ways.collect();
+        let Some((first, others)) = ways.split_first() else { return Vec::new() };
+        if others.iter().all(|other| other == first) {
+            return first.clone();
         }
-        vec!["find out first which of these it is".to_owned()]
+        // To how many queues a step leads may differ where the step does not.
+        let step = |text: &String| match text.rsplit_once(": ") {
+            Some((step, count)) if count.ends_with(" queues") => step.to_owned(),
+            _ => text.clone(),
+        };
+        let ways: Vec<Vec<String>> =
+            ways.iter().map(|way| way.iter().map(step).collect()).collect();
+        let all = |step: &&String| ways.iter().all(|way| way.contains(step));
+        let mut common: Vec<String> =
+            ways.iter().flatten().filter(all).cloned().collect::<Vec<_>>();
+        let mut seen = std::collections::BTreeSet::new();
+        common.retain(|step| seen.insert(step.clone()));
+        match common.is_empty() {
+            true => vec!["find out first which of these it is".to_owned()],
+            false => {
+                if ways.iter().any(|way| way.len() > common.len()) {
+                    let then = "find out which of these it is: some need more than that";
+                    common.push(then.to_owned());
+                }
+                common
+            }
+        }
     }
 
     /// The minimum with every term and where each comes from.

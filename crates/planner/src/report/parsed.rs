@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::advice::counted;
 use super::{Answer, Block, Section, Table, Tone, moment};
 use crate::capture::{At, Captures, Report};
 use crate::model::Model;
@@ -26,7 +27,8 @@ impl Answer for Parsed<'_> {
     fn summary(&self) -> String {
         let (reports, files) = (self.captures.reports.len(), self.captures.files.len());
         let systems = self.model.systems.len();
-        format!("Reports: {reports}, in {files} files; systems that they name: {systems}.")
+        let files = counted(files, "file", "files");
+        format!("Reports: {reports}, in {files}; systems that they name: {systems}.")
     }
 
     fn sections(&self) -> Vec<Section> {
@@ -40,9 +42,9 @@ impl Answer for Parsed<'_> {
             .map(|unread| {
                 let text = unread.text.lines().next().unwrap_or_default();
                 format!(
-                    "{} ({} lines): {text} ({})",
+                    "{} ({}): {text} ({})",
                     super::place(self, unread.at),
-                    unread.lines,
+                    counted(usize::try_from(unread.lines).unwrap_or(usize::MAX), "line", "lines"),
                     unread.why
                 )
             })

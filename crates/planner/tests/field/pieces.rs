@@ -1,6 +1,6 @@
 //! Captures that come in pieces, or of which a piece is missing: no command appears that the whole does not give.
 
-use super::{Cut, WHOLE, cuts, files, told};
+use super::{Case, Cut, WHOLE, cuts, files, told};
 use std::collections::BTreeSet;
 
 /// The commands among what is told.
@@ -22,18 +22,28 @@ fn cut(text: &str, at: &[Cut]) -> Vec<String> {
     pieces
 }
 
-/// Commands for another device of which the same is true, where that of the first was lost; and for the same attribute, where
-/// what wants more of it was.
-const INSTEAD: [(&str, &str); 2] = [
-    ("48-pool-luns-of-depth-three", "chdev -dev hdisk11 -attr queue_depth=16 -perm"),
-    ("47-client-depth-over-its-lun", "chdev -l hdisk3 -a queue_depth=12 -U"),
-];
+/// A command without its device.
+fn of_any_device(command: &str) -> String {
+    let mut words: Vec<&str> = command.split(' ').collect();
+    let named = words.iter().position(|word| ["-dev", "-l"].contains(word));
+    if let Some(device) = named.and_then(|flag| words.get_mut(flag + 1)) {
+        *device = "DEVICE";
+    }
+    words.join(" ")
+}
+
+/// Commands that are to be run for every device of a kind, of which one stands for all: which one it is, may differ.
+fn for_every_device(case: &Case) -> BTreeSet<String> {
+    let findings = case.advice().findings.into_iter();
+    let all = findings.filter(|finding| finding.effect.contains("Run it for every"));
+    all.filter_map(|finding| Some(of_any_device(&finding.command?))).collect()
+}
 
 #[test]
 fn a_piece_that_was_lost_makes_no_command() {
     let (mut lost, mut new) = (0, Vec::new());
     for (case, whole) in WHOLE.iter() {
-        let given = commands(whole);
+        let (given, of_every) = (commands(whole), for_every_device(case));
         for (at, (name, bytes)) in files(case).enumerate() {
             let Ok(text) = std::str::from_utf8(bytes) else { continue };
             let pieces = cut(text, &cuts(text));
@@ -42,8 +52,8 @@ fn a_piece_that_was_lost_makes_no_command() {
                 let rest = pieces.iter().enumerate().filter(|(piece, _)| *piece != left);
                 let rest = rest.map(|(_, piece)| (name.clone(), piece.as_bytes()));
                 let told = told(others.map(|(_, file)| file).chain(rest));
-                let instead = |command: &&String| INSTEAD.contains(&(&case.name, command));
-                for command in commands(&told).difference(&given).filter(|one| !instead(one)) {
+                let same = |command: &&String| of_every.contains(&of_any_device(command));
+                for command in commands(&told).difference(&given).filter(|one| !same(one)) {
                     new.push(format!("{name} without {:?}: {command}", pieces[left]));
                 }
                 lost += 1;

@@ -86,16 +86,35 @@ fn dates_between_the_commands_give_the_time() {
     );
 }
 
-#[test]
-fn dates_of_different_zones_are_not_subtracted() {
-    let text = "$ date\nSun Mar 29 01:59:00 CET 2026\n$ date\n";
-    let later = "Sun Mar 29 03:01:00 CEST 2026\n";
+/// The same counters at two times of `date`.
+fn between(earlier: &str, later: &str) -> Option<f64> {
     let stats =
         "Number of CMD queues    = 1\nNumber of SUBQ channels = 0\nCommands received  = 5\n";
-    let captures = read_bytes(format!("{text}{stats}$ date\n{later}{stats}").as_bytes());
-    let rates = rates(&captures.reports[0], &captures.reports[1]).expect("the same adapter");
-    assert_eq!(rates.seconds, None);
-    assert_eq!(rates.counters[0].per_second(), None);
+    let text = format!("$ date\n{earlier}\n{stats}$ date\n{later}\n{stats}");
+    let captures = read_bytes(text.as_bytes());
+    rates(&captures.reports[0], &captures.reports[1]).expect("the same adapter").seconds
+}
+
+#[test]
+fn dates_of_different_zones_are_not_subtracted() {
+    assert_eq!(between("Sun Mar 29 01:59:00 CET 2026", "Sun Mar 29 03:01:00 EET 2026"), None);
+    assert_eq!(between("Sun Mar 29 01:59:00 CET 2026", "Sun Mar 29 03:01:00 UTC 2026"), None);
+}
+
+#[test]
+fn the_clock_goes_forward_in_march_and_back_in_october() {
+    let [spring, autumn] = [
+        ["Sun Mar 29 01:59:00 CET 2026", "Sun Mar 29 03:01:00 CEST 2026"],
+        ["Sun Oct 25 02:59:00 CEST 2026", "Sun Oct 25 02:01:00 CET 2026"],
+    ];
+    assert_eq!(between(spring[0], spring[1]), Some(120.0));
+    assert_eq!(between(autumn[0], autumn[1]), Some(120.0));
+    assert_eq!(between("Sun Mar 8 01:59:00 EST 2026", "Sun Mar 8 03:01:00 EDT 2026"), Some(120.0));
+    // As scripts set it.
+    assert_eq!(
+        between("=== Sun Mar 29 01:59:00 CET 2026", "## Sun Mar 29 02:00:00 CET 2026 ##"),
+        Some(60.0)
+    );
 }
 
 #[test]

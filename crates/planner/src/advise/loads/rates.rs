@@ -1,6 +1,7 @@
 //! Rates of adapters: between the first and the last capture, else the average since the reset.
 
-use crate::advise::measure::{Counter, fcstat_seconds, seconds_between};
+use crate::advise::load::Rate;
+use crate::advise::measure::{Counter, agree, fcstat_seconds, seconds_between};
 use crate::advise::view::as_f64;
 use crate::capture::{At, Entstat, Ethernet, Fcstat, Read};
 use crate::trace::{Figure, Term};
@@ -47,15 +48,15 @@ impl Traffic {
             Counter::over(&adapters, |adapter| adapter.received.packets)?,
         ];
         let ((first, earlier), (last, later)) = (samples.first()?, samples.last()?);
-        let clocks = seconds_between(&first.head, &last.head)
-            .map(|seconds| Term::read("seconds", seconds, "s", last.head.first));
-        let ages = || {
-            let (one, two) = (earlier.elapsed_seconds?, later.elapsed_seconds?);
+        let aged = earlier.elapsed_seconds.zip(later.elapsed_seconds).and_then(|(one, two)| {
             let apart = two.value.checked_sub(one.value).filter(|apart| *apart > 0)?;
-            Some(Term::read("seconds", as_f64(apart), "s", two.at))
-        };
-        let (values, seconds, measured) =
-            grown(&counters, clocks.or_else(ages), later.elapsed_seconds)?;
+            Some((as_f64(apart), two.at))
+        });
+        let clocks = seconds_between(&first.head, &last.head)
+            .filter(|clocks| aged.is_none_or(|(aged, _)| agree(*clocks, aged)))
+            .map(|seconds| (seconds, last.head.first));
+        let between = clocks.or(aged).map(|(seconds, at)| Term::read("seconds", seconds, "s", at));
+        let (values, seconds, measured) = grown(&counters, between, later.elapsed_seconds)?;
         let names = ["bytes sent", "bytes received", "packets sent", "packets received"];
         let term = |at: usize| {
             let unit = if at < 2 { "bytes" } else { "packets" };
@@ -98,8 +99,8 @@ impl Traffic {
 /// What a Fibre Channel port did.
 pub(super) struct Requests {
     pub(super) rate: Figure,
-    pub(super) bytes: Figure,
-    /// Where the counters of requests stood, and all of them.
+    pub(super) bytes: Option<Figure>,
+    /// Where the counters of requests stood, and those of their size.
     pub(super) lines: [Vec<At>; 2],
     pub(super) measured: bool,
 }
@@ -130,6 +131,20 @@ impl Requests {
             of.iter().flat_map(|counter| places(counter, measured)).collect()
         };
         let lines = [lines(&counters[..2]), lines(&counters)];
-        Some(Self { rate, bytes, lines, measured })
+        Some(Self { rate, bytes: Some(bytes), lines, measured })
+    }
+
+    /// A rate that was measured elsewhere, and the size that `counted` tells.
+    pub(super) fn seen(rate: &Rate, counted: Option<&Self>) -> Self {
+        let figure = Figure { name: "I/O/s".to_owned(), ..rate.figure.clone() };
+        let sizes = counted.map_or_else(Vec::new, |counted| counted.lines[1].clone());
+        Self {
+            rate: figure,
+            bytes: counted
+                .and_then(|counted| counted.bytes.clone())
+                .filter(|bytes| bytes.low > 0.0),
+            lines: [rate.at.clone(), sizes],
+            measured: rate.measured,
+        }
     }
 }
