@@ -182,11 +182,15 @@ impl MacTable {
         // What moves into the place of one that goes is looked at, too.
         loop {
             let slot = self.slots[self.sweep];
+            // A place that is free names a port that may not be there.
+            if slot.key == 0 {
+                return;
+            }
             let goes = match all_of {
                 Some(port) => slot.port == port,
                 None => !self.is_live(&slot, now_s),
             };
-            if slot.key == 0 || !goes {
+            if !goes {
                 return;
             }
             self.remove(self.sweep);

@@ -362,3 +362,9 @@ fn two_ports_may_own_an_address_in_different_vlans() {
         assert_eq!(send(&mut switch, 0, from, &hello), Err(Reason::SpoofMac));
     }
 }
+
+#[test]
+fn a_switch_without_ports_grows_old() {
+    let mut switch = switch(&[]);
+    (0..20).for_each(|second| switch.age(second * SECOND));
+}
