@@ -10,6 +10,7 @@ mod metadata;
 mod run;
 mod sim;
 mod spdx;
+mod stall;
 mod steps;
 mod tidy;
 mod tools;

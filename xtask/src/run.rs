@@ -86,7 +86,7 @@ pub(crate) fn captured(command: &mut Command) -> Result<String> {
     Err(anyhow!("{line}: {}\n{stdout}{stderr}", done.status))
 }
 
-fn describe(command: &Command) -> String {
+pub(crate) fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program());
     let mut line = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for argument in command.get_args() {

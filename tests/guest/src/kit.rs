@@ -29,6 +29,9 @@ const MODULES: &[&str] = &[
     "crc32c_generic",
     "ext4",
     "isofs",
+    "dm_mod",
+    "dm_multipath",
+    "dm_round_robin",
 ];
 
 /// Changes when the layout of the initramfs does; part of the cache key.
@@ -40,6 +43,8 @@ pub(crate) struct Kit {
     pub(crate) kernel: PathBuf,
     /// The base initramfs; a guest's script is appended to a copy.
     pub(crate) initramfs: PathBuf,
+    /// Where what is made stays between runs.
+    pub(crate) cache: PathBuf,
 }
 
 impl Kit {
@@ -62,7 +67,7 @@ impl Kit {
             fs::write(&partial, build(&kernel, &files)?).context("cannot write the initramfs")?;
             fs::rename(&partial, &initramfs).context("cannot name the initramfs")?;
         }
-        Ok(Kit { kernel: kernel.image, initramfs })
+        Ok(Kit { kernel: kernel.image, initramfs, cache: cache.to_owned() })
     }
 }
 
@@ -96,7 +101,7 @@ fn find(tool: &str) -> Result<PathBuf> {
 }
 
 /// `/lib64/ld.so` becomes `/usr/lib64/ld.so` where `/lib64` is a link; the last component stays as it is named.
-fn real_parent(path: &Path) -> Result<PathBuf> {
+pub(crate) fn real_parent(path: &Path) -> Result<PathBuf> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     let parent =
         parent.canonicalize().with_context(|| format!("cannot resolve {}", parent.display()))?;
@@ -147,7 +152,7 @@ fn build(kernel: &Kernel, files: &BTreeSet<PathBuf>) -> Result<Vec<u8>> {
     Ok(archive.finish())
 }
 
-fn add_folder(archive: &mut Archive, known: &mut BTreeSet<PathBuf>, folder: &Path) {
+pub(crate) fn add_folder(archive: &mut Archive, known: &mut BTreeSet<PathBuf>, folder: &Path) {
     let steps: Vec<&Path> =
         folder.ancestors().filter(|step| !step.as_os_str().is_empty()).collect();
     for step in steps.into_iter().rev() {

@@ -69,6 +69,7 @@ pub(crate) struct Guest<'a> {
     memory_mib: u32,
     disks: Vec<Disk>,
     adapters: Vec<ScsiAdapter>,
+    archives: Vec<PathBuf>,
     more: Vec<String>,
 }
 
@@ -111,8 +112,8 @@ impl Transcript {
 impl<'a> Guest<'a> {
     /// Two CPUs and 512 MiB, no disk.
     pub(crate) fn new(kit: &'a Kit) -> Guest<'a> {
-        let (disks, adapters, more) = (Vec::new(), Vec::new(), Vec::new());
-        Guest { kit, possible_cpus: CPUS, memory_mib: 512, disks, adapters, more }
+        let (disks, adapters, archives, more) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Guest { kit, possible_cpus: CPUS, memory_mib: 512, disks, adapters, archives, more }
     }
 
     /// CPUs that could be plugged in. Drivers size their queues by these, so a guest can use 64 queues without the
@@ -131,6 +132,12 @@ impl<'a> Guest<'a> {
     /// Adds a SCSI adapter: the first is the first `hostN` of `lsscsi`, and so on.
     pub(crate) fn adapter(mut self, adapter: ScsiAdapter) -> Self {
         self.adapters.push(adapter);
+        self
+    }
+
+    /// Adds the files of an archive.
+    pub(crate) fn archive(mut self, archive: PathBuf) -> Self {
+        self.archives.push(archive);
         self
     }
 
@@ -165,6 +172,11 @@ impl<'a> Guest<'a> {
         fs::copy(&self.kit.initramfs, path).context("cannot copy the initramfs")?;
         let mut file =
             File::options().append(true).open(path).context("cannot open the initramfs")?;
+        for archive in &self.archives {
+            let bytes =
+                fs::read(archive).with_context(|| format!("cannot read {}", archive.display()))?;
+            file.write_all(&bytes).context("cannot add programs to the initramfs")?;
+        }
         file.write_all(&own.finish()).context("cannot add the script to the initramfs")
     }
 

@@ -12,6 +12,7 @@ mod cpio;
 mod kernel;
 mod kit;
 mod machine;
+mod packages;
 mod qmp;
 mod scenario;
 mod server;

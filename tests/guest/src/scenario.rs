@@ -1,5 +1,6 @@
 //! What is tested, one function per scenario.
 
+mod cluster;
 mod disk;
 mod fault;
 mod fc;
@@ -133,6 +134,11 @@ pub(crate) const ALL: &[Scenario] = &[
         name: "fc-hosts",
         about: "one of two hosts is fenced, writes all the time over paths that fail, and never gets behind the fence",
         run: fence::hosts,
+    },
+    Scenario {
+        name: "fc-cluster",
+        about: "the same by a cluster's own means: fence_scsi on devices of two paths each",
+        run: cluster::fence_agent,
     },
     Scenario {
         name: "fc-mask",

@@ -43,6 +43,7 @@ pub const TOOLS: &[Tool] = &[
     // libFuzzer, of the fuzz targets, is C++.
     tool("c++", "g++", User::Build),
     tool("cc", "gcc", User::Build),
+    tool("dmsetup", "dmsetup", User::Guest),
     tool("dpkg", "dpkg", User::Host),
     tool("dpkg-deb", "dpkg", User::Host),
     tool("fio", "fio", User::Guest),
@@ -52,6 +53,7 @@ pub const TOOLS: &[Tool] = &[
     tool("gcc", "gcc", User::Build),
     tool("git", "git", User::Build),
     tool("gzip", "gzip", User::Host),
+    tool("ip", "iproute2", User::Host),
     tool("iscsi-test-cu", "libiscsi-bin", User::Guest),
     tool("kill", "procps", User::Host),
     tool("ld", "binutils", User::Build),

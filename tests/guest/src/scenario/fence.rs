@@ -1,13 +1,14 @@
 //! Who may do what: persistent reservations and masks.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::fc::expect;
 use crate::machine::{Guest, Transcript};
 use crate::scenario::World;
-use crate::trunkline::Trunkline;
+use crate::trunkline::{Caller, Trunkline};
 use anyhow::{Result, anyhow, ensure};
 
 const LIMIT: Duration = Duration::from_secs(900);
@@ -167,7 +168,7 @@ pub(crate) fn mask(world: &World) -> Result<()> {
 }
 
 /// What both of two hosts have: two paths to one LUN, which fail in turn, and keys for both. What a fence agent does, by the same program.
-const PATHS: &str = "
+pub(super) const PATHS: &str = "
     paths() {
         within 60 has_disk 0 0 0
         within 60 has_disk 0 0 1
@@ -282,7 +283,7 @@ const SCRIPT_VICTIM_STILL: &str = "
     done
     step tried";
 
-const HOSTS_ROUNDS: u32 = 4;
+pub(super) const HOSTS_ROUNDS: u32 = 4;
 
 /// Two guests that meet at the steps of the same name. Whoever comes last may have something done for both first.
 struct Meeting<F> {
@@ -333,15 +334,16 @@ impl<F: FnMut(&str) -> Result<()>> Meeting<F> {
     }
 }
 
-/// Boots the two hosts, each with two adapters, and runs a script on each.
-fn two_hosts(
+/// Boots the two hosts, each with two adapters and what is in `archives` besides, and runs a script on each.
+pub(super) fn two_hosts(
     world: &World,
     server: &mut Trunkline,
+    archives: &[PathBuf],
     (fencer, victim): (&str, &str),
     both: impl FnMut(&str) -> Result<()> + Send,
 ) -> Result<(Transcript, Transcript)> {
     let mut guest = |names: [&str; 2]| -> Result<_> {
-        let mut guest = Guest::new(&world.kit);
+        let mut guest = archives.iter().cloned().fold(Guest::new(&world.kit), Guest::archive);
         for name in names {
             guest = guest.adapter(server.scsi_adapter(name, 2)?);
         }
@@ -373,27 +375,38 @@ fn two_hosts(
     })
 }
 
-/// Two hosts with two paths each: one shuts the other out while that writes all the time, and paths of both fail and come back.
-pub(crate) fn hosts(world: &World) -> Result<()> {
+/// Adapters of both hosts, two each.
+pub(super) const HOSTS: [&str; 4] = ["vfchost0", "vfchost1", "vfchost2", "vfchost3"];
+
+/// A LUN that both hosts have by both adapters.
+pub(super) fn shared(world: &World) -> Result<Trunkline> {
     let mut server = Trunkline::start(&world.server)?;
     server.volume("shared", "64MiB", &[])?;
     server.order("port create fcs0")?;
     server.order("target create t0 --id 0 --luns 0=shared")?;
-    let names = ["vfchost0", "vfchost1", "vfchost2", "vfchost3"];
-    for name in names {
+    for name in HOSTS {
         server.fc_adapter(name, 2)?;
     }
-    server.order(&format!("zone create z0 --members {},t0", names.join(",")))?;
-    server.order(&format!("mask create m0 --initiators {} --targets t0", names.join(",")))?;
+    server.order(&format!("zone create z0 --members {},t0", HOSTS.join(",")))?;
+    server.order(&format!("mask create m0 --initiators {} --targets t0", HOSTS.join(",")))?;
+    Ok(server)
+}
+
+/// Takes the paths by these adapters away, and gives all others.
+pub(super) fn without(cli: &Caller, gone: &[&str]) -> Result<()> {
+    let left: Vec<_> = HOSTS.into_iter().filter(|name| !gone.contains(name)).collect();
+    cli.order(&format!("mask set m0 --force --initiators {}", left.join(","))).map(drop)
+}
+
+/// Two hosts with two paths each: one shuts the other out while that writes all the time, and paths of both fail and come back.
+pub(crate) fn hosts(world: &World) -> Result<()> {
+    let mut server = shared(world)?;
     let cli = server.caller();
-    let without = |gone: &[&str]| {
-        let left: Vec<_> = names.into_iter().filter(|name| !gone.contains(name)).collect();
-        cli.order(&format!("mask set m0 --force --initiators {}", left.join(","))).map(drop)
-    };
+    let without = |gone: &[&str]| without(&cli, gone);
     let mut round = 0;
-    let (first, _) = two_hosts(world, &mut server, (SCRIPT_FENCER, SCRIPT_VICTIM), |step| {
+    let (first, _) = two_hosts(world, &mut server, &[], (SCRIPT_FENCER, SCRIPT_VICTIM), |step| {
         // A path of each host is gone while the fence is put up, or comes down behind it; another one in each round.
-        let (ours, theirs) = (names[round % 2], names[2 + round / 2 % 2]);
+        let (ours, theirs) = (HOSTS[round % 2], HOSTS[2 + round / 2 % 2]);
         match step.split('.').next() {
             Some("victim-writes") if round % 2 == 0 => without(&[ours, theirs]),
             Some("fenced") if round % 2 == 1 => without(&[ours, theirs]),
@@ -411,7 +424,7 @@ pub(crate) fn hosts(world: &World) -> Result<()> {
     }
     server.crash_everything()?;
     let scripts = (SCRIPT_FENCER_STILL, SCRIPT_VICTIM_STILL);
-    let (second, _) = two_hosts(world, &mut server, scripts, |_| Ok(()))
+    let (second, _) = two_hosts(world, &mut server, &[], scripts, |_| Ok(()))
         .map_err(|error| anyhow!("{error:#}\n{}", server.log()))?;
     expect(&second, &[("behind", first.value("behind")?)])
 }

@@ -1,0 +1,96 @@
+//! A test that stands still is ended, and says which one it is: the test harness names its threads after the tests.
+
+use std::collections::HashMap;
+use std::fs;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::run::describe;
+
+/// A test program takes a minute or two; on a busy machine some more.
+const PATIENCE: Duration = Duration::from_secs(15 * 60);
+
+/// Runs a cargo command with its output on the terminal. A program that it runs and that does not end is shown, and killed.
+pub(crate) fn visible(command: &mut Command) -> Result<()> {
+    watch(command, PATIENCE, Duration::from_secs(1))
+}
+
+fn watch(command: &mut Command, patience: Duration, pause: Duration) -> Result<()> {
+    let line = describe(command);
+    println!("$ {line}");
+    let mut cargo =
+        command.stdin(Stdio::null()).spawn().with_context(|| format!("cannot run {line}"))?;
+    let mut since = HashMap::new();
+    let mut stood = Vec::new();
+    let status = loop {
+        if let Some(status) = cargo.try_wait()? {
+            break status;
+        }
+        let children = children(cargo.id());
+        since.retain(|pid, _| children.contains(pid));
+        for pid in children {
+            if since.entry(pid).or_insert_with(Instant::now).elapsed() < patience {
+                continue;
+            }
+            let name = read(&format!("/proc/{pid}/comm"));
+            println!("{name} (process {pid}) stands still:\n{}", threads(pid));
+            if let Some(pid) = Pid::from_raw(pid) {
+                // It may have ended meanwhile.
+                _ = kill_process(pid, Signal::KILL);
+            }
+            stood.push(name);
+            since.remove(&pid);
+        }
+        std::thread::sleep(pause);
+    };
+    match stood.as_slice() {
+        [] if status.success() => Ok(()),
+        [] => Err(anyhow!("{line}: {status}")),
+        names => Err(anyhow!("{line}: {} did not end and was killed", names.join(", "))),
+    }
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+}
+
+fn children(parent: u32) -> Vec<i32> {
+    let list = read(&format!("/proc/{parent}/task/{parent}/children"));
+    list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+}
+
+/// Each thread with what it does in the kernel.
+fn threads(pid: i32) -> String {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let line = |task: fs::DirEntry| {
+        let of = |what| read(&format!("{}/{what}", task.path().display()));
+        let stat = of("stat");
+        let state = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().next());
+        format!("  {:<16} {} {}\n", of("comm"), state.unwrap_or("?"), of("wchan"))
+    };
+    tasks.map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_end_is_named_and_killed() {
+        let pause = Duration::from_millis(5);
+        let mut shell = Command::new("sh");
+        let error = watch(shell.args(["-c", "sleep 1000; true"]), 4 * pause, pause).unwrap_err();
+        assert!(error.to_string().contains("sleep did not end"), "{error}");
+    }
+
+    #[test]
+    fn who_ends_is_left_alone() {
+        let (long, pause) = (Duration::from_secs(100), Duration::from_millis(5));
+        watch(Command::new("sh").args(["-c", "true; true"]), long, pause).unwrap();
+        let error = watch(Command::new("sh").args(["-c", "exit 3"]), long, pause).unwrap_err();
+        assert!(error.to_string().contains("exit status: 3"), "{error}");
+    }
+}
