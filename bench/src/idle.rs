@@ -42,7 +42,7 @@ fn watch(settled: &Settled, clients: bool) -> Result<(Round, u64)> {
     let folder =
         tempfile::Builder::new().prefix("tlb").tempdir().context("cannot make a folder")?;
     let plan = Plan { queues: QUEUES, ..Plan::null() };
-    let mut plane = DataPlane::start(&settled.server, folder.path(), &[settled.server_cpu], 1)?;
+    let mut plane = DataPlane::start(&settled.server, folder.path(), &[settled.server_cpu], &plan)?;
     plane.put_volume(&plan)?;
     let mut sessions: Vec<(Session, Vec<Queue>)> = Vec::new();
     let mut first_mib = 0.0;

@@ -19,7 +19,7 @@ use protocol::message::{
 use testkit::Ext4;
 
 use crate::figure::Series;
-use crate::ours::{DataPlane, Served};
+use crate::ours::{DataPlane, Plan, Served};
 use crate::stage::{self, Contestant, Seat, Stage};
 use anyhow::{Context as _, Result, anyhow};
 
@@ -91,7 +91,8 @@ pub(crate) fn run(stage: &mut Stage<'_>, case: Neighbours) -> Result<Vec<Series>
     let settled = stage.settled;
     let folder = stage::folder()?;
     let cpus = [settled.server_cpu];
-    let mut plane = DataPlane::start(&settled.server, folder.path(), &cpus, case.channels)?;
+    let plan = Plan { channels: case.channels, ..Plan::null() };
+    let mut plane = DataPlane::start(&settled.server, folder.path(), &cpus, &plan)?;
     let memory = tempfile::NamedTempFile::new_in(&settled.tmpfs).context("cannot make a file")?;
     memory.as_file().set_len(64 * MIB).context("cannot give a file its size")?;
     let frozen = (case.bad == Bad::Hung).then(|| Ext4::new(64 * MIB));

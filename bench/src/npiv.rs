@@ -4,6 +4,8 @@
 //! [`QUEUES_MIN`] queues. Both have the same number of requests outstanding in all, so that only the queues differ. *Native* is fio on
 //! the same file.
 //!
+//! Beside these, the null volume with a client that sleeps, against qemu-storage-daemon: what a wake-up costs decides there.
+//!
 //! With one CPU for the server, channels share it and throughput cannot grow with their number: then the cost of an I/O is what can be compared, and
 //! [`note`] says so.
 
@@ -12,12 +14,14 @@ use std::fmt::Write as _;
 use partition::load::{LoadOptions, ScsiLun};
 use protocol::message::{CacheMode, VolumeKind};
 
+use crate::cases::PEER;
 use crate::chart::{Chart, Line};
 use crate::figure::{Figure, Series, short};
 use crate::native::Fio;
 use crate::ours::{self, Plan, Served};
+use crate::peer::{Node, Settings};
 use crate::report::Played;
-use crate::stage::{self, Contestant, Seat, Settled, Stage};
+use crate::stage::{self, Contestant, Seat, Settled, Stage, VOLUME_BYTES};
 use anyhow::Result;
 
 /// Queues of *multi* on a small machine.
@@ -36,6 +40,8 @@ pub(crate) enum Npiv {
     Cost { depth: u16 },
     /// A SCSI disk against a block device, without a disk.
     Scsi { read_percent: u8 },
+    /// Both against the peer, without a disk, with a client that sleeps.
+    Peer { depth: u16 },
 }
 
 /// All cases: name, title, kind.
@@ -62,10 +68,14 @@ pub(crate) fn cases() -> Vec<(String, String, Npiv)> {
         let title = format!("null volume, 4 KiB {word}s, depth 32: SCSI against block");
         cases.push((format!("npiv-scsi-{word}"), title, Npiv::Scsi { read_percent }));
     }
+    cases.extend([1, 32, 128].map(|depth| {
+        let title = format!("null volume, sleeping client, depth {depth}: against the peer");
+        (format!("npiv-peer-{depth}"), title, Npiv::Peer { depth })
+    }));
     cases
 }
 
-/// The tables of the article, each over the cases whose names begin like that.
+/// The tables of the article and one more, each over the cases whose names begin like that.
 pub(crate) const TABLES: &[(&str, &str, &str, &[Figure])] = &[
     ("Throughput", "npiv-throughput", "", &[Figure::Iops, Figure::LatencyUs]),
     ("4 KiB random write", "npiv-write", "", &[Figure::Iops, Figure::LatencyUs]),
@@ -82,6 +92,12 @@ pub(crate) const TABLES: &[(&str, &str, &str, &[Figure])] = &[
         "npiv-cost-",
         "depth",
         &[Figure::ServerCpuUs, Figure::Iops],
+    ),
+    (
+        "Null volume with a sleeping client, against qemu-storage-daemon",
+        "npiv-peer-",
+        "depth",
+        &[Figure::Iops, Figure::ServerCpuUs],
     ),
 ];
 
@@ -270,6 +286,7 @@ pub(crate) fn run(stage: &mut Stage<'_>, case: &Npiv) -> Result<Vec<Series>> {
         Npiv::Clients { count } => clients(stage, count),
         Npiv::Cost { depth } => cost(stage, depth),
         Npiv::Scsi { read_percent } => scsi(stage, read_percent),
+        Npiv::Peer { depth } => peer(stage, depth),
     }
 }
 
@@ -372,6 +389,24 @@ fn scsi(stage: &mut Stage<'_>, read_percent: u8) -> Result<Vec<Series>> {
     stage.play(&[
         Contestant::driven("block", &block, block_load),
         Contestant::driven("scsi", &scsi, load),
+    ])
+}
+
+/// The peer serves block devices only. *auto* is ours with `poll_us_max = auto`.
+fn peer(stage: &mut Stage<'_>, depth: u16) -> Result<Vec<Series>> {
+    let settled = stage.settled;
+    let measuring = |plan: Plan| Plan { measures_sleep: true, ..plan };
+    let block = stage.ours(&Plan::null())?;
+    let learnt = stage.ours(&measuring(Plan::null()))?;
+    let scsi = stage.ours(&measuring(plan(ours::NULL)))?;
+    let scsi_load = over(settled, 1, depth);
+    let load = LoadOptions { scsi: None, ..scsi_load.clone() };
+    let peer = stage.peer(&Node::Null { bytes: VOLUME_BYTES }, Settings::PLAIN)?;
+    stage.play(&[
+        Contestant::driven("block", &block, load.clone()),
+        Contestant::driven("block, auto", &learnt, load.clone()),
+        Contestant::driven("SCSI, auto", &scsi, scsi_load),
+        Contestant::driven(PEER, &peer, load),
     ])
 }
 

@@ -41,6 +41,8 @@ pub(crate) struct Plan {
     pub(crate) queues: u16,
     /// How channels wait.
     pub(crate) wait: WaitMode,
+    /// Whether what a sleep is worth is measured (`poll_us_max = auto`).
+    pub(crate) measures_sleep: bool,
 }
 
 impl Plan {
@@ -48,7 +50,8 @@ impl Plan {
     pub(crate) fn null() -> Plan {
         let (channels, queues, wait) = (1, 1, WaitMode::Adaptive);
         let bytes = Some(VOLUME_BYTES);
-        Plan { served: Served::Block, volume: NULL, bytes, channels, queues, wait }
+        let (served, measures_sleep) = (Served::Block, false);
+        Plan { served, volume: NULL, bytes, channels, queues, wait, measures_sleep }
     }
 
     /// The same on another volume.
@@ -79,16 +82,14 @@ pub(crate) struct DataPlane {
 
 impl DataPlane {
     /// Starts a data plane on these CPUs, without volumes.
-    pub(crate) fn start(
-        binary: &Path,
-        folder: &Path,
-        cpus: &[usize],
-        channels: u32,
-    ) -> Result<Self> {
+    pub(crate) fn start(binary: &Path, folder: &Path, cpus: &[usize], plan: &Plan) -> Result<Self> {
         let socket = folder.join("dataplane.sock");
         let mut command = process::on_cpus(cpus, binary);
         command.arg("dataplane").arg("--socket").arg(&socket);
-        command.args(["--cpus", &process::list(cpus), "--channels", &channels.to_string()]);
+        command.args(["--cpus", &process::list(cpus), "--channels", &plan.channels.to_string()]);
+        if plan.measures_sleep {
+            command.args(["--poll-us-max", "auto"]);
+        }
         command.args(["--log", "warn"]);
         let mut process = Process::start(command, "dataplane", folder)?;
         let mut stream = None;

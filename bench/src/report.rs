@@ -73,6 +73,7 @@ impl Report {
         // Writing to a string cannot fail.
         let _ = self.conditions(&mut text);
         let (tables, plots) = npiv::section(&self.cases, self.cpus, PLOTS);
+        let _ = self.verdicts(&mut text, "npiv-");
         let _ = writeln!(text, "{}.\n\n{tables}", self.note);
         let new = splice_between(&old, &text, BEGIN_NPIV, END_NPIV);
         fs::write(path, new).with_context(|| format!("cannot write {}", path.display()))?;
@@ -89,7 +90,7 @@ impl Report {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = self.conditions(&mut text);
-        let _ = self.verdicts(&mut text);
+        let _ = self.verdicts(&mut text, "");
         let tables = npiv::tables(&self.cases);
         if !tables.is_empty() {
             let _ = writeln!(text, "### Virtual Fibre Channel\n\n{}.\n\n{tables}", self.note);
@@ -118,11 +119,12 @@ impl Report {
         writeln!(text, "| others on this machine | up to {most:.0} % of a CPU; {quiet} |\n")
     }
 
-    fn verdicts(&self, text: &mut String) -> std::fmt::Result {
+    /// Of the cases whose names begin like that.
+    fn verdicts(&self, text: &mut String, prefix: &str) -> std::fmt::Result {
         writeln!(text, "### Bars\n")?;
         writeln!(text, "Medians; in brackets the lowest and the highest of the rounds.\n")?;
         writeln!(text, "| case | figure | bar | reached | |\n|---|---|---|---|---|")?;
-        for case in &self.cases {
+        for case in self.cases.iter().filter(|case| case.name.starts_with(prefix)) {
             for verdict in &case.verdicts {
                 let bar = &verdict.bar;
                 let against = bar.against.as_ref().map_or(String::new(), |it| format!(" / {it}"));

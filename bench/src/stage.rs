@@ -195,7 +195,7 @@ impl<'a> Stage<'a> {
         } else {
             std::slice::from_ref(&settled.server_cpu)
         };
-        let mut plane = DataPlane::start(&settled.server, folder.path(), cpus, plan.channels)?;
+        let mut plane = DataPlane::start(&settled.server, folder.path(), cpus, plan)?;
         plane.put_volume(plan)?;
         let channels = if plan.channels == 1 {
             "1 channel".into()
@@ -203,7 +203,9 @@ impl<'a> Stage<'a> {
             format!("{} channels", plan.channels)
         };
         let device = if plan.served == Served::Scsi { ", scsi" } else { "" };
-        let about = format!("data plane{device}, {channels}, wait {:?}", plan.wait).to_lowercase();
+        let window = if plan.measures_sleep { ", poll_us_max auto" } else { "" };
+        let about = format!("data plane{device}, {channels}, wait {:?}{window}", plan.wait);
+        let about = about.to_lowercase();
         let seats = (0..clients).map(|index| {
             let socket = plane.put_adapter(plan, index)?;
             Ok(Seat { socket, pid: plane.pid(), about: about.clone() })

@@ -12,9 +12,6 @@ use crate::{
     Finish, Geometry, IoError, Lane, LaneId, OpKind, Request, Submit, Volume, VolumeError,
 };
 
-/// The token of the operation that separates the rounds of long fillings.
-const TICK: u64 = LaneId::TICK;
-
 /// Writes vanish; reads leave the buffers as they are, or fill them with zeroes. All at once, on the caller's thread.
 ///
 /// Without zeroes a client finds its own old memory in the buffers, never another client's: the server writes nothing.
@@ -137,7 +134,7 @@ impl NullLane {
             }
             turn => turn,
         };
-        let tick = self.id.user_data(TICK);
+        let tick = self.id.user_data(LaneId::TICK);
         self.turns.answer(turn, || ring.push(Op::Nop, tick).is_ok())
     }
 }
@@ -153,9 +150,13 @@ impl Lane for NullLane {
     }
 
     fn complete(&mut self, ring: &mut Ring, token: u64, _: i32, out: &mut Vec<Finish>) {
-        debug_assert!(token == TICK, "a null volume has nothing in flight, but {token} completed");
+        debug_assert!(
+            token == LaneId::TICK,
+            "a null volume has nothing in flight, but {token} completed"
+        );
         // Without another tick nobody may wait for one.
-        while self.turns.tick(out) && ring.push(Op::Nop, self.id.user_data(TICK)).is_err() {}
+        while self.turns.tick(out) && ring.push(Op::Nop, self.id.user_data(LaneId::TICK)).is_err() {
+        }
     }
 
     fn detach(&mut self, _: &mut Ring) {

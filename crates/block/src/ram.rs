@@ -39,8 +39,6 @@ use crate::{
 
 /// A range this long is given back rather than filled, if it may be.
 const PUNCH_MIN: u64 = 64 * 1024;
-/// The token of the operation that separates the rounds of long copies; beyond all places of the slab.
-const TICK: u64 = LaneId::TICK;
 
 /// A file in a tmpfs, mapped. See the module.
 #[derive(Debug)]
@@ -355,7 +353,7 @@ impl RamLane {
 
     #[cold]
     fn wait(&mut self, ring: &mut Ring, turn: Turn) -> Submit {
-        let tick = self.id.user_data(TICK);
+        let tick = self.id.user_data(LaneId::TICK);
         self.turns.answer(turn, || push(ring, Op::Nop, tick))
     }
 
@@ -435,9 +433,9 @@ impl Lane for RamLane {
     }
 
     fn complete(&mut self, ring: &mut Ring, token: u64, result: i32, out: &mut Vec<Finish>) {
-        if token == TICK {
+        if token == LaneId::TICK {
             // Without another tick nobody may wait for one.
-            while self.turns.tick(out) && !push(ring, Op::Nop, self.id.user_data(TICK)) {}
+            while self.turns.tick(out) && !push(ring, Op::Nop, self.id.user_data(LaneId::TICK)) {}
             return;
         }
         let Some(job) = self.jobs.remove(token) else {

@@ -101,6 +101,10 @@ impl<M> After<M> {
     }
 }
 
+/// Messages and scopes of a device whose queues are told nothing, and of whose commands none is aborted.
+#[derive(Debug, Clone, Copy)]
+pub enum Never {}
+
 /// The other queues of a channel, for [`Handler::relay`].
 pub trait Peers<H> {
     /// A queue with its handler, if it is here and is not being stopped.
@@ -210,6 +214,12 @@ pub trait Handler: Sized + 'static {
     /// What it has begun may go on with other queues at hand: it asked for that ([`Io::relay`]). Everything of the turn is taken, and nothing of
     /// it published.
     fn relay(&mut self, _io: &mut Io, _queue: &mut RunningQueue, _peers: &mut dyn Peers<Self>) {}
+
+    /// An operation of the queue's own is over ([`Io::operate`]), with what the kernel says. The turn's publication follows, and the queue may
+    /// be stopping.
+    fn operated(&mut self, _io: &mut Io, _queue: &mut RunningQueue, _mark: u16, _result: i32) {
+        unreachable!("a device without operations of its own")
+    }
 
     /// A head that an earlier process took and did not finish. `true`: it was settled here and is not to be done again.
     fn recover(&mut self, _io: &mut Io, _queue: &mut RunningQueue, _head: Head) -> bool {

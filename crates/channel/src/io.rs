@@ -20,8 +20,8 @@ use crate::lists::Lists;
 use crate::off_path::{Answer, Reply, Returns};
 use crate::queue::{CommandRef, QueueId, RunningQueue};
 
-/// Tokens of the channel's own operations: the mailbox, what needs no answer, the timers of [`crate::price`], and from `KICK`, `NOTIFY` and `ERROR` on the
-/// queues' kicks, notifications and errors. A queue's place fits 16 bits.
+/// Tokens of the channel's own operations: the mailbox, what needs no answer, the timers of [`crate::price`], and from `KICK`, `NOTIFY`, `ERROR` and `OPERATION` on the
+/// queues' kicks, notifications, errors and operations of their own. A queue's place fits 16 bits.
 pub(crate) mod token {
     pub(crate) const MAILBOX: u64 = 0;
     pub(crate) const IGNORED: u64 = 1;
@@ -30,6 +30,8 @@ pub(crate) mod token {
     pub(crate) const KICK: u64 = 1 << 16;
     pub(crate) const NOTIFY: u64 = 2 << 16;
     pub(crate) const ERROR: u64 = 3 << 16;
+    /// From here on a queue's own operations ([`super::Io::operate`]): its place, and 16 bits of the handler's.
+    pub(crate) const OPERATION: u64 = 1 << 40;
 }
 
 /// How long a queue is served at a stretch.
@@ -456,7 +458,8 @@ impl Io {
     /// A handler has memory again for which commands may wait, although none has ended. One that is tried again gives back no more than it
     /// has just taken.
     pub fn room_came(&mut self) {
-        self.stirred |= self.tried.is_none();
+        // Where nobody waits, nobody would take note of it either, and the channel would never sleep again.
+        self.stirred |= self.tried.is_none() && !self.wanting.is_empty();
     }
 
     /// A command is paused until somebody on another thread has answered; then [`Handler::answered`] is called.
@@ -531,6 +534,17 @@ impl Io {
     pub fn relay(&mut self, queue: &mut RunningQueue) {
         self.relays.push(queue.id.0);
         self.list(queue);
+    }
+
+    /// Hands the kernel an operation of a queue's own, which does not wait: [`Handler::operated`] follows, with `mark`. Until then the queue stays,
+    /// and so must what the operation is on. `false`: the kernel takes nothing now, for it is short of memory.
+    pub fn operate(&mut self, queue: &mut RunningQueue, operation: Op<'_>, mark: u16) -> bool {
+        let token = token::OPERATION | u64::from(queue.id.0) << 16 | u64::from(mark);
+        let user_data = Lanes::OWN.user_data(token);
+        let pushed = self.ring.push(operation, user_data).is_ok()
+            || self.makes_room() && self.ring.push(operation, user_data).is_ok();
+        queue.operations += u32::from(pushed);
+        pushed
     }
 
     /// The moment of this turn, in ticks.

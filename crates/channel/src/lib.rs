@@ -62,7 +62,7 @@ mod worker;
 
 pub use command::{Command, INLINE, State};
 pub use handle::{Activity, Channel, ChannelConfig, ChannelError, Drain};
-pub use handler::{After, BadChain, Handler, Opened, Peers, Sweep, Walked};
+pub use handler::{After, BadChain, Handler, Never, Opened, Peers, Sweep, Walked};
 pub use io::{Io, Read};
 pub use lanes::Lanes;
 pub use lists::{LIST_SEGMENTS, Lists};

@@ -149,6 +149,8 @@ pub struct RunningQueue {
     pub(crate) parked: u32,
     /// Off-path requests that were not answered yet.
     pub(crate) answers_due: u32,
+    /// Operations of its own that are in the kernel ([`crate::Io::operate`]).
+    pub(crate) operations: u32,
     /// Which off-path request each head waits for; 0: none.
     pub(crate) tickets: Box<[u64]>,
     /// Heads that wait until fewer commands are active, oldest first; and as what they are counted.
@@ -262,6 +264,7 @@ impl RunningQueue {
             listed: false,
             parked: 0,
             answers_due: 0,
+            operations: 0,
             tickets: vec![0; size].into(),
             held: VecDeque::with_capacity(size),
             held_for: QueueCounter::WaitNoCommand,
@@ -307,6 +310,12 @@ impl RunningQueue {
     #[must_use]
     pub fn id(&self) -> QueueId {
         self.id
+    }
+
+    /// The file that its kicks come from, for operations of its own.
+    #[must_use]
+    pub fn file(&self) -> FileSlot {
+        self.kick
     }
 
     /// Whether a command of its waits for a segment list. Those that were taken later can overtake it.
@@ -417,6 +426,7 @@ impl RunningQueue {
         self.phase == Phase::Draining
             && self.resources.ring.in_flight() == 0
             && self.answers_due == 0
+            && self.operations == 0
     }
 
     /// Makes completions visible. `true`: the client wants to be notified.

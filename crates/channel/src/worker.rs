@@ -562,6 +562,7 @@ impl<H: Handler> Worker<H> {
                 self.probe_over(token);
                 return false;
             }
+            token::OPERATION.. => self.operated(token, completion.result),
             token::ERROR.. => {
                 self.error_told(token as u16);
                 return false;
@@ -573,6 +574,20 @@ impl<H: Handler> Worker<H> {
             _ => self.kicked(token as u16, completion),
         }
         true
+    }
+
+    /// An operation of a queue's own is over.
+    #[cold]
+    fn operated(&mut self, token: u64, result: i32) {
+        let Worker { queues, io, .. } = self;
+        let id = usize::from((token >> 16) as u16);
+        let Some(Served { queue, handler }) = queues[id].as_deref_mut() else {
+            unreachable!("a queue stays until its operations are over");
+        };
+        queue.operations -= 1;
+        handler.operated(io, queue, token as u16, result);
+        // It may have waited for just this to be drained.
+        io.list(queue);
     }
 
     fn error_told(&mut self, id: u16) {

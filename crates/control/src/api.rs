@@ -53,6 +53,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::explain_port))
         .routes(routes!(verbs::reconfigure))
         .routes(routes!(verbs::reset_marks))
+        .routes(routes!(verbs::reset_port_marks))
         .routes(routes!(verbs::restart))
         .routes(routes!(operations::list))
         .routes(routes!(operations::show))

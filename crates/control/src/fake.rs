@@ -6,8 +6,8 @@ use crate::model::resolve::DataPlaneSpec;
 use crate::supervisor::Launcher;
 use protocol::message::{
     AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure, FailureCode,
-    OpeningStatus, Reply, Request, Status, UnitKind, UnitSpec, UnitStatus, VERSION, VolumeKind,
-    VolumeSpec, VolumeStatus,
+    OpeningStatus, Reply, Request, Status, UnitKind, UnitSpec, UnitStatus, UplinkSpec,
+    UplinkStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -65,6 +65,8 @@ impl Books {
             Request::RemoveUnit { name } => self.remove_unit(&name),
             Request::PutAdapter(spec) => self.put_adapter(spec),
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
+            Request::PutUplink(spec) => self.put_uplink(spec),
+            Request::RemoveUplink { name } => self.remove_uplink(&name),
             _ => return failure(FailureCode::BadMessage, "not for the books"),
         };
         if reply == Reply::Done {
@@ -110,6 +112,27 @@ impl Books {
         }
         let (registrations, reservation) = (Vec::new(), None);
         self.status.units.push(UnitStatus { spec, bytes, medium, registrations, reservation });
+        Reply::Done
+    }
+
+    fn put_uplink(&mut self, spec: UplinkSpec) -> Reply {
+        let uplinks = &mut self.status.uplinks;
+        match uplinks.iter_mut().find(|uplink| uplink.spec.name == spec.name) {
+            Some(old) if change::uplink(&old.spec, &spec) == Change::Recreate => {
+                return failure(FailureCode::InUse, format!("uplink `{}` is in use", spec.name));
+            }
+            Some(old) => old.spec = spec,
+            None => uplinks.push(UplinkStatus { spec, channel_of_queue: vec![0, 1] }),
+        }
+        Reply::Done
+    }
+
+    fn remove_uplink(&mut self, name: &str) -> Reply {
+        let before = self.status.uplinks.len();
+        self.status.uplinks.retain(|uplink| uplink.spec.name != name);
+        if self.status.uplinks.len() == before {
+            return failure(FailureCode::NotFound, format!("no uplink `{name}`"));
+        }
         Reply::Done
     }
 

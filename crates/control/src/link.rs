@@ -155,11 +155,16 @@ impl Link for SocketLink {
         request: &Request,
         fds: &[BorrowedFd<'_>],
     ) -> Result<(Reply, Vec<OwnedFd>), LinkError> {
-        if self.minor < 2 && matches!(request, Request::ResetMarks { .. }) {
+        let (since, what) = match request {
+            Request::ResetMarks { .. } => (2, "reset marks"),
+            Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
+            Request::PutUplink(_) | Request::RemoveUplink { .. } => (5, "have uplinks"),
+            _ => (0, ""),
+        };
+        if self.minor < since {
             let older = Failure {
                 code: FailureCode::Invalid,
-                message: "the data plane is of an earlier version, which cannot reset marks"
-                    .to_owned(),
+                message: format!("the data plane is of an earlier version, which cannot {what}"),
                 help: Some("restart it: `trunkline dataplane restart NAME`".to_owned()),
             };
             return Ok((Reply::Error(older), Vec::new()));

@@ -8,7 +8,8 @@
 //! 3. units, then volumes, go that are not wanted, or that must be made anew;
 //! 4. volumes come, change their limits, change their size, or, of disks behind an HBA, their path;
 //! 5. units come; drives get other media;
-//! 6. adapters come or change.
+//! 6. uplinks go, come or change: they depend on nothing;
+//! 7. adapters come or change.
 //!
 //! Promises, which the tests hold it to: carrying out all actions reaches the wanted objects; then
 //! there are no more actions; and an adapter that is as wanted, on volumes and units that are as wanted, is
@@ -17,8 +18,8 @@
 use crate::model::discovered::naa_of_unit;
 use crate::model::resolve::Wanted;
 use protocol::message::{
-    AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, Request, Status, UnitSpec, VolumeSpec,
-    VolumeStatus,
+    AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, Request, Status, UnitSpec, UplinkSpec,
+    UplinkStatus, VolumeSpec, VolumeStatus,
 };
 use spec::{Change, change};
 use std::borrow::Cow;
@@ -53,6 +54,10 @@ pub enum Action {
     PutUnit(UnitSpec),
     /// Make an adapter, or change it.
     PutAdapter(AdapterSpec),
+    /// Disconnect an uplink.
+    RemoveUplink(String),
+    /// Connect an uplink, or change it.
+    PutUplink(UplinkSpec),
 }
 
 impl Action {
@@ -68,10 +73,12 @@ impl Action {
                 Request::ResizeVolume { name, bytes, shrink }
             }
             Action::PutAdapter(spec) => Request::PutAdapter(spec),
+            Action::RemoveUplink(name) => Request::RemoveUplink { name },
+            Action::PutUplink(spec) => Request::PutUplink(spec),
         }
     }
 
-    /// The volume, unit or adapter that it is about.
+    /// What it is about.
     pub fn subject(&self) -> Subject {
         match self {
             Action::RemoveAdapter(name) => Subject::Adapter(name.clone()),
@@ -82,11 +89,13 @@ impl Action {
             Action::RemoveUnit(name) => Subject::Unit(name.clone()),
             Action::PutUnit(spec) => Subject::Unit(spec.name.clone()),
             Action::PutAdapter(spec) => Subject::Adapter(spec.name.clone()),
+            Action::RemoveUplink(name) => Subject::Uplink(name.clone()),
+            Action::PutUplink(spec) => Subject::Uplink(spec.name.clone()),
         }
     }
 }
 
-/// A volume, a unit or an adapter by name.
+/// A volume, a unit, an adapter or an uplink by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Subject {
     /// A volume.
@@ -95,6 +104,10 @@ pub enum Subject {
     Unit(String),
     /// An adapter.
     Adapter(String),
+    /// A port, which a data plane knows by its adapters.
+    Port(String),
+    /// An uplink.
+    Uplink(String),
 }
 
 /// What is there, by name.
@@ -150,6 +163,7 @@ impl<'a> Actual<'a> {
 
 /// The actions that make `actual` what is `wanted`.
 pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
+    let uplinks_now = &actual.uplinks;
     let actual = Actual::of(actual);
     let Going { volumes: reopened, units: renewed, adapters: remade } = actual.going(wanted);
     let Actual { volumes, units, adapters, .. } = actual;
@@ -190,12 +204,26 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
     let unit_changes =
         wanted.units.iter().filter(|(name, spec)| kept.get(name.as_str()) != Some(spec));
     actions.extend(unit_changes.map(|(_, spec)| Action::PutUnit(spec.clone())));
+    actions.extend(uplinks(wanted, uplinks_now));
     let changes = wanted
         .adapters
         .iter()
         .filter(|(name, spec)| specs.get(name.as_str()).map(|now| &**now) != Some(*spec));
     actions.extend(changes.map(|(_, spec)| Action::PutAdapter(spec.clone())));
     actions
+}
+
+/// What of the uplinks goes, for good or to be made anew, and what comes or changes.
+fn uplinks(wanted: &Wanted, actual: &[UplinkStatus]) -> Vec<Action> {
+    let recreates = |now: &UplinkSpec| {
+        let then = wanted.uplinks.get(&now.name);
+        then.is_none_or(|then| change::uplink(now, then) == Change::Recreate)
+    };
+    let specs = actual.iter().map(|status| &status.spec);
+    let (going, staying): (Vec<_>, Vec<_>) = specs.partition(|now| recreates(now));
+    let go = going.into_iter().map(|now| Action::RemoveUplink(now.name.clone()));
+    let others = wanted.uplinks.values().filter(|then| !staying.contains(then));
+    go.chain(others.map(|then| Action::PutUplink(then.clone()))).collect()
 }
 
 /// Whether a volume must be closed and opened again. The disk of an HBA is told by its name, so that another path leads to the same one, and

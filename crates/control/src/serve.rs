@@ -23,8 +23,14 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
+
+/// How long a start waits for the server before it: one that was killed has its locks until the kernel has taken it apart.
+const DYING_MAX: Duration = Duration::from_secs(3);
+
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// How long answers that are under way may take when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
@@ -56,6 +62,15 @@ pub enum ServeError {
         what: String,
         /// What happened.
         source: io::Error,
+    },
+    /// Another server has them.
+    #[error("{what} is in use by another `trunkline serve`{}; stop it, or use another --dir",
+        pid.map(|pid| format!(", process {pid}")).unwrap_or_default())]
+    InUse {
+        /// The folder or the store.
+        what: String,
+        /// Its process, where that is known.
+        pid: Option<u32>,
     },
     /// The folders belong to another server.
     #[error("{0}")]
@@ -92,12 +107,13 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
         make_dir(dir, 0o700)?;
         is_ours(dir)?;
     }
-    let mut store = match options.restore {
-        true => RedbStore::restore(&paths.store())?,
-        false => RedbStore::open(&paths.store())?,
-    };
-    // After the store's lock, which says more of another server.
-    let _owner = leftovers::claim(&paths)?;
+    // The store is nobody's to touch before the folder is.
+    let _owner = after_the_dying(|| leftovers::claim(&paths)).await?;
+    let store = after_the_dying(|| match options.restore {
+        true => Ok(RedbStore::restore(&paths.store())?),
+        false => Ok(RedbStore::open(&paths.store())?),
+    });
+    let mut store = store.await?;
     let desired = store.load()?;
     leftovers::belong(&paths, &desired)?;
     if let Err(refusal) = validate(&desired, &paths) {
@@ -151,6 +167,23 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
         let _ = std::fs::remove_dir(dir);
     }
     Ok(())
+}
+
+/// Does what another server may be in the way of; again for some time, since that may be ending.
+async fn after_the_dying<T>(
+    mut work: impl FnMut() -> Result<T, ServeError>,
+) -> Result<T, ServeError> {
+    let until = Instant::now() + DYING_MAX;
+    loop {
+        match work() {
+            Err(ServeError::Store(StoreError::Busy(_)) | ServeError::InUse { .. })
+                if Instant::now() < until =>
+            {
+                tokio::time::sleep(LOOK).await;
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Serves the API until something asks for the end.

@@ -314,15 +314,18 @@ impl Server {
         views.filter_map(|(name, view)| Some((name, view.stats?.snapshot()))).collect()
     }
 
-    /// The statistics, of one adapter and the channels of its data plane, or of all. An adapter that never had a client has none.
-    /// With `histograms`, latencies come with their whole histograms.
+    /// The statistics, of one adapter and the channels of its data plane, or of all; an uplink is as an adapter here. An adapter that never had a
+    /// client has none. With `histograms`, latencies come with their whole histograms.
     pub fn stats(&self, adapter: Option<&str>, histograms: bool) -> Result<StatsView, ApiError> {
-        if let Some(name) = adapter
-            && !self.desired()[Object::Adapter].contains_key(name)
-        {
-            return Err(self.not_found(Object::Adapter, name));
-        }
-        let home = adapter.map(|name| self.desired().dataplane_of_adapter(name).to_owned());
+        let desired = self.desired();
+        let home = match adapter {
+            None => None,
+            Some(name) if desired[Object::Adapter].contains_key(name) => {
+                Some(desired.dataplane_of_adapter(name).to_owned())
+            }
+            Some(name) if desired[Object::Uplink].contains_key(name) => None,
+            Some(name) => return Err(self.not_found(Object::Adapter, name)),
+        };
         let mut all = StatsView::default();
         for (dataplane, snapshot) in self.snapshots() {
             if home.as_ref().is_some_and(|home| *home != dataplane) {

@@ -159,24 +159,44 @@ impl RedbStore {
             let problem = "it is missing or empty, and was not".to_owned();
             return Err(StoreError::Damaged { path: shown, problem });
         }
-        let mut store = RedbStore::with(shown, move || {
+        let mut store = RedbStore::in_file(path)?;
+        store.copy = Some(good::Good::new(copy));
+        Ok(store)
+    }
+
+    /// One that keeps no copy of itself.
+    fn in_file(path: PathBuf) -> Result<RedbStore, StoreError> {
+        RedbStore::with(path.display().to_string(), move || {
             // Names of files and machines are nobody else's business; one that is there keeps its mode.
             let mut options = std::fs::OpenOptions::new();
             let file = options.read(true).write(true).create(true).truncate(false).mode(0o600);
             let backend = FileBackend::new(file.open(&path)?)?;
             Database::builder().create_with_backend(backend)
-        })?;
-        store.copy = Some(good::Good::new(copy));
-        Ok(store)
+        })
     }
 
     /// Puts a damaged store aside, and makes a new one of the last good state.
+    ///
+    /// The new one is whole before the other goes: whatever ends this, the next start finds one of both, and the copy is never away.
     pub fn restore(path: &Path) -> Result<RedbStore, StoreError> {
+        // A server that lives goes on with its store, and what it commits must not go aside.
+        let taken = std::fs::File::open(path).map(|file| file.try_lock());
+        if let Ok(Err(std::fs::TryLockError::WouldBlock)) = taken {
+            return Err(StoreError::Busy(path.display().to_string()));
+        }
         let good = last_good(path)?;
         let failed = |error: std::io::Error| StoreError::Engine {
             path: path.display().to_string(),
             problem: error.to_string(),
         };
+        let draft = path.with_extension("restored");
+        match std::fs::remove_file(&draft) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+        RedbStore::in_file(draft.clone())?.commit(&good, &Journal::default())?;
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
         match std::fs::rename(path, path.with_extension(format!("damaged-{now}"))) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -184,13 +204,8 @@ impl RedbStore {
             }
             _ => {}
         }
-        let copy = copy_of(path);
-        let aside = copy.with_extension("restoring");
-        std::fs::rename(&copy, &aside).map_err(failed)?;
-        let mut store = RedbStore::open(path)?;
-        store.commit(&good, &Journal::default())?;
-        let _ = std::fs::remove_file(aside);
-        Ok(store)
+        std::fs::rename(&draft, path).map_err(failed)?;
+        RedbStore::open(path)
     }
 
     /// Opens a store on another medium; tests bring one that fails.

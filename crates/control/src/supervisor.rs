@@ -28,6 +28,7 @@ use crate::model::files;
 use crate::model::resolve::{DataPlaneSpec, Wanted};
 use crate::reconcile::{Action, Subject, reconcile, without};
 use crate::trail::{Kind, Trail};
+use fabric::attribute::Object;
 use protocol::message::{Failure, FailureCode, Reply, Request, Status, VolumeStatus};
 use protocol::opener::{self, Grants, Witnesses};
 use protocol::socket::FrameError;
@@ -66,8 +67,8 @@ type Answer<T> = oneshot::Sender<T>;
 enum Command {
     /// This is what the data plane shall be from now on.
     Want { wanted: Box<Wanted>, spec: DataPlaneSpec, done: Answer<Outcome> },
-    /// The high-water marks of an adapter begin again.
-    ResetMarks(String, Answer<Result<(), ApiError>>),
+    /// The high-water marks of an adapter, or of a port, begin again.
+    ResetMarks(Object, String, Answer<Result<(), ApiError>>),
     /// Stop it in good order; the supervisor starts it again with its present attributes.
     Restart(Answer<Result<(), ApiError>>),
     /// The supervisor ends; the data plane with it, or not.
@@ -179,9 +180,9 @@ impl Supervisor {
         self.interrupting(Command::Restart).await.unwrap_or_else(|| Err(gone()))
     }
 
-    /// The high-water marks of an adapter begin again.
-    pub async fn reset_marks(&self, adapter: &str) -> Result<(), ApiError> {
-        let command = |done| Command::ResetMarks(adapter.to_owned(), done);
+    /// The high-water marks of an adapter, or of a port, begin again.
+    pub async fn reset_marks(&self, object: Object, name: &str) -> Result<(), ApiError> {
+        let command = |done| Command::ResetMarks(object, name.to_owned(), done);
         self.interrupting(command).await.unwrap_or_else(|| Err(gone()))
     }
 
@@ -279,8 +280,8 @@ impl SupervisorThread {
                 let View { failures, opening, .. } = self.shown();
                 let _ = done.send(Outcome { connected: self.link.is_some(), failures, opening });
             }
-            Command::ResetMarks(adapter, done) => {
-                let _ = done.send(self.reset_marks(adapter));
+            Command::ResetMarks(object, name, done) => {
+                let _ = done.send(self.reset_marks(object, name));
             }
             Command::Restart(done) => {
                 self.shut_down();
@@ -298,13 +299,15 @@ impl SupervisorThread {
         }
     }
 
-    fn reset_marks(&mut self, name: String) -> Result<(), ApiError> {
+    fn reset_marks(&mut self, object: Object, name: String) -> Result<(), ApiError> {
         self.connected()?;
         let Some(link) = &mut self.link else { return Err(gone()) };
-        match link.call(&Request::ResetMarks { name: name.clone() }, &[]) {
-            Ok((Reply::Error(failure), _)) => {
-                Err(refusal(&self.spec.name, Subject::Adapter(name), failure))
-            }
+        let (request, subject) = match object {
+            Object::Port => (Request::ResetPortMarks { name: name.clone() }, Subject::Port(name)),
+            _ => (Request::ResetMarks { name: name.clone() }, Subject::Adapter(name)),
+        };
+        match link.call(&request, &[]) {
+            Ok((Reply::Error(failure), _)) => Err(refusal(&self.spec.name, subject, failure)),
             Ok(_) => Ok(()),
             Err(error) => {
                 self.lost(&error.to_string());
@@ -348,7 +351,19 @@ impl SupervisorThread {
                     self.retry_in = (self.retry_in * 2).min(RETRY.1);
                 }
                 let mut view = lock(&self.view);
-                (view.failures, view.opening) = (failures, opening);
+                let before = std::mem::replace(&mut view.failures, failures);
+                view.opening = opening;
+                let new = view.failures.iter().filter(|(subject, refusal)| {
+                    before.get(subject).is_none_or(|earlier| earlier.message != refusal.message)
+                });
+                let new: Vec<(Subject, String)> =
+                    new.map(|(of, refusal)| (of.clone(), refusal.message.clone())).collect();
+                drop(view);
+                for (subject, message) in new {
+                    if let Subject::Volume(name) = subject {
+                        self.trail.note(Kind::VolumeError, Some(&name), message);
+                    }
+                }
             }
             Err(error) => self.failed(&error),
         }
@@ -633,6 +648,7 @@ fn granted(wanted: &Wanted, own: &Path) -> Grants {
     grants.own_socket(own);
     wanted.volumes.values().for_each(|spec| grants.volume(spec));
     wanted.adapters.values().for_each(|spec| grants.adapter(spec));
+    wanted.uplinks.values().for_each(|spec| grants.uplink(spec));
     grants
 }
 

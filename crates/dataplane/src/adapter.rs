@@ -145,7 +145,7 @@ impl Shared {
     }
 
     fn withheld(&self, feature: &str) -> bool {
-        locked(&self.spec).withhold.iter().any(|name| name == feature)
+        locked(&self.spec).withholds(feature)
     }
 
     /// virtio and vhost features offered to the client.

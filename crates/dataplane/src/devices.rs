@@ -104,6 +104,10 @@ macro_rules! devices {
                 match self { $(AnyHandler::$name(handler) => handler.begin_bad(io, queue, head, bad)),+ }
             }
 
+            fn operated(&mut self, io: &mut Io, queue: &mut RunningQueue, mark: u16, result: i32) {
+                match self { $(AnyHandler::$name(handler) => handler.operated(io, queue, mark, result)),+ }
+            }
+
             fn recover(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) -> bool {
                 match self { $(AnyHandler::$name(handler) => handler.recover(io, queue, head)),+ }
             }

@@ -53,6 +53,13 @@ impl Outside {
         }
     }
 
+    pub(crate) fn tap(&self, interface: &str, mtu: u16) -> io::Result<OwnedFd> {
+        match self {
+            Outside::Here => memory::tap::open(interface, mtu),
+            Outside::Opener(opener) => opener.tap(interface, mtu),
+        }
+    }
+
     pub(crate) fn connect(&self, path: &Path) -> io::Result<UnixStream> {
         match self {
             Outside::Here => reach(path),

@@ -9,6 +9,7 @@
 mod adapters;
 mod opening;
 mod units;
+mod uplinks;
 mod volumes;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +38,7 @@ use crate::lock::locked;
 use crate::outside::Outside;
 use crate::storage::{OpenVolume, Storage};
 use opening::Opening;
+use uplinks::Uplink;
 
 /// Why a data plane could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +69,7 @@ pub(crate) struct State {
     pub(crate) adapters: BTreeMap<String, Arc<Adapter>>,
     /// The adapters of each initiator port. It stays what it is for as long as an adapter exists.
     initiators: BTreeMap<Initiator, BTreeSet<String>>,
+    uplinks: BTreeMap<String, Uplink>,
 }
 
 /// Whether a client of such an adapter sees one of these units.
@@ -260,7 +263,13 @@ impl Plane {
             Request::RemoveUnit { name } => self.remove_unit(&name),
             Request::PutAdapter(spec) => self.put_adapter(spec, fds.into_iter().next()),
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
+            Request::PutUplink(spec) => self.put_uplink(spec),
+            Request::RemoveUplink { name } => self.remove_uplink(&name),
             Request::ResetMarks { name } => self.reset_marks(&name),
+            Request::ResetPortMarks { name } => {
+                self.context.services.scsi.reset_port_marks(&self.context.stats, &name);
+                Ok(Reply::Done)
+            }
             // Who asks for changes is told them by its connection, which knows what it has told.
             Request::Status | Request::Changes => {
                 self.look_after_sockets();
@@ -287,12 +296,13 @@ impl Plane {
     /// Removes everything, after what is in flight is done.
     fn shut_down(&self) {
         let _changing = locked(&self.changes);
-        let adapters = {
+        let (adapters, uplinks) = {
             let mut state = self.state();
             state.initiators.clear();
-            std::mem::take(&mut state.adapters)
+            (std::mem::take(&mut state.adapters), std::mem::take(&mut state.uplinks))
         };
         adapters.values().for_each(|adapter| adapter.remove());
+        uplinks.into_values().for_each(|uplink| uplink.remove(&self.context));
         let mut state = self.state();
         state.opening.clear();
         state.storage = Storage::default();
@@ -322,6 +332,7 @@ impl Plane {
             opening: state.opening.values().map(Opening::status).collect(),
             units: state.storage.units.values().map(Unit::status).collect(),
             adapters: state.adapters.values().map(|adapter| adapter.status()).collect(),
+            uplinks: state.uplinks.values().map(Uplink::status).collect(),
         }
     }
 }

@@ -4,10 +4,12 @@
 mod common;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
-use common::process;
-use partition::load::{FailureKind, LoadOptions, Report};
+use common::process::{self, Process};
+use common::raw::until;
+use partition::load::{FailureKind, LoadOptions, Report, Stage, run};
 use protocol::message::{
     AdapterSpec, BlockSpec, DelaySpec, FileSpec, Placement, Request, SocketRole, VolumeSpec,
 };
@@ -80,6 +82,43 @@ fn a_client_that_listens_loses_nothing_either() {
     assert!(report.passed(), "{:?}", report.failures);
     assert!(died >= 1 && report.restarts.len() == died, "{died} deaths, {:?}", report.restarts);
     assert!(report.verify.unwrap().blocks_checked > 200);
+}
+
+/// It serves the client that it has; for another one it says what is missing, and calls it as soon as there is a control plane again.
+#[test]
+fn who_connects_goes_on_connecting_when_a_control_plane_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let setup = setup(folder.path(), SocketRole::Client, &[]);
+    let socket = folder.path().join("vhost0.sock");
+    let mut options = LoadOptions { duration: Duration::from_millis(300), ..verifying() };
+    options.session.listen = Some(Duration::from_secs(60));
+    let mut process = Process::start(folder.path(), &setup);
+    let served = |report: Report| assert!(report.passed(), "{:?}", report.failures);
+    let mut abandoned = false;
+    served(
+        run(&socket, &options, &mut |progress| {
+            if progress.stage == Stage::Measuring && !abandoned {
+                process.abandon();
+                abandoned = true;
+            }
+        })
+        .unwrap(),
+    );
+    assert!(abandoned);
+    for _ in 0..2 {
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| run(&socket, &options, &mut |_| ()).unwrap());
+            until("it says what is missing", || {
+                let reason = process.status().adapters[0].reason.clone();
+                reason.is_some_and(|reason| reason.contains("start `trunkline serve`"))
+            });
+            assert!(!client.is_finished());
+            process.adopt(&Arc::default());
+            served(client.join().unwrap());
+        });
+        process.abandon();
+    }
+    process.shut_down();
 }
 
 #[test]

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use common::raw::GUARD;
 use common::scsi::{Client, adapter, on, target, unit};
-use common::{Server, load, short_load};
+use common::{Ends, Server, load, short_load};
 use partition::load::{LoadOptions, run};
 use partition::scsi::control::Function;
 use partition::scsi::{Command, cdb, response};
-use protocol::message::{DeviceSpec, Placement, PortShare, Reply, Request, VolumeSpec};
+use protocol::message::{DeviceSpec, Placement, PortShare, Request, VolumeSpec};
 use protocol::stats::QueueCounter;
 
 const LUN: [u8; 8] = [1, 0, 0x40, 0, 0, 0, 0, 0];
@@ -43,8 +43,9 @@ fn queues_move_between_channels_under_a_verified_load() {
             flush_every: Some(20),
             ..short_load()
         };
+        let ends = Ends(&ended);
         let report = run(&socket, &on(0, 1, options), &mut |_| ()).unwrap();
-        ended.store(true, Ordering::Release);
+        drop(ends);
         assert_eq!(report.failures, []);
     });
     assert!(server.count(QueueCounter::Moves) > moves_before + 10, "nothing moved");
@@ -162,8 +163,8 @@ fn active_and_pending_commands_are_told_apart() {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            let _ends = Ends(&ended);
             load(&socket, &on(0, 0, LoadOptions { queues: 4, depth: 32, ..short_load() }));
-            ended.store(true, Ordering::Release);
         });
         while !ended.load(Ordering::Acquire) {
             for queue in server.stats().queues {
@@ -183,11 +184,7 @@ fn active_and_pending_commands_are_told_apart() {
     assert!(waited >= most(QueueCounter::PendingMax) && waited <= 4 * 32, "{mark:?}");
     // Nothing is active, so all marks begin at nothing; counters go on.
     let before = server.count(QueueCounter::CommandsReceived);
-    // The client may still be leaving: its queues are being changed then.
-    let reset = Request::ResetMarks { name: "vfchost0".to_owned() };
-    while server.ask(reset.clone()) != Reply::Done {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+    server.reset_marks("vfchost0");
     let stats = server.stats();
     assert_eq!((stats.adapters[0].active_max, stats.adapters[0].pending_max), (0, 0));
     for mark in [QueueCounter::ActiveMax, QueueCounter::PendingMax, QueueCounter::WaitingMax] {
@@ -236,7 +233,7 @@ fn reads_and_writes_are_timed_apart() {
     assert_eq!(reads_after.1, reads.1);
     assert!(writes_after.1 > writes.1);
     assert_eq!(extremes([ReadShortest, ReadLongest]), read);
-    server.must(Request::ResetMarks { name: "vfchost0".to_owned() });
+    server.reset_marks("vfchost0");
     let none = |which| server.stats().queues.iter().all(|queue| queue.get(which) == 0);
     assert!([ReadShortest, ReadLongest, WriteShortest, WriteLongest].into_iter().all(none));
 }
@@ -265,11 +262,58 @@ fn marks_begin_again_under_load() {
         while server.count(QueueCounter::Active) == 0 && !flat.is_finished() {
             std::thread::yield_now();
         }
-        server.must(Request::ResetMarks { name: "vfchost0".to_owned() });
+        server.reset_marks("vfchost0");
         flat.join().unwrap();
         assert!((1..=4).contains(&mark(&server)), "{}", mark(&server));
         assert!((1..=2).contains(&of_queues(&server)), "{}", of_queues(&server));
     });
+}
+
+/// Two adapters of a port, one after the other and together: what was active at once on both, and no sum of what each had at most.
+#[test]
+fn the_mark_of_a_port_is_of_its_adapters_at_once_and_begins_again() {
+    let server = Server::new(2);
+    server.units(1, 32, common::slow);
+    let put = |number| {
+        let mut spec = adapter(server.dir.path(), number, vec![target(0, &[(0, "lu0")])]);
+        let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
+        scsi.port = Some(PortShare { name: "fcs0".into(), num_cmd_elems: 200, share: 100 });
+        let socket = spec.socket.clone();
+        server.must(Request::PutAdapter(spec));
+        socket
+    };
+    let sockets = [put(0), put(1)];
+    let mark = || server.stats().port("fcs0").unwrap().total.get(QueueCounter::ActiveMax);
+    for socket in &sockets {
+        load_of(socket, LoadOptions { queues: 2, depth: 8, ..short_load() });
+    }
+    let stats = server.stats();
+    assert_eq!(stats.adapters.iter().map(|one| one.active_max).collect::<Vec<_>>(), [16, 16]);
+    assert!((16..32).contains(&mark()), "{}", mark());
+    assert!(stats.port("fcs0").unwrap().active_max_at_ms.is_some());
+    // That touches no counter and no other mark.
+    let before = server.count(QueueCounter::CommandsReceived);
+    server.must(Request::ResetPortMarks { name: "fcs0".into() });
+    assert_eq!((mark(), server.count(QueueCounter::CommandsReceived)), (0, before));
+    assert_eq!(server.stats().adapters[0].active_max, 16);
+    load_of(&sockets[0], LoadOptions { queues: 1, depth: 4, ..short_load() });
+    assert_eq!(mark(), 4);
+    // Both write to one disk, so what is there is nobody's to judge.
+    let options = || LoadOptions { queues: 2, depth: 8, verify: false, ..short_load() };
+    std::thread::scope(|scope| {
+        for socket in &sockets {
+            scope.spawn(move || load_of(socket, options()));
+        }
+    });
+    assert!((16..=32).contains(&mark()), "{}", mark());
+    // Without adapters it keeps its mark, until it begins again.
+    for name in ["vfchost0", "vfchost1"] {
+        server.must(Request::RemoveAdapter { name: name.to_owned() });
+    }
+    assert!(mark() >= 16);
+    server.must(Request::ResetPortMarks { name: "fcs0".into() });
+    assert_eq!(mark(), 0);
+    server.must(Request::ResetPortMarks { name: "nobody was there".into() });
 }
 
 fn load_of(socket: &std::path::Path, options: LoadOptions) {
@@ -349,8 +393,9 @@ fn a_ports_counters_never_go_back() {
             }
         });
         let options = LoadOptions { queues: 4, duration: Duration::from_secs(1), ..short_load() };
+        let ends = Ends(&ended);
         let report = run(&socket, &on(0, 0, options), &mut |_| ());
-        ended.store(true, Ordering::Release);
+        drop(ends);
         assert_eq!(report.unwrap().failures, []);
     });
     let [first, second] = reads();
@@ -391,8 +436,9 @@ fn task_management_reaches_commands_on_every_channel_and_of_every_move() {
             }
         });
         let options = LoadOptions { queues: 4, duration: Duration::from_secs(2), ..short_load() };
+        let ends = Ends(&ended);
         let report = run(&socket, &on(0, 0, options), &mut |_| ()).unwrap();
-        ended.store(true, Ordering::Release);
+        drop(ends);
         assert_eq!(report.failures, []);
     });
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use common::process::Process;
 use common::raw::{Front, PROTOCOL_FEATURES, VERSION_1, code};
 use common::scsi::{Client, PATIENCE, adapter, file, on, target, unit};
-use common::{Server, load, null, short_load, slow};
+use common::{Ends, Server, load, null, short_load, slow};
 use partition::config::feature;
 use partition::load::LoadOptions;
 use partition::scsi::control::Function;
@@ -155,6 +155,7 @@ fn adapters_go_while_their_commands_wait_for_everything() {
                 assert!(reply.good() || reply.status == BUSY, "{reply:?}");
             }
         });
+        let _ends = Ends(&ended);
         for _ in 0..20 {
             let socket = server.put_scsi(0, vec![target(0, &[(0, "lu0")])]);
             let mut client = Client::connect(&socket);
@@ -175,7 +176,6 @@ fn adapters_go_while_their_commands_wait_for_everything() {
             client.control.begin(Function::LogicalUnitReset, LUN, 0).unwrap();
             server.must(Request::RemoveAdapter { name: "vfchost0".into() });
         }
-        ended.store(true, Ordering::Release);
     });
     assert_eq!(server.count_of("vfchost9", QueueCounter::Errors), 0);
 }

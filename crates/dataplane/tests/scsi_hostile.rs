@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::scsi::{Client, PATIENCE, on, target};
-use common::{Server, load, short_load};
+use common::{Ends, Server, load, short_load};
 use memory::random::Random;
 use partition::load::LoadOptions;
 use partition::scsi::control::Function;
@@ -44,6 +44,7 @@ fn random_commands_are_all_answered() {
                 client.send(LUN, cdb::Transfer::new(false, 5, 1).cdb(), &[], 512);
             }
         });
+        let _ends = Ends(&ended);
         let mut client = Client::with(&socket, 2, 32, |_| ());
         let mut rng = Random::new(5);
         for _ in 0..20_000 {
@@ -88,7 +89,6 @@ fn random_commands_are_all_answered() {
                 queue.busy() == 0
             })
         });
-        ended.store(true, Ordering::Release);
     });
     assert_eq!(server.adapter_named("vfchost1").reason, None);
 }

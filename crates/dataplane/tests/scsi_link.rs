@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use common::process::Process;
 use common::scsi::{Client, NONE, PATIENCE, adapter, file, in_event, linked, on, target, unit};
-use common::{Server, load, short_load, slow};
+use common::{Ends, Server, load, short_load, slow};
 use partition::load::{LoadOptions, Report};
 use partition::scsi::control::{Function, event};
 use partition::scsi::{Command, Slot, address, cdb, response};
@@ -73,8 +73,9 @@ fn under_load(socket: &std::path::Path, changing: impl FnOnce(&AtomicBool) + Sen
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let changes = scope.spawn(|| changing(&ended));
+        let ends = Ends(&ended);
         let report = load(socket, &on(0, 0, LoadOptions { depth: 8, ..short_load() }));
-        ended.store(true, Ordering::Relaxed);
+        drop(ends);
         changes.join().unwrap();
         report
     })

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::scsi::{Client, NONE, PATIENCE, adapter, in_event, on, target};
-use common::{Server, load, short_load, slow};
+use common::{Ends, Server, load, short_load, slow};
 use partition::load::{LoadOptions, run};
 use partition::scsi::control::event;
 use partition::scsi::{address, cdb, feature, response};
@@ -126,8 +126,9 @@ fn masks_change_thousands_of_times_under_load() {
             changes
         });
         let options = LoadOptions { duration: Duration::from_secs(3), queues: 4, ..short_load() };
+        let ends = Ends(&ended);
         let report = run(&socket, &on(0, 0, options), &mut |_| ()).unwrap();
-        ended.store(true, Ordering::Release);
+        drop(ends);
         assert_eq!(report.failures, []);
         assert!(report.operations > 1000);
         changing.join().unwrap()

@@ -5,10 +5,12 @@ mod common;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use common::raw::Front;
+use common::raw::{Front, until};
+use common::scsi::{Client, target};
 use common::{Server, null};
+use partition::scsi::{address, cdb};
 use protocol::message::{LimitSpec, Request, VolumeSpec};
-use protocol::stats::ChannelCounter;
+use protocol::stats::{ChannelCounter, QueueCounter};
 
 /// An eventfd's flags and counter are the client's too: with a full counter and without O_NONBLOCK, a write waits for as long as the
 /// client likes.
@@ -72,7 +74,7 @@ fn what_a_sleep_costs_is_learnt_while_there_is_work_and_wakes_no_idle_channel() 
     let (_front, ring) = Front::ready(&server.put_adapter(|_| ()));
     let of = |counter| server.stats().channels[0].get(counter);
     assert_eq!(of(ChannelCounter::SleepPrice), 32_000, "what is assumed");
-    common::raw::until("seven timers that woke it", || {
+    until("seven timers that woke it", || {
         slowly(&server, &ring, 100);
         of(ChannelCounter::PriceProbes) >= 7
     });
@@ -86,4 +88,28 @@ fn what_a_sleep_costs_is_learnt_while_there_is_work_and_wakes_no_idle_channel() 
     let before = still();
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(still(), before, "nothing wakes an idle channel");
+}
+
+/// What is held back gives back what it had. That is news for nobody, and the channel goes to sleep.
+#[test]
+fn a_channel_sleeps_when_what_it_has_is_held_back() {
+    let server = Server::new(1);
+    let limit = Some(LimitSpec { write_iops: 2, write_iops_burst: 1, ..LimitSpec::default() });
+    server.units(1, 16, |spec| VolumeSpec { limit, ..spec });
+    let mut client = Client::connect(&server.put_scsi(0, vec![target(0, &[(0, "lu0")])]));
+    let lun = address(0, 0);
+    let same = client.read(lun, 7).repeat(2);
+    // It holds what it has read when its write has to wait.
+    for _ in 0..3 {
+        let reply = client.past_attentions(lun, &cdb::compare_and_write(7, 1), &same, 0);
+        assert!(reply.good(), "{reply:?}");
+    }
+    assert!(server.count_of("vfchost0", QueueCounter::WaitThrottled) > 0);
+    let wakeups = || server.stats().channels[0].get(ChannelCounter::Wakeups);
+    let before = wakeups();
+    until("the channel sleeps between two commands", || {
+        client.must(lun, &[0; 6], &[], 0);
+        std::thread::sleep(Duration::from_millis(1));
+        wakeups() > before + 3
+    });
 }

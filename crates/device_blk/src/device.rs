@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use block::{Geometry, Volume};
+use channel::Never;
 use channel::device::{AskChannels, Device, Making, Queues, Resized, Tell, Written};
 use protocol::message::{AdapterSpec, DeviceSpec};
 use vring::InflightRegion;
 
 use crate::config::{self, Offer, WRITEBACK_OFFSET, feature};
-use crate::{Behind, BlkHandler, Never, Shape};
+use crate::{Behind, BlkHandler, Shape};
 
 /// The block device of an adapter.
 pub struct BlkDevice {
@@ -90,8 +91,7 @@ impl Device for BlkDevice {
 
     fn features(&self, spec: &AdapterSpec) -> u64 {
         let features = config::features(&self.shape, &self.offer(spec));
-        let withheld = spec.withhold.iter().any(|name| name == "mq");
-        if withheld { features & !feature::MQ } else { features }
+        if spec.withholds("mq") { features & !feature::MQ } else { features }
     }
 
     fn config_space(&self, spec: &AdapterSpec) -> Vec<u8> {

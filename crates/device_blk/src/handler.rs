@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use block::{IoError, LaneId, OpKind, Outcome, Tag, Volume};
 use channel::{
-    After, BadChain, Handler, Io, NO_PART, Opened, QueueResources, RunningQueue, Sweep, Walked,
+    After, BadChain, Handler, Io, NO_PART, Never, Opened, QueueResources, RunningQueue, Sweep,
+    Walked,
 };
 use memory::IoBuf;
 use protocol::stats::{FlightKind, QueueCounter};
@@ -33,10 +34,6 @@ pub struct BlkHandler {
     shape: Arc<Shape>,
     lane: LaneId,
 }
-
-/// A block device's queues are told nothing, and nothing of theirs is aborted.
-#[derive(Debug, Clone, Copy)]
-pub enum Never {}
 
 impl Handler for BlkHandler {
     type Device = Behind;

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use block::Geometry;
 
 pub use device::BlkDevice;
-pub use handler::{Behind, BlkHandler, Never};
+pub use handler::{Behind, BlkHandler};
 pub use parse::{Action, Chain, Parsed, Reject, parse};
 
 /// Bytes of a sector, the unit of the protocol whatever the block size (clause 5.2.4).

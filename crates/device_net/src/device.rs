@@ -4,13 +4,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
+use channel::Never;
 use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Tell, Written};
 use protocol::message::{AdapterSpec, DeviceSpec};
 use spec::EthernetSpec;
 use switch::{Guard, Mac, PortSpec, Takes, Vid, Vids};
 
 use crate::config::{self, feature};
-use crate::handler::{Behind, NetHandler, Never};
+use crate::handler::{Behind, NetHandler};
 use crate::network::{Network, Networks, Pair, Port};
 
 /// The network device of an adapter.
@@ -26,12 +27,10 @@ impl NetDevice {
     /// The port as its client negotiated it.
     fn port_spec(&self, features: u64) -> PortSpec {
         let spec = self.spec.lock().expect("a panic ends the process").clone();
-        let vid = |vid: u16| Vid::new(vid);
-        let mac = Mac(spec.mac);
-        let macs = if spec.any_mac { Vec::new() } else { vec![mac] };
+        let macs = if spec.any_mac { Vec::new() } else { vec![Mac(spec.mac)] };
         PortSpec {
-            pvid: vid(spec.pvid),
-            vids: spec.vids.iter().filter_map(|number| vid(*number)).collect::<Vids>(),
+            pvid: Vid::new(spec.pvid),
+            vids: spec.vids.iter().copied().filter_map(Vid::new).collect::<Vids>(),
             takes: Takes { offloads: config::takes(features), mtu: usize::from(spec.mtu) },
             may: config::may(features),
             guard: Guard { macs, ..Guard::default() },
@@ -93,8 +92,7 @@ impl Device for NetDevice {
 
     fn features(&self, spec: &AdapterSpec) -> u64 {
         let features = config::features(spec.queues);
-        let withheld = |name: &str| spec.withhold.iter().any(|withheld| withheld == name);
-        if withheld("mq") { features & !feature::MQ } else { features }
+        if spec.withholds("mq") { features & !feature::MQ } else { features }
     }
 
     fn config_space(&self, spec: &AdapterSpec) -> Vec<u8> {
@@ -146,7 +144,7 @@ impl Device for NetDevice {
             self.port.pairs[usize::from(index / 2)].make_inbox().ok()?;
         }
         let (network, port) = (Arc::clone(&self.network), Arc::clone(&self.port));
-        Some(Behind { network, port, features })
+        Some(Behind { network, port, features, uplink: false })
     }
 
     fn is_ready(&self) -> bool {

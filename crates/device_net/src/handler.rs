@@ -1,11 +1,11 @@
 //! A queue of a network device inside its channel.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 use block::{Outcome, Tag};
 use channel::{
-    After, BATCH, BadChain, Handler, Io, Opened, Peers, QueueResources, RunningQueue, Sweep, Walked,
+    After, BATCH, BadChain, Handler, Io, Never, Opened, Peers, QueueResources, RunningQueue, Sweep,
+    Walked,
 };
 use protocol::stats::QueueCounter;
 use vring::{Head, QueueError};
@@ -15,6 +15,7 @@ use crate::network::{Network, Port};
 use crate::receive::Receiver;
 use crate::replica::Shared;
 use crate::transmit::Sender;
+use crate::uplink::Uplink;
 
 /// Segments of the lists that a TX queue has of its own: a frame in pages, as drivers send it, fits.
 const LIST_SEGMENTS: usize = 24;
@@ -25,6 +26,8 @@ pub struct Behind {
     pub(crate) network: Arc<Network>,
     pub(crate) port: Arc<Port>,
     pub(crate) features: u64,
+    /// It is a descriptor of an uplink and no virtqueue.
+    pub(crate) uplink: bool,
 }
 
 impl std::fmt::Debug for Behind {
@@ -39,6 +42,7 @@ pub struct NetHandler(pub(crate) Side);
 pub(crate) enum Side {
     Rx(Box<Receiver>),
     Tx(Box<Sender>),
+    Uplink(Box<Uplink>),
 }
 
 impl std::fmt::Debug for NetHandler {
@@ -46,14 +50,11 @@ impl std::fmt::Debug for NetHandler {
         let side = match self.0 {
             Side::Rx(_) => "Rx",
             Side::Tx(_) => "Tx",
+            Side::Uplink(_) => "Uplink",
         };
         f.debug_tuple("NetHandler").field(&side).finish()
     }
 }
-
-/// A network device's queues are told nothing, and nothing of theirs is aborted.
-#[derive(Debug, Clone, Copy)]
-pub enum Never {}
 
 impl Handler for NetHandler {
     type Device = Behind;
@@ -62,12 +63,17 @@ impl Handler for NetHandler {
     type Scope = Never;
 
     fn open(
-        Behind { network, port, features }: Behind,
+        Behind { network, port, features, uplink }: Behind,
         shared: &mut Shared,
         io: &mut Io,
         queue: &QueueResources,
     ) -> Result<Opened<NetHandler>, String> {
         let replica = shared.of(&network, io.channel());
+        if uplink {
+            let uplink = Uplink::new(replica, port, queue.number, io)?;
+            let handler = NetHandler(Side::Uplink(Box::new(uplink)));
+            return Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false });
+        }
         let (number, size) = (queue.number / 2, queue.ring.size());
         let header = header_bytes(features);
         if queue.number % 2 == 1 {
@@ -76,12 +82,7 @@ impl Handler for NetHandler {
             let lists = (BATCH, LIST_SEGMENTS);
             return Ok(Opened { handler, lists, pulls: false, owes: false });
         }
-        let pair = &port.pairs[usize::from(number)];
-        let wake = io.wake();
-        // What came while it was nowhere waits for a look.
-        wake();
-        pair.rung.store(true, SeqCst);
-        pair.set_bell(Some(wake));
+        port.pairs[usize::from(number)].opened(io.wake());
         replica.borrow_mut().enter(port.id, number, io.opening());
         let how = (header, features & feature::MRG_RXBUF != 0);
         let receiver = Receiver::new(replica, port, number, how, size);
@@ -90,8 +91,10 @@ impl Handler for NetHandler {
     }
 
     fn close(&mut self, _: &mut Io) {
-        if let Side::Rx(receiver) = &mut self.0 {
-            receiver.close();
+        match &mut self.0 {
+            Side::Rx(receiver) => receiver.close(),
+            Side::Uplink(uplink) => uplink.close(),
+            Side::Tx(_) => {}
         }
     }
 
@@ -110,7 +113,10 @@ impl Handler for NetHandler {
     }
 
     fn relay(&mut self, io: &mut Io, queue: &mut RunningQueue, peers: &mut dyn Peers<NetHandler>) {
-        self.sender().relay(io, queue, peers);
+        match &mut self.0 {
+            Side::Uplink(uplink) => uplink.relay(io, queue, peers),
+            _ => self.sender().relay(io, queue, peers),
+        }
     }
 
     fn completed(&mut self, _: &mut Io, _: &mut RunningQueue, _: Head, _: Outcome) {
@@ -133,8 +139,19 @@ impl Handler for NetHandler {
     fn buffers_came(&mut self, io: &mut Io, queue: &mut RunningQueue) -> Result<(), QueueError> {
         match &mut self.0 {
             Side::Rx(receiver) => receiver.look(io, queue),
+            Side::Uplink(uplink) => {
+                uplink.look(io, queue);
+                Ok(())
+            }
             Side::Tx(_) => Ok(()),
         }
+    }
+
+    fn operated(&mut self, io: &mut Io, queue: &mut RunningQueue, mark: u16, result: i32) {
+        let Side::Uplink(uplink) = &mut self.0 else {
+            unreachable!("an operation that only an uplink begins");
+        };
+        uplink.operated(io, queue, mark, result);
     }
 
     fn concerns(&self, scope: &Never) -> bool {
@@ -157,14 +174,7 @@ impl NetHandler {
     fn sender(&mut self) -> &mut Sender {
         match &mut self.0 {
             Side::Tx(sender) => sender,
-            Side::Rx(_) => unreachable!("heads of a queue that pulls stay in the ring"),
-        }
-    }
-
-    pub(crate) fn receiver(&mut self) -> Option<&mut Receiver> {
-        match &mut self.0 {
-            Side::Rx(receiver) => Some(receiver),
-            Side::Tx(_) => None,
+            _ => unreachable!("heads of a queue that pulls stay in the ring"),
         }
     }
 }

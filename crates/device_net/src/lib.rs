@@ -50,14 +50,16 @@ mod network;
 mod receive;
 mod replica;
 mod transmit;
+mod uplink;
 
 use protocol::stats::QueueCounter;
 use switch::Reason;
 
 pub use device::NetDevice;
-pub use handler::{Behind, NetHandler, Never};
+pub use handler::{Behind, NetHandler};
 pub use network::{Network, Networks};
 pub use replica::Shared;
+pub use uplink::UplinkPort;
 
 /// Frames that wait for an RX queue at most.
 pub const INBOX_FRAMES: usize = 64;

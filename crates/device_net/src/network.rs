@@ -12,7 +12,7 @@ use switch::{Egress, FRAME_BYTES_MAX, HEAD_BYTES, News, Offload, PortId, PortSpe
 use crate::INBOX_FRAMES;
 
 /// Room of a parcel: whole pages, of which only those are ever there that a frame has touched.
-const PARCEL_BYTES: usize = FRAME_BYTES_MAX.next_multiple_of(4096);
+pub(crate) const PARCEL_BYTES: usize = FRAME_BYTES_MAX.next_multiple_of(4096);
 /// News that wait for a channel. What comes too late is learned from the next frame.
 const NEWS_MAX: usize = 256;
 
@@ -246,6 +246,13 @@ impl Pair {
     /// Frames on their way; none before it has run.
     pub(crate) fn inbox(&self) -> Option<&Inbox> {
         self.inbox.get()
+    }
+
+    /// Its channel has the queue from now on. What came while it was nowhere waits for a look.
+    pub(crate) fn opened(&self, wake: Wake) {
+        wake();
+        self.rung.store(true, Ordering::SeqCst);
+        self.set_bell(Some(wake));
     }
 
     /// Who is to be woken when something comes.

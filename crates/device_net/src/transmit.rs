@@ -8,12 +8,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use channel::{Io, NO_PART, Peers, RunningQueue};
 use memory::{IoBuf, clock};
 use protocol::stats::QueueCounter;
-use switch::{Egress, HEAD_BYTES, NetHeader, Offload, Reason, View};
+use switch::{Egress, HEAD_BYTES, NetHeader, Offload, PortId, Reason, View};
 use vring::Head;
 
 use crate::copy::Source;
 use crate::counter_of;
-use crate::handler::NetHandler;
+use crate::handler::{NetHandler, Side};
 use crate::network::Port;
 use crate::receive::{Frame, SEGMENTS, store};
 use crate::replica::{Replica, Way};
@@ -82,7 +82,9 @@ impl Sender {
                     let command = queue.command(head);
                     self.bufs.clear();
                     self.bufs.extend_from_slice(&command.all(&mut io.lists)[..readable]);
-                    self.send(io, queue, peers, &mut replica, now_ns)
+                    let (from, pair, header) = (self.port.id, self.pair, self.header);
+                    let sent = Sent { from, pair, bufs: &self.bufs, header };
+                    send(io, queue, peers, (&mut replica, now_ns), sent, &mut self.to)
                 }
                 None => {
                     queue.count(QueueCounter::BadChains, 1);
@@ -101,42 +103,53 @@ impl Sender {
         }
         self.taken = taken;
     }
+}
 
-    /// Sends a frame to all that get it; how many bytes it has. An error is for all of them.
-    fn send(
-        &mut self,
-        io: &mut Io,
-        queue: &RunningQueue,
-        peers: &mut dyn Peers<NetHandler>,
-        replica: &mut Replica,
-        now_ns: u64,
-    ) -> Result<usize, Reason> {
-        let id = self.port.id;
-        let whole: usize = self.bufs.iter().map(|buf| buf.len()).sum();
-        let source = Source { bufs: &self.bufs, skip: self.header };
-        let mut first = [0; HEAD_BYTES];
-        let judged = whole.checked_sub(self.header).ok_or(Reason::PktTooSmall).and_then(|len| {
-            let mut header = [0; NetHeader::BYTES];
-            Source { skip: 0, ..source }.read(0, &mut header[..self.header]);
-            let first = &mut first[..len.min(HEAD_BYTES)];
-            source.read(0, first);
-            let view = View::new(first, len)?;
-            let may = replica.switch.spec(id).ok_or(Reason::PortDown)?.may;
-            Ok((view, Offload::judge(&NetHeader::read(&header), &view, may, false)?))
-        });
-        let (view, offload) = judged.inspect_err(|reason| replica.switch.refused(id, *reason))?;
-        if let Some(news) = replica.switch.forward(now_ns, id, &view, &mut self.to)? {
-            replica.tell(news);
-        }
-        for egress in &self.to {
-            let frame = Frame { view, source, offload, egress: *egress };
-            if let Err(reason) = hand_over(io, peers, replica, now_ns, &frame, self.pair) {
-                replica.switch.lost(egress.port, reason);
-                queue.count(counter_of(reason), 1);
-            }
-        }
-        Ok(view.len())
+/// A frame that somebody has sent, behind its header.
+pub(crate) struct Sent<'a> {
+    /// Its port.
+    pub(crate) from: PortId,
+    /// The pair that it came by.
+    pub(crate) pair: u16,
+    /// Header and frame.
+    pub(crate) bufs: &'a [IoBuf],
+    /// Bytes of the header.
+    pub(crate) header: usize,
+}
+
+/// Sends a frame to all that get it; how many bytes it has. An error is for all of them.
+pub(crate) fn send(
+    io: &mut Io,
+    queue: &RunningQueue,
+    peers: &mut dyn Peers<NetHandler>,
+    (replica, now_ns): (&mut Replica, u64),
+    Sent { from, pair, bufs, header }: Sent<'_>,
+    to: &mut Vec<Egress>,
+) -> Result<usize, Reason> {
+    let whole: usize = bufs.iter().map(|buf| buf.len()).sum();
+    let source = Source { bufs, skip: header };
+    let mut first = [0; HEAD_BYTES];
+    let judged = whole.checked_sub(header).ok_or(Reason::PktTooSmall).and_then(|len| {
+        let mut its = [0; NetHeader::BYTES];
+        Source { skip: 0, ..source }.read(0, &mut its[..header]);
+        let first = &mut first[..len.min(HEAD_BYTES)];
+        source.read(0, first);
+        let view = View::new(first, len)?;
+        let spec = replica.switch.spec(from).ok_or(Reason::PortDown)?;
+        Ok((view, Offload::judge(&NetHeader::read(&its), &view, spec.may, spec.trusted)?))
+    });
+    let (view, offload) = judged.inspect_err(|reason| replica.switch.refused(from, *reason))?;
+    if let Some(news) = replica.switch.forward(now_ns, from, &view, to)? {
+        replica.tell(news);
     }
+    for egress in &*to {
+        let frame = Frame { view, source, offload, egress: *egress };
+        if let Err(reason) = hand_over(io, peers, replica, now_ns, &frame, pair) {
+            replica.switch.lost(egress.port, reason);
+            queue.count(counter_of(reason), 1);
+        }
+    }
+    Ok(view.len())
 }
 
 /// Hands a frame to a queue of its destination, which counts what becomes of it from then on.
@@ -157,8 +170,15 @@ fn hand_over(
         }
         Way::Here(id) => {
             let (handler, queue) = peers.get(id).ok_or(Reason::PortDown)?;
-            let receiver = handler.receiver().ok_or(Reason::PortDown)?;
-            let taken = receiver.take_in(io, queue, &mut replica.switch, now_ns, frame);
+            let switch = &mut replica.switch;
+            let taken = match &mut handler.0 {
+                Side::Rx(receiver) => receiver.take_in(io, queue, switch, now_ns, frame),
+                Side::Uplink(uplink) => {
+                    uplink.take_in(io, queue, switch, now_ns, frame);
+                    Ok(())
+                }
+                Side::Tx(_) => return Err(Reason::PortDown),
+            };
             taken.map_err(|error| {
                 peers.ring_broke(id, error);
                 Reason::GuestMemory

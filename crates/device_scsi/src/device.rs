@@ -8,7 +8,7 @@ use std::time::Duration;
 use block::{DEPTH_CLIENT, Limited, Limiter, Volume};
 use channel::Adapter;
 use channel::device::{AskChannels, Device, Making, Presence, Queues, Resized, Tell, Written};
-use channel::elements::Elements;
+use channel::elements::{Elements, Port};
 use channel::mailbox::one_shot;
 use protocol::message::{
     AdapterSpec, CommandSpec, DeviceSpec, LimitSpec, LinkSpec, PortShare, ScsiSpec,
@@ -49,6 +49,16 @@ impl OfDataPlane {
     /// A unit that exists, and where its reservations are kept.
     pub fn add_unit(&self, unit: &Arc<LogicalUnit>, name: &str, keep: Option<PathBuf>) {
         self.task_manager.add_unit(unit, name, keep);
+    }
+
+    /// The high-water marks of a port begin again, at what is there now.
+    pub fn reset_port_marks(&self, region: &StatsRegion, name: &str) {
+        // Without an adapter it has no elements, and nothing that is active; its marks are there all the same.
+        let port = self.ports.find(name).unwrap_or_else(|| Port::new(0));
+        if let Some(mark) = region.port(name) {
+            port.set_mark(mark);
+            port.reset_mark();
+        }
     }
 }
 

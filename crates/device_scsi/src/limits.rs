@@ -53,6 +53,11 @@ impl Ports {
         port
     }
 
+    /// One of them, if some adapter is on it.
+    pub(crate) fn find(&self, name: &str) -> Option<Arc<Port>> {
+        self.0.lock().expect("a panic ends the process").get(name).and_then(Weak::upgrade)
+    }
+
     /// The elements of an adapter with so many queues: those that it had, with other bounds, unless it is on another port now.
     pub(crate) fn elements(
         &self,

@@ -11,7 +11,8 @@
 //!   mapped until the last use; whoever holds one may copy in and out of it without further proof. Without a promise they are had
 //!   of memory that is never unmapped, and of the rest there is a [`View`], which cannot outlive it.
 //!
-//! - [`clock`]: a cheap monotonic tick counter; [`random`]: seeded numbers; [`cache`]: what the kernel's page cache has lost.
+//! - [`clock`]: a cheap monotonic tick counter; [`random`]: seeded numbers; [`cache`]: what the kernel's page cache has lost; [`tap`]: descriptors of
+//!   TAP interfaces.
 //!
 //! What is *not* here: what the bytes mean. Address translation is `vring`'s, files are `block`'s.
 #![allow(unsafe_code)] // UNSAFE: mmap, a signal handler and copies through raw pointers; one of the three crates that may.
@@ -26,6 +27,7 @@ pub mod random;
 mod shown;
 #[cfg(sim)]
 pub mod sim;
+pub mod tap;
 
 /// Whether a run of the simulator is to find this fault: `false` in everything that is not built for it.
 #[inline(always)]

@@ -15,8 +15,9 @@ pub use spec::*;
 pub const VERSION: u32 = 2;
 
 /// What peers of one version may know beyond it: the lower of the two numbers is spoken. 1: messages of several frames
-/// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]).
-pub const MINOR: u32 = 3;
+/// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]). 4:
+/// [`Request::ResetPortMarks`]. 5: uplinks.
+pub const MINOR: u32 = 5;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -67,9 +68,22 @@ pub enum Request {
         /// Name of the adapter.
         name: String,
     },
+    /// Connects a network to an interface of the host. The same specification again is left alone; another takes effect at once, or is refused if it is of
+    /// another network or interface.
+    PutUplink(UplinkSpec),
+    /// Disconnects it.
+    RemoveUplink {
+        /// Name of the uplink.
+        name: String,
+    },
     /// The high-water marks of an adapter and its queues begin again, at what is there now. Nothing else is touched.
     ResetMarks {
         /// Name of the adapter.
+        name: String,
+    },
+    /// The high-water marks of a port begin again, at what is there now. Nothing else is touched.
+    ResetPortMarks {
+        /// Name of the port.
         name: String,
     },
     /// Asks for [`Reply::Status`].
@@ -164,6 +178,8 @@ pub struct Status {
     pub units: Vec<UnitStatus>,
     /// Its adapters.
     pub adapters: Vec<AdapterStatus>,
+    /// Its uplinks.
+    pub uplinks: Vec<UplinkStatus>,
 }
 
 /// What [`Status::confinement`] says of a process that gave up everything that it does not need.
@@ -239,6 +255,15 @@ pub struct AdapterStatus {
     /// namespace).
     #[serde(default)]
     pub client: Option<ClientStatus>,
+}
+
+/// An uplink that is connected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UplinkStatus {
+    /// Its specification.
+    pub spec: UplinkSpec,
+    /// Channel of each of its descriptors.
+    pub channel_of_queue: Vec<u32>,
 }
 
 /// The process at the other end of an adapter's socket when it connected.

@@ -16,7 +16,7 @@
 
 mod witnesses;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use spec::{AdapterSpec, SocketRole, VolumeSpec};
+use spec::{AdapterSpec, SocketRole, UplinkSpec, VolumeSpec};
 
 use crate::message::Request;
 use crate::place::{Access, Place, listen, reach};
@@ -86,6 +86,8 @@ enum Question {
     Leave { place: Place },
     /// A connection to who listens there.
     Connect { path: PathBuf },
+    /// A descriptor of a TAP interface, for packets of so many bytes at most.
+    Tap { interface: String, mtu: u16 },
     /// What the witness of the file whose descriptor comes with this has seen, and the witness, for the control plane that comes next.
     Witness { path: PathBuf },
     /// A witness that an earlier control plane kept comes with this, and what that one knew by it.
@@ -117,6 +119,8 @@ pub struct Grants {
     sockets: BTreeMap<PathBuf, SocketRole>,
     /// Who may use the sockets of adapters.
     access: BTreeMap<PathBuf, Access>,
+    /// TAP interfaces.
+    interfaces: BTreeSet<String>,
 }
 
 impl Grants {
@@ -133,6 +137,11 @@ impl Grants {
         self.access.insert(spec.socket.clone(), Access::of(spec));
     }
 
+    /// The interface of an uplink.
+    pub fn uplink(&mut self, spec: &UplinkSpec) {
+        self.interfaces.insert(spec.interface.clone());
+    }
+
     /// The data plane's own socket, which it removes when it ends.
     pub fn own_socket(&mut self, path: &Path) {
         self.sockets.insert(path.to_owned(), SocketRole::Server);
@@ -143,6 +152,7 @@ impl Grants {
         match request {
             Request::PutVolume(spec) => self.volume(spec),
             Request::PutAdapter(spec) => self.adapter(spec),
+            Request::PutUplink(spec) => self.uplink(spec),
             _ => {}
         }
     }
@@ -155,6 +165,7 @@ impl Grants {
         self.sockets.extend(other.sockets.iter().map(|(path, role)| (path.clone(), *role)));
         let access = other.access.iter().map(|(path, access)| (path.clone(), access.clone()));
         self.access.extend(access);
+        self.interfaces.extend(other.interfaces.iter().cloned());
     }
 
     fn file(&self, path: &Path, write: bool) -> io::Result<()> {
@@ -322,6 +333,12 @@ fn answer(
         Question::Connect { path } => {
             granted().socket(&path, SocketRole::Client)?;
             Ok((Answer::Done, Some(OwnedFd::from(reach(&path)?).into())))
+        }
+        Question::Tap { interface, mtu } => {
+            if !granted().interfaces.contains(&interface) {
+                return Err(not_granted(Path::new(&interface)));
+            }
+            Ok((Answer::Done, Some(memory::tap::open(&interface, mtu)?.into())))
         }
         Question::Witness { path } => {
             granted().file(&path, true)?;
@@ -546,6 +563,15 @@ impl Opener {
     /// As [`Place::remove`]. Without a control plane the socket's file stays; the next one to listen there replaces it.
     pub fn leave(&self, place: Place) {
         let _ = self.ask(&Question::Leave { place }, None);
+    }
+
+    /// As [`memory::tap::open`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn tap(&self, interface: &str, mtu: u16) -> io::Result<OwnedFd> {
+        self.descriptor(&Question::Tap { interface: interface.to_owned(), mtu }, None)
     }
 
     /// As [`reach`].

@@ -126,7 +126,10 @@ fn the_page_has_every_message() {
         | Request::RemoveUnit { .. }
         | Request::PutAdapter(_)
         | Request::RemoveAdapter { .. }
+        | Request::PutUplink(_)
+        | Request::RemoveUplink { .. }
         | Request::ResetMarks { .. }
+        | Request::ResetPortMarks { .. }
         | Request::Status
         | Request::Changes
         | Request::Stats
@@ -152,7 +155,10 @@ fn the_page_has_every_message() {
         "remove_unit",
         "put_adapter",
         "remove_adapter",
+        "put_uplink",
+        "remove_uplink",
         "reset_marks",
+        "reset_port_marks",
         "status",
         "changes",
         "stats",

@@ -109,6 +109,12 @@ impl BlockSpec {
 }
 
 impl AdapterSpec {
+    /// Whether a feature of that name is not to be offered to its client.
+    #[must_use]
+    pub fn withholds(&self, feature: &str) -> bool {
+        self.withhold.iter().any(|name| name == feature)
+    }
+
     /// An adapter with what an adapter has that nobody set.
     #[must_use]
     pub fn new(

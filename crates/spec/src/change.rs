@@ -6,7 +6,7 @@
 
 use crate::{
     AdapterSpec, BlockSpec, CommandSpec, DeviceSpec, EthernetSpec, FileSpec, ScsiSpec, UnitKind,
-    UnitSpec, VolumeKind, VolumeSpec,
+    UnitSpec, UplinkSpec, VolumeKind, VolumeSpec,
 };
 
 /// What a change takes, from the least to the most.
@@ -158,6 +158,21 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
         (NextConnect, *mac != then.mac),
         (NextConnect, *mtu != then.mtu),
         (Live, *any_mac != then.any_mac),
+        (Live, *pvid != then.pvid),
+        (Live, *vids != then.vids),
+    ])
+}
+
+/// What a change of an uplink takes.
+#[must_use]
+pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
+    let UplinkSpec { name, network, interface, mtu, pvid, vids } = now;
+    gravest([
+        (Recreate, *name != then.name),
+        (Recreate, *network != then.network),
+        (Recreate, *interface != then.interface),
+        // As of the adapters of the network.
+        (NextConnect, *mtu != then.mtu),
         (Live, *pvid != then.pvid),
         (Live, *vids != then.vids),
     ])

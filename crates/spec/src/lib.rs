@@ -12,6 +12,7 @@ pub mod change;
 mod identity;
 mod kinds;
 mod scsi;
+mod uplink;
 mod volume;
 
 pub use adapter::{
@@ -24,6 +25,7 @@ pub use scsi::{
     CommandSpec, Initiator, LinkSpec, PortShare, Reservations, ScsiSpec, TargetSpec, UnitKind,
     UnitSpec,
 };
+pub use uplink::UplinkSpec;
 pub use volume::{DelaySpec, FaultSpec, Jitter, LimitSpec, VolumeSpec};
 
 /// Whether a field has its default, and can be left out of a message.

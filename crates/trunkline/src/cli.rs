@@ -340,6 +340,9 @@ pub(crate) struct ResizeArgs {
     /// Say what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// Return as soon as the change is stored, with the number of the operation that goes on
+    #[arg(long)]
+    pub(crate) no_wait: bool,
 }
 
 #[derive(Debug, Args)]
@@ -359,6 +362,9 @@ pub(crate) struct ApplyArgs {
     /// Allow volumes to become smaller, which loses what lies beyond
     #[arg(long)]
     pub(crate) shrink: bool,
+    /// Return as soon as it is stored, with the number of the operation that goes on
+    #[arg(long)]
+    pub(crate) no_wait: bool,
 }
 
 #[derive(Debug, Args)]

@@ -112,6 +112,19 @@ fn wrong(problem: impl Into<String>, help: &str) -> Failure {
     ApiError::invalid(problem).help(help).into()
 }
 
+/// What is wrong with a command as it is typed behind `ioscli`, as far as that is known without a server.
+#[cfg(test)]
+pub(crate) fn misunderstood(typed: &[String]) -> Option<String> {
+    let mut typed = typed.iter().filter(|word| *word != FORCE).cloned();
+    let name = typed.next().filter(|name| !["COMMAND", "name"].contains(&name.as_str()))?;
+    let rest: Vec<String> = typed.collect();
+    match COMMANDS.iter().find(|command| command.syntax.name == name) {
+        None => Some(format!("there is no `{name}`")),
+        Some(_) if rest == ["-help"] => None,
+        Some(command) => command.syntax.read(&rest).err(),
+    }
+}
+
 #[cfg(test)]
 mod npiv_tests;
 #[cfg(test)]

@@ -10,6 +10,8 @@ mod commands;
 mod demo;
 mod emit;
 mod exit;
+#[cfg(test)]
+mod guide;
 mod ioscli;
 mod output;
 mod plan;

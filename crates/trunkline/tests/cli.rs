@@ -11,6 +11,8 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+#[path = "cli/guide.rs"]
+mod guide;
 #[path = "cli/ioscli.rs"]
 mod ioscli;
 #[path = "cli/scripts.rs"]
@@ -209,6 +211,18 @@ fn the_exit_code_of_status_says_whether_all_is_well() {
     let broken = protocol::message::AdapterState::Broken;
     bench.launcher.current().unwrap().books().status.adapters[0].state = broken;
     bench.refused("status --exit-code", 8);
+    // And of each trouble that is printed.
+    let bench = Bench::with_disk();
+    bench.ok("adapter set vhost0 --channels 8");
+    let text = bench.refused("status --exit-code", 8);
+    assert!(text.contains("vhost0") && text.contains("`channels`"), "{text}");
+    bench.ok("adapter set vhost0 --unset channels");
+    let trouble = "its file was removed";
+    bench.launcher.current().unwrap().books().status.volumes[0].trouble = Some(trouble.to_owned());
+    let text = bench.refused("status --exit-code", 8);
+    assert!(text.contains(&format!("volume `disk0` is degraded: {trouble}")), "{text}");
+    let text = bench.ok("events --of disk0");
+    assert!(text.contains(&format!("volume_error disk0: {trouble}")), "{text}");
 }
 
 #[test]

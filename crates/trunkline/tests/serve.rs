@@ -7,8 +7,12 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+#[path = "serve/folders.rs"]
+mod folders;
 #[path = "serve/lost_writes.rs"]
 mod lost_writes;
+#[path = "serve/uplinks.rs"]
+mod uplinks;
 
 /// A server in a folder of its own.
 struct Server {

@@ -390,23 +390,22 @@ impl Queue {
     /// Asks the driver for a kick when it makes the next head available. True: it has done so
     /// already, or heads wait to be resubmitted, and the caller must not sleep.
     pub fn enable_kicks(&mut self) -> bool {
-        let index = self.rings.avail_idx();
-        let more = if self.event_idx {
-            handshake::arm_event(self.rings.avail_event(), index, self.next_avail)
-        } else {
-            handshake::arm_flag(self.rings.used_flags(), index, self.next_avail)
-        };
-        self.log_kick_word();
-        more || self.resubmit.is_some()
+        self.arm(self.next_avail) || self.resubmit.is_some()
     }
 
     /// As [`enable_kicks`](Queue::enable_kicks), when what is there is too little: asks for a kick beyond the heads that `pending` saw.
     pub fn enable_kicks_for_more(&mut self) -> bool {
-        let (index, seen) = (self.rings.avail_idx(), self.avail_seen);
+        self.arm(self.avail_seen)
+    }
+
+    /// Asks for a kick when there are more heads than these; whether there are already.
+    #[inline]
+    fn arm(&mut self, heads: u16) -> bool {
+        let index = self.rings.avail_idx();
         let more = if self.event_idx {
-            handshake::arm_event(self.rings.avail_event(), index, seen)
+            handshake::arm_event(self.rings.avail_event(), index, heads)
         } else {
-            handshake::arm_flag(self.rings.used_flags(), index, seen)
+            handshake::arm_flag(self.rings.used_flags(), index, heads)
         };
         self.log_kick_word();
         more

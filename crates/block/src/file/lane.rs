@@ -29,8 +29,6 @@ const KERNEL_BUSY: Duration = Duration::from_millis(1);
 const FLUSH: u64 = LaneId::TOKEN_MASK;
 /// The token of the pause before the `fdatasync` is tried once more.
 const PAUSE: u64 = FLUSH - 1;
-/// The token of the operation that separates the rounds of long copies.
-const TICK: u64 = LaneId::TICK;
 
 /// The answer to a request for which there is no room in the lane.
 const FULL: Submit = Submit::Park { reason: Wait::BackEndFull, until: None };
@@ -294,7 +292,7 @@ impl FileLane {
 
     #[cold]
     fn wait_turn(&mut self, ring: &mut Ring, turn: Turn) -> Submit {
-        let tick = self.id.user_data(TICK);
+        let tick = self.id.user_data(LaneId::TICK);
         self.turns.answer(turn, || push(ring, Op::Nop, tick).is_ok())
     }
 
@@ -655,8 +653,8 @@ impl Lane for FileLane {
             FLUSH => return self.flushed(ring, result, out),
             PAUSE => return self.paused(ring, out),
             // Without another tick nobody may wait for one.
-            TICK => {
-                while self.turns.tick(out) && self.push(ring, Op::Nop, TICK).is_err() {}
+            LaneId::TICK => {
+                while self.turns.tick(out) && self.push(ring, Op::Nop, LaneId::TICK).is_err() {}
                 return;
             }
             _ => {}

@@ -17,6 +17,7 @@ use crate::{Finish, IoError, OpKind, Outcome, Request, Submit, Tag, Wait, open, 
 use spec::{CacheMode, VolumeKind};
 
 mod known;
+mod passing;
 
 const MIB: u64 = 1 << 20;
 

@@ -11,8 +11,16 @@ use super::{Local, Share, Shortage, Wake};
 /// A queue: its adapter's account, and its number there.
 pub(super) type Member = (usize, usize);
 
+/// So many queues of a port are looked at as often as one.
+const MANY: u64 = 1024;
+
 /// Of so many elements of a port, one is kept back for adapters that have less than their part.
 const KEPT_BACK: u32 = 32;
+
+fn running_queues(accounts: &mut [Option<Account>]) -> impl Iterator<Item = &mut Borrower> {
+    let borrowers = accounts.iter_mut().flatten().flat_map(|account| &mut account.borrowers);
+    borrowers.filter(|borrower| borrower.wake.is_some())
+}
 
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -28,8 +36,9 @@ pub(super) struct Borrower {
     wanted: u32,
     /// It was woken and has not looked yet.
     told: bool,
-    /// How many of its commands were active when somebody looked at the mark.
+    /// How many of its commands were active when somebody looked at the mark of the adapter, and at that of the port.
     seen: u32,
+    seen_of_port: u32,
     /// None: it does not run.
     wake: Option<Wake>,
 }
@@ -77,6 +86,20 @@ impl Account {
     }
 }
 
+/// When a port's mark is looked at, in ticks; for all its queues, as each of them costs the same again.
+#[derive(Debug, Default)]
+struct PortWatch {
+    /// Before commands end, if nobody has looked for so long.
+    due: u64,
+    /// By a queue with more than its part, so long after nothing new was found.
+    pause: u64,
+    again: u64,
+    /// How many queues run.
+    queues: u64,
+    #[cfg(test)]
+    looks: u64,
+}
+
 /// The books of a port.
 #[derive(Debug)]
 pub(super) struct Books {
@@ -88,11 +111,20 @@ pub(super) struct Books {
     weights: u64,
     accounts: Vec<Option<Account>>,
     mark: Option<PortStats>,
+    watch: PortWatch,
 }
 
 impl Books {
     pub(super) fn new(elements: u32) -> Books {
-        Books { elements, lent: 0, waiting: 0, weights: 0, accounts: Vec::new(), mark: None }
+        Books {
+            elements,
+            lent: 0,
+            waiting: 0,
+            weights: 0,
+            accounts: Vec::new(),
+            mark: None,
+            watch: PortWatch::default(),
+        }
     }
 
     fn account(&mut self, account: usize) -> &mut Account {
@@ -110,6 +142,7 @@ impl Books {
             wanted: 0,
             told: false,
             seen: 0,
+            seen_of_port: 0,
             wake: None,
         };
         let borrowers = std::iter::repeat_with(borrower).take(usize::from(queues)).collect();
@@ -183,6 +216,11 @@ impl Books {
         self.lent
     }
 
+    #[cfg(test)]
+    pub(super) fn looks_at_port(&self) -> u64 {
+        self.watch.looks
+    }
+
     pub(super) fn active(&mut self, account: usize) -> u32 {
         let borrowers = &self.account(account).borrowers;
         borrowers.iter().map(|borrower| borrower.local.active.load(Relaxed)).sum()
@@ -194,7 +232,19 @@ impl Books {
     }
 
     pub(super) fn set_port_mark(&mut self, mark: PortStats) {
+        if mark.active_max_at_ms() == 0 {
+            mark.set_active_max(0, now_ms());
+        }
         self.mark = Some(mark);
+        self.look_at_port(0);
+    }
+
+    pub(super) fn reset_port_mark(&mut self, pending: u32) {
+        if let Some(mark) = self.mark {
+            mark.set_active_max(0, now_ms());
+            mark.set_pending_max(pending.into());
+            self.look_at_port(0);
+        }
     }
 
     /// More commands of an adapter or of the port wait than ever before: held and waiting ones of the adapter, held ones of the port.
@@ -241,11 +291,64 @@ impl Books {
         found
     }
 
+    /// As [`Books::look`], for the mark of the port: over the queues of all its adapters.
+    fn look_at_port(&mut self, least: u32) -> bool {
+        let Some(mark) = self.mark else { return false };
+        let (mut active, mut running) = (0_u64, 0_u64);
+        for borrower in running_queues(&mut self.accounts) {
+            borrower.seen_of_port = borrower.local.active.load(Relaxed);
+            active += u64::from(borrower.seen_of_port);
+            running += 1;
+        }
+        self.watch.queues = running;
+        #[cfg(test)]
+        {
+            self.watch.looks += 1;
+        }
+        let highest = active.max(least.into());
+        let found = highest > mark.active_max();
+        if found {
+            mark.set_active_max(highest, now_ms());
+        }
+        let left = (mark.active_max() - active) / running.max(1);
+        let left = u32::try_from(left).unwrap_or(u32::MAX);
+        for Borrower { local, seen_of_port, .. } in running_queues(&mut self.accounts) {
+            local.port_part.store(seen_of_port.saturating_add(left), Relaxed);
+        }
+        found
+    }
+
+    /// Before commands of a queue end that were active for `every`, if nobody has looked for so long.
+    pub(super) fn look_at_port_in_time(&mut self, now: u64, every: u64) {
+        if self.mark.is_some() && now >= self.watch.due {
+            self.look_at_port(1);
+            self.watch.due = now.saturating_add(every * (1 + self.watch.queues / MANY));
+        }
+    }
+
+    /// A queue has more active than its part of the port's mark. When it is to look again, if it still has.
+    pub(super) fn look_beyond_at_port(&mut self, now: u64, every: u64) -> u64 {
+        let PortWatch { pause, again, .. } = self.watch;
+        if now >= again {
+            let calm = now.saturating_sub(again) > every;
+            let found = self.look_at_port(1);
+            let longer = if calm { 0 } else { 2 * pause };
+            let queues = self.watch.queues;
+            let (least, most) = (every / 512 * (1 + queues / 16), every * (1 + queues / MANY));
+            self.watch.pause = if found { 0 } else { longer.clamp(least, most) };
+            self.watch.again = now.saturating_add(self.watch.pause);
+        }
+        self.watch.again
+    }
+
     /// A queue runs.
     pub(super) fn seat(&mut self, who: Member, wake: Wake) -> Arc<Local> {
+        let part = if self.mark.is_some() { 0 } else { u32::MAX };
         let borrower = self.borrower(who);
         assert!(borrower.wake.is_none(), "a queue runs once");
         borrower.wake = Some(wake);
+        // What it had of the port's mark others may have now.
+        borrower.local.port_part.store(part, Relaxed);
         Arc::clone(&borrower.local)
     }
 

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod marks;
+
 /// A queue whose client keeps `depth` commands outstanding.
 struct Client {
     hold: QueueElements,
@@ -152,7 +154,7 @@ fn elements_are_divided_over_the_queues_that_have_work() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(192))]
 
     #[test]
     fn throughput_is_what_outstanding_commands_and_elements_allow(
@@ -173,6 +175,27 @@ fn no_pair_of_queues_and_elements_gives_less_than_it_could() {
         for elements in (20..=2048).step_by(312) {
             let depth = 1 + (usize::from(queues) * 89 + elements as usize * 31) % 256;
             is_borne_out(64, queues, elements, 5, depth);
+        }
+    }
+}
+
+/// All edges with each other: of queues, elements, depths and of what a queue keeps at hand.
+#[test]
+fn no_edge_gives_less_than_it_could() {
+    for queues in [1, 2, 63, 64] {
+        for elements in [20, 21, 2047, 2048] {
+            for depth in [1, 2, 255, 256] {
+                for own in [1, 64] {
+                    is_borne_out(64, queues, elements, own, depth);
+                }
+            }
+        }
+    }
+    for lent in [200, 4096] {
+        for elements in [20, 2048] {
+            for (queues, depth) in [(1, 1), (1, 256), (16, 1), (16, 256)] {
+                busy_among_255(lent, elements, queues, 5, depth);
+            }
         }
     }
 }
@@ -429,189 +452,4 @@ fn threads_take_and_give_back() {
     });
     assert!((5..=7).contains(&most.load(Relaxed)), "{most:?}");
     assert_eq!(adapter.port.books(|books| books.lent()), 0);
-}
-
-/// An adapter whose mark is kept, and how many of it are active now.
-struct Marked {
-    adapter: Arc<Elements>,
-    mark: AdapterStats,
-    clients: Vec<Client>,
-    now: u64,
-}
-
-impl Marked {
-    fn new(queues: u16) -> Marked {
-        let region = protocol::stats::StatsRegion::create(1).unwrap();
-        let mark = region.adapter("a").unwrap();
-        let adapter = Elements::alone(share(1000), queues);
-        adapter.set_mark(mark);
-        let clients = (0..queues).map(|queue| Client::new(&adapter, queue, 5, 0)).collect();
-        Marked { adapter, mark, clients, now: 0 }
-    }
-
-    /// A round of one queue, after which so many of its commands are active.
-    fn set(&mut self, queue: usize, active: usize) {
-        let client = &mut self.clients[queue];
-        for _ in client.active..active {
-            assert_ne!(client.hold.admit(|| 0), Admission::Wait(Shortage::Adapter));
-        }
-        (active..client.active).for_each(|_| client.hold.dismiss());
-        client.active = active;
-        client.hold.rest(Waits::default, self.now);
-    }
-
-    fn active(&self) -> u64 {
-        self.clients.iter().map(|client| client.active as u64).sum()
-    }
-}
-
-/// Two queues that are busy one after the other, and then together: the mark is no sum of theirs.
-#[test]
-fn the_mark_is_of_all_queues_at_once_and_begins_again() {
-    let mut of = Marked::new(2);
-    of.set(0, 8);
-    of.set(0, 0);
-    of.set(1, 8);
-    of.set(1, 0);
-    assert_eq!(of.mark.active_max(), 8);
-    // A look that found nothing is 20 µs ago.
-    of.now += of.clients[0].hold.watch.every / 500;
-    of.set(0, 6);
-    of.set(1, 6);
-    assert_eq!(of.mark.active_max(), 12);
-    of.set(0, 5);
-    of.adapter.reset_mark();
-    assert_eq!(of.mark.active_max(), 11);
-    of.set(0, 0);
-    of.set(1, 0);
-    of.adapter.reset_mark();
-    assert_eq!(of.mark.active_max(), 0);
-    // A queue that went has no part any more.
-    of.clients.remove(1);
-    of.clients.push(Client::new(&of.adapter, 1, 5, 0));
-    of.set(0, 3);
-    of.set(1, 3);
-    assert_eq!(of.mark.active_max(), 6);
-}
-
-#[test]
-fn the_mark_of_what_waits_is_of_all_queues_at_once_and_begins_again() {
-    let mut of = Marked::new(2);
-    let now = of.now;
-    let wait = |of: &mut Marked, queue: usize, held: usize| {
-        of.clients[queue].hold.rest(|| Waits { held, waiting: 0 }, now);
-        of.mark.pending_max()
-    };
-    assert_eq!(wait(&mut of, 0, 10), 10);
-    assert_eq!(wait(&mut of, 0, 2), 10);
-    assert_eq!(wait(&mut of, 1, 12), 14, "neither the highest of a queue, nor the sum of such");
-    assert_eq!(wait(&mut of, 0, 0), 14);
-    of.adapter.reset_mark();
-    assert_eq!(of.mark.pending_max(), 12, "what waits now");
-    assert_eq!(wait(&mut of, 1, 3), 12);
-    // What waits at a queue that goes waits no more.
-    of.clients.remove(1);
-    of.adapter.reset_mark();
-    assert_eq!(of.mark.pending_max(), 0);
-    assert_eq!(wait(&mut of, 0, 1), 1);
-}
-
-#[test]
-fn the_mark_of_what_waits_in_the_server_is_of_all_queues_at_once() {
-    let mut of = Marked::new(2);
-    let now = of.now;
-    let wait = |of: &mut Marked, queue: usize, waiting: usize| {
-        of.clients[queue].hold.rest(|| Waits { held: 3, waiting }, now);
-        of.mark.waiting_max()
-    };
-    assert_eq!(wait(&mut of, 0, 10), 10);
-    assert_eq!(wait(&mut of, 0, 2), 10);
-    assert_eq!(wait(&mut of, 1, 9), 11);
-    assert_eq!(of.mark.pending_max(), 6);
-    wait(&mut of, 1, 1);
-    of.adapter.reset_mark();
-    assert_eq!((of.mark.waiting_max(), of.mark.pending_max()), (3, 6));
-    of.clients.clear();
-    of.adapter.reset_mark();
-    assert_eq!((of.mark.waiting_max(), of.mark.pending_max()), (0, 0));
-}
-
-/// Two adapters whose commands wait one after the other, and then together.
-#[test]
-fn the_mark_of_a_port_is_of_all_its_adapters_at_once() {
-    let region = protocol::stats::StatsRegion::create(1).unwrap();
-    let port = Port::new(64);
-    let adapters: Vec<_> =
-        ["a", "b"].map(|_| Elements::new(&port, share(64), 1)).into_iter().collect();
-    let mark = region.map_adapter(region.adapter("a").unwrap(), Some("fcs0")).unwrap();
-    port.set_mark(mark);
-    let mut clients: Vec<_> = adapters.iter().map(|of| Client::new(of, 0, 5, 0)).collect();
-    let mut wait = |client: usize, held: usize| {
-        clients[client].hold.rest(|| Waits { held, waiting: 1 }, 0);
-        mark.pending_max()
-    };
-    assert_eq!(wait(0, 10), 10);
-    assert_eq!(wait(0, 0), 10);
-    assert_eq!(wait(1, 8), 10, "no sum of its adapters' marks");
-    assert_eq!(wait(0, 7), 15);
-    // What an adapter forgets, its port does not.
-    adapters[0].reset_mark();
-    assert_eq!(wait(0, 8), 16);
-}
-
-/// What a queue has in its hand while it works is not active.
-#[test]
-fn elements_in_a_hand_are_not_active() {
-    let mut of = Marked::new(2);
-    of.set(0, 8);
-    of.set(0, 0);
-    assert_eq!(of.clients[0].hold.admit(|| 0), Admission::Own);
-    of.set(1, 9);
-    assert_eq!(of.mark.active_max(), 9);
-}
-
-/// After a calm a burst is seen at its height, though it lasts no time, and looks at the mark that find nothing get rare.
-#[test]
-fn a_burst_is_seen_when_it_comes() {
-    let mut of = Marked::new(4);
-    (0..4).for_each(|queue| of.set(queue, 10));
-    let every = of.clients[0].hold.watch.every;
-    (0..4).for_each(|queue| of.set(queue, 2));
-    of.now += 3 * every;
-    (0..4).for_each(|queue| of.set(queue, 20));
-    assert_eq!((of.mark.active_max(), of.active()), (80, 80));
-    // One queue has more and others less, again and again, and all together have no more than ever.
-    let looks = |of: &Marked| of.clients[0].hold.watch.due;
-    let (mut before, mut count) = (looks(&of), 0);
-    for round in 0..10_000 {
-        of.now += every / 1000;
-        let more = round % 2 * 20;
-        of.set(1, 20);
-        of.set(0, 20 + more);
-        of.set(1, 20 - more);
-        count += u32::from(std::mem::replace(&mut before, looks(&of)) != before);
-    }
-    assert!((5..40).contains(&count), "{count} looks in 100 ms");
-}
-
-proptest! {
-    /// Whatever the queues do and when: no more than was active at once, and what was active for 10 ms.
-    #[test]
-    fn the_mark_is_what_was_active_at_once(
-        steps in proptest::collection::vec((0_usize..6, 0_usize..40, 0_u64..=1 << 13), 1..300),
-    ) {
-        let mut of = Marked::new(6);
-        let every = of.clients[0].hold.watch.every;
-        let (mut most, mut stood) = (0, 0);
-        for (queue, active, later) in steps {
-            let (before, later) = (of.active(), every * later * later / (1 << 24));
-            of.now += later;
-            of.set(queue, active);
-            most = most.max(of.active()).max(1);
-            stood = if later > every { stood.max(before) } else { stood };
-            prop_assert!(of.mark.active_max() <= most, "{} > {most}", of.mark.active_max());
-            let changed = of.active() != before;
-            prop_assert!(!changed || of.mark.active_max() >= stood, "{} < {stood}", of.mark.active_max());
-        }
-    }
 }

@@ -117,7 +117,7 @@ pub(super) struct ChangeQuery {
     wait: bool,
 }
 
-fn waits() -> bool {
+pub(super) fn waits() -> bool {
     true
 }
 

@@ -1,6 +1,6 @@
 //! Handlers of the server as a whole.
 
-use super::plumbing::{Answer, ItemList, Query};
+use super::plumbing::{Answer, ItemList, Query, waits};
 use crate::config;
 use crate::error::{ApiError, Code};
 use crate::metrics;
@@ -43,6 +43,9 @@ pub(super) struct ApplyQuery {
     /// Take disks from clients that are connected, too, and take a configuration that names nothing.
     #[serde(default)]
     force: bool,
+    /// Answer when it is done; without it, as soon as it is stored, with the operation that goes on.
+    #[serde(default = "waits")]
+    wait: bool,
     /// The folder from which relative paths of volumes are taken; without it the server's.
     #[serde(default)]
     folder: Option<String>,
@@ -67,6 +70,9 @@ pub struct AppliedView {
     /// What the next start of the server makes undone, since its configuration file says something else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
+    /// With `wait=false`: the operation that goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<u64>,
 }
 
 /// Makes the objects that a configuration names what it says.
@@ -88,11 +94,11 @@ pub(super) async fn apply(
         dry_run: query.dry_run,
         allow: Allow { shrink: query.shrink, force: query.force },
         on_failure: OnFailure::Keep,
-        wait: true,
+        wait: query.wait,
     };
     let (done, others) = server.apply(wanted, query.prune, options).await?;
-    let Done { changes, failures, waiting, losses, warnings, .. } = done;
-    Ok(Json(AppliedView { changes, failures, waiting, others, losses, warnings }))
+    let Done { changes, failures, waiting, losses, warnings, operation } = done;
+    Ok(Json(AppliedView { changes, failures, waiting, others, losses, warnings, operation }))
 }
 
 /// The desired state as a configuration file.

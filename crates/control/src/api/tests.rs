@@ -17,7 +17,7 @@ use crate::model::resolve::DataPlaneSpec;
 use crate::model::transition::Allow;
 use crate::paths::Paths;
 use crate::server::{ChangeOptions, ConfigFile, OnFailure, Server};
-use crate::store::RedbStore;
+use crate::store::{RedbStore, Store};
 use crate::supervisor::Launcher;
 use fabric::attribute::Object;
 use http_body_util::{BodyExt, Full};
@@ -51,6 +51,15 @@ impl Bench {
     ) -> Bench {
         let paths = Paths { sys: dir.path().join("sys"), ..Paths::in_one(dir.path()) };
         let store = RedbStore::open(&paths.store()).unwrap();
+        Bench::on(dir, launchers, listeners, (paths, Box::new(store))).await
+    }
+
+    async fn on(
+        dir: tempfile::TempDir,
+        launchers: Arc<Mutex<BTreeMap<String, FakeLauncher>>>,
+        listeners: BTreeMap<String, OwnedFd>,
+        (paths, store): (Paths, Box<dyn Store>),
+    ) -> Bench {
         let make = {
             let (paths, launchers) = (paths.clone(), Arc::clone(&launchers));
             move |name: &str| -> Box<dyn Launcher> {
@@ -62,7 +71,7 @@ impl Bench {
         Bench::serve(
             dir,
             launchers,
-            Server::start(paths, Box::new(store), Box::new(make), listeners).await.unwrap(),
+            Server::start(paths, store, Box::new(make), listeners).await.unwrap(),
         )
     }
 

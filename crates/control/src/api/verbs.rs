@@ -54,8 +54,8 @@ pub(super) async fn accept(
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
 ) -> Answer<DoneView> {
-    let dry_run = query.options().dry_run;
-    Ok(Json(server.renew_file(&name, FileAct::Accept, dry_run).await?.into()))
+    let ChangeOptions { dry_run, wait, .. } = query.options();
+    Ok(Json(server.renew_file(&name, FileAct::Accept, (dry_run, wait)).await?.into()))
 }
 
 /// Makes an empty file for the volume.
@@ -69,8 +69,8 @@ pub(super) async fn recreate(
     Path(name): Path<String>,
     Query(query): Query<ChangeQuery>,
 ) -> Answer<DoneView> {
-    let dry_run = query.options().dry_run;
-    Ok(Json(server.renew_file(&name, FileAct::Recreate, dry_run).await?.into()))
+    let ChangeOptions { dry_run, wait, .. } = query.options();
+    Ok(Json(server.renew_file(&name, FileAct::Recreate, (dry_run, wait)).await?.into()))
 }
 
 /// Forgets the channels that the client of an adapter under the policy `aix` had.
@@ -109,7 +109,21 @@ pub(super) async fn reset_marks(
     State(server): State<Arc<Server>>,
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
-    server.reset_marks(&name).await?;
+    server.reset_marks(Object::Adapter, &name).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The high-water marks of a port begin again, at what is there now on all its adapters.
+///
+/// Nothing else is touched: counters go on, and so do the marks of its adapters.
+#[utoipa::path(post, path = "/v1/ports/{name}/reset-marks", tag = "port", operation_id = "reset_marks_of_port",
+    params(("name" = String, Path, description = "Name of the port")),
+    responses((status = 204, description = "They begin again"), (status = "default", body = ApiError)))]
+pub(super) async fn reset_port_marks(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    server.reset_marks(Object::Port, &name).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -41,7 +41,9 @@ pub fn opened(status: &Status) -> Opened {
 }
 
 fn has_file(desired: &Desired, name: &str) -> bool {
-    desired[Object::Volume].get(name).is_some_and(|set| attr::volume::PATH.applies(set))
+    desired[Object::Volume]
+        .get(name)
+        .is_some_and(|set| attr::volume::PATH.applies(Object::Volume, set))
 }
 
 /// New volumes have new files; those that are gone are forgotten.

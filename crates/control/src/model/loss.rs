@@ -23,7 +23,7 @@ pub(crate) fn stays_away(adapter: &AdapterStatus) -> bool {
     const INFLIGHT: &str = "inflight";
     has_client(adapter)
         && adapter.spec.scsi().is_some()
-        && !adapter.spec.withhold.iter().any(|feature| feature == INFLIGHT)
+        && !adapter.spec.withholds(INFLIGHT)
         && !adapter.features.iter().any(|feature| feature == INFLIGHT)
 }
 

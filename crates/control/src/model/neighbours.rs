@@ -32,6 +32,7 @@ enum Claim {
     Masked(Member),
     /// In a network.
     Mac(String, [u8; 6]),
+    Interface(String),
 }
 
 /// Who names and claims what in a state.
@@ -183,6 +184,10 @@ impl Neighbours {
                     add(&Claim::Masked(other), &[Object::Mask]);
                 }
             }
+            // Uplinks of a network carry no VLAN twice.
+            Claim::Names(Object::Network, _) if *object == Object::Uplink => {
+                add(claim, &[Object::Uplink]);
+            }
             Claim::Names(..) => {}
             // Masks that name an initiator in another way are found by their claims of it.
             Claim::Wwpn(_) if matches!(object, Object::Zone | Object::Mask) => {
@@ -196,9 +201,12 @@ impl Neighbours {
                     add(&Claim::Masked(Member::Wwpn(wwpn)), &[Object::Mask]);
                 }
             }
-            Claim::File(_) | Claim::Naa(_) | Claim::Socket(_) | Claim::Id(..) | Claim::Mac(..) => {
-                add(claim, &Object::ALL);
-            }
+            Claim::File(_)
+            | Claim::Naa(_)
+            | Claim::Socket(_)
+            | Claim::Id(..)
+            | Claim::Mac(..)
+            | Claim::Interface(_) => add(claim, &Object::ALL),
         }
     }
 
@@ -295,6 +303,10 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
             let targets = members(attr::mask::TARGETS.of(set)).unwrap_or_default();
             claims.extend(initiators.iter().chain(&targets).filter_map(wwpn_of));
             claims.extend(initiators.into_iter().map(Claim::Masked));
+        }
+        Object::Uplink => {
+            let interface = resolve::network::interface(name, set);
+            claims.push(Claim::Interface(interface.to_owned()));
         }
         Object::Port | Object::Vtd | Object::Network => {}
     }

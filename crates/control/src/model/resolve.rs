@@ -25,7 +25,8 @@ use protocol::message::Status;
 use serde::{Deserialize, Serialize};
 use spec::{
     AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, FaultSpec, FileSpec, NullSpec,
-    Placement, RamSpec, ScsiSpec, SocketRole, UnitSpec, VolumeKind, VolumeSpec, WaitMode,
+    Placement, RamSpec, ScsiSpec, SocketRole, UnitSpec, UplinkSpec, VolumeKind, VolumeSpec,
+    WaitMode,
 };
 use std::collections::BTreeMap;
 
@@ -38,6 +39,8 @@ pub struct Wanted {
     pub units: BTreeMap<String, UnitSpec>,
     /// Adapters by name.
     pub adapters: BTreeMap<String, AdapterSpec>,
+    /// Uplinks by name.
+    pub uplinks: BTreeMap<String, UplinkSpec>,
 }
 
 /// With what a data plane is started.
@@ -87,6 +90,7 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
             .collect(),
         units: scsi::units(desired, dataplane, paths),
         adapters: adapters.collect(),
+        uplinks: network::uplinks(desired, dataplane),
     }
 }
 
@@ -103,7 +107,7 @@ impl Wanted {
 
     /// Lets go of units whose volume is not here, of LUNs whose unit is not, and of block adapters whose volume is not.
     pub fn drop_dangling(&mut self) {
-        let Wanted { volumes, units, adapters } = self;
+        let Wanted { volumes, units, adapters, .. } = self;
         units.retain(|_, unit| unit.volume.as_ref().is_none_or(|name| volumes.contains_key(name)));
         adapters.retain(|_, spec| {
             if let DeviceSpec::Scsi(ScsiSpec { targets, .. }) = &mut spec.device {

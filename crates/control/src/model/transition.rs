@@ -163,7 +163,9 @@ fn in_use(object: Object, name: &str, users: &[Key]) -> ApiError {
     let list = names.iter().map(|user| format!("`{user}`")).collect::<Vec<_>>().join(", ");
     let noun = if names.len() == 1 { first.noun() } else { first.collection() };
     let help = match first {
-        Object::Adapter if matches!(object, Object::Volume | Object::DataPlane) => {
+        Object::Adapter
+            if matches!(object, Object::Volume | Object::Network | Object::DataPlane) =>
+        {
             format!("remove the {noun} first: `trunkline adapter remove {}`", names.join(" "))
         }
         Object::Adapter => {

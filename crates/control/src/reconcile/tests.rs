@@ -240,3 +240,29 @@ fn registrations_are_forgotten_with_their_volume_and_not_with_a_change_of_it() {
     assert_eq!(removed(carry_out(&mut books, &wanted)), [false]);
     assert_eq!(removed(carry_out(&mut books, &Wanted::default())), [true, true]);
 }
+
+#[test]
+fn an_uplink_comes_changes_and_goes() {
+    let wanted = |uplink: &str| {
+        let text = format!("[network.n]\nmtu=9000\n{uplink}");
+        resolve::wanted(&crate::config::read(&text).unwrap(), "main", &samples::paths())
+    };
+    let spec = |vids: &[u16], interface: &str| UplinkSpec {
+        interface: interface.to_owned(),
+        mtu: 9000,
+        vids: vids.to_vec(),
+        ..UplinkSpec::on("n", "up")
+    };
+    let mut books = Books::new();
+    let none = wanted("");
+    let plain = wanted("[uplink.up]\nnetwork=\"n\"\n");
+    let tagged = wanted("[uplink.up]\nnetwork=\"n\"\nvlans=\"20-21\"\n");
+    let other = wanted("[uplink.up]\nnetwork=\"n\"\nvlans=\"20-21\"\ninterface=\"tap7\"\n");
+    let put = Action::PutUplink;
+    assert_eq!(carry_out(&mut books, &plain), [put(spec(&[], "up"))]);
+    assert_eq!(carry_out(&mut books, &plain), []);
+    assert_eq!(carry_out(&mut books, &tagged), [put(spec(&[20, 21], "up"))]);
+    let remove = Action::RemoveUplink("up".to_owned());
+    assert_eq!(carry_out(&mut books, &other), [remove.clone(), put(spec(&[20, 21], "tap7"))]);
+    assert_eq!(carry_out(&mut books, &none), [remove]);
+}

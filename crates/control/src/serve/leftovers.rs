@@ -30,10 +30,10 @@ pub(super) struct Owner {
 /// Claims the folder of the sockets, and sees that the data planes in it belong to the folder of the state.
 pub(super) fn claim(paths: &Paths) -> Result<Owner, ServeError> {
     let claim = protocol::place::claim(&paths.api()).map_err(|error| match error.kind() {
-        ErrorKind::AddrInUse => ServeError::Folder(format!(
-            "the folder {} is in use by another `trunkline serve`; stop it, or use another --dir",
-            paths.run.display()
-        )),
+        ErrorKind::AddrInUse => ServeError::InUse {
+            what: format!("the folder {}", paths.run.display()),
+            pid: claimant(&paths.api()).ok().flatten().filter(|pid| *pid != 0),
+        },
         _ => system("the folder of the sockets")(error),
     })?;
     let note = paths.run.join("trunkline.state");

@@ -9,10 +9,11 @@ use crate::caller;
 use crate::caller::Caller;
 use crate::error::{ApiError, Code};
 use crate::model::loss::{self, Loss, losses};
-use crate::model::resolve::own_file;
+use crate::model::resolve::{Wanted, own_file};
 use crate::model::transition::{Change, Transition, transition_beside};
 use crate::model::{Desired, allocations, mentions_of};
 use crate::operation::{Edit, Facts, Kind, Step, Work, cancelled};
+use crate::reconcile::reconcile;
 use crate::supervisor::View;
 use fabric::attribute::Object;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,11 @@ pub(super) type EditOf = dyn Fn(&mut Desired) -> Result<(), ApiError> + Send + S
 pub(super) struct Begun(Mutex<Option<oneshot::Sender<Done>>>);
 
 impl Begun {
+    /// Whether somebody wants its number, and so will ask for it.
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     pub(super) fn with(&self, id: u64, done: &Done) {
         let waits = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(waits) = waits {
@@ -244,6 +250,21 @@ impl Server {
         done.failures = failures.into_values().collect();
     }
 
+    /// What is stored and not carried out, without what failed.
+    fn undone(&self, told: &ApplyOutcome) -> Vec<ApiError> {
+        let (wanted, views) = (self.wanted(&self.desired()), self.supervisor_views());
+        let behind = |name: &&String| {
+            let Some(wanted) = wanted.get(*name) else { return false };
+            match views.get(*name).and_then(View::account) {
+                Some(known) => !reconcile(wanted, &known.status).is_empty(),
+                // Whoever is started has nothing yet.
+                None => *wanted != Wanted::default(),
+            }
+        };
+        let down = told.down.iter().filter(behind).map(|name| self.waits(name));
+        down.chain(told.opening.values().cloned()).collect()
+    }
+
     /// One try: it ends with the change stored, or before anything was done.
     async fn attempt(
         &self,
@@ -282,8 +303,11 @@ impl Server {
             Attempt::Done(done) => {
                 drop(ledger);
                 // What an earlier change left undone is tried at once.
-                let failures = self.tell(None).await.failures.into_values().collect();
-                Ok(Attempt::Done(Done { failures, ..done }))
+                let told = self.tell(None).await;
+                // Who applies a file hears of what is still to be done, whoever changed it.
+                let waiting = if keep { self.undone(&told) } else { Vec::new() };
+                let failures = told.failures.into_values().collect();
+                Ok(Attempt::Done(Done { failures, waiting, ..done }))
             }
             other => Ok(other),
         }

@@ -149,6 +149,13 @@ impl Server {
                         let help = format!(
                             "it could not be taken back so far: {error}; operation {id} goes on trying"
                         );
+                        // Whoever did not wait for the answer finds it there.
+                        let subject = id.to_string();
+                        self.trail.note(
+                            EventKind::Operation,
+                            Some(&subject),
+                            format!("{why}; {help}"),
+                        );
                         return Err(why.help(help));
                     }
                 }
@@ -340,6 +347,7 @@ pub(super) fn failure_of<'a>(
         match object {
             Object::Volume => vec![Subject::Volume(own)],
             Object::Adapter => vec![Subject::Adapter(own)],
+            Object::Uplink => vec![Subject::Uplink(own)],
             Object::Target => {
                 let luns = desired[Object::Target].get(name).map(san::luns);
                 luns.unwrap_or_default().into_values().map(Subject::Unit).collect()

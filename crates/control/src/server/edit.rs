@@ -1,6 +1,6 @@
 //! One object: made, changed, removed; if that is asked for, only as it was when the caller read it.
 
-use super::shared::{ChangeOptions, Done, Server};
+use super::shared::{ChangeOptions, Done, Server, not_found};
 use crate::error::{ApiError, Code};
 use crate::model::{Desired, MAIN};
 use fabric::attribute::{Attributes, Object, Value};
@@ -83,12 +83,15 @@ impl Server {
         expected: Expected,
         options: ChangeOptions,
     ) -> Result<Done, ApiError> {
-        let (not_found, name) = (self.not_found(object, name), name.to_owned());
+        let name = name.to_owned();
         self.change(options, move |desired| {
             if object == Object::DataPlane && name == MAIN {
                 desired[Object::DataPlane].or_default(MAIN);
             }
-            let set = desired[object].get_mut(&name).ok_or_else(|| not_found.clone())?;
+            if !desired[object].contains_key(&name) {
+                return Err(not_found(desired, object, &name));
+            }
+            let set = desired[object].or_default(&name);
             expected.check(object, &name, set)?;
             for (attribute, value) in &changes {
                 if object.attribute(attribute).is_none() {
@@ -115,10 +118,10 @@ impl Server {
         expected: Expected,
         options: ChangeOptions,
     ) -> Result<Done, ApiError> {
-        let (not_found, name) = (self.not_found(object, name), name.to_owned());
+        let name = name.to_owned();
         self.change(options, move |desired: &mut Desired| {
             let stays = object == Object::DataPlane && name == MAIN;
-            let absent = || if stays { main_stays() } else { not_found.clone() };
+            let absent = || if stays { main_stays() } else { not_found(desired, object, &name) };
             let set = desired[object].get(&name).ok_or_else(absent)?;
             expected.check(object, &name, set)?;
             desired[object].remove(&name);

@@ -1,5 +1,6 @@
 //! The files of volumes: what data planes have opened is recorded, and what is to hold when one is missing or another.
 
+use super::change::Begun;
 use super::shared::{Done, Ledger, Server};
 use crate::caller;
 use crate::error::{ApiError, Code};
@@ -54,13 +55,13 @@ impl Server {
         &self,
         name: &str,
         act: FileAct,
-        dry_run: bool,
+        (dry_run, wait): (bool, bool),
     ) -> Result<Done, ApiError> {
         let name = name.to_owned();
-        let work = move |server: Arc<Server>, _| async move {
-            server.renew_file_now(&name, act, dry_run).await
+        let work = move |server: Arc<Server>, begun| async move {
+            server.renew_file_now(&name, act, dry_run, &begun).await
         };
-        self.to_the_end(dry_run, true, work).await
+        self.to_the_end(dry_run, wait, work).await
     }
 
     async fn renew_file_now(
@@ -68,6 +69,7 @@ impl Server {
         name: &str,
         act: FileAct,
         dry_run: bool,
+        begun: &Begun,
     ) -> Result<Done, ApiError> {
         let own = BTreeSet::from([(Object::Volume, name.to_owned())]);
         let mut ledger = self.change.lock().await;
@@ -79,7 +81,7 @@ impl Server {
         let mut now = self.desired();
         let set =
             now[Object::Volume].get(name).ok_or_else(|| self.not_found(Object::Volume, name))?;
-        if !attr::volume::PATH.applies(set) {
+        if !attr::volume::PATH.applies(Object::Volume, set) {
             return Err(ApiError::invalid(format!("volume `{name}` has no file")));
         }
         if act == FileAct::Recreate && !attr::volume::SIZE.is_set(set) {
@@ -120,9 +122,11 @@ impl Server {
         let work = Work::Change { edits: Vec::new(), files: [(name.to_owned(), before)].into() };
         let id = self.registry.begin((Kind::Change, Step::Waiting, work), own, |operation| {
             operation.caller = caller::present();
+            operation.shown = begun.is_waited_for();
         });
         self.commit(&mut ledger, &next).inspect_err(|_| self.registry.forget(id))?;
         drop(ledger);
+        begun.with(id, &done);
         let home = BTreeSet::from([next.dataplane_of_volume(name).to_owned()]);
         let told = self.drive(id, Facts::default(), &home).await?;
         self.report(&mut done, told, &home);

@@ -5,6 +5,7 @@ use super::shared::{Done, Server};
 use crate::caller;
 use crate::error::{ApiError, Code};
 use crate::model::loss::stays_away;
+use crate::model::san::dataplane_of_port;
 use crate::operation::{Facts, Kind, Operation, Step, Work};
 use fabric::attribute::Object;
 use std::collections::BTreeSet;
@@ -77,23 +78,26 @@ impl Server {
         Ok(Done::default())
     }
 
-    /// The high-water marks of an adapter and its queues begin again, at what is there now.
-    pub async fn reset_marks(&self, name: &str) -> Result<(), ApiError> {
+    /// The high-water marks of an adapter and its queues, or of a port, begin again, at what is there now.
+    pub async fn reset_marks(&self, object: Object, name: &str) -> Result<(), ApiError> {
         let desired = self.desired();
-        if !desired[Object::Adapter].contains_key(name) {
-            return Err(self.not_found(Object::Adapter, name));
+        if !desired[object].contains_key(name) {
+            return Err(self.not_found(object, name));
         }
-        let home = desired.dataplane_of_adapter(name);
+        let home = match object {
+            Object::Port => dataplane_of_port(&desired, name),
+            _ => desired.dataplane_of_adapter(name),
+        };
         let supervisors = self.supervisors();
         let supervisor =
             supervisors.get(home).ok_or_else(|| self.not_found(Object::DataPlane, home))?;
-        let done = supervisor.reset_marks(name).await;
+        let done = supervisor.reset_marks(object, name).await;
         let result = if done.is_ok() { "done" } else { "failed" };
         self.trail.changed(
             caller::present(),
             result,
             vec![name.to_owned()],
-            format!("reset marks of adapter {name}"),
+            format!("reset marks of {object} {name}"),
         );
         done
     }

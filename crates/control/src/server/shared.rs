@@ -340,12 +340,16 @@ impl Server {
 
     /// That an object is not there, with the nearest one that is.
     pub fn not_found(&self, object: Object, name: &str) -> ApiError {
-        let desired = self.desired();
-        let refusal = ApiError::new(Code::NotFound, format!("there is no {object} `{name}`"));
-        match suggest::nearest(name, desired[object].keys().map(String::as_str)) {
-            Some(near) => refusal.help(format!("did you mean `{near}`?")),
-            None => refusal.help(format!("`trunkline {object} list` shows those that there are")),
-        }
+        not_found(&self.desired(), object, name)
+    }
+}
+
+/// The same in a state.
+pub(super) fn not_found(desired: &Desired, object: Object, name: &str) -> ApiError {
+    let refusal = ApiError::new(Code::NotFound, format!("there is no {object} `{name}`"));
+    match suggest::nearest(name, desired[object].keys().map(String::as_str)) {
+        Some(near) => refusal.help(format!("did you mean `{near}`?")),
+        None => refusal.help(format!("`trunkline {object} list` shows those that there are")),
     }
 }
 

@@ -12,10 +12,14 @@ pub struct PortStatsView {
     pub port: String,
     /// Its data plane.
     pub dataplane: String,
-    /// All adapters that were ever on it. Gauges are of those that are on it now; high-water marks are their sum, at least what was ever
-    /// reached at once.
+    /// All adapters that were ever on it. Gauges are of those that are on it now. High-water marks of active and pending commands are of all of them at
+    /// once; that of waiting ones is their sum.
     #[serde(flatten)]
     pub total: Measures,
+    /// When that of active commands was reached, or when it began, in milliseconds since 1970. Absent: the data plane is of an earlier version, and
+    /// the mark a sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_max_at_ms: Option<u64>,
     /// What each adapter did on it.
     pub adapters: Vec<PortPartView>,
 }
@@ -51,6 +55,7 @@ impl PortStatsView {
             port: port.total.adapter.clone(),
             dataplane: dataplane.to_owned(),
             total: measures(&sum([&port.total]), whole),
+            active_max_at_ms: port.active_max_at_ms,
             adapters: parts.collect(),
         }
     }

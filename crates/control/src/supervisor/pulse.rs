@@ -10,7 +10,9 @@ use super::view::{Known, View, lock};
 use crate::caller::Caller;
 use crate::model::loss::has_client;
 use crate::trail::{Kind, Trail};
-use protocol::message::{Account, AdapterStatus, MINOR, Reply, Request, Status, VERSION};
+use protocol::message::{
+    Account, AdapterStatus, MINOR, Reply, Request, Status, VERSION, VolumeStatus,
+};
 use protocol::place::reach;
 use protocol::socket::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -112,6 +114,7 @@ impl PulseThread {
             Look::Answered(status) => {
                 if let Some(before) = &view.known {
                     seen = visits(&before.status, &status);
+                    seen.extend(troubles(&before.status, &status));
                 }
                 view.known = Some(Known::new(*status));
                 None
@@ -211,6 +214,18 @@ impl PulseThread {
     }
 }
 
+/// Open volumes with which something is wrong now, and was not, or something else.
+fn troubles(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
+    let ill = now.volumes.iter().filter_map(|volume| Some((volume, volume.trouble.as_ref()?)));
+    let known = |volume: &VolumeStatus, trouble: &String| {
+        let mut earlier = before.volumes.iter().filter(|_| before.pid == now.pid);
+        earlier.any(|it| it.spec.name == volume.spec.name && it.trouble.as_ref() == Some(trouble))
+    };
+    let new = ill.filter(|(volume, trouble)| !known(volume, trouble));
+    new.map(|(volume, trouble)| (Kind::VolumeError, volume.spec.name.clone(), trouble.clone()))
+        .collect()
+}
+
 /// Clients that came or went between two accounts.
 fn visits(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
     let mut visits = Vec::new();
@@ -276,7 +291,7 @@ fn readable(connection: &Connection, until: Instant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::message::{AdapterSpec, AdapterState};
+    use protocol::message::{AdapterSpec, AdapterState, NullSpec, VolumeSpec};
 
     fn status(pid: u32, state: AdapterState, connections: u64) -> Status {
         let desired = crate::config::read(
@@ -318,6 +333,35 @@ mod tests {
         assert_eq!(visits(&now, &more), [(Kind::Renegotiated, "a".to_owned(), message)]);
         more.adapters[0].client_queues = 0;
         assert_eq!((visits(&now, &more), visits(&more, &now)), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_goes_wrong_with_an_open_volume_is_told_once() {
+        let with = |pid, trouble: Option<&str>| {
+            let mut status = status(pid, AdapterState::Listening, 0);
+            status.volumes.push(VolumeStatus {
+                spec: VolumeSpec::new("v", NullSpec::default()),
+                bytes: 4096,
+                access: "none".to_owned(),
+                trouble: trouble.map(str::to_owned),
+                lost: false,
+                identity: None,
+            });
+            status
+        };
+        for (before, now, told) in [
+            ((1, None), (1, None), false),
+            ((1, None), (1, Some("its file was removed")), true),
+            ((1, Some("its file was removed")), (1, Some("its file was removed")), false),
+            ((1, Some("its file was removed")), (1, Some("it is shorter")), true),
+            ((1, Some("it is shorter")), (1, None), false),
+            ((1, Some("it is shorter")), (2, Some("it is shorter")), true),
+        ] {
+            let found = troubles(&with(before.0, before.1), &with(now.0, now.1));
+            let expected = now.1.filter(|_| told);
+            let expected = expected.map(|it| (Kind::VolumeError, "v".to_owned(), it.to_owned()));
+            assert_eq!(found, Vec::from_iter(expected), "{before:?} to {now:?}");
+        }
     }
 
     #[test]

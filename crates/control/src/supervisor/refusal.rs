@@ -16,6 +16,8 @@ pub(super) fn refusal(dataplane: &str, subject: Subject, failure: Failure) -> Ap
         Subject::Volume(name) => format!("volume `{name}`"),
         Subject::Unit(name) => format!("unit `{name}`"),
         Subject::Adapter(name) => format!("adapter `{name}`"),
+        Subject::Port(name) => format!("port `{name}`"),
+        Subject::Uplink(name) => format!("uplink `{name}`"),
     };
     // Most say themselves whom they are about, without quotes; once is enough.
     let plain = subject.replace('`', "");

@@ -8,6 +8,7 @@ pub mod raw;
 pub mod scsi;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use dataplane::{Options, Plane};
@@ -21,6 +22,15 @@ use protocol::stats::{QueueCounter, Snapshot, StatsReader};
 pub struct Server {
     pub plane: Plane,
     pub dir: tempfile::TempDir,
+}
+
+/// Tells those who go on until something has ended that it has; also when the test fails, which would wait for them else.
+pub struct Ends<'a>(pub &'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 impl Server {
@@ -60,6 +70,17 @@ impl Server {
     pub fn must(&self, request: Request) {
         let reply = self.ask(request.clone());
         assert_eq!(reply, Reply::Done, "{request:?}");
+    }
+
+    /// The marks of an adapter begin again, as soon as nobody changes its queues.
+    pub fn reset_marks(&self, name: &str) {
+        raw::until("its queues are changed by nobody", || {
+            let reply = self.ask(Request::ResetMarks { name: name.to_owned() });
+            if let Reply::Error(failure) = &reply {
+                assert_eq!(failure.code, FailureCode::InUse, "{failure:?}");
+            }
+            reply == Reply::Done
+        });
     }
 
     pub fn put_adapter(&self, change: impl FnOnce(&mut AdapterSpec)) -> PathBuf {

@@ -112,6 +112,20 @@ impl Client {
         received
     }
 
+    /// The next frame, if one comes in this time.
+    pub fn receive_within(&mut self, time: Duration) -> Option<Received> {
+        let end = Instant::now() + time;
+        let rx = &mut self.pairs[0].rx;
+        let received = loop {
+            match rx.receive().unwrap() {
+                None if Instant::now() < end => std::thread::sleep(Duration::from_micros(50)),
+                received => break received?,
+            }
+        };
+        rx.post(usize::MAX, BUFFER_BYTES).unwrap();
+        Some(received)
+    }
+
     /// All that it sent came back.
     #[track_caller]
     pub fn sent(&mut self) {

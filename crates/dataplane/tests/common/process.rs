@@ -86,6 +86,13 @@ impl Process {
         self.lend();
     }
 
+    /// From now on there is no control plane for it.
+    pub fn abandon(&mut self) {
+        let (_, theirs) = UnixStream::pair().unwrap();
+        self.connection.send(&Request::Opener, &[theirs.as_fd()]).unwrap();
+        assert_eq!(self.connection.receive::<Reply>().unwrap().0, Reply::Done);
+    }
+
     /// What it has to open is opened here.
     fn lend(&mut self) {
         let theirs = opener::serve(Arc::clone(&self.grants), Arc::clone(&self.witnesses)).unwrap();

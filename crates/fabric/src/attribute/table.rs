@@ -304,6 +304,18 @@ objects! {
         MTU: u64 = Number { min: 576, max: 65_535 }, Is("1500"), NextConnect, "bytes",
             "Longest packet that its adapters get, without the Ethernet header. Clients are told it.";
     }
+    /// What connects a network to the host.
+    Uplink uplink = "uplinks", "Uplinks", "what connects networks to the world outside", [NETWORK, INTERFACE, PVID, VLANS] {
+        NETWORK: str = Name(Network), Required, Fixed, "",
+            "The network that it connects.";
+        INTERFACE: str = Text { bytes_max: 15 }, Derived("its name"), Fixed, "",
+            "The TAP interface of the host. One that is not there is made, and is there until `ip link del`; one that was made \
+             before (`ip tuntap add NAME mode tap multi_queue vnet_hdr user USER`) needs no rights but to be its user's.";
+        PVID: u64 = Number { min: 1, max: 4094 }, Is("1"), Live, "",
+            "The VLAN of frames without a tag.";
+        VLANS: str = Text { bytes_max: 256 }, Is(""), Live, "",
+            "More VLANs that it carries, with a tag: numbers and ranges, such as `10,20-29`.";
+    }
     /// A process that moves I/O.
     DataPlane dataplane = "dataplanes", "Data planes", "the processes that move I/O", [] {
         CPUS: str = Cpus, Is(""), Restart, "",

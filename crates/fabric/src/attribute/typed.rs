@@ -186,10 +186,9 @@ impl<T: Typed + ?Sized, D> Attr<T, D> {
         set.contains_key(self.line.name)
     }
 
-    /// Whether an object of that kind has it.
-    pub fn applies(self, set: &Attributes) -> bool {
-        let kind = set.get("kind").and_then(Value::as_text);
-        kind.is_none() || self.line.is_of(kind)
+    /// Whether an object of the kind that is set has it, or would have it if there is no word of a kind yet.
+    pub fn applies(self, object: Object, set: &Attributes) -> bool {
+        object.kind_of(set).is_none_or(|kind| self.line.is_of(Some(kind)))
     }
 
     /// Sets it.

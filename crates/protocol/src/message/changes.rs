@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AdapterStatus, ChannelStatus, OpeningStatus, Reply, Request, Status, UnitStatus, VolumeStatus,
+    AdapterStatus, ChannelStatus, OpeningStatus, Reply, Request, Status, UnitStatus, UplinkStatus,
+    VolumeStatus,
 };
 
 /// What differs between two accounts. What is small is told as it is now.
@@ -33,6 +34,8 @@ pub struct Changes {
     pub units: Delta<UnitStatus>,
     /// Adapters.
     pub adapters: Delta<AdapterStatus>,
+    /// Uplinks.
+    pub uplinks: Delta<UplinkStatus>,
 }
 
 /// What differs between two lists of named things.
@@ -69,6 +72,12 @@ impl Named for UnitStatus {
 }
 
 impl Named for AdapterStatus {
+    fn name(&self) -> &str {
+        &self.spec.name
+    }
+}
+
+impl Named for UplinkStatus {
     fn name(&self) -> &str {
         &self.spec.name
     }
@@ -111,19 +120,21 @@ impl Changes {
             volumes: Delta::between(&before.volumes, &now.volumes),
             units: Delta::between(&before.units, &now.units),
             adapters: Delta::between(&before.adapters, &now.adapters),
+            uplinks: Delta::between(&before.uplinks, &now.uplinks),
         }
     }
 
     /// Makes of an account the one after it.
     pub fn apply(self, status: &mut Status) {
         let Changes { pid, version, uptime_s, confinement, channels, opening, .. } = self;
-        let Changes { volumes, units, adapters, .. } = self;
+        let Changes { volumes, units, adapters, uplinks, .. } = self;
         (status.pid, status.version, status.uptime_s) = (pid, version, uptime_s);
         status.confinement = confinement;
         (status.channels, status.opening) = (channels, opening);
         volumes.apply(&mut status.volumes);
         units.apply(&mut status.units);
         adapters.apply(&mut status.adapters);
+        uplinks.apply(&mut status.uplinks);
     }
 }
 

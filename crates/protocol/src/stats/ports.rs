@@ -26,6 +26,24 @@ fn add(to: QueueStats, word: usize, by: u64) {
 pub struct PortStats(QueueStats);
 
 impl PortStats {
+    /// Most commands that were active at once, of all its adapters together.
+    #[must_use]
+    pub fn active_max(self) -> u64 {
+        self.0.get(QueueCounter::ActiveMax)
+    }
+
+    /// When that was, or when its marks began, in milliseconds since 1970; 0: nobody keeps them.
+    #[must_use]
+    pub fn active_max_at_ms(self) -> u64 {
+        self.0.words[slot::QUEUE].load(Relaxed)
+    }
+
+    /// Sets both.
+    pub fn set_active_max(self, commands: u64, at_ms: u64) {
+        self.0.words[slot::QUEUE].store(at_ms, Relaxed);
+        self.0.set(QueueCounter::ActiveMax, commands);
+    }
+
     /// Most commands that waited for an element at once, of all its adapters together.
     #[must_use]
     pub fn pending_max(self) -> u64 {
@@ -58,6 +76,12 @@ impl StatsRegion {
             });
         }
         port.map(PortStats)
+    }
+
+    /// The figures of a port; `None`: no adapter was ever mapped to it.
+    #[must_use]
+    pub fn port(&self, name: &str) -> Option<PortStats> {
+        self.find(slot::OF_PORT, name).map(PortStats)
     }
 
     /// Writes down what an adapter did on the port where it is, or on none.

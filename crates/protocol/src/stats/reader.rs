@@ -115,6 +115,8 @@ impl AdapterSnapshot {
 pub struct PortSnapshot {
     /// Its name.
     pub port: String,
+    /// When its high-water mark of active commands was reached, or when it began, in milliseconds since 1970; 0: nobody keeps it.
+    pub active_max_at_ms: u64,
     /// Its slot, and what was counted.
     pub gone: QueueSnapshot,
 }
@@ -131,9 +133,11 @@ pub struct PartSnapshot {
 /// What was done on a port, at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortTotal {
-    /// All adapters, those that are gone among them. Gauges are of those that are on it now, and its high-water marks their sum: at least
-    /// what was ever active at once.
+    /// All adapters, those that are gone among them. Gauges are of those that are on it now. High-water marks of active and of pending commands
+    /// are of all at once, where the data plane counts that, and else their sum, as that of waiting ones is.
     pub total: QueueSnapshot,
+    /// When that of active commands was reached, or when it began, in milliseconds since 1970; `None`: it is a sum.
+    pub active_max_at_ms: Option<u64>,
     /// Each adapter that is there, by name.
     pub adapters: Vec<PortPart>,
 }
@@ -232,12 +236,20 @@ impl Snapshot {
             total.grow(&part.counted, u64::saturating_add);
             total.add_levels(&part.counted);
         }
-        let own = port.gone.get(QueueCounter::PendingMax);
-        if own > 0 {
-            // All at once, where the data plane counts that.
-            total.counters[QueueCounter::PendingMax as usize] = own;
-        }
-        Some(PortTotal { total, adapters })
+        // All at once, where the data plane counts that.
+        let mut take = |mark: QueueCounter, counts: bool| {
+            if counts {
+                total.counters[mark as usize] = port.gone.get(mark);
+            }
+        };
+        let counts = port.active_max_at_ms > 0;
+        take(QueueCounter::ActiveMax, counts);
+        take(QueueCounter::PendingMax, counts || port.gone.get(QueueCounter::PendingMax) > 0);
+        Some(PortTotal {
+            total,
+            active_max_at_ms: counts.then_some(port.active_max_at_ms),
+            adapters,
+        })
     }
 
     fn is_on(&self, adapter: &str, port: Option<u32>) -> bool {
@@ -398,10 +410,12 @@ impl StatsReader {
     }
 
     fn port(&self, index: usize) -> Option<PortSnapshot> {
-        let (kind, _) = self.what(index)?;
-        let gone = || self.counted(index, 0);
-        (kind == slot::OF_PORT)
-            .then(|| PortSnapshot { port: name(self.words_of(index)), gone: gone() })
+        let (kind, active_max_at_ms) = self.what(index)?;
+        (kind == slot::OF_PORT).then(|| PortSnapshot {
+            port: name(self.words_of(index)),
+            active_max_at_ms,
+            gone: self.counted(index, 0),
+        })
     }
 
     fn part(&self, index: usize) -> Option<PartSnapshot> {

@@ -274,6 +274,33 @@ fn what_was_done_on_a_port_stays_with_it() {
     assert_eq!((reads("fcs0"), reads("fcs1")), (10_017, 103));
 }
 
+/// They are no sum of its adapters', and of a data plane that does not keep them they are.
+#[test]
+fn the_marks_of_a_port_are_its_own() {
+    let region = StatsRegion::create(1).unwrap();
+    let reader = StatsReader::open(region.file()).unwrap();
+    let mark = ["vfchost0", "vfchost1"].map(|name| {
+        let adapter = region.adapter(name).unwrap();
+        adapter.set_active_max(8, 1);
+        region.map_adapter(adapter, Some("fcs0")).unwrap()
+    })[0];
+    let marks = || {
+        let port = reader.snapshot().port("fcs0").unwrap();
+        let mark = |mark| port.total.get(mark);
+        let marks = [mark(QueueCounter::ActiveMax), mark(QueueCounter::PendingMax)];
+        (marks, port.active_max_at_ms)
+    };
+    assert_eq!(marks(), ([16, 0], None));
+    mark.set_active_max(12, 77);
+    mark.set_pending_max(3);
+    assert_eq!(marks(), ([12, 3], Some(77)));
+    // They have begun again, and nothing was there since.
+    mark.set_active_max(0, 99);
+    mark.set_pending_max(0);
+    assert_eq!(marks(), ([0, 0], Some(99)));
+    assert!(region.port("fcs1").is_none());
+}
+
 #[test]
 fn a_ports_counters_never_go_back_while_its_adapters_come_and_go() {
     let region = StatsRegion::create(1).unwrap();

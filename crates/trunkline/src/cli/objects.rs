@@ -96,6 +96,8 @@ Examples:
   trunkline port top --watch
   trunkline port top --by waits --seconds 10")]
     Top(TopArgs),
+    /// Let the high-water marks of a port begin again, at what is there now on all its adapters; nothing else is touched
+    ResetMarks(NameArg),
 }
 
 #[derive(Debug, Args)]

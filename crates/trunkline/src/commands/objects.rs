@@ -47,7 +47,7 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::Adapter(AdapterVerb::Reconfigure(args)) => {
             act(global, object, &args.names, args.how, "reconfigure")
         }
-        Verb::Adapter(AdapterVerb::ResetMarks(arg)) => {
+        Verb::Adapter(AdapterVerb::ResetMarks(arg)) | Verb::Port(PortVerb::ResetMarks(arg)) => {
             Client::new(global)?.post(&format!("{}/reset-marks", path(object, &arg.name)?))
         }
         Verb::Port(PortVerb::Map { adapter, port, how }) => {
@@ -88,7 +88,7 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
             let how = How { dry_run: false, force: args.force, no_wait: args.no_wait };
             let path = format!("{path}/restart{}", query(how));
             let answer: DoneView = Client::new(global)?.send(Method::POST, &path, None)?;
-            goes_on(&answer);
+            goes_on(answer.operation);
             Ok(())
         }
         Verb::Process(args) => dataplane::process(*args),
@@ -205,23 +205,23 @@ pub(crate) fn query(how: How) -> String {
 pub(crate) fn done(global: &Global, done: &DoneView, dry_run: bool) -> Result<(), Failure> {
     print(global, done, |done| output::changes(&done.changes, &done.losses, dry_run))?;
     output::warn(&done.warnings);
-    goes_on(done);
+    goes_on(done.operation);
     waiting(&done.waiting)
 }
 
 /// That a change was not waited for.
-fn goes_on(done: &DoneView) {
-    if let Some(id) = done.operation {
+pub(crate) fn goes_on(operation: Option<u64>) {
+    if let Some(id) = operation {
         output::tell(&format!("operation {id} goes on: `trunkline operation wait {id}`"));
     }
 }
 
-/// What several changes came to. Of what waits the last one knows best.
+/// What several changes came to: each may be for another data plane.
 fn add(all: &mut DoneView, one: DoneView) {
     all.changes.extend(one.changes);
     all.losses.extend(one.losses);
     all.warnings.extend(one.warnings);
-    all.waiting = one.waiting;
+    all.waiting.extend(one.waiting);
     all.operation = one.operation.or(all.operation);
 }
 
@@ -295,7 +295,7 @@ fn resize(global: &Global, args: &ResizeArgs) -> Result<(), Failure> {
     let path = format!(
         "{}/resize{}",
         path(Object::Volume, &args.name)?,
-        query(How { dry_run: args.dry_run, force: false, no_wait: false })
+        query(How { dry_run: args.dry_run, force: false, no_wait: args.no_wait })
     );
     let body = json!({ "size": args.size, "shrink": args.shrink });
     let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
@@ -532,4 +532,20 @@ fn object_page(object: Object, view: &ObjectView) -> String {
         ("used by", view.used_by.join(", ")),
     ];
     page(head, rows.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use control::error::Code;
+
+    #[test]
+    fn of_several_changes_each_may_wait_for_a_data_plane_of_its_own() {
+        let waits = ApiError::new(Code::Unavailable, "data plane `side` is not running");
+        let first = DoneView { waiting: vec![waits], ..DoneView::default() };
+        let mut all = DoneView::default();
+        add(&mut all, first);
+        add(&mut all, DoneView::default());
+        assert!(matches!(waiting(&all.waiting), Err(Failure::Waiting(_))));
+    }
 }

@@ -39,6 +39,8 @@ pub(crate) fn run(global: &Global, args: ServeArgs) -> Result<(), Failure> {
                         `trunkline serve --restore` starts from it";
             if damaged { refusal.help(help) } else { refusal }.into()
         }
-        other @ (ServeError::System { .. } | ServeError::Folder(_)) => Failure::other(other),
+        other @ (ServeError::System { .. } | ServeError::InUse { .. } | ServeError::Folder(_)) => {
+            Failure::other(other)
+        }
     })
 }

@@ -1,6 +1,6 @@
 //! Commands about the server as a whole.
 
-use super::objects::{adapter_table, dataplane_table, volume_table, waiting};
+use super::objects::{adapter_table, dataplane_table, goes_on, volume_table, waiting};
 use crate::cli::{ApplyArgs, AttributesArgs, ExportArgs, Format, Global, StatusArgs, StopArgs};
 use crate::client::Client;
 use crate::exit::Failure;
@@ -26,8 +26,10 @@ pub(crate) fn apply(global: &Global, args: &ApplyArgs) -> Result<(), Failure> {
         std::fs::File::open(&args.file).and_then(|mut file| file.read_to_string(&mut text))
     };
     read.map_err(|error| Failure::other(format!("{}: {error}", args.file.display())))?;
+    // A server of an earlier program does not know it, and refuses what it does not know.
+    let wait = if args.no_wait { "&wait=false" } else { "" };
     let path = format!(
-        "/v1/apply?dry_run={}&prune={}&force={}&shrink={}&folder={}",
+        "/v1/apply?dry_run={}&prune={}&force={}&shrink={}{wait}&folder={}",
         args.dry_run,
         args.prune,
         args.force,
@@ -54,6 +56,7 @@ pub(crate) fn apply(global: &Global, args: &ApplyArgs) -> Result<(), Failure> {
         text
     })?;
     output::warn(&applied.warnings);
+    goes_on(applied.operation);
     match applied.failures.into_iter().next() {
         Some(failure) => Err(failure.into()),
         None => waiting(&applied.waiting),
@@ -112,6 +115,7 @@ fn is_well(status: &StatusView) -> bool {
         && status.dataplanes.iter().all(|one| one.state == "running" && one.reason.is_none())
         && status.volumes.iter().all(|one| one.state == "open" && one.reason.is_none())
         && status.adapters.iter().all(|one| !bad.contains(&one.state.as_str()))
+        && troubles(status).is_empty()
 }
 
 fn status_page(status: &StatusView) -> String {
@@ -129,6 +133,15 @@ fn status_page(status: &StatusView) -> String {
     if !status.adapters.is_empty() {
         page += &format!("\n\n{}", adapter_table(&status.adapters));
     }
+    let troubles = troubles(status);
+    if !troubles.is_empty() {
+        page += &format!("\n\n{}", troubles.join("\n"));
+    }
+    page
+}
+
+/// What is wrong, a line each.
+fn troubles(status: &StatusView) -> Vec<String> {
     let broken =
         status.adapters.iter().filter(|adapter| adapter.state == "broken").map(|adapter| {
             format!(
@@ -160,12 +173,13 @@ fn status_page(status: &StatusView) -> String {
     });
     let short = status.dataplanes.iter().flat_map(|plane| &plane.warnings);
     let short = short.chain(status.adapters.iter().flat_map(|adapter| &adapter.warnings)).cloned();
-    let troubles = silent.chain(failures).chain(broken).chain(open).chain(short);
-    let troubles: Vec<String> = troubles.collect();
-    if !troubles.is_empty() {
-        page += &format!("\n\n{}", troubles.join("\n"));
-    }
-    page
+    // Those that failed are among the failures.
+    let ill = status.volumes.iter().filter(|volume| volume.state != "failed");
+    let ill = ill.filter_map(|volume| {
+        let reason = volume.reason.as_ref()?;
+        Some(format!("volume `{}` is {}: {reason}", volume.name, volume.state))
+    });
+    silent.chain(failures).chain(ill).chain(broken).chain(open).chain(short).collect()
 }
 
 /// `trunkline stop`: returns when the server has ended, so that what follows in a script finds its sockets and locks free.

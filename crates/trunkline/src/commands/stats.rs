@@ -32,7 +32,9 @@ pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<(), Failure> {
     let Some(interval) = args.watch else {
         let numbers = match &args.adapter {
             Some(name) if global.output == Format::Table => {
-                queue_numbers(&client.get(&format!("/v1/adapters/{name}"))?) + "\n\n"
+                // The server knows the name: what is no adapter is an uplink, which has no client.
+                let adapter = client.get(&format!("/v1/adapters/{name}"));
+                adapter.map_or_else(|_| String::new(), |it| queue_numbers(&it) + "\n\n")
             }
             _ => String::new(),
         };

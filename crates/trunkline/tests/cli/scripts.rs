@@ -59,6 +59,22 @@ fn a_script_waits_for_a_state() {
 }
 
 #[test]
+fn every_change_that_may_take_long_can_be_left_alone() {
+    let bench = Bench::with_disk();
+    let goes_on = |line: &str, input: &str| {
+        let (code, text) = bench.run_with(line, input);
+        assert_eq!(code, 0, "{line}: {text}");
+        let id = text.rsplit("`trunkline operation wait ").next().unwrap();
+        let id = id.trim_end_matches(['`', '\n']);
+        bench.ok(&format!("operation wait {id}"));
+    };
+    goes_on("volume resize disk0 20GiB --no-wait", "");
+    goes_on("volume create disk1 --kind null --size 1GiB --no-wait", "");
+    goes_on("apply - --no-wait", "[volume.disk2]\nkind = \"null\"\nsize = \"1GiB\"\n");
+    assert_eq!(bench.ok("volume list -o name"), "disk0\ndisk1\ndisk2\n");
+}
+
+#[test]
 fn the_state_is_exported_for_programs_too() {
     let bench = Bench::with_disk();
     let json: serde_json::Value = serde_json::from_str(&bench.ok("export -o json")).unwrap();

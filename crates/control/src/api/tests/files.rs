@@ -90,6 +90,11 @@ async fn another_file_is_taken_only_when_somebody_says_so() {
     bench.until("v", "open").await;
     bench.with_file("/d/v", 1).await;
     bench.until("v", "failed").await;
+    // Whoever does not wait for the data plane is told what goes on.
+    let (_, done) = bench.call("POST", "/v1/volumes/v/accept?wait=false", Value::Null).await;
+    let operation = format!("/v1/operations/{}?wait_s=60", done["operation"]);
+    assert_eq!(bench.get(&operation).await["step"], "done", "{done}");
+    assert_eq!(bench.volume("v").await.0, "open");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,8 +1,10 @@
 //! What takes long: it delays nothing but itself, is shown, can be left and cancelled, and survives the server.
 
 use super::*;
-use crate::operation::{ENDED_MAX, Edit, Kind, Step, Work};
-use crate::store::Store;
+use crate::model::Desired;
+use crate::operation::{ENDED_MAX, Edit, Journal, Kind, Step, Work};
+use crate::store::StoreError;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 impl Bench {
     /// A volume on this file, begun and not waited for.
@@ -147,6 +149,51 @@ async fn what_is_cancelled_while_a_file_is_opened_leaves_nothing() {
     assert!(events.contains(&format!("operation {id}, change of volume v, is undone")), "{events}");
 }
 
+/// A store whose disk is full for as long as somebody says so.
+struct Filling(RedbStore, Arc<AtomicBool>);
+
+impl Store for Filling {
+    fn load(&mut self) -> Result<Desired, StoreError> {
+        self.0.load()
+    }
+
+    fn journal(&self) -> Journal {
+        self.0.journal()
+    }
+
+    fn commit(&mut self, next: &Desired, journal: &Journal) -> Result<(), StoreError> {
+        if self.1.load(Ordering::Relaxed) {
+            let problem = "No space left on device".to_owned();
+            return Err(StoreError::Engine { path: "store".to_owned(), problem });
+        }
+        self.0.commit(next, journal)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_full_store_does_not_let_be_taken_back_is_told_and_taken_back_when_there_is_room() {
+    let dir = tempfile::tempdir().unwrap();
+    let paths = Paths { sys: dir.path().join("sys"), ..Paths::in_one(dir.path()) };
+    let full = Arc::new(AtomicBool::new(false));
+    let store = Filling(RedbStore::open(&paths.store()).unwrap(), Arc::clone(&full));
+    let on = (paths, Box::new(store) as Box<dyn Store>);
+    let bench = Bench::on(dir, Arc::default(), BTreeMap::new(), on).await;
+    bench.lock("/d/v");
+    let id = bench.begin("v", "/d/v").await;
+    full.store(true, Ordering::Relaxed);
+    bench.call("POST", &format!("/v1/operations/{id}/cancel"), Value::Null).await;
+    let said = format!(
+        "it could not be taken back so far: the store store: No space left on device; operation {id} goes on trying"
+    );
+    while !bench.get("/v1/events").await.to_string().contains(&said) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(bench.server.desired()[Object::Volume].contains_key("v"));
+    full.store(false, Ordering::Relaxed);
+    assert_eq!(bench.ended(id).await["step"], "undone");
+    assert!(bench.server.desired()[Object::Volume].is_empty());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_one_object_follow_each_other() {
     let bench = Bench::new().await;
@@ -169,6 +216,8 @@ async fn changes_of_one_object_follow_each_other() {
     let ((made, changed), cancelled) = tokio::join!(later, cancel);
     assert_eq!(cancelled.0, 200);
     assert_eq!((made.0, changed.0), (400, 404), "{} {}", made.1, changed.1);
+    // It was there when that began, and is no suggestion.
+    assert!(!changed.1["help"].as_str().unwrap().contains("did you mean"), "{}", changed.1);
     assert!(bench.server.desired().is_empty());
     assert!(bench.fake("main").books().status.volumes.is_empty());
 }
@@ -229,6 +278,19 @@ async fn a_copy_is_shown_and_cancelled_without_a_trace() {
     assert_eq!(bench.ended(id).await["step"], "undone");
     assert_eq!(bench.copies(), ["m.iso"]);
     assert_eq!(std::fs::read(bench.dir.path().join("media/m.iso")).unwrap(), b"disc");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_configuration_that_takes_long_need_not_be_waited_for() {
+    let bench = Bench::new().await;
+    let path = bench.disc(1 << 20);
+    let text = format!("[medium.m]\npath=\"{path}\"\ncopy=true\n");
+    let (status, applied) = bench.text("POST", "/v1/apply?wait=false", text).await;
+    assert_eq!(status, 200, "{applied}");
+    let applied: Value = serde_json::from_str(&applied).unwrap();
+    let id = applied["operation"].as_u64().unwrap_or_else(|| panic!("{applied}"));
+    assert_eq!(bench.ended(id).await["step"], "done");
+    assert_eq!(bench.copies(), ["m.iso"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -383,6 +383,11 @@ async fn an_older_data_plane_cannot_reset_marks_and_says_so() {
     let text = refusal.to_string();
     assert!(text.contains("earlier version") && text.contains("dataplane restart"), "{text}");
     assert_eq!(bench.call("POST", "/v1/adapters/x/reset-marks", json!({})).await.0, 404);
+    let (status, refusal) = bench.call("POST", "/v1/ports/fcs0/reset-marks", json!({})).await;
+    assert_eq!(status, 400, "{refusal}");
+    let text = refusal.to_string();
+    assert!(text.contains("port `fcs0`") && text.contains("earlier version"), "{text}");
+    assert_eq!(bench.call("POST", "/v1/ports/x/reset-marks", json!({})).await.0, 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]

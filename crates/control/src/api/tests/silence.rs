@@ -76,3 +76,39 @@ async fn a_new_control_plane_leaves_a_silent_data_plane_alone() {
     assert!(bench.fake("main").is(&fake));
     assert_eq!(fake.books().log.len(), 2, "it was told nothing new");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn applying_again_says_what_is_still_to_be_carried_out() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    let text = "[volume.w]\nkind=\"null\"\nsize=4096\n";
+    let apply = || async {
+        let (status, applied) = bench.text("POST", "/v1/apply", text.to_owned()).await;
+        assert_eq!(status, 200, "{applied}");
+        serde_json::from_str::<Value>(&applied).unwrap()
+    };
+    let says = |applied: &Value, what: &str| {
+        let message = applied["waiting"][0]["message"].as_str().unwrap_or_default();
+        assert!(message.starts_with(what), "{applied}");
+    };
+    let fake = bench.fake("main");
+    let silence = fake.silence();
+    says(&apply().await, "data plane `main` is unresponsive");
+    let again = apply().await;
+    assert_eq!(again["changes"], json!([]));
+    says(&again, "data plane `main` is unresponsive");
+    drop(silence);
+    eventually(|| fake.books().status.volumes.len() == 2).await;
+    while bench.get("/v1/status").await["dataplanes"][0]["state"] != "running" {}
+    assert_eq!(apply().await["waiting"], Value::Null, "it is carried out");
+    // A data plane that is silent and has all that it shall have keeps nobody waiting.
+    let silence = fake.silence();
+    assert_eq!(apply().await["waiting"], Value::Null);
+    drop(silence);
+    fake.books().locked.insert("/d/l".into(), "process 7 (qemu)".to_owned());
+    let text = "[volume.l]\nkind=\"file\"\npath=\"/d/l\"\n";
+    for _ in 0..2 {
+        let applied = bench.text("POST", "/v1/apply", text.to_owned()).await.1;
+        says(&serde_json::from_str(&applied).unwrap(), "volume `l`: opening");
+    }
+}

@@ -1,9 +1,10 @@
 //! Virtual Ethernet adapters: MAC addresses and VLANs as they are written, and what a data plane gets.
 
-use super::super::Desired;
+use super::super::{Desired, home};
 use super::narrow16;
 use fabric::attribute::{Attributes, Object, attr};
-use spec::EthernetSpec;
+use spec::{EthernetSpec, UplinkSpec};
+use std::collections::BTreeMap;
 
 /// A MAC address, as `02:00:5e:00:00:01`; of a station, not of a group.
 pub fn mac(text: &str) -> Option<[u8; 6]> {
@@ -54,6 +55,28 @@ pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
         vids: vlans(a::VLANS.value(set)).unwrap_or_default(),
         ..EthernetSpec::on(name, mac)
     }
+}
+
+/// The uplinks of a data plane: those of its networks.
+pub(super) fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpec> {
+    let spec = |(name, set): (&String, &Attributes)| {
+        let whose = attr::uplink::NETWORK.of(set)?;
+        let network = desired[Object::Network].get(whose)?;
+        let spec = UplinkSpec {
+            interface: interface(name, set).to_owned(),
+            mtu: narrow16(attr::network::MTU.value(network)),
+            pvid: narrow16(attr::uplink::PVID.value(set)),
+            vids: vlans(attr::uplink::VLANS.value(set)).unwrap_or_default(),
+            ..UplinkSpec::on(whose, name)
+        };
+        (home(network) == dataplane).then(|| (name.clone(), spec))
+    };
+    desired[Object::Uplink].iter().filter_map(spec).collect()
+}
+
+/// The interface of an uplink.
+pub fn interface<'a>(name: &'a str, set: &'a Attributes) -> &'a str {
+    attr::uplink::INTERFACE.of(set).unwrap_or(name)
 }
 
 #[cfg(test)]

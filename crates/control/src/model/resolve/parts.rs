@@ -2,13 +2,14 @@
 
 use crate::paths::Paths;
 use fabric::attribute::words;
-use fabric::attribute::{Attributes, attr};
+use fabric::attribute::{Attributes, Object, attr};
 use spec::LimitSpec;
 use std::path::PathBuf;
 
 /// The file under a volume, if it has one.
 pub fn volume_path(name: &str, set: &Attributes, paths: &Paths) -> Option<PathBuf> {
-    let given = attr::volume::PATH.of(set).filter(|_| attr::volume::PATH.applies(set));
+    let given =
+        attr::volume::PATH.of(set).filter(|_| attr::volume::PATH.applies(Object::Volume, set));
     given.map(|path| paths.absolute(path)).or_else(|| own_file(name, set, paths))
 }
 

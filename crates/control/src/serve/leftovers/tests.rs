@@ -50,7 +50,8 @@ fn two_servers_do_not_share_a_folder_of_sockets() {
     let other = Paths { state: paths.run.join("other"), ..paths.clone() };
     let first = claim(&paths).unwrap();
     let problem = claim(&other).unwrap_err().to_string();
-    assert!(problem.contains("in use by another `trunkline serve`"), "{problem}");
+    let it = format!("in use by another `trunkline serve`, process {}", std::process::id());
+    assert!(problem.contains(&it), "{problem}");
     drop(first);
     // One after the other neither, while the first one's data plane is there.
     let fake = FakeDataPlane::start(&paths.dataplane("main")).unwrap();

@@ -1,0 +1,223 @@
+//! Uplinks: descriptors of the host's interfaces, each in a channel as a queue without a client.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use channel::{Command, Drain, QueueId, QueueResources};
+use device_net::UplinkPort;
+use protocol::message::{Failure, FailureCode, Reply, UplinkSpec, UplinkStatus, WaitMode};
+use protocol::stats::{NAME_BYTES_MAX, QueueStats};
+use rustix::io::Errno;
+use spec::{Change, change};
+use vring::{GuestAddr, MemTable, Queue, QueueConfig, RegionSpec, UserAddr};
+
+use super::{Plane, failure, in_use, not_found};
+use crate::adapter::PlaneContext;
+use crate::devices::Behind;
+use crate::lock::locked;
+
+/// An uplink that is connected.
+pub(crate) struct Uplink {
+    spec: UplinkSpec,
+    port: UplinkPort,
+    running: Vec<Running>,
+}
+
+/// A descriptor in its channel.
+struct Running {
+    channel: usize,
+    id: QueueId,
+    stats: QueueStats,
+}
+
+impl Plane {
+    pub(super) fn put_uplink(&self, spec: UplinkSpec) -> Result<Reply, Failure> {
+        check(&spec)?;
+        let _changing = locked(&self.changes);
+        if let Some(uplink) = self.state().uplinks.get_mut(&spec.name) {
+            if change::uplink(&uplink.spec, &spec) == Change::Recreate {
+                let user = "what it was made with: its network and its interface";
+                let what = format!("uplink {}", spec.name);
+                return Err(in_use(what, user, "remove the uplink first"));
+            }
+            uplink.port.show(&spec);
+            uplink.spec = spec;
+            return Ok(Reply::Done);
+        }
+        let uplink = Uplink::start(&self.context, spec)?;
+        self.state().uplinks.insert(uplink.spec.name.clone(), uplink);
+        Ok(Reply::Done)
+    }
+
+    pub(super) fn remove_uplink(&self, name: &str) -> Result<Reply, Failure> {
+        let _changing = locked(&self.changes);
+        let uplink = self.state().uplinks.remove(name);
+        uplink.ok_or_else(|| not_found("uplink", name))?.remove(&self.context);
+        Ok(Reply::Done)
+    }
+}
+
+impl Uplink {
+    /// Opens a descriptor for each channel, or as many as the interface has, and gives them to the channels.
+    fn start(context: &PlaneContext, spec: UplinkSpec) -> Result<Uplink, Failure> {
+        let descriptors = open(context, &spec)?;
+        let networks = &context.services.ethernet;
+        let system = |what: String| {
+            let what = format!("uplink {} cannot be connected: {what}", spec.name);
+            failure(FailureCode::System, what, "free memory, or run another data plane")
+        };
+        let port = UplinkPort::join(networks, &spec, descriptors.len() as u16).map_err(system)?;
+        let mut uplink = Uplink { spec: spec.clone(), port, running: Vec::new() };
+        let adapter = channel::Adapter::new(&spec.name, Box::new(|_, _| ()));
+        adapter.set_wait(WaitMode::Adaptive);
+        let adapter = Arc::new(adapter);
+        for (number, descriptor) in (0..).zip(descriptors) {
+            let started = uplink.start_one(context, &adapter, number, descriptor);
+            if let Err(what) = started {
+                uplink.remove(context);
+                return Err(system(what));
+            }
+        }
+        uplink.port.show(&spec);
+        Ok(uplink)
+    }
+
+    fn start_one(
+        &mut self,
+        context: &PlaneContext,
+        adapter: &Arc<channel::Adapter>,
+        number: u16,
+        descriptor: OwnedFd,
+    ) -> Result<(), String> {
+        let stats = context
+            .stats
+            .queue(&self.spec.name, number)
+            .ok_or("the statistics have no room for another queue")?;
+        let channel = usize::from(number) % context.channels.len();
+        let started = empty_ring().map_err(|error| error.to_string()).and_then(|ring| {
+            let resources = QueueResources {
+                ring,
+                number,
+                adapter: Arc::clone(adapter),
+                kick: descriptor,
+                call: None,
+                error: None,
+                commands: Command::pool(RING_SIZE),
+                stats,
+            };
+            stats.set_channel(channel as u32);
+            let behind = Behind::Ethernet(self.port.behind());
+            let started = context.channels[channel].start_queue(resources, behind);
+            started.map_err(|failure| failure.what)
+        });
+        match started {
+            Ok(id) => {
+                self.running.push(Running { channel, id, stats });
+                Ok(())
+            }
+            Err(what) => {
+                context.stats.release(stats);
+                Err(what)
+            }
+        }
+    }
+
+    /// Takes the descriptors back and closes them.
+    pub(super) fn remove(self, context: &PlaneContext) {
+        for Running { channel, id, stats } in self.running {
+            let pending = context.channels[channel].stop_queue(id, Drain::SkipWaits);
+            drop(pending.wait().expect("a channel answers until it is dropped"));
+            context.stats.release(stats);
+        }
+    }
+
+    pub(super) fn status(&self) -> UplinkStatus {
+        let channels = self.running.iter().map(|running| running.channel as u32);
+        UplinkStatus { spec: self.spec.clone(), channel_of_queue: channels.collect() }
+    }
+}
+
+/// A descriptor for each channel, or as many as the interface was made for.
+fn open(context: &PlaneContext, spec: &UplinkSpec) -> Result<Vec<OwnedFd>, Failure> {
+    let mut descriptors = Vec::new();
+    while descriptors.len() < context.channels.len() {
+        match context.outside.tap(&spec.interface, spec.mtu) {
+            Ok(descriptor) => descriptors.push(descriptor),
+            Err(_) if !descriptors.is_empty() => break,
+            Err(error) => {
+                let UplinkSpec { name, interface, .. } = spec;
+                let what = format!("uplink {name}: the TAP interface {interface}: {error}");
+                return Err(failure(FailureCode::System, what, &help(interface, &error)));
+            }
+        }
+    }
+    Ok(descriptors)
+}
+
+fn help(interface: &str, error: &io::Error) -> String {
+    let make = format!("ip tuntap add {interface} mode tap multi_queue vnet_hdr user USER");
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::PERM | Errno::ACCESS) => {
+            format!(
+                "give `trunkline serve` CAP_NET_ADMIN, or make the interface for its user: {make}"
+            )
+        }
+        Some(Errno::INVAL) => {
+            format!("name one that is not there, or one that was made so: {make}")
+        }
+        Some(Errno::BUSY) => "stop the program that has it".to_owned(),
+        Some(Errno::NOENT | Errno::NODEV) => "load the module: modprobe tun".to_owned(),
+        Some(Errno::OPNOTSUPP) => {
+            "use Linux 6.4 or later: reads of a TAP could wait before".to_owned()
+        }
+        _ => "see its name, and whether the control plane runs".to_owned(),
+    }
+}
+
+/// Descriptors of a ring that nobody fills.
+const RING_SIZE: u16 = 2;
+
+/// What stands where a client's ring does: a queue of a channel has one.
+fn empty_ring() -> io::Result<Queue> {
+    const BYTES: u64 = 4096;
+    let file = rustix::fs::memfd_create("uplink", rustix::fs::MemfdFlags::CLOEXEC)?;
+    rustix::fs::ftruncate(&file, BYTES)?;
+    let region = RegionSpec {
+        guest: GuestAddr(0),
+        user: UserAddr(0),
+        size: BYTES,
+        offset: 0,
+        file: File::from(file),
+    };
+    let mem = MemTable::new(vec![region]).map_err(io::Error::other)?;
+    let config = QueueConfig {
+        size: RING_SIZE,
+        desc: UserAddr(0),
+        avail: UserAddr(1024),
+        used: UserAddr(2048),
+        base: 0,
+        event_idx: false,
+        indirect: false,
+        in_order: false,
+        used_log: None,
+        log: None,
+        inflight: None,
+    };
+    config.start(Arc::new(mem)).map_err(|(_, error)| io::Error::other(error))
+}
+
+fn check(spec: &UplinkSpec) -> Result<(), Failure> {
+    let invalid = |what: String, help: &str| {
+        Err(failure(FailureCode::Invalid, format!("uplink {}: {what}", spec.name), help))
+    };
+    if spec.name.len() > NAME_BYTES_MAX {
+        return invalid("its name is too long".to_owned(), "use at most 256 bytes");
+    }
+    let mut vlans = spec.vids.iter().chain([&spec.pvid]);
+    if let Some(vid) = vlans.find(|vid| !(1..=4094).contains(*vid)) {
+        return invalid(format!("VLAN {vid}"), "use 1 to 4094");
+    }
+    Ok(())
+}
