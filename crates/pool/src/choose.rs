@@ -8,6 +8,8 @@ use crate::format::{Place, Superblock, Uuid};
 const QUORUM: usize = 2;
 const LOWER: [u8; 2] = [0, 1];
 const UPPER: [u8; 2] = [2, 3];
+/// The bits of each feature word that this program knows: refuse, read only, compatible.
+const KNOWN: [u64; 3] = [0; 3];
 
 /// The superblock that counts, and where the next one begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,8 @@ pub struct Chosen {
     /// The copies that are written first, and made durable on all PVs before the other two: the pair without which this superblock still counts. An update
     /// that was cut off may have left only one pair whole, and a fixed order would begin with it.
     pub first: [u8; 2],
+    /// The pool has features that this program does not know and that forbid it to write, by their bits; 0 if it may.
+    pub read_only: u64,
 }
 
 impl Chosen {
@@ -59,12 +63,21 @@ pub enum NotChosen {
         /// The PVs of the other.
         second: Vec<Uuid>,
     },
+    /// The pool has features that this program does not know.
+    #[error(
+        "the pool has features that this program does not know, bits {unknown:#x} of REFUSE: use the program that made it, or a later one"
+    )]
+    Features {
+        /// Their bits.
+        unknown: u64,
+    },
 }
 
 /// Chooses among all valid copies of all PVs: the highest number of which two copies agree.
 ///
-/// A fork is told where both sides gave out the same number, or where the older one has the number before and is not what the younger one follows.
-/// Sides that are further apart are not told from PVs that were away; that needs what members saw of each other.
+/// A fork is told where both sides gave out the same number, where the older one has the number before and is not what the younger one follows,
+/// and, however far the sides are apart, where a PV has a superblock of a later epoch than the chosen one's side ever saw it have
+/// ([`Member::seen`](crate::format::Member::seen)): a PV that was only away has none.
 pub fn choose(copies: &[(Superblock, Place)]) -> Result<Chosen, NotChosen> {
     if let [(first, _), rest @ ..] = copies
         && let Some((second, _)) = rest.iter().find(|(copy, _)| copy.pool != first.pool)
@@ -104,15 +117,31 @@ pub fn choose(copies: &[(Superblock, Place)]) -> Result<Chosen, NotChosen> {
     let Some((superblock, places)) = latest.next() else {
         return Err(NotChosen::NoQuorum { found: copies.len() });
     };
-    if let Some((before, others)) = latest.next()
+    if let Some((before, others)) = latest.clone().next()
         && before.sequence + 1 == superblock.sequence
         && superblock.parent != before.fingerprint()
     {
         return Err(fork(superblock.sequence, places, others));
     }
+    for (older, others) in latest {
+        let apart = |place: &&Place| {
+            let mut members = superblock.members.iter();
+            let seen = members.find(|member| member.pv == place.pv).map(|member| member.seen);
+            seen.is_some_and(|seen| older.epoch > seen)
+        };
+        let others: Vec<Place> = others.iter().filter(apart).copied().collect();
+        if !others.is_empty() {
+            return Err(fork(older.sequence, places, &others));
+        }
+    }
+    let [refuse, read_only, _] = superblock.features;
+    if refuse & !KNOWN[0] != 0 {
+        return Err(NotChosen::Features { unknown: refuse & !KNOWN[0] });
+    }
     let lower = places.iter().filter(|place| LOWER.contains(&place.copy)).count();
     let first = if lower >= QUORUM { UPPER } else { LOWER };
-    Ok(Chosen { superblock: (*superblock).clone(), next: highest.saturating_add(1), first })
+    let (superblock, next) = ((*superblock).clone(), highest.saturating_add(1));
+    Ok(Chosen { superblock, next, first, read_only: read_only & !KNOWN[1] })
 }
 
 #[cfg(test)]
@@ -130,7 +159,7 @@ mod tests {
             group: index,
             state: MemberState::In,
             sync_until: 0,
-            seen: 0,
+            seen: sequence,
         };
         Superblock {
             pool: Uuid([9; 16]),
@@ -206,6 +235,7 @@ mod tests {
             // In the recovery, the power fails again.
             let mut again = superblock(chosen.next, Some(&chosen.superblock));
             again.epoch += 7;
+            again.members.iter_mut().for_each(|member| member.seen += 7);
             let [first, then] = order(&chosen);
             for disks in images(&disks, &again, &[&first, &then]) {
                 images_seen += 1;
@@ -283,8 +313,42 @@ mod tests {
         let fork = NotChosen::Fork { sequence: 3, first: one, second: two };
         assert_eq!(sides(&ahead, &other), Err(fork));
         // And a PV that was away for one superblock is no fork.
-        let followed = sides(&superblock(3, Some(&other)), &other).unwrap();
+        let mut later = superblock(3, Some(&other));
+        later.members.iter_mut().for_each(|member| member.seen = other.epoch);
+        let followed = sides(&later, &other).unwrap();
         assert_eq!((followed.superblock.sequence, followed.next), (3, 4));
+    }
+
+    /// Both sides went on, one of them by many: the numbers alone look like a PV that was away.
+    #[test]
+    fn sides_that_are_far_apart_are_told() {
+        let old = superblock(1, None);
+        let mut side = superblock(3, Some(&superblock(2, Some(&old))));
+        side.members[0].seen = 1;
+        let mut ahead = superblock(9, Some(&superblock(8, None)));
+        ahead.members[1].seen = 1;
+        let found = |second: &Superblock| {
+            let disks: Disks = std::array::from_fn(|index| {
+                Some(if index < 4 { ahead.clone() } else { second.clone() })
+            });
+            choose(&found(&disks))
+        };
+        let [one, two] = [0, 1].map(|pv| vec![Uuid([pv; 16])]);
+        let fork = NotChosen::Fork { sequence: 3, first: one, second: two };
+        assert_eq!(found(&side), Err(fork));
+        // The second was away, and nothing else.
+        assert_eq!(found(&old).unwrap().superblock, ahead);
+    }
+
+    #[test]
+    fn unknown_features_are_acted_on() {
+        let with = |features| {
+            let only = Superblock { features, ..superblock(1, None) };
+            choose(&[(only.clone(), place(0, 0)), (only, place(0, 1))])
+        };
+        assert_eq!(with([1 << 40, 0, 0]), Err(NotChosen::Features { unknown: 1 << 40 }));
+        assert_eq!(with([0, 6, 0]).unwrap().read_only, 6);
+        assert_eq!(with([0, 0, 1]).unwrap().read_only, 0);
     }
 
     #[test]
