@@ -27,7 +27,7 @@ use rustix::fs::FallocateFlags;
 use spec::{RamSpec, VolumeSpec};
 use uring::{FileSlot, Op, Ring};
 
-use crate::fail::{Failure, check, fail, io_error, walk};
+use crate::fail::{Failure, check, fail, io_error, passing, walk};
 use crate::file::{memory, removed};
 use crate::kinds::{Kind, OpenEvent, Opening};
 use crate::slab::Slab;
@@ -39,7 +39,6 @@ use crate::{
 
 /// A range this long is given back rather than filled, if it may be.
 const PUNCH_MIN: u64 = 64 * 1024;
-
 /// A file in a tmpfs, mapped. See the module.
 #[derive(Debug)]
 pub struct RamVolume {
@@ -354,7 +353,7 @@ impl RamLane {
     #[cold]
     fn wait(&mut self, ring: &mut Ring, turn: Turn) -> Submit {
         let tick = self.id.user_data(LaneId::TICK);
-        self.turns.answer(turn, || push(ring, Op::Nop, tick))
+        Turns::answer(turn, || ring.note(tick))
     }
 
     fn start(&mut self, ring: &mut Ring, job: Job, op: Op<'_>) -> Submit {
@@ -434,8 +433,9 @@ impl Lane for RamLane {
 
     fn complete(&mut self, ring: &mut Ring, token: u64, result: i32, out: &mut Vec<Finish>) {
         if token == LaneId::TICK {
-            // Without another tick nobody may wait for one.
-            while self.turns.tick(out) && !push(ring, Op::Nop, self.id.user_data(LaneId::TICK)) {}
+            if self.turns.tick(out) {
+                ring.note(self.id.user_data(LaneId::TICK));
+            }
             return;
         }
         let Some(job) = self.jobs.remove(token) else {
@@ -443,6 +443,7 @@ impl Lane for RamLane {
             return;
         };
         let outcome = match result {
+            _ if passing(result).is_some() => Outcome::Again { done: 0 },
             ..0 => Outcome::Done(Err(io_error(result))),
             _ if job.done >= job.len => Outcome::Done(Ok(())),
             _ => Outcome::Again { done: job.done },

@@ -182,8 +182,8 @@ impl LaneId {
     const SHIFT: u32 = 48;
     /// The part of `user_data` that is the lane's own.
     pub const TOKEN_MASK: u64 = (1 << Self::SHIFT) - 1;
-    /// The token of an operation that does nothing, and whose completion is work on the channel's thread: a round of long copies. The channel
-    /// hands it to the lane when everybody else had their turn, and one lane's in a turn. At most one of a lane is under way.
+    /// The token of a completion that the lane makes itself ([`uring::Ring::note`]), and that is work on the channel's thread: a round of long copies. The
+    /// channel hands it to the lane when everybody else had their turn, and one lane's in a turn. At most one of a lane is under way.
     pub const TICK: u64 = Self::TOKEN_MASK - 2;
 
     /// `user_data` for an operation of this lane. `token` must fit 48 bits.

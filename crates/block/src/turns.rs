@@ -1,6 +1,6 @@
 //! Who copies next, where a lane does the work on its channel's thread: bookkeeping without I/O.
 //!
-//! While such a lane copies, nobody else on its channel gets anything. So between two ticks (an operation of the ring that does nothing,
+//! While such a lane copies, nobody else on its channel gets anything. So between two ticks (a completion that the lane makes itself,
 //! see [`LaneId::TICK`](crate::LaneId::TICK)) a lane copies a *round* at most for all its long requests together; these take turns, and the
 //! channel serves its other queues, and publishes what it did for them, before each round. Short requests ([`SHORT`]) go at once.
 //!
@@ -23,8 +23,8 @@ const ROUND_MIN: u64 = 16 * 1024;
 const ROUND_TIME: Duration = Duration::from_micros(8);
 /// A request that waits for nobody.
 const SHORT: u64 = 16 * 1024;
-/// When to try again after the kernel would not even take a tick.
-const KERNEL_BUSY: Duration = Duration::from_millis(1);
+/// When to try again where no more can wait.
+const NO_ROOM: Duration = Duration::from_millis(1);
 
 /// What a request may do now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,25 +123,19 @@ impl Turns {
         !self.waiting.is_empty()
     }
 
-    /// What a lane answers to a request that has to wait; `tick` starts a tick, and says whether it could.
-    pub(crate) fn answer(&mut self, turn: Turn, tick: impl FnOnce() -> bool) -> Submit {
-        let begun = match turn {
-            Turn::Wait { tick: false } => true,
+    /// What a lane answers to a request that has to wait; `tick` starts a tick.
+    pub(crate) fn answer(turn: Turn, tick: impl FnOnce()) -> Submit {
+        match turn {
+            Turn::Wait { tick: false } => Submit::Pending,
             Turn::Wait { tick: true } => {
-                let ticks = tick();
-                if !ticks {
-                    // It waits alone, and for nothing.
-                    self.waiting.pop_back();
-                }
-                ticks
+                tick();
+                Submit::Pending
             }
-            Turn::Copy(_) | Turn::Full => false,
-        };
-        if begun {
-            return Submit::Pending;
+            Turn::Copy(_) | Turn::Full => {
+                let until = clock::instant() + NO_ROOM;
+                Submit::Park { reason: Wait::BackEndFull, until: Some(until) }
+            }
         }
-        let until = clock::instant() + KERNEL_BUSY;
-        Submit::Park { reason: Wait::BackEndFull, until: Some(until) }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -48,6 +48,8 @@ impl Lanes {
         if index == self.entries.len() {
             self.entries.push(entry);
             self.due.reserve(self.entries.len());
+            // A tick of each: [`LaneId::TICK`].
+            ring.reserve_notes(self.entries.len());
         } else {
             self.entries[index] = entry;
         }

@@ -15,7 +15,7 @@
 //! - No completion is lost: `IORING_FEAT_NODROP` is required, and when the completion queue
 //!   overflows, [`Ring::ready`] stays true and the next [`Ring::submit`] or [`Ring::wait`] makes
 //!   the kernel flush what it kept.
-//! - No allocation after [`Ring::new`].
+//! - No allocation after [`Ring::new`], but by [`Ring::reserve_notes`].
 //! - With [`RingConfig::restrict`] the kernel refuses every operation that [`Op`] does not have
 //!   and every operation on a descriptor that is not registered, so that a corrupted submission
 //!   entry cannot reach a file that the channel was not given.

@@ -52,6 +52,8 @@ pub struct Ring {
     timespecs: Vec<Timespec>,
     /// Operations that found no room, in their order: see [`Ring::push_own`].
     kept: VecDeque<Entry>,
+    /// What was noted for [`Ring::next`], oldest first: see [`Ring::note`].
+    noted: VecDeque<u64>,
     enters: u64,
     #[cfg(test)]
     pub(crate) takes_nothing: bool,
@@ -92,6 +94,7 @@ impl Ring {
             pieces: Vec::with_capacity((entries * PIECES_PER_ENTRY).max(4 * Op::MAX_BUFS)),
             timespecs: Vec::with_capacity(entries),
             kept: VecDeque::new(),
+            noted: VecDeque::new(),
             enters: 0,
             #[cfg(test)]
             takes_nothing: false,
@@ -259,6 +262,17 @@ impl Ring {
         }
     }
 
+    /// Makes a completion of the program's own, of which the kernel learns nothing: [`Ring::next`] gives it behind those that are visible by then, and
+    /// [`Ring::wait`] does not sleep while there is one.
+    pub fn note(&mut self, user_data: u64) {
+        self.noted.push_back(user_data);
+    }
+
+    /// Room for so many of these at once.
+    pub fn reserve_notes(&mut self, count: usize) {
+        self.noted.reserve(count.saturating_sub(self.noted.len()));
+    }
+
     /// Moves what was kept to where the kernel finds it, as far as there is room; whether there was some.
     #[cold]
     fn push_kept(&mut self) -> bool {
@@ -328,6 +342,9 @@ impl Ring {
         if queued == 0 && !self.status.is_empty() {
             return Ok(());
         }
+        if !self.noted.is_empty() {
+            return self.submit();
+        }
         // The kernel itself compares with what is visible already, after the submission.
         match timeout {
             None => self.enter(queued, 1, EnterFlags::GETEVENTS, None),
@@ -388,14 +405,14 @@ impl Ring {
     #[inline]
     #[must_use]
     pub fn ready(&self) -> bool {
-        !self.status.is_empty() || self.queued().1
+        !self.status.is_empty() || !self.noted.is_empty() || self.queued().1
     }
 
     /// Whose completion [`Ring::next`] will take, by its user data.
     #[must_use]
     pub fn first(&self) -> Option<u64> {
         if self.status.is_empty() {
-            return None;
+            return self.noted.front().copied();
         }
         // SAFETY: the only completion queue object; its head is written where it is dropped, and so it is not.
         let mut queue = std::mem::ManuallyDrop::new(unsafe { self.io().completion_shared() });
@@ -407,7 +424,8 @@ impl Ring {
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Option<Completion> {
         if self.status.is_empty() {
-            return None;
+            let noted = |user_data| Completion { user_data, result: 0, more: false };
+            return self.noted.pop_front().map(noted);
         }
         // SAFETY: the only completion queue object, dropped at the end of the function, which
         // gives the entry back to the kernel.

@@ -368,6 +368,7 @@ pub struct Ring {
     pushed: Vec<Flight>,
     /// Operations that found no room, in their order: see [`Ring::push_own`].
     kept: VecDeque<Flight>,
+    noted: VecDeque<u64>,
     enters: u64,
     workers: u32,
     _not_send: PhantomData<*mut ()>,
@@ -396,6 +397,7 @@ impl Ring {
             files: Vec::new(),
             pushed: Vec::new(),
             kept: VecDeque::new(),
+            noted: VecDeque::new(),
             enters: 0,
             workers: 0,
             _not_send: PhantomData,
@@ -510,6 +512,16 @@ impl Ring {
     }
 
     /// As of a kernel's ring.
+    pub fn note(&mut self, user_data: u64) {
+        self.noted.push_back(user_data);
+    }
+
+    /// As of a kernel's ring.
+    pub fn reserve_notes(&mut self, count: usize) {
+        self.noted.reserve(count.saturating_sub(self.noted.len()));
+    }
+
+    /// As of a kernel's ring.
     pub fn push_own(&mut self, op: Op<'_>, user_data: u64) {
         let flight = self.flight(op, user_data);
         if self.kept.is_empty() && self.space() > 0 {
@@ -572,27 +584,31 @@ impl Ring {
     /// Whether [`Ring::next`] has something.
     #[must_use]
     pub fn ready(&self) -> bool {
-        kernel(|kernel| {
-            kernel.faces.iter().any(|face| face.id == self.id && !face.completions.is_empty())
-        })
+        !self.noted.is_empty()
+            || kernel(|kernel| {
+                kernel.faces.iter().any(|face| face.id == self.id && !face.completions.is_empty())
+            })
     }
 
     /// Whose completion [`Ring::next`] will take.
     #[must_use]
     pub fn first(&self) -> Option<u64> {
-        kernel(|kernel| {
+        let completed = kernel(|kernel| {
             let face = kernel.faces.iter().find(|face| face.id == self.id)?;
             face.completions.front().map(|completion| completion.user_data)
-        })
+        });
+        completed.or(self.noted.front().copied())
     }
 
     /// Takes one completion. Not an `Iterator`: the next one may appear after a `None`.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Option<Completion> {
-        kernel(|kernel| {
+        let completed = kernel(|kernel| {
             let face = kernel.faces.iter_mut().find(|face| face.id == self.id)?;
             face.completions.pop_front()
-        })
+        });
+        let noted = |user_data| Completion { user_data, result: 0, more: false };
+        completed.or_else(|| self.noted.pop_front().map(noted))
     }
 }
 

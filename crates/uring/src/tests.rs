@@ -427,6 +427,27 @@ fn deferred_work_makes_the_ring_ready_without_a_system_call() {
 }
 
 /// As when it is short of memory.
+/// What the program notes for itself comes behind what the kernel has completed, keeps the ring from sleeping, and costs no system call.
+#[test]
+fn a_note_comes_out_without_the_kernel() {
+    let mut ring = ring();
+    ring.reserve_notes(2);
+    let enters = ring.enters();
+    ring.note(7);
+    ring.note(8);
+    assert!(ring.ready() && ring.first() == Some(7));
+    ring.wait(None).expect("no sleep");
+    ring.submit().expect("nothing to hand over");
+    assert_eq!(ring.enters(), enters);
+    ring.push(Op::Nop, 6).expect("room");
+    ring.wait(None).expect("it is handed over");
+    assert_eq!(ring.enters(), enters + 1);
+    let seen: Vec<_> =
+        std::iter::from_fn(|| ring.next()).map(|it| (it.user_data, it.result)).collect();
+    assert_eq!(seen, [(6, 0), (7, 0), (8, 0)]);
+    assert!(!ring.ready() && ring.first().is_none());
+}
+
 #[test]
 fn what_must_not_be_lost_waits_until_the_kernel_takes_it() {
     let mut ring = ring();

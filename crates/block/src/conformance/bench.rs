@@ -116,6 +116,12 @@ impl TestBench {
         self.completions
     }
 
+    /// How often the kernel was entered by the ring.
+    #[must_use]
+    pub fn enters(&self) -> u64 {
+        self.ring.enters()
+    }
+
     /// Requests that were begun and are not answered.
     #[must_use]
     pub fn in_flight(&self) -> usize {

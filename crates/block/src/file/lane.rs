@@ -29,7 +29,6 @@ const KERNEL_BUSY: Duration = Duration::from_millis(1);
 const FLUSH: u64 = LaneId::TOKEN_MASK;
 /// The token of the pause before the `fdatasync` is tried once more.
 const PAUSE: u64 = FLUSH - 1;
-
 /// The answer to a request for which there is no room in the lane.
 const FULL: Submit = Submit::Park { reason: Wait::BackEndFull, until: None };
 
@@ -293,7 +292,7 @@ impl FileLane {
     #[cold]
     fn wait_turn(&mut self, ring: &mut Ring, turn: Turn) -> Submit {
         let tick = self.id.user_data(LaneId::TICK);
-        self.turns.answer(turn, || push(ring, Op::Nop, tick).is_ok())
+        Turns::answer(turn, || ring.note(tick))
     }
 
     /// Up to `end`. Each step moves something, or ends it.
@@ -652,9 +651,10 @@ impl Lane for FileLane {
         match token {
             FLUSH => return self.flushed(ring, result, out),
             PAUSE => return self.paused(ring, out),
-            // Without another tick nobody may wait for one.
             LaneId::TICK => {
-                while self.turns.tick(out) && self.push(ring, Op::Nop, LaneId::TICK).is_err() {}
+                if self.turns.tick(out) {
+                    ring.note(self.id.user_data(LaneId::TICK));
+                }
                 return;
             }
             _ => {}
