@@ -39,6 +39,7 @@ use crate::{
 
 /// A range this long is given back rather than filled, if it may be.
 const PUNCH_MIN: u64 = 64 * 1024;
+
 /// A file in a tmpfs, mapped. See the module.
 #[derive(Debug)]
 pub struct RamVolume {

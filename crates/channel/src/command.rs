@@ -15,7 +15,7 @@ pub enum State {
     Free,
     /// Taken; waits until fewer of its queue are active.
     Held,
-    /// Taken; its chain was not read yet, because no long list was free.
+    /// Taken; its chain was not read yet, because no long list was free, or is to be read again.
     Unread,
     /// Its handler waits for something other than its lane.
     Paused,
@@ -111,6 +111,11 @@ impl Command {
     pub fn ask(&mut self, op: OpKind, offset: u64, len: u64, passed: u8) {
         (self.op, self.offset, self.len) = (op, offset, len);
         (self.done, self.passed) = (0, passed);
+    }
+
+    /// Nobody has let its request through.
+    pub fn let_through_by_nobody(&mut self) {
+        self.passed = 0;
     }
 
     /// Who has let its request through.

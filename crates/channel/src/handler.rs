@@ -75,13 +75,16 @@ pub struct Opened<H> {
     /// Something was said of what is in the ring: the handler is asked of each of these heads before anything else, in
     /// [`Handler::ended_before`].
     pub owes: bool,
+    /// A command that waits for a moment, with nothing of it done, gives its segment list back, so that who is held back keeps nothing that others
+    /// need. Then its chain is read anew: see [`Handler::begin_again`].
+    pub rereads: bool,
 }
 
 impl<H> Opened<H> {
     /// The same around another handler.
     pub fn map<T>(self, wrap: impl FnOnce(H) -> T) -> Opened<T> {
-        let Opened { handler, lists, pulls, owes } = self;
-        Opened { handler: wrap(handler), lists, pulls, owes }
+        let Opened { handler, lists, pulls, owes, rereads } = self;
+        Opened { handler: wrap(handler), lists, pulls, owes, rereads }
     }
 }
 
@@ -207,6 +210,12 @@ pub trait Handler: Sized + 'static {
 
     /// A head was taken, admitted, and its chain is in its command's slot or list.
     fn begin(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, walked: Walked);
+
+    /// The same for a command whose chain is read anew ([`Opened::rereads`]). What it was asked before stands in its slot still, with who has let
+    /// that through: if it asks for anything else now, nobody has.
+    fn begin_again(&mut self, _: &mut Io, _: &mut RunningQueue, _: Head, _: Walked) {
+        unreachable!("a device that puts nothing back")
+    }
 
     /// A head whose chain breaks the rules.
     fn begin_bad(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, bad: BadChain);

@@ -115,6 +115,8 @@ pub struct Io {
     pub(crate) untried: bool,
     /// The command that is tried again at the moment: what it waits for was counted.
     pub(crate) tried: Option<Waiting>,
+    /// Segments of chains that were read anew in this turn, since the moment came for which their commands had waited.
+    pub(crate) followed: usize,
     /// What was refused among those that are tried in this turn.
     pub(crate) refusals: Vec<Refusal>,
     pub(crate) finishes: Vec<Finish>,
@@ -178,6 +180,7 @@ impl Io {
             stirred: false,
             untried: false,
             tried: None,
+            followed: 0,
             refusals: Vec::new(),
             finishes: Vec::new(),
             touched: Vec::new(),
@@ -420,9 +423,15 @@ impl Io {
             until.map(|at| if skips && command.passed != passed { clock::instant() } else { at });
         command.passed = passed;
         command.state = State::Parked;
-        match until {
-            Some(at) => self.timers.push(Timer { at, tag }),
-            None => self.line_up(queue, waiting),
+        let Some(at) = until else { return self.line_up(queue, waiting) };
+        self.timers.push(Timer { at, tag });
+        let rereads = queue.rereads;
+        let command = queue.command(head);
+        if rereads && command.list.is_some() && command.done == 0 {
+            command.state = State::Unread;
+            self.give_back_list(queue, head);
+            // Somebody may have waited for just this.
+            self.room_came();
         }
     }
 
@@ -480,9 +489,8 @@ impl Io {
             let at = usize::from(head.0);
             match queue.state(head) {
                 State::Held => drop(held.insert(head.0)),
-                State::Unread => drop(waiting.insert(queue.tag(head))),
                 State::Paused if queue.tickets[at] != 0 => continue,
-                State::Parked | State::Paused => {
+                State::Unread | State::Parked | State::Paused => {
                     timed = true;
                     waiting.insert(queue.tag(head));
                 }

@@ -132,6 +132,8 @@ pub struct RunningQueue {
     pub(crate) phase: Phase,
     /// Heads are taken by its handler.
     pub(crate) pulls: bool,
+    /// See [`crate::Opened::rereads`].
+    pub(crate) rereads: bool,
     /// The poll operation on the kick is in the kernel.
     pub(crate) watched: bool,
     /// Who waits for the queue to stop.
@@ -255,6 +257,7 @@ impl RunningQueue {
             notify_again: false,
             phase: Phase::Hot,
             pulls: false,
+            rereads: false,
             watched: true,
             stop: None,
             skips_waits: false,

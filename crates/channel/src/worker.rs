@@ -331,13 +331,16 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// Tries again what waited for a moment that has come: [`BATCH`] of them, and the others in the next turns.
+    /// Tries again what waited for a moment that has come: [`BATCH`] of them, fewer if their chains are long, and the others in the next turns.
     fn retry(&mut self) -> bool {
         let mut worked = false;
         if !self.io.timers.is_empty() {
             let now = clock::instant();
+            self.io.followed = 0;
             for _ in 0..BATCH {
-                if self.io.timers.peek().is_none_or(|timer| timer.at > now) {
+                if self.io.followed > SEGMENTS_MAX
+                    || self.io.timers.peek().is_none_or(|timer| timer.at > now)
+                {
                     break;
                 }
                 let tag = self.io.timers.pop().expect("peeked").tag;

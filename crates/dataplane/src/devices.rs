@@ -100,6 +100,10 @@ macro_rules! devices {
                 }
             }
 
+            fn begin_again(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, walked: Walked) {
+                match self { $(AnyHandler::$name(handler) => handler.begin_again(io, queue, head, walked)),+ }
+            }
+
             fn begin_bad(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, bad: BadChain) {
                 match self { $(AnyHandler::$name(handler) => handler.begin_bad(io, queue, head, bad)),+ }
             }

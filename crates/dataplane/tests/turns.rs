@@ -2,20 +2,22 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use block::{Finish, Geometry, Lane, LaneId, NullVolume, Submit, Volume, VolumeError};
+use block::{Finish, Geometry, Lane, LaneId, Limited, NullVolume, Submit, Volume, VolumeError};
 use channel::elements::{Elements, Share};
 use channel::single::Single;
 use channel::{Adapter, ChannelConfig, Command, QueueResources};
 use dataplane::devices::{AnyHandler, Behind};
 use device_blk::Shape;
 use device_scsi::{LunEntry, LunMap, Place, ScsiLimits, ScsiRole, Services, Sizes, Target};
+use protocol::message::LimitSpec;
 use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
 use rustix::event::EventfdFlags;
 use scsi::{Identity, InitiatorId, LogicalUnit, Lun, Naa, NexusId, UnitSpec};
-use uring::Ring;
-use vring::GuestAddr;
+use uring::{Op, Ring};
 use vring::driver::{DriverConfig, DriverMemory, DriverQueue, DriverRange, Segment};
+use vring::{GuestAddr, InflightRegion};
 
 const MIB: usize = 1 << 20;
 /// A client that asks for much.
@@ -43,30 +45,24 @@ impl Stand {
     }
 
     fn client(&mut self, name: &str, behind: Behind) -> Client {
-        let region = [(GuestAddr(1 << 30), 16 * MIB as u64)];
-        let memory = Arc::new(DriverMemory::with_regions(&region).unwrap());
-        let config =
-            DriverConfig { size: 256, event_idx: true, indirect_max: 258, in_order: false };
-        let driver = DriverQueue::new(&memory, config).unwrap();
-        let ring = driver.device_config().start(Arc::new(memory.table().unwrap()));
-        let ring = ring.map_err(|(_, error)| error).unwrap();
+        let mut client = Client::new(self.stats.queue(name, 0).unwrap());
+        self.serve(&mut client, name, behind);
+        client
+    }
+
+    fn serve(&mut self, client: &mut Client, name: &str, behind: Behind) {
         let fd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-        let stats = self.stats.queue(name, 0).unwrap();
         let queue = QueueResources {
-            ring,
+            ring: client.ring(),
             number: 0,
             adapter: Arc::new(Adapter::new(name, Box::new(|_, _| ()))),
             kick: fd(),
             call: Some(fd()),
             error: None,
             commands: Command::pool(256),
-            stats,
+            stats: client.stats,
         };
         self.channel.start_queue(queue, behind).unwrap();
-        let header = memory.alloc(64, 64).unwrap();
-        let data = memory.alloc(8 * MIB, 4096).unwrap();
-        let status = memory.alloc(128, 64).unwrap();
-        Client { driver, header, data, status, stats }
     }
 
     /// A block device on a volume of its own, of zeroes that the channel writes into its client's memory if they are `filled`.
@@ -84,6 +80,8 @@ fn block(volume: Arc<dyn Volume>) -> Behind {
 }
 
 struct Client {
+    memory: Arc<DriverMemory>,
+    inflight: InflightRegion,
     driver: DriverQueue,
     header: DriverRange,
     data: DriverRange,
@@ -92,6 +90,34 @@ struct Client {
 }
 
 impl Client {
+    fn new(stats: QueueStats) -> Client {
+        let region = [(GuestAddr(1 << 30), 16 * MIB as u64)];
+        let memory = Arc::new(DriverMemory::with_regions(&region).unwrap());
+        let config =
+            DriverConfig { size: 256, event_idx: true, indirect_max: 258, in_order: false };
+        let driver = DriverQueue::new(&memory, config).unwrap();
+        let header = memory.alloc(64, 64).unwrap();
+        let data = memory.alloc(8 * MIB, 4096).unwrap();
+        let status = memory.alloc(128, 64).unwrap();
+        let inflight = InflightRegion::create(1, 256).unwrap().1;
+        Client { memory, inflight, driver, header, data, status, stats }
+    }
+
+    /// Its queue, as a process finds it.
+    fn ring(&self) -> vring::Queue {
+        let mut config = self.driver.device_config();
+        config.inflight = self.inflight.queue(0);
+        let ring = config.start(Arc::new(self.memory.table().unwrap()));
+        ring.map_err(|(_, error)| error).unwrap()
+    }
+
+    /// A process takes all that is in its ring, and dies.
+    fn lose(&self) {
+        let mut ring = self.ring();
+        assert!(ring.pending().unwrap() > 0);
+        while ring.pop().unwrap().is_some() {}
+    }
+
     /// A read of `pieces` pieces of `bytes` each; all of them have one memory.
     fn read(&mut self, pieces: usize, bytes: usize) {
         let mut inward: Vec<Segment> = vec![(self.data.guest, bytes as u32); pieces];
@@ -315,4 +341,144 @@ fn commands_that_are_held_are_taken_up_some_in_a_turn() {
         assert!(now <= 1 + 2 * u64::from(channel::BATCH), "{now} in a turn");
         answers += now;
     }
+}
+
+/// What an earlier process took goes first, and as much of it in a turn as of what is new.
+#[test]
+fn what_is_done_again_is_done_in_turns() {
+    let mut stand = Stand::new();
+    let mut modest = stand.block("modest", false);
+    let mut heavy: Vec<Client> = (0..4)
+        .map(|n| {
+            let mut client = Client::new(stand.stats.queue(&format!("heavy{n}"), 0).unwrap());
+            client.header.buf.write(0, &[0; 16]);
+            (0..200).for_each(|_| client.read(PIECES, 512));
+            client.lose();
+            (0..8).for_each(|_| client.read(1, 512));
+            client
+        })
+        .collect();
+    for (n, client) in heavy.iter_mut().enumerate() {
+        let volume = NullVolume::new("heavy", 1 << 30, 512, false, false);
+        stand.serve(client, &format!("heavy{n}"), block(Arc::new(volume)));
+    }
+    let (mut turns, mut answers) = (0, 0);
+    while sum(&heavy, QueueCounter::Resubmitted) < 4 * 200 {
+        let again = sum(&heavy, QueueCounter::Resubmitted);
+        modest.read(1, 512);
+        assert!(stand.channel.turn());
+        assert_eq!(modest.answers(), 1, "in turn {turns}");
+        let segments = (sum(&heavy, QueueCounter::Resubmitted) - again) * PIECES as u64;
+        // In the first turn nobody is known for what it is.
+        let most = if turns == 0 { 4 * SEGMENTS } else { SEGMENTS };
+        assert!((1..=most).contains(&segments), "{segments} segments in turn {turns}");
+        for client in &mut heavy {
+            answers += client.answers();
+            let (taken, again) = [QueueCounter::CommandsReceived, QueueCounter::Resubmitted]
+                .map(|it| client.count(it))
+                .into();
+            assert!(taken == again || again == 200, "{taken} taken, {again} again");
+        }
+        turns += 1;
+    }
+    while answers < 4 * 208 {
+        assert!(stand.channel.turn(), "{answers} answers");
+        answers += heavy.iter_mut().map(Client::answers).sum::<u64>();
+    }
+}
+
+/// A volume whose requests take their time. It counts those that have come.
+struct Slow {
+    volume: NullVolume,
+    come: Arc<AtomicU64>,
+}
+
+impl Volume for Slow {
+    fn geometry(&self) -> Geometry {
+        self.volume.geometry()
+    }
+
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
+    fn lane(&self, _: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
+        Ok(Box::new(SlowLane { id, come: Arc::clone(&self.come) }))
+    }
+
+    fn resize(&self, bytes: u64) -> Result<(), VolumeError> {
+        self.volume.resize(bytes)
+    }
+}
+
+struct SlowLane {
+    id: LaneId,
+    come: Arc<AtomicU64>,
+}
+
+impl Lane for SlowLane {
+    fn submit(&mut self, ring: &mut Ring, request: &mut block::Request<'_>) -> Submit {
+        self.come.fetch_add(1, Relaxed);
+        let after = Op::Timeout { after: Duration::from_millis(300) };
+        ring.push(after, self.id.user_data(u64::from(request.tag.0))).unwrap();
+        Submit::Pending
+    }
+
+    fn complete(&mut self, _: &mut Ring, token: u64, _: i32, out: &mut Vec<Finish>) {
+        let tag = block::Tag(u32::try_from(token).unwrap());
+        out.push(Finish { tag, outcome: block::Outcome::Done(Ok(())) });
+    }
+
+    fn detach(&mut self, _: &mut Ring) {}
+}
+
+/// Who is held back by a limit keeps no segment lists, however many queues it has.
+#[test]
+fn what_a_limit_holds_back_leaves_all_lists_to_others() {
+    let mut stand = Stand::new();
+    let limits = LimitSpec { read_iops: 20, read_iops_burst: 1, ..LimitSpec::default() };
+    let volume = Arc::new(NullVolume::new("held", 1 << 30, 512, false, false));
+    let volume: Arc<dyn Volume> = Arc::new(Limited::new(volume, &limits, 0));
+    let mut held: Vec<Client> = (0..12)
+        .map(|n| {
+            let client = stand.client(&format!("held{n}"), block(Arc::clone(&volume)));
+            client.header.buf.write(0, &[0; 16]);
+            client
+        })
+        .collect();
+    held.iter_mut().for_each(|client| (0..100).for_each(|_| client.read(8, 512)));
+    // All but the first one are told to wait.
+    for _ in 0..2000 {
+        stand.channel.turn();
+    }
+    assert_eq!(sum(&held, QueueCounter::CommandsReceived), 12 * 100);
+    assert_eq!(sum(&held, QueueCounter::WaitThrottled), 12 * 100 - 1);
+    let come = Arc::new(AtomicU64::new(0));
+    let volume = NullVolume::new("slow", 1 << 30, 512, false, false);
+    let volume = Slow { volume, come: Arc::clone(&come) };
+    let mut modest = stand.client("modest", block(Arc::new(volume)));
+    modest.header.buf.write(0, &[0; 16]);
+    (0..32).for_each(|_| modest.read(8, 512));
+    let mut answers = 0;
+    while answers == 0 {
+        stand.channel.turn();
+        answers = modest.answers();
+    }
+    assert_eq!(come.load(Relaxed), 32, "all at the same time");
+    assert_eq!(modest.count(QueueCounter::WaitNoDma), 0);
+    // What waits is served when it is its time, and was paid for once.
+    let before = sum(&held, QueueCounter::Reads);
+    while sum(&held, QueueCounter::Reads) < before + 12 {
+        stand.channel.turn();
+    }
+    assert_eq!(sum(&held, QueueCounter::WaitThrottled), 12 * 100 - 1);
+    // Who asks for something else by then pays for that.
+    held.iter().for_each(|client| client.header.buf.write(8, &[8]));
+    let before = sum(&held, QueueCounter::Reads);
+    while sum(&held, QueueCounter::Reads) < before + 12
+        && sum(&held, QueueCounter::WaitThrottled) < 12 * 100
+    {
+        stand.channel.turn();
+    }
+    assert_eq!(sum(&held, QueueCounter::Reads), before);
 }

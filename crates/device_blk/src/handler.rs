@@ -48,7 +48,8 @@ impl Handler for BlkHandler {
         _: &QueueResources,
     ) -> Result<Opened<BlkHandler>, String> {
         let lane = io.lanes.acquire(&volume, &mut io.ring).map_err(|error| error.to_string())?;
-        Ok(Opened { handler: BlkHandler { shape, lane }, lists: (0, 0), pulls: false, owes: false })
+        let handler = BlkHandler { shape, lane };
+        Ok(Opened { handler, lists: (0, 0), pulls: false, owes: false, rereads: true })
     }
 
     fn close(&mut self, io: &mut Io) {
@@ -61,25 +62,14 @@ impl Handler for BlkHandler {
 
     #[inline]
     fn begin(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, walked: Walked) {
-        let command = &mut queue.resources.commands[usize::from(head.0)];
-        let all = command.all(&mut io.lists);
-        // The slot itself is the usual place; its length is known.
-        let bufs = &mut all[..walked.total];
-        let Walked { readable, readable_bytes, writable_bytes, .. } = walked;
-        let mut chain = Chain { bufs, readable, readable_bytes, writable_bytes };
-        let parsed = parse(&self.shape, &mut chain);
-        command.status = parsed.status;
-        // At most 1032 segments, so both fit.
-        command.first = parsed.first as u16;
-        command.end = parsed.end as u16;
-        match parsed.action {
-            Action::Submit { op, offset, len } => {
-                (command.op, command.offset, command.len) = (op, offset, len);
-                self.submit(io, queue, head);
-            }
-            Action::GetId => self.get_id(io, queue, head),
-            Action::Reject(reject) => self.reject(io, queue, head, reject),
-        }
+        self.judge(io, queue, head, walked, None);
+    }
+
+    /// A guest that has changed its request meanwhile pays for what it asks for now.
+    fn begin_again(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head, walked: Walked) {
+        let command = queue.command(head);
+        let before = Action::Submit { op: command.op, offset: command.offset, len: command.len };
+        self.judge(io, queue, head, walked, Some(before));
     }
 
     /// Where the chain's end is known, the last writable byte gets the status.
@@ -139,6 +129,40 @@ impl Handler for BlkHandler {
 }
 
 impl BlkHandler {
+    /// Judges a request whose chain was read, and does it. `before`: what it was when somebody let it through.
+    #[inline(always)] // Twice, and for the first time there is nothing to compare with.
+    fn judge(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        head: Head,
+        walked: Walked,
+        before: Option<Action>,
+    ) {
+        let command = &mut queue.resources.commands[usize::from(head.0)];
+        let all = command.all(&mut io.lists);
+        // The slot itself is the usual place; its length is known.
+        let bufs = &mut all[..walked.total];
+        let Walked { readable, readable_bytes, writable_bytes, .. } = walked;
+        let mut chain = Chain { bufs, readable, readable_bytes, writable_bytes };
+        let parsed = parse(&self.shape, &mut chain);
+        command.status = parsed.status;
+        // At most 1032 segments, so both fit.
+        command.first = parsed.first as u16;
+        command.end = parsed.end as u16;
+        match parsed.action {
+            Action::Submit { op, offset, len } => {
+                (command.op, command.offset, command.len) = (op, offset, len);
+                if before.is_some_and(|before| before != parsed.action) {
+                    command.let_through_by_nobody();
+                }
+                self.submit(io, queue, head);
+            }
+            Action::GetId => self.get_id(io, queue, head),
+            Action::Reject(reject) => self.reject(io, queue, head, reject),
+        }
+    }
+
     /// Hands a judged command to its lane.
     #[inline]
     fn submit(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) {

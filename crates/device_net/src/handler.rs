@@ -72,7 +72,7 @@ impl Handler for NetHandler {
         if uplink {
             let uplink = Uplink::new(replica, port, queue.number, io)?;
             let handler = NetHandler(Side::Uplink(Box::new(uplink)));
-            return Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false });
+            return Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false, rereads: false });
         }
         let (number, size) = (queue.number / 2, queue.ring.size());
         let header = header_bytes(features);
@@ -80,14 +80,14 @@ impl Handler for NetHandler {
             let sender = Sender::new(replica, port, number, header, size);
             let handler = NetHandler(Side::Tx(Box::new(sender)));
             let lists = (BATCH, LIST_SEGMENTS);
-            return Ok(Opened { handler, lists, pulls: false, owes: false });
+            return Ok(Opened { handler, lists, pulls: false, owes: false, rereads: false });
         }
         port.pairs[usize::from(number)].opened(io.wake());
         replica.borrow_mut().enter(port.id, number, io.opening());
         let how = (header, features & feature::MRG_RXBUF != 0);
         let receiver = Receiver::new(replica, port, number, how, size);
         let handler = NetHandler(Side::Rx(Box::new(receiver)));
-        Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false })
+        Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false, rereads: false })
     }
 
     fn close(&mut self, _: &mut Io) {

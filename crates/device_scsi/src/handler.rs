@@ -126,7 +126,7 @@ impl Handler for ScsiHandler {
                 Kind::Request(Box::new(requests))
             }
         };
-        Ok(Opened { handler: ScsiHandler(kind), lists, pulls, owes })
+        Ok(Opened { handler: ScsiHandler(kind), lists, pulls, owes, rereads: false })
     }
 
     fn close(&mut self, io: &mut Io) {

@@ -271,6 +271,13 @@ impl Queue {
         Some(Head(head))
     }
 
+    /// Whether [`Queue::resubmit_next`] has not returned `None` yet.
+    #[inline]
+    #[must_use]
+    pub fn resubmits(&self) -> bool {
+        self.resubmit.is_some()
+    }
+
     /// Collects the buffers of a head that is in flight. May be called again for the same head.
     ///
     /// See [`ChainError`] for what `out` has after an error.

@@ -29,6 +29,7 @@ const KERNEL_BUSY: Duration = Duration::from_millis(1);
 const FLUSH: u64 = LaneId::TOKEN_MASK;
 /// The token of the pause before the `fdatasync` is tried once more.
 const PAUSE: u64 = FLUSH - 1;
+
 /// The answer to a request for which there is no room in the lane.
 const FULL: Submit = Submit::Park { reason: Wait::BackEndFull, until: None };
 

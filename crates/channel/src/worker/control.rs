@@ -96,7 +96,7 @@ impl<H: Handler> Worker<H> {
             Ok(registered) => registered,
             Err(what) => return Err(StartFailure { queue: resources, what }),
         };
-        let Opened { handler, lists: (count, length), pulls, owes } = opened;
+        let Opened { handler, lists: (count, length), pulls, owes, rereads } = opened;
         let mut queue = RunningQueue::new(*resources, id, kick, call);
         queue.lists = self.io.lists.open(count, length);
         self.io.reserve(usize::from(queue.resources.ring.size()), self.queues.len());
@@ -108,6 +108,7 @@ impl<H: Handler> Worker<H> {
         self.io.event(FlightKind::Start, &queue, 0);
         self.io.notify(&mut queue);
         queue.pulls = pulls;
+        queue.rereads = rereads;
         if pulls {
             // Its heads stay in the ring until there is something to tell.
             queue.phase = Phase::Armed;
@@ -153,7 +154,16 @@ impl<H: Handler> Worker<H> {
         let queue = &mut self.served(id.0).queue;
         assert!(queue.stop.is_none(), "a queue is stopped once");
         self.take_for_searches(id.0);
-        let queue = &mut self.served(id.0).queue;
+        let Worker { io, queues, .. } = self;
+        let served = queues[usize::from(id.0)].as_deref_mut();
+        let served = served.expect("it was here a moment ago");
+        if served.queue.takes_heads()
+            && !served.queue.pulls
+            && served.queue.resources.ring.resubmits()
+        {
+            served.take_all_resubmitted(io);
+        }
+        let queue = &mut served.queue;
         queue.stop = Some(answer);
         queue.phase = Phase::Draining;
         let (slot, in_flight) = (queue.resources.stats.slot(), queue.resources.ring.in_flight());

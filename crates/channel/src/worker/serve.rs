@@ -3,7 +3,7 @@
 use vring::{Chain, ChainError, Head, QueueError};
 
 use crate::BATCH;
-use crate::command::{Command, State};
+use crate::command::{Command, INLINE, State};
 use crate::handler::{BadChain, Handler, Walked};
 use crate::io::{Io, Lacking, Read, Refusal, Waiting, head_of};
 use crate::queue::RunningQueue;
@@ -32,8 +32,9 @@ impl<H: Handler> Served<H> {
         }
         self.queue.heavy = 0;
         self.queue.segments = 0;
-        let again = self.take_resubmitted(io);
-        if again > 0 {
+        let mut again = 0;
+        if self.queue.resources.ring.resubmits() {
+            again = self.take_resubmitted(io);
             self.handler.rest(&self.queue, io.now);
         }
         let seen = self.queue.resources.ring.pending()?;
@@ -91,6 +92,15 @@ impl<H: Handler> Served<H> {
         Ok(())
     }
 
+    /// Takes all that an earlier process has left of a queue that is about to take no more. To its client a queue that has stopped has nothing in flight.
+    #[cold]
+    pub(crate) fn take_all_resubmitted(&mut self, io: &mut Io) {
+        while !self.handler.pauses() && self.take_resubmitted(io) > 0 {
+            self.handler.rest(&self.queue, io.now);
+        }
+        self.queue.heavy = 0;
+    }
+
     /// Takes what is in the ring of a queue that has just come, if something was said of it before: see [`Handler::ended_before`].
     #[cold]
     pub(crate) fn take_owed(&mut self, io: &mut Io) -> Result<(), QueueError> {
@@ -130,12 +140,24 @@ impl<H: Handler> Served<H> {
         queue.backlog_since = now;
     }
 
-    /// Heads that an earlier process took and did not finish, oldest first, before anything new.
+    /// Heads that an earlier process took and did not finish, oldest first, before anything new: as many as of new ones. Until all have been
+    /// taken the ring gives nothing new.
+    #[cold]
+    #[inline(never)]
     fn take_resubmitted(&mut self, io: &mut Io) -> u16 {
+        let begun = io.now;
         let mut count = 0;
-        while let Some(head) = self.queue.resources.ring.resubmit_next() {
+        while count < BATCH
+            && let Some(head) = self.queue.resources.ring.resubmit_next()
+        {
             self.begin_old(io, head, true);
             count += 1;
+            if self.queue.segments > SEGMENTS_MAX
+                || count % PUBLISH_EVERY == 0 && self.much_was_done_since(io, begun)
+            {
+                self.queue.heavy = io.now.max(1);
+                break;
+            }
         }
         if count > 0 {
             self.queue.count(QueueCounter::Resubmitted, u64::from(count));
@@ -194,6 +216,22 @@ impl<H: Handler> Served<H> {
         }
     }
 
+    /// Reads a chain that was read before.
+    #[cold]
+    fn read_again(&mut self, io: &mut Io, head: Head) {
+        let Some(read) = io.read_longer(&mut self.queue, head, INLINE + 1) else {
+            unreachable!("what was put back has no list");
+        };
+        match read {
+            Read::Whole(walked) => {
+                io.followed += walked.total;
+                self.handler.begin_again(io, &mut self.queue, head, walked);
+            }
+            Read::Bad(bad) => self.handler.begin_bad(io, &mut self.queue, head, bad),
+            Read::Waits => {}
+        }
+    }
+
     #[cold]
     fn read_long(&mut self, io: &mut Io, head: Head, needed: usize) {
         self.queue.segments += needed;
@@ -208,6 +246,7 @@ impl<H: Handler> Served<H> {
     pub(crate) fn resubmit(&mut self, io: &mut Io, head: Head) {
         self.queue.parked -= 1;
         match self.queue.state(head) {
+            State::Unread if self.queue.command(head).passed != 0 => self.read_again(io, head),
             State::Unread => self.read(io, head),
             State::Parked | State::Paused => self.handler.try_again(io, &mut self.queue, head),
             state @ (State::Free | State::Held | State::Submitted) => {
