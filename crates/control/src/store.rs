@@ -189,21 +189,16 @@ impl RedbStore {
             path: path.display().to_string(),
             problem: error.to_string(),
         };
+        let unless_absent = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::NotFound => Ok(()),
+            _ => Err(failed(error)),
+        };
         let draft = path.with_extension("restored");
-        match std::fs::remove_file(&draft) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed(error));
-            }
-            _ => {}
-        }
+        std::fs::remove_file(&draft).or_else(unless_absent)?;
         RedbStore::in_file(draft.clone())?.commit(&good, &Journal::default())?;
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs());
-        match std::fs::rename(path, path.with_extension(format!("damaged-{now}"))) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed(error));
-            }
-            _ => {}
-        }
+        let aside = path.with_extension(format!("damaged-{now}"));
+        std::fs::rename(path, aside).or_else(unless_absent)?;
         std::fs::rename(&draft, path).map_err(failed)?;
         RedbStore::open(path)
     }
