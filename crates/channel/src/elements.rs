@@ -27,7 +27,7 @@ use memory::clock;
 use protocol::stats::{AdapterStats, PortStats};
 
 use crate::sync::{AtomicU32, Mutex};
-use books::{Books, Member};
+use books::{Books, Member, Pace};
 
 mod books;
 #[cfg(all(test, not(loom)))]
@@ -113,8 +113,11 @@ impl Local {
         false
     }
 
-    /// Takes up to so many; how many there were.
+    /// Takes up to so many; how many there were. Where there is none the line stays with whoever has it.
     fn take_up_to(&self, most: u32) -> u32 {
+        if self.free() == 0 {
+            return 0;
+        }
         let count = |word: u32| (word & !PRESSED).min(most);
         let before = self.word.fetch_update(Relaxed, Relaxed, |word| Some(word - count(word)));
         before.map_or(0, count)
@@ -126,8 +129,11 @@ impl Local {
         self.word.fetch_add(count, Relaxed) + count
     }
 
+    /// Under the lock, as is [`Local::release`]: so what is read here is no older flag.
     fn press(&self) {
-        self.word.fetch_or(PRESSED, Relaxed);
+        if self.word.load(Relaxed) & PRESSED == 0 {
+            self.word.fetch_or(PRESSED, Relaxed);
+        }
     }
 
     fn release(&self) {
@@ -173,6 +179,34 @@ impl Level {
     }
 }
 
+/// Both of [`Waits`].
+#[derive(Debug)]
+struct WaitLevels {
+    held: Level,
+    waiting: Level,
+}
+
+impl WaitLevels {
+    fn new() -> WaitLevels {
+        WaitLevels { held: Level::new(), waiting: Level::new() }
+    }
+
+    /// A queue that had `before` has `after`. Whether that makes more of one than there ever were.
+    fn moves(&self, before: Waits, after: Waits) -> bool {
+        let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let held = self.held.moves(small(before.held), small(after.held));
+        self.waiting.moves(small(before.waiting), small(after.waiting)) | held
+    }
+
+    fn most(&self) -> [u32; 2] {
+        [self.held.most(), self.waiting.most()]
+    }
+
+    fn reset(&self) -> [u32; 2] {
+        [self.held.reset(), self.waiting.reset()]
+    }
+}
+
 /// Commands of a queue that are not under way, by what they wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Waits {
@@ -186,15 +220,15 @@ pub struct Waits {
 #[derive(Debug)]
 pub struct Port {
     books: Mutex<Books>,
-    /// Commands that are held on the queues of all its adapters.
-    pending: Level,
+    /// What waits on the queues of all its adapters.
+    waits: WaitLevels,
 }
 
 impl Port {
     /// With so many elements.
     #[must_use]
     pub fn new(elements: u32) -> Arc<Port> {
-        Arc::new(Port { books: Mutex::new(Books::new(elements)), pending: Level::new() })
+        Arc::new(Port { books: Mutex::new(Books::new(elements)), waits: WaitLevels::new() })
     }
 
     /// It has so many from now on. What is lent beyond comes back as commands end.
@@ -202,8 +236,8 @@ impl Port {
         self.books(|books| books.set_elements(elements));
     }
 
-    /// Where the most commands that were active at once are kept, on all queues of all its adapters, and the most that were held. What was there
-    /// goes on. [`Elements::set_mark`] says what a mark tells; that of a port's active commands misses nothing that lasted for 20 ms. From 1,024
+    /// Where the most commands that were active at once are kept, on all queues of all its adapters, the most that were held, and the most that waited
+    /// in the server. What was there goes on. [`Elements::set_mark`] says what a mark tells; that of a port's active commands misses nothing that lasted for 20 ms. From 1,024
     /// queues on it is in proportion to their number, so that looking at all of them costs no more.
     pub fn set_mark(&self, mark: PortStats) {
         self.books(|books| books.set_port_mark(mark));
@@ -211,7 +245,7 @@ impl Port {
 
     /// Its marks begin again, at what is active and what is held now. Nothing else is touched.
     pub fn reset_mark(&self) {
-        self.books(|books| books.reset_port_mark(self.pending.reset()));
+        self.books(|books| books.reset_port_mark(self.waits.reset()));
     }
 
     fn books<R>(&self, work: impl FnOnce(&mut Books) -> R) -> R {
@@ -225,8 +259,7 @@ pub struct Elements {
     port: Arc<Port>,
     account: usize,
     /// What waits on its queues; written when a queue's number of it has changed in a round.
-    pending: Level,
-    waiting: Level,
+    waits: WaitLevels,
 }
 
 impl Elements {
@@ -234,8 +267,7 @@ impl Elements {
     #[must_use]
     pub fn new(port: &Arc<Port>, share: Share, queues: u16) -> Arc<Elements> {
         let account = port.books(|books| books.open(share, queues));
-        let (pending, waiting) = (Level::new(), Level::new());
-        Arc::new(Elements { port: Arc::clone(port), account, pending, waiting })
+        Arc::new(Elements { port: Arc::clone(port), account, waits: WaitLevels::new() })
     }
 
     /// Of no port: it has what it may have.
@@ -267,16 +299,13 @@ impl Elements {
 
     /// The marks begin again, at what is active and what waits now. Nothing else is touched.
     pub fn reset_mark(&self) {
-        self.port.books(|books| {
-            let marks = [self.pending.reset(), self.waiting.reset()];
-            books.reset_mark(self.account, marks);
-        });
+        self.port.books(|books| books.reset_mark(self.account, self.waits.reset()));
     }
 
     /// Its mark or its port's is higher now. Under the lock, where a reset of them is.
     fn raise(&self) {
-        let marks = || [self.pending.most(), self.waiting.most()];
-        self.port.books(|books| books.raise(self.account, marks(), self.port.pending.most()));
+        let (own, port) = (&self.waits, &self.port.waits);
+        self.port.books(|books| books.raise(self.account, own.most(), port.most()));
     }
 
     /// How many of its commands are active now.
@@ -301,13 +330,10 @@ impl Drop for Elements {
 /// When a queue looks at its adapter's mark, in ticks.
 #[derive(Debug)]
 struct Watch {
-    /// Before commands end, if it has not looked for so long.
+    /// Before commands end, at least so often.
     every: u64,
-    due: u64,
-    /// With more than its part, so long after it found nothing new.
-    pause: u64,
-    again: u64,
-    /// With more than its part of the port's.
+    pace: Pace,
+    /// At the port's mark, with more than its part of it.
     port_again: u64,
 }
 
@@ -347,9 +373,7 @@ impl QueueElements {
             waits: Waits::default(),
             watch: Watch {
                 every: clock::ticks_per_second() / 100,
-                due: 0,
-                pause: 0,
-                again: 0,
+                pace: Pace::default(),
                 port_again: 0,
             },
         }
@@ -385,7 +409,7 @@ impl QueueElements {
         if self.hand == 0 && self.active == self.local.active.load(Relaxed) {
             return;
         }
-        if now >= self.watch.due {
+        if now >= self.watch.pace.due {
             self.look(now);
         }
         self.local.active.store(self.active, Relaxed);
@@ -396,7 +420,7 @@ impl QueueElements {
                 self.settle(waits().held);
             }
         }
-        if self.active > self.local.part.load(Relaxed) && now >= self.watch.again {
+        if self.active > self.local.part.load(Relaxed) && now >= self.watch.pace.again {
             self.look_beyond(now);
         }
         if self.active > self.local.port_part.load(Relaxed) && now >= self.watch.port_again {
@@ -430,14 +454,10 @@ impl QueueElements {
     /// Other commands wait than when it rested before.
     #[cold]
     fn note(&mut self, waits: Waits) {
-        let small = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let before = std::mem::replace(&mut self.waits, waits);
         let adapter = &*self.adapter;
-        let [was, is] = [small(before.held), small(waits.held)];
-        let mut higher = adapter.pending.moves(was, is);
-        higher |= adapter.port.pending.moves(was, is);
-        higher |= adapter.waiting.moves(small(before.waiting), small(waits.waiting));
-        if higher {
+        let higher = adapter.waits.moves(before, waits);
+        if adapter.port.waits.moves(before, waits) | higher {
             adapter.raise();
         }
     }
@@ -446,7 +466,7 @@ impl QueueElements {
     #[cold]
     fn look(&mut self, now: u64) -> bool {
         let every = self.watch.every;
-        self.watch.due = now.saturating_add(every);
+        self.watch.pace.looked(now, every);
         self.adapter.port.books(|books| {
             books.look_at_port_in_time(now, every);
             books.look(self.adapter.account, 1)
@@ -464,12 +484,9 @@ impl QueueElements {
     /// Looks since it has more than its part.
     #[cold]
     fn look_beyond(&mut self, now: u64) {
-        let Watch { every, pause, again, .. } = self.watch;
-        let calm = now.saturating_sub(again) > every;
         let found = self.look(now);
-        let longer = if calm { 0 } else { 2 * pause };
-        self.watch.pause = if found { 0 } else { longer.clamp(every / 512, every) };
-        self.watch.again = now.saturating_add(self.watch.pause);
+        let every = self.watch.every;
+        self.watch.pace.looked_beyond(now, found, (every / 512, every));
     }
 
     #[cold]

@@ -36,9 +36,8 @@ pub(super) struct Borrower {
     wanted: u32,
     /// It was woken and has not looked yet.
     told: bool,
-    /// How many of its commands were active when somebody looked at the mark of the adapter, and at that of the port.
+    /// How many of its commands were active in the look at a mark that goes on.
     seen: u32,
-    seen_of_port: u32,
     /// None: it does not run.
     wake: Option<Wake>,
 }
@@ -86,14 +85,37 @@ impl Account {
     }
 }
 
-/// When a port's mark is looked at, in ticks; for all its queues, as each of them costs the same again.
+/// When a mark is looked at, in ticks.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    /// From then on before commands end.
+    pub(super) due: u64,
+    /// From then on by a queue with more than its part.
+    pub(super) again: u64,
+    /// So long after the look before.
+    pause: u64,
+}
+
+impl Pace {
+    /// Somebody has looked, and need not before commands end for so long.
+    pub(super) fn looked(&mut self, now: u64, every: u64) {
+        self.due = now.saturating_add(every);
+    }
+
+    /// A queue with more than its part has looked. While that finds nothing new it is done less and less often, from every `least` to every `most`;
+    /// after a calm it begins again.
+    pub(super) fn looked_beyond(&mut self, now: u64, found: bool, (least, most): (u64, u64)) {
+        let calm = now.saturating_sub(self.again) > most;
+        let longer = if calm { 0 } else { 2 * self.pause };
+        self.pause = if found { 0 } else { longer.clamp(least, most) };
+        self.again = now.saturating_add(self.pause);
+    }
+}
+
+/// Of a port, for all its queues: each of them costs a look the same again.
 #[derive(Debug, Default)]
 struct PortWatch {
-    /// Before commands end, if nobody has looked for so long.
-    due: u64,
-    /// By a queue with more than its part, so long after nothing new was found.
-    pause: u64,
-    again: u64,
+    pace: Pace,
     /// How many queues run.
     queues: u64,
     #[cfg(test)]
@@ -142,7 +164,6 @@ impl Books {
             wanted: 0,
             told: false,
             seen: 0,
-            seen_of_port: 0,
             wake: None,
         };
         let borrowers = std::iter::repeat_with(borrower).take(usize::from(queues)).collect();
@@ -239,22 +260,26 @@ impl Books {
         self.look_at_port(0);
     }
 
-    pub(super) fn reset_port_mark(&mut self, pending: u32) {
+    pub(super) fn reset_port_mark(&mut self, [pending, waiting]: [u32; 2]) {
         if let Some(mark) = self.mark {
             mark.set_active_max(0, now_ms());
             mark.set_pending_max(pending.into());
+            mark.set_waiting_max(waiting.into());
             self.look_at_port(0);
         }
     }
 
-    /// More commands of an adapter or of the port wait than ever before: held and waiting ones of the adapter, held ones of the port.
-    pub(super) fn raise(&mut self, account: usize, [pending, waiting]: [u32; 2], port: u32) {
+    /// More commands of an adapter or of the port are held, or wait in the server, than ever before.
+    pub(super) fn raise(&mut self, account: usize, of_adapter: [u32; 2], of_port: [u32; 2]) {
         if let Some(mark) = self.account(account).mark {
-            mark.set_pending_max(mark.pending_max().max(pending.into()));
-            mark.set_waiting_max(mark.waiting_max().max(waiting.into()));
+            let [pending, waiting] = of_adapter.map(u64::from);
+            mark.set_pending_max(mark.pending_max().max(pending));
+            mark.set_waiting_max(mark.waiting_max().max(waiting));
         }
         if let Some(mark) = self.mark {
-            mark.set_pending_max(mark.pending_max().max(port.into()));
+            let [pending, waiting] = of_port.map(u64::from);
+            mark.set_pending_max(mark.pending_max().max(pending));
+            mark.set_waiting_max(mark.waiting_max().max(waiting));
         }
     }
 
@@ -296,8 +321,8 @@ impl Books {
         let Some(mark) = self.mark else { return false };
         let (mut active, mut running) = (0_u64, 0_u64);
         for borrower in running_queues(&mut self.accounts) {
-            borrower.seen_of_port = borrower.local.active.load(Relaxed);
-            active += u64::from(borrower.seen_of_port);
+            borrower.seen = borrower.local.active.load(Relaxed);
+            active += u64::from(borrower.seen);
             running += 1;
         }
         self.watch.queues = running;
@@ -312,33 +337,29 @@ impl Books {
         }
         let left = (mark.active_max() - active) / running.max(1);
         let left = u32::try_from(left).unwrap_or(u32::MAX);
-        for Borrower { local, seen_of_port, .. } in running_queues(&mut self.accounts) {
-            local.port_part.store(seen_of_port.saturating_add(left), Relaxed);
+        for Borrower { local, seen, .. } in running_queues(&mut self.accounts) {
+            local.port_part.store(seen.saturating_add(left), Relaxed);
         }
         found
     }
 
     /// Before commands of a queue end that were active for `every`, if nobody has looked for so long.
     pub(super) fn look_at_port_in_time(&mut self, now: u64, every: u64) {
-        if self.mark.is_some() && now >= self.watch.due {
+        if self.mark.is_some() && now >= self.watch.pace.due {
             self.look_at_port(1);
-            self.watch.due = now.saturating_add(every * (1 + self.watch.queues / MANY));
+            self.watch.pace.looked(now, every * (1 + self.watch.queues / MANY));
         }
     }
 
     /// A queue has more active than its part of the port's mark. When it is to look again, if it still has.
     pub(super) fn look_beyond_at_port(&mut self, now: u64, every: u64) -> u64 {
-        let PortWatch { pause, again, .. } = self.watch;
-        if now >= again {
-            let calm = now.saturating_sub(again) > every;
+        if now >= self.watch.pace.again {
             let found = self.look_at_port(1);
-            let longer = if calm { 0 } else { 2 * pause };
             let queues = self.watch.queues;
-            let (least, most) = (every / 512 * (1 + queues / 16), every * (1 + queues / MANY));
-            self.watch.pause = if found { 0 } else { longer.clamp(least, most) };
-            self.watch.again = now.saturating_add(self.watch.pause);
+            let pauses = (every / 512 * (1 + queues / 16), every * (1 + queues / MANY));
+            self.watch.pace.looked_beyond(now, found, pauses);
         }
-        self.watch.again
+        self.watch.pace.again
     }
 
     /// A queue runs.

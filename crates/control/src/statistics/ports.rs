@@ -12,8 +12,8 @@ pub struct PortStatsView {
     pub port: String,
     /// Its data plane.
     pub dataplane: String,
-    /// All adapters that were ever on it. Gauges are of those that are on it now. High-water marks of active and pending commands are of all of them at
-    /// once; that of waiting ones is their sum.
+    /// All adapters that were ever on it. Gauges are of those that are on it now. High-water marks of active, pending and waiting commands are of all of
+    /// them at once.
     #[serde(flatten)]
     pub total: Measures,
     /// When that of active commands was reached, or when it began, in milliseconds since 1970. Absent: the data plane is of an earlier version, and

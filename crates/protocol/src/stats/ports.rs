@@ -54,6 +54,17 @@ impl PortStats {
     pub fn set_pending_max(self, commands: u64) {
         self.0.set(QueueCounter::PendingMax, commands);
     }
+
+    /// Most active commands that waited in the server at once, of all its adapters together.
+    #[must_use]
+    pub fn waiting_max(self) -> u64 {
+        self.0.get(QueueCounter::WaitingMax)
+    }
+
+    /// Sets it.
+    pub fn set_waiting_max(self, commands: u64) {
+        self.0.set(QueueCounter::WaitingMax, commands);
+    }
 }
 
 impl StatsRegion {

@@ -133,8 +133,8 @@ pub struct PartSnapshot {
 /// What was done on a port, at a moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PortTotal {
-    /// All adapters, those that are gone among them. Gauges are of those that are on it now. High-water marks of active and of pending commands
-    /// are of all at once, where the data plane counts that, and else their sum, as that of waiting ones is.
+    /// All adapters, those that are gone among them. Gauges are of those that are on it now. High-water marks of active, pending and waiting commands
+    /// are of all at once, where the data plane counts that, and else their sum.
     pub total: QueueSnapshot,
     /// When that of active commands was reached, or when it began, in milliseconds since 1970; `None`: it is a sum.
     pub active_max_at_ms: Option<u64>,
@@ -237,14 +237,12 @@ impl Snapshot {
             total.add_levels(&part.counted);
         }
         // All at once, where the data plane counts that.
-        let mut take = |mark: QueueCounter, counts: bool| {
-            if counts {
+        let counts = port.active_max_at_ms > 0;
+        for mark in [QueueCounter::ActiveMax, QueueCounter::PendingMax, QueueCounter::WaitingMax] {
+            if counts || port.gone.get(mark) > 0 {
                 total.counters[mark as usize] = port.gone.get(mark);
             }
-        };
-        let counts = port.active_max_at_ms > 0;
-        take(QueueCounter::ActiveMax, counts);
-        take(QueueCounter::PendingMax, counts || port.gone.get(QueueCounter::PendingMax) > 0);
+        }
         Some(PortTotal {
             total,
             active_max_at_ms: counts.then_some(port.active_max_at_ms),

@@ -282,22 +282,25 @@ fn the_marks_of_a_port_are_its_own() {
     let mark = ["vfchost0", "vfchost1"].map(|name| {
         let adapter = region.adapter(name).unwrap();
         adapter.set_active_max(8, 1);
+        adapter.set_waiting_max(5);
         region.map_adapter(adapter, Some("fcs0")).unwrap()
     })[0];
     let marks = || {
         let port = reader.snapshot().port("fcs0").unwrap();
-        let mark = |mark| port.total.get(mark);
-        let marks = [mark(QueueCounter::ActiveMax), mark(QueueCounter::PendingMax)];
+        use QueueCounter::{ActiveMax, PendingMax, WaitingMax};
+        let marks = [ActiveMax, PendingMax, WaitingMax].map(|mark| port.total.get(mark));
         (marks, port.active_max_at_ms)
     };
-    assert_eq!(marks(), ([16, 0], None));
+    assert_eq!(marks(), ([16, 0, 10], None));
     mark.set_active_max(12, 77);
     mark.set_pending_max(3);
-    assert_eq!(marks(), ([12, 3], Some(77)));
+    mark.set_waiting_max(7);
+    assert_eq!(marks(), ([12, 3, 7], Some(77)));
     // They have begun again, and nothing was there since.
     mark.set_active_max(0, 99);
     mark.set_pending_max(0);
-    assert_eq!(marks(), ([0, 0], Some(99)));
+    mark.set_waiting_max(0);
+    assert_eq!(marks(), ([0, 0, 0], Some(99)));
     assert!(region.port("fcs1").is_none());
 }
 

@@ -148,6 +148,26 @@ fn the_mark_of_what_waits_for_a_port_is_of_all_its_adapters_at_once() {
     assert_eq!(mark.pending_max(), 9, "what waits now");
 }
 
+/// Two adapters whose commands wait in the server one after the other, and then together.
+#[test]
+fn the_mark_of_what_waits_in_the_server_for_a_port_is_of_all_its_adapters_at_once() {
+    let (port, mark, mut of) = marked_port(2);
+    let mut wait = |adapter: usize, waiting: usize| {
+        of[adapter].clients[0].hold.rest(|| Waits { held: 2, waiting }, 0);
+        mark.waiting_max()
+    };
+    assert_eq!(wait(0, 10), 10);
+    assert_eq!(wait(0, 0), 10);
+    assert_eq!(wait(1, 8), 10, "no sum of its adapters' marks");
+    assert_eq!(wait(0, 7), 15);
+    wait(0, 1);
+    port.reset_mark();
+    assert_eq!((mark.waiting_max(), mark.pending_max()), (9, 4), "what waits now");
+    of.remove(0);
+    port.reset_mark();
+    assert_eq!((mark.waiting_max(), mark.pending_max()), (8, 2), "what waits at one that is there");
+}
+
 /// Two adapters that are busy one after the other, and then together.
 #[test]
 fn the_mark_of_a_port_is_of_all_its_adapters_at_once_and_begins_again() {
@@ -266,7 +286,7 @@ fn a_burst_is_seen_when_it_comes() {
     (0..4).for_each(|queue| of.set(queue, 20));
     assert_eq!((of.mark.active_max(), of.active()), (80, 80));
     // One queue has more and others less, again and again, and all together have no more than ever.
-    let looks = |of: &Marked| of.clients[0].hold.watch.due;
+    let looks = |of: &Marked| of.clients[0].hold.watch.pace.due;
     let (mut before, mut count) = (looks(&of), 0);
     for round in 0..10_000 {
         of.now += every / 1000;
