@@ -188,6 +188,13 @@ impl Desired {
         self[Object::Adapter].get(adapter).map_or(MAIN, home)
     }
 
+    /// The data plane of an uplink: its network's.
+    pub fn dataplane_of_uplink(&self, uplink: &str) -> &str {
+        let network =
+            self[Object::Uplink].get(uplink).and_then(|set| attr::uplink::NETWORK.of(set));
+        network.and_then(|network| self[Object::Network].get(network)).map_or(MAIN, home)
+    }
+
     /// The data plane of a virtual target device: its adapter's.
     pub fn dataplane_of_vtd(&self, vtd: &str) -> &str {
         let adapter = self[Object::Vtd].get(vtd).and_then(|set| attr::vtd::ADAPTER.of(set));

@@ -323,7 +323,9 @@ impl Server {
             Some(name) if desired[Object::Adapter].contains_key(name) => {
                 Some(desired.dataplane_of_adapter(name).to_owned())
             }
-            Some(name) if desired[Object::Uplink].contains_key(name) => None,
+            Some(name) if desired[Object::Uplink].contains_key(name) => {
+                Some(desired.dataplane_of_uplink(name).to_owned())
+            }
             Some(name) => return Err(self.not_found(Object::Adapter, name)),
         };
         let mut all = StatsView::default();

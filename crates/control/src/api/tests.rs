@@ -454,6 +454,24 @@ async fn statistics_are_summed_over_queues_and_shown_to_prometheus() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn statistics_of_an_uplink_are_those_of_the_data_plane_of_its_network() {
+    let bench = Bench::new().await;
+    let text = "[dataplane.side]\n[network.n]\ndataplane=\"side\"\n[uplink.up]\nnetwork=\"n\"\n";
+    assert_eq!(bench.text("POST", "/v1/apply", text.to_owned()).await.0, 200);
+    for (path, expected) in
+        [("/v1/stats", vec!["main", "side"]), ("/v1/stats?adapter=up", vec!["side"])]
+    {
+        let stats = bench.get(path).await;
+        let channels = stats["channels"].as_array().unwrap();
+        let mut planes: Vec<_> =
+            channels.iter().map(|channel| channel["dataplane"].as_str().unwrap()).collect();
+        planes.sort_unstable();
+        planes.dedup();
+        assert_eq!(planes, expected, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn luns_are_summed_over_channels() {
     let bench = Bench::new().await;
     let adapter = json!({"name": "vfchost0", "attributes": {"kind": "fc"}});

@@ -4,6 +4,7 @@ use crate::cli::{FlightArgs, Format, Global, StatsArgs};
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{bytes, duration, is_unread, print, redraw, table};
+use control::error::Code;
 use control::server::AdapterView;
 use control::statistics::{
     AdapterStatsView, ChannelStatsView, Counters, FlightView, LatencyView, LunStatsView, Measures,
@@ -32,9 +33,12 @@ pub(crate) fn stats(global: &Global, args: &StatsArgs) -> Result<(), Failure> {
     let Some(interval) = args.watch else {
         let numbers = match &args.adapter {
             Some(name) if global.output == Format::Table => {
-                // The server knows the name: what is no adapter is an uplink, which has no client.
-                let adapter = client.get(&format!("/v1/adapters/{name}"));
-                adapter.map_or_else(|_| String::new(), |it| queue_numbers(&it) + "\n\n")
+                match client.get(&format!("/v1/adapters/{name}")) {
+                    Ok(adapter) => queue_numbers(&adapter) + "\n\n",
+                    // The server knows the name: what is no adapter is an uplink, which has no client.
+                    Err(Failure::Refused(error)) if error.code == Code::NotFound => String::new(),
+                    Err(error) => return Err(error),
+                }
             }
             _ => String::new(),
         };
