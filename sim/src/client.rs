@@ -2,15 +2,13 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use memory::{IoBuf, sim};
-use rustix::event::EventfdFlags;
-use vring::driver::{AddError, DriverConfig, DriverMemory, DriverQueue, DriverRange, Segment};
-use vring::{GuestAddr, InflightRegion, MemTable, QueueConfig};
+use vring::GuestAddr;
+use vring::driver::{AddError, DriverConfig, DriverRange, Segment};
 
+use crate::front::{Can, Front};
 use crate::oracle::{Disk, Stamp, Ticket};
 
 pub const SECTOR: u64 = 512;
@@ -53,7 +51,7 @@ impl Habits {
 enum Asked {
     Read(Ticket, std::ops::Range<u64>),
     Write(Ticket),
-    Flush,
+    Flush(Ticket),
 }
 
 struct Place {
@@ -63,34 +61,27 @@ struct Place {
     status: DriverRange,
 }
 
-/// A queue of a client.
+/// A client with one queue.
 pub struct Client {
-    pub name: String,
-    pub habits: Habits,
-    pub disk: Rc<RefCell<Disk>>,
-    pub sectors: u64,
-    driver: DriverQueue,
-    memory: Arc<DriverMemory>,
-    pub region: InflightRegion,
-    kick: OwnedFd,
-    call: OwnedFd,
+    pub front: Front,
+    habits: Habits,
+    disk: Rc<RefCell<Disk>>,
+    sectors: u64,
     places: Vec<Place>,
     free: Vec<usize>,
     sent: BTreeMap<u64, Asked>,
     next: u64,
+    stamps: Rc<RefCell<Stamp>>,
+    pub count: Count,
+}
+
+/// What a client has yet to ask, and what came of what it asked.
+#[derive(Debug, Default)]
+pub struct Count {
     pub left: u32,
     pub answered: u32,
     pub failed: u32,
-    owes_kick: bool,
-    asleep: bool,
-    /// How many bells had rung when it last looked.
-    heard: u64,
-    stamps: Rc<RefCell<Stamp>>,
     pub wrong: Option<String>,
-}
-
-fn eventfd() -> OwnedFd {
-    rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd")
 }
 
 impl Client {
@@ -104,109 +95,71 @@ impl Client {
     ) -> Client {
         let data = (habits.sectors_max * SECTOR) as usize;
         let bytes = (habits.depth * (data + 8192)) as u64 + (256 << 10);
-        let memory = Arc::new(DriverMemory::new(bytes).expect("memory"));
         let config = DriverConfig {
             size: habits.size,
             event_idx: habits.event_idx,
             indirect_max: if habits.indirect { 8 } else { 0 },
             in_order: habits.in_order,
         };
-        let driver = DriverQueue::new(&memory, config).expect("a queue");
-        let region = InflightRegion::create(1, habits.size).expect("a region").1;
+        let front = Front::new(name, bytes, config, &[0]);
         let place = |_| Place {
-            out: memory.alloc(64, 64).expect("room"),
-            data: memory.alloc(data, 4096).expect("room"),
-            status: memory.alloc(1, 1).expect("room"),
+            out: front.memory.alloc(64, 64).expect("room"),
+            data: front.memory.alloc(data, 4096).expect("room"),
+            status: front.memory.alloc(1, 1).expect("room"),
         };
         let places: Vec<Place> = (0..habits.depth).map(place).collect();
         Client {
-            name,
+            front,
             disk: Rc::clone(disk),
             sectors,
-            driver,
-            region,
-            kick: eventfd(),
-            call: eventfd(),
             free: (0..places.len()).collect(),
             places,
-            memory,
             sent: BTreeMap::new(),
             next: 0,
-            left,
-            answered: 0,
-            failed: 0,
-            owes_kick: false,
-            asleep: false,
-            heard: u64::MAX,
             stamps: Rc::clone(stamps),
-            wrong: None,
+            count: Count { left, ..Count::default() },
             habits,
         }
+    }
+
+    /// The same client after its host has lost its power.
+    pub fn rebooted(&self) -> Client {
+        let Client { habits, disk, sectors, stamps, .. } = self;
+        let Count { left, answered, failed, .. } = self.count;
+        let name = self.front.name.clone();
+        let mut client = Client::new(name, habits.clone(), disk, *sectors, stamps, left);
+        client.count = Count { left, answered, failed, wrong: None };
+        client
     }
 
     pub fn under_way(&self) -> usize {
         self.sent.len()
     }
 
-    /// What the front end tells a server.
-    pub fn config(&self, with_region: bool) -> (QueueConfig, Arc<MemTable>) {
-        let inflight = with_region.then(|| self.region.queue(0).expect("the first"));
-        let table = Arc::new(self.memory.table().expect("a second mapping"));
-        let config = QueueConfig { inflight, ..self.driver.device_config() };
-        (config, table)
-    }
-
-    pub fn kick(&self) -> OwnedFd {
-        self.kick.try_clone().expect("a descriptor")
-    }
-
-    pub fn call(&self) -> OwnedFd {
-        self.call.try_clone().expect("a descriptor")
-    }
-
-    fn notified(&mut self) -> bool {
-        let bells = sim::bells();
-        if std::mem::replace(&mut self.heard, bells) == bells {
-            return false;
-        }
-        let mut count = [0; 8];
-        rustix::io::read(&self.call, &mut count).is_ok()
-    }
-
     /// Something, or nothing; whether it did something.
     pub fn step(&mut self) -> bool {
-        if self.wrong.is_some() {
+        if self.count.wrong.is_some() {
             return false;
         }
-        if self.owes_kick {
-            self.owes_kick = false;
-            sim::tell(|| format!("{}: kicks", self.name));
-            sim::bell();
-            let written = rustix::io::write(&self.kick, &1_u64.to_ne_bytes());
-            assert!(written.is_ok(), "{written:?}");
-            return true;
-        }
-        if self.asleep {
-            if !self.notified() {
-                return false;
-            }
-            self.asleep = false;
-            self.driver.disable_interrupts();
+        match self.front.lines[0].begin_step(&self.front.name) {
+            Can::Kicked => return true,
+            Can::Sleeps => return false,
+            Can::All => {}
         }
         match sim::pick(3) {
             0 => self.poll(),
-            1 if self.left > 0 && !self.free.is_empty() => {
-                let most = self.free.len().min(self.left as usize);
+            1 if self.count.left > 0 && !self.free.is_empty() => {
+                let most = self.free.len().min(self.count.left as usize);
                 for _ in 0..=sim::pick(most) {
                     self.send();
                 }
-                self.owes_kick = self.driver.publish();
+                self.front.lines[0].publish();
                 true
             }
             _ => {
                 let worked = self.poll();
-                if !worked && self.wrong.is_none() && !self.sent.is_empty() {
-                    self.asleep = !self.driver.enable_interrupts();
+                if !worked && self.count.wrong.is_none() && !self.sent.is_empty() {
+                    self.front.lines[0].sleep();
                 }
                 worked
             }
@@ -216,26 +169,22 @@ impl Client {
     fn poll(&mut self) -> bool {
         let mut worked = false;
         for _ in 0..=sim::pick(8) {
-            match self.driver.poll() {
+            let judged = match self.front.lines[0].poll() {
                 Ok(None) => break,
-                Ok(Some(completion)) => {
-                    worked = true;
-                    if let Err(wrong) = self.judge(completion.token, completion.written) {
-                        self.wrong = Some(format!("{}: {wrong}", self.name));
-                        break;
-                    }
-                }
-                Err(error) => {
-                    self.wrong = Some(format!("{}: the used ring: {error}", self.name));
-                    break;
-                }
+                Ok(Some(completion)) => self.judge(completion.token, completion.written),
+                Err(wrong) => Err(wrong),
+            };
+            worked = true;
+            if let Err(wrong) = judged {
+                self.count.wrong = Some(format!("{}: {wrong}", self.front.name));
+                break;
             }
         }
         worked
     }
 
     fn send(&mut self) {
-        if self.left == 0 {
+        if self.count.left == 0 {
             return;
         }
         let Some(at) = self.free.pop() else { return };
@@ -270,7 +219,7 @@ impl Client {
                 place.data.buf.fill(0xee);
                 let mut writable = data;
                 writable.push(status);
-                let added = self.driver.add(&[head], &writable, token, indirect);
+                let added = self.front.lines[0].driver.add(&[head], &writable, token, indirect);
                 (added, Asked::Read(disk.read(sectors.clone()), sectors.clone()))
             }
             Some(1) => {
@@ -283,14 +232,17 @@ impl Client {
                 fill(place.data.buf.slice(0, (count * SECTOR) as usize), stamp);
                 let mut readable = vec![head];
                 readable.extend(data);
-                let added = self.driver.add(&readable, &[status], token, indirect);
+                let added = self.front.lines[0].driver.add(&readable, &[status], token, indirect);
                 let ticket = disk.write(sectors.clone(), stamp, false);
-                sim::tell(|| format!("{}: asks to write {sectors:?} with {stamp}", self.name));
+                sim::tell(|| {
+                    format!("{}: asks to write {sectors:?} with {stamp}", self.front.name)
+                });
                 (added, Asked::Write(ticket))
             }
             Some(2) => {
                 header(4, 0);
-                (self.driver.add(&[head], &[status], token, indirect), Asked::Flush)
+                let added = self.front.lines[0].driver.add(&[head], &[status], token, indirect);
+                (added, Asked::Flush(disk.flush()))
             }
             discard => {
                 let discard = discard == Some(4);
@@ -300,7 +252,8 @@ impl Client {
                 range[8..12].copy_from_slice(&(count as u32).to_le_bytes());
                 place.out.buf.write(16, &range);
                 let range = (GuestAddr(place.out.guest.0 + 16), 16);
-                let added = self.driver.add(&[head, range], &[status], token, indirect);
+                let added =
+                    self.front.lines[0].driver.add(&[head, range], &[status], token, indirect);
                 let ticket = disk.write(sectors.clone(), 0, discard);
                 (added, Asked::Write(ticket))
             }
@@ -308,18 +261,21 @@ impl Client {
         match added {
             Ok(head) => {
                 sim::tell(|| {
-                    format!("{}: head {} is request {token:#x} on {sectors:?}", self.name, head.0)
+                    format!(
+                        "{}: head {} is request {token:#x} on {sectors:?}",
+                        self.front.name, head.0
+                    )
                 });
                 self.sent.insert(token, asked);
                 self.next += 1;
-                self.left -= 1;
+                self.count.left -= 1;
             }
             Err(AddError::Full | AddError::TooLong) => {
                 // It never was.
                 match asked {
                     Asked::Read(ticket, _) => disk.was_read(ticket, None).expect("no values"),
                     Asked::Write(ticket) => disk.forget(ticket),
-                    Asked::Flush => {}
+                    Asked::Flush(ticket) => disk.was_read(ticket, None).expect("no values"),
                 }
                 self.free.push(at);
             }
@@ -334,7 +290,9 @@ impl Client {
         let place = &self.places[at];
         let mut status = [0];
         place.status.buf.read(0, &mut status);
-        sim::tell(|| format!("{}: request {token:#x} is answered with {}", self.name, status[0]));
+        sim::tell(|| {
+            format!("{}: request {token:#x} is answered with {}", self.front.name, status[0])
+        });
         sim::seen(token ^ u64::from(status[0]));
         let done = match status[0] {
             0 => true,
@@ -342,11 +300,11 @@ impl Client {
             2 => false,
             other => return Err(format!("request {token:#x} has status {other:#x}")),
         };
-        self.answered += 1;
-        self.failed += u32::from(!done);
+        self.count.answered += 1;
+        self.count.failed += u32::from(!done);
         let mut disk = self.disk.borrow_mut();
         match asked {
-            Asked::Flush => {}
+            Asked::Flush(ticket) => disk.flushed(ticket, done),
             Asked::Write(ticket) => disk.written(ticket, done),
             Asked::Read(ticket, sectors) => {
                 let count = (sectors.end - sectors.start) as usize;
@@ -368,7 +326,7 @@ impl Client {
 }
 
 /// A buffer in up to three pieces.
-fn cut(at: GuestAddr, len: u32) -> Vec<Segment> {
+pub fn cut(at: GuestAddr, len: u32) -> Vec<Segment> {
     let sectors = (len / SECTOR as u32) as usize;
     if sectors < 2 || sim::once_in(2) {
         return vec![(at, len)];
@@ -378,13 +336,13 @@ fn cut(at: GuestAddr, len: u32) -> Vec<Segment> {
 }
 
 /// Every word of the buffer is the stamp.
-fn fill(buf: IoBuf, stamp: Stamp) {
+pub fn fill(buf: IoBuf, stamp: Stamp) {
     let words: Vec<u8> = stamp.to_le_bytes().repeat(buf.len() / 8);
     buf.write(0, &words);
 }
 
 /// The stamp of each sector.
-fn values(buf: IoBuf) -> Result<Vec<Stamp>, String> {
+pub fn values(buf: IoBuf) -> Result<Vec<Stamp>, String> {
     let mut bytes = vec![0; buf.len()];
     buf.read(0, &mut bytes);
     stamps(&bytes)

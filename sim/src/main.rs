@@ -1,7 +1,9 @@
 //! The simulator: the data path of a data plane on a simulated kernel, with every choice made by a seed. See `docs/simulator.md`.
 
 mod client;
+mod front;
 mod oracle;
+mod scsi;
 mod world;
 
 use std::process::ExitCode;
@@ -142,9 +144,13 @@ fn many(options: &Options, control: Option<Control>) -> bool {
         "{seeds} seeds in {seconds:.1} s ({:.0} a second): nothing was found",
         seeds as f64 / seconds
     );
-    let Counts { answered, failed, deaths, moves, operations, orphans } = counts;
+    let Counts { answered, failed, deaths, power, moves, operations, orphans, .. } = counts;
     println!(
-        "{answered} requests answered, {failed} of them with an error; {deaths} deaths with {orphans} operations under way; {moves} moves; {operations} operations"
+        "{answered} requests answered, {failed} of them with an error; {deaths} deaths with {orphans} operations under way, {power} of them of the host; {moves} moves; {operations} operations"
+    );
+    let Counts { functions, ended, refused, .. } = counts;
+    println!(
+        "of SCSI: {functions} functions answered, {ended} commands ended early, {refused} refused"
     );
     true
 }

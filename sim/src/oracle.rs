@@ -4,6 +4,10 @@
 //! - A write that was answered has replaced what was there before it began. Of writes that overlap in time any may be the last.
 //! - A write that failed, or that nobody has answered, may have happened or not; from its answer on nothing of it happens any more.
 //! - A read during which nothing was written settles which of the possible values it is.
+//! - From the answer of a write on, or from that of a function that has ended it, its value appears where the medium does not have it at that
+//!   moment no more.
+//! - A write that was refused has never happened.
+//! - After a power failure a sector has what it may have had at any time since the last flush that was answered began.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +21,8 @@ pub type Ticket = u64;
 struct Sector {
     /// What may be there while nothing is written.
     possible: BTreeSet<Stamp>,
+    /// What may be there after a power failure.
+    durable: BTreeSet<Stamp>,
     /// Writes under way, each with those that were under way at any time beside it, and their values.
     open: BTreeMap<Ticket, Open>,
 }
@@ -28,6 +34,28 @@ struct Open {
     beside: BTreeSet<Stamp>,
     /// The old value may stay: a discard.
     may_stay: bool,
+    /// Its value does not appear any more.
+    barred: bool,
+    /// A read has returned its value.
+    seen: bool,
+    /// It is durable when it was answered.
+    through: bool,
+}
+
+impl Open {
+    fn see(&mut self) {
+        self.seen = true;
+    }
+}
+
+impl Sector {
+    /// A value that will not appear any more.
+    fn strike(&mut self, stamp: Stamp) {
+        self.possible.remove(&stamp);
+        for open in self.open.values_mut() {
+            open.beside.remove(&stamp);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -38,9 +66,16 @@ struct Read {
     alone: Vec<bool>,
 }
 
+/// Says what a sector of the medium has now; none: it is not there yet.
+pub type Look = Box<dyn Fn(u64) -> Option<Stamp>>;
+
 /// A disk as it may be.
-#[derive(Debug)]
 pub struct Disk {
+    medium: Look,
+    /// A write that was answered is durable.
+    write_through: bool,
+    /// A loss was told: what was not flushed by then may be gone in spite of a later flush.
+    loss_told: bool,
     sectors: Vec<Sector>,
     reads: BTreeMap<Ticket, Read>,
     writes: BTreeMap<Ticket, std::ops::Range<u64>>,
@@ -48,10 +83,22 @@ pub struct Disk {
 }
 
 impl Disk {
+    /// What was there before anybody wrote.
+    pub fn holds(&mut self, values: impl Iterator<Item = Stamp>) {
+        for (sector, value) in self.sectors.iter_mut().zip(values) {
+            sector.possible = BTreeSet::from([value]);
+            sector.durable = BTreeSet::from([value]);
+        }
+    }
+
     /// Of so many sectors, all zeroes.
-    pub fn new(sectors: u64) -> Disk {
-        let blank = Sector { possible: BTreeSet::from([0]), open: BTreeMap::new() };
+    pub fn new(sectors: u64, medium: Look, write_through: bool) -> Disk {
+        let zeroes = BTreeSet::from([0]);
+        let blank = Sector { possible: zeroes.clone(), durable: zeroes, open: BTreeMap::new() };
         Disk {
+            medium,
+            write_through,
+            loss_told: false,
             sectors: vec![blank; sectors as usize],
             reads: BTreeMap::new(),
             writes: BTreeMap::new(),
@@ -69,7 +116,7 @@ impl Disk {
         let ticket = self.ticket();
         let of = |at: u64| {
             let sector = &self.sectors[at as usize];
-            let open = sector.open.values().map(|open| open.stamp);
+            let open = sector.open.values().filter(|open| !open.barred).map(|open| open.stamp);
             (sector.possible.iter().copied().chain(open).collect(), sector.open.is_empty())
         };
         let (allowed, alone) = sectors.clone().map(of).unzip();
@@ -85,9 +132,13 @@ impl Disk {
             let mut beside = BTreeSet::new();
             for open in sector.open.values_mut() {
                 open.beside.insert(stamp);
-                beside.insert(open.stamp);
+                if !open.barred {
+                    beside.insert(open.stamp);
+                }
             }
-            sector.open.insert(ticket, Open { stamp, beside, may_stay });
+            let open = Open { stamp, beside, may_stay, barred: false, seen: false, through: false };
+            sector.open.insert(ticket, open);
+            sector.durable.insert(stamp);
         }
         for read in self.reads.values_mut() {
             for at in sectors.clone().filter(|at| read.sectors.contains(at)) {
@@ -100,17 +151,107 @@ impl Disk {
         ticket
     }
 
+    /// Whether a write of this value to this sector is under way.
+    pub fn is_written(&self, at: u64, stamp: Stamp) -> bool {
+        self.sectors[at as usize].open.values().any(|open| open.stamp == stamp)
+    }
+
+    /// A write is durable when it was answered.
+    pub fn through(&mut self, ticket: Ticket) {
+        for at in self.writes[&ticket].clone() {
+            let open = self.sectors[at as usize].open.get_mut(&ticket);
+            open.expect("it is under way").through = true;
+        }
+    }
+
+    /// Nothing of a write happens from now on: where the medium does not have its value now, that does not appear any more.
+    pub fn bar(&mut self, ticket: Ticket) {
+        let Some(sectors) = self.writes.get(&ticket) else { return };
+        for at in sectors.clone() {
+            let sector = &mut self.sectors[at as usize];
+            let open = sector.open.get_mut(&ticket).expect("it is under way");
+            let stamp = open.stamp;
+            // Zeroes may be anybody's.
+            let elsewhere = (self.medium)(at).is_some_and(|now| now != stamp);
+            if stamp != 0 && !open.barred && elsewhere {
+                open.barred = true;
+                sector.strike(stamp);
+            }
+        }
+    }
+
+    /// A write was refused: it has never happened.
+    pub fn refused(&mut self, ticket: Ticket) -> Result<(), String> {
+        for at in self.writes.remove(&ticket).expect("it was begun") {
+            let sector = &mut self.sectors[at as usize];
+            let Open { stamp, seen, .. } = sector.open.remove(&ticket).expect("it is under way");
+            if stamp == 0 {
+                sector.possible.insert(0);
+                continue;
+            }
+            if seen || (self.medium)(at) == Some(stamp) {
+                return Err(format!("sector {at} has {stamp} of a write that was refused"));
+            }
+            sector.strike(stamp);
+        }
+        Ok(())
+    }
+
+    /// Whether what a read has begun to read may be another value than one of these two.
+    pub fn may_differ(&self, ticket: Ticket, values: [Stamp; 2]) -> bool {
+        let read = &self.reads[&ticket];
+        read.allowed.iter().flatten().any(|stamp| !values.contains(stamp))
+    }
+
+    /// A flush begins.
+    pub fn flush(&mut self) -> Ticket {
+        self.read(0..self.sectors.len() as u64)
+    }
+
+    /// A flush was answered: that everything that was answered before it began is durable, or that something was lost.
+    pub fn flushed(&mut self, ticket: Ticket, done: bool) {
+        let Read { allowed, .. } = self.reads.remove(&ticket).expect("it was begun");
+        self.loss_told |= !done;
+        if done {
+            for (sector, allowed) in self.sectors.iter_mut().zip(allowed) {
+                sector.durable.retain(|stamp| allowed.contains(stamp));
+            }
+        }
+    }
+
+    /// Whether it is known what a power failure leaves.
+    pub fn knows_power(&self) -> bool {
+        !self.loss_told
+    }
+
+    /// The power fails: nothing is under way any more.
+    pub fn lose_power(&mut self) {
+        self.reads.clear();
+        self.writes.clear();
+        for sector in &mut self.sectors {
+            sector.open.clear();
+            sector.possible.clone_from(&sector.durable);
+        }
+    }
+
     /// A write was answered: that it was done, or that it failed.
     pub fn written(&mut self, ticket: Ticket, done: bool) {
+        self.bar(ticket);
         let sectors = self.writes.remove(&ticket).expect("it was begun");
         for at in sectors {
             let sector = &mut self.sectors[at as usize];
             let open = sector.open.remove(&ticket).expect("it is under way");
+            if done && !open.may_stay && (self.write_through || open.through) {
+                let open = &open;
+                sector.durable.retain(|it| *it == open.stamp || open.beside.contains(it));
+            }
             if done && !open.may_stay {
                 // What was possible before it began and is not of one that overlaps is gone.
                 sector.possible.retain(|stamp| open.beside.contains(stamp));
             }
-            sector.possible.insert(open.stamp);
+            if !open.barred {
+                sector.possible.insert(open.stamp);
+            }
             sector.possible.extend(&open.beside);
         }
     }
@@ -133,16 +274,18 @@ impl Disk {
                     read.allowed[index]
                 ));
             }
+            let sector = &mut self.sectors[at as usize];
             if read.alone[index] {
-                self.sectors[at as usize].possible = BTreeSet::from([*value]);
+                sector.possible = BTreeSet::from([*value]);
             }
+            sector.open.values_mut().filter(|open| open.stamp == *value).for_each(Open::see);
         }
         Ok(())
     }
 
     /// Nothing is under way: what the medium has.
     pub fn rests(&self, at: u64, value: Stamp) -> Result<(), String> {
-        let Sector { possible, open } = &self.sectors[at as usize];
+        let Sector { possible, open, .. } = &self.sectors[at as usize];
         assert!(open.is_empty(), "writes are under way");
         match possible.contains(&value) {
             true => Ok(()),
@@ -159,7 +302,7 @@ mod tests {
 
     #[test]
     fn an_older_value_never_returns() {
-        let mut disk = Disk::new(4);
+        let mut disk = Disk::new(4, Box::new(|_| None), false);
         let first = disk.write(0..2, 1, false);
         disk.written(first, true);
         let second = disk.write(0..1, 2, false);
@@ -172,7 +315,7 @@ mod tests {
 
     #[test]
     fn of_writes_that_overlap_any_may_be_the_last() {
-        let mut disk = Disk::new(1);
+        let mut disk = Disk::new(1, Box::new(|_| None), false);
         let first = disk.write(0..1, 1, false);
         let second = disk.write(0..1, 2, false);
         disk.written(second, true);
@@ -184,7 +327,7 @@ mod tests {
 
     #[test]
     fn what_failed_may_have_happened_and_what_is_unanswered_may_yet() {
-        let mut disk = Disk::new(1);
+        let mut disk = Disk::new(1, Box::new(|_| None), false);
         let failed = disk.write(0..1, 1, false);
         disk.written(failed, false);
         for value in [0, 1] {
@@ -197,5 +340,30 @@ mod tests {
         assert!(disk.was_read(read, Some(&[0])).is_ok(), "not settled while it is open");
         disk.written(open, true);
         assert!(disk.rests(0, 0).is_err());
+    }
+
+    #[test]
+    fn power_keeps_what_was_flushed() {
+        let disk = || {
+            let mut disk = Disk::new(1, Box::new(|_| None), false);
+            let first = disk.write(0..1, 1, false);
+            disk.written(first, true);
+            let flush = disk.flush();
+            let second = disk.write(0..1, 2, false);
+            disk.written(second, true);
+            disk.flushed(flush, true);
+            disk.lose_power();
+            disk
+        };
+        for (value, may) in [(0, false), (1, true), (2, true)] {
+            assert_eq!(disk().rests(0, value).is_ok(), may, "{value}");
+        }
+        let mut disk = disk();
+        let third = disk.write(0..1, 3, false);
+        disk.written(third, true);
+        let flush = disk.flush();
+        disk.flushed(flush, true);
+        disk.lose_power();
+        assert!(disk.rests(0, 3).is_ok() && disk.rests(0, 2).is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! One simulation: a data plane's channels and volumes, their clients, deaths, and the end, when everything must be answered.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::os::unix::fs::FileExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -8,19 +8,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use block::spec::{CacheMode, DelaySpec, FileSpec, LimitSpec, VolumeSpec};
-use block::{Here, Volume};
-use channel::{
-    Adapter, Channel, ChannelConfig, Command, Drain, QueueId, QueueResources, StopReason,
-};
-use device_blk::{Behind, BlkHandler, Shape};
+use block::Here;
+use channel::ChannelConfig;
+use dataplane::sim::{House, Session};
 use memory::sim::{self, Died, Story};
-use protocol::message::WaitMode;
-use protocol::stats::{QueueStats, StatsRegion};
+use protocol::stats::StatsRegion;
+use spec::{
+    AdapterSpec, BlockSpec, CacheMode, CommandSpec, DelaySpec, DeviceSpec, FileSpec, Initiator,
+    LimitSpec, PortShare, ScsiSpec, TargetSpec, UnitSpec, VolumeSpec, WaitMode,
+};
 use uring::sim::{self as kernel, Faults};
 
-use crate::client::{Client, Habits, SECTOR, stamps};
-use crate::oracle::{Disk, Stamp};
+use crate::client::{self, Client, Count, SECTOR, stamps};
+use crate::front::Front;
+use crate::oracle::{Disk, Look, Stamp};
+use crate::scsi::{self, Common, ScsiClient, Tally, Unit};
 
 /// A fault that is put in on purpose, and that a run has to find.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub struct Control {
 }
 
 /// The controls.
-pub const CONTROLS: [Control; 6] = [
+pub const CONTROLS: [Control; 12] = [
     Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },
     Control {
         name: "inflight-early",
@@ -45,6 +47,24 @@ pub const CONTROLS: [Control; 6] = [
         what: "a volume is opened while an earlier process's writes are under way",
     },
     Control { name: "short-is-whole", what: "a transfer that was cut short counts as done" },
+    Control {
+        name: "manage-early",
+        what: "a task management function is carried out before its client's queues are back",
+    },
+    Control {
+        name: "abort-taken-only",
+        what: "an abort does not see what was not taken from the ring",
+    },
+    Control {
+        name: "once-again",
+        what: "a command that may happen once is done again after a death",
+    },
+    Control { name: "shared-lock", what: "nobody waits for an earlier process's reads" },
+    Control { name: "flush-early", what: "a flush is answered before anything was written back" },
+    Control {
+        name: "one-file",
+        what: "lanes share an open file, so that one takes the error another one's flush is to tell",
+    },
 ];
 
 /// What a run is to be.
@@ -84,6 +104,14 @@ pub struct Counts {
     pub operations: u64,
     /// Operations that were under way when their process died.
     pub orphans: u64,
+    /// Deaths of the whole host.
+    pub power: u64,
+    /// Task management functions that were answered.
+    pub functions: u64,
+    /// SCSI commands that ended early or failed, and those that were refused.
+    pub ended: u64,
+    /// See above.
+    pub refused: u64,
 }
 
 impl Counts {
@@ -95,6 +123,10 @@ impl Counts {
         self.moves += other.moves;
         self.operations += other.operations;
         self.orphans += other.orphans;
+        self.power += other.power;
+        self.functions += other.functions;
+        self.ended += other.ended;
+        self.refused += other.refused;
     }
 }
 
@@ -106,9 +138,14 @@ struct Drawn {
     sectors: u64,
     spec: VolumeSpec,
     faults: Faults,
+    /// SCSI adapters, with these bounds, on a port of so many elements.
+    scsi: Option<(CommandSpec, Option<u32>)>,
     /// A death once in so many steps.
     death_every: u64,
     move_every: u64,
+    change_every: u64,
+    /// So many deaths for one of the whole host.
+    power_every: u64,
 }
 
 fn seldom(often: u64, rare: u64) -> u64 {
@@ -123,9 +160,11 @@ impl Drawn {
     fn draw(path: &Path) -> Drawn {
         let sectors = 8 << sim::pick(5);
         let cache = if sim::once_in(2) { CacheMode::Direct } else { CacheMode::Buffered };
-        let file = FileSpec { cache, create: true, ..FileSpec::new(path) };
+        let read_only = sim::once_in(8);
+        let file = FileSpec { cache, create: !read_only, ..FileSpec::new(path) };
         let mut spec =
             VolumeSpec { bytes: Some(sectors * SECTOR), ..VolumeSpec::new("disk", file) };
+        spec.read_only = read_only;
         spec.write_through = sim::once_in(4);
         if sim::once_in(4) {
             spec.limit = Some(LimitSpec { iops: 10_000 << sim::pick(5), ..LimitSpec::default() });
@@ -144,45 +183,140 @@ impl Drawn {
                 short: seldom(3, 30),
                 read_error: seldom(20, 200),
                 write_error: seldom(20, 200),
+                sync_error: seldom(5, 50),
                 passing: seldom(4, 40),
                 takes_nothing: seldom(8, 80),
                 poll_ends: seldom(4, 40),
                 notify_lost: 0,
             },
+            scsi: (!sim::once_in(3)).then(|| {
+                let commands = CommandSpec {
+                    num_cmd_elems: 1 << sim::pick(7),
+                    num_local_cmds: 1 + sim::pick(4) as u32,
+                    num_sp_cmd_elem: 1 + sim::pick(3) as u32,
+                    bufs_per_cmd: 1 + sim::pick(3) as u32,
+                    ..CommandSpec::default()
+                };
+                let port = sim::once_in(2).then(|| 2 << sim::pick(6));
+                (commands, port)
+            }),
             death_every: seldom(150, 1_500),
             move_every: seldom(100, 1_000),
+            change_every: seldom(200, 2_000),
+            power_every: seldom(2, 8),
         }
     }
-}
 
-/// Where is counted: one memory for all runs, since its mapping stays for ever.
-struct Stats {
-    region: StatsRegion,
-    queues: Vec<QueueStats>,
+    /// The adapter of a client.
+    fn adapter(&self, number: usize, queues: u16) -> AdapterSpec {
+        let device = match &self.scsi {
+            None => {
+                let read_only = self.spec.read_only;
+                DeviceSpec::from(BlockSpec { read_only, ..BlockSpec::on("disk") })
+            }
+            Some((commands, port)) => {
+                let wwpn = 0xc050_7600_0000_0000 + number as u64;
+                let luns = [(0, "disk".to_owned())].into();
+                let wwpn_of_target = Some(0x5005_0768_0000_0000);
+                let target = TargetSpec { id: 0, wwpn: wwpn_of_target, port: 1, luns };
+                let port = port.map(|elements| PortShare {
+                    name: "fcs0".into(),
+                    num_cmd_elems: elements,
+                    share: 1 + number as u32,
+                });
+                let scsi = ScsiSpec::new(Initiator::Fc { wwpn }, vec![target]);
+                DeviceSpec::from(ScsiSpec { commands: *commands, port, ..scsi })
+            }
+        };
+        let name = format!("client{number}");
+        AdapterSpec { queues, wait: self.wait, ..AdapterSpec::new(name, "none", device) }
+    }
 }
 
 const CHANNELS_MAX: usize = 3;
 const CLIENTS_MAX: usize = 3;
 
 thread_local! {
-    static STATS: Stats = {
-        let region = StatsRegion::create(CHANNELS_MAX).expect("memory for statistics");
-        let queue = |index| region.queue(&format!("client{index}"), 0).expect("room");
-        let queues = (0..CLIENTS_MAX).map(queue).collect();
-        Stats { region, queues }
-    };
+    /// Where is counted: one memory for all runs, since its mapping stays for ever.
+    static STATS: Arc<StatsRegion> =
+        Arc::new(StatsRegion::create(CHANNELS_MAX).expect("memory for statistics"));
 }
 
 /// The simulated process, while it lives.
 struct Process {
-    channels: Vec<Channel<BlkHandler>>,
-    volume: Arc<dyn Volume>,
-    shape: Arc<Shape>,
-    /// Where each client's queue is.
-    places: Vec<Option<(usize, QueueId)>>,
+    sessions: Vec<Session>,
+    house: House,
 }
 
-type Clients = Rc<Vec<RefCell<Client>>>;
+/// A client of either device.
+enum Any {
+    Block(Client),
+    Scsi(ScsiClient),
+}
+
+impl Any {
+    fn step(&mut self) -> bool {
+        match self {
+            Any::Block(client) => client.step(),
+            Any::Scsi(client) => client.step(),
+        }
+    }
+
+    fn front(&self) -> &Front {
+        match self {
+            Any::Block(client) => &client.front,
+            Any::Scsi(client) => &client.front,
+        }
+    }
+
+    fn front_mut(&mut self) -> &mut Front {
+        match self {
+            Any::Block(client) => &mut client.front,
+            Any::Scsi(client) => &mut client.front,
+        }
+    }
+
+    fn count(&mut self) -> &mut Count {
+        match self {
+            Any::Block(client) => &mut client.count,
+            Any::Scsi(client) => &mut client.count,
+        }
+    }
+
+    fn under_way(&self) -> usize {
+        match self {
+            Any::Block(client) => client.under_way(),
+            Any::Scsi(client) => client.under_way(),
+        }
+    }
+
+    /// The same client after its host has lost its power.
+    fn reboot(&mut self) {
+        let again = match self {
+            Any::Block(client) => Any::Block(client.rebooted()),
+            Any::Scsi(client) => Any::Scsi(client.rebooted()),
+        };
+        *self = again;
+    }
+
+    /// Queues for I/O.
+    fn queues(&self) -> u16 {
+        match self {
+            Any::Block(_) => 1,
+            Any::Scsi(client) => client.queues(),
+        }
+    }
+}
+
+type Clients = Rc<Vec<RefCell<Any>>>;
+
+/// What a run is about.
+struct Scene {
+    drawn: Drawn,
+    clients: Clients,
+    unit: Rc<RefCell<Unit>>,
+    folder: PathBuf,
+}
 
 /// Each run has a folder of its own.
 static RUNS: AtomicU64 = AtomicU64::new(0);
@@ -198,14 +332,13 @@ pub fn run(plan: &Plan) -> Outcome {
     ));
     let made = std::fs::create_dir_all(&folder);
     assert!(made.is_ok(), "{}: {made:?}", folder.display());
-    let path = folder.join("disk");
     let mut counts = Counts::default();
     let mut process = None;
     let result = catch_unwind(AssertUnwindSafe(|| {
         if let Some(control) = plan.control {
             sim::plant(control.name);
         }
-        live(&path, &mut process, &mut counts)
+        live(&folder, &mut process, &mut counts)
     }));
     let finding = match result {
         Ok(result) => result.err(),
@@ -277,18 +410,44 @@ const STALL: u64 = 400_000;
 /// After so many steps no more is asked: a run of nothing but deaths would never end.
 const LONG: u64 = 100_000;
 
-fn live(path: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Result<(), String> {
+fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Result<(), String> {
+    let path = &folder.join("disk");
     let mut drawn = Drawn::draw(path);
     if sim::planted("notification-lost") {
         drawn.faults.notify_lost = 40;
     }
-    let stamp = Rc::new(RefCell::new(0 as Stamp));
-    let disk = Rc::new(RefCell::new(Disk::new(drawn.sectors)));
+    let stamps = Rc::new(RefCell::new(0 as Stamp));
+    let disk =
+        Rc::new(RefCell::new(Disk::new(drawn.sectors, medium(path), drawn.spec.write_through)));
+    if drawn.spec.read_only {
+        // Each sector with a value of its own, so that what is read from another one is seen.
+        let values = (1..=drawn.sectors).map(|at| at << 32);
+        let bytes: Vec<u8> = values
+            .clone()
+            .flat_map(|value| value.to_le_bytes().repeat(SECTOR as usize / 8))
+            .collect();
+        std::fs::write(path, bytes).map_err(|error| error.to_string())?;
+        disk.borrow_mut().holds(values);
+    }
     let count = 1 + sim::pick(CLIENTS_MAX);
     let requests = 200 / count as u32;
+    let (unit, tally) = (Rc::new(RefCell::new(Unit::default())), Rc::new(Tally::default()));
+    let common = Common {
+        disk: Rc::clone(&disk),
+        unit: Rc::clone(&unit),
+        stamps: Rc::clone(&stamps),
+        tally: Rc::clone(&tally),
+        sectors: drawn.sectors,
+    };
     let client = |index| {
-        let name = format!("client{index}");
-        RefCell::new(Client::new(name, Habits::draw(), &disk, drawn.sectors, &stamp, requests))
+        RefCell::new(match drawn.scsi {
+            None => {
+                let habits = client::Habits::draw();
+                let name = format!("client{index}");
+                Any::Block(Client::new(name, habits, &disk, drawn.sectors, &stamps, requests))
+            }
+            Some(_) => Any::Scsi(ScsiClient::new(index, scsi::Habits::draw(), &common, requests)),
+        })
     };
     let clients: Clients = Rc::new((0..count).map(client).collect());
     let others = Rc::clone(&clients);
@@ -300,24 +459,26 @@ fn live(path: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Resu
     };
     settle(&turn);
     kernel::set_faults(drawn.faults);
+    let scene = Scene { drawn, clients, unit, folder: folder.to_owned() };
+    let Scene { drawn, clients, unit, .. } = &scene;
     sim::nest([0, 1, 3, 17, 101][sim::pick(5)]);
 
     let (mut steps, mut steps_left) = (0_u64, STALL);
     let mut calm = false;
     loop {
         for client in clients.iter() {
-            if let Some(wrong) = client.borrow_mut().wrong.take() {
+            if let Some(wrong) = client.borrow_mut().count().wrong.take() {
                 return Err(wrong);
             }
         }
-        let left: u32 = clients.iter().map(|client| client.borrow().left).sum();
+        let left: u32 = clients.iter().map(|client| client.borrow_mut().count().left).sum();
         let under_way: usize = clients.iter().map(|client| client.borrow().under_way()).sum();
         steps += 1;
         if (left == 0 || steps == LONG) && !calm {
             // The last faults are over: from here on everything has to be answered.
             calm = true;
             for client in clients.iter() {
-                client.borrow_mut().left = 0;
+                client.borrow_mut().count().left = 0;
             }
             kernel::set_faults(Faults {
                 notify_lost: drawn.faults.notify_lost,
@@ -332,14 +493,16 @@ fn live(path: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Resu
         if calm {
             steps_left -= 1;
             if steps_left == 0 {
-                return Err(format!("{under_way} requests are never answered"));
+                let laments = |client: &RefCell<Any>| client.borrow_mut().front_mut().laments();
+                let laments: String = clients.iter().map(laments).collect();
+                return Err(format!("{under_way} requests are never answered{laments}"));
             }
         }
         let alive = process.is_some();
         let step = catch_unwind(AssertUnwindSafe(|| -> Result<(), String> {
             match process {
                 None => {
-                    *process = Some(begin(&drawn, &clients, calm)?);
+                    *process = Some(begin(&scene, calm)?);
                     Ok(())
                 }
                 Some(process) => {
@@ -348,9 +511,12 @@ fn live(path: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Resu
                         sim::die_at(Some(sim::pick(60) as u64));
                     }
                     if !calm && sim::once_in(drawn.move_every) {
-                        move_one(process, &clients, counts)?;
+                        move_one(process, &scene, counts);
                     }
-                    beside(&clients, pace);
+                    if !calm && sim::once_in(drawn.change_every) {
+                        change_one(process, &scene)?;
+                    }
+                    beside(clients, pace);
                     Ok(())
                 }
             }
@@ -359,6 +525,7 @@ fn live(path: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Resu
             Ok(result) => result?,
             Err(panic) if panic.is::<Died>() => {
                 counts.deaths += 1;
+                unit.borrow_mut().die();
                 counts.orphans += kernel::under_way() as u64;
                 sim::tell(|| {
                     format!("the process dies with {} operations under way", kernel::under_way())
@@ -366,93 +533,138 @@ fn live(path: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Resu
                 sim::set_dead(true);
                 *process = None;
                 sim::set_dead(false);
+                if sim::once_in(drawn.power_every) && disk.borrow().knows_power() {
+                    counts.power += 1;
+                    sim::tell(|| "the host loses its power".into());
+                    kernel::lose_power();
+                    disk.borrow_mut().lose_power();
+                    unit.borrow_mut().lose_power();
+                    clients.iter().for_each(|client| client.borrow_mut().reboot());
+                }
                 settle(&turn);
                 debug_assert!(alive || sim::threads() == 0, "{:?}", sim::names());
             }
             Err(panic) => resume_unwind(panic),
         }
     }
-    finish(process.take(), path, &disk, drawn.sectors, &clients, counts)
+    let cell = |cell: &Cell<u64>| cell.get();
+    counts.functions = cell(&tally.functions);
+    (counts.ended, counts.refused) = (cell(&tally.ended), cell(&tally.refused));
+    finish(process.take(), path, &disk, &scene, counts)
+}
+
+/// Looks at the file behind the volume, when it is there.
+fn medium(path: &Path) -> Look {
+    let (path, file) = (path.to_owned(), std::cell::OnceCell::new());
+    Box::new(move |at| {
+        if file.get().is_none() {
+            file.set(std::fs::File::open(&path).ok()?).expect("it was not there");
+        }
+        let mut word = [0; 8];
+        file.get()?.read_exact_at(&mut word, at * SECTOR).ok()?;
+        Some(Stamp::from_le_bytes(word))
+    })
 }
 
 /// A process begins: opens the volume, which waits for what an earlier one has under way, and takes up the clients.
-fn begin(drawn: &Drawn, clients: &Clients, calm: bool) -> Result<Process, String> {
+fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
+    let Scene { drawn, clients, unit, folder } = scene;
     if !calm && drawn.death_every > 0 && sim::once_in(4) {
         sim::die_at(Some(sim::pick(400) as u64));
     }
     let channel = |index| {
         let (cpu, files_max, poll_us_max) = (None, 64, drawn.poll_us_max);
-        let config = ChannelConfig { index, cpu, files_max, poll_us_max, activity: None };
-        Channel::start(config, STATS.with(|stats| stats.region.channel(index as usize)))
-            .map_err(|error| error.to_string())
+        ChannelConfig { index, cpu, files_max, poll_us_max, activity: None }
     };
-    let channels: Vec<Channel<BlkHandler>> =
-        (0..drawn.channels).map(channel).collect::<Result<_, _>>()?;
+    let stats = STATS.with(Arc::clone);
+    let mut house = House::start((0..drawn.channels).map(channel), &stats)?;
     let volume = block::open_for(&Here, Some("sim"), &drawn.spec, &mut |_| {})
         .map_err(|error| format!("the volume is not opened: {error}"))?;
-    let shape = Arc::new(Shape::new(&volume.geometry(), "sim", false, true));
-    let places = clients.iter().map(|_| None).collect();
-    let mut process = Process { channels, volume, shape, places };
+    house.put_volume(drawn.spec.clone(), volume);
+    if drawn.scsi.is_some() {
+        let keep = Some(folder.join("disk.pr"));
+        let read_only = drawn.spec.read_only;
+        let spec = UnitSpec::disk("disk", 0x3000_0000_0000_0001);
+        house.put_unit(UnitSpec { keep, read_only, ..spec })?;
+    }
+    let mut process = Process { sessions: Vec::new(), house };
     sim::tell(|| format!("a process begins with {} channels", drawn.channels));
-    for index in 0..clients.len() {
-        let with_region = !sim::planted("no-inflight");
-        let (config, table) = clients[index].borrow().config(with_region);
-        let ring = config.start(table).map_err(|(_, error)| error.to_string())?;
-        let client = clients[index].borrow();
-        let name = client.name.clone();
-        let whose = name.clone();
-        let on_stop =
-            move |_: u16, reason: StopReason| panic!("the queue of {whose} stops: {reason}");
-        let adapter = Adapter::new(&name, Box::new(on_stop));
-        adapter.set_wait(drawn.wait);
-        let resources = QueueResources {
-            ring,
-            number: 0,
-            adapter: Arc::new(adapter),
-            kick: client.kick(),
-            call: Some(client.call()),
-            error: None,
-            commands: Command::pool(client.habits.size),
-            stats: STATS.with(|stats| stats.queues[index]),
+    for (number, client) in clients.iter().enumerate() {
+        let (said, queues) = {
+            let client = client.borrow();
+            (client.front().says(!sim::planted("no-inflight")), client.queues())
         };
-        drop(client);
-        let at = sim::pick(process.channels.len());
-        process.place(index, at, resources)?;
+        let session = process.house.connect(drawn.adapter(number, queues), said)?;
+        process.sessions.push(session);
+        let session = &mut process.sessions[number];
+        let mut rings = client.borrow().front().rings();
+        while !rings.is_empty() {
+            let ring = rings.swap_remove(sim::pick(rings.len()));
+            let ring_number = ring.number;
+            session.place(ring_number, sim::pick(drawn.channels as usize));
+            session.set_ring(ring);
+            session.enable(ring_number, true);
+            sim::tell(|| format!("queue {ring_number} of client{number} starts"));
+        }
+        unit.borrow_mut().arrive(number);
     }
     Ok(process)
 }
 
-impl Process {
-    fn place(&mut self, index: usize, at: usize, resources: QueueResources) -> Result<(), String> {
-        let behind = Behind { shape: Arc::clone(&self.shape), volume: Arc::clone(&self.volume) };
-        let started = self.channels[at].start_queue(resources, behind);
-        let id = started.map_err(|failure| failure.to_string())?;
-        self.places[index] = Some((at, id));
-        Ok(())
-    }
-
-    fn take(&mut self, index: usize) -> QueueResources {
-        let (at, id) = self.places[index].take().expect("it was placed");
-        let drain = if sim::once_in(2) { Drain::Ordinary } else { Drain::SkipWaits };
-        let pending = self.channels[at].stop_queue(id, drain);
-        pending.wait().expect("a channel answers")
-    }
+fn pick_queue(scene: &Scene) -> (usize, u16) {
+    let number = sim::pick(scene.clients.len());
+    let client = scene.clients[number].borrow();
+    let lines = &client.front().lines;
+    (number, lines[sim::pick(lines.len())].number)
 }
 
 /// A queue goes to another channel, as the balancer does it.
-fn move_one(process: &mut Process, clients: &Clients, counts: &mut Counts) -> Result<(), String> {
-    let index = sim::pick(clients.len());
-    let resources = process.take(index);
-    let QueueResources { ring, number, adapter, kick, call, error, commands, stats } = resources;
-    let base = ring.stop().base;
-    let (mut config, table) = clients[index].borrow().config(true);
-    config.base = base;
-    let ring = config.start(table).map_err(|(_, error)| error.to_string())?;
-    let resources = QueueResources { ring, number, adapter, kick, call, error, commands, stats };
-    let at = sim::pick(process.channels.len());
-    sim::tell(|| format!("the queue of client{index} moves to channel {at}"));
-    process.place(index, at, resources)?;
+fn move_one(process: &mut Process, scene: &Scene, counts: &mut Counts) {
+    let (number, queue) = pick_queue(scene);
+    let at = sim::pick(process.house.channels());
+    sim::tell(|| format!("queue {queue} of client{number} moves to channel {at}"));
+    scene.unit.borrow_mut().shift(number);
+    process.sessions[number].place(queue, at);
+    scene.unit.borrow_mut().shift(number);
     counts.moves += 1;
+}
+
+/// Something changes under a client: its memory, a queue that is disabled for a while, what its adapter may have.
+fn change_one(process: &mut Process, scene: &Scene) -> Result<(), String> {
+    let Process { sessions, house } = process;
+    let (number, queue) = pick_queue(scene);
+    let session = &mut sessions[number];
+    scene.unit.borrow_mut().shift(number);
+    match sim::pick(4) {
+        0 => {
+            sim::tell(|| format!("client{number} tells its memory anew"));
+            let regions = scene.clients[number].borrow().front().memory.regions();
+            session.set_memory(regions.expect("descriptors"))?;
+        }
+        1 => {
+            sim::tell(|| format!("client{number} disables queue {queue} for a while"));
+            session.enable(queue, false);
+            (0..sim::pick(40)).for_each(|_| sim::others());
+            session.enable(queue, true);
+        }
+        2 => session.reset_marks(),
+        _ => {
+            let mut spec = session.spec().clone();
+            let DeviceSpec::Scsi(scsi) = &mut spec.device else { return Ok(()) };
+            if sim::once_in(2) {
+                scsi.commands.num_cmd_elems = 1 << sim::pick(7);
+            } else {
+                let limit = LimitSpec { iops: 10_000 << sim::pick(5), ..LimitSpec::default() };
+                scsi.limit = sim::once_in(2).then_some(limit);
+            }
+            if let Some(port) = &mut scsi.port {
+                port.num_cmd_elems = 2 << sim::pick(6);
+            }
+            sim::tell(|| format!("client{number} gets {:?}", spec.scsi()));
+            session.change(house, spec)?;
+        }
+    }
+    scene.unit.borrow_mut().shift(number);
     Ok(())
 }
 
@@ -461,21 +673,21 @@ fn finish(
     process: Option<Process>,
     path: &Path,
     disk: &Rc<RefCell<Disk>>,
-    sectors: u64,
-    clients: &Clients,
+    scene: &Scene,
     counts: &mut Counts,
 ) -> Result<(), String> {
-    let mut process = process.expect("it lives");
-    for index in 0..clients.len() {
-        let resources = process.take(index);
-        if resources.ring.in_flight() > 0 {
-            return Err(format!("client{index}: the queue comes back with heads in flight"));
+    let Process { sessions, house } = process.expect("it lives");
+    sessions.into_iter().for_each(Session::end);
+    for client in scene.clients.iter() {
+        let mut client = client.borrow_mut();
+        if !client.front().is_idle() {
+            let name = &client.front().name;
+            return Err(format!("{name}: its queues came back with heads in flight"));
         }
-        let client = clients[index].borrow();
-        counts.answered += u64::from(client.answered);
-        counts.failed += u64::from(client.failed);
+        counts.answered += u64::from(client.count().answered);
+        counts.failed += u64::from(client.count().failed);
     }
-    drop(process);
+    drop(house);
     for _ in 0..10_000 {
         if !kernel::land() {
             break;
@@ -485,7 +697,7 @@ fn finish(
         return Err(format!("{} operations are left in the kernel", kernel::under_way()));
     }
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = vec![0; (sectors * SECTOR) as usize];
+    let mut bytes = vec![0; (scene.drawn.sectors * SECTOR) as usize];
     file.read_exact_at(&mut bytes, 0).map_err(|error| error.to_string())?;
     for (at, value) in stamps(&bytes)?.into_iter().enumerate() {
         disk.borrow().rests(at as u64, value)?;
@@ -515,8 +727,10 @@ mod tests {
         }
         let Counts { answered, failed, deaths, moves, orphans, .. } = counts;
         assert!(answered > 5_000, "{counts:?}");
-        for count in [failed, deaths, moves, orphans] {
+        let Counts { functions, ended, refused, .. } = counts;
+        for count in [failed, deaths, moves, orphans, functions, ended, refused] {
             assert!(count > 20, "{counts:?}");
         }
+        assert!(counts.power > 0, "{counts:?}");
     }
 }

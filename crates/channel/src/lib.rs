@@ -43,6 +43,7 @@
 //! long segment list, a bounce buffer, a token of a rate limit) is parked here, counted by its reason, and tried again.
 #![deny(unsafe_code)]
 
+mod attendant;
 mod command;
 pub mod device;
 pub mod elements;
@@ -60,6 +61,7 @@ mod sync;
 pub mod wait;
 mod worker;
 
+pub use attendant::{Attendant, Desk};
 pub use command::{Command, INLINE, State};
 pub use handle::{Activity, Channel, ChannelConfig, ChannelError, Drain};
 pub use handler::{After, BadChain, Handler, Never, Opened, Peers, Sweep, Walked};

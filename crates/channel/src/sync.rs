@@ -1,4 +1,4 @@
-//! The primitives of the hand-overs, replaced by loom's in its models, and the thread, which is a turn-taker in a simulation.
+//! The primitives of the hand-overs, replaced by loom's in its models, and threads, each of which is a turn-taker in a simulation.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{Condvar, Mutex, atomic::AtomicU32};
@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering::Relaxed;
 #[cfg(not(loom))]
 pub(crate) use std::sync::{Condvar, Mutex, atomic::AtomicU32};
 
-/// A channel's thread.
+/// A thread of a channel's or an attendant's.
 #[cfg(not(sim))]
 pub(crate) type Thread = std::thread::JoinHandle<()>;
 
-/// A channel's thread in a simulation: has a turn when it is picked, until a turn says that it was the last.
+/// The same in a simulation: has a turn when it is picked, until a turn says that it was the last.
 #[cfg(sim)]
 pub(crate) struct Thread {
     id: u64,
@@ -30,6 +30,10 @@ impl Thread {
         };
         let id = memory::sim::spawn(name, Box::new(turn));
         Thread { id, over }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Waits for the last turn. A dead process's threads have had theirs.

@@ -44,6 +44,8 @@ mod queues;
 mod server;
 mod session;
 mod shares;
+#[cfg(sim)]
+pub mod sim;
 mod storage;
 
 use std::path::PathBuf;

@@ -59,29 +59,45 @@ fn write_and(
     let mut draft = path.as_os_str().to_owned();
     // No name of an object has this sign.
     draft.push("~new");
+    crash_point();
     let mut file = File::create(&draft)?;
+    crash_point();
     file.write_all(&state.encode())?;
+    crash_point();
     file.sync_all()?;
+    crash_point();
     let mut old = path.as_os_str().to_owned();
     old.push("~old");
     let kept = match std::fs::hard_link(path, &old) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             // Of a process that died here: what is in place is the later one.
             std::fs::remove_file(&old)?;
+            crash_point();
             std::fs::hard_link(path, &old)
         }
         other => other,
     };
     let first = kept.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    crash_point();
     std::fs::rename(&draft, path)?;
+    crash_point();
     let synced = sync(folder);
+    crash_point();
     match (&synced, first) {
         (Ok(()), true) => {}
         (Ok(()), false) => drop(std::fs::remove_file(&old)),
         (Err(_), true) => std::fs::remove_file(path)?,
         (Err(_), false) => std::fs::rename(&old, path)?,
     }
+    crash_point();
     synced
+}
+
+/// Stands between any two steps that a crash may separate, for the simulator; otherwise it is nothing.
+#[inline(always)]
+fn crash_point() {
+    #[cfg(sim)]
+    memory::sim::point();
 }
 
 #[cfg(test)]

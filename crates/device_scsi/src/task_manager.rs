@@ -25,12 +25,10 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::thread::JoinHandle;
 
-use channel::Answer;
 use channel::device::AskChannels;
+use channel::{Answer, Attendant, Desk};
 use scsi::management::{Function, Scope};
 use scsi::{LogicalUnit, Nexus, Persistent};
 
@@ -80,9 +78,8 @@ enum Work {
 
 /// The thread's handle.
 pub struct TaskManager {
-    to: Sender<Work>,
+    thread: Attendant<Work>,
     directory: Arc<Directory>,
-    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl std::fmt::Debug for TaskManager {
@@ -98,20 +95,14 @@ impl TaskManager {
     ///
     /// When there is none to be had.
     pub(crate) fn start(ask: AskChannels<Question>) -> std::io::Result<TaskManager> {
-        let (to, inbox) = channel();
         let directory = Arc::new(Directory::default());
-        let mut manager = Manager {
-            ask,
-            directory: Arc::clone(&directory),
-            to: to.clone(),
-            jobs: HashMap::new(),
-            last: 0,
-        };
-        let thread = std::thread::Builder::new()
-            .name("task-manager".into())
-            .stack_size(256 << 10)
-            .spawn(move || manager.run(&inbox))?;
-        Ok(TaskManager { to, directory, thread: Mutex::new(Some(thread)) })
+        let known = Arc::clone(&directory);
+        let thread = Attendant::start("task-manager", |desk| {
+            let mut manager =
+                Manager { ask, directory: known, desk, jobs: HashMap::new(), last: 0 };
+            move |work| manager.act(work)
+        })?;
+        Ok(TaskManager { thread, directory })
     }
 
     /// A unit, and where its reservations are kept.
@@ -121,18 +112,15 @@ impl TaskManager {
 
     /// What a device's channels call with an off-path request. It does not wait.
     pub(crate) fn requests(&self, device: Weak<ScsiDevice>) -> Box<dyn Fn(OffPath) + Send + Sync> {
-        let to = self.to.clone();
+        let desk = self.thread.desk().clone();
         // After the end of the thread the request is dropped, and its command is told that it failed.
-        Box::new(move |request| drop(to.send(Work::OffPath(device.clone(), request))))
+        Box::new(move |request| desk.hand_in(Work::OffPath(device.clone(), request)))
     }
 
     /// Ends the thread. No SCSI queue runs.
     pub(crate) fn stop(&self) {
-        let _ = self.to.send(Work::Stop);
-        if let Some(thread) = locked(&self.thread).take() {
-            let joined = thread.join();
-            debug_assert!(joined.is_ok(), "a panic ends the process");
-        }
+        self.thread.desk().hand_in(Work::Stop);
+        self.thread.join();
     }
 }
 
@@ -149,20 +137,20 @@ struct Job {
 struct Manager {
     ask: AskChannels<Question>,
     directory: Arc<Directory>,
-    to: Sender<Work>,
+    desk: Desk<Work>,
     jobs: HashMap<u64, Job>,
     last: u64,
 }
 
 impl Manager {
-    fn run(&mut self, inbox: &Receiver<Work>) {
-        while let Ok(work) = inbox.recv() {
-            match work {
-                Work::OffPath(device, request) => self.begin(&device, request),
-                Work::Counted { job, question, count } => self.counted(job, question, count),
-                Work::Stop => return,
-            }
+    /// Does one thing; whether another one may follow.
+    fn act(&mut self, work: Work) -> bool {
+        match work {
+            Work::OffPath(device, request) => self.begin(&device, request),
+            Work::Counted { job, question, count } => self.counted(job, question, count),
+            Work::Stop => return false,
         }
+        true
     }
 
     fn begin(&mut self, device: &Weak<ScsiDevice>, request: OffPath) {
@@ -249,11 +237,11 @@ impl Manager {
         let job = self.last;
         self.jobs.insert(job, Job { left: asked.len(), counts, end });
         for (question, pending) in asked {
-            let to = self.to.clone();
+            let desk = self.desk.clone();
             pending.then(move |count| {
                 let count = count.unwrap_or(0);
                 // The thread ends after the last queue.
-                let _ = to.send(Work::Counted { job, question, count });
+                desk.hand_in(Work::Counted { job, question, count });
             });
         }
     }

@@ -42,6 +42,16 @@ pub fn planted(fault: &str) -> bool {
     }
 }
 
+/// Whether what is dropped now belongs to a process that is about to end: it unwinds, or a simulated one has died.
+#[must_use]
+pub fn is_ending() -> bool {
+    #[cfg(sim)]
+    if sim::dead() {
+        return true;
+    }
+    std::thread::panicking()
+}
+
 pub use buf::IoBuf;
 pub use lasting::Lasting;
 pub use mapping::{Access, MapError, Mapping, View};

@@ -192,6 +192,18 @@ impl StatsRegion {
         Ok(StatsRegion { file, words, channels, slots: Mutex::default(), moving: Mutex::default() })
     }
 
+    /// As if it had just been made: what a simulation has for each of its processes, since the mapping stays for ever. Nobody writes to it.
+    #[cfg(sim)]
+    pub fn renew(&self) {
+        let mut slots = self.slots();
+        for word in (0..slots.next).flat_map(|index| self.words_of(index)) {
+            if word.load(Relaxed) != 0 {
+                word.store(0, Relaxed);
+            }
+        }
+        *slots = Slots::default();
+    }
+
     /// The memory's file, for readers.
     #[must_use]
     pub fn file(&self) -> &File {

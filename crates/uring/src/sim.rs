@@ -3,7 +3,7 @@
 //! Files are real, and so are their locks; what io_uring does with them is made here. An operation *lands* when [`land`] picks it: in any
 //! order, cut short, with an error that passes or one that does not, or long after its process has died, as long as nobody has waited
 //! for it. A landed operation has its effect and a completion that a later [`Ring::submit`] or [`Ring::wait`] shows. An eventfd that is written
-//! completes its poll when the kernel gets to it.
+//! completes its poll when the kernel gets to it. What is written is durable when it was written back: see [`cache`].
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -19,8 +19,11 @@ use rustix::event::epoll;
 use crate::error::{Full, RingError};
 use crate::files::{FileSlot, Slots};
 use crate::inline;
-use crate::op::Op;
+use crate::op::{Op, WriteFlags};
 use crate::setup::{RingConfig, Rung};
+use cache::{Caches, Open};
+
+mod cache;
 
 /// A finished operation, or one event of a [`Op::PollMulti`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +45,8 @@ pub struct Faults {
     pub read_error: u64,
     /// Writes fail with EIO, having written a part.
     pub write_error: u64,
+    /// Writing back what was written fails.
+    pub sync_error: u64,
     /// Operations answer EAGAIN or EINTR.
     pub passing: u64,
     /// The kernel takes nothing of what is submitted.
@@ -55,7 +60,7 @@ pub struct Faults {
 #[derive(Debug)]
 enum Work {
     Read { bufs: Vec<IoBuf>, offset: u64, nowait: bool },
-    Write { bufs: Vec<IoBuf>, offset: u64, nowait: bool },
+    Write { bufs: Vec<IoBuf>, offset: u64, nowait: bool, dsync: bool },
     DataSync,
     Fallocate { mode: i32, offset: u64, len: u64 },
     Poll,
@@ -70,6 +75,7 @@ struct Flight {
     ring: u64,
     user_data: u64,
     file: Option<Rc<OwnedFd>>,
+    open: Option<Open>,
     work: Work,
 }
 
@@ -94,6 +100,7 @@ struct Kernel {
     faults: Faults,
     landed: u64,
     heard: u64,
+    caches: Caches,
 }
 
 struct PollEntry {
@@ -119,6 +126,14 @@ pub fn boot(faults: Faults) {
 /// From now on this goes wrong.
 pub fn set_faults(faults: Faults) {
     kernel(|kernel| kernel.faults = faults);
+}
+
+/// The host loses its power: no operation is under way any more, and files have what was written back.
+pub fn lose_power() {
+    kernel(|kernel| {
+        kernel.flights.clear();
+        kernel.caches.lose_power();
+    });
 }
 
 /// Operations under way, those of dead processes among them.
@@ -267,7 +282,7 @@ impl Kernel {
 
 /// Carries an operation out.
 fn do_it(flight: Flight) {
-    let Flight { ring, user_data, file, work } = flight;
+    let Flight { ring, user_data, file, open, work } = flight;
     let faults = kernel(|kernel| {
         kernel.landed += 1;
         kernel.faults
@@ -283,7 +298,11 @@ fn do_it(flight: Flight) {
                 moved(inline::read_at(fd(), &cut(&bufs, faults.short), offset))
             }
         }
-        Work::Write { bufs, offset, nowait } => {
+        Work::Write { bufs, offset, nowait, dsync } => {
+            let len = bufs.iter().map(|buf| buf.len() as u64).sum();
+            if let Some(open) = open {
+                kernel(|kernel| kernel.caches.touch(open, offset, len));
+            }
             if let Some(error) = passing(faults, nowait) {
                 error
             } else if sim::once_in(faults.write_error) {
@@ -292,13 +311,21 @@ fn do_it(flight: Flight) {
                 debug_assert!(torn.is_ok(), "{torn:?}");
                 -libc::EIO
             } else {
-                moved(inline::write_at(fd(), &cut(&bufs, faults.short), offset))
+                let moved = moved(inline::write_at(fd(), &cut(&bufs, faults.short), offset));
+                let synced =
+                    if dsync { sync(open, Some((offset, len)), faults.sync_error) } else { 0 };
+                if synced < 0 { synced } else { moved }
             }
         }
-        Work::DataSync => passing(faults, false).unwrap_or(0),
+        Work::DataSync => {
+            passing(faults, false).unwrap_or_else(|| sync(open, None, faults.sync_error))
+        }
         Work::Fallocate { mode, offset, len } => match passing(faults, false) {
             Some(error) => error,
             None => {
+                if let Some(open) = open {
+                    kernel(|kernel| kernel.caches.touch(open, offset, len));
+                }
                 let mode = rustix::fs::FallocateFlags::from_bits_retain(mode as u32);
                 let result = rustix::fs::fallocate(fd(), mode, offset, len);
                 result.map_or_else(|error| -error.raw_os_error(), |()| 0)
@@ -321,6 +348,11 @@ fn do_it(flight: Flight) {
     drop(file);
     sim::tell(|| format!("kernel: ring {ring} operation {user_data:#x} ends with {result}"));
     kernel(|kernel| kernel.complete(ring, user_data, result, false));
+}
+
+/// Writes back.
+fn sync(open: Option<Open>, part: Option<(u64, u64)>, fails: u64) -> i32 {
+    open.map_or(0, |open| kernel(|kernel| kernel.caches.sync(open, part, fails)))
 }
 
 fn passing(faults: Faults, nowait: bool) -> Option<i32> {
@@ -364,7 +396,7 @@ pub struct Ring {
     id: u64,
     room: usize,
     slots: Slots,
-    files: Vec<Option<Rc<OwnedFd>>>,
+    files: Vec<Option<(Rc<OwnedFd>, Option<Open>)>>,
     pushed: Vec<Flight>,
     /// Operations that found no room, in their order: see [`Ring::push_own`].
     kept: VecDeque<Flight>,
@@ -427,7 +459,9 @@ impl Ring {
         if self.files.len() <= at {
             self.files.resize(at + 1, None);
         }
-        self.files[at] = Some(Rc::new(fd.try_clone_to_owned().map_err(RingError::Register)?));
+        let file = Rc::new(fd.try_clone_to_owned().map_err(RingError::Register)?);
+        let open = kernel(|kernel| kernel.caches.open(&file));
+        self.files[at] = Some((file, open));
         Ok(FileSlot(slot))
     }
 
@@ -468,7 +502,8 @@ impl Ring {
                 (Some(file), Work::Read { bufs: bufs.to_vec(), offset, nowait })
             }
             Op::Write { file, bufs, offset, flags } => {
-                (Some(file), Work::Write { bufs: bufs.to_vec(), offset, nowait: flags.nowait })
+                let WriteFlags { dsync, nowait } = flags;
+                (Some(file), Work::Write { bufs: bufs.to_vec(), offset, nowait, dsync })
             }
             Op::DataSync { file } => (Some(file), Work::DataSync),
             Op::Fallocate { file, mode, offset, len } => {
@@ -487,7 +522,8 @@ impl Ring {
             let file = self.files.get(slot.0 as usize).cloned().flatten();
             file.expect("an operation names a registered file")
         });
-        Flight { ring: self.id, user_data, file, work }
+        let (file, open) = file.map_or((None, None), |(file, open)| (Some(file), open));
+        Flight { ring: self.id, user_data, file, open, work }
     }
 
     /// Adds an operation to what the next [`Ring::submit`] or [`Ring::wait`] hands to the kernel.
@@ -536,15 +572,23 @@ impl Ring {
         if sim::once_in(kernel(|kernel| kernel.faults.takes_nothing)) {
             return;
         }
-        let taken = std::mem::take(&mut self.pushed);
-        kernel(|kernel| kernel.flights.extend(taken));
+        self.hand_over();
         while self.space() > 0
             && let Some(flight) = self.kept.pop_front()
         {
             self.pushed.push(flight);
         }
-        let taken = std::mem::take(&mut self.pushed);
-        kernel(|kernel| kernel.flights.extend(taken));
+        self.hand_over();
+    }
+
+    /// What was pushed is the kernel's, in its order. To cancel is done at once, as io_uring does it.
+    fn hand_over(&mut self) {
+        for flight in std::mem::take(&mut self.pushed) {
+            match flight.work {
+                Work::Cancel { .. } => do_it(flight),
+                _ => kernel(|kernel| kernel.flights.push(flight)),
+            }
+        }
     }
 
     /// Hands over what was pushed.

@@ -37,7 +37,8 @@ pub(crate) fn lock(
     } else {
         FlockOperation::NonBlockingLockExclusive
     };
-    let byte = opening.owner.filter(|_| spec.read_only).map(|owner| byte(owner, &spec.name));
+    let marks = spec.read_only && !memory::planted("shared-lock");
+    let byte = opening.owner.filter(|_| marks).map(|owner| byte(owner, &spec.name));
     let deadline = clock::instant() + wait;
     let mut told = false;
     loop {

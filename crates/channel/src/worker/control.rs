@@ -313,6 +313,7 @@ impl<H: Handler> Worker<H> {
         let concerned = |(id, served): (usize, &Option<Box<Served<H>>>)| {
             let Served { queue, handler } = served.as_deref()?;
             let from_ring = queue.takes_heads() && !queue.pulls;
+            let from_ring = from_ring && !memory::planted("abort-taken-only");
             let stage =
                 if from_ring { Stage::Take(queue.resources.ring.size()) } else { Stage::START };
             handler.concerns(&scope).then_some((id as u16, stage))

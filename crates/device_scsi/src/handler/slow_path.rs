@@ -2,12 +2,12 @@
 //! nothing.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use block::IoError;
 use channel::elements::{Admission, Shortage};
 use channel::{Io, LIST_SEGMENTS, NO_PART, Read, Reply, RunningQueue, Walked};
-use memory::IoBuf;
+use memory::{IoBuf, clock};
 use protocol::stats::QueueCounter;
 use scsi::{
     BlockRequest, Class, Data, Done, Input, LogicalUnit, Memory, SENSE_BYTES_MAX, Sense, SenseKey,
@@ -221,7 +221,7 @@ impl Requests {
             Step::Scratch => return self.find_scratch(io, queue, head),
             Step::Wait => {
                 *pause = Pause::Time;
-                io.pause_until(queue, head, Instant::now() + RETRY);
+                io.pause_until(queue, head, clock::instant() + RETRY);
             }
             Step::Store(state) => {
                 *pause = Pause::Store;
@@ -489,7 +489,8 @@ impl Requests {
     #[cold]
     pub(crate) fn recover(&mut self, io: &mut Io, queue: &mut RunningQueue, head: Head) -> bool {
         let mut bufs = Vec::new();
-        let once = |look: &Look| look.header.class().happens_once();
+        let once =
+            |look: &Look| look.header.class().happens_once() && !memory::planted("once-again");
         let Some(look) = self.peek(queue, head, &mut bufs).0.filter(once) else { return false };
         io.note_taken(queue, head);
         self.end_peeked(io, queue, head, &look.keep(&bufs), AbortReason::Reset);

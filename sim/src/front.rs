@@ -1,0 +1,155 @@
+//! What all clients have: memory, an in-flight region, and driver queues that kick, sleep until they are notified, and are polled.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use dataplane::sim::{Front as Said, Ring};
+use memory::sim;
+use rustix::event::EventfdFlags;
+use vring::InflightRegion;
+use vring::driver::{Completion, DriverConfig, DriverMemory, DriverQueue};
+
+/// A driver's queue.
+pub struct Line {
+    pub number: u16,
+    pub driver: DriverQueue,
+    kick: OwnedFd,
+    call: OwnedFd,
+    owes_kick: bool,
+    asleep: bool,
+    /// How many bells had rung when it last looked.
+    heard: u64,
+}
+
+/// What it says to a server, and its queues.
+pub struct Front {
+    pub name: String,
+    pub memory: Arc<DriverMemory>,
+    pub region: InflightRegion,
+    pub config: DriverConfig,
+    pub lines: Vec<Line>,
+}
+
+/// What a line can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Can {
+    /// It did what it owed.
+    Kicked,
+    /// Nothing: it sleeps.
+    Sleeps,
+    /// Anything.
+    All,
+}
+
+fn eventfd() -> OwnedFd {
+    rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).expect("an eventfd")
+}
+
+impl Front {
+    /// With queues of these numbers.
+    pub fn new(name: String, bytes: u64, config: DriverConfig, numbers: &[u16]) -> Front {
+        let memory = Arc::new(DriverMemory::new(bytes).expect("memory"));
+        let count = numbers.iter().max().expect("a queue") + 1;
+        let region = InflightRegion::create(count, config.size).expect("a region").1;
+        let line = |number: &u16| Line {
+            number: *number,
+            driver: DriverQueue::new(&memory, config).expect("a queue"),
+            kick: eventfd(),
+            call: eventfd(),
+            owes_kick: false,
+            asleep: false,
+            heard: u64::MAX,
+        };
+        let lines = numbers.iter().map(line).collect();
+        Front { name, memory, region, config, lines }
+    }
+
+    /// What it tells a server before it speaks of its rings.
+    pub fn says(&self, with_region: bool) -> Said {
+        let regions = self.memory.regions().expect("descriptors");
+        let inflight = with_region.then(|| self.region.clone());
+        Said { config: self.config, regions, inflight }
+    }
+
+    /// What it tells of its rings.
+    pub fn rings(&self) -> Vec<Ring> {
+        self.lines.iter().map(Line::says).collect()
+    }
+
+    /// Why it waits for ever: what each queue with something under way lacks.
+    pub fn laments(&mut self) -> String {
+        let mut said = Vec::new();
+        for line in self.lines.iter_mut().filter(|line| line.driver.in_flight() > 0) {
+            let lack = match line.driver.poll() {
+                Ok(Some(_)) if line.asleep => "an end is in the ring, and it was not notified",
+                Ok(Some(_)) => "an end is in the ring",
+                _ => "no end is in the ring",
+            };
+            said.push(format!("; {} queue {}: {lack}", self.name, line.number));
+        }
+        said.concat()
+    }
+
+    /// Nothing is in flight, as the server has left it written.
+    pub fn is_idle(&self) -> bool {
+        let parts = self.lines.iter().filter_map(|line| self.region.queue(line.number));
+        parts.into_iter().all(|part| !part.has_heads())
+    }
+}
+
+impl Line {
+    fn says(&self) -> Ring {
+        Ring {
+            number: self.number,
+            size: self.driver.config().size,
+            addresses: self.driver.addresses(),
+            base: self.driver.used_index(),
+            kick: self.kick.try_clone().expect("a descriptor"),
+            call: self.call.try_clone().expect("a descriptor"),
+        }
+    }
+
+    /// Does what it owes, and hears whether it was notified.
+    pub fn begin_step(&mut self, whose: &str) -> Can {
+        if self.owes_kick {
+            self.owes_kick = false;
+            sim::tell(|| format!("{whose}: kicks queue {}", self.number));
+            sim::bell();
+            let written = rustix::io::write(&self.kick, &1_u64.to_ne_bytes());
+            assert!(written.is_ok(), "{written:?}");
+            return Can::Kicked;
+        }
+        if self.asleep {
+            if !self.notified() {
+                return Can::Sleeps;
+            }
+            self.asleep = false;
+            self.driver.disable_interrupts();
+        }
+        Can::All
+    }
+
+    fn notified(&mut self) -> bool {
+        let bells = sim::bells();
+        if std::mem::replace(&mut self.heard, bells) == bells {
+            return false;
+        }
+        let mut count = [0; 8];
+        rustix::io::read(&self.call, &mut count).is_ok()
+    }
+
+    /// What was added can be seen; a kick may be owed.
+    pub fn publish(&mut self) {
+        self.owes_kick |= self.driver.publish();
+    }
+
+    /// Sleeps until it is notified, unless something is there.
+    pub fn sleep(&mut self) {
+        self.asleep = !self.driver.enable_interrupts();
+    }
+
+    /// What has ended.
+    pub fn poll(&mut self) -> Result<Option<Completion>, String> {
+        self.driver.poll().map_err(|error| format!("the used ring: {error}"))
+    }
+}
