@@ -487,8 +487,10 @@ fn caches(bench: &mut Bench) {
     let client = bench.client(1);
     for opcode in [0x35, 0x91] {
         for flags in [0, 2] {
+            let before = bench.requests();
             let answer = bench.command(&client, &cdb(opcode, flags, 0, 8), &[], 0);
             assert_eq!(answer.status, Status::Good);
+            assert_eq!(bench.requests(), before + 1, "the volume knows whether anything was lost");
         }
     }
     let page = bench.command(&client, &[0x1a, 8, 0x08, 0, 255, 0], &[], 255).good();

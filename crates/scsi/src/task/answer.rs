@@ -240,7 +240,7 @@ impl Task {
         if start || no_flush {
             return Step::Done(Done::good(0, 0));
         }
-        self.flush(cx)
+        self.flush()
     }
 
     /// PERSISTENT RESERVE OUT (SPC-4, 6.16).

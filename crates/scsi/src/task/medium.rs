@@ -330,13 +330,11 @@ impl Task {
             return Step::Done(Done::check(sense));
         }
         self.job = Job::NOTHING;
-        self.flush(cx)
+        self.flush()
     }
 
-    pub(super) fn flush(&mut self, cx: &Context<'_>) -> Step {
-        if !cx.nexus.unit().volatile_cache {
-            return self.good(cx);
-        }
+    /// Also of a volume that keeps nothing back: of a write that failed something may lie before the medium, where reads find it.
+    pub(super) fn flush(&mut self) -> Step {
         self.submit(Out::Flush, OpKind::Flush, 0, 0, Memory::None)
     }
 
