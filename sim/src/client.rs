@@ -1,7 +1,7 @@
 //! A driver of a virtio block device: it sends, kicks, sleeps until it is notified, and judges every answer.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use memory::{IoBuf, sim};
@@ -325,14 +325,19 @@ impl Client {
     }
 }
 
-/// A buffer in up to three pieces.
+/// A buffer in up to six pieces: more than a command has room for without a list.
 pub fn cut(at: GuestAddr, len: u32) -> Vec<Segment> {
     let sectors = (len / SECTOR as u32) as usize;
     if sectors < 2 || sim::once_in(2) {
         return vec![(at, len)];
     }
-    let first = (1 + sim::pick(sectors - 1)) as u32 * SECTOR as u32;
-    vec![(at, first), (GuestAddr(at.0 + u64::from(first)), len - first)]
+    let cuts = 1 + sim::pick(5);
+    let mut borders: BTreeSet<usize> = (0..cuts).map(|_| 1 + sim::pick(sectors - 1)).collect();
+    borders.extend([0, sectors]);
+    let borders: Vec<u32> =
+        borders.into_iter().map(|sector| sector as u32 * SECTOR as u32).collect();
+    let piece = |ends: &[u32]| (GuestAddr(at.0 + u64::from(ends[0])), ends[1] - ends[0]);
+    borders.windows(2).map(piece).collect()
 }
 
 /// Every word of the buffer is the stamp.

@@ -32,6 +32,8 @@ struct Open {
     stamp: Stamp,
     /// Values of writes that overlap.
     beside: BTreeSet<Stamp>,
+    /// The same with those that do not appear any more: they may be what is durable.
+    beside_ever: BTreeSet<Stamp>,
     /// The old value may stay: a discard.
     may_stay: bool,
     /// Its value does not appear any more.
@@ -129,14 +131,17 @@ impl Disk {
         let ticket = self.ticket();
         for at in sectors.clone() {
             let sector = &mut self.sectors[at as usize];
-            let mut beside = BTreeSet::new();
+            let (mut beside, mut beside_ever) = (BTreeSet::new(), BTreeSet::new());
             for open in sector.open.values_mut() {
                 open.beside.insert(stamp);
+                open.beside_ever.insert(stamp);
+                beside_ever.insert(open.stamp);
                 if !open.barred {
                     beside.insert(open.stamp);
                 }
             }
-            let open = Open { stamp, beside, may_stay, barred: false, seen: false, through: false };
+            let (barred, seen, through) = (false, false, false);
+            let open = Open { stamp, beside, beside_ever, may_stay, barred, seen, through };
             sector.open.insert(ticket, open);
             sector.durable.insert(stamp);
         }
@@ -243,7 +248,7 @@ impl Disk {
             let open = sector.open.remove(&ticket).expect("it is under way");
             if done && !open.may_stay && (self.write_through || open.through) {
                 let open = &open;
-                sector.durable.retain(|it| *it == open.stamp || open.beside.contains(it));
+                sector.durable.retain(|it| *it == open.stamp || open.beside_ever.contains(it));
             }
             if done && !open.may_stay {
                 // What was possible before it began and is not of one that overlaps is gone.
@@ -340,6 +345,23 @@ mod tests {
         assert!(disk.was_read(read, Some(&[0])).is_ok(), "not settled while it is open");
         disk.written(open, true);
         assert!(disk.rests(0, 0).is_err());
+    }
+
+    /// Two durable writes overlap; what a third, which fails, has left for others to see is not on the platter.
+    #[test]
+    fn what_does_not_appear_may_be_durable() {
+        let medium = std::rc::Rc::new(std::cell::Cell::new(0));
+        let look = std::rc::Rc::clone(&medium);
+        let mut disk = Disk::new(1, Box::new(move |_| Some(look.get())), true);
+        let (first, second) = (disk.write(0..1, 1, false), disk.write(0..1, 2, false));
+        let third = disk.write(0..1, 3, false);
+        medium.set(3);
+        disk.written(second, true);
+        assert!(!disk.sectors[0].possible.contains(&2));
+        disk.written(first, true);
+        disk.written(third, false);
+        disk.lose_power();
+        assert!(disk.rests(0, 2).is_ok() && disk.rests(0, 0).is_err());
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! One simulation: a data plane's channels and volumes, their clients, deaths, and the end, when everything must be answered.
 
 use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -8,11 +11,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use block::Here;
+use block::{Files, Here, Testimony};
 use channel::ChannelConfig;
 use dataplane::sim::{House, Session};
 use memory::sim::{self, Died, Story};
+use protocol::opener::Witnesses;
 use protocol::stats::StatsRegion;
+use rustix::fs::OFlags;
 use spec::{
     AdapterSpec, BlockSpec, CacheMode, CommandSpec, DelaySpec, DeviceSpec, FileSpec, Initiator,
     LimitSpec, PortShare, ScsiSpec, TargetSpec, UnitSpec, VolumeSpec, WaitMode,
@@ -310,11 +315,45 @@ impl Any {
 
 type Clients = Rc<Vec<RefCell<Any>>>;
 
+/// How the process gets at files: as a data plane does whose control plane keeps witnesses of them, which lives on.
+#[derive(Default)]
+struct Keeper(Witnesses);
+
+impl Files for Keeper {
+    fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
+        Here.open(path, flags)
+    }
+
+    fn again(&self, file: &File) -> io::Result<File> {
+        Here.again(file)
+    }
+
+    fn text(&self, path: &Path) -> io::Result<String> {
+        Here.text(path)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        Here.remove(path)
+    }
+
+    fn sync_folder_of(&self, path: &Path) -> io::Result<()> {
+        Here.sync_folder_of(path)
+    }
+
+    fn testimony(&self, path: &Path, file: &File) -> io::Result<Testimony> {
+        let (lost, witness) = self.0.of(path, &file.try_clone()?.into())?;
+        // A new one hears of errors from now on.
+        memory::cache::has_lost(witness.as_fd())?;
+        Ok(Testimony { lost, witness: Some(witness) })
+    }
+}
+
 /// What a run is about.
 struct Scene {
     drawn: Drawn,
     clients: Clients,
     unit: Rc<RefCell<Unit>>,
+    keeper: RefCell<Keeper>,
     folder: PathBuf,
 }
 
@@ -392,12 +431,12 @@ fn beside(clients: &Clients, pace: Pace) {
         if let Ok(mut client) = clients[sim::pick(clients.len())].try_borrow_mut() {
             client.step();
         }
-    } else if threads > 0 || !pass_to_next() {
+    } else if threads > 0 && !sim::sleeps() || !pass_to_next() {
         sim::pass(1 << sim::pick(14));
     }
 }
 
-/// No thread is awake: time goes on to the next moment, if there is one, or some of the way.
+/// No thread is awake, or somebody waits for time to pass: it goes on to the next moment, if there is one, or some of the way.
 fn pass_to_next() -> bool {
     let moments = [kernel::next_moment(), sim::next_waking()];
     let Some(at) = moments.into_iter().flatten().min() else { return false };
@@ -459,7 +498,8 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
     };
     settle(&turn);
     kernel::set_faults(drawn.faults);
-    let scene = Scene { drawn, clients, unit, folder: folder.to_owned() };
+    let (keeper, folder) = (RefCell::default(), folder.to_owned());
+    let scene = Scene { drawn, clients, unit, keeper, folder };
     let Scene { drawn, clients, unit, .. } = &scene;
     sim::nest([0, 1, 3, 17, 101][sim::pick(5)]);
 
@@ -537,6 +577,7 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
                     counts.power += 1;
                     sim::tell(|| "the host loses its power".into());
                     kernel::lose_power();
+                    scene.keeper.take();
                     disk.borrow_mut().lose_power();
                     unit.borrow_mut().lose_power();
                     clients.iter().for_each(|client| client.borrow_mut().reboot());
@@ -568,7 +609,7 @@ fn medium(path: &Path) -> Look {
 
 /// A process begins: opens the volume, which waits for what an earlier one has under way, and takes up the clients.
 fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
-    let Scene { drawn, clients, unit, folder } = scene;
+    let Scene { drawn, clients, unit, keeper, folder } = scene;
     if !calm && drawn.death_every > 0 && sim::once_in(4) {
         sim::die_at(Some(sim::pick(400) as u64));
     }
@@ -578,7 +619,7 @@ fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
     };
     let stats = STATS.with(Arc::clone);
     let mut house = House::start((0..drawn.channels).map(channel), &stats)?;
-    let volume = block::open_for(&Here, Some("sim"), &drawn.spec, &mut |_| {})
+    let volume = block::open_for(&*keeper.borrow(), Some("sim"), &drawn.spec, &mut |_| {})
         .map_err(|error| format!("the volume is not opened: {error}"))?;
     house.put_volume(drawn.spec.clone(), volume);
     if drawn.scsi.is_some() {

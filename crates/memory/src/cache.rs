@@ -15,6 +15,10 @@ const NOWHERE: libc::off64_t = libc::off64_t::MAX - (1 << 16);
 ///
 /// What says nothing of the file: the kernel has no such call, or the descriptor cannot be asked.
 pub fn has_lost(file: BorrowedFd<'_>) -> io::Result<bool> {
+    #[cfg(sim)]
+    if let Some(lost) = crate::sim::has_lost(file) {
+        return Ok(lost);
+    }
     let wait = libc::SYNC_FILE_RANGE_WAIT_BEFORE;
     // SAFETY: numbers alone; the descriptor is open through the call.
     let result = unsafe { libc::sync_file_range(file.as_raw_fd(), NOWHERE, 1, wait) };

@@ -95,12 +95,7 @@ pub fn sleep(time: Duration) {
     #[cfg(not(sim))]
     std::thread::sleep(time);
     #[cfg(sim)]
-    {
-        let end = crate::sim::instant() + time;
-        while !crate::sim::until(end).is_zero() {
-            crate::sim::others();
-        }
-    }
+    crate::sim::sleep(time);
 }
 
 /// Ticks in a second.

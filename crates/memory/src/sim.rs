@@ -4,9 +4,10 @@
 //! kernel (`uring`) asks [`pick`] what happens next, whoever would wait for another thread calls [`others`] until that one has done it, and
 //! between two stores that a crash may separate stands [`point`]. Everything is decided by the numbers of one seed, so a seed says what happens.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fmt;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use crate::random::{Random, mix};
@@ -45,6 +46,8 @@ struct World {
     next_actor: u64,
     /// Whose turn it is.
     current: Option<u64>,
+    /// When those that sleep in the middle of something wake, the innermost last.
+    sleepers: Vec<u64>,
     /// Who may go on besides threads: the kernel, clients. Called with nothing borrowed.
     beside: Option<Turn>,
     points: u64,
@@ -62,8 +65,12 @@ struct World {
     bells: u64,
 }
 
+/// Says of an open file what [`crate::cache::has_lost`] asks.
+pub type Lost = fn(BorrowedFd<'_>) -> bool;
+
 thread_local! {
     static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+    static LOST: Cell<Option<Lost>> = const { Cell::new(None) };
 }
 
 /// How far time goes on with each look at it, so that no two moments are the same.
@@ -84,6 +91,7 @@ pub fn begin(seed: u64, story_lines: usize) {
         actors: Vec::new(),
         next_actor: 0,
         current: None,
+        sleepers: Vec::new(),
         beside: None,
         points: 0,
         dies_at: None,
@@ -149,12 +157,6 @@ pub fn instant() -> Instant {
         Some(world) => world.base + Duration::from_nanos(ns),
         None => Instant::now(),
     })
-}
-
-/// How long from now on `at` is.
-#[must_use]
-pub fn until(at: Instant) -> Duration {
-    with(|world| at.saturating_duration_since(world.base + Duration::from_nanos(world.now_ns)))
 }
 
 /// Lets time pass.
@@ -227,6 +229,15 @@ pub fn planted(fault: &str) -> bool {
     WORLD.with_borrow(|world| world.as_ref().is_some_and(|world| world.faults.contains(&fault)))
 }
 
+/// A kernel of this thread's: who is asked of lost writes.
+pub fn set_lost(lost: Lost) {
+    LOST.set(Some(lost));
+}
+
+pub(crate) fn has_lost(file: BorrowedFd<'_>) -> Option<bool> {
+    LOST.get().map(|lost| lost(file))
+}
+
 /// Starts a thread of the simulated process: it has a turn whenever it is picked.
 pub fn spawn(name: &str, turn: Turn) -> u64 {
     with(|world| {
@@ -265,10 +276,32 @@ pub fn wake(id: u64) {
     });
 }
 
-/// When the first thread wakes by itself.
+/// Sleeps in the middle of something, while the others go on.
+pub fn sleep(time: Duration) {
+    let end = with(|world| {
+        let end = world.now_ns + u64::try_from(time.as_nanos()).expect("not for centuries");
+        world.sleepers.push(end);
+        end
+    });
+    while with(|world| world.now_ns) < end {
+        others();
+    }
+    with(|world| world.sleepers.pop());
+}
+
+/// Whether somebody sleeps in the middle of something.
+#[must_use]
+pub fn sleeps() -> bool {
+    with(|world| !world.sleepers.is_empty())
+}
+
+/// When the first one wakes by itself.
 #[must_use]
 pub fn next_waking() -> Option<u64> {
-    with(|world| world.actors.iter().filter_map(|actor| actor.asleep.flatten()).min())
+    with(|world| {
+        let threads = world.actors.iter().filter_map(|actor| actor.asleep.flatten());
+        threads.chain(world.sleepers.iter().copied()).min()
+    })
 }
 
 /// How many threads can have a turn now: those that are neither asleep nor in a turn.
@@ -376,6 +409,7 @@ pub fn set_dead(dead: bool) {
         world.dead = dead;
         world.nested = false;
         world.current = None;
+        world.sleepers.clear();
     });
 }
 

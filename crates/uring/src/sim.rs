@@ -121,6 +121,7 @@ fn kernel<T>(act: impl FnOnce(&mut Kernel) -> T) -> T {
 /// A kernel that has just been booted.
 pub fn boot(faults: Faults) {
     kernel(|kernel| *kernel = Kernel { faults, ..Kernel::default() });
+    sim::set_lost(|file| kernel(|kernel| kernel.caches.has_lost(file)));
 }
 
 /// From now on this goes wrong.
@@ -460,7 +461,7 @@ impl Ring {
             self.files.resize(at + 1, None);
         }
         let file = Rc::new(fd.try_clone_to_owned().map_err(RingError::Register)?);
-        let open = kernel(|kernel| kernel.caches.open(&file));
+        let open = kernel(|kernel| kernel.caches.open(file.as_fd()));
         self.files[at] = Some((file, open));
         Ok(FileSlot(slot))
     }

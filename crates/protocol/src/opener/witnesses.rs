@@ -64,7 +64,11 @@ impl Witness {
 
 impl Witnesses {
     /// Whether something was lost of this file, and its witness: the one that is kept for the path, or, for another file than that one's, a new one.
-    pub(super) fn of(&self, path: &Path, file: &OwnedFd) -> io::Result<(bool, Arc<OwnedFd>)> {
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be opened again, or is neither a regular file nor a block device.
+    pub fn of(&self, path: &Path, file: &OwnedFd) -> io::Result<(bool, Arc<OwnedFd>)> {
         let of = identity(file)?;
         if let Some(witness) = locked(&self.0).get_mut(path).filter(|witness| witness.of == of) {
             return Ok((witness.ask()?, Arc::clone(&witness.file)));

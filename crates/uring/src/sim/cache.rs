@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::rc::Rc;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use memory::sim;
 use rustix::fs::{FileType, Mode, OFlags, SeekFrom};
@@ -45,10 +44,21 @@ pub(super) struct Open {
     direct: bool,
 }
 
+impl Cache {
+    fn hears(&mut self, open: Open) -> bool {
+        let heard = self.heard.entry(open.name).or_insert(self.errors);
+        let news = *heard != self.errors;
+        if news {
+            (*heard, self.told) = (self.errors, true);
+        }
+        news
+    }
+}
+
 impl Caches {
     /// Who a descriptor is of, if it is one of a regular file. Duplicates are of the same open file: nobody here uses its position, so that has
     /// its name.
-    pub(super) fn open(&mut self, file: &Rc<OwnedFd>) -> Option<Open> {
+    pub(super) fn open(&mut self, file: BorrowedFd<'_>) -> Option<Open> {
         let found = rustix::fs::fstat(file).ok()?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
             return None;
@@ -112,12 +122,13 @@ impl Caches {
         if fails {
             (cache.errors, cache.told) = (cache.errors + 1, false);
         }
-        let heard = cache.heard.entry(open.name).or_insert(cache.errors);
-        if *heard == cache.errors {
-            return 0;
-        }
-        (*heard, cache.told) = (cache.errors, true);
-        -libc::EIO
+        if cache.hears(open) { -libc::EIO } else { 0 }
+    }
+
+    /// Whether this open file is to be told of an error, and is now.
+    pub(super) fn has_lost(&mut self, file: BorrowedFd<'_>) -> bool {
+        let Some(open) = self.open(file) else { return false };
+        self.files.get_mut(&open.inode).is_some_and(|cache| cache.hears(open))
     }
 
     /// The host loses its power: of what was not written back each sector is there or not, of what was lost none.
