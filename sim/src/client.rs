@@ -59,6 +59,7 @@ struct Place {
     out: DriverRange,
     data: DriverRange,
     status: DriverRange,
+    rests: Option<Rests>,
 }
 
 /// A client with one queue.
@@ -102,10 +103,10 @@ impl Client {
             in_order: habits.in_order,
         };
         let front = Front::new(name, bytes, config, &[0]);
-        let place = |_| Place {
-            out: front.memory.alloc(64, 64).expect("room"),
-            data: front.memory.alloc(data, 4096).expect("room"),
-            status: front.memory.alloc(1, 1).expect("room"),
+        let alloc = |len, align| front.memory.alloc(len, align).expect("room");
+        let place = |_| {
+            let (out, status) = (alloc(64, 64), alloc(1, 1));
+            Place { out, data: alloc(data, 4096), status, rests: None }
         };
         let places: Vec<Place> = (0..habits.depth).map(place).collect();
         Client {
@@ -130,6 +131,11 @@ impl Client {
         let mut client = Client::new(name, habits.clone(), disk, *sectors, stamps, left);
         client.count = Count { left, answered, failed, wrong: None };
         client
+    }
+
+    /// At most one request is under way: it never waits for others' lists.
+    pub fn is_modest(&self) -> bool {
+        self.habits.depth == 1
     }
 
     pub fn under_way(&self) -> usize {
@@ -188,6 +194,10 @@ impl Client {
             return;
         }
         let Some(at) = self.free.pop() else { return };
+        if let Some(Err(wrong)) = self.places[at].rests.take().map(Rests::end) {
+            self.count.wrong = Some(format!("{}: {wrong}", self.front.name));
+            return;
+        }
         let all: usize = self.habits.weights.iter().sum();
         let mut picked = sim::pick(all);
         let op = self.habits.weights.iter().position(|weight| {
@@ -317,6 +327,8 @@ impl Client {
                     None
                 };
                 disk.was_read(ticket, values.as_deref())?;
+                let rests = Rests::new(place.data.buf.slice(0, count * SECTOR as usize));
+                self.places[at].rests = Some(rests);
             }
         }
         drop(disk);
@@ -338,6 +350,28 @@ pub fn cut(at: GuestAddr, len: u32) -> Vec<Segment> {
         borders.into_iter().map(|sector| sector as u32 * SECTOR as u32).collect();
     let piece = |ends: &[u32]| (GuestAddr(at.0 + u64::from(ends[0])), ends[1] - ends[0]);
     borders.windows(2).map(piece).collect()
+}
+
+/// Memory of a read that was answered: nobody writes to it any more.
+pub struct Rests(IoBuf);
+
+impl Rests {
+    const BYTE: u8 = 0xdd;
+
+    pub fn new(buf: IoBuf) -> Rests {
+        buf.fill(Rests::BYTE);
+        Rests(buf)
+    }
+
+    /// It is to be used again.
+    pub fn end(self) -> Result<(), String> {
+        let mut bytes = vec![0; self.0.len()];
+        self.0.read(0, &mut bytes);
+        match bytes.iter().all(|byte| *byte == Rests::BYTE) {
+            true => Ok(()),
+            false => Err("the memory of a read was written to after its answer".to_owned()),
+        }
+    }
 }
 
 /// Every word of the buffer is the stamp.

@@ -7,7 +7,8 @@
 //! - From the answer of a write on, or from that of a function that has ended it, its value appears where the medium does not have it at that
 //!   moment no more.
 //! - A write that was refused has never happened.
-//! - After a power failure a sector has what it may have had at any time since the last flush that was answered began.
+//! - After a power failure a sector has what it may have had at any time since the last flush that was answered began. After a flush that has told of a
+//!   loss none succeeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -76,8 +77,6 @@ pub struct Disk {
     medium: Look,
     /// A write that was answered is durable.
     write_through: bool,
-    /// A loss was told: what was not flushed by then may be gone in spite of a later flush.
-    loss_told: bool,
     sectors: Vec<Sector>,
     reads: BTreeMap<Ticket, Read>,
     writes: BTreeMap<Ticket, std::ops::Range<u64>>,
@@ -100,7 +99,6 @@ impl Disk {
         Disk {
             medium,
             write_through,
-            loss_told: false,
             sectors: vec![blank; sectors as usize],
             reads: BTreeMap::new(),
             writes: BTreeMap::new(),
@@ -216,17 +214,11 @@ impl Disk {
     /// A flush was answered: that everything that was answered before it began is durable, or that something was lost.
     pub fn flushed(&mut self, ticket: Ticket, done: bool) {
         let Read { allowed, .. } = self.reads.remove(&ticket).expect("it was begun");
-        self.loss_told |= !done;
         if done {
             for (sector, allowed) in self.sectors.iter_mut().zip(allowed) {
                 sector.durable.retain(|stamp| allowed.contains(stamp));
             }
         }
-    }
-
-    /// Whether it is known what a power failure leaves.
-    pub fn knows_power(&self) -> bool {
-        !self.loss_told
     }
 
     /// The power fails: nothing is under way any more.

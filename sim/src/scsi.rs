@@ -8,7 +8,7 @@ use memory::sim;
 use vring::GuestAddr;
 use vring::driver::{AddError, DriverConfig, DriverRange, Segment};
 
-use crate::client::{Count, SECTOR, cut, fill, values};
+use crate::client::{Count, Rests, SECTOR, cut, fill, values};
 use crate::front::{Can, Front};
 use crate::oracle::{Disk, Stamp, Ticket};
 
@@ -157,6 +157,7 @@ struct Function {
 struct Place {
     out: DriverRange,
     inward: DriverRange,
+    rests: Option<Rests>,
 }
 
 /// A client of a SCSI adapter.
@@ -233,7 +234,7 @@ impl ScsiClient {
         let place = |data: usize| {
             let alloc = |len| front.memory.alloc(len, 4096).expect("room");
             // Header and response in front of data, each on its own page.
-            Place { out: alloc(4096 + data), inward: alloc(4096 + data) }
+            Place { out: alloc(4096 + data), inward: alloc(4096 + data), rests: None }
         };
         let places: Vec<Vec<Place>> =
             (0..habits.queues).map(|_| (0..habits.depth).map(|_| place(data)).collect()).collect();
@@ -278,6 +279,11 @@ impl ScsiClient {
 
     pub fn queues(&self) -> u16 {
         self.habits.queues
+    }
+
+    /// At most one command of a queue is under way: it never waits for others' lists.
+    pub fn is_modest(&self) -> bool {
+        self.habits.depth == 1
     }
 
     pub fn under_way(&self) -> usize {
@@ -470,6 +476,10 @@ impl ScsiClient {
             return;
         }
         let Some(at) = self.free[line - 1].pop() else { return };
+        if let Some(Err(wrong)) = self.places[line - 1][at].rests.take().map(Rests::end) {
+            self.count.wrong = Some(format!("{}: {wrong}", self.front.name));
+            return;
+        }
         let mut picked = sim::pick(self.habits.weights.iter().sum());
         let op = self.habits.weights.iter().position(|weight| {
             let here = picked < *weight;
@@ -620,6 +630,10 @@ impl ScsiClient {
             Fate::Refused | Fate::Differs => bump(&self.tally.refused),
         }
         let mut disk = self.disk.borrow_mut();
+        let read = match &kind {
+            Kind::Read(_, sectors) => sectors.end - sectors.start,
+            _ => 0,
+        };
         match (kind, fate) {
             (Kind::Other, Fate::Differs) => return Err("nothing was compared".to_owned()),
             (Kind::Other, _) => {}
@@ -668,6 +682,10 @@ impl ScsiClient {
             }
         }
         drop(disk);
+        if read > 0 {
+            let rests = Rests::new(place.inward.buf.slice(4096, (read * SECTOR) as usize));
+            self.places[line][at].rests = Some(rests);
+        }
         self.free[line].push(at);
         Ok(())
     }

@@ -25,7 +25,7 @@ use spec::{
 use uring::sim::{self as kernel, Faults};
 
 use crate::client::{self, Client, Count, SECTOR, stamps};
-use crate::front::Front;
+use crate::front::{Front, Line};
 use crate::oracle::{Disk, Look, Stamp};
 use crate::scsi::{self, Common, ScsiClient, Tally, Unit};
 
@@ -39,7 +39,7 @@ pub struct Control {
 }
 
 /// The controls.
-pub const CONTROLS: [Control; 12] = [
+pub const CONTROLS: [Control; 13] = [
     Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },
     Control {
         name: "inflight-early",
@@ -69,6 +69,10 @@ pub const CONTROLS: [Control; 12] = [
     Control {
         name: "one-file",
         what: "lanes share an open file, so that one takes the error another one's flush is to tell",
+    },
+    Control {
+        name: "one-pool",
+        what: "all queues of a channel take their segment lists from one pool",
     },
 ];
 
@@ -302,6 +306,13 @@ impl Any {
             Any::Scsi(client) => Any::Scsi(client.rebooted()),
         };
         *self = again;
+    }
+
+    fn is_modest(&self) -> bool {
+        match self {
+            Any::Block(client) => client.is_modest(),
+            Any::Scsi(client) => client.is_modest(),
+        }
     }
 
     /// Queues for I/O.
@@ -570,10 +581,13 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
                 sim::tell(|| {
                     format!("the process dies with {} operations under way", kernel::under_way())
                 });
+                if let Some(process) = process {
+                    look_at_modest(process, clients)?;
+                }
                 sim::set_dead(true);
                 *process = None;
                 sim::set_dead(false);
-                if sim::once_in(drawn.power_every) && disk.borrow().knows_power() {
+                if sim::once_in(drawn.power_every) {
                     counts.power += 1;
                     sim::tell(|| "the host loses its power".into());
                     kernel::lose_power();
@@ -592,6 +606,18 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
     counts.functions = cell(&tally.functions);
     (counts.ended, counts.refused) = (cell(&tally.ended), cell(&tally.refused));
     finish(process.take(), path, &disk, &scene, counts)
+}
+
+/// Whoever has no more than one request under way has waited for nobody's lists.
+fn look_at_modest(process: &Process, clients: &Clients) -> Result<(), String> {
+    for (session, client) in process.sessions.iter().zip(clients.iter()) {
+        let client = client.borrow();
+        let waits = |line: &Line| session.waits_for_lists(line.number) > 0;
+        if client.is_modest() && client.front().lines.iter().any(waits) {
+            return Err(format!("{} waited for the lists of others", client.front().name));
+        }
+    }
+    Ok(())
 }
 
 /// Looks at the file behind the volume, when it is there.
@@ -717,7 +743,9 @@ fn finish(
     scene: &Scene,
     counts: &mut Counts,
 ) -> Result<(), String> {
-    let Process { sessions, house } = process.expect("it lives");
+    let process = process.expect("it lives");
+    look_at_modest(&process, &scene.clients)?;
+    let Process { sessions, house } = process;
     sessions.into_iter().for_each(Session::end);
     for client in scene.clients.iter() {
         let mut client = client.borrow_mut();

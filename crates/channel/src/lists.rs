@@ -95,11 +95,19 @@ impl Lists {
 
     /// Whether a queue gets a list now, one of the longest if it wants that.
     pub(crate) fn has_for(&self, own: &OwnLists, long: bool) -> bool {
+        if memory::planted("one-pool") {
+            return !self.free.is_empty();
+        }
         (!long && !own.short.is_empty()) || own.long_is_free || own.borrowed < self.free.len()
     }
 
     /// A list for a command of a queue, one of the longest if it wants that.
     pub(crate) fn take(&mut self, own: &mut OwnLists, long: bool) -> Option<ListId> {
+        if memory::planted("one-pool") {
+            let list = self.free.pop().map(ListId);
+            own.borrowed += usize::from(list.is_some());
+            return list;
+        }
         if !long && let Some(list) = own.short.pop() {
             return Some(list);
         }

@@ -585,6 +585,12 @@ impl Queues {
         }
     }
 
+    /// What was counted for a queue.
+    #[cfg(sim)]
+    pub(crate) fn counted(&self, index: usize) -> Option<QueueStats> {
+        self.stats[index]
+    }
+
     fn stats(&mut self, index: usize) -> Option<QueueStats> {
         if self.stats[index].is_none() {
             self.stats[index] = self.adapter.stats.queue(&self.adapter.known_as.name, index as u16);

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use block::Volume;
 use channel::{ChannelConfig, Drain, StopReason};
 use device_scsi::Unit;
-use protocol::stats::StatsRegion;
+use protocol::stats::{QueueCounter, StatsRegion};
 use spec::{AdapterSpec, UnitSpec, VolumeSpec};
 use vring::driver::{DriverAddresses, DriverConfig};
 use vring::{InflightRegion, RegionSpec};
@@ -216,6 +216,13 @@ impl Session {
     #[must_use]
     pub fn spec(&self) -> &AdapterSpec {
         &self.spec
+    }
+
+    /// How often a command of a queue had to wait for a segment list.
+    #[must_use]
+    pub fn waits_for_lists(&self, number: u16) -> u64 {
+        let counted = self.queues.counted(usize::from(number));
+        counted.map_or(0, |stats| stats.get(QueueCounter::WaitNoDma))
     }
 
     /// High-water marks begin again.
