@@ -194,14 +194,17 @@ impl Scrape {
 
     /// The state that each object has: 1 with its name.
     fn encode_states(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let StatusView { dataplanes, volumes, adapters, .. } = &self.status;
+        let StatusView { dataplanes, volumes, adapters, uplinks, .. } = &self.status;
         let dataplanes = dataplanes.iter().map(|one| (one.name.as_str(), one.state.as_str()));
         let volumes = volumes.iter().map(|one| (one.name.as_str(), one.state.as_str()));
         let states = adapters.iter().map(|one| (one.name.as_str(), one.state.as_str()));
-        let all: [(_, _, Vec<(&str, &str)>); 3] = [
+        let uplinks =
+            uplinks.iter().map(|one| (one.name.as_str(), one.state.as_deref().unwrap_or_default()));
+        let all: [(_, _, Vec<(&str, &str)>); 4] = [
             ("dataplane", "State of the data plane", dataplanes.collect()),
             ("volume", "State of the volume", volumes.collect()),
             ("adapter", "State of the adapter, and so of its client", states.collect()),
+            ("uplink", "State of the uplink", uplinks.collect()),
         ];
         for (noun, help, states) in all {
             let name = format!("{noun}_state");

@@ -3,7 +3,6 @@
 mod common;
 
 use std::path::Path;
-use std::process::Command;
 
 use common::raw::{Front, Ring, until};
 use common::{Server, load, null, short_load, volume};
@@ -262,20 +261,13 @@ fn inside_a_small_file_system() {
 #[test]
 fn a_full_file_system_is_told_and_counted() {
     let folder = tempfile::tempdir().unwrap();
-    let script = "mount -t tmpfs -o size=8m none \"$TRUNKLINE_SMALL_FILE_SYSTEM\" && \
-                  exec \"$0\" --exact inside_a_small_file_system --ignored --nocapture";
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
-        .arg(std::env::current_exe().unwrap())
-        .env("TRUNKLINE_SMALL_FILE_SYSTEM", folder.path())
-        .output()
-        .expect("unshare of util-linux");
-    let text = String::from_utf8_lossy(&output.stdout);
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success() && text.contains("1 passed"),
-        "a user namespace with a mount of its own is needed: {text}\n{errors}"
+    let setup = format!(
+        "export TRUNKLINE_SMALL_FILE_SYSTEM='{}'
+         mount -t tmpfs -o size=8m none \"$TRUNKLINE_SMALL_FILE_SYSTEM\"",
+        folder.path().display()
     );
+    let own = ["--user", "--map-root-user", "--mount"];
+    testkit::in_namespaces(&own, &setup, "inside_a_small_file_system");
 }
 
 #[test]

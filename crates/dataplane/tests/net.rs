@@ -319,6 +319,38 @@ fn clients_come_and_go() {
 }
 
 #[test]
+fn what_waited_for_one_who_left_is_counted_by_who_sent_it() {
+    let server = Server::new(1);
+    let mut sender = server.client(1, How::default(), |_| ());
+    let slow = How { post: (0, 0), ..How::default() };
+    let lost = || server.count_of("ent1", QueueCounter::DropPortDown);
+    for (round, removed) in [false, true].into_iter().enumerate() {
+        let round = round as u64;
+        let gone = server.client(2, slow, |_| ());
+        for number in 0..10 {
+            let frame = sender.frame(mac(2), number, 100);
+            sender.send(&PLAIN, &frame);
+        }
+        sender.sent();
+        assert_eq!(lost(), 10 * round);
+        if removed {
+            server.must(Request::RemoveAdapter { name: "ent2".to_owned() });
+        }
+        drop(gone);
+        wait("the frames to be counted", || (lost() == 10 * (round + 1)).then_some(()));
+        if !removed {
+            server.must(Request::RemoveAdapter { name: "ent2".to_owned() });
+        }
+    }
+    // Nothing is counted twice.
+    let mut other = server.client(2, How::default(), |_| ());
+    let frame = other.frame([0xff; 6], 1, 100);
+    other.send(&PLAIN, &frame);
+    assert_eq!(sender.receive().frame, frame);
+    assert_eq!(lost(), 20);
+}
+
+#[test]
 fn two_networks_know_nothing_of_each_other() {
     let server = Server::new(1);
     let mut a = server.client(1, How::default(), |_| ());

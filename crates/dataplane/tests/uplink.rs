@@ -16,24 +16,6 @@ use protocol::stats::{ChannelCounter, QueueCounter};
 const HOST: [u8; 4] = [10, 0, 0, 1];
 const GUEST: [u8; 4] = [10, 0, 0, 2];
 
-/// Runs a test of this file that is ignored in a namespace of its own.
-#[track_caller]
-fn in_namespace(test: &str) {
-    if !testkit::is_root("uplinks") {
-        return;
-    }
-    let run = Command::new("unshare")
-        .arg("--net")
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&run.stdout) + String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success() && told.contains("1 passed"), "{told}");
-    let left_out = told.lines().filter_map(|line| line.strip_prefix("NOT TESTED: "));
-    left_out.for_each(testkit::not_tested);
-}
-
 #[track_caller]
 fn ip(words: &str) {
     let run = Command::new("ip").args(words.split(' ')).output().unwrap();
@@ -378,8 +360,8 @@ fn tags_pass_the_host_inside() {
         let second = UplinkSpec { vids: vec![20], ..UplinkSpec::on("net", "up1") };
         server.must(Request::PutUplink(uplink(1500)));
         server.must(Request::PutUplink(other(second)));
-        // A bridge of the kernel that knows no VLANs passes tags as they are.
-        ip("link add br0 type bridge");
+        // A bridge of the kernel that knows no VLANs passes tags as they are. With snooping it would join groups itself.
+        ip("link add br0 type bridge mcast_snooping 0");
         for port in ["up0", "up1"] {
             ip(&format!("link set {port} master br0"));
         }
@@ -420,12 +402,12 @@ fn tags_pass_the_host_inside() {
 
 #[test]
 fn tags_pass_the_host() {
-    in_namespace("tags_pass_the_host_inside");
+    testkit::in_network_namespace("tags_pass_the_host_inside");
 }
 
 #[test]
 fn a_client_reaches_the_host() {
-    in_namespace("a_client_reaches_the_host_inside");
+    testkit::in_network_namespace("a_client_reaches_the_host_inside");
 }
 
 #[test]
@@ -468,7 +450,7 @@ fn what_comes_is_in_order_inside() {
 
 #[test]
 fn what_comes_is_in_order() {
-    in_namespace("what_comes_is_in_order_inside");
+    testkit::in_network_namespace("what_comes_is_in_order_inside");
 }
 
 #[test]
@@ -498,7 +480,7 @@ fn what_cannot_be_opened_is_told_inside() {
 
 #[test]
 fn what_cannot_be_opened_is_told() {
-    in_namespace("what_cannot_be_opened_is_told_inside");
+    testkit::in_network_namespace("what_cannot_be_opened_is_told_inside");
 }
 
 /// The process that a test kills.
@@ -540,5 +522,5 @@ fn the_host_is_reached_after_a_data_plane_was_killed_inside() {
 
 #[test]
 fn the_host_is_reached_after_a_data_plane_was_killed() {
-    in_namespace("the_host_is_reached_after_a_data_plane_was_killed_inside");
+    testkit::in_network_namespace("the_host_is_reached_after_a_data_plane_was_killed_inside");
 }

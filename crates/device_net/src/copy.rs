@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use memory::IoBuf;
-use switch::Sum;
+use switch::{Piece, Sum};
 
 /// What is summed is copied by way of the stack, in pieces of this size: the sum must be of what arrives.
 const BOUNCE_BYTES: usize = 2048;
@@ -56,6 +56,25 @@ impl Source<'_> {
             left -= room.len();
         }
     }
+}
+
+/// Writes a part of a frame behind so many bytes of its header, which are written last.
+pub(crate) fn write_piece(
+    source: Source<'_>,
+    piece: &mut Piece<'_>,
+    bufs: &[IoBuf],
+    header: usize,
+) {
+    let range = piece.rest.clone();
+    let mut rest = Place::new(bufs, header + piece.head().len());
+    if piece.wants_sum() {
+        piece.fill(|sum| source.copy(range, &mut rest, Some(sum)));
+    } else {
+        source.copy(range, &mut rest, None);
+    }
+    let mut place = Place::new(bufs, 0);
+    place.write(&piece.header.write()[..header]);
+    place.write(piece.head());
 }
 
 /// A place in a list of buffers.

@@ -12,7 +12,7 @@ use switch::{Guard, Mac, PortSpec, Takes, Vid, Vids};
 
 use crate::config::{self, feature};
 use crate::handler::{Behind, NetHandler};
-use crate::network::{Network, Networks, Pair, Port};
+use crate::network::{Network, Networks, Port};
 
 /// The network device of an adapter.
 #[derive(Debug)]
@@ -123,7 +123,7 @@ impl Device for NetDevice {
     }
 
     fn reset(&self) {
-        self.port.pairs.iter().for_each(Pair::clear);
+        self.network.reset(&self.port);
     }
 
     fn client_lost(&self) {

@@ -16,6 +16,7 @@ use crate::receive::Receiver;
 use crate::replica::Shared;
 use crate::transmit::Sender;
 use crate::uplink::Uplink;
+use crate::waiting::Waiting;
 
 /// Segments of the lists that a TX queue has of its own: a frame in pages, as drivers send it, fits.
 const LIST_SEGMENTS: usize = 24;
@@ -70,7 +71,8 @@ impl Handler for NetHandler {
     ) -> Result<Opened<NetHandler>, String> {
         let replica = shared.of(&network, io.channel());
         if uplink {
-            let uplink = Uplink::new(replica, port, queue.number, io)?;
+            let waiting = Waiting::open(replica, port, queue.number, io);
+            let uplink = Uplink::new(waiting, io.wake())?;
             let handler = NetHandler(Side::Uplink(Box::new(uplink)));
             return Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false, rereads: false });
         }
@@ -82,18 +84,17 @@ impl Handler for NetHandler {
             let lists = (BATCH, LIST_SEGMENTS);
             return Ok(Opened { handler, lists, pulls: false, owes: false, rereads: false });
         }
-        port.pairs[usize::from(number)].opened(io.wake());
-        replica.borrow_mut().enter(port.id, number, io.opening());
         let how = (header, features & feature::MRG_RXBUF != 0);
-        let receiver = Receiver::new(replica, port, number, how, size);
+        let waiting = Waiting::open(replica, port, number, io);
+        let receiver = Receiver::new(waiting, how, size);
         let handler = NetHandler(Side::Rx(Box::new(receiver)));
         Ok(Opened { handler, lists: (0, 0), pulls: true, owes: false, rereads: false })
     }
 
     fn close(&mut self, _: &mut Io) {
         match &mut self.0 {
-            Side::Rx(receiver) => receiver.close(),
-            Side::Uplink(uplink) => uplink.close(),
+            Side::Rx(receiver) => receiver.waiting.close(),
+            Side::Uplink(uplink) => uplink.waiting.close(),
             Side::Tx(_) => {}
         }
     }

@@ -39,7 +39,7 @@
 //! # Counting
 //!
 //! Every frame is delivered, or counted with a [`switch::Reason`], once for each port that it was for: by the queue that received it if it came so
-//! far, and else by the one that sent it.
+//! far, and else by the port that sent it. What waits for a client that goes away is counted by those who sent it, as [`switch::Reason::PortDown`].
 #![deny(unsafe_code)]
 
 pub mod config;
@@ -51,6 +51,7 @@ mod receive;
 mod replica;
 mod transmit;
 mod uplink;
+mod waiting;
 
 use protocol::stats::QueueCounter;
 use switch::Reason;

@@ -10,6 +10,8 @@ use memory::{IoBuf, Lasting};
 use switch::{Egress, FRAME_BYTES_MAX, HEAD_BYTES, News, Offload, PortId, PortSpec, View};
 
 use crate::INBOX_FRAMES;
+use crate::copy::{Place, Source};
+use crate::waiting::Frame;
 
 /// Room of a parcel: whole pages, of which only those are ever there that a frame has touched.
 pub(crate) const PARCEL_BYTES: usize = FRAME_BYTES_MAX.next_multiple_of(4096);
@@ -77,13 +79,13 @@ impl Network {
     }
 
     /// Adds a port, without a client.
-    pub(crate) fn join(&self, pairs: u16) -> Arc<Port> {
+    pub(crate) fn join(self: &Arc<Network>, pairs: u16) -> Arc<Port> {
         let mut members = self.members();
         let free = members.ports.iter().position(Option::is_none);
         let at = free.unwrap_or(members.ports.len());
         let id = PortId(u16::try_from(at).expect("a data plane has fewer queues than that"));
         let pairs = (0..pairs).map(|_| Pair::default()).collect();
-        let port = Arc::new(Port { id, pairs });
+        let port = Arc::new(Port { id, pairs, network: Arc::downgrade(self) });
         let revision = self.version.fetch_add(1, Ordering::AcqRel);
         let member = Some(Member { port: Arc::clone(&port), spec: None, revision });
         match members.ports.get_mut(at) {
@@ -93,11 +95,39 @@ impl Network {
         port
     }
 
-    /// Takes a port away.
+    /// Takes a port away. Channels that have yet to hear of it may go on putting frames into its inboxes.
     pub(crate) fn leave(&self, port: &Port) {
-        let mut members = self.members();
-        members.ports[usize::from(port.id.0)] = None;
+        let member = self.members().ports[usize::from(port.id.0)].take();
         self.version.fetch_add(1, Ordering::AcqRel);
+        // Not under the lock: it may be the last who holds the port.
+        drop(member);
+    }
+
+    /// What waits for a pair is lost: who it was for is gone. The first receiving queue of who sent it counts it.
+    fn lose(&self, pair: &Pair) {
+        let kept = pair.kept().take();
+        let inbox = pair.inbox.get().into_iter();
+        let waiting =
+            kept.into_iter().chain(inbox.flat_map(|it| std::iter::from_fn(|| it.full.pop())));
+        for parcel in waiting {
+            let members = self.members();
+            let sender = members.ports.get(usize::from(parcel.from.0)).and_then(Option::as_ref);
+            if let Some(its) = sender.and_then(|member| member.port.pairs.first()) {
+                its.left.fetch_add(1, Ordering::Relaxed);
+                its.ring();
+            }
+            drop(members);
+            let inbox = pair.inbox.get().expect("the parcel is its own");
+            assert!(inbox.free.push(parcel).is_ok(), "it has room for all");
+        }
+    }
+
+    /// The client of a port is gone.
+    pub(crate) fn reset(&self, port: &Port) {
+        for pair in &port.pairs {
+            pair.sent.store(false, Ordering::Relaxed);
+            self.lose(pair);
+        }
     }
 
     /// Its client is here and has negotiated, or is gone. What was learned behind it is forgotten.
@@ -136,6 +166,16 @@ impl Network {
 pub(crate) struct Port {
     pub(crate) id: PortId,
     pub(crate) pairs: Box<[Pair]>,
+    network: Weak<Network>,
+}
+
+impl Drop for Port {
+    /// Nobody can put a frame into its inboxes any more, and nobody will take those out that are there.
+    fn drop(&mut self) {
+        if let Some(network) = self.network.upgrade() {
+            self.pairs.iter().for_each(|pair| network.lose(pair));
+        }
+    }
 }
 
 /// A pair of queues, as others see it.
@@ -146,7 +186,7 @@ pub(crate) struct Pair {
     pub(crate) open: AtomicBool,
     /// The driver has sent by its TX queue: it uses the pair (clause 5.1.6.5.5).
     pub(crate) sent: AtomicBool,
-    /// Frames that waited for a client that has gone, and were not counted yet.
+    /// Frames that this client had sent and that waited for another, who has gone; they were not counted yet.
     pub(crate) left: AtomicU64,
     /// The channel of the RX queue knows that there is something in the inbox.
     pub(crate) rung: AtomicBool,
@@ -174,31 +214,36 @@ pub(crate) struct Inbox {
 #[derive(Debug)]
 pub(crate) struct Parcel {
     head: [u8; HEAD_BYTES],
-    pub(crate) memory: IoBuf,
+    memory: IoBuf,
     pub(crate) len: usize,
-    pub(crate) offload: Offload,
-    pub(crate) egress: Egress,
+    from: PortId,
+    offload: Offload,
+    egress: Egress,
     /// Of what it is cut into, so many have arrived.
     pub(crate) arrived: usize,
 }
 
 impl Parcel {
     /// Packs a frame. What was judged is what arrives.
-    pub(crate) fn pack(&mut self, view: &View<'_>, from: crate::copy::Source<'_>) {
+    pub(crate) fn pack(&mut self, frame: &Frame<'_>) {
+        let Frame { from, view, source, offload, egress } = frame;
+        (self.from, self.offload, self.egress) = (*from, *offload, *egress);
         let head = view.head();
         self.head[..head.len()].copy_from_slice(head);
         self.len = view.len();
-        self.arrived = 0;
         // There as well: of what is cut, the head is its headers alone.
         self.memory.write(0, head);
         let rest = head.len()..view.len();
         let memory = [self.memory];
-        from.copy(rest, &mut crate::copy::Place::new(&memory, head.len()), None);
+        source.copy(rest, &mut Place::new(&memory, head.len()), None);
     }
 
-    /// The frame as the switch sees it.
-    pub(crate) fn view(&self) -> View<'_> {
-        View::new(&self.head, self.len).expect("it was looked at before")
+    /// The frame in it.
+    pub(crate) fn frame(&self) -> Frame<'_> {
+        let Parcel { from, offload, egress, .. } = *self;
+        let view = View::new(&self.head, self.len).expect("it was looked at before");
+        let source = Source { bufs: std::slice::from_ref(&self.memory), skip: 0 };
+        Frame { from, view, source, offload, egress }
     }
 }
 
@@ -217,6 +262,7 @@ impl Pair {
                 head: [0; HEAD_BYTES],
                 memory: buf.slice(index * PARCEL_BYTES, PARCEL_BYTES),
                 len: 0,
+                from: PortId(0),
                 offload: Offload::None { valid: false },
                 egress: Egress { port: PortId(0), edit: switch::TagEdit::Keep, mirror: false },
                 arrived: 0,
@@ -231,16 +277,6 @@ impl Pair {
     /// The parcel at hand, while the queue is between channels.
     pub(crate) fn kept(&self) -> MutexGuard<'_, Option<Box<Parcel>>> {
         self.kept.lock().expect("a panic ends the process")
-    }
-
-    /// The client is gone, and what waits for it goes with it.
-    pub(crate) fn clear(&self) {
-        self.sent.store(false, Ordering::Relaxed);
-        let Some(inbox) = self.inbox.get() else { return };
-        while let Some(parcel) = self.kept().take().or_else(|| inbox.full.pop()) {
-            assert!(inbox.free.push(parcel).is_ok(), "it has room for all");
-            self.left.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// Frames on their way; none before it has run.

@@ -1,34 +1,27 @@
 //! An RX queue inside its channel: buffers are taken when a frame needs them.
 
-use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use channel::{Io, NO_PART, RunningQueue};
-use memory::{IoBuf, clock};
+use memory::IoBuf;
 use protocol::stats::QueueCounter;
-use switch::{Egress, Offload, Piece, Reason, Scratch, Switch, View};
+use switch::{Reason, Scratch, Switch};
 use vring::{Chain, Head, QueueError};
 
-use crate::copy::{Place, Source};
+use crate::copy::write_piece;
 use crate::counter_of;
-use crate::network::{Pair, Parcel, Port};
-use crate::replica::Replica;
+use crate::waiting::{Frame, Waiting, store};
 
 /// Most buffers of a chain.
 pub(crate) const SEGMENTS: usize = 1024;
 
 /// The RX queue of a pair.
 pub(crate) struct Receiver {
-    pub(crate) replica: Rc<RefCell<Replica>>,
-    pub(crate) port: Arc<Port>,
-    pub(crate) pair: u16,
+    pub(crate) waiting: Waiting,
     header: usize,
     mergeable: bool,
-    /// The frame that waits for buffers, before those in the inbox.
-    waiting: Option<Box<Parcel>>,
     /// Its client was asked to say when it has buffers.
     armed: bool,
     scratch: Box<Scratch>,
@@ -53,21 +46,11 @@ pub(crate) enum Fate {
 }
 
 impl Receiver {
-    pub(crate) fn new(
-        replica: Rc<RefCell<Replica>>,
-        port: Arc<Port>,
-        pair: u16,
-        (header, mergeable): (usize, bool),
-        size: u16,
-    ) -> Receiver {
-        let waiting = port.pairs[usize::from(pair)].kept().take();
+    pub(crate) fn new(waiting: Waiting, (header, mergeable): (usize, bool), size: u16) -> Receiver {
         Receiver {
-            replica,
-            port,
-            pair,
+            waiting,
             header,
             mergeable,
-            waiting,
             armed: false,
             scratch: Box::default(),
             buffers: Buffers {
@@ -79,24 +62,11 @@ impl Receiver {
         }
     }
 
-    /// The queue goes; what waits stays for its next channel.
-    pub(crate) fn close(&mut self) {
-        let waiting = self.waiting.take();
-        *self.pair().kept() = waiting;
-        self.pair().set_bell(None);
-        self.replica.borrow_mut().leave(self.port.id, self.pair);
-    }
-
-    fn pair(&self) -> &Pair {
-        &self.port.pairs[usize::from(self.pair)]
-    }
-
     /// Buffers or frames may have come.
     pub(crate) fn look(&mut self, io: &mut Io, queue: &mut RunningQueue) -> Result<(), QueueError> {
-        let replica = Rc::clone(&self.replica);
+        let replica = Rc::clone(&self.waiting.replica);
         let mut replica = replica.borrow_mut();
-        let now_ns = clock::to_ns(clock::ticks());
-        replica.catch_up(now_ns);
+        let now_ns = replica.catch_up();
         self.drain(io, queue, &mut replica.switch, now_ns)
     }
 
@@ -109,11 +79,11 @@ impl Receiver {
         now_ns: u64,
         frame: &Frame<'_>,
     ) -> Result<(), QueueError> {
-        if !self.is_empty() {
+        if !self.waiting.is_empty() {
             self.drain(io, queue, switch, now_ns)?;
         }
         let mut arrived = 0;
-        if self.is_empty() {
+        if self.waiting.is_empty() {
             match self.deliver(io, queue, switch, now_ns, frame, 0)? {
                 Fate::Waits(parts) => arrived = parts,
                 fate => {
@@ -122,17 +92,13 @@ impl Receiver {
                 }
             }
         }
-        match store(self.pair(), frame, arrived) {
+        match store(self.waiting.pair(), frame, arrived) {
             Ok(()) => self.drain(io, queue, switch, now_ns),
             Err(reason) => {
                 queue.count(counter_of(reason), 1);
                 Ok(())
             }
         }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.waiting.is_none() && self.pair().inbox().is_none_or(|inbox| inbox.full.is_empty())
     }
 
     /// Delivers what waits, as far as there are buffers.
@@ -144,44 +110,32 @@ impl Receiver {
         now_ns: u64,
     ) -> Result<(), QueueError> {
         self.give_back_old(io, queue);
-        let port = Arc::clone(&self.port);
-        let pair = &port.pairs[usize::from(self.pair)];
-        let Some(inbox) = pair.inbox() else { return Ok(()) };
-        let left = pair.left.swap(0, Relaxed);
-        if left > 0 {
-            queue.count(counter_of(Reason::PortDown), left);
-        }
+        self.waiting.count_left(queue);
         loop {
-            while let Some(mut parcel) = self.waiting.take().or_else(|| inbox.full.pop()) {
-                let (view, bufs) = (parcel.view(), [parcel.memory]);
-                let source = Source { bufs: &bufs, skip: 0 };
-                let frame = Frame { view, source, offload: parcel.offload, egress: parcel.egress };
-                let arrived = parcel.arrived;
-                match self.deliver(io, queue, switch, now_ns, &frame, arrived)? {
-                    Fate::Waits(arrived) => {
-                        parcel.arrived = arrived;
-                        self.waiting = Some(parcel);
-                        break;
-                    }
-                    fate => {
-                        self.account(queue, fate, parcel.len);
-                        assert!(inbox.free.push(parcel).is_ok(), "it has room for all");
-                    }
+            let mut starved = false;
+            while let Some(parcel) = self.waiting.next() {
+                let fate =
+                    self.deliver(io, queue, switch, now_ns, &parcel.frame(), parcel.arrived)?;
+                if let Fate::Waits(arrived) = fate {
+                    self.waiting.put_back(parcel, arrived);
+                    starved = true;
+                    break;
                 }
+                self.account(queue, fate, parcel.len);
+                self.waiting.free(parcel);
             }
-            if self.waiting.is_some() {
-                // Who adds a frame need not ring: it is the client that is waited for.
-                pair.rung.store(true, SeqCst);
-                pair.starved.store(true, Relaxed);
+            let pair = self.waiting.pair();
+            // Who adds a frame for one that is starved need not ring: it is the client that is waited for.
+            pair.rung.store(starved, SeqCst);
+            pair.starved.store(starved, Relaxed);
+            if starved {
                 self.armed = true;
                 if queue.resources.ring.enable_kicks_for_more() {
                     continue;
                 }
                 return Ok(());
             }
-            pair.starved.store(false, Relaxed);
-            pair.rung.store(false, SeqCst);
-            if !inbox.full.is_empty() {
+            if !self.waiting.is_empty() {
                 continue;
             }
             if self.armed {
@@ -223,7 +177,7 @@ impl Receiver {
         arrived: usize,
     ) -> Result<Fate, QueueError> {
         let Receiver { scratch, buffers, header, mergeable, .. } = self;
-        let Frame { view, source, offload, egress } = *frame;
+        let Frame { view, source, offload, egress, .. } = *frame;
         let pieces = switch.adapt(now_ns, egress, view, offload, scratch);
         let mut pieces = match pieces {
             Ok(pieces) => pieces,
@@ -241,7 +195,8 @@ impl Receiver {
                         return Ok(Fate::Lost(reason));
                     }
                 }
-                buffers.fill(source, &mut piece, *header);
+                piece.header.num_buffers = buffers.heads.len() as u16;
+                write_piece(source, &mut piece, &buffers.bufs, *header);
                 buffers.give_back(io, queue, total);
             }
             number += 1;
@@ -249,28 +204,6 @@ impl Receiver {
         switch.delivered(egress.port, view.len());
         Ok(Fate::Arrived)
     }
-}
-
-/// A frame on its way to a destination.
-pub(crate) struct Frame<'a> {
-    pub(crate) view: View<'a>,
-    pub(crate) source: Source<'a>,
-    pub(crate) offload: Offload,
-    pub(crate) egress: Egress,
-}
-
-/// Puts a frame into an inbox, of which so many parts have arrived.
-pub(crate) fn store(pair: &Pair, frame: &Frame<'_>, arrived: usize) -> Result<(), Reason> {
-    let inbox = pair.inbox().ok_or(Reason::PortDown)?;
-    let Some(mut parcel) = inbox.free.pop() else {
-        let starved = pair.starved.load(Relaxed);
-        return Err(if starved { Reason::RxNoBuffer } else { Reason::FullRing });
-    };
-    parcel.pack(&frame.view, frame.source);
-    (parcel.offload, parcel.egress) = (frame.offload, frame.egress);
-    parcel.arrived = arrived;
-    assert!(inbox.full.push(parcel).is_ok(), "it has room for all");
-    Ok(())
 }
 
 impl Buffers {
@@ -326,21 +259,6 @@ impl Buffers {
         while let Some((head, _)) = self.heads.pop() {
             queue.resources.ring.undo_pop(head);
         }
-    }
-
-    /// Writes a frame behind its header, which is written last.
-    fn fill(&self, source: Source<'_>, piece: &mut Piece<'_>, header: usize) {
-        let range = piece.rest.clone();
-        let mut rest = Place::new(&self.bufs, header + piece.head().len());
-        if piece.wants_sum() {
-            piece.fill(|sum| source.copy(range, &mut rest, Some(sum)));
-        } else {
-            source.copy(range, &mut rest, None);
-        }
-        piece.header.num_buffers = self.heads.len() as u16;
-        let mut place = Place::new(&self.bufs, 0);
-        place.write(&piece.header.write()[..header]);
-        place.write(piece.head());
     }
 
     /// Gives the buffers back, in their order, with so many bytes in them.

@@ -87,8 +87,9 @@ impl Replica {
         }
     }
 
-    /// Takes over what has changed, and what others have learned. To be called before a batch of frames, with the moment in nanoseconds.
-    pub(crate) fn catch_up(&mut self, now_ns: u64) {
+    /// Takes over what has changed, and what others have learned. To be called before a batch of frames; the moment of it in nanoseconds.
+    pub(crate) fn catch_up(&mut self) -> u64 {
+        let now_ns = clock::to_ns(clock::ticks());
         let version = self.network.version();
         if version != self.version {
             self.take_over();
@@ -101,6 +102,7 @@ impl Replica {
             self.aged_ns = now_ns;
             self.switch.age(now_ns);
         }
+        now_ns
     }
 
     #[cold]

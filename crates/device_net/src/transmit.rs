@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use channel::{Io, NO_PART, Peers, RunningQueue};
-use memory::{IoBuf, clock};
+use memory::IoBuf;
 use protocol::stats::QueueCounter;
 use switch::{Egress, HEAD_BYTES, NetHeader, Offload, PortId, Reason, View};
 use vring::Head;
@@ -15,8 +15,9 @@ use crate::copy::Source;
 use crate::counter_of;
 use crate::handler::{NetHandler, Side};
 use crate::network::Port;
-use crate::receive::{Frame, SEGMENTS, store};
+use crate::receive::SEGMENTS;
 use crate::replica::{Replica, Way};
+use crate::waiting::{Frame, store};
 
 /// The TX queue of a pair.
 pub(crate) struct Sender {
@@ -73,8 +74,7 @@ impl Sender {
     ) {
         let replica = Rc::clone(&self.replica);
         let mut replica = replica.borrow_mut();
-        let now_ns = clock::to_ns(clock::ticks());
-        replica.catch_up(now_ns);
+        let now_ns = replica.catch_up();
         let mut taken = std::mem::take(&mut self.taken);
         for (head, readable) in taken.drain(..) {
             let judged = match readable {
@@ -143,7 +143,7 @@ pub(crate) fn send(
         replica.tell(news);
     }
     for egress in &*to {
-        let frame = Frame { view, source, offload, egress: *egress };
+        let frame = Frame { from, view, source, offload, egress: *egress };
         if let Err(reason) = hand_over(io, peers, replica, now_ns, &frame, pair) {
             replica.switch.lost(egress.port, reason);
             queue.count(counter_of(reason), 1);

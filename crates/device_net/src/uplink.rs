@@ -10,26 +10,24 @@
 //! somebody who may keep it. When the descriptor can be read, a batch of reads is begun; a read that finds nothing ends it, and the channel's poll tells when there is more. The
 //! batch grows while all of it brings frames, so that a lone frame costs a few empty reads and a stream one system call for many.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use channel::elements::Wake;
 use channel::{Io, Peers, RunningQueue};
-use memory::{IoBuf, Lasting, clock};
+use memory::{IoBuf, Lasting};
 use protocol::stats::QueueCounter;
 use spec::UplinkSpec;
 use switch::{Egress, NetHeader, Offloads, PortSpec, Reason, Scratch, Switch, Takes, Vid, Vids};
 use uring::{Op, WriteFlags};
 
-use crate::copy::{Place, Source};
+use crate::copy::write_piece;
 use crate::counter_of;
 use crate::handler::{Behind, NetHandler};
-use crate::network::{Network, Networks, PARCEL_BYTES, Pair, Parcel, Port};
-use crate::receive::{Frame, store};
-use crate::replica::Replica;
+use crate::network::{Network, Networks, PARCEL_BYTES, Pair, Port};
 use crate::transmit::{Sent, send};
+use crate::waiting::{Frame, Waiting, store};
 
 /// Bytes of the header before each frame, as the descriptor was set up.
 const HEADER_BYTES: usize = NetHeader::BYTES;
@@ -106,9 +104,7 @@ impl Drop for UplinkPort {
 
 /// A descriptor of an uplink inside its channel.
 pub(crate) struct Uplink {
-    replica: Rc<RefCell<Replica>>,
-    port: Arc<Port>,
-    pair: u16,
+    pub(crate) waiting: Waiting,
     /// For reading, then for writing.
     slots: Lasting,
     scratch: Box<Scratch>,
@@ -131,30 +127,18 @@ pub(crate) struct Uplink {
     free: Vec<u16>,
     /// Of each slot for writing: bytes of the frame whose last part it has, or 0.
     ends: [usize; WRITES as usize],
-    /// The frame that waits for slots, before those in the inbox.
-    waiting: Option<Box<Parcel>>,
 }
 
 impl Uplink {
-    pub(crate) fn new(
-        replica: Rc<RefCell<Replica>>,
-        port: Arc<Port>,
-        pair: u16,
-        io: &Io,
-    ) -> Result<Uplink, String> {
+    pub(crate) fn new(waiting: Waiting, wake: Wake) -> Result<Uplink, String> {
         let slots = Lasting::new(usize::from(READS + WRITES) * SLOT_BYTES)
             .map_err(|error| error.to_string())?;
-        let waiting = port.pairs[usize::from(pair)].kept().take();
-        port.pairs[usize::from(pair)].opened(io.wake());
-        replica.borrow_mut().enter(port.id, pair, io.opening());
         Ok(Uplink {
-            replica,
-            port,
-            pair,
+            waiting,
             slots,
             scratch: Box::default(),
             to: Vec::new(),
-            wake: io.wake(),
+            wake,
             idle: (0..READS).collect(),
             came: Vec::with_capacity(usize::from(READS)),
             under_way: 0,
@@ -164,24 +148,7 @@ impl Uplink {
             asked: false,
             free: (READS..READS + WRITES).collect(),
             ends: [0; WRITES as usize],
-            waiting,
         })
-    }
-
-    pub(crate) fn close(&mut self) {
-        let waiting = self.waiting.take();
-        *self.pair().kept() = waiting;
-        self.pair().set_bell(None);
-        self.replica.borrow_mut().leave(self.port.id, self.pair);
-    }
-
-    fn pair(&self) -> &Pair {
-        &self.port.pairs[usize::from(self.pair)]
-    }
-
-    fn slot(&self, slot: u16) -> IoBuf {
-        let at = usize::from(slot) * SLOT_BYTES;
-        self.slots.buf(at, SLOT_BYTES).expect("slots are within their memory")
     }
 
     /// There may be something to be read, or in the inbox.
@@ -191,10 +158,9 @@ impl Uplink {
         } else {
             self.read(io, queue);
         }
-        let replica = Rc::clone(&self.replica);
+        let replica = Rc::clone(&self.waiting.replica);
         let mut replica = replica.borrow_mut();
-        let now_ns = clock::to_ns(clock::ticks());
-        replica.catch_up(now_ns);
+        let now_ns = replica.catch_up();
         self.drain(io, queue, &mut replica.switch, now_ns);
     }
 
@@ -206,8 +172,12 @@ impl Uplink {
         }
         for _ in 0..self.batch {
             let Some(slot) = self.idle.pop() else { break };
-            let read =
-                Op::Read { file: queue.file(), bufs: &[self.slot(slot)], offset: 0, nowait: true };
+            let read = Op::Read {
+                file: queue.file(),
+                bufs: &[slot_of(&self.slots, slot)],
+                offset: 0,
+                nowait: true,
+            };
             if !io.operate(queue, read, slot) {
                 self.idle.push(slot);
                 break;
@@ -237,7 +207,7 @@ impl Uplink {
                 }
             }
             self.free.push(slot);
-            if self.has_waiting() {
+            if !self.waiting.is_empty() {
                 self.ask_for_relay(io, queue);
             }
             return;
@@ -275,17 +245,16 @@ impl Uplink {
         peers: &mut dyn Peers<NetHandler>,
     ) {
         self.asked = false;
-        let replica = Rc::clone(&self.replica);
+        let replica = Rc::clone(&self.waiting.replica);
         let mut replica = replica.borrow_mut();
-        let now_ns = clock::to_ns(clock::ticks());
-        replica.catch_up(now_ns);
+        let now_ns = replica.catch_up();
         if self.under_way == 0 {
             let mut all = 0;
             for at in 0..self.came.len() {
                 let (slot, bytes) = self.came[at];
                 all += bytes;
-                let bufs = [self.slot(slot).slice(0, bytes)];
-                let (from, pair) = (self.port.id, self.pair);
+                let bufs = [slot_of(&self.slots, slot).slice(0, bytes)];
+                let (from, pair) = (self.waiting.port.id, self.waiting.number());
                 let sent = Sent { from, pair, bufs: &bufs, header: HEADER_BYTES };
                 match send(io, queue, peers, (&mut replica, now_ns), sent, &mut self.to) {
                     Ok(bytes) => {
@@ -318,49 +287,43 @@ impl Uplink {
         now_ns: u64,
         frame: &Frame<'_>,
     ) {
-        if self.has_waiting() {
+        if !self.waiting.is_empty() {
             self.drain(io, queue, switch, now_ns);
         }
         let mut arrived = 0;
-        if !self.has_waiting() {
+        if self.waiting.is_empty() {
             match self.deliver(io, queue, switch, now_ns, frame, 0) {
                 Ok(()) => return,
                 Err(parts) => arrived = parts,
             }
         }
-        if let Err(reason) = store(self.pair(), frame, arrived) {
+        if let Err(reason) = store(self.waiting.pair(), frame, arrived) {
             switch.lost(frame.egress.port, reason);
             queue.count(counter_of(reason), 1);
         }
     }
 
-    fn has_waiting(&self) -> bool {
-        self.waiting.is_some() || self.pair().inbox().is_some_and(|inbox| !inbox.full.is_empty())
-    }
-
     /// Delivers what waits, as far as there are slots. Those that come back ask for this again.
     fn drain(&mut self, io: &mut Io, queue: &mut RunningQueue, switch: &mut Switch, now_ns: u64) {
-        let port = Arc::clone(&self.port);
-        let pair = &port.pairs[usize::from(self.pair)];
+        self.waiting.count_left(queue);
         // What waits stays for whoever has the descriptor next.
-        let Some(inbox) = pair.inbox().filter(|_| queue.takes_heads()) else { return };
+        if !queue.takes_heads() {
+            return;
+        }
         loop {
-            while let Some(mut parcel) = self.waiting.take().or_else(|| inbox.full.pop()) {
-                let (view, bufs) = (parcel.view(), [parcel.memory]);
-                let source = Source { bufs: &bufs, skip: 0 };
-                let frame = Frame { view, source, offload: parcel.offload, egress: parcel.egress };
-                let arrived = parcel.arrived;
-                if let Err(arrived) = self.deliver(io, queue, switch, now_ns, &frame, arrived) {
-                    parcel.arrived = arrived;
-                    self.waiting = Some(parcel);
+            while let Some(parcel) = self.waiting.next() {
+                let frame = parcel.frame();
+                let delivered = self.deliver(io, queue, switch, now_ns, &frame, parcel.arrived);
+                if let Err(arrived) = delivered {
+                    self.waiting.put_back(parcel, arrived);
                     // Who adds a frame need not ring: slots come back by themselves.
-                    pair.rung.store(true, SeqCst);
+                    self.waiting.pair().rung.store(true, SeqCst);
                     return;
                 }
-                assert!(inbox.free.push(parcel).is_ok(), "it has room for all");
+                self.waiting.free(parcel);
             }
-            pair.rung.store(false, SeqCst);
-            if inbox.full.is_empty() {
+            self.waiting.pair().rung.store(false, SeqCst);
+            if self.waiting.is_empty() {
                 return;
             }
         }
@@ -376,56 +339,44 @@ impl Uplink {
         frame: &Frame<'_>,
         arrived: usize,
     ) -> Result<(), usize> {
-        let Frame { view, source, offload, egress } = *frame;
-        let mut scratch = std::mem::take(&mut self.scratch);
-        let pieces = switch.adapt(now_ns, egress, view, offload, &mut scratch);
-        let fate = match pieces {
-            Ok(mut pieces) => {
-                let (mut number, mut last) = (0, None);
-                loop {
-                    let Some(mut piece) = pieces.next() else { break Ok(last) };
-                    if number >= arrived {
-                        let Some(slot) = self.free.pop() else { break Err(number) };
-                        let memory = [self.slot(slot)];
-                        let range = piece.rest.clone();
-                        let mut rest = Place::new(&memory, HEADER_BYTES + piece.head().len());
-                        if piece.wants_sum() {
-                            piece.fill(|sum| source.copy(range, &mut rest, Some(sum)));
-                        } else {
-                            source.copy(range, &mut rest, None);
-                        }
-                        memory[0].write(0, &piece.header.write());
-                        memory[0].write(HEADER_BYTES, piece.head());
-                        let whole = memory[0].slice(0, HEADER_BYTES + piece.len());
-                        let flags = WriteFlags { nowait: true, ..WriteFlags::NONE };
-                        let write =
-                            Op::Write { file: queue.file(), bufs: &[whole], offset: 0, flags };
-                        if !io.operate(queue, write, slot) {
-                            self.free.push(slot);
-                            break Ok(None);
-                        }
-                        last = Some(slot);
-                    }
-                    number += 1;
-                }
-            }
+        let Uplink { scratch, slots, free, ends, .. } = self;
+        let Frame { view, source, offload, egress, .. } = *frame;
+        let mut pieces = match switch.adapt(now_ns, egress, view, offload, scratch) {
+            Ok(pieces) => pieces,
             Err(reason) => {
                 queue.count(counter_of(reason), 1);
-                self.scratch = scratch;
                 return Ok(());
             }
         };
-        self.scratch = scratch;
-        match fate? {
-            Some(slot) => {
-                self.ends[usize::from(slot - READS)] = view.len();
-                switch.delivered(egress.port, view.len());
+        let (mut number, mut last) = (0, None);
+        while let Some(mut piece) = pieces.next() {
+            if number >= arrived {
+                let Some(slot) = free.pop() else { return Err(number) };
+                let memory = [slot_of(slots, slot)];
+                write_piece(source, &mut piece, &memory, HEADER_BYTES);
+                let bufs = &[memory[0].slice(0, HEADER_BYTES + piece.len())];
+                let flags = WriteFlags { nowait: true, ..WriteFlags::NONE };
+                let write = Op::Write { file: queue.file(), bufs, offset: 0, flags };
+                if !io.operate(queue, write, slot) {
+                    free.push(slot);
+                    last = None;
+                    break;
+                }
+                last = Some(slot);
             }
-            None => {
-                switch.lost(egress.port, Reason::NoMem);
-                queue.count(counter_of(Reason::NoMem), 1);
-            }
+            number += 1;
         }
+        let Some(slot) = last else {
+            switch.lost(egress.port, Reason::NoMem);
+            queue.count(counter_of(Reason::NoMem), 1);
+            return Ok(());
+        };
+        ends[usize::from(slot - READS)] = view.len();
+        switch.delivered(egress.port, view.len());
         Ok(())
     }
+}
+
+fn slot_of(slots: &Lasting, slot: u16) -> IoBuf {
+    slots.buf(usize::from(slot) * SLOT_BYTES, SLOT_BYTES).expect("slots are within their memory")
 }

@@ -1,4 +1,4 @@
-//! Disks for tests that misbehave *below* the kernel's file systems.
+//! What tests need of the kernel: disks that misbehave *below* its file systems, and namespaces.
 //!
 //! A wrapper in the server ([`Delayed`, `Faulty`] of `block`) waits or fails before the I/O has reached the kernel, so at the death of a
 //! process nothing of it is under way there, and no page of the kernel's cache is ever lost. These do it on the other side:
@@ -18,8 +18,12 @@ mod disk;
 mod mounts;
 mod wire;
 
+use std::process::Command;
+
 pub use disk::{Disk, Fault, Kind, Options};
 pub use mounts::{Ext4, Loop, Tmpfs};
+
+const NOT_TESTED: &str = "NOT TESTED: ";
 
 /// Says what a test leaves out, past the test runner, which shows the output of failing tests only.
 ///
@@ -28,7 +32,7 @@ pub use mounts::{Ext4, Loop, Tmpfs};
 /// When there is no standard error to write to.
 pub fn not_tested(what: &str) {
     use std::io::Write as _;
-    writeln!(std::io::stderr(), "NOT TESTED: {what}").expect("stderr");
+    writeln!(std::io::stderr(), "{NOT_TESTED}{what}").expect("stderr");
 }
 
 /// Whether this process may mount and make devices; if not, `what` is said not to be tested.
@@ -39,6 +43,35 @@ pub fn is_root(what: &str) -> bool {
         not_tested(&format!("{what}, because that needs root"));
     }
     root
+}
+
+/// Runs an ignored test of this test program by itself in new namespaces, which the options of `unshare` (util-linux) name. Before it, `setup` is done
+/// there, lines of a shell. What the test says it leaves out, this one does.
+///
+/// # Panics
+///
+/// When the namespaces or the setup are refused, or the test fails.
+#[track_caller]
+pub fn in_namespaces(options: &[&str], setup: &str, test: &str) {
+    let script = format!("{setup}\nexec \"$0\" --exact \"$1\" --ignored --nocapture");
+    let run = Command::new("unshare")
+        .args(options)
+        .args(["sh", "-ec", &script])
+        .arg(std::env::current_exe().expect("a test program has a path"))
+        .arg(test)
+        .output()
+        .expect("unshare of util-linux");
+    let told = String::from_utf8_lossy(&run.stdout) + String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success() && told.contains("1 passed"), "unshare {options:?}: {told}");
+    told.lines().filter_map(|line| line.strip_prefix(NOT_TESTED)).for_each(not_tested);
+}
+
+/// The same in a network namespace, where a test may make interfaces; only root may.
+#[track_caller]
+pub fn in_network_namespace(test: &str) {
+    if is_root("interfaces of the host") {
+        in_namespaces(&["--net"], "", test);
+    }
 }
 
 /// How long a test waits for something that must happen.

@@ -33,6 +33,8 @@ enum Claim {
     /// In a network.
     Mac(String, [u8; 6]),
     Interface(String),
+    /// What it counts is found under this name.
+    Statistics(String),
 }
 
 /// Who names and claims what in a state.
@@ -206,7 +208,8 @@ impl Neighbours {
             | Claim::Socket(_)
             | Claim::Id(..)
             | Claim::Mac(..)
-            | Claim::Interface(_) => add(claim, &Object::ALL),
+            | Claim::Interface(_)
+            | Claim::Statistics(_) => add(claim, &Object::ALL),
         }
     }
 
@@ -279,6 +282,7 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
         Object::DataPlane => claims.push(Claim::Socket(paths.dataplane(name))),
         Object::Adapter => {
             claims.push(Claim::Socket(resolve::adapter_socket(name, set, paths)));
+            claims.push(Claim::Statistics(name.clone()));
             if attr::adapter::KIND.value(set) == AdapterKind::Fc {
                 claims.extend(san::wwpns(set).into_iter().flatten().map(Claim::Wwpn));
             }
@@ -307,6 +311,7 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
         Object::Uplink => {
             let interface = resolve::network::interface(name, set);
             claims.push(Claim::Interface(interface.to_owned()));
+            claims.push(Claim::Statistics(name.clone()));
         }
         Object::Port | Object::Vtd | Object::Network => {}
     }

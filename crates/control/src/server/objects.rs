@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// An object without a state of its own.
+/// An object that needs no view of its own.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 pub struct ObjectView {
     /// Its name.
@@ -20,6 +20,15 @@ pub struct ObjectView {
     /// The name of a port, made of the prefix of its data plane and its own name: it logs in nowhere itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wwpn: Option<String>,
+    /// Of an uplink: `connected`, `failed`, or `pending` while the data plane does not answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+    /// Why an uplink is not connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The channel of each descriptor of an uplink.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub channels: Vec<u32>,
     /// The link of a port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkView>,
@@ -52,6 +61,9 @@ impl ObjectView {
         ObjectView {
             name: name.to_owned(),
             wwpn: (object == Object::Port).then(|| Wwpn::of_port(prefix, name).to_string()),
+            state: None,
+            reason: None,
+            channels: Vec::new(),
             link: LinkView::of(desired, links, (object, name, set)),
             used_by: users.iter().map(|(object, name)| format!("{object} {name}")).collect(),
             sources: with_value.map(|a| (a.name.to_owned(), desired.source(a, set))).collect(),

@@ -7,7 +7,7 @@ use super::short;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::model::loss::{has_client, stays_away};
-use crate::model::{Desired, Home, MAIN, Users, resolve};
+use crate::model::{Desired, Home, MAIN, Users, home, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::supervisor::{Ailment, View};
@@ -220,6 +220,9 @@ pub struct StatusView {
     pub volumes: Vec<VolumeView>,
     /// Adapters.
     pub adapters: Vec<AdapterView>,
+    /// Uplinks.
+    #[serde(default)]
+    pub uplinks: Vec<ObjectView>,
     /// What data planes could not do; it is tried again.
     pub failures: Vec<ApiError>,
 }
@@ -473,13 +476,26 @@ impl Moment<'_> {
             Object::Volume => AnyView::Volume(Box::new(self.volume(name, set))),
             Object::Adapter => AnyView::Adapter(Box::new(self.adapter(name, set, paths))),
             Object::DataPlane => AnyView::DataPlane(Box::new(self.dataplane(name.to_owned()))),
-            _ => AnyView::Object(Box::new(ObjectView::of(
-                self.desired,
-                (&self.users, &self.links),
-                object,
-                name,
-                set,
-            ))),
+            Object::Uplink => AnyView::Object(Box::new(self.uplink(name, set))),
+            _ => AnyView::Object(Box::new(self.object(object, name, set))),
+        }
+    }
+
+    fn object(&self, object: Object, name: &str, set: &Attributes) -> ObjectView {
+        ObjectView::of(self.desired, (&self.users, &self.links), object, name, set)
+    }
+
+    fn uplink(&self, name: &str, set: &Attributes) -> ObjectView {
+        let network = attr::uplink::NETWORK.of(set).unwrap_or_default();
+        let home = self.desired[Object::Network].get(network).map_or(MAIN, home);
+        let account = self.account(home).map(|account| &account.status.uplinks);
+        let status = account.map(|all| all.iter().find(|uplink| uplink.spec.name == name));
+        let reason = self.failure(&Subject::Uplink(name.to_owned()));
+        ObjectView {
+            state: Some(state(status.map(|it| it.map(|_| "connected")), reason.is_some())),
+            reason,
+            channels: status.flatten().map(|it| it.channel_of_queue.clone()).unwrap_or_default(),
+            ..self.object(Object::Uplink, name, set)
         }
     }
 }
@@ -487,7 +503,7 @@ impl Moment<'_> {
 impl Server {
     /// What is known now, as far as some objects need it.
     async fn known(&self, objects: &[Object]) -> (Desired, BTreeMap<String, View>) {
-        let with_state = [Object::Volume, Object::Adapter, Object::DataPlane];
+        let with_state = [Object::Volume, Object::Adapter, Object::DataPlane, Object::Uplink];
         let supervisors = match objects.iter().any(|object| with_state.contains(object)) {
             true => self.look().await,
             false => BTreeMap::new(),
@@ -536,6 +552,7 @@ impl Server {
         let volumes = desired[Object::Volume].iter().map(|(name, set)| moment.volume(name, set));
         let adapters =
             desired[Object::Adapter].iter().map(|(name, set)| moment.adapter(name, set, paths));
+        let uplinks = desired[Object::Uplink].iter().map(|(name, set)| moment.uplink(name, set));
         let dataplanes = desired.dataplane_names().into_iter().map(|name| moment.dataplane(name));
         StatusView {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -545,6 +562,7 @@ impl Server {
             dataplanes: dataplanes.collect(),
             volumes: volumes.collect(),
             adapters: adapters.collect(),
+            uplinks: uplinks.collect(),
             failures: moment
                 .failures
                 .values()

@@ -348,7 +348,7 @@ fn command(object: Object) -> Command {
 
 /// Whether it has a state that changes by itself.
 fn has_state(object: Object) -> bool {
-    matches!(object, Object::Volume | Object::Adapter | Object::DataPlane)
+    matches!(object, Object::Volume | Object::Adapter | Object::DataPlane | Object::Uplink)
 }
 
 impl FromArgMatches for ObjectCommand {

@@ -497,13 +497,16 @@ fn dataplane_page(dataplane: &DataPlaneView) -> String {
     page(head, attributes(Object::DataPlane, &dataplane.attributes, &dataplane.effective))
 }
 
-fn object_table(object: Object, objects: &[ObjectView]) -> String {
+pub(super) fn object_table(object: Object, objects: &[ObjectView]) -> String {
     let columns = object.columns();
+    let with_state = objects.iter().any(|view| view.state.is_some());
     let mut heading = vec![object.noun().to_uppercase()];
+    heading.extend(with_state.then(|| "STATE".to_owned()));
     heading.extend(columns.iter().map(|column| column.name.to_uppercase().replace('_', " ")));
     heading.push("USED BY".to_owned());
     let rows = objects.iter().map(|view| {
         let mut row = vec![view.name.clone()];
+        row.extend(with_state.then(|| or_dash(view.state.as_ref())));
         let value = |column: &&Attribute| {
             or_dash(view.effective.get(column.name).filter(|value| !is_empty(value)))
         };
@@ -528,6 +531,9 @@ fn object_page(object: Object, view: &ObjectView) -> String {
     });
     let head = vec![
         (object.noun(), view.name.clone()),
+        ("state", view.state.clone().unwrap_or_default()),
+        ("reason", view.reason.clone().unwrap_or_default()),
+        ("channels", view.channels.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
         ("link now", view.link.as_ref().map(link).unwrap_or_default()),
         ("used by", view.used_by.join(", ")),
     ];

@@ -1,6 +1,8 @@
 //! Commands about the server as a whole.
 
-use super::objects::{adapter_table, dataplane_table, goes_on, volume_table, waiting};
+use super::objects::{
+    adapter_table, dataplane_table, goes_on, object_table, volume_table, waiting,
+};
 use crate::cli::{ApplyArgs, AttributesArgs, ExportArgs, Format, Global, StatusArgs, StopArgs};
 use crate::client::Client;
 use crate::exit::Failure;
@@ -9,6 +11,7 @@ use control::api::{AppliedView, AttributeView};
 use control::error::ApiError;
 use control::server::StatusView;
 use control::store::last_good;
+use fabric::attribute::Object;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, pidfd_open};
@@ -115,6 +118,7 @@ fn is_well(status: &StatusView) -> bool {
         && status.dataplanes.iter().all(|one| one.state == "running" && one.reason.is_none())
         && status.volumes.iter().all(|one| one.state == "open" && one.reason.is_none())
         && status.adapters.iter().all(|one| !bad.contains(&one.state.as_str()))
+        && status.uplinks.iter().all(|one| one.state.as_deref() == Some("connected"))
         && troubles(status).is_empty()
 }
 
@@ -132,6 +136,9 @@ fn status_page(status: &StatusView) -> String {
     }
     if !status.adapters.is_empty() {
         page += &format!("\n\n{}", adapter_table(&status.adapters));
+    }
+    if !status.uplinks.is_empty() {
+        page += &format!("\n\n{}", object_table(Object::Uplink, &status.uplinks));
     }
     let troubles = troubles(status);
     if !troubles.is_empty() {

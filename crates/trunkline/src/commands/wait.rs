@@ -24,6 +24,7 @@ fn states(object: Object) -> (&'static [&'static str], &'static [&'static str]) 
         Object::Adapter => {
             (&["listening", "connecting", "connected", "running"], &["broken", "failed", "pending"])
         }
+        Object::Uplink => (&["connected"], &["failed", "pending"]),
         _ => (&["running"], &["unresponsive", "down"]),
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
     uplinks(desired)
 }
 
-/// Each uplink by itself, and beside the others: no interface has two, and no VLAN of a network has two ways to the world outside, which would be a
+/// Each uplink by itself, and beside the others: none has the name of an adapter, no interface has two, and no VLAN of a network has two ways to the world outside, which would be a
 /// loop if they meet there.
 fn uplinks(desired: &Desired) -> Result<(), ApiError> {
     use attr::uplink as u;
@@ -45,6 +45,11 @@ fn uplinks(desired: &Desired) -> Result<(), ApiError> {
             let problem = format!("uplink `{name}`: {problem}");
             Err(ApiError::invalid(problem).on(attribute.name).help(help))
         };
+        if desired[Object::Adapter].contains_key(name) {
+            let problem = format!("uplink `{name}`: an adapter has this name");
+            let help = "choose another name: statistics are kept by it";
+            return Err(ApiError::invalid(problem).on("name").help(help));
+        }
         let interface = network::interface(name, set);
         let is_name = |c: char| c.is_ascii_graphic() && !"/:%".contains(c);
         if interface.is_empty() || interface.len() > 15 || !interface.chars().all(is_name) {
@@ -140,5 +145,8 @@ mod tests {
             let refused = two(a, b).unwrap_err();
             assert!(refused.contains(problem), "{refused}");
         }
+        let adapter = "[adapter.a]\nkind=\"ethernet\"\nnetwork=\"m\"\n";
+        let refused = judge(&format!("[uplink.a]\nnetwork=\"n\"\n{adapter}")).unwrap_err();
+        assert_eq!(refused, "uplink `a`: an adapter has this name");
     }
 }

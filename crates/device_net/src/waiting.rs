@@ -1,0 +1,112 @@
+//! What waits for a queue that receives, in its channel: the frame at hand, and those in its inbox.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use channel::{Io, RunningQueue};
+use switch::{Egress, Offload, PortId, Reason, View};
+
+use crate::copy::Source;
+use crate::counter_of;
+use crate::network::{Inbox, Pair, Parcel, Port};
+use crate::replica::Replica;
+
+/// A frame on its way to a destination.
+pub(crate) struct Frame<'a> {
+    /// The port that it came by.
+    pub(crate) from: PortId,
+    pub(crate) view: View<'a>,
+    pub(crate) source: Source<'a>,
+    pub(crate) offload: Offload,
+    pub(crate) egress: Egress,
+}
+
+/// What waits for a queue that is on this channel.
+pub(crate) struct Waiting {
+    pub(crate) replica: Rc<RefCell<Replica>>,
+    pub(crate) port: Arc<Port>,
+    number: u16,
+    /// Before those in the inbox.
+    at_hand: Option<Box<Parcel>>,
+}
+
+impl Waiting {
+    /// The channel has the receiving queue of that pair from now on.
+    pub(crate) fn open(
+        replica: Rc<RefCell<Replica>>,
+        port: Arc<Port>,
+        number: u16,
+        io: &Io,
+    ) -> Waiting {
+        let pair = &port.pairs[usize::from(number)];
+        let at_hand = pair.kept().take();
+        pair.opened(io.wake());
+        replica.borrow_mut().enter(port.id, number, io.opening());
+        Waiting { replica, port, number, at_hand }
+    }
+
+    /// It has the queue no more; what waits stays for the next one.
+    pub(crate) fn close(&mut self) {
+        let at_hand = self.at_hand.take();
+        *self.pair().kept() = at_hand;
+        self.pair().set_bell(None);
+        self.replica.borrow_mut().leave(self.port.id, self.number);
+    }
+
+    /// The number of the pair.
+    pub(crate) fn number(&self) -> u16 {
+        self.number
+    }
+
+    pub(crate) fn pair(&self) -> &Pair {
+        &self.port.pairs[usize::from(self.number)]
+    }
+
+    /// Made before a channel has the queue.
+    fn inbox(&self) -> &Inbox {
+        self.pair().inbox().expect("an inbox was made for the queue")
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at_hand.is_none() && self.inbox().full.is_empty()
+    }
+
+    /// The oldest.
+    pub(crate) fn next(&mut self) -> Option<Box<Parcel>> {
+        self.at_hand.take().or_else(|| self.inbox().full.pop())
+    }
+
+    /// It goes on waiting, and so many of its parts have arrived.
+    pub(crate) fn put_back(&mut self, mut parcel: Box<Parcel>, arrived: usize) {
+        parcel.arrived = arrived;
+        self.at_hand = Some(parcel);
+    }
+
+    /// It waits no more.
+    pub(crate) fn free(&self, parcel: Box<Parcel>) {
+        assert!(self.inbox().free.push(parcel).is_ok(), "it has room for all");
+    }
+
+    /// Counts frames that came from here and waited for somebody who has gone.
+    pub(crate) fn count_left(&self, queue: &RunningQueue) {
+        let left = self.pair().left.swap(0, Relaxed);
+        if left > 0 {
+            queue.count(counter_of(Reason::PortDown), left);
+        }
+    }
+}
+
+/// Puts a frame into an inbox, of which so many parts have arrived.
+pub(crate) fn store(pair: &Pair, frame: &Frame<'_>, arrived: usize) -> Result<(), Reason> {
+    let inbox = pair.inbox().ok_or(Reason::PortDown)?;
+    let Some(mut parcel) = inbox.free.pop() else {
+        let starved = pair.starved.load(Relaxed);
+        return Err(if starved { Reason::RxNoBuffer } else { Reason::FullRing });
+    };
+    parcel.pack(frame);
+    parcel.arrived = arrived;
+    assert!(inbox.full.push(parcel).is_ok(), "it has room for all");
+    Ok(())
+}
