@@ -23,6 +23,7 @@ const MODULES: &[&str] = &[
     "virtio_blk",
     "virtio_scsi",
     "virtio_net",
+    "8021q",
     "sd_mod",
     "sg",
     "sr_mod",

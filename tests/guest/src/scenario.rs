@@ -155,4 +155,9 @@ pub(crate) const ALL: &[Scenario] = &[
         about: "two network cards exchange packets and a file, before and after the data plane was killed",
         run: net::exchange,
     },
+    Scenario {
+        name: "uplink",
+        about: "a guest gets its address and streams over an uplink, with tags and without, before and after the data plane was killed",
+        run: net::uplink,
+    },
 ];

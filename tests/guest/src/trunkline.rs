@@ -22,6 +22,8 @@ pub(crate) struct Trunkline {
     binary: PathBuf,
     folder: TempDir,
     control: Child,
+    /// Both processes are in a network namespace of their own.
+    apart: bool,
     /// Data planes seen so far: they outlive a killed control plane, so the test ends them itself.
     data_planes: Vec<Pid>,
 }
@@ -29,13 +31,29 @@ pub(crate) struct Trunkline {
 impl Trunkline {
     /// Starts `trunkline serve` in a new folder and waits until its data plane runs.
     pub(crate) fn start(binary: &Path) -> Result<Trunkline> {
+        Trunkline::start_in(binary, false)
+    }
+
+    /// The same in a network namespace of its own, where it may make interfaces. Only root may.
+    pub(crate) fn start_apart(binary: &Path) -> Result<Trunkline> {
+        Trunkline::start_in(binary, true)
+    }
+
+    fn start_in(binary: &Path, apart: bool) -> Result<Trunkline> {
         let binary =
             binary.canonicalize().with_context(|| format!("no server {}", binary.display()))?;
         let folder = tempfile::tempdir().context("cannot make a folder for the server")?;
-        let control = serve(&binary, folder.path())?;
-        let mut server = Trunkline { binary, folder, control, data_planes: Vec::new() };
+        let control = serve(&binary, folder.path(), apart)?;
+        let mut server = Trunkline { binary, folder, control, apart, data_planes: Vec::new() };
         server.wait_until_up()?;
         Ok(server)
+    }
+
+    /// A program in the network namespace of the server, which dies with the thread that starts it.
+    pub(crate) fn beside(&self, program: &str) -> Command {
+        let mut command = command::bound("nsenter");
+        command.arg("--target").arg(self.control.id().to_string()).args(["--net", "--", program]);
+        command
     }
 
     /// A path in the server's folder.
@@ -102,8 +120,14 @@ impl Trunkline {
     }
 
     /// Creates a virtual Ethernet adapter on the network `net0` and waits for its socket.
-    pub(crate) fn network_card(&mut self, name: &str, mac: &str) -> Result<PathBuf> {
-        self.order(&format!("adapter create {name} --kind ethernet --network net0 --mac {mac}"))?;
+    pub(crate) fn network_card(
+        &mut self,
+        name: &str,
+        mac: &str,
+        attributes: &str,
+    ) -> Result<PathBuf> {
+        let create = format!("adapter create {name} --kind ethernet --network net0 --mac {mac}");
+        self.order(&format!("{create} {attributes}"))?;
         let (socket, log) = (self.socket(name), self.log_path());
         wait_for_socket(&socket, &mut self.control, &log)?;
         Ok(socket)
@@ -122,7 +146,7 @@ impl Trunkline {
         self.control.kill().context("cannot kill the control plane")?;
         self.control.wait().context("cannot wait for the control plane")?;
         kill_process(data_plane, Signal::KILL).context("cannot kill the data plane")?;
-        self.control = serve(&self.binary, self.folder.path())?;
+        self.control = serve(&self.binary, self.folder.path(), self.apart)?;
         self.wait_until_up()?;
         let now = self.data_plane()?;
         ensure!(now != data_plane, "the data plane {data_plane:?} lives on\n{}", self.log());
@@ -156,7 +180,7 @@ impl Trunkline {
             test_kill_process(data_plane).is_ok(),
             "the data plane ended with the control plane"
         );
-        self.control = serve(&self.binary, self.folder.path())?;
+        self.control = serve(&self.binary, self.folder.path(), self.apart)?;
         self.wait_until_up()?;
         let now = self.data_plane()?;
         ensure!(
@@ -239,13 +263,20 @@ impl Drop for Trunkline {
     }
 }
 
-fn serve(binary: &Path, folder: &Path) -> Result<Child> {
+fn serve(binary: &Path, folder: &Path, apart: bool) -> Result<Child> {
     let log = File::options()
         .create(true)
         .append(true)
         .open(folder.join("serve.log"))
         .context("cannot open the server's log")?;
-    command::bound(binary)
+    let mut command = if apart {
+        let mut command = command::bound("unshare");
+        command.args(["--net", "--"]).arg(binary);
+        command
+    } else {
+        command::bound(binary)
+    };
+    command
         .arg("--dir")
         .arg(folder)
         .arg("serve")

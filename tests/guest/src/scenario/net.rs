@@ -1,11 +1,15 @@
 //! What guests see of a network.
 
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use crate::command;
 use crate::machine::Guest;
 use crate::scenario::World;
 use crate::trunkline::Trunkline;
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -54,19 +58,149 @@ pub(crate) fn exchange(world: &World) -> Result<()> {
     for (index, pairs) in [1, 2].into_iter().enumerate() {
         let name = format!("ent{index}");
         let mac = format!("02:00:5e:00:00:0{}", index + 1);
-        let socket = server.network_card(&name, &mac)?;
-        let chardev = format!("socket,id={name},path={},reconnect=1", socket.display());
-        let netdev = format!("vhost-user,id={name}-net,chardev={name},queues={pairs}");
-        let several = if pairs > 1 { ",mq=on" } else { "" };
-        // QEMU 7.2 without KVM dies of a null pointer at the start of a vhost-user card that has MSI-X.
-        let device =
-            format!("virtio-net-pci,netdev={name}-net,mac={mac}{several},vectors=0,romfile=");
-        guest = guest.qemu(&["-chardev", &chardev, "-netdev", &netdev, "-device", &device]);
+        let socket = server.network_card(&name, &mac, "")?;
+        guest = with_card(guest, &name, &mac, &socket, pairs);
         macs.push(mac);
     }
     let transcript = guest.run_with(SCRIPT, LIMIT, |_, _| server.crash_data_plane())?.ok()?;
     ensure!(transcript.value("mac")? == macs[0], "another address\n{}", transcript.report());
     let stats = server.cli(&["stats", "ent1", "-o", "json"])?;
     ensure!(stats.contains("rx_frames"), "nothing was counted: {stats}");
+    Ok(())
+}
+
+/// A guest with a network card of so many pairs of queues.
+fn with_card<'a>(guest: Guest<'a>, name: &str, mac: &str, socket: &Path, pairs: u16) -> Guest<'a> {
+    let chardev = format!("socket,id={name},path={},reconnect=1", socket.display());
+    let netdev = format!("vhost-user,id={name}-net,chardev={name},queues={pairs}");
+    let several = if pairs > 1 { ",mq=on" } else { "" };
+    // QEMU 7.2 without KVM dies of a null pointer at the start of a vhost-user card that has MSI-X.
+    let device = format!("virtio-net-pci,netdev={name}-net,mac={mac}{several},vectors=0,romfile=");
+    guest.qemu(&["-chardev", &chardev, "-netdev", &netdev, "-device", &device])
+}
+
+/// One card. What has no tag goes to 192.0.2.1, what is of VLAN 20 to 198.51.100.1.
+const OUTSIDE: &str = "
+    cat >/tmp/lease <<'END'
+#!/bin/sh
+[ \"$1\" = bound ] && ip addr add $ip/24 dev $interface
+exit 0
+END
+    chmod +x /tmp/lease
+    lease() {
+        ip addr flush dev eth0
+        udhcpc -i eth0 -n -q -t 20 -T 1 -s /tmp/lease >/tmp/dhcp 2>&1 || fail \"$(cat /tmp/dhcp)\"
+        ip addr show dev eth0 | grep -q 'inet 192.0.2.1[0-9][0-9]/24' || fail \"$(cat /tmp/dhcp)\"
+    }
+    # Both directions at the rate that this machine can do; each ends with what arrived.
+    stream() {
+        for back in '' -R; do
+            iperf3 -c $1 -t 3 -P 2 $back >/tmp/iperf 2>&1 || fail \"$(cat /tmp/iperf)\"
+            echo \"to $1 $back: $(awk '/SUM.*receiver/ { print $6, $7 }' /tmp/iperf)\"
+        done
+    }
+    fetch() {
+        [ \"$(wget -q -O - http://$1/bytes | md5sum)\" = \"$(wget -q -O - http://$1/sum)\" ] || fail \"other bytes came from $1\"
+    }
+    [ $(ls -d /sys/class/net/eth0/queues/rx-* | wc -l) = 2 ] || fail 'not two pairs'
+    ip link set eth0 mtu $MTU up
+    lease
+    ip link add link eth0 name eth0.20 type vlan id 20
+    ip link set eth0.20 up
+    ip addr add 198.51.100.2/24 dev eth0.20
+    within 30 ping -c 1 -W 1 198.51.100.1 >/dev/null
+    for host in 192.0.2.1 198.51.100.1; do
+        # The longest packet, and one that is cut.
+        for bytes in $((MTU - 28)) $((2 * MTU)); do
+            ping -c 3 -s $bytes -W 5 $host >/tmp/ping || fail \"$(cat /tmp/ping)\"
+        done
+        fetch $host
+        stream $host
+    done
+    # A stream goes on when the data plane dies.
+    iperf3 -c 192.0.2.1 -t 20 >/tmp/held 2>&1 &
+    held=$!
+    sleep 3
+    step killed
+    sleep 5
+    step killed
+    wait $held || fail \"$(cat /tmp/held)\"
+    lease
+    for host in 192.0.2.1 198.51.100.1; do
+        within 30 ping -c 1 -W 1 $host >/dev/null
+        fetch $host
+        stream $host
+    done";
+
+/// A program that ends with the test.
+struct Helper(Child);
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        // Errors mean that it has already ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What is outside: a server of addresses, one of files, and one that streams.
+fn outside(server: &Trunkline) -> Result<Vec<Helper>> {
+    for line in
+        ["link set lo up", "addr add 192.0.2.1/24 dev up0", "addr add 198.51.100.1/24 dev up1"]
+    {
+        command::output(server.beside("ip").args(line.split(' ')))?;
+    }
+    let (conf, files) = (server.path("udhcpd.conf"), server.path("files"));
+    let lease = server.path("leases");
+    let text = format!(
+        "start 192.0.2.100\nend 192.0.2.199\ninterface up0\nlease_file {0}\npidfile {0}.pid\noption subnet 255.255.255.0\n",
+        lease.display()
+    );
+    fs::write(&lease, "").context("cannot write the leases")?;
+    fs::write(&conf, text).context("cannot write the configuration of the DHCP server")?;
+    fs::create_dir(&files).context("cannot make a folder for files")?;
+    let bytes: Vec<u8> = (0..8_u32 << 20).map(|at| (at * 13 + at / 251) as u8).collect();
+    fs::write(files.join("bytes"), bytes).context("cannot write a file")?;
+    let sum = command::text(
+        command::bound("sh").args(["-c", "md5sum <\"$0\""]).arg(files.join("bytes")),
+    )?;
+    fs::write(files.join("sum"), sum).context("cannot write a sum")?;
+    let mut dhcp = server.beside("busybox");
+    dhcp.args(["udhcpd", "-f"]).arg(conf);
+    let mut web = server.beside("busybox");
+    web.args(["httpd", "-f", "-p", "80", "-h"]).arg(files);
+    let mut iperf = server.beside("iperf3");
+    iperf.arg("-s");
+    let start = |mut program: std::process::Command| {
+        let program = program.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(Helper(program.spawn().context("cannot start a program of the world outside")?))
+    };
+    [dhcp, web, iperf].into_iter().map(start).collect()
+}
+
+/// A guest reaches the world outside.
+pub(crate) fn uplink(world: &World) -> Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        println!("NOT TESTED: uplinks under a guest, because that needs root");
+        return Ok(());
+    }
+    for mtu in [1500, 9000] {
+        let mut server = Trunkline::start_apart(&world.server)?;
+        server.order(&format!("network create net0 --mtu {mtu}"))?;
+        server.order("uplink create up0 --network net0")?;
+        server.order("uplink create up1 --network net0 --pvid 20")?;
+        let mac = "02:00:5e:00:00:01";
+        let socket = server.network_card("ent0", mac, "--vlans 20")?;
+        let _outside = outside(&server)?;
+        let guest = with_card(Guest::new(&world.kit), "ent0", mac, &socket, 2);
+        let script = format!("MTU={mtu}\n{OUTSIDE}");
+        let transcript = guest.run_with(&script, LIMIT, |_, _| server.crash_data_plane())?.ok()?;
+        let lines = transcript.output.lines().filter(|line| line.starts_with("to "));
+        lines.for_each(|line| println!("{:<24} MTU {mtu} {line}", ""));
+        let stats = server.cli(&["stats", "up0", "-o", "json"])?;
+        for counter in ["rx_frames", "tx_frames"] {
+            ensure!(!stats.contains(&format!("\"{counter}\": 0,")), "no {counter}: {stats}");
+        }
+    }
     Ok(())
 }
