@@ -31,18 +31,22 @@ const BEHIND_LINKS: [&str; 7] = [
     "disk-slow",
 ];
 
-/// Leaves causes. What goes through a port that is logged out is told by that port.
+/// What these rules say of an object is the cause of all that goes through it.
+const BREAKS: [&str; 3] = ["fc-port-logged-out", "fc-adapter-unmapped", "fc-wwpn-second-missing"];
+
+/// Leaves causes. What goes through an adapter or a port that is not in use is told by that.
 pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
+    tell_by_cause(&mut drafts);
     let said: BTreeSet<(&str, String)> =
         drafts.iter().map(|draft| (draft.rule, draft.object().to_owned())).collect();
     drafts.retain(|draft| {
         let explained = |(cause, effect): &(&'static str, &str)| {
             *effect == draft.rule && said.contains(&(*cause, draft.object().to_owned()))
         };
-        let port = draft.through.as_ref().is_some_and(|port| {
-            draft.rule != "fc-port-logged-out"
-                && said.contains(&("fc-port-logged-out", port.to_owned()))
-        });
+        let breaks = |object: &String| {
+            let by = |rule: &&'static str| said.contains(&(*rule, object.clone()));
+            BREAKS.iter().any(by)
+        };
         // A pair whose control channels do not meet: neither hears the other.
         let of_pair = || {
             draft.rule == "sea-control-channel"
@@ -52,7 +56,7 @@ pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
                     *rule == draft.rule && pair.is_some_and(one)
                 })
         };
-        !port && !of_pair() && !EXPLAINS.iter().any(explained)
+        !draft.through.iter().any(breaks) && !of_pair() && !EXPLAINS.iter().any(explained)
     });
     // The depth of a pool's LUN is told once, by the pool.
     let depths: BTreeSet<(usize, At)> = drafts
@@ -77,6 +81,24 @@ pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
         }
     }
     drafts
+}
+
+/// Paths that are down are told by the adapter or the port whose trouble it is, with their lines.
+fn tell_by_cause(drafts: &mut [Draft]) {
+    let paths = drafts.iter().enumerate().filter(|(_, draft)| draft.rule == "disk-paths-failed");
+    let cause = |effect: &Draft| {
+        let of = |object: &String| {
+            drafts.iter().position(|draft| BREAKS.contains(&draft.rule) && draft.object() == object)
+        };
+        effect.through.iter().rev().find_map(of)
+    };
+    let told: Vec<(usize, usize)> =
+        paths.filter_map(|(at, effect)| Some((cause(effect)?, at))).collect();
+    for (cause, effect) in told {
+        if let Ok([cause, effect]) = drafts.get_disjoint_mut([cause, effect]) {
+            cause.explains(effect);
+        }
+    }
 }
 
 /// An attribute of a device is set by one finding, the one with the greatest value.

@@ -188,8 +188,8 @@ pub(super) struct Draft {
     pub(super) host: usize,
     confidence: f64,
     impact: f64,
-    /// The port that it goes through, whose own trouble would explain it.
-    pub(super) through: Option<String>,
+    /// What it goes through, nearest first: the trouble of any of these would explain it.
+    pub(super) through: Vec<String>,
     /// What its command sets: device, attribute and value.
     pub(super) sets: Vec<(String, &'static str, String)>,
     finding: Finding,
@@ -222,7 +222,15 @@ impl Draft {
             confidence: 0.0,
             score: 0.0,
         };
-        Self { rule, host, confidence: 0.5, impact: 1.0, through: None, sets: Vec::new(), finding }
+        Self {
+            rule,
+            host,
+            confidence: 0.5,
+            impact: 1.0,
+            through: Vec::new(),
+            sets: Vec::new(),
+            finding,
+        }
     }
 
     /// A line that shows it; each once, in the order given.
@@ -320,10 +328,20 @@ impl Draft {
         ));
     }
 
-    /// The port that it goes through, as a user reads it.
-    pub(super) fn through(mut self, port: Option<String>) -> Self {
-        self.through = port;
+    /// An object that it goes through, as a user reads it.
+    pub(super) fn through(mut self, objects: impl IntoIterator<Item = String>) -> Self {
+        self.through.extend(objects);
         self
+    }
+
+    /// What else comes of it.
+    pub(super) fn explains(&mut self, effect: &Self) {
+        self.finding.reasoning.push(format!("For that reason {}.", effect.finding.title));
+        for at in effect.evidence() {
+            if !self.finding.evidence.contains(at) {
+                self.finding.evidence.push(*at);
+            }
+        }
     }
 
     /// Something else may be behind it: it comes after that.

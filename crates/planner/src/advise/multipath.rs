@@ -211,10 +211,23 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     }
     out.push(
         draft
+            .through(served_by(view, system.host, &down))
             .effect("Find what they have in common and mend that; with health checks on, paths come back by themselves, else chpath -s enable brings each back.")
             .harm("Until then the other paths carry everything, and nothing is behind them.")
             .weigh(0.95, if without.is_empty() { 0.9 } else { 1.2 }),
     );
+}
+
+/// The server adapter and the port behind the one Fibre Channel adapter that all these paths lead over, as `lsmap` names
+/// them.
+fn served_by(view: &View<'_>, host: usize, down: &[&DiskPath]) -> Vec<String> {
+    let mut maps = view.npiv().iter().filter(|map| map.client == Some(host));
+    let over = |adapter: &str| down.iter().all(|path| is_parent(&[path], adapter));
+    let map = maps.find(|map| map.client_adapter().is_some_and(over));
+    map.into_iter()
+        .flat_map(|map| [Some(map.map.name.as_str()), map.port()].map(|name| (map.vios, name)))
+        .filter_map(|(vios, name)| Some(view.object(vios, name?)))
+        .collect()
 }
 
 /// Whether an entry of the error log is about one of these paths: its adapter or the adapter's protocol.
@@ -397,10 +410,9 @@ fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     if all < DISK_ERRORS_LEAST {
         return;
     }
-    let all_up = paths(view, disk.host).is_some_and(|list| {
-        let mut own = list.paths.iter().filter(|path| path.disk == disk.device).peekable();
-        own.peek().is_some() && own.all(|path| path.state == PathState::Usable)
-    });
+    let listed = paths(view, disk.host).map_or(&[][..], |list| &list.paths);
+    let own: Vec<&DiskPath> = listed.iter().filter(|path| path.disk == disk.device).collect();
+    let all_up = !own.is_empty() && own.iter().all(|path| path.state == PathState::Usable);
     let title = format!("{} has disk errors that go on", disk.device);
     let mut draft = Draft::new(
         "disk-errors",
@@ -419,6 +431,9 @@ fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
             number(again)
         ),
     });
+    if let Some(ways) = ways(&own) {
+        draft = draft.see(own.iter().take(8).map(|path| path.at)).because(ways);
+    }
     if all_up {
         draft = draft.because("All its paths are usable: it is not the way there, it is the LUN.");
     }
@@ -428,6 +443,22 @@ fn errors(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
             .harm("None by asking.")
             .weigh(0.9, 1.0),
     );
+}
+
+/// The paths of a disk in words: `Its paths: fscsi0 to 5005076810111a10 (Enabled), fscsi1 (Failed).`
+fn ways(own: &[&DiskPath]) -> Option<String> {
+    let way = |path: &&DiskPath| {
+        let to = path.connection.as_ref().map_or_else(String::new, |to| format!(" to {to}"));
+        Some(format!("{}{to} ({})", path.parent.as_deref()?, path.status))
+    };
+    let ways: Vec<String> = own.iter().filter_map(way).collect();
+    // Rows without a connection are alike.
+    let told = |alike: &[String]| match alike {
+        [one] => one.clone(),
+        _ => format!("{} × {}", alike.len(), alike[0]),
+    };
+    let told: Vec<String> = ways.chunk_by(|one, two| one == two).map(told).collect();
+    (!told.is_empty()).then(|| format!("Its paths: {}.", told.join(", ")))
 }
 
 /// Pages to and from paging space a second in each interval, of `vmstat`, else of nmon.

@@ -543,3 +543,66 @@ fn a_client_that_one_of_two_servers_has_alone_is_told() {
     silent(&[("a.txt", &one), ("b.txt", &mapped("viosa2", "13D7E80", &[3, 4]))]);
     silent(&[("a.txt", &one)]);
 }
+
+/// The files of a folder of the field: their names and what stands in them.
+fn field(folder: &str, files: &[&str]) -> Vec<(String, String)> {
+    let folder =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/field/faulty").join(folder);
+    let read = |name: &&str| {
+        let text = std::fs::read_to_string(folder.join(name)).expect("a capture");
+        ((*name).to_owned(), text)
+    };
+    files.iter().map(read).collect()
+}
+
+fn advised(files: &[(String, String)]) -> planner::advise::Advice {
+    let files: Vec<(&str, &str)> =
+        files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    advice(&files)
+}
+
+/// Paths over an adapter that is not logged in, and over one of a port without a fabric: told by these.
+#[test]
+fn paths_that_are_down_are_told_by_what_they_lead_over() {
+    for (folder, files, rule, told) in [
+        (
+            "115-one-of-four-kept-out-of-one-fabric",
+            &["1-tromvio1.txt", "2-tromvio2.txt", "3-tromdb2.txt", "4-tromdb1.txt"][..],
+            "fc-wwpn-second-missing",
+            "For that reason 3 of 6 paths of tromdb2 are down.",
+        ),
+        (
+            "10-port-logged-out",
+            &["prgdb1.txt", "prgvio1.txt"][..],
+            "fc-port-logged-out",
+            "For that reason 6 of 12 paths of prgdb1 are down.",
+        ),
+    ] {
+        // A VIOS that has seen the client since its start names the client's adapter.
+        let mut captured = field(folder, files);
+        let (unnamed, named) =
+            ("client name:                VFC", "client name:fcs0            VFC");
+        captured.iter_mut().for_each(|(_, text)| *text = text.replace(unnamed, named));
+        let findings = advised(&captured).findings;
+        let [only] = &findings[..] else { panic!("{folder}: {findings:#?}") };
+        assert_eq!(only.rule, rule);
+        assert!(only.reasoning.iter().any(|why| why == told), "{:?}", only.reasoning);
+        let of_client = captured.iter().position(|(name, _)| name.contains("db")).unwrap();
+        let lines = only.evidence.iter().filter(|at| at.file as usize == of_client);
+        assert!(lines.count() >= 3, "the paths' lines: {:?}", only.evidence);
+        // Without the servers' captures the paths speak for themselves.
+        captured.retain(|(name, _)| name.contains("db"));
+        let alone = advised(&captured).findings;
+        assert!(alone.iter().any(|one| one.rule == "disk-paths-failed"), "{alone:#?}");
+    }
+}
+
+#[test]
+fn a_disk_with_errors_says_its_paths() {
+    let files = ["bud_1.txt", "bud_2.txt", "budapp1.txt", "budvio1.txt"];
+    let findings = advised(&field("31-disk-errors-growing", &files)).findings;
+    let first = findings.first().expect("a finding");
+    assert_eq!(first.rule, "disk-errors");
+    let ways = "Its paths: 2 × fscsi0 (Enabled), 2 × fscsi1 (Enabled).";
+    assert!(first.reasoning.iter().any(|why| why == ways), "{:?}", first.reasoning);
+}
