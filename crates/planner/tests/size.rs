@@ -503,6 +503,53 @@ fn volumes_are_sized_by_what_their_clients_measured() {
     assert!(missing.capture.contains("payroll"), "{missing:?}");
 }
 
+/// The disks behind virtual SCSI by the server's file of nmon, whose columns are divided over two sections; an `iostat`
+/// of the same disks goes before it.
+#[test]
+fn disks_are_sized_by_a_file_of_nmon() {
+    let disk = |name: &str| {
+        format!(
+            "VTD                   {name}_vtd\nStatus                Available\nLUN                   0x8100000000000000\nBacking device        {name}\nPhysloc\nMirrored              N/A\n\n"
+        )
+    };
+    let maps = format!(
+        "viosa1:/home/padmin> lsmap -all\nSVSA            Physloc                                      Client Partition ID\n--------------- -------------------------------------------- ------------------\nvhost0          U9009.41A.13D7E80-V1-C31                     0x00000003\n\n{}{}{}",
+        disk("hdisk1"),
+        disk("hdisk2"),
+        disk("hdisk7"),
+    );
+    // DISKREAD and DISKWRITE in KB a second.
+    let nmon = "AAA,progname,topas_nmon\nAAA,host,viosa1\nAAA,interval,300\n\
+        DISKREAD,Disk Read KB/s viosa1,hdisk1,hdisk2\nDISKWRITE,Disk Write KB/s viosa1,hdisk1,hdisk2\n\
+        DISKXFER,Disk transfers per second viosa1,hdisk1,hdisk2\nDISKREAD1,Disk Read KB/s viosa1,hdisk7\n\
+        DISKWRITE1,Disk Write KB/s viosa1,hdisk7\nDISKXFER1,Disk transfers per second viosa1,hdisk7\n\
+        ZZZZ,T0001,10:00:00,02-NOV-2026\nDISKREAD,T0001,800.0,0.0\nDISKWRITE,T0001,0.0,400.0\n\
+        DISKXFER,T0001,100.0,50.0\nDISKREAD1,T0001,0.0\nDISKWRITE1,T0001,80.0\nDISKXFER1,T0001,10.0\n\
+        ZZZZ,T0002,10:05:00,02-NOV-2026\nDISKREAD,T0002,2400.0,0.0\nDISKWRITE,T0002,0.0,800.0\n\
+        DISKXFER,T0002,300.0,100.0\nDISKREAD1,T0002,0.0\nDISKWRITE1,T0002,240.0\nDISKXFER1,T0002,30.0\n";
+    let sized = |files: &[(&str, &str)]| {
+        let mut captures = planner::capture::Captures::new();
+        for (name, text) in files {
+            captures.read(name, text.as_bytes(), None);
+        }
+        captured(&captures, &Facts::builtin()).unwrap()
+    };
+    let sizings = sized(&[("vios.txt", &maps), ("viosa1.nmon", nmon)]);
+    let [(server, Some(_))] = sizings.servers.as_slice() else { panic!("{sizings:?}") };
+    let [load] = server.workloads.vscsi.as_slice() else { panic!("{:?}", server.workloads) };
+    // 200, 75 and 20 transfers a second; 1600, 600 and 160 KB/s: 8 KB each.
+    assert!(near(load.iops.value(), 295.0), "{load:?}");
+    assert_eq!(load.block_bytes.value(), 8192, "{load:?}");
+    assert!(!server.missing.iter().any(|missing| missing.what.starts_with("I/O of")));
+    let rate = server.inputs.iter().find(|input| input.name == "I/O/s").expect("an input");
+    assert_eq!(rate.lines.len(), 2, "the last line of both sections: {rate:?}");
+    let iostat = "viosa1:/> iostat -D hdisk1\n\nSystem configuration: lcpu=8 drives=3 paths=6 vdisks=0\n\nhdisk1          xfer:  %tm_act      bps      tps      bread      bwrtn\n                          1.0   819.2K   200.0     819.2K       0.0\n                read:      rps  avgserv  minserv  maxserv   timeouts      fails\n                        200.0      0.5      0.1      9.0           0          0\n               write:      wps  avgserv  minserv  maxserv   timeouts      fails\n                          0.0      0.0      0.0      0.0           0          0\n               queue:  avgtime  mintime  maxtime  avgwqsz    avgsqsz     sqfull\n                          0.0      0.0      0.0      0.0        0.0         0.0\n";
+    let sizings = sized(&[("vios.txt", &maps), ("viosa1.nmon", nmon), ("disk.txt", iostat)]);
+    let [(server, _)] = sizings.servers.as_slice() else { panic!("{sizings:?}") };
+    let [load] = server.workloads.vscsi.as_slice() else { panic!("{:?}", server.workloads) };
+    assert!(near(load.iops.value(), 295.0) && load.block_bytes.value() < 8192, "{load:?}");
+}
+
 /// Two clients on a port: one was captured twice, of the other nothing, and of the port the average of ten days.
 #[test]
 fn what_is_asked_for_now_goes_before_the_mean_of_ten_days_and_who_is_left_out_is_named() {

@@ -70,15 +70,20 @@ pub struct NmonRow {
     pub values: Vec<Option<f64>>,
 }
 
+/// The name of a section without the number of a later part of it.
+fn stem(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit())
+}
+
 impl Nmon {
-    /// A column of a section, interval by interval.
+    /// A column of a section, interval by interval. Where there are more columns than nmon puts on one line, sections of
+    /// that name with a number, as `DISKXFER1`, have the others.
     pub fn series(&self, section: &str, column: &str) -> Vec<Read<f64>> {
-        let Some(section) = self.sections.iter().find(|other| other.name == section) else {
-            return Vec::new();
-        };
-        let Some(index) = section.columns.iter().position(|name| name == column) else {
-            return Vec::new();
-        };
+        let found = self.sections.iter().filter(|other| stem(&other.name) == section);
+        let place =
+            |section: &'_ NmonSection| section.columns.iter().position(|name| name == column);
+        let mut found = found.filter_map(|section| Some((section, place(section)?)));
+        let Some((section, index)) = found.next() else { return Vec::new() };
         let value = |row: &NmonRow| {
             Some(Read { value: row.values.get(index).copied().flatten()?, at: row.at })
         };

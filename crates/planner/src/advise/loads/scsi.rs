@@ -5,10 +5,46 @@ use std::collections::BTreeSet;
 use super::{Server, is_disk, is_volume, whole};
 use crate::advise::disk::mean;
 use crate::advise::disk_behind;
-use crate::advise::view::{count, shown};
-use crate::capture::{At, DiskSample, Read, ScsiMap};
+use crate::advise::view::{Value, View, count, shown};
+use crate::capture::{At, Nmon, Read, Report, ScsiMap};
 use crate::size::{Backing, Given, Vscsi};
 use crate::trace::{Figure, Term};
+
+/// What a disk moves, in the mean.
+struct Moved {
+    per_second: Option<Value>,
+    bytes_per_second: Option<Value>,
+}
+
+impl Moved {
+    /// By the last `iostat -D` of the system that shows the disk, else by its last file of nmon that does.
+    fn of(view: &View<'_>, host: usize, disk: &str) -> Option<Self> {
+        if let Some(samples) = view.disk_samples(host).get(disk) {
+            return Some(Self {
+                per_second: mean(samples, |sample| sample.transfers_per_second),
+                bytes_per_second: mean(samples, |sample| sample.bytes_per_second),
+            });
+        }
+        view.of(host).filter_map(Report::nmon).filter_map(|nmon| Self::of_nmon(nmon, disk)).last()
+    }
+
+    /// `DISKXFER` counts transfers; `DISKREAD` and `DISKWRITE` are in KB, of 1024 bytes.
+    fn of_nmon(nmon: &Nmon, disk: &str) -> Option<Self> {
+        let mean = |section: &str| {
+            let series = nmon.series(section, disk);
+            let last = series.last()?;
+            let sum = series.iter().map(|read| read.value).sum::<f64>();
+            Some(Read { value: sum / count(series.len()), at: last.at })
+        };
+        let transfers = mean("DISKXFER")?;
+        let both = mean("DISKREAD").zip(mean("DISKWRITE"));
+        Some(Self {
+            per_second: Some((transfers.value, transfers.at)),
+            bytes_per_second: both
+                .map(|(read, written)| ((read.value + written.value) * 1024.0, written.at)),
+        })
+    }
+}
 
 impl<'a> Server<'_, 'a> {
     pub(super) fn own_vhosts(&self) -> Vec<&'a ScsiMap> {
@@ -61,7 +97,7 @@ impl<'a> Server<'_, 'a> {
     /// whose disk each of them is does.
     fn volumes(&mut self, load: &str, vhosts: &[&ScsiMap]) {
         let view = self.view;
-        let mut found: Vec<&[&DiskSample]> = Vec::new();
+        let mut found: Vec<Moved> = Vec::new();
         let (mut volumes, mut unknown) = (0_usize, BTreeSet::new());
         for adapter in vhosts {
             let client = view.model.named_at(adapter.at);
@@ -69,12 +105,12 @@ impl<'a> Server<'_, 'a> {
                 let backing = device.backing.as_ref().filter(|read| is_volume(&read.value));
                 let Some(backing) = backing.map(|read| read.value.as_str()) else { continue };
                 volumes += 1;
-                let samples = client.and_then(|client| {
+                let moved = client.and_then(|client| {
                     let disk = disk_behind::in_front_of(view, (self.host, backing), client)?;
-                    view.disk_samples(client).get(disk)
+                    Moved::of(view, client, disk)
                 });
-                match samples {
-                    Some(samples) => found.push(samples),
+                match moved {
+                    Some(moved) => found.push(moved),
                     None => {
                         unknown.insert(client.map_or_else(
                             || {
@@ -124,15 +160,13 @@ impl<'a> Server<'_, 'a> {
     /// Transfers a second and their size, of some disks of the server together.
     pub(super) fn disks(&mut self, load: &str, disks: &[&str]) -> Option<(Given<f64>, Given<u32>)> {
         let view = self.view;
-        let samples = view.disk_samples(self.host);
-        let known = disks.iter().filter(|disk| samples.contains_key(**disk)).count();
-        if known < disks.len() {
-            let what = format!("I/O of {} of {} disks", disks.len() - known, disks.len());
+        let found: Vec<Moved> =
+            disks.iter().filter_map(|disk| Moved::of(view, self.host, disk)).collect();
+        if found.len() < disks.len() {
+            let what = format!("I/O of {} of {} disks", disks.len() - found.len(), disks.len());
             let capture = format!("iostat -D 30 4 on {} under load, as root", self.on());
             self.lack(load, &what, "nothing: it is left out", capture);
         }
-        let found: Vec<&[&DiskSample]> =
-            disks.iter().filter_map(|disk| Some(samples.get(disk)?.as_slice())).collect();
         self.transfers(load, "disks", &found)
     }
 
@@ -141,13 +175,10 @@ impl<'a> Server<'_, 'a> {
         &mut self,
         load: &str,
         what: &str,
-        disks: &[&[&DiskSample]],
+        disks: &[Moved],
     ) -> Option<(Given<f64>, Given<u32>)> {
-        let of = |pick: fn(&DiskSample) -> Option<Read<f64>>| -> Vec<(f64, At)> {
-            disks.iter().filter_map(|samples| mean(samples, pick)).collect()
-        };
-        let rates = of(|sample| sample.transfers_per_second);
-        let bytes = of(|sample| sample.bytes_per_second);
+        let rates: Vec<Value> = disks.iter().filter_map(|disk| disk.per_second).collect();
+        let bytes: Vec<Value> = disks.iter().filter_map(|disk| disk.bytes_per_second).collect();
         let sum = |values: &[(f64, At)]| values.iter().map(|(value, _)| value).sum::<f64>();
         let (rate, moved) = (sum(&rates), sum(&bytes));
         let (_, at) = rates.first()?;

@@ -1,13 +1,13 @@
 //! Reads nmon files.
 
-use super::{Nmon, NmonRow, NmonSection, NmonTime};
+use super::{Nmon, NmonRow, NmonSection, NmonTime, stem};
 use crate::capture::page::{Page, put};
 use crate::capture::prompt::{self, days};
 use crate::capture::text::Line;
 use crate::capture::{At, Head, Report, Taken};
 
 /// Sections that are kept.
-const KEPT: [&str; 17] = [
+const KEPT: [&str; 20] = [
     "CPU_ALL",
     "MEM",
     "MEMNEW",
@@ -25,6 +25,9 @@ const KEPT: [&str; 17] = [
     "FCWRITE",
     "FCXFERIN",
     "FCXFEROUT",
+    "DISKREAD",
+    "DISKWRITE",
+    "DISKXFER",
 ];
 
 /// More intervals than any file has.
@@ -80,7 +83,7 @@ fn take(report: &mut Nmon, text: &str, line: Line<'_>) -> bool {
         "AAA" => about(report, rest, line.at),
         "ZZZZ" => report.times.extend(time(rest, line).filter(|_| report.times.len() < MOST)),
         // A number at the end of a file may be cut.
-        _ if KEPT.contains(&name) && line.ended => section(report, name, rest, line.at),
+        _ if KEPT.contains(&stem(name)) && line.ended => section(report, name, rest, line.at),
         _ => {}
     }
     true
