@@ -290,15 +290,26 @@ pub(super) fn announced(line: &str) -> Option<&str> {
     (fits && words.count() < 12).then_some(text)
 }
 
-/// Divides what was typed into its parts.
+/// Divides what was typed into its parts. What stands in the quotes of a command for another host ran there, all of it.
 pub(super) fn parse(typed: &str, at: At) -> Command<'_> {
     let mut parts = Vec::new();
     let mut rest = Some(typed);
+    let mut quoted: Option<(&str, char)> = None;
     while let Some(text) = rest {
         let (segment, after) = cut_segment(text);
         rest = after;
+        let odd = |quote: &char| segment.matches(*quote).count() % 2 == 1;
         let mut stages = segment.split('|');
-        let Some(mut part) = stages.next().and_then(part) else { continue };
+        let part = stages.next().and_then(part);
+        let own = part.as_ref().and_then(|part| part.partition);
+        let inside = quoted.map(|(host, _)| host);
+        quoted = match quoted {
+            Some((_, quote)) if odd(&quote) => None,
+            None => own.zip(['"', '\''].into_iter().find(odd)),
+            still => still,
+        };
+        let Some(mut part) = part else { continue };
+        part.partition = own.or(inside);
         part.filter = stages.next().and_then(|text| text.split_ascii_whitespace().next());
         parts.push(part);
     }

@@ -171,6 +171,28 @@ fn prompts_and_commands_name_partition_and_device() {
     }
 }
 
+/// What stands in the quotes of `ssh` ran there, also behind a `;`; where a variable names the host nobody is told.
+#[test]
+fn commands_in_quotes_ran_where_the_quotes_went() {
+    let rows = "num_cmd_elems 500 Maximum Number of COMMAND Elements True\n";
+    let paths = "Enabled hdisk0 vscsi0\n";
+    for (typed, host) in [
+        ("ssh padmin@vios7 'ioscli lspath; lsattr -El fcs0'", Some("vios7")),
+        ("ssh vios7 \"lspath; lsattr -El fcs0\"", Some("vios7")),
+        ("viosvrcmd -m S924 -p vios7 -c \"lspath; lsattr -El fcs0\"", Some("vios7")),
+        ("for h in lpa; do ssh $h \"lspath; lsattr -El fcs0\"; done", None),
+        // What stands behind the quotes ran here.
+        ("ssh vios7 \"lspath\"; lsattr -El fcs0", Some("nim1")),
+    ] {
+        let captures = read_bytes(format!("nim1:/> {typed}\n{paths}{rows}").as_bytes());
+        let of = |head: &planner::capture::Head| head.partition.as_ref().map(|on| on.value.clone());
+        let lists: Vec<_> = captures.lsattrs().map(|list| of(&list.head)).collect();
+        assert_eq!(lists, [host.map(str::to_owned)], "{typed}");
+        let paths: Vec<_> = captures.disk_paths_all().map(|list| of(&list.head)).collect();
+        assert_eq!(paths, [host.map(|_| "vios7".to_owned())], "{typed}");
+    }
+}
+
 #[test]
 fn a_prompt_without_host_does_not_inherit_one() {
     let captures = read_bytes(b"vios1:/> lsattr -El fcs0\na 1 A True\nb 2 B True\n$ lsattr -El fcs1\na 1 A True\nb 2 B True\n");
