@@ -27,8 +27,6 @@ mod pasted;
 mod paths;
 #[path = "readers/sessions.rs"]
 mod sessions;
-#[path = "readers/speed.rs"]
-mod speed;
 
 use planner::capture::{Captures, Read};
 

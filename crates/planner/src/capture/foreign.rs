@@ -25,7 +25,7 @@ pub(super) fn why(command: &str, language: &str) -> String {
 
 /// The command whose report a text in another language is, by names that no language translates.
 pub(super) fn command_of(text: &Unread) -> &'static str {
-    let upper = text.text.to_uppercase();
+    let upper = text.text.to_ascii_uppercase();
     let has = |word: &str| upper.contains(word);
     if has("FIBRE CHANNEL") || has("FCS") {
         "fcstat"

@@ -214,16 +214,16 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
 });
 
 impl Known {
+    /// Whether a word can be one of them.
+    fn may_hold(&self, word: &[u8]) -> bool {
+        let first = word.first().filter(|first| first.is_ascii_lowercase());
+        let lengths = first.map_or(0, |first| self.lengths[usize::from(first - b'a')]);
+        word.len() < 32 && lengths & 1 << word.len() != 0
+    }
+
     /// The languages in which the word stands, and as which of their words.
     fn find(&self, word: &str) -> impl Iterator<Item = (usize, usize)> {
-        let first = word.as_bytes().first().filter(|first| first.is_ascii_lowercase());
-        let lengths = first.map_or(0, |first| self.lengths[usize::from(first - b'a')]);
-        let fits = word.len() < 32 && lengths & 1 << word.len() != 0;
-        let from = if fits {
-            self.words.partition_point(|(other, ..)| *other < word)
-        } else {
-            self.words.len()
-        };
+        let from = self.words.partition_point(|(other, ..)| *other < word);
         let same = self.words[from..].iter().take_while(move |(other, ..)| *other == word);
         same.map(|(_, language, index)| (*language, *index))
     }
@@ -237,51 +237,99 @@ pub(super) fn detect(text: &str) -> Option<&'static str> {
     {
         return Some(language);
     }
-    let folded = fold(text);
-    let mut found: Vec<(usize, usize)> = Vec::new();
-    let mut counts = [0_usize; WORDS.len()];
-    for word in folded.split(|c: char| !(c.is_ascii_alphabetic() || c == '-' || c == '\'')) {
-        for known in KNOWN.find(word) {
-            if !found.contains(&known) {
-                found.push(known);
-                counts[known.0] += 1;
-            }
+    let mut seen = Seen::default();
+    let mut word = Word::default();
+    for c in text.chars() {
+        match c {
+            '\0'..='\x7f' => word.take(c.to_ascii_lowercase(), &mut seen),
+            _ => c.to_lowercase().for_each(|c| word.take(plain(c), &mut seen)),
         }
-        // So many of one language, and of no other: the rest of the text says nothing else.
-        let most = counts.iter().copied().max().unwrap_or(0);
-        if most >= CLEAR && counts.iter().filter(|count| **count * 2 > most).count() == 1 {
+        if seen.clear {
             break;
         }
     }
-    let best = counts.iter().copied().enumerate().filter(|(_, count)| *count >= 2);
+    word.take(' ', &mut seen);
+    let best = seen.counts.iter().copied().enumerate().filter(|(_, count)| *count >= 2);
     let best = best.max_by_key(|(index, count)| (*count, usize::MAX - index));
     best.and_then(|(index, _)| WORDS.get(index)).map(|(language, _)| *language)
 }
 
-/// Writing systems that name the language by themselves.
-fn by_script(text: &str) -> Option<&'static str> {
-    let count = |from: char, to: char| text.chars().filter(|c| (from..=to).contains(c)).count();
-    if count('\u{3040}', '\u{30ff}') >= 2 {
-        return Some("Japanese");
-    }
-    if count('\u{ac00}', '\u{d7af}') >= 2 {
-        return Some("Korean");
-    }
-    if count('\u{4e00}', '\u{9fff}') >= 4 {
-        return Some("Chinese");
-    }
-    if count('\u{0400}', '\u{04ff}') >= 4 {
-        return Some("Russian");
-    }
-    None
+/// A word as it is read, letter by letter: no copy of the text is made.
+#[derive(Default)]
+struct Word {
+    letters: [u8; 32],
+    length: usize,
 }
 
-/// Lower case without accents, for the letters of the languages above.
-fn fold(text: &str) -> String {
-    if text.is_ascii() {
-        return text.to_ascii_lowercase();
+impl Word {
+    fn take(&mut self, c: char, seen: &mut Seen) {
+        if c.is_ascii_alphabetic() || matches!(c, '-' | '\'') {
+            // ASCII is one byte.
+            if let Some(place) = self.letters.get_mut(self.length) {
+                *place = c as u8;
+            }
+            self.length += 1;
+            return;
+        }
+        let letters = self.letters.get(..std::mem::take(&mut self.length));
+        // Most words are none of the table's, by their length and their first letter.
+        if let Some(letters) = letters.filter(|letters| KNOWN.may_hold(letters))
+            && let Ok(word) = std::str::from_utf8(letters)
+        {
+            seen.word(word);
+        }
     }
-    let plain = |c: char| match c {
+}
+
+/// Which words of which languages a text has.
+#[derive(Default)]
+struct Seen {
+    found: Vec<(usize, usize)>,
+    counts: [usize; WORDS.len()],
+    /// So many of one language, and of no other, that the rest of the text says nothing else.
+    clear: bool,
+}
+
+impl Seen {
+    fn word(&mut self, word: &str) {
+        for known in KNOWN.find(word) {
+            if self.found.contains(&known) {
+                continue;
+            }
+            self.found.push(known);
+            self.counts[known.0] += 1;
+            let most = self.counts.iter().copied().max().unwrap_or(0);
+            let near = self.counts.iter().filter(|count| **count * 2 > most).count();
+            self.clear = most >= CLEAR && near == 1;
+        }
+    }
+}
+
+/// Writing systems that name the language by themselves.
+fn by_script(text: &str) -> Option<&'static str> {
+    let (mut japanese, mut korean, mut chinese, mut russian) = (0, 0, 0, 0);
+    for c in text.chars() {
+        match c {
+            '\0'..='\u{3ff}' => {}
+            '\u{0400}'..='\u{04ff}' => russian += 1,
+            '\u{3040}'..='\u{30ff}' => japanese += 1,
+            '\u{4e00}'..='\u{9fff}' => chinese += 1,
+            '\u{ac00}'..='\u{d7af}' => korean += 1,
+            _ => {}
+        }
+    }
+    let enough = [
+        (japanese >= 2, "Japanese"),
+        (korean >= 2, "Korean"),
+        (chinese >= 4, "Chinese"),
+        (russian >= 4, "Russian"),
+    ];
+    enough.into_iter().find(|(enough, _)| *enough).map(|(_, language)| language)
+}
+
+/// A small letter of the languages above without its accent.
+fn plain(c: char) -> char {
+    match c {
         'ä' | 'á' | 'à' | 'â' | 'ã' => 'a',
         'é' | 'è' | 'ê' | 'ë' => 'e',
         'í' | 'ì' | 'î' | 'ï' => 'i',
@@ -290,13 +338,5 @@ fn fold(text: &str) -> String {
         'ç' => 'c',
         'ñ' => 'n',
         other => other,
-    };
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\0'..='\x7f' => out.push(c.to_ascii_lowercase()),
-            _ => out.extend(c.to_lowercase().map(plain)),
-        }
     }
-    out
 }

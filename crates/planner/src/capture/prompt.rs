@@ -4,7 +4,7 @@
 //! are free text; what is accepted as one is listed at [`prompt`]. A line that only holds a command that is known here
 //! counts too, also behind marks such as `+`, `==` or `###`, as scripts print them.
 
-use super::table::is_program;
+use super::table::{is_program, may_begin_program};
 use super::text::Line;
 use super::{At, Read, Taken};
 use crate::report::clean::is_host_name;
@@ -262,9 +262,11 @@ pub(super) fn announced(line: &str) -> Option<&str> {
     }
     let marks = |c: char| matches!(c, '+' | '=' | '#' | '*' | '-' | '>' | ' ' | ':');
     // Most lines begin with a word that is no program.
-    let word = line.split_ascii_whitespace().next().unwrap_or("");
-    if first.is_ascii_alphabetic() && !is_known(word.trim_end_matches(marks)) {
-        return None;
+    if first.is_ascii_alphabetic() {
+        let word = || line.split_ascii_whitespace().next().unwrap_or("").trim_end_matches(marks);
+        if !may_begin_program(line) || !is_known(word()) {
+            return None;
+        }
     }
     let text = line.trim_start_matches(marks).trim_end_matches(marks);
     if !is_known(text) {

@@ -165,7 +165,7 @@ impl<'t> Session<'_, 't> {
     const PATIENCE: u32 = 16;
     /// So many lines are looked at in vain for each line of a file, before a reader that found nothing up to a line is not
     /// asked again before that line: headings without anything below them would cost the square of their number.
-    const WASTE: u64 = 4;
+    const WASTE: u64 = 1;
     /// So many copies of reports are made in one file for hosts that printed the same.
     const COPIES: usize = 65_536;
 

@@ -311,6 +311,31 @@ static PROGRAMS: LazyLock<[Vec<&'static str>; 16]> = LazyLock::new(|| {
     by_length
 });
 
+/// Which lengths the programs have that begin with a letter.
+static LENGTHS: LazyLock<[u32; 26]> = LazyLock::new(|| {
+    let mut lengths = [0; 26];
+    for name in PROGRAMS.iter().flatten() {
+        if let Some(first) = name.bytes().next().filter(u8::is_ascii_lowercase) {
+            lengths[usize::from(first - b'a')] |= 1 << name.len();
+        }
+    }
+    lengths
+});
+
+/// Whether a line can begin with a program, by its first letters alone: `false` is sure.
+pub(super) fn may_begin_program(line: &str) -> bool {
+    let letters = line.bytes().take_while(u8::is_ascii_lowercase).take(PROGRAMS.len()).count();
+    let bytes = line.as_bytes();
+    // Behind a path there is another word.
+    let path =
+        || bytes.iter().take_while(|byte| !byte.is_ascii_whitespace()).any(|byte| *byte == b'/');
+    let fits = bytes
+        .first()
+        .filter(|first| first.is_ascii_lowercase())
+        .is_some_and(|first| LENGTHS[usize::from(first - b'a')] & 1 << letters != 0);
+    fits || path()
+}
+
 /// Whether a word is a program whose reports are read, or named when they are refused.
 pub(super) fn is_program(word: &str) -> bool {
     PROGRAMS.get(word.len()).is_some_and(|same| same.contains(&word))
@@ -338,6 +363,16 @@ mod tests {
             }
         }
         assert!(["viostat", "lshwres", "chdev"].iter().all(|name| is_program(name)));
+        for name in PROGRAMS.iter().flatten() {
+            assert!(name.bytes().all(|byte| byte.is_ascii_lowercase()), "{name}");
+            let lines = [(*name).to_owned(), format!("{name} -x"), format!("/usr/bin/{name}:")];
+            assert!(lines.iter().all(|line| may_begin_program(line)), "{name}");
+        }
+        assert!(
+            !["Number of", "lsattribute", "physical", ""]
+                .iter()
+                .any(|line| may_begin_program(line))
+        );
         assert!(["", "ls", "lsattributes", "ioslevel"].iter().all(|name| !is_program(name)));
     }
 
