@@ -1,9 +1,11 @@
 //! The simulator: the data path of a data plane on a simulated kernel, with every choice made by a seed. See `docs/simulator.md`.
 
 mod client;
+mod drawn;
 mod front;
 mod oracle;
 mod scsi;
+mod unit;
 mod world;
 
 use std::process::ExitCode;

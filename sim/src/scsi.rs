@@ -1,7 +1,7 @@
 //! A driver of a virtio SCSI host device: commands on its request queues, task management on its control queue, and what each answer means.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use memory::sim;
@@ -11,6 +11,7 @@ use vring::driver::{AddError, DriverConfig, DriverRange, Segment};
 use crate::client::{Count, Rests, SECTOR, cut, fill, values};
 use crate::front::{Can, Front};
 use crate::oracle::{Disk, Stamp, Ticket};
+use crate::unit::{Name, Unit};
 
 const HEADER: usize = 51;
 const RESPONSE: usize = 108;
@@ -59,64 +60,6 @@ impl Habits {
             function_every: [0, 2, 10, 60][sim::pick(4)],
             functions_max: 1 + sim::pick(3),
         }
-    }
-}
-
-/// Names a command: whose it is, and its token.
-type Name = (usize, u64);
-
-/// What the clients of a unit know of each other.
-#[derive(Debug, Default)]
-pub struct Unit {
-    /// Commands that are sent, with the write that each is, if it is one.
-    sent: BTreeMap<Name, Option<Ticket>>,
-    /// Commands whose end must be in the ring by now.
-    due: BTreeSet<Name>,
-    /// How often the queues of each client came or went, and whether they are all here: even.
-    pub shifts: Vec<u64>,
-    /// Deaths of the process.
-    pub deaths: u64,
-    /// Deaths before that life in which all queues of a client have come, by client.
-    arrived: Vec<Option<u64>>,
-    /// Values that COMPARE AND WRITE has replaced.
-    won: BTreeSet<(u64, Stamp)>,
-}
-
-impl Unit {
-    /// A client is there, or is there again: none of its queues is.
-    fn introduce(&mut self, client: usize) {
-        if self.shifts.len() == client {
-            self.shifts.push(1);
-            self.arrived.push(None);
-        }
-    }
-
-    /// The hosts of the clients have lost their power.
-    pub fn lose_power(&mut self) {
-        self.sent.clear();
-        self.due.clear();
-        self.won.clear();
-    }
-
-    /// The queues of a client begin to come or go, or are all here again.
-    pub fn shift(&mut self, client: usize) {
-        if let Some(shifts) = self.shifts.get_mut(client) {
-            *shifts += 1;
-        }
-    }
-
-    /// All queues of a client have come for the first time in the life of a process.
-    pub fn arrive(&mut self, client: usize) {
-        if let Some(arrived) = self.arrived.get_mut(client) {
-            *arrived = Some(self.deaths);
-        }
-        self.shift(client);
-    }
-
-    /// The process dies: no queue is here.
-    pub fn die(&mut self) {
-        self.deaths += 1;
-        self.shifts.iter_mut().for_each(|shifts| *shifts += 1 + *shifts % 2);
     }
 }
 

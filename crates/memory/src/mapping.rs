@@ -231,23 +231,19 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // The slot first: once the range is unmapped the kernel may give the addresses to another mapping.
         self.slot = None;
-        #[cfg(sim)]
-        if crate::sim::bury(self.ptr.as_ptr().expose_provenance(), self.len) {
-            return;
-        }
+        let (start, len) = (self.ptr.as_ptr().expose_provenance(), self.len);
         // SAFETY: the range was mapped by the constructor and no view of it lives: they borrow it. Whoever
         // made an IoBuf of its address has promised that it is not used any more.
-        let result = unsafe { rustix::mm::munmap(self.ptr.as_ptr().cast(), self.len) };
-        debug_assert!(result.is_ok(), "munmap: {result:?}");
+        let unmap = move || unsafe {
+            let result = rustix::mm::munmap(ptr::with_exposed_provenance_mut(start), len);
+            debug_assert!(result.is_ok(), "munmap: {result:?}");
+        };
+        #[cfg(sim)]
+        if crate::sim::bury(unmap) {
+            return;
+        }
+        unmap();
     }
-}
-
-/// Unmaps what was kept for the kernel ([`crate::sim::bury`]).
-#[cfg(sim)]
-pub(crate) fn unmap(start: usize, len: usize) {
-    // SAFETY: the range was mapped by a constructor above, its mapping was dropped, and the simulation that used it is over.
-    let result = unsafe { rustix::mm::munmap(ptr::with_exposed_provenance_mut(start), len) };
-    debug_assert!(result.is_ok(), "munmap: {result:?}");
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ struct World {
     nested_every: u64,
     nested: bool,
     dead: bool,
-    buried: Vec<(usize, usize)>,
+    buried: Vec<Box<dyn FnOnce()>>,
     faults: Vec<&'static str>,
     story: VecDeque<String>,
     told: u64,
@@ -125,10 +125,8 @@ pub struct Story {
 /// Ends it. Nothing of the simulated process is left.
 pub fn end() -> Story {
     let world = WORLD.with_borrow_mut(Option::take).expect("a simulation has begun");
-    for (start, len) in world.buried {
-        crate::mapping::unmap(start, len);
-    }
-    let World { story, told, hash, now_ns, .. } = world;
+    let World { buried, story, told, hash, now_ns, .. } = world;
+    buried.into_iter().for_each(|end| end());
     Story { lines: story.into(), told, hash, ns: now_ns - 1_000_000_000 }
 }
 
@@ -419,10 +417,10 @@ pub fn dead() -> bool {
     WORLD.with_borrow(|world| world.as_ref().is_some_and(|world| world.dead))
 }
 
-/// Keeps a mapping of a dead process until the end, since operations of its may be under way; whether it does.
-pub(crate) fn bury(start: usize, len: usize) -> bool {
+/// Memory of a dead process is kept until the end of the simulation, since operations of its may be under way; whether it is one.
+pub(crate) fn bury(end: impl FnOnce() + 'static) -> bool {
     dead() && {
-        with(|world| world.buried.push((start, len)));
+        with(|world| world.buried.push(Box::new(end)));
         true
     }
 }
