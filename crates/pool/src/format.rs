@@ -235,7 +235,8 @@ impl Form {
 
 fn zero(bytes: &[u8]) -> bool {
     let mut words = bytes.chunks_exact(64);
-    words.all(|piece| piece == [0; 64]) && words.remainder().iter().all(|byte| *byte == 0)
+    words.all(|piece| piece.iter().fold(0, |all, byte| all | byte) == 0)
+        && words.remainder().iter().all(|byte| *byte == 0)
 }
 
 fn up_to_sector(bytes: usize) -> usize {

@@ -1,19 +1,35 @@
-//! The shared storage pool: what lies on its PVs; no I/O, no thread, no clock.
+//! The shared storage pool: what lies on its PVs, and the state machine that works on it; no I/O, no thread, no clock.
 //!
-//! **No program uses it yet**, and there is the format and the choice of the superblock only: no journal is replayed, no chunk given out. It is the ground on which the volume kind `pool` will stand: `docs/adr/0018-the-pool-s-format-and-core.md` says what
+//! **No program uses it yet.** It is the ground on which the volume kind `pool` will stand: `docs/adr/0018-the-pool-s-format-and-core.md` says what
 //! is decided and what comes next, `docs/formats/pool.md` has every byte.
 //!
 //! - [`mod@format`]: superblocks, journal, pages, home records: typed, checked, bound to their places.
 //! - [`choose()`]: which superblock is the pool's, and in which order the next one is written.
+//! - [`make()`]: a new pool.
+//! - [`Pool`]: a pool that is open: requests in, effects out. The rules of writing, and what the shell promises, stand there.
 //!
 //! # Promises
 //!
 //! - Nothing that a PV says makes this crate panic, and a single bit of what it reads does not change without notice.
+//! - Whatever writes a crash leaves, the pool opens; nothing that was answered is lost by the death of the process, and nothing that was flushed by a power cut; no
+//!   client ever reads what is another's (`tests.rs` tries it).
 #![forbid(unsafe_code)]
 
+mod bits;
 mod choose;
 pub mod format;
 mod hash;
+mod make;
+mod pool;
+mod tables;
+#[cfg(test)]
+mod tests;
 
 pub use choose::{Chosen, NotChosen, choose};
 pub use hash::Sum;
+pub use make::{COPIES, NewPv, NotMade, Placed, make};
+pub use pool::{
+    Effect, Extent, Fault, Lookup, NotOpened, Outcome, Payload, Policy, Pool, ReadFailed, Reader,
+    Reply, Request, Shadow, Source, superblocks,
+};
+pub use tables::{ChunkId, Contradiction, Entry, LEGS_MAX};

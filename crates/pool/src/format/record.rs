@@ -40,7 +40,7 @@ macro_rules! kinds {
 kinds! {
     None = 0, "nothing: a place in a page that was never used";
     Start = 1, "a server opened the pool; what an earlier one had begun and not ended never was. `AUX`: 0";
-    LuCreate = 2, "there is an LU with `VCHUNK` chunks; `FLAGS` 1: thick";
+    LuCreate = 2, "there is an LU with `VCHUNK` chunks of `LEG` legs each, from tier `AUX`; `FLAGS` 1: thick";
     LuDelete = 3, "there is no such LU any more, and none of its chunks is mapped";
     Map = 4, "the leg of the LU's chunk is this chunk of this PV; one that it had before is free";
     Free = 5, "this chunk of this PV is nobody's";

@@ -1,7 +1,8 @@
 //! The superblock: who belongs to the pool, where its own blocks are, and from where the journal counts.
 
 use super::{
-    Field, Form, Refused, Sum, Uuid, get, get_bytes, layout, put, put_bytes, up_to_sector,
+    CHUNK_BYTES, Field, Form, PAGE_BYTES, Refused, Sum, Uuid, get, get_bytes, layout, put,
+    put_bytes, up_to_sector,
 };
 
 layout! {
@@ -244,6 +245,40 @@ impl Superblock {
     /// What the next superblock names as its parent; the same for all copies.
     pub fn fingerprint(&self) -> Sum {
         get_bytes(&self.bytes(None), super::CHECKSUM)
+    }
+
+    fn extents_of(&self, kind: SystemKind, slot: u8, pv: u16) -> impl Iterator<Item = &Extent> {
+        let wanted =
+            move |extent: &&Extent| (extent.kind, extent.slot, extent.pv) == (kind, slot, pv);
+        self.extents.iter().filter(wanted)
+    }
+
+    /// The byte of a PV that is byte `offset` of what it has of a kind; extents follow each other in their order.
+    pub fn place_of(&self, kind: SystemKind, slot: u8, pv: u16, offset: u64) -> Option<u64> {
+        let mut offset = offset;
+        for extent in self.extents_of(kind, slot, pv) {
+            let bytes = u64::from(extent.count) * CHUNK_BYTES;
+            if offset < bytes {
+                return Some(u64::from(extent.chunk) * CHUNK_BYTES + offset);
+            }
+            offset -= bytes;
+        }
+        None
+    }
+
+    /// How many blocks of so many bytes each PV has that has some of a kind; the least of them.
+    pub fn blocks_of(&self, kind: SystemKind, slot: u8, bytes: u64) -> u64 {
+        let of = |pv: u16| {
+            let counts = self.extents_of(kind, slot, pv).map(|extent| u64::from(extent.count));
+            counts.sum::<u64>() * CHUNK_BYTES / bytes
+        };
+        let all = (0..self.members.len() as u16).map(of);
+        all.filter(|blocks| *blocks > 0).min().unwrap_or_default()
+    }
+
+    /// Pages of LUs that there is room for.
+    pub fn lu_pages(&self) -> u32 {
+        self.blocks_of(SystemKind::Lus, 0, 2 * PAGE_BYTES as u64) as u32
     }
 
     /// The bytes to read for the whole superblock, by its first sector.

@@ -1,0 +1,666 @@
+//! The pool at work: a state machine without I/O, clock or thread, which a shell drives.
+//!
+//! ```text
+//!            Request ─ submit ──► ┌────────────────────────────────┐ ──► Write, Read, Flush   to PVs
+//!                                 │ Pool                           │ ──► Zero, Answer         to the client
+//!   what became of an effect ───► │  slots ── log ── tables        │ ──► Drain                to the channels
+//!            done                 │            └── checkpoint      │
+//!                                 └────────────────────────────────┘
+//! ```
+//!
+//! A *slot* is a chunk of an LU that somebody works with: its legs, which of its blocks are written (*live*), which are being touched for the first time (*busy*). What is to be durable is
+//! appended to the *log* as records; when a block of the journal is written, its records are applied to the [tables](crate::tables), which therefore are what a replay of the journal up to
+//! that block gives. A checkpoint writes what changed in them.
+//!
+//! # The rules
+//!
+//! 1. A write is answered when the record that maps its chunk is on all copies of the journal and its blocks are live. Live bits are in the [`Shadow`], which survives the process.
+//! 2. A flush is answered when the PVs have made durable what was live when it began, and then the records that say so are on all copies of the journal. A bit that is durable has durable data.
+//! 3. Blocks without a bit are zeros. The first write to a part of a block writes all of it, with zeros around.
+//! 4. A chunk is given out again when the record that frees it is durable *and* nothing that was begun before is still under way: the channels have said so ([`Effect::Drain`]), and the pool's
+//!    own reads and writes are over.
+//! 5. A chunk that was copied is mapped after the PV of the copy made it durable.
+//!
+//! # What the shell promises
+//!
+//! - It carries out effects in any order, each as soon as it likes, and tells what became of each that has an `op` exactly once. Between two effects nothing is ordered but by what was told.
+//! - A durable write is told as done when it is on stable storage; a flush, when all is that was told as done before the flush was given out.
+//! - No write of a process before this one is still under way when it opens the pool.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use crate::bits::Bits;
+use crate::choose::Chosen;
+use crate::format::{BLOCK_BYTES, CHUNK_BYTES, Kind, MemberState, Record, Root, Superblock, Uuid};
+use crate::tables::{ChunkId, Tables};
+
+mod checkpoint;
+mod log;
+mod lus;
+mod moves;
+mod open;
+mod slots;
+mod sync;
+
+use checkpoint::Checkpoint;
+use log::Log;
+pub use open::{NotOpened, ReadFailed, Source, superblocks};
+pub use slots::Lookup;
+use slots::{Piece, PieceKind, Slot};
+use sync::Sync;
+
+/// What is a matter of taste.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// A checkpoint is made when the journal has so many blocks since the last; at most half of the journal is used for them.
+    pub checkpoint_blocks: u64,
+    /// … or when so many home records have changed.
+    pub checkpoint_homes: usize,
+}
+
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy { checkpoint_blocks: 8192, checkpoint_homes: 4096 }
+    }
+}
+
+/// What is asked of the pool. Offsets and lengths are in bytes, multiples of 512, and within the LU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A new LU; answered with its number.
+    Create {
+        /// Its chunks, at least 1.
+        chunks: u32,
+        /// Space for all of it is set aside.
+        thick: bool,
+        /// Where its chunks come from.
+        tier: u8,
+    },
+    /// No such LU any more.
+    Delete {
+        /// The LU.
+        lu: u32,
+    },
+    /// Read.
+    Read(Extent),
+    /// Write; with `durable`, as if a flush of it followed.
+    Write {
+        /// Where.
+        extent: Extent,
+        /// It is on stable storage when it is answered.
+        durable: bool,
+    },
+    /// Zeros from now on. Gives back what is zeros altogether.
+    Zeroes(Extent),
+    /// What it holds does not matter any more. Of this, whole blocks are zeros from now on; the rest is as it was.
+    Discard(Extent),
+    /// What was answered before is on stable storage when this is answered.
+    Flush {
+        /// The LU.
+        lu: u32,
+    },
+    /// A leg of a chunk of an LU is on that PV when this is answered.
+    Move {
+        /// The LU.
+        lu: u32,
+        /// Its chunk.
+        vchunk: u32,
+        /// The leg.
+        leg: u8,
+        /// Where it goes: a PV of the same tier that has no other leg of the chunk.
+        pv: u16,
+    },
+    /// A checkpoint now.
+    Checkpoint,
+}
+
+/// A part of an LU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The LU.
+    pub lu: u32,
+    /// Its first byte.
+    pub at: u64,
+    /// Bytes, at least 1.
+    pub bytes: u64,
+}
+
+/// What the pool wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Write to a PV.
+    Write {
+        /// For [`Pool::done`].
+        op: u64,
+        /// Number of the PV among the members.
+        pv: u16,
+        /// Byte of the PV.
+        at: u64,
+        /// What.
+        what: Payload,
+        /// On stable storage when it is done.
+        durable: bool,
+    },
+    /// Read from a PV.
+    Read {
+        /// For [`Pool::done`].
+        op: u64,
+        /// Number of the PV among the members.
+        pv: u16,
+        /// Byte of the PV.
+        at: u64,
+        /// Bytes.
+        bytes: u64,
+        /// Whose it is.
+        to: Reader,
+    },
+    /// A part of what a client reads is zeros.
+    Zero {
+        /// Its request.
+        tag: u64,
+        /// First byte, from the beginning of the request.
+        from: u64,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Copy from one PV to another.
+    Copy {
+        /// For [`Pool::done`].
+        op: u64,
+        /// Number of the PV and byte of it.
+        from: (u16, u64),
+        /// Number of the PV and byte of it.
+        to: (u16, u64),
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Make durable what was done on a PV before this.
+    Flush {
+        /// For [`Pool::done`].
+        op: u64,
+        /// Number of the PV among the members.
+        pv: u16,
+    },
+    /// To be told as done when everything that channels had begun before this is over.
+    Drain {
+        /// For [`Pool::done`].
+        op: u64,
+    },
+    /// The end of a request.
+    Answer {
+        /// The request.
+        tag: u64,
+        /// What became of it.
+        result: Result<Reply, Fault>,
+    },
+}
+
+/// What is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// A block of the pool's own.
+    Own(Vec<u8>),
+    /// A part of a client's request, with zeros around it.
+    Client {
+        /// The request.
+        tag: u64,
+        /// First byte, from the beginning of the request.
+        from: u64,
+        /// Bytes of the request.
+        bytes: u64,
+        /// Zeros before them.
+        before: u64,
+        /// Zeros after them.
+        after: u64,
+    },
+    /// So many zeros.
+    Zeros(u64),
+}
+
+/// Who wants what is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// The pool: the bytes are told.
+    Pool,
+    /// A client: they go to its request.
+    Client {
+        /// The request.
+        tag: u64,
+        /// First byte, from the beginning of the request.
+        from: u64,
+    },
+}
+
+/// What became of an effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was done.
+    Done,
+    /// It was done, and this is what the pool wanted to read.
+    Bytes(Vec<u8>),
+    /// It was not, or not altogether.
+    Failed,
+}
+
+/// The answer to a request that was carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// It was done.
+    Done,
+    /// The LU that was made.
+    Created(u32),
+}
+
+/// Why a request was not carried out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// No such LU.
+    #[error("there is no such LU")]
+    NoSuchLu,
+    /// Beyond the end of the LU, or not in sectors of 512 bytes.
+    #[error("the request is not within the LU, or not in sectors of 512 bytes")]
+    Range,
+    /// No space for a thick LU, no such tier, or no place on the PV that a leg is to move to.
+    #[error("there is no space for it: add a PV to the tier")]
+    NoSpace,
+    /// A PV failed.
+    #[error("a PV failed")]
+    Medium,
+    /// The pool's own blocks could not be written; it does nothing any more.
+    #[error(
+        "the pool's own blocks cannot be written: look for the PV that failed, and open the pool again"
+    )]
+    Stopped,
+}
+
+/// What survives the process and not the host: for each chunk that somebody works with, which blocks are written. In memory that a successor maps.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Shadow {
+    server: Uuid,
+    /// Epochs of the pool for which it is true: while a pool is opened there are two.
+    epochs: [u64; 2],
+    chunks: Vec<(ChunkId, u16, Bits)>,
+}
+
+/// What a part of the machine must not do; tests break one each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// 1: a write is answered after its mapping is durable.
+    AnswerAfterMap,
+    /// 1: a write is answered after its blocks are live.
+    AnswerAfterLive,
+    /// 2: bits are said after a flush of the data.
+    BitsAfterData,
+    /// 2: a flush is answered after its bits are durable.
+    FlushAfterBits,
+    /// 3: a block without a bit is zeros.
+    NoBitNoData,
+    /// 3: a first write writes zeros around.
+    ZerosAround,
+    /// 4: a chunk is given out again after the record that frees it is durable.
+    ReuseAfterCommit,
+    /// 4: … and after everything that was begun is over.
+    ReuseAfterDrain,
+    /// 5: a copy is mapped after it is durable.
+    MapAfterCopy,
+    /// What a process before left in caches is made durable before anything is built on it.
+    FlushFirst,
+    /// A checkpoint's root is written after its pages are durable.
+    RootAfterPages,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Until then requests wait.
+    Opening,
+    Serving,
+    Stopped,
+}
+
+/// What an effect that was given out is for.
+#[derive(Debug)]
+enum Op {
+    /// A leg of the write with this number.
+    Data { write: u64 },
+    /// A client reads.
+    Fetch { piece: Piece },
+    /// Both places of the home record of a chunk, for the slot if there is one.
+    Home { id: ChunkId, key: Option<(u32, u32)> },
+    /// A block of the journal.
+    Journal,
+    /// A flush for a client's flush.
+    Sync { lu: u32 },
+    /// A write of a checkpoint, or a flush of one.
+    Checkpoint,
+    /// A copy of a superblock.
+    Superblock,
+    /// A drain, and what comes after it.
+    Drain { then: Drained },
+    /// A block of a chunk that moves.
+    Copy { key: (u32, u32), id: ChunkId, block: usize },
+    /// The flush of a copy.
+    MoveFlush { key: (u32, u32), id: ChunkId },
+    /// A flush, or a block of the journal, of the opening.
+    Opening,
+}
+
+/// What may be done when nothing that was begun before is under way.
+#[derive(Debug)]
+enum Drained {
+    /// Give these chunks out again.
+    Free(Vec<ChunkId>),
+    /// Copy this slot to that chunk.
+    Move((u32, u32), ChunkId),
+}
+
+/// A request under way.
+#[derive(Debug)]
+struct Job {
+    tag: u64,
+    lu: u32,
+    /// Parts that are not over.
+    left: u32,
+    /// The transaction that must be durable before the answer.
+    txn: u64,
+    fault: Option<Fault>,
+    /// Chunks to make durable before the answer.
+    then_sync: Vec<u32>,
+}
+
+/// Who waits for a transaction.
+#[derive(Debug)]
+enum Waiter {
+    Job(u64),
+    Created(u64, u32),
+    Deleted(u64, u32),
+    Moved((u32, u32)),
+    Opened,
+}
+
+/// A change of the superblock.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    Open,
+    Root(Root),
+}
+
+/// A superblock that is being written.
+#[derive(Debug)]
+struct Update {
+    change: Change,
+    next: Superblock,
+    /// The pair that is written last, when that has not begun.
+    then: Option<[u8; 2]>,
+    left: u32,
+}
+
+/// A pool that is open.
+#[derive(Debug)]
+pub struct Pool {
+    policy: Policy,
+    server: Uuid,
+    slot: u8,
+    phase: Phase,
+    chosen: Chosen,
+    tables: Tables,
+    log: Log,
+    checkpoint: Checkpoint,
+    slots: BTreeMap<(u32, u32), Slot>,
+    /// The number of the next LU, with those that are not in the tables yet.
+    next_lu: u32,
+    /// LUs whose deletion has begun.
+    dying: BTreeSet<u32>,
+    /// Chunks that the tables have as free and that are not to be given out: just given out, or somebody may still write to them.
+    taken: BTreeSet<ChunkId>,
+    /// Drains that are over while operations of the pool that are older are not.
+    drained: Vec<(u64, Drained)>,
+    /// Writes that need space, in the order in which they came.
+    full: VecDeque<Piece>,
+    ops: BTreeMap<u64, Op>,
+    writes: BTreeMap<u64, slots::Writing>,
+    jobs: BTreeMap<u64, Job>,
+    /// Flushes under way, by LU, and those that come after them.
+    syncs: BTreeMap<u32, Sync>,
+    sync_queue: BTreeMap<u32, Vec<sync::Asked>>,
+    waiters: BTreeMap<u64, Vec<Waiter>>,
+    changes: VecDeque<Change>,
+    update: Option<Update>,
+    opening: open::Opening,
+    early: Vec<(u64, Request)>,
+    /// The last number that was given out, of whatever is numbered here.
+    number: u64,
+    effects: Vec<Effect>,
+    #[cfg(test)]
+    pub(crate) broken: Option<Rule>,
+}
+
+impl Pool {
+    #[cfg(test)]
+    fn keeps(&self, rule: Rule) -> bool {
+        self.broken != Some(rule)
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self)]
+    fn keeps(&self, _: Rule) -> bool {
+        true
+    }
+
+    fn number(&mut self) -> u64 {
+        self.number += 1;
+        self.number
+    }
+
+    fn give(&mut self, op: Op, effect: impl FnOnce(u64) -> Effect) {
+        let number = self.number();
+        self.ops.insert(number, op);
+        self.effects.push(effect(number));
+    }
+
+    fn give_write(&mut self, op: Op, pv: u16, at: u64, what: Payload, durable: bool) {
+        self.give(op, |op| Effect::Write { op, pv, at, what, durable });
+    }
+
+    fn give_flush(&mut self, op: Op, pv: u16) {
+        self.give(op, |op| Effect::Flush { op, pv });
+    }
+
+    fn answer(&mut self, tag: u64, result: Result<Reply, Fault>) {
+        self.effects.push(Effect::Answer { tag, result });
+    }
+
+    /// What is to be done since this was last asked, in the order in which it came up.
+    pub fn effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    /// Takes a request; its end is an [`Effect::Answer`] with this tag, which is the caller's and must be free.
+    pub fn submit(&mut self, tag: u64, request: Request) {
+        match self.phase {
+            Phase::Opening => self.early.push((tag, request)),
+            Phase::Stopped => self.answer(tag, Err(Fault::Stopped)),
+            Phase::Serving => self.begin(tag, request),
+        }
+        self.turn();
+    }
+
+    /// Takes what became of an effect. A number that is not under way is ignored.
+    pub fn done(&mut self, op: u64, outcome: Outcome) {
+        let Some(what) = self.ops.remove(&op) else { return };
+        if self.phase == Phase::Stopped {
+            return;
+        }
+        match what {
+            Op::Data { write } => self.data_done(write, &outcome),
+            Op::Fetch { piece } => {
+                let fault = (outcome == Outcome::Failed).then_some(Fault::Medium);
+                self.piece_done(&piece, fault);
+            }
+            Op::Home { id, key } => self.home_read(id, key, outcome),
+            Op::Sync { lu } => self.sync_flushed(lu, &outcome),
+            Op::Drain { then } => self.drained.push((op, then)),
+            Op::Copy { key, id, block } => self.copied(key, id, block, &outcome),
+            Op::MoveFlush { key, id } => self.move_flushed(key, id, &outcome),
+            _ if outcome == Outcome::Failed => self.stop(),
+            Op::Journal => self.journal_done(),
+            Op::Checkpoint => self.checkpoint_done(),
+            Op::Superblock => self.superblock_done(),
+            Op::Opening => self.opening_done(),
+        }
+        self.release();
+        self.turn();
+    }
+
+    /// What may have become possible.
+    fn turn(&mut self) {
+        if self.phase != Phase::Stopped {
+            self.turn_checkpoint();
+            self.turn_log();
+        }
+    }
+
+    /// Nothing can be made durable any more: everybody is told.
+    fn stop(&mut self) {
+        self.phase = Phase::Stopped;
+        let tags: BTreeSet<u64> = self.jobs.values().map(|job| job.tag).collect();
+        let waiters = std::mem::take(&mut self.waiters).into_values().flatten();
+        let others = waiters.filter_map(|waiter| match waiter {
+            Waiter::Created(tag, _) | Waiter::Deleted(tag, _) => Some(tag),
+            Waiter::Job(_) | Waiter::Moved(_) | Waiter::Opened => None,
+        });
+        let early = self.early.drain(..).map(|(tag, _)| tag);
+        let checkpoints = self.checkpoint.asked.drain(..);
+        for tag in
+            tags.into_iter().chain(others).chain(early).chain(checkpoints).collect::<Vec<_>>()
+        {
+            self.answer(tag, Err(Fault::Stopped));
+        }
+        self.jobs.clear();
+    }
+
+    fn begin(&mut self, tag: u64, request: Request) {
+        match request {
+            Request::Create { chunks, thick, tier } => self.create(tag, chunks, thick, tier),
+            Request::Delete { lu } => self.delete(tag, lu),
+            Request::Read(extent) => self.begin_pieces(tag, extent, PieceKind::Read),
+            Request::Write { extent, durable } => {
+                self.begin_pieces(tag, extent, PieceKind::Write { durable });
+            }
+            Request::Zeroes(extent) => self.begin_pieces(tag, extent, PieceKind::Zeroes),
+            Request::Discard(extent) => self.begin_pieces(tag, extent, PieceKind::Discard),
+            Request::Flush { lu } => self.flush(tag, lu),
+            Request::Move { lu, vchunk, leg, pv } => {
+                let extent = Extent { lu, at: u64::from(vchunk) * CHUNK_BYTES, bytes: CHUNK_BYTES };
+                self.begin_pieces(tag, extent, PieceKind::Move { leg, pv });
+            }
+            Request::Checkpoint => self.checkpoint.asked.push(tag),
+        }
+    }
+
+    /// Whether there is such an LU, also for requests that come now.
+    fn serves(&self, lu: u32) -> bool {
+        self.tables.lus.contains_key(&lu) && !self.dying.contains(&lu)
+    }
+
+    fn begin_pieces(&mut self, tag: u64, extent: Extent, kind: PieceKind) {
+        let Extent { lu, at, bytes } = extent;
+        let Some(known) = self.tables.lus.get(&lu).filter(|_| self.serves(lu)) else {
+            return self.answer(tag, Err(Fault::NoSuchLu));
+        };
+        let size = u64::from(known.chunks) * CHUNK_BYTES;
+        if bytes == 0
+            || (at | bytes) % 512 != 0
+            || at.checked_add(bytes).is_none_or(|end| end > size)
+        {
+            return self.answer(tag, Err(Fault::Range));
+        }
+        let (first, last) = (at / CHUNK_BYTES, (at + bytes - 1) / CHUNK_BYTES);
+        let job = self.number();
+        let left = (last - first + 1) as u32;
+        self.jobs.insert(job, Job { tag, lu, left, txn: 0, fault: None, then_sync: Vec::new() });
+        for vchunk in first..=last {
+            let from = at.max(vchunk * CHUNK_BYTES);
+            let end = (at + bytes).min((vchunk + 1) * CHUNK_BYTES);
+            self.advance(Piece {
+                job,
+                tag,
+                key: (lu, vchunk as u32),
+                at: from - vchunk * CHUNK_BYTES,
+                bytes: end - from,
+                from: from - at,
+                kind,
+            });
+        }
+    }
+
+    /// A part of a request is over.
+    fn piece_done(&mut self, piece: &Piece, fault: Option<Fault>) {
+        let settled = self.slots.get(&piece.key).map_or(0, |slot| slot.settled);
+        let Some(job) = self.jobs.get_mut(&piece.job) else { return };
+        job.left -= 1;
+        job.fault = job.fault.or(fault);
+        // Reads show what is there and need not wait for it to be durable.
+        if piece.kind != PieceKind::Read {
+            job.txn = job.txn.max(settled);
+        }
+        if job.left > 0 {
+            return;
+        }
+        if job.fault.is_none() && !job.then_sync.is_empty() {
+            let (lu, scope) = (job.lu, std::mem::take(&mut job.then_sync));
+            return self.begin_sync(piece.job, lu, Some(scope));
+        }
+        self.answer_when_durable(piece.job);
+    }
+
+    /// The answer, when the transaction is durable that it waits for.
+    fn answer_when_durable(&mut self, number: u64) {
+        let Some(job) = self.jobs.get(&number) else { return };
+        let waits =
+            job.fault.is_none() && job.txn > self.log.durable && self.keeps(Rule::AnswerAfterMap);
+        if waits {
+            self.waiters.entry(job.txn).or_default().push(Waiter::Job(number));
+            return;
+        }
+        if let Some(job) = self.jobs.remove(&number) {
+            self.answer(job.tag, job.fault.map_or(Ok(Reply::Done), Err));
+        }
+    }
+
+    /// What a successor of this process has to know.
+    pub fn shadow(&self) -> Shadow {
+        let mut chunks = Vec::new();
+        for slot in self.slots.values().filter(|slot| slot.known) {
+            let live = |told| if self.keeps(Rule::AnswerAfterLive) { slot.live } else { told };
+            let legs = slot.legs.iter().chain(&slot.also);
+            chunks.extend(legs.map(|leg| (leg.id, leg.generation, live(leg.told))));
+        }
+        // Those that are not mapped any more, when that is not durable yet.
+        chunks.extend(self.slots.values().flat_map(|slot| {
+            slot.left.iter().map(|(id, generation)| (*id, *generation, Bits::NONE))
+        }));
+        let epoch = self.chosen.superblock.epoch;
+        Shadow { server: self.server, epochs: [epoch, epoch + 1], chunks }
+    }
+
+    /// The superblock that counts.
+    pub fn superblock(&self) -> &Superblock {
+        &self.chosen.superblock
+    }
+
+    /// Numbers and chunks of all LUs.
+    pub fn lus(&self) -> impl Iterator<Item = (u32, u32)> {
+        let lus = self.tables.lus.iter().filter(|(lu, _)| !self.dying.contains(lu));
+        lus.map(|(number, lu)| (*number, lu.chunks))
+    }
+
+    /// Whether it takes requests without delay.
+    pub fn is_serving(&self) -> bool {
+        self.phase == Phase::Serving
+    }
+
+    /// Writes that wait for space.
+    pub fn paused(&self) -> usize {
+        self.full.len()
+    }
+}

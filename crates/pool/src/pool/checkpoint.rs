@@ -1,0 +1,314 @@
+//! Checkpoints: what changed in the tables is written to its other place, made durable, and then a superblock says from which block on the journal counts. Superblocks of all kinds are written here.
+
+use super::*;
+use crate::format::{
+    HOME_BYTES, Home, PAGE_BYTES, Page, PageKind, Place, SUPERBLOCK_AT, SystemKind,
+};
+use crate::tables::Changed;
+
+/// A thing with two places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Thing {
+    /// A page of LUs on that PV.
+    Lus(u16, u32),
+    /// A map page of that PV.
+    Map(u16, u32),
+    /// A home record.
+    Home(ChunkId),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Checkpoint {
+    /// Requests for one that has not begun.
+    pub(super) asked: Vec<u64>,
+    /// Requests for the one that is under way.
+    tags: Vec<u64>,
+    stage: Stage,
+    /// In which place each thing is that counts; those that are not here have never been written, or it is not known.
+    pub(super) places: BTreeMap<Thing, u8>,
+    /// Home records whose place was looked for, and that have none that counts.
+    pub(super) nowhere: BTreeSet<ChunkId>,
+}
+
+#[derive(Debug, Default)]
+enum Stage {
+    #[default]
+    Idle,
+    /// Looks in which place home records are that count.
+    Learning {
+        left: usize,
+    },
+    Writing {
+        left: usize,
+        root: Root,
+        written: Vec<(Thing, u8)>,
+        pvs: BTreeSet<u16>,
+    },
+    Flushing {
+        left: usize,
+        root: Root,
+        written: Vec<(Thing, u8)>,
+    },
+    /// The superblock is being written.
+    Root {
+        written: Vec<(Thing, u8)>,
+    },
+}
+
+impl Pool {
+    pub(super) fn turn_checkpoint(&mut self) {
+        self.turn_superblock();
+        let due = !self.checkpoint.asked.is_empty()
+            || self.log.next - 1 - self.chosen.superblock.root.sequence
+                >= self.policy.checkpoint_blocks.clamp(1, self.log.ring / 2)
+            || self.tables.changed.homes.len() >= self.policy.checkpoint_homes;
+        // Between two blocks of the journal the tables are what it says, and all of it is durable.
+        if !matches!(self.checkpoint.stage, Stage::Idle)
+            || self.phase != Phase::Serving
+            || !due
+            || self.log.flight.is_some()
+        {
+            return;
+        }
+        self.log.held = true;
+        self.checkpoint.tags = std::mem::take(&mut self.checkpoint.asked);
+        let Checkpoint { places, nowhere, .. } = &self.checkpoint;
+        let unknown =
+            |id: &&ChunkId| !places.contains_key(&Thing::Home(**id)) && !nowhere.contains(id);
+        let unknown: Vec<ChunkId> =
+            self.tables.changed.homes.iter().filter(unknown).copied().collect();
+        self.checkpoint.stage = Stage::Learning { left: unknown.len() };
+        for id in &unknown {
+            self.give_home_read(*id, None);
+        }
+        if unknown.is_empty() {
+            self.write_checkpoint();
+        }
+    }
+
+    /// Reads both places of a home record.
+    pub(super) fn give_home_read(&mut self, id: ChunkId, key: Option<(u32, u32)>) {
+        let Some(at) = home_place(&self.chosen.superblock, id) else { return self.stop() };
+        let bytes = 2 * HOME_BYTES as u64;
+        let read = |op| Effect::Read { op, pv: id.pv, at, bytes, to: Reader::Pool };
+        self.give(Op::Home { id, key }, read);
+    }
+
+    pub(super) fn home_read(&mut self, id: ChunkId, key: Option<(u32, u32)>, outcome: Outcome) {
+        let superblock = &self.chosen.superblock;
+        let home = match &outcome {
+            Outcome::Bytes(bytes) => choose_home(superblock, id, bytes),
+            Outcome::Done | Outcome::Failed => None,
+        };
+        // What was said since is in the tables, which then know the bits.
+        if let Some(home) = &home {
+            self.checkpoint.places.entry(Thing::Home(id)).or_insert(home.copy);
+        } else if matches!(outcome, Outcome::Bytes(_)) {
+            self.checkpoint.nowhere.insert(id);
+        }
+        match key {
+            Some(key) => {
+                let generation = self.tables.generation(id);
+                let home = home.filter(|home| {
+                    (home.lu, home.vchunk, home.generation) == (key.0, key.1, generation)
+                });
+                let bits = self.tables.bits.get(&id).copied();
+                let bits = bits.or(home.map(|home| Bits(home.written)));
+                if let Some(bits) = bits {
+                    self.tables.bits.insert(id, bits);
+                }
+                self.bits_known(key, id, bits);
+            }
+            None if outcome == Outcome::Failed => self.stop(),
+            None => {
+                let Stage::Learning { left } = &mut self.checkpoint.stage else { return };
+                *left -= 1;
+                if *left == 0 {
+                    self.write_checkpoint();
+                }
+            }
+        }
+    }
+
+    /// Writes what changed up to the last block of the journal.
+    fn write_checkpoint(&mut self) {
+        self.log.held = false;
+        let root = Root { sequence: self.log.next - 1, checksum: self.log.previous };
+        let Changed { lus, pages, homes } = std::mem::take(&mut self.tables.changed);
+        let superblock = &self.chosen.superblock;
+        let members = 0..superblock.members.len() as u16;
+        let with_lus =
+            members.filter(|pv| superblock.place_of(SystemKind::Lus, 0, *pv, 0).is_some());
+        let lus = with_lus.flat_map(|pv| lus.iter().map(move |page| Thing::Lus(pv, *page)));
+        let pages = pages.into_iter().map(|(pv, page)| Thing::Map(pv, page));
+        let things: Vec<Thing> =
+            lus.chain(pages).chain(homes.into_iter().map(Thing::Home)).collect();
+        let mut writes = Vec::new();
+        let mut written = Vec::new();
+        for thing in things {
+            let copy = self.checkpoint.places.get(&thing).map_or(0, |place| 1 - place);
+            let Some((pv, at, bytes)) = self.image(thing, copy, root.sequence) else {
+                return self.stop();
+            };
+            writes.push((pv, at, bytes));
+            written.push((thing, copy));
+        }
+        let pvs = writes.iter().map(|(pv, ..)| *pv).collect();
+        self.checkpoint.stage = Stage::Writing { left: writes.len(), root, written, pvs };
+        for (pv, at, bytes) in writes {
+            self.give_write(Op::Checkpoint, pv, at, Payload::Own(bytes), false);
+        }
+        self.turn_stage();
+    }
+
+    /// A thing as it is now, for one of its places.
+    fn image(&self, thing: Thing, copy: u8, sequence: u64) -> Option<(u16, u64, Vec<u8>)> {
+        let superblock = &self.chosen.superblock;
+        let page = |kind, pv, number, records| {
+            let (pool, epoch) = (superblock.pool, superblock.epoch);
+            let page = Page { pool, kind, pv, number, copy, sequence, epoch, records };
+            let at =
+                page_place(superblock, kind, pv, number)? + u64::from(copy) * PAGE_BYTES as u64;
+            Some((pv, at, page.encode()))
+        };
+        match thing {
+            Thing::Lus(pv, number) => page(PageKind::Lus, pv, number, self.tables.lu_page(number)),
+            Thing::Map(pv, number) => {
+                page(PageKind::Map, pv, number, self.tables.map_page(pv, number))
+            }
+            Thing::Home(id) => {
+                let home = Home { copy, ..self.tables.home(id, superblock, sequence) };
+                let at = home_place(superblock, id)? + u64::from(copy) * HOME_BYTES as u64;
+                Some((id.pv, at, home.encode()))
+            }
+        }
+    }
+
+    pub(super) fn checkpoint_done(&mut self) {
+        if let Stage::Writing { left, .. } | Stage::Flushing { left, .. } =
+            &mut self.checkpoint.stage
+        {
+            *left -= 1;
+        }
+        self.turn_stage();
+    }
+
+    fn turn_stage(&mut self) {
+        let flushes = self.keeps(Rule::RootAfterPages);
+        match std::mem::take(&mut self.checkpoint.stage) {
+            Stage::Writing { left: 0, root, written, pvs } => {
+                let pvs = if flushes { pvs } else { BTreeSet::new() };
+                self.checkpoint.stage = Stage::Flushing { left: pvs.len(), root, written };
+                pvs.into_iter().for_each(|pv| self.give_flush(Op::Checkpoint, pv));
+                self.turn_stage();
+            }
+            Stage::Flushing { left: 0, root, written } => {
+                self.checkpoint.stage = Stage::Root { written };
+                self.changes.push_back(Change::Root(root));
+                self.turn_superblock();
+            }
+            same => self.checkpoint.stage = same,
+        }
+    }
+
+    /// Begins with the next superblock, when the one before it is durable.
+    pub(super) fn turn_superblock(&mut self) {
+        if self.update.is_some() {
+            return;
+        }
+        let Some(change) = self.changes.pop_front() else { return };
+        let now = &self.chosen.superblock;
+        let mut next = now.clone();
+        next.sequence = self.chosen.next;
+        next.parent = now.fingerprint();
+        match change {
+            Change::Open => {
+                next.epoch += 1;
+                let owner = &mut next.owners[usize::from(self.slot)];
+                owner.server = self.server;
+                owner.epoch += 1;
+            }
+            Change::Root(root) => next.root = root,
+        }
+        let there = next.members.iter_mut().filter(|member| member.state != MemberState::Gone);
+        there.for_each(|member| member.seen = next.epoch);
+        let (first, then) = (self.chosen.first, self.chosen.then());
+        self.update = Some(Update { change, next, then: Some(then), left: 0 });
+        self.write_pair(first);
+    }
+
+    fn write_pair(&mut self, pair: [u8; 2]) {
+        let Some(update) = &mut self.update else { return };
+        let mut copies = Vec::new();
+        for (number, member) in update.next.members.iter().enumerate() {
+            if member.state == MemberState::Gone {
+                continue;
+            }
+            for copy in pair {
+                let place = Place { member: number as u16, pv: member.pv, copy };
+                let at = SUPERBLOCK_AT[usize::from(copy)];
+                copies.push((number as u16, at, update.next.encode(place)));
+            }
+        }
+        update.left = copies.len() as u32;
+        for (pv, at, bytes) in copies {
+            self.give_write(Op::Superblock, pv, at, Payload::Own(bytes), true);
+        }
+    }
+
+    pub(super) fn superblock_done(&mut self) {
+        let Some(update) = &mut self.update else { return };
+        update.left -= 1;
+        if update.left > 0 {
+            return;
+        }
+        if let Some(pair) = update.then.take() {
+            return self.write_pair(pair);
+        }
+        let Some(Update { change, next, .. }) = self.update.take() else { return };
+        self.chosen.next = next.sequence + 1;
+        self.chosen.superblock = next;
+        match change {
+            Change::Open => self.opening_done(),
+            Change::Root(_) => {
+                let stage = std::mem::take(&mut self.checkpoint.stage);
+                if let Stage::Root { written } = stage {
+                    self.checkpoint.places.extend(written);
+                }
+                self.checkpoint.nowhere.clear();
+                for tag in std::mem::take(&mut self.checkpoint.tags) {
+                    self.answer(tag, Ok(Reply::Done));
+                }
+                self.forget();
+            }
+        }
+    }
+}
+
+/// Where the first place of a page is.
+pub(super) fn page_place(
+    superblock: &Superblock,
+    kind: PageKind,
+    pv: u16,
+    number: u32,
+) -> Option<u64> {
+    let kind = match kind {
+        PageKind::Map => SystemKind::Map,
+        PageKind::Lus => SystemKind::Lus,
+    };
+    superblock.place_of(kind, 0, pv, 2 * PAGE_BYTES as u64 * u64::from(number))
+}
+
+/// Where the first place of a home record is.
+pub(super) fn home_place(superblock: &Superblock, id: ChunkId) -> Option<u64> {
+    superblock.place_of(SystemKind::Homes, 0, id.pv, 2 * HOME_BYTES as u64 * u64::from(id.chunk))
+}
+
+/// The one of both places of a home record that counts.
+pub(super) fn choose_home(superblock: &Superblock, id: ChunkId, places: &[u8]) -> Option<Home> {
+    let copies = places.chunks(HOME_BYTES).zip(0..);
+    let whole = copies.filter_map(|(block, copy)| {
+        Home::decode(block, superblock.pool, id.pv, id.chunk, copy).ok()
+    });
+    whole.filter(|home| home.sequence <= superblock.root.sequence).max_by_key(|home| home.sequence)
+}

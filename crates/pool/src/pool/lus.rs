@@ -1,0 +1,69 @@
+//! LUs come and go.
+
+use super::*;
+use crate::format::PAGE_RECORDS;
+use crate::tables::LEGS_MAX;
+
+impl Pool {
+    /// How often a chunk of a tier is kept: once for each failure group.
+    fn legs_of_tier(&self, tier: u8) -> u8 {
+        let pvs = self.tables.pvs.iter();
+        let in_it = pvs.filter(|pv| pv.tier == tier && pv.state != MemberState::Gone);
+        let groups: BTreeSet<u8> = in_it.map(|pv| pv.group).collect();
+        (groups.len() as u8).min(LEGS_MAX)
+    }
+
+    pub(super) fn create(&mut self, tag: u64, chunks: u32, thick: bool, tier: u8) {
+        let legs = self.legs_of_tier(tier);
+        let number = self.next_lu;
+        let pages = self.chosen.superblock.lu_pages();
+        let none = chunks == 0 || legs == 0 || number / PAGE_RECORDS as u32 >= pages;
+        let short =
+            thick && chunks.checked_mul(legs.into()).is_none_or(|all| all > self.unreserved(tier));
+        if none || short || u64::from(chunks) > self.tables.lu_chunks_max() {
+            return self.answer(tag, Err(Fault::NoSpace));
+        }
+        self.next_lu += 1;
+        let record = Record {
+            lu: number,
+            vchunk: chunks,
+            flags: thick.into(),
+            leg: legs,
+            owner: self.slot,
+            aux: tier.into(),
+            ..Record::of(Kind::LuCreate)
+        };
+        let txn = self.log.append(vec![record]);
+        self.waiters.entry(txn).or_default().push(Waiter::Created(tag, number));
+    }
+
+    pub(super) fn delete(&mut self, tag: u64, lu: u32) {
+        if !self.serves(lu) {
+            return self.answer(tag, Err(Fault::NoSuchLu));
+        }
+        self.dying.insert(lu);
+        let keys = self.slots.range((lu, 0)..=(lu, u32::MAX)).map(|(key, _)| *key);
+        for key in keys.collect::<Vec<_>>() {
+            self.give_up_move(key, Some(Fault::NoSuchLu));
+        }
+        let slots = self.slots.range_mut((lu, 0)..=(lu, u32::MAX));
+        let mut pieces: Vec<Piece> = slots.flat_map(|(_, slot)| slot.give_up()).collect();
+        let (its, others) = self.full.drain(..).partition(|piece| piece.key.0 == lu);
+        self.full = others;
+        pieces.extend::<VecDeque<Piece>>(its);
+        for piece in pieces {
+            self.piece_done(&piece, Some(Fault::NoSuchLu));
+        }
+        let record = Record { lu, owner: self.slot, ..Record::of(Kind::LuDelete) };
+        let txn = self.log.append(vec![record]);
+        self.waiters.entry(txn).or_default().push(Waiter::Deleted(tag, lu));
+    }
+
+    pub(super) fn deleted(&mut self, tag: u64, lu: u32) {
+        self.slots.retain(|key, _| key.0 != lu);
+        self.dying.remove(&lu);
+        self.answer(tag, Ok(Reply::Done));
+        // What was set aside for it is there for others.
+        self.retry_full();
+    }
+}

@@ -1,0 +1,392 @@
+//! Opening: the tables from the pages of the last checkpoint and the journal after it, and what must be written before anything else is.
+
+use super::*;
+use crate::choose::{NotChosen, choose};
+use crate::format::{
+    HOME_BYTES, JOURNAL_BLOCK_BYTES, JournalBlock, PAGE_BYTES, PAGE_RECORDS, Page, PageKind, Place,
+    SECTOR_BYTES, SUPERBLOCK_AT, SystemKind,
+};
+use crate::hash::Sum;
+use crate::tables::Contradiction;
+use checkpoint::{Thing, choose_home, home_place, page_place};
+use log::journal_places;
+
+/// A PV could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("PV {pv} cannot be read at byte {at}")]
+pub struct ReadFailed {
+    /// Its number.
+    pub pv: u16,
+    /// Where.
+    pub at: u64,
+}
+
+/// The PVs of a pool that is being opened.
+pub trait Source {
+    /// Bytes of a PV, exactly so many.
+    fn read(&mut self, pv: u16, at: u64, bytes: usize) -> Result<Vec<u8>, ReadFailed>;
+}
+
+/// Why a pool was not opened.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotOpened {
+    /// No superblock counts.
+    #[error(transparent)]
+    NotChosen(#[from] NotChosen),
+    /// It may only be read.
+    #[error(
+        "the pool has features that this program does not know, bits {unknown:#x} of READ_ONLY, and must not be written to: use the program that made it, or a later one"
+    )]
+    ReadOnly {
+        /// Their bits.
+        unknown: u64,
+    },
+    /// A PV is not where it should be.
+    #[error("PV {0} of the pool is not there")]
+    Missing(Uuid),
+    /// A PV could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadFailed),
+    /// What the PVs say cannot be.
+    #[error(transparent)]
+    Contradiction(#[from] Contradiction),
+    /// The superblock has no journal for the slot.
+    #[error("the pool has no journal for slot {0}")]
+    NoJournal(u8),
+    /// Pages of LUs cannot be read in any place.
+    #[error("page {0} of the LUs is damaged on all PVs that have it")]
+    NoLus(u32),
+}
+
+/// What is left to do of the opening.
+#[derive(Debug, Default)]
+pub(super) struct Opening {
+    left: usize,
+    /// Blocks of the journal that a copy lacks.
+    lacking: Vec<(u16, u64, Vec<u8>)>,
+    stage: u8,
+}
+
+/// The valid copies of the superblock of one PV, whatever pool it is of, for [`choose()`]; `pv` is the number by which `source` knows it.
+pub fn superblocks(
+    source: &mut dyn Source,
+    pv: u16,
+) -> Result<Vec<(Superblock, Place)>, ReadFailed> {
+    let mut found = Vec::new();
+    for (copy, at) in (0..).zip(SUPERBLOCK_AT) {
+        let first = source.read(pv, at, SECTOR_BYTES)?;
+        let Some(bytes) = Superblock::extent_of(&first) else { continue };
+        let all = if bytes == first.len() { first } else { source.read(pv, at, bytes)? };
+        found.extend(Superblock::decode(&all, copy));
+    }
+    Ok(found)
+}
+
+impl Pool {
+    /// Opens a pool for a server. `source` knows its PVs by the numbers of members; they are those of [`superblocks`], or the pool is not this one. Requests may come at once: they wait until
+    /// the effects of the opening are done ([`Pool::is_serving`]). `shadow` is what a process before this one left.
+    pub fn open(
+        source: &mut dyn Source,
+        server: Uuid,
+        shadow: Option<&Shadow>,
+        policy: Policy,
+    ) -> Result<Pool, NotOpened> {
+        let mut copies = superblocks(source, 0)?;
+        let members = copies.iter().map(|(copy, _)| copy.members.len()).max().unwrap_or(1);
+        for pv in 1..members as u16 {
+            copies.extend(superblocks(source, pv)?);
+        }
+        let chosen = choose(&copies)?;
+        if chosen.read_only != 0 {
+            return Err(NotOpened::ReadOnly { unknown: chosen.read_only });
+        }
+        let superblock = &chosen.superblock;
+        for (number, member) in (0..).zip(&superblock.members) {
+            let here = |place: &Place| place.member == number && place.pv == member.pv;
+            if !copies.iter().any(|(_, place)| here(place)) {
+                return Err(NotOpened::Missing(member.pv));
+            }
+        }
+        let slot = 0;
+        let mut tables = Tables::new(superblock);
+        let mut checkpoint = Checkpoint::default();
+        load_lus(source, superblock, &mut tables, &mut checkpoint)?;
+        for pv in 0..superblock.members.len() as u16 {
+            load_map(source, superblock, &mut tables, &mut checkpoint, pv)?;
+        }
+        let ring = superblock.blocks_of(SystemKind::Journal, slot, JOURNAL_BLOCK_BYTES as u64);
+        if ring < 2 {
+            return Err(NotOpened::NoJournal(slot));
+        }
+        let replayed = replay(source, superblock, slot, ring)?;
+        for record in &replayed.records {
+            if let Some(id) = tables.needs_bits(record) {
+                let bits =
+                    read_bits(source, superblock, &mut checkpoint, id, tables.generation(id))?;
+                tables.bits.insert(id, bits.unwrap_or_default());
+            }
+            tables.apply(record)?;
+        }
+        tables.freed.clear();
+        let mut pool = Pool {
+            policy,
+            server,
+            slot,
+            phase: Phase::Opening,
+            next_lu: tables.next_lu,
+            tables,
+            log: Log::new(replayed.next, replayed.previous, ring),
+            checkpoint,
+            slots: BTreeMap::new(),
+            dying: BTreeSet::new(),
+            taken: BTreeSet::new(),
+            drained: Vec::new(),
+            full: VecDeque::new(),
+            ops: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            syncs: BTreeMap::new(),
+            sync_queue: BTreeMap::new(),
+            waiters: BTreeMap::new(),
+            changes: VecDeque::new(),
+            update: None,
+            opening: Opening { lacking: replayed.lacking, ..Opening::default() },
+            early: Vec::new(),
+            number: 0,
+            effects: Vec::new(),
+            chosen,
+            #[cfg(test)]
+            broken: None,
+        };
+        if let Some(shadow) = shadow {
+            pool.take_over(source, shadow)?;
+        }
+        Ok(pool)
+    }
+
+    /// Begins: from now on it has effects.
+    pub fn start(&mut self) {
+        debug_assert!(self.opening.stage == 0 && self.ops.is_empty(), "it begins once");
+        self.flush_first();
+    }
+
+    /// Takes up the bits that a process before this one knew, of chunks that are still what they were.
+    fn take_over(&mut self, source: &mut dyn Source, shadow: &Shadow) -> Result<(), NotOpened> {
+        let superblock = &self.chosen.superblock;
+        let same = superblock.owners[usize::from(self.slot)].server == shadow.server;
+        if !same || !shadow.epochs.contains(&superblock.epoch) {
+            return Ok(());
+        }
+        for (id, generation, live) in &shadow.chunks {
+            let Some(key) = self.tables.owner(*id, *generation) else { continue };
+            if !self.tables.bits.contains_key(id) {
+                let superblock = &self.chosen.superblock;
+                let bits = read_bits(source, superblock, &mut self.checkpoint, *id, *generation)?;
+                self.tables.bits.insert(*id, bits.unwrap_or_default());
+            }
+            if let Some(slot) = self.slot(key) {
+                slot.take_over(*live);
+            }
+        }
+        Ok(())
+    }
+
+    fn flush_first(&mut self) {
+        // What a process before this one wrote may be in caches: nothing is built on it before it is durable.
+        let pvs = self.chosen.superblock.members.len() as u16;
+        if self.keeps(Rule::FlushFirst) {
+            self.opening.left = usize::from(pvs);
+            (0..pvs).for_each(|pv| self.give_flush(Op::Opening, pv));
+        } else {
+            self.opening.left = 1;
+            self.opening_done();
+        }
+    }
+
+    pub(super) fn opening_done(&mut self) {
+        self.opening.left = self.opening.left.saturating_sub(1);
+        if self.opening.left > 0 {
+            return;
+        }
+        self.opening.stage += 1;
+        match self.opening.stage {
+            1 => {
+                let lacking = std::mem::take(&mut self.opening.lacking);
+                self.opening.left = lacking.len();
+                for (pv, at, bytes) in lacking {
+                    self.give_write(Op::Opening, pv, at, Payload::Own(bytes), true);
+                }
+                if self.opening.left == 0 {
+                    self.opening_done();
+                }
+            }
+            2 => {
+                self.changes.push_back(Change::Open);
+                self.turn_superblock();
+            }
+            _ => {
+                let start = Record { owner: self.slot, ..Record::of(Kind::Start) };
+                let txn = self.log.append(vec![start]);
+                self.waiters.entry(txn).or_default().push(Waiter::Opened);
+            }
+        }
+    }
+
+    pub(super) fn opened(&mut self) {
+        self.phase = Phase::Serving;
+        for (tag, request) in std::mem::take(&mut self.early) {
+            self.begin(tag, request);
+        }
+    }
+}
+
+/// A page in the place that counts.
+fn read_page(
+    source: &mut dyn Source,
+    superblock: &Superblock,
+    kind: PageKind,
+    pv: u16,
+    number: u32,
+) -> Result<Option<Page>, ReadFailed> {
+    let Some(at) = page_place(superblock, kind, pv, number) else { return Ok(None) };
+    let places = source.read(pv, at, 2 * PAGE_BYTES)?;
+    let copies = places.chunks(PAGE_BYTES).zip(0..);
+    let whole = copies.filter_map(|(block, copy)| {
+        Page::decode(block, superblock.pool, kind, pv, number, copy).ok()
+    });
+    let old = whole.filter(|page| page.sequence <= superblock.root.sequence);
+    Ok(old.max_by_key(|page| page.sequence))
+}
+
+/// The pages of LUs, which are used from the first on: each from the PV that has the newest.
+fn load_lus(
+    source: &mut dyn Source,
+    superblock: &Superblock,
+    tables: &mut Tables,
+    checkpoint: &mut Checkpoint,
+) -> Result<(), NotOpened> {
+    for number in 0..superblock.lu_pages() {
+        let mut newest: Option<Page> = None;
+        for pv in 0..superblock.members.len() as u16 {
+            let Some(page) = read_page(source, superblock, PageKind::Lus, pv, number)? else {
+                continue;
+            };
+            checkpoint.places.insert(Thing::Lus(pv, number), page.copy);
+            if newest.as_ref().is_none_or(|newest| page.sequence > newest.sequence) {
+                newest = Some(page);
+            }
+        }
+        let Some(page) = newest else {
+            // The first is written when the pool is made; the others when there are as many LUs.
+            return if number == 0 { Err(NotOpened::NoLus(0)) } else { Ok(()) };
+        };
+        tables.load(&page)?;
+        if page.records.len() < PAGE_RECORDS {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The map pages of a PV. One that is in neither place is made from the home records of its chunks.
+fn load_map(
+    source: &mut dyn Source,
+    superblock: &Superblock,
+    tables: &mut Tables,
+    checkpoint: &mut Checkpoint,
+    pv: u16,
+) -> Result<(), NotOpened> {
+    let chunks = superblock.members[usize::from(pv)].chunks;
+    for number in 0..chunks.div_ceil(PAGE_RECORDS as u32) {
+        if let Some(page) = read_page(source, superblock, PageKind::Map, pv, number)? {
+            checkpoint.places.insert(Thing::Map(pv, number), page.copy);
+            tables.load(&page)?;
+            continue;
+        }
+        let first = number * PAGE_RECORDS as u32;
+        for chunk in first..chunks.min(first + PAGE_RECORDS as u32) {
+            let id = ChunkId { pv, chunk };
+            let Some(at) = home_place(superblock, id) else { continue };
+            let places = source.read(pv, at, 2 * HOME_BYTES)?;
+            if let Some(home) = choose_home(superblock, id, &places) {
+                tables.load_home(&home)?;
+            }
+        }
+        tables.changed.pages.insert((pv, number));
+    }
+    Ok(())
+}
+
+/// The written bits of a chunk as the last checkpoint has them.
+fn read_bits(
+    source: &mut dyn Source,
+    superblock: &Superblock,
+    checkpoint: &mut Checkpoint,
+    id: ChunkId,
+    generation: u16,
+) -> Result<Option<Bits>, ReadFailed> {
+    let Some(at) = home_place(superblock, id) else { return Ok(None) };
+    let places = source.read(id.pv, at, 2 * HOME_BYTES)?;
+    let Some(home) = choose_home(superblock, id, &places) else { return Ok(None) };
+    checkpoint.places.insert(Thing::Home(id), home.copy);
+    Ok((home.generation == generation).then_some(Bits(home.written)))
+}
+
+/// What the journal says after the checkpoint.
+struct Replayed {
+    /// Of transactions that are whole.
+    records: Vec<Record>,
+    next: u64,
+    previous: Sum,
+    /// Blocks that a copy lacks.
+    lacking: Vec<(u16, u64, Vec<u8>)>,
+}
+
+/// Follows the chain from the checkpoint's block. At each step the block of the newest epoch counts; copies that have another, or none, lack what follows.
+fn replay(
+    source: &mut dyn Source,
+    superblock: &Superblock,
+    slot: u8,
+    ring: u64,
+) -> Result<Replayed, NotOpened> {
+    let root = superblock.root;
+    let (mut next, mut previous) = (root.sequence + 1, root.checksum);
+    let (mut records, mut begun): (Vec<Record>, Vec<Record>) = (Vec::new(), Vec::new());
+    let mut lacking = Vec::new();
+    loop {
+        let mut best: Option<(JournalBlock, Vec<u8>)> = None;
+        let places = journal_places(superblock, slot, next, ring);
+        let mut found = Vec::new();
+        for (pv, at) in &places {
+            let bytes = source.read(*pv, *at, JOURNAL_BLOCK_BYTES)?;
+            let block = JournalBlock::decode(&bytes, superblock.pool, slot, next);
+            if let Ok(block) = block.map(|block| (block.previous == previous).then_some(block))
+                && let Some(block) = block
+                && best.as_ref().is_none_or(|(best, _)| block.epoch > best.epoch)
+            {
+                best = Some((block, bytes.clone()));
+            }
+            found.push(bytes);
+        }
+        let Some((block, bytes)) = best else { break };
+        for ((pv, at), found) in places.into_iter().zip(found) {
+            if found != bytes {
+                lacking.push((pv, at, bytes.clone()));
+            }
+        }
+        previous = JournalBlock::checksum(&bytes);
+        next += 1;
+        // A server that opens the pool ends what one before it had begun.
+        if block.records.first().is_some_and(|record| record.kind == Kind::Start) {
+            begun.clear();
+        }
+        begun.extend(block.records);
+        if !block.more {
+            records.append(&mut begun);
+        }
+        if next > root.sequence + ring {
+            break;
+        }
+    }
+    Ok(Replayed { records, next, previous, lacking })
+}

@@ -1,0 +1,569 @@
+//! Chunks of LUs that somebody works with: reads, writes, zeros, first touches, allocation.
+
+use super::moves::Moving;
+use super::*;
+use crate::tables::LEGS_MAX;
+
+/// A leg of a slot.
+#[derive(Clone, Debug)]
+pub(super) struct Leg {
+    pub(super) id: ChunkId,
+    pub(super) generation: u16,
+    /// The written bits that the log was told of.
+    pub(super) told: Bits,
+}
+
+impl Leg {
+    /// The records that say which blocks are written, of those of which the log was told otherwise.
+    pub(super) fn say(&mut self, written: Bits, owner: u8) -> Vec<Record> {
+        let (set, clear) = (written.without(self.told), self.told.without(written));
+        self.told = written;
+        let about = Record {
+            pv: self.id.pv,
+            chunk: self.id.chunk,
+            generation: self.generation,
+            owner,
+            ..Record::of(Kind::Written)
+        };
+        let of = |kind| move |(flags, aux)| Record { kind, flags, aux, ..about };
+        set.words().map(of(Kind::Written)).chain(clear.words().map(of(Kind::Cleared))).collect()
+    }
+}
+
+/// A chunk of an LU that somebody works with.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    /// None: it is not mapped, and zeros.
+    pub(super) legs: Vec<Leg>,
+    /// The written bits are known.
+    pub(super) known: bool,
+    loading: u32,
+    /// Blocks that are written.
+    pub(super) live: Bits,
+    /// Blocks that are being written for the first time.
+    pub(super) busy: Bits,
+    /// The transaction with which its mapping is durable.
+    pub(super) settled: u64,
+    /// The last transaction that tells of its bits.
+    pub(super) said: u64,
+    /// The chunks that it had, until it is settled.
+    pub(super) left: Vec<(ChunkId, u16)>,
+    /// A leg that is on its way to another PV.
+    pub(super) moving: Option<Moving>,
+    /// Where a leg was before it moved, until that is durable.
+    pub(super) also: Vec<Leg>,
+    waiting: Vec<Piece>,
+}
+
+impl Slot {
+    /// The chunks of its legs.
+    pub(super) fn ids(&self) -> Vec<ChunkId> {
+        self.legs.iter().map(|leg| leg.id).collect()
+    }
+
+    /// The chunks that a write goes to: its legs, and where one is going or was.
+    fn targets(&self) -> Vec<ChunkId> {
+        let also = self.also.iter().chain(self.moving.as_ref().map(|moving| &moving.target));
+        self.legs.iter().chain(also).map(|leg| leg.id).collect()
+    }
+
+    /// The PVs on which a flush has to make durable what was written to it.
+    pub(super) fn pvs(&self) -> impl Iterator<Item = u16> {
+        self.targets().into_iter().map(|id| id.pv)
+    }
+
+    /// A piece goes on when something of the slot has changed.
+    pub(super) fn wait(&mut self, piece: Piece) {
+        self.waiting.push(piece);
+    }
+
+    /// Those that wait for it, which wait no longer.
+    pub(super) fn give_up(&mut self) -> Vec<Piece> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// A slot whose bits a process before this one knew better than the tables.
+    pub(super) fn take_over(&mut self, live: Bits) {
+        self.live = live;
+    }
+}
+
+/// The part of a request that is in one chunk.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    pub(super) job: u64,
+    pub(super) tag: u64,
+    /// LU and its chunk.
+    pub(super) key: (u32, u32),
+    /// First byte, from the beginning of the chunk.
+    pub(super) at: u64,
+    pub(super) bytes: u64,
+    /// First byte, from the beginning of the request.
+    pub(super) from: u64,
+    pub(super) kind: PieceKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PieceKind {
+    Read,
+    Write { durable: bool },
+    Zeroes,
+    Discard,
+    Move { leg: u8, pv: u16 },
+}
+
+/// A piece that is being written to all legs.
+#[derive(Debug)]
+pub(super) struct Writing {
+    piece: Piece,
+    /// Blocks that it touches for the first time.
+    touched: Bits,
+    /// Blocks that are busy because of it.
+    locked: Bits,
+    /// Where the leg goes that was moving when it began.
+    target: Option<ChunkId>,
+    left: u32,
+    fault: Option<Fault>,
+}
+
+impl Piece {
+    /// The blocks that it is in, and those that it has altogether.
+    fn blocks(&self) -> (Bits, Bits) {
+        let (at, end) = (self.at, self.at + self.bytes);
+        let whole = (at.div_ceil(BLOCK_BYTES) as usize, (end / BLOCK_BYTES) as usize);
+        (
+            Bits::range((at / BLOCK_BYTES) as usize, end.div_ceil(BLOCK_BYTES) as usize),
+            Bits::range(whole.0, whole.1.max(whole.0)),
+        )
+    }
+}
+
+pub(super) fn byte_of(id: ChunkId, at: u64) -> u64 {
+    u64::from(id.chunk) * CHUNK_BYTES + at
+}
+
+/// What a channel finds that looks where a part of an LU is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// All of it is there, and it may be read or written without asking anybody: number of the PV and byte, of each leg.
+    There {
+        /// The legs; a read may use any.
+        legs: [(u16, u64); LEGS_MAX as usize],
+        /// How many there are.
+        count: usize,
+    },
+    /// It is not mapped: it reads as zeros, and a write has to be asked for.
+    Zeros,
+    /// The pool has to be asked.
+    Ask,
+}
+
+impl Pool {
+    /// Where a part of one chunk of an LU is, for who does not want to wait: no allocation, nothing changes. A write that goes there by itself counts as something that a channel has begun,
+    /// until it is over.
+    pub fn lookup(&self, extent: Extent) -> Lookup {
+        let Extent { lu, at, bytes } = extent;
+        let Some(known) = self.tables.lus.get(&lu).filter(|_| self.serves(lu)) else {
+            return Lookup::Ask;
+        };
+        let vchunk = at / CHUNK_BYTES;
+        let end = at.checked_add(bytes);
+        if vchunk >= u64::from(known.chunks)
+            || bytes == 0
+            || end.is_none_or(|end| (end - 1) / CHUNK_BYTES != vchunk)
+        {
+            return Lookup::Ask;
+        }
+        let Some(slot) = self.slots.get(&(lu, vchunk as u32)) else {
+            let mapped = known.legs_of(vchunk as u32).iter().any(|leg| leg.chunk().is_some());
+            return if mapped { Lookup::Ask } else { Lookup::Zeros };
+        };
+        let at = at % CHUNK_BYTES;
+        let blocks =
+            Bits::range((at / BLOCK_BYTES) as usize, (at + bytes).div_ceil(BLOCK_BYTES) as usize);
+        if slot.legs.is_empty() {
+            return Lookup::Zeros;
+        }
+        if !slot.known
+            || slot.moving.is_some()
+            || slot.settled > self.log.durable
+            || !blocks.without(slot.live).is_empty()
+        {
+            return Lookup::Ask;
+        }
+        let mut legs = [(0, 0); LEGS_MAX as usize];
+        for (place, leg) in legs.iter_mut().zip(&slot.legs) {
+            *place = (leg.id.pv, byte_of(leg.id, at));
+        }
+        Lookup::There { legs, count: slot.legs.len() }
+    }
+
+    /// The slot of a chunk, as it is or as the tables have it.
+    pub(super) fn slot(&mut self, key: (u32, u32)) -> Option<&mut Slot> {
+        let lu = self.tables.lus.get(&key.0)?;
+        let tables = &self.tables;
+        Some(self.slots.entry(key).or_insert_with(|| {
+            let entries = lu.legs_of(key.1).iter();
+            let mapped = entries.filter_map(|entry| Some((entry.chunk()?, entry.generation())));
+            let mut slot = Slot { known: true, ..Slot::default() };
+            for (id, generation) in mapped {
+                let told = tables.bits.get(&id).copied();
+                slot.known &= told.is_some();
+                let told = told.unwrap_or_default();
+                slot.live = slot.live.or(told);
+                slot.legs.push(Leg { id, generation, told });
+            }
+            slot
+        }))
+    }
+
+    /// Goes on with a piece as far as it can; where it cannot it is left with what it waits for.
+    pub(super) fn advance(&mut self, piece: Piece) {
+        if !self.serves(piece.key.0) {
+            return self.piece_done(&piece, Some(Fault::NoSuchLu));
+        }
+        let Some(slot) = self.slot(piece.key) else {
+            return self.piece_done(&piece, Some(Fault::NoSuchLu));
+        };
+        if slot.legs.is_empty() {
+            match piece.kind {
+                PieceKind::Read => return self.read_zeros(&piece),
+                PieceKind::Zeroes | PieceKind::Discard | PieceKind::Move { .. } => {
+                    return self.piece_done(&piece, None);
+                }
+                PieceKind::Write { .. } if !self.allocate(piece.key) => {
+                    self.full.push_back(piece);
+                    return;
+                }
+                PieceKind::Write { .. } => {}
+            }
+        }
+        let Some(slot) = self.slot(piece.key) else { return };
+        if !slot.known {
+            slot.waiting.push(piece.clone());
+            if slot.loading == 0 {
+                let ids = slot.ids();
+                slot.loading = ids.len() as u32;
+                ids.into_iter().for_each(|id| self.give_home_read(id, Some(piece.key)));
+            }
+            return;
+        }
+        // A read of what is being touched for the first time sees the zeros that were there before.
+        let (blocks, whole) = piece.blocks();
+        let busy = !slot.busy.and(blocks).is_empty();
+        match piece.kind {
+            PieceKind::Read => self.read(&piece),
+            PieceKind::Move { leg, pv } => self.begin_move(piece, leg, pv),
+            _ if busy => slot.waiting.push(piece),
+            PieceKind::Write { durable } => self.write(piece, durable),
+            PieceKind::Discard | PieceKind::Zeroes => self.clear(&piece, blocks, whole),
+        }
+    }
+
+    fn read_zeros(&mut self, piece: &Piece) {
+        let Piece { tag, from, bytes, .. } = *piece;
+        self.effects.push(Effect::Zero { tag, from, bytes });
+        self.piece_done(piece, None);
+    }
+
+    /// Runs of blocks that are written are read, the others are zeros.
+    fn read(&mut self, piece: &Piece) {
+        let trusts = self.keeps(Rule::NoBitNoData);
+        let Some(slot) = self.slots.get(&piece.key) else { return };
+        let (live, id) = (slot.live, slot.legs[0].id);
+        let (mut at, end) = (piece.at, piece.at + piece.bytes);
+        let mut runs: Vec<(bool, u64, u64)> = Vec::new();
+        while at < end {
+            let next = (at / BLOCK_BYTES * BLOCK_BYTES + BLOCK_BYTES).min(end);
+            let written = live.has((at / BLOCK_BYTES) as usize) || !trusts;
+            match runs.last_mut() {
+                Some((same, _, end)) if *same == written => *end = next,
+                _ => runs.push((written, at, next)),
+            }
+            at = next;
+        }
+        let reads = runs.iter().filter(|(written, ..)| *written).count() as u32;
+        if let Some(job) = self.jobs.get_mut(&piece.job) {
+            job.left += reads;
+        }
+        for (written, first, next) in runs {
+            let (from, bytes) = (piece.from + first - piece.at, next - first);
+            let tag = piece.tag;
+            if written {
+                let to = Reader::Client { tag, from };
+                let (pv, at) = (id.pv, byte_of(id, first));
+                let op = Op::Fetch { piece: piece.clone() };
+                self.give(op, |op| Effect::Read { op, pv, at, bytes, to });
+            } else {
+                self.effects.push(Effect::Zero { tag, from, bytes });
+            }
+        }
+        self.piece_done(piece, None);
+    }
+
+    fn write(&mut self, piece: Piece, durable: bool) {
+        let around = self.keeps(Rule::ZerosAround);
+        let Some(slot) = self.slots.get_mut(&piece.key) else { return };
+        let (blocks, _) = piece.blocks();
+        let touched = blocks.without(slot.live);
+        let end = piece.at + piece.bytes;
+        let first = touched.has((piece.at / BLOCK_BYTES) as usize) && around;
+        let last = touched.has(((end - 1) / BLOCK_BYTES) as usize) && around;
+        let before = if first { piece.at % BLOCK_BYTES } else { 0 };
+        let after = if last { end.next_multiple_of(BLOCK_BYTES) - end } else { 0 };
+        // Where every bit is said, and no flush under way can take one back that it saw cleared, the write alone is what has to be durable.
+        let said = touched.is_empty()
+            && !self.syncs.contains_key(&piece.key.0)
+            && slot.legs.iter().all(|leg| blocks.without(leg.told).is_empty());
+        let txn = self.log.appended;
+        if durable && let Some(job) = self.jobs.get_mut(&piece.job) {
+            if said {
+                job.txn = job.txn.max(txn);
+            } else {
+                job.then_sync.push(piece.key.1);
+            }
+        }
+        let Piece { tag, from, bytes, at, .. } = piece;
+        let what = Payload::Client { tag, from, bytes, before, after };
+        self.write_legs(piece, (blocks, touched), at - before, &what, durable && said);
+    }
+
+    /// Writes to all legs. While one moves nobody else may work with these blocks; otherwise with those that are touched for the first time.
+    fn write_legs(
+        &mut self,
+        piece: Piece,
+        (blocks, touched): (Bits, Bits),
+        at: u64,
+        what: &Payload,
+        durable: bool,
+    ) {
+        let write = self.number();
+        let Some(slot) = self.slots.get_mut(&piece.key) else { return };
+        let target = slot.moving.as_ref().map(|moving| moving.target.id);
+        let locked = if target.is_some() { blocks } else { touched };
+        slot.busy = slot.busy.or(locked);
+        let legs = slot.targets();
+        let left = legs.len() as u32;
+        let writing = Writing { piece, touched, locked, target, left, fault: None };
+        self.writes.insert(write, writing);
+        for id in legs {
+            self.give_write(Op::Data { write }, id.pv, byte_of(id, at), what.clone(), durable);
+        }
+    }
+
+    pub(super) fn data_done(&mut self, write: u64, outcome: &Outcome) {
+        let Some(writing) = self.writes.get_mut(&write) else { return };
+        writing.left -= 1;
+        if *outcome == Outcome::Failed {
+            writing.fault = Some(Fault::Medium);
+        }
+        if writing.left > 0 {
+            return;
+        }
+        let Some(writing) = self.writes.remove(&write) else { return };
+        let Writing { piece, touched, locked, target, fault, .. } = writing;
+        if let Some(slot) = self.slots.get_mut(&piece.key) {
+            slot.busy = slot.busy.without(locked);
+            if fault.is_none() {
+                slot.live = slot.live.or(touched);
+                let moving = slot.moving.as_mut();
+                if let Some(moving) = moving.filter(|moving| Some(moving.target.id) == target) {
+                    moving.touched(touched);
+                }
+            }
+        }
+        self.piece_done(&piece, fault);
+        self.wake(piece.key);
+        self.go_on_moving(piece.key);
+    }
+
+    pub(super) fn wake(&mut self, key: (u32, u32)) {
+        let waiting = self.slots.get_mut(&key).map(|slot| std::mem::take(&mut slot.waiting));
+        waiting.unwrap_or_default().into_iter().for_each(|piece| self.advance(piece));
+    }
+
+    /// Whole blocks lose their bits. Zeros that are asked for in parts of a block that is written are written.
+    fn clear(&mut self, piece: &Piece, blocks: Bits, whole: Bits) {
+        let Some(slot) = self.slots.get_mut(&piece.key) else { return };
+        slot.live = slot.live.without(whole);
+        if let Some(sync) = self.syncs.get_mut(&piece.key.0) {
+            sync.cleared(piece.key.1, whole);
+        }
+        if let Some(moving) = &mut slot.moving {
+            moving.cleared(whole);
+        }
+        let edges = blocks.without(whole).and(slot.live);
+        if slot.live.is_empty() && slot.busy.is_empty() {
+            self.unmap(piece.key);
+        } else if piece.kind == PieceKind::Zeroes && !edges.is_empty() {
+            self.write_zeros(piece, edges);
+        }
+        self.piece_done(piece, None);
+    }
+
+    fn write_zeros(&mut self, piece: &Piece, edges: Bits) {
+        let end = piece.at + piece.bytes;
+        let (first, last) = (piece.at / BLOCK_BYTES, (end - 1) / BLOCK_BYTES);
+        let ends = if first == last { vec![first] } else { vec![first, last] };
+        for block in ends.into_iter().filter(|block| edges.has(*block as usize)) {
+            let at = piece.at.max(block * BLOCK_BYTES);
+            let bytes = end.min((block + 1) * BLOCK_BYTES) - at;
+            if let Some(job) = self.jobs.get_mut(&piece.job) {
+                job.left += 1;
+            }
+            let what = Payload::Zeros(bytes);
+            let blocks = Bits::range(block as usize, block as usize + 1);
+            self.write_legs(piece.clone(), (blocks, Bits::NONE), at, &what, false);
+        }
+    }
+
+    /// Gives the chunks of a slot back: nothing is written there.
+    fn unmap(&mut self, key: (u32, u32)) {
+        self.give_up_move(key, None);
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        let legs = std::mem::take(&mut slot.legs);
+        slot.left.extend(legs.iter().map(|leg| (leg.id, leg.generation)));
+        let free = |leg: &Leg| Record {
+            pv: leg.id.pv,
+            chunk: leg.id.chunk,
+            generation: leg.generation,
+            ..Record::of(Kind::Free)
+        };
+        let txn = self.log.append(legs.iter().map(free).collect());
+        slot.settled = txn;
+    }
+
+    /// Gives chunks to a slot that has none, if there are any.
+    fn allocate(&mut self, key: (u32, u32)) -> bool {
+        let Some(lu) = self.tables.lus.get(&key.0) else { return false };
+        let (legs, tier, thick) = (lu.legs, lu.tier, lu.thick);
+        if !thick && self.unreserved(tier) < u32::from(legs) {
+            return false;
+        }
+        let mut ids: Vec<ChunkId> = Vec::new();
+        let mut groups = Vec::new();
+        for _ in 0..legs {
+            let mut best = None;
+            for (pv, table) in self.tables.pvs.iter().enumerate() {
+                let usable = table.tier == tier && table.state == MemberState::In;
+                let better = best.is_none_or(|(free, _)| table.free > free);
+                if usable && better && table.free > 0 && !groups.contains(&table.group) {
+                    let chunk = self.tables.pvs[pv].peek(pv as u16, &self.taken);
+                    best = chunk.map(|chunk| (table.free, chunk)).or(best);
+                }
+            }
+            let Some((_, id)) = best else { return false };
+            groups.push(self.tables.pvs[usize::from(id.pv)].group);
+            ids.push(id);
+        }
+        let mut records = Vec::new();
+        let mut slot_legs = Vec::new();
+        for (leg, id) in ids.into_iter().enumerate() {
+            self.taken.insert(id);
+            self.tables.pvs[usize::from(id.pv)].turn_hand(id.chunk);
+            // 0 is a chunk that never was anybody's.
+            let generation = self.tables.generation(id).checked_add(1).unwrap_or(1);
+            records.push(Record {
+                lu: key.0,
+                vchunk: key.1,
+                leg: leg as u8,
+                owner: self.slot,
+                pv: id.pv,
+                chunk: id.chunk,
+                generation,
+                ..Record::of(Kind::Map)
+            });
+            slot_legs.push(Leg { id, generation, told: Bits::NONE });
+        }
+        let txn = self.log.append(records);
+        let Some(slot) = self.slots.get_mut(&key) else { return false };
+        slot.legs = slot_legs;
+        slot.known = true;
+        slot.live = Bits::NONE;
+        slot.settled = txn;
+        true
+    }
+
+    /// Free chunks of a tier that are set aside for nobody.
+    pub(super) fn unreserved(&self, tier: u8) -> u32 {
+        let pvs = &self.tables.pvs;
+        let mine = |pv: u16| pvs[usize::from(pv)].tier == tier;
+        let usable = pvs.iter().filter(|pv| pv.tier == tier && pv.state == MemberState::In);
+        let free: u32 = usable.map(|pv| pv.free).sum();
+        let taken = self.taken.iter().filter(|id| mine(id.pv)).count() as u32;
+        let thick = self.tables.lus.values().filter(|lu| lu.thick && lu.tier == tier);
+        let reserved: u32 = thick.map(|lu| (lu.chunks - lu.mapped) * u32::from(lu.legs)).sum();
+        free.saturating_sub(taken).saturating_sub(reserved)
+    }
+
+    /// Chunks of which channels and the pool itself have let go are given out again.
+    pub(super) fn release(&mut self) {
+        if self.drained.is_empty() {
+            return;
+        }
+        let mut data = self.ops.iter();
+        let oldest = data.find_map(|(number, op)| {
+            matches!(op, Op::Data { .. } | Op::Fetch { .. } | Op::Copy { .. }).then_some(*number)
+        });
+        let free = |number: u64| oldest.is_none_or(|oldest| oldest > number);
+        let (over, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.drained).into_iter().partition(|(number, _)| free(*number));
+        self.drained = rest;
+        for (_, then) in over {
+            match then {
+                Drained::Free(chunks) => chunks.iter().for_each(|id| _ = self.taken.remove(id)),
+                Drained::Move(key, id) => self.move_drained(key, id),
+            }
+        }
+        self.retry_full();
+    }
+
+    /// Writes that wait for space, in the order in which they came, as long as there is some.
+    pub(super) fn retry_full(&mut self) {
+        for piece in std::mem::take(&mut self.full) {
+            self.advance(piece);
+        }
+    }
+
+    /// Takes up what a home record says of the bits.
+    pub(super) fn bits_known(&mut self, key: (u32, u32), id: ChunkId, bits: Option<Bits>) {
+        let Some(slot) = self.slots.get_mut(&key) else { return };
+        let Some(leg) = slot.legs.iter_mut().find(|leg| leg.id == id) else { return };
+        slot.loading = slot.loading.saturating_sub(1);
+        let Some(bits) = bits else {
+            // Neither place can be read: it is not known what is written, and nothing is made up.
+            for piece in std::mem::take(&mut slot.waiting) {
+                self.piece_done(&piece, Some(Fault::Medium));
+            }
+            return;
+        };
+        leg.told = bits;
+        slot.live = slot.live.or(bits);
+        if slot.loading == 0 {
+            slot.known = true;
+            self.wake(key);
+        }
+    }
+
+    /// Forgets slots with which nobody works, and bits that the home records have.
+    pub(super) fn forget(&mut self) {
+        let durable = self.log.durable;
+        self.slots.retain(|_, slot| {
+            if slot.settled <= durable {
+                slot.left.clear();
+            }
+            slot.settled.max(slot.said) > durable
+                || !slot.waiting.is_empty()
+                || !slot.busy.is_empty()
+                || slot.loading > 0
+                || slot.moving.is_some()
+                || !slot.also.is_empty()
+                || slot.legs.iter().any(|leg| leg.told != slot.live)
+        });
+        let slots = &self.slots;
+        let kept: BTreeSet<ChunkId> =
+            slots.values().flat_map(|slot| slot.legs.iter().map(|leg| leg.id)).collect();
+        let changed = &self.tables.changed.homes;
+        self.tables.bits.retain(|id, _| kept.contains(id) || changed.contains(id));
+    }
+}

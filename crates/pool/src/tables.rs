@@ -1,0 +1,577 @@
+//! What the journal says: LUs, whose each chunk is, written bits. A record is applied here and nowhere else, when it is written and when it is replayed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::bits::Bits;
+use crate::format::{
+    Home, HomeState, Kind, MemberState, PAGE_RECORDS, Page, PageKind, Record, Superblock,
+};
+
+/// Legs of a chunk at most.
+pub const LEGS_MAX: u8 = 2;
+/// Times that an LU can be larger than the pool.
+const OVERCOMMIT_MAX: u64 = 1000;
+const LEG_BIT: u32 = 1 << 31;
+/// Whose a chunk of the pool itself is.
+const SYSTEM: u32 = u32::MAX;
+
+/// A chunk of a PV.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ChunkId {
+    /// Number of the PV among the members.
+    pub pv: u16,
+    /// Its chunk.
+    pub chunk: u32,
+}
+
+/// A leg of a chunk of an LU, in 8 bytes: PV 12 bits, chunk 26, how often it was given out 16; the rest is 0. No address is in it, so that a table of these
+/// may be in memory that several processes map. 0 is no leg, since chunk 0 of a PV is never anybody's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Entry(u64);
+
+impl Entry {
+    pub(crate) fn new(id: ChunkId, generation: u16) -> Entry {
+        let (pv, chunk) = (u64::from(id.pv), u64::from(id.chunk));
+        Entry(pv << 52 | chunk << 26 | u64::from(generation) << 10)
+    }
+
+    /// Its chunk, if there is one.
+    pub fn chunk(self) -> Option<ChunkId> {
+        let id =
+            ChunkId { pv: (self.0 >> 52) as u16, chunk: (self.0 >> 26) as u32 & ((1 << 26) - 1) };
+        (self.0 != 0).then_some(id)
+    }
+
+    /// How often that chunk was given out.
+    pub fn generation(self) -> u16 {
+        (self.0 >> 10) as u16
+    }
+}
+
+/// Something on the PVs contradicts what they say elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the pool contradicts itself, {what}, in {record:?}")]
+pub struct Contradiction {
+    what: &'static str,
+    record: Record,
+}
+
+/// An LU.
+#[derive(Debug)]
+pub(crate) struct Lu {
+    pub(crate) chunks: u32,
+    pub(crate) thick: bool,
+    pub(crate) tier: u8,
+    pub(crate) legs: u8,
+    /// Its chunks that are mapped.
+    pub(crate) mapped: u32,
+    /// How many of its legs are on each PV.
+    pub(crate) pvs: BTreeMap<u16, u32>,
+    /// The legs of each chunk, one after the other.
+    map: Vec<Entry>,
+}
+
+impl Lu {
+    /// The legs of a chunk.
+    pub(crate) fn legs_of(&self, vchunk: u32) -> &[Entry] {
+        let legs = usize::from(self.legs);
+        &self.map[vchunk as usize * legs..][..legs]
+    }
+
+    /// What its record says.
+    fn record(&self, number: u32) -> Record {
+        Record {
+            lu: number,
+            vchunk: self.chunks,
+            flags: self.thick.into(),
+            leg: self.legs,
+            aux: self.tier.into(),
+            ..Record::of(Kind::LuCreate)
+        }
+    }
+}
+
+/// The chunks of a PV.
+#[derive(Debug)]
+pub(crate) struct Pv {
+    pub(crate) tier: u8,
+    pub(crate) group: u8,
+    pub(crate) state: MemberState,
+    /// Chunks that are nobody's.
+    pub(crate) free: u32,
+    /// LU, and chunk of the LU with the leg in the uppermost bit; LU 0 is nobody.
+    whose: Vec<(u32, u32)>,
+    generations: Vec<u16>,
+    /// Where the search for a free chunk goes on.
+    hand: u32,
+}
+
+impl Pv {
+    /// The next chunk that is free and not in `taken`.
+    pub(crate) fn peek(&self, pv: u16, taken: &BTreeSet<ChunkId>) -> Option<ChunkId> {
+        let count = self.whose.len() as u32;
+        let mut turn = (self.hand..count).chain(0..self.hand);
+        let free = |chunk: &u32| {
+            self.whose[*chunk as usize].0 == 0 && !taken.contains(&ChunkId { pv, chunk: *chunk })
+        };
+        turn.find(free).map(|chunk| ChunkId { pv, chunk })
+    }
+
+    /// A chunk was given out: the search goes on behind it.
+    pub(crate) fn turn_hand(&mut self, chunk: u32) {
+        self.hand = (chunk + 1) % self.whose.len() as u32;
+    }
+}
+
+/// What has changed since the last checkpoint.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Changed {
+    pub(crate) lus: BTreeSet<u32>,
+    pub(crate) pages: BTreeSet<(u16, u32)>,
+    pub(crate) homes: BTreeSet<ChunkId>,
+}
+
+/// The tables.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub(crate) lus: BTreeMap<u32, Lu>,
+    /// The number of the next LU; none is ever given out twice.
+    pub(crate) next_lu: u32,
+    pub(crate) pvs: Vec<Pv>,
+    /// The written bits of chunks of which they are known.
+    pub(crate) bits: BTreeMap<ChunkId, Bits>,
+    pub(crate) changed: Changed,
+    /// Chunks that became free since somebody looked.
+    pub(crate) freed: Vec<ChunkId>,
+}
+
+impl Tables {
+    /// Those of a pool in which there is nothing but its own blocks.
+    pub(crate) fn new(superblock: &Superblock) -> Tables {
+        let mut pvs = Vec::new();
+        for (pv, member) in superblock.members.iter().enumerate() {
+            let mut whose = vec![(0, 0); member.chunks as usize];
+            let own = superblock.extents.iter().filter(|extent| usize::from(extent.pv) == pv);
+            let own = own.map(|extent| (extent.chunk, extent.chunk + extent.count));
+            for (first, end) in own.chain([(0, 1)]) {
+                let range = first as usize..end as usize;
+                whose.get_mut(range).unwrap_or_default().fill((SYSTEM, 0));
+            }
+            pvs.push(Pv {
+                tier: member.tier,
+                group: member.group,
+                state: member.state,
+                free: whose.iter().filter(|(lu, _)| *lu == 0).count() as u32,
+                generations: vec![0; whose.len()],
+                whose,
+                hand: 0,
+            });
+        }
+        Tables {
+            lus: BTreeMap::new(),
+            next_lu: 1,
+            pvs,
+            bits: BTreeMap::new(),
+            changed: Changed::default(),
+            freed: Vec::new(),
+        }
+    }
+
+    fn whose(&mut self, id: ChunkId) -> Option<&mut (u32, u32)> {
+        self.pvs.get_mut(usize::from(id.pv))?.whose.get_mut(id.chunk as usize)
+    }
+
+    pub(crate) fn generation(&self, id: ChunkId) -> u16 {
+        self.pvs[usize::from(id.pv)].generations[id.chunk as usize]
+    }
+
+    fn set_generation(&mut self, id: ChunkId, generation: u16) {
+        self.pvs[usize::from(id.pv)].generations[id.chunk as usize] = generation;
+    }
+
+    /// LU and chunk of the LU whose this is, if it was given out so often.
+    pub(crate) fn owner(&self, id: ChunkId, generation: u16) -> Option<(u32, u32)> {
+        let pv = self.pvs.get(usize::from(id.pv))?;
+        let (lu, vchunk) = *pv.whose.get(id.chunk as usize)?;
+        let same = (1..SYSTEM).contains(&lu) && self.generation(id) == generation;
+        same.then_some((lu, vchunk & !LEG_BIT))
+    }
+
+    fn change_chunk(&mut self, id: ChunkId) {
+        self.changed.pages.insert((id.pv, id.chunk / PAGE_RECORDS as u32));
+        self.changed.homes.insert(id);
+    }
+
+    /// The chunk whose written bits have to be known before this record is applied.
+    pub(crate) fn needs_bits(&self, record: &Record) -> Option<ChunkId> {
+        let id = ChunkId { pv: record.pv, chunk: record.chunk };
+        let about = matches!(record.kind, Kind::Written | Kind::Cleared);
+        let there =
+            self.pvs.get(usize::from(id.pv)).is_some_and(|pv| (id.chunk as usize) < pv.whose.len());
+        (about && there && !self.bits.contains_key(&id)).then_some(id)
+    }
+
+    /// Makes true what a record says.
+    pub(crate) fn apply(&mut self, record: &Record) -> Result<(), Contradiction> {
+        let wrong = |what| Err(Contradiction { what, record: *record });
+        let id = ChunkId { pv: record.pv, chunk: record.chunk };
+        match record.kind {
+            Kind::Start => Ok(()),
+            Kind::LuCreate => {
+                self.add_lu(record)?;
+                self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
+                Ok(())
+            }
+            Kind::LuDelete => {
+                let Some(lu) = self.lus.remove(&record.lu) else {
+                    return wrong("no such LU");
+                };
+                self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
+                for id in lu.map.iter().filter_map(|entry| entry.chunk()) {
+                    self.set_free(id);
+                }
+                Ok(())
+            }
+            Kind::Map => {
+                let lu = self.lus.get(&record.lu).filter(|lu| record.vchunk < lu.chunks);
+                let before = lu
+                    .and_then(|lu| lu.legs_of(record.vchunk).get(usize::from(record.leg)).copied());
+                if let Some(id) = before.and_then(Entry::chunk) {
+                    self.clear_entry(record.lu, record.vchunk, record.leg, id.pv);
+                    self.set_free(id);
+                }
+                self.map_chunk(record)?;
+                self.bits.insert(id, Bits::NONE);
+                self.change_chunk(id);
+                Ok(())
+            }
+            Kind::Free => {
+                let Some((lu, vchunk)) =
+                    self.whose(id).copied().filter(|(lu, _)| (1..SYSTEM).contains(lu))
+                else {
+                    return wrong("a chunk that is nobody's becomes free");
+                };
+                self.clear_entry(lu, vchunk & !LEG_BIT, u8::from(vchunk & LEG_BIT != 0), id.pv);
+                self.set_free(id);
+                Ok(())
+            }
+            Kind::Written | Kind::Cleared => {
+                if self.whose(id).is_none_or(|(lu, _)| !(1..SYSTEM).contains(lu))
+                    || self.generation(id) != record.generation
+                {
+                    return wrong("written bits of a chunk that is nobody's");
+                }
+                let Some(word) = self
+                    .bits
+                    .get_mut(&id)
+                    .and_then(|bits| bits.0.get_mut(usize::from(record.flags)))
+                else {
+                    return wrong("written bits of a chunk of which they are not known");
+                };
+                if record.kind == Kind::Written {
+                    *word |= record.aux;
+                } else {
+                    *word &= !record.aux;
+                }
+                self.changed.homes.insert(id);
+                Ok(())
+            }
+            _ => wrong("it says nothing in a journal"),
+        }
+    }
+
+    fn set_free(&mut self, id: ChunkId) {
+        if let Some(whose) = self.whose(id) {
+            *whose = (0, 0);
+        }
+        self.pvs[usize::from(id.pv)].free += 1;
+        self.bits.remove(&id);
+        self.freed.push(id);
+        self.change_chunk(id);
+    }
+
+    fn clear_entry(&mut self, lu: u32, vchunk: u32, leg: u8, pv: u16) {
+        let Some(lu) = self.lus.get_mut(&lu) else { return };
+        let legs = usize::from(lu.legs);
+        lu.map[vchunk as usize * legs + usize::from(leg)] = Entry::default();
+        lu.mapped -= u32::from(lu.legs_of(vchunk).iter().all(|entry| entry.chunk().is_none()));
+        if let Some(count) = lu.pvs.get_mut(&pv) {
+            *count -= 1;
+        }
+        lu.pvs.retain(|_, count| *count > 0);
+    }
+
+    /// Chunks that an LU has at most, so that what a PV says cannot ask for any amount of memory.
+    pub(crate) fn lu_chunks_max(&self) -> u64 {
+        let chunks: usize = self.pvs.iter().map(|pv| pv.whose.len()).sum();
+        (chunks as u64).saturating_mul(OVERCOMMIT_MAX).min(u64::from(LEG_BIT) - 1)
+    }
+
+    fn add_lu(&mut self, record: &Record) -> Result<(), Contradiction> {
+        let wrong = |what| Err(Contradiction { what, record: *record });
+        if record.lu == 0 || record.lu == SYSTEM || self.lus.contains_key(&record.lu) {
+            return wrong("an LU with that number");
+        }
+        if !(1..=LEGS_MAX).contains(&record.leg) || !(1..LEG_BIT).contains(&record.vchunk) {
+            return wrong("an LU without chunks or legs");
+        }
+        if u64::from(record.vchunk) > self.lu_chunks_max() {
+            return wrong("an LU that is far larger than the pool");
+        }
+        let lu = Lu {
+            chunks: record.vchunk,
+            thick: record.flags & 1 == 1,
+            tier: record.aux as u8,
+            legs: record.leg,
+            mapped: 0,
+            pvs: BTreeMap::new(),
+            map: vec![Entry::default(); record.vchunk as usize * usize::from(record.leg)],
+        };
+        self.lus.insert(record.lu, lu);
+        self.next_lu = self.next_lu.max(record.lu + 1);
+        Ok(())
+    }
+
+    fn map_chunk(&mut self, record: &Record) -> Result<(), Contradiction> {
+        let wrong = |what| Err(Contradiction { what, record: *record });
+        let id = ChunkId { pv: record.pv, chunk: record.chunk };
+        match self.whose(id) {
+            Some((0, _)) => {}
+            Some(_) => return wrong("a chunk with two owners"),
+            None => return wrong("a chunk that is not there"),
+        }
+        let Some(lu) = self.lus.get_mut(&record.lu) else {
+            return wrong("no such LU");
+        };
+        if record.leg >= lu.legs || record.vchunk >= lu.chunks {
+            return wrong("no such chunk of the LU");
+        }
+        let first = record.vchunk as usize * usize::from(lu.legs);
+        lu.mapped += u32::from(lu.legs_of(record.vchunk).iter().all(|leg| leg.chunk().is_none()));
+        let entry = &mut lu.map[first + usize::from(record.leg)];
+        if entry.chunk().is_some() {
+            return wrong("a leg with two chunks");
+        }
+        *entry = Entry::new(id, record.generation);
+        *lu.pvs.entry(id.pv).or_default() += 1;
+        let leg = if record.leg == 0 { 0 } else { LEG_BIT };
+        if let Some(whose) = self.whose(id) {
+            *whose = (record.lu, record.vchunk | leg);
+        }
+        self.set_generation(id, record.generation);
+        self.pvs[usize::from(id.pv)].free -= 1;
+        Ok(())
+    }
+
+    /// The records of a page of LUs.
+    pub(crate) fn lu_page(&self, number: u32) -> Vec<Record> {
+        let first = number * PAGE_RECORDS as u32;
+        let record = |lu: u32| match self.lus.get(&lu) {
+            Some(known) => known.record(lu),
+            None => Record { lu, ..Record::of(Kind::LuDelete) },
+        };
+        (first..self.next_lu.min(first + PAGE_RECORDS as u32))
+            .map(|lu| if lu == 0 { Record::of(Kind::None) } else { record(lu) })
+            .collect()
+    }
+
+    /// What is said of a chunk.
+    fn chunk_record(&self, id: ChunkId) -> Record {
+        let pv = &self.pvs[usize::from(id.pv)];
+        let generation = pv.generations[id.chunk as usize];
+        let place = Record { pv: id.pv, chunk: id.chunk, generation, ..Record::of(Kind::None) };
+        match pv.whose[id.chunk as usize] {
+            (SYSTEM, _) => Record { kind: Kind::System, ..place },
+            (0, _) if generation == 0 => Record::of(Kind::None),
+            (0, _) => Record { kind: Kind::Free, ..place },
+            (lu, vchunk) => Record {
+                kind: Kind::Map,
+                lu,
+                vchunk: vchunk & !LEG_BIT,
+                leg: u8::from(vchunk & LEG_BIT != 0),
+                ..place
+            },
+        }
+    }
+
+    /// The records of a map page.
+    pub(crate) fn map_page(&self, pv: u16, number: u32) -> Vec<Record> {
+        let first = number * PAGE_RECORDS as u32;
+        let end = (self.pvs[usize::from(pv)].whose.len() as u32).min(first + PAGE_RECORDS as u32);
+        (first..end).map(|chunk| self.chunk_record(ChunkId { pv, chunk })).collect()
+    }
+
+    /// The home record of a chunk, but for its place.
+    pub(crate) fn home(&self, id: ChunkId, superblock: &Superblock, sequence: u64) -> Home {
+        let record = self.chunk_record(id);
+        let mapped = record.kind == Kind::Map;
+        Home {
+            pool: superblock.pool,
+            pv: id.pv,
+            chunk: id.chunk,
+            copy: 0,
+            sequence,
+            epoch: superblock.epoch,
+            generation: record.generation,
+            state: if mapped { HomeState::Mapped } else { HomeState::Free },
+            lu: record.lu,
+            vchunk: record.vchunk,
+            leg: record.leg,
+            owner: record.owner,
+            lu_epoch: record.epoch,
+            activity: 0,
+            written: self.bits.get(&id).copied().unwrap_or_default().0,
+        }
+    }
+
+    /// Takes up a chunk by its home record, where there is no page that has it.
+    pub(crate) fn load_home(&mut self, home: &Home) -> Result<(), Contradiction> {
+        let id = ChunkId { pv: home.pv, chunk: home.chunk };
+        let record = Record {
+            lu: home.lu,
+            vchunk: home.vchunk,
+            leg: home.leg,
+            pv: home.pv,
+            chunk: home.chunk,
+            generation: home.generation,
+            ..Record::of(Kind::Map)
+        };
+        match home.state {
+            HomeState::Mapped => self.map_chunk(&record),
+            HomeState::Free => {
+                self.set_generation(id, home.generation);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes up a page as a checkpoint left it.
+    pub(crate) fn load(&mut self, page: &Page) -> Result<(), Contradiction> {
+        for (index, record) in page.records.iter().enumerate() {
+            let wrong = |what| Err(Contradiction { what, record: *record });
+            let number = page.number * PAGE_RECORDS as u32 + index as u32;
+            let placed = match page.kind {
+                PageKind::Lus => record.lu == number,
+                PageKind::Map => record.pv == page.pv && record.chunk == number,
+            };
+            match (page.kind, record.kind) {
+                (_, Kind::None) => continue,
+                _ if !placed => return wrong("a record in another's place"),
+                (PageKind::Lus, Kind::LuCreate) => self.add_lu(record)?,
+                (PageKind::Lus, Kind::LuDelete) => self.next_lu = self.next_lu.max(number + 1),
+                (PageKind::Map, Kind::Map) => self.map_chunk(record)?,
+                (PageKind::Map, Kind::Free) => {
+                    let id = ChunkId { pv: page.pv, chunk: number };
+                    if self.whose(id).is_none_or(|(lu, _)| *lu != 0) {
+                        return wrong("a chunk with two owners");
+                    }
+                    self.set_generation(id, record.generation);
+                }
+                (PageKind::Map, Kind::System) => {
+                    let id = ChunkId { pv: page.pv, chunk: number };
+                    if self.whose(id).is_none_or(|(lu, _)| *lu != SYSTEM) {
+                        return wrong("the superblock does not know this chunk as the pool's own");
+                    }
+                }
+                _ => return wrong("it says nothing in a page"),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::format::Uuid;
+    use crate::make::{NewPv, make};
+
+    fn tables() -> Tables {
+        let pv = |number: u8| NewPv { pv: Uuid([number; 16]), chunks: 9, tier: 0, group: 0 };
+        Tables::new(&make(Uuid([1; 16]), &[1, 2].map(pv)).unwrap().0)
+    }
+
+    fn record() -> impl Strategy<Value = Record> {
+        let kinds = [
+            Kind::None,
+            Kind::Start,
+            Kind::LuCreate,
+            Kind::LuDelete,
+            Kind::Map,
+            Kind::Free,
+            Kind::Written,
+            Kind::Cleared,
+            Kind::System,
+        ];
+        let numbers = (0..3_u16, 0..10_u32, 0..4_u32, 0..4_u32, 0..3_u8, 0..2_u16, 0..33_u8);
+        (prop::sample::select(kinds.to_vec()), numbers).prop_map(
+            |(kind, (pv, chunk, lu, vchunk, leg, generation, flags))| Record {
+                pv,
+                chunk,
+                lu,
+                vchunk,
+                leg,
+                generation,
+                flags,
+                aux: 5,
+                ..Record::of(kind)
+            },
+        )
+    }
+
+    proptest! {
+        /// Records of any kind are applied or refused, and what is counted is what there is.
+        #[test]
+        fn whatever_a_journal_says_the_tables_hold_together(
+            records in prop::collection::vec(record(), 0..200),
+        ) {
+            let mut tables = tables();
+            for record in &records {
+                if let Some(id) = tables.needs_bits(record) {
+                    tables.bits.insert(id, Bits::NONE);
+                }
+                let _ = tables.apply(record);
+            }
+            for (number, pv) in (0..).zip(&tables.pvs) {
+                let free = pv.whose.iter().filter(|(lu, _)| *lu == 0).count();
+                prop_assert_eq!(pv.free as usize, free);
+                for (chunk, (lu, vchunk)) in (0..).zip(&pv.whose) {
+                    let id = ChunkId { pv: number, chunk };
+                    let Some(lu) = tables.lus.get(lu) else {
+                        prop_assert!(*lu == 0 || *lu == SYSTEM, "{:?} of an LU that is not there", id);
+                        continue;
+                    };
+                    let legs = lu.legs_of(vchunk & !LEG_BIT);
+                    let entry = legs[usize::from(vchunk & LEG_BIT != 0)];
+                    prop_assert_eq!(entry.chunk(), Some(id));
+                    prop_assert_eq!(entry.generation(), pv.generations[chunk as usize]);
+                }
+            }
+            for lu in tables.lus.values() {
+                let mapped = lu.map.chunks(usize::from(lu.legs));
+                let mapped = mapped.filter(|legs| legs.iter().any(|leg| leg.chunk().is_some()));
+                prop_assert_eq!(lu.mapped as usize, mapped.count());
+                let legs = lu.map.iter().filter(|entry| entry.chunk().is_some()).count();
+                prop_assert_eq!(lu.pvs.values().sum::<u32>() as usize, legs);
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_has_all_of_a_leg() {
+        let id = ChunkId { pv: 1023, chunk: (1 << 26) - 1 };
+        let entry = Entry::new(id, 65535);
+        assert_eq!((entry.chunk(), entry.generation()), (Some(id), 65535));
+        assert_eq!(Entry::default().chunk(), None);
+    }
+
+    /// What a pool of 1 PiB takes in memory: 8 bytes for each leg of an LU's chunk and 10 for each chunk of a PV.
+    #[test]
+    fn a_pebibyte_has_room_in_300_mebibytes() {
+        let chunks = (1_u64 << 50) / crate::format::CHUNK_BYTES;
+        let bytes = size_of::<Entry>() + size_of::<(u32, u32)>() + size_of::<u16>();
+        assert!(chunks * bytes as u64 <= 300 << 20, "{}", chunks * bytes as u64);
+    }
+}
