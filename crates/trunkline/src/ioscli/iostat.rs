@@ -132,7 +132,8 @@ fn sample(device: &str, before: &Reading, now: &Reading, elapsed: f64) -> Sample
         let of_any = |counter| if timed > 0 { value(now, counter) } else { 0 };
         Service {
             per_second: rate(since(done)),
-            average_ns: since(device).checked_div(timed).unwrap_or(0),
+            // What was answered at once is not timed, and was in the server only.
+            average_ns: since(device).checked_div(timed.max(since(done))).unwrap_or(0),
             shortest_ns: of_any(shortest),
             longest_ns: of_any(longest),
             fails: timed.saturating_sub(since(done)),
@@ -299,6 +300,11 @@ mod tests {
         assert_eq!(sample.queue_ns[0], 1_000_000);
         assert_eq!((sample.waiting, sample.in_service, sample.full), (0.15, 0.8, 2.5));
         assert_eq!(sample.active_percent, 95.0);
+        // As many more that were answered at once: without a time with the volume.
+        let now = [(QueueCounter::Reads, 20), (QueueCounter::TimedReads, 10)];
+        let now = [now.to_vec(), vec![(QueueCounter::ReadDevice, 10_000_000)]].concat();
+        let now = reading(&now, [&[], &[]]);
+        assert_eq!(super::sample("a", &Reading::default(), &now, 1.0).read.average_ns, 500_000);
         // A data plane that was started again counts from its beginning.
         let received = |n| {
             reading(&[(QueueCounter::CommandsReceived, n), (QueueCounter::Reads, n)], [&[], &[]])

@@ -68,29 +68,40 @@ fn read(context: &Context<'_>, adapters: &[&str]) -> Result<Moment, Failure> {
     Ok(Moment { layers, counters })
 }
 
-/// Reads and writes apart.
+/// Reads and writes apart. What a volume answers at once is timed with what is taken and answered together with it, whichever way it goes: all of that
+/// has one mean, and no time with the volume.
 fn ways(now: &Moment, before: &Moment) -> Vec<WayTimes> {
     let since = |name: &str| {
         let value = |moment: &Moment| moment.counters.get(name).copied().unwrap_or(0);
         value(now).saturating_sub(value(before))
     };
-    let ring = times(&now.layers, &before.layers).last().map_or(0, |ring| ring.mean_ns);
-    let way = |(completion, counted, of): (&'static str, &str, &str)| {
-        let commands = since(counted);
-        let mean = |layer| since(&format!("{of}_{layer}_ns")).checked_div(commands).unwrap_or(0);
+    let layers = times(&now.layers, &before.layers);
+    let [_, server, ring] = &layers;
+    let timed = since("timed_reads") + since("timed_writes");
+    let timed_ns = since("read_server_ns") + since("write_server_ns");
+    let of_all_ns = server.mean_ns.saturating_mul(server.commands);
+    let at_once_ns = of_all_ns.saturating_sub(timed_ns);
+    let at_once_ns = at_once_ns.checked_div(server.commands.saturating_sub(timed)).unwrap_or(0);
+    let way = |(completion, done, timed, of): (&'static str, &str, &str, &str)| {
+        let (timed, done) = (since(timed), since(done));
+        let at_once = done.saturating_sub(timed);
+        let commands = timed + at_once;
+        let mean = |ns: u64| ns.checked_div(commands).unwrap_or(0);
         WayTimes {
             completion,
             commands,
-            san_ns: mean("device"),
-            vios_ns: mean("server"),
-            hypervisor_ns: if commands == 0 { 0 } else { ring },
+            san_ns: mean(since(&format!("{of}_device_ns"))),
+            vios_ns: mean(since(&format!("{of}_server_ns")) + at_once * at_once_ns),
+            hypervisor_ns: if commands == 0 { 0 } else { ring.mean_ns },
         }
     };
-    [("Read", "timed_reads", "read"), ("Write", "timed_writes", "write")].map(way).into()
+    [("Read", "reads", "timed_reads", "read"), ("Write", "writes", "timed_writes", "write")]
+        .map(way)
+        .into()
 }
 
 /// The original's layers, outermost last. What happens within the client nobody sees from here.
-fn times(now: &Layers, before: &Layers) -> Vec<LayerTimes> {
+fn times(now: &Layers, before: &Layers) -> [LayerTimes; 3] {
     let names = [
         ("SAN (the volume)", Latency::Device),
         ("VIOS (the server)", Latency::Server),
@@ -111,7 +122,7 @@ fn times(now: &Layers, before: &Layers) -> Vec<LayerTimes> {
             max_ns: since.quantile_ns(1.0),
         }
     };
-    names.map(layer).into()
+    names.map(layer)
 }
 
 #[cfg(test)]
@@ -171,5 +182,26 @@ mod tests {
         let [read, write] = &ways(&now, &before)[..] else { panic!() };
         assert_eq!((read.commands, read.san_ns, read.vios_ns), (4, 2_000, 100));
         assert_eq!((write.commands, write.san_ns, write.vios_ns), (1, 77, 0));
+    }
+
+    /// Six reads and three writes that a volume answered at once, beside two reads of a slow one and a command of another kind.
+    #[test]
+    fn what_is_answered_at_once_is_in_the_server_alone() {
+        let counters = [
+            ("reads", 8),
+            ("timed_reads", 2),
+            ("read_server_ns", 100),
+            ("read_device_ns", 80_000),
+            ("writes", 3),
+        ];
+        let counters = counters.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
+        let mut server = Histogram::default();
+        server.buckets[protocol::stats::bucket_of(500)] = 12;
+        server.sum_ns = 100 + 10 * 590;
+        let now = Moment { counters, layers: Layers::from([("server", server)]) };
+        let [read, write] = &ways(&now, &Moment::default())[..] else { panic!() };
+        assert_eq!((read.commands, read.san_ns), (8, 10_000));
+        assert_eq!(read.vios_ns, (100 + 6 * 590) / 8);
+        assert_eq!((write.commands, write.san_ns, write.vios_ns), (3, 0, 590));
     }
 }
