@@ -9,6 +9,8 @@ use std::time::Duration;
 
 #[path = "serve/folders.rs"]
 mod folders;
+#[path = "serve/links.rs"]
+mod links;
 #[path = "serve/lost_writes.rs"]
 mod lost_writes;
 #[path = "serve/uplinks.rs"]

@@ -30,7 +30,7 @@ pub(super) enum Login {
     /// The adapter has no port.
     #[default]
     NotMapped,
-    /// It has one; no client is there.
+    /// It has one; no client is there, or the port is down.
     NotLoggedIn,
     /// A client uses it.
     LoggedIn,

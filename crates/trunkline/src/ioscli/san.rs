@@ -88,13 +88,15 @@ impl System {
     /// `lsmap -npiv` of an adapter.
     pub(super) fn npiv_map(&self, adapter: &AdapterView) -> NpivMap {
         let port = adapter.port.as_deref().and_then(|port| self.port(port));
+        let is_up = adapter.link.as_ref().is_none_or(LinkView::is_up);
         let login = match port {
             None => Login::NotMapped,
-            Some(_) if adapter.has_client() => Login::LoggedIn,
+            Some(_) if is_up && adapter.has_client() => Login::LoggedIn,
             Some(_) => Login::NotLoggedIn,
         };
         let targets = self.logins.iter().find(|login| login.adapter == adapter.name);
-        let there = login == Login::LoggedIn;
+        // A client whose port is down has its adapter as before.
+        let there = port.is_some() && adapter.has_client();
         let if_there = |text: String| if there { text } else { String::new() };
         let client = super::system::client_id(adapter);
         let queues = adapter.queue_numbers().map(|(_, count)| count);
@@ -108,7 +110,9 @@ impl System {
             port: port.map(|port| port.name.clone()).unwrap_or_default(),
             port_physloc: port.map(port_place).unwrap_or_default(),
             logins: match targets {
-                Some(login) if there => u32::try_from(login.targets.len()).unwrap_or(u32::MAX),
+                Some(seen) if login == Login::LoggedIn => {
+                    u32::try_from(seen.targets.len()).unwrap_or(u32::MAX)
+                }
                 _ => 0,
             },
             client_adapter: if_there(adapter.name.clone()),
