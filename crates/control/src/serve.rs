@@ -153,6 +153,14 @@ pub async fn serve(options: Options) -> Result<(), ServeError> {
         server.end().await;
         return Err(error);
     }
+    if options.config.is_some() {
+        // One that was there before the configuration was read began with other attributes.
+        for name in server.renew_dataplanes().await {
+            tracing::warn!(
+                "attributes of data plane `{name}` wait for a restart: `trunkline dataplane restart {name}`"
+            );
+        }
+    }
     let troubles = server.troubles();
     for trouble in &troubles {
         tracing::warn!("{trouble}; it is tried again");

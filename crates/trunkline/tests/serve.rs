@@ -394,6 +394,35 @@ fn a_start_takes_nothing_from_a_client_and_keeps_what_its_file_does_not_name() {
     assert!(server.log().contains("the configuration removes adapter `a`"), "{}", server.log());
 }
 
+/// A data plane is there before the configuration is read.
+#[test]
+fn what_a_file_says_of_a_data_plane_holds_from_the_start_unless_a_client_is_there() {
+    let mut server = Server { dir: tempfile::tempdir().unwrap(), child: None };
+    let file = server.path("t.toml");
+    let config = format!("--config={}", file.display());
+    let serve = |server: &mut Server, poll_us_max: &str| {
+        let rest = "[volume.v]\nkind = \"null\"\nsize = \"1GiB\"\n[adapter.a]\nvolume = \"v\"\n";
+        let text = format!("[dataplane.main]\npoll_us_max = {poll_us_max}\n{rest}");
+        std::fs::write(&file, text).unwrap();
+        server.serve(&[&config]);
+        let shown = server.ok("dataplane show main -o json");
+        assert!(shown.contains("\"restart_needed\": "), "{shown}");
+        shown.contains("\"restart_needed\": true")
+    };
+    assert!(!serve(&mut server, "\"auto\""), "it begins with it");
+    server.stop();
+    assert!(!serve(&mut server, "50"), "nobody is there");
+    let client = UnixStream::connect(server.path("a.sock")).unwrap();
+    server.until("the client", |server| {
+        server.try_status().unwrap()["adapters"][0]["state"] == "connected"
+    });
+    server.stop();
+    assert!(serve(&mut server, "60"), "its client stays");
+    let warning = "data plane `main` wait for a restart: `trunkline dataplane restart main`";
+    assert!(server.log().contains(warning), "{}", server.log());
+    drop(client);
+}
+
 #[test]
 fn an_account_longer_than_a_frame_is_carried_and_its_data_plane_adopted() {
     use std::fmt::Write;

@@ -118,9 +118,15 @@ fn refuse(name: &str, attribute: &str, problem: &str, help: &str) -> Result<(), 
     Err(ApiError::invalid(format!("volume `{name}`: {problem}")).on(attribute).help(help))
 }
 
-/// vhost-user names a queue with eight bits (`VHOST_USER_VRING_IDX_MASK`), and two queues of a SCSI host are not for I/O. The device could
-/// have more: virtio-scsi counts them with 32 bits, QEMU allows 1022 (`VIRTIO_QUEUE_MAX` less two).
-const SCSI_QUEUES_MAX: u64 = 254;
+/// Most `queues` of an adapter. vhost-user names a queue with eight bits (`VHOST_USER_VRING_IDX_MASK`); two of a SCSI host are not for I/O, and a network
+/// card has them in pairs. The devices could have more: virtio-scsi counts them with 32 bits, QEMU allows 1022 (`VIRTIO_QUEUE_MAX` less two).
+pub fn queues_max(kind: AdapterKind) -> u64 {
+    match kind {
+        AdapterKind::Block => 256,
+        AdapterKind::Fc | AdapterKind::Scsi => 254,
+        AdapterKind::Ethernet => 128,
+    }
+}
 
 /// The rules of one adapter towards what it names.
 fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Result<(), ApiError> {
@@ -138,15 +144,16 @@ fn adapter(desired: &Desired, name: &str, set: &Attributes, paths: &Paths) -> Re
         );
     }
     let queues = attr::adapter::QUEUES.value(set);
-    let is_scsi = matches!(attr::adapter::KIND.value(set), AdapterKind::Fc | AdapterKind::Scsi);
-    if is_scsi && queues > SCSI_QUEUES_MAX {
+    let kind = attr::adapter::KIND.value(set);
+    let is_scsi = matches!(kind, AdapterKind::Fc | AdapterKind::Scsi);
+    if is_scsi && queues > queues_max(kind) {
         return refuse(
             "queues",
             format!(
                 "{queues} queues for I/O do not go with its control queue and its event queue: vhost-user has eight \
                  bits for a queue's number, so 256 in all (virtio-scsi itself and QEMU would take more)"
             ),
-            format!("use at most {SCSI_QUEUES_MAX}"),
+            format!("use at most {}", queues_max(kind)),
         );
     }
     let socket = resolve::adapter_socket(name, set, paths);

@@ -4,7 +4,8 @@ use super::change::Begun;
 use super::shared::{Done, Server};
 use crate::caller;
 use crate::error::{ApiError, Code};
-use crate::model::loss::stays_away;
+use crate::model::loss::{has_client, stays_away};
+use crate::model::resolve;
 use crate::model::san::dataplane_of_port;
 use crate::operation::{Facts, Kind, Operation, Step, Work};
 use fabric::attribute::Object;
@@ -26,6 +27,30 @@ impl Server {
             server.restart_now(&name, force, &begun).await
         };
         self.to_the_end(false, wait, work).await
+    }
+
+    /// Data planes that run with other attributes than theirs are started again with them, where nobody notices: none of their adapters has a client,
+    /// and no volume has a lost write to tell of. The others are named.
+    pub(crate) async fn renew_dataplanes(&self) -> Vec<String> {
+        let desired = self.desired();
+        let mut left = Vec::new();
+        for (name, supervisor) in self.supervisors() {
+            let view = supervisor.look().await;
+            let spec = resolve::dataplane(&desired, &name);
+            if view.started_with.is_none_or(|with| with == spec) {
+                continue;
+            }
+            let Some(known) = view.known else { continue };
+            let is_needed = known.status.adapters.iter().any(has_client)
+                || known.status.volumes.iter().any(|volume| volume.lost);
+            if is_needed {
+                left.push(name);
+            } else if let Err(error) = self.restart_dataplane(&name, false, true).await {
+                tracing::warn!("data plane `{name}` is not started again: {error}");
+                left.push(name);
+            }
+        }
+        left
     }
 
     async fn restart_now(&self, name: &str, force: bool, begun: &Begun) -> Result<Done, ApiError> {

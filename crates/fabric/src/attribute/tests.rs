@@ -77,10 +77,10 @@ fn an_unknown_name_is_answered_with_the_nearest_known_one() {
 fn values_out_of_bounds_are_refused_with_the_bounds() {
     let queues = Object::Adapter.attribute("queues").unwrap();
     let error = queues.accept(&Value::Number(0)).unwrap_err();
-    assert_eq!(
-        (error.to_string().as_str(), error.help.as_str()),
-        ("adapter attribute `queues`: 0 does not fit", "expected a number from 1 to 256")
-    );
+    assert_eq!(error.to_string(), "adapter attribute `queues`: 0 does not fit");
+    // And with where they come from.
+    assert!(error.help.starts_with("expected a number from 1 to 256. Most queues"), "{error:?}");
+    assert!(error.help.contains("vhost-user can name 256"), "{error:?}");
     assert!(queues.accept(&text("four")).is_err());
     assert_eq!(queues.accept(&Value::Number(256)).unwrap(), Value::Number(256));
     let ring = Object::Adapter.attribute("queue_size").unwrap();

@@ -138,17 +138,18 @@ impl Attribute {
         self.accept(&value)
     }
 
-    /// Judges a value and brings it into its one form.
+    /// Judges a value and brings it into its one form. Of a number out of its bounds the error says what it would be, where these are explained.
     pub fn accept(&self, value: &Value) -> Result<Value, AttributeError> {
-        let problem = match self.judge(value) {
-            Ok(value) => return Ok(value),
-            Err(Some(problem)) => problem,
-            Err(None) => match value {
-                Value::Text(text) => format!("`{text}` does not fit"),
-                other => format!("{other} does not fit"),
-            },
-        };
-        Err(self.refuse(problem))
+        match (self.judge(value), value) {
+            (Ok(value), _) => Ok(value),
+            (Err(Some(problem)), _) => Err(self.refuse(problem)),
+            (Err(None), Value::Text(text)) => Err(self.refuse(format!("`{text}` does not fit"))),
+            (Err(None), Value::Number(number)) => {
+                let error = self.refuse(format!("{number} does not fit"));
+                Err(AttributeError { help: format!("{}. {}", error.help, self.meaning), ..error })
+            }
+            (Err(None), other) => Err(self.refuse(format!("{other} does not fit"))),
+        }
     }
 
     /// `Err(None)`: wrong type or out of bounds, where the expectation says it all.

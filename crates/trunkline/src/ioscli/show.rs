@@ -273,7 +273,7 @@ fn rows(thing: &Thing<'_>, device: &str) -> Vec<AttributeRow> {
 
 fn range(thing: &Thing<'_>, name: &str) -> Result<String, Failure> {
     let attribute = thing.attribute(name)?;
-    devices::range(attribute.kind)
+    devices::range(thing.values_of(attribute))
         .map_err(|why| ApiError::invalid(format!("{name} has no range: {why}")).into())
 }
 

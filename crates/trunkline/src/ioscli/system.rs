@@ -10,11 +10,12 @@ use super::{Context, VFC_CLIENT};
 use crate::exit::Failure;
 use control::api::ItemList;
 use control::error::{ApiError, Code};
+use control::model::validate::queues_max;
 use control::server::{
     AdapterView, DataPlaneView, LinkView, LoginView, ObjectView, StatusView, VolumeView,
 };
 use control::statistics::{AdapterFile, Counters, StatsView};
-use fabric::attribute::{Attribute, Attributes, Object, Value};
+use fabric::attribute::{Attribute, Attributes, Kind, Object, Value, attr};
 use protocol::stats::QueueCounter;
 use std::collections::BTreeMap;
 
@@ -58,6 +59,19 @@ impl Thing<'_> {
     pub(super) fn attributes(&self) -> impl Iterator<Item = &'static Attribute> {
         let kind = self.object.kind_of(self.effective);
         self.object.attributes().filter(move |one| !one.hidden && one.is_of(kind))
+    }
+
+    /// What an attribute of it may be. The queues of most kinds of adapters are fewer than the attribute allows.
+    pub(super) fn values_of(&self, attribute: &Attribute) -> Kind {
+        match attribute.kind {
+            Kind::Number { min, .. }
+                if (self.object, attribute.name)
+                    == (Object::Adapter, attr::adapter::QUEUES.name) =>
+            {
+                Kind::Number { min, max: queues_max(attr::adapter::KIND.value(self.effective)) }
+            }
+            kind => kind,
+        }
     }
 
     /// An attribute of it.

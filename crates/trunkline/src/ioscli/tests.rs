@@ -4,7 +4,7 @@ use super::devices::{self, AttributeRow};
 use super::fcstat::{self, Counts, Detail, FcReport};
 use super::maps::{self, ListOptions, ScsiMap, Vtd};
 use control::statistics::{AdapterFile, MORE};
-use fabric::attribute::{Attributes, Object};
+use fabric::attribute::{Attributes, Object, Value};
 use planner::capture::{Allowed, Captures, Read, Settable, Wwn};
 
 /// Reads a text behind the command that prints it; everything must be understood.
@@ -312,6 +312,19 @@ fn one_attribute_is_read_again() {
     let captures = read("lsdev -dev vfchost3 -attr num_per_range", &devices::value(&row));
     let found = &captures.reports[0].lsdev_attr().unwrap().attributes;
     assert_eq!((found[0].name.as_str(), found[0].value.as_str()), ("num_per_range", "0"));
+}
+
+/// As many as an adapter of its kind is not refused.
+#[test]
+fn the_range_of_queues_is_that_of_the_kind() {
+    for (kind, most) in [("fc", 254), ("scsi", 254), ("block", 256), ("ethernet", 128)] {
+        let effective: Attributes = [("kind".to_owned(), Value::Text(kind.to_owned()))].into();
+        let (object, name) = (Object::Adapter, "a");
+        let thing = super::system::Thing { object, name, effective: &effective, in_use: false };
+        let attribute = thing.attribute("queues").unwrap_or_else(|_| panic!("{kind} has queues"));
+        let range = devices::range(thing.values_of(attribute)).unwrap();
+        assert_eq!(range, format!("1...{most} (+1)\n"));
+    }
 }
 
 #[test]

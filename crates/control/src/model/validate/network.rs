@@ -6,9 +6,6 @@ use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attribute, Attributes, Object, attr};
 use std::collections::BTreeMap;
 
-/// Pairs of queues: vhost-user names a queue with eight bits.
-const PAIRS_MAX: u64 = 128;
-
 /// Each adapter by itself, with its network, and beside the others of it.
 pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
     let cards = desired[Object::Adapter]
@@ -98,9 +95,10 @@ fn card(desired: &Desired, name: &str, set: &Attributes) -> Result<(), ApiError>
         return refuse(name, &a::VLANS, &problem, "write it as 10,20-29");
     }
     let queues = a::QUEUES.value(set);
-    if queues > PAIRS_MAX {
+    let most = super::queues_max(AdapterKind::Ethernet);
+    if queues > most {
         let problem = format!("{queues} pairs of queues are more than vhost-user can name");
-        return refuse(name, &a::QUEUES, &problem, &format!("use at most {PAIRS_MAX}"));
+        return refuse(name, &a::QUEUES, &problem, &format!("use at most {most}"));
     }
     let whose = a::NETWORK.of(set).unwrap_or_default();
     let there = desired[Object::Network].get(whose).map(home);
