@@ -19,6 +19,8 @@ pub struct AdviceReport<'a> {
     pub captures: &'a Captures,
     /// Gives the text of a captured line, where the caller kept it.
     pub line: Option<&'a dyn Fn(At) -> Option<String>>,
+    /// Whether a terminal gets the coverage object by object however many they are; else many are told by system.
+    pub every_object: bool,
 }
 
 impl Answer for AdviceReport<'_> {
@@ -74,7 +76,7 @@ impl Answer for AdviceReport<'_> {
         sections.extend(self.cut_section());
         sections.extend(to_capture(self.advice));
         sections.extend(not_checked(self.advice));
-        sections.extend(coverage::sections(self.advice));
+        sections.extend(coverage::sections(self.advice, self.every_object));
         sections
     }
 

@@ -52,7 +52,8 @@ fn what_is_about_two_systems_counts_for_both() {
 fn what_is_to_be_done_first_is_said_once() {
     let captures = faulty("61-depth-eight-everywhere", &["DlRT.txt", "sunvio1.txt", "sunvio2.txt"]);
     let advice = advise(&captures, &Facts::builtin());
-    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
     let sections = report.sections();
     let first = sections.iter().find(|section| section.heading == "What to do first");
     let said: Vec<String> =
@@ -67,7 +68,8 @@ fn what_is_to_be_done_first_is_said_once() {
 fn the_tables_of_a_page_say_once_what_is_the_same() {
     let captures = bridges_apart();
     let advice = advise(&captures, &Facts::builtin());
-    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
     let mut tables = 0;
     for section in report.sections().into_iter().filter(|one| one.detail == Detail::Full) {
         // The column of what is gathered in a row: the captures, the rules.
@@ -91,4 +93,52 @@ fn the_tables_of_a_page_say_once_what_is_the_same() {
     for judged in &advice.coverage {
         assert!(page.contains(judged.rule), "{}", judged.rule);
     }
+}
+
+/// Of a folder of ten systems a terminal gets the coverage by system, and by object where that is asked for.
+#[test]
+fn the_coverage_of_many_systems_is_a_row_for_each() {
+    let all = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/field/faulty");
+    let mut captures = Captures::new();
+    let mut folders: Vec<_> = all.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    for folder in folders.iter().filter(|folder| {
+        ["07", "08", "10", "26", "45", "46", "61"]
+            .iter()
+            .any(|number| folder.file_name().unwrap().to_string_lossy().starts_with(number))
+    }) {
+        for entry in folder.read_dir().unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|end| end == "txt") {
+                let name = path.strip_prefix(&all).unwrap().display().to_string();
+                captures.read(&name, &std::fs::read(&path).unwrap(), None);
+            }
+        }
+    }
+    let advice = advise(&captures, &Facts::builtin());
+    let objects: BTreeSet<&str> = advice.coverage.iter().map(|one| one.object.as_str()).collect();
+    let systems: BTreeSet<&str> = advice.coverage.iter().map(|one| one.system.as_str()).collect();
+    assert!(systems.len() >= 10 && objects.len() > 100, "{} of {}", objects.len(), systems.len());
+    let coverage = |every_object| {
+        let report =
+            AdviceReport { advice: &advice, captures: &captures, line: None, every_object };
+        let of = |section: &planner::report::Section| {
+            section.heading == "Coverage" && section.detail == Detail::Brief
+        };
+        let sections: Vec<_> = report.sections().into_iter().filter(of).collect();
+        let [section] = &sections[..] else { panic!("{sections:?}") };
+        let Some(Block::Table(table)) = section.blocks.first() else { panic!("{section:?}") };
+        table.rows.clone()
+    };
+    let rows = coverage(false);
+    assert_eq!(rows.iter().map(|row| row[0].as_str()).collect::<BTreeSet<_>>(), systems);
+    assert_eq!(rows.len(), systems.len());
+    // Every object is counted once.
+    let counted = |row: &Vec<String>| -> usize {
+        row[1..5].iter().map(|cell| cell.parse::<usize>().unwrap_or(0)).sum()
+    };
+    assert_eq!(rows.iter().map(counted).sum::<usize>(), objects.len());
+    let named = |row: &&Vec<String>| row[5].contains(" and ") && row[5].contains("more");
+    assert!(rows.iter().filter(named).count() > 0, "commands are bounded: {rows:#?}");
+    assert_eq!(coverage(true).len(), objects.len());
 }

@@ -19,7 +19,12 @@ fn advice_reads_well_on_a_terminal() {
     let line = |at: At| {
         text_of_file.lines().nth(usize::try_from(at.line).unwrap_or(1) - 1).map(str::to_owned)
     };
-    let report = AdviceReport { advice: &advice, captures: &captures, line: Some(&line) };
+    let report = AdviceReport {
+        advice: &advice,
+        captures: &captures,
+        line: Some(&line),
+        every_object: false,
+    };
     insta::assert_snapshot!(
         "advice",
         text::text(&report, &text::Options { width: 90, ..text::Options::default() })
@@ -34,7 +39,8 @@ fn advice_reads_well_on_a_terminal() {
 fn the_three_forms_say_the_same() {
     let captures = captures(&[("<payroll>.txt", &file())]);
     let advice = advise(&captures, &Facts::builtin());
-    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
     let page = html(&report);
     let json: serde_json::Value =
         serde_json::from_str(&report::json(&report).expect("JSON")).expect("reads back");
@@ -66,7 +72,8 @@ fn what_is_missing_is_grouped_by_what_to_capture() {
             + &super::lsdev("viosa1", "vfchost0", &[("limit_intr", "false")])),
     )]);
     let advice = advise(&captures, &Facts::builtin());
-    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
     let options = text::Options { width: 160, ..text::Options::default() };
     let brief = text::text(&report, &options);
     let full = text::text(&report, &text::Options { explain: true, ..options });
@@ -119,7 +126,8 @@ fn a_rule_that_waits_for_two_captures_says_of_what() {
 fn no_finding_is_said_in_so_many_words() {
     let captures = captures(&[("a.txt", &VIRTUAL.text())]);
     let advice = advise(&captures, &Facts::builtin());
-    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
     assert_eq!(
         report.summary(),
         "Nothing was found in what could be judged, in 1 report of 1 file; 1 judgement lacks a capture (see the coverage)."
@@ -130,7 +138,8 @@ fn no_finding_is_said_in_so_many_words() {
         &lsattr("payroll", "fscsi0", &[("fc_err_recov", "fast_fail"), ("dyntrk", "yes")]),
     )]);
     let advice = advise(&whole, &Facts::builtin());
-    let report = AdviceReport { advice: &advice, captures: &whole, line: None };
+    let report =
+        AdviceReport { advice: &advice, captures: &whole, line: None, every_object: false };
     assert_eq!(
         report.summary(),
         "Nothing to change: all 1 judgements that apply were made, in 2 reports of 1 file."
@@ -140,7 +149,7 @@ fn no_finding_is_said_in_so_many_words() {
     let text = VIRTUAL.text();
     cut.read("a.txt", &text.as_bytes()[..text.len() / 2], None);
     let advice = advise(&cut, &Facts::builtin());
-    let report = AdviceReport { advice: &advice, captures: &cut, line: None };
+    let report = AdviceReport { advice: &advice, captures: &cut, line: None, every_object: false };
     assert!(!report.summary().contains("Nothing to change"), "{}", report.summary());
     assert!(
         text::text(&report, &text::Options::default()).contains("Reports that may not be whole")
@@ -151,7 +160,8 @@ fn no_finding_is_said_in_so_many_words() {
 fn every_answer_ends_with_what_was_covered() {
     let captures = captures(&[("payroll.txt", &file())]);
     let advice = advise(&captures, &Facts::builtin());
-    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
     let brief = text::text(&report, &text::Options { width: 200, ..text::Options::default() });
     let coverage = &brief[brief.rfind("Coverage").expect("coverage")..];
     let row = coverage.lines().find(|line| line.contains("fcs0 on payroll")).expect("its row");
@@ -184,7 +194,8 @@ fn what_was_read_is_shown_with_its_lines() {
 fn markdown_holds_what_the_page_holds() {
     let captures = captures(&[("payroll.txt", &file())]);
     let advice = advise(&captures, &Facts::builtin());
-    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
     let text = planner::report::markdown::markdown(&report);
     for wanted in [
         "# Tuning advice",
@@ -327,7 +338,12 @@ fn the_first_page_has_the_worst_first_and_the_tasks_before_many_systems() {
         let files: Vec<(&str, &str)> =
             last.iter().map(|(name, text)| (*name, text.as_str())).collect();
         let (advice, captures) = (advice(&files), captures(&files));
-        html(&AdviceReport { advice: &advice, captures: &captures, line: None })
+        html(&AdviceReport {
+            advice: &advice,
+            captures: &captures,
+            line: None,
+            every_object: false,
+        })
     };
     let place = |page: &str, what: &str| page.find(what).unwrap_or_else(|| panic!("no {what}"));
     let (few, many) = (page(2), page(9));
@@ -464,7 +480,8 @@ fn a_damaged_file_is_never_nothing_to_change() {
         let mut captures = planner::capture::Captures::new();
         captures.read("a.gz", bytes, None);
         let advice = advise(&captures, &Facts::builtin());
-        let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+        let report =
+            AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
         text::text(&report, &text::Options { width: 200, ..text::Options::default() })
     };
     assert!(!said(&packed).contains("damaged"));

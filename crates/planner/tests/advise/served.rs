@@ -69,7 +69,8 @@ fn a_server_without_waits_is_left_alone_and_every_rule_on_it_was_judged() {
     let of_server = rules().filter(|rule| rule.on == Kind::Served).count();
     assert_eq!(advice.coverage.len(), of_server, "no rule of PowerVM is asked: {advice:?}");
     assert_eq!(advice.not_checked, [], "and none is said to lack a capture");
-    let report = AdviceReport { advice: &advice, captures: &captures, line: None };
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
     assert!(report.summary().starts_with("Nothing to change: all 9"), "{}", report.summary());
 }
 

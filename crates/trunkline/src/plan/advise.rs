@@ -26,6 +26,9 @@ written; the answer says which.
 
 --server judges a running Trunkline server by two readings of its own statistics instead.
 
+The answer ends with its coverage: by object, of more than 16 objects by system; --coverage has every object, \
+--explain every rule.
+
 Every finding has the lines that it rests on, the one command to run, what it should bring, what it \
 could harm, and how to undo it. Nothing is changed by this command.
 
@@ -50,20 +53,23 @@ pub(crate) struct AdviseArgs {
     /// With --server: seconds between its two readings
     #[arg(long, default_value_t = 10, value_name = "N", requires = "server",
         value_parser = clap::value_parser!(u64).range(1..=3600))]
-    seconds: u64,
+    pub(super) seconds: u64,
     /// End with exit code 8 if there is a finding
     #[arg(long)]
     exit_code: bool,
+    /// Print the coverage object by object, also where there are many
+    #[arg(long)]
+    pub(super) coverage: bool,
     #[command(flatten)]
-    answer: AnswerArgs,
+    pub(super) answer: AnswerArgs,
     #[command(flatten)]
-    facts: FactsArgs,
+    pub(super) facts: FactsArgs,
 }
 
 /// Reads, judges, prints.
 pub(super) fn run(global: &Global, args: &AdviseArgs) -> Result<(), Failure> {
     let found = match args.server {
-        true => server::run(global, args.seconds, &args.answer, &args.facts.read()?)?,
+        true => server::run(global, args)?,
         false => captures(global, args)?,
     };
     match args.exit_code && found {
@@ -78,7 +84,12 @@ fn captures(global: &Global, args: &AdviseArgs) -> Result<bool, Failure> {
     let reading = read::read(&args.paths)?;
     let advice = advise(&reading.captures, &facts);
     let line = |at| reading.line(at);
-    let report = AdviceReport { advice: &advice, captures: &reading.captures, line: Some(&line) };
+    let report = AdviceReport {
+        advice: &advice,
+        captures: &reading.captures,
+        line: Some(&line),
+        every_object: args.coverage,
+    };
     let page = WithReading { answer: &report, reading: &reading, all: true };
     let text = WithReading { all: args.answer.explain(), ..page };
     args.answer.show(global, &text, &page, Some(("inputs", reading.as_json()?)))?;

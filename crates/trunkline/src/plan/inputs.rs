@@ -8,8 +8,10 @@ use crate::exit::Failure;
 use control::error::ApiError;
 use indicatif::{ProgressBar, ProgressStyle};
 use planner::capture::{Taken, is_binary};
+use planner::report::clean::clean;
 use serde::Serialize;
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -62,17 +64,15 @@ pub(super) fn gather(paths: &[PathBuf]) -> Result<Inputs, Failure> {
             let before = wanted.len();
             walk(path, &mut wanted, &mut inputs.passed_over)?;
             if wanted.len() == before {
-                return Err(ApiError::invalid(format!(
-                    "{}: there is no file in it",
-                    path.display()
-                ))
-                .help("save what the commands printed there, one file per system and time")
-                .into());
+                return Err(ApiError::invalid(format!("{}: there is no file in it", shown(path)))
+                    .help("save what the commands printed there, one file per system and time")
+                    .into());
             }
         } else {
             wanted.push((path.clone(), false));
         }
     }
+    once_each(&mut wanted, &mut inputs.passed_over);
     let sizes = wanted.iter().filter_map(|(path, _)| path.metadata().ok()).map(|meta| meta.len());
     let bar = progress(sizes.sum());
     let mut room = BYTES_MAX;
@@ -94,6 +94,25 @@ pub(super) fn gather(paths: &[PathBuf]) -> Result<Inputs, Failure> {
     }
     bar.finish_and_clear();
     Ok(inputs)
+}
+
+/// A name for people: what stands in it does nothing to their terminal.
+fn shown(path: &Path) -> String {
+    clean(&path.display().to_string())
+}
+
+/// Leaves each file once, however it was named: a counter that is read twice has not grown.
+fn once_each(wanted: &mut Vec<(PathBuf, bool)>, passed_over: &mut Vec<String>) {
+    let mut seen = BTreeSet::new();
+    wanted.retain(|(path, _)| {
+        // What cannot be resolved is told when it is read.
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let new = seen.insert(real);
+        if !new {
+            passed_over.push(format!("{}: named more than once, read once", shown(path)));
+        }
+        new
+    });
 }
 
 /// Why a file was not read.
@@ -118,7 +137,7 @@ fn walk(
     wanted: &mut Vec<(PathBuf, bool)>,
     passed_over: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let fail = |error| Failure::other(format!("{}: {error}", folder.display()));
+    let fail = |error| Failure::other(format!("{}: {error}", shown(folder)));
     let entries = std::fs::read_dir(folder).map_err(fail)?;
     let mut paths = Vec::new();
     for entry in entries {
@@ -132,12 +151,12 @@ fn walk(
         match path.metadata() {
             // A link to a folder could lead round in a circle.
             Ok(_) if path.is_dir() && path.is_symlink() => {
-                passed_over.push(format!("{}: a link to a folder", path.display()));
+                passed_over.push(format!("{}: a link to a folder", shown(&path)));
             }
             Ok(meta) if meta.is_dir() => walk(&path, wanted, passed_over)?,
             Ok(meta) if meta.is_file() => wanted.push((path, true)),
-            Ok(_) => passed_over.push(format!("{}: no ordinary file", path.display())),
-            Err(error) => passed_over.push(format!("{}: {error}", path.display())),
+            Ok(_) => passed_over.push(format!("{}: no ordinary file", shown(&path))),
+            Err(error) => passed_over.push(format!("{}: {error}", shown(&path))),
         }
     }
     Ok(())
@@ -177,7 +196,7 @@ fn stdin(most: usize, bar: &ProgressBar) -> Result<Input, Unfit> {
 }
 
 fn file(path: &Path, most: usize, bar: &ProgressBar) -> Result<Input, Unfit> {
-    let name = path.display().to_string();
+    let name = shown(path);
     let system = |error: std::io::Error| Unfit::System(format!("{name}: {error}"));
     let mut file = std::fs::File::open(path).map_err(system)?;
     let meta = file.metadata().map_err(system)?;
@@ -342,6 +361,37 @@ mod tests {
         assert_eq!(inputs.passed_over.len(), 2, "{:?}", inputs.passed_over);
         assert!(inputs.passed_over[0].contains("round: a link to a folder"));
         assert!(inputs.passed_over[1].contains("old.xz: compressed (xz)"));
+    }
+
+    #[test]
+    fn what_is_named_twice_is_read_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let later = dir.path().join("later");
+        std::fs::create_dir(&later).unwrap();
+        std::fs::write(later.join("one.txt"), b"one").unwrap();
+        std::os::unix::fs::symlink(later.join("one.txt"), dir.path().join("same.txt")).unwrap();
+        let named = [dir.path().to_owned(), later.clone(), later.join("one.txt")];
+        let inputs = gather(&named).unwrap();
+        assert_eq!(inputs.files.len(), 1);
+        assert_eq!(inputs.passed_over.len(), 3, "{:?}", inputs.passed_over);
+        assert!(inputs.passed_over.iter().all(|said| said.ends_with("more than once, read once")));
+    }
+
+    #[test]
+    fn a_name_that_repaints_the_terminal_is_shown_plain() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("a\u{1b}[2Jb.txt"), b"one").unwrap();
+        std::fs::write(dir.path().join("c\u{1b}[2Jd.xz"), b"\xfd7zXZ\0").unwrap();
+        let inputs = gather(&[dir.path().to_owned()]).unwrap();
+        assert!(inputs.files[0].name.ends_with("a·[2Jb.txt"), "{}", inputs.files[0].name);
+        assert!(
+            inputs.passed_over[0].contains("c·[2Jd.xz: compressed"),
+            "{:?}",
+            inputs.passed_over
+        );
+        let missing = dir.path().join("e\u{1b}f");
+        let error = gather(&[missing]).unwrap_err().to_string();
+        assert!(!error.contains('\u{1b}'), "{error:?}");
     }
 
     /// What never ends, as `yes | trunkline plan advise -` does.

@@ -3,7 +3,7 @@
 //! What the API gives becomes two reports among [`Captures`]; the rules on them, and their thresholds, are the planner's
 //! (`advise/served.rs`, `facts/server.toml`).
 
-use super::show::AnswerArgs;
+use super::advise::AdviseArgs;
 use crate::cli::Global;
 use crate::client::Client;
 use crate::exit::Failure;
@@ -11,24 +11,19 @@ use control::server::{AdapterView, StatusView};
 use control::statistics::{AdapterStatsView, StatsView};
 use planner::advise::advise;
 use planner::capture::{AdapterReading, Captures, Reading, Taken};
-use planner::facts::Facts;
 use planner::report::advice::AdviceReport;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Reads twice, judges, prints; says whether something was found.
-pub(super) fn run(
-    global: &Global,
-    seconds: u64,
-    answer: &AnswerArgs,
-    facts: &Facts,
-) -> Result<bool, Failure> {
+pub(super) fn run(global: &Global, args: &AdviseArgs) -> Result<bool, Failure> {
+    let facts = args.facts.read()?;
     let client = Client::new(global)?;
     let mut captures = Captures::new();
     let mut lines = Vec::new();
     let since = Instant::now();
     for name in ["first reading", "second reading"] {
         if !lines.is_empty() {
-            std::thread::sleep(Duration::from_secs(seconds));
+            std::thread::sleep(Duration::from_secs(args.seconds));
         }
         let stats: StatsView = client.get("/v1/stats")?;
         let elapsed = since.elapsed().as_secs_f64();
@@ -36,13 +31,18 @@ pub(super) fn run(
         let reading = reading(&status, &stats, elapsed);
         lines.push(captures.take_server(name, now(), &reading));
     }
-    let advice = advise(&captures, facts);
+    let advice = advise(&captures, &facts);
     let line = |at: planner::capture::At| {
         let of = lines.get(usize::try_from(at.file).ok()?)?;
         of.get(usize::try_from(at.line).ok()?.checked_sub(1)?).cloned()
     };
-    let report = AdviceReport { advice: &advice, captures: &captures, line: Some(&line) };
-    answer.show(global, &report, &report, None)?;
+    let report = AdviceReport {
+        advice: &advice,
+        captures: &captures,
+        line: Some(&line),
+        every_object: args.coverage,
+    };
+    args.answer.show(global, &report, &report, None)?;
     Ok(!advice.findings.is_empty())
 }
 
