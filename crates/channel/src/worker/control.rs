@@ -92,6 +92,10 @@ impl<H: Handler> Worker<H> {
         });
         let id = QueueId(index as u16);
         self.io.opening = id;
+        // Who is to be looked through under this number has been given back.
+        for search in self.endings.iter_mut().filter_map(|ending| ending.search.as_mut()) {
+            search.queues.retain(|(other, _)| *other != id.0);
+        }
         let (kick, call, opened) = match self.register(&resources, device) {
             Ok(registered) => registered,
             Err(what) => return Err(StartFailure { queue: resources, what }),
