@@ -47,6 +47,11 @@ impl<H: Handler> Single<H> {
     pub fn turn(&mut self) -> bool {
         self.0.one_turn()
     }
+
+    /// A turn that is accounted for in the channel's statistics, as those of a channel with a thread are. Without work it sleeps until there is some.
+    pub fn accounted_turn(&mut self) {
+        self.0.step();
+    }
 }
 
 impl<H: Handler> std::fmt::Debug for Single<H> {

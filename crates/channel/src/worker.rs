@@ -260,12 +260,17 @@ impl<H: Handler> Worker<H> {
     /// One lane's round of long copies, when everybody else had their turn. What it finishes is published with it.
     #[cold]
     fn round(&mut self, id: LaneId) {
-        self.io.now = clock::ticks();
+        let begun = clock::ticks();
+        self.io.now = begun;
         let Io { lanes, ring, finishes, .. } = &mut self.io;
         let lane = lanes.get(id).expect("a lane is closed with nothing in flight");
         lane.complete(ring, LaneId::TICK, 0, finishes);
         self.finish_all();
         self.publish();
+        if self.io.now == begun {
+            // Nothing was published, and copying was work all the same.
+            self.io.now = clock::ticks();
+        }
     }
 
     /// A ring makes no sense.

@@ -12,8 +12,9 @@ use dataplane::devices::{AnyHandler, Behind};
 use device_blk::Shape;
 use device_scsi::{LunEntry, LunMap, Place, ScsiLimits, ScsiRole, Services, Sizes, Target};
 use protocol::message::LimitSpec;
-use protocol::stats::{QueueCounter, QueueStats, StatsRegion};
+use protocol::stats::{ChannelCounter, QueueCounter, QueueStats, StatsRegion};
 use rustix::event::EventfdFlags;
+use rustix::time::{ClockId, clock_gettime};
 use scsi::{Identity, InitiatorId, LogicalUnit, Lun, Naa, NexusId, UnitSpec};
 use uring::{Op, Ring};
 use vring::driver::{DriverConfig, DriverMemory, DriverQueue, DriverRange, Segment};
@@ -197,6 +198,29 @@ fn long_copies_go_on_for_one_volume_in_a_turn() {
     // Of eight that copy at most a MiB in a round.
     assert!(turns >= 8 * 8 - 8, "{turns} turns");
     assert_eq!(most, 1);
+}
+
+/// Also in turns that answer nothing.
+#[test]
+fn time_that_goes_into_copies_is_busy_time() {
+    let mut stand = Stand::new();
+    let mut client = stand.block("long", true);
+    let reads = 16;
+    (0..reads).for_each(|_| client.read(8, MIB));
+    let begun = cpu_ns();
+    let mut answered = 0;
+    while answered < reads {
+        stand.channel.accounted_turn();
+        answered += client.answers();
+    }
+    let (took, busy) = (cpu_ns() - begun, stand.stats.channel(0).get(ChannelCounter::Busy));
+    assert!(busy > took / 2, "{busy} ns busy, {took} ns of this thread's time");
+}
+
+/// What this thread has had of a CPU: others on the machine do not count.
+fn cpu_ns() -> u64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// A volume that says when it copies.
