@@ -1,7 +1,7 @@
 //! How volumes get at files: by themselves ([`Here`]), or, in a process that may open none, through one that may.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -78,7 +78,10 @@ impl Files for Here {
     }
 
     fn text(&self, path: &Path) -> io::Result<String> {
-        std::fs::read_to_string(path)
+        // The kernel keeps such a file still within one read only, so that is a large one.
+        let mut text = String::with_capacity(64 * 1024);
+        File::open(path)?.read_to_string(&mut text)?;
+        Ok(text)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {

@@ -24,6 +24,9 @@ use crate::{VolumeError, VolumeSpec};
 /// How often the lock is tried.
 const RETRY: Duration = Duration::from_millis(20);
 
+/// How often the kernel's list of locks is read until the file is in it.
+const READS: usize = 5;
+
 /// Locks the file, exclusively unless the volume is read-only; then what an earlier life of the same server has under way is waited for.
 pub(crate) fn lock(
     spec: &VolumeSpec,
@@ -102,16 +105,18 @@ fn name(file: &File, files: &dyn Files) -> String {
 /// Who holds a lock on the file, according to `/proc/locks`.
 pub(super) fn holder(file: &File, files: &dyn Files) -> Option<String> {
     let meta = file.metadata().ok()?;
-    let locks = files.text(Path::new("/proc/locks")).ok()?;
     // "1: FLOCK  ADVISORY  WRITE 1234 fe:00:4711 0 EOF"; the device is that of the inode's file system.
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
     let inode = format!("{major:02x}:{minor:02x}:{}", meta.ino());
-    let pid = locks.lines().find_map(|line| {
+    let of_line = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let at = fields.iter().position(|field| *field == inode)?;
         (fields.get(1) == Some(&"FLOCK")).then_some(())?;
         fields.get(at.checked_sub(1)?).map(|pid| (*pid).to_owned())
-    })?;
+    };
+    // The kernel gives out its list in pieces and counts lines between them: where others unlock meanwhile, lines are passed over.
+    let pid = (0..READS)
+        .find_map(|_| files.text(Path::new("/proc/locks")).ok()?.lines().find_map(of_line))?;
     Some(match files.text(Path::new(&format!("/proc/{pid}/comm"))) {
         Ok(name) => format!("process {pid} ({})", name.trim()),
         // Its last operations are still under way in the kernel.

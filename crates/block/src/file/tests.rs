@@ -5,9 +5,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use memory::Lasting;
+use rustix::fs::{FlockOperation, flock};
 use uring::{Ring, RingConfig};
 
 use super::lane::FileLane;
@@ -626,4 +628,34 @@ fn a_file_that_could_not_be_made_is_not_left_behind() {
     };
     assert!(refused(&direct).contains("has no direct I/O"));
     assert!(!direct.kind.path().expect("a path").exists());
+}
+
+/// Beside others, who lock and unlock all the time.
+#[test]
+fn who_holds_a_lock_is_found() {
+    let folder = tempfile::tempdir().expect("folder");
+    let made = |name: &str| File::create(folder.path().join(name)).expect("a file");
+    let (mine, ended) = (made("mine"), AtomicBool::new(false));
+    let others: Vec<File> = (0..16).map(|number| made(&number.to_string())).collect();
+    flock(&mine, FlockOperation::NonBlockingLockExclusive).expect("locked");
+    let missed = std::thread::scope(|scope| {
+        for others in others.chunks(8) {
+            let change = |operation| {
+                others
+                    .iter()
+                    .for_each(|other| flock(other, operation).expect("nobody else has it"));
+            };
+            let ended = &ended;
+            scope.spawn(move || {
+                while !ended.load(Relaxed) {
+                    change(FlockOperation::NonBlockingLockExclusive);
+                    change(FlockOperation::Unlock);
+                }
+            });
+        }
+        let missed = (0..2000).filter(|_| lock::holder(&mine, &crate::Here).is_none()).count();
+        ended.store(true, Relaxed);
+        missed
+    });
+    assert_eq!(missed, 0, "of 2000");
 }
