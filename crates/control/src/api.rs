@@ -18,6 +18,7 @@ mod visitors;
 pub use operations::OperationView;
 pub use plumbing::{DoneView, ItemList};
 pub use state::{AppliedView, AttributeView, EventsView};
+pub use verbs::FindingView;
 pub use visitors::{VISITORS_MAX, Visitor, Visitors};
 
 use crate::server::Server;
@@ -55,6 +56,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::reset_marks))
         .routes(routes!(verbs::reset_port_marks))
         .routes(routes!(verbs::restart))
+        .routes(routes!(verbs::check_seas))
         .routes(routes!(operations::list))
         .routes(routes!(operations::show))
         .routes(routes!(operations::cancel))

@@ -25,6 +25,7 @@ mod naa;
 pub mod neighbours;
 pub mod resolve;
 pub mod san;
+pub mod seas;
 pub mod transition;
 pub mod validate;
 
@@ -188,11 +189,11 @@ impl Desired {
         self[Object::Adapter].get(adapter).map_or(MAIN, home)
     }
 
-    /// The data plane of an uplink: its network's.
-    pub fn dataplane_of_uplink(&self, uplink: &str) -> &str {
-        let network =
-            self[Object::Uplink].get(uplink).and_then(|set| attr::uplink::NETWORK.of(set));
-        network.and_then(|network| self[Object::Network].get(network)).map_or(MAIN, home)
+    /// The data plane of an uplink: that of the network that it connects. None: it connects nothing.
+    pub fn dataplane_of_uplink(&self, uplink: &str) -> Option<&str> {
+        let set = self[Object::Uplink].get(uplink)?;
+        let way = resolve::network::connection(self, uplink, set)?;
+        Some(self[Object::Network].get(way.network).map_or(MAIN, home))
     }
 
     /// The data plane of a virtual target device: its adapter's.

@@ -2,6 +2,7 @@
 //! channel, under the names of the registry in `protocol::stats`.
 
 use crate::error::ApiError;
+use crate::model::MAIN;
 use crate::server::shared::Server;
 use fabric::attribute::Object;
 use protocol::stats::{
@@ -324,7 +325,7 @@ impl Server {
                 Some(desired.dataplane_of_adapter(name).to_owned())
             }
             Some(name) if desired[Object::Uplink].contains_key(name) => {
-                Some(desired.dataplane_of_uplink(name).to_owned())
+                Some(desired.dataplane_of_uplink(name).unwrap_or(MAIN).to_owned())
             }
             Some(name) => return Err(self.not_found(Object::Adapter, name)),
         };

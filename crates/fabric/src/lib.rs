@@ -11,11 +11,13 @@
 //! - [`elements`] divides a port's command elements over its adapters.
 //! - [`units`] reads and writes sizes (`64MiB`), CPU lists (`2-5,8`) and socket modes (`0660`).
 //! - [`san`] is the fabric of virtual Fibre Channel: WWPNs, ports, targets, zones, masks, and who sees which LUN.
+//! - [`sea`] says what is wrong with a set of shared Ethernet adapters, before it loops.
 //! - [`suggest`] finds the known word nearest to a mistyped one.
 
 pub mod attribute;
 pub mod elements;
 pub mod negotiate;
 pub mod san;
+pub mod sea;
 pub mod suggest;
 pub mod units;

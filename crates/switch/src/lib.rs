@@ -14,7 +14,6 @@
 //! - [`Switch`]: one channel's ports and tables. [`Switch::forward`] finds the destinations of a frame ([`Egress`], each with its tag edit);
 //!   [`Switch::adapt`] makes the frame into what one of them takes. [`PortSpec`]: VLANs, private ports, guards, bounds, mirrors.
 //! - [`News`]: what one channel's tables learned, for the others'. [`Share`]: whose turn it is among queues.
-//! - [`lint`]: what is wrong with a set of shared Ethernet adapters, before it loops.
 //! - [`Reason`]: why a frame was not delivered; one list for all who count.
 //!
 //! # Promises
@@ -41,7 +40,6 @@ pub mod fuzz;
 mod group;
 mod guard;
 mod limit;
-pub mod lint;
 mod offload;
 #[cfg(any(fuzzing, test))]
 mod oracle;

@@ -1,13 +1,14 @@
 //! What some objects have beside the five verbs of all.
 
-use super::plumbing::{Answer, Body, ChangeQuery, DoneView, Query};
+use super::plumbing::{Answer, Body, ChangeQuery, DoneView, ItemList, Query};
 use crate::error::ApiError;
+use crate::model::seas::findings;
 use crate::server::{ChangeOptions, Expected, Explanation, FileAct, PortExplanation, Server};
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use fabric::attribute::{Object, Value, attr};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use utoipa::ToSchema;
@@ -136,6 +137,39 @@ pub(super) async fn explain_port(
     Path(name): Path<String>,
 ) -> Answer<PortExplanation> {
     Ok(Json(server.explain_port(&name)?))
+}
+
+/// Something that is wrong with shared Ethernet adapters.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct FindingView {
+    /// How bad it is: `loop`, which is refused in a new configuration, `fault` or `advice`.
+    pub severity: String,
+    /// The rule, as a word.
+    pub rule: String,
+    /// Where: data plane and shared adapter, or the client's adapter.
+    pub place: String,
+    /// About what: adapters or VLANs; may be empty.
+    pub about: String,
+    /// What is wrong.
+    pub what: String,
+    /// What mends it.
+    pub fix: String,
+}
+
+/// What is wrong with the shared Ethernet adapters and those that use them, worst first.
+#[utoipa::path(get, path = "/v1/sea-check", tag = "sea", operation_id = "check_seas",
+    responses((status = 200, body = ItemList<FindingView>)))]
+pub(super) async fn check_seas(State(server): State<Arc<Server>>) -> Json<ItemList<FindingView>> {
+    let findings = findings(&server.desired()).into_iter();
+    let items = findings.map(|finding| FindingView {
+        severity: finding.rule.severity().word().to_owned(),
+        rule: finding.rule.word().to_owned(),
+        place: finding.place,
+        about: finding.about,
+        what: finding.rule.what().to_owned(),
+        fix: finding.rule.fix().to_owned(),
+    });
+    Json(ItemList { items: items.collect() })
 }
 
 /// Stops a data plane in good order and starts it with its present attributes.

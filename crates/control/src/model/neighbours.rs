@@ -33,8 +33,8 @@ enum Claim {
     /// In a network.
     Mac(String, [u8; 6]),
     Interface(String),
-    /// What it counts is found under this name.
-    Statistics(String),
+    /// The name of a device of a network.
+    Device(String),
 }
 
 /// Who names and claims what in a state.
@@ -186,10 +186,20 @@ impl Neighbours {
                     add(&Claim::Masked(other), &[Object::Mask]);
                 }
             }
-            // Uplinks of a network carry no VLAN twice.
-            Claim::Names(Object::Network, _) if *object == Object::Uplink => {
-                add(claim, &[Object::Uplink]);
+            // Nothing of a network carries a VLAN to the world outside twice.
+            Claim::Names(Object::Network, network)
+                if matches!(object, Object::Uplink | Object::Trunk) =>
+            {
+                self.ways_out(network, around);
             }
+            Claim::Names(Object::Trunk, trunk) => {
+                let trunks = [&self.at, next].map(|state| state[Object::Trunk].get(trunk));
+                let networks =
+                    trunks.into_iter().flatten().filter_map(|set| attr::trunk::NETWORK.of(set));
+                networks.for_each(|network| self.ways_out(network, around));
+            }
+            // An uplink belongs to one shared adapter.
+            Claim::Names(Object::Uplink, _) => add(claim, &[Object::Sea]),
             Claim::Names(..) => {}
             // Masks that name an initiator in another way are found by their claims of it.
             Claim::Wwpn(_) if matches!(object, Object::Zone | Object::Mask) => {
@@ -209,7 +219,17 @@ impl Neighbours {
             | Claim::Id(..)
             | Claim::Mac(..)
             | Claim::Interface(_)
-            | Claim::Statistics(_) => add(claim, &Object::ALL),
+            | Claim::Device(_) => add(claim, &Object::ALL),
+        }
+    }
+
+    /// What may carry VLANs of a network to the world outside.
+    fn ways_out(&self, network: &str, around: &mut BTreeSet<Key>) {
+        for key in self.holders(&Claim::Names(Object::Network, network.to_owned())) {
+            if let (object @ (Object::Uplink | Object::Trunk), name) = key {
+                around.insert(key.clone());
+                around.extend(self.holders(&Claim::Names(*object, name.clone())).cloned());
+            }
         }
     }
 
@@ -243,7 +263,7 @@ impl Neighbours {
             value(before) == value(after)
         };
         let same = match object {
-            Object::Volume | Object::Port => false,
+            Object::Volume | Object::Port | Object::Trunk | Object::Uplink => false,
             Object::Adapter => {
                 stays && of(attr::adapter::KIND.name) && of(attr::adapter::WWPNS.name)
             }
@@ -282,7 +302,7 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
         Object::DataPlane => claims.push(Claim::Socket(paths.dataplane(name))),
         Object::Adapter => {
             claims.push(Claim::Socket(resolve::adapter_socket(name, set, paths)));
-            claims.push(Claim::Statistics(name.clone()));
+            claims.push(Claim::Device(name.clone()));
             if attr::adapter::KIND.value(set) == AdapterKind::Fc {
                 claims.extend(san::wwpns(set).into_iter().flatten().map(Claim::Wwpn));
             }
@@ -311,8 +331,9 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
         Object::Uplink => {
             let interface = resolve::network::interface(name, set);
             claims.push(Claim::Interface(interface.to_owned()));
-            claims.push(Claim::Statistics(name.clone()));
+            claims.push(Claim::Device(name.clone()));
         }
+        Object::Trunk | Object::Sea => claims.push(Claim::Device(name.clone())),
         Object::Port | Object::Vtd | Object::Network => {}
     }
     claims

@@ -59,7 +59,12 @@ pub(crate) fn change_of(attribute: &'static Attribute) -> BoxedStrategy<Value> {
     match attribute.kind {
         Kind::Name(Object::DataPlane) => one_of(&["main", "side"]),
         Kind::Name(Object::Volume) => one_of(&["v0", "v1", "v2", "v3"]),
-        Kind::Name(Object::Port) | Kind::Names(_) => one_of(&["fcs0", "fcs1"]),
+        Kind::Name(Object::Port) | Kind::Names(Object::Port) => one_of(&["fcs0", "fcs1"]),
+        Kind::Name(Object::Network) => one_of(&["n0", "n1"]),
+        Kind::Name(Object::Uplink) => one_of(&["u0", "u1"]),
+        Kind::Name(Object::Trunk) => one_of(&["r0", "r1", "r2"]),
+        Kind::Names(_) => one_of(&["r0", "r1", "r0,r1", "r1,r2"]),
+        Kind::Number { max: 4094, .. } => (1u64..4).prop_map(Value::Number).boxed(),
         Kind::Name(Object::Medium) => one_of(&["m0", "m1"]),
         Kind::Name(_) => one_of(&["a0", "a1", "a2", "a3", "a4"]),
         Kind::Members => members().prop_map(text).boxed(),
@@ -208,6 +213,51 @@ fn vtd() -> impl Strategy<Value = Attributes> {
     )
 }
 
+/// Networks with what leads out of them.
+fn bridges() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
+    let number = |name, number| (name, Value::Number(number));
+    let make = move |object, name: &str, pairs: Vec<(&str, Value)>| {
+        let pairs = pairs.into_iter().filter(|(_, value)| *value != text(""));
+        (object, name.to_owned(), pairs.map(|(name, value)| (name.to_owned(), value)).collect())
+    };
+    let network = || select(&["n0", "n0", "n1"][..]);
+    let vlans = || select(&["", "10", "10-11,20"][..]);
+    let uplink = (select(&["", "", "n0", "n1"][..]), select(&["", "10"][..]));
+    let trunk = (network(), 1u64..4, vlans());
+    let sea = (select(&["u0", "u1"][..]), select(&["r0", "r1", "r0,r1"][..]), 1u64..4);
+    let all = (
+        proptest::collection::vec(uplink, 2),
+        proptest::collection::vec(trunk, 3),
+        proptest::collection::vec(sea, 2),
+    );
+    all.prop_map(move |(uplinks, trunks, seas)| {
+        let mut all = Vec::new();
+        for (name, side) in [("n0", "main"), ("n1", "side")] {
+            all.push(make(Object::Network, name, vec![("dataplane", text(side))]));
+        }
+        for (name, (network, vlans)) in ["u0", "u1"].into_iter().zip(uplinks) {
+            let vlans = if network.is_empty() { "" } else { vlans };
+            let pairs = vec![("network", text(network)), ("vlans", text(vlans))];
+            all.push(make(Object::Uplink, name, pairs));
+        }
+        for (name, (network, pvid, vlans)) in ["r0", "r1", "r2"].into_iter().zip(trunks) {
+            let pairs =
+                vec![("network", text(network)), number("pvid", pvid), ("vlans", text(vlans))];
+            all.push(make(Object::Trunk, name, pairs));
+        }
+        for (name, (real, virt, pvid)) in ["s0", "s1"].into_iter().zip(seas) {
+            let pairs = vec![
+                ("real_adapter", text(real)),
+                ("virt_adapters", text(virt)),
+                ("pvid_adapter", text(virt.split(',').next().unwrap_or_default())),
+                number("pvid", pvid),
+            ];
+            all.push(make(Object::Sea, name, pairs));
+        }
+        all
+    })
+}
+
 /// Objects of every sort, in the order in which they can be made.
 fn objects() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
     use proptest::collection::btree_map;
@@ -217,7 +267,7 @@ fn objects() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
         with(Object::Port, Just(vec![("dataplane", dataplane)]))
     };
     let medium = |n: u8| with(Object::Medium, Just(vec![("path", format!("/iso/{n}"))]));
-    let few = (port("main"), port("side"), medium(0), medium(1));
+    let few = (port("main"), port("side"), medium(0), medium(1), bridges());
     let all = (
         btree_map("v[0-3]", volume(), 0..=4),
         few,
@@ -227,26 +277,29 @@ fn objects() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
         btree_map("z[01]", zone, 0..=2),
         btree_map("k[0-2]", mask(), 0..=3),
     );
-    all.prop_map(|(volumes, (main, side, m0, m1), targets, adapters, vtds, zones, masks)| {
-        let name = |name: &str, set| (name.to_owned(), set);
-        let ports = [name("fcs0", main), name("fcs1", side)].into();
-        let media = [name("m0", m0), name("m1", m1)].into();
-        [
-            (Object::Volume, volumes),
-            (Object::Port, ports),
-            (Object::Medium, media),
-            (Object::Target, targets),
-            (Object::Adapter, adapters),
-            (Object::Vtd, vtds),
-            (Object::Zone, zones),
-            (Object::Mask, masks),
-        ]
-        .into_iter()
-        .flat_map(|(object, all): (Object, BTreeMap<String, Attributes>)| {
-            all.into_iter().map(move |(name, set)| (object, name, set))
-        })
-        .collect()
-    })
+    all.prop_map(
+        |(volumes, (main, side, m0, m1, bridges), targets, adapters, vtds, zones, masks)| {
+            let name = |name: &str, set| (name.to_owned(), set);
+            let ports = [name("fcs0", main), name("fcs1", side)].into();
+            let media = [name("m0", m0), name("m1", m1)].into();
+            [
+                (Object::Volume, volumes),
+                (Object::Port, ports),
+                (Object::Medium, media),
+                (Object::Target, targets),
+                (Object::Adapter, adapters),
+                (Object::Vtd, vtds),
+                (Object::Zone, zones),
+                (Object::Mask, masks),
+            ]
+            .into_iter()
+            .flat_map(|(object, all): (Object, BTreeMap<String, Attributes>)| {
+                all.into_iter().map(move |(name, set)| (object, name, set))
+            })
+            .chain(bridges)
+            .collect()
+        },
+    )
 }
 
 /// A valid state with up to four volumes, five adapters of all kinds, two data planes, and a fabric.

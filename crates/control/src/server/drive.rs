@@ -11,7 +11,7 @@ use crate::model::{Desired, san};
 use crate::operation::{Action, Carried, Edit, Facts, Operation, Step, Work, next};
 use crate::reconcile::Subject;
 use crate::trail::Kind as EventKind;
-use fabric::attribute::Object;
+use fabric::attribute::{Object, attr};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -348,6 +348,11 @@ pub(super) fn failure_of<'a>(
             Object::Volume => vec![Subject::Volume(own)],
             Object::Adapter => vec![Subject::Adapter(own)],
             Object::Uplink => vec![Subject::Uplink(own)],
+            Object::Sea => {
+                let set = desired[Object::Sea].get(name);
+                let uplink = set.and_then(|set| attr::sea::REAL_ADAPTER.of(set));
+                uplink.map(|uplink| Subject::Uplink(uplink.to_owned())).into_iter().collect()
+            }
             Object::Target => {
                 let luns = desired[Object::Target].get(name).map(san::luns);
                 luns.unwrap_or_default().into_values().map(Subject::Unit).collect()

@@ -20,7 +20,7 @@ pub struct ObjectView {
     /// The name of a port, made of the prefix of its data plane and its own name: it logs in nowhere itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wwpn: Option<String>,
-    /// Of an uplink: `connected`, `failed`, or `pending` while the data plane does not answer.
+    /// Of an uplink: `connected`, `failed`, `pending` while the data plane does not answer, or `unused` where it connects nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
     /// Why an uplink is not connected.

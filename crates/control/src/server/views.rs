@@ -7,7 +7,7 @@ use super::short;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::model::loss::{has_client, stays_away};
-use crate::model::{Desired, Home, MAIN, Users, home, resolve};
+use crate::model::{Desired, Home, MAIN, Users, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::supervisor::{Ailment, View};
@@ -486,8 +486,10 @@ impl Moment<'_> {
     }
 
     fn uplink(&self, name: &str, set: &Attributes) -> ObjectView {
-        let network = attr::uplink::NETWORK.of(set).unwrap_or_default();
-        let home = self.desired[Object::Network].get(network).map_or(MAIN, home);
+        let Some(home) = self.desired.dataplane_of_uplink(name) else {
+            let state = Some("unused".to_owned());
+            return ObjectView { state, ..self.object(Object::Uplink, name, set) };
+        };
         let account = self.account(home).map(|account| &account.status.uplinks);
         let status = account.map(|all| all.iter().find(|uplink| uplink.spec.name == name));
         let reason = self.failure(&Subject::Uplink(name.to_owned()));

@@ -45,7 +45,7 @@ const ETHERNET: &[&str] = &["ethernet"];
 const DISK: &[&str] = &["disk"];
 const OPTICAL: &[&str] = &["optical"];
 
-use Object::{Adapter, DataPlane, Medium, Network, Port, Volume};
+use Object::{Adapter, DataPlane, Medium, Network, Port, Trunk, Uplink, Volume};
 
 objects! {
     /// Something that can be read and written by block.
@@ -306,8 +306,8 @@ objects! {
     }
     /// What connects a network to the host.
     Uplink uplink = "uplinks", "Uplinks", "what connects networks to the world outside", [NETWORK, INTERFACE, PVID, VLANS] {
-        NETWORK: str = Name(Network), Required, Fixed, "",
-            "The network that it connects.";
+        NETWORK: str = Name(Network), Derived("none: a shared Ethernet adapter has it"), Fixed, "",
+            "The network that it connects, by itself. Without one it is the real adapter of a shared Ethernet adapter, or connects nothing.";
         INTERFACE: str = Text { bytes_max: 15 }, Derived("its name"), Fixed, "",
             "The TAP interface of the host. One that is not there is made, and is there until `ip link del`; one that was made \
              before (`ip tuntap add NAME mode tap multi_queue vnet_hdr user USER`) needs no rights but to be its user's.";
@@ -315,6 +315,29 @@ objects! {
             "The VLAN of frames without a tag.";
         VLANS: str = Text { bytes_max: 256 }, Is(""), Live, "",
             "More VLANs that it carries, with a tag: numbers and ranges, such as `10,20-29`.";
+    }
+    /// An adapter of the server itself on a network.
+    Trunk trunk = "trunks", "Trunk adapters", "what shared Ethernet adapters bridge: the server's own virtual adapters on networks", [NETWORK, PVID, VLANS] {
+        NETWORK: str = Name(Network), Required, Fixed, "",
+            "The network that it is on.";
+        PVID: u64 = Number { min: 1, max: 4094 }, Is("1"), Live, "",
+            "Its port VLAN ID. That of the shared adapter's `pvid_adapter` is the VLAN of frames without a tag; that of any other trunk adapter is \
+             not bridged, and no client should use it.";
+        VLANS: str = Text { bytes_max: 256 }, Is(""), Live, "",
+            "More VLANs, which are bridged with a tag: numbers and ranges, such as `10,20-29`.";
+    }
+    /// What bridges trunk adapters to an uplink.
+    Sea sea = "seas", "Shared Ethernet adapters", "bridges from trunk adapters to an uplink", [REAL_ADAPTER, VIRT_ADAPTERS, PVID_ADAPTER, PVID] {
+        REAL_ADAPTER: str = Name(Uplink), Required, Fixed, "",
+            "The uplink behind it, which has no network of its own.";
+        VIRT_ADAPTERS: str = Names(Trunk), Required, Live, "",
+            "The trunk adapters whose VLANs it bridges, all of one network.";
+        PVID_ADAPTER: str = Name(Trunk), Required, Live, "",
+            "The trunk adapter to which frames without a tag belong, one of `virt_adapters`.";
+        PVID: u64 = Number { min: 1, max: 4094 }, Required, Live, "",
+            "The VLAN of frames without a tag: the `pvid` of the `pvid_adapter`.";
+        THREAD: u64 = Number { min: 0, max: 0 }, Is("0"), Live, "",
+            "0: the channels bridge, each for the queues that it has. Threads of its own, as the original has with 1, there are none.";
     }
     /// A process that moves I/O.
     DataPlane dataplane = "dataplanes", "Data planes", "the processes that move I/O", [] {

@@ -33,6 +33,7 @@ pub(crate) enum Verb {
     Medium(MediumVerb),
     Target(TargetVerb),
     Zone(ZoneVerb),
+    Sea(SeaVerb),
     DataPlane(DataPlaneVerb),
     /// The data plane itself, instead of something about it.
     Process(Box<DataplaneRunArgs>),
@@ -221,6 +222,12 @@ Examples:
 }
 
 #[derive(Debug, Subcommand)]
+pub(crate) enum SeaVerb {
+    /// Say what is wrong with the shared Ethernet adapters and with who uses them, and what mends it; ends with 8 if there is something
+    Check,
+}
+
+#[derive(Debug, Subcommand)]
 pub(crate) enum DataPlaneVerb {
     /// Stop a data plane in good order and start it with its present attributes
     Restart(RestartArgs),
@@ -235,6 +242,7 @@ fn with_own_verbs(object: Object, command: Command) -> Command {
         Object::Medium => MediumVerb::augment_subcommands(command),
         Object::Target => TargetVerb::augment_subcommands(command),
         Object::Zone => ZoneVerb::augment_subcommands(command),
+        Object::Sea => SeaVerb::augment_subcommands(command),
         Object::DataPlane => {
             let command = DataPlaneVerb::augment_subcommands(command);
             DataplaneRunArgs::augment_args(command)
@@ -257,6 +265,7 @@ fn own_verb(object: Object, matches: &ArgMatches) -> Result<Verb, Error> {
         Object::Medium => Verb::Medium(MediumVerb::from_arg_matches(matches)?),
         Object::Target => Verb::Target(TargetVerb::from_arg_matches(matches)?),
         Object::Zone => Verb::Zone(ZoneVerb::from_arg_matches(matches)?),
+        Object::Sea => Verb::Sea(SeaVerb::from_arg_matches(matches)?),
         Object::DataPlane if matches.subcommand_name().is_none() => {
             Verb::Process(Box::new(DataplaneRunArgs::from_arg_matches(matches)?))
         }

@@ -4,14 +4,14 @@ use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
 use super::{dataplane, events, logins, top, wait};
 use crate::cli::objects::{
-    AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, ObjectCommand, PortVerb, TargetVerb, Verb,
-    VolumeVerb, ZoneVerb,
+    AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, ObjectCommand, PortVerb, SeaVerb, TargetVerb,
+    Verb, VolumeVerb, ZoneVerb,
 };
 use crate::cli::{EditArgs, Global, How, NewArgs, ResizeArgs};
 use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{self, or_dash, pairs, print, table};
-use control::api::{DoneView, ItemList};
+use control::api::{DoneView, FindingView, ItemList};
 use control::error::ApiError;
 use control::server::{AdapterView, DataPlaneView, Explanation, LinkView, ObjectView, VolumeView};
 use fabric::attribute::{Attribute, AttributeError, Attributes, Object, Value, attr};
@@ -83,6 +83,7 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::Zone(ZoneVerb::RemoveMember { zone, members, how }) => {
             lists::change(global, List::Members, &zone, Act::Remove(&members), how)
         }
+        Verb::Sea(SeaVerb::Check) => check_seas(global),
         Verb::DataPlane(DataPlaneVerb::Restart(args)) => {
             let path = path(object, &args.name)?;
             let how = How { dry_run: false, force: args.force, no_wait: args.no_wait };
@@ -190,6 +191,20 @@ fn each(
         done(global, &all, how.dry_run)?;
     }
     failed.map_or(Ok(()), |code| Err(Failure::Reported(code)))
+}
+
+/// `sea check`
+fn check_seas(global: &Global) -> Result<(), Failure> {
+    let found: ItemList<FindingView> = Client::new(global)?.get("/v1/sea-check")?;
+    print(global, &found.items, |items| {
+        let text = |one: &FindingView| {
+            let FindingView { severity, rule, place, about, what, fix } = one;
+            let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
+            format!("{severity}: {place}: {rule}: {what}{about}\n  {fix}")
+        };
+        items.iter().map(text).collect::<Vec<_>>().join("\n")
+    })?;
+    if found.items.is_empty() { Ok(()) } else { Err(Failure::Found) }
 }
 
 /// The API's path of an object. A name that can be none is refused here: it could be a path.

@@ -118,7 +118,7 @@ fn is_well(status: &StatusView) -> bool {
         && status.dataplanes.iter().all(|one| one.state == "running" && one.reason.is_none())
         && status.volumes.iter().all(|one| one.state == "open" && one.reason.is_none())
         && status.adapters.iter().all(|one| !bad.contains(&one.state.as_str()))
-        && status.uplinks.iter().all(|one| one.state.as_deref() == Some("connected"))
+        && status.uplinks.iter().all(|one| !bad.contains(&one.state.as_deref().unwrap_or_default()))
         && troubles(status).is_empty()
 }
 

@@ -24,7 +24,7 @@ fn states(object: Object) -> (&'static [&'static str], &'static [&'static str]) 
         Object::Adapter => {
             (&["listening", "connecting", "connected", "running"], &["broken", "failed", "pending"])
         }
-        Object::Uplink => (&["connected"], &["failed", "pending"]),
+        Object::Uplink => (&["connected"], &["failed", "pending", "unused"]),
         _ => (&["running"], &["unresponsive", "down"]),
     }
 }

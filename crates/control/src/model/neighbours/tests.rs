@@ -156,7 +156,7 @@ fn what_a_change_does_not_touch_is_not_judged() {
 }
 
 /// What is there, and two objects that do not go together.
-const DISPUTES: [(&str, &str, &str); 13] = [
+const DISPUTES: [(&str, &str, &str); 19] = [
     // One LUN number for two LUNs, the initiator named in three ways.
     (
         FABRIC,
@@ -204,7 +204,26 @@ const DISPUTES: [(&str, &str, &str); 13] = [
         "[vtd.a]\nadapter=\"s\"\nvolume=\"o1\"\nlun=3",
         "[vtd.b]\nadapter=\"s\"\nvolume=\"o2\"\nlun=3",
     ),
+    // One name for two devices of networks.
+    (NETWORK, "[adapter.ent5]\nkind=\"fc\"", "[trunk.ent5]\nnetwork=\"n\""),
+    (
+        NETWORK,
+        "[uplink.ent6]",
+        "[sea.ent6]\nreal_adapter=\"ent1\"\nvirt_adapters=\"t\"\npvid_adapter=\"t\"\npvid=9",
+    ),
+    // Two ways out for a VLAN.
+    (NETWORK, "[uplink.a]\nnetwork=\"n\"", "[uplink.b]\nnetwork=\"n\"\npvid=2\nvlans=\"1\""),
+    (NETWORK, SEA, "[uplink.a]\nnetwork=\"n\"\npvid=9"),
+    (NETWORK, SEA, "[trunk.a]\nnetwork=\"n\"\npvid=2\nvlans=\"9\""),
+    // Two shared adapters on one uplink.
+    (
+        NETWORK,
+        SEA,
+        "[sea.b]\nreal_adapter=\"ent1\"\nvirt_adapters=\"u\"\npvid_adapter=\"u\"\npvid=8",
+    ),
 ];
+const NETWORK: &str = "[network.n]\n[uplink.ent1]\n[trunk.t]\nnetwork=\"n\"\npvid=9\n[trunk.u]\nnetwork=\"n\"\npvid=8";
+const SEA: &str = "[sea.a]\nreal_adapter=\"ent1\"\nvirt_adapters=\"t\"\npvid_adapter=\"t\"\npvid=9";
 const DISK: &str = "[volume.v]\nkind=\"null\"\nsize=4096";
 const FABRIC: &str = "[volume.v]\nkind=\"null\"\nsize=4096\n[volume.w]\nkind=\"null\"\nsize=4096\n[port.p]\n\
     [target.t]\nwwpn=\"50:05:07:68:01:00:00:01\"\nluns=\"0=v,1=w\"\n\

@@ -60,18 +60,59 @@ pub(super) fn card(desired: &Desired, set: &Attributes) -> EthernetSpec {
 /// The uplinks of a data plane: those of its networks.
 pub(super) fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, UplinkSpec> {
     let spec = |(name, set): (&String, &Attributes)| {
-        let whose = attr::uplink::NETWORK.of(set)?;
+        let Connection { network: whose, pvid, vids } = connection(desired, name, set)?;
         let network = desired[Object::Network].get(whose)?;
         let spec = UplinkSpec {
             interface: interface(name, set).to_owned(),
             mtu: narrow16(attr::network::MTU.value(network)),
-            pvid: narrow16(attr::uplink::PVID.value(set)),
-            vids: vlans(attr::uplink::VLANS.value(set)).unwrap_or_default(),
+            pvid,
+            vids,
             ..UplinkSpec::on(whose, name)
         };
         (home(network) == dataplane).then(|| (name.clone(), spec))
     };
     desired[Object::Uplink].iter().filter_map(spec).collect()
+}
+
+/// How an uplink is connected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Connection<'a> {
+    /// To this network.
+    pub network: &'a str,
+    /// VLAN of frames without a tag.
+    pub pvid: u16,
+    /// VLANs of frames with a tag.
+    pub vids: Vec<u16>,
+}
+
+/// The connection of an uplink: its own, or that of the shared Ethernet adapter that has it. None: it connects nothing.
+pub fn connection<'a>(
+    desired: &'a Desired,
+    name: &str,
+    set: &'a Attributes,
+) -> Option<Connection<'a>> {
+    if let Some(network) = attr::uplink::NETWORK.of(set) {
+        let vids = vlans(attr::uplink::VLANS.value(set)).unwrap_or_default();
+        return Some(Connection { network, pvid: narrow16(attr::uplink::PVID.value(set)), vids });
+    }
+    let has_it = |sea: &&Attributes| attr::sea::REAL_ADAPTER.of(sea) == Some(name);
+    let sea = desired[Object::Sea].iter().map(|(_, sea)| sea).find(has_it)?;
+    let (_, first) = trunks(desired, sea).next()?;
+    let vids = trunks(desired, sea).filter_map(|(_, set)| vlans(attr::trunk::VLANS.value(set)));
+    let mut vids: Vec<u16> = vids.flatten().collect();
+    vids.sort_unstable();
+    vids.dedup();
+    let pvid = narrow16(attr::sea::PVID.of(sea)?);
+    Some(Connection { network: attr::trunk::NETWORK.of(first)?, pvid, vids })
+}
+
+/// The trunk adapters of a shared one that are there.
+pub fn trunks<'a>(
+    desired: &'a Desired,
+    sea: &'a Attributes,
+) -> impl Iterator<Item = (&'a str, &'a Attributes)> {
+    let names = fabric::san::words(attr::sea::VIRT_ADAPTERS.of(sea).unwrap_or_default());
+    names.filter_map(|name| Some((name, desired[Object::Trunk].get(name)?)))
 }
 
 /// The interface of an uplink.

@@ -1,6 +1,6 @@
 //! The rules of virtual Ethernet adapters and uplinks.
 
-use super::super::{Desired, home, resolve::network};
+use super::super::{Desired, home, resolve::network, seas};
 use crate::error::ApiError;
 use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Attribute, Attributes, Object, attr};
@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 /// Each adapter by itself, with its network, and beside the others of it.
 pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
+    own_names(desired)?;
+    vlans(desired)?;
     let cards = desired[Object::Adapter]
         .iter()
         .filter(|(_, set)| attr::adapter::KIND.value(set) == AdapterKind::Ethernet);
@@ -28,10 +30,50 @@ pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
             );
         }
     }
+    seas::check(desired)?;
     uplinks(desired)
 }
 
-/// Each uplink by itself, and beside the others: none has the name of an adapter, no interface has two, and no VLAN of a network has two ways to the world outside, which would be a
+/// By these names devices of networks are known in statistics and to the original's commands.
+fn own_names(desired: &Desired) -> Result<(), ApiError> {
+    let kinds = [Object::Adapter, Object::Uplink, Object::Trunk, Object::Sea];
+    for (at, object) in kinds.iter().enumerate() {
+        for (name, _) in &desired[*object] {
+            let Some(other) = kinds[..at].iter().find(|other| desired[**other].contains_key(name))
+            else {
+                continue;
+            };
+            let problem = format!("{object} `{name}`: {other} `{name}` has this name");
+            return Err(ApiError::invalid(problem).on("name").help("choose another name"));
+        }
+    }
+    Ok(())
+}
+
+/// Lists of VLANs can be read.
+fn vlans(desired: &Desired) -> Result<(), ApiError> {
+    use attr::{adapter, trunk, uplink};
+    let lists = [
+        (Object::Adapter, adapter::VLANS),
+        (Object::Uplink, uplink::VLANS),
+        (Object::Trunk, trunk::VLANS),
+    ];
+    for (object, attribute) in lists {
+        for (name, set) in &desired[object] {
+            let text = attribute.value(set);
+            if network::vlans(text).is_none() {
+                let problem =
+                    format!("{object} `{name}`: `{text}` is no list of VLANs from 1 to 4094");
+                return Err(ApiError::invalid(problem)
+                    .on(attribute.name)
+                    .help("write it as 10,20-29"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each uplink by itself, and beside the others: no interface has two, and no VLAN of a network has two ways to the world outside, which would be a
 /// loop if they meet there.
 fn uplinks(desired: &Desired) -> Result<(), ApiError> {
     use attr::uplink as u;
@@ -42,11 +84,6 @@ fn uplinks(desired: &Desired) -> Result<(), ApiError> {
             let problem = format!("uplink `{name}`: {problem}");
             Err(ApiError::invalid(problem).on(attribute.name).help(help))
         };
-        if desired[Object::Adapter].contains_key(name) {
-            let problem = format!("uplink `{name}`: an adapter has this name");
-            let help = "choose another name: statistics are kept by it";
-            return Err(ApiError::invalid(problem).on("name").help(help));
-        }
         let interface = network::interface(name, set);
         let is_name = |c: char| c.is_ascii_graphic() && !"/:%".contains(c);
         if interface.is_empty() || interface.len() > 15 || !interface.chars().all(is_name) {
@@ -61,15 +98,14 @@ fn uplinks(desired: &Desired) -> Result<(), ApiError> {
             let problem = format!("uplink `{other}` has the interface `{interface}`");
             return refuse(&u::INTERFACE, problem, "give it an interface of its own");
         }
-        let text = u::VLANS.value(set);
-        let Some(vlans) = network::vlans(text) else {
-            let problem = format!("`{text}` is no list of VLANs from 1 to 4094");
-            return refuse(&u::VLANS, problem, "write it as 10,20-29");
-        };
-        let whose = u::NETWORK.of(set).unwrap_or_default();
-        // At most 4094.
-        let pvid = u::PVID.value(set) as u16;
-        for vlan in vlans.into_iter().filter(|vlan| *vlan != pvid).chain([pvid]) {
+        let has_vlans = u::VLANS.of(set).is_some() || u::PVID.of(set).is_some();
+        if u::NETWORK.of(set).is_none() && has_vlans {
+            let problem = "it has no network of its own, and so no VLANs".to_owned();
+            return refuse(&u::PVID, problem, "set `network`, or `pvid` of the shared adapter");
+        }
+        let Some(way) = network::connection(desired, name, set) else { continue };
+        let (whose, pvid) = (way.network, way.pvid);
+        for vlan in way.vids.into_iter().filter(|vlan| *vlan != pvid).chain([pvid]) {
             if let Some(other) = ways.insert((whose, vlan), name) {
                 let problem = format!(
                     "uplink `{other}` carries VLAN {vlan} of network `{whose}`, too: that may be a loop"
@@ -88,11 +124,6 @@ fn card(desired: &Desired, name: &str, set: &Attributes) -> Result<(), ApiError>
     {
         let problem = format!("`{text}` is no MAC address of a station");
         return refuse(name, &a::MAC, &problem, "write it as 02:00:5e:00:00:01, or leave it out");
-    }
-    let text = a::VLANS.value(set);
-    if network::vlans(text).is_none() {
-        let problem = format!("`{text}` is no list of VLANs from 1 to 4094");
-        return refuse(name, &a::VLANS, &problem, "write it as 10,20-29");
     }
     let queues = a::QUEUES.value(set);
     let most = super::queues_max(AdapterKind::Ethernet);
@@ -145,6 +176,61 @@ mod tests {
         }
         let adapter = "[adapter.a]\nkind=\"ethernet\"\nnetwork=\"m\"\n";
         let refused = judge(&format!("[uplink.a]\nnetwork=\"n\"\n{adapter}")).unwrap_err();
-        assert_eq!(refused, "uplink `a`: an adapter has this name");
+        assert_eq!(refused, "uplink `a`: adapter `a` has this name");
+    }
+
+    #[test]
+    fn shared_adapters_that_cannot_work_or_could_loop_are_refused() {
+        let judge = |more: &str| {
+            let text = format!(
+                "[network.n]\n[network.m]\n[uplink.ent1]\n[trunk.ent5]\nnetwork=\"n\"\nvlans=\"10,20\"\n{more}"
+            );
+            let desired = crate::config::read(&text).unwrap();
+            validate(&desired, &samples::paths()).map(drop).map_err(|error| error.message)
+        };
+        let sea = |virt: &str, pvid: u16| {
+            format!(
+                "[sea.ent6]\nreal_adapter=\"ent1\"\nvirt_adapters=\"{virt}\"\npvid_adapter=\"ent5\"\npvid={pvid}\n"
+            )
+        };
+        let trunk = |network: &str, pvid: u16, vlans: &str| {
+            format!("[trunk.ent7]\nnetwork=\"{network}\"\npvid={pvid}\nvlans=\"{vlans}\"\n")
+        };
+        let second = "[uplink.ent2]\n[sea.ent8]\nreal_adapter=\"ent2\"\nvirt_adapters=\"ent7\"\npvid_adapter=\"ent7\"\n";
+        let good = sea("ent5", 1);
+        assert_eq!(judge(&good), Ok(()));
+        assert_eq!(judge(&(sea("ent5,ent7", 1) + &trunk("n", 99, "30"))), Ok(()));
+        assert_eq!(judge(&format!("{good}{}{second}pvid=99\n", trunk("n", 99, "30"))), Ok(()));
+        assert_eq!(judge(&format!("{good}{}{second}pvid=1\n", trunk("m", 1, "10"))), Ok(()));
+        for (wrong, problem) in [
+            (sea("ent5", 2), "pvid-differs"),
+            (sea("ent7", 1) + &trunk("n", 99, ""), "default-not-bridged"),
+            (sea("ent5,ent7", 1) + &trunk("m", 99, ""), "switches-differ"),
+            (sea("ent5,ent7", 1) + &trunk("n", 99, "20"), "vlan-twice"),
+            (format!("{good}{}{second}pvid=99\n", trunk("n", 99, "20")), "vlan-twice"),
+            (
+                format!(
+                    "{good}[uplink.ent2]\n[sea.ent8]\nreal_adapter=\"ent2\"\nvirt_adapters=\"ent5\"\npvid_adapter=\"ent5\"\npvid=1\n"
+                ),
+                "bridged-by-strangers",
+            ),
+            (
+                format!(
+                    "{good}[sea.ent8]\nreal_adapter=\"ent1\"\nvirt_adapters=\"ent7\"\npvid_adapter=\"ent7\"\npvid=99\n{}",
+                    trunk("n", 99, "30")
+                ),
+                "has the uplink `ent1`",
+            ),
+            (format!("{good}[uplink.up0]\nnetwork=\"n\"\npvid=20\n"), "carries VLAN 20"),
+            (
+                good.replace("ent1", "up0") + "[uplink.up0]\nnetwork=\"n\"\npvid=30\n",
+                "has a network of its own",
+            ),
+            (good.clone() + "[uplink.ent2]\npvid=7\n", "no network of its own"),
+            (good + "[trunk.ent6]\nnetwork=\"n\"\n", "has this name"),
+        ] {
+            let refused = judge(&wrong).unwrap_err();
+            assert!(refused.contains(problem), "{wrong}: {refused}");
+        }
     }
 }

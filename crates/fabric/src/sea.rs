@@ -119,6 +119,18 @@ pub enum Severity {
     Advice,
 }
 
+impl Severity {
+    /// Its word in output.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Severity::Loop => "loop",
+            Severity::Fault => "fault",
+            Severity::Advice => "advice",
+        }
+    }
+}
+
 macro_rules! rules {
     ($($name:ident $word:literal $severity:ident $what:literal, $fix:literal;)+) => {
         /// What can be wrong.
