@@ -6,6 +6,7 @@
 mod act;
 mod baseline;
 mod devices;
+mod entstat;
 mod errlog;
 mod fcstat;
 mod iostat;
@@ -13,6 +14,7 @@ mod maps;
 mod media;
 mod npiv;
 mod san;
+mod sea;
 mod show;
 mod system;
 mod table;
@@ -127,5 +129,7 @@ pub(crate) fn misunderstood(typed: &[String]) -> Option<String> {
 
 #[cfg(test)]
 mod npiv_tests;
+#[cfg(test)]
+mod sea_tests;
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use crate::commands::objects;
 use crate::exit::Failure;
 use control::api::DoneView;
 use control::error::ApiError;
-use fabric::attribute::{Attribute, Effect, Kind, Object};
+use fabric::attribute::{Attribute, Attributes, Effect, Kind, Object};
 use hyper::Method;
 use serde_json::{Map, Value, json};
 
@@ -27,15 +27,11 @@ pub(super) fn chdev(context: &Context<'_>, words: &Words) -> Result<String, Fail
     let mut changes = Map::new();
     let mut later = Vec::new();
     for pair in pairs {
-        let (name, text) = pair
-            .split_once('=')
-            .ok_or_else(|| wrong(format!("`{pair}` is no NAME=VALUE"), help))?;
-        let attribute = thing.attribute(name)?;
-        let value = value(&thing, attribute, text)?;
+        let (attribute, value) = attribute_of(&thing, pair)?;
         if waits(&thing, attribute, &value) {
             later.push(attribute);
         }
-        changes.insert(name.to_owned(), value);
+        changes.insert(attribute.name.to_owned(), value);
     }
     let perm = words.has("-perm") || words.has("-P");
     if let (false, Some(attribute)) = (perm, later.first()) {
@@ -48,6 +44,26 @@ pub(super) fn chdev(context: &Context<'_>, words: &Words) -> Result<String, Fail
     let mut text = vec![format!("{device} changed")];
     text.extend(notes);
     Ok(text.join("\n"))
+}
+
+/// Attributes of an object that is yet to be made, as the API takes them.
+pub(super) fn given(pairs: &[String], object: Object) -> Result<Map<String, Value>, Failure> {
+    let effective = Attributes::new();
+    let thing = Thing { object, name: object.noun(), effective: &effective, in_use: false };
+    let all = pairs.iter().map(|pair| attribute_of(&thing, pair));
+    all.map(|one| one.map(|(attribute, value)| (attribute.name.to_owned(), value))).collect()
+}
+
+/// What `NAME=VALUE` sets, and to what.
+fn attribute_of(thing: &Thing<'_>, pair: &str) -> Result<(&'static Attribute, Value), Failure> {
+    let split = pair.split_once('=');
+    let (name, text) =
+        split.ok_or_else(|| wrong(format!("`{pair}` is no NAME=VALUE"), "-attr NAME=VALUE"))?;
+    if thing.object == Object::Sea {
+        super::sea::refuse_what_is_not_built(name, text)?;
+    }
+    let attribute = thing.attribute(name)?;
+    Ok((attribute, value(thing, attribute, text)?))
 }
 
 /// A value as the API takes it: its default when nothing is given; numbers may be hexadecimal, as the original

@@ -81,6 +81,59 @@ impl Vtd {
     }
 }
 
+/// Names of the fields of `lsmap -net` for `-field`, in the order of `-fmt`.
+pub(super) const NET_FIELDS: &[&str] =
+    &["svea", "physloc", "sea", "backing", "status", "bdphysloc"];
+
+/// One trunk adapter of `lsmap -all -net`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct NetMap {
+    pub(super) name: String,
+    pub(super) physloc: String,
+    /// The shared Ethernet adapter that bridges it, and its uplink.
+    pub(super) sea: Option<(String, Backing)>,
+}
+
+/// What is behind a shared Ethernet adapter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Backing {
+    pub(super) name: String,
+    pub(super) available: bool,
+    pub(super) physloc: String,
+}
+
+const NO_SEA: &str = "NO SHARED ETHERNET ADAPTER FOUND";
+
+/// `lsmap -net`
+pub(super) fn net(maps: &[NetMap], form: ListOptions<'_>) -> String {
+    let parts: Vec<String> = maps.iter().map(|map| net_one(map, form)).collect();
+    parts.join(if form.delimiter.is_some() { "" } else { "\n" })
+}
+
+fn net_one(map: &NetMap, form: ListOptions<'_>) -> String {
+    let head = [map.name.clone(), map.physloc.clone()];
+    let values = match &map.sea {
+        Some((sea, backing)) => {
+            let status = if backing.available { "Available" } else { "Defined" };
+            vec![sea.clone(), backing.name.clone(), status.to_owned(), backing.physloc.clone()]
+        }
+        None => vec![NO_SEA.to_owned()],
+    };
+    let all = [&head[..], &values].concat();
+    if let Some(delimiter) = form.delimiter {
+        return picked(NET_FIELDS, &all, form, delimiter) + "\n";
+    }
+    if !form.fields.is_empty() {
+        return labelled(NET_FIELDS, &all, form);
+    }
+    let heading = ["SVEA", "Physloc"].map(str::to_owned).to_vec();
+    let rule = [6, 44].map(|width| "-".repeat(width)).to_vec();
+    let labels = ["SEA", "Backing device", "Status", "Physloc"];
+    let rows: Vec<Vec<String>> =
+        labels.iter().zip(values).map(|(label, value)| vec![(*label).to_owned(), value]).collect();
+    format!("{}\n{}", columns(&[heading, rule, head.to_vec()], &[6, 44]), columns(&rows, &[21]))
+}
+
 const NO_VTD: &str = "NO VIRTUAL TARGET DEVICE FOUND";
 
 /// `lsmap`; `decimal` writes the client's number so.

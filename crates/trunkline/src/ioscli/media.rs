@@ -16,6 +16,9 @@ use serde_json::{Value, json};
 
 /// `mkvdev`
 pub(super) fn mkvdev(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    if words.has("-sea") {
+        return super::sea::make(context, words);
+    }
     let help = "`mkvdev -vdev VOLUME -vadapter ADAPTER`, or `mkvdev -fbo -vadapter ADAPTER`";
     let Some(adapter) = words.one("-vadapter") else {
         return Err(wrong("mkvdev needs -vadapter ADAPTER", help));
@@ -41,6 +44,10 @@ fn free_name(vtds: &[ObjectView], prefix: &str) -> String {
 
 /// `rmvdev`
 pub(super) fn rmvdev(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
+    if let Some(sea) = words.one("-sea") {
+        remove(context, Object::Sea, sea)?;
+        return Ok(format!("{sea} deleted"));
+    }
     let help = "`rmvdev -vtd NAME`, or `rmvdev -vdev VOLUME` for every device on the volume";
     let system = System::load(context)?;
     let names: Vec<&str> = match (words.one("-vtd"), words.one("-vdev")) {
@@ -49,7 +56,7 @@ pub(super) fn rmvdev(context: &Context<'_>, words: &Words) -> Result<String, Fai
             let on = |vtd: &&ObjectView| text(&vtd.effective, "volume") == Some(volume);
             system.vtds.iter().filter(on).map(|vtd| vtd.name.as_str()).collect()
         }
-        _ => return Err(wrong("rmvdev needs -vtd or -vdev", help)),
+        _ => return Err(wrong("rmvdev needs -vtd, -vdev or -sea", help)),
     };
     if names.is_empty() {
         let what =
@@ -150,7 +157,7 @@ fn megabytes(context: &Context<'_>, medium: &ObjectView) -> Option<u64> {
     Some(std::fs::metadata(path).ok()?.len().div_ceil(1 << 20))
 }
 
-fn create(
+pub(super) fn create(
     context: &Context<'_>,
     object: Object,
     name: &str,

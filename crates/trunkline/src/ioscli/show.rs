@@ -4,6 +4,7 @@ use super::devices::{self, AttributeRow};
 use super::fcstat::{self, Detail};
 use super::maps::{self, ListOptions, SCSI_FIELDS};
 use super::npiv::{self, NPIV_FIELDS};
+use super::sea;
 use super::system::{self, System, Thing};
 use super::watch;
 use super::words::Words;
@@ -122,6 +123,9 @@ pub(super) fn cat(context: &Context<'_>, words: &Words) -> Result<String, Failur
 /// `lsmap`
 pub(super) fn lsmap(context: &Context<'_>, words: &Words) -> Result<String, Failure> {
     let system = System::load(context)?;
+    if words.has("-net") {
+        return sea::map(&system, words);
+    }
     let (adapters, npiv) = match (words.one("-vadapter"), words.has("-all")) {
         (Some(name), false) => {
             let adapter = system.adapter(name).ok_or_else(|| system::not_found(name))?;
@@ -129,7 +133,9 @@ pub(super) fn lsmap(context: &Context<'_>, words: &Words) -> Result<String, Fail
         }
         (None, true) => {
             let npiv = words.has("-npiv");
-            let wanted = |adapter: &&AdapterView| (adapter.kind == "fc") == npiv;
+            let wanted = |adapter: &&AdapterView| {
+                (adapter.kind == "fc") == npiv && adapter.kind != "ethernet"
+            };
             (system.status.adapters.iter().filter(wanted).collect(), npiv)
         }
         _ => return Err(wrong("lsmap needs -all or -vadapter ADAPTER", "give one of the two")),
@@ -246,7 +252,9 @@ fn host_of(system: &System, name: &str) -> Result<String, Failure> {
 
 fn list(system: &System, words: &Words) -> Result<String, Failure> {
     let wanted: &[Object] = match (words.one("-type"), words.has("-virtual")) {
-        (Some("adapter"), false) => &[Object::Adapter, Object::Port],
+        (Some("adapter"), false) => {
+            &[Object::Adapter, Object::Uplink, Object::Trunk, Object::Sea, Object::Port]
+        }
         (Some("adapter"), true) => &[Object::Adapter],
         (None, true) => &[Object::Adapter, Object::Vtd],
         (Some("disk"), _) => &[Object::Volume],

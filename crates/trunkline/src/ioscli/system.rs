@@ -40,6 +40,9 @@ pub(super) struct System {
     pub(super) targets: Vec<ObjectView>,
     pub(super) vtds: Vec<ObjectView>,
     pub(super) media: Vec<ObjectView>,
+    networks: Vec<ObjectView>,
+    pub(super) trunks: Vec<ObjectView>,
+    pub(super) seas: Vec<ObjectView>,
     pub(super) logins: Vec<LoginView>,
 }
 
@@ -103,13 +106,19 @@ impl System {
             targets: objects(Object::Target)?,
             vtds: objects(Object::Vtd)?,
             media: objects(Object::Medium)?,
+            networks: objects(Object::Network)?,
+            trunks: objects(Object::Trunk)?,
+            seas: objects(Object::Sea)?,
             logins: logins.items,
         })
     }
 
-    /// The objects that have no state of their own.
-    fn objects(&self) -> [(Object, &[ObjectView]); 4] {
+    /// The devices that are neither adapter nor volume.
+    fn objects(&self) -> [(Object, &[ObjectView]); 7] {
         [
+            (Object::Uplink, &self.status.uplinks),
+            (Object::Trunk, &self.trunks),
+            (Object::Sea, &self.seas),
             (Object::Port, &self.ports),
             (Object::Target, &self.targets),
             (Object::Vtd, &self.vtds),
@@ -174,6 +183,16 @@ impl System {
         self.status.adapters.iter().find(|adapter| adapter.name == name)
     }
 
+    pub(super) fn network(&self, name: &str) -> Option<&ObjectView> {
+        self.networks.iter().find(|network| network.name == name)
+    }
+
+    /// The data plane of a network.
+    pub(super) fn home_of_network(&self, network: &str) -> &str {
+        let network = self.network(network);
+        network.and_then(|network| text(&network.effective, "dataplane")).unwrap_or_default()
+    }
+
     pub(super) fn dataplane(&self, name: &str) -> Option<&DataPlaneView> {
         self.status.dataplanes.iter().find(|dataplane| dataplane.name == name)
     }
@@ -199,8 +218,11 @@ impl System {
             .objects()
             .into_iter()
             .flat_map(|(object, all)| all.iter().map(move |one| (object, one)));
-        let objects = objects
-            .map(|(object, one)| device(object, &one.name, true, object_description(object, one)));
+        let objects = objects.map(|(object, one)| {
+            let up =
+                one.state.as_deref().is_none_or(|state| state != "failed" && state != "pending");
+            device(object, &one.name, up, object_description(object, one))
+        });
         let npiv = device(Object::DataPlane, NPIV, true, "NPIV attributes of main".to_owned());
         adapters.chain(objects).chain(volumes).chain(dataplanes).chain([npiv]).collect()
     }
@@ -395,6 +417,7 @@ fn adapter_description(adapter: &AdapterView) -> &'static str {
     match adapter.kind.as_str() {
         "fc" => "Virtual FC Server Adapter",
         "scsi" => "Virtual SCSI Server Adapter",
+        "ethernet" => super::entstat::VIRTUAL,
         _ => "Virtual block adapter",
     }
 }
@@ -407,6 +430,9 @@ fn object_description(object: Object, view: &ObjectView) -> String {
             format!("NPIV port ({speed} Gb)")
         }
         (Object::Target, _) => "Target port".to_owned(),
+        (Object::Uplink, _) => super::entstat::UPLINK.to_owned(),
+        (Object::Trunk, _) => super::entstat::VIRTUAL.to_owned(),
+        (Object::Sea, _) => super::entstat::SHARED.to_owned(),
         (Object::Vtd, Some("optical")) => "Virtual Target Device - File-backed Optical".to_owned(),
         (Object::Vtd, _) => "Virtual Target Device - Disk".to_owned(),
         _ => "Optical medium".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::words::Takes::{Many, Maybe, Nothing, One};
 use super::words::{Flag, Syntax, flag};
-use super::{Command, act, errlog, iostat, media, show};
+use super::{Command, act, errlog, iostat, media, sea, show};
 
 const FMT: Flag = flag("-fmt", One, "DELIMITER", "one line each, with this between the fields");
 const PERM: &str = "also what takes effect later; see below";
@@ -10,6 +10,7 @@ const PERM: &str = "also what takes effect later; see below";
 /// Every command.
 pub(super) static COMMANDS: &[Command] = &[
     Command { syntax: FCSTAT, run: show::fcstat },
+    Command { syntax: ENTSTAT, run: sea::entstat },
     Command { syntax: IOSTAT, run: iostat::run },
     Command { syntax: VIOSTAT, run: iostat::run },
     Command { syntax: CAT, run: show::cat },
@@ -97,6 +98,22 @@ const VIOSTAT: Syntax = Syntax {
     notes: IO_FIELDS,
 };
 
+const ENTSTAT: Syntax = Syntax {
+    name: "entstat",
+    about: "statistics of an Ethernet adapter, or of a shared one with all below it",
+    usage: &["[-all | -d] DEVICE"],
+    flags: &[
+        flag("-all", Nothing, "", "also what only this kind of adapter has"),
+        flag("-d", Nothing, "", "the same"),
+    ],
+    plain: 1,
+    notes: "\
+DEVICE is a shared Ethernet adapter, its uplink (the real adapter), or a virtual Ethernet adapter. A shared adapter counts what its uplink does: received on the real side \
+is what came from outside, received on the virtual side what went there. Dropped are frames in both directions; `trunkline stats UPLINK` has them by reason. Frames \
+are not counted by trunk adapter, so these have no counters.
+",
+};
+
 const HOSTINFO: Syntax = Syntax {
     name: "hostinfo",
     about: "who serves a virtual Fibre Channel adapter, as AIX tells the client",
@@ -165,11 +182,15 @@ without a client. A virtual Fibre Channel client with one channel is a single-qu
 const LSMAP: Syntax = Syntax {
     name: "lsmap",
     about: "which adapter gives its client what",
-    usage: &["-all [-npiv] [-fmt DELIMITER] [-field NAME …]", "-vadapter ADAPTER [-npiv]"],
+    usage: &[
+        "-all [-npiv | -net] [-fmt DELIMITER] [-field NAME …]",
+        "-vadapter ADAPTER [-npiv | -net]",
+    ],
     flags: &[
         flag("-all", Nothing, "", "every adapter"),
         flag("-vadapter", One, "ADAPTER", "this one"),
         flag("-npiv", Nothing, "", "virtual Fibre Channel instead of virtual SCSI"),
+        flag("-net", Nothing, "", "trunk adapters with their shared Ethernet adapters instead"),
         flag("-dec", Nothing, "", "the client's number in decimal"),
         FMT,
         flag("-field", Many, "NAME", "only these fields"),
@@ -285,32 +306,49 @@ such a change is refused as long as the device is in use, with -perm it is kept 
 };
 
 const DEVICES: &str = "\
-Devices are adapters, ports, targets, virtual target devices, media, volumes and data planes. viosnpiv0 is the data plane `main` with its attributes for NPIV. \
+Devices are adapters, uplinks, trunk adapters, shared Ethernet adapters, ports, targets, virtual target devices, media, volumes and data planes. viosnpiv0 is the data plane `main` with its attributes for NPIV. \
 True+ marks what can change while in use, True what waits for the client's next connect or a start of the data plane, \
 False what is fixed.
 ";
 
 const MKVDEV: Syntax = Syntax {
     name: "mkvdev",
-    about: "make a virtual target device of a virtual SCSI adapter",
-    usage: &["-vdev VOLUME -vadapter ADAPTER [-dev NAME]", "-fbo -vadapter ADAPTER [-dev NAME]"],
+    about: "make a virtual target device of a virtual SCSI adapter, or a shared Ethernet adapter",
+    usage: &[
+        "-vdev VOLUME -vadapter ADAPTER [-dev NAME]",
+        "-fbo -vadapter ADAPTER [-dev NAME]",
+        "-sea UPLINK -vadapter TRUNK[,TRUNK…] -default TRUNK -defaultid VLAN [-attr NAME=VALUE …] [-dev NAME]",
+    ],
     flags: &[
         flag("-vdev", One, "VOLUME", "a disk on this volume"),
         flag("-fbo", Nothing, "", "an optical drive"),
-        flag("-vadapter", One, "ADAPTER", "the adapter whose client sees it"),
-        flag("-dev", One, "NAME", "its name; else vtscsiN or vtoptN"),
+        flag("-sea", One, "UPLINK", "a shared Ethernet adapter with this real adapter"),
+        flag("-vadapter", One, "ADAPTER", "the adapter whose client sees it; the trunk adapters to bridge"),
+        flag("-default", One, "TRUNK", "the trunk adapter to which frames without a tag belong"),
+        flag("-defaultid", One, "VLAN", "its port VLAN ID"),
+        flag("-attr", Many, "NAME=VALUE", "more attributes of a shared Ethernet adapter"),
+        flag("-dev", One, "NAME", "its name; else vtscsiN, vtoptN or entN"),
     ],
     plain: 0,
-    notes: "",
+    notes: "\
+The real adapter is an uplink without a network (`trunkline uplink create ent1`), and trunk adapters are made with `trunkline trunk create ent5 --network NETWORK`. There \
+are no threads: thread=0 is what there is. Failover between two servers there is not yet, so that ha_mode and ctl_chan are refused.
+",
 };
 
 const RMVDEV: Syntax = Syntax {
     name: "rmvdev",
-    about: "remove virtual target devices",
-    usage: &["-vtd NAME", "-vdev VOLUME"],
+    about: "remove virtual target devices, or a shared Ethernet adapter",
+    usage: &["-vtd NAME", "-vdev VOLUME", "-sea NAME"],
     flags: &[
         flag("-vtd", One, "NAME", "this one"),
         flag("-vdev", One, "VOLUME", "all that are on this volume"),
+        flag(
+            "-sea",
+            One,
+            "NAME",
+            "this shared Ethernet adapter; its uplink and trunk adapters stay",
+        ),
     ],
     plain: 0,
     notes: "",

@@ -71,3 +71,61 @@ fn in_a_namespace() {
     server.ok("uplink remove up0");
     server.until("nobody behind the interface", |_| interface().contains("NO-CARRIER"));
 }
+
+#[test]
+fn a_shared_adapter_is_made_with_the_commands_of_the_original() {
+    testkit::in_network_namespace("uplinks::a_shared_adapter_inside");
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn a_shared_adapter_inside() {
+    let server = Server::start(&[]);
+    server.ok("network create net0 --mtu 9000");
+    server.ok("uplink create ent1");
+    server.ok("trunk create ent5 --network net0 --vlans 10,20");
+    server.ok("trunk create ent7 --network net0 --pvid 99 --vlans 30");
+    server.ok("adapter create ent0 --kind ethernet --network net0");
+    assert_eq!(server.try_status().unwrap()["uplinks"][0]["state"], "unused");
+    let without = server.run("ioscli mkvdev -sea ent1 -vadapter ent5 -default ent5 -defaultid 2");
+    let why = String::from_utf8_lossy(&without.stderr).into_owned();
+    assert!(!without.status.success() && why.contains("port VLAN ID"), "{why}");
+    let threads = server
+        .run("ioscli mkvdev -sea ent1 -vadapter ent5 -default ent5 -defaultid 1 -attr thread=1");
+    assert_eq!(threads.status.code(), Some(2), "{threads:?}");
+    let made = server
+        .ok("ioscli mkvdev -sea ent1 -vadapter ent5 -default ent5 -defaultid 1 -attr thread=0");
+    assert_eq!(made, "ent2 Available\n");
+    server.ok("uplink wait ent1");
+    let link = Command::new("ip").args(["-o", "link", "show", "ent1"]).output().unwrap();
+    assert!(String::from_utf8(link.stdout).unwrap().contains("mtu 9000"));
+    let map = server.ok("ioscli lsmap -all -net");
+    assert!(
+        map.contains("SEA                   ent2") && map.contains("Backing device        ent1"),
+        "{map}"
+    );
+    assert!(map.contains("NO SHARED ETHERNET ADAPTER FOUND"), "{map}");
+    assert_eq!(server.ok("ioscli chdev -dev ent2 -attr virt_adapters=ent5,ent7"), "ent2 changed\n");
+    let attributes = server.ok("ioscli lsdev -dev ent2 -attr");
+    assert!(
+        attributes.contains("ent5,ent7") && attributes.contains("pvid_adapter"),
+        "{attributes}"
+    );
+    let stat = server.ok("ioscli entstat -all ent2");
+    assert!(stat.contains("    ent5: 1 10 20") && stat.contains("    ent7: 99 30"), "{stat}");
+    // A second way for a VLAN to the world outside is refused.
+    let way = server.run("uplink create up0 --network net0 --pvid 30");
+    assert_eq!(way.status.code(), Some(2), "{way:?}");
+    server.ok("sea check");
+    server.ok("adapter set ent0 --pvid 99");
+    let check = server.run("sea check");
+    let text = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert_eq!(check.status.code(), Some(8), "{check:?}");
+    assert!(text.contains("client-on-trunk-pvid") && text.contains("ent0"), "{text}");
+    let used = server.run("ioscli rmdev -dev ent5");
+    assert!(!used.status.success(), "{used:?}");
+    assert_eq!(server.ok("ioscli rmvdev -sea ent2"), "ent2 deleted\n");
+    server.until("the end of the bridge", |server| {
+        server.try_status().unwrap()["uplinks"][0]["state"] == "unused"
+    });
+}

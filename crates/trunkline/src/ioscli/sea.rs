@@ -1,0 +1,259 @@
+//! Shared Ethernet adapters: `mkvdev -sea`, `lsmap -net` and `entstat`.
+
+use super::act::given;
+use super::entstat::{self, EntReport, Frames, Lan, SHARED, SeaReport, UPLINK, VIRTUAL};
+use super::maps::{self, Backing, ListOptions, NET_FIELDS, NetMap};
+use super::media::create;
+use super::system::{System, not_found, number, text};
+use super::words::Words;
+use super::{Context, wrong};
+use crate::exit::Failure;
+use control::model::resolve::network::vlans;
+use control::server::ObjectView;
+use fabric::attribute::{Attributes, Object};
+use fabric::san::words;
+use protocol::stats::QueueCounter;
+use serde_json::{Value, json};
+
+/// `mkvdev -sea`
+pub(super) fn make(context: &Context<'_>, typed: &Words) -> Result<String, Failure> {
+    let help = "`mkvdev -sea ent1 -vadapter ent5 -default ent5 -defaultid 1`";
+    let one = |flag: &str| {
+        let missing = || wrong(format!("mkvdev -sea needs {flag}"), help);
+        typed.one(flag).ok_or_else(missing)
+    };
+    let vlan: u16 =
+        one("-defaultid")?.parse().map_err(|_| wrong("-defaultid is no number of a VLAN", help))?;
+    let mut attributes = given(typed.all("-attr"), Object::Sea)?;
+    for (name, value) in [
+        ("real_adapter", json!(one("-sea")?)),
+        ("virt_adapters", json!(one("-vadapter")?)),
+        ("pvid_adapter", json!(one("-default")?)),
+        ("pvid", json!(vlan)),
+    ] {
+        attributes.insert(name.to_owned(), value);
+    }
+    let name = match typed.one("-dev") {
+        Some(name) => name.to_owned(),
+        None => free_name(&System::load(context)?),
+    };
+    create(context, Object::Sea, &name, Value::Object(attributes))?;
+    Ok(format!("{name} Available"))
+}
+
+/// Attributes of the original that there are not, with why, or what there is instead.
+const NOT_BUILT: &[(&[&str], &str)] = &[
+    (
+        &[
+            "ha_mode",
+            "ctl_chan",
+            "netaddr",
+            "fb_delay",
+            "noauto_failback",
+            "health_time",
+            "link_time",
+            "adapter_reset",
+        ],
+        "there is no failover between servers yet",
+    ),
+    (
+        &["thread", "nthreads", "queue_size", "hash_algo"],
+        "there are no threads: the channels bridge, as with thread=0",
+    ),
+    (&["largesend", "large_receive"], "TCP segments always pass as they are"),
+    (&["jumbo_frames"], "set `mtu` of the network"),
+    (&["gvrp", "lldpsvc", "qos_mode", "iso_mode"], "leave it out"),
+];
+
+/// Says so of an attribute that there is not. Of threads there is one value.
+pub(super) fn refuse_what_is_not_built(name: &str, value: &str) -> Result<(), Failure> {
+    let row = NOT_BUILT.iter().find(|(names, _)| names.contains(&name));
+    match row.filter(|_| name != "thread" || !matches!(value, "" | "0")) {
+        Some((_, help)) => Err(wrong(format!("{name}={value} is not built"), help)),
+        None => Ok(()),
+    }
+}
+
+/// The first of `ent0`, `ent1`, … that no device has.
+fn free_name(system: &System) -> String {
+    let taken: Vec<String> = system.devices().into_iter().map(|(_, device)| device.name).collect();
+    let names = (0_u32..).map(|number| format!("ent{number}"));
+    names.into_iter().find(|name| !taken.contains(name)).expect("there are more numbers")
+}
+
+/// `lsmap -net`
+pub(super) fn map(system: &System, typed: &Words) -> Result<String, Failure> {
+    let trunks: Vec<&ObjectView> = match (typed.one("-vadapter"), typed.has("-all")) {
+        (Some(name), false) => vec![system.trunk(name).ok_or_else(|| not_found(name))?],
+        (None, true) => system.trunks.iter().collect(),
+        _ => return Err(wrong("lsmap needs -all or -vadapter ADAPTER", "give one of the two")),
+    };
+    let fields = typed.all("-field");
+    if let Some(unknown) = fields.iter().find(|field| !NET_FIELDS.contains(&field.as_str())) {
+        let help = format!("the fields are {}", NET_FIELDS.join(", "));
+        return Err(wrong(format!("there is no field `{unknown}`"), &help));
+    }
+    let maps: Vec<NetMap> = trunks.into_iter().map(|trunk| system.net_map(trunk)).collect();
+    Ok(maps::net(&maps, ListOptions { delimiter: typed.one("-fmt"), fields }))
+}
+
+/// `entstat`
+pub(super) fn entstat(context: &Context<'_>, typed: &Words) -> Result<String, Failure> {
+    let Some(name) = typed.plain.first() else {
+        return Err(wrong("entstat needs a device", "`entstat -all ent6`"));
+    };
+    let system = System::load(context)?;
+    let whole = typed.has("-all") || typed.has("-d");
+    if let Some(sea) = system.seas.iter().find(|sea| sea.name == *name) {
+        let report = system.sea_report(sea)?;
+        let text = if whole { entstat::shared(&report) } else { entstat::adapter(&report.own) };
+        return Ok(text);
+    }
+    let mut report = system.ent_report(name)?;
+    report.lan = report.lan.filter(|_| whole);
+    Ok(entstat::adapter(&report))
+}
+
+impl System {
+    fn trunk(&self, name: &str) -> Option<&ObjectView> {
+        self.trunks.iter().find(|trunk| trunk.name == name)
+    }
+
+    fn uplink(&self, name: &str) -> Option<&ObjectView> {
+        self.status.uplinks.iter().find(|uplink| uplink.name == name)
+    }
+
+    /// The shared adapter that bridges a trunk adapter.
+    fn sea_of(&self, trunk: &str) -> Option<&ObjectView> {
+        let bridges = |sea: &&ObjectView| {
+            let names = text(&sea.effective, "virt_adapters").unwrap_or_default();
+            words(names).any(|name| name == trunk)
+        };
+        self.seas.iter().find(bridges)
+    }
+
+    /// Where a device of a network is: the original has a place for each.
+    fn net_place(&self, name: &str, network: &str) -> String {
+        format!("UTRUNKLINE-{}-V1-C-{name}", self.home_of_network(network))
+    }
+
+    fn net_map(&self, trunk: &ObjectView) -> NetMap {
+        let network = text(&trunk.effective, "network").unwrap_or_default();
+        let sea = self.sea_of(&trunk.name).map(|sea| {
+            let name = text(&sea.effective, "real_adapter").unwrap_or_default();
+            let backing = Backing {
+                name: name.to_owned(),
+                available: self.uplink(name).is_some_and(is_connected),
+                physloc: self.net_place(name, network),
+            };
+            (sea.name.clone(), backing)
+        });
+        NetMap { name: trunk.name.clone(), physloc: self.net_place(&trunk.name, network), sea }
+    }
+
+    fn sea_report(&self, sea: &ObjectView) -> Result<SeaReport, Failure> {
+        let names = text(&sea.effective, "virt_adapters").unwrap_or_default();
+        let trunks: Vec<EntReport> =
+            words(names).map(|name| self.ent_report(name)).collect::<Result<_, _>>()?;
+        let real = self.ent_report(text(&sea.effective, "real_adapter").unwrap_or_default())?;
+        let device_type = SHARED.to_owned();
+        let own = EntReport { name: sea.name.clone(), device_type, ..real.clone() };
+        let network = trunks.iter().find_map(|trunk| self.network(&trunk.lan.as_ref()?.network));
+        let mtu = network.and_then(|network| number(&network.effective, "mtu"));
+        Ok(SeaReport { own, jumbo: mtu > Some(1500), real, trunks })
+    }
+
+    /// An adapter that is no shared one.
+    fn ent_report(&self, name: &str) -> Result<EntReport, Failure> {
+        let report = |device_type: &str, home: &str, up| EntReport {
+            name: name.to_owned(),
+            device_type: device_type.to_owned(),
+            mac: None,
+            seconds: self.seconds(home, None),
+            up,
+            frames: None,
+            lan: None,
+        };
+        if let Some(trunk) = self.trunk(name) {
+            let real = self.sea_of(name).and_then(|sea| text(&sea.effective, "real_adapter"));
+            let up = real.and_then(|real| self.uplink(real)).is_some_and(is_connected);
+            let lan = Lan { trunk_active: Some(up), ..lan(&trunk.effective) };
+            let home = self.home_of_network(&lan.network);
+            return Ok(EntReport { lan: Some(lan), ..report(VIRTUAL, home, up) });
+        }
+        let frames = Some(self.frames(name));
+        if let Some(uplink) = self.uplink(name) {
+            let report = report(UPLINK, self.home_of_uplink(uplink), is_connected(uplink));
+            return Ok(EntReport { frames, ..report });
+        }
+        let card = self.adapter(name).filter(|adapter| adapter.kind == "ethernet");
+        let card = card.ok_or_else(|| not_found(name))?;
+        let mac = text(&card.effective, "mac").map(str::to_owned);
+        let lan = Some(lan(&card.effective));
+        Ok(EntReport { mac, frames, lan, ..report(VIRTUAL, &card.dataplane, card.has_client()) })
+    }
+
+    /// The data plane that has an uplink.
+    fn home_of_uplink(&self, uplink: &ObjectView) -> &str {
+        let of_sea = || {
+            let is_its = |sea: &&ObjectView| {
+                text(&sea.effective, "real_adapter") == Some(uplink.name.as_str())
+            };
+            let sea = self.seas.iter().find(is_its)?;
+            let trunk = words(text(&sea.effective, "virt_adapters")?).next()?;
+            text(&self.trunk(trunk)?.effective, "network")
+        };
+        let network = text(&uplink.effective, "network").or_else(of_sea);
+        self.home_of_network(network.unwrap_or_default())
+    }
+
+    fn frames(&self, name: &str) -> Frames {
+        let queues = self.queues(name);
+        let sum = |counter: QueueCounter| {
+            let name = counter.info().name;
+            queues.values().filter_map(|queue| queue.get(name)).sum::<u64>()
+        };
+        let drops = QueueCounter::ALL.iter().copied();
+        let drops = drops.filter(|counter| counter.info().name.starts_with("drop_"));
+        Frames {
+            sent: sum(QueueCounter::TxFrames),
+            sent_bytes: sum(QueueCounter::TxBytes),
+            received: sum(QueueCounter::RxFrames),
+            received_bytes: sum(QueueCounter::RxBytes),
+            refused: REFUSED.into_iter().map(sum).sum::<u64>(),
+            dropped: drops.map(sum).sum::<u64>(),
+            filtered: sum(QueueCounter::DropVlanFilter),
+            reserved: sum(QueueCounter::DropMacIeeeMacControl),
+            failed: sum(QueueCounter::DropFailure),
+            no_memory: sum(QueueCounter::DropNoMem),
+        }
+    }
+}
+
+/// Why a frame that came by an uplink has no destination at all.
+const REFUSED: [QueueCounter; 9] = [
+    QueueCounter::DropPktTooSmall,
+    QueueCounter::DropPktTooBig,
+    QueueCounter::DropMacInvalidSource,
+    QueueCounter::DropMacIeeeMacControl,
+    QueueCounter::DropVlanFilter,
+    QueueCounter::DropInvalidHwol,
+    QueueCounter::DropSpoofMac,
+    QueueCounter::DropSamePort,
+    QueueCounter::DropNoTxTarget,
+];
+
+fn is_connected(uplink: &ObjectView) -> bool {
+    uplink.state.as_deref() == Some("connected")
+}
+
+/// A virtual adapter in its network, which is no trunk adapter.
+fn lan(effective: &Attributes) -> Lan {
+    let pvid = number(effective, "pvid").and_then(|vlan| u16::try_from(vlan).ok());
+    Lan {
+        pvid: pvid.unwrap_or(1),
+        vlans: vlans(text(effective, "vlans").unwrap_or_default()).unwrap_or_default(),
+        network: text(effective, "network").unwrap_or_default().to_owned(),
+        trunk_active: None,
+    }
+}

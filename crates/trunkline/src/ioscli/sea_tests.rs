@@ -1,0 +1,158 @@
+//! What is printed of networks is read again by the planner, and every number is compared.
+
+use super::entstat::{self, EntReport, Frames, Lan, SHARED, SeaReport, UPLINK, VIRTUAL};
+use super::maps::{self, Backing, ListOptions, NetMap};
+use super::tests::{read, value};
+
+fn frames() -> Frames {
+    Frames {
+        sent: 410_223,
+        sent_bytes: 61_533_450,
+        received: 520_334,
+        received_bytes: 104_066_800,
+        refused: 13,
+        dropped: 37,
+        filtered: 11,
+        reserved: 1,
+        failed: 5,
+        no_memory: 2,
+    }
+}
+
+fn report(name: &str, device_type: &str, lan: Option<Lan>) -> EntReport {
+    EntReport {
+        name: name.to_owned(),
+        device_type: device_type.to_owned(),
+        mac: None,
+        seconds: 12 * 86_400 + 3 * 3_600 + 4 * 60 + 5,
+        up: true,
+        frames: lan.is_none().then(frames),
+        lan,
+    }
+}
+
+fn sea() -> SeaReport {
+    let trunk = |name: &str, pvid: u16, vlans: &[u16]| {
+        let network = "net0".to_owned();
+        let lan = Lan { pvid, vlans: vlans.to_vec(), network, trunk_active: Some(true) };
+        report(name, VIRTUAL, Some(lan))
+    };
+    SeaReport {
+        own: report("ent6", SHARED, None),
+        jumbo: true,
+        real: report("ent1", UPLINK, None),
+        trunks: vec![trunk("ent5", 1, &[10, 20]), trunk("ent7", 99, &[])],
+    }
+}
+
+#[test]
+fn a_shared_adapter_is_read_again() {
+    let text = entstat::shared(&sea());
+    let captures = read("entstat -all ent6", &text);
+    let found = captures.reports[0].entstat().unwrap();
+    let names: Vec<&str> = found.adapters.iter().map(|one| one.name.value.as_str()).collect();
+    assert_eq!(names, ["ent6", "ent1", "ent5", "ent7"]);
+    let wanted = frames();
+    for (one, wanted_type) in found.adapters.iter().zip([SHARED, UPLINK, VIRTUAL, VIRTUAL]) {
+        assert_eq!(value(&one.device_type).as_deref(), Some(wanted_type));
+        assert_eq!(value(&one.elapsed_seconds), Some(1_047_845));
+        assert!(one.driver_flags.iter().any(|flag| flag == "Running"));
+    }
+    for one in &found.adapters[..2] {
+        assert_eq!(value(&one.transmitted.packets), Some(wanted.sent));
+        assert_eq!(value(&one.transmitted.bytes), Some(wanted.sent_bytes));
+        assert_eq!(value(&one.received.packets), Some(wanted.received));
+        assert_eq!(value(&one.received.bytes), Some(wanted.received_bytes));
+    }
+    let sea = found.sea.as_ref().unwrap();
+    assert_eq!(value(&sea.adapter_count), Some(3));
+    assert_eq!(
+        sea.flag_names.iter().map(|flag| flag.value.as_str()).collect::<Vec<_>>(),
+        ["LARGESEND", "JUMBO_FRAMES", "LARGE_RECEIVE"]
+    );
+    let vlans: Vec<_> =
+        sea.vlans.iter().map(|one| (one.adapter.as_str(), &one.vlans[..])).collect();
+    assert_eq!(vlans, [("ent5", &[1, 10, 20][..]), ("ent7", &[99])]);
+    let (real, other) = (&sea.real_side, &sea.virtual_side);
+    assert_eq!(
+        (value(&real.received), value(&real.transmitted)),
+        (Some(wanted.received + 13), Some(wanted.sent))
+    );
+    assert_eq!(
+        (value(&other.received), value(&other.transmitted)),
+        (Some(wanted.sent), Some(wanted.received))
+    );
+    assert_eq!(
+        (value(&real.bridged), value(&other.bridged)),
+        (Some(wanted.received), Some(wanted.sent))
+    );
+    assert_eq!((value(&real.dropped), value(&real.filtered_vlan)), (Some(37), Some(11)));
+    assert_eq!(value(&real.filtered_reserved), Some(1));
+    assert_eq!(value(&sea.flags), Some(0x16));
+    assert_eq!((value(&sea.output_failures), value(&sea.memory_failures)), (Some(5), Some(2)));
+    assert_eq!(value(&sea.real_adapter).as_deref(), Some("ent1"));
+    let virtuals: Vec<&str> = sea.virtual_adapters.iter().map(|one| one.value.as_str()).collect();
+    assert_eq!(virtuals, ["ent5", "ent7"]);
+    let lan = found.adapters[2].virtual_adapter.as_ref().unwrap();
+    assert_eq!((value(&lan.port_vlan), value(&lan.vlans)), (Some(1), Some(vec![10, 20])));
+    assert_eq!(
+        (value(&lan.trunk), value(&lan.priority), value(&lan.active)),
+        (Some(true), Some(1), Some(true))
+    );
+    assert_eq!(value(&lan.switch).as_deref(), Some("net0"));
+    let none = found.adapters[3].virtual_adapter.as_ref().unwrap();
+    assert_eq!(value(&none.vlans), Some(vec![]));
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_virtual_adapter_is_read_again() {
+    let lan = Lan { pvid: 20, vlans: vec![30], network: "net0".to_owned(), trunk_active: None };
+    let mac = Some("02:00:5e:00:00:01".to_owned());
+    let card =
+        EntReport { mac, up: false, frames: Some(frames()), ..report("ent0", VIRTUAL, Some(lan)) };
+    let captures = read("entstat -d ent0", &entstat::adapter(&card));
+    let found = &captures.reports[0].entstat().unwrap().adapters[0];
+    assert_eq!(value(&found.mac).as_deref(), Some("02:00:5e:00:00:01"));
+    assert_eq!(value(&found.received.packets), Some(frames().received));
+    assert!(!found.driver_flags.iter().any(|flag| flag == "Running"));
+    let lan = found.virtual_adapter.as_ref().unwrap();
+    assert_eq!((value(&lan.trunk), value(&lan.port_vlan)), (Some(false), Some(20)));
+}
+
+#[test]
+fn maps_of_networks_are_read_again() {
+    let place = |name: &str| format!("UTRUNKLINE-main-V1-C-{name}");
+    let backing =
+        |available| Backing { name: "ent1".to_owned(), available, physloc: place("ent1") };
+    let map = |name: &str, sea| NetMap { name: name.to_owned(), physloc: place(name), sea };
+    let maps = [
+        map("ent5", Some(("ent6".to_owned(), backing(true)))),
+        map("ent7", Some(("ent6".to_owned(), backing(false)))),
+        map("ent9", None),
+    ];
+    for form in [ListOptions::default(), ListOptions { delimiter: Some(":"), fields: &[] }] {
+        let command =
+            if form.delimiter.is_some() { "lsmap -all -net -fmt :" } else { "lsmap -all -net" };
+        let captures = read(command, &maps::net(&maps, form));
+        let found = &captures.reports[0].lsmap_net().unwrap().adapters;
+        assert_eq!(found.len(), 3);
+        for (found, map) in found.iter().zip(&maps) {
+            assert_eq!(
+                (&found.name, value(&found.physloc)),
+                (&map.name, Some(map.physloc.clone()))
+            );
+            let sea = map.sea.as_ref();
+            assert_eq!(value(&found.sea), sea.map(|(sea, _)| sea.clone()));
+            assert_eq!(value(&found.backing), sea.map(|(_, backing)| backing.name.clone()));
+            let status =
+                sea.map(|(_, backing)| if backing.available { "Available" } else { "Defined" });
+            assert_eq!(value(&found.status).as_deref(), status);
+            assert_eq!(
+                value(&found.backing_physloc),
+                sea.map(|(_, backing)| backing.physloc.clone())
+            );
+        }
+    }
+    insta::assert_snapshot!(maps::net(&maps, ListOptions::default()));
+}
