@@ -1,7 +1,7 @@
 //! An adapter: its socket, its client, its state.
 //!
 //! An adapter has one client at a time, and a thread that reads its messages while there is one. It comes through the [`Endpoint`], where the
-//! [`Acceptor`] waits for it; a second one is refused while the first is there. When a client leaves, its queues drain before the next one is accepted,
+//! [`Acceptor`] waits for it; a second one is refused while the first is there ([`event`]). When a client leaves, its queues drain before the next one is accepted,
 //! so that no two of them ever write through the same adapter.
 //!
 //! A changed specification takes effect at once where it can ([`Adapter::put`]) and otherwise when the next client connects: then
@@ -19,13 +19,15 @@ use channel::{Drain, StopReason};
 use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, ClientStatus, SocketRole};
 use protocol::place::Access;
 use protocol::stats::{QueueStats, StatsRegion};
-use rustix::event::{EventfdFlags, PollFd, PollFlags};
+use rustix::event::EventfdFlags;
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
 mod ended;
+mod event;
 
 use ended::Ended;
+use event::{Event, Watch};
 
 use crate::acceptor::{Acceptor, Attempt, Entry, PAUSE};
 use crate::devices::{AnyDevice, Backing, Channel, Services, take_live_part};
@@ -648,15 +650,19 @@ impl Inner {
         self.place(&shared);
         let session = Arc::new(Session::new(Arc::clone(&shared)));
         let mut handler = BackendReqHandler::from_stream(stream, Arc::clone(&session));
+        let mut watch = Watch::new(self, &watched, wake);
         let ended = loop {
-            match self.next_event(&watched, wake) {
+            match watch.next() {
                 Event::Stop => break Ended::Removed,
                 Event::SecondClient => {
-                    // Accepted and closed, so that it learns at once instead of waiting in the backlog.
-                    drop(self.entry.endpoint.listener().map(|listener| listener.accept()));
-                    shared.note(
-                        "a second client was refused: an adapter has one client at a time".into(),
-                    );
+                    // Accepted and closed, so that it learns of it instead of waiting in the backlog.
+                    let listener = self.entry.endpoint.listener();
+                    if listener.is_some_and(|listener| listener.accept().is_ok()) {
+                        shared.note(
+                            "a second client was refused: an adapter has one client at a time"
+                                .into(),
+                        );
+                    }
                 }
                 Event::Message => {
                     if let Some(backend) = backend_channel(watched.as_fd()) {
@@ -689,28 +695,6 @@ impl Inner {
         shared.journal.left(queues, reason.as_deref());
     }
 
-    fn next_event(&self, stream: &UnixStream, wake: &OwnedFd) -> Event {
-        loop {
-            if locked(&self.attendance).removed {
-                return Event::Stop;
-            }
-            let listener = self.entry.endpoint.listener();
-            let mut fds =
-                vec![PollFd::new(wake, PollFlags::IN), PollFd::new(stream, PollFlags::IN)];
-            fds.extend(listener.iter().map(|listener| PollFd::new(&**listener, PollFlags::IN)));
-            if rustix::event::poll(&mut fds, None).is_err() {
-                continue;
-            }
-            let ready = |index: usize| fds.get(index).is_some_and(|fd| !fd.revents().is_empty());
-            match (ready(0), ready(1), ready(2)) {
-                (true, ..) => drop(rustix::io::read(wake, &mut [0; 8])),
-                (_, true, _) => return Event::Message,
-                (_, _, true) => return Event::SecondClient,
-                _ => {}
-            }
-        }
-    }
-
     /// Gives each queue its channel, by the rule for a fresh client.
     fn place(&self, shared: &Shared) {
         let spec = shared.spec();
@@ -723,10 +707,4 @@ impl Inner {
         queues.set_places(&places);
         shared.update(&queues);
     }
-}
-
-enum Event {
-    Stop,
-    SecondClient,
-    Message,
 }

@@ -395,9 +395,12 @@ fn a_client_that_does_not_read_holds_up_nobody() {
 fn a_second_client_is_refused_and_the_first_goes_on() {
     let stage = stage();
     let (front, ring) = Front::ready(&stage.socket);
-    for _ in 0..20 {
+    for _ in 0..3 {
         let second = UnixStream::connect(&stage.socket).unwrap();
         second.set_read_timeout(Some(GUARD)).unwrap();
+        // While it waits for its refusal, the first is attended to.
+        ring.works();
+        assert_eq!(front.config(0, 8).len(), 8);
         let answer = (&second).read(&mut [0; 1]);
         let closed = matches!(&answer, Ok(0))
             || answer.as_ref().is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionReset);
@@ -408,6 +411,25 @@ fn a_second_client_is_refused_and_the_first_goes_on() {
     assert_eq!((status.state, status.connections), (AdapterState::Running, 1));
     assert!(status.reason.unwrap().contains("a second client was refused"));
     assert_eq!(front.config(0, 8).len(), 8);
+}
+
+/// As a process leaves that is killed while a program is being started from it: the fork has its descriptors a little longer.
+#[test]
+fn a_client_that_comes_back_before_its_earlier_connection_is_closed_is_let_in() {
+    let stage = stage();
+    let (front, _) = Front::ready(&stage.socket);
+    let forked = front.stream.try_clone().unwrap();
+    drop(front);
+    let closing = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        drop(forked);
+    });
+    let (_front, ring) = Front::ready(&stage.socket);
+    ring.works();
+    let status = stage.server.adapter_named("vhost0");
+    assert_eq!((status.state, status.connections), (AdapterState::Running, 2));
+    assert_eq!(status.reason, None);
+    closing.join().unwrap();
 }
 
 #[test]
