@@ -1,9 +1,10 @@
 //! The command line against a server whose data plane keeps the books: what it prints, how it ends.
 
 use control::fake::FakeLauncher;
+use control::operation::Journal;
 use control::paths::Paths;
 use control::server::Server;
-use control::store::RedbStore;
+use control::store::{RedbStore, Store};
 use control::supervisor::ProcessLauncher;
 use protocol::stats::{ChannelCounter, Latency, QueueCounter};
 use std::collections::BTreeMap;
@@ -36,7 +37,11 @@ impl Bench {
         let paths = Paths::in_one(dir.path());
         let launcher = FakeLauncher::new(paths.dataplane("main"));
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-        let store = Box::new(RedbStore::open(&paths.store()).unwrap());
+        let mut store = Box::new(RedbStore::open(&paths.store()).unwrap());
+        // A number that others draw, so that names are the same each time.
+        let mut numbered = store.load().unwrap();
+        numbered.allocations.system = Some(0x5e_e3c1);
+        store.commit(&numbered, &Journal::default()).unwrap();
         let make = {
             let (launcher, paths) = (launcher.clone(), paths.clone());
             Box::new(move |name: &str| -> Box<dyn control::supervisor::Launcher> {

@@ -13,6 +13,8 @@ mod folders;
 mod links;
 #[path = "serve/lost_writes.rs"]
 mod lost_writes;
+#[path = "serve/names.rs"]
+mod names;
 #[path = "serve/uplinks.rs"]
 mod uplinks;
 

@@ -53,7 +53,7 @@ pub struct Maximum {
 /// has none.
 pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), ApiError> {
     next.allocations = now.allocations.clone();
-    let known = [Object::Target, Object::Vtd, Object::Adapter];
+    let known = [Object::Port, Object::Target, Object::Vtd, Object::Adapter];
     if known.into_iter().any(|object| !next[object].is_empty()) {
         next.allocations.system.get_or_insert(fresh);
     }
@@ -103,7 +103,12 @@ pub fn prefix(desired: &Desired, dataplane: &str) -> Prefix {
     let own = set
         .and_then(|set| attr::dataplane::WWPN_PREFIX.of(set))
         .and_then(|prefix| prefix.parse().ok());
-    own.unwrap_or_else(|| Prefix::of_system(desired.allocations.system.unwrap_or(0)))
+    own.unwrap_or_else(|| of_system(desired))
+}
+
+/// The prefix that is the server's own: that of the names of ports, whatever a data plane's is.
+pub fn of_system(desired: &Desired) -> Prefix {
+    Prefix::of_system(desired.allocations.system.unwrap_or(0))
 }
 
 fn used_up(object: Object, name: &str, dataplane: &str, problem: UsedUp) -> ApiError {

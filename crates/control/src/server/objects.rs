@@ -50,7 +50,6 @@ impl ObjectView {
         name: &str,
         set: &Attributes,
     ) -> ObjectView {
-        let prefix = allocations::prefix(desired, attr::port::DATAPLANE.value(set));
         let mut effective = desired.effective_all(object, set);
         if object == Object::Port {
             let limit = Value::Number(max_adapters(desired, name));
@@ -60,7 +59,8 @@ impl ObjectView {
         let with_value = object.attributes().filter(|a| effective.contains_key(a.name));
         ObjectView {
             name: name.to_owned(),
-            wwpn: (object == Object::Port).then(|| Wwpn::of_port(prefix, name).to_string()),
+            wwpn: (object == Object::Port)
+                .then(|| Wwpn::of_port(allocations::of_system(desired), name).to_string()),
             state: None,
             reason: None,
             channels: Vec::new(),

@@ -214,6 +214,10 @@ pub struct StatusView {
     pub run_dir: String,
     /// Folder of the state.
     pub state_dir: String,
+    /// The server's own number, six hexadecimal digits that it drew once. They are in the WWPNs that it gives out, where a data plane has no prefix of its
+    /// own, and in location codes. Nothing while it has not drawn one.
+    #[serde(default)]
+    pub server_number: Option<String>,
     /// Data planes.
     pub dataplanes: Vec<DataPlaneView>,
     /// Volumes.
@@ -561,6 +565,10 @@ impl Server {
             pid: std::process::id(),
             run_dir: paths.run.display().to_string(),
             state_dir: paths.state.display().to_string(),
+            server_number: desired
+                .allocations
+                .system
+                .map(|number| format!("{:06x}", number & 0xff_ffff)),
             dataplanes: dataplanes.collect(),
             volumes: volumes.collect(),
             adapters: adapters.collect(),

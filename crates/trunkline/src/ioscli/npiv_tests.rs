@@ -45,16 +45,16 @@ fn fcstat_client_is_read_again() {
 fn npiv_maps() -> Vec<NpivMap> {
     let up = NpivMap {
         name: "vfchost0".to_owned(),
-        physloc: "UTRUNKLINE-main-V1-C0".to_owned(),
+        physloc: "UTRUNKLINE.5EE3C1-main-V1-C0".to_owned(),
         client_id: 1,
         client_name: String::new(),
         client_os: String::new(),
         login: Login::LoggedIn,
         port: "fcs0".to_owned(),
-        port_physloc: "UTRUNKLINE-main-P1-T0".to_owned(),
+        port_physloc: "UTRUNKLINE.5EE3C1-main-P1-T0".to_owned(),
         logins: 6,
         client_adapter: "vfchost0".to_owned(),
-        client_drc: "UTRUNKLINE-main-V2-C0".to_owned(),
+        client_drc: "UTRUNKLINE.5EE3C1-main-V2-C0".to_owned(),
         queues: [64, 16, 8, 4, 2, 1],
     };
     let down = NpivMap {
@@ -115,7 +115,7 @@ fn lsmap_npiv_is_read_again() {
 fn lsnports_is_read_again() {
     let port = |name: &str, max| NpivPort {
         name: name.to_owned(),
-        physloc: "UTRUNKLINE-main-P1-T0".to_owned(),
+        physloc: "UTRUNKLINE.5EE3C1-main-P1-T0".to_owned(),
         adapters_max: max,
         adapters_free: max - 3,
         targets_max: 256,

@@ -102,13 +102,13 @@ impl System {
         let queues = adapter.queue_numbers().map(|(_, count)| count);
         NpivMap {
             name: adapter.name.clone(),
-            physloc: super::system::adapter_place(adapter),
+            physloc: self.adapter_place(adapter),
             client_id: client,
             client_name: client_name(adapter).unwrap_or_default().to_owned(),
             client_os: String::new(),
             login,
             port: port.map(|port| port.name.clone()).unwrap_or_default(),
-            port_physloc: port.map(port_place).unwrap_or_default(),
+            port_physloc: port.map(|port| self.port_place(port)).unwrap_or_default(),
             logins: match targets {
                 Some(seen) if login == Login::LoggedIn => {
                     u32::try_from(seen.targets.len()).unwrap_or(u32::MAX)
@@ -117,7 +117,7 @@ impl System {
             },
             client_adapter: if_there(adapter.name.clone()),
             queues,
-            client_drc: if_there(format!("UTRUNKLINE-{}-V{}-C0", adapter.dataplane, client + 1)),
+            client_drc: if_there(self.place_at(&adapter.dataplane, &format!("V{}-C0", client + 1))),
         }
     }
 
@@ -134,12 +134,20 @@ impl System {
         let reached = u64::try_from(reached.count()).unwrap_or(u64::MAX);
         NpivPort {
             name: port.name.clone(),
-            physloc: port_place(port),
+            physloc: self.port_place(port),
             adapters_max: most,
             adapters_free: most.saturating_sub(used),
             targets_max: TARGETS_MAX,
             targets_free: TARGETS_MAX.saturating_sub(reached),
         }
+    }
+
+    /// The location code of a port.
+    pub(super) fn port_place(&self, port: &ObjectView) -> String {
+        let home = text(&port.effective, "dataplane").unwrap_or_default();
+        let place = numbered(&port.name, "fcs");
+        let place = place.map_or_else(|| format!("T-{}", port.name), |number| format!("T{number}"));
+        self.place_at(home, &format!("P1-{place}"))
     }
 }
 
@@ -153,11 +161,4 @@ pub(super) fn adapter_wwpn(adapter: &AdapterView) -> Option<u64> {
 pub(super) fn port_wwpn(port: &ObjectView) -> u64 {
     let wwpn = port.wwpn.as_ref().and_then(|wwpn| wwpn.parse::<Wwpn>().ok());
     wwpn.map_or(0, |wwpn| wwpn.0)
-}
-
-pub(super) fn port_place(port: &ObjectView) -> String {
-    let home = text(&port.effective, "dataplane").unwrap_or_default();
-    let place = numbered(&port.name, "fcs");
-    let place = place.map_or_else(|| format!("T-{}", port.name), |number| format!("T{number}"));
-    format!("UTRUNKLINE-{home}-P1-{place}")
 }

@@ -169,7 +169,12 @@ pub(super) fn lsdev(context: &Context<'_>, words: &Words) -> Result<String, Fail
         let names = system.devices().into_iter().map(|(_, device)| device.name);
         return Ok(devices::slots(&names.filter_map(|name| slot(&name)).collect::<Vec<_>>()));
     }
-    let Some(device) = words.one("-dev") else { return list(&system, words) };
+    let Some(device) = words.one("-dev") else {
+        if let Some(flag) = ["-attr", "-range"].into_iter().find(|flag| words.has(flag)) {
+            return Err(wrong(format!("{flag} is of one device"), "say which: `-dev DEVICE`"));
+        }
+        return list(&system, words);
+    };
     let thing = system.thing(device)?;
     if words.has("-vpd") {
         return Ok(vpd(&system, &thing));
@@ -242,9 +247,12 @@ fn host_of(system: &System, name: &str) -> Result<String, Failure> {
         ("Client partition name", system::client_name(adapter).unwrap_or_default().to_owned()),
         ("Host partition name  (VIOS)", node.nodename().to_string_lossy().into_owned()),
         ("VFC host adapter name", adapter.name.clone()),
-        ("VFC host adapter location code", system::adapter_place(adapter)),
+        ("VFC host adapter location code", system.adapter_place(adapter)),
         ("FC adapter name on VIOS", port.map(|port| port.name.clone()).unwrap_or_default()),
-        ("FC adapter location code  on VIOS", port.map(super::san::port_place).unwrap_or_default()),
+        (
+            "FC adapter location code  on VIOS",
+            port.map(|port| system.port_place(port)).unwrap_or_default(),
+        ),
     ];
     let row = |(what, value): (&str, String)| format!("{what:<42}: {value}").trim_end().to_owned();
     Ok(super::text::lines(&rows.map(row)))
@@ -268,6 +276,12 @@ fn list(system: &System, words: &Words) -> Result<String, Failure> {
     let devices = system.devices().into_iter();
     let devices: Vec<_> =
         devices.filter(|(object, _)| wanted.contains(object)).map(|(_, device)| device).collect();
+    if words.has("-vpd") {
+        // It is the data plane, under another name.
+        let devices = devices.iter().filter(|device| device.name != system::NPIV);
+        let all = devices.map(|device| Ok(vpd(system, &system.thing(&device.name)?)));
+        return Ok(all.collect::<Result<Vec<_>, Failure>>()?.join("\n"));
+    }
     Ok(devices::list(&devices))
 }
 

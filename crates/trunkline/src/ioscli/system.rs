@@ -174,8 +174,25 @@ impl System {
 
     /// The location code of a device that has one.
     pub(super) fn place(&self, name: &str) -> Option<String> {
-        let adapter = self.adapter(name).map(adapter_place);
-        adapter.or_else(|| self.port(name).map(super::san::port_place))
+        let adapter = self.adapter(name).map(|adapter| self.adapter_place(adapter));
+        adapter.or_else(|| self.port(name).map(|port| self.port_place(port)))
+    }
+
+    /// A location code, which the original has for every adapter.
+    pub(super) fn adapter_place(&self, adapter: &AdapterView) -> String {
+        let slots = [("vfchost", 0), ("vhost", SLOTS)];
+        let slot = slots.into_iter().find_map(|(prefix, first)| {
+            let number = numbered(&adapter.name, prefix)?;
+            (number < SLOTS).then(|| format!("C{}", first + number))
+        });
+        let slot = slot.unwrap_or_else(|| format!("C-{}", adapter.name));
+        self.place_at(&adapter.dataplane, &format!("V1-{slot}"))
+    }
+
+    /// The location code of a place in a data plane: with the server's own number, as those of the original have the machine's.
+    pub(super) fn place_at(&self, dataplane: &str, place: &str) -> String {
+        let number = self.status.server_number.as_deref().unwrap_or("000000");
+        format!("UTRUNKLINE.{}-{dataplane}-{place}", number.to_uppercase())
     }
 
     /// An adapter by its name.
@@ -335,7 +352,7 @@ impl System {
         devices.sort_by_key(|device| device.lun);
         ScsiMap {
             name: adapter.name.clone(),
-            physloc: adapter_place(adapter),
+            physloc: self.adapter_place(adapter),
             client_id: if adapter.has_client() { client_id(adapter) } else { 0 },
             devices,
         }
@@ -381,17 +398,6 @@ pub(super) fn text<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str
 
 pub(super) fn number(attributes: &Attributes, name: &str) -> Option<u64> {
     attributes.get(name).and_then(Value::as_number)
-}
-
-/// A location code, which the original has for every adapter.
-pub(super) fn adapter_place(adapter: &AdapterView) -> String {
-    let slots = [("vfchost", 0), ("vhost", SLOTS)];
-    let slot = slots.into_iter().find_map(|(prefix, first)| {
-        let number = numbered(&adapter.name, prefix)?;
-        (number < SLOTS).then(|| format!("C{}", first + number))
-    });
-    let slot = slot.unwrap_or_else(|| format!("C-{}", adapter.name));
-    format!("UTRUNKLINE-{}-V1-{slot}", adapter.dataplane)
 }
 
 /// The slots of virtual Fibre Channel adapters come first; those of the others begin here.

@@ -233,11 +233,10 @@ const LSDEV: Syntax = Syntax {
     name: "lsdev",
     about: "devices, and the attributes of one",
     usage: &[
-        "[-virtual] [-type adapter|disk|optical]",
-        "-dev DEVICE",
+        "[-virtual] [-type adapter|disk|optical] [-vpd]",
+        "-dev DEVICE [-vpd]",
         "-dev DEVICE -attr [NAME]",
         "-dev DEVICE -range NAME",
-        "-dev DEVICE -vpd",
         "-slots",
     ],
     flags: &[

@@ -181,7 +181,7 @@ fn lsmap_of_virtual_scsi_is_read_again() {
     };
     let map = |name: &str, client_id, devices| ScsiMap {
         name: name.to_owned(),
-        physloc: "UTRUNKLINE-main-V1-C0".to_owned(),
+        physloc: "UTRUNKLINE.5EE3C1-main-V1-C0".to_owned(),
         client_id,
         devices,
     };

@@ -53,6 +53,8 @@ fn it_teaches() {
         ("ioscli lsmap", 2),
         ("ioscli lsmap -al", 2),
         ("ioscli lsdev -dev nothing", 3),
+        ("ioscli lsdev -attr", 2),
+        ("ioscli lsdev -range queues", 2),
         ("ioscli lsdev -dev vhost0 -attr queus", 2),
         ("ioscli lsattr -Rl vhost0 -a socket", 2),
         ("ioscli chdev -dev vhost0", 2),
@@ -92,8 +94,8 @@ fn it_writes_switches_as_the_original_and_takes_them_so() {
     let refused = bench.refused("ioscli chdev -dev vfchost0 -attr volume=data", 2);
     assert!(refused.contains("an adapter of kind `fc` has no `volume`"), "{refused}");
     let places = ["-npiv", ""].map(|npiv| bench.ok(&format!("ioscli lsmap -all {npiv} -fmt :")));
-    assert!(places[0].starts_with("vfchost0:UTRUNKLINE-main-V1-C0:"), "{}", places[0]);
-    assert!(places[1].starts_with("vhost0:UTRUNKLINE-main-V1-C10000:"), "{}", places[1]);
+    assert!(places[0].starts_with("vfchost0:UTRUNKLINE.5EE3C1-main-V1-C0:"), "{}", places[0]);
+    assert!(places[1].starts_with("vhost0:UTRUNKLINE.5EE3C1-main-V1-C10000:"), "{}", places[1]);
 }
 
 #[test]
@@ -202,6 +204,8 @@ fn it_identifies_devices_and_removes_them() {
     let mut shown = String::new();
     for line in [
         "lsdev -slots",
+        "lsdev -vpd",
+        "lsdev -vpd -type disk",
         "lsdev -dev vfchost0 -vpd",
         "lsdev -dev fcs0 -vpd",
         "lsdev -dev vhost0 -vpd",

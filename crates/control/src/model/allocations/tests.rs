@@ -29,6 +29,15 @@ fn an_object_keeps_what_it_was_given() {
     assert_eq!(state(&adapters(&["e", "f", "g"]), &second).unwrap(), second);
 }
 
+/// Its name is made of it, and must not change when the first adapter comes.
+#[test]
+fn a_server_with_a_port_alone_has_its_number() {
+    let first = state("[port.fcs0]\n", &Desired::default()).unwrap();
+    assert_eq!((first.allocations.system, of_system(&first)), (Some(42), Prefix::of_system(42)));
+    let none = state("", &Desired::default()).unwrap();
+    assert_eq!(none.allocations.system, None);
+}
+
 #[test]
 fn nothing_is_given_again_after_a_removal() {
     let first = state(&adapters(&["f"]), &Desired::default()).unwrap();
