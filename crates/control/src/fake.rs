@@ -274,6 +274,7 @@ impl Books {
             client_num_io_queues: 0,
             channel_of_queue: Vec::new(),
             connections: 0,
+            visits: Vec::new(),
             features: Vec::new(),
             client: None,
         });

@@ -5,13 +5,13 @@ use crate::error::ApiError;
 use crate::model::MAIN;
 use crate::server::shared::Server;
 use fabric::attribute::Object;
+use protocol::now_ms;
 use protocol::stats::{
     AdapterSnapshot, ChannelCounter, FlightEvent, FlightKind, Histogram, Latency, LunSnapshot,
     QueueCounter, QueueSnapshot, Snapshot, bucket_of, bucket_upper_ns,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
 
 mod file;
@@ -197,11 +197,6 @@ pub struct FlightView {
     pub subject: String,
     /// A number that belongs to the event.
     pub value: u64,
-}
-
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The sum of queues.

@@ -16,6 +16,7 @@ mod process;
 mod pulse;
 mod refusal;
 mod view;
+mod visits;
 
 pub use ailing::Ailment;
 pub use backoff::Backoff;

@@ -6,6 +6,7 @@
 
 use crate::caller::Caller;
 use fabric::attribute::Object;
+use protocol::now_ms;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -13,7 +14,6 @@ use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::SystemTime;
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
@@ -169,7 +169,29 @@ impl Trail {
 
     /// Notes that something happened to somebody.
     pub fn note(&self, kind: Kind, subject: Option<&str>, message: impl Into<String>) {
-        self.add(Event { subject: subject.map(str::to_owned), ..Event::new(kind, message.into()) });
+        self.note_at(None, kind, subject, message);
+    }
+
+    /// The same of something that is known to have happened at a time, in milliseconds since 1970: others may have been noted that came after it.
+    pub fn note_at(
+        &self,
+        at_ms: Option<u64>,
+        kind: Kind,
+        subject: Option<&str>,
+        message: impl Into<String>,
+    ) {
+        let event = Event::new(kind, message.into());
+        let at_ms = at_ms.unwrap_or(event.at_ms);
+        self.add(Event { at_ms, subject: subject.map(str::to_owned), ..event });
+    }
+
+    /// Until when it is known who came to an adapter and who left, in milliseconds since 1970.
+    pub fn last_visit_ms(&self, adapter: &str) -> u64 {
+        let kept = self.kept();
+        let visit = |event: &&Event| {
+            matches!(event.kind, Kind::ClientConnected | Kind::ClientLeft) && event.is_of(adapter)
+        };
+        kept.events.iter().filter(visit).map(|event| event.at_ms).max().unwrap_or(0)
     }
 
     /// Notes what somebody did to the link of one, about which others are told, too. It is counted for `counted`.
@@ -215,7 +237,6 @@ impl Trail {
         log(&event);
         let mut kept = self.kept();
         event.number = kept.events.back().map_or(0, |last| last.number) + 1;
-        event.at_ms = now_ms();
         let number = event.number;
         *kept.counts.entry(event.kind).or_default() += 1;
         kept.append(event);
@@ -265,7 +286,7 @@ impl Trail {
 impl Event {
     fn new(kind: Kind, message: String) -> Event {
         let (subject, of, result, by) = (None, Vec::new(), None, None);
-        Event { number: 0, at_ms: 0, kind, subject, of, message, result, by }
+        Event { number: 0, at_ms: now_ms(), kind, subject, of, message, result, by }
     }
 
     /// Whether it is about somebody.
@@ -325,11 +346,6 @@ fn log(event: &Event) {
     } else {
         tracing::info!(event, subject, result, uid, by_pid, "{message}");
     }
-}
-
-fn now_ms() -> u64 {
-    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn read(path: &Path) -> VecDeque<Event> {

@@ -16,16 +16,18 @@ use std::time::Duration;
 
 use channel::device::{Resized, Tell};
 use channel::{Drain, StopReason};
-use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, ClientStatus, SocketRole};
+use protocol::message::{AdapterSpec, AdapterState, AdapterStatus, SocketRole};
 use protocol::place::Access;
 use protocol::stats::{QueueStats, StatsRegion};
 use rustix::event::EventfdFlags;
 use vhost::vhost_user::message::VhostUserProtocolFeatures as Protocol;
 use vhost::vhost_user::{BackendReqHandler, Error};
 
+mod condition;
 mod ended;
 mod event;
 
+pub(crate) use condition::Condition;
 use ended::Ended;
 use event::{Event, Watch};
 
@@ -41,29 +43,6 @@ use crate::session::{RING_FEATURES, Session, backend_channel, enable_ahead, send
 
 /// The longest time from one attempt to connect to a client to the next; it begins with [`PAUSE`] and doubles.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-
-/// What the state of an adapter is made of. Locked for moments only, also by channels.
-#[derive(Debug, Default)]
-pub(crate) struct Condition {
-    connected: bool,
-    client: Option<ClientStatus>,
-    /// Queues that the client has.
-    num_io_queues: u16,
-    /// Those that it uses, and their channels.
-    queues: u16,
-    channels: Vec<u32>,
-    /// The client broke a rule.
-    broken: bool,
-    reason: Option<String>,
-    connections: u64,
-}
-
-impl Condition {
-    fn break_down(&mut self, queue: u16, what: &str) {
-        self.broken = true;
-        self.reason = Some(format!("queue {queue}: {what}"));
-    }
-}
 
 /// What every adapter of a data plane needs.
 #[derive(Clone)]
@@ -468,6 +447,7 @@ impl Adapter {
             client_num_io_queues: condition.num_io_queues,
             channel_of_queue: condition.channels.clone(),
             connections: condition.connections,
+            visits: condition.visits.iter().cloned().collect(),
             client: condition.client,
             features: shared.feature_names(),
         }
@@ -640,12 +620,7 @@ impl Inner {
         let Ok(watched) = stream.try_clone() else { return };
         *locked(&self.stream) = stream.try_clone().ok();
         let client = peer(&stream);
-        let connections = {
-            let mut condition = locked(&self.condition);
-            let connections = condition.connections + 1;
-            *condition = Condition { connected: true, client, connections, ..Condition::default() };
-            connections
-        };
+        let connections = locked(&self.condition).come(client);
         shared.journal.connected(client, connections);
         self.place(&shared);
         let session = Arc::new(Session::new(Arc::clone(&shared)));
@@ -685,13 +660,7 @@ impl Inner {
         let removed = matches!(ended, Ended::Removed);
         shared.queues().end_session(if removed { Drain::SkipWaits } else { Drain::Ordinary });
         shared.device.client_lost();
-        let mut condition = locked(&self.condition);
-        let broken = std::mem::take(&mut condition.broken);
-        let reason = condition.reason.take().filter(|_| broken || !ended.is_ordinary());
-        let reason = reason.or_else(|| ended.reason());
-        let queues = condition.queues;
-        *condition = Condition { connections, reason: reason.clone(), ..Condition::default() };
-        drop(condition);
+        let (queues, reason) = locked(&self.condition).leave(&ended);
         shared.journal.left(queues, reason.as_deref());
     }
 

@@ -9,7 +9,7 @@ use common::raw::{Front, code, eventfd};
 use common::{Server, load, null, short_load, slow};
 use partition::load::{LoadOptions, WaitMode};
 use protocol::message::{
-    BlockSpec, DeviceSpec, FailureCode, LimitSpec, Reply, Request, VolumeSpec,
+    BlockSpec, DeviceSpec, FailureCode, LimitSpec, Reply, Request, VISITS_MAX, VolumeSpec,
 };
 use protocol::stats::{Latency, QueueCounter};
 
@@ -166,4 +166,30 @@ fn queues_that_the_client_has_are_told_apart_from_those_that_it_uses() {
     drop(front);
     let status = server.settled();
     assert_eq!((status.client_num_io_queues, status.client_queues), (0, 0));
+}
+
+#[test]
+fn the_last_clients_are_remembered_with_their_times() {
+    let server = Server::new(1);
+    server.must(Request::PutVolume(null(8)));
+    let socket = server.put_adapter(|_| ());
+    let before = protocol::now_ms();
+    for _ in 0..VISITS_MAX + 1 {
+        drop(Front::connect(&socket));
+        server.settled();
+    }
+    let _there = Front::connect(&socket);
+    let visits = server.adapter_status().visits;
+    let numbers: Vec<u64> = visits.iter().map(|visit| visit.connection).collect();
+    let last = VISITS_MAX as u64 + 2;
+    assert_eq!(numbers, (last - VISITS_MAX as u64 + 1..=last).collect::<Vec<_>>());
+    let mut known = before;
+    for visit in &visits {
+        let left = visit.left_at_ms.unwrap_or_else(protocol::now_ms);
+        assert!(known <= visit.came_at_ms && visit.came_at_ms <= left, "{visits:?}");
+        assert_eq!(visit.left_at_ms.is_none(), visit.connection == last);
+        assert_eq!(visit.client.unwrap().pid, std::process::id());
+        assert_eq!(visit.reason, None);
+        known = left;
+    }
 }

@@ -249,12 +249,33 @@ pub struct AdapterStatus {
     pub channel_of_queue: Vec<u32>,
     /// How many clients have connected since it was created.
     pub connections: u64,
+    /// The last [`VISITS_MAX`] of them, oldest first; empty from a data plane that does not say.
+    #[serde(default)]
+    pub visits: Vec<VisitStatus>,
     /// Names of the negotiated features that matter to an administrator.
     pub features: Vec<String>,
     /// The client's process; nothing without a client, from a data plane that does not say, or where its number cannot be known (another PID
     /// namespace).
     #[serde(default)]
     pub client: Option<ClientStatus>,
+}
+
+/// Most visits that a data plane remembers of an adapter.
+pub const VISITS_MAX: usize = 8;
+
+/// A client that is at an adapter, or was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VisitStatus {
+    /// Its number among the connections of the adapter.
+    pub connection: u64,
+    /// Its process, where that is known.
+    pub client: Option<ClientStatus>,
+    /// When it came, in milliseconds since 1970.
+    pub came_at_ms: u64,
+    /// When it had left and nothing of it was in flight any more, likewise; nothing while it is there.
+    pub left_at_ms: Option<u64>,
+    /// Why it left, where that was not by closing the connection.
+    pub reason: Option<String>,
 }
 
 /// An uplink that is connected.

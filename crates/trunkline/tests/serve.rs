@@ -17,6 +17,8 @@ mod lost_writes;
 mod names;
 #[path = "serve/uplinks.rs"]
 mod uplinks;
+#[path = "serve/visits.rs"]
+mod visits;
 
 /// A server in a folder of its own.
 struct Server {

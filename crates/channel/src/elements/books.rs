@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use protocol::now_ms;
 use protocol::stats::{AdapterStats, PortStats, SHORT_MS, SHORT_STILL};
 
 use super::{Local, Share, Shortage, Wake};
@@ -20,11 +20,6 @@ const KEPT_BACK: u32 = 32;
 fn running_queues(accounts: &mut [Option<Account>]) -> impl Iterator<Item = &mut Borrower> {
     let borrowers = accounts.iter_mut().flatten().flat_map(|account| &mut account.borrowers);
     borrowers.filter(|borrower| borrower.wake.is_some())
-}
-
-fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What a queue has.

@@ -2,11 +2,11 @@
 
 use crate::operation::{Journal, Kind, Operation, Step, Work};
 use fabric::attribute::Object;
+use protocol::now_ms;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::SystemTime;
 use tokio::sync::watch;
 use utoipa::ToSchema;
 
@@ -252,10 +252,4 @@ fn progress(operation: &Operation, live: Option<&Live>) -> Progress {
         _ => 0,
     };
     Progress { done, total, unit: "steps".to_owned() }
-}
-
-/// Milliseconds since 1970.
-fn now_ms() -> u64 {
-    let now = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
-    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }

@@ -7,16 +7,12 @@
 
 use super::ailing::{ERRORS, Errors};
 use super::view::{Known, View, lock};
-use crate::caller::Caller;
-use crate::model::loss::has_client;
+use super::visits;
 use crate::trail::{Kind, Trail};
-use protocol::message::{
-    Account, AdapterStatus, MINOR, Reply, Request, Status, VERSION, VolumeStatus,
-};
+use protocol::message::{Account, MINOR, Reply, Request, Status, VERSION, VolumeStatus};
 use protocol::place::reach;
 use protocol::socket::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -46,7 +42,15 @@ impl Pulse {
     ) -> std::io::Result<Pulse> {
         let (asks, inbox) = channel();
         let errors = Errors::default();
-        let body = PulseThread { name: name.to_owned(), socket, view, trail, line: None, errors };
+        let body = PulseThread {
+            name: name.to_owned(),
+            socket,
+            view,
+            trail,
+            line: None,
+            told: None,
+            errors,
+        };
         let thread = std::thread::Builder::new().name(format!("pulse-{name}"));
         thread.spawn(move || body.run(&inbox))?;
         Ok(Pulse { asks })
@@ -77,6 +81,8 @@ struct PulseThread {
     view: Arc<Mutex<View>>,
     trail: Arc<Trail>,
     line: Option<Line>,
+    /// The account up to which it was told what happened.
+    told: Option<Arc<Status>>,
     errors: Errors,
 }
 
@@ -109,14 +115,19 @@ impl PulseThread {
 
     fn note(&mut self, look: Look) {
         let mut view = lock(&self.view);
-        let mut seen = Vec::new();
+        let (mut seen, mut ill) = (Vec::new(), Vec::new());
         let silent = match look {
             Look::Answered(status) => {
-                if let Some(before) = &view.known {
-                    seen = visits(&before.status, &status);
-                    seen.extend(troubles(&before.status, &status));
+                let now = Known::new(*status);
+                // The supervisor asks, too: what is known already may not have been told.
+                let told = self.told.replace(Arc::clone(&now.status));
+                let known_until = |adapter: &str| self.trail.last_visit_ms(adapter);
+                let first = told.is_none().then_some(known_until);
+                let known = view.known.replace(now.clone()).map(|known| known.status);
+                if let Some(before) = told.or(known) {
+                    seen = visits::between(&before, &now.status, first);
+                    ill = troubles(&before, &now.status);
                 }
-                view.known = Some(Known::new(*status));
                 None
             }
             Look::Nobody => None,
@@ -142,8 +153,11 @@ impl PulseThread {
         if let Some((kind, message)) = turn {
             self.trail.note(kind, Some(&self.name), message);
         }
-        for (kind, adapter, message) in seen.into_iter().chain(errors) {
-            self.trail.note(kind, Some(&adapter), message);
+        for visits::Seen { at_ms, kind, adapter, message } in seen {
+            self.trail.note_at(at_ms, kind, Some(&adapter), message);
+        }
+        for (kind, volume, message) in ill.into_iter().chain(errors) {
+            self.trail.note(kind, Some(&volume), message);
         }
     }
 
@@ -226,48 +240,6 @@ fn troubles(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
         .collect()
 }
 
-/// Clients that came or went between two accounts.
-fn visits(before: &Status, now: &Status) -> Vec<(Kind, String, String)> {
-    let mut visits = Vec::new();
-    // Of another life it says nothing.
-    let known = before.adapters.iter().filter(|_| before.pid == now.pid);
-    let known: BTreeMap<&str, &AdapterStatus> =
-        known.map(|earlier| (earlier.spec.name.as_str(), earlier)).collect();
-    for adapter in &now.adapters {
-        let name = adapter.spec.name.as_str();
-        let earlier = known.get(name);
-        let (had, connections) = earlier.map_or((false, 0), |a| (has_client(a), a.connections));
-        let has = has_client(adapter);
-        let came = has && !had || adapter.connections > connections;
-        let left = had && !has || (had || !has) && adapter.connections > connections;
-        let reason = adapter.reason.as_deref().unwrap_or("it closed the connection");
-        let mut add = |kind, message: String| visits.push((kind, name.to_owned(), message));
-        if had && left {
-            add(Kind::ClientLeft, reason.to_owned());
-        }
-        if came {
-            let who = adapter.client.map(|client| format!(", {}", Caller::from(client)));
-            let who = who.unwrap_or_default();
-            add(Kind::ClientConnected, format!("connection {}{who}", adapter.connections));
-        }
-        if !had && left {
-            add(Kind::ClientLeft, reason.to_owned());
-        }
-        let channels = earlier.map_or(adapter.spec.channels, |earlier| earlier.spec.channels);
-        if had && has && !came && channels != adapter.spec.channels {
-            let message = format!("channels: {channels}, then {}", adapter.spec.channels);
-            add(Kind::Renegotiated, message);
-        }
-        // From none and to none is a start and a reset.
-        let queues = earlier.map_or(0, |earlier| earlier.client_queues);
-        if had && has && !came && queues != 0 && ![0, queues].contains(&adapter.client_queues) {
-            let message = format!("queues of the client: {queues}, then {}", adapter.client_queues);
-            add(Kind::Renegotiated, message);
-        }
-    }
-    visits
-}
-
 /// Whether nobody listens there, by what a connection was refused with. Everything else leaves it open.
 pub(super) fn is_absent(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionRefused, NotFound};
@@ -291,54 +263,12 @@ fn readable(connection: &Connection, until: Instant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::message::{AdapterSpec, AdapterState, NullSpec, VolumeSpec};
-
-    fn status(pid: u32, state: AdapterState, connections: u64) -> Status {
-        let desired = crate::config::read(
-            "[volume.v]\nkind=\"null\"\nsize=4096\n[adapter.a]\nvolume=\"v\"\n",
-        );
-        let paths = crate::paths::Paths::in_one("/run/t");
-        let wanted = crate::model::resolve::wanted(&desired.unwrap(), "main", &paths);
-        let spec: AdapterSpec = wanted.adapters["a"].clone();
-        let (reason, channel_of_queue, features) = (None, Vec::new(), Vec::new());
-        let adapter = AdapterStatus {
-            spec: spec.into(),
-            state,
-            reason,
-            client_queues: 0,
-            client_num_io_queues: 0,
-            channel_of_queue,
-            connections,
-            features,
-            client: None,
-        };
-        Status { pid, adapters: vec![adapter], ..Status::default() }
-    }
-
-    #[test]
-    fn another_number_of_channels_or_queues_under_a_client_is_seen() {
-        let before = status(1, AdapterState::Running, 1);
-        let mut now = before.clone();
-        let mut spec = AdapterSpec::clone(&now.adapters[0].spec);
-        spec.channels = 3;
-        now.adapters[0].spec = spec.into();
-        let found = visits(&before, &now);
-        let message = "channels: 0, then 3".to_owned();
-        assert_eq!(found, [(Kind::Renegotiated, "a".to_owned(), message)]);
-        assert_eq!(visits(&status(1, AdapterState::Listening, 1), &now).len(), 1, "it has come");
-        // Other queues of the same client; one that has none is about to have some.
-        let mut more = now.clone();
-        (now.adapters[0].client_queues, more.adapters[0].client_queues) = (2, 8);
-        let message = "queues of the client: 2, then 8".to_owned();
-        assert_eq!(visits(&now, &more), [(Kind::Renegotiated, "a".to_owned(), message)]);
-        more.adapters[0].client_queues = 0;
-        assert_eq!((visits(&now, &more), visits(&more, &now)), (vec![], vec![]));
-    }
+    use protocol::message::{NullSpec, VolumeSpec};
 
     #[test]
     fn what_goes_wrong_with_an_open_volume_is_told_once() {
         let with = |pid, trouble: Option<&str>| {
-            let mut status = status(pid, AdapterState::Listening, 0);
+            let mut status = Status { pid, ..Status::default() };
             status.volumes.push(VolumeStatus {
                 spec: VolumeSpec::new("v", NullSpec::default()),
                 bytes: 4096,
@@ -361,27 +291,6 @@ mod tests {
             let expected = now.1.filter(|_| told);
             let expected = expected.map(|it| (Kind::VolumeError, "v".to_owned(), it.to_owned()));
             assert_eq!(found, Vec::from_iter(expected), "{before:?} to {now:?}");
-        }
-    }
-
-    #[test]
-    fn clients_that_come_and_go_between_two_looks_are_seen() {
-        use AdapterState::{Listening, Running};
-        use Kind::{ClientConnected as Came, ClientLeft as Left};
-        for (before, now, expected) in [
-            ((1, Listening, 0), (1, Listening, 0), vec![]),
-            ((1, Listening, 0), (1, Running, 1), vec![Came]),
-            ((1, Running, 1), (1, Running, 1), vec![]),
-            ((1, Running, 1), (1, Listening, 1), vec![Left]),
-            ((1, Running, 1), (1, Running, 2), vec![Left, Came]),
-            ((1, Listening, 1), (1, Listening, 2), vec![Came, Left]),
-            // Another process: its client has come to it.
-            ((1, Running, 1), (2, Running, 1), vec![Came]),
-        ] {
-            let state = |(pid, state, connections)| status(pid, state, connections);
-            let found = visits(&state(before), &state(now));
-            let kinds: Vec<Kind> = found.iter().map(|(kind, ..)| *kind).collect();
-            assert_eq!(kinds, expected, "{before:?} to {now:?}");
         }
     }
 }

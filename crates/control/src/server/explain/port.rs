@@ -3,9 +3,10 @@
 use crate::error::ApiError;
 use crate::model::{Desired, resolve};
 use crate::server::shared::Server;
-use crate::statistics::{now_ms, own};
+use crate::statistics::own;
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::elements::CommandTerm;
+use protocol::now_ms;
 use protocol::stats::{QueueCounter, Snapshot};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
