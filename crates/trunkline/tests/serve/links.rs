@@ -1,7 +1,8 @@
 //! A port that goes down and comes back, again and again, under a client.
 
 use super::*;
-use partition::load::{LoadOptions, Report, ScsiLun, run};
+use partition::load::{FailureKind, LoadError, LoadOptions, Report, ScsiLun, run};
+use partition::scsi::response;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// So often.
@@ -24,7 +25,7 @@ fn mapped() -> Server {
 }
 
 /// Clients one after the other do I/O until the port was down [`TIMES`] times; what became of each.
-fn under_load(server: &Server) -> Vec<Report> {
+fn under_load(server: &Server) -> Vec<Result<Report, LoadError>> {
     let socket = server.path("vfchost0.sock");
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -40,7 +41,7 @@ fn under_load(server: &Server) -> Vec<Report> {
                     duration: Duration::from_millis(700),
                     ..LoadOptions::default()
                 };
-                reports.push(run(&socket, &options, &mut |_| ()).unwrap());
+                reports.push(run(&socket, &options, &mut |_| ()));
             }
             reports
         });
@@ -59,11 +60,40 @@ fn a_port_goes_down_fifty_times_and_within_the_time_no_command_fails() {
     let reports = under_load(&server);
     assert!(reports.len() > 1, "{reports:?}");
     for report in &reports {
+        let report = report.as_ref().unwrap();
         assert!(report.passed() && report.restarts.is_empty(), "{report:?}");
         assert!(report.verify.as_ref().unwrap().blocks_checked > 0);
     }
     let port: Value = serde_json::from_str(&server.ok("port show fcs0 -o json")).unwrap();
     assert_eq!(port["link"]["failures"], TIMES, "{port}");
+}
+
+/// Beyond the time commands fail as those of a port without a link do. Nothing else happens: connections stay, and what is there is right.
+#[test]
+fn a_port_goes_down_fifty_times_and_beyond_the_time_commands_fail_and_no_connection_is_lost() {
+    let server = mapped();
+    server.ok("adapter set vfchost0 --link-hold 0");
+    let (mut failed, down) = (0, format!("response {}", response::TRANSPORT_FAILURE));
+    for report in under_load(&server) {
+        let report = match report {
+            Ok(report) => report,
+            // It came while the port was down, and found no LUN.
+            Err(LoadError::Lun(why)) => {
+                assert!(why.to_string().contains(&down), "{why}");
+                continue;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        assert!(report.restarts.is_empty(), "{report:?}");
+        for failure in &report.failures {
+            assert_eq!(failure.kind, FailureKind::Io, "{failure}");
+            assert!(failure.message.contains(&down), "{failure}");
+        }
+        failed += report.failure_count;
+    }
+    assert!(failed > 0);
+    let map = server.ok("ioscli lsmap -npiv -vadapter vfchost0 -field status -fmt :");
+    assert_eq!(map.trim(), "NOT_LOGGED_IN", "nobody is there any more");
 }
 
 /// A client stays while its port is down, and its login does not.
