@@ -26,6 +26,7 @@ mod latency;
 mod level;
 pub mod limits;
 mod logins;
+mod looping;
 mod lparstat;
 mod lscfg;
 mod lsmap;

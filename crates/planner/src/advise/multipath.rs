@@ -221,9 +221,19 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
 /// The server adapter and the port behind the one Fibre Channel adapter that all these paths lead over, as `lsmap` names
 /// them.
 fn served_by(view: &View<'_>, host: usize, down: &[&DiskPath]) -> Vec<String> {
-    let mut maps = view.npiv().iter().filter(|map| map.client == Some(host));
+    let maps = || view.npiv().iter().filter(|map| map.client == Some(host));
     let over = |adapter: &str| down.iter().all(|path| is_parent(&[path], adapter));
-    let map = maps.find(|map| map.client_adapter().is_some_and(over));
+    let named = maps().find(|map| map.client_adapter().is_some_and(over));
+    // One that is not in use has no name there, nor has any before its client has told it: it is the one out of use.
+    let unnamed = || {
+        let parents: BTreeSet<_> = down.iter().map(|path| path.parent.as_deref()).collect();
+        let mut unnamed = maps().filter(|map| map.client_adapter().is_none() && !map.logged_in());
+        let other =
+            maps().any(|map| map.client_adapter().is_some_and(|adapter| is_parent(down, adapter)));
+        let one = unnamed.next().filter(|_| unnamed.next().is_none());
+        one.filter(|_| parents.len() == 1 && !other)
+    };
+    let map = named.or_else(unnamed);
     map.into_iter()
         .flat_map(|map| [Some(map.map.name.as_str()), map.port()].map(|name| (map.vios, name)))
         .filter_map(|(vios, name)| Some(view.object(vios, name?)))

@@ -4,6 +4,8 @@
 //! if not, the line is kept as not understood. After [`Page::STRAY`] such lines in a row the report has ended before
 //! the first of them.
 
+use super::looping::Loop;
+use super::recognise::Kind;
 use super::text::{self, Line, Lines};
 use super::{At, Head, Masked, Read, recognise};
 
@@ -20,12 +22,15 @@ pub(super) struct Page<'t> {
     pub(super) asked: Option<String>,
     /// Whether it asks for the values in force (`lsattr -P`).
     pub(super) in_force: bool,
-    /// Whether a loop prints a heading before each report, which names the next device.
-    pub(super) headed: bool,
+    /// The loop that prints it, perhaps with a heading before each report.
+    pub(super) looping: Loop<'t>,
     /// The columns that the command asks for with `-F`.
     pub(super) format: Vec<String>,
     /// The delimiter that the command asks for with `-fmt`.
     pub(super) delimiter: Option<char>,
+    /// Whose report it is, and what else the command prints.
+    kind: Kind,
+    pub(super) promised: Vec<Kind>,
     /// The line from which nothing is read: as much is kept of the file as may be.
     pub(super) end: u32,
     /// Lines that were not understood, since the last that was; and the bookmark of the first.
@@ -37,17 +42,19 @@ impl<'t> Page<'t> {
     /// So many lines in a row that nobody understands end a report.
     const STRAY: usize = 24;
 
-    /// A report that begins with the next line.
-    pub(super) fn new(lines: Lines<'t>, head: Head) -> Self {
+    /// A report of this kind that begins with the next line.
+    pub(super) fn new(kind: Kind, lines: Lines<'t>, head: Head) -> Self {
         Self {
+            kind,
             lines,
             head,
             filter: None,
             asked: None,
             in_force: false,
-            headed: false,
+            looping: Loop::default(),
             format: Vec::new(),
             delimiter: None,
+            promised: Vec::new(),
             end: u32::MAX,
             stray: Vec::new(),
             before_stray: lines,
@@ -126,8 +133,17 @@ impl<'t> Page<'t> {
 
     /// What to do with a line that the reader does not know: ends the report, or keeps it and goes on.
     pub(super) fn goes_on(&mut self, line: Line<'_>) -> bool {
-        let headed = self.headed && text::device_of_heading(line.trimmed()).is_some();
-        !headed && !recognise::is_boundary(line, self.lines) && self.stray(UNKNOWN)
+        !self.looping.is_heading(line.trimmed())
+            && !self.is_of_another(line)
+            && !recognise::is_boundary(line, self.lines)
+            && self.stray(UNKNOWN)
+    }
+
+    /// Whether the line is a row of another list without a heading, by its form, or because the command has asked for one.
+    fn is_of_another(&self, line: Line<'_>) -> bool {
+        let promised = || self.promised.iter().any(|kind| kind.is_row(line));
+        let kind = recognise::without_heading(line, self.lines);
+        kind.is_some_and(|kind| kind != self.kind) || promised()
     }
 
     /// Keeps a value that could not be understood, in a line that was taken.

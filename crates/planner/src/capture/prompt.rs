@@ -400,6 +400,11 @@ fn is_asked(word: &str) -> bool {
         || matches!(program(word), "ioslevel" | "oslevel" | "uname" | "hostname")
 }
 
+/// Whether a variable stands where a name should.
+pub(super) fn is_variable(name: &str) -> bool {
+    name.contains(['$', '`'])
+}
+
 fn ssh_host<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<&'t str> {
     let mut skip = false;
     for word in words {
@@ -408,6 +413,7 @@ fn ssh_host<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<&'t str> {
         } else if skip {
             skip = false;
         } else {
+            let word = word.trim_matches(['"', '\'']);
             return Some(word.rsplit_once('@').map_or(word, |(_, host)| host));
         }
     }
@@ -419,7 +425,7 @@ fn viosvrcmd<'t>(words: &mut impl Iterator<Item = &'t str>) -> Option<&'t str> {
     let mut partition = None;
     while let Some(word) = words.next() {
         match word {
-            "-p" => partition = words.next(),
+            "-p" => partition = words.next().map(|word| word.trim_matches(['"', '\''])),
             "-c" => break,
             _ => {}
         }

@@ -181,30 +181,34 @@ fn is_login(text: &str) -> bool {
 
 /// A list without heading whose rows cannot be anything else; `ahead` begins with its first line.
 pub(super) fn without_heading(line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
+    const ROWS: [Kind; 6] =
+        [Kind::LsattrRange, Kind::Level, Kind::DiskPaths, Kind::Errpt, Kind::Lscfg, Kind::HmcList];
     let text = line.trimmed();
-    if is_span(text) {
-        return Some(Kind::LsattrRange);
-    }
-    if is_level(text) {
-        return Some(Kind::Level);
-    }
-    if diskpaths::is_row(text) {
-        return Some(Kind::DiskPaths);
-    }
-    if errpt::is_row(text) {
-        return Some(Kind::Errpt);
-    }
-    if lscfg::is_device_row(text) {
-        return Some(Kind::Lscfg);
-    }
-    if hmc::is_row(text) {
-        return Some(Kind::HmcList);
+    if let Some(kind) = ROWS.into_iter().find(|kind| kind.is_row(line)) {
+        return Some(kind);
     }
     if let Some(kind) = formatted(text) {
         return Some(kind);
     }
     let rows = || ahead.take(2).filter(|line| is_attribute(line.text)).count();
     (is_attribute(line.text) && rows() == 2).then_some(Kind::Lsattr)
+}
+
+impl Kind {
+    /// Whether a line has the form of a row of this list, which has no heading.
+    pub(super) fn is_row(self, line: Line<'_>) -> bool {
+        let text = line.trimmed();
+        match self {
+            Kind::LsattrRange => is_span(text),
+            Kind::Level => is_level(text),
+            Kind::DiskPaths => diskpaths::is_row(text),
+            Kind::Errpt => errpt::is_row(text),
+            Kind::Lscfg => lscfg::is_device_row(text),
+            Kind::HmcList => hmc::is_row(text),
+            Kind::Lsattr => is_attribute(line.text),
+            _ => false,
+        }
+    }
 }
 
 /// `20...2048 (+1)`

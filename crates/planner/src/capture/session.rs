@@ -1,9 +1,12 @@
 //! A file as a whole: prompts, commands, reports and what lies between.
 
+mod ran_on;
+
 use super::changes::{self, Changes};
 use super::dress::{self, Part as Stretch};
 use super::foreign::{self, heads_refused};
 use super::limits::{ENTRIES, ENTRIES_PER_FILE, LINES, LINES_PER_FILE};
+use super::looping::Loop;
 use super::page::Page;
 use super::prompt::{self, Command, Part};
 use super::recognise::{self, Expected, Kind};
@@ -17,6 +20,7 @@ use crate::report::clean::{clean, is_host_name, is_word};
 /// So many remarks on one file are kept about names that are none.
 const NOTES: usize = 16;
 const OUTSIDE: &str = "no report that is known here";
+const ANY_HOST: &str = "a variable names the host that printed this, and no line before it does; let the loop print the name before each: for h in …; do echo == $h; ssh $h …; done";
 const AMBIGUOUS: &str =
     "could be the report of lsattr -Rl or of lsdev -range, or none; put the command before it";
 
@@ -33,12 +37,18 @@ struct Session<'c, 't> {
     prompt_goes_on: bool,
     command: Option<Command<'t>>,
     used: Vec<bool>,
+    /// The reports that its parts print, as far as they are read.
+    kinds: Vec<Option<Kind>>,
+    /// Why what it prints is kept and not read: not as was expected, or not at all.
+    whys: [Option<String>; 2],
     /// The device that a loop has named.
     named_device: Option<Read<String>>,
     /// The prompts have no host's name since `oem_setup_env`, up to `exit` or to a prompt with one.
     as_root: bool,
     /// The loop that was typed last, on one line or on several.
-    looping: Loop,
+    looping: Loop<'t>,
+    /// The host that a loop has named.
+    named_host: Option<Read<String>>,
     /// How often lines were tried as the command's report in vain.
     misses: u32,
     /// The partition is what `hostname` said, which prompts without a host do not take back.
@@ -66,33 +76,6 @@ struct Session<'c, 't> {
     /// A line of the file has told the time.
     dated: bool,
     taken: Option<Taken>,
-}
-
-/// A loop of the shell.
-#[derive(Debug, Clone, Copy, Default)]
-struct Loop {
-    /// Its end was not typed yet: lines with the second prompt, `>`, belong to it.
-    open: bool,
-    /// It asks for what a variable names.
-    asks: bool,
-    /// It prints something of its own.
-    prints: bool,
-}
-
-impl Loop {
-    fn of(typed: &str) -> Self {
-        let first = typed.split_ascii_whitespace().next().unwrap_or("");
-        let begins = matches!(first, "for" | "while" | "until");
-        let ends = typed.split([';', ' ']).any(|word| word == "done");
-        let prints = ["echo", "print"].iter().any(|word| typed.contains(word));
-        Self { open: begins && !ends, asks: typed.contains('$'), prints }
-    }
-
-    fn and(self, typed: &str) -> Self {
-        let more = Self::of(typed);
-        let open = !typed.split([';', ' ']).any(|word| word == "done");
-        Self { open, asks: self.asks || more.asks, prints: self.prints || more.prints }
-    }
 }
 
 /// Reads one file.
@@ -135,9 +118,12 @@ pub(super) fn read_within(
         prompt_goes_on: false,
         command: None,
         used: Vec::new(),
+        kinds: Vec::new(),
+        whys: [None, None],
         named_device: None,
         as_root: false,
         looping: Loop::default(),
+        named_host: None,
         misses: 0,
         host_asked: false,
         puzzles: Vec::new(),
@@ -206,8 +192,8 @@ impl<'t> Session<'_, 't> {
             }
             if self.typed(line)
                 || self.dated(line)
-                || self.named(line)
                 || self.looped(line)
+                || self.named(line)
                 || self.changed(line)
             {
                 lines.next();
@@ -325,17 +311,33 @@ impl<'t> Session<'_, 't> {
         report
     }
 
-    fn start(&mut self, command: Command<'t>, goes_on: bool) {
-        self.looping = match goes_on {
-            true => self.looping.and(command.typed.value),
-            false => Loop::of(command.typed.value),
-        };
+    fn start(&mut self, mut command: Command<'t>, goes_on: bool) {
         let before = self.captures.reports.get_mut(self.reports_before..).unwrap_or_default();
         self.changes.typed(self.partition.as_ref(), &command, before);
-        self.used.clear();
-        self.used.resize(command.parts.len(), false);
-        self.named_device = None;
         self.misses = 0;
+        self.named_device = None;
+        match self.command.take().filter(|_| goes_on) {
+            // What a loop runs stands on several lines.
+            Some(first) => {
+                self.looping = self.looping.and(&command);
+                if command.parts.iter().all(|part| matches!(part.program, "do" | "done")) {
+                    command.typed = first.typed;
+                }
+                command.parts.splice(0..0, first.parts);
+            }
+            None => {
+                self.looping = Loop::of(&command);
+                self.named_host = None;
+                self.used.clear();
+            }
+        }
+        self.used.resize(command.parts.len(), false);
+        self.whys = [None, None];
+        self.kinds.clear();
+        self.kinds.extend(command.parts.iter().map(|part| match recognise::by_command(part) {
+            Expected::Report(kind) => Some(kind),
+            _ => None,
+        }));
         self.command = (!command.typed.value.is_empty()).then_some(command);
     }
 
@@ -355,7 +357,8 @@ impl<'t> Session<'_, 't> {
     fn named(&mut self, line: Line<'_>) -> bool {
         let Some(command) = &self.command else { return false };
         let said = command.parts.iter().enumerate().find_map(|(index, part)| {
-            let used = self.used.get(index).copied().unwrap_or(false);
+            let again = line.text.contains(' ') && part.partition.is_some_and(prompt::is_variable);
+            let used = self.used.get(index).copied().unwrap_or(false) && !again;
             let about = host::line(part.program, &part.args, line).filter(|_| !used)?;
             Some((index, about, part.partition))
         });
@@ -365,17 +368,25 @@ impl<'t> Session<'_, 't> {
         head.taken = self.taken.clone();
         // The partition's name gives way to a host's name that is known.
         let host = about.hostname.clone();
-        if let Some(name) =
-            host.or_else(|| about.partition_name.clone().filter(|_| self.partition.is_none()))
-            && partition.is_none()
-        {
-            self.partition = Some(name);
-            self.host_asked = true;
-        }
+        let name =
+            host.or_else(|| about.partition_name.clone().filter(|_| self.partition.is_none()));
         let typed_at = command.typed.at;
-        head.partition = partition
-            .map(|name| Read { value: name.to_owned(), at: typed_at })
-            .or_else(|| self.partition.clone());
+        head.partition = match partition {
+            None => {
+                if name.is_some() {
+                    (self.partition, self.host_asked) = (name, true);
+                }
+                self.partition.clone()
+            }
+            // Before what else a loop runs there.
+            Some(variable) if prompt::is_variable(variable) => {
+                if self.looping.says_host {
+                    self.named_host.clone_from(&name);
+                }
+                name
+            }
+            Some(on) => Some(Read { value: on.to_owned(), at: typed_at }),
+        };
         if let Some(used) = self.used.get_mut(index) {
             *used = true;
         }
@@ -386,7 +397,10 @@ impl<'t> Session<'_, 't> {
 
     /// Takes what `hostname` printed where it is no name.
     fn badly_named(&mut self, line: Line<'_>) -> bool {
-        let Some(command) = &self.command else { return false };
+        // In a loop over hosts the name is a heading.
+        let Some(command) = self.command.as_ref().filter(|_| !self.looping.roams) else {
+            return false;
+        };
         let asks = |part: &Part<'_>| part.program == "hostname" && part.args.is_empty();
         let index =
             command.parts.iter().zip(&self.used).position(|(part, used)| asks(part) && !used);
@@ -394,19 +408,6 @@ impl<'t> Session<'_, 't> {
         *used = true;
         self.no_name(line.trimmed(), line.at);
         (self.partition, self.host_asked) = (None, false);
-        true
-    }
-
-    /// Takes the name of the device that a loop prints before what it asks for: `for d in …; do echo $d; lsattr -El $d`.
-    fn looped(&mut self, line: Line<'_>) -> bool {
-        if !self.looping.asks {
-            return false;
-        }
-        let text = line.trimmed();
-        let alone = text::is_device_alone(text).then_some(text);
-        let named = alone.or_else(|| text::device_of_heading(text).filter(|_| self.looping.prints));
-        let Some(name) = named else { return false };
-        self.named_device = Some(Read { value: name.to_owned(), at: line.at });
         true
     }
 
@@ -455,7 +456,10 @@ impl<'t> Session<'_, 't> {
                 if let Some(used) = part.and_then(|index| self.used.get_mut(index)) {
                     *used = true;
                 }
-                self.add(report, after);
+                match report.head().partition.is_none() && self.is_of_any_host(kind) {
+                    true => self.refuse_report(&report, ANY_HOST.to_owned(), 0),
+                    false => self.add(report, after),
+                }
                 return after;
             }
             let end = after.peek().map_or(u32::MAX, |next| next.at.line);
@@ -463,17 +467,19 @@ impl<'t> Session<'_, 't> {
             self.vain = Some((kind, end));
             self.misses += 1;
         }
-        let of_command;
+        self.puzzles.extend(expected.map(|kind| (line.at, kind)));
+        let [puzzling, unread] = &mut self.whys;
         let why = match &self.command {
-            Some(command) if expected.is_some() => {
-                self.puzzles.extend(expected.map(|kind| (line.at, kind)));
-                of_command = format!("printed by `{}` and not understood", command.typed.value);
-                &of_command
-            }
-            Some(command) => {
-                of_command = format!("printed by `{}`, which is not read", command.typed.value);
-                &of_command
-            }
+            Some(command) if expected.is_some() => puzzling
+                .get_or_insert_with(|| {
+                    format!("printed by `{}` and not understood", command.typed.value)
+                })
+                .as_str(),
+            Some(command) => unread
+                .get_or_insert_with(|| {
+                    format!("printed by `{}`, which is not read", command.typed.value)
+                })
+                .as_str(),
             None if is_short_list(line, lines) => AMBIGUOUS,
             None => OUTSIDE,
         };
@@ -488,16 +494,17 @@ impl<'t> Session<'_, 't> {
         looked && self.wasted > Self::WASTE * u64::from(at.line) + 1000
     }
 
+    /// What else the command promises.
+    fn promised(&self, but: Kind) -> Vec<Kind> {
+        self.kinds.iter().flatten().copied().filter(|kind| *kind != but).collect()
+    }
+
     /// The report that the command promises and that has not come yet.
     fn expected(&self) -> Option<Kind> {
         let command = self.command.as_ref()?;
-        command.parts.iter().zip(&self.used).find_map(|(part, used)| {
-            match recognise::by_command(part) {
-                // What a loop runs prints more than one.
-                Expected::Report(kind) if !used || part.is_in_loop() => Some(kind),
-                _ => None,
-            }
-        })
+        let mut parts = self.kinds.iter().zip(&self.used).zip(&command.parts);
+        // What a loop runs prints more than one.
+        parts.find_map(|((kind, used), part)| kind.filter(|_| !used || part.is_in_loop()))
     }
 
     /// Why the command's report is not read in this form.
@@ -550,44 +557,55 @@ impl<'t> Session<'_, 't> {
     fn page(&self, kind: Kind, at: At, lines: Lines<'t>) -> (Page<'t>, Option<usize>) {
         let mut head = Head::new(at);
         head.taken = self.taken.clone();
-        head.partition = self.partition.clone();
         let end = at.line.saturating_add(u32::try_from(self.room_lines).unwrap_or(u32::MAX));
-        let fits = |part: &Part<'_>| matches!(recognise::by_command(part), Expected::Report(other) if other == kind);
         let found = self.command.as_ref().and_then(|command| {
-            let unused =
-                command.parts.iter().zip(&self.used).position(|(part, used)| fits(part) && !used);
+            let mut kinds = self.kinds.iter().zip(&self.used);
+            let unused = kinds.position(|(of, used)| *of == Some(kind) && !used);
             // A loop runs one command several times.
-            let index = unused.or_else(|| command.parts.iter().position(fits))?;
+            let index = unused.or_else(|| self.kinds.iter().position(|of| *of == Some(kind)))?;
             Some((index, &command.typed, command.parts.get(index)?))
         });
         // What a loop asks for is about the device that it has named.
         let named = self.named_device.as_ref().filter(|_| self.looping.asks);
-        let headed = self.looping.asks && self.looping.prints;
+        let place = found.map_or(at, |(_, typed, _)| typed.at);
+        head.partition = match self.is_of_any_host(kind) {
+            true => None,
+            false => self.host_of(found.map(|(.., part)| part), place),
+        };
         let Some((index, typed, part)) = found else {
             head.device = named.cloned();
-            let mut page = Page::new(lines, head);
-            (page.headed, page.end) = (headed, end);
+            let mut page = Page::new(kind, lines, head);
+            (page.looping, page.end) = (self.looping, end);
             return (page, None);
         };
         let first_use = !self.used[index];
-        let place = typed.at;
         head.command = Some(owned(typed));
-        if let Some(name) = part.partition {
-            head.partition = Some(Read { value: name.to_owned(), at: place });
-        }
         if first_use {
             head.device =
                 recognise::device(part).map(|name| Read { value: name.to_owned(), at: place });
         }
         head.device = head.device.or_else(|| named.cloned());
-        let mut page = Page::new(lines, head);
-        (page.headed, page.end) = (headed, end);
+        let mut page = Page::new(kind, lines, head);
+        (page.looping, page.end) = (self.looping, end);
+        page.promised = self.promised(kind);
         page.in_force = kind == Kind::Lsattr && recognise::in_force(part);
         page.format = recognise::format(part);
         page.asked = recognise::attribute(part).map(str::to_owned);
         page.delimiter = part.after("-fmt").and_then(|text| text.chars().next());
         page.filter = part.filter.map(str::to_owned);
         (page, Some(index))
+    }
+
+    /// Keeps of a report, which may go on up to a line, that it is not read.
+    fn refuse_report(&mut self, report: &Report, why: String, end: u32) {
+        let head = report.head();
+        let command = head.command.as_ref().map_or(report.command(), |typed| &typed.value);
+        self.captures.refused.push(Refused {
+            at: head.first,
+            lines: head.last.max(end) - head.first.line + 1,
+            command: command.to_owned(),
+            why,
+        });
     }
 
     /// Keeps a report, or refuses it when most of it is in another language.
@@ -603,14 +621,8 @@ impl<'t> Session<'_, 't> {
                 _ => language::detect(&texts().collect::<Vec<_>>().join("\n")),
             };
             if let Some(language) = language {
-                let command = report.command();
-                let end = to.peek().map_or(head.last, |next| next.at.line - 1).max(head.last);
-                self.captures.refused.push(Refused {
-                    at: head.first,
-                    lines: end - head.first.line + 1,
-                    command: head.command.as_ref().map_or(command, |typed| &typed.value).to_owned(),
-                    why: foreign::why(command, language),
-                });
+                let end = to.peek().map_or(head.last, |next| next.at.line - 1);
+                self.refuse_report(&report, foreign::why(report.command(), language), end);
                 return;
             }
         }

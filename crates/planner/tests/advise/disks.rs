@@ -578,23 +578,79 @@ fn paths_that_are_down_are_told_by_what_they_lead_over() {
             "For that reason 6 of 12 paths of prgdb1 are down.",
         ),
     ] {
-        // A VIOS that has seen the client since its start names the client's adapter.
+        // A VIOS that has seen the client since its start names the client's adapter, another does not.
         let mut captured = field(folder, files);
-        let (unnamed, named) =
-            ("client name:                VFC", "client name:fcs0            VFC");
-        captured.iter_mut().for_each(|(_, text)| *text = text.replace(unnamed, named));
-        let findings = advised(&captured).findings;
-        let [only] = &findings[..] else { panic!("{folder}: {findings:#?}") };
-        assert_eq!(only.rule, rule);
-        assert!(only.reasoning.iter().any(|why| why == told), "{:?}", only.reasoning);
-        let of_client = captured.iter().position(|(name, _)| name.contains("db")).unwrap();
-        let lines = only.evidence.iter().filter(|at| at.file as usize == of_client);
-        assert!(lines.count() >= 3, "the paths' lines: {:?}", only.evidence);
+        for named in [false, true] {
+            if named {
+                let (unnamed, named) =
+                    ("client name:                VFC", "client name:fcs0            VFC");
+                captured.iter_mut().for_each(|(_, text)| *text = text.replace(unnamed, named));
+            }
+            let findings = advised(&captured).findings;
+            let [only] = &findings[..] else { panic!("{folder}, {named}: {findings:#?}") };
+            assert_eq!(only.rule, rule);
+            assert!(only.reasoning.iter().any(|why| why == told), "{:?}", only.reasoning);
+            let of_client = captured.iter().position(|(name, _)| name.contains("db")).unwrap();
+            let lines = only.evidence.iter().filter(|at| at.file as usize == of_client);
+            assert!(lines.count() >= 3, "the paths' lines: {:?}", only.evidence);
+        }
         // Without the servers' captures the paths speak for themselves.
         captured.retain(|(name, _)| name.contains("db"));
         let alone = advised(&captured).findings;
         assert!(alone.iter().any(|one| one.rule == "disk-paths-failed"), "{alone:#?}");
     }
+}
+
+/// An adapter that is mapped to no port has no name on the VIOS: the paths that are missing are told by it, with `vfcmap`.
+#[test]
+fn missing_paths_over_an_adapter_without_a_port_are_told_by_vfcmap() {
+    let map = |number: u32, client: u32, port: &str| {
+        let used = |text: &str| if port.is_empty() { String::new() } else { text.to_owned() };
+        format!(
+            "vfchost{number}      U9009.42A.78A1B2C-V1-C{}               {client} {}        {}
+
+Status:{}
+FC name:{port}                     FC loc code:{}
+Ports logged in:{}
+Flags:{}
+VFC client name:{}             VFC client DRC:{}
+
+",
+            20 + number,
+            if client == 5 { "payroll" } else { "website" },
+            used("AIX"),
+            if port.is_empty() { "NOT_LOGGED_IN" } else { "LOGGED_IN" },
+            used(&format!("U78D2.001.WZS00XT-P1-C6-T{number}")),
+            if port.is_empty() { 0 } else { 5 },
+            if port.is_empty() {
+                "1<NOT_MAPPED,NOT_CONNECTED>"
+            } else {
+                "a<LOGGED_IN,STRIP_MERGE>"
+            },
+            used("fcs0"),
+            used(&format!("U9009.42A.78A1B2C-V{client}-C20")),
+        )
+    };
+    let vios = [
+        "viosa1:/home/padmin> lsmap -all -npiv
+Name          Physloc                            ClntID ClntName       ClntOS
+------------- ---------------------------------- ------ -------------- -------
+",
+        &map(0, 5, "fcs2"),
+        &map(1, 5, ""),
+        &map(2, 6, "fcs3"),
+    ]
+    .concat();
+    let client = "payroll:/> lparstat -i\nNode Name                                  : payroll\nPartition Name                             : payroll\nPartition Number                           : 5\npayroll:/> lspath\nEnabled hdisk0 fscsi0\nMissing hdisk0 fscsi1\nEnabled hdisk1 fscsi0\nMissing hdisk1 fscsi1\n";
+    let findings = advice(&[("v.txt", &vios), ("c.txt", client)]).findings;
+    let [only] = &findings[..] else { panic!("{findings:#?}") };
+    assert_eq!(only.rule, "fc-adapter-unmapped");
+    let command = only.command.as_deref().unwrap_or_default();
+    assert!(command.contains("vfcmap -vadapter vfchost1 -fcp fcs3"), "{only:#?}");
+    let told = "For that reason 2 of 4 paths of payroll are down.";
+    assert!(only.reasoning.iter().any(|why| why == told), "{:?}", only.reasoning);
+    let alone = advice(&[("c.txt", client)]).findings;
+    assert_eq!(alone.iter().map(|one| one.rule).collect::<Vec<_>>(), ["disk-paths-failed"]);
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn prompts_and_commands_name_partition_and_device() {
     }
 }
 
-/// What stands in the quotes of `ssh` ran there, also behind a `;`; where a variable names the host nobody is told.
+/// What stands in the quotes of `ssh` ran there, also behind a `;`.
 #[test]
 fn commands_in_quotes_ran_where_the_quotes_went() {
     let rows = "num_cmd_elems 500 Maximum Number of COMMAND Elements True\n";
@@ -180,7 +180,6 @@ fn commands_in_quotes_ran_where_the_quotes_went() {
         ("ssh padmin@vios7 'ioscli lspath; lsattr -El fcs0'", Some("vios7")),
         ("ssh vios7 \"lspath; lsattr -El fcs0\"", Some("vios7")),
         ("viosvrcmd -m S924 -p vios7 -c \"lspath; lsattr -El fcs0\"", Some("vios7")),
-        ("for h in lpa; do ssh $h \"lspath; lsattr -El fcs0\"; done", None),
         // What stands behind the quotes ran here.
         ("ssh vios7 \"lspath\"; lsattr -El fcs0", Some("nim1")),
     ] {
@@ -190,6 +189,112 @@ fn commands_in_quotes_ran_where_the_quotes_went() {
         assert_eq!(lists, [host.map(str::to_owned)], "{typed}");
         let paths: Vec<_> = captures.disk_paths_all().map(|list| of(&list.head)).collect();
         assert_eq!(paths, [host.map(|_| "vios7".to_owned())], "{typed}");
+    }
+}
+
+/// Of what a loop prints on several hosts, each report is of the host that a line before it names, else of nobody.
+#[test]
+fn a_loop_over_hosts_names_them_or_is_refused() {
+    let paths = |host: &str, say: &str| {
+        format!(
+            "{say}Enabled hdisk0 vscsi0\n{} hdisk0 vscsi1\n",
+            if host == "lpa" { "Enabled" } else { "Failed" }
+        )
+    };
+    let host = |head: &planner::capture::Head| head.partition.as_ref().map(|on| on.value.clone());
+    for (typed, say) in [
+        ("for h in lpa lpb; do echo $h; ssh $h lspath; done", "HOST\n"),
+        ("for h in lpa lpb; do echo \"== $h ==\"; ssh root@$h lspath; done", "== HOST ==\n"),
+        ("for h in lpa lpb; do echo Host: $h; ssh ${h} lspath; done", "Host: HOST\n"),
+        ("for h in lpa lpb\n> do\n> echo \"--- $h\"; ssh \"$h\" lspath\n> done", "--- HOST\n"),
+        ("for h in $(cat hosts); do echo \"[$h]\"; ssh $h lspath; done", "[HOST]\n"),
+        ("while read h; do echo $h; ssh $h lspath </dev/null; done < hosts", "HOST\n"),
+        ("for h in 10.1.1.7 10.1.1.8; do ssh $h \"hostname; lspath\"; done", "HOST.example.com\n"),
+        ("for h in $HOSTS; do ssh $h \"uname -a; lspath\"; done", "AIX HOST 3 7 00F78A1B4C00\n"),
+    ] {
+        let text: String =
+            ["lpa", "lpb"].map(|host| paths(host, &say.replace("HOST", host))).concat();
+        let captures = read_bytes(
+            format!("nim1:/> {typed}\n{text}nim1:/> lspath\nEnabled hdisk9 vscsi0\n").as_bytes(),
+        );
+        let lists: Vec<_> = captures
+            .disk_paths_all()
+            .map(|list| (host(&list.head).unwrap_or_default(), list.paths.len()))
+            .map(|(host, paths)| (host.split('.').next().unwrap_or("").to_owned(), paths))
+            .collect();
+        let of = |host: &str, paths| (host.to_owned(), paths);
+        assert_eq!(lists, [of("lpa", 2), of("lpb", 2), of("nim1", 1)], "{typed}");
+        assert_eq!((&captures.refused[..], &captures.unread[..]), (&[][..], &[][..]), "{typed}");
+    }
+    for typed in [
+        "for h in lpa lpb; do ssh $h lspath; done",
+        "for h in lpa lpb\n> do\n> ssh -n \"$h\" lspath\n> done",
+        // A name behind what it is of would be taken for that of the next.
+        "for h in lpa lpb; do ssh $h lspath; echo $h; done",
+        "ssh $HOST lspath",
+    ] {
+        let say = if typed.contains("echo") { "lpa\n" } else { "" };
+        let text = [paths("lpa", ""), say.to_owned(), paths("lpb", "")].concat();
+        let captures = read_bytes(
+            format!("nim1:/> {typed}\n{text}nim1:/> lspath\nEnabled hdisk9 vscsi0\n").as_bytes(),
+        );
+        let lists: Vec<_> = captures.disk_paths_all().map(|list| host(&list.head)).collect();
+        assert_eq!(lists, [Some("nim1".to_owned())], "{typed}: {captures:?}");
+        assert!(captures.refused.iter().all(|one| one.why.contains("echo == $h")), "{captures:?}");
+        let refused: u32 = captures.refused.iter().map(|one| one.lines).sum();
+        assert!(refused >= 4, "{typed}: {captures:?}");
+    }
+    // Who says who he is needs no heading; what stands beside it does.
+    let info = |name: &str| {
+        format!(
+            "Node Name                                  : {name}\nPartition Name                             : {name}\nPartition Number                           : 5\nType                                       : Shared-SMT-8\n"
+        )
+    };
+    let text = format!(
+        "nim1:/> for h in lpa lpb; do ssh $h \"lparstat -i; lspath\"; done\n{}{}{}{}",
+        info("lpa"),
+        paths("lpa", ""),
+        info("lpb"),
+        paths("lpb", "")
+    );
+    let captures = read_bytes(text.as_bytes());
+    let hosts: Vec<_> = captures.reports.iter().map(|report| host(report.head())).collect();
+    assert_eq!(hosts, [Some("lpa".to_owned()), Some("lpb".to_owned())], "{captures:?}");
+    assert_eq!(captures.refused.len(), 2, "{captures:?}");
+}
+
+/// A list without a heading ends where the rows of another one begin that was asked for with it.
+#[test]
+fn a_row_of_another_list_ends_a_report() {
+    let row = "num_cmd_elems 200 Maximum Number of COMMAND Elements True\n";
+    let paths = "Enabled hdisk0 fscsi0\nFailed hdisk0 fscsi1\n";
+    let statistics = text("fcstat-old").lines().skip(1).collect::<Vec<_>>().join("\n") + "\n";
+    for (typed, printed, kinds) in [
+        (
+            "lsattr -El fcs0 -a num_cmd_elems; lspath",
+            [row, paths].concat(),
+            ["lsattr -El", "lspath"],
+        ),
+        (
+            "lspath; lsattr -El fcs0 -a num_cmd_elems",
+            [paths, row].concat(),
+            ["lspath", "lsattr -El"],
+        ),
+        (
+            "fcstat fcs0; lsattr -El fcs0 -a num_cmd_elems",
+            [&statistics, row].concat(),
+            ["fcstat", "lsattr -El"],
+        ),
+        ("fcstat fcs0; lspath", [&statistics, paths].concat(), ["fcstat", "lspath"]),
+    ] {
+        let captures = read_bytes(format!("lpa:/> {typed}\n{printed}").as_bytes());
+        let found: Vec<&str> = captures.reports.iter().map(Report::command).collect();
+        assert_eq!(found, kinds, "{typed}: {captures:#?}");
+        assert!(
+            captures.reports.iter().all(|report| report.head().unread.is_empty()),
+            "{typed}: {captures:#?}"
+        );
+        assert_eq!(captures.unread, [], "{typed}");
     }
 }
 

@@ -1,0 +1,59 @@
+//! Where a report was printed, as far as the command and the lines before it tell.
+
+use super::Session;
+use crate::capture::prompt::{self, Part};
+use crate::capture::recognise::Kind;
+use crate::capture::text::Line;
+use crate::capture::{At, Read};
+
+impl<'t> Session<'_, 't> {
+    /// Takes the name of the device, or of the host, that a loop prints before what it asks for.
+    pub(super) fn looped(&mut self, line: Line<'_>) -> bool {
+        if !self.looping.asks {
+            return false;
+        }
+        let text = line.trimmed();
+        let values = self.expected() == Some(Kind::LsattrValue);
+        let read = |name: &str| Some(Read { value: name.to_owned(), at: line.at });
+        if let Some(name) = self.looping.device(text) {
+            self.named_device = read(name);
+        } else if let Some(name) = self.looping.host(text, values) {
+            self.named_host = read(name);
+            self.named_device = None;
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// The host that printed the answer to a part of the command, or to none of them.
+    pub(super) fn host_of(&self, part: Option<&Part<'t>>, typed: At) -> Option<Read<String>> {
+        match part.and_then(|part| part.partition) {
+            Some(name) if !prompt::is_variable(name) => {
+                Some(Read { value: name.to_owned(), at: typed })
+            }
+            None if part.is_some() || !self.looping.roams => self.partition.clone(),
+            _ => self.named_host.clone(),
+        }
+    }
+
+    /// Whether a report may be of any of several hosts: a variable names it, and no line has said which one it is.
+    pub(super) fn is_of_any_host(&self, kind: Kind) -> bool {
+        if !self.looping.roams {
+            return false;
+        }
+        let Some(command) = &self.command else { return true };
+        let roams = |part: &Part<'_>| part.partition.is_some_and(prompt::is_variable);
+        let parts = command.parts.iter().zip(&self.kinds);
+        let mut fitting =
+            parts.filter(|(_, of)| **of == Some(kind)).map(|(part, _)| roams(part)).peekable();
+        match fitting.peek() {
+            None => self.named_host.is_none(),
+            // The same may have been asked for here, too.
+            Some(first) => {
+                let first = *first;
+                fitting.any(|other| other != first) || first && self.named_host.is_none()
+            }
+        }
+    }
+}
