@@ -10,6 +10,8 @@ mod statistics;
 pub(super) use read::{columns, is_row, report};
 pub(super) use statistics::is_statistics;
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::{At, Head};
@@ -33,7 +35,7 @@ pub struct DiskPath {
     /// Whether it carries I/O.
     pub state: PathState,
     /// As printed: `Enabled`, `Failed`, `Missing`, `OPEN NORMAL` …
-    pub status: String,
+    pub status: Cow<'static, str>,
     /// `path_status` of `lsmpio`: `Opt,Sel`.
     pub detail: Option<String>,
     /// Its number.

@@ -239,16 +239,26 @@ pub(super) fn detect(text: &str) -> Option<&'static str> {
     }
     let mut seen = Seen::default();
     let mut word = Word::default();
-    for c in text.chars() {
-        match c {
-            '\0'..='\x7f' => word.take(c.to_ascii_lowercase(), &mut seen),
-            _ => c.to_lowercase().for_each(|c| word.take(plain(c), &mut seen)),
+    let mut rest = text.as_bytes().iter();
+    let mut at = 0;
+    while let Some(byte) = rest.next()
+        && !seen.clear
+    {
+        match *byte {
+            b'a'..=b'z' | b'-' | b'\'' => word.letter(*byte),
+            b'A'..=b'Z' => word.letter(byte.to_ascii_lowercase()),
+            0..=0x7f => word.end(&mut seen),
+            _ => {
+                let Some(c) = text[at..].chars().next() else { break };
+                c.to_lowercase().for_each(|c| word.take(plain(c), &mut seen));
+                at += c.len_utf8();
+                rest = text.as_bytes()[at..].iter();
+                continue;
+            }
         }
-        if seen.clear {
-            break;
-        }
+        at += 1;
     }
-    word.take(' ', &mut seen);
+    word.end(&mut seen);
     let best = seen.counts.iter().copied().enumerate().filter(|(_, count)| *count >= 2);
     let best = best.max_by_key(|(index, count)| (*count, usize::MAX - index));
     best.and_then(|(index, _)| WORDS.get(index)).map(|(language, _)| *language)
@@ -265,10 +275,21 @@ impl Word {
     fn take(&mut self, c: char, seen: &mut Seen) {
         if c.is_ascii_alphabetic() || matches!(c, '-' | '\'') {
             // ASCII is one byte.
-            if let Some(place) = self.letters.get_mut(self.length) {
-                *place = c as u8;
-            }
-            self.length += 1;
+            self.letter(c as u8);
+        } else {
+            self.end(seen);
+        }
+    }
+
+    fn letter(&mut self, letter: u8) {
+        if let Some(place) = self.letters.get_mut(self.length) {
+            *place = letter;
+        }
+        self.length += 1;
+    }
+
+    fn end(&mut self, seen: &mut Seen) {
+        if self.length == 0 {
             return;
         }
         let letters = self.letters.get(..std::mem::take(&mut self.length));

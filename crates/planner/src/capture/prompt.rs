@@ -81,6 +81,9 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
     if first == b' ' || first == b'\t' || first == b'-' || first == b'<' {
         return None;
     }
+    if let Some(prompt) = usual(line) {
+        return Some(prompt);
+    }
     // A status in brackets before the prompt, as in `(0)root @ vios1: /`.
     let body = without_status(line);
     // Most lines have none of the signs, and no brackets either.
@@ -121,6 +124,31 @@ pub(super) fn prompt(line: &str) -> Option<Prompt<'_>> {
     }
     let two_lines = body.len() < line.len() && body.contains('@') && body.len() < 80;
     (two_lines && host(body).is_some()).then(|| Prompt::of(body, ""))
+}
+
+/// `host:/path> command`, which is what most prompts are: what is left to [`prompt`] is not decided here.
+fn usual(line: &str) -> Option<Prompt<'_>> {
+    let bytes = line.as_bytes();
+    let end = |from: usize, inside: fn(&u8) -> bool| {
+        bytes.get(from..)?.iter().position(|byte| !inside(byte)).map(|length| from + length)
+    };
+    let word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let host = end(0, word)?;
+    if bytes[host] != b':' || bytes.get(host + 1) != Some(&b'/') {
+        return None;
+    }
+    let path =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'_' | b'-');
+    let is_sign = |at: &usize| *at <= 80 && matches!(bytes[*at], b'#' | b'$' | b'>');
+    let sign = end(host + 1, path).filter(is_sign)?;
+    let (name, before, after) = (&line[..host], &line[..sign], &line[sign + 1..]);
+    let typed = after.strip_prefix(' ').unwrap_or(after);
+    let fits = typed.as_bytes().first().is_none_or(u8::is_ascii_alphabetic)
+        && memchr::memchr(b'=', typed.as_bytes()).is_none()
+        && !(bytes[sign] == b'>' && is_program(program(before)))
+        && bytes[0].is_ascii_alphanumeric()
+        && is_host_name(name);
+    fits.then(|| Prompt { partition: Some(name), no_name: None, typed: typed.trim_end() })
 }
 
 /// `name = …`, as scripts have it behind `$`.
@@ -442,6 +470,13 @@ pub(super) fn date(line: Line<'_>) -> Option<Taken> {
     let marks = |c: char| matches!(c, '=' | '-' | '#' | '*' | '+' | '>' | ' ');
     let text = if text.starts_with(marks) { text.trim_matches(marks) } else { text };
     if text.len() > 40 || text.len() < 20 || !text.is_ascii() {
+        return None;
+    }
+    // It ends with the year.
+    if !matches!(
+        text.as_bytes(),
+        [.., b' ' | b'\t', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9', b'0'..=b'9']
+    ) {
         return None;
     }
     let words: Vec<&str> = text.split_ascii_whitespace().collect();

@@ -1,5 +1,7 @@
 //! Reads lists of paths.
 
+use std::borrow::Cow;
+
 use super::statistics::statistics;
 use super::{DiskPath, DiskPaths, PathState};
 use crate::capture::page::Page;
@@ -12,6 +14,39 @@ const COLUMNS: [&str; 7] =
 
 /// What `lspath` prints without a format.
 const USUAL: [&str; 3] = ["status", "name", "parent"];
+
+/// Where the columns of a table stand.
+#[derive(Default)]
+struct Places {
+    columns: usize,
+    status: Option<usize>,
+    name: Option<usize>,
+    id: Option<usize>,
+    detail: Option<usize>,
+    parent: Option<usize>,
+    connection: Option<usize>,
+    /// It has no other columns than those of [`USUAL`]: the connection may follow.
+    usual: bool,
+}
+
+impl Places {
+    fn of(columns: &[&str]) -> Self {
+        let place = |names: &[&str]| columns.iter().position(|column| names.contains(column));
+        Self {
+            columns: columns.len(),
+            status: place(&["status"]),
+            name: place(&["name", "device"]),
+            id: place(&["path_id"]),
+            detail: place(&["path_status"]),
+            parent: place(&["parent"]),
+            connection: place(&["connection"]),
+            usual: columns == USUAL,
+        }
+    }
+}
+
+/// The words of a row, of which no more count.
+const WORDS: usize = 16;
 
 const STATES: [(&str, PathState); 6] = [
     ("Enabled", PathState::Usable),
@@ -49,7 +84,7 @@ pub(in crate::capture) fn is_row(text: &str) -> bool {
 
 pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     let asked: Vec<&str> = page.format.iter().filter_map(|name| columns_one(name)).collect();
-    let mut columns_now = if asked.is_empty() { USUAL.to_vec() } else { asked };
+    let mut places = Places::of(if asked.is_empty() { &USUAL } else { &asked });
     let mut paths: Vec<DiskPath> = Vec::new();
     let mut disk: Option<(String, Option<String>)> = None;
     let mut headed = false;
@@ -61,7 +96,7 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
             if headed && !paths.is_empty() {
                 break;
             }
-            (columns_now, headed) = (columns, true);
+            (places, headed) = (Places::of(&columns), true);
             page.take();
         } else if let Some(name) = pcm_device(text) {
             disk = Some((name.to_owned(), None));
@@ -73,8 +108,8 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
             page.take();
         } else if is_furniture(text, disk.is_some()) {
             page.take();
-        } else if let Some(path) = pcm_path(text, disk.as_ref(), line.at)
-            .or_else(|| row(page, text, &columns_now, line.at))
+        } else if let Some(path) =
+            pcm_path(text, disk.as_ref(), line.at).or_else(|| row(page, text, &places, line.at))
         {
             page.take();
             paths.push(path);
@@ -125,7 +160,7 @@ fn pcm_path(text: &str, disk: Option<&(String, Option<String>)>, at: At) -> Opti
         at,
         disk: disk.clone(),
         state: meaning,
-        status: format!("{state} {mode}"),
+        status: Cow::Owned(format!("{state} {mode}")),
         detail: None,
         id: Some(id.trim_end_matches('*').parse().ok()?),
         parent: Some(parent.to_owned()),
@@ -137,41 +172,54 @@ fn pcm_path(text: &str, disk: Option<&(String, Option<String>)>, at: At) -> Opti
 }
 
 /// The words of a row by its columns; `path_status` may be empty, and what is behind the last column belongs to none.
-fn row(page: &Page<'_>, text: &str, columns: &[&str], at: At) -> Option<DiskPath> {
-    let mut words: Vec<&str> = match page.format.is_empty() || text.contains(' ') {
-        true => text.split_ascii_whitespace().collect(),
-        false => text.split([':', ',', ';']).collect(),
+fn row(page: &Page<'_>, text: &str, places: &Places, at: At) -> Option<DiskPath> {
+    let mut words = [""; WORDS];
+    let mut count = 0;
+    let put = |word| {
+        if let Some(place) = words.get_mut(count) {
+            *place = word;
+            count += 1;
+        }
     };
-    if words.len() + 1 == columns.len()
-        && let Some(index) = columns.iter().position(|column| *column == "path_status")
-    {
-        words.insert(index, "");
+    match page.format.is_empty() || text.contains(' ') {
+        true => text.split_ascii_whitespace().for_each(put),
+        false => text.split([':', ',', ';']).for_each(put),
     }
-    if words.len() < columns.len() {
+    // Columns behind one that is empty have moved.
+    let empty = places.detail.filter(|_| count + 1 == places.columns);
+    if count < places.columns && empty.is_none() {
         return None;
     }
-    let field = |names: &[&str]| {
-        let index = columns.iter().position(|column| names.contains(column))?;
-        words.get(index).copied().filter(|word| !word.is_empty())
+    let field = |place: Option<usize>| {
+        let place = place?;
+        let word = match empty {
+            Some(empty) if place == empty => "",
+            Some(empty) if place > empty => words.get(place - 1)?,
+            _ => *words.get(place)?,
+        };
+        (!word.is_empty()).then_some(word)
     };
-    let status = field(&["status"])?;
-    let disk = field(&["name", "device"])
-        .map(str::to_owned)
-        .or_else(|| page.device().map(str::to_owned))?;
-    let own = |name| field(&[name]).map(str::to_owned);
+    let own = |place| field(place).map(str::to_owned);
+    let status = field(places.status)?;
+    let known = state(status)?;
+    let disk = field(places.name).or_else(|| page.device()).filter(|disk| is_device(disk))?;
     Some(DiskPath {
         at,
-        disk: Some(disk).filter(|disk| is_device(disk))?,
-        state: state(status)?,
-        status: status.to_owned(),
-        detail: own("path_status"),
-        id: field(&["path_id"]).and_then(|id| id.parse().ok()),
-        parent: own("parent"),
-        connection: own("connection").or_else(|| {
-            (columns == USUAL).then(|| words.get(3).map(|word| (*word).to_owned())).flatten()
-        }),
+        disk: disk.to_owned(),
+        state: known,
+        status: as_printed(status),
+        detail: own(places.detail),
+        id: field(places.id).and_then(|id| id.parse().ok()),
+        parent: own(places.parent),
+        connection: own(places.connection.or(places.usual.then_some(3))),
         serial: None,
         selected: None,
         errors: None,
     })
+}
+
+/// The status of a path as it stands there; a word of [`STATES`] is not copied.
+fn as_printed(status: &str) -> Cow<'static, str> {
+    let known = STATES.iter().find(|(name, _)| *name == status);
+    known.map_or_else(|| Cow::Owned(status.to_owned()), |(name, _)| Cow::Borrowed(*name))
 }

@@ -1,5 +1,7 @@
 //! Reads `lsmpio -S`: counters of each path, disk by disk.
 
+use std::borrow::Cow;
+
 use super::{DiskPath, PathState};
 use crate::capture::page::Page;
 use crate::capture::text::{Lines, number};
@@ -30,7 +32,7 @@ pub(super) fn statistics(page: &mut Page<'_>, paths: &mut Vec<DiskPath>) -> bool
                 at: line.at,
                 disk: disk.clone(),
                 state: PathState::Other,
-                status: String::new(),
+                status: Cow::Borrowed(""),
                 detail: None,
                 id: Some(id),
                 parent: Some(parent.to_owned()),
