@@ -144,8 +144,23 @@ fn judge(view: &View<'_>, host: usize, run: &Lparstat, info: Option<&Lparstat>, 
             .because("The shared pool has next to nothing left to lend.")
             .see(pool.map(|(_, at)| at));
     }
-    let weightless = no_weight.is_some();
-    out.push(entitle(view, host, (run, info), physical, weightless, draft).weigh(confidence, 1.05));
+    let sharing = match (no_weight.is_some(), capped) {
+        (true, _) => Sharing::Weightless,
+        (false, true) => Sharing::Capped,
+        (false, false) => Sharing::Uncapped,
+    };
+    out.push(entitle(view, host, (run, info), physical, sharing, draft).weigh(confidence, 1.05));
+}
+
+/// What a partition may have of the pool beyond its entitlement.
+#[derive(Debug, Clone, Copy)]
+enum Sharing {
+    /// Nothing.
+    Capped,
+    /// Nothing, since its weight is 0.
+    Weightless,
+    /// What the pool has left.
+    Uncapped,
 }
 
 /// The entitlement to add: what is used and a fifth more.
@@ -154,15 +169,16 @@ fn entitle(
     host: usize,
     (run, info): (&Lparstat, Option<&Lparstat>),
     physical: Option<Value>,
-    weightless: bool,
+    sharing: Sharing,
     draft: Draft,
 ) -> Draft {
     let harm = "The processors come out of the shared pool: others can borrow less.";
     let draft = draft.harm(harm);
     let (Some((used, at)), Some(entitled)) = (physical, run.entitlement) else {
-        return draft.effect(match weightless {
-            true => "First raise its uncapped weight on the HMC (255 is the most), then the entitlement to what is used and a fifth more.",
-            false => "Raise the entitlement on the HMC to what is used and a fifth more, and make the VIOS uncapped with a high weight.",
+        return draft.effect(match sharing {
+            Sharing::Weightless => "First raise its uncapped weight on the HMC (255 is the most), then the entitlement to what is used and a fifth more.",
+            Sharing::Uncapped => "Raise the entitlement on the HMC to what is used and a fifth more.",
+            Sharing::Capped => "Raise the entitlement on the HMC to what is used and a fifth more, and make the VIOS uncapped with a high weight.",
         });
     };
     let terms = vec![
@@ -176,11 +192,14 @@ fn entitle(
         "round_up(used × room − entitled, 0.1)",
         terms,
     );
-    let effect = match weightless {
-        true => {
+    let effect = match sharing {
+        Sharing::Weightless => {
             "First raise its uncapped weight on the HMC (255 is the most): then it may borrow what the pool has left. With more units it no longer waits for processors; write both into its profile."
         }
-        false => {
+        Sharing::Uncapped => {
+            "What the VIOS uses is its own, whatever others need; write the same into its profile."
+        }
+        Sharing::Capped => {
             "The VIOS no longer waits for processors. Make it uncapped with a high weight; write the same into its profile."
         }
     };
@@ -191,16 +210,28 @@ fn entitle(
     match command(view, host, info, entitled.value, more.low) {
         Ok([add, remove]) => draft.run(add, "as hscroot on the HMC", remove),
         Err(look_up) => {
-            let values = format!("{:.1} processing units more", more.low);
+            let values = match processors(info, entitled.value + more.low) {
+                Some((now, more_of_them)) if more_of_them > 0.0 => format!(
+                    "{:.1} processing units more, with {:.0} virtual processors in all",
+                    more.low,
+                    now + more_of_them
+                ),
+                _ => format!("{:.1} processing units more", more.low),
+            };
             draft.unknown(NoCommand { values, look_up, already: None })
         }
     }
 }
 
+/// The virtual processors that there are, and how many so many units need beyond them: each runs one unit at most.
+fn processors(info: Option<&Lparstat>, units: f64) -> Option<(f64, f64)> {
+    let now = super::view::as_f64(info?.virtual_cpus?.value);
+    Some((now, (units.ceil() - now).max(0.0)))
+}
+
 /// The HMC's commands that add these units and take them away; else what has to be known first.
 ///
-/// A virtual processor runs one unit at most, so units beyond them need more of them; and nothing goes beyond what the
-/// profile allows.
+/// Units beyond the virtual processors need more of them; and nothing goes beyond what the profile allows.
 fn command(
     view: &View<'_>,
     host: usize,
@@ -218,23 +249,22 @@ fn command(
         let found = info?.info.iter().find(|row| row.name == name)?;
         found.value.split_ascii_whitespace().next()?.parse::<f64>().ok()
     };
-    let virtual_cpus =
-        info.and_then(|info| info.virtual_cpus).map(|read| super::view::as_f64(read.value));
+    let units = entitled + more;
     let most =
         info.and_then(|info| info.virtual_cpus_max).map(|read| super::view::as_f64(read.value));
     let mut look_up = Vec::new();
     if machine.is_none() || id.is_none() {
         look_up.push(format!("the machine and the partition's id: lsmap -all -npiv on {on} (its location codes name them)"));
     }
-    let (Some(now), Some(most), Some(capacity)) = (virtual_cpus, most, row("Maximum Capacity"))
+    let (Some((now, added)), Some(most), Some(capacity)) =
+        (processors(info, units), most, row("Maximum Capacity"))
     else {
         look_up.push(format!(
             "virtual processors and the most that the profile allows: lparstat -i on {on}"
         ));
         return Err(look_up);
     };
-    let units = entitled + more;
-    let needed = units.ceil().max(now);
+    let needed = now + added;
     if needed > most || units > capacity {
         look_up.push(format!(
             "the profile: it allows {} units and {} virtual processors, which is less than is needed; raise its maximum and restart the partition",
@@ -245,8 +275,10 @@ fn command(
     let (Some(machine), Some(id), true) = (machine, id, look_up.is_empty()) else {
         return Err(look_up);
     };
-    let processors =
-        if needed > now { format!(" --procs {:.0}", needed - now) } else { String::new() };
+    let processors = match added {
+        0.0 => String::new(),
+        more => format!(" --procs {more:.0}"),
+    };
     let spell = |operation: &str| {
         format!(
             "chhwres -r proc -m {machine} -o {operation} --id {id} --procunits {more:.1}{processors}"

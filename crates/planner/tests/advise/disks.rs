@@ -372,7 +372,12 @@ fn an_exhausted_entitlement_is_told_with_what_to_add() {
         Some("chhwres -r proc -m 9009-42A*78A1B2C -o a --id 1 --procunits 0.3 --procs 1")
     );
     assert_eq!(with(1, 1).command, None);
-    top(&[("vios.txt", &lparstat("Uncapped", &[(2.1, 140.0), (2.3, 153.0)]))], "vios-cpu");
+    let worked_out = Some("0.3 processing units more, with 2 virtual processors in all");
+    assert_eq!(with(1, 1).to_set.as_deref(), worked_out);
+    assert!(with(2, 8).effect.contains("Make it uncapped"), "{}", with(2, 8).effect);
+    let uncapped =
+        top(&[("vios.txt", &lparstat("Uncapped", &[(2.1, 140.0), (2.3, 153.0)]))], "vios-cpu");
+    assert!(!uncapped.effect.contains("uncapped"), "it is: {}", uncapped.effect);
     // A peak in one interval is what uncapped is for.
     silent(&[("a.txt", &lparstat("Uncapped", &[(0.4, 26.0), (1.9, 126.0), (0.5, 33.0)]))]);
 }
