@@ -166,8 +166,7 @@ impl Answer {
     fn finish(self, view: &View<'_>) -> Advice {
         let finish = |draft: Draft| {
             let weight = rule(draft.rule).map_or(1.0, |rule| rule.weight);
-            let system = view.spoken(draft.host);
-            draft.finish(weight, system)
+            draft.finish(weight, |host| view.spoken(host).to_owned())
         };
         let mut findings: Vec<Finding> =
             causes::settle(self.drafts).into_iter().map(finish).collect();

@@ -1,5 +1,7 @@
 //! What the advisor says, and how much it weighs.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::change::Change;
@@ -42,6 +44,9 @@ pub struct Finding {
     pub object: String,
     /// The system that it is on.
     pub system: String,
+    /// Other systems whose trouble it explains.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub affects: Vec<String>,
     /// The finding in a sentence.
     pub title: String,
     /// How bad it is.
@@ -74,11 +79,13 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Whether it is about this system; what is about a pair is about both.
+    /// Whether it is about this system; what is about a pair is about both, and what explains another's trouble about that.
     #[must_use]
     pub fn is_of(&self, system: &str) -> bool {
         let on = |part: &str| part.strip_suffix(system).is_some_and(|rest| rest.ends_with(" on "));
-        self.system == system || self.object.split(" and ").any(on)
+        self.system == system
+            || self.affects.iter().any(|other| other == system)
+            || self.object.split(" and ").any(on)
     }
 }
 
@@ -192,6 +199,8 @@ pub(super) struct Draft {
     pub(super) through: Vec<String>,
     /// What its command sets: device, attribute and value.
     pub(super) sets: Vec<(String, &'static str, String)>,
+    /// Other systems whose trouble it explains.
+    affects: BTreeSet<usize>,
     finding: Finding,
 }
 
@@ -207,6 +216,7 @@ impl Draft {
             rule,
             object,
             system: String::new(),
+            affects: Vec::new(),
             title,
             severity,
             evidence: Vec::new(),
@@ -229,6 +239,7 @@ impl Draft {
             impact: 1.0,
             through: Vec::new(),
             sets: Vec::new(),
+            affects: BTreeSet::new(),
             finding,
         }
     }
@@ -337,6 +348,7 @@ impl Draft {
     /// What else comes of it.
     pub(super) fn explains(&mut self, effect: &Self) {
         self.finding.reasoning.push(format!("For that reason {}.", effect.finding.title));
+        self.affects.extend(Some(effect.host).filter(|host| *host != self.host));
         for at in effect.evidence() {
             if !self.finding.evidence.contains(at) {
                 self.finding.evidence.push(*at);
@@ -359,10 +371,11 @@ impl Draft {
     }
 
     /// The finding, by the weight of its rule.
-    pub(super) fn finish(self, weight: f64, system: &str) -> Finding {
-        let Self { confidence, impact, mut finding, .. } = self;
+    pub(super) fn finish(self, weight: f64, spoken: impl Fn(usize) -> String) -> Finding {
+        let Self { confidence, impact, mut finding, host, affects, .. } = self;
         finding.confidence = confidence;
-        finding.system = system.to_owned();
+        finding.system = spoken(host);
+        finding.affects = affects.into_iter().map(spoken).collect();
         finding.look_up = finding.look_up.iter().map(|what| tame(what)).collect();
         for typed in [&mut finding.command, &mut finding.place, &mut finding.undo] {
             *typed = typed.as_deref().map(tame);

@@ -598,6 +598,10 @@ fn paths_that_are_down_are_told_by_what_they_lead_over() {
             let of_client = captured.iter().position(|(name, _)| name.contains("db")).unwrap();
             let lines = only.evidence.iter().filter(|at| at.file as usize == of_client);
             assert!(lines.count() >= 3, "the paths' lines: {:?}", only.evidence);
+            let client = told.trim_end_matches(" are down.").rsplit(' ').next().unwrap();
+            let state = advised(&captured).systems.into_iter().find(|one| one.name == client);
+            let found = state.map(|state| state.critical + state.warnings);
+            assert_eq!(found, Some(1), "the client's own state");
         }
         // Without the servers' captures the paths speak for themselves.
         captured.retain(|(name, _)| name.contains("db"));
