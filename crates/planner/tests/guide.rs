@@ -1,15 +1,14 @@
-//! The guide's lists are those of the program: rules, thresholds, readers, and lines that trigger.
+//! The guide's lists are those of the program: rules, thresholds, readers, and lines that make rules speak.
 //!
 //! What stands between marks is written by these tests with `UPDATE_DOCS=1`.
 
-mod common;
+#[path = "guide/examples.rs"]
+mod examples;
 
-use common::captures_of;
-use planner::advise::{Kind, advise, rules};
+use planner::advise::{Kind, rules};
 use planner::capture::{Captures, Report, limits, readers};
-use planner::facts::Facts;
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Mutex;
 
 const ADVICE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/planner-advice.md");
@@ -64,77 +63,6 @@ fn every_rule_stands_in_the_guide_with_what_it_speaks_by() {
             assert!(said, "{row:?}");
         }
     }
-}
-
-/// Every folder of captures whose fault is known.
-fn folders() -> Vec<PathBuf> {
-    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
-    let mut all = Vec::new();
-    for kind in ["field/faulty", "corpus/faults"] {
-        let entries = tests.join(kind).read_dir().unwrap();
-        all.extend(entries.map(|entry| entry.unwrap().path()));
-    }
-    all.sort_by_key(|path| {
-        (path.parent().map(|kind| !kind.ends_with("field/faulty")), path.clone())
-    });
-    all
-}
-
-/// A line as it can stand in a cell.
-fn cell(line: &str) -> String {
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let line = words.join(" ").replace(['|', '`'], " ");
-    match line.char_indices().nth(56) {
-        Some((end, _)) => format!("{}…", line[..end].trim_end()),
-        None => line,
-    }
-}
-
-/// The lines of the first folder in which each rule speaks, best place first.
-fn triggers() -> BTreeMap<&'static str, (usize, String, Vec<String>)> {
-    let mut found: BTreeMap<&str, (usize, String, Vec<String>)> = BTreeMap::new();
-    for folder in folders() {
-        let captures = captures_of(&folder);
-        for (place, finding) in advise(&captures, &Facts::builtin()).findings.iter().enumerate() {
-            if found.get(finding.rule).is_some_and(|(before, ..)| *before <= place) {
-                continue;
-            }
-            let mut lines = Vec::new();
-            for at in &finding.evidence {
-                let file = std::fs::read(folder.join(captures.file_name(*at))).unwrap();
-                let text = String::from_utf8_lossy(&file).into_owned();
-                let line = text.lines().nth(at.line as usize - 1).map(cell).unwrap_or_default();
-                if !line.is_empty() && !line.contains('\0') && !lines.contains(&line) {
-                    lines.push(line);
-                }
-            }
-            if lines.is_empty() {
-                continue;
-            }
-            lines.truncate(3);
-            let name = folder.file_name().unwrap().to_string_lossy().into_owned();
-            found.insert(finding.rule, (place, name, lines));
-        }
-    }
-    found
-}
-
-#[test]
-fn every_rule_has_lines_that_trigger_it() {
-    let found = triggers();
-    let mut written = "| rule | lines | folder |\n|---|---|---|\n".to_owned();
-    let mut missing = Vec::new();
-    let mut said = BTreeSet::new();
-    for rule in rules().filter(|rule| rule.on != Kind::Served && said.insert(rule.name)) {
-        let Some((_, folder, lines)) = found.get(rule.name) else {
-            missing.push(rule.name);
-            continue;
-        };
-        let lines: Vec<String> = lines.iter().map(|line| format!("`{line}`")).collect();
-        written += &format!("| `{}` | {} | `{folder}` |\n", rule.name, lines.join(", "));
-    }
-    assert!(missing.is_empty(), "no captures of a fault make these speak: {}", missing.join(", "));
-    holds(ADVICE, "lines that trigger", &written);
 }
 
 /// `/// What.` and `pub(super) const NAME: f64 = 0.5;`, pair by pair.
