@@ -53,7 +53,9 @@ pub struct Maximum {
 /// has none.
 pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), ApiError> {
     next.allocations = now.allocations.clone();
-    let known = [Object::Port, Object::Target, Object::Vtd, Object::Adapter];
+    // Those whose names or location codes are made of it.
+    let known =
+        [Object::Port, Object::Target, Object::Vtd, Object::Adapter, Object::Trunk, Object::Sea];
     if known.into_iter().any(|object| !next[object].is_empty()) {
         next.allocations.system.get_or_insert(fresh);
     }

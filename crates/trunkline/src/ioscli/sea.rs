@@ -134,7 +134,7 @@ impl System {
 
     /// Where a device of a network is: the original has a place for each.
     fn net_place(&self, name: &str, network: &str) -> String {
-        format!("UTRUNKLINE-{}-V1-C-{name}", self.home_of_network(network))
+        self.place_at(self.home_of_network(network), &format!("V1-C-{name}"))
     }
 
     fn net_map(&self, trunk: &ObjectView) -> NetMap {

@@ -122,7 +122,7 @@ fn a_virtual_adapter_is_read_again() {
 
 #[test]
 fn maps_of_networks_are_read_again() {
-    let place = |name: &str| format!("UTRUNKLINE-main-V1-C-{name}");
+    let place = |name: &str| format!("UTRUNKLINE.5EE3C1-main-V1-C-{name}");
     let backing =
         |available| Backing { name: "ent1".to_owned(), available, physloc: place("ent1") };
     let map = |name: &str, sea| NetMap { name: name.to_owned(), physloc: place(name), sea };
