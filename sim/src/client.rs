@@ -41,7 +41,7 @@ impl Habits {
             event_idx: !sim::once_in(3),
             indirect: !sim::once_in(3),
             in_order: sim::once_in(4),
-            depth: 1 + sim::pick(usize::from(size)),
+            depth: if sim::once_in(4) { 1 } else { 1 + sim::pick(usize::from(size)) },
             sectors_max: 1 << sim::pick(6),
             weights,
         }
@@ -251,6 +251,7 @@ impl Client {
             }
             Some(2) => {
                 header(4, 0);
+                sim::tell(|| format!("{}: asks to flush", self.front.name));
                 let added = self.front.lines[0].driver.add(&[head], &[status], token, indirect);
                 (added, Asked::Flush(disk.flush()))
             }

@@ -10,9 +10,10 @@ use spec::{
 use uring::sim::Faults;
 
 use crate::client::SECTOR;
-use crate::world::CHANNELS_MAX;
+use crate::world::{CHANNELS_MAX, CLIENTS_MAX};
 
 /// What the seed drew for the whole run.
+#[derive(Debug)]
 pub struct Drawn {
     pub channels: u32,
     pub wait: WaitMode,
@@ -22,6 +23,8 @@ pub struct Drawn {
     pub faults: Faults,
     /// SCSI adapters, with these bounds, on a port of so many elements.
     pub scsi: Option<(CommandSpec, Option<u32>)>,
+    /// The limit of one of the clients.
+    pub limited: Option<(usize, LimitSpec)>,
     /// A death once in so many steps.
     pub death_every: u64,
     pub move_every: u64,
@@ -38,18 +41,24 @@ fn seldom(often: u64, rare: u64) -> u64 {
     }
 }
 
+/// A limit on requests, that is soon reached: what may be served at once is less than what a run asks.
+pub fn limit() -> LimitSpec {
+    let (iops, iops_burst) = (10_000 << sim::pick(4), 1 + sim::pick(16) as u64);
+    LimitSpec { iops, iops_burst, ..LimitSpec::default() }
+}
+
 impl Drawn {
     pub fn draw(path: &Path) -> Drawn {
         let sectors = 8 << sim::pick(5);
         let cache = if sim::once_in(2) { CacheMode::Direct } else { CacheMode::Buffered };
-        let read_only = sim::once_in(8);
+        let read_only = sim::once_in(5);
         let file = FileSpec { cache, create: !read_only, ..FileSpec::new(path) };
         let mut spec =
             VolumeSpec { bytes: Some(sectors * SECTOR), ..VolumeSpec::new("disk", file) };
         spec.read_only = read_only;
         spec.write_through = sim::once_in(4);
         if sim::once_in(4) {
-            spec.limit = Some(LimitSpec { iops: 10_000 << sim::pick(5), ..LimitSpec::default() });
+            spec.limit = Some(limit());
         }
         if sim::once_in(4) {
             let delay = DelaySpec { min_us: 5, max_us: 200, seed: 7, ..DelaySpec::default() };
@@ -82,7 +91,9 @@ impl Drawn {
                 let port = sim::once_in(2).then(|| 2 << sim::pick(6));
                 (commands, port)
             }),
-            death_every: seldom(150, 1_500),
+            limited: sim::once_in(2).then(|| (sim::pick(CLIENTS_MAX), limit())),
+            // Reads that outlive their process are all that can go wrong there.
+            death_every: if read_only { 100 } else { seldom(150, 1_500) },
             move_every: seldom(100, 1_000),
             change_every: seldom(200, 2_000),
             power_every: seldom(2, 8),
@@ -107,7 +118,9 @@ impl Drawn {
                     share: 1 + number as u32,
                 });
                 let scsi = ScsiSpec::new(Initiator::Fc { wwpn }, vec![target]);
-                DeviceSpec::from(ScsiSpec { commands: *commands, port, ..scsi })
+                let limit = self.limited.filter(|(limited, _)| *limited == number);
+                let limit = limit.map(|(_, limit)| limit);
+                DeviceSpec::from(ScsiSpec { commands: *commands, port, limit, ..scsi })
             }
         };
         let name = format!("client{number}");

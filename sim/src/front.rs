@@ -17,6 +17,8 @@ pub struct Line {
     call: OwnedFd,
     owes_kick: bool,
     asleep: bool,
+    /// Where the used index stood when everybody waited for time to pass, and since when.
+    stands: (u16, u64),
     /// How many bells had rung when it last looked.
     heard: u64,
 }
@@ -58,6 +60,7 @@ impl Front {
             call: eventfd(),
             owes_kick: false,
             asleep: false,
+            stands: (0, u64::MAX),
             heard: u64::MAX,
         };
         let lines = numbers.iter().map(line).collect();
@@ -127,6 +130,16 @@ impl Line {
             self.driver.disable_interrupts();
         }
         Can::All
+    }
+
+    /// Everybody waits for time to pass. For how long, in ns, nothing of what the server has been told of this queue has been done.
+    pub fn waits_for_time(&mut self) -> u64 {
+        let (now, used) = (sim::now_ns(), self.driver.used_index());
+        if self.owes_kick || self.driver.avail_index() == used || self.stands.0 != used {
+            self.stands = (used, now);
+        }
+        self.stands.1 = self.stands.1.min(now);
+        now.saturating_sub(self.stands.1)
     }
 
     fn notified(&mut self) -> bool {

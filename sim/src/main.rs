@@ -1,6 +1,8 @@
 //! The simulator: the data path of a data plane on a simulated kernel, with every choice made by a seed. See `docs/simulator.md`.
 
+mod changes;
 mod client;
+mod controls;
 mod drawn;
 mod front;
 mod oracle;
@@ -11,7 +13,8 @@ mod world;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use world::{CONTROLS, Control, Counts, Plan, run};
+use controls::{CONTROLS, Control};
+use world::{Counts, Plan, run};
 
 const HELP: &str = "\
 Runs the data path on a simulated kernel and clock, and judges what its clients see.

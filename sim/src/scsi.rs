@@ -53,7 +53,7 @@ impl Habits {
             event_idx: !sim::once_in(3),
             indirect: !sim::once_in(3),
             queues: 1 + sim::pick(3) as u16,
-            depth: 1 + sim::pick(usize::from(size).min(32)),
+            depth: if sim::once_in(4) { 1 } else { 1 + sim::pick(usize::from(size).min(32)) },
             sectors_max: 1 << sim::pick(6),
             weights,
             fua_every: [0, 1, 4][sim::pick(3)],
@@ -93,7 +93,7 @@ struct Function {
     /// Who was there when it was sent, as far as it means them: with the shifts of each then.
     scope: Vec<(Name, Option<Ticket>, u64)>,
     place: usize,
-    /// Deaths until then, if all of the client's queues had come by then.
+    /// The client's visit, if all of its queues had come by then.
     arrived: Option<u64>,
 }
 
@@ -349,7 +349,7 @@ impl ScsiClient {
         };
         let shifts = |(name, ticket): (Name, Option<Ticket>)| (name, ticket, unit.shifts[name.0]);
         let scope = scope.into_iter().map(shifts).collect();
-        let arrived = unit.arrived[self.number].filter(|deaths| *deaths == unit.deaths);
+        let arrived = unit.arrived[self.number].filter(|visit| *visit == unit.visits[self.number]);
         drop(unit);
         let place = &self.controls[at];
         let mut bytes = [0; 24];
@@ -405,7 +405,7 @@ impl ScsiClient {
             }
             if unit.sent.contains_key(&name) {
                 // What lies in the ring of a queue that has yet to come ends when it comes, without an effect.
-                if arrived == Some(unit.deaths) {
+                if arrived == Some(unit.visits[self.number]) {
                     unit.due.insert(name);
                 }
                 ticket.into_iter().for_each(|ticket| self.disk.borrow_mut().bar(ticket));
@@ -500,6 +500,7 @@ impl ScsiClient {
             }
             Some(3) => {
                 cdb[0] = 0x35;
+                sim::tell(|| format!("{}: asks to flush", self.front.name));
                 (Kind::Flush(disk.flush()), None)
             }
             _ => (Kind::Other, None),

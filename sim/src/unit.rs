@@ -18,7 +18,9 @@ pub struct Unit {
     pub shifts: Vec<u64>,
     /// Deaths of the process.
     pub deaths: u64,
-    /// Deaths before that life in which all queues of a client have come, by client.
+    /// How often each client has come, whether or not a process died in between.
+    pub visits: Vec<u64>,
+    /// The visit at which all queues of a client have come, by client.
     pub arrived: Vec<Option<u64>>,
     /// Values that COMPARE AND WRITE has replaced.
     pub won: BTreeSet<(u64, Stamp)>,
@@ -29,6 +31,7 @@ impl Unit {
     pub fn introduce(&mut self, client: usize) {
         if self.shifts.len() == client {
             self.shifts.push(1);
+            self.visits.push(0);
             self.arrived.push(None);
         }
     }
@@ -47,10 +50,18 @@ impl Unit {
         }
     }
 
-    /// All queues of a client have come for the first time in the life of a process.
+    /// All queues of a client have come for the first time in a visit of its.
     pub fn arrive(&mut self, client: usize) {
         if let Some(arrived) = self.arrived.get_mut(client) {
-            *arrived = Some(self.deaths);
+            *arrived = Some(self.visits[client]);
+        }
+        self.shift(client);
+    }
+
+    /// A client goes, to come again.
+    pub fn leave(&mut self, client: usize) {
+        if let Some(visits) = self.visits.get_mut(client) {
+            *visits += 1;
         }
         self.shift(client);
     }
@@ -58,6 +69,7 @@ impl Unit {
     /// The process dies: no queue is here.
     pub fn die(&mut self) {
         self.deaths += 1;
+        self.visits.iter_mut().for_each(|visits| *visits += 1);
         self.shifts.iter_mut().for_each(|shifts| *shifts += 1 + *shifts % 2);
     }
 }

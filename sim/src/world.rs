@@ -18,62 +18,17 @@ use memory::sim::{self, Died, Story};
 use protocol::opener::Witnesses;
 use protocol::stats::StatsRegion;
 use rustix::fs::OFlags;
-use spec::{DeviceSpec, LimitSpec, UnitSpec};
+use spec::UnitSpec;
 use uring::sim::{self as kernel, Faults};
 
+use crate::changes::{bring, change_one, move_one};
 use crate::client::{self, Client, Count, SECTOR, stamps};
+use crate::controls::Control;
 use crate::drawn::Drawn;
 use crate::front::{Front, Line};
 use crate::oracle::{Disk, Look, Stamp};
 use crate::scsi::{self, Common, ScsiClient, Tally};
 use crate::unit::Unit;
-
-/// A fault that is put in on purpose, and that a run has to find.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Control {
-    /// How it is called on the command line, and by whoever has it.
-    pub name: &'static str,
-    /// What it is.
-    pub what: &'static str,
-}
-
-/// The controls.
-pub const CONTROLS: [Control; 13] = [
-    Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },
-    Control {
-        name: "inflight-early",
-        what: "the in-flight region is cleared before the used index moves",
-    },
-    Control { name: "notification-lost", what: "one notification in forty does not arrive" },
-    Control { name: "arm-blindly", what: "a queue is armed without a second look at its ring" },
-    Control {
-        name: "no-lock",
-        what: "a volume is opened while an earlier process's writes are under way",
-    },
-    Control { name: "short-is-whole", what: "a transfer that was cut short counts as done" },
-    Control {
-        name: "manage-early",
-        what: "a task management function is carried out before its client's queues are back",
-    },
-    Control {
-        name: "abort-taken-only",
-        what: "an abort does not see what was not taken from the ring",
-    },
-    Control {
-        name: "once-again",
-        what: "a command that may happen once is done again after a death",
-    },
-    Control { name: "shared-lock", what: "nobody waits for an earlier process's reads" },
-    Control { name: "flush-early", what: "a flush is answered before anything was written back" },
-    Control {
-        name: "one-file",
-        what: "lanes share an open file, so that one takes the error another one's flush is to tell",
-    },
-    Control {
-        name: "one-pool",
-        what: "all queues of a channel take their segment lists from one pool",
-    },
-];
 
 /// What a run is to be.
 #[derive(Debug, Clone, Default)]
@@ -140,7 +95,8 @@ impl Counts {
 
 /// Channels of a process, at most.
 pub const CHANNELS_MAX: usize = 3;
-const CLIENTS_MAX: usize = 3;
+/// Clients of a run, at most.
+pub const CLIENTS_MAX: usize = 3;
 
 thread_local! {
     /// Where is counted: one memory for all runs, since its mapping stays for ever.
@@ -149,13 +105,13 @@ thread_local! {
 }
 
 /// The simulated process, while it lives.
-struct Process {
-    sessions: Vec<Session>,
-    house: House,
+pub struct Process {
+    pub sessions: Vec<Session>,
+    pub house: House,
 }
 
 /// A client of either device.
-enum Any {
+pub enum Any {
     Block(Client),
     Scsi(ScsiClient),
 }
@@ -168,7 +124,7 @@ impl Any {
         }
     }
 
-    fn front(&self) -> &Front {
+    pub fn front(&self) -> &Front {
         match self {
             Any::Block(client) => &client.front,
             Any::Scsi(client) => &client.front,
@@ -221,7 +177,7 @@ impl Any {
     }
 }
 
-type Clients = Rc<Vec<RefCell<Any>>>;
+pub type Clients = Rc<Vec<RefCell<Any>>>;
 
 /// How the process gets at files: as a data plane does whose control plane keeps witnesses of them, which lives on.
 #[derive(Default)]
@@ -229,11 +185,15 @@ struct Keeper(Witnesses);
 
 impl Files for Keeper {
     fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
-        Here.open(path, flags)
+        let opened = Here.open(path, flags)?;
+        kernel::opened(opened.as_fd());
+        Ok(opened)
     }
 
     fn again(&self, file: &File) -> io::Result<File> {
-        Here.again(file)
+        let opened = Here.again(file)?;
+        kernel::opened(opened.as_fd());
+        Ok(opened)
     }
 
     fn text(&self, path: &Path) -> io::Result<String> {
@@ -257,12 +217,13 @@ impl Files for Keeper {
 }
 
 /// What a run is about.
-struct Scene {
-    drawn: Drawn,
-    clients: Clients,
-    unit: Rc<RefCell<Unit>>,
+pub struct Scene {
+    pub drawn: Drawn,
+    pub clients: Clients,
+    pub unit: Rc<RefCell<Unit>>,
     keeper: RefCell<Keeper>,
     folder: PathBuf,
+    pub hurry: Rc<Hurry>,
 }
 
 /// Each run has a folder of its own.
@@ -324,8 +285,11 @@ impl Pace {
     }
 }
 
+/// While something is done that waits for no limit: for how long, in ns, there was nothing to do but to wait for time to pass.
+pub type Hurry = Cell<Option<u64>>;
+
 /// Somebody has a turn: a thread of the process, the kernel, a client, or time.
-fn beside(clients: &Clients, pace: Pace) {
+fn beside(clients: &Clients, pace: Pace, hurry: &Hurry) {
     let threads = sim::threads();
     let of_threads = if threads > 0 { pace.threads } else { 0 };
     let Pace { kernel, clients: of_clients, time, .. } = pace;
@@ -339,16 +303,19 @@ fn beside(clients: &Clients, pace: Pace) {
         if let Ok(mut client) = clients[sim::pick(clients.len())].try_borrow_mut() {
             client.step();
         }
-    } else if threads > 0 && !sim::sleeps() || !pass_to_next() {
+    } else if threads > 0 && !sim::sleeps() || !pass_to_next(hurry) {
         sim::pass(1 << sim::pick(14));
     }
 }
 
 /// No thread is awake, or somebody waits for time to pass: it goes on to the next moment, if there is one, or some of the way.
-fn pass_to_next() -> bool {
+fn pass_to_next(hurry: &Hurry) -> bool {
     let moments = [kernel::next_moment(), sim::next_waking()];
     let Some(at) = moments.into_iter().flatten().min() else { return false };
-    sim::pass(at.saturating_sub(sim::now_ns()) + 1);
+    let quiet = hurry.get().is_some() && sim::all_sleep() && kernel::is_quiet();
+    let passes = at.saturating_sub(sim::now_ns()) + 1;
+    hurry.set(hurry.get().map(|waited| waited + if quiet { passes } else { 0 }));
+    sim::pass(passes);
     true
 }
 
@@ -360,6 +327,7 @@ const LONG: u64 = 100_000;
 fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Result<(), String> {
     let path = &folder.join("disk");
     let mut drawn = Drawn::draw(path);
+    sim::tell(|| format!("{drawn:?}"));
     if sim::planted("notification-lost") {
         drawn.faults.notify_lost = 40;
     }
@@ -399,7 +367,9 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
     let clients: Clients = Rc::new((0..count).map(client).collect());
     let others = Rc::clone(&clients);
     let pace = Pace::draw();
-    let turn: Rc<dyn Fn()> = Rc::new(move || beside(&others, pace));
+    let hurry: Rc<Hurry> = Rc::default();
+    let hurries = Rc::clone(&hurry);
+    let turn: Rc<dyn Fn()> = Rc::new(move || beside(&others, pace, &hurries));
     let settle = |turn: &Rc<dyn Fn()>| {
         let turn = Rc::clone(turn);
         sim::set_beside(Some(Box::new(move || turn())));
@@ -407,7 +377,7 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
     settle(&turn);
     kernel::set_faults(drawn.faults);
     let (keeper, folder) = (RefCell::default(), folder.to_owned());
-    let scene = Scene { drawn, clients, unit, keeper, folder };
+    let scene = Scene { drawn, clients, unit, keeper, folder, hurry };
     let Scene { drawn, clients, unit, .. } = &scene;
     sim::nest([0, 1, 3, 17, 101][sim::pick(5)]);
 
@@ -464,7 +434,8 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
                     if !calm && sim::once_in(drawn.change_every) {
                         change_one(process, &scene)?;
                     }
-                    beside(clients, pace);
+                    look_at_unlimited(process, &scene)?;
+                    beside(clients, pace, &scene.hurry);
                     Ok(())
                 }
             }
@@ -481,6 +452,7 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
                 if let Some(process) = process {
                     look_at_modest(process, clients)?;
                 }
+                scene.hurry.take();
                 sim::set_dead(true);
                 *process = None;
                 sim::set_dead(false);
@@ -517,6 +489,34 @@ fn look_at_modest(process: &Process, clients: &Clients) -> Result<(), String> {
     Ok(())
 }
 
+/// A COMPARE AND WRITE that meets another one looks again after a quarter of this.
+pub const WAITS_NS: u64 = 400_000;
+
+/// When there is nothing to do but to wait for time to pass, those wait whose limits want it, and nobody else for long.
+fn look_at_unlimited(process: &Process, scene: &Scene) -> Result<(), String> {
+    let Drawn { spec, scsi, faults, .. } = &scene.drawn;
+    // What failed in passing is tried again after some time.
+    let all_wait = spec.limit.is_some() || spec.delay.is_some() || faults.passing > 0;
+    // Elements of a port are lent to those who wait for their limits.
+    let port = scsi.as_ref().is_some_and(|(_, port)| port.is_some());
+    if all_wait || port || !sim::all_sleep() || !kernel::is_quiet() {
+        return Ok(());
+    }
+    for (session, client) in process.sessions.iter().zip(scene.clients.iter()) {
+        let limited = session.spec().scsi().is_some_and(|scsi| scsi.limit.is_some());
+        let mut client = client.borrow_mut();
+        let front = client.front_mut();
+        for line in &mut front.lines {
+            let waits = line.waits_for_time();
+            if !limited && waits > WAITS_NS {
+                let (name, queue) = (&front.name, line.number);
+                return Err(format!("queue {queue} of {name} has no limit, and waits {waits} ns"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Looks at the file behind the volume, when it is there.
 fn medium(path: &Path) -> Look {
     let (path, file) = (path.to_owned(), std::cell::OnceCell::new());
@@ -532,7 +532,7 @@ fn medium(path: &Path) -> Look {
 
 /// A process begins: opens the volume, which waits for what an earlier one has under way, and takes up the clients.
 fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
-    let Scene { drawn, clients, unit, keeper, folder } = scene;
+    let Scene { drawn, clients, unit, keeper, folder, .. } = scene;
     if !calm && drawn.death_every > 0 && sim::once_in(4) {
         sim::die_at(Some(sim::pick(400) as u64));
     }
@@ -560,76 +560,10 @@ fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
         };
         let session = process.house.connect(drawn.adapter(number, queues), said)?;
         process.sessions.push(session);
-        let session = &mut process.sessions[number];
-        let mut rings = client.borrow().front().rings();
-        while !rings.is_empty() {
-            let ring = rings.swap_remove(sim::pick(rings.len()));
-            let ring_number = ring.number;
-            session.place(ring_number, sim::pick(drawn.channels as usize));
-            session.set_ring(ring);
-            session.enable(ring_number, true);
-            sim::tell(|| format!("queue {ring_number} of client{number} starts"));
-        }
+        bring(&mut process.sessions[number], client, scene);
         unit.borrow_mut().arrive(number);
     }
     Ok(process)
-}
-
-fn pick_queue(scene: &Scene) -> (usize, u16) {
-    let number = sim::pick(scene.clients.len());
-    let client = scene.clients[number].borrow();
-    let lines = &client.front().lines;
-    (number, lines[sim::pick(lines.len())].number)
-}
-
-/// A queue goes to another channel, as the balancer does it.
-fn move_one(process: &mut Process, scene: &Scene, counts: &mut Counts) {
-    let (number, queue) = pick_queue(scene);
-    let at = sim::pick(process.house.channels());
-    sim::tell(|| format!("queue {queue} of client{number} moves to channel {at}"));
-    scene.unit.borrow_mut().shift(number);
-    process.sessions[number].place(queue, at);
-    scene.unit.borrow_mut().shift(number);
-    counts.moves += 1;
-}
-
-/// Something changes under a client: its memory, a queue that is disabled for a while, what its adapter may have.
-fn change_one(process: &mut Process, scene: &Scene) -> Result<(), String> {
-    let Process { sessions, house } = process;
-    let (number, queue) = pick_queue(scene);
-    let session = &mut sessions[number];
-    scene.unit.borrow_mut().shift(number);
-    match sim::pick(4) {
-        0 => {
-            sim::tell(|| format!("client{number} tells its memory anew"));
-            let regions = scene.clients[number].borrow().front().memory.regions();
-            session.set_memory(regions.expect("descriptors"))?;
-        }
-        1 => {
-            sim::tell(|| format!("client{number} disables queue {queue} for a while"));
-            session.enable(queue, false);
-            (0..sim::pick(40)).for_each(|_| sim::others());
-            session.enable(queue, true);
-        }
-        2 => session.reset_marks(),
-        _ => {
-            let mut spec = session.spec().clone();
-            let DeviceSpec::Scsi(scsi) = &mut spec.device else { return Ok(()) };
-            if sim::once_in(2) {
-                scsi.commands.num_cmd_elems = 1 << sim::pick(7);
-            } else {
-                let limit = LimitSpec { iops: 10_000 << sim::pick(5), ..LimitSpec::default() };
-                scsi.limit = sim::once_in(2).then_some(limit);
-            }
-            if let Some(port) = &mut scsi.port {
-                port.num_cmd_elems = 2 << sim::pick(6);
-            }
-            sim::tell(|| format!("client{number} gets {:?}", spec.scsi()));
-            session.change(house, spec)?;
-        }
-    }
-    scene.unit.borrow_mut().shift(number);
-    Ok(())
 }
 
 /// All is answered: the process ends in order, nothing of it is left, and the medium has what it must have.
@@ -643,7 +577,7 @@ fn finish(
     let process = process.expect("it lives");
     look_at_modest(&process, &scene.clients)?;
     let Process { sessions, house } = process;
-    sessions.into_iter().for_each(Session::end);
+    sessions.into_iter().for_each(|mut session| session.leave(false));
     for client in scene.clients.iter() {
         let mut client = client.borrow_mut();
         if !client.front().is_idle() {

@@ -231,11 +231,21 @@ impl Session {
         self.device.reset_marks();
     }
 
-    /// The client goes: nothing of it is in flight afterwards.
-    pub fn end(mut self) {
-        self.queues.end_session(Drain::Ordinary);
+    /// The client goes, or its adapter is removed. Nothing of it is in flight afterwards.
+    pub fn leave(&mut self, removed: bool) {
+        self.queues.end_session(if removed { Drain::SkipWaits } else { Drain::Ordinary });
         self.device.client_lost();
         self.queues.release_stats();
         self.device.removed();
+    }
+
+    /// After [`Session::leave`]: the client comes again, to the same adapter or to one like it.
+    ///
+    /// # Errors
+    ///
+    /// As [`House::connect`].
+    pub fn come(&mut self, house: &House, front: Front) -> Result<(), String> {
+        *self = house.connect(self.spec.clone(), front)?;
+        Ok(())
     }
 }

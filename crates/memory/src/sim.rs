@@ -329,6 +329,15 @@ pub fn thread(index: usize) {
     });
 }
 
+/// Nobody is in the middle of anything, and all threads sleep: what goes on now goes on because time has passed.
+#[must_use]
+pub fn all_sleep() -> bool {
+    with(|world| {
+        let sleeps = |actor: &Actor| actor.turn.is_some() && !actor.is_able(world.now_ns);
+        world.sleepers.is_empty() && world.actors.iter().all(sleeps)
+    })
+}
+
 /// The names of all threads.
 #[must_use]
 pub fn names() -> Vec<String> {

@@ -129,6 +129,11 @@ pub fn set_faults(faults: Faults) {
     kernel(|kernel| kernel.faults = faults);
 }
 
+/// A file was opened: it hears of the losses from now on, and of those that nobody has heard of.
+pub fn opened(file: BorrowedFd<'_>) {
+    kernel(|kernel| kernel.caches.open(file));
+}
+
 /// The host loses its power: no operation is under way any more, and files have what was written back.
 pub fn lose_power() {
     kernel(|kernel| {
@@ -161,15 +166,27 @@ pub fn next_moment() -> Option<u64> {
     })
 }
 
-/// The kernel goes on with something that can be done now, if there is anything; whether there was.
-pub fn land() -> bool {
+/// What can be done now: operations by their places, and how many polls can complete.
+fn doable() -> (Vec<usize>, usize) {
     listen();
     let now = sim::now_ns();
-    let able: Vec<usize> = kernel(|kernel| {
+    kernel(|kernel| {
         let able = |flight: &Flight| !matches!(flight.work, Work::Timeout { at_ns } if at_ns > now);
-        (0..kernel.flights.len()).filter(|at| able(&kernel.flights[*at])).collect()
-    });
-    let rung = kernel(|kernel| kernel.rung.len());
+        let flights = (0..kernel.flights.len()).filter(|at| able(&kernel.flights[*at])).collect();
+        (flights, kernel.rung.len())
+    })
+}
+
+/// Whether the kernel has nothing to do before time passes.
+#[must_use]
+pub fn is_quiet() -> bool {
+    let (able, rung) = doable();
+    able.is_empty() && rung == 0
+}
+
+/// The kernel goes on with something that can be done now, if there is anything; whether there was.
+pub fn land() -> bool {
+    let (able, rung) = doable();
     if able.is_empty() && rung == 0 {
         return false;
     }

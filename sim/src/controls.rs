@@ -1,0 +1,52 @@
+//! Faults of the program that are put in on purpose, to see whether they are found.
+
+/// A fault that is put in on purpose, and that a run has to find.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Control {
+    /// How it is called on the command line, and by whoever has it.
+    pub name: &'static str,
+    /// What it is.
+    pub what: &'static str,
+}
+
+/// The controls.
+pub const CONTROLS: [Control; 14] = [
+    Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },
+    Control {
+        name: "inflight-early",
+        what: "the in-flight region is cleared before the used index moves",
+    },
+    Control { name: "notification-lost", what: "one notification in forty does not arrive" },
+    Control { name: "arm-blindly", what: "a queue is armed without a second look at its ring" },
+    Control {
+        name: "no-lock",
+        what: "a volume is opened while an earlier process's writes are under way",
+    },
+    Control { name: "short-is-whole", what: "a transfer that was cut short counts as done" },
+    Control {
+        name: "manage-early",
+        what: "a task management function is carried out before its client's queues are back",
+    },
+    Control {
+        name: "abort-taken-only",
+        what: "an abort does not see what was not taken from the ring",
+    },
+    Control {
+        name: "once-again",
+        what: "a command that may happen once is done again after a death",
+    },
+    Control { name: "shared-lock", what: "nobody waits for an earlier process's reads" },
+    Control { name: "flush-early", what: "a flush is answered before anything was written back" },
+    Control {
+        name: "one-file",
+        what: "lanes share an open file, so that one takes the error another one's flush is to tell",
+    },
+    Control {
+        name: "one-pool",
+        what: "all queues of a channel take their segment lists from one pool",
+    },
+    Control {
+        name: "removal-waits",
+        what: "commands that a limit holds back are waited for when their adapter is removed",
+    },
+];
