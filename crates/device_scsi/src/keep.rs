@@ -45,13 +45,16 @@ pub(crate) fn read(unit: &str, path: &Path) -> Result<Persistent, Failure> {
 
 /// Replaces what is kept: after an error it is what it was before. When this returns, it survives a power loss.
 pub(crate) fn write(path: &Path, state: &Persistent) -> std::io::Result<()> {
-    write_and(path, state, |folder| File::open(folder)?.sync_all())
+    let link = |from: &Path, to: &Path| std::fs::hard_link(from, to);
+    write_and(path, state, link, |folder| File::open(folder)?.sync_all())
 }
 
-/// With `sync` for the folder: it may fail when the new state is in its place already, where a later start would find it. Then the old one is put back.
+/// With `sync` for the folder: it may fail when the new state is in its place already, where a later start would find it. Then the old one is put back,
+/// which `link` has given another name, or a copy of it where the file system has no hard links.
 fn write_and(
     path: &Path,
     state: &Persistent,
+    link: impl Fn(&Path, &Path) -> std::io::Result<()>,
     sync: impl FnOnce(&Path) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -68,16 +71,26 @@ fn write_and(
     crash_point();
     let mut old = path.as_os_str().to_owned();
     old.push("~old");
-    let kept = match std::fs::hard_link(path, &old) {
+    let old = Path::new(&old);
+    let kept = match link(path, old) {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             // Of a process that died here: what is in place is the later one.
-            std::fs::remove_file(&old)?;
+            std::fs::remove_file(old)?;
             crash_point();
-            std::fs::hard_link(path, &old)
+            link(path, old)
         }
         other => other,
     };
-    let first = kept.is_err_and(|error| error.kind() == ErrorKind::NotFound);
+    let first = match kept {
+        Ok(()) => false,
+        Err(error) if error.kind() == ErrorKind::NotFound => true,
+        Err(_) => {
+            let mut copy = File::create(old)?;
+            copy.write_all(&std::fs::read(path)?)?;
+            copy.sync_all()?;
+            false
+        }
+    };
     crash_point();
     std::fs::rename(&draft, path)?;
     crash_point();
@@ -85,9 +98,9 @@ fn write_and(
     crash_point();
     match (&synced, first) {
         (Ok(()), true) => {}
-        (Ok(()), false) => drop(std::fs::remove_file(&old)),
+        (Ok(()), false) => drop(std::fs::remove_file(old)),
         (Err(_), true) => std::fs::remove_file(path)?,
-        (Err(_), false) => std::fs::rename(&old, path)?,
+        (Err(_), false) => std::fs::rename(old, path)?,
     }
     crash_point();
     synced
@@ -148,15 +161,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lu0.pr");
         let failed = || Err(std::io::Error::other("the folder's disk is gone"));
-        for kept in [Persistent::default(), state()] {
-            assert!(write_and(&path, &state(), |_| failed()).is_err());
-            assert_eq!(read("lu0", &path), Ok(Persistent::default()));
-            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
-            write(&path, &kept).unwrap();
-            assert!(write_and(&path, &Persistent::default(), |_| failed()).is_err());
-            assert_eq!(read("lu0", &path), Ok(kept));
-            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-            std::fs::remove_file(&path).unwrap();
+        let hard = |from: &Path, to: &Path| std::fs::hard_link(from, to);
+        let none = |from: &Path, _: &Path| match from.exists() {
+            true => Err(std::io::Error::from(ErrorKind::PermissionDenied)),
+            false => Err(ErrorKind::NotFound.into()),
+        };
+        for link in [&hard as &dyn Fn(&Path, &Path) -> _, &none] {
+            for kept in [Persistent::default(), state()] {
+                assert!(write_and(&path, &state(), link, |_| failed()).is_err());
+                assert_eq!(read("lu0", &path), Ok(Persistent::default()));
+                assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left");
+                write(&path, &kept).unwrap();
+                assert!(write_and(&path, &Persistent::default(), link, |_| failed()).is_err());
+                assert_eq!(read("lu0", &path), Ok(kept));
+                assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+                std::fs::remove_file(&path).unwrap();
+            }
         }
     }
 
