@@ -43,6 +43,7 @@ mod workers;
 mod zero;
 
 use std::fs::File;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -82,8 +83,8 @@ struct Shared {
     write_cache: bool,
     target: Target,
     witnesses: Arc<Witnesses>,
-    /// Kept open.
-    _testimony: Testimony,
+    /// Whoever outlives this process learns from it what was lost.
+    testimony: Testimony,
     /// How many there are.
     lanes: Mutex<u32>,
     /// One change of the size at a time.
@@ -94,6 +95,19 @@ struct Shared {
     no_discard: AtomicBool,
     no_punch: AtomicBool,
     no_zero_range: AtomicBool,
+}
+
+impl Shared {
+    /// Something was lost: from now on writes and flushes fail, and those of later processes until clients have been told.
+    #[cold]
+    fn poison(&self) {
+        // First: whoever sees the other tells it, and may be the last one to do so.
+        if let Some(witness) = &self.testimony.witness {
+            let noted = memory::cache::note_loss(witness.as_fd(), true);
+            debug_assert!(noted.is_ok(), "a note of a loss: {noted:?}");
+        }
+        self.poisoned.store(true, Ordering::SeqCst);
+    }
 }
 
 impl Kind for FileSpec {
@@ -154,7 +168,7 @@ impl FileVolume {
                 lanes: Mutex::new(0),
                 resizing: Mutex::new(()),
                 poisoned: AtomicBool::new(testimony.lost),
-                _testimony: testimony,
+                testimony,
                 no_zero_range: AtomicBool::new(false),
             }),
         })

@@ -31,7 +31,7 @@ use crate::reconcile::{Action, Subject, reconcile, without};
 use crate::trail::{Kind, Trail};
 use fabric::attribute::Object;
 use protocol::message::{Failure, FailureCode, Reply, Request, Status, VolumeStatus};
-use protocol::opener::{self, Grants, Witnesses};
+use protocol::opener::{self, Grants, Passing, Witnesses};
 use protocol::socket::FrameError;
 use protocol::stats::StatsReader;
 use pulse::Pulse;
@@ -104,6 +104,7 @@ impl Supervisor {
         listeners: BTreeMap<String, OwnedFd>,
         learned: Arc<Notify>,
         trail: Arc<Trail>,
+        passing: &Arc<Passing>,
     ) -> std::io::Result<Supervisor> {
         let (commands, inbox) = mpsc::channel();
         let view = Arc::new(Mutex::new(View::default()));
@@ -122,7 +123,7 @@ impl Supervisor {
             link: None,
             generation: 0,
             grants: Arc::default(),
-            witnesses: Arc::default(),
+            witnesses: Arc::new(Witnesses::beside(passing)),
             backoff: Backoff::new(),
             connect_at: None,
             retry_at: None,
@@ -260,6 +261,7 @@ impl SupervisorThread {
                 Ok(Command::End { data_plane, done }) => {
                     if data_plane {
                         self.shut_down();
+                        close(self.witnesses.keep(|_| false));
                     }
                     let _ = done.send(());
                     return;
@@ -340,6 +342,11 @@ impl SupervisorThread {
             self.connect();
         }
         if self.link.is_none() {
+            if lock(&self.view).pid.is_none() {
+                // Nobody writes what was taken from one that is dead.
+                let granted = granted(&self.wanted, self.launcher.socket());
+                close(self.witnesses.keep(|path| granted.writes(path)));
+            }
             return;
         }
         match self.carry_out() {
@@ -599,12 +606,7 @@ impl SupervisorThread {
             |volume: &&VolumeStatus| failed.contains(&Subject::Volume(volume.spec.name.clone()));
         let stay: BTreeSet<&Path> =
             status.volumes.iter().filter(stays).filter_map(|it| it.spec.kind.path()).collect();
-        let gone = self.witnesses.keep(|path| granted.writes(path) || stay.contains(path));
-        if !gone.is_empty() {
-            // Whoever closes a device last waits until everything is written back to it.
-            let closing = std::thread::Builder::new().name("closing".to_owned());
-            let _ = closing.spawn(move || drop(gone));
-        }
+        close(self.witnesses.keep(|path| granted.writes(path) || stay.contains(path)));
         if undone.failures.is_empty() && undone.opening.is_empty() {
             *grants(&self.grants) = granted;
         }
@@ -636,6 +638,14 @@ impl SupervisorThread {
         let mut view = lock(&self.view);
         (view.pid, view.stats, view.line) = (None, None, None);
         view.trouble = Some("it was shut down".to_owned());
+    }
+}
+
+/// Closes witnesses. Whoever closes a device last waits until everything is written back to it.
+pub(crate) fn close(gone: Vec<Arc<OwnedFd>>) {
+    if !gone.is_empty() {
+        let closing = std::thread::Builder::new().name("closing".to_owned());
+        let _ = closing.spawn(move || drop(gone));
     }
 }
 

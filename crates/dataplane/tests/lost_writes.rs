@@ -26,10 +26,11 @@ fn data_plane() {
     process::data_plane();
 }
 
-/// A buffered volume on a disk whose write-back can fail, and what a control plane keeps of it.
+/// A volume on a disk whose write-back can fail, and what a control plane keeps of it.
 struct Bench {
     folder: tempfile::TempDir,
     disk: Disk,
+    cache: CacheMode,
     witnesses: Arc<Witnesses>,
 }
 
@@ -38,13 +39,18 @@ impl Bench {
         Bench {
             folder: tempfile::tempdir().unwrap(),
             disk: Disk::with(Options { bytes: MIB, write_back: true }),
+            cache: CacheMode::Buffered,
             witnesses: Arc::default(),
         }
     }
 
     fn volume(&self) -> VolumeSpec {
-        let file = FileSpec { cache: CacheMode::Buffered, ..FileSpec::new(self.disk.path()) };
+        let file = FileSpec { cache: self.cache, ..FileSpec::new(self.disk.path()) };
         VolumeSpec::new("v", file)
+    }
+
+    fn direct() -> Bench {
+        Bench { cache: CacheMode::Direct, ..Bench::new() }
     }
 
     fn start(&self) -> (Process, Front, Ring) {
@@ -139,6 +145,28 @@ fn what_a_process_was_told_and_could_not_pass_on_is_known_to_the_next() {
     process.kill();
     let (process, _front, ring) = bench.start();
     assert_eq!(flush(&ring), FAILED);
+    process.shut_down();
+}
+
+/// The kernel tells nobody else of such a flush, and the next one succeeds.
+#[test]
+fn a_flush_that_the_disk_failed_is_known_to_the_next_process() {
+    if !is_root("a flush that the disk fails") {
+        return;
+    }
+    let bench = Bench::direct();
+    let (process, _front, ring) = bench.start();
+    assert_eq!(write(&ring), GOOD);
+    bench.disk.fail(Kind::Flush, Some(eio()));
+    assert_eq!(flush(&ring), FAILED);
+    bench.disk.fail(Kind::Flush, None);
+    process.kill();
+    let (mut process, _front, ring) = bench.start();
+    assert_eq!((write(&ring), flush(&ring), bench.lost(&mut process)), (FAILED, FAILED, true));
+    process.shut_down();
+    bench.witnesses.told(&bench.disk.path());
+    let (process, _front, ring) = bench.start();
+    assert_eq!((write(&ring), flush(&ring)), (GOOD, GOOD));
     process.shut_down();
 }
 

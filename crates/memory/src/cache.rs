@@ -1,7 +1,9 @@
-//! What the kernel's page cache has lost.
+//! What the kernel's page cache has lost, and notes of losses that outlive the process that found them.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 /// Far behind the end of any file: nothing lies there, so nothing is waited for.
 const NOWHERE: libc::off64_t = libc::off64_t::MAX - (1 << 16);
@@ -30,6 +32,32 @@ pub fn has_lost(file: BorrowedFd<'_>) -> io::Result<bool> {
         Some(libc::EBADF | libc::EINVAL | libc::ENOSYS | libc::EPERM | libc::ESPIPE) => Err(error),
         _ => Ok(true),
     }
+}
+
+/// What stands for a note: it means nothing to an open file that is only read.
+const NOTE: OFlags = OFlags::APPEND;
+
+/// Notes with an open file that something was lost, or takes the note back. Whoever has a descriptor of the very open file, in whichever process, sees it
+/// ([`is_loss_noted`]), also when the one who noted it has died. It waits for no disk.
+///
+/// The file has to be open for reading alone.
+///
+/// # Errors
+///
+/// When the kernel refuses; the note is as it was.
+pub fn note_loss(file: BorrowedFd<'_>, lost: bool) -> io::Result<()> {
+    let mut flags = fcntl_getfl(file)?;
+    flags.set(NOTE, lost);
+    Ok(fcntl_setfl(file, flags)?)
+}
+
+/// Whether there is a note of [`note_loss`].
+///
+/// # Errors
+///
+/// When the kernel refuses to say.
+pub fn is_loss_noted(file: BorrowedFd<'_>) -> io::Result<bool> {
+    Ok(fcntl_getfl(file)?.contains(NOTE))
 }
 
 #[cfg(test)]
@@ -61,6 +89,18 @@ mod tests {
         assert!(!ask(&witness), "since it was asked last");
         assert!(!ask(&open()), "somebody knows, so that it is no news to who comes later");
         writer.sync_data().unwrap();
+    }
+
+    #[test]
+    fn a_note_is_seen_by_whoever_has_the_very_open_file() {
+        let [noted, other] = [(); 2].map(|()| File::open("/proc/self/exe").unwrap());
+        let shared = noted.try_clone().unwrap();
+        let is_noted = |file: &File| is_loss_noted(file.as_fd()).unwrap();
+        note_loss(noted.as_fd(), true).unwrap();
+        drop(noted);
+        assert!(is_noted(&shared) && !is_noted(&other));
+        note_loss(shared.as_fd(), false).unwrap();
+        assert!(!is_noted(&shared));
     }
 
     #[test]

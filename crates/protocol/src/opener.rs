@@ -33,7 +33,7 @@ use spec::{AdapterSpec, SocketRole, UplinkSpec, VolumeSpec};
 use crate::message::Request;
 use crate::place::{Access, Place, listen, reach};
 use crate::socket::{Connection, FrameError};
-pub use witnesses::Witnesses;
+pub use witnesses::{Passing, Witnesses};
 
 /// From this [`crate::message::MINOR`] on a control plane keeps witnesses.
 const KEEPS_WITNESSES: u32 = 3;

@@ -494,7 +494,7 @@ impl FileLane {
             )
             && !matches!(-result, libc::EFAULT | libc::EINVAL | libc::ENOMEM)
         {
-            self.shared.poisoned.store(true, Ordering::SeqCst);
+            self.shared.poison();
         }
         Outcome::Done(Err(io_error(result)))
     }
@@ -535,7 +535,7 @@ impl FileLane {
     fn flushed(&mut self, ring: &mut Ring, result: i32, out: &mut Vec<Finish>) {
         let passing = passing(result);
         if result < 0 && passing.is_none() {
-            self.shared.poisoned.store(true, Ordering::SeqCst);
+            self.shared.poison();
         }
         self.leave_line();
         let mut outcome = match result {

@@ -18,6 +18,7 @@ use fabric::attribute::words::AdapterKind;
 use fabric::attribute::{Object, attr};
 use fabric::suggest;
 use protocol::message::Status;
+use protocol::opener::Passing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -126,6 +127,8 @@ pub struct Server {
     pub(super) ended: Arc<AtomicBool>,
     /// A supervisor has learned of the file of a volume.
     pub(super) learned: Arc<Notify>,
+    /// What goes with files from one data plane to another.
+    pub(super) passing: Arc<Passing>,
     pub(super) myself: Weak<Server>,
     stop: Notify,
     stop_dataplanes: AtomicBool,
@@ -166,6 +169,7 @@ impl Server {
             registry: Registry::new(journal),
             ended: Arc::default(),
             learned: Arc::default(),
+            passing: Arc::default(),
             myself: Weak::clone(myself),
             stop: Notify::new(),
             stop_dataplanes: false.into(),

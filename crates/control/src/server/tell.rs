@@ -4,8 +4,9 @@ use super::shared::{ApplyOutcome, Ledger, Server};
 use crate::model::MAIN;
 use crate::model::resolve::{self, DataPlaneSpec, Wanted};
 use crate::reconcile::Subject;
-use crate::supervisor::{Outcome, Supervisor};
+use crate::supervisor::{self, Outcome, Supervisor};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -70,6 +71,9 @@ impl Server {
         let mut desired = self.desired();
         self.learn_files(&mut desired);
         let mut wanted = Arc::unwrap_or_clone(self.wanted(&desired));
+        let volumes = wanted.values().flat_map(|wanted| wanted.volumes.values());
+        let written = volumes.filter(|spec| !spec.read_only).filter_map(|spec| spec.kind.path());
+        supervisor::close(self.passing.want(written.map(Path::to_owned).collect()));
         telling.tell(&desired, &mut wanted);
         let mut posted = Posted {
             post: telling.post,
@@ -221,6 +225,7 @@ impl Server {
             listeners,
             Arc::clone(&self.learned),
             Arc::clone(&self.trail),
+            &self.passing,
         )?);
         self.write_supervisors().insert(name.to_owned(), Arc::clone(&supervisor));
         Ok(supervisor)

@@ -269,3 +269,54 @@ fn witnesses_of_open_files_are_brought_to_whoever_comes() {
     let (pipe, _end) = std::io::pipe().unwrap();
     assert!(bench.witnesses.take_back(&bench.path("open"), pipe.into(), false).is_err());
 }
+
+#[test]
+fn a_loss_that_is_noted_is_known_until_it_was_told() {
+    let bench = Bench::new("noted");
+    let path = bench.path("disk");
+    bench.grant("disk", false);
+    let file = bench.opener.file(&path, NEW).unwrap();
+    let ask = || bench.opener.testimony(&path, file.as_fd()).unwrap();
+    let first = ask();
+    assert!(!first.lost);
+    memory::cache::note_loss(first.witness.as_ref().unwrap().as_fd(), true).unwrap();
+    drop(first);
+    assert!(ask().lost && ask().lost);
+    bench.witnesses.told(&path);
+    assert!(!ask().lost);
+}
+
+#[test]
+fn a_witness_goes_with_its_file_to_the_next_data_plane_and_to_no_other_file() {
+    let passing: Arc<Passing> = Arc::default();
+    let [one, other] = [(); 2].map(|()| Witnesses::beside(&passing));
+    let bench = Bench::new("passing");
+    let path = bench.path("disk");
+    let make = || OwnedFd::from(File::create_new(&path).unwrap());
+    let again = || OwnedFd::from(File::open(&path).unwrap());
+    let lose = |witness: &OwnedFd| memory::cache::note_loss(witness.as_fd(), true).unwrap();
+    drop(make());
+    let wanted = || BTreeSet::from([path.clone()]);
+    assert!(passing.want(wanted()).is_empty());
+    let (lost, witness) = one.of(&path, &again()).unwrap();
+    assert!(!lost);
+    lose(&witness);
+    assert!(one.keep(|_| false).is_empty(), "it goes on");
+    assert!(other.of(&path, &again()).unwrap().0);
+    // There and back again, and then nobody is to write it.
+    assert!(other.keep(|_| false).is_empty());
+    assert!(one.of(&path, &again()).unwrap().0);
+    assert!(one.keep(|_| false).is_empty());
+    assert_eq!(passing.want(BTreeSet::new()).len(), 1);
+    assert!(!other.of(&path, &again()).unwrap().0);
+    assert_eq!(other.keep(|_| false).len(), 1);
+    // Another file of the name.
+    assert!(passing.want(wanted()).is_empty());
+    lose(&one.of(&path, &again()).unwrap().1);
+    assert!(one.keep(|_| false).is_empty());
+    let kept = File::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    drop(make());
+    assert!(!other.of(&path, &again()).unwrap().0);
+    drop(kept);
+}

@@ -111,3 +111,37 @@ fn a_witness_goes_with_its_volume_and_with_its_file() {
     server.ok("volume set w --read-only");
     server.until("what is only read has none", |_| held(&second) == 0);
 }
+
+#[test]
+fn a_loss_is_known_to_the_data_plane_that_a_volume_moves_to() {
+    if !is_root("disks below the kernel") {
+        return;
+    }
+    let disk = disk();
+    let server = Server::start(&[]);
+    let path = disk.path();
+    let volume = || server.try_status().unwrap()["volumes"][0].clone();
+    // A volume is where its adapter is, and without one in the first data plane.
+    let moved = |order: &str, to: &str| {
+        server.ok(order);
+        server.until("it is there", |_| {
+            let volume = volume();
+            let open = volume["bytes"].as_u64().is_some() && volume["state"] != "opening";
+            volume["dataplane"] == to && open
+        });
+        volume()["reason"].as_str().is_some_and(|why| why.contains("a write was lost"))
+    };
+    let to_x = "adapter create vhost0 --volume v --dataplane x";
+    let to_main = "adapter remove vhost0";
+    server.ok("dataplane create x");
+    server.ok(&format!("volume create v --kind file --cache buffered --path {}", path.display()));
+    assert!(!moved(to_x, "x"));
+    lose(&disk);
+    assert!(moved(to_main, "main"));
+    assert!(moved(to_x, "x"), "and on, for who may not have been told");
+    assert_eq!(held(&server, &path), 1);
+    server.ok("dataplane restart x");
+    assert!(!moved(to_main, "main"), "they were");
+    server.ok("volume remove v");
+    server.until("it is closed", |server| held(server, &path) == 0);
+}
