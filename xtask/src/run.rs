@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::metadata::Metadata;
+pub(crate) use crate::stall::visible;
 
 /// The repository that this binary was built from.
 pub(crate) struct Context {
@@ -62,15 +63,6 @@ impl Context {
 /// The cargo that runs this task, so that a chosen toolchain stays chosen.
 pub(crate) fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
-}
-
-/// Runs a command with its output on the terminal.
-pub(crate) fn visible(command: &mut Command) -> Result<()> {
-    let line = describe(command);
-    println!("$ {line}");
-    let status =
-        command.stdin(Stdio::null()).status().with_context(|| format!("cannot run {line}"))?;
-    if status.success() { Ok(()) } else { Err(anyhow!("{line}: {status}")) }
 }
 
 /// Runs a command and returns what it printed; on failure the error carries both streams.

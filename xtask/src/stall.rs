@@ -1,4 +1,4 @@
-//! A test that stands still is ended, and says which one it is: the test harness names its threads after the tests.
+//! What stands still is ended, and shown: a test harness names its threads after the tests.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,12 +10,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::run::describe;
 
-/// A test program takes a minute or two; on a busy machine some more.
-const PATIENCE: Duration = Duration::from_secs(15 * 60);
+/// No program that a step runs takes a third of this, on two cores with nothing else to do.
+const PATIENCE: Duration = Duration::from_secs(25 * 60);
 
-/// Runs a cargo command with its output on the terminal. A program that it runs and that does not end is shown, and killed.
+/// Runs a command with its output on the terminal. A program that it runs and that does not end is shown, and killed.
 pub(crate) fn visible(command: &mut Command) -> Result<()> {
-    watch(command, PATIENCE, Duration::from_secs(1))
+    watch(command, PATIENCE, Duration::from_millis(200))
 }
 
 fn watch(command: &mut Command, patience: Duration, pause: Duration) -> Result<()> {
@@ -29,9 +29,13 @@ fn watch(command: &mut Command, patience: Duration, pause: Duration) -> Result<(
         if let Some(status) = cargo.try_wait()? {
             break status;
         }
-        let children = children(cargo.id());
-        since.retain(|pid, _| children.contains(pid));
-        for pid in children {
+        let mut running = children(cargo.id());
+        // `cargo run` becomes what it runs. What builds or tests everything has the time of two.
+        let own = i32::try_from(cargo.id())?;
+        running.push(own);
+        since.retain(|pid, _| running.contains(pid));
+        for pid in running {
+            let patience = if pid == own { 2 * patience } else { patience };
             if since.entry(pid).or_insert_with(Instant::now).elapsed() < patience {
                 continue;
             }
@@ -83,6 +87,13 @@ mod tests {
         let pause = Duration::from_millis(5);
         let mut shell = Command::new("sh");
         let error = watch(shell.args(["-c", "sleep 1000; true"]), 4 * pause, pause).unwrap_err();
+        assert!(error.to_string().contains("sleep did not end"), "{error}");
+    }
+
+    #[test]
+    fn so_is_the_program_itself() {
+        let pause = Duration::from_millis(5);
+        let error = watch(Command::new("sleep").arg("1000"), 4 * pause, pause).unwrap_err();
         assert!(error.to_string().contains("sleep did not end"), "{error}");
     }
 
