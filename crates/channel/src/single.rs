@@ -5,13 +5,13 @@ use std::sync::Arc;
 use protocol::stats::ChannelStats;
 use rustix::event::EventfdFlags;
 
-use crate::handle::{ChannelConfig, ChannelError, EventBell, prepare};
+use crate::handle::{ChannelConfig, ChannelError, Drain, EventBell, prepare};
 use crate::handler::Handler;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Pending, one_shot};
 use crate::queue::{QueueId, QueueResources};
 use crate::worker::{StartFailure, Worker};
 
-/// The channel. It never sleeps and gets no messages, and no turn of it ends early for the time that it took: what is counted is the same on every machine.
+/// The channel. It never sleeps and gets no messages but what is asked of it here, and no turn of it ends early for the time that it took: what is counted is the same on every machine.
 pub struct Single<H: Handler>(Worker<H>);
 
 impl<H: Handler> Single<H> {
@@ -40,6 +40,14 @@ impl<H: Handler> Single<H> {
         device: H::Device,
     ) -> Result<QueueId, StartFailure> {
         self.0.start(Box::new(queue), device)
+    }
+
+    /// Asks for a queue back, as [`crate::Channel::stop_queue`]. Turns that follow answer.
+    #[must_use]
+    pub fn stop_queue(&mut self, queue: QueueId) -> Pending<QueueResources> {
+        let (answer, pending) = one_shot();
+        self.0.stop(queue, Drain::Ordinary, answer);
+        pending
     }
 
     /// One turn; whether it found work.

@@ -135,6 +135,46 @@ fn commands_beyond_the_adapters_elements_wait_and_are_counted() {
     assert!(server.count(QueueCounter::WaitNoCommand) > 0);
 }
 
+/// Keeps all slots of a client busy with reads of a block, and counts by queue those that have ended.
+fn read_in_all_slots(client: &mut Client, ended: &mut [u32]) {
+    let read = cdb::Transfer::new(false, 0, 1);
+    let command = Command { lun: LUN, tag: 1, cdb: read.cdb(), data_out: 0, data_in: 512 };
+    for (queue, ended) in client.requests.iter_mut().zip(ended) {
+        while let Some(slot) = queue.poll().unwrap() {
+            assert!(queue.good(slot), "{:?}", queue.reply(slot));
+            queue.give_back(slot);
+            *ended += 1;
+        }
+        while let Some(slot) = queue.take() {
+            queue.submit(slot, &command).unwrap();
+        }
+        queue.publish().unwrap();
+    }
+}
+
+/// More queues have commands than there are elements: all of them are served, in turn.
+#[test]
+fn queues_beyond_the_elements_are_served_in_turn() {
+    const QUEUES: u16 = 40;
+    let server = Server::new(2);
+    server.units(1, 32, |spec| common::slow_by(spec, 1_000));
+    let mut spec = adapter(server.dir.path(), 0, vec![target(0, &[(0, "lu0")])]);
+    let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
+    scsi.commands.num_cmd_elems = 20;
+    spec.queues = QUEUES;
+    let socket = spec.socket.clone();
+    server.must(Request::PutAdapter(spec));
+    let mut client = Client::with(&socket, QUEUES, 4, |_| ());
+    client.attentions(LUN);
+    let mut ended = vec![0; usize::from(QUEUES)];
+    while ended.iter().sum::<u32>() < 50 * u32::from(QUEUES) {
+        read_in_all_slots(&mut client, &mut ended);
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    assert!(ended.iter().all(|count| *count >= 10), "{ended:?}");
+    assert!(server.count(QueueCounter::WaitNoCommand) > 0);
+}
+
 /// One queue of a client that was offered 64: nothing is put aside for the others.
 #[test]
 fn one_queue_has_all_elements_of_its_adapter() {
@@ -353,6 +393,31 @@ fn adapters_of_a_port_wait_for_each_other() {
     let of_adapters: u64 = port.adapters.iter().map(waits).sum();
     assert_eq!(port.total.get(QueueCounter::WaitNoElement), of_adapters);
     assert!(stats.adapters.iter().all(|one| one.short.0 > 0), "{:?}", stats.adapters);
+}
+
+/// Both have more commands than their part of the port, one of them on many more queues and first.
+#[test]
+fn adapters_of_a_port_that_is_short_share_it() {
+    let server = Server::new(2);
+    server.units(1, 32, common::slow);
+    let put = |number, queues: u16| {
+        let mut spec = adapter(server.dir.path(), number, vec![target(0, &[(0, "lu0")])]);
+        let DeviceSpec::Scsi(scsi) = &mut spec.device else { unreachable!() };
+        scsi.port = Some(PortShare { name: "fcs0".into(), num_cmd_elems: 64, share: 100 });
+        let socket = spec.socket.clone();
+        server.must(Request::PutAdapter(spec));
+        let mut client = Client::with(&socket, queues, 64, |_| ());
+        client.attentions(LUN);
+        (client, vec![0; usize::from(queues)])
+    };
+    let mut clients = [put(0, 4), put(1, 1)];
+    let sum = |of: &(Client, Vec<u32>)| of.1.iter().sum::<u32>();
+    while clients.iter().map(sum).sum::<u32>() < 2_000 {
+        clients.iter_mut().for_each(|(client, ended)| read_in_all_slots(client, ended));
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    let [one, two] = clients.each_ref().map(sum);
+    assert!(two > 700, "{one} and {two}: a half each was theirs");
 }
 
 /// A remap under a verified load, and the end of the adapter: what was done on a port stays with it.

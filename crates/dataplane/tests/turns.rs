@@ -1,13 +1,15 @@
 //! How much of others' work lies between a request and its answer, counted turn by turn on a channel without a thread.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use block::{Finish, Geometry, Lane, LaneId, Limited, NullVolume, Submit, Volume, VolumeError};
+use block::{
+    Finish, Geometry, Lane, LaneId, Limited, NullVolume, Submit, Volume, VolumeError, Wait,
+};
 use channel::elements::{Elements, Share};
 use channel::single::Single;
-use channel::{Adapter, ChannelConfig, Command, QueueResources};
+use channel::{Adapter, ChannelConfig, Command, QueueId, QueueResources};
 use dataplane::devices::{AnyHandler, Behind};
 use device_blk::Shape;
 use device_scsi::{LunEntry, LunMap, Place, ScsiLimits, ScsiRole, Services, Sizes, Target};
@@ -51,8 +53,10 @@ impl Stand {
         client
     }
 
-    fn serve(&mut self, client: &mut Client, name: &str, behind: Behind) {
-        let fd = || rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+    fn serve(&mut self, client: &mut Client, name: &str, behind: Behind) -> QueueId {
+        // As a session makes them, so that a write is done when the kernel has been asked.
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let fd = || rustix::event::eventfd(0, flags).unwrap();
         let queue = QueueResources {
             ring: client.ring(),
             number: 0,
@@ -63,7 +67,7 @@ impl Stand {
             commands: Command::pool(256),
             stats: client.stats,
         };
-        self.channel.start_queue(queue, behind).unwrap();
+        self.channel.start_queue(queue, behind).unwrap()
     }
 
     /// A block device on a volume of its own, of zeroes that the channel writes into its client's memory if they are `filled`.
@@ -408,6 +412,87 @@ fn what_is_done_again_is_done_in_turns() {
     while answers < 4 * 208 {
         assert!(stand.channel.turn(), "{answers} answers");
         answers += heavy.iter_mut().map(Client::answers).sum::<u64>();
+    }
+}
+
+/// A volume that has room for one request, which is done when the kernel has been asked.
+struct Narrow {
+    volume: NullVolume,
+    busy: Arc<AtomicBool>,
+}
+
+impl Volume for Narrow {
+    fn geometry(&self) -> Geometry {
+        self.volume.geometry()
+    }
+
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
+    fn lane(&self, _: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
+        Ok(Box::new(NarrowLane { id, busy: Arc::clone(&self.busy) }))
+    }
+
+    fn resize(&self, bytes: u64) -> Result<(), VolumeError> {
+        self.volume.resize(bytes)
+    }
+}
+
+struct NarrowLane {
+    id: LaneId,
+    busy: Arc<AtomicBool>,
+}
+
+impl Lane for NarrowLane {
+    fn submit(&mut self, ring: &mut Ring, request: &mut block::Request<'_>) -> Submit {
+        if self.busy.swap(true, Relaxed) {
+            return Submit::Park { reason: Wait::BackEndFull, until: None };
+        }
+        ring.push(Op::Nop, self.id.user_data(u64::from(request.tag.0))).unwrap();
+        Submit::Pending
+    }
+
+    fn complete(&mut self, _: &mut Ring, token: u64, _: i32, out: &mut Vec<Finish>) {
+        self.busy.store(false, Relaxed);
+        let tag = block::Tag(u32::try_from(token).unwrap());
+        out.push(Finish { tag, outcome: block::Outcome::Done(Ok(())) });
+    }
+
+    fn detach(&mut self, _: &mut Ring) {}
+}
+
+/// The last request of a queue makes room for another queue's, and the queue is gone before anybody has looked for those that wait.
+#[test]
+fn a_queue_that_goes_leaves_its_room_to_those_that_wait() {
+    // Which turn the queue goes in decides; of these, one is that of its last request's end.
+    for turns in 1..4 {
+        let mut stand = Stand::new();
+        let volume = NullVolume::new("narrow", 1 << 30, 512, false, false);
+        let narrow: Arc<dyn Volume> = Arc::new(Narrow { volume, busy: Arc::default() });
+        let mut clients = Vec::new();
+        for name in ["first", "goes", "waits"] {
+            let mut client = Client::new(stand.stats.queue(name, 0).unwrap());
+            let id = stand.serve(&mut client, name, block(Arc::clone(&narrow)));
+            client.header.buf.write(0, &[0; 16]);
+            client.read(1, 4096);
+            clients.push((client, id));
+        }
+        (0..turns).for_each(|_| {
+            stand.channel.turn();
+        });
+        let gone = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&gone);
+        stand.channel.stop_queue(clients[1].1).then(move |queue| {
+            told.store(queue.is_some(), Relaxed);
+        });
+        (0..100).for_each(|_| {
+            stand.channel.turn();
+        });
+        let answers = clients.iter_mut().map(|(client, _)| client.answers());
+        let answers = answers.collect::<Vec<_>>();
+        let told = (gone.load(Relaxed), answers);
+        assert_eq!(told, (true, vec![1, 1, 1]), "stopped after {turns} turns");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Who has lent what to whom. All of it under the lock of the port; reached when a queue lacks an element, has too many, or is pressed.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -31,6 +32,8 @@ pub(super) struct Borrower {
     wanted: u32,
     /// It was woken and has not looked yet.
     told: bool,
+    /// When it had an element last, as [`Books::turn`] counts.
+    turn: u64,
     /// How many of its commands were active in the look at a mark that goes on.
     seen: u32,
     /// None: it does not run.
@@ -49,6 +52,8 @@ struct Account {
     share: Share,
     /// All its queues together.
     lent: u32,
+    /// When one of them had an element last.
+    turn: u64,
     /// How many of its queues wait.
     waiting: u32,
     /// One of them for the port.
@@ -71,12 +76,27 @@ impl Account {
         (u64::from(self.lent) + 1) * than.weight() < u64::from(than.lent) * self.weight()
     }
 
-    /// The queue that waits and has least, but for one.
+    /// Which of two that wait is given one first: who has none, in the order in which they had the last; then who would have less, in relation to
+    /// their weights.
+    fn before(&self, other: &Account) -> Ordering {
+        match (self.lent, other.lent) {
+            (0, 0) => self.turn.cmp(&other.turn),
+            (0, _) => Ordering::Less,
+            (_, 0) => Ordering::Greater,
+            (one, two) => {
+                let (one, two) = (u64::from(one) + 1, u64::from(two) + 1);
+                (one * other.weight()).cmp(&(two * self.weight()))
+            }
+        }
+    }
+
+    /// The queue that waits and has least, but for one; of several the one that has gone without for longest.
     fn neediest(&self, but: Option<usize>) -> Option<usize> {
         let waits =
             |(queue, borrower): &(usize, &Borrower)| borrower.wanted > 0 && Some(*queue) != but;
         let borrowers = self.borrowers.iter().enumerate().filter(waits);
-        borrowers.min_by_key(|(_, borrower)| borrower.lent).map(|(queue, _)| queue)
+        let need = |borrower: &Borrower| (borrower.lent, borrower.turn);
+        borrowers.min_by_key(|(_, borrower)| need(borrower)).map(|(queue, _)| queue)
     }
 }
 
@@ -124,6 +144,8 @@ pub(super) struct Books {
     lent: u32,
     /// How many queues wait.
     waiting: u32,
+    /// Counts whose turn it was: who has none is given one when all others that have none have had theirs.
+    turn: u64,
     /// The weights of all adapters.
     weights: u64,
     accounts: Vec<Option<Account>>,
@@ -137,6 +159,7 @@ impl Books {
             elements,
             lent: 0,
             waiting: 0,
+            turn: 0,
             weights: 0,
             accounts: Vec::new(),
             mark: None,
@@ -158,11 +181,13 @@ impl Books {
             lent: 0,
             wanted: 0,
             told: false,
+            turn: 0,
             seen: 0,
             wake: None,
         };
         let borrowers = std::iter::repeat_with(borrower).take(usize::from(queues)).collect();
-        let account = Account { share, lent: 0, waiting: 0, short: false, mark: None, borrowers };
+        let account =
+            Account { share, lent: 0, turn: 0, waiting: 0, short: false, mark: None, borrowers };
         self.weights += account.weight();
         let free = self.accounts.iter().position(Option::is_none);
         let place = free.unwrap_or(self.accounts.len());
@@ -451,8 +476,17 @@ impl Books {
         self.put(who, count);
     }
 
+    /// A queue has what it can use: it is the turn of others.
+    fn had_its_turn(&mut self, (account, queue): Member) {
+        self.turn += 1;
+        let turn = self.turn;
+        let account = self.account(account);
+        (account.turn, account.borrowers[queue].turn) = (turn, turn);
+    }
+
     /// Puts elements that its adapter has at a queue's hand.
     fn put(&mut self, who: Member, count: u32) {
+        self.had_its_turn(who);
         let pressed = self.waiting > 0;
         let borrower = self.borrower(who);
         borrower.lent += count;
@@ -501,8 +535,8 @@ impl Books {
                 if press {
                     borrower.local.press();
                 }
-                // Who waits is about to use what it has at hand.
-                if (account, queue) == who || borrower.wanted > 0 {
+                // Who waits, or was woken, is about to use what it has at hand.
+                if (account, queue) == who || borrower.wanted > 0 || borrower.told {
                     continue;
                 }
                 let taken = self.take((account, queue), most);
@@ -538,9 +572,10 @@ impl Books {
     }
 
     /// A queue has elements at hand and `wanted` commands for them: what it does not need goes to whoever waits, and of what it needs some
-    /// to who has less. When nobody waits it keeps up to `keep`.
+    /// to who has less, or to who has none. When nobody waits it keeps up to `keep`.
     pub(super) fn settle(&mut self, who: Member, wanted: u32, keep: u32) {
         self.wait(who, 0);
+        self.had_its_turn(who);
         let over = self.over(who.0);
         if over > 0 {
             self.retire(who, over);
@@ -571,25 +606,23 @@ impl Books {
         }
     }
 
-    /// Who waits and may have an element of a queue: of those that it needs itself only who has less.
+    /// Who waits and may have an element of a queue: of those that it needs itself only who has less, or none at all. Where there are fewer elements than
+    /// queues, or adapters, that is how each comes to its turn.
     fn next(&self, who: Member, needed: bool) -> Option<Member> {
         let giver = self.accounts[who.0].as_ref()?;
-        let own = giver.neediest(Some(who.1));
-        let own = own.filter(|queue| {
-            !needed || giver.borrowers[*queue].lent + 1 < giver.borrowers[who.1].lent
+        let own = giver.neediest(Some(who.1)).filter(|queue| {
+            let (has, gives) = (giver.borrowers[*queue].lent, giver.borrowers[who.1].lent);
+            !needed || has == 0 || has + 1 < gives
         });
-        let level = |account: &Account| (u64::from(account.lent) + 1, account.weight());
         let others = self.accounts.iter().enumerate().filter_map(|(number, account)| {
             let account = account.as_ref()?;
             let may = number != who.0 && account.waiting > 0 && account.room() > 0;
             may.then_some((number, account))
         });
-        let less = |(lent, weight): (u64, u64), (other, of): (u64, u64)| {
-            (lent * of).cmp(&(other * weight))
-        };
-        let other = others.min_by(|(_, one), (_, two)| less(level(one), level(two)));
-        let other =
-            other.filter(|(_, account)| account.is_poorer(giver) || (!needed && own.is_none()));
+        let other = others.min_by(|(_, one), (_, two)| one.before(two));
+        let other = other.filter(|(_, account)| {
+            account.is_poorer(giver) || account.lent == 0 || (!needed && own.is_none())
+        });
         match other {
             Some((number, account)) => Some((number, account.neediest(None)?)),
             None => own.map(|queue| (who.0, queue)),

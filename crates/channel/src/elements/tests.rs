@@ -14,6 +14,8 @@ struct Client {
     depth: usize,
     held: usize,
     active: usize,
+    /// How many commands have ended.
+    ended: usize,
 }
 
 /// What wakes a client.
@@ -39,7 +41,7 @@ impl Client {
         let bell = Arc::<Bell>::default();
         let rings = Arc::clone(&bell);
         let hold = QueueElements::new(adapter, queue, own, Box::new(move || rings.ring()));
-        Client { hold, bell, depth, held: 0, active: 0 }
+        Client { hold, bell, depth, held: 0, active: 0, ended: 0 }
     }
 
     /// Takes what came and what was held, as far as it may; how many became active.
@@ -56,6 +58,7 @@ impl Client {
 
     fn end(&mut self) {
         self.active -= 1;
+        self.ended += 1;
         self.hold.dismiss();
         self.hold.rest(|| Waits { held: self.held, waiting: 0 }, 0);
     }
@@ -333,6 +336,43 @@ fn queues_that_wait_have_the_same() {
     world.run_until(4 * LATENCY);
     let active: Vec<usize> = world.clients.iter().map(|client| client.active).collect();
     assert!(active.iter().all(|active| active.abs_diff(21) <= 2), "{active:?}");
+}
+
+/// What each client's commands came to in the time of so many, when all is in motion.
+fn ended_in(world: &mut World, commands: u64) -> Vec<usize> {
+    let ended = |world: &World| world.clients.iter().map(|one| one.ended).collect::<Vec<_>>();
+    world.run_until(4 * LATENCY);
+    let before = ended(world);
+    world.run_until((4 + commands) * LATENCY);
+    ended(world).iter().zip(before).map(|(now, before)| now - before).collect()
+}
+
+/// More queues want elements than there are: each has one in turn.
+#[test]
+fn queues_beyond_the_elements_have_them_in_turn() {
+    for (queues, elements, depth) in [(64, 20, 8), (21, 20, 1), (64, 63, 256), (40, 20, 2)] {
+        let adapter = Elements::new(&Port::new(2048), share(elements), queues);
+        let clients = (0..queues).map(|queue| Client::new(&adapter, queue, 5, depth)).collect();
+        let ended = ended_in(&mut World::new(clients), 100);
+        let even = 100 * elements as usize / usize::from(queues);
+        let what = format!("{queues} queues, {elements} elements: {ended:?}");
+        assert!(ended.iter().all(|count| *count >= even / 2 && *count <= even * 2), "{what}");
+    }
+}
+
+/// More adapters want elements of a port than it has, whatever their weights are.
+#[test]
+fn adapters_beyond_the_elements_of_a_port_have_them_in_turn() {
+    for weights in [[100, 100], [100, 1000], [1, 1000]] {
+        let port = Port::new(20);
+        let adapters: Vec<_> = (0..60)
+            .map(|number| Share { elements: 2048, weight: weights[number % 2] })
+            .map(|share| Elements::new(&port, share, 2))
+            .collect();
+        let clients = |adapter| (0..2).map(move |queue| Client::new(adapter, queue, 5, 16));
+        let ended = ended_in(&mut World::new(adapters.iter().flat_map(clients).collect()), 200);
+        assert!(ended.iter().all(|count| *count >= 8), "{weights:?}: {ended:?}");
+    }
 }
 
 /// A disk that hangs behind one adapter: another one comes, and finds something.

@@ -151,7 +151,7 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    fn stop(&mut self, id: QueueId, drain: Drain, answer: OneShot<QueueResources>) {
+    pub(crate) fn stop(&mut self, id: QueueId, drain: Drain, answer: OneShot<QueueResources>) {
         if drain == Drain::SkipWaits {
             self.skip_waits(id);
         }
@@ -244,6 +244,8 @@ impl<H: Handler> Worker<H> {
         drop(handler);
         self.io.lists.close(std::mem::take(&mut queue.lists));
         self.io.wanting.retain(|wanting| *wanting != id);
+        // What ended last on it has made room, too, and so have its lists. It is on no list of queues any more that would tell.
+        self.io.room_came();
         self.io.release(usize::from(queue.resources.ring.size()));
         self.io.event(FlightKind::Stopped, &queue, 0);
         queue.show_levels();

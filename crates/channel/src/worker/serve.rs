@@ -284,9 +284,13 @@ impl<H: Handler> Served<H> {
         Some(Refusal { lane, reason, op, passed })
     }
 
-    /// Takes up held commands, as far as they may be active now, [`BATCH`] at most; whether there are more of them.
+    /// Takes up held commands, as far as they may be active now, [`BATCH`] at most; whether there are more of them. What has just ended others may
+    /// have first: who holds commands back is not the only one that does.
     #[inline]
     pub(crate) fn take_held(&mut self, io: &mut Io) -> bool {
+        if !self.queue.held.is_empty() {
+            self.handler.rest(&self.queue, io.now);
+        }
         let mut taken = 0;
         while let Some(head) = self.queue.held.front().copied().map(Head) {
             if self.handler.pauses() && self.queue.takes_heads() {
