@@ -4,7 +4,7 @@
 
 use planner::advise::{Advice, advise};
 use planner::capture::{Captures, Read};
-use planner::facts::{Facts, Level, Product, Verdict};
+use planner::facts::{Facts, Level, Number, Product, Verdict};
 use planner::lpm::Plan;
 use planner::size::{Sizing, Workloads};
 use planner::trace::Figure;
@@ -476,4 +476,55 @@ fn shared_storage_pools() {
         figure(&five.parts[0].figures, "LUNs of the pool, recommended").low,
     );
     table.holds(20);
+}
+
+/// Pages of which one figure or two are used.
+#[test]
+fn other_pages() {
+    let facts = facts();
+    for (article, key, low, high) in [
+        ("npiv-limits", "npiv.clients-max.16gbit", 64.0, 64.0),
+        ("npiv-mq-lpm", "lpm.firmware-uncounted", 930.0, 930.0),
+        ("npiv-wwpn", "npiv.wwpns-per-adapter", 2.0, 2.0),
+        ("sea-sizing", "sea.rounding", 0.5, 0.5),
+        ("ssp-nodes", "ssp.node-processors-min", 1.0, 1.0),
+        ("ssp-nodes", "ssp.node-memory-gb-min", 4.0, 4.0),
+        ("ssp-nodes", "ssp.clients-at-min", 250.0, 250.0),
+        ("ssp-nodes", "ssp.clients-at-large", 400.0, 400.0),
+        ("ssp-nodes", "ssp.processors-at-large", 4.0, 4.0),
+        ("ssp-nodes", "ssp.memory-gb-at-large", 8.0, 8.0),
+        ("unixadminschool", "disk.service-ms-max", 15.0, 15.0),
+        ("vfc-memory", "vfc.hypervisor-memory-mb", 140.0, 140.0),
+        ("vios-rules", "vios.virtual-processors-above", 1.0, 2.0),
+        ("vscsi-timeout", "vscsi.path-timeout-seconds", 30.0, 30.0),
+    ] {
+        let known = facts.number(key);
+        let mut table = Table::of(article);
+        table.row(key, format!("{low} to {high}"), format!("{} to {}", known.low, known.high));
+        table.row("its source", article, &known.source.id);
+        table.holds(2);
+    }
+    // "40 adapters take 5.6 GB".
+    let forty = number("vfc.hypervisor-memory-mb") * 40.0 / 1000.0;
+    let mut table = Table::of("vfc-memory");
+    table.row("40 adapters, GB", "5.6", forty);
+    table.holds(1);
+}
+
+/// Every figure of the data files that was read in a source is asked for here, by its key or its family's.
+#[test]
+fn no_figure_that_was_read_is_left_out() {
+    const SOURCE: &str = include_str!("articles.rs");
+    let read: Vec<&str> = SOURCE.split('"').filter(|text| text.contains('.')).collect();
+    let asked = |key: &str| {
+        let family = |text: &&str| text.split_once('{').is_some_and(|(of, _)| key.starts_with(of));
+        read.iter().any(|text| *text == key || (text.contains(".{") && family(text)))
+    };
+    let facts = facts();
+    // The server's own thresholds are of no article.
+    let of_article = |number: &&Number| number.source.confirmed && number.source.id != "trunkline";
+    let all: Vec<&Number> = facts.numbers("").filter(of_article).collect();
+    assert!(all.len() > 40, "{}", all.len());
+    let left_out: Vec<&Number> = all.into_iter().filter(|number| !asked(&number.id)).collect();
+    assert!(left_out.is_empty(), "{left_out:#?}");
 }

@@ -5,7 +5,7 @@ use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{CAPPED_PERCENT, DEDICATED_PERCENT, UNCAPPED_PERCENT, own};
 use super::view::{Role, Value, View, count};
-use crate::capture::{CpuSample, Lparstat, Read, Report};
+use crate::capture::{CpuSample, Lparstat, Read, Report, VmSample};
 use crate::report::clean::is_word;
 use crate::trace::{Figure, Term, number};
 
@@ -15,13 +15,14 @@ pub(super) const RULES: &[Rule] = &[Rule {
     name: RULE,
     about: "the VIOS uses all of its processors",
     on: Kind::System,
-    evidence: "lparstat 30 4 on each VIOS under load, or a file of nmon",
+    evidence: "lparstat 30 4 (or vmstat 30 4) on each VIOS under load, or a file of nmon",
     weight: 1.0,
     applies,
     judge: |view, system, out| {
         let runs = || view.of(system.host).filter_map(Report::lparstat);
         let run = runs().filter(|run| !run.samples.is_empty()).last().cloned();
-        let Some(run) = run.or_else(|| of_nmon(view, system.host)) else { return };
+        let other = || of_nmon(view, system.host).or_else(|| of_vmstat(view, system.host));
+        let Some(run) = run.or_else(other) else { return };
         let info = runs().filter(|run| run.virtual_cpus.is_some()).last();
         judge(view, system.host, &run, info, out);
     },
@@ -35,7 +36,9 @@ fn applies(view: &View<'_>, system: &Object<'_>) -> Applicability {
         Role::Client | Role::Trunkline => false,
     };
     let mut runs = view.of(system.host).filter_map(Report::lparstat);
-    let measured = runs.any(|run| !run.samples.is_empty()) || of_nmon(view, system.host).is_some();
+    let measured = runs.any(|run| !run.samples.is_empty())
+        || of_nmon(view, system.host).is_some()
+        || of_vmstat(view, system.host).is_some();
     match (could_be, measured, view.role(system.host)) {
         (true, true, _) => Applicability::Judged,
         (true, false, Role::Vios) => Applicability::Lacking {
@@ -70,6 +73,31 @@ fn of_nmon(view: &View<'_>, host: usize) -> Option<Lparstat> {
             ..CpuSample::default()
         })
         .collect();
+    Some(as_lparstat)
+}
+
+/// The last `vmstat` as `lparstat` would have printed it: of a partition with shared processors, with an interval, since the
+/// first line without one is the average since the start.
+fn of_vmstat(view: &View<'_>, host: usize) -> Option<Lparstat> {
+    let run = view.of(host).filter_map(Report::vmstat).last()?;
+    let infos = view.of(host).filter_map(Report::lparstat);
+    let info = infos.filter(|info| info.mode.is_some()).last();
+    let sample = |sample: &VmSample| {
+        let read = |value| Read { value, at: sample.at };
+        Some(CpuSample {
+            physical: Some(read(sample.physical?)),
+            entitlement_percent: Some(read(sample.entitlement_percent?)),
+            ..CpuSample::default()
+        })
+    };
+    let samples: Vec<CpuSample> = run.samples.iter().filter_map(sample).collect();
+    if samples.len() < 2 || samples.len() != run.samples.len() {
+        return None;
+    }
+    let mut as_lparstat = Lparstat::empty(run.head.clone());
+    as_lparstat.mode = info.and_then(|info| info.mode.clone());
+    as_lparstat.entitlement = run.entitlement;
+    as_lparstat.samples = samples;
     Some(as_lparstat)
 }
 

@@ -498,7 +498,7 @@ fn element_finding(
             "More commands reach the VIOS and the storage at a time: the latency of other clients of the same port can rise. The sum of all clients' elements should stay within what the physical port has."
         }
         Layer::Physical => {
-            "More commands reach the fabric at a time: latency at the storage can rise, also for others. The adapter takes more memory of the VIOS."
+            "More commands reach the fabric at a time: latency at the storage can rise, also for others. The adapter takes more memory of its system."
         }
     };
     let doubt = in_doubt(view, usage, configured, marks);

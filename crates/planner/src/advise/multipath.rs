@@ -14,6 +14,7 @@ use super::thresholds::{
     PAGING_WARNING, SIDE_ERRORS_LEAST, SIDE_ERRORS_SHARE, own,
 };
 use super::view::{Role, View, as_f64, count, shown};
+use super::vscsi::targets;
 use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Read, Report, VmSample};
 use crate::trace::{Figure, Origin, Term, number};
 
@@ -212,6 +213,7 @@ fn failed(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     out.push(
         draft
             .through(served_by(view, system.host, &down))
+            .through(given_by(view, system.host, &down))
             .effect("Find what they have in common and mend that; with health checks on, paths come back by themselves, else chpath -s enable brings each back.")
             .harm("Until then the other paths carry everything, and nothing is behind them.")
             .weigh(0.95, if without.is_empty() { 0.9 } else { 1.2 }),
@@ -237,6 +239,22 @@ fn served_by(view: &View<'_>, host: usize, down: &[&DiskPath]) -> Vec<String> {
     map.into_iter()
         .flat_map(|map| [Some(map.map.name.as_str()), map.port()].map(|name| (map.vios, name)))
         .filter_map(|(vios, name)| Some(view.object(vios, name?)))
+        .collect()
+}
+
+/// The server adapters of a client that have lost targets, where these explain every one of its virtual SCSI paths that are
+/// down: as many over one adapter as one server has lost.
+fn given_by(view: &View<'_>, host: usize, down: &[&DiskPath]) -> Vec<String> {
+    let over =
+        |adapter: &str| down.iter().filter(|path| path.parent.as_deref() == Some(adapter)).count();
+    let all = parents(down);
+    let Some(parent) = all.first().copied().filter(|_| all.len() == 1) else { return Vec::new() };
+    let of_client = view.vhosts().iter().filter(|(_, adapter)| {
+        parent.starts_with("vscsi") && view.model.named_at(adapter.at) == Some(host)
+    });
+    of_client
+        .filter(|(_, adapter)| targets::down(adapter).count() == over(parent))
+        .map(|(vios, adapter)| view.object(*vios, &adapter.name))
         .collect()
 }
 
@@ -312,19 +330,38 @@ fn one_side(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     );
 }
 
+/// The adapters that paths lead over.
+fn parents<'p>(paths: &[&'p DiskPath]) -> BTreeSet<&'p str> {
+    paths.iter().filter_map(|path| path.parent.as_deref()).collect()
+}
+
 fn single(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     let Some(list) = paths(view, disk.host) else { return };
     let disks = by_disk(list);
-    let Some([only]) = disks.get(disk.device).map(Vec::as_slice) else { return };
-    let others = disks.values().filter(|paths| paths.len() > 1);
-    let alike: Vec<&&DiskPath> = others.flatten().filter(|path| kind(path) == kind(only)).collect();
-    let Some(example) = alike.first() else { return };
+    let Some(own) = disks.get(disk.device) else { return };
+    let Some(only) = own.first().filter(|_| parents(own).len() == 1) else { return };
+    // Others of the same kind of adapter: over two of them, or over one by two ways where this one has one.
+    let alike = |path: &&DiskPath| kind(path) == kind(only);
+    let better =
+        |paths: &&Vec<&DiskPath>| parents(paths).len() > 1 || (own.len() == 1 && paths.len() > 1);
+    let Some(example) = disks.values().filter(better).flatten().find(|path| alike(path)) else {
+        return;
+    };
+    let over = only.parent.as_deref().unwrap_or("one adapter");
+    let (title, others) = match own.len() {
+        1 => (format!("{} has one path only", disk.device), "two paths and more".to_owned()),
+        _ => (
+            format!("all paths of {} lead over {over}", disk.device),
+            "paths over two adapters".to_owned(),
+        ),
+    };
     out.push(
-        Draft::new("disk-single-path", disk.host, view.object(disk.host, disk.device), Severity::Warning, format!("{} has one path only", disk.device))
-            .see([only.at, example.at])
-            .because(format!("It is reached over {} alone; other disks of this system have two paths and more.", only.parent.as_deref().unwrap_or("one adapter")))
+        Draft::new("disk-single-path", disk.host, view.object(disk.host, disk.device), Severity::Warning, title)
+            .see(own.iter().map(|path| path.at))
+            .see([example.at])
+            .because(format!("It is reached over {over} alone; other disks of this system have {others}."))
             .because("A restart of the VIOS or a fault of the fabric behind that adapter takes the disk away.")
-            .effect("Map the disk on the second VIOS as well (or zone the second port), then run cfgmgr here.")
+            .effect("Map the disk on the second VIOS as well (or zone the second port, and map the LUN to its name in the array), then run cfgmgr here.")
             .harm("A disk that two VIOS map must not be reserved by either: reserve_policy=no_reserve on both first.")
             .weigh(0.9, 1.0),
     );

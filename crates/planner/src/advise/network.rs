@@ -4,8 +4,10 @@
 //! An adapter is judged where it carries something: a member of an aggregation or of a shared adapter, or one that moved
 //! packets. A spare port without a cable is no fault. Counters are judged by growth, as everywhere.
 
+mod backup;
 mod checksums;
 mod lacp;
+mod transmit;
 
 use std::collections::BTreeMap;
 
@@ -165,6 +167,8 @@ pub(super) const RULES: &[Rule] = rules! {
         |wire| wire.is_physical() && wire.last().received.crc.is_some(), checksums::judge;
     "net-receive-loss" "a physical adapter loses packets that arrive" 1.0
         |wire| wire.is_physical(), receive_loss;
+    "net-transmit-queue" "a physical adapter's queue overflows with what is to be sent" 1.0
+        |wire| wire.is_physical() && wire.last().queue_overflow.is_some(), transmit::judge;
     "net-virtual-buffers" "a virtual adapter has no receive buffers left" 1.1
         |wire| wire.is_virtual(), virtual_buffers;
     "net-receivers" "packets are lost because their receivers have no buffers" 0.9
@@ -173,6 +177,8 @@ pub(super) const RULES: &[Rule] = rules! {
         |wire| wire.is_virtual() && !is_trunk(wire), strays;
     "net-resets" "an adapter resets itself again and again" 1.2
         |wire| !wire.is_virtual(), resets;
+    "net-backup-ping" "a backup adapter that nothing tells to take over" 0.9
+        |wire| wire.is_made_of_others(), backup::judge;
 };
 
 fn applies(view: &View<'_>, adapter: &Object<'_>, holds: fn(&Wire<'_>) -> bool) -> Applicability {
@@ -263,6 +269,19 @@ fn half_duplex(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) -> bool {
     true
 }
 
+/// Whether two adapters carry the two bridges of a pair to the outside: one has to do what the other does.
+fn stands_for(view: &View<'_>, one: &Wire<'_>, two: &Wire<'_>) -> bool {
+    let carries = |wire: &Wire<'_>, at: usize| {
+        let Some(bridge) = view.bridges().get(at) else { return false };
+        let carrier = wire.aggregation().map_or(wire.name, |of| of.name.value.as_str());
+        bridge.host == wire.host && bridge.real_adapter(view) == Some(carrier)
+    };
+    view.pairs().iter().any(|(first, second)| {
+        carries(one, *first) && carries(two, *second)
+            || carries(one, *second) && carries(two, *first)
+    })
+}
+
 fn speed(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     if half_duplex(view, wire, out) {
         return;
@@ -273,10 +292,11 @@ fn speed(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
         Some((megabits(&speed.value)?, speed.at))
     };
     let Some((own, at)) = read(wire.last()) else { return };
-    // Sisters are members of the same aggregation, or ports of the same kind on this system.
+    // Sisters are members of the same aggregation, ports of the same kind on this system, or what the other one of a pair
+    // of bridges has in this one's place.
     let sister = |other: &&Wire<'_>| {
-        other.host == wire.host
-            && other.name != wire.name
+        (other.host == wire.host || stands_for(view, wire, other))
+            && (other.host, other.name) != (wire.host, wire.name)
             && other.is_physical()
             && other.is_used()
             && other.link_down().is_none()
@@ -287,7 +307,11 @@ fn speed(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
         .wires()
         .iter()
         .filter(sister)
-        .filter_map(|other| Some((read(other.last())?, other.name)))
+        .filter_map(|other| {
+            let far = || view.object(other.host, other.name);
+            let name = if other.host == wire.host { other.name.to_owned() } else { far() };
+            Some((read(other.last())?, name))
+        })
         .find(|((speed, _), _)| *speed > own * 1.5);
     let Some(((other, other_at), name)) = faster.filter(|_| wire.link_down().is_none()) else {
         return;

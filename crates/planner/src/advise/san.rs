@@ -118,25 +118,51 @@ fn full(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     );
 }
 
+/// The switch that a port is at, by the domain in its address; one of a fabric, where two fabrics may have the same.
+fn domain(samples: &[&Fcstat]) -> Option<u32> {
+    Some(samples.last()?.port_fc_id?.value >> 16).filter(|domain| *domain != 0)
+}
+
+fn running(samples: &[&Fcstat]) -> Option<Read<u32>> {
+    samples.last()?.speed_running_gbit
+}
+
+fn able(samples: &[&Fcstat]) -> Option<Read<u32>> {
+    samples.last()?.speed_supported_gbit
+}
+
 fn speed(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
-    let running = |samples: &[&Fcstat]| samples.last().and_then(|last| last.speed_running_gbit);
-    let able = |samples: &[&Fcstat]| samples.last().and_then(|last| last.speed_supported_gbit);
     let samples = view.fcstats(port.host, port.device);
     if view.is_virtual(port.host, port.device, samples) == Some(true) {
         return;
     }
     let (Some(own), Some(can)) = (running(samples), able(samples)) else { return };
-    // The switch may be slower than the card: only a sister that runs faster shows that this one could.
-    let faster = view.fc_ports().iter().find_map(|((host, device), others)| {
-        let other = running(others)?;
-        let sister = *host == port.host
-            && *device != port.device
-            && able(others).map(|read| read.value) == Some(can.value);
-        (sister && other.value > own.value).then_some((*device, other))
-    });
-    let Some((sister, other)) = faster.filter(|_| own.value < can.value && own.value > 0) else {
+    if own.value >= can.value || own.value == 0 {
         return;
-    };
+    }
+    let here = domain(samples);
+    let near = |host: usize| host == port.host || view.same_machine(host, port.host);
+    let others = view.fc_ports().iter().filter(|((host, device), others)| {
+        near(*host)
+            && (*host, *device) != (port.host, port.device)
+            && able(others).is_some_and(|read| read.value >= can.value)
+    });
+    // The switch may be slower than the card: only a port that runs faster shows that this one could. It is one of this
+    // system, or one of the same machine at the same switch; and where all at this switch run alike, it is the switch.
+    let (mut faster, mut alike, mut faster_here) = (None, false, false);
+    for ((host, device), others) in others {
+        let Some(other) = running(others) else { continue };
+        let same_switch = here.is_some() && domain(others) == here;
+        let more =
+            other.value > own.value && able(others).map(|read| read.value) == Some(can.value);
+        alike |= same_switch && other.value == own.value;
+        faster_here |= same_switch && other.value > own.value;
+        if more && (*host == port.host || same_switch) && faster.is_none() {
+            faster = Some((*host, *device, other));
+        }
+    }
+    let Some((host, device, other)) = faster.filter(|_| faster_here || !alike) else { return };
+    let sister = if host == port.host { device.to_owned() } else { view.object(host, device) };
     let title = format!(
         "{} runs at {} Gbit/s where {sister} runs at {}",
         port.device, own.value, other.value

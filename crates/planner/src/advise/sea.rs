@@ -71,6 +71,13 @@ impl<'a> Bridge<'a> {
         attribute.or_else(|| Some(self.sea()?.control_adapter.as_ref()?.value.as_str()))
     }
 
+    /// The adapter to the outside: a physical one, or an aggregation.
+    pub(super) fn real_adapter(&self, view: &View<'a>) -> Option<&'a str> {
+        let attribute =
+            self.attribute(view, "real_adapter").map(|attribute| attribute.value.as_str());
+        attribute.or_else(|| Some(self.sea()?.real_adapter.as_ref()?.value.as_str()))
+    }
+
     /// Whether it fails over; `None` when nothing tells.
     pub(super) fn fails_over(&self, view: &View<'a>) -> Option<bool> {
         match self.attribute(view, "ha_mode") {

@@ -14,8 +14,7 @@ use crate::trace::number;
 pub(super) fn mtu<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     const RULE: &str = "sea-mtu";
     let Some(own) = bridge.attribute(view, "jumbo_frames") else { return };
-    let real = bridge.attribute(view, "real_adapter").map(|attribute| attribute.value.as_str());
-    let real = real.or_else(|| Some(bridge.sea()?.real_adapter.as_ref()?.value.as_str()));
+    let real = bridge.real_adapter(view);
     if let Some((real, of_real)) =
         real.and_then(|real| Some((real, view.attribute(bridge.host, real, "jumbo_frames")?)))
     {

@@ -40,6 +40,11 @@ fn partners(view: &View<'_>, one: usize, two: usize) -> bool {
     stem(one).is_some() && stem(one) == stem(two)
 }
 
+/// Whether names alone may make a pair of them: two that do not fail over and bridge are more likely on two machines.
+fn may_be_pair<'a>(view: &View<'a>, one: &Bridge<'a>, two: &Bridge<'a>) -> bool {
+    [one, two].iter().any(|bridge| bridge.fails_over(view) != Some(false))
+}
+
 /// Bridges of partner VIOS that share a VLAN, by their places; each pair once, and only where the partner is the only
 /// one.
 pub(super) fn pairs<'a>(view: &View<'a>, bridges: &[Bridge<'a>]) -> Vec<(usize, usize)> {
@@ -49,8 +54,10 @@ pub(super) fn pairs<'a>(view: &View<'a>, bridges: &[Bridge<'a>]) -> Vec<(usize, 
         bridges.iter().map(|bridge| view.folders(bridge.host)).collect();
     let mates = |at: usize| -> Vec<usize> {
         let fits = |other: &usize| {
-            partners(view, bridges[*other].host, bridges[at].host)
+            let (one, two) = (&bridges[at], &bridges[*other]);
+            partners(view, two.host, one.host)
                 && !keys[at].is_disjoint(&keys[*other])
+                && (view.same_machine(one.host, two.host) || may_be_pair(view, one, two))
         };
         let all: Vec<usize> = (0..bridges.len()).filter(fits).collect();
         // Names alone fit many; captures of a pair lie together.

@@ -1,35 +1,65 @@
-//! `vscsi-elements`: how many disks one virtual SCSI client adapter carries at their queue depths.
+//! Virtual SCSI. `vscsi-elements`: how many disks one client adapter carries at their queue depths. What a server does not
+//! give any more, and a client that would wait for it, stand in [`targets`] and [`recovery`].
 //!
 //! An adapter has 512 command elements, keeps two for itself, and gives each disk its queue depth and three more, so
 //! that INT(510 ÷ (depth + 3)) disks of one depth fit. The numbers are facts of the data files, there marked
 //! unconfirmed.
+
+mod recovery;
+pub(super) mod targets;
 
 use std::collections::BTreeMap;
 
 use super::change::Change;
 use super::finding::{Draft, Severity};
 use super::out::Out;
-use super::rule::{Kind, Rule, always};
+use super::rule::{Applicability, Kind, Rule, always};
 use super::view::{Role, Value, View, count, rounded};
-use crate::capture::{At, Report, ScsiMap};
+use crate::capture::{At, Report, ScsiMap, Vtd};
 use crate::facts::id::{VSCSI_ELEMENTS, VSCSI_ELEMENTS_PER_DISK, VSCSI_ELEMENTS_RESERVED};
 use crate::trace::{Figure, Term, number};
 
 const RULE: &str = "vscsi-elements";
 
-pub(super) const RULES: &[Rule] = &[Rule {
-    name: RULE,
-    about: "more disks on a virtual SCSI adapter than its command elements carry",
-    on: Kind::Vhost,
-    evidence: "lsmap -all on the VIOS, and lsattr -El hdiskN of the client's disks",
-    weight: 1.0,
-    applies: always,
-    judge: |view, vhost, out| {
-        if let Some((host, adapter)) = view.vhosts().get(vhost.index) {
-            judge(view, *host, adapter, out);
-        }
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        name: RULE,
+        about: "more disks on a virtual SCSI adapter than its command elements carry",
+        on: Kind::Vhost,
+        evidence: "lsmap -all on the VIOS, and lsattr -El hdiskN of the client's disks",
+        weight: 1.0,
+        applies: always,
+        judge: |view, vhost, out| {
+            if let Some((host, adapter)) = view.vhosts().get(vhost.index) {
+                judge(view, *host, adapter, out);
+            }
+        },
     },
-}];
+    Rule {
+        name: "vscsi-target-down",
+        about: "a virtual target device that is not available: its client has lost the disk over this server",
+        on: Kind::Vhost,
+        evidence: "lsmap -all on each VIOS",
+        weight: 1.25,
+        applies: |view, vhost| {
+            let told = |target: &Vtd| target.status.is_some();
+            let adapter = view.vhosts().get(vhost.index);
+            Applicability::where_that(
+                adapter.is_some_and(|(_, adapter)| adapter.devices.iter().any(told)),
+            )
+        },
+        judge: targets::judge,
+    },
+    Rule {
+        name: "vscsi-error-recovery",
+        about: "a client with two servers waits without end for one that hangs",
+        on: Kind::System,
+        evidence: "lspath, and lsattr -El vscsiN of each virtual SCSI adapter, on each client",
+        weight: 0.9,
+        applies: recovery::applies,
+        judge: recovery::judge,
+    },
+];
 
 /// Every virtual SCSI server adapter, as it was mapped last.
 pub(super) fn vhosts<'a>(view: &View<'a>) -> Vec<(usize, &'a ScsiMap)> {

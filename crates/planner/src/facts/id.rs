@@ -27,6 +27,7 @@ ids! {
     VSCSI_ELEMENTS = "vscsi.elements";
     VSCSI_ELEMENTS_RESERVED = "vscsi.elements-reserved";
     VSCSI_ELEMENTS_PER_DISK = "vscsi.elements-per-disk";
+    VSCSI_PATH_TIMEOUT = "vscsi.path-timeout-seconds";
     DISK_SERVICE_MS_MAX = "disk.service-ms-max";
     SSP_CHUNK_MIB = "ssp.chunk-mib";
     SSP_LUNS_MIN = "ssp.luns-min";
