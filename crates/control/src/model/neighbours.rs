@@ -131,6 +131,7 @@ impl Neighbours {
                 }
             }
             self.below(next, &key, &mut around);
+            self.of_its_server(next, &key, &mut around);
             // Zones and masks name both alike.
             if let (Object::Adapter | Object::Target, name) = &key {
                 around.extend([(Object::Adapter, name.clone()), (Object::Target, name.clone())]);
@@ -231,6 +232,27 @@ impl Neighbours {
                 around.extend(self.holders(&Claim::Names(*object, name.clone())).cloned());
             }
         }
+    }
+
+    /// A network that moves to another data plane takes the shared adapters on it there, which are then held against all that is there with
+    /// the networks of their other trunk adapters.
+    fn of_its_server(&self, next: &Desired, (object, name): &Key, around: &mut BTreeSet<Key>) {
+        let home_in =
+            |state: &Desired| state[Object::Network].get(name).map(|set| home(set).to_owned());
+        if *object != Object::Network || home_in(&self.at) == home_in(next) {
+            return;
+        }
+        let mut near = BTreeSet::new();
+        self.ways_out(name, &mut near);
+        for (_, sea) in near.clone().iter().filter(|(by, _)| *by == Object::Sea) {
+            for state in [&self.at, next] {
+                let trunks = state[Object::Sea].get(sea).into_iter();
+                let trunks = trunks.flat_map(|sea| resolve::network::trunks(state, sea));
+                let networks = trunks.filter_map(|(_, trunk)| attr::trunk::NETWORK.of(trunk));
+                networks.for_each(|network| self.ways_out(network, &mut near));
+            }
+        }
+        around.append(&mut near);
     }
 
     /// Under what else masks may name an initiator.

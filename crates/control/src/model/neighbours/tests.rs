@@ -256,3 +256,26 @@ fn a_dispute_is_seen_from_either_side() {
         parts(second, first);
     }
 }
+
+#[test]
+fn a_network_that_moves_is_judged_with_the_shared_adapters_on_it() {
+    let paths = samples::paths();
+    let text = "[dataplane.side]\n[network.n]\n[network.m]\ndataplane=\"side\"\n[uplink.u]\n\
+        [trunk.a]\nnetwork=\"m\"\npvid=3\n[trunk.b]\nnetwork=\"n\"\npvid=1\n[trunk.c]\nnetwork=\"n\"\npvid=1\n\
+        [sea.s]\nreal_adapter=\"u\"\nvirt_adapters=\"a,b\"\npvid_adapter=\"a\"\npvid=3\n";
+    let mut now = crate::config::read(&format!("{BESIDE}{text}")).unwrap();
+    allocations::settle(&Desired::default(), &mut now, 1).unwrap();
+    now.allocations.system = Some(1);
+    let mut neighbours = Neighbours::default();
+    neighbours.follow(&now, &paths);
+    let mut next = now.clone();
+    let network = next[Object::Network].get_mut("m").unwrap();
+    network.insert("dataplane".to_owned(), Value::Text("main".to_owned()));
+    let whole = validate(&next, &paths);
+    assert!(
+        whole.as_ref().is_err_and(|refusal| refusal.message.contains("same VLAN")),
+        "{whole:?}"
+    );
+    let part = neighbours.part(&next, &now.touched(&next), &paths);
+    assert!(validate(&part, &paths).is_err(), "{part:?}");
+}
