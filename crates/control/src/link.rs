@@ -3,7 +3,9 @@
 //! [`Link`] is what the supervisor ([`crate::supervisor`]) needs; [`SocketLink`] is the real one over a Unix
 //! socket. Calls block, on the supervisor's own thread.
 
-use protocol::message::{Account, Failure, FailureCode, MINOR, Reply, Request, VERSION};
+use protocol::message::{
+    Account, Changes, Failure, FailureCode, MINOR, Reply, Request, Status, VERSION,
+};
 use protocol::place::reach;
 use protocol::socket::{Connection, FrameError};
 use std::io::ErrorKind;
@@ -30,6 +32,9 @@ pub trait Link: Send {
         request: &Request,
         fds: &[BorrowedFd<'_>],
     ) -> Result<(Reply, Vec<OwnedFd>), LinkError>;
+
+    /// What the data plane has that differs from its account before, on this link; the first one has everything.
+    fn account(&mut self) -> Result<Changes, LinkError>;
 
     /// The longest message that it carries, either way, in bytes.
     fn message_bytes_max(&self) -> u32;
@@ -101,7 +106,8 @@ pub struct SocketLink {
     pid: u32,
     /// What it knows beyond the version.
     minor: u32,
-    account: Account,
+    /// What one that always tells everything told last.
+    told: Status,
 }
 
 impl SocketLink {
@@ -123,7 +129,7 @@ impl SocketLink {
             connection: Connection::new(stream),
             pid: 0,
             minor: 0,
-            account: Account::default(),
+            told: Status::default(),
         };
         match link.call(&Request::Hello { version: VERSION, minor: MINOR }, &[]) {
             Ok((Reply::Hello { pid, minor, .. }, _)) => link.greeted(pid, minor),
@@ -169,16 +175,23 @@ impl Link for SocketLink {
             };
             return Ok((Reply::Error(older), Vec::new()));
         }
-        let request = match request {
-            Request::Status => &Account::question(self.minor),
-            other => other,
-        };
         self.connection.send(request, fds).map_err(|error| match error {
             FrameError::TooLong { bytes, limit } => LinkError::TooLong { bytes, limit },
             error => LinkError::Frame(error),
         })?;
-        let (reply, fds) = self.connection.receive()?;
-        Ok((self.account.hear(reply), fds))
+        Ok(self.connection.receive()?)
+    }
+
+    fn account(&mut self) -> Result<Changes, LinkError> {
+        match self.call(&Account::question(self.minor), &[])?.0 {
+            Reply::Changes(changes) => Ok(changes),
+            Reply::Status(now) => {
+                let changes = Changes::between(&self.told, &now);
+                self.told = now;
+                Ok(changes)
+            }
+            other => Err(LinkError::OutOfTurn(format!("{other:?}"))),
+        }
     }
 
     fn message_bytes_max(&self) -> u32 {

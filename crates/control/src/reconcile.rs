@@ -14,6 +14,12 @@
 //! Promises, which the tests hold it to: carrying out all actions reaches the wanted objects; then
 //! there are no more actions; and an adapter that is as wanted, on volumes and units that are as wanted, is
 //! not touched. So adopting a running data plane interrupts nothing.
+//!
+//! [`reconcile_of`] is the same for what has changed since.
+
+mod inventory;
+
+pub use inventory::{Inventory, Names, differences, reconcile_of};
 
 use crate::model::discovered::naa_of_unit;
 use crate::model::resolve::Wanted;
@@ -153,7 +159,7 @@ impl<'a> Actual<'a> {
                 .adapters
                 .get(**name)
                 .is_none_or(|spec| change::adapter(&status.spec, spec) == Change::Recreate)
-                || volumes.iter().any(|volume| status.spec.uses_volume(volume))
+                || stands_on(&status.spec, &volumes)
                 || status.state == AdapterState::Failed
         });
         let adapters = adapters.map(|(name, _)| *name).collect();
@@ -240,6 +246,11 @@ fn must_renew(wanted: &UnitSpec, actual: &UnitSpec, reopened: &BTreeSet<&str>) -
     let gives_away = change::unit(actual, &empty) <= Change::Live;
     let opened_anew = actual.volume.as_deref().is_some_and(|volume| reopened.contains(volume));
     change::unit(actual, wanted) == Change::Recreate || opened_anew && !gives_away
+}
+
+/// Whether an adapter's disk is one of these volumes.
+fn stands_on(spec: &AdapterSpec, volumes: &BTreeSet<&str>) -> bool {
+    spec.block().is_some_and(|block| volumes.contains(block.volume.as_str()))
 }
 
 /// Whether an adapter's client sees one of these units.

@@ -12,6 +12,7 @@
 
 mod ailing;
 mod backoff;
+mod carry;
 mod process;
 mod pulse;
 mod refusal;
@@ -20,25 +21,26 @@ mod visits;
 
 pub use ailing::Ailment;
 pub use backoff::Backoff;
+pub(crate) use carry::FEWER;
 pub use process::{Launcher, ProcessLauncher};
 pub use view::{Known, View};
 
 use crate::error::{ApiError, Code};
 use crate::link::{Link, LinkError, listener};
-use crate::model::files;
 use crate::model::resolve::{DataPlaneSpec, Wanted};
-use crate::reconcile::{Action, Subject, reconcile, without};
+use crate::reconcile::{Inventory, Names, Subject, differences};
 use crate::trail::{Kind, Trail};
+use carry::Undone;
 use fabric::attribute::Object;
-use protocol::message::{Failure, FailureCode, Reply, Request, Status, VolumeStatus};
+use protocol::message::{Reply, Request, Status};
 use protocol::opener::{self, Grants, Passing, Witnesses};
 use protocol::socket::FrameError;
 use protocol::stats::StatsReader;
 use pulse::Pulse;
 use refusal::refusal;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -56,10 +58,6 @@ const CALL_AGAIN: Duration = Duration::from_secs(2);
 const SILENCE_MAX: Duration = Duration::from_secs(2);
 /// How often a change looks whether the data plane that it waits for is silent.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-
-/// What to do about something that no message carries.
-pub(crate) const FEWER: &str = "give its client fewer LUNs, or restart the data plane if it is of an older version: \
-     `trunkline dataplane restart`";
 
 /// Where an answer goes.
 type Answer<T> = oneshot::Sender<T>;
@@ -117,6 +115,9 @@ impl Supervisor {
             listeners,
             learned,
             wanted: Wanted::default(),
+            has: Inventory::default(),
+            about: Names::new(),
+            stale: true,
             inbox,
             myself: commands.clone(),
             view: Arc::clone(&view),
@@ -229,6 +230,12 @@ struct SupervisorThread {
     /// Told when it has another volume open.
     learned: Arc<Notify>,
     wanted: Wanted,
+    /// What the data plane has.
+    has: Inventory,
+    /// What of both has to be compared: it has changed, or it could not be done.
+    about: Names,
+    /// Whether more may be granted, and witnessed, than is wanted.
+    stale: bool,
     inbox: Receiver<Command>,
     myself: Sender<Command>,
     view: Arc<Mutex<View>>,
@@ -277,10 +284,11 @@ impl SupervisorThread {
         // An answer that nobody waits for any more is dropped.
         match command {
             Command::Want { wanted, spec, done } => {
+                self.about.append(&mut differences(&self.wanted, &wanted));
                 (self.wanted, self.spec) = (*wanted, spec);
                 (self.retry_in, self.look_in) = (RETRY.0, LOOK.0);
                 self.bring_about();
-                let View { failures, opening, .. } = self.shown();
+                let (failures, opening) = self.shown();
                 let _ = done.send(Outcome { connected: self.link.is_some(), failures, opening });
             }
             Command::ResetMarks(object, name, done) => {
@@ -319,8 +327,10 @@ impl SupervisorThread {
         }
     }
 
-    fn shown(&self) -> View {
-        lock(&self.view).clone()
+    /// What could not be done, and what is being opened.
+    fn shown(&self) -> (BTreeMap<Subject, ApiError>, BTreeMap<Subject, ApiError>) {
+        let view = lock(&self.view);
+        (view.failures.clone(), view.opening.clone())
     }
 
     fn connected(&self) -> Result<(), ApiError> {
@@ -477,12 +487,18 @@ impl SupervisorThread {
             Ok(_) => None,
             Err(error) => return self.failed(&error),
         };
-        let known = match link.call(&Request::Status, &[]) {
-            Ok((Reply::Status(status), _)) => Some(Known::new(status)),
-            Ok(_) => None,
+        let account = match link.account() {
+            Ok(account) => account,
             Err(error) => return self.failed(&error),
         };
-        let pid = known.as_ref().map_or(0, |known| known.status.pid);
+        let mut status = Status::default();
+        account.clone().apply(&mut status);
+        let (pid, known) = (status.pid, Some(Known::new(status)));
+        // Of this one nothing is known yet.
+        self.has = Inventory::default();
+        self.about = self.has.hear(account);
+        self.about.append(&mut differences(&Wanted::default(), &self.wanted));
+        self.stale = true;
         self.generation += 1;
         let line = link.watch().map(Arc::new);
         let message_bytes_max = Some(link.message_bytes_max());
@@ -499,7 +515,7 @@ impl SupervisorThread {
         let mut view = lock(&self.view);
         (view.pid, view.known, view.line) = (Some(pid), known, line);
         view.message_bytes_max = message_bytes_max;
-        view.opened.clear();
+        view.opened = Arc::default();
         view.trouble = None;
         view.started_with = started.or_else(|| self.launcher.started_with());
         view.stats = match stats {
@@ -526,100 +542,16 @@ impl SupervisorThread {
         }
     }
 
-    /// Compares, and sends what is to be done; what follows from a failed action is left out.
-    fn carry_out(&mut self) -> Result<Undone, LinkError> {
-        let Some(link) = &mut self.link else { return Ok(Undone::default()) };
-        let learn = |link: &mut dyn Link, wanted: &mut Wanted| -> Result<Status, LinkError> {
-            let status = account(link)?;
-            let opened = files::opened(&status);
-            wanted.settle(&status);
-            let mut view = lock(&self.view);
-            if view.opened != opened {
-                view.opened = opened;
-                self.learned.notify_one();
-            }
-            Ok(status)
-        };
-        let status = learn(link.as_mut(), &mut self.wanted)?;
-        // What goes is closed with what it was granted, so that goes last.
-        let granted = granted(&self.wanted, self.launcher.socket());
-        grants(&self.grants).add(&granted);
-        let mut opened = false;
-        let mut undone = Undone::default();
-        let mut failed: BTreeSet<Subject> = BTreeSet::new();
-        for action in reconcile(&self.wanted, &status) {
-            if failed.contains(&action.subject()) {
-                continue;
-            }
-            if let Some((volume, refusal)) = follows(&action, &failed) {
-                failed.insert(action.subject());
-                undone.list(&volume).insert(action.subject(), refusal);
-                continue;
-            }
-            // Before a client can write to it, it is known which file a volume has.
-            if opened && matches!(action, Action::PutUnit(_) | Action::PutAdapter(_)) {
-                learn(link.as_mut(), &mut self.wanted)?;
-                opened = false;
-            }
-            if let Action::RemoveVolume { name, .. } = &action {
-                // Nobody takes what an earlier volume of the name had for a new one's.
-                lock(&self.view).opened.remove(name);
-            }
-            let action = spared(action, &failed);
-            let listener = match &action {
-                Action::PutAdapter(spec) => self.listeners.get(&spec.name),
-                _ => None,
-            };
-            let fds: Vec<BorrowedFd<'_>> = listener.iter().map(|fd| fd.as_fd()).collect();
-            let reply = match link.call(&action.request(), &fds) {
-                Ok((reply, _)) => reply,
-                Err(error @ LinkError::TooLong { .. }) => Reply::Error(Failure {
-                    code: FailureCode::Invalid,
-                    message: error.to_string(),
-                    help: Some(FEWER.to_owned()),
-                }),
-                Err(error) => return Err(error),
-            };
-            match reply {
-                Reply::Error(failure) => {
-                    let opening = failure.code == FailureCode::Opening;
-                    let refusal = refusal(&self.spec.name, action.subject(), failure);
-                    failed.insert(action.subject());
-                    if opening {
-                        undone.opening.insert(action.subject(), refusal);
-                    } else {
-                        tracing::warn!(dataplane = %self.spec.name, "{refusal}");
-                        undone.failures.insert(action.subject(), refusal);
-                    }
-                }
-                Reply::Done => {
-                    opened |= matches!(action, Action::PutVolume(_) | Action::ResizeVolume { .. });
-                }
-                other => return Err(LinkError::OutOfTurn(format!("{other:?}"))),
-            }
-        }
-        if opened {
-            learn(link.as_mut(), &mut self.wanted)?;
-        }
-        // A witness goes with the volume; what could not be closed or exchanged is still written.
-        let stays =
-            |volume: &&VolumeStatus| failed.contains(&Subject::Volume(volume.spec.name.clone()));
-        let stay: BTreeSet<&Path> =
-            status.volumes.iter().filter(stays).filter_map(|it| it.spec.kind.path()).collect();
-        close(self.witnesses.keep(|path| granted.writes(path) || stay.contains(path)));
-        if undone.failures.is_empty() && undone.opening.is_empty() {
-            *grants(&self.grants) = granted;
-        }
-        Ok(undone)
-    }
-
     /// Asks the data plane to finish and waits until it is gone; one that does not is killed.
     fn shut_down(&mut self) {
         let silent = lock(&self.view).silent.is_some();
         self.generation += 1;
         let mut link = self.link.take().filter(|_| !silent);
         // Losses that its clients know of are over with it. What it has yet to tell, the next one tells.
-        let known = link.as_mut().and_then(|link| account(link.as_mut()).ok()).unwrap_or_default();
+        match link.as_mut().and_then(|link| link.account().ok()) {
+            Some(account) => drop(self.has.hear(account)),
+            None => self.has = Inventory::default(),
+        }
         // Whoever cannot be asked is not expected to end.
         let mut kill = link.is_none();
         if let Some(mut link) = link
@@ -631,7 +563,8 @@ impl SupervisorThread {
         if !self.launcher.await_end(kill) {
             tracing::warn!(dataplane = %self.spec.name, "the data plane does not end and cannot be killed");
         }
-        let lost = known.volumes.iter().filter(|volume| volume.lost);
+        let lost = std::mem::take(&mut self.has);
+        let lost = lost.volumes().filter(|volume| volume.lost);
         lost.filter_map(|volume| volume.spec.kind.path())
             .for_each(|path| self.witnesses.told(path));
         self.connect_at = None;
@@ -661,53 +594,4 @@ fn granted(wanted: &Wanted, own: &Path) -> Grants {
     wanted.adapters.values().for_each(|spec| grants.adapter(spec));
     wanted.uplinks.values().for_each(|spec| grants.uplink(spec));
     grants
-}
-
-/// What is not done, and why.
-#[derive(Default)]
-struct Undone {
-    failures: BTreeMap<Subject, ApiError>,
-    opening: BTreeMap<Subject, ApiError>,
-}
-
-impl Undone {
-    /// Where what waits for a volume belongs.
-    fn list(&mut self, volume: &Subject) -> &mut BTreeMap<Subject, ApiError> {
-        let opening = self.opening.contains_key(volume);
-        if opening { &mut self.opening } else { &mut self.failures }
-    }
-}
-
-/// A data plane's account of itself.
-fn account(link: &mut dyn Link) -> Result<Status, LinkError> {
-    match link.call(&Request::Status, &[])?.0 {
-        Reply::Status(status) => Ok(status),
-        other => Err(LinkError::OutOfTurn(format!("{other:?}"))),
-    }
-}
-
-/// An action that cannot succeed because its volume could not be opened.
-fn follows(action: &Action, failed: &BTreeSet<Subject>) -> Option<(Subject, ApiError)> {
-    let (what, volume) = match action {
-        Action::PutAdapter(spec) => (format!("adapter `{}`", spec.name), &spec.block()?.volume),
-        Action::PutUnit(spec) => (format!("LUN `{}`", spec.name), spec.volume.as_ref()?),
-        _ => return None,
-    };
-    let message = format!("{what}: volume `{volume}` is not open");
-    let volume = Subject::Volume(volume.clone());
-    failed.contains(&volume).then(|| (volume, ApiError::new(Code::Failed, message)))
-}
-
-/// A client gets the LUNs that there are; those that could not be made come when they can be.
-fn spared(action: Action, failed: &BTreeSet<Subject>) -> Action {
-    let Action::PutAdapter(spec) = action else { return action };
-    // Looked up one by one: where a file system is missing, all units have failed, and each adapter sees a few.
-    let targets = spec.scsi().into_iter().flat_map(|scsi| &scsi.targets);
-    let seen = targets.flat_map(|target| target.luns.values());
-    let gone: BTreeSet<&str> = seen
-        .filter(|unit| failed.contains(&Subject::Unit((*unit).clone())))
-        .map(String::as_str)
-        .collect();
-    let spared = (!gone.is_empty()).then(|| without(&spec, &gone));
-    Action::PutAdapter(spared.unwrap_or(spec))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use changes::{Account, Changes, Delta};
+pub use changes::{Account, Changes, Delta, Named};
 pub use scsi::{RegistrationStatus, ReservationStatus, UnitStatus};
 pub use spec::*;
 

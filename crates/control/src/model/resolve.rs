@@ -21,7 +21,7 @@ use crate::paths::Paths;
 use fabric::attribute::words::{self, AdapterKind, Cache, Wait};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::units;
-use protocol::message::Status;
+use protocol::message::VolumeStatus;
 use serde::{Deserialize, Serialize};
 use spec::{
     AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, FaultSpec, FileSpec, NullSpec,
@@ -95,13 +95,11 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
 }
 
 impl Wanted {
-    /// What is open was made: whatever becomes of the data plane, the same files are meant.
-    pub fn settle(&mut self, status: &Status) {
-        for open in &status.volumes {
-            let spec = self.volumes.get_mut(&open.spec.name);
-            if let Some(spec) = spec.filter(|spec| spec.kind.path() == open.spec.kind.path()) {
-                spec.kind.settle(open.identity.clone());
-            }
+    /// What is open was made: whatever becomes of the data plane, the same file is meant.
+    pub fn settle(&mut self, open: &VolumeStatus) {
+        let spec = self.volumes.get_mut(&open.spec.name);
+        if let Some(spec) = spec.filter(|spec| spec.kind.path() == open.spec.kind.path()) {
+            spec.kind.settle(open.identity.clone());
         }
     }
 

@@ -44,7 +44,7 @@ pub struct View {
     /// Volumes that it is opening, and what waits for them.
     pub opening: BTreeMap<Subject, ApiError>,
     /// The volumes with files that it has open, as it said last.
-    pub opened: Opened,
+    pub opened: Arc<Opened>,
     /// Its statistics.
     pub stats: Option<Arc<StatsReader>>,
     /// What it said of itself last.

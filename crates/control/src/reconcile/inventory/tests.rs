@@ -1,0 +1,108 @@
+//! Held against [`reconcile`], which looks at everything.
+
+use super::*;
+use crate::fake::Books;
+use crate::model::resolve;
+use crate::model::samples;
+use proptest::prelude::*;
+use protocol::message::{AdapterState, Reply};
+
+fn wanted() -> impl Strategy<Value = Wanted> {
+    samples::desired().prop_map(|desired| resolve::wanted(&desired, "main", &samples::paths()))
+}
+
+/// A data plane, and what is known of it.
+struct Told {
+    books: Books,
+    has: Inventory,
+    told: Status,
+    wanted: Wanted,
+    about: Names,
+}
+
+impl Told {
+    fn new() -> Told {
+        let (books, has, told) = (Books::new(), Inventory::default(), Status::default());
+        Told { books, has, told, wanted: Wanted::default(), about: Names::new() }
+    }
+
+    fn hear(&mut self) {
+        let now = self.books.status.clone();
+        self.about.append(&mut self.has.hear(Changes::between(&self.told, &now)));
+        self.told = now;
+    }
+
+    /// Carries out so many actions of those that lead to what is wanted; the others have failed.
+    fn make(&mut self, wanted: &Wanted, most: usize) {
+        self.about.append(&mut differences(&self.wanted, wanted));
+        self.wanted = wanted.clone();
+        self.hear();
+        let actions = reconcile_of(wanted, &self.has, &self.about);
+        assert_eq!(actions, reconcile(wanted, &self.books.status), "about {:?}", self.about);
+        self.about = Names::new();
+        for (count, action) in actions.iter().enumerate() {
+            self.about.insert(action.subject());
+            if count < most {
+                assert_eq!(self.books.handle(&action.request()), Reply::Done, "{action:?}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// What has changed on either side, and what could not be done, is all there is to compare.
+    #[test]
+    fn what_has_changed_leads_to_the_same_actions(
+        changes in proptest::collection::vec((wanted(), 0usize..12, any::<prop::sample::Index>()), 1..6),
+    ) {
+        let mut told = Told::new();
+        for (wanted, most, index) in &changes {
+            told.make(wanted, *most);
+            // It has troubles of its own.
+            let adapters = &mut told.books.status.adapters;
+            if !adapters.is_empty() {
+                index.get_mut(&mut adapters[..]).state = AdapterState::Failed;
+                adapters.swap_remove(index.index(adapters.len() + 1) % adapters.len());
+            }
+        }
+        let last = &changes[changes.len() - 1].0;
+        told.make(last, usize::MAX);
+        told.make(last, 0);
+        prop_assert!(told.about.is_empty(), "something was left: {:?}", told.about);
+    }
+}
+
+#[test]
+fn what_is_beside_a_change_is_not_compared() {
+    let compared = |beside: usize, change: &dyn Fn(&mut Wanted)| {
+        let mut text = String::new();
+        for n in 0..beside {
+            text += &format!(
+                "[volume.v{n}]\nkind=\"null\"\nsize=4096\n[adapter.a{n}]\nvolume=\"v{n}\"\n"
+            );
+        }
+        let desired = crate::config::read(&text).unwrap();
+        let mut wanted = resolve::wanted(&desired, "main", &samples::paths());
+        let mut told = Told::new();
+        told.make(&wanted, usize::MAX);
+        // That it was done is heard, once.
+        told.make(&wanted, usize::MAX);
+        change(&mut wanted);
+        told.about.append(&mut differences(&told.wanted, &wanted));
+        told.hear();
+        assert!(!reconcile_of(&wanted, &told.has, &told.about).is_empty());
+        let part = told.has.part(&told.about);
+        (told.about.len(), part.volumes.len() + part.adapters.len())
+    };
+    let changes: [&dyn Fn(&mut Wanted); 3] = [
+        &|wanted| wanted.adapters.get_mut("a1").unwrap().queues = 2,
+        &|wanted| wanted.volumes.get_mut("v1").unwrap().bytes = Some(8192),
+        &|wanted| drop(wanted.adapters.remove("a1")),
+    ];
+    for change in changes {
+        assert_eq!(compared(10, change), (1, 1));
+        assert_eq!(compared(1000, change), (1, 1));
+    }
+}

@@ -1,0 +1,240 @@
+//! Making a data plane what it shall be: what of both has changed is compared, and what differs is sent.
+
+use super::refusal::refusal;
+use super::{SupervisorThread, close, granted, grants};
+use crate::error::{ApiError, Code};
+use crate::link::LinkError;
+use crate::reconcile::{Action, Names, Subject, reconcile_of, without};
+use crate::supervisor::view::lock;
+use protocol::message::{Failure, FailureCode, Reply, Request};
+use protocol::opener::Grants;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What to do about something that no message carries.
+pub(crate) const FEWER: &str = "give its client fewer LUNs, or restart the data plane if it is of an older version: \
+     `trunkline dataplane restart`";
+
+/// What is not done, and why.
+#[derive(Default)]
+pub(super) struct Undone {
+    pub(super) failures: BTreeMap<Subject, ApiError>,
+    pub(super) opening: BTreeMap<Subject, ApiError>,
+}
+
+impl Undone {
+    /// Where what waits for a volume belongs.
+    fn list(&mut self, volume: &Subject) -> &mut BTreeMap<Subject, ApiError> {
+        let opening = self.opening.contains_key(volume);
+        if opening { &mut self.opening } else { &mut self.failures }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.failures.is_empty() && self.opening.is_empty()
+    }
+}
+
+impl SupervisorThread {
+    /// Compares, and sends what is to be done; what follows from a failed action is left out.
+    pub(super) fn carry_out(&mut self) -> Result<Undone, LinkError> {
+        self.learn()?;
+        let about = std::mem::take(&mut self.about);
+        // What goes is closed with what it was granted, so that goes last.
+        grants(&self.grants).add(&self.granted_to(&about));
+        let mut opened = false;
+        let mut undone = Undone::default();
+        let mut failed = Names::new();
+        for action in reconcile_of(&self.wanted, &self.has, &about) {
+            if failed.contains(&action.subject()) {
+                continue;
+            }
+            if let Some((volume, refusal)) = follows(&action, &failed) {
+                failed.insert(action.subject());
+                undone.list(&volume).insert(action.subject(), refusal);
+                continue;
+            }
+            // Before a client can write to it, it is known which file a volume has.
+            if opened && matches!(action, Action::PutUnit(_) | Action::PutAdapter(_)) {
+                self.learn()?;
+                opened = false;
+            }
+            if let Action::RemoveVolume { name, .. } = &action {
+                // Nobody takes what an earlier volume of the name had for a new one's.
+                Arc::make_mut(&mut lock(&self.view).opened).remove(name);
+            }
+            self.stale |= takes(&action, &self.has);
+            // Until it is heard that it is so, it is compared once more; so is a client that is spared something.
+            self.about.insert(action.subject());
+            let action = spared(action, &failed);
+            match self.send(&action)? {
+                Some(failure) => {
+                    let opening = failure.code == FailureCode::Opening;
+                    let refusal = refusal(&self.spec.name, action.subject(), failure);
+                    failed.insert(action.subject());
+                    if opening {
+                        undone.opening.insert(action.subject(), refusal);
+                    } else {
+                        tracing::warn!(dataplane = %self.spec.name, "{refusal}");
+                        undone.failures.insert(action.subject(), refusal);
+                    }
+                }
+                None => {
+                    opened |= matches!(action, Action::PutVolume(_) | Action::ResizeVolume { .. });
+                }
+            }
+        }
+        if self.stale {
+            self.let_go(&failed, undone.is_empty());
+        }
+        self.about.append(&mut failed);
+        if opened {
+            self.learn()?;
+        }
+        Ok(undone)
+    }
+
+    /// Hears what the data plane has now: what has changed is to be compared, and of volumes it is noted which files they have.
+    fn learn(&mut self) -> Result<(), LinkError> {
+        let Some(link) = &mut self.link else { return Ok(()) };
+        self.about.append(&mut self.has.hear(link.account()?));
+        let mut view = lock(&self.view);
+        let mut learned = false;
+        for subject in &self.about {
+            let Subject::Volume(name) = subject else { continue };
+            let open = self.has.volume(name);
+            if let Some(open) = open {
+                self.wanted.settle(open);
+            }
+            match open.filter(|open| open.spec.kind.path().is_some()) {
+                Some(open) if view.opened.get(name) != Some(&open.identity) => {
+                    Arc::make_mut(&mut view.opened).insert(name.clone(), open.identity.clone());
+                    learned = true;
+                }
+                Some(_) => {}
+                None if view.opened.contains_key(name) => {
+                    Arc::make_mut(&mut view.opened).remove(name);
+                    learned = true;
+                }
+                None => {}
+            }
+        }
+        if learned {
+            self.learned.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Sends an action. Why it was not done, if it was not.
+    fn send(&mut self, action: &Action) -> Result<Option<Failure>, LinkError> {
+        let listener = match action {
+            Action::PutAdapter(spec) => self.listeners.get(&spec.name),
+            _ => None,
+        };
+        let fds: Vec<BorrowedFd<'_>> = listener.iter().map(|fd| fd.as_fd()).collect();
+        let Some(link) = &mut self.link else { return Err(LinkError::Absent) };
+        match link.call(&action.request(), &fds) {
+            Ok((Reply::Done, _)) => Ok(None),
+            Ok((Reply::Error(failure), _)) => Ok(Some(failure)),
+            Ok((other, _)) => Err(LinkError::OutOfTurn(format!("{other:?}"))),
+            Err(error @ LinkError::TooLong { .. }) => Ok(Some(Failure {
+                code: FailureCode::Invalid,
+                message: error.to_string(),
+                help: Some(FEWER.to_owned()),
+            })),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the data plane has to open for what is wanted of these.
+    fn granted_to(&self, about: &Names) -> Grants {
+        let mut grants = Grants::default();
+        for subject in about {
+            match subject {
+                Subject::Volume(name) => {
+                    self.wanted.volumes.get(name).into_iter().for_each(|spec| grants.volume(spec));
+                }
+                Subject::Adapter(name) => {
+                    self.wanted
+                        .adapters
+                        .get(name)
+                        .into_iter()
+                        .for_each(|spec| grants.adapter(spec));
+                }
+                Subject::Uplink(name) => {
+                    self.wanted.uplinks.get(name).into_iter().for_each(|spec| grants.uplink(spec));
+                }
+                Subject::Unit(_) | Subject::Port(_) => {}
+            }
+        }
+        grants
+    }
+
+    /// What is not wanted any more is granted no longer, once all is done. A witness goes with the volume; what could not be closed or
+    /// exchanged is still written.
+    fn let_go(&mut self, failed: &Names, done: bool) {
+        let granted = granted(&self.wanted, self.launcher.socket());
+        let stays = failed.iter().filter_map(|subject| match subject {
+            Subject::Volume(name) => self.has.volume(name)?.spec.kind.path(),
+            _ => None,
+        });
+        let stay: BTreeSet<&Path> = stays.collect();
+        close(self.witnesses.keep(|path| granted.writes(path) || stay.contains(path)));
+        if done {
+            *grants(&self.grants) = granted;
+            self.stale = false;
+        }
+    }
+}
+
+/// Whether something that was granted is not, afterwards.
+fn takes(action: &Action, has: &crate::reconcile::Inventory) -> bool {
+    let of = |request: &Request| {
+        let mut grants = Grants::default();
+        grants.request(request);
+        grants
+    };
+    let before = match action {
+        Action::RemoveVolume { .. } | Action::RemoveAdapter(_) | Action::RemoveUplink(_) => {
+            return true;
+        }
+        Action::PutVolume(spec) => {
+            has.volume(&spec.name).map(|open| Request::PutVolume(open.spec.clone()))
+        }
+        Action::PutAdapter(spec) => {
+            has.adapter(&spec.name).map(|there| Request::PutAdapter((*there.spec).clone()))
+        }
+        Action::PutUplink(spec) => {
+            has.uplink(&spec.name).map(|there| Request::PutUplink(there.spec.clone()))
+        }
+        Action::PutUnit(_) | Action::RemoveUnit(_) | Action::ResizeVolume { .. } => None,
+    };
+    before.is_some_and(|before| of(&before) != of(&action.request()))
+}
+
+/// An action that cannot succeed because its volume could not be opened.
+fn follows(action: &Action, failed: &Names) -> Option<(Subject, ApiError)> {
+    let (what, volume) = match action {
+        Action::PutAdapter(spec) => (format!("adapter `{}`", spec.name), &spec.block()?.volume),
+        Action::PutUnit(spec) => (format!("LUN `{}`", spec.name), spec.volume.as_ref()?),
+        _ => return None,
+    };
+    let message = format!("{what}: volume `{volume}` is not open");
+    let volume = Subject::Volume(volume.clone());
+    failed.contains(&volume).then(|| (volume, ApiError::new(Code::Failed, message)))
+}
+
+/// A client gets the LUNs that there are; those that could not be made come when they can be.
+fn spared(action: Action, failed: &Names) -> Action {
+    let Action::PutAdapter(spec) = action else { return action };
+    // Looked up one by one: where a file system is missing, all units have failed, and each adapter sees a few.
+    let targets = spec.scsi().into_iter().flat_map(|scsi| &scsi.targets);
+    let seen = targets.flat_map(|target| target.luns.values());
+    let gone: BTreeSet<&str> = seen
+        .filter(|unit| failed.contains(&Subject::Unit((*unit).clone())))
+        .map(String::as_str)
+        .collect();
+    let spared = (!gone.is_empty()).then(|| without(&spec, &gone));
+    Action::PutAdapter(spared.unwrap_or(spec))
+}
