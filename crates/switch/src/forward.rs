@@ -164,6 +164,12 @@ impl Switch {
         scratch: &'a mut Scratch,
     ) -> Result<Pieces<'a>, Reason> {
         let port = self.port_mut(egress.port).ok_or(Reason::PortDown)?;
+        // It was forwarded before, perhaps on another channel; the bridge may have gone to another server meanwhile.
+        let left = port.spec.leaves_in(&view, egress.edit);
+        if !egress.mirror && left.is_some_and(|vid| port.spec.standby.has(vid)) {
+            port.went.drop(Reason::Standby);
+            return Err(Reason::Standby);
+        }
         let adapted = adapt(view, offload, egress.edit, port.spec.takes, scratch);
         let adapted = adapted.and_then(|pieces| {
             let bytes = view.len() as u64;
@@ -206,6 +212,23 @@ impl Switch {
         self.port(id).map(|port| (self.table.entries(id), port.unlearned))
     }
 
+    /// How a frame without a tag that is made here leaves by a port, in a VLAN.
+    #[must_use]
+    pub fn towards(&self, id: PortId, vid: Vid) -> Option<Egress> {
+        let spec = self.spec(id).filter(|spec| spec.is_member(vid))?;
+        Some(Egress { port: id, edit: spec.edit(vid, None), mirror: false })
+    }
+
+    /// The stations that are not behind a port, as far as they are known: those that were seen, and those whose address is guarded.
+    #[must_use]
+    pub fn stations_elsewhere(&self, now_ns: u64, than: PortId) -> BTreeSet<(Mac, Vid)> {
+        let seen = self.table.stations(seconds(now_ns));
+        let seen = seen.filter(|(_, _, id)| *id != than).map(|(mac, vid, _)| (mac, vid));
+        let guarded = self.owners.iter().filter(|(_, id)| *id != than);
+        let guarded = guarded.filter_map(|(mac, id)| Some((*mac, self.spec(*id)?.pvid?)));
+        seen.chain(guarded).collect()
+    }
+
     /// A port as it is configured.
     #[must_use]
     pub fn spec(&self, id: PortId) -> Option<&PortSpec> {
@@ -235,6 +258,9 @@ impl Switch {
             return Err(Reason::MacIeeeMacControl);
         }
         let (vid, came) = port.spec.classify(view)?;
+        if port.spec.standby.has(vid) {
+            return Err(Reason::Standby);
+        }
         // A guarded address behind another port: a thief, or a reflection.
         if owners_of(owners, source).next().is_some() && !owners.contains(&(source, from)) {
             return Err(Reason::SpoofMac);
@@ -280,6 +306,9 @@ impl Switch {
                 if id == from {
                     return Err(Reason::SamePort);
                 }
+                if spec.standby.has(vid) {
+                    return Err(Reason::Standby);
+                }
                 if spec.private && self.port(from).is_some_and(|port| port.spec.private) {
                     return Err(Reason::PrivatePort);
                 }
@@ -306,15 +335,21 @@ impl Switch {
             }
             _ => Audience::Everybody,
         };
+        let mut standby = false;
         for (index, port) in self.ports.iter().enumerate() {
             let (id, Some(Port { spec, .. })) = (PortId(index as u16), port) else { continue };
             let reaches = id != from && spec.is_member(vid) && !spec.mirror_only;
             let may = reaches && !(private && spec.private);
-            if may && self.groups.is_of(now_s, vid, id, audience) {
+            standby |= may && spec.standby.has(vid);
+            if may && !spec.standby.has(vid) && self.groups.is_of(now_s, vid, id, audience) {
                 to.push(Egress { port: id, edit: spec.edit(vid, admitted.came), mirror: false });
             }
         }
-        if to.is_empty() { Err(Reason::NoTxTarget) } else { Ok(()) }
+        match to.is_empty() {
+            true if standby => Err(Reason::Standby),
+            true => Err(Reason::NoTxTarget),
+            false => Ok(()),
+        }
     }
 
     /// Adds one copy, as it came, for each port that watches one of those that have to do with the frame.

@@ -14,6 +14,7 @@
 //! - [`Switch`]: one channel's ports and tables. [`Switch::forward`] finds the destinations of a frame ([`Egress`], each with its tag edit);
 //!   [`Switch::adapt`] makes the frame into what one of them takes. [`PortSpec`]: VLANs, private ports, guards, bounds, mirrors.
 //! - [`News`]: what one channel's tables learned, for the others'. [`Share`]: whose turn it is among queues.
+//! - [`failover`]: which of two servers bridges which VLAN.
 //! - [`Reason`]: why a frame was not delivered; one list for all who count.
 //!
 //! # Promises
@@ -27,13 +28,15 @@
 //!
 //! # Left to others
 //!
-//! Memory, queues and rings; LACP, LLDP and spanning tree; which server bridges which VLAN. A port whose queues are on several channels has its
+//! Memory, queues and rings; LACP, LLDP and spanning tree. A port whose queues are on several channels has its
 //! rates and quotas on each of them.
 #![forbid(unsafe_code)]
 
 mod address;
+mod announce;
 mod checksum;
 mod edit;
+pub mod failover;
 mod forward;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
@@ -50,6 +53,7 @@ mod table;
 mod view;
 
 pub use address::{CUSTOMER_TPID, Mac, SERVICE_TPID, Tag, Vid, Vids};
+pub use announce::{ANNOUNCEMENT_BYTES, announcement};
 pub use checksum::Sum;
 pub use edit::{Piece, Pieces, Scratch, TagEdit, Takes, adapt};
 pub use forward::{Egress, Sizes, Switch};

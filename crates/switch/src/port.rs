@@ -41,6 +41,8 @@ pub struct PortSpec {
     pub pvid: Option<Vid>,
     /// More VLANs, whose frames come and leave with a tag.
     pub vids: Vids,
+    /// VLANs of it that pass nothing now, in neither direction: another server bridges them.
+    pub standby: Vids,
     /// Which tags are looked at.
     pub tagging: Tagging,
     /// It exchanges frames with ports that are not private, and no others.
@@ -76,6 +78,7 @@ impl PortSpec {
         PortSpec {
             pvid: Some(vid),
             vids: Vids::NONE,
+            standby: Vids::NONE,
             tagging: Tagging::Customer,
             private: false,
             takes: Takes { offloads: Offloads::NONE, mtu: 1500 },
@@ -113,6 +116,16 @@ impl PortSpec {
             Some(vid) => Vid::new(vid).filter(|vid| self.is_member(*vid)),
         };
         Ok((vid.ok_or(Reason::VlanFilter)?, tag))
+    }
+
+    /// The VLAN of a frame that leaves by this port with such an edit.
+    pub(crate) fn leaves_in(&self, view: &View<'_>, edit: TagEdit) -> Option<Vid> {
+        let tag = match edit {
+            TagEdit::Keep => view.tag().filter(|tag| Some(tag.tpid) == self.tpid()),
+            TagEdit::Strip => None,
+            TagEdit::Insert(tag) | TagEdit::Replace(tag) => Some(tag),
+        };
+        tag.map_or(self.pvid, |tag| Vid::new(tag.vid()).or(self.pvid))
     }
 
     /// How a frame of a VLAN that came with that tag leaves by this port. Its priority stays.

@@ -172,6 +172,15 @@ impl MacTable {
         }
     }
 
+    /// All stations that are known, and behind which port.
+    pub(crate) fn stations(&self, now_s: u32) -> impl Iterator<Item = (Mac, Vid, PortId)> {
+        let live = self.slots.iter().filter(move |slot| slot.key != 0 && self.is_live(slot, now_s));
+        live.filter_map(|slot| {
+            let [_, _, mac @ ..] = (slot.key >> 12).to_be_bytes();
+            Some((Mac(mac), Vid::new((slot.key & 0xfff) as u16)?, slot.port))
+        })
+    }
+
     /// Entries of a port that are not void.
     pub(crate) fn entries(&self, port: PortId) -> usize {
         self.ports[usize::from(port.0)].entries

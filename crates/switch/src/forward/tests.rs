@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Guard, Prefix, Rate, Storm, Vids};
+use crate::{Guard, Prefix, Rate, Storm, Tag, Vids};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -367,4 +367,46 @@ fn two_ports_may_own_an_address_in_different_vlans() {
 fn a_switch_without_ports_grows_old() {
     let mut switch = switch(&[]);
     (0..20).for_each(|second| switch.age(second * SECOND));
+}
+
+#[test]
+fn a_vlan_in_standby_passes_nothing_in_either_direction() {
+    let standby: Vids = [vid(1)].into_iter().collect();
+    let uplink = |standby: Vids| {
+        let vids = [vid(20)].into_iter().collect();
+        PortSpec { vids, standby, ..PortSpec::access(vid(1)) }
+    };
+    let mut switch =
+        switch(&[PortSpec::access(vid(1)), PortSpec::access(vid(1)), uplink(standby.clone())]);
+    let broadcast = |from| frame([0xff; 6], station(from), &PLAIN);
+    assert_eq!(send(&mut switch, 0, 2, &broadcast(9)), Err(Reason::Standby));
+    assert_eq!(send(&mut switch, 0, 0, &broadcast(0)), Ok(vec![1]));
+    // Nobody else is there to get it.
+    switch.remove_port(PortId(1));
+    assert_eq!(send(&mut switch, 0, 0, &broadcast(0)), Err(Reason::Standby));
+    // Its other VLAN is bridged.
+    switch.set_port(PortId(1), PortSpec::access(vid(20)));
+    assert_eq!(send(&mut switch, 0, 1, &broadcast(1)), Ok(vec![2]));
+    // Open, it passes, and what was forwarded before it closed does not.
+    switch.set_port(PortId(2), uplink(Vids::NONE));
+    let bytes = frame(station(9), station(0), &PLAIN);
+    let view = View::new(&bytes, bytes.len()).unwrap();
+    let mut to = Vec::new();
+    switch.forward(0, PortId(0), &view, &mut to).unwrap();
+    switch.set_port(PortId(2), uplink(standby));
+    let mut scratch = Scratch::default();
+    let late = switch.adapt(0, to[0], view, Offload::None { valid: false }, &mut scratch);
+    assert_eq!(late.err(), Some(Reason::Standby));
+    assert_eq!(switch.counters(PortId(2)).unwrap().1.dropped(Reason::Standby), 1);
+    let mut tagged = bytes.clone();
+    tagged.splice(12..12, [0x81, 0, 0, 20]);
+    let view = View::new(&tagged, tagged.len()).unwrap();
+    let passes = switch.adapt(0, to[0], view, Offload::None { valid: false }, &mut scratch);
+    assert!(passes.is_ok());
+    // Who is to be announced: all but those behind the uplink.
+    let elsewhere = switch.stations_elsewhere(0, PortId(2));
+    assert_eq!(elsewhere, [(Mac(station(0)), vid(1)), (Mac(station(1)), vid(20))].into());
+    assert_eq!(switch.towards(PortId(2), vid(30)), None);
+    let edit = switch.towards(PortId(2), vid(20)).unwrap().edit;
+    assert_eq!(edit, TagEdit::Insert(Tag { tpid: 0x8100, tci: 20 }));
 }
