@@ -68,6 +68,22 @@ pub fn open(interface: &str, mtu: u16) -> io::Result<OwnedFd> {
     Ok(tap)
 }
 
+/// Whether an interface is up and has a carrier.
+///
+/// # Errors
+///
+/// The kernel's: ENODEV, there is none of that name.
+pub fn is_up(interface: &str) -> io::Result<bool> {
+    let mut request = named(interface)?;
+    let socket = control_socket()?;
+    // SAFETY: the request is an ifreq and lives through the call, which writes its flags.
+    result(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFFLAGS, &raw mut request) })?;
+    // SAFETY: the call has written them.
+    let flags = libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags });
+    let up = libc::IFF_UP | libc::IFF_RUNNING;
+    Ok(flags & up == up)
+}
+
 /// Whether reads of it can be such that they never wait (`RWF_NOWAIT`): those of a TAP can since Linux 6.4. A frame that is there already is lost by that, as
 /// those before it were.
 fn takes_nowait(tap: &OwnedFd) -> io::Result<()> {
@@ -116,6 +132,12 @@ mod tests {
     fn a_name_that_the_kernel_would_cut_is_refused() {
         for name in ["", "an-interface-of-17"] {
             assert_eq!(open(name, 1500).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+            assert_eq!(is_up(name).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         }
+    }
+
+    #[test]
+    fn an_interface_that_is_not_there_is_neither_up_nor_down() {
+        assert_eq!(is_up("no-such").unwrap_err().raw_os_error(), Some(libc::ENODEV));
     }
 }

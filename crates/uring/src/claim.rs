@@ -35,6 +35,31 @@ pub fn mark(file: BorrowedFd<'_>, byte: u64) -> io::Result<()> {
     control(file, libc::F_OFD_SETLK, &mut lock(libc::F_RDLCK, byte)?)
 }
 
+/// Takes a byte for this open file alone, without waiting; false: another open file has it or has marked it. It is free again with [`free`], or when
+/// the last descriptor of the open file is closed: with the death of its process.
+///
+/// # Errors
+///
+/// The kernel's: the file is not open for writing, or its file system has no locks.
+pub fn take(file: BorrowedFd<'_>, byte: u64) -> io::Result<bool> {
+    match control(file, libc::F_OFD_SETLK, &mut lock(libc::F_WRLCK, byte)?) {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Gives a byte back that was taken or marked.
+///
+/// # Errors
+///
+/// The kernel's.
+pub fn free(file: BorrowedFd<'_>, byte: u64) -> io::Result<()> {
+    control(file, libc::F_OFD_SETLK, &mut lock(libc::F_UNLCK, byte)?)
+}
+
 /// Whether another open file of the same file has marked the byte.
 ///
 /// # Errors
@@ -74,6 +99,22 @@ mod tests {
         drop(duplicate);
         assert!(!marked_by_other(c.as_fd(), 1 << 61).expect("ask"));
         assert!(mark(c.as_fd(), u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_byte_is_taken_by_one_at_a_time() {
+        let file = tempfile::NamedTempFile::new().expect("file");
+        let open = || File::options().read(true).write(true).open(file.path()).expect("open");
+        let (a, b) = (open(), open());
+        assert!(take(a.as_fd(), 10).expect("ask"));
+        assert!(take(a.as_fd(), 10).expect("ask"), "it has it");
+        assert!(!take(b.as_fd(), 10).expect("ask"));
+        assert!(marked_by_other(b.as_fd(), 10).expect("ask"));
+        assert!(take(b.as_fd(), 11).expect("another byte"));
+        free(a.as_fd(), 10).expect("free");
+        assert!(take(b.as_fd(), 10).expect("ask"));
+        drop(b);
+        assert!(take(a.as_fd(), 11).expect("its holder is gone"));
     }
 
     #[test]
