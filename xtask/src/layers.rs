@@ -34,6 +34,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "spec",
             "block",
             "scsi",
+            "switch",
             "protocol",
             "channel",
             "device_blk",

@@ -122,7 +122,9 @@ impl Books {
                 return failure(FailureCode::InUse, format!("uplink `{}` is in use", spec.name));
             }
             Some(old) => old.spec = spec,
-            None => uplinks.push(UplinkStatus { spec, channel_of_queue: vec![0, 1] }),
+            None => {
+                uplinks.push(UplinkStatus { spec, channel_of_queue: vec![0, 1], failover: None })
+            }
         }
         Reply::Done
     }

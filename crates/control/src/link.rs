@@ -164,6 +164,7 @@ impl Link for SocketLink {
         let (since, what) = match request {
             Request::ResetMarks { .. } => (2, "reset marks"),
             Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
+            Request::PutUplink(spec) if spec.failover.is_some() => (6, "fail over"),
             Request::PutUplink(_) | Request::RemoveUplink { .. } => (5, "have uplinks"),
             _ => (0, ""),
         };

@@ -223,6 +223,7 @@ impl Scrape {
             }
         }
         self.encode_links(encoder)?;
+        self.encode_failover(encoder)?;
         let help = "Clients that have connected since the data plane has the adapter";
         let mut metric =
             encoder.encode_descriptor("adapter_connections", help, None, MetricType::Counter)?;
@@ -230,6 +231,33 @@ impl Scrape {
             let labels = [("adapter", adapter.name.as_str())];
             let mut metric = metric.encode_family(&labels)?;
             metric.encode_counter::<NoLabelSet, _, u64>(&adapter.connections, None)?;
+        }
+        Ok(())
+    }
+
+    /// Shared Ethernet adapters that take part in failover.
+    fn encode_failover(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let seas = || self.status.uplinks.iter().filter_map(|uplink| uplink.failover.as_ref());
+        let help = "What the shared Ethernet adapter is to its partner";
+        let mut metric = encoder.encode_descriptor("sea_state", help, None, MetricType::Gauge)?;
+        for sea in seas() {
+            let labels = [("sea", sea.sea.as_str()), ("state", sea.state.as_str())];
+            metric.encode_family(&labels)?.encode_gauge(&1i64)?;
+        }
+        let help = "VLANs that the shared Ethernet adapter bridges now";
+        let mut metric = encoder.encode_descriptor("sea_vlans", help, None, MetricType::Gauge)?;
+        for sea in seas() {
+            let vlans = i64::try_from(sea.vlans.len()).unwrap_or(i64::MAX);
+            metric.encode_family(&[("sea", sea.sea.as_str())])?.encode_gauge(&vlans)?;
+        }
+        let help =
+            "Times that the shared Ethernet adapter began to bridge since its uplink was connected";
+        let mut metric =
+            encoder.encode_descriptor("sea_takeovers", help, None, MetricType::Counter)?;
+        for sea in seas() {
+            let labels = [("sea", sea.sea.as_str())];
+            let mut metric = metric.encode_family(&labels)?;
+            metric.encode_counter::<NoLabelSet, _, u64>(&sea.takeovers, None)?;
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ pub use explain::{
 pub use files::FileAct;
 pub use links::LinkView;
 pub use logins::{LoginTargetView, LoginView, LunView};
-pub use objects::ObjectView;
+pub use objects::{FailoverView, ObjectView};
 pub use registry::{Progress, Shown};
 pub use shared::{ChangeOptions, ConfigFile, Done, LauncherOf, OnFailure, Server};
 pub use views::{AdapterView, AnyView, ChannelView, DataPlaneView, StatusView, VolumeView};

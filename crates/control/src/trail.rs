@@ -59,6 +59,8 @@ pub enum Kind {
     Remapped,
     /// The client of an adapter has another number of channels, or uses another number of queues.
     Renegotiated,
+    /// A shared Ethernet adapter bridges, or bridges no more.
+    Failover,
     /// Requests to a volume failed.
     VolumeError,
     /// An operation that took a while has ended.
@@ -83,6 +85,7 @@ impl Kind {
             Kind::LinkUp => "link_up",
             Kind::Remapped => "remapped",
             Kind::Renegotiated => "renegotiated",
+            Kind::Failover => "failover",
             Kind::VolumeError => "volume_error",
             Kind::Operation => "operation",
         }

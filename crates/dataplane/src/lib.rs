@@ -33,6 +33,7 @@ mod adapter;
 mod balance;
 pub mod devices;
 mod endpoint;
+mod failover;
 #[cfg(any(fuzzing, test))]
 pub mod fuzz;
 mod journal;

@@ -60,6 +60,13 @@ impl Outside {
         }
     }
 
+    pub(crate) fn link(&self, interface: &str) -> io::Result<bool> {
+        match self {
+            Outside::Here => memory::tap::is_up(interface),
+            Outside::Opener(opener) => opener.link(interface),
+        }
+    }
+
     pub(crate) fn connect(&self, path: &Path) -> io::Result<UnixStream> {
         match self {
             Outside::Here => reach(path),

@@ -8,28 +8,13 @@ use std::path::Path;
 use std::process::Command;
 
 use common::Server;
-use common::net::{Client, How, OFFLOADS, PLAIN, card, mac, wait};
+use common::net::{Client, How, OFFLOADS, PLAIN, card, ip, mac, quiet, wait};
 use partition::net::Received;
 use protocol::message::{AdapterSpec, Reply, Request, UplinkSpec};
 use protocol::stats::{ChannelCounter, QueueCounter};
 
 const HOST: [u8; 4] = [10, 0, 0, 1];
 const GUEST: [u8; 4] = [10, 0, 0, 2];
-
-#[track_caller]
-fn ip(words: &str) {
-    let run = Command::new("ip").args(words.split(' ')).output().unwrap();
-    assert!(run.status.success(), "ip {words}: {}", String::from_utf8_lossy(&run.stderr));
-}
-
-/// Only what the tests send is on the interfaces that come.
-fn quiet() {
-    for path in ["all", "default"] {
-        let path = format!("/proc/sys/net/ipv6/conf/{path}/disable_ipv6");
-        std::fs::write(path, "1").unwrap();
-    }
-    ip("link set lo up");
-}
 
 fn sum(parts: &[&[u8]]) -> u16 {
     let bytes: Vec<u8> = parts.concat();

@@ -41,7 +41,7 @@ impl NetDevice {
     /// The port takes part with what was negotiated, or not at all.
     fn show(&self) {
         let features = self.features.load(Relaxed);
-        self.network.set(&self.port, (features != 0).then(|| self.port_spec(features)));
+        let _ = self.network.set(&self.port, (features != 0).then(|| self.port_spec(features)));
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use channel::elements::Wake;
 use crossbeam_queue::ArrayQueue;
 use memory::{IoBuf, Lasting};
-use switch::{Egress, FRAME_BYTES_MAX, HEAD_BYTES, News, Offload, PortId, PortSpec, View};
+use switch::{Egress, FRAME_BYTES_MAX, HEAD_BYTES, News, Offload, PortId, PortSpec, Vid, View};
 
 use crate::INBOX_FRAMES;
 use crate::copy::{Place, Source};
@@ -131,12 +131,14 @@ impl Network {
     }
 
     /// Its client is here and has negotiated, or is gone. What was learned behind it is forgotten.
-    pub(crate) fn set(&self, port: &Port, spec: Option<PortSpec>) {
+    /// The number after which a channel has heard of it.
+    pub(crate) fn set(&self, port: &Port, spec: Option<PortSpec>) -> u64 {
         let mut members = self.members();
         let revision = self.version.fetch_add(1, Ordering::AcqRel);
         if let Some(member) = &mut members.ports[usize::from(port.id.0)] {
             (member.spec, member.revision) = (spec, revision);
         }
+        revision + 1
     }
 
     /// The ports now, by number, and who else is to hear what a channel learns.
@@ -192,6 +194,10 @@ pub(crate) struct Pair {
     pub(crate) rung: AtomicBool,
     /// It waits for buffers.
     pub(crate) starved: AtomicBool,
+    /// Of an uplink: the version of the network by which everything was judged that is on its way to the kernel or will be.
+    pub(crate) settled: AtomicU64,
+    /// Of an uplink: VLANs whose stations are to be announced.
+    pub(crate) announce: Mutex<Vec<Vid>>,
     bell: Mutex<Option<Wake>>,
     /// The parcel at hand, while the queue is between channels.
     kept: Mutex<Option<Box<Parcel>>>,

@@ -87,6 +87,11 @@ impl Replica {
         }
     }
 
+    /// The version of the network that was taken over.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Takes over what has changed, and what others have learned. To be called before a batch of frames; the moment of it in nanoseconds.
     pub(crate) fn catch_up(&mut self) -> u64 {
         let now_ns = clock::to_ns(clock::ticks());

@@ -9,20 +9,30 @@
 //! No operation waits (`RWF_NOWAIT`, which a TAP knows since Linux 6.4), so each is over when the kernel has taken it: no slot is ever out at
 //! somebody who may keep it. When the descriptor can be read, a batch of reads is begun; a read that finds nothing ends it, and the channel's poll tells when there is more. The
 //! batch grows while all of it brings frames, so that a lone frame costs a few empty reads and a stream one system call for many.
+//!
+//! # Standby
+//!
+//! A VLAN that another server bridges is in standby ([`switch::PortSpec::standby`]): the switch passes nothing of it, in either direction. Everything that passes an
+//! uplink is judged on the channels of its descriptors: what comes with each batch, what goes when it is made into what the kernel takes, also if it waited in an
+//! inbox. So a VLAN is [quiet](UplinkPort::is_quiet) when each of these channels has taken the change over and what it had written before is with the kernel.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 
 use channel::elements::Wake;
 use channel::{Io, Peers, RunningQueue};
 use memory::{IoBuf, Lasting};
 use protocol::stats::QueueCounter;
 use spec::UplinkSpec;
-use switch::{Egress, NetHeader, Offloads, PortSpec, Reason, Scratch, Switch, Takes, Vid, Vids};
+use switch::{
+    Egress, Mac, NetHeader, Offload, Offloads, PortSpec, Reason, Scratch, Switch, Takes, Vid, Vids,
+    View, announcement,
+};
 use uring::{Op, WriteFlags};
 
-use crate::copy::write_piece;
+use crate::copy::{Source, write_piece};
 use crate::counter_of;
 use crate::handler::{Behind, NetHandler};
 use crate::network::{Network, Networks, PARCEL_BYTES, Pair, Port};
@@ -37,6 +47,8 @@ const SLOT_BYTES: usize = PARCEL_BYTES + 4096;
 const READS: u16 = 32;
 /// A batch that brought more bytes than these is followed by a smaller one: others have their turn.
 const READ_BYTES: usize = 256 << 10;
+/// Room for the announcement of a station.
+const ANNOUNCING_BYTES: usize = 4096;
 /// How many reads a lone frame begins.
 const READS_FIRST: u16 = 2;
 /// What a read of a descriptor without frames says (EAGAIN).
@@ -69,13 +81,15 @@ impl UplinkPort {
         Ok(uplink)
     }
 
-    /// It takes part as the specification says.
-    pub fn show(&self, spec: &UplinkSpec) {
+    /// It takes part as the specification says, and passes nothing of the VLANs in standby. What is on its way may still pass until it
+    /// [is quiet](UplinkPort::is_quiet) since the number that is returned.
+    pub fn show(&self, spec: &UplinkSpec, standby: &BTreeSet<Vid>) -> u64 {
         let all = [Offloads::CSUM, Offloads::TSO4, Offloads::TSO6, Offloads::ECN];
         let offloads = all.into_iter().fold(Offloads::NONE, Offloads::with);
         let port = PortSpec {
             pvid: Vid::new(spec.pvid),
             vids: spec.vids.iter().filter_map(|number| Vid::new(*number)).collect::<Vids>(),
+            standby: standby.iter().copied().collect::<Vids>(),
             takes: Takes { offloads, mtu: usize::from(spec.mtu) },
             may: offloads,
             trusted: true,
@@ -85,7 +99,22 @@ impl UplinkPort {
             ..PortSpec::access(Vid::new(1).expect("a VLAN"))
         };
         self.port.pairs.iter().for_each(|pair| pair.open.store(true, Relaxed));
-        self.network.set(&self.port, Some(port));
+        let version = self.network.set(&self.port, Some(port));
+        self.port.pairs.iter().for_each(Pair::ring);
+        version
+    }
+
+    /// Whether all that passes since has been judged by what was shown with that number, or later.
+    #[must_use]
+    pub fn is_quiet(&self, since: u64) -> bool {
+        self.port.pairs.iter().all(|pair| pair.settled.load(Acquire) >= since)
+    }
+
+    /// Tells the world outside which stations of these VLANs are here.
+    pub fn announce(&self, vids: impl IntoIterator<Item = Vid>) {
+        let Some(first) = self.port.pairs.first() else { return };
+        first.announce.lock().expect("a panic ends the process").extend(vids);
+        first.ring();
     }
 
     /// What is behind the queue of a descriptor.
@@ -125,13 +154,17 @@ pub(crate) struct Uplink {
     asked: bool,
     /// Slots with nothing to be written.
     free: Vec<u16>,
+    /// Stations that are to be announced, and the VLAN of each.
+    announcing: Vec<(Mac, Vid)>,
+    /// Version of the network that was taken over last.
+    saw: u64,
     /// Of each slot for writing: bytes of the frame whose last part it has, or 0.
     ends: [usize; WRITES as usize],
 }
 
 impl Uplink {
     pub(crate) fn new(waiting: Waiting, wake: Wake) -> Result<Uplink, String> {
-        let slots = Lasting::new(usize::from(READS + WRITES) * SLOT_BYTES)
+        let slots = Lasting::new(usize::from(READS + WRITES) * SLOT_BYTES + ANNOUNCING_BYTES)
             .map_err(|error| error.to_string())?;
         Ok(Uplink {
             waiting,
@@ -147,6 +180,8 @@ impl Uplink {
             more: false,
             asked: false,
             free: (READS..READS + WRITES).collect(),
+            announcing: Vec::new(),
+            saw: 0,
             ends: [0; WRITES as usize],
         })
     }
@@ -161,7 +196,23 @@ impl Uplink {
         let replica = Rc::clone(&self.waiting.replica);
         let mut replica = replica.borrow_mut();
         let now_ns = replica.catch_up();
+        self.saw = replica.version();
+        let opened = std::mem::take(
+            &mut *self.waiting.pair().announce.lock().expect("a panic ends the process"),
+        );
+        if !opened.is_empty() {
+            let stations = replica.switch.stations_elsewhere(now_ns, self.waiting.port.id);
+            self.announcing.extend(stations.into_iter().filter(|(_, vid)| opened.contains(vid)));
+        }
         self.drain(io, queue, &mut replica.switch, now_ns);
+        self.settle();
+    }
+
+    /// What was written before the last change is with the kernel.
+    fn settle(&self) {
+        if self.free.len() == usize::from(WRITES) {
+            self.waiting.pair().settled.store(self.saw, Release);
+        }
     }
 
     /// Begins a batch of reads.
@@ -207,7 +258,8 @@ impl Uplink {
                 }
             }
             self.free.push(slot);
-            if !self.waiting.is_empty() {
+            self.settle();
+            if !self.waiting.is_empty() || !self.announcing.is_empty() {
                 self.ask_for_relay(io, queue);
             }
             return;
@@ -248,6 +300,7 @@ impl Uplink {
         let replica = Rc::clone(&self.waiting.replica);
         let mut replica = replica.borrow_mut();
         let now_ns = replica.catch_up();
+        self.saw = replica.version();
         if self.under_way == 0 {
             let mut all = 0;
             for at in 0..self.came.len() {
@@ -276,6 +329,7 @@ impl Uplink {
             }
         }
         self.drain(io, queue, &mut replica.switch, now_ns);
+        self.settle();
     }
 
     /// Takes in a frame from a queue of the same channel.
@@ -324,9 +378,36 @@ impl Uplink {
             }
             self.waiting.pair().rung.store(false, SeqCst);
             if self.waiting.is_empty() {
+                break;
+            }
+        }
+        while let Some((station, vid)) = self.announcing.pop() {
+            if !self.announce(io, queue, switch, now_ns, (station, vid)) {
+                self.announcing.push((station, vid));
                 return;
             }
         }
+    }
+
+    /// Announces one station; false: there is no slot now.
+    fn announce(
+        &mut self,
+        io: &mut Io,
+        queue: &mut RunningQueue,
+        switch: &mut Switch,
+        now_ns: u64,
+        (station, vid): (Mac, Vid),
+    ) -> bool {
+        let from = self.waiting.port.id;
+        let Some(egress) = switch.towards(from, vid) else { return true };
+        let bytes = announcement(station);
+        let at = usize::from(READS + WRITES) * SLOT_BYTES;
+        let memory = self.slots.buf(at, bytes.len()).expect("it has room for one");
+        memory.write(0, &bytes);
+        let view = View::new(&bytes, bytes.len()).expect("it is a frame");
+        let source = Source { bufs: &[memory], skip: 0 };
+        let frame = Frame { from, view, source, offload: Offload::None { valid: false }, egress };
+        self.deliver(io, queue, switch, now_ns, &frame, 0).is_ok()
     }
 
     /// Makes a frame into what the kernel takes, and hands it over. An error says how many parts of it went before there were no slots.

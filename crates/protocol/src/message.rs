@@ -16,8 +16,8 @@ pub const VERSION: u32 = 2;
 
 /// What peers of one version may know beyond it: the lower of the two numbers is spoken. 1: messages of several frames
 /// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]). 4:
-/// [`Request::ResetPortMarks`]. 5: uplinks.
-pub const MINOR: u32 = 5;
+/// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover.
+pub const MINOR: u32 = 6;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -285,6 +285,26 @@ pub struct UplinkStatus {
     pub spec: UplinkSpec,
     /// Channel of each of its descriptors.
     pub channel_of_queue: Vec<u32>,
+    /// Of one that takes part in failover.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failover: Option<FailoverStatus>,
+}
+
+/// What a shared Ethernet adapter is to its partner.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailoverStatus {
+    /// Such as `PRIMARY`.
+    pub state: String,
+    /// Why.
+    pub reason: String,
+    /// Mode and priority of the partner that is heard.
+    pub partner: Option<String>,
+    /// The VLANs that it bridges now.
+    pub bridges: Vec<u16>,
+    /// Times that it began to bridge.
+    pub takeovers: u64,
+    /// Since when it is in this state, in milliseconds since 1970.
+    pub since_ms: u64,
 }
 
 /// The process at the other end of an adapter's socket when it connected.

@@ -88,6 +88,8 @@ enum Question {
     Connect { path: PathBuf },
     /// A descriptor of a TAP interface, for packets of so many bytes at most.
     Tap { interface: String, mtu: u16 },
+    /// Whether an interface has a carrier.
+    Link { interface: String },
     /// What the witness of the file whose descriptor comes with this has seen, and the witness, for the control plane that comes next.
     Witness { path: PathBuf },
     /// A witness that an earlier control plane kept comes with this, and what that one knew by it.
@@ -101,6 +103,8 @@ enum Answer {
     Done,
     Text(String),
     Listens(Place),
+    /// Whether it is up.
+    Link(bool),
     Witness {
         lost: bool,
     },
@@ -121,6 +125,8 @@ pub struct Grants {
     access: BTreeMap<PathBuf, Access>,
     /// TAP interfaces.
     interfaces: BTreeSet<String>,
+    /// Interfaces whose carrier matters.
+    links: BTreeSet<String>,
 }
 
 impl Grants {
@@ -140,6 +146,10 @@ impl Grants {
     /// The interface of an uplink.
     pub fn uplink(&mut self, spec: &UplinkSpec) {
         self.interfaces.insert(spec.interface.clone());
+        if let Some(failover) = &spec.failover {
+            self.files.insert(failover.control.clone(), true);
+            self.links.insert(failover.link.clone());
+        }
     }
 
     /// The data plane's own socket, which it removes when it ends.
@@ -166,6 +176,7 @@ impl Grants {
         let access = other.access.iter().map(|(path, access)| (path.clone(), access.clone()));
         self.access.extend(access);
         self.interfaces.extend(other.interfaces.iter().cloned());
+        self.links.extend(other.links.iter().cloned());
     }
 
     fn file(&self, path: &Path, write: bool) -> io::Result<()> {
@@ -339,6 +350,12 @@ fn answer(
                 return Err(not_granted(Path::new(&interface)));
             }
             Ok((Answer::Done, Some(memory::tap::open(&interface, mtu)?.into())))
+        }
+        Question::Link { interface } => {
+            if !granted().links.contains(&interface) {
+                return Err(not_granted(Path::new(&interface)));
+            }
+            Ok((Answer::Link(memory::tap::is_up(&interface)?), None))
         }
         Question::Witness { path } => {
             granted().file(&path, true)?;
@@ -572,6 +589,18 @@ impl Opener {
     /// As for [`Opener::file`].
     pub fn tap(&self, interface: &str, mtu: u16) -> io::Result<OwnedFd> {
         self.descriptor(&Question::Tap { interface: interface.to_owned(), mtu }, None)
+    }
+
+    /// As [`memory::tap::is_up`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Opener::file`].
+    pub fn link(&self, interface: &str) -> io::Result<bool> {
+        match self.ask(&Question::Link { interface: interface.to_owned() }, None)?.0 {
+            Answer::Link(up) => Ok(up),
+            _ => Err(out_of_turn()),
+        }
     }
 
     /// As [`reach`].

@@ -166,11 +166,15 @@ fn ethernet(now: &EthernetSpec, then: &EthernetSpec) -> Change {
 /// What a change of an uplink takes.
 #[must_use]
 pub fn uplink(now: &UplinkSpec, then: &UplinkSpec) -> Change {
-    let UplinkSpec { name, network, interface, mtu, pvid, vids } = now;
+    let UplinkSpec { name, network, interface, mtu, pvid, vids, failover } = now;
+    let control = |of: &UplinkSpec| of.failover.as_ref().map(|it| it.control.clone());
     gravest([
         (Recreate, *name != then.name),
         (Recreate, *network != then.network),
         (Recreate, *interface != then.interface),
+        // Whose bridge it is is asked elsewhere.
+        (Recreate, control(now) != control(then)),
+        (Live, *failover != then.failover),
         // As of the adapters of the network.
         (NextConnect, *mtu != then.mtu),
         (Live, *pvid != then.pvid),

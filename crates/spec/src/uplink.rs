@@ -1,5 +1,7 @@
 //! Uplinks: what connects a network to the world outside.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// An uplink: a port of a network, behind which is an interface of the host.
@@ -18,6 +20,41 @@ pub struct UplinkSpec {
     /// VLANs of its frames with a tag.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vids: Vec<u16>,
+    /// How it takes part in failover; none: it bridges whatever others do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failover: Option<FailoverSpec>,
+}
+
+/// How a shared Ethernet adapter takes part in failover.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailoverSpec {
+    /// The name of the shared adapter.
+    pub sea: String,
+    /// `ha_mode`.
+    pub mode: FailoverMode,
+    /// The lower one is preferred.
+    pub priority: u8,
+    /// The file that the partners share.
+    pub control: PathBuf,
+    /// The interface without whose carrier it bridges nothing.
+    pub link: String,
+    /// Its VLANs that it leaves to a partner, if both share.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaves: Vec<u16>,
+}
+
+/// How an adapter takes part in failover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FailoverMode {
+    /// It does not yield.
+    Disabled,
+    /// By priority.
+    Auto,
+    /// It yields to one that is not.
+    Standby,
+    /// It shares with a partner that does.
+    Sharing,
 }
 
 impl UplinkSpec {
@@ -25,6 +62,14 @@ impl UplinkSpec {
     #[must_use]
     pub fn on(network: &str, name: &str) -> UplinkSpec {
         let (name, network) = (name.to_owned(), network.to_owned());
-        UplinkSpec { interface: name.clone(), name, network, mtu: 1500, pvid: 1, vids: Vec::new() }
+        UplinkSpec {
+            interface: name.clone(),
+            name,
+            network,
+            mtu: 1500,
+            pvid: 1,
+            vids: Vec::new(),
+            failover: None,
+        }
     }
 }

@@ -33,6 +33,8 @@ enum Claim {
     /// In a network.
     Mac(String, [u8; 6]),
     Interface(String),
+    /// The control file of partners.
+    Control(String),
     /// The name of a device of a network.
     Device(String),
 }
@@ -137,6 +139,15 @@ impl Neighbours {
                 around.extend([(Object::Adapter, name.clone()), (Object::Target, name.clone())]);
             }
         }
+        // Partners are judged together, whatever of one of them changes.
+        for (_, name) in around.clone().iter().filter(|(object, _)| *object == Object::Sea) {
+            for set in [&self.at, next].into_iter().filter_map(|state| state[Object::Sea].get(name))
+            {
+                let control = attr::sea::CTL_CHAN.of(set);
+                let partners = control.map(|control| Claim::Control(control.to_owned()));
+                around.extend(partners.iter().flat_map(|claim| self.holders(claim)).cloned());
+            }
+        }
         let mut part = Desired { allocations: next.allocations.clone(), ..Desired::default() };
         part.allocations.files = SharedMap::default();
         let mut open: Vec<Key> = around.into_iter().collect();
@@ -220,6 +231,7 @@ impl Neighbours {
             | Claim::Id(..)
             | Claim::Mac(..)
             | Claim::Interface(_)
+            | Claim::Control(_)
             | Claim::Device(_) => add(claim, &Object::ALL),
         }
     }
@@ -355,7 +367,11 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
             claims.push(Claim::Interface(interface.to_owned()));
             claims.push(Claim::Device(name.clone()));
         }
-        Object::Trunk | Object::Sea => claims.push(Claim::Device(name.clone())),
+        Object::Sea => {
+            claims.push(Claim::Device(name.clone()));
+            claims.extend(attr::sea::CTL_CHAN.of(set).map(str::to_owned).map(Claim::Control));
+        }
+        Object::Trunk => claims.push(Claim::Device(name.clone())),
         Object::Port | Object::Vtd | Object::Network => {}
     }
     claims

@@ -224,7 +224,8 @@ fn bridges() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
     let vlans = || select(&["", "10", "10-11,20"][..]);
     let uplink = (select(&["", "", "n0", "n1"][..]), select(&["", "10"][..]));
     let trunk = (network(), 1u64..4, vlans());
-    let sea = (select(&["u0", "u1"][..]), select(&["r0", "r1", "r0,r1"][..]), 1u64..4);
+    let control = select(&["", "", "/run/c0", "/run/c1"][..]);
+    let sea = (select(&["u0", "u1"][..]), select(&["r0", "r1", "r0,r1"][..]), 1u64..4, control);
     let all = (
         proptest::collection::vec(uplink, 2),
         proptest::collection::vec(trunk, 3),
@@ -245,12 +246,15 @@ fn bridges() -> impl Strategy<Value = Vec<(Object, String, Attributes)>> {
                 vec![("network", text(network)), number("pvid", pvid), ("vlans", text(vlans))];
             all.push(make(Object::Trunk, name, pairs));
         }
-        for (name, (real, virt, pvid)) in ["s0", "s1"].into_iter().zip(seas) {
+        for (name, (real, virt, pvid, control)) in ["s0", "s1"].into_iter().zip(seas) {
             let pairs = vec![
                 ("real_adapter", text(real)),
                 ("virt_adapters", text(virt)),
                 ("pvid_adapter", text(virt.split(',').next().unwrap_or_default())),
                 number("pvid", pvid),
+                ("ctl_chan", text(control)),
+                ("ha_mode", text(if control.is_empty() { "" } else { "auto" })),
+                number("priority", pvid),
             ];
             all.push(make(Object::Sea, name, pairs));
         }

@@ -10,17 +10,27 @@ use fabric::sea::{
 };
 use std::collections::BTreeMap;
 
-/// Everything that is wrong with the shared adapters of a state, worst first. A network is a virtual switch, a data plane a server.
+/// Everything that is wrong with the shared adapters of a state, worst first. A network is a virtual switch, a data plane a server. Networks of partners are
+/// one virtual switch: clients are on both, or they do not fail over. Of a partner that another program has nothing is known, and nothing is said.
 pub fn findings(desired: &Desired) -> Vec<Finding> {
     let mut servers: BTreeMap<&str, Server> = BTreeMap::new();
+    let shared = controls(desired);
+    let vswitch = |network: Option<&str>| {
+        let network = network.unwrap_or_default();
+        shared.get(network).copied().unwrap_or(network).to_owned()
+    };
+    let bridge = |trunk: &str| {
+        let mut seas = desired[Object::Sea].iter().map(|(_, sea)| sea);
+        seas.find(|sea| trunks(desired, sea).any(|(name, _)| name == trunk))
+    };
     for (name, set) in &desired[Object::Trunk] {
         let server = servers.entry(server_of(desired, set)).or_default();
         server.adapters.push(VirtualAdapter {
             name: name.clone(),
-            vswitch: attr::trunk::NETWORK.of(set).unwrap_or_default().to_owned(),
+            vswitch: vswitch(attr::trunk::NETWORK.of(set)),
             pvid: narrow(attr::trunk::PVID.value(set)),
             vids: vlans(attr::trunk::VLANS.value(set)).unwrap_or_default(),
-            trunk: Some(1),
+            trunk: Some(bridge(name).map_or(1, |sea| narrow8(attr::sea::PRIORITY.value(sea)))),
             active: None,
             control_buffers: None,
         });
@@ -35,7 +45,11 @@ pub fn findings(desired: &Desired) -> Vec<Finding> {
             pvid_adapter: text(attr::sea::PVID_ADAPTER.of(set)),
             virt_adapters: trunks(desired, set).map(|(trunk, _)| trunk.to_owned()).collect(),
             ctl_chan: None,
-            ha_mode: HaMode::Disabled,
+            ha_mode: if partners(desired, set) {
+                attr::sea::HA_MODE.value(set)
+            } else {
+                HaMode::Disabled
+            },
             adapter_reset: None,
             state: None,
             bridge_mode: None,
@@ -47,16 +61,39 @@ pub fn findings(desired: &Desired) -> Vec<Finding> {
     let cards = cards.filter(|(_, set)| attr::adapter::KIND.value(set) == AdapterKind::Ethernet);
     let client = |(name, set): (&String, &Attributes)| ClientAdapter {
         client: name.clone(),
-        vswitch: attr::adapter::NETWORK.of(set).unwrap_or_default().to_owned(),
+        vswitch: vswitch(attr::adapter::NETWORK.of(set)),
         pvid: narrow(attr::adapter::PVID.value(set)),
     };
     fabric::sea::check(&servers, &cards.map(client).collect::<Vec<_>>())
+}
+
+/// Networks whose shared adapter has a control file, and that file.
+fn controls(desired: &Desired) -> BTreeMap<&str, &str> {
+    let mut all = BTreeMap::new();
+    for (_, set) in &desired[Object::Sea] {
+        let control = attr::sea::CTL_CHAN.of(set);
+        let network = trunks(desired, set).next().and_then(|(_, it)| attr::trunk::NETWORK.of(it));
+        all.extend(network.zip(control));
+    }
+    all
+}
+
+/// Whether the partner of a shared adapter is one of this state.
+fn partners(desired: &Desired, set: &Attributes) -> bool {
+    let control = attr::sea::CTL_CHAN.of(set);
+    let its = desired[Object::Sea].iter().filter(|(_, sea)| attr::sea::CTL_CHAN.of(sea) == control);
+    control.is_some() && its.count() > 1
 }
 
 /// The data plane of a trunk adapter.
 fn server_of<'a>(desired: &'a Desired, trunk: &Attributes) -> &'a str {
     let network = attr::trunk::NETWORK.of(trunk).unwrap_or_default();
     desired[Object::Network].get(network).map_or(MAIN, home)
+}
+
+/// At most 15.
+fn narrow8(priority: u64) -> u8 {
+    u8::try_from(priority).unwrap_or(u8::MAX)
 }
 
 /// At most 4094.
@@ -77,6 +114,19 @@ pub(super) fn check(desired: &Desired) -> Result<(), ApiError> {
         if uplink.is_some_and(|uplink| attr::uplink::NETWORK.of(uplink).is_some()) {
             let problem = format!("its uplink `{real}` has a network of its own");
             return refuse(problem, "name an uplink without `network`");
+        }
+        if attr::sea::HA_MODE.value(set) != HaMode::Disabled
+            && attr::sea::CTL_CHAN.of(set).is_none()
+        {
+            let problem = format!("sea `{name}`: ha_mode without ctl_chan");
+            let help =
+                "name the control file that both partners share: ctl_chan=/run/trunkline/sea.lock";
+            return Err(ApiError::invalid(problem).on(attr::sea::CTL_CHAN.name).help(help));
+        }
+        if let Some(path) = attr::sea::CTL_CHAN.of(set).filter(|path| !path.starts_with('/')) {
+            let problem = format!("sea `{name}`: {path} does not begin with /");
+            let help = "name the whole path of the control file";
+            return Err(ApiError::invalid(problem).on(attr::sea::CTL_CHAN.name).help(help));
         }
         if let Some(other) = owners.insert(real, name) {
             let problem = format!("sea `{other}` has the uplink `{real}`");

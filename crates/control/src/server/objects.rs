@@ -6,6 +6,7 @@ use crate::model::{Desired, Users, allocations};
 use crate::trail::Links;
 use fabric::attribute::{Attributes, Object, Value, attr};
 use fabric::san::Wwpn;
+use protocol::message::UplinkStatus;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -29,6 +30,9 @@ pub struct ObjectView {
     /// The channel of each descriptor of an uplink.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub channels: Vec<u32>,
+    /// Of a shared Ethernet adapter that has a control file, and of its uplink: what it is to its partner. Nothing while it is not connected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failover: Option<FailoverView>,
     /// The link of a port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkView>,
@@ -40,6 +44,53 @@ pub struct ObjectView {
     pub effective: Attributes,
     /// Where each effective value comes from: `set`, `default`, or the object that it is inherited from.
     pub sources: BTreeMap<String, String>,
+}
+
+/// What a shared Ethernet adapter is to its partner.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct FailoverView {
+    /// The shared adapter.
+    pub sea: String,
+    /// `PRIMARY`, `BACKUP`, `STANDBY`, `PRIMARY_SH`, `BACKUP_SH` or `LIMBO`.
+    pub state: String,
+    /// Why.
+    pub reason: String,
+    /// How much of its VLANs it bridges: `All`, `Partial` or `None`.
+    pub bridge_mode: String,
+    /// The VLANs that it bridges.
+    pub vlans: Vec<u16>,
+    /// `ha_mode` and priority of the partner that is heard.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partner: Option<String>,
+    /// Times that it began to bridge since its uplink was connected.
+    pub takeovers: u64,
+    /// Since when it is in this state, in milliseconds since 1970.
+    pub since_ms: u64,
+}
+
+impl FailoverView {
+    pub(super) fn of(status: &UplinkStatus) -> Option<FailoverView> {
+        let now = status.failover.clone()?;
+        let mut all: Vec<u16> =
+            status.spec.vids.iter().chain([&status.spec.pvid]).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        let bridge_mode = match now.bridges.len() {
+            0 => "None",
+            some if some == all.len() => "All",
+            _ => "Partial",
+        };
+        Some(FailoverView {
+            sea: status.spec.failover.as_ref()?.sea.clone(),
+            state: now.state,
+            reason: now.reason,
+            bridge_mode: bridge_mode.to_owned(),
+            vlans: now.bridges,
+            partner: now.partner,
+            takeovers: now.takeovers,
+            since_ms: now.since_ms,
+        })
+    }
 }
 
 impl ObjectView {
@@ -64,6 +115,7 @@ impl ObjectView {
             state: None,
             reason: None,
             channels: Vec::new(),
+            failover: None,
             link: LinkView::of(desired, links, (object, name, set)),
             used_by: users.iter().map(|(object, name)| format!("{object} {name}")).collect(),
             sources: with_value.map(|a| (a.name.to_owned(), desired.source(a, set))).collect(),

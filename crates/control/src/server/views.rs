@@ -1,7 +1,7 @@
 //! What the API shows of each object: what was set, what holds, and how it is.
 
 use super::links::LinkView;
-use super::objects::ObjectView;
+use super::objects::{FailoverView, ObjectView};
 use super::shared::Server;
 use super::short;
 use crate::caller::Caller;
@@ -481,12 +481,20 @@ impl Moment<'_> {
             Object::Adapter => AnyView::Adapter(Box::new(self.adapter(name, set, paths))),
             Object::DataPlane => AnyView::DataPlane(Box::new(self.dataplane(name.to_owned()))),
             Object::Uplink => AnyView::Object(Box::new(self.uplink(name, set))),
+            Object::Sea => AnyView::Object(Box::new(self.sea(name, set))),
             _ => AnyView::Object(Box::new(self.object(object, name, set))),
         }
     }
 
     fn object(&self, object: Object, name: &str, set: &Attributes) -> ObjectView {
         ObjectView::of(self.desired, (&self.users, &self.links), object, name, set)
+    }
+
+    fn sea(&self, name: &str, set: &Attributes) -> ObjectView {
+        let uplink = attr::sea::REAL_ADAPTER.of(set).unwrap_or_default();
+        let its = self.desired[Object::Uplink].get(uplink);
+        let failover = its.and_then(|set| self.uplink(uplink, set).failover);
+        ObjectView { failover, ..self.object(Object::Sea, name, set) }
     }
 
     fn uplink(&self, name: &str, set: &Attributes) -> ObjectView {
@@ -501,6 +509,7 @@ impl Moment<'_> {
             state: Some(state(status.map(|it| it.map(|_| "connected")), reason.is_some())),
             reason,
             channels: status.flatten().map(|it| it.channel_of_queue.clone()).unwrap_or_default(),
+            failover: status.flatten().and_then(FailoverView::of),
             ..self.object(Object::Uplink, name, set)
         }
     }
@@ -509,7 +518,8 @@ impl Moment<'_> {
 impl Server {
     /// What is known now, as far as some objects need it.
     async fn known(&self, objects: &[Object]) -> (Desired, BTreeMap<String, View>) {
-        let with_state = [Object::Volume, Object::Adapter, Object::DataPlane, Object::Uplink];
+        let with_state =
+            [Object::Volume, Object::Adapter, Object::DataPlane, Object::Uplink, Object::Sea];
         let supervisors = match objects.iter().any(|object| with_state.contains(object)) {
             true => self.look().await,
             false => BTreeMap::new(),

@@ -10,7 +10,7 @@ use crate::trail::Kind;
 use protocol::message::{AdapterStatus, Status, VisitStatus};
 use std::collections::BTreeMap;
 
-/// Something that happened to an adapter; without a time, just now.
+/// Something that happened to an adapter, shared ones among them; without a time, just now.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) at_ms: Option<u64>,
@@ -47,6 +47,19 @@ pub(super) fn between(
         });
         all.extend(seen);
     }
+    all.extend(now.uplinks.iter().filter_map(|uplink| {
+        let (sea, is) = (&uplink.spec.failover.as_ref()?.sea, uplink.failover.as_ref()?);
+        let earlier = before.uplinks.iter().find(|earlier| earlier.spec.name == uplink.spec.name);
+        let was = earlier.filter(|_| before.pid == now.pid).and_then(|it| it.failover.as_ref());
+        // The first account of this server tells what there was before it.
+        let tells = known_until.is_none() && was.map(|was| was.since_ms) != Some(is.since_ms);
+        tells.then(|| Seen {
+            at_ms: Some(is.since_ms),
+            kind: Kind::Failover,
+            adapter: sea.clone(),
+            message: format!("{}: {}", is.state, is.reason),
+        })
+    }));
     all
 }
 

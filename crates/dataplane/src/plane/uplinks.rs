@@ -1,5 +1,6 @@
 //! Uplinks: descriptors of the host's interfaces, each in a channel as a queue without a client.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,13 +17,15 @@ use vring::{GuestAddr, MemTable, Queue, QueueConfig, RegionSpec, UserAddr};
 use super::{Plane, failure, in_use, not_found};
 use crate::adapter::PlaneContext;
 use crate::devices::Behind;
+use crate::failover::{Failover, standby};
 use crate::lock::locked;
 
 /// An uplink that is connected.
 pub(crate) struct Uplink {
     spec: UplinkSpec,
-    port: UplinkPort,
+    port: Arc<UplinkPort>,
     running: Vec<Running>,
+    failover: Option<Failover>,
 }
 
 /// A descriptor in its channel.
@@ -38,11 +41,14 @@ impl Plane {
         let _changing = locked(&self.changes);
         if let Some(uplink) = self.state().uplinks.get_mut(&spec.name) {
             if change::uplink(&uplink.spec, &spec) == Change::Recreate {
-                let user = "what it was made with: its network and its interface";
+                let user = "what it was made with: its network, its interface and its control file";
                 let what = format!("uplink {}", spec.name);
                 return Err(in_use(what, user, "remove the uplink first"));
             }
-            uplink.port.show(&spec);
+            match &uplink.failover {
+                Some(failover) => failover.set(&spec),
+                None => drop(uplink.port.show(&spec, &BTreeSet::new())),
+            }
             uplink.spec = spec;
             return Ok(Reply::Done);
         }
@@ -69,7 +75,8 @@ impl Uplink {
             failure(FailureCode::System, what, "free memory, or run another data plane")
         };
         let port = UplinkPort::join(networks, &spec, descriptors.len() as u16).map_err(system)?;
-        let mut uplink = Uplink { spec: spec.clone(), port, running: Vec::new() };
+        let port = Arc::new(port);
+        let mut uplink = Uplink { spec: spec.clone(), port, running: Vec::new(), failover: None };
         let adapter = channel::Adapter::new(&spec.name, Box::new(|_, _| ()));
         adapter.set_wait(WaitMode::Adaptive);
         let adapter = Arc::new(adapter);
@@ -80,7 +87,21 @@ impl Uplink {
                 return Err(system(what));
             }
         }
-        uplink.port.show(&spec);
+        let _ = uplink.port.show(&spec, &standby(&spec));
+        if let Some(failover) = &spec.failover {
+            let port = Arc::clone(&uplink.port);
+            match Failover::start(&context.outside, &spec, failover, port) {
+                Ok(failover) => uplink.failover = Some(failover),
+                Err(error) => {
+                    let path = failover.control.display();
+                    let what = format!("{}: the control file {path}: {error}", failover.sea);
+                    uplink.remove(context);
+                    let help =
+                        "name a file in a folder that is there and that both servers may write";
+                    return Err(failure(FailureCode::System, what, help));
+                }
+            }
+        }
         Ok(uplink)
     }
 
@@ -126,16 +147,23 @@ impl Uplink {
 
     /// Takes the descriptors back and closes them.
     pub(super) fn remove(self, context: &PlaneContext) {
+        // Nobody else bridges before nothing of this one is on its way.
+        let tokens = self.failover.map(Failover::stop);
         for Running { channel, id, stats } in self.running {
             let pending = context.channels[channel].stop_queue(id, Drain::SkipWaits);
             drop(pending.wait().expect("a channel answers until it is dropped"));
             context.stats.release(stats);
         }
+        drop(tokens);
     }
 
     pub(super) fn status(&self) -> UplinkStatus {
         let channels = self.running.iter().map(|running| running.channel as u32);
-        UplinkStatus { spec: self.spec.clone(), channel_of_queue: channels.collect() }
+        UplinkStatus {
+            spec: self.spec.clone(),
+            channel_of_queue: channels.collect(),
+            failover: self.failover.as_ref().map(Failover::status),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use partition::blk::SlotPlan;
@@ -23,6 +24,22 @@ pub const OFFLOADS: u64 = feature::CSUM
     | feature::HOST_TSO6;
 /// Nothing to be done to a frame.
 pub const PLAIN: [u8; HEADER_BYTES] = [0; HEADER_BYTES];
+
+/// The tool of that name, in the namespace of the test.
+#[track_caller]
+pub fn ip(words: &str) {
+    let run = Command::new("ip").args(words.split(' ')).output().unwrap();
+    assert!(run.status.success(), "ip {words}: {}", String::from_utf8_lossy(&run.stderr));
+}
+
+/// Only what the tests send is on the interfaces that come.
+pub fn quiet() {
+    for path in ["all", "default"] {
+        let path = format!("/proc/sys/net/ipv6/conf/{path}/disable_ipv6");
+        std::fs::write(path, "1").unwrap();
+    }
+    ip("link set lo up");
+}
 
 /// The MAC address of a client.
 pub fn mac(number: u8) -> [u8; 6] {

@@ -3,6 +3,7 @@
 use super::typed::{Shape, Typed};
 use super::{Attribute, Value};
 use crate::negotiate::Policy;
+use crate::sea::HaMode;
 
 /// An enum and its words; one that is there already gets its words.
 macro_rules! words {
@@ -143,4 +144,10 @@ words! {
     }
 }
 
+words!(HaMode {
+    Disabled = "disabled",
+    Auto = "auto",
+    Standby = "standby",
+    Sharing = "sharing",
+});
 words!(Policy { Linux = "linux", Aix = "aix", });

@@ -13,7 +13,9 @@ use crate::exit::Failure;
 use crate::output::{self, or_dash, pairs, print, table};
 use control::api::{DoneView, FindingView, ItemList};
 use control::error::ApiError;
-use control::server::{AdapterView, DataPlaneView, Explanation, LinkView, ObjectView, VolumeView};
+use control::server::{
+    AdapterView, DataPlaneView, Explanation, FailoverView, LinkView, ObjectView, VolumeView,
+};
 use fabric::attribute::{Attribute, AttributeError, Attributes, Object, Value, attr};
 use hyper::Method;
 use serde::Serialize;
@@ -537,6 +539,15 @@ fn is_empty(value: &Value) -> bool {
     value.as_text() == Some("")
 }
 
+/// What a shared adapter is to its partner, in a line.
+fn failover(view: &FailoverView) -> String {
+    let vlans: Vec<String> = view.vlans.iter().map(u16::to_string).collect();
+    let vlans = if vlans.is_empty() { "none".to_owned() } else { vlans.join(",") };
+    let partner = view.partner.as_deref().unwrap_or("none is heard");
+    let FailoverView { state, reason, takeovers, .. } = view;
+    format!("{state}: {reason}; bridges VLANs {vlans}; partner: {partner}; takeovers: {takeovers}")
+}
+
 fn object_page(object: Object, view: &ObjectView) -> String {
     let rows = object.attributes().filter_map(|attribute| {
         let value = attribute.write(view.effective.get(attribute.name)?);
@@ -549,6 +560,7 @@ fn object_page(object: Object, view: &ObjectView) -> String {
         ("state", view.state.clone().unwrap_or_default()),
         ("reason", view.reason.clone().unwrap_or_default()),
         ("channels", view.channels.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")),
+        ("failover", view.failover.as_ref().map(failover).unwrap_or_default()),
         ("link now", view.link.as_ref().map(link).unwrap_or_default()),
         ("used by", view.used_by.join(", ")),
     ];

@@ -52,8 +52,8 @@ pub(super) struct Lan {
     pub(super) pvid: u16,
     pub(super) vlans: Vec<u16>,
     pub(super) network: String,
-    /// Of a trunk adapter, whether it is bridged.
-    pub(super) trunk_active: Option<bool>,
+    /// Of a trunk adapter: its priority, and whether it is bridged.
+    pub(super) trunk: Option<(u64, bool)>,
 }
 
 /// A shared adapter with what is below it.
@@ -64,6 +64,20 @@ pub(super) struct SeaReport {
     pub(super) jumbo: bool,
     pub(super) real: EntReport,
     pub(super) trunks: Vec<EntReport>,
+    /// What it is to its partner.
+    pub(super) failover: Option<HighAvailability>,
+}
+
+/// A shared adapter that takes part in failover.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HighAvailability {
+    pub(super) state: String,
+    pub(super) bridge_mode: String,
+    /// Times that it began to bridge.
+    pub(super) primary: u64,
+    /// As the attribute says it.
+    pub(super) mode: String,
+    pub(super) priority: u64,
 }
 
 const RULE: &str = "--------------------------------------------------------------";
@@ -114,16 +128,33 @@ fn virtual_part(lan: &Lan) -> Vec<String> {
         String::new(),
         format!("{VIRTUAL} Specific Statistics:"),
         "---------------------------------------------------------".to_owned(),
-        format!("Trunk Adapter: {}", truth(lan.trunk_active.is_some())),
+        format!("Trunk Adapter: {}", truth(lan.trunk.is_some())),
     ];
-    // There is no failover yet, so that each is the first of its network.
-    all.extend(lan.trunk_active.map(|active| format!("  Priority: 1  Active: {}", truth(active))));
+    all.extend(
+        lan.trunk
+            .map(|(priority, active)| format!("  Priority: {priority}  Active: {}", truth(active))),
+    );
     all.extend([
         format!("Port VLAN ID:  {:>4}", lan.pvid),
         format!("VLAN Tag IDs:  {}", list(&lan.vlans, "  ")),
         format!("Switch ID: {}", lan.network),
     ]);
     all
+}
+
+fn high_availability(of: &HighAvailability) -> Vec<String> {
+    let mut mode = of.mode.clone();
+    if let Some(first) = mode.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    vec![
+        "High Availability Statistics:".to_owned(),
+        format!("    State: {}", of.state),
+        format!("    Bridge Mode: {}", of.bridge_mode),
+        format!("    Number of Times Server became Primary: {}", of.primary),
+        format!("    High Availability Mode: {mode}"),
+        format!("    Priority: {}", of.priority),
+    ]
 }
 
 fn list(vlans: &[u16], between: &str) -> String {
@@ -180,6 +211,7 @@ pub(super) fn shared(report: &SeaReport) -> String {
         format!("    Device output failures: {}", frames.failed),
         format!("    Memory allocation failures: {}", frames.no_memory),
     ]);
+    all.extend(report.failover.iter().flat_map(high_availability));
     let below = [("Real", &report.real)].into_iter();
     let below = below.chain(report.trunks.iter().map(|trunk| ("Virtual", trunk)));
     let below = below

@@ -1,7 +1,9 @@
 //! Shared Ethernet adapters: `mkvdev -sea`, `lsmap -net` and `entstat`.
 
 use super::act::given;
-use super::entstat::{self, EntReport, Frames, Lan, SHARED, SeaReport, UPLINK, VIRTUAL};
+use super::entstat::{
+    self, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport, UPLINK, VIRTUAL,
+};
 use super::maps::{self, Backing, ListOptions, NET_FIELDS, NetMap};
 use super::media::create;
 use super::system::{System, not_found, number, text};
@@ -44,17 +46,8 @@ pub(super) fn make(context: &Context<'_>, typed: &Words) -> Result<String, Failu
 /// Attributes of the original that there are not, with why, or what there is instead.
 const NOT_BUILT: &[(&[&str], &str)] = &[
     (
-        &[
-            "ha_mode",
-            "ctl_chan",
-            "netaddr",
-            "fb_delay",
-            "noauto_failback",
-            "health_time",
-            "link_time",
-            "adapter_reset",
-        ],
-        "there is no failover between servers yet",
+        &["netaddr", "fb_delay", "noauto_failback", "health_time", "link_time", "adapter_reset"],
+        "there is no such part of failover: see ha_mode, ctl_chan, priority and link",
     ),
     (
         &["thread", "nthreads", "queue_size", "hash_algo"],
@@ -160,7 +153,14 @@ impl System {
         let own = EntReport { name: sea.name.clone(), device_type, ..real.clone() };
         let network = trunks.iter().find_map(|trunk| self.network(&trunk.lan.as_ref()?.network));
         let mtu = network.and_then(|network| number(&network.effective, "mtu"));
-        Ok(SeaReport { own, jumbo: mtu > Some(1500), real, trunks })
+        let failover = sea.failover.as_ref().map(|view| HighAvailability {
+            state: view.state.clone(),
+            bridge_mode: view.bridge_mode.clone(),
+            primary: view.takeovers,
+            mode: text(&sea.effective, "ha_mode").unwrap_or_default().to_owned(),
+            priority: number(&sea.effective, "priority").unwrap_or_default(),
+        });
+        Ok(SeaReport { own, jumbo: mtu > Some(1500), real, trunks, failover })
     }
 
     /// An adapter that is no shared one.
@@ -175,9 +175,18 @@ impl System {
             lan: None,
         };
         if let Some(trunk) = self.trunk(name) {
-            let real = self.sea_of(name).and_then(|sea| text(&sea.effective, "real_adapter"));
+            let sea = self.sea_of(name);
+            let real = sea.and_then(|sea| text(&sea.effective, "real_adapter"));
             let up = real.and_then(|real| self.uplink(real)).is_some_and(is_connected);
-            let lan = Lan { trunk_active: Some(up), ..lan(&trunk.effective) };
+            let priority = sea.and_then(|sea| number(&sea.effective, "priority")).unwrap_or(1);
+            let mut lan = lan(&trunk.effective);
+            // In failover it passes frames if one of its VLANs is bridged.
+            let failover = sea.and_then(|sea| sea.failover.as_ref());
+            let bridged = failover.is_none_or(|failover| {
+                let mut own = lan.vlans.iter().chain([&lan.pvid]);
+                own.any(|vlan| failover.vlans.contains(vlan))
+            });
+            lan.trunk = Some((priority, up && bridged));
             let home = self.home_of_network(&lan.network);
             return Ok(EntReport { lan: Some(lan), ..report(VIRTUAL, home, up) });
         }
@@ -254,6 +263,6 @@ fn lan(effective: &Attributes) -> Lan {
         pvid: pvid.unwrap_or(1),
         vlans: vlans(text(effective, "vlans").unwrap_or_default()).unwrap_or_default(),
         network: text(effective, "network").unwrap_or_default().to_owned(),
-        trunk_active: None,
+        trunk: None,
     }
 }

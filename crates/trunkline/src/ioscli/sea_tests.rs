@@ -1,6 +1,8 @@
 //! What is printed of networks is read again by the planner, and every number is compared.
 
-use super::entstat::{self, EntReport, Frames, Lan, SHARED, SeaReport, UPLINK, VIRTUAL};
+use super::entstat::{
+    self, EntReport, Frames, HighAvailability, Lan, SHARED, SeaReport, UPLINK, VIRTUAL,
+};
 use super::maps::{self, Backing, ListOptions, NetMap};
 use super::tests::{read, value};
 
@@ -34,7 +36,7 @@ fn report(name: &str, device_type: &str, lan: Option<Lan>) -> EntReport {
 fn sea() -> SeaReport {
     let trunk = |name: &str, pvid: u16, vlans: &[u16]| {
         let network = "net0".to_owned();
-        let lan = Lan { pvid, vlans: vlans.to_vec(), network, trunk_active: Some(true) };
+        let lan = Lan { pvid, vlans: vlans.to_vec(), network, trunk: Some((1, true)) };
         report(name, VIRTUAL, Some(lan))
     };
     SeaReport {
@@ -42,6 +44,13 @@ fn sea() -> SeaReport {
         jumbo: true,
         real: report("ent1", UPLINK, None),
         trunks: vec![trunk("ent5", 1, &[10, 20]), trunk("ent7", 99, &[])],
+        failover: Some(HighAvailability {
+            state: "BACKUP_SH".to_owned(),
+            bridge_mode: "Partial".to_owned(),
+            primary: 7,
+            mode: "sharing".to_owned(),
+            priority: 2,
+        }),
     }
 }
 
@@ -70,6 +79,11 @@ fn a_shared_adapter_is_read_again() {
         sea.flag_names.iter().map(|flag| flag.value.as_str()).collect::<Vec<_>>(),
         ["LARGESEND", "JUMBO_FRAMES", "LARGE_RECEIVE"]
     );
+    let ha = sea.failover.as_ref().unwrap();
+    assert_eq!(value(&ha.state).as_deref(), Some("BACKUP_SH"));
+    assert_eq!(value(&ha.bridge_mode).as_deref(), Some("Partial"));
+    assert_eq!(value(&ha.mode).as_deref(), Some("Sharing"));
+    assert_eq!((value(&ha.became_primary), value(&ha.priority)), (Some(7), Some(2)));
     let vlans: Vec<_> =
         sea.vlans.iter().map(|one| (one.adapter.as_str(), &one.vlans[..])).collect();
     assert_eq!(vlans, [("ent5", &[1, 10, 20][..]), ("ent7", &[99])]);
@@ -107,7 +121,7 @@ fn a_shared_adapter_is_read_again() {
 
 #[test]
 fn a_virtual_adapter_is_read_again() {
-    let lan = Lan { pvid: 20, vlans: vec![30], network: "net0".to_owned(), trunk_active: None };
+    let lan = Lan { pvid: 20, vlans: vec![30], network: "net0".to_owned(), trunk: None };
     let mac = Some("02:00:5e:00:00:01".to_owned());
     let card =
         EntReport { mac, up: false, frames: Some(frames()), ..report("ent0", VIRTUAL, Some(lan)) };

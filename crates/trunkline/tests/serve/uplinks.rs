@@ -117,6 +117,27 @@ fn a_shared_adapter_inside() {
     let way = server.run("uplink create up0 --network net0 --pvid 30");
     assert_eq!(way.status.code(), Some(2), "{way:?}");
     server.ok("sea check");
+    // Failover needs the file that partners share; alone in it, the adapter bridges.
+    let without = server.run("ioscli chdev -dev ent2 -attr ha_mode=auto");
+    let why = String::from_utf8_lossy(&without.stderr).into_owned();
+    assert!(!without.status.success() && why.contains("ctl_chan"), "{why}");
+    let control = server.dir.path().join("net0.sea");
+    server
+        .ok(&format!("sea set ent2 --ctl-chan {} --ha-mode auto --priority 3", control.display()));
+    server.until("a bridge that has its tokens", |server| {
+        let page = server.ok("sea show ent2");
+        page.contains("PRIMARY: no partner is heard; bridges VLANs 1,10,20,30")
+    });
+    let stat = server.ok("ioscli entstat -all ent2");
+    assert!(
+        stat.contains("    State: PRIMARY") && stat.contains("Priority: 3  Active: True"),
+        "{stat}"
+    );
+    server.until("the event", |server| server.ok("events --of ent2").contains("failover"));
+    server.ok("sea set ent2 --link lo");
+    server.until("limbo: lo is down", |server| server.ok("sea show ent2").contains("LIMBO"));
+    server.ok("sea set ent2 --link ent1");
+    server.ok("sea check");
     server.ok("adapter set ent0 --pvid 99");
     let check = server.run("sea check");
     let text = String::from_utf8_lossy(&check.stdout).into_owned();

@@ -3,8 +3,10 @@
 use super::super::{Desired, home};
 use super::narrow16;
 use fabric::attribute::{Attributes, Object, attr};
-use spec::{EthernetSpec, UplinkSpec};
+use fabric::sea::HaMode;
+use spec::{EthernetSpec, FailoverMode, FailoverSpec, UplinkSpec};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// A MAC address, as `02:00:5e:00:00:01`; of a station, not of a group.
 pub fn mac(text: &str) -> Option<[u8; 6]> {
@@ -62,8 +64,10 @@ pub(super) fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, Up
     let spec = |(name, set): (&String, &Attributes)| {
         let Connection { network: whose, pvid, vids } = connection(desired, name, set)?;
         let network = desired[Object::Network].get(whose)?;
+        let interface = interface(name, set);
         let spec = UplinkSpec {
-            interface: interface(name, set).to_owned(),
+            failover: failover(desired, name, interface),
+            interface: interface.to_owned(),
             mtu: narrow16(attr::network::MTU.value(network)),
             pvid,
             vids,
@@ -72,6 +76,36 @@ pub(super) fn uplinks(desired: &Desired, dataplane: &str) -> BTreeMap<String, Up
         (home(network) == dataplane).then(|| (name.clone(), spec))
     };
     desired[Object::Uplink].iter().filter_map(spec).collect()
+}
+
+/// How the shared adapter of an uplink takes part in failover.
+fn failover(desired: &Desired, uplink: &str, interface: &str) -> Option<FailoverSpec> {
+    use attr::sea as s;
+    let (sea, set) = sea_of(desired, uplink)?;
+    let control = PathBuf::from(s::CTL_CHAN.of(set)?);
+    let mode = match s::HA_MODE.value(set) {
+        HaMode::Disabled => FailoverMode::Disabled,
+        HaMode::Auto => FailoverMode::Auto,
+        HaMode::Standby => FailoverMode::Standby,
+        HaMode::Sharing => FailoverMode::Sharing,
+    };
+    let odd = trunks(desired, set).skip(1).step_by(2);
+    let leaves = odd.filter_map(|(_, trunk)| vlans(attr::trunk::VLANS.value(trunk))).flatten();
+    Some(FailoverSpec {
+        sea: sea.to_owned(),
+        mode,
+        priority: u8::try_from(s::PRIORITY.value(set)).unwrap_or(u8::MAX),
+        control,
+        link: s::LINK.of(set).unwrap_or(interface).to_owned(),
+        leaves: leaves.collect(),
+    })
+}
+
+/// The shared adapter that has an uplink.
+pub fn sea_of<'a>(desired: &'a Desired, uplink: &str) -> Option<(&'a str, &'a Attributes)> {
+    let has_it = |sea: &Attributes| attr::sea::REAL_ADAPTER.of(sea) == Some(uplink);
+    let mut seas = desired[Object::Sea].iter();
+    seas.find(|(_, sea)| has_it(sea)).map(|(name, sea)| (name.as_str(), sea))
 }
 
 /// How an uplink is connected.
@@ -95,8 +129,7 @@ pub fn connection<'a>(
         let vids = vlans(attr::uplink::VLANS.value(set)).unwrap_or_default();
         return Some(Connection { network, pvid: narrow16(attr::uplink::PVID.value(set)), vids });
     }
-    let has_it = |sea: &&Attributes| attr::sea::REAL_ADAPTER.of(sea) == Some(name);
-    let sea = desired[Object::Sea].iter().map(|(_, sea)| sea).find(has_it)?;
+    let (_, sea) = sea_of(desired, name)?;
     let (_, first) = trunks(desired, sea).next()?;
     let vids = trunks(desired, sea).filter_map(|(_, set)| vlans(attr::trunk::VLANS.value(set)));
     let mut vids: Vec<u16> = vids.flatten().collect();

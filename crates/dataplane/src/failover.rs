@@ -1,0 +1,301 @@
+//! Failover of a shared Ethernet adapter: a thread that carries out what [`switch::failover`] says.
+//!
+//! ```text
+//!   control file ── tokens, beacons ──► Driver ── Machine ──► UplinkPort: which VLANs are in standby
+//!   the link's carrier ───────────────►   │
+//!                                         └─► FailoverStatus, for who asks
+//! ```
+//!
+//! The thread waits for nobody but its clock: what could hang, such as the question to the control plane for the carrier, is another thread's. If it is stopped, VLANs
+//! stay as they are and their tokens where they are.
+//!
+//! What is left to others: the file's folder, and that nobody removes the file. One that was removed is no token any more: nothing is bridged until it is
+//! made again, and until that is noticed, within one beat, the other may bridge as well.
+
+mod control;
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime};
+
+use control::{Control, Heard};
+use device_net::UplinkPort;
+use protocol::message::{FailoverStatus, UplinkSpec};
+use rustix::io::Errno;
+use spec::{FailoverMode, FailoverSpec};
+use switch::Vid;
+use switch::failover::{Act, Event, Machine, Mode, Settings, State};
+
+use crate::lock::locked;
+use crate::outside::Outside;
+
+/// Between two beacons.
+const BEAT: Duration = Duration::from_millis(100);
+/// While something is on its way that another server may carry afterwards.
+const LOOK: Duration = Duration::from_millis(1);
+/// How often it is asked for the carrier of the link.
+const LINK_EVERY: Duration = Duration::from_millis(250);
+
+/// The failover of one uplink.
+pub(crate) struct Failover {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Control>>,
+}
+
+struct Shared {
+    next: Mutex<Next>,
+    wake: Condvar,
+    status: Mutex<FailoverStatus>,
+    link_up: AtomicBool,
+    /// Whose carrier is asked for.
+    link: Mutex<String>,
+}
+
+#[derive(Default)]
+struct Next {
+    spec: Option<UplinkSpec>,
+    stop: bool,
+}
+
+/// The tokens of an uplink that is stopped: whoever drops it says that nothing of the uplink is on its way any more.
+#[must_use]
+pub(crate) struct Tokens(#[expect(dead_code, reason = "it is kept for its locks")] Option<Control>);
+
+/// The VLANs of an uplink.
+fn vlans(spec: &UplinkSpec) -> BTreeSet<Vid> {
+    spec.vids.iter().chain([&spec.pvid]).copied().filter_map(Vid::new).collect()
+}
+
+/// Of an uplink that takes part in failover, until it has tokens.
+pub(crate) fn standby(spec: &UplinkSpec) -> BTreeSet<Vid> {
+    if spec.failover.is_some() { vlans(spec) } else { BTreeSet::new() }
+}
+
+fn settings(spec: &UplinkSpec, failover: &FailoverSpec) -> Settings {
+    let mode = match failover.mode {
+        FailoverMode::Disabled => Mode::Disabled,
+        FailoverMode::Auto => Mode::Auto,
+        FailoverMode::Standby => Mode::Standby,
+        FailoverMode::Sharing => Mode::Sharing,
+    };
+    let left = |vid: Vid| u16::from(failover.leaves.contains(&vid.get()));
+    let vlans = vlans(spec).into_iter().map(|vid| (vid, left(vid))).collect();
+    Settings { mode, priority: failover.priority, vlans }
+}
+
+impl Failover {
+    /// Begins, with nothing bridged.
+    pub(crate) fn start(
+        outside: &Arc<Outside>,
+        spec: &UplinkSpec,
+        failover: &FailoverSpec,
+        port: Arc<UplinkPort>,
+    ) -> io::Result<Failover> {
+        let control = Control::open(outside.as_ref(), &failover.control)?;
+        let identity = memory::random::mix(memory::clock::ticks() ^ u64::from(std::process::id()));
+        let machine = Machine::new(identity, settings(spec, failover));
+        let shared = Arc::new(Shared {
+            next: Mutex::default(),
+            wake: Condvar::new(),
+            status: Mutex::default(),
+            link_up: AtomicBool::new(true),
+            link: Mutex::new(failover.link.clone()),
+        });
+        let driver = Driver {
+            shared: Arc::clone(&shared),
+            outside: Arc::clone(outside),
+            spec: spec.clone(),
+            port,
+            control,
+            machine,
+            closing: None,
+            link_up: true,
+            takeovers: 0,
+            since: (None, 0),
+        };
+        watch_link(&shared, outside)?;
+        let thread = std::thread::Builder::new().name("failover".into());
+        let thread = Some(thread.spawn(move || driver.run())?);
+        Ok(Failover { shared, thread })
+    }
+
+    /// It is configured anew. Its control file stays.
+    pub(crate) fn set(&self, spec: &UplinkSpec) {
+        if let Some(failover) = &spec.failover {
+            locked(&self.shared.link).clone_from(&failover.link);
+        }
+        locked(&self.shared.next).spec = Some(spec.clone());
+        self.shared.wake.notify_all();
+    }
+
+    pub(crate) fn status(&self) -> FailoverStatus {
+        locked(&self.shared.status).clone()
+    }
+
+    /// Ends the thread. What is bridged goes on being bridged, and the tokens stay taken until they are dropped.
+    pub(crate) fn stop(mut self) -> Tokens {
+        locked(&self.shared.next).stop = true;
+        self.shared.wake.notify_all();
+        Tokens(self.thread.take().map(|thread| thread.join().expect("a panic ends the process")))
+    }
+}
+
+/// Asks for the carrier for as long as somebody wants to know. Who does not answer says nothing new.
+fn watch_link(shared: &Arc<Shared>, outside: &Arc<Outside>) -> io::Result<()> {
+    let (shared, outside) = (Arc::downgrade(shared), Arc::clone(outside));
+    let run = move || {
+        while let Some(link) = shared.upgrade().map(|shared| locked(&shared.link).clone()) {
+            let gone = Some(Errno::NODEV.raw_os_error());
+            let up = match outside.link(&link) {
+                Ok(up) => Some(up),
+                Err(error) if error.raw_os_error() == gone => Some(false),
+                Err(_) => None,
+            };
+            let Some(shared) = shared.upgrade() else { return };
+            if let Some(up) = up {
+                shared.link_up.store(up, Relaxed);
+            }
+            drop(shared);
+            std::thread::sleep(LINK_EVERY);
+        }
+    };
+    std::thread::Builder::new().name("link".into()).spawn(run).map(drop)
+}
+
+/// What the thread has.
+struct Driver {
+    shared: Arc<Shared>,
+    outside: Arc<Outside>,
+    spec: UplinkSpec,
+    port: Arc<UplinkPort>,
+    control: Control,
+    machine: Machine,
+    /// What the port has to have heard of, for VLANs that are being closed.
+    closing: Option<u64>,
+    link_up: bool,
+    takeovers: u64,
+    /// The state that was told last, and when it began, in milliseconds since 1970.
+    since: (Option<State>, u64),
+}
+
+impl Driver {
+    fn run(mut self) -> Control {
+        let mut beat = Instant::now();
+        loop {
+            let left = beat.saturating_duration_since(Instant::now());
+            let wait = if self.closing.is_some() { LOOK.min(left) } else { left };
+            let Next { spec, stop } = self.wait(wait);
+            if stop {
+                return self.control;
+            }
+            if let Some(spec) = spec {
+                self.configure(spec);
+            }
+            // Without a token's file there is no token.
+            let removed = self.control.is_removed();
+            let up = self.shared.link_up.load(Relaxed) && !removed;
+            if up != self.link_up {
+                self.link_up = up;
+                self.step(Event::Link(up));
+            }
+            if self.closing.is_some_and(|since| self.port.is_quiet(since)) {
+                self.closing = None;
+                self.step(Event::Quiet);
+            }
+            if Instant::now() >= beat {
+                beat = Instant::now() + BEAT;
+                if removed && self.closing.is_none() {
+                    self.open_again();
+                }
+                self.beat();
+            }
+            self.tell();
+        }
+    }
+
+    fn wait(&self, wait: Duration) -> Next {
+        let next = locked(&self.shared.next);
+        let idle = |next: &mut Next| next.spec.is_none() && !next.stop;
+        let waited = self.shared.wake.wait_timeout_while(next, wait, idle);
+        let (mut next, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *next)
+    }
+
+    fn configure(&mut self, spec: UplinkSpec) {
+        self.spec = spec;
+        if let Some(failover) = &self.spec.failover {
+            let settings = settings(&self.spec, failover);
+            self.step(Event::Settings(settings));
+        }
+        self.show();
+    }
+
+    /// Another file has its path, or none.
+    fn open_again(&mut self) {
+        let Some(failover) = &self.spec.failover else { return };
+        match Control::open(self.outside.as_ref(), &failover.control) {
+            Ok(control) => self.control = control,
+            Err(error) => {
+                let (sea, path) = (&failover.sea, failover.control.display());
+                tracing::warn!("{sea}: the control file {path} cannot be opened again: {error}");
+            }
+        }
+    }
+
+    fn beat(&mut self) {
+        match self.control.hear() {
+            Heard::Beacon(beacon) => self.step(Event::Heard(beacon)),
+            Heard::Nobody if self.machine.hears().is_some() => self.step(Event::Gone),
+            Heard::Nobody | Heard::Nothing => {}
+        }
+        self.step(Event::Beat);
+    }
+
+    fn step(&mut self, event: Event) {
+        for act in self.machine.step(event) {
+            match act {
+                Act::Take(vids) => {
+                    let got = self.control.take(&vids);
+                    self.step(Event::Got(got));
+                }
+                Act::Open(vids) => {
+                    self.takeovers += 1;
+                    self.show();
+                    self.port.announce(vids);
+                }
+                Act::Close(_) => self.closing = Some(self.show()),
+                Act::GiveBack(vids) => self.control.give_back(&vids),
+                Act::Say(beacon) => self.control.say(&beacon),
+            }
+        }
+    }
+
+    /// The port bridges what is open.
+    fn show(&self) -> u64 {
+        self.port.show(&self.spec, &(&vlans(&self.spec) - self.machine.open()))
+    }
+
+    fn tell(&mut self) {
+        let (state, cause) = self.machine.state();
+        if self.since.0 != Some(state) {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+            self.since = (Some(state), u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
+            let sea = self.spec.failover.as_ref().map_or("", |failover| failover.sea.as_str());
+            tracing::info!("{sea}: {}: {}", state.word(), cause.word());
+        }
+        let removed = self.control.is_removed();
+        let reason = if removed { "the control file was removed" } else { cause.word() };
+        let heard = self.machine.hears();
+        *locked(&self.shared.status) = FailoverStatus {
+            state: state.word().to_owned(),
+            reason: reason.to_owned(),
+            partner: heard.map(|(mode, priority)| format!("{} {priority}", mode.word())),
+            bridges: self.machine.open().iter().map(|vid| vid.get()).collect(),
+            takeovers: self.takeovers,
+            since_ms: self.since.1,
+        };
+    }
+}

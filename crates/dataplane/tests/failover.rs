@@ -1,0 +1,200 @@
+//! Two data planes, each a process, with a shared Ethernet adapter to one bridge of the kernel; a guest with a card on each. In a network namespace of the
+//! test's own.
+
+mod common;
+
+use std::path::Path;
+
+use common::Server;
+use common::net::{Client, How, PLAIN, card, ip, mac, quiet, wait};
+use common::process::{self, Process};
+use protocol::message::{Request, UplinkSpec};
+use spec::{FailoverMode, FailoverSpec};
+
+#[test]
+#[ignore = "run by the others: a data plane"]
+fn data_plane() {
+    process::data_plane();
+}
+
+const GUEST: u8 = 1;
+const OUTSIDE: u8 = 9;
+
+/// One of the two servers. Its guest may send what comes from elsewhere, as a bridge does.
+struct Side {
+    interface: &'static str,
+    priority: u8,
+    folder: tempfile::TempDir,
+    control: std::path::PathBuf,
+}
+
+impl Side {
+    fn new(interface: &'static str, priority: u8, control: &Path) -> Side {
+        let folder = tempfile::tempdir().unwrap();
+        Side { interface, priority, folder, control: control.to_owned() }
+    }
+
+    fn uplink(&self, mode: FailoverMode) -> Request {
+        let failover = FailoverSpec {
+            sea: "ent6".to_owned(),
+            mode,
+            priority: self.priority,
+            control: self.control.clone(),
+            link: self.interface.to_owned(),
+            leaves: Vec::new(),
+        };
+        let failover = Some(failover);
+        Request::PutUplink(UplinkSpec { failover, ..UplinkSpec::on("net", self.interface) })
+    }
+
+    /// A data plane with the uplink, and the guest's card.
+    fn start(&self) -> (Process, Client) {
+        let card = card(self.folder.path(), GUEST, |card| card.any_mac = true);
+        let socket = card.socket.clone();
+        let setup = [Request::PutAdapter(card), self.uplink(FailoverMode::Auto)];
+        let process = Process::start(self.folder.path(), &setup);
+        ip(&format!("link set {} master br0", self.interface));
+        let guest = Client::connect(&socket, GUEST, How::default());
+        (process, guest)
+    }
+}
+
+#[track_caller]
+fn until(process: &mut Process, state: &str) {
+    wait(&format!("the state {state}"), || {
+        let uplinks = process.status().uplinks;
+        let failover = uplinks.first()?.failover.clone()?;
+        (failover.state == state).then_some(())
+    });
+}
+
+/// The number in a frame of the tests.
+fn number(frame: &[u8]) -> Option<u32> {
+    let own = frame[12..14] == [0x88, 0xb5];
+    own.then(|| u32::from_be_bytes(frame[14..18].try_into().unwrap()))
+}
+
+/// The world outside, and the numbers of its frames.
+struct World {
+    client: Client,
+    next: u32,
+}
+
+impl World {
+    /// Sends broadcasts until one comes to the guest by this card: its number. The bridge of the kernel forwards once its ports do.
+    #[track_caller]
+    fn until_it_comes_by(&mut self, card: &mut Client) -> u32 {
+        wait("a frame of the world outside", || {
+            self.next += 1;
+            let frame = self.client.frame([0xff; 6], self.next, 60);
+            self.client.send(&PLAIN, &frame);
+            let received = card.receive_within(std::time::Duration::from_millis(20))?;
+            number(&received.frame)
+        })
+    }
+
+    /// Everything that comes to the guest by a card until the last frame that was sent, each once.
+    #[track_caller]
+    fn rest(&mut self, card: &mut Client, mut last: u32) {
+        while last < self.next {
+            let Some(number) = number(&card.receive().frame) else { continue };
+            assert!(number > last, "{number} came after {last}");
+            last = number;
+        }
+    }
+
+    /// What the guest sends by a card comes here, and nothing that was sent from here.
+    #[track_caller]
+    fn hears(&mut self, card: &mut Client, number_: u32) {
+        let frame = card.frame([0xff; 6], number_, 60);
+        card.send(&PLAIN, &frame);
+        loop {
+            let received = self.client.receive();
+            assert_ne!(received.frame[6..12], mac(OUTSIDE), "its own frame: a loop");
+            if number(&received.frame) == Some(number_) {
+                return assert_eq!(received.frame, frame);
+            }
+            // What was forwarded before somebody else bridges, and announcements.
+            assert_eq!(received.frame[12..14], [0x80, 0x35], "{:?}", number(&received.frame));
+        }
+    }
+}
+
+#[test]
+#[ignore = "in a namespace"]
+fn who_is_left_takes_over_inside() {
+    quiet();
+    ip("link add br0 type bridge mcast_snooping 0");
+    ip("link set br0 up");
+    let folder = tempfile::tempdir().unwrap();
+    let control = folder.path().join("net");
+    let (first, second) = (Side::new("up1", 1, &control), Side::new("up2", 2, &control));
+    let outside = Server::new(1);
+    outside.must(Request::PutUplink(UplinkSpec::on("net", "up9")));
+    ip("link set up9 master br0");
+    let mut world = World { client: outside.client(OUTSIDE, How::default(), |_| ()), next: 0 };
+
+    let (mut one, mut card) = first.start();
+    let (mut other, mut spare) = second.start();
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    let came = world.until_it_comes_by(&mut card);
+    world.rest(&mut card, came);
+    // The guest joins both cards. If both sides bridged, that would be a loop.
+    let echo = world.client.frame([0xff; 6], 1, 60);
+    spare.send(&PLAIN, &echo);
+    let lost = spare.frame([0xff; 6], 700, 60);
+    spare.send(&PLAIN, &lost);
+    spare.sent();
+    world.hears(&mut card, 701);
+
+    one.kill();
+    until(&mut other, "PRIMARY");
+    // The world outside is told where the guest is now.
+    wait("the announcement", || {
+        let frame = world.client.receive().frame;
+        (frame[12..14] == [0x80, 0x35] && frame[6..12] == mac(GUEST)).then_some(())
+    });
+    let before = world.next;
+    let came = world.until_it_comes_by(&mut spare);
+    assert!(came > before, "{came} came by both");
+    world.rest(&mut spare, came);
+    world.hears(&mut spare, 702);
+
+    // It comes back, and is the better one.
+    drop(card);
+    let (mut one, mut card) = first.start();
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    let before = world.next;
+    let came = world.until_it_comes_by(&mut card);
+    assert!(came > before);
+    world.rest(&mut card, came);
+    world.hears(&mut card, 703);
+    // Told to yield, it does, and takes it again.
+    one.must(&first.uplink(FailoverMode::Standby));
+    until(&mut one, "STANDBY");
+    until(&mut other, "PRIMARY");
+    one.must(&first.uplink(FailoverMode::Auto));
+    until(&mut one, "PRIMARY");
+    // So it is with a link that goes and comes.
+    ip("link set up1 down");
+    until(&mut one, "LIMBO");
+    until(&mut other, "PRIMARY");
+    let before = world.next;
+    let came = world.until_it_comes_by(&mut spare);
+    assert!(came > before);
+    world.rest(&mut spare, came);
+    ip("link set up1 up");
+    until(&mut one, "PRIMARY");
+    until(&mut other, "BACKUP");
+    // One that ends in order leaves nothing behind.
+    one.shut_down();
+    until(&mut other, "PRIMARY");
+    other.shut_down();
+}
+
+#[test]
+fn who_is_left_takes_over() {
+    testkit::in_network_namespace("who_is_left_takes_over_inside");
+}
