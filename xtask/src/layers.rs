@@ -18,8 +18,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("protocol", &["memory", "spec"]),
     ("scsi", &["memory", "block"]),
     ("switch", &[]),
-    // Nobody uses it yet.
     ("pool", &[]),
+    ("pool_io", &["memory", "uring", "spec", "block", "pool"]),
     ("channel", &["memory", "uring", "vring", "block", "protocol"]),
     ("device_blk", &["memory", "vring", "block", "protocol", "channel"]),
     ("device_net", &["memory", "uring", "vring", "spec", "block", "protocol", "channel", "switch"]),
@@ -33,6 +33,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "vring",
             "spec",
             "block",
+            "pool",
+            "pool_io",
             "scsi",
             "switch",
             "protocol",

@@ -61,7 +61,7 @@ fn reads(spec: &VolumeSpec, count: u64) -> Result<(), block::VolumeError> {
             let mut request = Request { op, offset, len: 4096, bufs, tag, done: 0, passed: 0 };
             match lane.submit(&mut ring, &mut request) {
                 Submit::Done(result) => result.expect("read"),
-                Submit::Pending => pending += 1,
+                Submit::Pending | Submit::Held { .. } => pending += 1,
                 Submit::Park { reason, .. } => panic!("parked: {reason:?}"),
             }
         }

@@ -133,9 +133,9 @@ impl FaultyLane {
         let answer = self.inner.submit(ring, &mut cut);
         request.passed = cut.passed;
         match answer {
-            Submit::Pending => {
+            Submit::Pending | Submit::Held { .. } => {
                 self.torn.push((request.tag, bytes));
-                Submit::Pending
+                answer
             }
             Submit::Done(_) => Submit::Done(Err(IoError::Io)),
             // Then nothing is written at all, which is also a way to fail.

@@ -56,7 +56,7 @@ use uring::Ring;
 use crate::fail::{Failure, fail};
 use crate::files::Testimony;
 use crate::kinds::{Kind, OpenEvent, Opening, size_of};
-use crate::{Geometry, Lane, LaneId, Volume, VolumeError};
+use crate::{Geometry, Lane, LaneId, Seat, Volume, VolumeError};
 pub(crate) use identity::{boot, identity, memory, removed};
 pub(crate) use lane::ZEROES;
 use lane::{FileLane, Files};
@@ -137,7 +137,8 @@ impl FileVolume {
         file_spec: &FileSpec,
         opening: &mut Opening<'_>,
     ) -> Result<FileVolume, VolumeError> {
-        let (file, target, new) = target::open(spec, file_spec, opening)?;
+        let (file, mut target, new) = target::open(spec, file_spec, opening)?;
+        target.inline &= !opening.part;
         let bytes = capacity(spec, &file, opening)?;
         let known = identity(&file, opening.files)
             .map_err(|error| fail(&spec.name, "looking at its file").because(error))?;
@@ -178,6 +179,26 @@ impl FileVolume {
     #[must_use]
     pub fn direct(&self) -> bool {
         self.shared.target.direct.is_some()
+    }
+
+    /// A lane that is a part of another volume's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Volume::lane`].
+    pub fn lane_at(&self, ring: &mut Ring, id: Seat) -> Result<Box<dyn Lane>, VolumeError> {
+        let files = Files::register(&self.shared, ring).map_err(|error| {
+            let what = format!("cannot be attached to another channel: {error}");
+            fail(&self.name, what).help("use fewer adapters for each channel")
+        })?;
+        match FileLane::new(self.shared.clone(), files, id) {
+            Ok(lane) => Ok(Box::new(lane)),
+            Err((files, error)) => {
+                files.give_back(ring);
+                let what = format!("no memory for its bounce buffers: {error}");
+                Err(fail(&self.name, what).help("free some memory"))
+            }
+        }
     }
 
     fn resize_file(&self, bytes: u64) -> Result<(), VolumeError> {
@@ -266,18 +287,7 @@ impl Volume for FileVolume {
     }
 
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
-        let files = Files::register(&self.shared, ring).map_err(|error| {
-            let what = format!("cannot be attached to another channel: {error}");
-            fail(&self.name, what).help("use fewer adapters for each channel")
-        })?;
-        match FileLane::new(self.shared.clone(), files, id) {
-            Ok(lane) => Ok(Box::new(lane)),
-            Err((files, error)) => {
-                files.give_back(ring);
-                let what = format!("no memory for its bounce buffers: {error}");
-                Err(fail(&self.name, what).help("free some memory"))
-            }
-        }
+        self.lane_at(ring, id.into())
     }
 
     /// For a regular file the new size; a block device follows its own size, which must be the one given. 0 takes over the size that

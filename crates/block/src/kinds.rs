@@ -9,8 +9,9 @@
 
 use std::sync::Arc;
 
-use spec::{FileIdentity, VolumeKind, VolumeSpec};
+use spec::{FileIdentity, FileSpec, LuSpec, VolumeKind, VolumeSpec};
 
+use crate::FileVolume;
 use crate::fail::{Failure, fail};
 use crate::files::{Files, Here};
 use crate::{Delayed, Faulty, Limited, Volume, VolumeError};
@@ -34,6 +35,19 @@ fn kind(kind: &VolumeKind) -> &dyn Kind {
         VolumeKind::File(file) => file,
         VolumeKind::Ram(ram) => ram,
         VolumeKind::Null(null) => null,
+        VolumeKind::Lu(lu) => lu,
+    }
+}
+
+/// An LU is opened by its pool (`pool_io`), which puts the wrappers around it.
+impl Kind for LuSpec {
+    fn check(&self, _: &VolumeSpec) -> Result<(), VolumeError> {
+        Ok(())
+    }
+
+    fn open(&self, spec: &VolumeSpec, _: &mut Opening<'_>) -> Result<Arc<dyn Volume>, VolumeError> {
+        let what = format!("is an LU of pool {}, which is not open here", self.pool);
+        Err(fail(&spec.name, what).help("open it where its pool is open"))
     }
 }
 
@@ -81,6 +95,40 @@ pub(crate) struct Opening<'a> {
     /// Which server it is.
     pub(crate) owner: Option<&'a str>,
     pub(crate) event: &'a mut dyn FnMut(OpenEvent),
+    /// It becomes a part of another volume, whose lanes copy nothing themselves.
+    pub(crate) part: bool,
+}
+
+/// Opens a file or device that is to be a part of another volume, without wrappers.
+///
+/// # Errors
+///
+/// As for [`open`].
+pub fn open_part(
+    files: &dyn Files,
+    owner: Option<&str>,
+    spec: &VolumeSpec,
+    file: &FileSpec,
+    event: &mut dyn FnMut(OpenEvent),
+) -> Result<FileVolume, VolumeError> {
+    check(spec)?;
+    FileVolume::open(spec, file, &mut Opening { files, owner, event, part: true })
+}
+
+/// Puts the wrappers of a specification around a volume of a kind that is opened elsewhere.
+///
+/// # Errors
+///
+/// Names the setting that does not fit.
+pub fn wrapped(
+    spec: &VolumeSpec,
+    mut volume: Arc<dyn Volume>,
+) -> Result<Arc<dyn Volume>, VolumeError> {
+    check(spec)?;
+    for (wrap, depth) in WRAPPERS.iter().zip(0..) {
+        volume = wrap(spec, volume, depth);
+    }
+    Ok(volume)
 }
 
 /// Opens a volume with its wrappers.
@@ -117,11 +165,8 @@ pub fn open_for(
     event: &mut dyn FnMut(OpenEvent),
 ) -> Result<Arc<dyn Volume>, VolumeError> {
     check(spec)?;
-    let mut volume = kind(&spec.kind).open(spec, &mut Opening { files, owner, event })?;
-    for (wrap, depth) in WRAPPERS.iter().zip(0..) {
-        volume = wrap(spec, volume, depth);
-    }
-    Ok(volume)
+    let mut opening = Opening { files, owner, event, part: false };
+    wrapped(spec, kind(&spec.kind).open(spec, &mut opening)?)
 }
 
 /// Whether the values fit together, as far as that can be said without looking at a file.

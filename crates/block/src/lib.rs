@@ -11,7 +11,7 @@
 //! - The caller guarantees that `offset` and `len` are multiples of the volume's block size and lie inside it, that the buffers of a
 //!   read or write hold exactly `len` bytes, that they stay mapped until the request is finished, and that a [`Tag`] is
 //!   not used again before that. A lane must not panic for any value all the same.
-//! - A lane answers [`Submit::Done`] (served at once), [`Submit::Pending`] (a [`Finish`] with this tag comes out of
+//! - A lane answers [`Submit::Done`] (served at once), [`Submit::Pending`] or [`Submit::Held`] (a [`Finish`] with this tag comes out of
 //!   [`Lane::complete`]), or [`Submit::Park`] (nothing was begun; the caller submits the same request again later). So a request
 //!   waits in one place only, the channel, which counts each reason.
 //! - Nothing is allocated after the lane was made.
@@ -46,13 +46,13 @@ pub use delayed::Delayed;
 pub use faulty::Faulty;
 pub use file::FileVolume;
 pub use files::{Files, Here, Testimony};
-pub use kinds::{DEPTH_CLIENT, OpenEvent, open, open_for, open_with};
+pub use kinds::{DEPTH_CLIENT, OpenEvent, open, open_for, open_part, open_with, wrapped};
 pub use limited::{Limited, Limiter};
 pub use null::NullVolume;
 pub use ram::RamVolume;
 pub use spec::{self, VolumeSpec};
 
 pub use request::{
-    Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,
+    Finish, Geometry, IoError, Lane, LaneId, OpKind, Outcome, Request, Seat, Submit, Tag, Volume,
     VolumeError, Wait,
 };

@@ -70,6 +70,11 @@ pub enum Submit {
     Done(Result<(), IoError>),
     /// Begun; a [`Finish`] follows.
     Pending,
+    /// The same, by somebody else, which may take long: whoever counts waits counts this one.
+    Held {
+        /// What it waits for.
+        reason: Wait,
+    },
     /// Not begun: submit it again at `until`, or, where that is `None`, when something of this lane completes.
     Park {
         /// What it waits for.
@@ -90,6 +95,10 @@ pub enum Wait {
     BackEndFull,
     /// A modelled service time.
     Delay,
+    /// Its pool: a first write, zeroes, a discard, a flush.
+    Pool,
+    /// Space in its pool.
+    PoolFull,
 }
 
 /// Why a request failed.
@@ -199,6 +208,57 @@ impl LaneId {
     #[must_use]
     pub fn split(user_data: u64) -> (LaneId, u64) {
         (LaneId((user_data >> Self::SHIFT) as u16), user_data & Self::TOKEN_MASK)
+    }
+}
+
+/// Whose the operations of a lane are: a channel's lane, or a part of one that has several files. A part's tokens have its number above their 36 bits; the lane
+/// hands them on by it ([`Seat::of`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat {
+    id: LaneId,
+    part: u16,
+}
+
+impl Seat {
+    const SHIFT: u32 = 36;
+    /// What a part may have of a token.
+    pub(crate) const MASK: u64 = (1 << Self::SHIFT) - 1;
+    /// The number of the last part; what lies above is a lane's own.
+    pub const LAST: u16 = (1 << 12) - 2;
+
+    /// A part of a lane.
+    ///
+    /// # Panics
+    ///
+    /// When there are more than [`Seat::LAST`] before it: an own defect.
+    #[must_use]
+    pub fn part(id: LaneId, part: u16) -> Seat {
+        assert!(part <= Self::LAST, "a lane has no so many parts");
+        Seat { id, part }
+    }
+
+    /// `user_data` for an operation of this part.
+    #[inline]
+    #[must_use]
+    pub fn user_data(self, token: u64) -> u64 {
+        if token == LaneId::TICK {
+            // Of the lane as a whole.
+            return self.id.user_data(token);
+        }
+        self.id.user_data(u64::from(self.part) << Self::SHIFT | token & Self::MASK)
+    }
+
+    /// Part, and what it knows the operation by, of a lane's token.
+    #[inline]
+    #[must_use]
+    pub fn of(token: u64) -> (u16, u64) {
+        ((token >> Self::SHIFT) as u16, token & Self::MASK)
+    }
+}
+
+impl From<LaneId> for Seat {
+    fn from(id: LaneId) -> Seat {
+        Seat { id, part: 0 }
     }
 }
 

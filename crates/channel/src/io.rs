@@ -158,6 +158,18 @@ pub(crate) fn queue_of(tag: Tag) -> u16 {
     (tag.0 >> 16) as u16
 }
 
+/// The counter of a reason to wait.
+fn counter_of(reason: Wait) -> QueueCounter {
+    match reason {
+        Wait::Throttled => QueueCounter::WaitThrottled,
+        Wait::NoDma => QueueCounter::WaitNoDma,
+        Wait::BackEndFull => QueueCounter::WaitBackEndFull,
+        Wait::Delay => QueueCounter::WaitDelay,
+        Wait::Pool => QueueCounter::WaitPool,
+        Wait::PoolFull => QueueCounter::WaitPoolFull,
+    }
+}
+
 pub(crate) fn head_of(tag: Tag) -> Head {
     Head(tag.0 as u16)
 }
@@ -388,6 +400,13 @@ impl Io {
                 command.state = State::Submitted;
                 command.submitted = self.now;
             }
+            Submit::Held { reason } => {
+                queue.count(counter_of(reason), 1);
+                let command = &mut queue.resources.commands[usize::from(head.0)];
+                command.passed = passed;
+                command.state = State::Submitted;
+                command.submitted = self.now;
+            }
             Submit::Park { reason, until } => self.park(queue, head, passed, reason, until),
         }
         None
@@ -405,12 +424,7 @@ impl Io {
         let tag = queue.tag(head);
         let waiting = Waiting { tag, what: Lacking::Lane(reason) };
         if self.tried != Some(waiting) {
-            let counter = match reason {
-                Wait::Throttled => QueueCounter::WaitThrottled,
-                Wait::NoDma => QueueCounter::WaitNoDma,
-                Wait::BackEndFull => QueueCounter::WaitBackEndFull,
-                Wait::Delay => QueueCounter::WaitDelay,
-            };
+            let counter = counter_of(reason);
             queue.count(counter, 1);
             self.event(FlightKind::Park, queue, reason as u64);
         }

@@ -1,6 +1,6 @@
 //! The shared storage pool: what lies on its PVs, and the state machine that works on it; no I/O, no thread, no clock.
 //!
-//! **No program uses it yet.** It is the ground on which the volume kind `pool` will stand: `docs/adr/0018-the-pool-s-format-and-core.md` says what
+//! It is the ground on which the volume kind `lu` stands, whose I/O is in `pool_io`: `docs/adr/0018-the-pool-s-format-and-core.md` says what
 //! is decided and what comes next, `docs/formats/pool.md` has every byte.
 //!
 //! - [`mod@format`]: superblocks, journal, pages, home records: typed, checked, bound to their places.
@@ -29,7 +29,7 @@ pub use choose::{Chosen, NotChosen, choose};
 pub use hash::Sum;
 pub use make::{COPIES, NewPv, NotMade, Placed, make};
 pub use pool::{
-    Effect, Extent, Fault, Lookup, NotOpened, Outcome, Payload, Policy, Pool, ReadFailed, Reader,
-    Reply, Request, Shadow, Source, superblocks,
+    Effect, Extent, Fault, Kept, Lookup, LuSpace, NotOpened, Outcome, Payload, Policy, Pool,
+    PvSpace, ReadFailed, Reader, Reply, Request, Shadow, Shown, Source, Way, Words, superblocks,
 };
 pub use tables::{ChunkId, Contradiction, Entry, LEGS_MAX};

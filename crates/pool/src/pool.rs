@@ -39,12 +39,14 @@ mod log;
 mod lus;
 mod moves;
 mod open;
+mod shown;
 mod slots;
 mod sync;
 
 use checkpoint::Checkpoint;
 use log::Log;
 pub use open::{NotOpened, ReadFailed, Source, superblocks};
+pub use shown::{Kept, LuSpace, PvSpace, Shown, Way, Words};
 pub use slots::Lookup;
 use slots::{Piece, PieceKind, Slot};
 use sync::Sync;
@@ -427,6 +429,8 @@ pub struct Pool {
     update: Option<Update>,
     opening: open::Opening,
     early: Vec<(u64, Request)>,
+    /// Chunks of LUs of which something may have changed.
+    touched: BTreeSet<(u32, u32)>,
     /// The last number that was given out, of whatever is numbered here.
     number: u64,
     effects: Vec<Effect>,

@@ -36,6 +36,15 @@ pub enum FileIdentity {
         /// How long it is.
         bytes: u64,
     },
+    /// A logical unit of a pool.
+    Lu {
+        /// The UUID of the pool.
+        pool: String,
+        /// Its number, which the pool gives out once.
+        number: u32,
+        /// How large it is.
+        bytes: u64,
+    },
 }
 
 impl FileIdentity {
@@ -44,7 +53,8 @@ impl FileIdentity {
     pub fn bytes(&self) -> u64 {
         let (FileIdentity::File { bytes, .. }
         | FileIdentity::Device { bytes, .. }
-        | FileIdentity::Memory { bytes, .. }) = self;
+        | FileIdentity::Memory { bytes, .. }
+        | FileIdentity::Lu { bytes, .. }) = self;
         *bytes
     }
 
@@ -52,14 +62,15 @@ impl FileIdentity {
     pub fn set_bytes(&mut self, now: u64) {
         let (FileIdentity::File { bytes, .. }
         | FileIdentity::Device { bytes, .. }
-        | FileIdentity::Memory { bytes, .. }) = self;
+        | FileIdentity::Memory { bytes, .. }
+        | FileIdentity::Lu { bytes, .. }) = self;
         *bytes = now;
     }
 
     /// Why `found` is not it, if it is not. `size` is what the volume shall have: it may have become smaller than it was on purpose.
     #[must_use]
     pub fn differs(&self, found: &FileIdentity, size: Option<u64>) -> Option<String> {
-        use FileIdentity::{Device, File, Memory};
+        use FileIdentity::{Device, File, Lu, Memory};
         let least = self.bytes().min(size.unwrap_or(u64::MAX));
         match (self, found) {
             (File { inode: a, born_ns: b, .. }, File { inode: c, born_ns: d, .. })
@@ -78,8 +89,12 @@ impl FileIdentity {
             }
             (File { .. }, Device { .. }) => Some("a device is there now, not its file".to_owned()),
             (Device { .. }, File { .. }) => Some("a file is there now, not its device".to_owned()),
-            (File { .. } | Device { .. }, Memory { .. })
-            | (Memory { .. }, File { .. } | Device { .. }) => {
+            (Lu { pool: a, number: b, .. }, Lu { pool: c, number: d, .. }) if (a, b) != (c, d) => {
+                Some("another LU is there now".to_owned())
+            }
+            (File { .. } | Device { .. }, Memory { .. } | Lu { .. })
+            | (Memory { .. }, File { .. } | Device { .. } | Lu { .. })
+            | (Lu { .. }, File { .. } | Device { .. } | Memory { .. }) => {
                 Some("it is kept in something else now".to_owned())
             }
             _ if found.bytes() < least => {

@@ -1,6 +1,7 @@
 //! What volumes are kept in. A kind is a module with its plain data and [`Kind`], and its line in the list.
 
 mod file;
+mod lu;
 mod null;
 mod ram;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Change, FileIdentity};
 
 pub use file::{CacheMode, FileSpec};
+pub use lu::LuSpec;
 pub use null::NullSpec;
 pub use ram::RamSpec;
 
@@ -87,6 +89,8 @@ kinds! {
     Ram(RamSpec),
     /// Nothing: writes vanish, reads return at once.
     Null(NullSpec),
+    /// A logical unit of a shared storage pool.
+    Lu(LuSpec),
 }
 
 impl VolumeKind {

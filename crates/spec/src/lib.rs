@@ -11,6 +11,7 @@ mod adapter;
 pub mod change;
 mod identity;
 mod kinds;
+mod pool;
 mod scsi;
 mod uplink;
 mod volume;
@@ -21,6 +22,7 @@ pub use adapter::{
 pub use change::Change;
 pub use identity::FileIdentity;
 pub use kinds::*;
+pub use pool::PoolSpec;
 pub use scsi::{
     CommandSpec, Initiator, LinkSpec, PortShare, Reservations, ScsiSpec, TargetSpec, UnitKind,
     UnitSpec,

@@ -34,7 +34,7 @@ pub struct TestBench {
     commands: BTreeMap<Tag, Command>,
     finishes: Vec<Finish>,
     answered: VecDeque<(Tag, Result<(), IoError>)>,
-    parks: [u64; 4],
+    parks: [u64; 6],
     completions: u64,
 }
 
@@ -68,7 +68,7 @@ impl TestBench {
             commands: BTreeMap::new(),
             finishes: Vec::with_capacity(8192),
             answered: VecDeque::new(),
-            parks: [0; 4],
+            parks: [0; 6],
             completions: 0,
         }
     }
@@ -257,6 +257,7 @@ impl TestBench {
         command.passed = request.passed;
         match answer {
             Submit::Pending => {}
+            Submit::Held { reason } => self.parks[index(reason)] += 1,
             Submit::Done(result) => self.answer(tag, result),
             Submit::Park { reason, until } => {
                 command.parked = true;
@@ -344,5 +345,7 @@ fn index(reason: Wait) -> usize {
         Wait::NoDma => 1,
         Wait::BackEndFull => 2,
         Wait::Delay => 3,
+        Wait::Pool => 4,
+        Wait::PoolFull => 5,
     }
 }

@@ -11,13 +11,13 @@ use uring::{FileSlot, Full, Op, Ring, RingError, WriteFlags};
 use super::Shared;
 use super::bounce::{Bounce, BouncePool};
 use super::flush::{Begin, FlushGroup};
-use super::witness::Seat;
+use super::witness;
 use super::workers::{Leave, REFUSED, THREADS, Workers};
 use super::zero::Way;
 use crate::fail::{Passing, check, io_error, passing, walk};
 use crate::slab::Slab;
 use crate::turns::{Turn, Turns};
-use crate::{Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Wait};
+use crate::{Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Seat, Submit, Tag, Wait};
 
 /// Bytes in one operation at most: below the kernel's own bound, and a multiple of every block size.
 const TRANSFER_MAX: u64 = 1 << 30;
@@ -26,7 +26,7 @@ pub(crate) const ZEROES: usize = 1 << 20;
 /// When to try again after the kernel would not even take what was queued.
 const KERNEL_BUSY: Duration = Duration::from_millis(1);
 /// The token of the lane's one `fdatasync`; beyond all places of the slab.
-const FLUSH: u64 = LaneId::TOKEN_MASK;
+const FLUSH: u64 = Seat::MASK;
 /// The token of the pause before the `fdatasync` is tried once more.
 const PAUSE: u64 = FLUSH - 1;
 
@@ -71,7 +71,7 @@ enum Kind {
 pub(super) struct FileLane {
     shared: Arc<Shared>,
     files: Files,
-    id: LaneId,
+    id: Seat,
     jobs: Slab<Job>,
     workers: Workers,
     /// Of what is copied on this thread.
@@ -92,7 +92,7 @@ pub(super) struct FileLane {
 pub(super) struct Files {
     slot: FileSlot,
     /// Through which flushes go; none when there is nothing to lose.
-    witness: Option<(Seat, FileSlot)>,
+    witness: Option<(witness::Seat, FileSlot)>,
 }
 
 impl Files {
@@ -135,7 +135,7 @@ impl FileLane {
     pub(super) fn new(
         shared: Arc<Shared>,
         files: Files,
-        id: LaneId,
+        id: Seat,
     ) -> Result<FileLane, (Files, MapError)> {
         let direct = shared.target.direct;
         let memory = Lasting::new(ZEROES)

@@ -120,6 +120,7 @@ impl Pool {
     }
 
     pub(super) fn copied(&mut self, key: (u32, u32), id: ChunkId, block: usize, outcome: &Outcome) {
+        self.touched.insert(key);
         let Some(slot) = self.moving(key, id) else { return };
         let one = Bits::range(block, block + 1);
         slot.busy = slot.busy.without(one);
@@ -136,6 +137,7 @@ impl Pool {
 
     /// The copy is durable: it is mapped, with the blocks that it has.
     pub(super) fn move_flushed(&mut self, key: (u32, u32), id: ChunkId, outcome: &Outcome) {
+        self.touched.insert(key);
         if *outcome == Outcome::Failed && self.moving(key, id).is_some() {
             return self.give_up_move(key, Some(Fault::Medium));
         }
@@ -175,6 +177,7 @@ impl Pool {
 
     /// The mapping is durable.
     pub(super) fn moved(&mut self, key: (u32, u32)) {
+        self.touched.insert(key);
         if let Some(slot) = self.slots.get_mut(&key) {
             slot.also.clear();
         }
@@ -183,6 +186,7 @@ impl Pool {
 
     /// The leg stays where it is. Its copy is free when nobody writes to it any more.
     pub(super) fn give_up_move(&mut self, key: (u32, u32), fault: Option<Fault>) {
+        self.touched.insert(key);
         let moving = self.slots.get_mut(&key).and_then(|slot| slot.moving.take());
         let Some(moving) = moving else { return };
         if let (Stage::Copying(Some(block)), Some(slot)) = (moving.stage, self.slots.get_mut(&key))

@@ -152,6 +152,7 @@ impl Pool {
             update: None,
             opening: Opening { lacking: replayed.lacking, ..Opening::default() },
             early: Vec::new(),
+            touched: BTreeSet::new(),
             number: 0,
             effects: Vec::new(),
             chosen,

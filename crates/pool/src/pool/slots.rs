@@ -201,6 +201,7 @@ impl Pool {
     /// The slot of a chunk, as it is or as the tables have it.
     pub(super) fn slot(&mut self, key: (u32, u32)) -> Option<&mut Slot> {
         let lu = self.tables.lus.get(&key.0)?;
+        self.touched.insert(key);
         let tables = &self.tables;
         Some(self.slots.entry(key).or_insert_with(|| {
             let entries = lu.legs_of(key.1).iter();
@@ -362,6 +363,7 @@ impl Pool {
         }
         let Some(writing) = self.writes.remove(&write) else { return };
         let Writing { piece, touched, locked, target, fault, .. } = writing;
+        self.touched.insert(piece.key);
         if let Some(slot) = self.slots.get_mut(&piece.key) {
             slot.busy = slot.busy.without(locked);
             if fault.is_none() {

@@ -100,6 +100,8 @@ registry! {
         WaitNoDma "wait_no_dma" Counter Count "Times a command waited for a buffer: a bounce buffer or a long segment list."
         WaitBackEndFull "wait_back_end_full" Counter Count "Times a command waited because the back end took no more."
         WaitDelay "wait_delay" Counter Count "Times a command waited for the modelled service time of a delay."
+        WaitPool "wait_pool" Counter Count "Times a command waited for its storage pool: a first write, zeroes, a discard, a flush."
+        WaitPoolFull "wait_pool_full" Counter Count "Times a command that needs space came to a storage pool that has none."
         Rounds "rounds" Counter Count "Commands that a volume served in more than one round."
         Kicks "kicks" Counter Count "Notifications received from the client."
         Notifications "notifications" Counter Count "Notifications sent to the client."

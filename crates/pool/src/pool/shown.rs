@@ -1,0 +1,146 @@
+//! What a shell shows to channels, keeps for a successor, and tells people.
+//!
+//! After each [`Pool::submit`] and [`Pool::done`], and before it carries out the effects that came of them, the shell takes the chunks that may have changed ([`Pool::touched`]) and shows what holds of each
+//! now ([`Pool::shown`]). So a chunk is never given out again, a copy never begun, and nobody answered, while channels see what was before.
+
+use super::*;
+use crate::format::BLOCKS;
+
+/// The written bits of a chunk, as words.
+pub type Words = [u32; BLOCKS / 32];
+
+/// A chunk of a PV as a successor has to know it: how often it was given out, and what is written.
+pub type Kept = (ChunkId, u16, Words);
+
+/// What holds of a chunk of an LU now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// What channels may do with it by themselves.
+    pub way: Way,
+    /// What a successor has to know.
+    pub kept: Vec<Kept>,
+    /// It changes when the journal has got further: to be asked for again then.
+    pub unsettled: bool,
+}
+
+/// What channels may do with a chunk of an LU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Nothing: the pool has to be asked.
+    Ask,
+    /// It reads as zeros.
+    Zeros,
+    /// Blocks that are written may be read and written there.
+    There(ChunkId),
+}
+
+/// What a PV has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PvSpace {
+    /// Its UUID.
+    pub pv: Uuid,
+    /// Whole chunks.
+    pub chunks: u32,
+    /// Those that are nobody's.
+    pub free: u32,
+}
+
+/// What an LU has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LuSpace {
+    /// Its number.
+    pub number: u32,
+    /// Its chunks.
+    pub chunks: u32,
+    /// Those that it has on PVs.
+    pub mapped: u32,
+    /// Space for all of them is set aside.
+    pub thick: bool,
+}
+
+impl Shadow {
+    /// What a process left: which server it was, the epoch of the pool for which it holds, and the chunks.
+    pub fn of(server: Uuid, epoch: u64, chunks: impl IntoIterator<Item = Kept>) -> Shadow {
+        let chunks = chunks.into_iter().map(|(id, generation, bits)| (id, generation, Bits(bits)));
+        Shadow { server, epochs: [epoch, epoch.saturating_add(1)], chunks: chunks.collect() }
+    }
+}
+
+impl Pool {
+    /// The chunks of LUs of which something may have changed since this was last asked.
+    pub fn touched(&mut self) -> BTreeSet<(u32, u32)> {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Whether there is something to be done ([`Pool::effects`]).
+    pub fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
+    }
+
+    /// Whether it does nothing any more, since its own blocks could not be written.
+    pub fn is_stopped(&self) -> bool {
+        self.phase == Phase::Stopped
+    }
+
+    /// The last transaction that is durable: what was [`Shown::unsettled`] may have settled when this changes.
+    pub fn durable(&self) -> u64 {
+        self.log.durable
+    }
+
+    /// What holds of a chunk of an LU.
+    pub fn shown(&self, lu: u32, vchunk: u32) -> Shown {
+        let nothing = Shown { way: Way::Ask, kept: Vec::new(), unsettled: false };
+        let Some(known) = self.tables.lus.get(&lu).filter(|known| vchunk < known.chunks) else {
+            return nothing;
+        };
+        let serves = self.serves(lu);
+        let Some(slot) = self.slots.get(&(lu, vchunk)) else {
+            let mapped = known.legs_of(vchunk).iter().any(|leg| leg.chunk().is_some());
+            return Shown { way: if mapped || !serves { Way::Ask } else { Way::Zeros }, ..nothing };
+        };
+        let live = slot.live.0;
+        let mut kept: Vec<Kept> = Vec::new();
+        if slot.known {
+            let legs = slot.legs.iter().chain(&slot.also);
+            kept.extend(legs.map(|leg| (leg.id, leg.generation, live)));
+        }
+        // Until somebody else has the chunk, whose it is to keep then.
+        let gone = slot.left.iter().filter(|(id, generation)| {
+            self.tables.generation(*id) == *generation && slot.legs.iter().all(|leg| leg.id != *id)
+        });
+        kept.extend(gone.map(|(id, generation)| (*id, *generation, Bits::NONE.0)));
+        let unsettled = slot.settled > self.log.durable || slot.moving.is_some();
+        let way = match slot.legs.first() {
+            None if serves => Way::Zeros,
+            Some(leg) if serves && slot.known && !unsettled && slot.also.is_empty() => {
+                Way::There(leg.id)
+            }
+            _ => Way::Ask,
+        };
+        // Channels write one leg: a chunk with several is the pool's to write.
+        let way = if slot.legs.len() > 1 { Way::Ask } else { way };
+        let unsettled = unsettled || !slot.also.is_empty();
+        Shown { way, kept, unsettled }
+    }
+
+    /// What each PV has, in the order of members.
+    pub fn pvs(&self) -> impl Iterator<Item = PvSpace> {
+        let members = self.chosen.superblock.members.iter();
+        members.zip(&self.tables.pvs).map(|(member, table)| PvSpace {
+            pv: member.pv,
+            chunks: member.chunks,
+            free: table.free,
+        })
+    }
+
+    /// What each LU has.
+    pub fn space(&self) -> impl Iterator<Item = LuSpace> {
+        let lus = self.tables.lus.iter().filter(|(lu, _)| !self.dying.contains(lu));
+        lus.map(|(number, lu)| LuSpace {
+            number: *number,
+            chunks: lu.chunks,
+            mapped: lu.mapped,
+            thick: lu.thick,
+        })
+    }
+}

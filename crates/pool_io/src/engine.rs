@@ -1,0 +1,305 @@
+//! The thread's io_uring, with a lane of each PV of each pool, and buffers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use block::{
+    FileVolume, Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Submit, Tag, Volume,
+    VolumeError,
+};
+use memory::{IoBuf, Lasting, clock};
+use uring::{FileSlot, Op, Ring, RingConfig};
+
+use crate::post::Bell;
+
+/// A journal block, a page, what is around a first write of 64 KiB.
+const SMALL: usize = 192 << 10;
+/// As many bytes as a lane asks for at once, and the rest of the first and the last block.
+const LARGE: usize = crate::lane::ASK_MAX as usize + (2 << 16);
+/// Buffers of each size.
+const SMALL_MAX: usize = 128;
+const LARGE_MAX: usize = 16;
+/// The thread's own lane: its bell.
+const OWN: LaneId = LaneId(0);
+
+/// Memory for an operation.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    memory: Lasting,
+    large: bool,
+}
+
+impl Buffer {
+    pub(crate) fn part(&self, at: usize, len: usize) -> IoBuf {
+        self.memory.buf(at, len).expect("whoever takes a buffer says how large it has to be")
+    }
+}
+
+/// An operation on a PV that is not over.
+struct Io<T> {
+    lane: u16,
+    op: OpKind,
+    offset: u64,
+    len: u64,
+    buffer: Option<Buffer>,
+    buf: IoBuf,
+    done: u64,
+    passed: u8,
+    what_for: T,
+}
+
+/// The end of one.
+pub(crate) struct Arrived<T> {
+    pub(crate) what_for: T,
+    pub(crate) result: Result<(), IoError>,
+    pub(crate) buffer: Option<Buffer>,
+    /// Its bytes in the buffer.
+    pub(crate) buf: IoBuf,
+}
+
+/// See the module.
+pub(crate) struct Engine<T> {
+    ring: Ring,
+    bell: Arc<Bell>,
+    bell_slot: FileSlot,
+    /// Where a ring of the bell is read to.
+    rung: Lasting,
+    lanes: BTreeMap<u16, Box<dyn Lane>>,
+    next_lane: u16,
+    next_tag: u32,
+    ios: BTreeMap<u32, Io<T>>,
+    parked: Vec<(Option<Instant>, u32)>,
+    arrived: VecDeque<(u32, Result<(), IoError>)>,
+    finishes: Vec<Finish>,
+    small: Vec<Buffer>,
+    large: Vec<Buffer>,
+    /// How many there are, used or not.
+    made: [usize; 2],
+}
+
+impl<T> Engine<T> {
+    /// To be made before the process gives up making rings.
+    pub(crate) fn new(bell: Arc<Bell>) -> Result<Engine<T>, String> {
+        let config =
+            RingConfig { entries: 256, cq_entries: 4096, fixed_files: 4096, restrict: true };
+        let mut ring = Ring::new(&config).map_err(|error| error.to_string())?;
+        let bell_slot = ring.register(bell.0.as_fd()).map_err(|error| error.to_string())?;
+        let rung = Lasting::new(4096).map_err(|error| error.to_string())?;
+        let mut engine = Engine {
+            ring,
+            bell,
+            bell_slot,
+            rung,
+            lanes: BTreeMap::new(),
+            next_lane: 1,
+            next_tag: 0,
+            ios: BTreeMap::new(),
+            parked: Vec::new(),
+            arrived: VecDeque::new(),
+            finishes: Vec::new(),
+            small: Vec::new(),
+            large: Vec::new(),
+            made: [0; 2],
+        };
+        engine.listen();
+        Ok(engine)
+    }
+
+    fn listen(&mut self) {
+        let bufs = [self.rung.buf(0, 8).expect("8 bytes of a page")];
+        let read = Op::Read { file: self.bell_slot, bufs: &bufs, offset: 0, nowait: false };
+        if self.ring.push(read, OWN.user_data(0)).is_err() {
+            // There was no room: after this there is, or the kernel is short of memory and the bell is rung once more.
+            let _ = self.ring.submit();
+            if self.ring.push(read, OWN.user_data(0)).is_err() {
+                self.bell.ring();
+            }
+        }
+    }
+
+    /// A way to a PV; its number.
+    pub(crate) fn join(&mut self, pv: &FileVolume) -> Result<u16, VolumeError> {
+        while self.lanes.contains_key(&self.next_lane) || self.next_lane == 0 {
+            self.next_lane = self.next_lane.wrapping_add(1);
+        }
+        let number = self.next_lane;
+        let lane = pv.lane(&mut self.ring, LaneId(number))?;
+        self.lanes.insert(number, lane);
+        self.next_lane = number.wrapping_add(1);
+        Ok(number)
+    }
+
+    /// Gives it up, with nothing in flight.
+    pub(crate) fn leave(&mut self, lane: u16) {
+        if let Some(mut lane) = self.lanes.remove(&lane) {
+            lane.detach(&mut self.ring);
+        }
+    }
+
+    /// Memory for so many bytes, if there is some now.
+    pub(crate) fn buffer(&mut self, bytes: usize) -> Option<Buffer> {
+        let large = bytes > SMALL;
+        debug_assert!(bytes <= LARGE, "an operation of {bytes} bytes");
+        let (free, most, size) = match large {
+            true => (&mut self.large, LARGE_MAX, LARGE),
+            false => (&mut self.small, SMALL_MAX, SMALL),
+        };
+        if let Some(buffer) = free.pop() {
+            return Some(buffer);
+        }
+        let made = &mut self.made[usize::from(large)];
+        if *made == most {
+            return None;
+        }
+        let memory = Lasting::new(size).ok()?;
+        *made += 1;
+        Some(Buffer { memory, large })
+    }
+
+    pub(crate) fn give_back(&mut self, buffer: Buffer) {
+        if buffer.large { self.large.push(buffer) } else { self.small.push(buffer) }
+    }
+
+    /// Begins an operation on the first `len` bytes of a buffer, or one without.
+    pub(crate) fn begin(
+        &mut self,
+        lane: u16,
+        op: OpKind,
+        offset: u64,
+        len: u64,
+        buffer: Option<Buffer>,
+        what_for: T,
+    ) -> u32 {
+        let tag = loop {
+            self.next_tag = self.next_tag.wrapping_add(1);
+            if !self.ios.contains_key(&self.next_tag) {
+                break self.next_tag;
+            }
+        };
+        // Whoever took the buffer asked for at least so many.
+        let buf = buffer.as_ref().map_or(IoBuf::EMPTY, |buffer| buffer.part(0, len as usize));
+        let io = Io { lane, op, offset, len, buffer, buf, done: 0, passed: 0, what_for };
+        self.ios.insert(tag, io);
+        self.submit(tag);
+        tag
+    }
+
+    fn submit(&mut self, tag: u32) {
+        let Some(io) = self.ios.get_mut(&tag) else { return };
+        let Some(lane) = self.lanes.get_mut(&io.lane) else {
+            return self.arrived.push_back((tag, Err(IoError::Gone)));
+        };
+        if self.ring.space() < <dyn Lane>::SQES {
+            // What the kernel does not take now stays queued.
+            let _ = self.ring.submit();
+        }
+        let bufs = [io.buf];
+        let bufs: &[IoBuf] = if io.op == OpKind::Flush { &[] } else { &bufs };
+        let (op, offset, len, done, passed) = (io.op, io.offset, io.len, io.done, io.passed);
+        let mut request = Request { op, offset, len, bufs, tag: Tag(tag), done, passed };
+        let answer = lane.submit(&mut self.ring, &mut request);
+        io.passed = request.passed;
+        match answer {
+            Submit::Pending | Submit::Held { .. } => {}
+            Submit::Done(result) => self.arrived.push_back((tag, result)),
+            Submit::Park { until, .. } => self.parked.push((until, tag)),
+        }
+    }
+
+    /// Sleeps until something happens, or at most so long, and takes what has.
+    pub(crate) fn wait(&mut self, most: Option<Duration>) {
+        let now = clock::instant();
+        let due = self.parked.iter().filter_map(|(until, _)| *until).min();
+        let due = due.map(|due| due.saturating_duration_since(now));
+        let sleep = match (most, due) {
+            (Some(most), Some(due)) => Some(most.min(due)),
+            (most, due) => most.or(due),
+        };
+        let sleep = if self.arrived.is_empty() { sleep } else { Some(Duration::ZERO) };
+        self.ring.wait(sleep).expect("io_uring_enter fails by a defect of this program alone");
+        let mut any = false;
+        while let Some(completion) = self.ring.next() {
+            any = true;
+            let (id, token) = LaneId::split(completion.user_data);
+            if id == OWN {
+                self.listen();
+                continue;
+            }
+            let Some(lane) = self.lanes.get_mut(&id.0) else { continue };
+            lane.complete(&mut self.ring, token, completion.result, &mut self.finishes);
+            for finish in std::mem::take(&mut self.finishes) {
+                self.finished(finish);
+            }
+        }
+        let now = clock::instant();
+        let due = |until: Option<Instant>| until.map_or(any, |until| until <= now);
+        let (again, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.parked).into_iter().partition(|(until, _)| due(*until));
+        self.parked = rest;
+        again.into_iter().for_each(|(_, tag)| self.submit(tag));
+    }
+
+    fn finished(&mut self, Finish { tag, outcome }: Finish) {
+        match outcome {
+            Outcome::Done(result) => self.arrived.push_back((tag.0, result)),
+            Outcome::Again { done } => {
+                if let Some(io) = self.ios.get_mut(&tag.0) {
+                    io.done = done;
+                }
+                self.submit(tag.0);
+            }
+        }
+    }
+
+    /// The next operation that is over.
+    pub(crate) fn next(&mut self) -> Option<Arrived<T>> {
+        while let Some((tag, result)) = self.arrived.pop_front() {
+            if let Some(Io { what_for, buffer, buf, .. }) = self.ios.remove(&tag) {
+                return Some(Arrived { what_for, result, buffer, buf });
+            }
+        }
+        None
+    }
+
+    /// An operation that is over is another's: it comes again with [`Engine::next`].
+    pub(crate) fn keep(&mut self, arrived: Arrived<T>) {
+        let Arrived { what_for, result, buffer, buf } = arrived;
+        let tag = loop {
+            self.next_tag = self.next_tag.wrapping_add(1);
+            if !self.ios.contains_key(&self.next_tag) {
+                break self.next_tag;
+            }
+        };
+        let (op, offset, len) = (OpKind::Flush, 0, 0);
+        let io = Io { lane: 0, op, offset, len, buffer, buf, done: 0, passed: 0, what_for };
+        self.ios.insert(tag, io);
+        self.arrived.push_back((tag, result));
+    }
+
+    /// One operation from beginning to end; what else arrives meanwhile is kept.
+    pub(crate) fn at_once(
+        &mut self,
+        lane: u16,
+        op: OpKind,
+        offset: u64,
+        len: u64,
+        buffer: Option<Buffer>,
+        what_for: T,
+    ) -> (Result<(), IoError>, Option<Buffer>) {
+        let tag = self.begin(lane, op, offset, len, buffer, what_for);
+        loop {
+            if let Some(at) = self.arrived.iter().position(|(arrived, _)| *arrived == tag) {
+                let (_, result) = self.arrived.remove(at).expect("it was just found");
+                let io = self.ios.remove(&tag);
+                return (result, io.and_then(|io| io.buffer));
+            }
+            // Also of the others of whom something has arrived already.
+            let others = std::mem::take(&mut self.arrived);
+            self.wait(None);
+            let new = std::mem::replace(&mut self.arrived, others);
+            self.arrived.extend(new);
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! A channel's way to an LU.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use block::{Finish, IoError, Lane, LaneId, OpKind, Outcome, Request, Seat, Submit, Tag, Wait};
+use memory::{IoBuf, Lasting, clock};
+use pool::format::CHUNK_BYTES;
+use uring::{FileSlot, Op, Ring};
+
+use crate::post::{Answered, Ask, Inbox, LaneBox, Message};
+use crate::table::{Begun, Found, Shared, Table};
+use crate::volume::LuVolume;
+
+/// Bytes that the pool is asked for at once.
+pub(crate) const ASK_MAX: u64 = 1 << 20;
+/// Requests in flight; one more waits in the channel.
+const JOBS_MAX: usize = 4096;
+/// The lane's own operation: a read of its box's bell.
+const BELL: u64 = 0;
+/// When to try again after the kernel would not even take what was queued.
+const KERNEL_BUSY: Duration = Duration::from_millis(1);
+
+/// A round of a request in flight.
+#[derive(Debug, Clone, Copy)]
+struct Job {
+    /// Bytes of the request that were done before, of this round, and in all.
+    base: u64,
+    bytes: u64,
+    len: u64,
+    /// Where it is counted that it was begun; none: the pool has it.
+    parity: Option<u8>,
+}
+
+impl Job {
+    /// What the end of its round means to the request.
+    fn outcome(&self, outcome: Outcome) -> Outcome {
+        match outcome {
+            Outcome::Done(Ok(())) if self.base + self.bytes < self.len => {
+                Outcome::Again { done: self.base + self.bytes }
+            }
+            Outcome::Done(result) => Outcome::Done(result),
+            Outcome::Again { done } => Outcome::Again { done: self.base + done },
+        }
+    }
+}
+
+/// Tags are small numbers of our own.
+#[derive(Default)]
+struct OfTags(u64);
+
+impl Hasher for OfTags {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u32(u32::from(*byte)));
+    }
+
+    fn write_u32(&mut self, tag: u32) {
+        self.0 = (self.0 ^ u64::from(tag)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// See the module.
+pub(crate) struct LuLane {
+    id: LaneId,
+    shared: Arc<Shared>,
+    table: Arc<Table>,
+    inbox: Arc<Inbox>,
+    begun: Arc<Begun>,
+    pvs: Vec<Box<dyn Lane>>,
+    answers: Arc<LaneBox>,
+    bell: FileSlot,
+    /// Where a ring of the bell is read to.
+    rung: Lasting,
+    listens: bool,
+    /// Requests that the pool has.
+    asked: u32,
+    jobs: HashMap<Tag, Job, BuildHasherDefault<OfTags>>,
+    /// Pieces of a request of which a round is a part.
+    scratch: Vec<IoBuf>,
+    bytes: u64,
+    block_size: u32,
+    read_only: bool,
+    write_cache: bool,
+}
+
+impl LuLane {
+    pub(crate) fn new(volume: &LuVolume, ring: &mut Ring, id: LaneId) -> Result<LuLane, String> {
+        let answers = Arc::new(LaneBox::new().map_err(|error| error.to_string())?);
+        let rung = Lasting::new(4096).map_err(|error| error.to_string())?;
+        let bell = ring.register(answers.bell.0.as_fd()).map_err(|error| error.to_string())?;
+        let mut pvs: Vec<Box<dyn Lane>> = Vec::with_capacity(volume.shared.pvs.len());
+        for (part, pv) in (1..).zip(&volume.shared.pvs) {
+            match pv.lane_at(ring, Seat::part(id, part)) {
+                Ok(lane) => pvs.push(lane),
+                Err(error) => {
+                    pvs.iter_mut().for_each(|lane| lane.detach(ring));
+                    ring.unregister(bell);
+                    return Err(error.what);
+                }
+            }
+        }
+        Ok(LuLane {
+            id,
+            begun: volume.shared.join(),
+            shared: Arc::clone(&volume.shared),
+            table: Arc::clone(&volume.table),
+            inbox: Arc::clone(&volume.inbox),
+            pvs,
+            answers,
+            bell,
+            rung,
+            listens: false,
+            asked: 0,
+            jobs: HashMap::with_capacity_and_hasher(2 * JOBS_MAX, BuildHasherDefault::default()),
+            scratch: Vec::with_capacity(Op::MAX_BUFS),
+            bytes: volume.bytes,
+            block_size: volume.block_size,
+            read_only: volume.read_only,
+            write_cache: volume.write_cache,
+        })
+    }
+
+    fn check(&self, request: &Request<'_>) -> Result<(), IoError> {
+        if self.read_only && request.op.writes() {
+            return Err(IoError::ReadOnly);
+        }
+        let end = request.offset.checked_add(request.len).ok_or(IoError::OutOfRange)?;
+        if end > self.bytes {
+            return Err(IoError::OutOfRange);
+        }
+        if (request.offset | request.len) & u64::from(self.block_size - 1) != 0 {
+            return Err(IoError::Io);
+        }
+        Ok(())
+    }
+
+    /// A read or write: by itself as far as it can, one chunk after the other.
+    #[inline]
+    fn transfer(&mut self, ring: &mut Ring, request: &mut Request<'_>) -> Submit {
+        let mut done = request.done;
+        while done < request.len {
+            // The part of the request that is in the chunk where it goes on.
+            let chunk = (request.offset + done) / CHUNK_BYTES * CHUNK_BYTES;
+            let first = chunk.max(request.offset) - request.offset;
+            let bytes = (request.len - first).min(chunk + CHUNK_BYTES - request.offset - first);
+            let parity = self.shared.begin(&self.begun);
+            match self.shared.look(&self.table, request.offset + first, bytes) {
+                Found::There(pv, place) => {
+                    let answer = self.go(ring, request, (first, bytes, done), parity, (pv, place));
+                    if answer != Submit::Done(Ok(())) {
+                        return answer;
+                    }
+                    done = first + bytes;
+                }
+                Found::Zeros if request.op == OpKind::Read => {
+                    let rest = first + bytes - done;
+                    let filled = walk(request.bufs, done, rest, |piece| piece.fill(0));
+                    self.begun.end(parity);
+                    if filled < rest {
+                        return Submit::Done(Err(IoError::Io));
+                    }
+                    done += rest;
+                }
+                Found::Zeros | Found::Ask => {
+                    self.begun.end(parity);
+                    // Whole blocks: a part of one that is done is done again.
+                    return self.ask_for(ring, request, done - done % u64::from(self.block_size));
+                }
+            }
+        }
+        Submit::Done(Ok(()))
+    }
+
+    /// The part of a request from `first` on, of which it is done up to `done`, on a PV.
+    #[inline]
+    fn go(
+        &mut self,
+        ring: &mut Ring,
+        request: &mut Request<'_>,
+        (first, bytes, done): (u64, u64, u64),
+        parity: u8,
+        (pv, place): (u16, u64),
+    ) -> Submit {
+        let bufs = if bytes == request.len {
+            request.bufs
+        } else {
+            self.scratch.clear();
+            let scratch = &mut self.scratch;
+            walk(request.bufs, first, bytes, |piece| scratch.push(piece));
+            &self.scratch
+        };
+        let (op, tag, passed) = (request.op, request.tag, request.passed);
+        let mut part =
+            Request { op, offset: place, len: bytes, bufs, tag, done: done - first, passed };
+        let answer = match self.pvs.get_mut(usize::from(pv)) {
+            Some(lane) if self.jobs.len() < JOBS_MAX => lane.submit(ring, &mut part),
+            Some(_) => Submit::Park { reason: Wait::BackEndFull, until: None },
+            None => Submit::Done(Err(IoError::Gone)),
+        };
+        request.passed = part.passed;
+        if answer == Submit::Pending {
+            let job = Job { base: first, bytes, len: request.len, parity: Some(parity) };
+            self.jobs.insert(tag, job);
+        } else {
+            self.begun.end(parity);
+        }
+        answer
+    }
+
+    /// A round of a read or write that takes the pool.
+    #[cold]
+    fn ask_for(&mut self, ring: &mut Ring, request: &Request<'_>, done: u64) -> Submit {
+        let bytes = (request.len - done).min(ASK_MAX);
+        let mut bufs = Vec::with_capacity(request.bufs.len());
+        let found = walk(request.bufs, done, bytes, |piece| bufs.push(piece));
+        if found < bytes {
+            return Submit::Done(Err(IoError::Io));
+        }
+        let mut data = Vec::new();
+        if request.op.writes() {
+            data.resize(bytes as usize, 0);
+            let mut at = 0;
+            for buf in &bufs {
+                buf.read(0, &mut data[at..at + buf.len()]);
+                at += buf.len();
+            }
+            bufs.clear();
+        }
+        self.ask(ring, request, (done, bytes), data, bufs)
+    }
+
+    /// Hands the pool a request, or a round of it.
+    fn ask(
+        &mut self,
+        ring: &mut Ring,
+        request: &Request<'_>,
+        (done, bytes): (u64, u64),
+        data: Vec<u8>,
+        bufs: Vec<IoBuf>,
+    ) -> Submit {
+        if self.jobs.len() >= JOBS_MAX {
+            return Submit::Park { reason: Wait::BackEndFull, until: None };
+        }
+        if !self.listen(ring) {
+            let until = Some(clock::instant() + KERNEL_BUSY);
+            return Submit::Park { reason: Wait::BackEndFull, until };
+        }
+        let op = match request.op {
+            OpKind::Write { fua } => OpKind::Write { fua: fua || !self.write_cache },
+            OpKind::WriteZeroes { unmap, fua } => {
+                OpKind::WriteZeroes { unmap, fua: fua || !self.write_cache }
+            }
+            op => op,
+        };
+        let full = matches!(op, OpKind::Write { .. }) && self.shared.full.load(Relaxed);
+        self.jobs.insert(request.tag, Job { base: done, bytes, len: request.len, parity: None });
+        self.asked += 1;
+        let (from, tag, lu) = (Arc::clone(&self.answers), request.tag, self.table.number);
+        let at = request.offset + done;
+        let ask = Ask { from, tag, op, lu, at, bytes, data, bufs };
+        self.inbox.post(Message::Ask(Arc::clone(&self.shared), ask));
+        Submit::Held { reason: if full { Wait::PoolFull } else { Wait::Pool } }
+    }
+
+    /// Reads the bell, if nobody does yet; whether somebody does.
+    fn listen(&mut self, ring: &mut Ring) -> bool {
+        if !self.listens {
+            let bufs = [self.rung.buf(0, 8).expect("8 bytes of a page")];
+            let read = Op::Read { file: self.bell, bufs: &bufs, offset: 0, nowait: false };
+            let user_data = Seat::part(self.id, 0).user_data(BELL);
+            self.listens = ring.push(read, user_data).is_ok() || {
+                // What the kernel does not take now stays queued.
+                let _ = ring.submit();
+                ring.push(read, user_data).is_ok()
+            };
+        }
+        self.listens
+    }
+
+    /// The bell was rung.
+    fn heard(&mut self, ring: &mut Ring, out: &mut Vec<Finish>) {
+        self.listens = false;
+        for Answered { tag, result, data, bufs } in self.answers.take() {
+            let Some(job) = self.jobs.remove(&tag) else {
+                debug_assert!(false, "{tag:?} was answered, and was not asked");
+                continue;
+            };
+            self.asked -= 1;
+            let mut at = 0;
+            for buf in bufs.iter().filter(|_| result.is_ok()) {
+                buf.write(0, &data[at..at + buf.len()]);
+                at += buf.len();
+            }
+            out.push(Finish { tag, outcome: job.outcome(Outcome::Done(result)) });
+        }
+        if self.asked > 0 && !self.listen(ring) {
+            // Nobody would ever look: once more, by a completion of our own.
+            ring.note(Seat::part(self.id, 0).user_data(BELL));
+            self.listens = true;
+        }
+    }
+}
+
+impl Lane for LuLane {
+    #[inline]
+    fn submit(&mut self, ring: &mut Ring, request: &mut Request<'_>) -> Submit {
+        if let Err(error) = self.check(request) {
+            return Submit::Done(Err(error));
+        }
+        match request.op {
+            OpKind::Read => self.transfer(ring, request),
+            OpKind::Write { fua: false } if self.write_cache => self.transfer(ring, request),
+            OpKind::Write { .. } if request.done < request.len => {
+                self.ask_for(ring, request, request.done)
+            }
+            OpKind::Discard | OpKind::WriteZeroes { .. } if request.done < request.len => {
+                let rest = (request.done, request.len - request.done);
+                self.ask(ring, request, rest, Vec::new(), Vec::new())
+            }
+            OpKind::Flush => self.ask(ring, request, (0, 0), Vec::new(), Vec::new()),
+            OpKind::Write { .. } | OpKind::Discard | OpKind::WriteZeroes { .. } => {
+                Submit::Done(Ok(()))
+            }
+        }
+    }
+
+    #[inline]
+    fn complete(&mut self, ring: &mut Ring, token: u64, result: i32, out: &mut Vec<Finish>) {
+        let (part, token) = Seat::of(token);
+        if part == 0 {
+            return self.heard(ring, out);
+        }
+        let first = out.len();
+        let Some(lane) = self.pvs.get_mut(usize::from(part) - 1) else { return };
+        lane.complete(ring, token, result, out);
+        for finish in &mut out[first..] {
+            let Some(job) = self.jobs.remove(&finish.tag) else {
+                debug_assert!(false, "{finish:?} was not begun");
+                continue;
+            };
+            if let Some(parity) = job.parity {
+                self.begun.end(parity);
+            }
+            finish.outcome = job.outcome(finish.outcome);
+        }
+    }
+
+    fn detach(&mut self, ring: &mut Ring) {
+        debug_assert!(self.jobs.is_empty() && !self.listens, "detached with I/O in flight");
+        self.pvs.iter_mut().for_each(|lane| lane.detach(ring));
+        ring.unregister(self.bell);
+        self.shared.leave(&self.begun);
+    }
+}
+
+/// Calls `each` with the parts of `bufs` that hold the bytes from `skip` on, `limit` at most; how many bytes that were.
+fn walk(bufs: &[IoBuf], mut skip: u64, limit: u64, mut each: impl FnMut(IoBuf)) -> u64 {
+    let mut seen = 0;
+    for buf in bufs {
+        let len = buf.len() as u64;
+        if skip >= len {
+            skip -= len;
+            continue;
+        }
+        let take = (len - skip).min(limit - seen);
+        if take == 0 {
+            break;
+        }
+        // Both are at most the buffer's length.
+        each(buf.slice(skip as usize, take as usize));
+        (skip, seen) = (0, seen + take);
+    }
+    seen
+}

@@ -1,0 +1,60 @@
+//! Shared storage pools at work: what the pure core ([`pool`]) decides is carried out here.
+//!
+//! ```text
+//!  channels                                          thread `pools`
+//!  LuLane ── looks up ──► Table, Shadow ◄── shows ── Work ── Request, done ──► pool::Pool
+//!    │  └─── asks ──────► Inbox ───────────────────►  │  ◄──── Effect ──────────┘
+//!    │  ◄─── answers ──── LaneBox ◄────────────────── │
+//!    └── reads, writes ──► PVs ◄── journal, first touches, flushes ── Engine
+//! ```
+//!
+//! - [`Pools`]: the thread. It has the only further io_uring of a data plane, made before the process gives up making any, and serves all pools of it. Whatever takes
+//!   the core is done there: first writes, zeroes, discards, flushes, and the pool's own blocks.
+//! - [`PoolHandle`]: a pool that is open. An LU of it ([`PoolHandle::open_lu`]) is a [`block::Volume`].
+//! - `Table` (`table.rs`): where each chunk of an LU is, as atomics that the thread writes and all channels read without a lock. A read or write of blocks that are written goes to the PV at once.
+//! - `Shadow` (`shadow.rs`): which blocks of each chunk are written, in a file of a tmpfs, which the next process finds. The thread writes it before anybody is answered, so that
+//!   the death of the process loses nothing that was answered.
+//! - `Begun` (`table.rs`): what channels have begun, by epoch. A chunk is given out again when all that was begun before the chunk was let go is over.
+//!
+//! # A PV
+//!
+//! Each PV is a [`block::FileVolume`], opened as a part of the pool: its lock keeps two processes apart, its lanes know about direct I/O, short transfers and disks that hang. A channel's lane
+//! of an LU has a lane of each PV; their tokens carry the PV's number ([`block::Seat`]).
+//!
+//! # What waits
+//!
+//! A request that the thread has is [`block::Submit::Held`], counted as [`block::Wait::Pool`], or as [`block::Wait::PoolFull`] where it needs space and others wait for that already. The
+//! answer lies in the lane's box, whose eventfd the channel's ring reads: a lane that waits always has something in flight.
+#![forbid(unsafe_code)]
+
+mod engine;
+mod lane;
+mod post;
+mod shadow;
+mod signature;
+mod table;
+mod thread;
+mod volume;
+mod work;
+
+#[cfg(test)]
+mod tests;
+
+pub use table::{PoolView, PvView};
+pub use thread::{PoolHandle, Pools};
+
+/// Why a pool is not made, opened or changed.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}{}", .help.as_ref().map(|help| format!("; {help}")).unwrap_or_default())]
+pub struct PoolError {
+    /// What is wrong.
+    pub what: String,
+    /// What mends it.
+    pub help: Option<String>,
+}
+
+impl PoolError {
+    fn new(what: impl Into<String>, help: impl Into<String>) -> PoolError {
+        PoolError { what: what.into(), help: Some(help.into()) }
+    }
+}

@@ -1,0 +1,243 @@
+//! What channels and the pools' thread have in common.
+//!
+//! # A look-up
+//!
+//! ```text
+//! channel                                      thread
+//! count itself in the epoch                    show that the chunk is the pool's alone
+//! fence                                        fence
+//! look up ── there: read or write the PV       next epoch; fence
+//!        └── else: uncount, ask                … until nobody counts in the epoch before
+//! ```
+//!
+//! Either the thread sees the count, and waits until the channel's I/O is over, or the channel sees what was shown before, and asks. A channel that counted itself in an epoch that had just
+//! ended delays the next wait for that parity, and nothing else: what it looked up is as new.
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use block::FileVolume;
+use pool::format::{BLOCK_BYTES, CHUNK_BYTES, Uuid};
+use pool::{ChunkId, LuSpace, PvSpace, Shown, Way};
+
+use crate::shadow::Shadow;
+
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Lists and figures are whole at any moment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Of a word of a [`Table`]: the chunk reads as zeros.
+const ZEROS: u64 = 1;
+/// … or is at the PV (12 bits from 52 on) and its chunk (26 bits from 26 on); else the pool has to be asked.
+const THERE: u64 = 2;
+
+fn word(way: Way) -> u64 {
+    match way {
+        Way::Ask => 0,
+        Way::Zeros => ZEROS,
+        Way::There(id) => THERE | u64::from(id.pv) << 52 | u64::from(id.chunk) << 26,
+    }
+}
+
+/// An LU: where each of its chunks is.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(crate) number: u32,
+    chunks: Box<[AtomicU64]>,
+    /// It is gone: whoever has it open still is told so.
+    gone: AtomicBool,
+    /// Volumes that are open on it.
+    pub(crate) users: AtomicU32,
+}
+
+/// What a look-up finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Ask,
+    Zeros,
+    /// Number of the PV, and byte of it.
+    There(u16, u64),
+}
+
+impl Table {
+    pub(crate) fn new(number: u32, ways: impl Iterator<Item = Way>) -> Table {
+        let chunks = ways.map(|way| AtomicU64::new(word(way))).collect();
+        Table { number, chunks, gone: AtomicBool::new(false), users: AtomicU32::new(0) }
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.chunks.len() as u64 * CHUNK_BYTES
+    }
+
+    pub(crate) fn show(&self, vchunk: u32, way: Way) {
+        if let Some(chunk) = self.chunks.get(vchunk as usize)
+            && !self.gone.load(Relaxed)
+        {
+            chunk.store(word(way), Release);
+        }
+    }
+
+    /// The LU goes: from now on the pool is asked, which knows none.
+    pub(crate) fn go(&self) {
+        self.gone.store(true, Relaxed);
+        self.chunks.iter().for_each(|chunk| chunk.store(0, Release));
+    }
+}
+
+/// What one lane has begun on PVs, by parity of the epoch. One channel writes it.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct Begun([AtomicU64; 2]);
+
+impl Begun {
+    /// Something ends.
+    #[inline]
+    pub(crate) fn end(&self, parity: u8) {
+        let count = &self.0[usize::from(parity & 1)];
+        count.store(count.load(Relaxed) - 1, Release);
+    }
+}
+
+/// A pool that is open.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) name: String,
+    pub(crate) uuid: Uuid,
+    /// By number of the member.
+    pub(crate) pvs: Vec<Arc<FileVolume>>,
+    pub(crate) paths: Vec<PathBuf>,
+    pub(crate) shadow: Shadow,
+    epoch: AtomicU64,
+    lanes: Mutex<Vec<Arc<Begun>>>,
+    /// Writes wait for space.
+    pub(crate) full: AtomicBool,
+    view: Mutex<PoolView>,
+}
+
+/// What there is to tell of a pool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolView {
+    /// Its PVs, in the order of members.
+    pub pvs: Vec<PvView>,
+    /// Its LUs.
+    pub lus: Vec<LuSpace>,
+    /// Chunks that are free and set aside for nobody.
+    pub free: u64,
+    /// Writes that wait for space now, and since it was opened.
+    pub paused: u64,
+    /// Requests that had to wait for space since it was opened.
+    pub pauses: u64,
+    /// What is wrong with it.
+    pub trouble: Option<String>,
+}
+
+/// What there is to tell of a PV.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PvView {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it has.
+    pub space: PvSpace,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        name: &str,
+        uuid: Uuid,
+        pvs: Vec<Arc<FileVolume>>,
+        paths: Vec<PathBuf>,
+        shadow: Shadow,
+    ) -> Shared {
+        Shared {
+            name: name.to_owned(),
+            uuid,
+            pvs,
+            paths,
+            shadow,
+            epoch: AtomicU64::new(0),
+            lanes: Mutex::default(),
+            full: AtomicBool::new(false),
+            view: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn view(&self) -> PoolView {
+        locked(&self.view).clone()
+    }
+
+    pub(crate) fn set_view(&self, view: PoolView) {
+        self.full.store(view.paused > 0, Relaxed);
+        *locked(&self.view) = view;
+    }
+
+    /// Shows what holds of a chunk now.
+    pub(crate) fn show(&self, table: Option<&Table>, vchunk: u32, shown: &Shown) {
+        if let (Some(table), false) = (table, matches!(shown.way, Way::There(_))) {
+            table.show(vchunk, shown.way);
+        }
+        shown.kept.iter().for_each(|kept| self.shadow.keep(kept));
+        if let (Some(table), Way::There(_)) = (table, shown.way) {
+            table.show(vchunk, shown.way);
+        }
+    }
+
+    /// Counts something in that a lane begins; the parity is for [`Begun::end`].
+    #[inline]
+    pub(crate) fn begin(&self, begun: &Begun) -> u8 {
+        // Its lowest bit is all that matters.
+        let parity = (self.epoch.load(Relaxed) & 1) as u8;
+        let count = &begun.0[usize::from(parity)];
+        count.store(count.load(Relaxed) + 1, Relaxed);
+        fence(SeqCst);
+        parity
+    }
+
+    /// Where a part of one chunk is. To be asked between [`Shared::begin`] and [`Begun::end`].
+    #[inline]
+    pub(crate) fn look(&self, table: &Table, at: u64, bytes: u64) -> Found {
+        let Some(chunk) = table.chunks.get((at / CHUNK_BYTES) as usize) else { return Found::Ask };
+        let word = chunk.load(Acquire);
+        if word == ZEROS {
+            return Found::Zeros;
+        }
+        if word & THERE == 0 || bytes == 0 {
+            return Found::Ask;
+        }
+        let within = at % CHUNK_BYTES;
+        let id = ChunkId { pv: (word >> 52) as u16, chunk: (word >> 26) as u32 & ((1 << 26) - 1) };
+        let (first, last) = (within / BLOCK_BYTES, (within + bytes - 1) / BLOCK_BYTES);
+        if !self.shadow.has_all(id, first as usize, last as usize) {
+            return Found::Ask;
+        }
+        Found::There(id.pv, u64::from(id.chunk) * CHUNK_BYTES + within)
+    }
+
+    /// Another lane.
+    pub(crate) fn join(&self) -> Arc<Begun> {
+        let begun = Arc::new(Begun::default());
+        locked(&self.lanes).push(Arc::clone(&begun));
+        begun
+    }
+
+    /// A lane goes, with nothing in flight.
+    pub(crate) fn leave(&self, begun: &Arc<Begun>) {
+        locked(&self.lanes).retain(|other| !Arc::ptr_eq(other, begun));
+    }
+
+    /// The next epoch begins; the parity of the one before.
+    pub(crate) fn next_epoch(&self) -> u8 {
+        fence(SeqCst);
+        let before = self.epoch.fetch_add(1, SeqCst);
+        fence(SeqCst);
+        (before & 1) as u8
+    }
+
+    /// Whether nothing is under way that was begun in epochs of this parity.
+    pub(crate) fn is_over(&self, parity: u8) -> bool {
+        let lanes = locked(&self.lanes);
+        lanes.iter().all(|begun| begun.0[usize::from(parity & 1)].load(Acquire) == 0)
+    }
+}

@@ -1,0 +1,64 @@
+//! Volumes in a shared storage pool.
+
+use serde::{Deserialize, Serialize};
+
+use super::Kind;
+use crate::change::{Change, gravest};
+use crate::{FileIdentity, is_default};
+
+/// A logical unit of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LuSpec {
+    /// The name of its pool.
+    pub pool: String,
+    /// Space for all of it is set aside.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub thick: bool,
+    /// It was never there: it is made.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fresh: bool,
+    /// Which one it is, since it was made: nothing else is taken for it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub identity: Option<FileIdentity>,
+}
+
+impl LuSpec {
+    /// One that is thin and was made before.
+    #[must_use]
+    pub fn of(pool: &str) -> LuSpec {
+        LuSpec { pool: pool.to_owned(), thick: false, fresh: false, identity: None }
+    }
+}
+
+impl Kind for LuSpec {
+    fn change(&self, then: &LuSpec) -> Change {
+        let LuSpec { pool, thick, fresh, identity } = self;
+        gravest([
+            (Change::Recreate, *pool != then.pool),
+            // What is told of its making says nothing about one that is there.
+            (Change::Same, *thick != then.thick),
+            (Change::Same, *fresh != then.fresh),
+            (Change::Same, *identity != then.identity),
+        ])
+    }
+
+    fn identity(&self) -> Option<&FileIdentity> {
+        self.identity.as_ref()
+    }
+
+    fn makes(&self) -> bool {
+        self.fresh
+    }
+
+    fn first(&mut self) {
+        self.fresh = true;
+    }
+
+    fn anew(&mut self) {
+        self.fresh = true;
+    }
+
+    fn settle(&mut self, found: Option<FileIdentity>) {
+        (self.fresh, self.identity) = (false, found);
+    }
+}

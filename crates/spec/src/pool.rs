@@ -1,0 +1,28 @@
+//! Shared storage pools.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::is_default;
+
+/// A pool, which is opened from its PVs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolSpec {
+    /// Its name.
+    pub name: String,
+    /// Its UUID, as 32 hexadecimal digits.
+    pub uuid: String,
+    /// Which server this is, likewise: what an earlier process of it knew is taken over.
+    pub server: String,
+    /// Its PVs: regular files or block devices, in any order.
+    pub pvs: Vec<PathBuf>,
+    /// A file in a tmpfs that holds what is not on the PVs yet while the data plane restarts.
+    pub shadow: PathBuf,
+    /// It was never open: it is made, on PVs that hold nothing.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub fresh: bool,
+    /// Numbers of LUs that are no longer wanted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub doomed: Vec<u32>,
+}
