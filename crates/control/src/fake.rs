@@ -6,8 +6,8 @@ use crate::model::resolve::DataPlaneSpec;
 use crate::supervisor::Launcher;
 use protocol::message::{
     AdapterSpec, AdapterState, AdapterStatus, BlockSpec, ChannelStatus, Failure, FailureCode,
-    OpeningStatus, Reply, Request, Status, UnitKind, UnitSpec, UnitStatus, UplinkSpec,
-    UplinkStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
+    OpeningStatus, PoolSpec, PoolStatus, Reply, Request, Status, UnitKind, UnitSpec, UnitStatus,
+    UplinkSpec, UplinkStatus, VERSION, VolumeKind, VolumeSpec, VolumeStatus,
 };
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
@@ -67,6 +67,8 @@ impl Books {
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
             Request::PutUplink(spec) => self.put_uplink(spec),
             Request::RemoveUplink { name } => self.remove_uplink(&name),
+            Request::PutPool(spec) => self.put_pool(spec),
+            Request::RemovePool { name } => self.remove_pool(&name),
             _ => return failure(FailureCode::BadMessage, "not for the books"),
         };
         if reply == Reply::Done {
@@ -125,6 +127,39 @@ impl Books {
             None => {
                 uplinks.push(UplinkStatus { spec, channel_of_queue: vec![0, 1], failover: None })
             }
+        }
+        Reply::Done
+    }
+
+    fn put_pool(&mut self, spec: PoolSpec) -> Reply {
+        let pools = &mut self.status.pools;
+        match pools.iter_mut().find(|pool| pool.spec.name == spec.name) {
+            Some(old) if old.spec.pvs != spec.pvs => {
+                return failure(FailureCode::InUse, format!("pool `{}` is in use", spec.name));
+            }
+            Some(old) => old.spec = spec,
+            None => pools.push(PoolStatus {
+                spec,
+                pvs: Vec::new(),
+                lus: Vec::new(),
+                free_bytes: 1 << 40,
+                paused: 0,
+                pauses: 0,
+                trouble: None,
+            }),
+        }
+        Reply::Done
+    }
+
+    fn remove_pool(&mut self, name: &str) -> Reply {
+        let on = |volume: &VolumeStatus| matches!(&volume.spec.kind, VolumeKind::Lu(lu) if lu.pool == name);
+        if self.status.volumes.iter().any(on) {
+            return failure(FailureCode::InUse, format!("pool `{name}` is in use"));
+        }
+        let before = self.status.pools.len();
+        self.status.pools.retain(|pool| pool.spec.name != name);
+        if self.status.pools.len() == before {
+            return failure(FailureCode::NotFound, format!("no pool `{name}`"));
         }
         Reply::Done
     }

@@ -166,6 +166,7 @@ impl Link for SocketLink {
             Request::ResetPortMarks { .. } => (4, "reset marks of a port"),
             Request::PutUplink(spec) if spec.failover.is_some() => (6, "fail over"),
             Request::PutUplink(_) | Request::RemoveUplink { .. } => (5, "have uplinks"),
+            Request::PutPool(_) | Request::RemovePool { .. } => (7, "serve storage pools"),
             _ => (0, ""),
         };
         if self.minor < since {

@@ -23,6 +23,7 @@ pub mod loss;
 pub mod map;
 mod naa;
 pub mod neighbours;
+pub mod pools;
 pub mod resolve;
 pub mod san;
 pub mod seas;
@@ -227,7 +228,26 @@ impl Desired {
     /// The data plane that opens a volume: that of its users, else [`MAIN`], so that a volume
     /// that cannot be opened is known before an adapter needs it.
     pub fn dataplane_of_volume(&self, volume: &str) -> &str {
-        self.homes().get(volume).and_then(|homes| homes.first()).map_or(MAIN, |(_, _, home)| home)
+        let pool = self[Object::Volume].get(volume).and_then(|set| self.dataplane_of_lu(set));
+        let homes = self.homes();
+        let first = || homes.get(volume).and_then(|homes| homes.first());
+        pool.unwrap_or_else(|| first().map_or(MAIN, |(_, _, home)| home))
+    }
+
+    /// The same, where it is known who has which volume open.
+    fn dataplane_among<'a>(
+        &'a self,
+        homes: &BTreeMap<String, Vec<Home<'a>>>,
+        volume: &str,
+        set: &'a Attributes,
+    ) -> &'a str {
+        let first = homes.get(volume).and_then(|homes| homes.first());
+        self.dataplane_of_lu(set).unwrap_or_else(|| first.map_or(MAIN, |(_, _, home)| home))
+    }
+
+    /// The data plane of an LU: that of its pool.
+    fn dataplane_of_lu<'a>(&'a self, set: &'a Attributes) -> Option<&'a str> {
+        Some(self[Object::Pool].get(pools::pool_of(set)?).map_or(MAIN, home))
     }
 
     /// The name that an object gives as its data plane, volume or the like: the first attribute for it.

@@ -6,7 +6,7 @@
 //! 1. adapters go that are not wanted, or that stand in the way of a change;
 //! 2. clients lose LUNs, and optical drives media, that are to go or to be made anew;
 //! 3. units, then volumes, go that are not wanted, or that must be made anew;
-//! 4. volumes come, change their limits, change their size, or, of disks behind an HBA, their path;
+//! 4. storage pools go, come, or lose LUs; volumes come, change their limits, change their size, or, of disks behind an HBA, their path;
 //! 5. units come; drives get other media;
 //! 6. uplinks go, come or change: they depend on nothing;
 //! 7. adapters come or change.
@@ -24,8 +24,8 @@ pub use inventory::{Inventory, Names, differences, reconcile_of};
 use crate::model::discovered::naa_of_unit;
 use crate::model::resolve::Wanted;
 use protocol::message::{
-    AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, Request, Status, UnitSpec, UplinkSpec,
-    UplinkStatus, VolumeSpec, VolumeStatus,
+    AdapterSpec, AdapterState, AdapterStatus, DeviceSpec, PoolSpec, PoolStatus, Request, Status,
+    UnitSpec, UplinkSpec, UplinkStatus, VolumeSpec, VolumeStatus,
 };
 use spec::{Change, change};
 use std::borrow::Cow;
@@ -64,6 +64,10 @@ pub enum Action {
     RemoveUplink(String),
     /// Connect an uplink, or change it.
     PutUplink(UplinkSpec),
+    /// Close a storage pool.
+    RemovePool(String),
+    /// Open a storage pool, or say which LUs go.
+    PutPool(PoolSpec),
 }
 
 impl Action {
@@ -81,6 +85,8 @@ impl Action {
             Action::PutAdapter(spec) => Request::PutAdapter(spec),
             Action::RemoveUplink(name) => Request::RemoveUplink { name },
             Action::PutUplink(spec) => Request::PutUplink(spec),
+            Action::RemovePool(name) => Request::RemovePool { name },
+            Action::PutPool(spec) => Request::PutPool(spec),
         }
     }
 
@@ -97,6 +103,8 @@ impl Action {
             Action::PutAdapter(spec) => Subject::Adapter(spec.name.clone()),
             Action::RemoveUplink(name) => Subject::Uplink(name.clone()),
             Action::PutUplink(spec) => Subject::Uplink(spec.name.clone()),
+            Action::RemovePool(name) => Subject::Pool(name.clone()),
+            Action::PutPool(spec) => Subject::Pool(spec.name.clone()),
         }
     }
 }
@@ -114,6 +122,8 @@ pub enum Subject {
     Port(String),
     /// An uplink.
     Uplink(String),
+    /// A storage pool.
+    Pool(String),
 }
 
 /// What is there, by name.
@@ -169,7 +179,7 @@ impl<'a> Actual<'a> {
 
 /// The actions that make `actual` what is `wanted`.
 pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
-    let uplinks_now = &actual.uplinks;
+    let (uplinks_now, pools_now) = (&actual.uplinks, &actual.pools);
     let actual = Actual::of(actual);
     let Going { volumes: reopened, units: renewed, adapters: remade } = actual.going(wanted);
     let Actual { volumes, units, adapters, .. } = actual;
@@ -201,6 +211,7 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
         let forget = !wanted.volumes.contains_key(*name) && naa_of_unit(name).is_none();
         Action::RemoveVolume { name: (*name).to_owned(), forget }
     }));
+    actions.extend(pools(wanted, pools_now));
     for (name, spec) in &wanted.volumes {
         match volumes.get(name.as_str()).filter(|_| !reopened.contains(name.as_str())) {
             None => actions.push(Action::PutVolume(spec.clone())),
@@ -217,6 +228,30 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
         .filter(|(name, spec)| specs.get(name.as_str()).map(|now| &**now) != Some(*spec));
     actions.extend(changes.map(|(_, spec)| Action::PutAdapter(spec.clone())));
     actions
+}
+
+/// Which storage pools go and come, and which LUs go of those that stay.
+fn pools(wanted: &Wanted, actual: &[PoolStatus]) -> Vec<Action> {
+    let now: BTreeMap<&str, &PoolSpec> =
+        actual.iter().map(|status| (status.spec.name.as_str(), &status.spec)).collect();
+    // What is told of an opening says nothing about a pool that is open.
+    let same =
+        |now: &PoolSpec, then: &PoolSpec| PoolSpec { fresh: now.fresh, ..then.clone() } == *now;
+    let other = |now: &PoolSpec, then: &PoolSpec| {
+        !same(
+            &PoolSpec { doomed: Vec::new(), ..now.clone() },
+            &PoolSpec { doomed: Vec::new(), ..then.clone() },
+        )
+    };
+    let goes = now
+        .iter()
+        .filter(|(name, now)| wanted.pools.get(**name).is_none_or(|then| other(now, then)));
+    let go = goes.map(|(name, _)| Action::RemovePool((*name).to_owned()));
+    let comes = wanted
+        .pools
+        .values()
+        .filter(|then| now.get(then.name.as_str()).is_none_or(|now| !same(now, then)));
+    go.chain(comes.map(|then| Action::PutPool(then.clone()))).collect()
 }
 
 /// What of the uplinks goes, for good or to be made anew, and what comes or changes.

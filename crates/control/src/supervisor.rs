@@ -516,6 +516,7 @@ impl SupervisorThread {
         (view.pid, view.known, view.line) = (Some(pid), known, line);
         view.message_bytes_max = message_bytes_max;
         view.opened = Arc::default();
+        view.pools.clear();
         view.trouble = None;
         view.started_with = started.or_else(|| self.launcher.started_with());
         view.stats = match stats {
@@ -593,5 +594,6 @@ fn granted(wanted: &Wanted, own: &Path) -> Grants {
     wanted.volumes.values().for_each(|spec| grants.volume(spec));
     wanted.adapters.values().for_each(|spec| grants.adapter(spec));
     wanted.uplinks.values().for_each(|spec| grants.uplink(spec));
+    wanted.pools.values().for_each(|spec| grants.pool(spec));
     grants
 }

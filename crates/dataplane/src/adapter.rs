@@ -53,6 +53,8 @@ pub(crate) struct PlaneContext {
     pub(crate) relay: Relay,
     pub(crate) outside: Arc<Outside>,
     pub(crate) acceptor: Acceptor,
+    /// Who serves storage pools; nobody in a simulation.
+    pub(crate) pools: Option<Arc<pool_io::Pools>>,
 }
 
 /// Everything that one specification determines.

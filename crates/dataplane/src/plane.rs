@@ -8,6 +8,7 @@
 
 mod adapters;
 mod opening;
+mod pools;
 mod units;
 mod uplinks;
 mod volumes;
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 use channel::{ChannelConfig, ChannelError};
 use device_scsi::Unit;
 use memory::MapError;
+use pool_io::Pools;
 use protocol::message::{
     AdapterSpec, ChannelStatus, Failure, FailureCode, Initiator, MINOR, Reply, Request, Status,
     VERSION, VolumeStatus,
@@ -38,6 +40,7 @@ use crate::lock::locked;
 use crate::outside::Outside;
 use crate::storage::{OpenVolume, Storage};
 use opening::Opening;
+use pools::OpenPool;
 use uplinks::Uplink;
 
 /// Why a data plane could not be made.
@@ -46,6 +49,9 @@ pub enum PlaneError {
     /// A channel.
     #[error(transparent)]
     Channel(#[from] ChannelError),
+    /// The thread of storage pools.
+    #[error("the thread of storage pools: {0}")]
+    Pools(#[source] std::io::Error),
     /// The statistics.
     #[error("statistics: {0}")]
     Stats(#[from] MapError),
@@ -70,6 +76,7 @@ pub(crate) struct State {
     /// The adapters of each initiator port. It stays what it is for as long as an adapter exists.
     initiators: BTreeMap<Initiator, BTreeSet<String>>,
     uplinks: BTreeMap<String, Uplink>,
+    pools: BTreeMap<String, OpenPool>,
 }
 
 /// Whether a client of such an adapter sees one of these units.
@@ -218,7 +225,13 @@ impl Plane {
         let acceptor =
             Acceptor::start().map_err(|source| ChannelError::System { index: 0, source })?;
         let stats = Arc::new(stats);
-        let context = PlaneContext { channels, stats, services, relay, outside, acceptor };
+        // Its ring is made before the process gives up making any.
+        let pools = if cfg!(sim) {
+            None
+        } else {
+            Some(Arc::new(Pools::start().map_err(PlaneError::Pools)?))
+        };
+        let context = PlaneContext { channels, stats, services, relay, outside, acceptor, pools };
         let state = Arc::new(Mutex::new(State::default()));
         let of_balancer = Arc::clone(&state);
         let adapters = move || {
@@ -263,6 +276,8 @@ impl Plane {
             Request::RemoveUnit { name } => self.remove_unit(&name),
             Request::PutAdapter(spec) => self.put_adapter(spec, fds.into_iter().next()),
             Request::RemoveAdapter { name } => self.remove_adapter(&name),
+            Request::PutPool(spec) => self.put_pool(spec),
+            Request::RemovePool { name } => self.remove_pool(&name),
             Request::PutUplink(spec) => self.put_uplink(spec),
             Request::RemoveUplink { name } => self.remove_uplink(&name),
             Request::ResetMarks { name } => self.reset_marks(&name),
@@ -306,6 +321,9 @@ impl Plane {
         let mut state = self.state();
         state.opening.clear();
         state.storage = Storage::default();
+        let pools = std::mem::take(&mut state.pools);
+        drop(state);
+        pools.into_values().for_each(OpenPool::close);
     }
 
     fn status(&self) -> Status {
@@ -333,6 +351,7 @@ impl Plane {
             units: state.storage.units.values().map(Unit::status).collect(),
             adapters: state.adapters.values().map(|adapter| adapter.status()).collect(),
             uplinks: state.uplinks.values().map(Uplink::status).collect(),
+            pools: state.pools.values().map(OpenPool::status).collect(),
         }
     }
 }

@@ -17,8 +17,8 @@ use memory::random::Random;
 use partition::blk::{self, Queue, SlotPlan, Status};
 use partition::scsi::{self, Command, address, cdb};
 use partition::session::{Session, SessionOptions, StartPlan};
-use protocol::message::{CacheMode, DelaySpec, FaultSpec, LimitSpec, Request};
-use protocol::message::{FileSpec, VolumeSpec};
+use protocol::message::{CacheMode, DelaySpec, FaultSpec, LimitSpec, PoolSpec, Request};
+use protocol::message::{FileSpec, LuSpec, VolumeSpec};
 use protocol::stats::QueueCounter;
 
 /// Whether allocations of the watched thread are counted.
@@ -100,13 +100,18 @@ fn choose(random: &mut Random, blocks: u64) -> blk::Request {
 
 /// Requests of all kinds, as many at once as the queue takes; how many failed.
 fn drive(queue: &mut Queue, count: u32, random: &mut Random) -> u32 {
+    drive_with(queue, count, &mut || choose(random, (16 << 20) / 512))
+}
+
+/// The same with these requests.
+fn drive_with(queue: &mut Queue, count: u32, choose: &mut dyn FnMut() -> blk::Request) -> u32 {
     let (mut submitted, mut done, mut failed) = (0, 0, 0);
     let end = Instant::now() + 3 * GUARD;
     while done < count {
         while submitted < count
             && let Some(slot) = queue.take()
         {
-            queue.submit(slot, choose(random, (16 << 20) / 512)).unwrap();
+            queue.submit(slot, choose()).unwrap();
             submitted += 1;
         }
         queue.publish().unwrap();
@@ -145,6 +150,53 @@ fn run(name: &str, spec: VolumeSpec, plan: &StartPlan, failures: bool) {
     assert_eq!(count, 0, "{name}: the last one of {} bytes", BYTES.load(SeqCst));
     assert_eq!(failed > 0, failures, "{name}: {failed} requests failed");
     assert!(server.count(QueueCounter::CommandsReceived) >= 2800);
+    session.stop().unwrap();
+}
+
+/// An LU whose blocks are written is read and written by the channel alone.
+fn run_lu() {
+    let server = Server::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let pv = folder.path().join("pv");
+    std::fs::File::create(&pv).unwrap().set_len(10 * (64 << 20)).unwrap();
+    server.must(Request::PutPool(PoolSpec {
+        name: "p0".to_owned(),
+        uuid: "a1".repeat(16),
+        server: "b2".repeat(16),
+        pvs: vec![pv],
+        shadow: memory.path().join("shadow"),
+        fresh: true,
+        doomed: Vec::new(),
+    }));
+    let mut spec = VolumeSpec::new("v", LuSpec { fresh: true, ..LuSpec::of("p0") });
+    spec.bytes = Some(16 << 20);
+    server.must(Request::PutVolume(spec));
+    let socket = server.put_adapter(|_| ());
+    let mut session = Session::connect(&socket, &SessionOptions::default()).unwrap();
+    let mut queues = session.start(&plan(true, 2)).unwrap();
+    let mut next = 0;
+    let blocks = (16 << 20) / BYTES_MAX;
+    let mut first = || {
+        next += 1;
+        blk::Request::Write { offset: u64::from(next - 1) * u64::from(BYTES_MAX), bytes: BYTES_MAX }
+    };
+    assert_eq!(drive_with(&mut queues[0], blocks, &mut first), 0);
+    let waited = server.count(QueueCounter::WaitPool);
+    assert!(waited >= u64::from(blocks), "{waited}");
+    let mut random = Random::new(7);
+    let mut any = || {
+        let bytes = [512, 4096, BYTES_MAX][random.below(3) as usize];
+        let offset = random.below((16 << 20) / 512 - u64::from(bytes) / 512) * 512;
+        match random.below(2) {
+            0 => blk::Request::Write { offset, bytes },
+            _ => blk::Request::Read { offset, bytes },
+        }
+    };
+    drive_with(&mut queues[0], 400, &mut any);
+    let count = allocations(|| drop(drive_with(&mut queues[0], 1000, &mut any)));
+    assert_eq!(count, 0, "an LU: the last one of {} bytes", BYTES.load(SeqCst));
+    assert_eq!(server.count(QueueCounter::WaitPool), waited, "nobody was asked");
     session.stop().unwrap();
 }
 
@@ -240,6 +292,7 @@ fn starting_a_queue_is_seen() {
 #[test]
 fn no_request_makes_a_channel_allocate() {
     starting_a_queue_is_seen();
+    run_lu();
     let server = Server::new(1);
     let (ram, file) = (server.ram(16), server.file(16));
     drop(server);

@@ -3,6 +3,7 @@
 mod changes;
 mod scsi;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -16,8 +17,8 @@ pub const VERSION: u32 = 2;
 
 /// What peers of one version may know beyond it: the lower of the two numbers is spoken. 1: messages of several frames
 /// ([`crate::socket`]), and [`Request::Changes`]. 2: [`Request::ResetMarks`]. 3: witnesses ([`crate::opener::Witnesses`]). 4:
-/// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover.
-pub const MINOR: u32 = 6;
+/// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools.
+pub const MINOR: u32 = 7;
 
 /// What the control plane asks. Each request gets one [`Reply`], in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -66,6 +67,14 @@ pub enum Request {
     /// Disconnects the client, after what is in flight is done, and removes the adapter.
     RemoveAdapter {
         /// Name of the adapter.
+        name: String,
+    },
+    /// Opens a storage pool, made first where that is said. The same specification again is left alone; other LUs that are no longer wanted are removed;
+    /// anything else is refused.
+    PutPool(PoolSpec),
+    /// Closes it, when nothing of it is under way. Refused while a volume is on it.
+    RemovePool {
+        /// Name of the pool.
         name: String,
     },
     /// Connects a network to an interface of the host. The same specification again is left alone; another takes effect at once, or is refused if it is of
@@ -180,6 +189,8 @@ pub struct Status {
     pub adapters: Vec<AdapterStatus>,
     /// Its uplinks.
     pub uplinks: Vec<UplinkStatus>,
+    /// Its storage pools.
+    pub pools: Vec<PoolStatus>,
 }
 
 /// What [`Status::confinement`] says of a process that gave up everything that it does not need.
@@ -305,6 +316,52 @@ pub struct FailoverStatus {
     pub takeovers: u64,
     /// Since when it is in this state, in milliseconds since 1970.
     pub since_ms: u64,
+}
+
+/// A storage pool that is open. Sizes are in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolStatus {
+    /// Its specification.
+    pub spec: PoolSpec,
+    /// Its PVs, in the order of its members.
+    pub pvs: Vec<PvStatus>,
+    /// Its LUs.
+    pub lus: Vec<LuStatus>,
+    /// What is free and set aside for nobody.
+    pub free_bytes: u64,
+    /// Writes that wait for space.
+    pub paused: u64,
+    /// Writes that have waited for space since it was opened.
+    pub pauses: u64,
+    /// What is wrong with it although it is open.
+    #[serde(default)]
+    pub trouble: Option<String>,
+}
+
+/// A PV of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PvStatus {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its UUID.
+    pub uuid: String,
+    /// What it has, in whole chunks.
+    pub bytes: u64,
+    /// What of it is nobody's.
+    pub free_bytes: u64,
+}
+
+/// An LU of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LuStatus {
+    /// Its number.
+    pub number: u32,
+    /// What it was made with, in whole chunks.
+    pub bytes: u64,
+    /// What it has on PVs.
+    pub mapped_bytes: u64,
+    /// All of it is set aside.
+    pub thick: bool,
 }
 
 /// The process at the other end of an adapter's socket when it connected.

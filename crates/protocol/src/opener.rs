@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use spec::{AdapterSpec, SocketRole, UplinkSpec, VolumeSpec};
+use spec::{AdapterSpec, PoolSpec, SocketRole, UplinkSpec, VolumeSpec};
 
 use crate::message::Request;
 use crate::place::{Access, Place, listen, reach};
@@ -152,6 +152,12 @@ impl Grants {
         }
     }
 
+    /// The PVs of a pool, and what it keeps in memory.
+    pub fn pool(&mut self, spec: &PoolSpec) {
+        let files = spec.pvs.iter().chain([&spec.shadow]);
+        self.files.extend(files.map(|path| (path.clone(), true)));
+    }
+
     /// The data plane's own socket, which it removes when it ends.
     pub fn own_socket(&mut self, path: &Path) {
         self.sockets.insert(path.to_owned(), SocketRole::Server);
@@ -163,6 +169,7 @@ impl Grants {
             Request::PutVolume(spec) => self.volume(spec),
             Request::PutAdapter(spec) => self.adapter(spec),
             Request::PutUplink(spec) => self.uplink(spec),
+            Request::PutPool(spec) => self.pool(spec),
             _ => {}
         }
     }

@@ -126,6 +126,8 @@ fn the_page_has_every_message() {
         | Request::RemoveUnit { .. }
         | Request::PutAdapter(_)
         | Request::RemoveAdapter { .. }
+        | Request::PutPool(_)
+        | Request::RemovePool { .. }
         | Request::PutUplink(_)
         | Request::RemoveUplink { .. }
         | Request::ResetMarks { .. }
@@ -155,6 +157,8 @@ fn the_page_has_every_message() {
         "remove_unit",
         "put_adapter",
         "remove_adapter",
+        "put_pool",
+        "remove_pool",
         "put_uplink",
         "remove_uplink",
         "reset_marks",

@@ -2,6 +2,7 @@
 
 mod attributes;
 pub(crate) mod objects;
+mod pools;
 
 use crate::exit;
 use clap::{Args, Parser, Subcommand, ValueEnum};

@@ -7,6 +7,7 @@ pub(crate) mod lists;
 pub(crate) mod logins;
 pub(crate) mod objects;
 pub(crate) mod operation;
+mod pools;
 pub(crate) mod serve;
 pub(crate) mod state;
 pub(crate) mod stats;

@@ -15,6 +15,8 @@ mod links;
 mod lost_writes;
 #[path = "serve/names.rs"]
 mod names;
+#[path = "serve/pools.rs"]
+mod pools;
 #[path = "serve/uplinks.rs"]
 mod uplinks;
 #[path = "serve/visits.rs"]

@@ -7,6 +7,7 @@
 use super::discovered::{Vport, vports};
 use super::files::{self, Made};
 use super::map::SharedMap;
+use super::pools::{self, Kept};
 use super::resolve::network;
 use super::{Desired, MAIN, home, san};
 use crate::error::{ApiError, Code};
@@ -30,9 +31,16 @@ pub struct Allocations {
     pub vports: BTreeSet<Vport>,
     /// The files of volumes.
     pub files: SharedMap<Made>,
+    /// Storage pools.
+    #[serde(skip_serializing_if = "is_empty")]
+    pub pools: SharedMap<Kept>,
     /// How many MAC addresses were given out.
     #[serde(skip_serializing_if = "is_zero")]
     pub macs: u32,
+}
+
+fn is_empty(pools: &SharedMap<Kept>) -> bool {
+    pools.is_empty()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
@@ -54,8 +62,15 @@ pub struct Maximum {
 pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), ApiError> {
     next.allocations = now.allocations.clone();
     // Those whose names or location codes are made of it.
-    let known =
-        [Object::Port, Object::Target, Object::Vtd, Object::Adapter, Object::Trunk, Object::Sea];
+    let known = [
+        Object::Port,
+        Object::Target,
+        Object::Vtd,
+        Object::Adapter,
+        Object::Trunk,
+        Object::Sea,
+        Object::Pool,
+    ];
     if known.into_iter().any(|object| !next[object].is_empty()) {
         next.allocations.system.get_or_insert(fresh);
     }
@@ -67,6 +82,7 @@ pub fn settle(now: &Desired, next: &mut Desired, fresh: u64) -> Result<(), ApiEr
     let vports = vports(next).into_values();
     next.allocations.vports.extend(vports);
     files::settle(now, next);
+    pools::settle(now, next, fresh);
     Ok(())
 }
 

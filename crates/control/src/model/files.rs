@@ -11,10 +11,10 @@
 //! is to hold. Volumes of a state that is older than this have nothing, and are opened as ever, once.
 
 use super::Desired;
+use super::pools::pool_of;
 use fabric::attribute::{Object, attr};
-use protocol::message::Status;
 use serde::{Deserialize, Serialize};
-use spec::{FileIdentity, VolumeSpec};
+use spec::{FileIdentity, VolumeKind, VolumeSpec};
 use std::collections::BTreeMap;
 
 /// How it stands with the file of a volume.
@@ -34,16 +34,15 @@ pub enum Made {
 /// What data planes have open, by volume; without an identity: one that tells none.
 pub type Opened = BTreeMap<String, Option<FileIdentity>>;
 
-/// What a data plane has open.
-pub fn opened(status: &Status) -> Opened {
-    let with_file = status.volumes.iter().filter(|volume| volume.spec.kind.path().is_some());
-    with_file.map(|volume| (volume.spec.name.clone(), volume.identity.clone())).collect()
+/// Whether a volume of this kind is made once, and known again by what it was made with.
+pub fn is_made(kind: &VolumeKind) -> bool {
+    kind.path().is_some() || matches!(kind, VolumeKind::Lu(_))
 }
 
 fn has_file(desired: &Desired, name: &str) -> bool {
-    desired[Object::Volume]
-        .get(name)
-        .is_some_and(|set| attr::volume::PATH.applies(Object::Volume, set))
+    desired[Object::Volume].get(name).is_some_and(|set| {
+        attr::volume::PATH.applies(Object::Volume, set) || pool_of(set).is_some()
+    })
 }
 
 /// New volumes have new files; those that are gone are forgotten.
@@ -98,7 +97,6 @@ mod tests {
     use super::*;
     use crate::config;
     use crate::model::{allocations, resolve, samples};
-    use spec::VolumeKind;
 
     const FILE: &str = "[volume.v]\nkind=\"file\"\npath=\"/v\"\ncreate=true\nsize=4096\n[volume.r]\nkind=\"ram\"\nsize=4096\n";
 

@@ -8,7 +8,7 @@
 
 use super::map::SharedMap;
 use super::validate::validate;
-use super::{Desired, Key, home, mentions_of, resolve, san};
+use super::{Desired, Key, home, mentions_of, pools, resolve, san};
 use crate::error::ApiError;
 use crate::paths::Paths;
 use fabric::attribute::words::AdapterKind;
@@ -297,7 +297,7 @@ impl Neighbours {
             value(before) == value(after)
         };
         let same = match object {
-            Object::Volume | Object::Port | Object::Trunk | Object::Uplink => false,
+            Object::Volume | Object::Port | Object::Trunk | Object::Uplink | Object::Pool => false,
             Object::Adapter => {
                 stays && of(attr::adapter::KIND.name) && of(attr::adapter::WWPNS.name)
             }
@@ -372,6 +372,7 @@ fn claims_of(state: &Desired, (object, name): &Key, set: &Attributes, paths: &Pa
             claims.extend(attr::sea::CTL_CHAN.of(set).map(str::to_owned).map(Claim::Control));
         }
         Object::Trunk => claims.push(Claim::Device(name.clone())),
+        Object::Pool => claims.extend(pools::pvs(set, paths).into_iter().map(Claim::File)),
         Object::Port | Object::Vtd | Object::Network => {}
     }
     claims

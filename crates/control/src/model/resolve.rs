@@ -16,17 +16,17 @@ use parts::{limit, narrow16};
 pub use parts::{own_file, volume_path};
 pub use scsi::{MEDIUM_UNIT, naa, unit_of_vtd, unit_serial};
 
-use super::{Desired, MAIN, files};
+use super::{Desired, files, pools};
 use crate::paths::Paths;
 use fabric::attribute::words::{self, AdapterKind, Cache, Wait};
 use fabric::attribute::{Attributes, Object, attr};
 use fabric::units;
-use protocol::message::VolumeStatus;
+use protocol::message::{PoolStatus, VolumeStatus};
 use serde::{Deserialize, Serialize};
 use spec::{
-    AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, FaultSpec, FileSpec, NullSpec,
-    Placement, RamSpec, ScsiSpec, SocketRole, UnitSpec, UplinkSpec, VolumeKind, VolumeSpec,
-    WaitMode,
+    AdapterSpec, BlockSpec, CacheMode, DelaySpec, DeviceSpec, FaultSpec, FileSpec, LuSpec,
+    NullSpec, Placement, PoolSpec, RamSpec, ScsiSpec, SocketRole, UnitSpec, UplinkSpec, VolumeKind,
+    VolumeSpec, WaitMode,
 };
 use std::collections::BTreeMap;
 
@@ -41,6 +41,8 @@ pub struct Wanted {
     pub adapters: BTreeMap<String, AdapterSpec>,
     /// Uplinks by name.
     pub uplinks: BTreeMap<String, UplinkSpec>,
+    /// Storage pools by name.
+    pub pools: BTreeMap<String, PoolSpec>,
 }
 
 /// With what a data plane is started.
@@ -59,10 +61,9 @@ pub struct DataPlaneSpec {
 /// The part of the desired state that belongs to one data plane.
 pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
     let homes = desired.homes();
-    let volumes = desired[Object::Volume].iter().filter(|(name, _)| {
-        let first = homes.get(*name).and_then(|homes| homes.first());
-        first.map_or(MAIN, |(_, _, home)| home) == dataplane
-    });
+    let volumes = desired[Object::Volume]
+        .iter()
+        .filter(|(name, set)| desired.dataplane_among(&homes, name, set) == dataplane);
     let volumes = volumes.map(|(name, set)| {
         let mut spec = volume(name, set, paths);
         files::say(desired.allocations.files.get(name), &mut spec);
@@ -91,6 +92,7 @@ pub fn wanted(desired: &Desired, dataplane: &str, paths: &Paths) -> Wanted {
         units: scsi::units(desired, dataplane, paths),
         adapters: adapters.collect(),
         uplinks: network::uplinks(desired, dataplane),
+        pools: pools::wanted(desired, dataplane, paths),
     }
 }
 
@@ -100,6 +102,13 @@ impl Wanted {
         let spec = self.volumes.get_mut(&open.spec.name);
         if let Some(spec) = spec.filter(|spec| spec.kind.path() == open.spec.kind.path()) {
             spec.kind.settle(open.identity.clone());
+        }
+    }
+
+    /// A storage pool that is open is not made any more.
+    pub fn settle_pool(&mut self, open: &PoolStatus) {
+        if let Some(spec) = self.pools.get_mut(&open.spec.name) {
+            spec.fresh = false;
         }
     }
 
@@ -135,6 +144,11 @@ pub fn volume(name: &str, set: &Attributes, paths: &Paths) -> VolumeSpec {
     let path = volume_path(name, set, paths).unwrap_or_default();
     let kind = match attr::volume::KIND.of(set) {
         Some(words::VolumeKind::Ram) => RamSpec::new(path).into(),
+        Some(words::VolumeKind::Lu) => LuSpec {
+            thick: attr::volume::THICK.value(set),
+            ..LuSpec::of(attr::volume::POOL.of(set).unwrap_or_default())
+        }
+        .into(),
         Some(words::VolumeKind::Null) => {
             NullSpec { zero_fill: attr::volume::ZERO_FILL.value(set) }.into()
         }

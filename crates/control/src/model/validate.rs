@@ -1,6 +1,7 @@
 //! Whether a desired state makes sense: every attribute by the table, and the rules between objects.
 
 mod network;
+mod pools;
 mod san;
 
 use super::discovered::HBA_UNIT;
@@ -43,6 +44,7 @@ pub fn validate(desired: &Desired, paths: &Paths) -> Result<Desired, ApiError> {
     for (volume, homes) in checked.homes() {
         sharing(&checked, &volume, &homes)?;
     }
+    pools::check(&checked, paths)?;
     san::check(&checked)?;
     network::check(&checked)?;
     Ok(checked)

@@ -13,8 +13,8 @@
 use super::{Action, Actual, Going, Subject, reconcile, shows, stands_on};
 use crate::model::resolve::Wanted;
 use protocol::message::{
-    AdapterStatus, Changes, Delta, Named, OpeningStatus, Status, UnitStatus, UplinkStatus,
-    VolumeStatus,
+    AdapterStatus, Changes, Delta, Named, OpeningStatus, PoolStatus, Status, UnitStatus,
+    UplinkStatus, VolumeStatus,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,6 +28,7 @@ pub struct Inventory {
     units: BTreeMap<String, UnitStatus>,
     adapters: BTreeMap<String, AdapterStatus>,
     uplinks: BTreeMap<String, UplinkStatus>,
+    pools: BTreeMap<String, PoolStatus>,
     opening: Vec<OpeningStatus>,
 }
 
@@ -39,6 +40,7 @@ impl Inventory {
         take(&mut self.units, changes.units, Subject::Unit, &mut names);
         take(&mut self.adapters, changes.adapters, Subject::Adapter, &mut names);
         take(&mut self.uplinks, changes.uplinks, Subject::Uplink, &mut names);
+        take(&mut self.pools, changes.pools, Subject::Pool, &mut names);
         let before = std::mem::replace(&mut self.opening, changes.opening);
         let opening = before.iter().chain(&self.opening);
         names.extend(opening.map(|opening| Subject::Volume(opening.name.clone())));
@@ -65,6 +67,11 @@ impl Inventory {
         self.uplinks.get(name)
     }
 
+    /// A storage pool that is open.
+    pub fn pool(&self, name: &str) -> Option<&PoolStatus> {
+        self.pools.get(name)
+    }
+
     /// What of it has these names.
     fn part(&self, about: &Names) -> Status {
         let mut part = Status::default();
@@ -74,6 +81,7 @@ impl Inventory {
                 Subject::Unit(name) => part.units.extend(self.units.get(name).cloned()),
                 Subject::Adapter(name) => part.adapters.extend(self.adapters.get(name).cloned()),
                 Subject::Uplink(name) => part.uplinks.extend(self.uplinks.get(name).cloned()),
+                Subject::Pool(name) => part.pools.extend(self.pools.get(name).cloned()),
                 Subject::Port(_) => {}
             }
         }
@@ -129,6 +137,7 @@ fn part_of(wanted: &Wanted, about: &Names) -> Wanted {
             Subject::Unit(name) => part.units.extend(entry(&wanted.units, name)),
             Subject::Adapter(name) => part.adapters.extend(entry(&wanted.adapters, name)),
             Subject::Uplink(name) => part.uplinks.extend(entry(&wanted.uplinks, name)),
+            Subject::Pool(name) => part.pools.extend(entry(&wanted.pools, name)),
             Subject::Port(_) => {}
         }
     }
@@ -146,6 +155,7 @@ pub fn differences(before: &Wanted, after: &Wanted) -> Names {
     differ(&before.units, &after.units, Subject::Unit, &mut names);
     differ(&before.adapters, &after.adapters, Subject::Adapter, &mut names);
     differ(&before.uplinks, &after.uplinks, Subject::Uplink, &mut names);
+    differ(&before.pools, &after.pools, Subject::Pool, &mut names);
     names
 }
 

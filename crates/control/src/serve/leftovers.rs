@@ -8,6 +8,7 @@ use super::{ServeError, system};
 use crate::link::{Link, LinkError, SocketLink};
 use crate::model::Desired;
 use crate::model::loss::has_client;
+use crate::model::pools;
 use crate::model::resolve::{adapter_socket, volume_path};
 use crate::paths::Paths;
 use crate::supervisor::{Launcher, ProcessLauncher};
@@ -211,6 +212,7 @@ pub(super) fn sweep(paths: &Paths, desired: &Desired) {
         .filter_map(|(name, set)| volume_path(name, set, paths))
         .chain(desired[Object::Medium].iter().map(|(name, set)| paths.medium(name, set)))
         .chain(desired[Object::Volume].keys().map(|name| paths.reservations(name)))
+        .chain(desired[Object::Pool].values().map(|set| pools::shadow(set, paths)))
         .collect();
     let folder = |path: PathBuf| path.parent().map(Path::to_owned).unwrap_or_default();
     let all: [(PathBuf, Ours); 3] = [

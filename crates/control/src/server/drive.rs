@@ -348,6 +348,7 @@ pub(super) fn failure_of<'a>(
             Object::Volume => vec![Subject::Volume(own)],
             Object::Adapter => vec![Subject::Adapter(own)],
             Object::Uplink => vec![Subject::Uplink(own)],
+            Object::Pool => vec![Subject::Pool(own)],
             Object::Sea => {
                 let set = desired[Object::Sea].get(name);
                 let uplink = set.and_then(|set| attr::sea::REAL_ADAPTER.of(set));

@@ -6,8 +6,10 @@ use crate::caller;
 use crate::error::{ApiError, Code};
 use crate::model::Desired;
 use crate::model::files::{self, Made};
+use crate::model::pools;
 use crate::model::transition::{AttributeChange, Change, Verb};
 use crate::operation::{Facts, Kind, Step, Work};
+use crate::supervisor::View;
 use fabric::attribute::{Effect, Object, attr};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
@@ -26,7 +28,11 @@ impl Server {
     pub(super) fn learn_files(&self, desired: &mut Desired) -> bool {
         let views = self.supervisor_views().into_values().filter(|view| view.pid.is_some());
         // All of them, whatever the first has.
-        views.filter(|view| files::learn(desired, &view.opened)).count() > 0
+        let mut learn = |view: &View| {
+            // Both, whatever the first has.
+            files::learn(desired, &view.opened) | pools::learn(desired, &view.pools)
+        };
+        views.filter(|view| learn(view)).count() > 0
     }
 
     /// Records what data planes have open.

@@ -1,6 +1,7 @@
 //! What the API shows of objects that exist in the control plane only.
 
 use super::links::LinkView;
+use super::pools::PoolView;
 use crate::model::san::max_adapters;
 use crate::model::{Desired, Users, allocations};
 use crate::trail::Links;
@@ -21,10 +22,11 @@ pub struct ObjectView {
     /// The name of a port, made of the prefix of its data plane and its own name: it logs in nowhere itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wwpn: Option<String>,
-    /// Of an uplink: `connected`, `failed`, `pending` while the data plane does not answer, or `unused` where it connects nothing.
+    /// Of an uplink: `connected`, `failed`, `pending` while the data plane does not answer, or `unused` where it connects nothing. Of a storage pool: `open`,
+    /// `failed` or `pending`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Why an uplink is not connected.
+    /// Why an uplink is not connected; what is wrong with a storage pool, or will be soon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The channel of each descriptor of an uplink.
@@ -33,6 +35,9 @@ pub struct ObjectView {
     /// Of a shared Ethernet adapter that has a control file, and of its uplink: what it is to its partner. Nothing while it is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failover: Option<FailoverView>,
+    /// How a storage pool stands, when its data plane says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<PoolView>,
     /// The link of a port.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkView>,
@@ -116,6 +121,7 @@ impl ObjectView {
             reason: None,
             channels: Vec::new(),
             failover: None,
+            space: None,
             link: LinkView::of(desired, links, (object, name, set)),
             used_by: users.iter().map(|(object, name)| format!("{object} {name}")).collect(),
             sources: with_value.map(|a| (a.name.to_owned(), desired.source(a, set))).collect(),

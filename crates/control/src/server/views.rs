@@ -2,12 +2,13 @@
 
 use super::links::LinkView;
 use super::objects::{FailoverView, ObjectView};
+use super::pools::PoolView;
 use super::shared::Server;
 use super::short;
 use crate::caller::Caller;
 use crate::error::ApiError;
 use crate::model::loss::{has_client, stays_away};
-use crate::model::{Desired, Home, MAIN, Users, resolve};
+use crate::model::{Desired, Home, MAIN, Users, home, resolve};
 use crate::paths::Paths;
 use crate::reconcile::Subject;
 use crate::supervisor::{Ailment, View};
@@ -227,6 +228,9 @@ pub struct StatusView {
     /// Uplinks.
     #[serde(default)]
     pub uplinks: Vec<ObjectView>,
+    /// Storage pools.
+    #[serde(default)]
+    pub pools: Vec<ObjectView>,
     /// What data planes could not do; it is tried again.
     pub failures: Vec<ApiError>,
 }
@@ -482,6 +486,7 @@ impl Moment<'_> {
             Object::DataPlane => AnyView::DataPlane(Box::new(self.dataplane(name.to_owned()))),
             Object::Uplink => AnyView::Object(Box::new(self.uplink(name, set))),
             Object::Sea => AnyView::Object(Box::new(self.sea(name, set))),
+            Object::Pool => AnyView::Object(Box::new(self.pool(name, set))),
             _ => AnyView::Object(Box::new(self.object(object, name, set))),
         }
     }
@@ -495,6 +500,23 @@ impl Moment<'_> {
         let its = self.desired[Object::Uplink].get(uplink);
         let failover = its.and_then(|set| self.uplink(uplink, set).failover);
         ObjectView { failover, ..self.object(Object::Sea, name, set) }
+    }
+
+    fn pool(&self, name: &str, set: &Attributes) -> ObjectView {
+        let home = home(set);
+        let account = self.account(home).map(|account| &account.status.pools);
+        let status = account.map(|all| all.iter().find(|pool| pool.spec.name == name));
+        let failure = self.failure(&Subject::Pool(name.to_owned()));
+        let space = status.flatten().map(|status| PoolView::of(self.desired, set, status));
+        let trouble = status.flatten().and_then(|status| status.trouble.clone());
+        let warning = space.as_ref().and_then(|space| space.warning.clone());
+        let pending = self.opening(&Subject::Pool(name.to_owned()));
+        ObjectView {
+            state: Some(state(status.map(|it| it.map(|_| "open")), failure.is_some())),
+            reason: failure.or(pending).or(trouble).or(warning),
+            space,
+            ..self.object(Object::Pool, name, set)
+        }
     }
 
     fn uplink(&self, name: &str, set: &Attributes) -> ObjectView {
@@ -518,8 +540,14 @@ impl Moment<'_> {
 impl Server {
     /// What is known now, as far as some objects need it.
     async fn known(&self, objects: &[Object]) -> (Desired, BTreeMap<String, View>) {
-        let with_state =
-            [Object::Volume, Object::Adapter, Object::DataPlane, Object::Uplink, Object::Sea];
+        let with_state = [
+            Object::Volume,
+            Object::Adapter,
+            Object::DataPlane,
+            Object::Uplink,
+            Object::Sea,
+            Object::Pool,
+        ];
         let supervisors = match objects.iter().any(|object| with_state.contains(object)) {
             true => self.look().await,
             false => BTreeMap::new(),
@@ -569,6 +597,7 @@ impl Server {
         let adapters =
             desired[Object::Adapter].iter().map(|(name, set)| moment.adapter(name, set, paths));
         let uplinks = desired[Object::Uplink].iter().map(|(name, set)| moment.uplink(name, set));
+        let pools = desired[Object::Pool].iter().map(|(name, set)| moment.pool(name, set));
         let dataplanes = desired.dataplane_names().into_iter().map(|name| moment.dataplane(name));
         StatusView {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -583,6 +612,7 @@ impl Server {
             volumes: volumes.collect(),
             adapters: adapters.collect(),
             uplinks: uplinks.collect(),
+            pools: pools.collect(),
             failures: moment
                 .failures
                 .values()

@@ -12,6 +12,8 @@ pub(super) const VERSION: u32 = 3;
 /// What stands before the name of a volume whose file is known, and of a client's maximum.
 const FILE: &str = "file/";
 const MAXIMUM: &str = "maximum/";
+/// … and of a storage pool.
+const POOL: &str = "pool/";
 
 /// The record of the rest.
 #[derive(Serialize, Deserialize)]
@@ -29,6 +31,7 @@ pub(super) fn rest(all: &Allocations) -> Allocations {
         vports: all.vports.clone(),
         maxima: SharedMap::default(),
         files: SharedMap::default(),
+        pools: SharedMap::default(),
         macs: all.macs,
     }
 }
@@ -50,6 +53,7 @@ pub(super) fn differences(now: &Desired, next: &Desired) -> Vec<Differing> {
     let (now, next) = (&now.allocations, &next.allocations);
     let mut all = of(FILE, now.files.differences(&next.files));
     all.extend(of(MAXIMUM, now.maxima.differences(&next.maxima)));
+    all.extend(of(POOL, now.pools.differences(&next.pools)));
     all
 }
 
@@ -75,6 +79,9 @@ pub(super) fn put(
     }
     if let Some(name) = key.strip_prefix(MAXIMUM) {
         return into(&mut to.maxima, name, bytes);
+    }
+    if let Some(name) = key.strip_prefix(POOL) {
+        return into(&mut to.pools, name, bytes);
     }
     Ok(false)
 }

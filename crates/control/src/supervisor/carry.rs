@@ -4,6 +4,7 @@ use super::refusal::refusal;
 use super::{SupervisorThread, close, granted, grants};
 use crate::error::{ApiError, Code};
 use crate::link::LinkError;
+use crate::model::files;
 use crate::reconcile::{Action, Names, Subject, reconcile_of, without};
 use crate::supervisor::view::lock;
 use protocol::message::{Failure, FailureCode, Reply, Request};
@@ -81,7 +82,10 @@ impl SupervisorThread {
                     }
                 }
                 None => {
-                    opened |= matches!(action, Action::PutVolume(_) | Action::ResizeVolume { .. });
+                    opened |= matches!(
+                        action,
+                        Action::PutVolume(_) | Action::PutPool(_) | Action::ResizeVolume { .. }
+                    );
                 }
             }
         }
@@ -102,12 +106,20 @@ impl SupervisorThread {
         let mut view = lock(&self.view);
         let mut learned = false;
         for subject in &self.about {
+            if let Subject::Pool(name) = subject {
+                let open = self.has.pool(name);
+                open.into_iter().for_each(|open| self.wanted.settle_pool(open));
+                learned |= match open {
+                    Some(_) => view.pools.insert(name.clone()),
+                    None => view.pools.remove(name),
+                };
+            }
             let Subject::Volume(name) = subject else { continue };
             let open = self.has.volume(name);
             if let Some(open) = open {
                 self.wanted.settle(open);
             }
-            match open.filter(|open| open.spec.kind.path().is_some()) {
+            match open.filter(|open| files::is_made(&open.spec.kind)) {
                 Some(open) if view.opened.get(name) != Some(&open.identity) => {
                     Arc::make_mut(&mut view.opened).insert(name.clone(), open.identity.clone());
                     learned = true;
@@ -165,6 +177,9 @@ impl SupervisorThread {
                 Subject::Uplink(name) => {
                     self.wanted.uplinks.get(name).into_iter().for_each(|spec| grants.uplink(spec));
                 }
+                Subject::Pool(name) => {
+                    self.wanted.pools.get(name).into_iter().for_each(|spec| grants.pool(spec));
+                }
                 Subject::Unit(_) | Subject::Port(_) => {}
             }
         }
@@ -196,9 +211,10 @@ fn takes(action: &Action, has: &crate::reconcile::Inventory) -> bool {
         grants
     };
     let before = match action {
-        Action::RemoveVolume { .. } | Action::RemoveAdapter(_) | Action::RemoveUplink(_) => {
-            return true;
-        }
+        Action::RemoveVolume { .. }
+        | Action::RemoveAdapter(_)
+        | Action::RemoveUplink(_)
+        | Action::RemovePool(_) => return true,
         Action::PutVolume(spec) => {
             has.volume(&spec.name).map(|open| Request::PutVolume(open.spec.clone()))
         }
@@ -207,6 +223,9 @@ fn takes(action: &Action, has: &crate::reconcile::Inventory) -> bool {
         }
         Action::PutUplink(spec) => {
             has.uplink(&spec.name).map(|there| Request::PutUplink(there.spec.clone()))
+        }
+        Action::PutPool(spec) => {
+            has.pool(&spec.name).map(|there| Request::PutPool(there.spec.clone()))
         }
         Action::PutUnit(_) | Action::RemoveUnit(_) | Action::ResizeVolume { .. } => None,
     };

@@ -18,6 +18,7 @@ pub(super) fn refusal(dataplane: &str, subject: Subject, failure: Failure) -> Ap
         Subject::Adapter(name) => format!("adapter `{name}`"),
         Subject::Port(name) => format!("port `{name}`"),
         Subject::Uplink(name) => format!("uplink `{name}`"),
+        Subject::Pool(name) => format!("pool `{name}`"),
     };
     // Most say themselves whom they are about, without quotes; once is enough.
     let plain = subject.replace('`', "");

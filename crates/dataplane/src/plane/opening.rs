@@ -54,14 +54,13 @@ impl Plan {
         waits: &mut dyn FnMut(String),
     ) -> (Option<OpenVolume>, Option<Failure>) {
         let opened = match self {
-            Plan::New(spec) => {
-                not_shared(state, &spec).and_then(|()| open_volume(files, spec, owner, &mut *waits))
-            }
+            Plan::New(spec) => not_shared(state, &spec)
+                .and_then(|()| open_volume(files, state, spec, owner, &mut *waits)),
             Plan::Again { then, now, known } => {
-                match reopen_volume(files, then, known.clone(), owner.clone(), &mut *waits) {
+                match reopen_volume(files, state, then, known.clone(), owner.clone(), &mut *waits) {
                     Err(failure) => {
                         return (
-                            reopen_volume(files, *now, known, owner, waits).ok(),
+                            reopen_volume(files, state, *now, known, owner, waits).ok(),
                             Some(failure),
                         );
                     }

@@ -2,13 +2,13 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use block::{Files, Geometry, OpenEvent, VolumeError};
 use channel::device::Resized;
 use device_scsi::Medium;
 use protocol::message::{Failure, FailureCode, Reply, VolumeStatus};
-use spec::{Change, FileIdentity, VolumeSpec, change};
+use spec::{Change, FileIdentity, VolumeKind, VolumeSpec, change};
 
 use super::opening::{Plan, not_shared};
 use super::{Plane, State, failure, in_use, not_found};
@@ -94,7 +94,8 @@ impl Plane {
     fn exchange(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
         not_shared(&self.state, &spec)?;
         let name = spec.name.clone();
-        let opened = open_volume(&*self.context.outside, spec, self.owner(), &mut |_| ())?;
+        let opened =
+            open_volume(&*self.context.outside, &self.state, spec, self.owner(), &mut |_| ())?;
         let mut state = self.state();
         let open = state.storage.volumes.get(&name).ok_or_else(|| not_found("volume", &name))?;
         if state.is_block_disk(&name) {
@@ -257,6 +258,7 @@ fn owner(socket: &Path) -> Option<String> {
 /// Opens a volume again that was just closed: it is the same file, and nothing is made.
 pub(super) fn reopen_volume(
     files: &dyn Files,
+    state: &Mutex<State>,
     told: VolumeSpec,
     known: Option<FileIdentity>,
     owner: Option<String>,
@@ -264,12 +266,13 @@ pub(super) fn reopen_volume(
 ) -> Result<OpenVolume, Failure> {
     let mut spec = told.clone();
     spec.kind.settle(known);
-    Ok(OpenVolume { spec: told, ..open_volume(files, spec, owner, waits)? })
+    Ok(OpenVolume { spec: told, ..open_volume(files, state, spec, owner, waits)? })
 }
 
 /// Opens a volume; `waits` is told who has its file.
 pub(super) fn open_volume(
     files: &dyn Files,
+    state: &Mutex<State>,
     spec: VolumeSpec,
     owner: Option<String>,
     waits: &mut dyn FnMut(String),
@@ -285,8 +288,19 @@ pub(super) fn open_volume(
         OpenEvent::Access(access) => notes.insert(0, access.to_owned()),
         OpenEvent::Note(note) => notes.push(note),
     };
-    let volume = block::open_for(files, owner.as_deref(), &spec, &mut note)
-        .map_err(|error| volume_failure(&error))?;
+    let volume = match &spec.kind {
+        VolumeKind::Lu(lu) => {
+            let pool = locked(state).pool_of(&spec, lu);
+            let opened = pool.and_then(|pool| pool.open_lu(&spec, lu));
+            opened.map(|(volume, identity)| {
+                note(OpenEvent::Access("pool"));
+                note(OpenEvent::Identity(identity));
+                volume
+            })
+        }
+        _ => block::open_for(files, owner.as_deref(), &spec, &mut note),
+    };
+    let volume = volume.map_err(|error| volume_failure(&error))?;
     let identity = identity(&spec);
     Ok(OpenVolume { spec, volume, notes, identity, known })
 }

@@ -46,19 +46,23 @@ const ETHERNET: &[&str] = &["ethernet"];
 const DISK: &[&str] = &["disk"];
 const OPTICAL: &[&str] = &["optical"];
 
-use Object::{Adapter, DataPlane, Medium, Network, Port, Trunk, Uplink, Volume};
+use Object::{Adapter, DataPlane, Medium, Network, Pool, Port, Trunk, Uplink, Volume};
 
 objects! {
     /// Something that can be read and written by block.
     Volume volume = "volumes", "Volumes", "what holds data", [] {
         KIND: VolumeKind = Word(VolumeKind::WORDS), Required, Fixed, "",
-            "What holds the data: a file or block device, memory, or nothing at all (writes vanish).";
+            "What holds the data: a file or block device, memory, nothing at all (writes vanish), or a storage pool (`lu`).";
         PATH of(&["file", "ram"]): str = Path, Derived("required for `file`; DIR/ram/NAME or /dev/shm for `ram`"), Fixed, "",
             "The file or block device of a `file` volume; for a `ram` volume the file in a tmpfs that \
              keeps its contents while the data plane restarts.";
         SIZE: u64 = Size { min: 0, max: SIZE_MAX }, Derived("the size of the file or device"), Live, "bytes",
             "Size of the volume. A file that is smaller grows. A running guest sees the new size at \
              once. Only `volume resize --shrink` makes a volume smaller.";
+        POOL of(&["lu"]): str = Name(Pool), Required, Fixed, "",
+            "The storage pool of an LU.";
+        THICK of(&["lu"]): bool = Switch, Is("false"), Fixed, "",
+            "Set all of its space aside in its pool when it is made. Otherwise it takes space as it is written, in chunks of 64 MiB.";
         CREATE of(&["file"]): bool = Switch, Is("false"), Live, "",
             "Make the file of a `file` volume if it is missing when the volume is made; needs `size`. It is made once: a file \
              that is missing later is a failed volume, never an empty disk.";
@@ -117,6 +121,17 @@ objects! {
             "Length of a range in which every request fails; 0 is none.";
         FAULT_SEED hidden: u64 = Number { min: 0, max: SEED_MAX }, Is("0"), Live, "",
             "The same seed gives the same faults.";
+    }
+    /// Storage from which LUs are cut.
+    Pool pool = "pools", "Storage pools", "disks and files from which LUs are cut", [] {
+        PVS: str = Text { bytes_max: 65_536 }, Required, Fixed, "",
+            "Its PVs: paths of block devices or files, separated by commas. They must hold nothing when the pool is made.";
+        DATAPLANE: str = Name(DataPlane), Is("main"), Fixed, "",
+            "The data plane that has it open.";
+        WARN_PERCENT: u64 = Number { min: 1, max: 100 }, Is("80"), Live, "%",
+            "From so much of it in use on `status` warns.";
+        UUID: str = Text { bytes_max: 36 }, Derived("drawn when it is made, and kept"), Fixed, "",
+            "Its UUID, which stands on its PVs. Set it to open a pool that was made elsewhere.";
     }
     /// A server-side virtual adapter with one vhost-user socket.
     Adapter adapter = "adapters", "Adapters", "what virtual machines connect to", [] {

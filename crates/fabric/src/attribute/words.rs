@@ -53,6 +53,8 @@ words! {
         Ram = "ram",
         /// Nothing.
         Null = "null",
+        /// A storage pool.
+        Lu = "lu",
     }
 }
 

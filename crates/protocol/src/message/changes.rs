@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AdapterStatus, ChannelStatus, OpeningStatus, Reply, Request, Status, UnitStatus, UplinkStatus,
-    VolumeStatus,
+    AdapterStatus, ChannelStatus, OpeningStatus, PoolStatus, Reply, Request, Status, UnitStatus,
+    UplinkStatus, VolumeStatus,
 };
 
 /// What differs between two accounts. What is small is told as it is now.
@@ -36,6 +36,8 @@ pub struct Changes {
     pub adapters: Delta<AdapterStatus>,
     /// Uplinks.
     pub uplinks: Delta<UplinkStatus>,
+    /// Storage pools.
+    pub pools: Delta<PoolStatus>,
 }
 
 /// What differs between two lists of named things.
@@ -83,6 +85,12 @@ impl Named for UplinkStatus {
     }
 }
 
+impl Named for PoolStatus {
+    fn name(&self) -> &str {
+        &self.spec.name
+    }
+}
+
 impl<T: Named> Delta<T> {
     fn between(before: &[T], now: &[T]) -> Delta<T> {
         let mut known: BTreeMap<&str, &T> = before.iter().map(|one| (one.name(), one)).collect();
@@ -121,13 +129,14 @@ impl Changes {
             units: Delta::between(&before.units, &now.units),
             adapters: Delta::between(&before.adapters, &now.adapters),
             uplinks: Delta::between(&before.uplinks, &now.uplinks),
+            pools: Delta::between(&before.pools, &now.pools),
         }
     }
 
     /// Makes of an account the one after it.
     pub fn apply(self, status: &mut Status) {
         let Changes { pid, version, uptime_s, confinement, channels, opening, .. } = self;
-        let Changes { volumes, units, adapters, uplinks, .. } = self;
+        let Changes { volumes, units, adapters, uplinks, pools, .. } = self;
         (status.pid, status.version, status.uptime_s) = (pid, version, uptime_s);
         status.confinement = confinement;
         (status.channels, status.opening) = (channels, opening);
@@ -135,6 +144,7 @@ impl Changes {
         units.apply(&mut status.units);
         adapters.apply(&mut status.adapters);
         uplinks.apply(&mut status.uplinks);
+        pools.apply(&mut status.pools);
     }
 }
 

@@ -3,10 +3,11 @@
 use super::attributes::{augment, read};
 use super::{
     DataplaneRunArgs, EditArgs, How, ListArgs, NameArg, NewArgs, RemoveArgs, ResizeArgs,
-    RestartArgs, ShowArgs, WaitArgs,
+    RestartArgs, ShowArgs, WaitArgs, pools,
 };
 use crate::cli::Global;
 use crate::client::Client;
+use crate::commands::filter::Filter;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand, ValueEnum};
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use fabric::attribute::{Attributes, Object};
@@ -27,6 +28,8 @@ pub(crate) enum Verb {
     Wait(WaitArgs),
     Set(EditArgs, Attributes),
     Remove(RemoveArgs),
+    /// The PVs of storage pools.
+    Pvs(Vec<Filter>),
     Volume(VolumeVerb),
     Adapter(AdapterVerb),
     Port(PortVerb),
@@ -284,6 +287,12 @@ Examples:
   trunkline volume create raw0 --kind file --path /dev/nvme0n1
   trunkline volume create scratch --kind ram --size 512MiB"
         }
+        (Object::Pool, "create") => {
+            "\
+Examples:
+  trunkline pool create p0 --pvs /dev/sdb,/dev/sdc
+  trunkline pool create test --pvs /srv/pv0,/srv/pv1"
+        }
         (Object::Volume | Object::Adapter | Object::DataPlane, "list") => {
             "\
 Examples:
@@ -317,7 +326,8 @@ Examples:
 /// What else a removal does, where that is not plain.
 fn removal(object: Object) -> &'static str {
     match object {
-        Object::Volume => "; their files stay",
+        Object::Volume => "; their files stay, LUs are gone",
+        Object::Pool => "; what is on their PVs stays there",
         Object::Adapter => "; their clients are disconnected",
         _ => "",
     }
@@ -357,13 +367,19 @@ fn command(object: Object) -> Command {
 
 /// Whether it has a state that changes by itself.
 fn has_state(object: Object) -> bool {
-    matches!(object, Object::Volume | Object::Adapter | Object::DataPlane | Object::Uplink)
+    matches!(
+        object,
+        Object::Volume | Object::Adapter | Object::DataPlane | Object::Uplink | Object::Pool
+    )
 }
 
 impl FromArgMatches for ObjectCommand {
     fn from_arg_matches(matches: &ArgMatches) -> Result<ObjectCommand, Error> {
         let missing = || Error::new(clap::error::ErrorKind::MissingSubcommand);
         let (noun, matches) = matches.subcommand().ok_or_else(missing)?;
+        if pools::has(noun) {
+            return pools::read(noun, matches);
+        }
         let object = Object::of_noun(noun).ok_or_else(missing)?;
         let verb = match matches.subcommand() {
             Some(("create", of)) => Verb::Create(NewArgs::from_arg_matches(of)?, read(object, of)),
@@ -385,7 +401,7 @@ impl FromArgMatches for ObjectCommand {
 
 impl Subcommand for ObjectCommand {
     fn augment_subcommands(all: Command) -> Command {
-        all.subcommands(Object::ALL.map(command))
+        all.subcommands(Object::ALL.map(command)).subcommands(pools::commands())
     }
 
     fn augment_subcommands_for_update(all: Command) -> Command {
@@ -393,7 +409,7 @@ impl Subcommand for ObjectCommand {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        Object::of_noun(name).is_some()
+        Object::of_noun(name).is_some() || pools::has(name)
     }
 }
 

@@ -28,6 +28,11 @@ pub(crate) fn parse(text: &str) -> Result<Filter, String> {
     Ok(Filter { of, value: value.to_owned(), is })
 }
 
+/// Only those of a kind.
+pub(crate) fn kind(word: &str) -> Filter {
+    Filter { of: "kind".to_owned(), value: word.to_owned(), is: true }
+}
+
 /// Those of which all filters hold.
 pub(super) fn those(
     object: Object,

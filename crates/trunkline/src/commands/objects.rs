@@ -2,7 +2,7 @@
 
 use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
-use super::{dataplane, events, logins, top, wait};
+use super::{dataplane, events, logins, pools, top, wait};
 use crate::cli::objects::{
     AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, ObjectCommand, PortVerb, SeaVerb, TargetVerb,
     Verb, VolumeVerb, ZoneVerb,
@@ -34,6 +34,7 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         Verb::Wait(args) => wait::wait(global, object, &args),
         Verb::Set(edit, attributes) => set(global, object, &edit, &attributes),
         Verb::Remove(args) => remove(global, object, &args.names, args.how),
+        Verb::Pvs(filters) => pools::pvs(global, &filters),
         Verb::Volume(VolumeVerb::Resize(args)) => resize(global, &args),
         Verb::Volume(VolumeVerb::Accept(args)) => {
             act(global, object, &args.names, args.how, "accept")
@@ -515,6 +516,9 @@ fn dataplane_page(dataplane: &DataPlaneView) -> String {
 }
 
 pub(super) fn object_table(object: Object, objects: &[ObjectView]) -> String {
+    if object == Object::Pool {
+        return pools::pool_table(objects);
+    }
     let columns = object.columns();
     let with_state = objects.iter().any(|view| view.state.is_some());
     let mut heading = vec![object.noun().to_uppercase()];
@@ -564,7 +568,11 @@ fn object_page(object: Object, view: &ObjectView) -> String {
         ("link now", view.link.as_ref().map(link).unwrap_or_default()),
         ("used by", view.used_by.join(", ")),
     ];
-    page(head, rows.collect())
+    let page = page(head, rows.collect());
+    match &view.space {
+        Some(space) => format!("{page}\n\n{}", pools::space(space)),
+        None => page,
+    }
 }
 
 #[cfg(test)]

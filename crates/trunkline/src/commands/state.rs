@@ -119,6 +119,10 @@ fn is_well(status: &StatusView) -> bool {
         && status.volumes.iter().all(|one| one.state == "open" && one.reason.is_none())
         && status.adapters.iter().all(|one| !bad.contains(&one.state.as_str()))
         && status.uplinks.iter().all(|one| !bad.contains(&one.state.as_deref().unwrap_or_default()))
+        && status
+            .pools
+            .iter()
+            .all(|one| one.state.as_deref() == Some("open") && one.reason.is_none())
         && troubles(status).is_empty()
 }
 
@@ -136,6 +140,9 @@ fn status_page(status: &StatusView) -> String {
     }
     if !status.adapters.is_empty() {
         page += &format!("\n\n{}", adapter_table(&status.adapters));
+    }
+    if !status.pools.is_empty() {
+        page += &format!("\n\n{}", object_table(Object::Pool, &status.pools));
     }
     if !status.uplinks.is_empty() {
         page += &format!("\n\n{}", object_table(Object::Uplink, &status.uplinks));
@@ -157,6 +164,9 @@ fn troubles(status: &StatusView) -> Vec<String> {
                 adapter.reason.as_deref().unwrap_or("no reason given")
             )
         });
+    let pools = status.pools.iter().filter(|pool| pool.state.as_deref() == Some("open"));
+    let pools =
+        pools.filter_map(|pool| Some(format!("pool `{}`: {}", pool.name, pool.reason.as_ref()?)));
     let failures = status.failures.iter().map(|failure| match &failure.help {
         Some(help) => format!("{failure}; {help}"),
         None => failure.to_string(),
@@ -186,7 +196,7 @@ fn troubles(status: &StatusView) -> Vec<String> {
         let reason = volume.reason.as_ref()?;
         Some(format!("volume `{}` is {}: {reason}", volume.name, volume.state))
     });
-    silent.chain(failures).chain(ill).chain(broken).chain(open).chain(short).collect()
+    silent.chain(failures).chain(pools).chain(ill).chain(broken).chain(open).chain(short).collect()
 }
 
 /// `trunkline stop`: returns when the server has ended, so that what follows in a script finds its sockets and locks free.

@@ -25,6 +25,7 @@ fn states(object: Object) -> (&'static [&'static str], &'static [&'static str]) 
             (&["listening", "connecting", "connected", "running"], &["broken", "failed", "pending"])
         }
         Object::Uplink => (&["connected"], &["failed", "pending", "unused"]),
+        Object::Pool => (&["open"], &["failed", "pending"]),
         _ => (&["running"], &["unresponsive", "down"]),
     }
 }

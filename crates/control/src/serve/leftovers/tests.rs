@@ -21,9 +21,13 @@ fn touch(path: &Path) {
 #[test]
 fn memory_reservations_and_half_copies_of_nobody_go() {
     let (_dir, paths) = folder();
-    let desired = read(DISK).unwrap();
+    let uuid = "0123456789abcdef0123456789abcdef";
+    let pool = format!("[pool.p]\npvs=\"/a\"\nuuid=\"{uuid}\"\n");
+    let desired = read(&format!("{DISK}{pool}")).unwrap();
     let kept = [
         paths.ram("r"),
+        // What is not on the PVs of a pool yet.
+        paths.ram(&format!("pool-{uuid}")),
         paths.reservations("r"),
         paths.state.join("media/by-hand.iso"),
         paths.state.join("disk.img"),

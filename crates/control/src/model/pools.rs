@@ -1,0 +1,196 @@
+//! Storage pools: what is kept of them, and what data planes get of it.
+//!
+//! A pool is made once, on PVs that hold nothing; from then on it is opened, and PVs without its label are a failed pool, never an empty one. An LU that goes is noted by its number until
+//! its pool goes: the data plane removes it, now or when it can.
+
+use super::files::Made;
+use super::{Desired, home};
+use crate::paths::Paths;
+use fabric::attribute::words::VolumeKind;
+use fabric::attribute::{Attributes, Object, attr};
+use serde::{Deserialize, Serialize};
+use spec::{FileIdentity, PoolSpec};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// What is kept of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Kept {
+    /// It was open: it is never made again.
+    pub made: bool,
+    /// LUs that were removed.
+    pub doomed: BTreeSet<u32>,
+}
+
+/// Notes which are open. Whether there was something new.
+pub fn learn(desired: &mut Desired, opened: &BTreeSet<String>) -> bool {
+    let mut learned = false;
+    for name in opened {
+        if !desired[Object::Pool].contains_key(name) {
+            continue;
+        }
+        let mut kept = desired.allocations.pools.get(name).cloned().unwrap_or_default();
+        if !kept.made {
+            kept.made = true;
+            desired.allocations.pools.insert(name.clone(), kept);
+            learned = true;
+        }
+    }
+    learned
+}
+
+/// Pools that are new get a UUID; of those that are gone nothing is kept. LUs that are gone are doomed.
+pub(super) fn settle(now: &Desired, next: &mut Desired, fresh: u64) {
+    let names: Vec<String> = next[Object::Pool].keys().cloned().collect();
+    for name in names {
+        let before = now[Object::Pool].get(&name);
+        let given = before.and_then(|set| attr::pool::UUID.of(set)).map(str::to_owned);
+        let set = next[Object::Pool].get(&name);
+        if set.is_some_and(|set| attr::pool::UUID.of(set).is_some()) {
+            continue;
+        }
+        let mut set = set.cloned().unwrap_or_default();
+        attr::pool::UUID.put(&mut set, &given.unwrap_or_else(|| uuid(&name, fresh)));
+        next[Object::Pool].insert(name, set);
+    }
+    let mut pools = std::mem::take(&mut next.allocations.pools);
+    let there = |name: &String| next[Object::Pool].contains_key(name);
+    let same = |name: &String| {
+        let uuid = |state: &Desired| {
+            state[Object::Pool]
+                .get(name)
+                .and_then(|set| attr::pool::UUID.of(set))
+                .map(str::to_owned)
+        };
+        uuid(now) == uuid(next)
+    };
+    let gone: Vec<String> = pools
+        .iter()
+        .map(|(name, _)| name)
+        .filter(|name| !there(name) || !same(name))
+        .cloned()
+        .collect();
+    gone.iter().for_each(|name| drop(pools.remove(name)));
+    for difference in now.differences(Object::Volume, next) {
+        let Some(before) = difference.before.as_ref().filter(|_| difference.after.is_none()) else {
+            continue;
+        };
+        let (name, set) = &**before;
+        let made = now.allocations.files.get(name);
+        if let Some(Made::Is(FileIdentity::Lu { number, .. })) = made
+            && let Some(pool) = pool_of(set)
+            && there(&pool.to_owned())
+        {
+            let mut kept = pools.get(pool).cloned().unwrap_or_default();
+            kept.doomed.insert(*number);
+            pools.insert(pool.to_owned(), kept);
+        }
+    }
+    next.allocations.pools = pools;
+}
+
+/// The pool of a volume, if it is an LU.
+pub fn pool_of(set: &Attributes) -> Option<&str> {
+    let is_lu = attr::volume::KIND.of(set) == Some(VolumeKind::Lu);
+    attr::volume::POOL.of(set).filter(|_| is_lu)
+}
+
+/// The paths of a pool's PVs.
+pub fn pvs(set: &Attributes, paths: &Paths) -> Vec<PathBuf> {
+    let listed = attr::pool::PVS.of(set).unwrap_or_default().split(',').map(str::trim);
+    listed.filter(|path| !path.is_empty()).map(|path| paths.absolute(path)).collect()
+}
+
+/// The pools of a data plane.
+pub(super) fn wanted(
+    desired: &Desired,
+    dataplane: &str,
+    paths: &Paths,
+) -> BTreeMap<String, PoolSpec> {
+    let here = desired[Object::Pool].iter().filter(|(_, set)| home(set) == dataplane);
+    let spec = |(name, set): (&String, &Attributes)| {
+        let kept = desired.allocations.pools.get(name);
+        let spec = PoolSpec {
+            name: name.clone(),
+            uuid: digits(set),
+            shadow: shadow(set, paths),
+            server: server(desired),
+            pvs: pvs(set, paths),
+            fresh: kept.is_none_or(|kept| !kept.made),
+            doomed: kept.map(|kept| kept.doomed.iter().copied().collect()).unwrap_or_default(),
+        };
+        (name.clone(), spec)
+    };
+    here.map(spec).collect()
+}
+
+fn digits(set: &Attributes) -> String {
+    attr::pool::UUID.of(set).unwrap_or_default().replace('-', "")
+}
+
+/// Where a data plane keeps what is not on a pool's PVs yet.
+pub fn shadow(set: &Attributes, paths: &Paths) -> PathBuf {
+    paths.ram(&format!("pool-{}", digits(set)))
+}
+
+/// The server's own number, as the pools know their servers.
+fn server(desired: &Desired) -> String {
+    format!("{:016x}{:016x}", desired.allocations.system.unwrap_or(0), 0x5452_554e_4b4c_494e_u64)
+}
+
+/// A UUID that nobody has: of a number that was just drawn, and the name, since several pools may be made at once.
+fn uuid(name: &str, fresh: u64) -> String {
+    let mix = |mut word: u64| {
+        // The finalizer of SplitMix64.
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ word >> 31
+    };
+    let named = name.bytes().fold(fresh, |sum, byte| mix(sum ^ u64::from(byte)).wrapping_add(1));
+    let (first, second) =
+        (mix(named), mix(fresh.rotate_left(32) ^ named.wrapping_add(0x9e37_79b9_7f4a_7c15)));
+    // Version 4, as RFC 9562 marks it.
+    let (first, second) = (first & !0xf000 | 0x4000, second & !(3 << 62) | 1 << 63);
+    let text = format!("{first:016x}{second:016x}");
+    format!("{}-{}-{}-{}-{}", &text[..8], &text[8..12], &text[12..16], &text[16..20], &text[20..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+    use crate::model::{allocations, files, resolve, samples};
+
+    const LU: &str = "[pool.p]\npvs=\"/a,/b\"\n[volume.lu]\nkind=\"lu\"\npool=\"p\"\nsize=4096\n";
+
+    #[test]
+    fn a_pool_is_made_once_and_its_lus_are_removed_by_number() {
+        let mut desired = config::read(LU).unwrap();
+        allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+        let wanted = |desired: &Desired| resolve::wanted(desired, "main", &samples::paths());
+        let pool = &wanted(&desired).pools["p"];
+        assert!(pool.fresh && pool.pvs.len() == 2 && pool.uuid.len() == 32, "{pool:?}");
+        assert_eq!(uuid("p", 1), attr::pool::UUID.of(&desired[Object::Pool]["p"]).unwrap());
+        assert_ne!(uuid("q", 1), uuid("p", 1));
+        assert!(learn(&mut desired, &["p".to_owned(), "other".to_owned()].into()));
+        assert!(!learn(&mut desired, &["p".to_owned()].into()), "nothing new");
+        assert!(!wanted(&desired).pools["p"].fresh);
+        let spec::VolumeKind::Lu(lu) = &wanted(&desired).volumes["lu"].kind else { panic!() };
+        assert!(lu.fresh && lu.identity.is_none());
+        let identity = FileIdentity::Lu { pool: pool.uuid.clone(), number: 7, bytes: 4096 };
+        files::learn(&mut desired, &[("lu".to_owned(), Some(identity))].into());
+        let mut without = desired.clone();
+        without[Object::Volume].remove("lu");
+        allocations::settle(&desired, &mut without, 2).unwrap();
+        assert_eq!(wanted(&without).pools["p"].doomed, [7]);
+        // Another of the name is another, and a pool that is gone keeps nothing.
+        let mut again = desired.clone();
+        allocations::settle(&without, &mut again, 3).unwrap();
+        assert_eq!(again.allocations.files["lu"], Made::New);
+        let mut none = without.clone();
+        none[Object::Pool].remove("p");
+        allocations::settle(&without, &mut none, 4).unwrap();
+        assert!(none.allocations.pools.is_empty());
+    }
+}
