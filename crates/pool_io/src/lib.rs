@@ -29,6 +29,7 @@
 
 mod engine;
 mod lane;
+mod open;
 mod post;
 mod shadow;
 mod signature;
