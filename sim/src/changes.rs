@@ -1,25 +1,31 @@
 //! What is done to clients while they are there: as the balancer, an operator or their own driver does it.
 
 use std::cell::RefCell;
+use std::os::fd::AsFd as _;
 
-use dataplane::sim::Session;
+use dataplane::sim::{House, Session};
 use memory::sim;
-use spec::DeviceSpec;
+use spec::{AdapterSpec, DeviceSpec};
+use uring::sim as kernel;
 
-use crate::drawn;
-use crate::world::{Any, Counts, Process, Scene, WAITS_NS};
+use crate::atlas::{Phase, Under};
+use crate::client::SECTOR;
+use crate::counts::Counts;
+use crate::drawn::{self, Changed};
+use crate::world::{Any, Process, Scene, WAITS_NS, look_at_size};
 
 /// A client tells of its rings.
-pub fn bring(session: &mut Session, client: &RefCell<Any>, scene: &Scene) {
+pub fn bring(session: &mut Session, client: &RefCell<Any>, scene: &Scene) -> Result<(), String> {
     let mut rings = client.borrow().front().rings();
     while !rings.is_empty() {
         let ring = rings.swap_remove(sim::pick(rings.len()));
         let number = ring.number;
         session.place(number, sim::pick(scene.drawn.channels as usize));
-        session.set_ring(ring);
-        session.enable(number, true);
+        session.set_ring(ring)?;
+        session.enable(number, true)?;
         sim::tell(|| format!("queue {number} of {} starts", client.borrow().front().name));
     }
+    Ok(())
 }
 
 fn pick_queue(scene: &Scene) -> (usize, u16) {
@@ -31,6 +37,8 @@ fn pick_queue(scene: &Scene) -> (usize, u16) {
 
 /// A queue goes to another channel, as the balancer does it.
 pub fn move_one(process: &mut Process, scene: &Scene, counts: &mut Counts) {
+    sim::met("a queue moves");
+    let _changing = Under::new(Phase::Changing);
     let (number, queue) = pick_queue(scene);
     let at = sim::pick(process.house.channels());
     sim::tell(|| format!("queue {queue} of client{number} moves to channel {at}"));
@@ -40,45 +48,123 @@ pub fn move_one(process: &mut Process, scene: &Scene, counts: &mut Counts) {
     counts.moves += 1;
 }
 
-/// Something changes under a client: its memory, a queue that is disabled for a while, what its adapter may have.
-pub fn change_one(process: &mut Process, scene: &Scene) -> Result<(), String> {
-    let Process { sessions, house } = process;
+/// Something changes under a client: see [`Changed`].
+pub fn change_one(process: &mut Process, scene: &Scene, counts: &mut Counts) -> Result<(), String> {
+    let changed = scene.drawn.changes[sim::pick(scene.drawn.changes.len())];
     let (number, queue) = pick_queue(scene);
-    let session = &mut sessions[number];
-    let what = sim::pick(5);
-    if what == 4 {
-        return renew(process, scene, number);
+    sim::met(changed.name());
+    let _changing = Under::new(Phase::Changing);
+    match changed {
+        Changed::Presence => return renew(process, scene, number),
+        Changed::Map => return map(process, scene, number, counts),
+        Changed::Unit => return remake(process, scene, counts),
+        Changed::Size => return resize(process, scene, counts),
+        _ => {}
     }
+    let Process { sessions, house } = process;
+    let session = &mut sessions[number];
     scene.unit.borrow_mut().shift(number);
-    match what {
-        0 => {
+    match changed {
+        Changed::Memory => {
             sim::tell(|| format!("client{number} tells its memory anew"));
             let regions = scene.clients[number].borrow().front().memory.regions();
             session.set_memory(regions.expect("descriptors"))?;
         }
-        1 => {
+        Changed::Enabled => {
             sim::tell(|| format!("client{number} disables queue {queue} for a while"));
-            session.enable(queue, false);
+            session.enable(queue, false)?;
             (0..sim::pick(40)).for_each(|_| sim::others());
-            session.enable(queue, true);
+            session.enable(queue, true)?;
         }
-        2 => session.reset_marks(),
-        _ => {
-            let mut spec = session.spec().clone();
-            let DeviceSpec::Scsi(scsi) = &mut spec.device else { return Ok(()) };
-            if sim::once_in(2) {
-                scsi.commands.num_cmd_elems = 1 << sim::pick(7);
-            } else {
-                scsi.limit = sim::once_in(2).then(drawn::limit);
-            }
-            if let Some(port) = &mut scsi.port {
-                port.num_cmd_elems = 2 << sim::pick(6);
-            }
-            sim::tell(|| format!("client{number} gets {:?}", spec.scsi()));
-            session.change(house, spec)?;
-        }
+        Changed::Bounds => rebound(session, house, number)?,
+        _ => session.reset_marks(),
     }
     scene.unit.borrow_mut().shift(number);
+    Ok(())
+}
+
+/// An adapter may have more or less of what there is, or no limit.
+fn rebound(session: &mut Session, house: &House, number: usize) -> Result<(), String> {
+    let mut spec = AdapterSpec::clone(&session.spec());
+    let DeviceSpec::Scsi(scsi) = &mut spec.device else { return Ok(()) };
+    if sim::once_in(2) {
+        scsi.commands.num_cmd_elems = 1 << sim::pick(7);
+    } else {
+        scsi.limit = sim::once_in(2).then(drawn::limit);
+    }
+    if let Some(port) = &mut scsi.port {
+        port.num_cmd_elems = 2 << sim::pick(6);
+    }
+    sim::tell(|| format!("client{number} gets {:?}", spec.scsi()));
+    session.change(house, spec)
+}
+
+/// The unit is taken from a client that has it, or given to one that has it not.
+fn map(
+    process: &mut Process,
+    scene: &Scene,
+    number: usize,
+    counts: &mut Counts,
+) -> Result<(), String> {
+    let Process { sessions, house } = process;
+    let (session, unit) = (&mut sessions[number], &scene.unit);
+    let mut spec = AdapterSpec::clone(&session.spec());
+    let DeviceSpec::Scsi(scsi) = &mut spec.device else { return Ok(()) };
+    let luns = &mut scsi.targets[0].luns;
+    counts.maps += 1;
+    if luns.is_empty() {
+        sim::tell(|| format!("client{number} is given the unit"));
+        luns.insert(0, "disk".to_owned());
+        unit.borrow_mut().give(number, &scene.disk.borrow())?;
+        session.change(house, spec)?;
+        unit.borrow_mut().given(number);
+    } else {
+        sim::tell(|| format!("the unit is taken from client{number}"));
+        luns.clear();
+        unit.borrow_mut().take(number);
+        session.change(house, spec)?;
+        unit.borrow_mut().taken(number, &scene.disk.borrow());
+    }
+    Ok(())
+}
+
+/// The unit is made anew, as where its path or its mask changes: taken from everybody before, and given to everybody again.
+fn remake(process: &mut Process, scene: &Scene, counts: &mut Counts) -> Result<(), String> {
+    let has = |process: &Process, number: usize| {
+        let spec = process.sessions[number].spec();
+        spec.scsi().is_some_and(|scsi| !scsi.targets[0].luns.is_empty())
+    };
+    for number in 0..scene.clients.len() {
+        if has(process, number) {
+            map(process, scene, number, counts)?;
+        }
+    }
+    sim::tell(|| "the unit is made anew".into());
+    process.house.remake_unit("disk")?;
+    (0..scene.clients.len()).try_for_each(|number| map(process, scene, number, counts))
+}
+
+/// The volume gets another size.
+fn resize(process: &mut Process, scene: &Scene, counts: &mut Counts) -> Result<(), String> {
+    look_at_size(scene)?;
+    let (whole, clients) = (scene.drawn.sectors, scene.clients.len());
+    let size = if sim::once_in(2) { whole } else { 1 + sim::pick(whole as usize) as u64 };
+    sim::tell(|| format!("the volume is to have {size} sectors"));
+    counts.sizes += 1;
+    let shift = || (0..clients).for_each(|number| scene.unit.borrow_mut().shift(number));
+    shift();
+    let mut done = || {
+        if size < scene.size.replace(size) {
+            scene.unit.borrow_mut().was_cut = true;
+            scene.disk.borrow_mut().cut(size);
+            if let Ok(file) = std::fs::File::open(scene.path()) {
+                kernel::truncated(file.as_fd(), size * SECTOR);
+            }
+        }
+    };
+    let Process { sessions, house } = process;
+    house.resize(sessions, "disk", size * SECTOR, &mut done)?;
+    shift();
     Ok(())
 }
 
@@ -97,9 +183,9 @@ fn renew(process: &mut Process, scene: &Scene, number: usize) -> Result<(), Stri
     if let Some(waited) = scene.hurry.take().filter(|waited| *waited > WAITS_NS) {
         return Err(format!("client{number}: the removal of its adapter waits {waited} ns"));
     }
-    let said = client.borrow().front().says(true);
-    session.come(house, said)?;
-    bring(session, client, scene);
+    let said = client.borrow().front().says(true, scene.drawn.in_bytes);
+    session.come(house, said, removed)?;
+    bring(session, client, scene)?;
     scene.unit.borrow_mut().arrive(number);
     Ok(())
 }

@@ -8,6 +8,7 @@ use memory::{IoBuf, sim};
 use vring::GuestAddr;
 use vring::driver::{AddError, DriverConfig, DriverRange, Segment};
 
+use crate::atlas::Phase;
 use crate::front::{Can, Front};
 use crate::oracle::{Disk, Stamp, Ticket};
 
@@ -51,7 +52,21 @@ impl Habits {
 enum Asked {
     Read(Ticket, std::ops::Range<u64>),
     Write(Ticket),
+    /// A discard, or zeroes.
+    Discard(Ticket),
     Flush(Ticket),
+}
+
+impl Asked {
+    fn phase(&self) -> usize {
+        let phase = match self {
+            Asked::Read(..) => Phase::Read,
+            Asked::Write(_) => Phase::Write,
+            Asked::Discard(_) => Phase::Discard,
+            Asked::Flush(_) => Phase::Flush,
+        };
+        phase as usize
+    }
 }
 
 struct Place {
@@ -266,7 +281,7 @@ impl Client {
                 let added =
                     self.front.lines[0].driver.add(&[head, range], &[status], token, indirect);
                 let ticket = disk.write(sectors.clone(), 0, discard);
-                (added, Asked::Write(ticket))
+                (added, Asked::Discard(ticket))
             }
         };
         match added {
@@ -277,6 +292,7 @@ impl Client {
                         self.front.name, head.0
                     )
                 });
+                sim::enter(asked.phase());
                 self.sent.insert(token, asked);
                 self.next += 1;
                 self.count.left -= 1;
@@ -285,7 +301,7 @@ impl Client {
                 // It never was.
                 match asked {
                     Asked::Read(ticket, _) => disk.was_read(ticket, None).expect("no values"),
-                    Asked::Write(ticket) => disk.forget(ticket),
+                    Asked::Write(ticket) | Asked::Discard(ticket) => disk.forget(ticket),
                     Asked::Flush(ticket) => disk.was_read(ticket, None).expect("no values"),
                 }
                 self.free.push(at);
@@ -297,6 +313,7 @@ impl Client {
     fn judge(&mut self, token: u64, written: u32) -> Result<(), String> {
         let asked =
             self.sent.remove(&token).ok_or_else(|| format!("{token:#x} came back twice"))?;
+        sim::leave(asked.phase());
         let at = (token & 0xffff) as usize;
         let place = &self.places[at];
         let mut status = [0];
@@ -316,7 +333,7 @@ impl Client {
         let mut disk = self.disk.borrow_mut();
         match asked {
             Asked::Flush(ticket) => disk.flushed(ticket, done),
-            Asked::Write(ticket) => disk.written(ticket, done),
+            Asked::Write(ticket) | Asked::Discard(ticket) => disk.written(ticket, done),
             Asked::Read(ticket, sectors) => {
                 let count = (sectors.end - sectors.start) as usize;
                 if done && u64::from(written) != count as u64 * SECTOR + 1 {

@@ -10,7 +10,7 @@ pub struct Control {
 }
 
 /// The controls.
-pub const CONTROLS: [Control; 14] = [
+pub const CONTROLS: [Control; 19] = [
     Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },
     Control {
         name: "inflight-early",
@@ -49,4 +49,21 @@ pub const CONTROLS: [Control; 14] = [
         name: "removal-waits",
         what: "commands that a limit holds back are waited for when their adapter is removed",
     },
+    Control {
+        name: "permit-held",
+        what: "a COMPARE AND WRITE waits behind the writes of others that a limit holds back",
+    },
+    Control {
+        name: "cut-running",
+        what: "a volume is made smaller while writes that were judged by its old size are under way",
+    },
+    Control {
+        name: "unit-anew",
+        what: "a unit that is made anew forgets the reservations that were not to survive a power loss",
+    },
+    Control {
+        name: "preempt-leaves",
+        what: "PREEMPT AND ABORT is answered while writes of who is shut out are under way",
+    },
+    Control { name: "kept-nowhere", what: "reservations are not kept before they are answered" },
 ];

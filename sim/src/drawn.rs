@@ -10,6 +10,8 @@ use spec::{
 use uring::sim::Faults;
 
 use crate::client::SECTOR;
+use crate::fence::KINDS;
+use crate::less::Less;
 use crate::world::{CHANNELS_MAX, CLIENTS_MAX};
 
 /// What the seed drew for the whole run.
@@ -31,6 +33,91 @@ pub struct Drawn {
     pub change_every: u64,
     /// So many deaths for one of the whole host.
     pub power_every: u64,
+    /// What is changed under clients: see `Changed`.
+    pub changes: Vec<Changed>,
+    /// What clients ask of reservations, if anything.
+    pub orders: Option<Ordering>,
+    /// Clients speak with their sessions in bytes.
+    pub in_bytes: bool,
+}
+
+/// How clients order reservations.
+#[derive(Debug, Clone, Copy)]
+pub struct Ordering {
+    /// Instead of another command once in so many.
+    pub every: u64,
+    /// The type, mostly.
+    pub kind: u8,
+    /// They are to survive a power loss, mostly.
+    pub aptpl: bool,
+    /// As the nodes of a cluster do it, of which one shuts another one out: nothing else.
+    pub fences: bool,
+}
+
+impl Ordering {
+    fn draw() -> Ordering {
+        let fences = sim::once_in(2);
+        let kind = if fences { 5 } else { KINDS[sim::pick(KINDS.len())] };
+        Ordering { every: 1 + sim::pick(8) as u64, kind, aptpl: sim::once_in(2), fences }
+    }
+}
+
+/// What may be changed under clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Changed {
+    /// Their memory is told anew.
+    Memory,
+    /// A queue is disabled for a while.
+    Enabled,
+    /// High-water marks begin again.
+    Marks,
+    /// What their adapters may have.
+    Bounds,
+    /// They go, or their adapter is removed, and come again.
+    Presence,
+    /// The unit is taken from one of them, or given again.
+    Map,
+    /// The unit is made anew.
+    Unit,
+    /// The volume gets another size.
+    Size,
+}
+
+impl Changed {
+    const ALL: [Changed; 8] = [
+        Changed::Memory,
+        Changed::Enabled,
+        Changed::Marks,
+        Changed::Bounds,
+        Changed::Presence,
+        Changed::Map,
+        Changed::Unit,
+        Changed::Size,
+    ];
+
+    /// What happens.
+    pub fn name(self) -> &'static str {
+        match self {
+            Changed::Memory => "memory is told anew",
+            Changed::Enabled => "a queue is disabled",
+            Changed::Marks => "marks begin again",
+            Changed::Bounds => "bounds change",
+            Changed::Presence => "a client goes",
+            Changed::Map => "a LUN map changes",
+            Changed::Unit => "a unit is made anew",
+            Changed::Size => "a volume's size changes",
+        }
+    }
+
+    fn draw(scsi: bool, read_only: bool) -> Vec<Changed> {
+        let may = |changed: &Changed| match changed {
+            Changed::Bounds => scsi,
+            Changed::Map | Changed::Unit => scsi && sim::once_in(3),
+            Changed::Size => !read_only && sim::once_in(3),
+            _ => true,
+        };
+        Changed::ALL.into_iter().filter(may).collect()
+    }
 }
 
 fn seldom(often: u64, rare: u64) -> u64 {
@@ -43,7 +130,7 @@ fn seldom(often: u64, rare: u64) -> u64 {
 
 /// A limit on requests, that is soon reached: what may be served at once is less than what a run asks.
 pub fn limit() -> LimitSpec {
-    let (iops, iops_burst) = (10_000 << sim::pick(4), 1 + sim::pick(16) as u64);
+    let (iops, iops_burst) = (1_000 << sim::pick(8), 1 + sim::pick(16) as u64);
     LimitSpec { iops, iops_burst, ..LimitSpec::default() }
 }
 
@@ -64,6 +151,7 @@ impl Drawn {
             let delay = DelaySpec { min_us: 5, max_us: 200, seed: 7, ..DelaySpec::default() };
             spec.delay = Some(delay);
         }
+        let scsi = !sim::once_in(3);
         Drawn {
             channels: 1 + sim::pick(CHANNELS_MAX) as u32,
             wait: [WaitMode::Poll, WaitMode::Adaptive, WaitMode::Interrupt][sim::pick(3)],
@@ -74,13 +162,13 @@ impl Drawn {
                 short: seldom(3, 30),
                 read_error: seldom(20, 200),
                 write_error: seldom(20, 200),
-                sync_error: seldom(5, 50),
+                sync_error: seldom(3, 12),
                 passing: seldom(4, 40),
                 takes_nothing: seldom(8, 80),
                 poll_ends: seldom(4, 40),
                 notify_lost: 0,
             },
-            scsi: (!sim::once_in(3)).then(|| {
+            scsi: scsi.then(|| {
                 let commands = CommandSpec {
                     num_cmd_elems: 1 << sim::pick(7),
                     num_local_cmds: 1 + sim::pick(4) as u32,
@@ -97,6 +185,35 @@ impl Drawn {
             move_every: seldom(100, 1_000),
             change_every: seldom(200, 2_000),
             power_every: seldom(2, 8),
+            changes: Changed::draw(scsi, read_only),
+            orders: (scsi && sim::once_in(3)).then(Ordering::draw),
+            in_bytes: sim::once_in(4),
+        }
+    }
+
+    /// Leaves out what a run is to be without.
+    pub fn reduce(&mut self, less: &Less) {
+        let unless = |name: &str, often: &mut u64| *often *= u64::from(less.has(name));
+        unless("deaths", &mut self.death_every);
+        unless("power", &mut self.power_every);
+        unless("moves", &mut self.move_every);
+        unless("changes", &mut self.change_every);
+        self.orders = self.orders.filter(|_| less.has("orders"));
+        unless("short", &mut self.faults.short);
+        unless("passing", &mut self.faults.passing);
+        unless("pauses", &mut self.faults.takes_nothing);
+        unless("pauses", &mut self.faults.poll_ends);
+        unless("errors", &mut self.faults.read_error);
+        unless("errors", &mut self.faults.write_error);
+        unless("errors", &mut self.faults.sync_error);
+        if !less.has("limits") {
+            (self.spec.limit, self.limited) = (None, None);
+        }
+        if !less.has("delays") {
+            self.spec.delay = None;
+        }
+        if !less.has("channels") {
+            self.channels = 1;
         }
     }
 

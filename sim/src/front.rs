@@ -1,5 +1,6 @@
 //! What all clients have: memory, an in-flight region, and driver queues that kick, sleep until they are notified, and are polled.
 
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ pub struct Front {
     pub name: String,
     pub memory: Arc<DriverMemory>,
     pub region: InflightRegion,
+    /// The file of that.
+    kept: File,
     pub config: DriverConfig,
     pub lines: Vec<Line>,
 }
@@ -52,7 +55,7 @@ impl Front {
     pub fn new(name: String, bytes: u64, config: DriverConfig, numbers: &[u16]) -> Front {
         let memory = Arc::new(DriverMemory::new(bytes).expect("memory"));
         let count = numbers.iter().max().expect("a queue") + 1;
-        let region = InflightRegion::create(count, config.size).expect("a region").1;
+        let (kept, region) = InflightRegion::create(count, config.size).expect("a region");
         let line = |number: &u16| Line {
             number: *number,
             driver: DriverQueue::new(&memory, config).expect("a queue"),
@@ -64,14 +67,16 @@ impl Front {
             heard: u64::MAX,
         };
         let lines = numbers.iter().map(line).collect();
-        Front { name, memory, region, config, lines }
+        Front { name, memory, region, kept, config, lines }
     }
 
     /// What it tells a server before it speaks of its rings.
-    pub fn says(&self, with_region: bool) -> Said {
+    pub fn says(&self, with_region: bool, in_bytes: bool) -> Said {
         let regions = self.memory.regions().expect("descriptors");
-        let inflight = with_region.then(|| self.region.clone());
-        Said { config: self.config, regions, inflight }
+        let count = self.lines.iter().map(|line| line.number).max().expect("a queue") + 1;
+        let kept = || self.kept.try_clone().expect("a descriptor");
+        let inflight = with_region.then(|| (self.region.clone(), kept(), count, self.config.size));
+        Said { config: self.config, regions, inflight, in_bytes }
     }
 
     /// What it tells of its rings.

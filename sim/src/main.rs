@@ -1,72 +1,35 @@
 //! The simulator: the data path of a data plane on a simulated kernel, with every choice made by a seed. See `docs/simulator.md`.
 
+mod atlas;
 mod changes;
 mod client;
 mod controls;
+mod counts;
 mod drawn;
+mod fence;
+mod files;
 mod front;
+mod less;
+mod options;
 mod oracle;
 mod scsi;
 mod unit;
 mod world;
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
 
-use controls::{CONTROLS, Control};
-use world::{Counts, Plan, run};
-
-const HELP: &str = "\
-Runs the data path on a simulated kernel and clock, and judges what its clients see.
-
-Usage: trunkline-sim [OPTIONS]
-
-Options:
-      --seeds <COUNT>     Run so many seeds [default: 2000]
-      --from <SEED>       The first of them [default: 1]
-      --for <SECONDS>     Run seeds for so long instead
-      --seed <SEED>       Run this one and print the end of its story
-      --lines <COUNT>     So many lines of it [default: 400]
-      --control <NAME>    Put a fault in; it has to be found within the seeds. `all`: each of them
-  -h, --help              Print this
-
-Exit code: 0 when nothing was found, or every control was; 1 otherwise; 2 for a wrong option.
-";
-
-struct Options {
-    seeds: u64,
-    from: u64,
-    time: Option<Duration>,
-    seed: Option<u64>,
-    lines: usize,
-    control: Option<String>,
-}
-
-fn options() -> Result<Option<Options>, String> {
-    let mut options =
-        Options { seeds: 2000, from: 1, time: None, seed: None, lines: 400, control: None };
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        if word == "-h" || word == "--help" {
-            return Ok(None);
-        }
-        let value = words.next().ok_or_else(|| format!("{word} needs a value"))?;
-        let number = || value.parse::<u64>().map_err(|_| format!("{word}: {value} is no number"));
-        match word.as_str() {
-            "--seeds" => options.seeds = number()?,
-            "--from" => options.from = number()?,
-            "--for" => options.time = Some(Duration::from_secs(number()?)),
-            "--seed" => options.seed = Some(number()?),
-            "--lines" => options.lines = number()? as usize,
-            "--control" => options.control = Some(value),
-            _ => return Err(format!("there is no {word}; see --help")),
-        }
-    }
-    Ok(Some(options))
-}
+use atlas::Atlas;
+use controls::Control;
+use counts::Counts;
+use less::shrink;
+use options::{HELP, Options};
+use world::{Outcome, Plan, run};
 
 fn main() -> ExitCode {
-    let options = match options() {
+    let options = match Options::read(std::env::args().skip(1)) {
         Ok(Some(options)) => options,
         Ok(None) => {
             print!("{HELP}");
@@ -81,81 +44,138 @@ fn main() -> ExitCode {
     if std::env::var_os("SIM_PANICS").is_none() {
         std::panic::set_hook(Box::new(|_| {}));
     }
-    let controls: Vec<Option<Control>> = match options.control.as_deref() {
-        None => vec![None],
-        Some("all") => CONTROLS.into_iter().map(Some).collect(),
-        Some(name) => match CONTROLS.into_iter().find(|control| control.name == name) {
-            Some(control) => vec![Some(control)],
-            None => {
-                let names: Vec<_> = CONTROLS.iter().map(|control| control.name).collect();
-                eprintln!("error: there is no control {name}; there are {}", names.join(", "));
-                return ExitCode::from(2);
-            }
-        },
-    };
     let mut good = true;
-    for control in controls {
+    for control in &options.controls {
         good &= match options.seed {
-            Some(seed) => one(seed, control, options.lines),
-            None => many(&options, control),
+            Some(seed) => one(seed, *control, &options),
+            None => many(&options, *control),
         };
     }
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Runs one seed and tells its story; whether nothing was found.
-fn one(seed: u64, control: Option<Control>, story_lines: usize) -> bool {
-    let outcome = run(&Plan { seed, control, story_lines });
-    print!("{}", outcome.story);
-    println!("{:?}; story {:#x} of {} ns", outcome.counts, outcome.story.hash, outcome.story.ns);
-    match outcome.finding {
-        None => println!("seed {seed}: nothing was found"),
-        Some(ref finding) => println!("seed {seed}: {finding}"),
+fn one(seed: u64, control: Option<Control>, options: &Options) -> bool {
+    let story_lines = if options.trace { 0 } else { options.lines };
+    let less = options.less.clone();
+    let plan = Plan { seed, control, story_lines, trace: options.trace, less };
+    let outcome = run(&plan);
+    match (&outcome.finding, options.shrink) {
+        (Some(finding), true) => tell_smallest(&plan, finding),
+        _ => tell(&plan, &outcome),
     }
     outcome.finding.is_none()
 }
 
+fn tell(plan: &Plan, outcome: &Outcome) {
+    print!("{}", outcome.story);
+    println!("{}; story {:#x} of {} ns", outcome.counts, outcome.story.hash, outcome.story.ns);
+    let (seed, less) = (plan.seed, &plan.less);
+    let finding = outcome.finding.as_deref().unwrap_or("nothing was found");
+    println!("--seed {seed}{less}: {finding}");
+}
+
+/// Makes a failing run small and tells its story.
+fn tell_smallest(plan: &Plan, finding: &str) {
+    let quiet = Plan { trace: false, ..plan.clone() };
+    let (smallest, outcome) = shrink(&quiet, finding);
+    tell(&smallest, &outcome);
+    println!("the whole run: --seed {}{}: {finding}", plan.seed, plan.less);
+}
+
+/// What all threads have together.
+struct Common<'a> {
+    options: &'a Options,
+    control: Option<Control>,
+    begun: Instant,
+    /// Seeds that were given out, and that have been run.
+    given: AtomicU64,
+    done: AtomicU64,
+    stop: AtomicBool,
+    sum: Mutex<(Counts, Atlas)>,
+    /// The seed that failed, the first if there are several.
+    found: Mutex<Option<(u64, String)>>,
+}
+
+impl Common<'_> {
+    fn next(&self) -> Option<u64> {
+        let more = match self.options.time {
+            Some(time) => self.begun.elapsed() < time,
+            None => self.given.load(Ordering::Relaxed) < self.options.seeds,
+        };
+        if !more || self.stop.load(Ordering::Relaxed) {
+            return None;
+        }
+        let at = self.given.fetch_add(1, Ordering::Relaxed);
+        let ends = self.options.time.is_none() && at >= self.options.seeds;
+        (!ends).then_some(self.options.from + at)
+    }
+
+    /// Seeds until there are no more, or one fails.
+    fn work(&self) {
+        while let Some(seed) = self.next() {
+            let less = self.options.less.clone();
+            let outcome = run(&Plan { seed, control: self.control, less, ..Plan::default() });
+            self.done.fetch_add(1, Ordering::Relaxed);
+            let mut sum = self.sum.lock().expect("no panic is left");
+            sum.0.add(&outcome.counts);
+            sum.1.add(&outcome.story.met);
+            drop(sum);
+            if let Some(finding) = outcome.finding {
+                self.stop.store(true, Ordering::Relaxed);
+                let mut found = self.found.lock().expect("no panic is left");
+                if found.as_ref().is_none_or(|(other, _)| seed < *other) {
+                    *found = Some((seed, finding));
+                }
+            }
+        }
+    }
+}
+
 /// Runs seeds until something is found; whether that is as it should be.
 fn many(options: &Options, control: Option<Control>) -> bool {
-    let begun = Instant::now();
-    let mut counts = Counts::default();
-    let mut seeds = 0;
-    let mut seed = options.from;
-    let more = |seeds| match options.time {
-        Some(time) => begun.elapsed() < time,
-        None => seeds < options.seeds,
+    let common = Common {
+        options,
+        control,
+        begun: Instant::now(),
+        given: AtomicU64::new(0),
+        done: AtomicU64::new(0),
+        stop: AtomicBool::new(false),
+        sum: Mutex::default(),
+        found: Mutex::default(),
     };
-    while more(seeds) {
-        let outcome = run(&Plan { seed, control, story_lines: 0 });
-        seeds += 1;
-        counts.add(&outcome.counts);
-        if let Some(finding) = outcome.finding {
-            if let Some(control) = control {
-                println!("{}: found after {seeds} seeds, by seed {seed}: {finding}", control.name);
-                return true;
-            }
-            one(seed, None, options.lines);
-            println!("run it again with --seed {seed}");
-            return false;
+    let jobs = match options.jobs {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        jobs => jobs,
+    };
+    std::thread::scope(|threads| {
+        (1..jobs).for_each(|_| drop(threads.spawn(|| common.work())));
+        common.work();
+    });
+    let Common { begun, done, sum, found, .. } = common;
+    let (seeds, (counts, atlas)) = (done.into_inner(), sum.into_inner().expect("no panic is left"));
+    match (found.into_inner().expect("no panic is left"), control) {
+        (Some((seed, finding)), Some(control)) => {
+            let after = seed - options.from + 1;
+            println!("{}: found after {after} seeds, by seed {seed}: {finding}", control.name);
+            true
         }
-        seed += 1;
+        (Some((seed, finding)), None) => {
+            let (story_lines, less) = (options.lines, options.less.clone());
+            let plan = Plan { seed, story_lines, less, ..Plan::default() };
+            tell_smallest(&plan, &finding);
+            false
+        }
+        (None, Some(control)) => {
+            println!("{}: NOT FOUND in {seeds} seeds ({})", control.name, control.what);
+            false
+        }
+        (None, None) => {
+            let seconds = begun.elapsed().as_secs_f64();
+            let rate = seeds as f64 / seconds;
+            println!("{seeds} seeds in {seconds:.1} s ({rate:.0} a second): nothing was found");
+            println!("{counts}\n\n{atlas}");
+            true
+        }
     }
-    if let Some(control) = control {
-        println!("{}: NOT FOUND in {seeds} seeds ({})", control.name, control.what);
-        return false;
-    }
-    let seconds = begun.elapsed().as_secs_f64();
-    println!(
-        "{seeds} seeds in {seconds:.1} s ({:.0} a second): nothing was found",
-        seeds as f64 / seconds
-    );
-    let Counts { answered, failed, deaths, power, moves, operations, orphans, .. } = counts;
-    println!(
-        "{answered} requests answered, {failed} of them with an error; {deaths} deaths with {orphans} operations under way, {power} of them of the host; {moves} moves; {operations} operations"
-    );
-    let Counts { functions, ended, refused, .. } = counts;
-    println!(
-        "of SCSI: {functions} functions answered, {ended} commands ended early, {refused} refused"
-    );
-    true
 }

@@ -69,8 +69,8 @@ struct Read {
     alone: Vec<bool>,
 }
 
-/// Says what a sector of the medium has now; none: it is not there yet.
-pub type Look = Box<dyn Fn(u64) -> Option<Stamp>>;
+/// Says what these sectors of the medium have now; none: they are not there, or not yet.
+pub type Look = Box<dyn Fn(std::ops::Range<u64>) -> Vec<Option<Stamp>>>;
 
 /// A disk as it may be.
 pub struct Disk {
@@ -169,13 +169,13 @@ impl Disk {
 
     /// Nothing of a write happens from now on: where the medium does not have its value now, that does not appear any more.
     pub fn bar(&mut self, ticket: Ticket) {
-        let Some(sectors) = self.writes.get(&ticket) else { return };
-        for at in sectors.clone() {
+        let Some(sectors) = self.writes.get(&ticket).cloned() else { return };
+        for (at, now) in sectors.clone().zip((self.medium)(sectors)) {
             let sector = &mut self.sectors[at as usize];
             let open = sector.open.get_mut(&ticket).expect("it is under way");
             let stamp = open.stamp;
             // Zeroes may be anybody's.
-            let elsewhere = (self.medium)(at).is_some_and(|now| now != stamp);
+            let elsewhere = now.is_some_and(|now| now != stamp);
             if stamp != 0 && !open.barred && elsewhere {
                 open.barred = true;
                 sector.strike(stamp);
@@ -183,16 +183,57 @@ impl Disk {
         }
     }
 
+    /// Values of a write that the medium does not have now, with their sectors. Zeroes may be anybody's.
+    pub fn absent(&self, ticket: Ticket) -> Vec<(u64, Stamp)> {
+        let Some(sectors) = self.writes.get(&ticket).cloned() else { return Vec::new() };
+        let each = sectors.clone().zip((self.medium)(sectors));
+        let each = each.map(|(at, now)| (at, self.sectors[at as usize].open[&ticket].stamp, now));
+        let each = each.filter(|(_, stamp, now)| *stamp != 0 && *now != Some(*stamp));
+        each.map(|(at, stamp, _)| (at, stamp)).collect()
+    }
+
+    /// None of these values has come to the medium.
+    pub fn stay_away(&self, values: &[(u64, Stamp)]) -> Result<(), String> {
+        let came = |(at, stamp): &&(u64, Stamp)| (self.medium)(*at..at + 1) == [Some(*stamp)];
+        match values.iter().find(came) {
+            Some((at, stamp)) => Err(format!("{stamp} came to sector {at}")),
+            None => Ok(()),
+        }
+    }
+
+    /// The disk ends here from now on, and what was behind is gone.
+    pub fn cut(&mut self, end: u64) {
+        let gone = self.sectors.iter_mut().skip(end as usize);
+        for sector in gone {
+            sector.possible = BTreeSet::from([0]);
+            sector.durable = BTreeSet::from([0]);
+            // Writes that are under way may have been judged when it has its size again.
+            sector.durable.extend(sector.open.values().map(|open| open.stamp));
+            for open in sector.open.values_mut() {
+                open.beside.insert(0);
+                open.beside_ever.insert(0);
+            }
+        }
+        for read in self.reads.values_mut() {
+            let first = read.sectors.start;
+            for at in read.sectors.clone().filter(|at| *at >= end) {
+                read.allowed[(at - first) as usize].insert(0);
+                read.alone[(at - first) as usize] = false;
+            }
+        }
+    }
+
     /// A write was refused: it has never happened.
     pub fn refused(&mut self, ticket: Ticket) -> Result<(), String> {
-        for at in self.writes.remove(&ticket).expect("it was begun") {
+        let sectors = self.writes.remove(&ticket).expect("it was begun");
+        for (at, now) in sectors.clone().zip((self.medium)(sectors)) {
             let sector = &mut self.sectors[at as usize];
             let Open { stamp, seen, .. } = sector.open.remove(&ticket).expect("it is under way");
             if stamp == 0 {
                 sector.possible.insert(0);
                 continue;
             }
-            if seen || (self.medium)(at) == Some(stamp) {
+            if seen || now == Some(stamp) {
                 return Err(format!("sector {at} has {stamp} of a write that was refused"));
             }
             sector.strike(stamp);
@@ -299,7 +340,7 @@ mod tests {
 
     #[test]
     fn an_older_value_never_returns() {
-        let mut disk = Disk::new(4, Box::new(|_| None), false);
+        let mut disk = Disk::new(4, Box::new(|sectors| sectors.map(|_| None).collect()), false);
         let first = disk.write(0..2, 1, false);
         disk.written(first, true);
         let second = disk.write(0..1, 2, false);
@@ -312,7 +353,7 @@ mod tests {
 
     #[test]
     fn of_writes_that_overlap_any_may_be_the_last() {
-        let mut disk = Disk::new(1, Box::new(|_| None), false);
+        let mut disk = Disk::new(1, Box::new(|sectors| sectors.map(|_| None).collect()), false);
         let first = disk.write(0..1, 1, false);
         let second = disk.write(0..1, 2, false);
         disk.written(second, true);
@@ -324,7 +365,7 @@ mod tests {
 
     #[test]
     fn what_failed_may_have_happened_and_what_is_unanswered_may_yet() {
-        let mut disk = Disk::new(1, Box::new(|_| None), false);
+        let mut disk = Disk::new(1, Box::new(|sectors| sectors.map(|_| None).collect()), false);
         let failed = disk.write(0..1, 1, false);
         disk.written(failed, false);
         for value in [0, 1] {
@@ -344,7 +385,11 @@ mod tests {
     fn what_does_not_appear_may_be_durable() {
         let medium = std::rc::Rc::new(std::cell::Cell::new(0));
         let look = std::rc::Rc::clone(&medium);
-        let mut disk = Disk::new(1, Box::new(move |_| Some(look.get())), true);
+        let mut disk = Disk::new(
+            1,
+            Box::new(move |sectors| sectors.map(|_| Some(look.get())).collect()),
+            true,
+        );
         let (first, second) = (disk.write(0..1, 1, false), disk.write(0..1, 2, false));
         let third = disk.write(0..1, 3, false);
         medium.set(3);
@@ -357,9 +402,23 @@ mod tests {
     }
 
     #[test]
+    fn what_was_cut_off_is_zero_when_the_disk_has_its_size_again() {
+        let mut disk = Disk::new(2, Box::new(|sectors| sectors.map(|_| None).collect()), false);
+        let first = disk.write(0..2, 1, false);
+        disk.written(first, true);
+        disk.cut(1);
+        assert!(disk.rests(0, 1).is_ok());
+        assert!(disk.rests(1, 1).is_err() && disk.rests(1, 0).is_ok());
+        let second = disk.write(1..2, 2, false);
+        assert_eq!(disk.absent(second), [(1, 2)]);
+        disk.written(second, true);
+        assert!(disk.rests(1, 2).is_ok());
+    }
+
+    #[test]
     fn power_keeps_what_was_flushed() {
         let disk = || {
-            let mut disk = Disk::new(1, Box::new(|_| None), false);
+            let mut disk = Disk::new(1, Box::new(|sectors| sectors.map(|_| None).collect()), false);
             let first = disk.write(0..1, 1, false);
             disk.written(first, true);
             let flush = disk.flush();

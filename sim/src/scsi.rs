@@ -8,10 +8,17 @@ use memory::sim;
 use vring::GuestAddr;
 use vring::driver::{AddError, DriverConfig, DriverRange, Segment};
 
+use crate::atlas::Phase;
 use crate::client::{Count, Rests, SECTOR, cut, fill, values};
+use crate::drawn::Ordering;
+use crate::fence::{Act, Order};
 use crate::front::{Can, Front};
+use crate::less::Less;
 use crate::oracle::{Disk, Stamp, Ticket};
-use crate::unit::{Name, Unit};
+use crate::unit::{Name, Presence, Unit};
+
+mod answer;
+mod send;
 
 const HEADER: usize = 51;
 const RESPONSE: usize = 108;
@@ -39,10 +46,12 @@ pub struct Habits {
     /// A function once in so many steps of the control queue.
     function_every: u64,
     functions_max: usize,
+    /// PERSISTENT RESERVE OUT and IN.
+    orders: Option<Ordering>,
 }
 
 impl Habits {
-    pub fn draw() -> Habits {
+    pub fn draw(orders: Option<Ordering>, less: &Less) -> Habits {
         let size = 4 << sim::pick(5);
         let mut weights = [1 + sim::pick(8), 1 + sim::pick(8), 0, 0, 0];
         for weight in &mut weights[2..] {
@@ -57,8 +66,9 @@ impl Habits {
             sectors_max: 1 << sim::pick(6),
             weights,
             fua_every: [0, 1, 4][sim::pick(3)],
-            function_every: [0, 2, 10, 60][sim::pick(4)],
+            function_every: [0, 2, 10, 60][sim::pick(4)] * u64::from(less.has("functions")),
             functions_max: 1 + sim::pick(3),
+            orders,
         }
     }
 }
@@ -76,22 +86,41 @@ enum Kind {
         settled: bool,
     },
     Flush(Ticket),
+    /// PERSISTENT RESERVE OUT or IN.
+    Order(Order, Act),
     Other,
+}
+
+impl Kind {
+    fn phase(&self) -> usize {
+        let phase = match self {
+            Kind::Read(..) | Kind::Other => Phase::Read,
+            Kind::Write(_) => Phase::Write,
+            Kind::Compare { .. } => Phase::Compare,
+            Kind::Flush(_) => Phase::Flush,
+            Kind::Order(..) => Phase::Order,
+        };
+        phase as usize
+    }
 }
 
 struct Asked {
     kind: Kind,
     /// Deaths until then.
     deaths: u64,
-    /// Sectors that it moves, for its place.
+    /// Where `Unit::maps` stood.
+    map: u64,
+    /// Its queue, and its place there.
     place: (usize, usize),
 }
 
 /// A function that was sent.
 struct Function {
     subtype: u32,
-    /// Who was there when it was sent, as far as it means them: with the shifts of each then.
-    scope: Vec<(Name, Option<Ticket>, u64)>,
+    /// Who was there when it was sent, as far as it means them, with the presence of each then.
+    scope: Vec<(Name, Option<Ticket>, Presence)>,
+    /// Where `Unit::maps` stood.
+    map: u64,
     place: usize,
     /// The client's visit, if all of its queues had come by then.
     arrived: Option<u64>,
@@ -122,6 +151,8 @@ pub struct ScsiClient {
     stamps: Rc<RefCell<Stamp>>,
     /// What was read last, by sector.
     known: BTreeMap<u64, Stamp>,
+    /// The key that it takes itself to be registered with.
+    key: u64,
     tally: Rc<Tally>,
     pub count: Count,
 }
@@ -136,18 +167,6 @@ pub struct Tally {
 
 fn bump(cell: &Cell<u64>) {
     cell.set(cell.get() + 1);
-}
-
-/// What became of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Done,
-    /// It may have happened.
-    Failed,
-    /// It has not happened.
-    Refused,
-    /// What it compared with was something else.
-    Differs,
 }
 
 /// What clients share.
@@ -199,6 +218,7 @@ impl ScsiClient {
             next: 1,
             stamps: Rc::clone(stamps),
             known: BTreeMap::new(),
+            key: 0,
             tally: Rc::clone(tally),
             count: Count { left, ..Count::default() },
             habits,
@@ -347,8 +367,10 @@ impl ScsiClient {
             1 | 4 => own,
             _ => unit.sent.iter().map(|(name, ticket)| (*name, *ticket)).collect(),
         };
-        let shifts = |(name, ticket): (Name, Option<Ticket>)| (name, ticket, unit.shifts[name.0]);
-        let scope = scope.into_iter().map(shifts).collect();
+        let with_presence =
+            |(name, ticket): (Name, Option<Ticket>)| (name, ticket, unit.presence(name.0));
+        let scope = scope.into_iter().map(with_presence).collect();
+        let map = unit.maps[self.number];
         let arrived = unit.arrived[self.number].filter(|visit| *visit == unit.visits[self.number]);
         drop(unit);
         let place = &self.controls[at];
@@ -370,14 +392,16 @@ impl ScsiClient {
         }
         self.next += 1;
         sim::tell(|| format!("{}: function {subtype} ({id:#x}) is {token:#x}", self.front.name));
-        self.functions.insert(token, Function { subtype, scope, place: at, arrived });
+        sim::enter(Phase::Function as usize);
+        self.functions.insert(token, Function { subtype, scope, map, place: at, arrived });
     }
 
     /// A function was answered: nothing of what it means is left.
     fn function_answered(&mut self, token: u64) -> Result<(), String> {
         let function =
             self.functions.remove(&token).ok_or_else(|| format!("{token:#x} came back twice"))?;
-        let Function { subtype, scope, place, arrived } = function;
+        sim::leave(Phase::Function as usize);
+        let Function { subtype, scope, map, place, arrived } = function;
         let mut response = [0];
         self.controls[place].inward.buf.read(0, &mut response);
         self.free_controls.push(place);
@@ -392,15 +416,18 @@ impl ScsiClient {
             10 if subtype == 6 => return Ok(()),
             // RESET: it was taken by a process that died. FAILURE: its queue was stopped.
             4 | 9 => return Ok(()),
+            // BAD TARGET, INCORRECT LUN: the unit is, or was, taken.
+            3 | 12 if !self.has_unit_since(map) => return Ok(()),
             other => return Err(format!("function {token:#x} has response {other}")),
         }
-        if subtype == 6 {
+        if subtype == 6 || !self.has_unit_since(map) {
             return Ok(());
         }
-        for (name, ticket, shifts) in scope {
+        for (name, ticket, presence) in scope {
             let mut unit = self.unit.borrow_mut();
-            // Of another client whose queues came or went meanwhile, nobody knows what had been taken.
-            if name.0 != self.number && (shifts % 2 == 1 || unit.shifts[name.0] != shifts) {
+            // Of another client whose queues or whose unit came or went meanwhile, nobody knows what had been taken.
+            let there = presence.is_some() && unit.presence(name.0) == presence;
+            if name.0 != self.number && !there {
                 continue;
             }
             if unit.sent.contains_key(&name) {
@@ -409,251 +436,16 @@ impl ScsiClient {
                     unit.due.insert(name);
                 }
                 ticket.into_iter().for_each(|ticket| self.disk.borrow_mut().bar(ticket));
+                if let Some(order) = unit.orders.get(&name).copied() {
+                    unit.fence.bar(order);
+                }
             }
         }
         self.look_for_due()
     }
 
-    fn send(&mut self, line: usize) {
-        if self.count.left == 0 {
-            return;
-        }
-        let Some(at) = self.free[line - 1].pop() else { return };
-        if let Some(Err(wrong)) = self.places[line - 1][at].rests.take().map(Rests::end) {
-            self.count.wrong = Some(format!("{}: {wrong}", self.front.name));
-            return;
-        }
-        let mut picked = sim::pick(self.habits.weights.iter().sum());
-        let op = self.habits.weights.iter().position(|weight| {
-            let here = picked < *weight;
-            picked = picked.wrapping_sub(*weight);
-            here
-        });
-        let first = sim::pick(self.sectors as usize) as u64;
-        let most = self.habits.sectors_max.min(self.sectors - first) as usize;
-        let count = 1 + sim::pick(most) as u64;
-        let sectors = first..first + count;
-        let place = &self.places[line - 1][at];
-        let token = self.next;
-        let mut header = [0; HEADER];
-        header[..8].copy_from_slice(&LUN);
-        header[8..16].copy_from_slice(&token.to_le_bytes());
-        let cdb = &mut header[19..];
-        let data = |range: DriverRange, sectors: u64| -> Vec<Segment> {
-            cut(GuestAddr(range.guest.0 + 4096), (sectors * SECTOR) as u32)
-        };
-        let mut readable: Vec<Segment> = vec![(place.out.guest, HEADER as u32)];
-        let mut writable: Vec<Segment> = vec![(place.inward.guest, RESPONSE as u32)];
-        let stamp = || {
-            let mut stamps = self.stamps.borrow_mut();
-            *stamps += 1;
-            *stamps
-        };
-        let ten = |cdb: &mut [u8], code: u8| {
-            cdb[0] = code;
-            cdb[2..6].copy_from_slice(&(first as u32).to_be_bytes());
-            cdb[7..9].copy_from_slice(&(count as u16).to_be_bytes());
-        };
-        let mut disk = self.disk.borrow_mut();
-        let (kind, ticket) = match op {
-            Some(0) => {
-                ten(cdb, 0x28);
-                place.inward.buf.slice(4096, (count * SECTOR) as usize).fill(0xee);
-                writable.extend(data(place.inward, count));
-                (Kind::Read(disk.read(sectors.clone()), sectors.clone()), None)
-            }
-            Some(1) => {
-                ten(cdb, 0x2a);
-                let stamp = stamp();
-                fill(place.out.buf.slice(4096, (count * SECTOR) as usize), stamp);
-                readable.extend(data(place.out, count));
-                let ticket = disk.write(sectors.clone(), stamp, false);
-                if sim::once_in(self.habits.fua_every) {
-                    cdb[1] = 0x08;
-                    disk.through(ticket);
-                }
-                sim::tell(|| {
-                    format!("{}: asks to write {sectors:?} with {stamp}", self.front.name)
-                });
-                (Kind::Write(ticket), Some(ticket))
-            }
-            Some(2) => {
-                cdb[0] = 0x89;
-                cdb[2..10].copy_from_slice(&first.to_be_bytes());
-                cdb[13] = 1;
-                let (stamp, one) = (stamp(), SECTOR as usize);
-                let expected = self.known.get(&first).copied().unwrap_or(0);
-                fill(place.out.buf.slice(4096, one), expected);
-                fill(place.out.buf.slice(4096 + one, one), stamp);
-                readable.extend(data(place.out, 2));
-                let settled = !disk.is_written(first, expected);
-                let read = disk.read(first..first + 1);
-                let write = disk.write(first..first + 1, stamp, false);
-                sim::tell(|| {
-                    format!(
-                        "{}: asks to put {stamp} on {first} where {expected} is",
-                        self.front.name
-                    )
-                });
-                let kind = Kind::Compare { read, write, at: first, expected, stamp, settled };
-                (kind, Some(write))
-            }
-            Some(3) => {
-                cdb[0] = 0x35;
-                sim::tell(|| format!("{}: asks to flush", self.front.name));
-                (Kind::Flush(disk.flush()), None)
-            }
-            _ => (Kind::Other, None),
-        };
-        place.out.buf.write(0, &header);
-        place.inward.buf.slice(0, RESPONSE).fill(0xff);
-        let driver = &mut self.front.lines[line].driver;
-        match driver.add(&readable, &writable, token, self.habits.indirect) {
-            Ok(head) => {
-                sim::tell(|| {
-                    let name = &self.front.name;
-                    format!(
-                        "{name}: queue {} head {} is command {token:#x} on {sectors:?}",
-                        self.front.lines[line].number, head.0
-                    )
-                });
-                let mut unit = self.unit.borrow_mut();
-                unit.sent.insert((self.number, token), ticket);
-                let deaths = unit.deaths;
-                self.sent.insert(token, Asked { kind, deaths, place: (line - 1, at) });
-                self.next += 1;
-                self.count.left -= 1;
-            }
-            Err(AddError::Full | AddError::TooLong) => {
-                // It never was.
-                match kind {
-                    Kind::Read(ticket, _) | Kind::Flush(ticket) => {
-                        disk.was_read(ticket, None).expect("no values");
-                    }
-                    Kind::Write(ticket) => disk.forget(ticket),
-                    Kind::Compare { read, write, .. } => {
-                        disk.was_read(read, None).expect("no values");
-                        disk.forget(write);
-                    }
-                    Kind::Other => {}
-                }
-                self.free[line - 1].push(at);
-            }
-            Err(AddError::Empty) => unreachable!("a command has a header"),
-        }
-    }
-
-    fn judge(&mut self, token: u64, written: u32) -> Result<(), String> {
-        let asked =
-            self.sent.remove(&token).ok_or_else(|| format!("{token:#x} came back twice"))?;
-        let Asked { kind, deaths, place: (line, at) } = asked;
-        let place = &self.places[line][at];
-        let mut answer = [0; RESPONSE];
-        place.inward.buf.read(0, &mut answer);
-        let (response, status) = (answer[11], answer[10]);
-        sim::tell(|| {
-            format!(
-                "{}: command {token:#x} is answered with {response}, status {status:#x}, sense {:#x}",
-                self.front.name, answer[14]
-            )
-        });
-        sim::seen(token ^ u64::from(response) << 8 ^ u64::from(status));
-        let same_life = {
-            let mut unit = self.unit.borrow_mut();
-            unit.sent.remove(&(self.number, token));
-            unit.due.remove(&(self.number, token));
-            unit.deaths == deaths
-        };
-        let fate =
-            fate(&answer, same_life).map_err(|wrong| format!("command {token:#x} {wrong}"))?;
-        self.count.answered += 1;
-        self.count.failed += u32::from(fate != Fate::Done);
-        match fate {
-            Fate::Done => {}
-            Fate::Failed => bump(&self.tally.ended),
-            Fate::Refused | Fate::Differs => bump(&self.tally.refused),
-        }
-        let mut disk = self.disk.borrow_mut();
-        let read = match &kind {
-            Kind::Read(_, sectors) => sectors.end - sectors.start,
-            _ => 0,
-        };
-        match (kind, fate) {
-            (Kind::Other, Fate::Differs) => return Err("nothing was compared".to_owned()),
-            (Kind::Other, _) => {}
-            (Kind::Flush(ticket), Fate::Done | Fate::Failed) => {
-                // One that was ended early says nothing of a loss.
-                let told = response == 0 && status == 2;
-                match fate == Fate::Done || told {
-                    true => disk.flushed(ticket, fate == Fate::Done),
-                    false => disk.was_read(ticket, None)?,
-                }
-            }
-            (Kind::Flush(ticket), _) => disk.was_read(ticket, None)?,
-            (Kind::Write(ticket), Fate::Refused | Fate::Differs) => disk.refused(ticket)?,
-            (Kind::Write(ticket), fate) => disk.written(ticket, fate == Fate::Done),
-            (Kind::Read(ticket, sectors), Fate::Done) => {
-                let count = (sectors.end - sectors.start) as usize;
-                if written as usize != RESPONSE + count * SECTOR as usize {
-                    return Err(format!("a read of {count} sectors wrote {written} bytes"));
-                }
-                let data = place.inward.buf.slice(4096, count * SECTOR as usize);
-                let found = values(data)?;
-                disk.was_read(ticket, Some(&found))?;
-                self.known.extend(sectors.zip(found));
-            }
-            (Kind::Read(ticket, _), _) => disk.was_read(ticket, None)?,
-            (Kind::Compare { read, write, at, expected, stamp, settled }, fate) => {
-                let differs = disk.may_differ(read, [expected, stamp]);
-                disk.was_read(read, (fate == Fate::Done).then_some(&[expected][..]))?;
-                match fate {
-                    Fate::Done => {
-                        disk.written(write, true);
-                        self.known.insert(at, stamp);
-                        // A write that is under way may be done again after a death.
-                        let settled = settled && expected != 0;
-                        if settled && !self.unit.borrow_mut().won.insert((at, expected)) {
-                            return Err(format!("{expected} on sector {at} was replaced twice"));
-                        }
-                    }
-                    Fate::Failed => disk.written(write, false),
-                    Fate::Refused => disk.refused(write)?,
-                    Fate::Differs if differs => disk.refused(write)?,
-                    Fate::Differs => {
-                        return Err(format!("sector {at} is {expected}, and was found different"));
-                    }
-                }
-            }
-        }
-        drop(disk);
-        if read > 0 {
-            let rests = Rests::new(place.inward.buf.slice(4096, (read * SECTOR) as usize));
-            self.places[line][at].rests = Some(rests);
-        }
-        self.free[line].push(at);
-        Ok(())
-    }
-}
-
-/// What an answer means. In the life of the process that took it, a command that was refused has not begun.
-fn fate(answer: &[u8; RESPONSE], same_life: bool) -> Result<Fate, String> {
-    let (response, status, key) = (answer[11], answer[10], answer[14] & 0xf);
-    let refused = if same_life { Fate::Refused } else { Fate::Failed };
-    let code = u16::from_be_bytes([answer[24], answer[25]]);
-    match (response, status) {
-        (0, 0) => Ok(Fate::Done),
-        // Unit attention.
-        (0, 2) if key == 6 => Ok(refused),
-        // MISCOMPARE.
-        (0, 2) if key == 0xe => Ok(Fate::Differs),
-        // DATA PROTECT.
-        (0, 2) if key == 7 => Ok(Fate::Refused),
-        // Of the medium.
-        (0, 2) if key == 3 || key == 4 => Ok(Fate::Failed),
-        // RESERVATION CONFLICT, BUSY, TASK SET FULL; busy.
-        (0, 0x18 | 0x08 | 0x28) | (5, _) => Ok(refused),
-        // TASK ABORTED, ABORTED, RESET.
-        (0, 0x40) | (2 | 4, _) => Ok(Fate::Failed),
-        _ => Err(format!("has response {response}, status {status:#x}, sense {key:x}/{code:04x}")),
+    /// The unit was there all the time since `map`.
+    fn has_unit_since(&self, map: u64) -> bool {
+        map % 4 == Unit::THERE && self.unit.borrow().maps[self.number] == map
     }
 }

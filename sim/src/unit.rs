@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::oracle::{Stamp, Ticket};
+use crate::fence::{Fence, Order};
+use crate::oracle::{Disk, Stamp, Ticket};
 
 /// Names a command: whose it is, and its token.
 pub type Name = (usize, u64);
+
+/// A client with all its queues and its unit: another value whenever that was not so meanwhile. `None`: it is not so.
+pub type Presence = Option<(u64, u64)>;
 
 /// What the clients of a unit know of each other.
 #[derive(Debug, Default)]
@@ -24,15 +28,69 @@ pub struct Unit {
     pub arrived: Vec<Option<u64>>,
     /// Values that COMPARE AND WRITE has replaced.
     pub won: BTreeSet<(u64, Stamp)>,
+    /// Its reservations.
+    pub fence: Fence,
+    /// Orders for them that are sent.
+    pub orders: BTreeMap<Name, Order>,
+    /// How often the unit was taken from each client or given to it: begun and done. Modulo 4 it is [`Unit::THERE`], being taken, [`Unit::AWAY`], or
+    /// being given.
+    pub maps: Vec<u64>,
+    /// What must not come to the medium while the unit is taken from a client.
+    withdrawn: BTreeMap<usize, Vec<(u64, Stamp)>>,
+    /// The medium was smaller at some time.
+    pub was_cut: bool,
 }
 
 impl Unit {
+    /// In `maps`: a client has the unit.
+    pub const THERE: u64 = 0;
+    /// A client has it not.
+    pub const AWAY: u64 = 2;
+
+    /// It is being taken from a client.
+    pub fn take(&mut self, client: usize) {
+        self.maps[client] += 1;
+    }
+
+    /// It is taken: of what the client has sent nothing happens.
+    pub fn taken(&mut self, client: usize, disk: &Disk) {
+        self.maps[client] += 1;
+        let sent = self.sent.range((client, 0)..=(client, u64::MAX));
+        let values = sent.filter_map(|(_, ticket)| *ticket).flat_map(|ticket| disk.absent(ticket));
+        self.withdrawn.insert(client, values.collect());
+    }
+
+    /// It is being given to a client again.
+    pub fn give(&mut self, client: usize, disk: &Disk) -> Result<(), String> {
+        self.maps[client] += 1;
+        self.look_at_withdrawn(client, disk)
+    }
+
+    /// It is given.
+    pub fn given(&mut self, client: usize) {
+        self.maps[client] += 1;
+    }
+
+    /// Nothing has come from clients that do not have the unit.
+    fn look_at_withdrawn(&mut self, client: usize, disk: &Disk) -> Result<(), String> {
+        let values = self.withdrawn.remove(&client).unwrap_or_default();
+        let came = |what| format!("{what}, of client {client} from which the unit was taken");
+        disk.stay_away(&values).map_err(came)
+    }
+
+    /// How a client is there.
+    pub fn presence(&self, client: usize) -> Presence {
+        let (shifts, maps) = (self.shifts[client], self.maps[client]);
+        (shifts.is_multiple_of(2) && maps % 4 == Unit::THERE).then_some((shifts, maps))
+    }
+
     /// A client is there, or is there again: none of its queues is.
     pub fn introduce(&mut self, client: usize) {
         if self.shifts.len() == client {
             self.shifts.push(1);
             self.visits.push(0);
             self.arrived.push(None);
+            self.maps.push(0);
         }
     }
 
@@ -41,6 +99,8 @@ impl Unit {
         self.sent.clear();
         self.due.clear();
         self.won.clear();
+        self.orders.clear();
+        self.fence.lose_power();
     }
 
     /// The queues of a client begin to come or go, or are all here again.
@@ -66,10 +126,16 @@ impl Unit {
         self.shift(client);
     }
 
-    /// The process dies: no queue is here.
-    pub fn die(&mut self) {
+    /// The process dies: no queue is here. The next one has the unit for everybody.
+    pub fn die(&mut self, disk: &Disk) -> Result<(), String> {
         self.deaths += 1;
+        self.fence.die();
+        for client in 0..self.maps.len() {
+            self.maps[client] = self.maps[client].next_multiple_of(4);
+            self.look_at_withdrawn(client, disk)?;
+        }
         self.visits.iter_mut().for_each(|visits| *visits += 1);
         self.shifts.iter_mut().for_each(|shifts| *shifts += 1 + *shifts % 2);
+        Ok(())
     }
 }

@@ -1,32 +1,30 @@
 //! One simulation: a data plane's channels and volumes, their clients, deaths, and the end, when everything must be answered.
 
 use std::cell::{Cell, RefCell};
-use std::fs::File;
-use std::io;
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::FileExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use block::{Files, Here, Testimony};
 use channel::ChannelConfig;
 use dataplane::sim::{House, Session};
+use memory::random::mix;
 use memory::sim::{self, Died, Story};
-use protocol::opener::Witnesses;
 use protocol::stats::StatsRegion;
-use rustix::fs::OFlags;
-use spec::UnitSpec;
+use spec::{UnitSpec, VolumeSpec};
 use uring::sim::{self as kernel, Faults};
 
+use crate::atlas::{self, Phase, Under};
 use crate::changes::{bring, change_one, move_one};
 use crate::client::{self, Client, Count, SECTOR, stamps};
 use crate::controls::Control;
+use crate::counts::Counts;
 use crate::drawn::Drawn;
+use crate::files::{Keeper, medium, sectors};
 use crate::front::{Front, Line};
-use crate::oracle::{Disk, Look, Stamp};
+use crate::less::Less;
+use crate::oracle::{Disk, Stamp};
 use crate::scsi::{self, Common, ScsiClient, Tally};
 use crate::unit::Unit;
 
@@ -39,6 +37,10 @@ pub struct Plan {
     pub control: Option<Control>,
     /// How many lines of the story are kept.
     pub story_lines: usize,
+    /// All lines are printed at once.
+    pub trace: bool,
+    /// What there is less than the seed has drawn.
+    pub less: Less,
 }
 
 /// What a run was.
@@ -50,47 +52,6 @@ pub struct Outcome {
     pub story: Story,
     /// What it went through.
     pub counts: Counts,
-}
-
-/// What a run went through.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Counts {
-    /// Requests that were answered.
-    pub answered: u64,
-    /// Those of them that failed.
-    pub failed: u64,
-    /// Deaths of the process, those between two stores among them.
-    pub deaths: u64,
-    /// Queues that moved to another channel.
-    pub moves: u64,
-    /// Operations of the kernel.
-    pub operations: u64,
-    /// Operations that were under way when their process died.
-    pub orphans: u64,
-    /// Deaths of the whole host.
-    pub power: u64,
-    /// Task management functions that were answered.
-    pub functions: u64,
-    /// SCSI commands that ended early or failed, and those that were refused.
-    pub ended: u64,
-    /// See above.
-    pub refused: u64,
-}
-
-impl Counts {
-    /// Adds another run's.
-    pub fn add(&mut self, other: &Counts) {
-        self.answered += other.answered;
-        self.failed += other.failed;
-        self.deaths += other.deaths;
-        self.moves += other.moves;
-        self.operations += other.operations;
-        self.orphans += other.orphans;
-        self.power += other.power;
-        self.functions += other.functions;
-        self.ended += other.ended;
-        self.refused += other.refused;
-    }
 }
 
 /// Channels of a process, at most.
@@ -179,43 +140,6 @@ impl Any {
 
 pub type Clients = Rc<Vec<RefCell<Any>>>;
 
-/// How the process gets at files: as a data plane does whose control plane keeps witnesses of them, which lives on.
-#[derive(Default)]
-struct Keeper(Witnesses);
-
-impl Files for Keeper {
-    fn open(&self, path: &Path, flags: OFlags) -> io::Result<File> {
-        let opened = Here.open(path, flags)?;
-        kernel::opened(opened.as_fd());
-        Ok(opened)
-    }
-
-    fn again(&self, file: &File) -> io::Result<File> {
-        let opened = Here.again(file)?;
-        kernel::opened(opened.as_fd());
-        Ok(opened)
-    }
-
-    fn text(&self, path: &Path) -> io::Result<String> {
-        Here.text(path)
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        Here.remove(path)
-    }
-
-    fn sync_folder_of(&self, path: &Path) -> io::Result<()> {
-        Here.sync_folder_of(path)
-    }
-
-    fn testimony(&self, path: &Path, file: &File) -> io::Result<Testimony> {
-        let (lost, witness) = self.0.of(path, &file.try_clone()?.into())?;
-        // A new one hears of errors from now on.
-        memory::cache::has_lost(witness.as_fd())?;
-        Ok(Testimony { lost, witness: Some(witness) })
-    }
-}
-
 /// What a run is about.
 pub struct Scene {
     pub drawn: Drawn,
@@ -224,6 +148,16 @@ pub struct Scene {
     keeper: RefCell<Keeper>,
     folder: PathBuf,
     pub hurry: Rc<Hurry>,
+    /// The volume's size in sectors now.
+    pub size: Cell<u64>,
+    pub disk: Rc<RefCell<Disk>>,
+}
+
+impl Scene {
+    /// Where the volume is.
+    pub fn path(&self) -> PathBuf {
+        self.folder.join("disk")
+    }
 }
 
 /// Each run has a folder of its own.
@@ -232,6 +166,9 @@ static RUNS: AtomicU64 = AtomicU64::new(0);
 /// Runs a seed.
 pub fn run(plan: &Plan) -> Outcome {
     sim::begin(plan.seed, plan.story_lines);
+    if plan.trace {
+        sim::trace();
+    }
     kernel::boot(Faults::default());
     let folder = PathBuf::from(format!(
         "/dev/shm/trunkline-sim-{}-{}",
@@ -246,7 +183,7 @@ pub fn run(plan: &Plan) -> Outcome {
         if let Some(control) = plan.control {
             sim::plant(control.name);
         }
-        live(&folder, &mut process, &mut counts)
+        live(plan, &folder, &mut process, &mut counts)
     }));
     let finding = match result {
         Ok(result) => result.err(),
@@ -321,12 +258,23 @@ fn pass_to_next(hurry: &Hurry) -> bool {
 
 /// Steps until everything must be answered after the last fault: far more than the slowest run takes.
 const STALL: u64 = 400_000;
+/// Then so much time passes at least, once in so many steps: in all more than the lowest limit wants.
+const CALM_NS: u64 = 100_000;
+const CALM_STEPS: u64 = 64;
+/// Requests of a run.
+pub const REQUESTS: u32 = 200;
 /// After so many steps no more is asked: a run of nothing but deaths would never end.
 const LONG: u64 = 100_000;
 
-fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Result<(), String> {
+fn live(
+    plan: &Plan,
+    folder: &Path,
+    process: &mut Option<Process>,
+    counts: &mut Counts,
+) -> Result<(), String> {
     let path = &folder.join("disk");
     let mut drawn = Drawn::draw(path);
+    drawn.reduce(&plan.less);
     sim::tell(|| format!("{drawn:?}"));
     if sim::planted("notification-lost") {
         drawn.faults.notify_lost = 40;
@@ -344,8 +292,8 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
         std::fs::write(path, bytes).map_err(|error| error.to_string())?;
         disk.borrow_mut().holds(values);
     }
-    let count = 1 + sim::pick(CLIENTS_MAX);
-    let requests = 200 / count as u32;
+    let count = plan.less.clients(1 + sim::pick(CLIENTS_MAX));
+    let requests = plan.less.requests(REQUESTS) / count as u32;
     let (unit, tally) = (Rc::new(RefCell::new(Unit::default())), Rc::new(Tally::default()));
     let common = Common {
         disk: Rc::clone(&disk),
@@ -354,6 +302,7 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
         tally: Rc::clone(&tally),
         sectors: drawn.sectors,
     };
+    let orders = drawn.orders;
     let client = |index| {
         RefCell::new(match drawn.scsi {
             None => {
@@ -361,7 +310,12 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
                 let name = format!("client{index}");
                 Any::Block(Client::new(name, habits, &disk, drawn.sectors, &stamps, requests))
             }
-            Some(_) => Any::Scsi(ScsiClient::new(index, scsi::Habits::draw(), &common, requests)),
+            Some(_) => Any::Scsi(ScsiClient::new(
+                index,
+                scsi::Habits::draw(orders, &plan.less),
+                &common,
+                requests,
+            )),
         })
     };
     let clients: Clients = Rc::new((0..count).map(client).collect());
@@ -377,9 +331,15 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
     settle(&turn);
     kernel::set_faults(drawn.faults);
     let (keeper, folder) = (RefCell::default(), folder.to_owned());
-    let scene = Scene { drawn, clients, unit, keeper, folder, hurry };
+    let (size, disk_of_scene) = (Cell::new(drawn.sectors), Rc::clone(&disk));
+    let scene = Scene { drawn, clients, unit, keeper, folder, hurry, size, disk: disk_of_scene };
     let Scene { drawn, clients, unit, .. } = &scene;
-    sim::nest([0, 1, 3, 17, 101][sim::pick(5)]);
+    let nested_every = [0, 1, 3, 17, 101][sim::pick(5)];
+    sim::nest(if plan.less.has("nesting") { nested_every } else { 0 });
+    // What was drawn stays, and everything else is another choice.
+    if plan.less.salt > 0 {
+        sim::reseed(mix(plan.seed ^ mix(plan.less.salt)));
+    }
 
     let (mut steps, mut steps_left) = (0_u64, STALL);
     let mut calm = false;
@@ -410,6 +370,10 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
         }
         if calm {
             steps_left -= 1;
+            if steps_left % CALM_STEPS == 0 {
+                // Threads that poll would have it pass slowly, for those whose limits make them wait.
+                sim::pass(CALM_NS);
+            }
             if steps_left == 0 {
                 let laments = |client: &RefCell<Any>| client.borrow_mut().front_mut().laments();
                 let laments: String = clients.iter().map(laments).collect();
@@ -432,9 +396,12 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
                         move_one(process, &scene, counts);
                     }
                     if !calm && sim::once_in(drawn.change_every) {
-                        change_one(process, &scene)?;
+                        change_one(process, &scene, counts)?;
                     }
                     look_at_unlimited(process, &scene)?;
+                    if let Some(trouble) = process.sessions.iter().find_map(Session::trouble) {
+                        return Err(trouble);
+                    }
                     beside(clients, pace, &scene.hurry);
                     Ok(())
                 }
@@ -444,7 +411,7 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
             Ok(result) => result?,
             Err(panic) if panic.is::<Died>() => {
                 counts.deaths += 1;
-                unit.borrow_mut().die();
+                unit.borrow_mut().die(&disk.borrow())?;
                 counts.orphans += kernel::under_way() as u64;
                 sim::tell(|| {
                     format!("the process dies with {} operations under way", kernel::under_way())
@@ -458,6 +425,8 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
                 sim::set_dead(false);
                 if sim::once_in(drawn.power_every) {
                     counts.power += 1;
+                    sim::met("the power fails");
+                    atlas::nothing_is_asked();
                     sim::tell(|| "the host loses its power".into());
                     kernel::lose_power();
                     scene.keeper.take();
@@ -474,6 +443,8 @@ fn live(folder: &Path, process: &mut Option<Process>, counts: &mut Counts) -> Re
     let cell = |cell: &Cell<u64>| cell.get();
     counts.functions = cell(&tally.functions);
     (counts.ended, counts.refused) = (cell(&tally.ended), cell(&tally.refused));
+    let (orders, shut) = (unit.borrow().fence.orders, unit.borrow().fence.shut);
+    (counts.orders, counts.shut) = (orders, shut);
     finish(process.take(), path, &disk, &scene, counts)
 }
 
@@ -503,7 +474,8 @@ fn look_at_unlimited(process: &Process, scene: &Scene) -> Result<(), String> {
         return Ok(());
     }
     for (session, client) in process.sessions.iter().zip(scene.clients.iter()) {
-        let limited = session.spec().scsi().is_some_and(|scsi| scsi.limit.is_some());
+        let spec = session.spec();
+        let limited = spec.scsi().is_some_and(|scsi| scsi.limit.is_some());
         let mut client = client.borrow_mut();
         let front = client.front_mut();
         for line in &mut front.lines {
@@ -517,21 +489,18 @@ fn look_at_unlimited(process: &Process, scene: &Scene) -> Result<(), String> {
     Ok(())
 }
 
-/// Looks at the file behind the volume, when it is there.
-fn medium(path: &Path) -> Look {
-    let (path, file) = (path.to_owned(), std::cell::OnceCell::new());
-    Box::new(move |at| {
-        if file.get().is_none() {
-            file.set(std::fs::File::open(&path).ok()?).expect("it was not there");
-        }
-        let mut word = [0; 8];
-        file.get()?.read_exact_at(&mut word, at * SECTOR).ok()?;
-        Some(Stamp::from_le_bytes(word))
-    })
+/// The volume's file is as long as it was made.
+pub fn look_at_size(scene: &Scene) -> Result<(), String> {
+    let (found, size) = (sectors(&scene.path())?, scene.size.get());
+    match found == size {
+        true => Ok(()),
+        false => Err(format!("the file has {found} sectors, and the volume {size}")),
+    }
 }
 
 /// A process begins: opens the volume, which waits for what an earlier one has under way, and takes up the clients.
 fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
+    let _beginning = Under::new(Phase::Beginning);
     let Scene { drawn, clients, unit, keeper, folder, .. } = scene;
     if !calm && drawn.death_every > 0 && sim::once_in(4) {
         sim::die_at(Some(sim::pick(400) as u64));
@@ -542,9 +511,10 @@ fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
     };
     let stats = STATS.with(Arc::clone);
     let mut house = House::start((0..drawn.channels).map(channel), &stats)?;
-    let volume = block::open_for(&*keeper.borrow(), Some("sim"), &drawn.spec, &mut |_| {})
+    let spec = VolumeSpec { bytes: Some(scene.size.get() * SECTOR), ..drawn.spec.clone() };
+    let volume = block::open_for(&*keeper.borrow(), Some("sim"), &spec, &mut |_| {})
         .map_err(|error| format!("the volume is not opened: {error}"))?;
-    house.put_volume(drawn.spec.clone(), volume);
+    house.put_volume(spec, volume);
     if drawn.scsi.is_some() {
         let keep = Some(folder.join("disk.pr"));
         let read_only = drawn.spec.read_only;
@@ -556,11 +526,11 @@ fn begin(scene: &Scene, calm: bool) -> Result<Process, String> {
     for (number, client) in clients.iter().enumerate() {
         let (said, queues) = {
             let client = client.borrow();
-            (client.front().says(!sim::planted("no-inflight")), client.queues())
+            (client.front().says(!sim::planted("no-inflight"), drawn.in_bytes), client.queues())
         };
         let session = process.house.connect(drawn.adapter(number, queues), said)?;
         process.sessions.push(session);
-        bring(&mut process.sessions[number], client, scene);
+        bring(&mut process.sessions[number], client, scene)?;
         unit.borrow_mut().arrive(number);
     }
     Ok(process)
@@ -596,9 +566,8 @@ fn finish(
     if kernel::under_way() > 0 {
         return Err(format!("{} operations are left in the kernel", kernel::under_way()));
     }
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = vec![0; (scene.drawn.sectors * SECTOR) as usize];
-    file.read_exact_at(&mut bytes, 0).map_err(|error| error.to_string())?;
+    look_at_size(scene)?;
+    let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
     for (at, value) in stamps(&bytes)?.into_iter().enumerate() {
         disk.borrow().rests(at as u64, value)?;
     }
@@ -608,11 +577,12 @@ fn finish(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::atlas::Atlas;
 
     #[test]
     fn a_seed_is_one_story() {
         for seed in 1..=20 {
-            let plan = Plan { seed, control: None, story_lines: 50 };
+            let plan = Plan { seed, story_lines: 50, ..Plan::default() };
             let (first, second) = (run(&plan), run(&plan));
             assert_eq!(first.finding, None, "seed {seed}\n{}", first.story);
             assert_eq!(first.story, second.story, "seed {seed}");
@@ -621,16 +591,23 @@ mod tests {
 
     #[test]
     fn runs_meet_what_they_are_for() {
-        let mut counts = Counts::default();
+        let (mut counts, mut atlas) = (Counts::default(), Atlas::default());
         for seed in 1..=40 {
-            counts.add(&run(&Plan { seed, control: None, story_lines: 0 }).counts);
+            let outcome = run(&Plan { seed, ..Plan::default() });
+            counts.add(&outcome.counts);
+            atlas.add(&outcome.story.met);
         }
         let Counts { answered, failed, deaths, moves, orphans, .. } = counts;
         assert!(answered > 5_000, "{counts:?}");
         let Counts { functions, ended, refused, .. } = counts;
-        for count in [failed, deaths, moves, orphans, functions, ended, refused] {
+        for count in [failed, deaths, moves, orphans, functions, ended, refused, counts.orders] {
             assert!(count > 20, "{counts:?}");
         }
-        assert!(counts.power > 0, "{counts:?}");
+        for count in [counts.power, counts.maps, counts.sizes, counts.shut] {
+            assert!(count > 0, "{counts:?}");
+        }
+        for phase in [Phase::Write, Phase::Order, Phase::Function, Phase::Changing] {
+            assert!(atlas.times("the process dies", phase) > 0, "{phase:?}\n{atlas}");
+        }
     }
 }

@@ -7,7 +7,7 @@
 //! A changed specification takes effect at once where it can ([`Adapter::put`]) and otherwise when the next client connects: then
 //! [`Shared`], which is everything that one specification determines, is made anew.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -224,12 +224,51 @@ impl Shared {
     }
 
     /// Puts something else behind the device.
-    fn set_backing(&self, spec: &AdapterSpec, backing: &Backing) -> Result<(), String> {
+    pub(crate) fn set_backing(&self, spec: &AdapterSpec, backing: &Backing) -> Result<(), String> {
         self.device.set_backing(spec, backing, &mut self.queues())
     }
 
+    /// Becomes what a specification says whose differences from the present one no client notices.
+    ///
+    /// # Errors
+    ///
+    /// When the channels cannot serve it; then nothing has changed.
+    pub(crate) fn become_live(&self, live: AdapterSpec, backing: &Backing) -> Result<(), String> {
+        if live.device != self.spec().device {
+            self.set_backing(&live, backing)?;
+        }
+        *locked(&self.spec) = Arc::new(live);
+        Ok(())
+    }
+
+    /// One message of the client's that has come, or the end of its connection.
+    pub(crate) fn hear(
+        &self,
+        session: &Session,
+        handler: &mut BackendReqHandler<Session>,
+        socket: BorrowedFd<'_>,
+    ) -> Result<(), Error> {
+        if let Some(backend) = backend_channel(socket) {
+            *locked(&self.backend) = Some(backend);
+        }
+        if enable_ahead(session, socket)? {
+            return Ok(());
+        }
+        match handler.handle_request() {
+            Ok(()) | Err(Error::SocketRetry(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What the client broke.
+    #[cfg(sim)]
+    pub(crate) fn trouble(&self) -> Option<String> {
+        let condition = locked(&self.condition);
+        condition.reason.clone().filter(|_| condition.broken)
+    }
+
     /// A volume has another size now.
-    fn resized(&self, resized: &Resized<'_>) {
+    pub(crate) fn resized(&self, resized: &Resized<'_>) {
         match self.device.resized(&self.spec(), resized) {
             Tell::Nothing => {}
             Tell::Config => {
@@ -361,12 +400,10 @@ impl Adapter {
         let now = shared.spec();
         let live = shared.with_live_part_of(spec);
         self.inner.entry.endpoint.permit(Access::of(spec)).map_err(|error| error.to_string())?;
-        if live.device != now.device {
-            shared.set_backing(&live, backing)?;
-        }
+        let left_over = live != *spec;
+        shared.become_live(live, backing)?;
         // What is left over, a client notices: it takes effect when the next one connects.
-        *next = (live != *spec).then(|| Specified { spec: spec.clone(), backing: backing.clone() });
-        *locked(&shared.spec) = Arc::new(live);
+        *next = left_over.then(|| Specified { spec: spec.clone(), backing: backing.clone() });
         shared.adapter.set_wait(spec.wait);
         drop(next);
         if now.wait != spec.wait {
@@ -642,17 +679,8 @@ impl Inner {
                     }
                 }
                 Event::Message => {
-                    if let Some(backend) = backend_channel(watched.as_fd()) {
-                        *locked(&shared.backend) = Some(backend);
-                    }
-                    match enable_ahead(&session, watched.as_fd()) {
-                        Ok(true) => continue,
-                        Ok(false) => {}
-                        Err(error) => break Ended::Error(error),
-                    }
-                    match handler.handle_request() {
-                        Ok(()) | Err(Error::SocketRetry(_)) => {}
-                        Err(error) => break Ended::Error(error),
+                    if let Err(error) = shared.hear(&session, &mut handler, watched.as_fd()) {
+                        break Ended::Error(error);
                     }
                 }
             }

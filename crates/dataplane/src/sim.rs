@@ -1,32 +1,39 @@
-//! The rooms of a data plane for the simulator: its channels, its devices and the queues of its clients, as they are. What a session reads from
-//! its socket the simulator says; volumes it has opened.
+//! The rooms of a data plane for the simulator: its channels, its devices, its sessions and the queues of its clients, as they are. The threads of
+//! sessions are the simulator's; volumes it has opened.
 
+use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use block::Volume;
-use channel::{ChannelConfig, Drain, StopReason};
+use channel::device::Resized;
+use channel::{ChannelConfig, Drain};
 use device_scsi::Unit;
 use protocol::stats::{QueueCounter, StatsRegion};
 use spec::{AdapterSpec, UnitSpec, VolumeSpec};
 use vring::driver::{DriverAddresses, DriverConfig};
 use vring::{InflightRegion, RegionSpec};
 
-use crate::devices::{AnyDevice, Backing, Channel, Services};
+use crate::acceptor::Acceptor;
+use crate::adapter::{Condition, PlaneContext, Shared};
+use crate::devices::{Backing, Channel, Services};
 use crate::journal::{Journal, Relay};
-use crate::queues::{AdapterContext, Queues, RingAddress, feature};
+use crate::outside::Outside;
+use crate::queues::{RingAddress, feature};
 use crate::storage::{OpenVolume, Storage};
+
+mod wire;
+
+use wire::Wire;
 
 /// What a data plane has for all its clients.
 pub struct House {
-    channels: Arc<Vec<Channel>>,
-    services: Arc<Services>,
-    stats: Arc<StatsRegion>,
+    context: PlaneContext,
     storage: Storage,
 }
 
-/// The log of all simulations: its thread hears of queues that break.
-static RELAY: OnceLock<Relay> = OnceLock::new();
+/// What all simulations have: the thread of the log, and an acceptor, to which nobody comes.
+static COMMON: OnceLock<(Relay, Acceptor)> = OnceLock::new();
 
 impl House {
     /// Starts channels and services.
@@ -47,14 +54,23 @@ impl House {
             channels.into_iter().map(start).collect::<Result<_, String>>()?;
         let channels = Arc::new(channels);
         let services = Services::start(&channels).map_err(|error| error.to_string())?;
-        let (services, stats) = (Arc::new(services), Arc::clone(stats));
-        Ok(House { channels, services, stats, storage: Storage::default() })
+        let common = || (Relay::start().expect("a thread"), Acceptor::start().expect("a thread"));
+        let (relay, acceptor) = COMMON.get_or_init(common).clone();
+        let context = PlaneContext {
+            channels,
+            stats: Arc::clone(stats),
+            services: Arc::new(services),
+            relay,
+            outside: Arc::new(Outside::of(false)),
+            acceptor,
+        };
+        Ok(House { context, storage: Storage::default() })
     }
 
     /// How many channels there are.
     #[must_use]
     pub fn channels(&self) -> usize {
-        self.channels.len()
+        self.context.channels.len()
     }
 
     /// A volume that is open.
@@ -73,61 +89,99 @@ impl House {
         let volume = volume.map(|open| Arc::clone(&open.volume));
         let (name, keep) = (spec.name.clone(), spec.keep.clone());
         let unit = Unit::new(spec, volume, None).map_err(|failure| failure.message)?;
-        self.services.scsi.add_unit(&unit.unit, &name, keep);
+        self.context.services.scsi.add_unit(&unit.unit, &name, keep);
         self.storage.put_unit(unit);
         Ok(())
+    }
+
+    /// A unit is made anew, as where its mask or its path changes: nobody sees it.
+    ///
+    /// # Errors
+    ///
+    /// As [`House::put_unit`].
+    ///
+    /// # Panics
+    ///
+    /// When there is none of this name.
+    pub fn remake_unit(&mut self, name: &str) -> Result<(), String> {
+        let old = self.storage.units[name].clone();
+        let before = (!memory::planted("unit-anew")).then_some(&*old.unit);
+        let volume = old.medium.volume().map(Arc::clone);
+        let unit =
+            Unit::new(old.spec.clone(), volume, before).map_err(|failure| failure.message)?;
+        self.context.services.scsi.add_unit(&unit.unit, name, old.spec.keep.clone());
+        self.storage.put_unit(unit);
+        Ok(())
+    }
+
+    /// A volume gets another size, under the clients of these sessions; `done` is called as soon as it has it.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot have it.
+    ///
+    /// # Panics
+    ///
+    /// When there is none of this name.
+    pub fn resize(
+        &mut self,
+        sessions: &[Session],
+        name: &str,
+        bytes: u64,
+        done: &mut dyn FnMut(),
+    ) -> Result<(), String> {
+        let open = self.storage.volumes.get_mut(name).expect("a volume");
+        if open.is_cut_by(bytes) && !memory::planted("cut-running") {
+            let mut open = self.storage.take_out(name).expect("it was there");
+            self.renew(sessions)?;
+            let resized = open.resize(bytes);
+            done();
+            self.storage.put_in(open);
+            self.renew(sessions)?;
+            resized.map_err(|error| error.to_string())?;
+        } else {
+            open.resize(bytes).map_err(|error| error.to_string())?;
+            done();
+        }
+        let (geometry, units) = self.storage.resized(name);
+        let resized = Resized { volume: name, geometry: &geometry, units: &units };
+        sessions.iter().for_each(|session| session.shared.resized(&resized));
+        Ok(())
+    }
+
+    /// Puts what there is now behind the adapters.
+    fn renew(&self, sessions: &[Session]) -> Result<(), String> {
+        let renew = |session: &Session| {
+            let spec = session.shared.spec();
+            session.shared.set_backing(&spec, &Backing::of(&spec, &self.storage))
+        };
+        sessions.iter().map(renew).fold(Ok(()), Result::and)
     }
 
     /// An adapter whose client has connected.
     ///
     /// # Errors
     ///
-    /// When its specification makes no sense.
+    /// When its specification makes no sense, or what the client says.
     pub fn connect(&self, spec: AdapterSpec, front: Front) -> Result<Session, String> {
-        let whose = spec.name.clone();
-        let on_stop = move |queue: u16, reason: StopReason| {
-            panic!("queue {queue} of {whose} stops: {reason}")
-        };
-        let adapter = Arc::new(channel::Adapter::new(&spec.name, Box::new(on_stop)));
-        adapter.set_wait(spec.wait);
+        let shared = self.adapter(spec)?;
+        let wire = front.in_bytes.then(|| Wire::new(&shared));
+        let mut session = Session { shared, wire };
+        session.greet(front)?;
+        Ok(session)
+    }
+
+    fn adapter(&self, spec: AdapterSpec) -> Result<Arc<Shared>, String> {
+        let condition = Arc::new(Mutex::new(Condition::default()));
+        let journal = Arc::new(Journal::new(&spec.name, self.context.relay.clone()));
         let backing = Backing::of(&spec, &self.storage);
-        let device = AnyDevice::new(&spec, &backing, &adapter, &self.services, &self.stats)?;
-        let device = Arc::new(device);
-        let relay = RELAY.get_or_init(|| Relay::start().expect("a thread")).clone();
-        let whose = spec.name.clone();
-        let context = AdapterContext {
-            channels: Arc::clone(&self.channels),
-            known_as: Arc::clone(&adapter),
-            device: Arc::clone(&device),
-            stats: Arc::clone(&self.stats),
-            journal: Arc::new(Journal::new(&spec.name, relay)),
-            on_failure: Box::new(move |queue, what| {
-                panic!("queue {queue} of {whose} does not start: {what}")
-            }),
-        };
-        let mut queues = Queues::new(context, spec.queues + device.fixed_queues(), Vec::new());
-        let Front { config, regions, inflight } = front;
-        let mut features = feature::VERSION_1 | feature::PROTOCOL_FEATURES | device.features(&spec);
-        for (has, bit) in [
-            (config.event_idx, feature::EVENT_IDX),
-            (config.indirect_max > 0, feature::INDIRECT_DESC),
-            (config.in_order, feature::IN_ORDER),
-        ] {
-            features |= if has { bit } else { 0 };
-        }
-        device.negotiated(features);
-        queues.set_features(features);
-        queues.set_memory(regions)?;
-        if let Some(region) = inflight {
-            queues.set_inflight(region);
-        }
-        Ok(Session { queues, device, spec })
+        Shared::new(&self.context, spec, &backing, condition, journal, Vec::new()).map(Arc::new)
     }
 }
 
 impl Drop for House {
     fn drop(&mut self) {
-        self.services.stop();
+        self.context.services.stop();
     }
 }
 
@@ -138,8 +192,10 @@ pub struct Front {
     pub config: DriverConfig,
     /// Its memory.
     pub regions: Vec<RegionSpec>,
-    /// The in-flight region that it keeps.
-    pub inflight: Option<InflightRegion>,
+    /// The in-flight region that it keeps, and its file, of so many queues of such a size.
+    pub inflight: Option<(InflightRegion, File, u16, u16)>,
+    /// It speaks in bytes, through a socket.
+    pub in_bytes: bool,
 }
 
 /// What it says of a ring.
@@ -159,36 +215,90 @@ pub struct Ring {
     pub call: OwnedFd,
 }
 
-/// The session of a client. Its methods wait for channels as a session's thread does.
+/// The session of a client. Its methods wait for channels as a session's thread does. What the client says comes in bytes through a socket, which the
+/// shipped session reads, or is told to the queues at once, which takes less time.
 pub struct Session {
-    queues: Queues,
-    device: Arc<AnyDevice>,
-    spec: AdapterSpec,
+    shared: Arc<Shared>,
+    wire: Option<Wire>,
 }
 
 impl Session {
+    /// What a front end says first.
+    fn greet(&mut self, front: Front) -> Result<(), String> {
+        let Front { config, regions, inflight, .. } = front;
+        let mut features = feature::VERSION_1 | feature::PROTOCOL_FEATURES;
+        features |= self.shared.device.features(&self.shared.spec());
+        for (has, bit) in [
+            (config.event_idx, feature::EVENT_IDX),
+            (config.indirect_max > 0, feature::INDIRECT_DESC),
+        ] {
+            features |= if has { bit } else { 0 };
+        }
+        if let Some(wire) = &mut self.wire {
+            wire.greet(&self.shared, features)?;
+            wire.set_memory(&self.shared, &regions)?;
+        } else {
+            self.shared.device.negotiated(features);
+            let mut queues = self.shared.queues();
+            queues.set_features(features);
+            queues.set_memory(regions)?;
+        }
+        if config.in_order {
+            // Queues can; no session offers it.
+            let features = features | feature::IN_ORDER;
+            self.shared.queues().set_features(features);
+        }
+        match (inflight, &mut self.wire) {
+            (Some((_, file, count, size)), Some(wire)) => {
+                wire.set_inflight(&self.shared, &file, (count, size))?;
+            }
+            (Some((region, ..)), None) => self.shared.queues().set_inflight(region),
+            (None, _) => {}
+        }
+        Ok(())
+    }
+
     /// Everything about a ring, but whether it is enabled.
-    pub fn set_ring(&mut self, ring: Ring) {
+    ///
+    /// # Errors
+    ///
+    /// When the session refuses it.
+    pub fn set_ring(&mut self, ring: Ring) -> Result<(), String> {
+        if let Some(wire) = &mut self.wire {
+            return wire.set_ring(&self.shared, &ring);
+        }
         let Ring { number, size, addresses, base, kick, call } = ring;
         let index = usize::from(number);
         let DriverAddresses { desc, avail, used, used_guest } = addresses;
-        self.queues.name(index);
-        self.queues.set_size(index, size);
-        self.queues.set_base(index, base);
+        let mut queues = self.shared.queues();
+        queues.name(index);
+        queues.set_size(index, size);
+        queues.set_base(index, base);
         let address = RingAddress { desc, used, avail, used_log: Some(used_guest) };
-        self.queues.set_address(index, address);
-        self.queues.set_call(index, Some(call));
-        self.queues.set_kick(index, Some(kick));
+        queues.set_address(index, address);
+        queues.set_call(index, Some(call));
+        queues.set_kick(index, Some(kick));
+        Ok(())
     }
 
     /// `VHOST_USER_SET_VRING_ENABLE`.
-    pub fn enable(&mut self, number: u16, enabled: bool) {
-        self.queues.set_enabled(usize::from(number), enabled);
+    ///
+    /// # Errors
+    ///
+    /// When the session refuses it.
+    pub fn enable(&mut self, number: u16, enabled: bool) -> Result<(), String> {
+        match &mut self.wire {
+            Some(wire) => wire.enable(&self.shared, number, enabled),
+            None => {
+                self.shared.queues().set_enabled(usize::from(number), enabled);
+                Ok(())
+            }
+        }
     }
 
     /// A queue goes to another channel.
     pub fn place(&mut self, number: u16, channel: usize) {
-        self.queues.place_one(usize::from(number), channel);
+        self.shared.queues().place_one(usize::from(number), channel);
     }
 
     /// The client tells its memory anew.
@@ -197,7 +307,10 @@ impl Session {
     ///
     /// When it cannot be mapped.
     pub fn set_memory(&mut self, regions: Vec<RegionSpec>) -> Result<(), String> {
-        self.queues.set_memory(regions)
+        match &mut self.wire {
+            Some(wire) => wire.set_memory(&self.shared, &regions),
+            None => self.shared.queues().set_memory(regions),
+        }
     }
 
     /// The adapter gets another specification while its client is there.
@@ -207,45 +320,57 @@ impl Session {
     /// When its channels cannot serve it.
     pub fn change(&mut self, house: &House, spec: AdapterSpec) -> Result<(), String> {
         let backing = Backing::of(&spec, &house.storage);
-        self.device.set_backing(&spec, &backing, &mut self.queues)?;
-        self.spec = spec;
-        Ok(())
+        self.shared.become_live(spec, &backing)
     }
 
     /// The specification now.
     #[must_use]
-    pub fn spec(&self) -> &AdapterSpec {
-        &self.spec
+    pub fn spec(&self) -> Arc<AdapterSpec> {
+        self.shared.spec()
     }
 
-    /// How often a command of a queue had to wait for a segment list.
+    /// What the client broke. One that keeps the rules breaks nothing.
+    #[must_use]
+    pub fn trouble(&self) -> Option<String> {
+        self.shared.trouble()
+    }
+
+    /// How often a command of a queue had to wait for a segment list; 0 while somebody was in the middle of something with the queues when the process
+    /// died.
     #[must_use]
     pub fn waits_for_lists(&self, number: u16) -> u64 {
-        let counted = self.queues.counted(usize::from(number));
+        let Some(queues) = self.shared.queues_now() else { return 0 };
+        let counted = queues.counted(usize::from(number));
         counted.map_or(0, |stats| stats.get(QueueCounter::WaitNoDma))
     }
 
     /// High-water marks begin again.
     pub fn reset_marks(&self) {
-        self.queues.reset_marks();
-        self.device.reset_marks();
+        self.shared.queues().reset_marks();
+        self.shared.device.reset_marks();
     }
 
     /// The client goes, or its adapter is removed. Nothing of it is in flight afterwards.
     pub fn leave(&mut self, removed: bool) {
-        self.queues.end_session(if removed { Drain::SkipWaits } else { Drain::Ordinary });
-        self.device.client_lost();
-        self.queues.release_stats();
-        self.device.removed();
+        let drain = if removed { Drain::SkipWaits } else { Drain::Ordinary };
+        self.shared.queues().end_session(drain);
+        self.shared.device.client_lost();
+        if removed {
+            self.shared.queues().release_stats();
+            self.shared.device.removed();
+        }
     }
 
-    /// After [`Session::leave`]: the client comes again, to the same adapter or to one like it.
+    /// After [`Session::leave`]: the client comes again, to the same adapter, or to one like it if that was removed.
     ///
     /// # Errors
     ///
     /// As [`House::connect`].
-    pub fn come(&mut self, house: &House, front: Front) -> Result<(), String> {
-        *self = house.connect(self.spec.clone(), front)?;
-        Ok(())
+    pub fn come(&mut self, house: &House, front: Front, removed: bool) -> Result<(), String> {
+        if removed {
+            self.shared = house.adapter(AdapterSpec::clone(&self.shared.spec()))?;
+        }
+        self.wire = front.in_bytes.then(|| Wire::new(&self.shared));
+        self.greet(front)
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use block::Volume;
-use device_scsi::{Unit, Units};
+use block::{Geometry, Volume, VolumeError};
+use device_scsi::{Medium, Unit, Units};
 use protocol::message::{AdapterSpec, DeviceSpec};
 use scsi::LogicalUnit;
 use spec::{FileIdentity, VolumeSpec};
@@ -37,6 +37,23 @@ pub(crate) struct OpenVolume {
     pub(crate) identity: Option<Identity>,
     /// What its file is known by after the next start, too.
     pub(crate) known: Option<FileIdentity>,
+}
+
+impl OpenVolume {
+    /// Whether this size cuts something off. A write that was judged by the old one must not make the file longer again: nothing may be under way
+    /// then.
+    pub(crate) fn is_cut_by(&self, bytes: u64) -> bool {
+        bytes < self.volume.geometry().bytes
+    }
+
+    pub(crate) fn resize(&mut self, bytes: u64) -> Result<(), VolumeError> {
+        self.volume.resize(bytes)?;
+        self.spec.bytes = Some(bytes);
+        if let Some(known) = &mut self.known {
+            known.set_bytes(self.volume.geometry().bytes);
+        }
+        Ok(())
+    }
 }
 
 /// Device and inode: what a path must still lead to when a volume is opened again under its clients.
@@ -72,6 +89,41 @@ impl Storage {
             self.on_volume.entry(volume.clone()).or_default().insert(name.clone());
         }
         self.units.insert(name, unit);
+    }
+
+    /// Takes a volume out, also from under the units on it: they wait for another one of its name.
+    pub(crate) fn take_out(&mut self, name: &str) -> Option<OpenVolume> {
+        let old = self.take_volume(name)?;
+        let units: Vec<String> = self.units_on(name).cloned().collect();
+        for unit in units {
+            if let Some(unit) = self.units.get_mut(&unit) {
+                unit.medium = Medium::Awaited;
+            }
+        }
+        Some(old)
+    }
+
+    /// Puts an open volume in its place, and under the units on it; what was there before.
+    pub(crate) fn put_in(&mut self, open: OpenVolume) -> Option<OpenVolume> {
+        let (name, bytes) = (open.spec.name.clone(), open.volume.geometry().bytes);
+        let units: Vec<String> = self.units_on(&name).cloned().collect();
+        for unit in units {
+            if let Some(unit) = self.units.get_mut(&unit) {
+                unit.medium = Medium::Volume(Arc::clone(&open.volume));
+                unit.set_bytes(bytes);
+            }
+        }
+        self.put_volume(open)
+    }
+
+    /// What clients are to be told of a volume whose size has changed: the units on it know it already.
+    pub(crate) fn resized(&self, name: &str) -> (Geometry, Vec<String>) {
+        let geometry = self.volumes[name].volume.geometry();
+        let units: Vec<String> = self.units_on(name).cloned().collect();
+        for unit in units.iter().filter_map(|unit| self.units.get(unit)) {
+            unit.set_bytes(geometry.bytes);
+        }
+        (geometry, units)
     }
 
     pub(crate) fn take_unit(&mut self, name: &str) -> Option<Unit> {

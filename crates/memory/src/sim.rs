@@ -5,7 +5,7 @@
 //! between two stores that a crash may separate stands [`point`]. Everything is decided by the numbers of one seed, so a seed says what happens.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -63,7 +63,16 @@ struct World {
     story_lines: usize,
     hash: u64,
     bells: u64,
+    traces: bool,
+    phases: [u32; PHASES],
+    met: Met,
 }
+
+/// Kinds of things that may be under way, for [`enter`].
+pub const PHASES: usize = 12;
+
+/// How often each event came while each kind of thing was under way.
+pub type Met = BTreeMap<&'static str, [u64; PHASES]>;
 
 /// Says of an open file what [`crate::cache::has_lost`] asks.
 pub type Lost = fn(BorrowedFd<'_>) -> bool;
@@ -105,6 +114,9 @@ pub fn begin(seed: u64, story_lines: usize) {
         story_lines,
         hash: seed,
         bells: 0,
+        traces: false,
+        phases: [0; PHASES],
+        met: Met::new(),
     };
     WORLD.with_borrow_mut(|old| assert!(old.replace(world).is_none(), "one simulation at a time"));
 }
@@ -120,14 +132,55 @@ pub struct Story {
     pub hash: u64,
     /// How long it was, in virtual nanoseconds.
     pub ns: u64,
+    /// What met what: see [`met`].
+    pub met: Met,
 }
 
 /// Ends it. Nothing of the simulated process is left.
 pub fn end() -> Story {
     let world = WORLD.with_borrow_mut(Option::take).expect("a simulation has begun");
-    let World { buried, story, told, hash, now_ns, .. } = world;
+    let World { buried, story, told, hash, now_ns, met, .. } = world;
     buried.into_iter().for_each(|end| end());
-    Story { lines: story.into(), told, hash, ns: now_ns - 1_000_000_000 }
+    Story { lines: story.into(), told, hash, ns: now_ns - 1_000_000_000, met }
+}
+
+/// From now on another number says what happens.
+pub fn reseed(seed: u64) {
+    with(|world| world.random = Random::new(seed));
+}
+
+/// Each line of the story is printed when it is told.
+pub fn trace() {
+    with(|world| world.traces = true);
+}
+
+/// Something of a kind below [`PHASES`] is under way from now on.
+pub fn enter(phase: usize) {
+    with(|world| world.phases[phase] += 1);
+}
+
+/// Something of this kind is under way no more.
+pub fn leave(phase: usize) {
+    with(|world| world.phases[phase] = world.phases[phase].saturating_sub(1));
+}
+
+/// Nothing of this kind is under way any more.
+pub fn leave_all(phase: usize) {
+    with(|world| world.phases[phase] = 0);
+}
+
+/// Something goes wrong, or is changed: it is noted what is under way.
+pub fn met(what: &'static str) {
+    with(|world| world.note(what));
+}
+
+impl World {
+    fn note(&mut self, what: &'static str) {
+        let noted = self.met.entry(what).or_default();
+        for (times, phase) in noted.iter_mut().zip(&self.phases) {
+            *times += u64::from(*phase > 0);
+        }
+    }
 }
 
 /// Whether a simulation runs on this thread.
@@ -181,12 +234,15 @@ pub fn once_in(times: u64) -> bool {
 
 /// Adds a line to the story. The line is only made if it is kept.
 pub fn tell(line: impl FnOnce() -> String) {
-    let (keeps, at) = with(|world| {
+    let (keeps, traces, at) = with(|world| {
         world.told += 1;
-        (world.story_lines > 0, world.now_ns)
+        (world.story_lines > 0, world.traces, world.now_ns)
     });
-    if keeps {
+    if keeps || traces {
         let line = format!("{:>12.3} us  {}", (at - 1_000_000_000) as f64 / 1000.0, line());
+        if traces {
+            return println!("{line}");
+        }
         with(|world| {
             if world.story.len() == world.story_lines {
                 world.story.pop_front();
@@ -393,6 +449,7 @@ pub fn point() {
         if world.dies_at.is_some_and(|at| world.points >= at) {
             world.dies_at = None;
             world.dead = true;
+            world.note("the process dies");
             std::panic::resume_unwind(Box::new(Died));
         }
         if world.nested_every == 0

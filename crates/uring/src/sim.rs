@@ -134,6 +134,11 @@ pub fn opened(file: BorrowedFd<'_>) {
     kernel(|kernel| kernel.caches.open(file));
 }
 
+/// A file was made to end here: what was to be written back behind that is not. Its length survives a power failure.
+pub fn truncated(file: BorrowedFd<'_>, bytes: u64) {
+    kernel(|kernel| kernel.caches.truncated(file, bytes));
+}
+
 /// The host loses its power: no operation is under way any more, and files have what was written back.
 pub fn lose_power() {
     kernel(|kernel| {
@@ -226,7 +231,7 @@ fn listen() {
 }
 
 fn ring_out(at: usize) {
-    let ends = sim::once_in(kernel(|kernel| kernel.faults.poll_ends));
+    let ends = fails("a poll ends", kernel(|kernel| kernel.faults.poll_ends));
     kernel(|kernel| {
         let id = kernel.rung.remove(at);
         let Some(place) = kernel.polls.iter().position(|poll| poll.id == id) else { return };
@@ -264,11 +269,14 @@ impl Kernel {
             .get_or_insert_with(|| epoll::create(epoll::CreateFlags::CLOEXEC).expect("an epoll"));
         let id = self.next_poll;
         self.next_poll += 1;
-        // A descriptor of its own: a file may be polled by several.
-        let file = Rc::new(file.try_clone().expect("a descriptor"));
         let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
-        epoll::add(edges, &file, epoll::EventData::new_u64(id), flags)
-            .expect("an eventfd can be polled");
+        let add = |file: &OwnedFd| epoll::add(&*edges, file, epoll::EventData::new_u64(id), flags);
+        let mut file = Rc::clone(file);
+        if add(&file).is_err() {
+            // It is polled already: another one needs a descriptor of its own.
+            file = Rc::new(file.try_clone().expect("a descriptor"));
+            add(&file).expect("an eventfd can be polled");
+        }
         self.heard = u64::MAX;
         self.polls.push(PollEntry { id, ring, user_data, file });
     }
@@ -310,7 +318,7 @@ fn do_it(flight: Flight) {
         Work::Read { bufs, offset, nowait } => {
             if let Some(error) = passing(faults, nowait) {
                 error
-            } else if sim::once_in(faults.read_error) {
+            } else if fails("a read fails", faults.read_error) {
                 -libc::EIO
             } else {
                 moved(inline::read_at(fd(), &cut(&bufs, faults.short), offset))
@@ -323,7 +331,7 @@ fn do_it(flight: Flight) {
             }
             if let Some(error) = passing(faults, nowait) {
                 error
-            } else if sim::once_in(faults.write_error) {
+            } else if fails("a write fails", faults.write_error) {
                 let part = cut(&bufs, 1);
                 let torn = inline::write_at(fd(), &part, offset);
                 debug_assert!(torn.is_ok(), "{torn:?}");
@@ -368,6 +376,14 @@ fn do_it(flight: Flight) {
     kernel(|kernel| kernel.complete(ring, user_data, result, false));
 }
 
+/// Something goes wrong once in so many times.
+fn fails(what: &'static str, times: u64) -> bool {
+    sim::once_in(times) && {
+        sim::met(what);
+        true
+    }
+}
+
 /// Writes back.
 fn sync(open: Option<Open>, part: Option<(u64, u64)>, fails: u64) -> i32 {
     open.map_or(0, |open| kernel(|kernel| kernel.caches.sync(open, part, fails)))
@@ -377,7 +393,8 @@ fn passing(faults: Faults, nowait: bool) -> Option<i32> {
     if nowait && sim::once_in(4) {
         return Some(-libc::EAGAIN);
     }
-    sim::once_in(faults.passing).then(|| if sim::once_in(2) { -libc::EINTR } else { -libc::EAGAIN })
+    fails("it fails in passing", faults.passing)
+        .then(|| if sim::once_in(2) { -libc::EINTR } else { -libc::EAGAIN })
 }
 
 fn moved(result: io::Result<usize>) -> i32 {
@@ -393,7 +410,7 @@ fn cut(bufs: &[IoBuf], once_in: u64) -> Vec<IoBuf> {
     let all: usize = bufs.iter().map(|buf| buf.len()).sum();
     // In sectors: what direct I/O can move.
     let sectors = all / 512;
-    if sectors < 2 || !sim::once_in(once_in) {
+    if sectors < 2 || !fails("a transfer is cut short", once_in) {
         return bufs.to_vec();
     }
     let mut left = 512 * (1 + sim::pick(sectors - 1));
@@ -587,7 +604,7 @@ impl Ring {
 
     fn enter(&mut self) {
         self.enters += 1;
-        if sim::once_in(kernel(|kernel| kernel.faults.takes_nothing)) {
+        if fails("the kernel takes nothing", kernel(|kernel| kernel.faults.takes_nothing)) {
             return;
         }
         self.hand_over();

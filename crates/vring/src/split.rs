@@ -409,6 +409,8 @@ impl Queue {
     #[inline]
     fn arm(&mut self, heads: u16) -> bool {
         let index = self.rings.avail_idx();
+        // Between the last look at the ring and this the driver may have gone on.
+        crash_point();
         let more = if self.event_idx {
             handshake::arm_event(self.rings.avail_event(), index, heads)
         } else {

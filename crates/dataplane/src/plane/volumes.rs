@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use block::{Files, Geometry, OpenEvent, VolumeError};
 use channel::device::Resized;
-use device_scsi::Medium;
 use protocol::message::{Failure, FailureCode, Reply, VolumeStatus};
 use spec::{Change, FileIdentity, VolumeKind, VolumeSpec, change};
 
@@ -21,15 +20,6 @@ pub(super) fn identity(spec: &VolumeSpec) -> Option<Identity> {
 }
 
 impl OpenVolume {
-    fn resize(&mut self, bytes: u64) -> Result<(), Failure> {
-        self.volume.resize(bytes).map_err(|error| volume_failure(&error))?;
-        self.spec.bytes = Some(bytes);
-        if let Some(known) = &mut self.known {
-            known.set_bytes(self.volume.geometry().bytes);
-        }
-        Ok(())
-    }
-
     pub(super) fn status(&self) -> VolumeStatus {
         VolumeStatus {
             spec: self.spec.clone(),
@@ -143,14 +133,13 @@ impl Plane {
         }
         let open = state.storage.volumes.get_mut(name).ok_or_else(|| not_found("volume", name))?;
         let before = open.volume.geometry().bytes;
-        let cuts = bytes < before;
+        let cuts = open.is_cut_by(bytes);
         if cuts && !shrink {
             let what =
                 format!("volume {name} has {before} bytes; {bytes} would cut off what lies behind");
             return Err(failure(FailureCode::Invalid, what, "say explicitly that it may shrink"));
         }
         if cuts {
-            // A write that was judged by the old size must not make the file longer again: nothing is under way while it is cut.
             drop(state);
             let mut open = self.take_out(name)?;
             let result = open.resize(bytes);
@@ -159,16 +148,12 @@ impl Plane {
             let renewal = state.renewal_of(name);
             drop(state);
             renewal.carry_out()?;
-            result?;
+            result.map_err(|error| volume_failure(&error))?;
             state = self.state();
         } else {
-            open.resize(bytes)?;
+            open.resize(bytes).map_err(|error| volume_failure(&error))?;
         }
-        let geometry = state.storage.volumes[name].volume.geometry();
-        let units: Vec<String> = state.storage.units_on(name).cloned().collect();
-        for unit in units.iter().filter_map(|unit| state.storage.units.get(unit)) {
-            unit.set_bytes(geometry.bytes);
-        }
+        let (geometry, units) = state.storage.resized(name);
         let resized = Resized { volume: name, geometry: &geometry, units: &units };
         for (_, adapter) in state.users(name) {
             adapter.resized(&resized);
@@ -202,14 +187,8 @@ impl Plane {
     /// Takes a volume from everybody who uses it; dropped, it is closed. Their queues stop until there is another one of this name.
     fn take_out(&self, name: &str) -> Result<OpenVolume, Failure> {
         let mut state = self.state();
-        let old = state.storage.take_volume(name).ok_or_else(|| not_found("volume", name))?;
+        let old = state.storage.take_out(name).ok_or_else(|| not_found("volume", name))?;
         state.away = Some(old.status());
-        let units: Vec<String> = state.storage.units_on(name).cloned().collect();
-        for unit in units {
-            if let Some(unit) = state.storage.units.get_mut(&unit) {
-                unit.medium = Medium::Awaited;
-            }
-        }
         let renewal = state.renewal_of(name);
         drop(state);
         renewal.carry_out().map(|()| old).inspect_err(|_| self.state().away = None)
@@ -219,16 +198,8 @@ impl Plane {
 impl State {
     /// Puts an open volume in its place, and under the units on it; what was there before.
     pub(super) fn put_in(&mut self, open: OpenVolume) -> Option<OpenVolume> {
-        let (name, bytes) = (open.spec.name.clone(), open.volume.geometry().bytes);
-        let units: Vec<String> = self.storage.units_on(&name).cloned().collect();
-        for unit in units {
-            if let Some(unit) = self.storage.units.get_mut(&unit) {
-                unit.medium = Medium::Volume(Arc::clone(&open.volume));
-                unit.set_bytes(bytes);
-            }
-        }
-        self.away.take_if(|away| away.spec.name == name);
-        self.storage.put_volume(open)
+        self.away.take_if(|away| away.spec.name == open.spec.name);
+        self.storage.put_in(open)
     }
 
     /// Whether it is the disk of a block adapter, now or in its next form.

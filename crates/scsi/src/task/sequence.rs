@@ -280,7 +280,7 @@ impl Task {
         cx: &Context<'_>,
         whose: Vec<crate::nexus::NexusId>,
     ) -> Step {
-        if whose.is_empty() {
+        if whose.is_empty() || memory::planted("preempt-leaves") {
             let moved = self.job.moved;
             return self.done(cx, Done::good(self.job.wanted, moved));
         }

@@ -112,7 +112,7 @@ impl Caches {
             }
         };
         // Direct writes have told of their errors themselves.
-        let fails = !open.direct && !all.is_empty() && sim::once_in(fails);
+        let fails = !open.direct && !all.is_empty() && super::fails("write-back fails", fails);
         for at in all {
             let old = cache.dirty.remove(&at).expect("it is dirty");
             if fails && sim::once_in(2) {
@@ -123,6 +123,16 @@ impl Caches {
             (cache.errors, cache.told) = (cache.errors + 1, false);
         }
         if cache.hears(open) { -libc::EIO } else { 0 }
+    }
+
+    /// A file was made to end here.
+    pub(super) fn truncated(&mut self, file: BorrowedFd<'_>, bytes: u64) {
+        let Some(open) = self.open(file) else { return };
+        if let Some(Cache { dirty, lost, .. }) = self.files.get_mut(&open.inode) {
+            let end = bytes.div_ceil(SECTOR);
+            drop(dirty.split_off(&end));
+            drop(lost.split_off(&end));
+        }
     }
 
     /// Whether this open file is to be told of an error, and is now.
