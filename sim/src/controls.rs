@@ -10,7 +10,7 @@ pub struct Control {
 }
 
 /// The controls.
-pub const CONTROLS: [Control; 19] = [
+pub const CONTROLS: [Control; 18] = [
     Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },
     Control {
         name: "inflight-early",
@@ -48,10 +48,6 @@ pub const CONTROLS: [Control; 19] = [
     Control {
         name: "removal-waits",
         what: "commands that a limit holds back are waited for when their adapter is removed",
-    },
-    Control {
-        name: "permit-held",
-        what: "a COMPARE AND WRITE waits behind the writes of others that a limit holds back",
     },
     Control {
         name: "cut-running",
