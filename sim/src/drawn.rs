@@ -181,7 +181,7 @@ impl Drawn {
             }),
             limited: sim::once_in(2).then(|| (sim::pick(CLIENTS_MAX), limit())),
             // Reads that outlive their process are all that can go wrong there.
-            death_every: if read_only { 100 } else { seldom(150, 1_500) },
+            death_every: if read_only { 25 } else { seldom(150, 1_500) },
             move_every: seldom(100, 1_000),
             change_every: seldom(200, 2_000),
             power_every: seldom(2, 8),
