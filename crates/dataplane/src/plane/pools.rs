@@ -22,7 +22,7 @@ pub(crate) struct OpenPool {
 impl Plane {
     pub(super) fn put_pool(&self, spec: PoolSpec) -> Result<Reply, Failure> {
         let _changing = locked(&self.changes);
-        let open = self.state().pools.get(&spec.name).map(OpenPool::clone);
+        let open = self.state().pools.get(&spec.name).cloned();
         let mut open = match open {
             Some(open) => {
                 let PoolSpec { fresh, doomed, .. } = open.spec.clone();
