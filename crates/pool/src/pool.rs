@@ -41,6 +41,7 @@ mod moves;
 mod open;
 mod shown;
 mod slots;
+mod space;
 mod sync;
 
 use checkpoint::Checkpoint;
@@ -49,6 +50,7 @@ pub use open::{NotOpened, ReadFailed, Source, superblocks};
 pub use shown::{Kept, LuSpace, PvSpace, Shown, Way, Words};
 pub use slots::Lookup;
 use slots::{Piece, PieceKind, Slot};
+use space::{Full, Promised};
 use sync::Sync;
 
 /// What is a matter of taste.
@@ -268,6 +270,9 @@ pub enum Fault {
     /// A PV failed.
     #[error("a PV failed")]
     Medium,
+    /// It waited for space, and was called back.
+    #[error("the request was called back while it waited for space")]
+    Cancelled,
     /// The pool's own blocks could not be written; it does nothing any more.
     #[error(
         "the pool's own blocks cannot be written: look for the PV that failed, and open the pool again"
@@ -416,8 +421,10 @@ pub struct Pool {
     taken: BTreeSet<ChunkId>,
     /// Drains that are over while operations of the pool that are older are not.
     drained: Vec<(u64, Drained)>,
-    /// Writes that need space, in the order in which they came.
-    full: VecDeque<Piece>,
+    /// Writes that wait for space.
+    full: Full,
+    /// What thick LUs will have set aside that are not in the tables yet: by transaction.
+    promised: BTreeMap<u64, Promised>,
     ops: BTreeMap<u64, Op>,
     writes: BTreeMap<u64, slots::Writing>,
     jobs: BTreeMap<u64, Job>,
@@ -533,13 +540,14 @@ impl Pool {
             Waiter::Job(_) | Waiter::Moved(_) | Waiter::Opened => None,
         });
         let early = self.early.drain(..).map(|(tag, _)| tag);
-        let checkpoints = self.checkpoint.asked.drain(..);
+        let checkpoints = self.checkpoint.stop();
         for tag in
             tags.into_iter().chain(others).chain(early).chain(checkpoints).collect::<Vec<_>>()
         {
             self.answer(tag, Err(Fault::Stopped));
         }
         self.jobs.clear();
+        self.full = Full::default();
     }
 
     fn begin(&mut self, tag: u64, request: Request) {
@@ -661,10 +669,5 @@ impl Pool {
     /// Whether it takes requests without delay.
     pub fn is_serving(&self) -> bool {
         self.phase == Phase::Serving
-    }
-
-    /// Writes that wait for space.
-    pub fn paused(&self) -> usize {
-        self.full.len()
     }
 }

@@ -4,6 +4,7 @@
 //! an oracle that knows what was answered and what was flushed.
 
 mod disk;
+mod full;
 mod oracle;
 mod world;
 
@@ -24,6 +25,8 @@ const B: u32 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Ask(Request),
+    /// The request that has waited longest for space is called back.
+    Cancel,
     Kill,
 }
 
@@ -55,6 +58,7 @@ fn alphabet() -> Vec<Step> {
         ask(Request::Checkpoint),
         move_to(1),
         move_to(2),
+        Step::Cancel,
         Step::Kill,
     ]
 }
@@ -94,6 +98,10 @@ fn known() -> Vec<(&'static str, Vec<Step>)> {
         ("full", vec![delete, into_space]),
         // … while a channel, which found it there, writes to it.
         ("full", vec![write(A, 2 * KIB, 4 * KIB), write(A, 0, 4 * KIB), discard, into_space]),
+        // Who waits goes on, is called back, or dies with the process; others do what they like.
+        ("full", vec![into_space, write(A, 2 * KIB, 4 * KIB), flush, delete]),
+        ("full", vec![into_space, into_space, Step::Cancel, discard, flush]),
+        ("full", vec![into_space, discard, Step::Kill, into_space]),
         ("empty", vec![write(A, 0, 4 * KIB), flush, ask(Request::Checkpoint), discard, flush]),
         // Two flushes at once, with a discard and a write between them.
         (
@@ -110,9 +118,9 @@ struct Setup {
     oracle: Oracle,
 }
 
-fn setups() -> Vec<Setup> {
-    let pv = |number: u8| NewPv { pv: Uuid([number; 16]), chunks: 7, tier: 0, group: 0 };
-    let (_, parts) = make(Uuid([9; 16]), &[1, 2, 3].map(pv)).unwrap();
+/// A new pool, opened and at rest.
+fn fresh(pvs: &[NewPv]) -> World {
+    let (_, parts) = make(Uuid([9; 16]), pvs).unwrap();
     let nothing = Pages::new();
     let mut image = Image::new(&nothing);
     for (pv, at, bytes) in parts.into_iter().flatten() {
@@ -121,11 +129,18 @@ fn setups() -> Vec<Setup> {
     let mut world = World::open(image.pages(), Oracle::default(), None).unwrap();
     world.tags_from(1);
     world.rest();
+    world
+}
+
+fn setups() -> Vec<Setup> {
+    let pv = |number: u8| NewPv { pv: Uuid([number; 16]), chunks: 7, tier: 0, group: 0 };
+    let mut world = fresh(&[1, 2, 3].map(pv));
     let mut setups = Vec::new();
     let mut run = |name, steps: &[Step]| {
         for step in steps {
             match step {
                 Step::Ask(request) => _ = world.submit(*request),
+                Step::Cancel => world.cancel_first(),
                 Step::Kill => world.kill().unwrap(),
             }
             world.rest();
@@ -223,6 +238,7 @@ impl Explorer {
                         }
                     }
                 }
+                Step::Cancel => world.cancel_first(),
                 Step::Kill => world.kill().map_err(|error| error.to_string())?,
             }
             self.crashes(&mut world)?;
@@ -424,61 +440,4 @@ fn each_broken_rule_is_found() {
         }
     }
     assert_eq!(missed, [], "broken, and not found");
-}
-
-/// A world on one of the setups, at rest.
-fn world(name: &str) -> World {
-    let setup = setups().into_iter().find(|setup| setup.name == name).unwrap();
-    let mut world = World::open(setup.pages, setup.oracle, None).unwrap();
-    world.rest();
-    world
-}
-
-fn ask(world: &mut World, step: Step) -> u64 {
-    let Step::Ask(request) = step else { panic!("a request") };
-    let tag = world.submit(request);
-    world.rest();
-    tag
-}
-
-#[test]
-fn a_full_pool_pauses_writes_that_need_space_and_nothing_else() {
-    let mut world = world("full");
-    let needs_space = [CHUNK_BYTES, 0].map(|at| ask(&mut world, write(4, at, 4 * KIB)));
-    assert_eq!(needs_space.map(|tag| world.oracle.is_open(tag)), [false; 2], "there is no LU 4");
-    let paused = ask(&mut world, write(B, CHUNK_BYTES, 4 * KIB));
-    assert!(world.oracle.is_open(paused));
-    for step in [
-        write(A, 0, 4 * KIB),
-        write(A, 300 * KIB, 4 * KIB),
-        Step::Ask(Request::Flush { lu: B }),
-        Step::Ask(Request::Read(part(B, CHUNK_BYTES, 4 * KIB))),
-        Step::Ask(Request::Zeroes(part(A, 0, 64 * KIB))),
-        Step::Ask(Request::Checkpoint),
-    ] {
-        let tag = ask(&mut world, step);
-        assert!(!world.oracle.is_open(tag), "{step:?} waits");
-    }
-    assert_eq!(world.pool.paused(), 1);
-    ask(&mut world, Step::Ask(Request::Discard(part(A, CHUNK_BYTES, CHUNK_BYTES))));
-    assert!(!world.oracle.is_open(paused), "there is space, and it goes on unaided");
-    assert_eq!(world.pool.paused(), 0);
-}
-
-#[test]
-fn the_space_of_a_thick_lu_is_nobody_elses() {
-    let mut world = world("almost full");
-    let create = |chunks| Step::Ask(Request::Create { chunks, thick: true, tier: 0 });
-    let lus = world.pool.lus().count();
-    ask(&mut world, create(2));
-    assert_eq!(world.pool.lus().count(), lus, "one chunk is free");
-    ask(&mut world, create(1));
-    assert_eq!(world.pool.lus().count(), lus + 1);
-    let thick = world.pool.lus().last().unwrap().0;
-    let thin = ask(&mut world, write(B, CHUNK_BYTES, 4 * KIB));
-    assert!(world.oracle.is_open(thin));
-    let own = ask(&mut world, write(thick, 0, 4 * KIB));
-    assert!(!world.oracle.is_open(own));
-    ask(&mut world, Step::Ask(Request::Delete { lu: thick }));
-    assert!(!world.oracle.is_open(thin), "the thick one is gone, and so is what it had set aside");
 }

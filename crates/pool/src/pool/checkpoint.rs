@@ -55,6 +55,14 @@ enum Stage {
     },
 }
 
+impl Checkpoint {
+    /// The requests for one, which nobody will make any more.
+    pub(super) fn stop(&mut self) -> Vec<u64> {
+        self.asked.append(&mut self.tags);
+        std::mem::take(&mut self.asked)
+    }
+}
+
 impl Pool {
     pub(super) fn turn_checkpoint(&mut self) {
         self.turn_superblock();

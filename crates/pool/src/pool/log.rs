@@ -79,6 +79,7 @@ impl Pool {
                 self.taken.remove(&ChunkId { pv: record.pv, chunk: record.chunk });
             }
         }
+        self.promised = self.promised.split_off(&(txn + 1));
         let freed = std::mem::take(&mut self.tables.freed);
         if self.keeps(Rule::ReuseAfterCommit) {
             self.taken.extend(&freed);
@@ -102,6 +103,8 @@ impl Pool {
         for (pv, at) in copies {
             self.give_write(Op::Journal, pv, at, Payload::Own(bytes.clone()), true);
         }
+        // What is mapped now counted twice before, as taken and as set aside.
+        self.retry_full();
     }
 
     pub(super) fn journal_done(&mut self) {

@@ -18,8 +18,8 @@ impl Pool {
         let number = self.next_lu;
         let pages = self.chosen.superblock.lu_pages();
         let none = chunks == 0 || legs == 0 || number / PAGE_RECORDS as u32 >= pages;
-        let short =
-            thick && chunks.checked_mul(legs.into()).is_none_or(|all| all > self.unreserved(tier));
+        let promised = Promised { tier, legs, chunks: if thick { chunks } else { 0 } };
+        let short = thick && !self.has_room(promised);
         if none || short || u64::from(chunks) > self.tables.lu_chunks_max() {
             return self.answer(tag, Err(Fault::NoSpace));
         }
@@ -34,6 +34,7 @@ impl Pool {
             ..Record::of(Kind::LuCreate)
         };
         let txn = self.log.append(vec![record]);
+        self.promised.insert(txn, promised);
         self.waiters.entry(txn).or_default().push(Waiter::Created(tag, number));
     }
 
@@ -48,9 +49,7 @@ impl Pool {
         }
         let slots = self.slots.range_mut((lu, 0)..=(lu, u32::MAX));
         let mut pieces: Vec<Piece> = slots.flat_map(|(_, slot)| slot.give_up()).collect();
-        let (its, others) = self.full.drain(..).partition(|piece| piece.key.0 == lu);
-        self.full = others;
-        pieces.extend::<VecDeque<Piece>>(its);
+        pieces.extend(self.full.take(|piece| piece.key.0 == lu));
         for piece in pieces {
             self.piece_done(&piece, Some(Fault::NoSuchLu));
         }

@@ -233,8 +233,7 @@ impl Pool {
                     return self.piece_done(&piece, None);
                 }
                 PieceKind::Write { .. } if !self.allocate(piece.key) => {
-                    self.full.push_back(piece);
-                    return;
+                    return self.wait_for_space(piece);
                 }
                 PieceKind::Write { .. } => {}
             }
@@ -435,69 +434,6 @@ impl Pool {
         slot.settled = txn;
     }
 
-    /// Gives chunks to a slot that has none, if there are any.
-    fn allocate(&mut self, key: (u32, u32)) -> bool {
-        let Some(lu) = self.tables.lus.get(&key.0) else { return false };
-        let (legs, tier, thick) = (lu.legs, lu.tier, lu.thick);
-        if !thick && self.unreserved(tier) < u32::from(legs) {
-            return false;
-        }
-        let mut ids: Vec<ChunkId> = Vec::new();
-        let mut groups = Vec::new();
-        for _ in 0..legs {
-            let mut best = None;
-            for (pv, table) in self.tables.pvs.iter().enumerate() {
-                let usable = table.tier == tier && table.state == MemberState::In;
-                let better = best.is_none_or(|(free, _)| table.free > free);
-                if usable && better && table.free > 0 && !groups.contains(&table.group) {
-                    let chunk = self.tables.pvs[pv].peek(pv as u16, &self.taken);
-                    best = chunk.map(|chunk| (table.free, chunk)).or(best);
-                }
-            }
-            let Some((_, id)) = best else { return false };
-            groups.push(self.tables.pvs[usize::from(id.pv)].group);
-            ids.push(id);
-        }
-        let mut records = Vec::new();
-        let mut slot_legs = Vec::new();
-        for (leg, id) in ids.into_iter().enumerate() {
-            self.taken.insert(id);
-            self.tables.pvs[usize::from(id.pv)].turn_hand(id.chunk);
-            // 0 is a chunk that never was anybody's.
-            let generation = self.tables.generation(id).checked_add(1).unwrap_or(1);
-            records.push(Record {
-                lu: key.0,
-                vchunk: key.1,
-                leg: leg as u8,
-                owner: self.slot,
-                pv: id.pv,
-                chunk: id.chunk,
-                generation,
-                ..Record::of(Kind::Map)
-            });
-            slot_legs.push(Leg { id, generation, told: Bits::NONE });
-        }
-        let txn = self.log.append(records);
-        let Some(slot) = self.slots.get_mut(&key) else { return false };
-        slot.legs = slot_legs;
-        slot.known = true;
-        slot.live = Bits::NONE;
-        slot.settled = txn;
-        true
-    }
-
-    /// Free chunks of a tier that are set aside for nobody.
-    pub(super) fn unreserved(&self, tier: u8) -> u32 {
-        let pvs = &self.tables.pvs;
-        let mine = |pv: u16| pvs[usize::from(pv)].tier == tier;
-        let usable = pvs.iter().filter(|pv| pv.tier == tier && pv.state == MemberState::In);
-        let free: u32 = usable.map(|pv| pv.free).sum();
-        let taken = self.taken.iter().filter(|id| mine(id.pv)).count() as u32;
-        let thick = self.tables.lus.values().filter(|lu| lu.thick && lu.tier == tier);
-        let reserved: u32 = thick.map(|lu| (lu.chunks - lu.mapped) * u32::from(lu.legs)).sum();
-        free.saturating_sub(taken).saturating_sub(reserved)
-    }
-
     /// Chunks of which channels and the pool itself have let go are given out again.
     pub(super) fn release(&mut self) {
         if self.drained.is_empty() {
@@ -518,13 +454,6 @@ impl Pool {
             }
         }
         self.retry_full();
-    }
-
-    /// Writes that wait for space, in the order in which they came, as long as there is some.
-    pub(super) fn retry_full(&mut self) {
-        for piece in std::mem::take(&mut self.full) {
-            self.advance(piece);
-        }
     }
 
     /// Takes up what a home record says of the bits.

@@ -165,6 +165,20 @@ impl World {
         Write { pv, at, bytes: Rc::new(found) }
     }
 
+    /// Calls back the request that has waited longest for space.
+    pub(super) fn cancel_first(&mut self) {
+        if let Some(tag) = self.pool.paused_requests().into_keys().next() {
+            assert!(self.cancel(tag));
+        }
+    }
+
+    /// Calls a request back, if it waits for space.
+    pub(super) fn cancel(&mut self, tag: u64) -> bool {
+        let waited = self.pool.cancel(tag);
+        self.collect();
+        waited
+    }
+
     /// Carries out one thing that is under way; false if there is none.
     pub(super) fn step(&mut self) -> bool {
         let channels = |flying: &VecDeque<Flying>| {

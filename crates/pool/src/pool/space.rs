@@ -1,0 +1,247 @@
+//! Space: what is free, what is set aside, who waits for it.
+//!
+//! A write that needs a chunk and finds none waits, in the order in which it came among those of its tier; nothing else waits behind it. It goes on when chunks are given back, an LU that had
+//! space set aside goes or shrinks, or a PV is added; or it is [called back](Pool::cancel). The legs of a chunk are in different failure groups, so that what can be given out depends on how the free chunks lie
+//! in them; they are taken from the groups that have most, which never makes it less than it has to be.
+
+use super::slots::Leg;
+use super::*;
+
+/// Chunks of an LU for which there has to be space.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Promised {
+    pub(super) tier: u8,
+    pub(super) legs: u8,
+    pub(super) chunks: u32,
+}
+
+/// Writes that wait for space, by tier, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Full {
+    tiers: BTreeMap<u8, VecDeque<Piece>>,
+}
+
+impl Full {
+    fn push(&mut self, tier: u8, piece: Piece) {
+        self.tiers.entry(tier).or_default().push_back(piece);
+    }
+
+    fn waits(&self, tier: u8) -> bool {
+        self.tiers.contains_key(&tier)
+    }
+
+    fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.tiers.values().flatten()
+    }
+
+    /// Those that wait no longer.
+    pub(super) fn take(&mut self, which: impl Fn(&Piece) -> bool) -> Vec<Piece> {
+        let mut taken = Vec::new();
+        for queue in self.tiers.values_mut() {
+            let (those, others): (VecDeque<Piece>, _) = queue.drain(..).partition(&which);
+            *queue = others;
+            taken.extend(those);
+        }
+        self.tiers.retain(|_, queue| !queue.is_empty());
+        taken
+    }
+}
+
+/// Whether so many chunks of two legs and of one have room, by the free chunks of each failure group.
+fn fits(groups: impl Iterator<Item = u32>, pairs: u64, singles: u64) -> bool {
+    let (mut sum, mut most) = (0, 0);
+    for free in groups.map(u64::from) {
+        sum += free;
+        most = most.max(free);
+    }
+    pairs <= sum - most && 2 * pairs + singles <= sum
+}
+
+impl Pool {
+    /// Gives chunks to a slot that has none, if there are any.
+    pub(super) fn allocate(&mut self, key: (u32, u32)) -> bool {
+        let Some(lu) = self.tables.lus.get(&key.0) else { return false };
+        let (legs, tier, thick) = (lu.legs, lu.tier, lu.thick);
+        let one = Promised { tier, legs, chunks: 1 };
+        // Who comes later waits behind those who wait, and all behind what is set aside.
+        if !thick && (self.full.waits(tier) || !self.has_room(one)) {
+            return false;
+        }
+        let Some(ids) = self.pick(tier, legs) else { return false };
+        let mut records = Vec::new();
+        let mut slot_legs = Vec::new();
+        for (leg, id) in ids.into_iter().enumerate() {
+            self.taken.insert(id);
+            self.tables.pvs[usize::from(id.pv)].turn_hand(id.chunk);
+            // 0 is a chunk that never was anybody's.
+            let generation = self.tables.generation(id).checked_add(1).unwrap_or(1);
+            records.push(Record {
+                lu: key.0,
+                vchunk: key.1,
+                leg: leg as u8,
+                owner: self.slot,
+                pv: id.pv,
+                chunk: id.chunk,
+                generation,
+                ..Record::of(Kind::Map)
+            });
+            slot_legs.push(Leg { id, generation, told: Bits::NONE });
+        }
+        let txn = self.log.append(records);
+        let Some(slot) = self.slots.get_mut(&key) else { return false };
+        slot.legs = slot_legs;
+        slot.known = true;
+        slot.live = Bits::NONE;
+        slot.settled = txn;
+        true
+    }
+
+    /// The chunks that the next chunk of an LU gets: of the groups that have most, and there of the PVs that have most.
+    fn pick(&self, tier: u8, legs: u8) -> Option<Vec<ChunkId>> {
+        let mut groups: Vec<(u32, u8)> =
+            self.free_by_group(tier).into_iter().map(|(group, free)| (free, group)).collect();
+        groups.sort_by_key(|(free, group)| (std::cmp::Reverse(*free), *group));
+        let of_group = |(_, group): &(u32, u8)| {
+            let pvs =
+                self.usable(tier).filter(|pv| self.tables.pvs[usize::from(*pv)].group == *group);
+            let pv = pvs.max_by_key(|pv| (self.free_of(*pv), std::cmp::Reverse(*pv)))?;
+            self.tables.pvs[usize::from(pv)].peek(pv, &self.taken)
+        };
+        let picked: Option<Vec<ChunkId>> = groups.iter().take(legs.into()).map(of_group).collect();
+        picked.filter(|picked| picked.len() == usize::from(legs))
+    }
+
+    /// PVs of a tier on which chunks are given out.
+    fn usable(&self, tier: u8) -> impl Iterator<Item = u16> {
+        let pvs = (0..).zip(&self.tables.pvs);
+        pvs.filter(move |(_, pv)| pv.tier == tier && pv.state == MemberState::In).map(|(pv, _)| pv)
+    }
+
+    /// Chunks of a PV that can be given out now.
+    fn free_of(&self, pv: u16) -> u32 {
+        let taken = ChunkId { pv, chunk: 0 }..=ChunkId { pv, chunk: u32::MAX };
+        self.tables.pvs[usize::from(pv)].free.saturating_sub(self.taken.range(taken).count() as u32)
+    }
+
+    fn free_by_group(&self, tier: u8) -> BTreeMap<u8, u32> {
+        let mut groups = BTreeMap::new();
+        for pv in self.usable(tier) {
+            *groups.entry(self.tables.pvs[usize::from(pv)].group).or_default() += self.free_of(pv);
+        }
+        groups
+    }
+
+    /// Chunks of two legs and of one that are set aside in a tier: what thick LUs were promised and do not have.
+    fn set_aside(&self, tier: u8) -> (u64, u64) {
+        let thick = self.tables.lus.values().filter(|lu| lu.thick && lu.tier == tier);
+        let thick = thick.map(|lu| (lu.legs, lu.chunks - lu.mapped));
+        let promised = self.promised.values().filter(|promised| promised.tier == tier);
+        let promised = promised.map(|promised| (promised.legs, promised.chunks));
+        thick.chain(promised).fold((0, 0), |(pairs, singles), (legs, chunks)| {
+            let chunks = u64::from(chunks);
+            if legs > 1 { (pairs + chunks, singles) } else { (pairs, singles + chunks) }
+        })
+    }
+
+    /// Whether there is space for it besides what is set aside.
+    pub(super) fn has_room(&self, more: Promised) -> bool {
+        let (pairs, singles) = self.set_aside(more.tier);
+        let chunks = u64::from(more.chunks);
+        let (pairs, singles) =
+            if more.legs > 1 { (pairs + chunks, singles) } else { (pairs, singles + chunks) };
+        fits(self.free_by_group(more.tier).into_values(), pairs, singles)
+    }
+
+    pub(super) fn wait_for_space(&mut self, piece: Piece) {
+        let Some(lu) = self.tables.lus.get(&piece.key.0) else { return };
+        self.full.push(lu.tier, piece);
+    }
+
+    /// Writes that wait for space, in the order in which they came, as long as there is some.
+    pub(super) fn retry_full(&mut self) {
+        for piece in std::mem::take(&mut self.full).take(|_| true) {
+            self.advance(piece);
+        }
+    }
+
+    /// Calls back a request that waits for space, because its client is gone or wants it no longer. Parts of it that had space are written. False if it does not wait for space: then it is
+    /// answered as ever, and nothing has changed.
+    pub fn cancel(&mut self, tag: u64) -> bool {
+        let pieces = self.full.take(|piece| piece.tag == tag);
+        let waited = !pieces.is_empty();
+        for piece in pieces {
+            self.piece_done(&piece, Some(Fault::Cancelled));
+        }
+        if waited {
+            // Who waited behind it may need less.
+            self.retry_full();
+            self.turn();
+        }
+        waited
+    }
+
+    /// Requests that wait for space, with their LUs; the number of parts of them that do is [`Pool::paused`].
+    pub fn paused_requests(&self) -> BTreeMap<u64, u32> {
+        self.full.pieces().map(|piece| (piece.tag, piece.key.0)).collect()
+    }
+
+    /// Parts of requests that wait for space.
+    pub fn paused(&self) -> usize {
+        self.full.pieces().count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::fits;
+
+    /// Whether there is room, found by trying.
+    fn tried(groups: &mut [u32], pairs: u64, singles: u64) -> bool {
+        if pairs == 0 {
+            return groups.iter().copied().map(u64::from).sum::<u64>() >= singles;
+        }
+        for first in 0..groups.len() {
+            for second in 0..first {
+                if groups[first] > 0 && groups[second] > 0 {
+                    groups[first] -= 1;
+                    groups[second] -= 1;
+                    let fits = tried(groups, pairs - 1, singles);
+                    groups[first] += 1;
+                    groups[second] += 1;
+                    if fits {
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    proptest! {
+        /// What is said to fit does, and taking from the groups that have most keeps it so.
+        #[test]
+        fn what_fits_is_what_can_be_placed(
+            groups in prop::collection::vec(0..4_u32, 1..4),
+            (pairs, singles) in (0..5_u64, 0..5_u64),
+        ) {
+            let mut groups = groups;
+            let mut fit = fits(groups.iter().copied(), pairs, singles);
+            prop_assert_eq!(fit, tried(&mut groups, pairs, singles));
+            let legs = [vec![2; pairs as usize], vec![1; singles as usize]].concat();
+            // In any order: singles first is the worst.
+            let (mut pairs, mut singles) = (pairs, singles);
+            for legs in legs.into_iter().rev() {
+                if !fit {
+                    break;
+                }
+                groups.sort_unstable_by(|one, two| two.cmp(one));
+                groups[..legs].iter_mut().for_each(|free| *free -= 1);
+                if legs == 2 { pairs -= 1 } else { singles -= 1 }
+                fit = fits(groups.iter().copied(), pairs, singles);
+                prop_assert!(fit, "{:?} {} {}", groups, pairs, singles);
+            }
+        }
+    }
+}

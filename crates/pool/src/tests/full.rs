@@ -1,0 +1,150 @@
+//! Pools without space: who waits, who does not, and in which order they go on.
+
+use super::*;
+
+/// A world on one of the setups, at rest.
+fn world(name: &str) -> World {
+    let setup = setups().into_iter().find(|setup| setup.name == name).unwrap();
+    let mut world = World::open(setup.pages, setup.oracle, None).unwrap();
+    world.rest();
+    world
+}
+
+fn ask(world: &mut World, step: Step) -> u64 {
+    let Step::Ask(request) = step else { panic!("a request") };
+    let tag = world.submit(request);
+    world.rest();
+    tag
+}
+
+#[test]
+fn a_full_pool_pauses_writes_that_need_space_and_nothing_else() {
+    let mut world = world("full");
+    let needs_space = [CHUNK_BYTES, 0].map(|at| ask(&mut world, write(4, at, 4 * KIB)));
+    assert_eq!(needs_space.map(|tag| world.oracle.is_open(tag)), [false; 2], "there is no LU 4");
+    let paused = ask(&mut world, write(B, CHUNK_BYTES, 4 * KIB));
+    assert!(world.oracle.is_open(paused));
+    for step in [
+        write(A, 0, 4 * KIB),
+        write(A, 300 * KIB, 4 * KIB),
+        Step::Ask(Request::Flush { lu: B }),
+        Step::Ask(Request::Read(part(B, CHUNK_BYTES, 4 * KIB))),
+        Step::Ask(Request::Zeroes(part(A, 0, 64 * KIB))),
+        Step::Ask(Request::Checkpoint),
+    ] {
+        let tag = ask(&mut world, step);
+        assert!(!world.oracle.is_open(tag), "{step:?} waits");
+    }
+    assert_eq!(world.pool.paused(), 1);
+    assert_eq!(world.pool.paused_requests().into_iter().collect::<Vec<_>>(), [(paused, B)]);
+    ask(&mut world, Step::Ask(Request::Discard(part(A, CHUNK_BYTES, CHUNK_BYTES))));
+    assert!(!world.oracle.is_open(paused), "there is space, and it goes on unaided");
+    assert_eq!(world.pool.paused(), 0);
+}
+
+#[test]
+fn the_space_of_a_thick_lu_is_nobody_elses() {
+    let mut world = world("almost full");
+    let create = |chunks| Step::Ask(Request::Create { chunks, thick: true, tier: 0 });
+    let lus = world.pool.lus().count();
+    ask(&mut world, create(2));
+    assert_eq!(world.pool.lus().count(), lus, "one chunk is free");
+    ask(&mut world, create(1));
+    assert_eq!(world.pool.lus().count(), lus + 1);
+    let thick = world.pool.lus().last().unwrap().0;
+    let thin = ask(&mut world, write(B, CHUNK_BYTES, 4 * KIB));
+    assert!(world.oracle.is_open(thin));
+    let own = ask(&mut world, write(thick, 0, 4 * KIB));
+    assert!(!world.oracle.is_open(own));
+    ask(&mut world, Step::Ask(Request::Delete { lu: thick }));
+    assert!(!world.oracle.is_open(thin), "the thick one is gone, and so is what it had set aside");
+}
+
+#[test]
+fn a_request_that_waits_is_called_back_and_others_go_on() {
+    let mut world = world("full");
+    let [first, second] =
+        [0, 4 * KIB].map(|at| ask(&mut world, write(B, CHUNK_BYTES + at, 4 * KIB)));
+    assert!(!world.cancel(99), "nobody");
+    let mapped = ask(&mut world, write(A, 0, 4 * KIB));
+    assert!(!world.cancel(mapped), "it was answered");
+    assert!(world.cancel(first));
+    world.rest();
+    assert_eq!([first, second].map(|tag| world.oracle.is_open(tag)), [false, true]);
+    assert!(!world.cancel(first), "once");
+    ask(&mut world, Step::Ask(Request::Discard(part(A, CHUNK_BYTES, CHUNK_BYTES))));
+    assert!(!world.oracle.is_open(second));
+    // Of a request with two parts one has space; the other is called back, and with it the request.
+    let mut world = self::world("almost full");
+    let both = ask(&mut world, write(1, 0, 2 * CHUNK_BYTES));
+    let new = ask(&mut world, write(B, CHUNK_BYTES, 4 * KIB));
+    assert_eq!([both, new].map(|tag| world.oracle.is_open(tag)), [false, true]);
+    assert!(world.cancel(new));
+    world.rest();
+    assert_eq!((world.pool.paused(), world.oracle.is_open(new)), (0, false));
+}
+
+/// A pool of three PVs with so many chunks for data, and LUs of four chunks.
+fn pool_of(data: u32, lus: u32) -> World {
+    let pv = |number: u8| NewPv { pv: Uuid([number; 16]), chunks: 5 + data / 3, tier: 0, group: 0 };
+    let mut world = fresh(&[1, 2, 3].map(pv));
+    for _ in 0..lus {
+        ask(&mut world, Step::Ask(Request::Create { chunks: 4, thick: false, tier: 0 }));
+    }
+    world
+}
+
+/// Twenty writers fill a pool, are cut back, and go on: first come, first served, and what needs no space never waits.
+#[test]
+fn what_waits_goes_on_in_the_order_in_which_it_came() {
+    let mut world = pool_of(30, 20);
+    let mut random = Random(5);
+    let (mut waited, mut went_on) = (0, 0);
+    // Who waits, in the order in which they came, with their chunks.
+    let mut waiting: Vec<(u64, (u32, u64))> = Vec::new();
+    for _ in 0..3000 {
+        let (lu, vchunk) = (1 + random.below(20) as u32, random.below(4) as u64);
+        let at = vchunk * CHUNK_BYTES;
+        let tag = match random.below(8) {
+            0..4 => {
+                let tag = ask(&mut world, write(lu, at, 4 * KIB));
+                if world.oracle.is_open(tag) {
+                    waiting.push((tag, (lu, vchunk)));
+                    waited += 1;
+                }
+                None
+            }
+            4 => Some(Request::Discard(part(lu, at, CHUNK_BYTES))),
+            5 => Some(Request::Flush { lu }),
+            6 => Some(Request::Zeroes(part(lu, at, 64 * KIB))),
+            _ => Some(Request::Read(part(lu, at, 4 * KIB))),
+        };
+        if let Some(request) = tag {
+            let tag = ask(&mut world, Step::Ask(request));
+            assert!(!world.oracle.is_open(tag), "{request:?} waits");
+        }
+        // Those that went on came before all that wait, but for those of which the chunk has come meanwhile.
+        let still = world.pool.paused_requests();
+        assert!(still.keys().all(|tag| waiting.iter().any(|(waits, _)| waits == tag)));
+        let first = waiting.iter().position(|(tag, _)| still.contains_key(tag));
+        for (index, (tag, key)) in waiting.iter().enumerate() {
+            let early = first.is_some_and(|first| index > first) && !still.contains_key(tag);
+            let mapped = waiting[..index]
+                .iter()
+                .any(|(before, same)| same == key && !still.contains_key(before));
+            assert!(!early || mapped, "{tag} of {key:?} did not wait for its turn");
+        }
+        went_on += waiting.len() - still.len();
+        waiting.retain(|(tag, _)| still.contains_key(tag));
+    }
+    assert!(waited > 300 && went_on > 200, "{waited} waited, {went_on} went on");
+    for lu in 1..=10 {
+        ask(&mut world, Step::Ask(Request::Delete { lu }));
+    }
+    ask(&mut world, Step::Ask(Request::Flush { lu: 20 }));
+    for lu in 11..=19 {
+        ask(&mut world, Step::Ask(Request::Delete { lu }));
+    }
+    assert_eq!(world.pool.paused(), 0);
+    assert!(waiting.iter().all(|(tag, _)| !world.oracle.is_open(*tag)));
+}
