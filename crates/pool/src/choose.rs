@@ -36,12 +36,14 @@ impl Chosen {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotChosen {
     /// Copies of several pools.
-    #[error("these PVs are of several pools, {first} and {second} among them: name those of one")]
+    #[error("PV {pv} is of pool {second}, others are of pool {first}: name those of one")]
     Pools {
         /// One of the pools.
         first: Uuid,
         /// Another.
         second: Uuid,
+        /// A PV of the other.
+        pv: Uuid,
     },
     /// No two copies agree.
     #[error(
@@ -80,9 +82,10 @@ pub enum NotChosen {
 /// ([`Member::seen`](crate::format::Member::seen)): a PV that was only away has none.
 pub fn choose(copies: &[(Superblock, Place)]) -> Result<Chosen, NotChosen> {
     if let [(first, _), rest @ ..] = copies
-        && let Some((second, _)) = rest.iter().find(|(copy, _)| copy.pool != first.pool)
+        && let Some((second, place)) = rest.iter().find(|(copy, _)| copy.pool != first.pool)
     {
-        return Err(NotChosen::Pools { first: first.pool, second: second.pool });
+        let (first, second) = (first.pool, second.pool);
+        return Err(NotChosen::Pools { first, second, pv: place.pv });
     }
     // Copies that agree, by number; the same place counts once.
     let mut sides: BTreeMap<u64, Vec<(&Superblock, Vec<Place>)>> = BTreeMap::new();
@@ -356,7 +359,8 @@ mod tests {
         let mut stranger = superblock(9, None);
         stranger.pool = Uuid([8; 16]);
         let copies = [(superblock(1, None), place(0, 0)), (stranger, place(1, 0))];
-        let pools = NotChosen::Pools { first: Uuid([9; 16]), second: Uuid([8; 16]) };
+        let pools =
+            NotChosen::Pools { first: Uuid([9; 16]), second: Uuid([8; 16]), pv: place(1, 0).pv };
         assert_eq!(choose(&copies), Err(pools));
     }
 }

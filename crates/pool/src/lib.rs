@@ -6,6 +6,7 @@
 //! - [`mod@format`]: superblocks, journal, pages, home records: typed, checked, bound to their places.
 //! - [`choose()`]: which superblock is the pool's, and in which order the next one is written.
 //! - [`make()`]: a new pool.
+//! - [`rebalance`]: which chunks move when PVs are filled unevenly.
 //! - [`Pool`]: a pool that is open: requests in, effects out. The rules of writing, and what the shell promises, stand there.
 //!
 //! # Promises
@@ -21,6 +22,7 @@ pub mod format;
 mod hash;
 mod make;
 mod pool;
+pub mod rebalance;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -29,7 +31,8 @@ pub use choose::{Chosen, NotChosen, choose};
 pub use hash::Sum;
 pub use make::{COPIES, NewPv, NotMade, Placed, make};
 pub use pool::{
-    Effect, Extent, Fault, Kept, Lookup, LuSpace, NotOpened, Outcome, Payload, Policy, Pool,
-    PvSpace, ReadFailed, Reader, Reply, Request, Shadow, Shown, Source, Way, Words, superblocks,
+    Balance, Effect, Extent, Fault, Kept, Lookup, LuSpace, NotOpened, Outcome, Payload, Policy,
+    Pool, PvSpace, ReadFailed, Reader, Removal, Reply, Request, Shadow, Shown, Source, TierSpace,
+    Way, Words, superblocks,
 };
 pub use tables::{ChunkId, Contradiction, Entry, LEGS_MAX};

@@ -61,31 +61,10 @@ pub fn make(pool: Uuid, pvs: &[NewPv]) -> Result<(Superblock, [Vec<Placed>; 3]),
     let copies = with_copies(pvs);
     let mut extents = Vec::new();
     for (number, pv) in (0..).zip(pvs) {
-        let pages = u64::from(pv.chunks.div_ceil(PAGE_RECORDS as u32));
-        let maps = (pages * 2 * PAGE_BYTES as u64).div_ceil(CHUNK_BYTES) as u32;
-        let homes = (u64::from(pv.chunks) * 2 * HOME_BYTES as u64).div_ceil(CHUNK_BYTES) as u32;
-        let mut own = vec![(SystemKind::Map, maps), (SystemKind::Homes, homes)];
-        if copies.contains(&number) {
-            own.extend([(SystemKind::Journal, 1), (SystemKind::Lus, 1)]);
-        }
-        let mut chunk = 1;
-        for (kind, count) in own {
-            extents.push(Extent { kind, slot: 0, pv: number, chunk, count });
-            chunk += count;
-        }
-        if chunk >= pv.chunks {
-            return Err(NotMade::Small { pv: pv.pv, chunks: pv.chunks, least: chunk });
-        }
+        let own = layout(number, pv.chunks, copies.contains(&number));
+        let small = |least| NotMade::Small { pv: pv.pv, chunks: pv.chunks, least };
+        extents.extend(own.map_err(small)?);
     }
-    let member = |pv: &NewPv| Member {
-        pv: pv.pv,
-        chunks: pv.chunks,
-        tier: pv.tier,
-        group: pv.group,
-        state: MemberState::In,
-        sync_until: 0,
-        seen: 1,
-    };
     let superblock = Superblock {
         pool,
         sequence: 1,
@@ -94,11 +73,44 @@ pub fn make(pool: Uuid, pvs: &[NewPv]) -> Result<(Superblock, [Vec<Placed>; 3]),
         features: [0; 3],
         root: Root::default(),
         owners: [Owner::default(); OWNERS],
-        members: pvs.iter().map(member).collect(),
+        members: pvs.iter().map(NewPv::member).collect(),
         extents,
     };
     let writes = [pages(&superblock), superblocks(&superblock), labels(&superblock)];
     Ok((superblock, writes))
+}
+
+impl NewPv {
+    /// What the superblock says of it.
+    pub(crate) fn member(&self) -> Member {
+        Member {
+            pv: self.pv,
+            chunks: self.chunks,
+            tier: self.tier,
+            group: self.group,
+            state: MemberState::In,
+            sync_until: 0,
+            seen: 1,
+        }
+    }
+}
+
+/// The pool's own chunks on a PV, from the second on; or how many chunks those take that it has too few beside.
+pub(crate) fn layout(pv: u16, chunks: u32, copies: bool) -> Result<Vec<Extent>, u32> {
+    let pages = u64::from(chunks.div_ceil(PAGE_RECORDS as u32));
+    let maps = (pages * 2 * PAGE_BYTES as u64).div_ceil(CHUNK_BYTES) as u32;
+    let homes = (u64::from(chunks) * 2 * HOME_BYTES as u64).div_ceil(CHUNK_BYTES) as u32;
+    let mut own = vec![(SystemKind::Map, maps), (SystemKind::Homes, homes)];
+    if copies {
+        own.extend([(SystemKind::Journal, 1), (SystemKind::Lus, 1)]);
+    }
+    let mut chunk = 1;
+    let mut extents = Vec::new();
+    for (kind, count) in own {
+        extents.push(Extent { kind, slot: 0, pv, chunk, count });
+        chunk += count;
+    }
+    if chunk < chunks { Ok(extents) } else { Err(chunk) }
 }
 
 /// The PVs that get copies: of each failure group one, then further ones.

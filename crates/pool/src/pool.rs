@@ -32,11 +32,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use crate::bits::Bits;
 use crate::choose::Chosen;
 use crate::format::{BLOCK_BYTES, CHUNK_BYTES, Kind, MemberState, Record, Root, Superblock, Uuid};
+use crate::make::NewPv;
 use crate::tables::{ChunkId, Tables};
 
 mod checkpoint;
 mod log;
 mod lus;
+mod members;
 mod moves;
 mod open;
 mod shown;
@@ -46,11 +48,14 @@ mod sync;
 
 use checkpoint::Checkpoint;
 use log::Log;
+use members::Members;
+pub use members::{Balance, Removal};
 pub use open::{NotOpened, ReadFailed, Source, superblocks};
 pub use shown::{Kept, LuSpace, PvSpace, Shown, Way, Words};
 pub use slots::Lookup;
 use slots::{Piece, PieceKind, Slot};
 use space::{Full, Promised};
+pub use space::{LuSpace, PvSpace, TierSpace};
 use sync::Sync;
 
 /// What is a matter of taste.
@@ -85,6 +90,13 @@ pub enum Request {
         /// The LU.
         lu: u32,
     },
+    /// The LU has so many chunks, at least 1: what is behind them is gone, and what is new is zeros.
+    Resize {
+        /// The LU.
+        lu: u32,
+        /// Its chunks from now on.
+        chunks: u32,
+    },
     /// Read.
     Read(Extent),
     /// Write; with `durable`, as if a flush of it followed.
@@ -112,6 +124,13 @@ pub enum Request {
         /// The leg.
         leg: u8,
         /// Where it goes: a PV of the same tier that has no other leg of the chunk.
+        pv: u16,
+    },
+    /// A new PV, which effects know by the number of members that there were so far ([`Pool::superblock`]); answered with that number. It is written to; if that fails at once, nothing has changed.
+    AddPv(NewPv),
+    /// A PV is no member any more when this is answered; what it has goes to others of its tier first ([`Pool::removals`]). What was begun goes on after the pool was opened again.
+    RemovePv {
+        /// Its number.
         pv: u16,
     },
     /// A checkpoint now.
@@ -253,6 +272,8 @@ pub enum Reply {
     Done,
     /// The LU that was made.
     Created(u32),
+    /// The PV that was added.
+    Added(u16),
 }
 
 /// Why a request was not carried out.
@@ -267,6 +288,20 @@ pub enum Fault {
     /// No space for a thick LU, no such tier, or no place on the PV that a leg is to move to.
     #[error("there is no space for it: add a PV to the tier")]
     NoSpace,
+    /// The LU is just being resized, or a PV added.
+    #[error("the LU is just being resized, or a PV being added: try again when that is done")]
+    Busy,
+    /// No such PV.
+    #[error("the pool has no such PV")]
+    NoSuchPv,
+    /// A PV with that UUID is or was in the pool.
+    #[error("a PV with that UUID is in the pool, or was: give it another")]
+    PvKnown,
+    /// Too small, or one too many.
+    #[error(
+        "the PV has no room for more than the pool's own blocks, or the pool has as many PVs as it can ever have"
+    )]
+    PvUnfit,
     /// A PV failed.
     #[error("a PV failed")]
     Medium,
@@ -314,6 +349,12 @@ pub(crate) enum Rule {
     FlushFirst,
     /// A checkpoint's root is written after its pages are durable.
     RootAfterPages,
+    /// A PV is gone when nothing is on it any more.
+    EmptyBeforeGone,
+    /// A PV that is added has superblocks before others name it.
+    AddedFirst,
+    /// The checkpoint of a change of members has a number of its own.
+    NewRoot,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -349,6 +390,10 @@ enum Op {
     MoveFlush { key: (u32, u32), id: ChunkId },
     /// A flush, or a block of the journal, of the opening.
     Opening,
+    /// The label of a PV that is being added.
+    Join { tag: u64, new: NewPv },
+    /// A part of a PV that is gone is erased.
+    Erase { pv: u16 },
 }
 
 /// What may be done when nothing that was begun before is under way.
@@ -360,10 +405,21 @@ enum Drained {
     Move((u32, u32), ChunkId),
 }
 
+/// Who wants something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asker {
+    /// A client, or whoever has this tag.
+    Tag(u64),
+    /// A PV that this chunk of an LU is to leave.
+    Leaving(u16, (u32, u32)),
+    /// A chunk of an LU of which a leg goes where less is.
+    Balance((u32, u32)),
+}
+
 /// A request under way.
 #[derive(Debug)]
 struct Job {
-    tag: u64,
+    owner: Asker,
     lu: u32,
     /// Parts that are not over.
     left: u32,
@@ -380,6 +436,7 @@ enum Waiter {
     Job(u64),
     Created(u64, u32),
     Deleted(u64, u32),
+    Resized(u64, u32),
     Moved((u32, u32)),
     Opened,
 }
@@ -396,8 +453,8 @@ enum Change {
 struct Update {
     change: Change,
     next: Superblock,
-    /// The pair that is written last, when that has not begun.
-    then: Option<[u8; 2]>,
+    /// The copies that are written after those that are being written, and the one PV on which they are.
+    then: VecDeque<(Vec<u8>, Option<u16>)>,
     left: u32,
 }
 
@@ -412,11 +469,14 @@ pub struct Pool {
     tables: Tables,
     log: Log,
     checkpoint: Checkpoint,
+    members: Members,
     slots: BTreeMap<(u32, u32), Slot>,
     /// The number of the next LU, with those that are not in the tables yet.
     next_lu: u32,
     /// LUs whose deletion has begun.
     dying: BTreeSet<u32>,
+    /// LUs that are being resized, and the chunks of each that are there before and after.
+    resizing: BTreeMap<u32, u32>,
     /// Chunks that the tables have as free and that are not to be given out: just given out, or somebody may still write to them.
     taken: BTreeSet<ChunkId>,
     /// Drains that are over while operations of the pool that are older are not.
@@ -510,6 +570,8 @@ impl Pool {
             Op::Home { id, key } => self.home_read(id, key, outcome),
             Op::Sync { lu } => self.sync_flushed(lu, &outcome),
             Op::Drain { then } => self.drained.push((op, then)),
+            Op::Join { tag, new } => self.label_written(tag, new, &outcome),
+            Op::Erase { pv } => self.erased(pv),
             Op::Copy { key, id, block } => self.copied(key, id, block, &outcome),
             Op::MoveFlush { key, id } => self.move_flushed(key, id, &outcome),
             _ if outcome == Outcome::Failed => self.stop(),
@@ -525,6 +587,7 @@ impl Pool {
     /// What may have become possible.
     fn turn(&mut self) {
         if self.phase != Phase::Stopped {
+            self.turn_members();
             self.turn_checkpoint();
             self.turn_log();
         }
@@ -533,14 +596,24 @@ impl Pool {
     /// Nothing can be made durable any more: everybody is told.
     fn stop(&mut self) {
         self.phase = Phase::Stopped;
-        let tags: BTreeSet<u64> = self.jobs.values().map(|job| job.tag).collect();
+        let tags: BTreeSet<u64> = self
+            .jobs
+            .values()
+            .filter_map(|job| match job.owner {
+                Asker::Tag(tag) => Some(tag),
+                Asker::Leaving(..) | Asker::Balance(_) => None,
+            })
+            .collect();
         let waiters = std::mem::take(&mut self.waiters).into_values().flatten();
         let others = waiters.filter_map(|waiter| match waiter {
-            Waiter::Created(tag, _) | Waiter::Deleted(tag, _) => Some(tag),
+            Waiter::Created(tag, _) | Waiter::Deleted(tag, _) | Waiter::Resized(tag, _) => {
+                Some(tag)
+            }
             Waiter::Job(_) | Waiter::Moved(_) | Waiter::Opened => None,
         });
         let early = self.early.drain(..).map(|(tag, _)| tag);
-        let checkpoints = self.checkpoint.stop();
+        let mut checkpoints = self.checkpoint.stop();
+        checkpoints.extend(self.members.stop());
         for tag in
             tags.into_iter().chain(others).chain(early).chain(checkpoints).collect::<Vec<_>>()
         {
@@ -554,6 +627,7 @@ impl Pool {
         match request {
             Request::Create { chunks, thick, tier } => self.create(tag, chunks, thick, tier),
             Request::Delete { lu } => self.delete(tag, lu),
+            Request::Resize { lu, chunks } => self.resize(tag, lu, chunks),
             Request::Read(extent) => self.begin_pieces(tag, extent, PieceKind::Read),
             Request::Write { extent, durable } => {
                 self.begin_pieces(tag, extent, PieceKind::Write { durable });
@@ -565,6 +639,8 @@ impl Pool {
                 let extent = Extent { lu, at: u64::from(vchunk) * CHUNK_BYTES, bytes: CHUNK_BYTES };
                 self.begin_pieces(tag, extent, PieceKind::Move { leg, pv });
             }
+            Request::AddPv(new) => self.add_pv(tag, new),
+            Request::RemovePv { pv } => self.remove_pv(tag, pv),
             Request::Checkpoint => self.checkpoint.asked.push(tag),
         }
     }
@@ -574,12 +650,18 @@ impl Pool {
         self.tables.lus.contains_key(&lu) && !self.dying.contains(&lu)
     }
 
+    /// The chunks of an LU that somebody may work with.
+    fn chunks_of(&self, lu: u32) -> u32 {
+        let known = self.tables.lus.get(&lu).map_or(0, |lu| lu.chunks);
+        self.resizing.get(&lu).map_or(known, |chunks| known.min(*chunks))
+    }
+
     fn begin_pieces(&mut self, tag: u64, extent: Extent, kind: PieceKind) {
         let Extent { lu, at, bytes } = extent;
-        let Some(known) = self.tables.lus.get(&lu).filter(|_| self.serves(lu)) else {
+        if !self.serves(lu) {
             return self.answer(tag, Err(Fault::NoSuchLu));
-        };
-        let size = u64::from(known.chunks) * CHUNK_BYTES;
+        }
+        let size = u64::from(self.chunks_of(lu)) * CHUNK_BYTES;
         if bytes == 0
             || (at | bytes) % 512 != 0
             || at.checked_add(bytes).is_none_or(|end| end > size)
@@ -589,7 +671,8 @@ impl Pool {
         let (first, last) = (at / CHUNK_BYTES, (at + bytes - 1) / CHUNK_BYTES);
         let job = self.number();
         let left = (last - first + 1) as u32;
-        self.jobs.insert(job, Job { tag, lu, left, txn: 0, fault: None, then_sync: Vec::new() });
+        let owner = Asker::Tag(tag);
+        self.jobs.insert(job, Job { owner, lu, left, txn: 0, fault: None, then_sync: Vec::new() });
         for vchunk in first..=last {
             let from = at.max(vchunk * CHUNK_BYTES);
             let end = (at + bytes).min((vchunk + 1) * CHUNK_BYTES);
@@ -635,7 +718,11 @@ impl Pool {
             return;
         }
         if let Some(job) = self.jobs.remove(&number) {
-            self.answer(job.tag, job.fault.map_or(Ok(Reply::Done), Err));
+            match job.owner {
+                Asker::Tag(tag) => self.answer(tag, job.fault.map_or(Ok(Reply::Done), Err)),
+                Asker::Leaving(pv, key) => self.moved_away(pv, key, job.fault),
+                Asker::Balance(key) => self.balanced(key),
+            }
         }
     }
 

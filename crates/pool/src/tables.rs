@@ -107,6 +107,32 @@ pub(crate) struct Pv {
 }
 
 impl Pv {
+    /// One on which there is nothing but the pool's own blocks; one that is gone has nothing at all.
+    fn new(superblock: &Superblock, pv: u16) -> Pv {
+        let member = &superblock.members[usize::from(pv)];
+        let chunks = if member.state == MemberState::Gone { 0 } else { member.chunks };
+        let mut whose = vec![(0, 0); chunks as usize];
+        let own = superblock.extents.iter().filter(|extent| extent.pv == pv);
+        let own = own.map(|extent| (extent.chunk, extent.chunk + extent.count));
+        for (first, end) in own.chain([(0, 1)]) {
+            whose.get_mut(first as usize..end as usize).unwrap_or_default().fill((SYSTEM, 0));
+        }
+        Pv {
+            tier: member.tier,
+            group: member.group,
+            state: member.state,
+            free: whose.iter().filter(|(lu, _)| *lu == 0).count() as u32,
+            generations: vec![0; whose.len()],
+            whose,
+            hand: 0,
+        }
+    }
+
+    /// Its chunks.
+    pub(crate) fn chunks(&self) -> u32 {
+        self.whose.len() as u32
+    }
+
     /// The next chunk that is free and not in `taken`.
     pub(crate) fn peek(&self, pv: u16, taken: &BTreeSet<ChunkId>) -> Option<ChunkId> {
         let count = self.whose.len() as u32;
@@ -148,25 +174,7 @@ pub(crate) struct Tables {
 impl Tables {
     /// Those of a pool in which there is nothing but its own blocks.
     pub(crate) fn new(superblock: &Superblock) -> Tables {
-        let mut pvs = Vec::new();
-        for (pv, member) in superblock.members.iter().enumerate() {
-            let mut whose = vec![(0, 0); member.chunks as usize];
-            let own = superblock.extents.iter().filter(|extent| usize::from(extent.pv) == pv);
-            let own = own.map(|extent| (extent.chunk, extent.chunk + extent.count));
-            for (first, end) in own.chain([(0, 1)]) {
-                let range = first as usize..end as usize;
-                whose.get_mut(range).unwrap_or_default().fill((SYSTEM, 0));
-            }
-            pvs.push(Pv {
-                tier: member.tier,
-                group: member.group,
-                state: member.state,
-                free: whose.iter().filter(|(lu, _)| *lu == 0).count() as u32,
-                generations: vec![0; whose.len()],
-                whose,
-                hand: 0,
-            });
-        }
+        let pvs = (0..superblock.members.len() as u16).map(|pv| Pv::new(superblock, pv)).collect();
         Tables {
             lus: BTreeMap::new(),
             next_lu: 1,
@@ -175,6 +183,37 @@ impl Tables {
             changed: Changed::default(),
             freed: Vec::new(),
         }
+    }
+
+    /// A PV is new.
+    pub(crate) fn add_pv(&mut self, superblock: &Superblock, pv: u16) {
+        self.pvs.push(Pv::new(superblock, pv));
+    }
+
+    /// A PV is gone, on which nothing was of an LU.
+    pub(crate) fn remove_pv(&mut self, pv: u16) {
+        let gone = &mut self.pvs[usize::from(pv)];
+        (gone.state, gone.free) = (MemberState::Gone, 0);
+        self.changed.pages.retain(|(other, _)| *other != pv);
+        self.changed.homes.retain(|id| id.pv != pv);
+        self.bits.retain(|id, _| id.pv != pv);
+    }
+
+    /// A free chunk is the pool's own from now on.
+    pub(crate) fn take_own(&mut self, id: ChunkId) {
+        if let Some(whose) = self.whose(id) {
+            *whose = (SYSTEM, 0);
+            self.pvs[usize::from(id.pv)].free -= 1;
+            self.changed.pages.insert((id.pv, id.chunk / PAGE_RECORDS as u32));
+        }
+    }
+
+    /// Chunks of LUs, with the leg, that a PV has.
+    pub(crate) fn legs_on(&self, pv: u16) -> Vec<((u32, u32), u8)> {
+        let whose = self.pvs[usize::from(pv)].whose.iter();
+        let legs = whose.filter(|(lu, _)| (1..SYSTEM).contains(lu));
+        legs.map(|(lu, vchunk)| ((*lu, vchunk & !LEG_BIT), u8::from(vchunk & LEG_BIT != 0)))
+            .collect()
     }
 
     fn whose(&mut self, id: ChunkId) -> Option<&mut (u32, u32)> {
@@ -232,6 +271,7 @@ impl Tables {
                 }
                 Ok(())
             }
+            Kind::LuResize => self.resize_lu(record),
             Kind::Map => {
                 let lu = self.lus.get(&record.lu).filter(|lu| record.vchunk < lu.chunks);
                 let before = lu
@@ -329,6 +369,33 @@ impl Tables {
         };
         self.lus.insert(record.lu, lu);
         self.next_lu = self.next_lu.max(record.lu + 1);
+        Ok(())
+    }
+
+    fn resize_lu(&mut self, record: &Record) -> Result<(), Contradiction> {
+        let wrong = |what| Err(Contradiction { what, record: *record });
+        let most = self.lu_chunks_max();
+        let Some(lu) = self.lus.get(&record.lu) else {
+            return wrong("no such LU");
+        };
+        let (before, legs) = (lu.chunks, lu.legs);
+        if record.vchunk == 0 || u64::from(record.vchunk) > most.max(before.into()) {
+            return wrong("an LU without chunks, or far larger than the pool");
+        }
+        for vchunk in record.vchunk..before {
+            for leg in 0..legs {
+                let entry = self.lus.get(&record.lu).map(|lu| lu.legs_of(vchunk)[usize::from(leg)]);
+                if let Some(id) = entry.and_then(Entry::chunk) {
+                    self.clear_entry(record.lu, vchunk, leg, id.pv);
+                    self.set_free(id);
+                }
+            }
+        }
+        if let Some(lu) = self.lus.get_mut(&record.lu) {
+            lu.chunks = record.vchunk;
+            lu.map.resize(record.vchunk as usize * usize::from(legs), Entry::default());
+        }
+        self.changed.lus.insert(record.lu / PAGE_RECORDS as u32);
         Ok(())
     }
 
@@ -499,6 +566,7 @@ mod tests {
             Kind::Start,
             Kind::LuCreate,
             Kind::LuDelete,
+            Kind::LuResize,
             Kind::Map,
             Kind::Free,
             Kind::Written,

@@ -5,6 +5,7 @@
 
 mod disk;
 mod full;
+mod members;
 mod oracle;
 mod world;
 
@@ -55,12 +56,31 @@ fn alphabet() -> Vec<Step> {
         ask(Request::Zeroes(part(A, 2 * KIB, 64 * KIB))),
         ask(Request::Create { chunks: 1, thick: false, tier: 0 }),
         ask(Request::Delete { lu: A }),
+        resize(A, 1),
+        resize(A, 3),
+        resize(B, 1),
         ask(Request::Checkpoint),
         move_to(1),
         move_to(2),
+        add_pv(),
+        remove_pv(0),
+        remove_pv(2),
         Step::Cancel,
         Step::Kill,
     ]
+}
+
+/// A fourth PV.
+fn add_pv() -> Step {
+    Step::Ask(Request::AddPv(NewPv { pv: Uuid([4; 16]), chunks: 7, tier: 0, group: 0 }))
+}
+
+fn remove_pv(pv: u16) -> Step {
+    Step::Ask(Request::RemovePv { pv })
+}
+
+fn resize(lu: u32, chunks: u32) -> Step {
+    Step::Ask(Request::Resize { lu, chunks })
 }
 
 /// The first chunk of the first LU goes to another PV.
@@ -98,6 +118,32 @@ fn known() -> Vec<(&'static str, Vec<Step>)> {
         ("full", vec![delete, into_space]),
         // … while a channel, which found it there, writes to it.
         ("full", vec![write(A, 2 * KIB, 4 * KIB), write(A, 0, 4 * KIB), discard, into_space]),
+        // An LU is cut off and grows again: nothing comes back.
+        (
+            "full",
+            vec![resize(A, 1), into_space, resize(A, 2), write(A, CHUNK_BYTES + 70 * KIB, 4 * KIB)],
+        ),
+        ("full", vec![write(A, CHUNK_BYTES, 4 * KIB), resize(A, 1), flush, resize(A, 2), flush]),
+        (
+            "written",
+            vec![
+                write(A, CHUNK_BYTES, 4 * KIB),
+                flush,
+                resize(A, 1),
+                resize(A, 2),
+                ask(Request::Checkpoint),
+            ],
+        ),
+        (
+            "written",
+            vec![resize(A, 3), write(A, 2 * CHUNK_BYTES, 4 * KIB), flush, resize(A, 2), Step::Kill],
+        ),
+        // PVs come and go, while others work.
+        ("full", vec![into_space, add_pv(), flush, Step::Kill]),
+        ("full", vec![add_pv(), remove_pv(0), write(A, 0, 4 * KIB), flush]),
+        ("empty", vec![add_pv(), remove_pv(2), write(A, 62 * KIB, 4 * KIB)]),
+        ("written", vec![remove_pv(0), write(A, 70 * KIB, 4 * KIB), flush, Step::Kill]),
+        ("checkpointed", vec![remove_pv(1), remove_pv(2), discard, flush]),
         // Who waits goes on, is called back, or dies with the process; others do what they like.
         ("full", vec![into_space, write(A, 2 * KIB, 4 * KIB), flush, delete]),
         ("full", vec![into_space, into_space, Step::Cancel, discard, flush]),
@@ -429,6 +475,9 @@ fn each_broken_rule_is_found() {
         Rule::ReuseAfterDrain,
         Rule::MapAfterCopy,
         Rule::RootAfterPages,
+        Rule::EmptyBeforeGone,
+        Rule::AddedFirst,
+        Rule::NewRoot,
     ];
     let mut missed = Vec::new();
     for rule in rules {
@@ -440,4 +489,19 @@ fn each_broken_rule_is_found() {
         }
     }
     assert_eq!(missed, [], "broken, and not found");
+}
+
+/// A world on one of the setups, at rest.
+fn world(name: &str) -> World {
+    let setup = setups().into_iter().find(|setup| setup.name == name).unwrap();
+    let mut world = World::open(setup.pages, setup.oracle, None).unwrap();
+    world.rest();
+    world
+}
+
+fn ask(world: &mut World, step: Step) -> u64 {
+    let Step::Ask(request) = step else { panic!("a request") };
+    let tag = world.submit(request);
+    world.rest();
+    tag
 }

@@ -39,7 +39,7 @@ macro_rules! kinds {
 
 kinds! {
     None = 0, "nothing: a place in a page that was never used";
-    Start = 1, "a server opened the pool; what an earlier one had begun and not ended never was. `AUX`: 0";
+    Start = 1, "a server opened the pool; what an earlier one had begun and not ended never was; or members are about to change. `AUX`: 0";
     LuCreate = 2, "there is an LU with `VCHUNK` chunks of `LEG` legs each, from tier `AUX`; `FLAGS` 1: thick";
     LuDelete = 3, "there is no such LU any more, and none of its chunks is mapped";
     Map = 4, "the leg of the LU's chunk is this chunk of this PV; one that it had before is free";
@@ -47,7 +47,7 @@ kinds! {
     Written = 6, "of word `FLAGS` (0 to 31) of the chunk's written bits, those of `AUX` are set";
     Cleared = 7, "of word `FLAGS` (0 to 31) of the chunk's written bits, those of `AUX` are clear";
     System = 8, "in map pages: this chunk holds the pool's own blocks";
-    LuResize = 16, "reserved: an LU has another number of chunks";
+    LuResize = 9, "the LU has `VCHUNK` chunks; none of those behind them is mapped any more";
     LuEpoch = 17, "reserved: the epoch of an LU is raised";
     Stale = 18, "reserved: a leg missed writes since an epoch";
     Activity = 19, "reserved: legs of a chunk may differ after a crash";
@@ -70,7 +70,7 @@ impl Kind {
 
     /// Whether this version writes it. The other kinds come with a feature word that refuses older programs.
     pub fn is_in_use(self) -> bool {
-        (self as u8) < Kind::LuResize as u8
+        (self as u8) < 16
     }
 }
 

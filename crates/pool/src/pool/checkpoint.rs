@@ -5,6 +5,7 @@ use crate::format::{
     HOME_BYTES, Home, PAGE_BYTES, Page, PageKind, Place, SUPERBLOCK_AT, SystemKind,
 };
 use crate::tables::Changed;
+use members::{Draft, Reshape};
 
 /// A thing with two places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,6 +25,8 @@ pub(super) struct Checkpoint {
     /// Requests for the one that is under way.
     tags: Vec<u64>,
     stage: Stage,
+    /// The members from its root on, if they change with it. The log is held until then.
+    pub(super) draft: Option<Draft>,
     /// In which place each thing is that counts; those that are not here have never been written, or it is not known.
     pub(super) places: BTreeMap<Thing, u8>,
     /// Home records whose place was looked for, and that have none that counts.
@@ -59,6 +62,11 @@ impl Checkpoint {
     /// The requests for one, which nobody will make any more.
     pub(super) fn stop(&mut self) -> Vec<u64> {
         self.asked.append(&mut self.tags);
+        if let Some(Reshape::Add(tag, _) | Reshape::Leave(tag, _)) =
+            self.draft.take().map(|draft| draft.reshape)
+        {
+            self.asked.push(tag);
+        }
         std::mem::take(&mut self.asked)
     }
 }
@@ -67,6 +75,7 @@ impl Pool {
     pub(super) fn turn_checkpoint(&mut self) {
         self.turn_superblock();
         let due = !self.checkpoint.asked.is_empty()
+            || !self.members.reshapes.is_empty()
             || self.log.next - 1 - self.chosen.superblock.root.sequence
                 >= self.policy.checkpoint_blocks.clamp(1, self.log.ring / 2)
             || self.tables.changed.homes.len() >= self.policy.checkpoint_homes;
@@ -76,6 +85,16 @@ impl Pool {
             || !due
             || self.log.flight.is_some()
         {
+            return;
+        }
+        // A change of members changes pages without a word in the journal: its checkpoint needs a number of its own, or pages of one that was cut off would count for the one before.
+        if !self.members.reshapes.is_empty()
+            && self.log.next - 1 == self.chosen.superblock.root.sequence
+            && self.keeps(Rule::NewRoot)
+        {
+            if self.log.is_empty() {
+                self.log.append(vec![Record { owner: self.slot, ..Record::of(Kind::Start) }]);
+            }
             return;
         }
         self.log.held = true;
@@ -140,17 +159,20 @@ impl Pool {
 
     /// Writes what changed up to the last block of the journal.
     fn write_checkpoint(&mut self) {
-        self.log.held = false;
+        self.checkpoint.draft = self.draft();
+        let draft = self.checkpoint.draft.as_ref();
+        self.log.held = draft.is_some();
+        let more = draft.map(|draft| self.pages_of(draft)).unwrap_or_default();
         let root = Root { sequence: self.log.next - 1, checksum: self.log.previous };
         let Changed { lus, pages, homes } = std::mem::take(&mut self.tables.changed);
-        let superblock = &self.chosen.superblock;
+        let superblock = self.next_superblock();
         let members = 0..superblock.members.len() as u16;
         let with_lus =
             members.filter(|pv| superblock.place_of(SystemKind::Lus, 0, *pv, 0).is_some());
         let lus = with_lus.flat_map(|pv| lus.iter().map(move |page| Thing::Lus(pv, *page)));
         let pages = pages.into_iter().map(|(pv, page)| Thing::Map(pv, page));
-        let things: Vec<Thing> =
-            lus.chain(pages).chain(homes.into_iter().map(Thing::Home)).collect();
+        let things: BTreeSet<Thing> =
+            lus.chain(pages).chain(homes.into_iter().map(Thing::Home)).chain(more).collect();
         let mut writes = Vec::new();
         let mut written = Vec::new();
         for thing in things {
@@ -169,9 +191,15 @@ impl Pool {
         self.turn_stage();
     }
 
+    /// The superblock that counts, or the one whose members count from the root of the checkpoint on.
+    fn next_superblock(&self) -> &Superblock {
+        let draft = self.checkpoint.draft.as_ref();
+        draft.map_or(&self.chosen.superblock, |draft| &draft.superblock)
+    }
+
     /// A thing as it is now, for one of its places.
     fn image(&self, thing: Thing, copy: u8, sequence: u64) -> Option<(u16, u64, Vec<u8>)> {
-        let superblock = &self.chosen.superblock;
+        let superblock = self.next_superblock();
         let page = |kind, pv, number, records| {
             let (pool, epoch) = (superblock.pool, superblock.epoch);
             let page = Page { pool, kind, pv, number, copy, sequence, epoch, records };
@@ -236,42 +264,54 @@ impl Pool {
                 owner.server = self.server;
                 owner.epoch += 1;
             }
-            Change::Root(root) => next.root = root,
+            Change::Root(root) => {
+                if let Some(Draft { superblock, .. }) = &self.checkpoint.draft {
+                    next.epoch = superblock.epoch;
+                    next.members.clone_from(&superblock.members);
+                    next.extents.clone_from(&superblock.extents);
+                }
+                next.root = root;
+            }
         }
         let there = next.members.iter_mut().filter(|member| member.state != MemberState::Gone);
         there.for_each(|member| member.seen = next.epoch);
-        let (first, then) = (self.chosen.first, self.chosen.then());
-        self.update = Some(Update { change, next, then: Some(then), left: 0 });
-        self.write_pair(first);
+        let pairs = [self.chosen.first, self.chosen.then()].map(|pair| (pair.to_vec(), None));
+        // A PV that is added has copies before others name it: without one it would not be known for what it is.
+        let added = (now.members.len() < next.members.len()).then_some(now.members.len() as u16);
+        let added =
+            added.filter(|_| self.keeps(Rule::AddedFirst)).map(|pv| (vec![0, 1, 2, 3], Some(pv)));
+        let then = added.into_iter().chain(pairs).collect();
+        self.update = Some(Update { change, next, then, left: 0 });
+        self.write_copies();
     }
 
-    fn write_pair(&mut self, pair: [u8; 2]) {
-        let Some(update) = &mut self.update else { return };
+    /// Writes the next copies of the next superblock; false if all of them are written.
+    fn write_copies(&mut self) -> bool {
+        let Some(update) = &mut self.update else { return true };
+        let Some((which, only)) = update.then.pop_front() else { return false };
         let mut copies = Vec::new();
-        for (number, member) in update.next.members.iter().enumerate() {
-            if member.state == MemberState::Gone {
+        for (number, member) in (0..).zip(&update.next.members) {
+            if member.state == MemberState::Gone || only.is_some_and(|only| only != number) {
                 continue;
             }
-            for copy in pair {
-                let place = Place { member: number as u16, pv: member.pv, copy };
+            for &copy in &which {
+                let place = Place { member: number, pv: member.pv, copy };
                 let at = SUPERBLOCK_AT[usize::from(copy)];
-                copies.push((number as u16, at, update.next.encode(place)));
+                copies.push((number, at, update.next.encode(place)));
             }
         }
         update.left = copies.len() as u32;
         for (pv, at, bytes) in copies {
             self.give_write(Op::Superblock, pv, at, Payload::Own(bytes), true);
         }
+        true
     }
 
     pub(super) fn superblock_done(&mut self) {
         let Some(update) = &mut self.update else { return };
         update.left -= 1;
-        if update.left > 0 {
+        if update.left > 0 || self.write_copies() {
             return;
-        }
-        if let Some(pair) = update.then.take() {
-            return self.write_pair(pair);
         }
         let Some(Update { change, next, .. }) = self.update.take() else { return };
         self.chosen.next = next.sequence + 1;
@@ -288,6 +328,10 @@ impl Pool {
                     self.answer(tag, Ok(Reply::Done));
                 }
                 self.forget();
+                if let Some(Draft { reshape, .. }) = self.checkpoint.draft.take() {
+                    self.log.held = false;
+                    self.reshaped(reshape);
+                }
             }
         }
     }

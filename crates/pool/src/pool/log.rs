@@ -43,6 +43,11 @@ impl Log {
         }
     }
 
+    /// Nothing waits to be written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     /// Appends a transaction of at most the records of a block, and gives its number.
     pub(super) fn append(&mut self, records: Vec<Record>) -> u64 {
         assert!(records.len() <= JOURNAL_BLOCK_RECORDS, "a transaction is in one block");
@@ -121,6 +126,7 @@ impl Pool {
                 Waiter::Job(job) => self.answer_when_durable(job),
                 Waiter::Created(tag, lu) => self.answer(tag, Ok(Reply::Created(lu))),
                 Waiter::Deleted(tag, lu) => self.deleted(tag, lu),
+                Waiter::Resized(tag, lu) => self.resized(tag, lu),
                 Waiter::Moved(key) => self.moved(key),
                 Waiter::Opened => self.opened(),
             }

@@ -43,19 +43,59 @@ impl Pool {
             return self.answer(tag, Err(Fault::NoSuchLu));
         }
         self.dying.insert(lu);
-        let keys = self.slots.range((lu, 0)..=(lu, u32::MAX)).map(|(key, _)| *key);
-        for key in keys.collect::<Vec<_>>() {
-            self.give_up_move(key, Some(Fault::NoSuchLu));
-        }
-        let slots = self.slots.range_mut((lu, 0)..=(lu, u32::MAX));
-        let mut pieces: Vec<Piece> = slots.flat_map(|(_, slot)| slot.give_up()).collect();
-        pieces.extend(self.full.take(|piece| piece.key.0 == lu));
-        for piece in pieces {
-            self.piece_done(&piece, Some(Fault::NoSuchLu));
-        }
+        self.let_go(lu, 0, Fault::NoSuchLu);
         let record = Record { lu, owner: self.slot, ..Record::of(Kind::LuDelete) };
         let txn = self.log.append(vec![record]);
         self.waiters.entry(txn).or_default().push(Waiter::Deleted(tag, lu));
+    }
+
+    /// Ends what waits to work with the chunks of an LU from one on, or moves them.
+    fn let_go(&mut self, lu: u32, from: u32, fault: Fault) {
+        let keys = self.slots.range((lu, from)..=(lu, u32::MAX)).map(|(key, _)| *key);
+        for key in keys.collect::<Vec<_>>() {
+            self.give_up_move(key, Some(fault));
+        }
+        let slots = self.slots.range_mut((lu, from)..=(lu, u32::MAX));
+        let mut pieces: Vec<Piece> = slots.flat_map(|(_, slot)| slot.give_up()).collect();
+        pieces.extend(self.full.take(|piece| piece.key.0 == lu && piece.key.1 >= from));
+        for piece in pieces {
+            self.piece_done(&piece, Some(fault));
+        }
+    }
+
+    /// Until the record is durable there are the chunks that are there before and after.
+    pub(super) fn resize(&mut self, tag: u64, lu: u32, chunks: u32) {
+        let Some(known) = self.tables.lus.get(&lu).filter(|_| self.serves(lu)) else {
+            return self.answer(tag, Err(Fault::NoSuchLu));
+        };
+        if self.resizing.contains_key(&lu) {
+            return self.answer(tag, Err(Fault::Busy));
+        }
+        let more = if known.thick { chunks.saturating_sub(known.chunks) } else { 0 };
+        let promised = Promised { tier: known.tier, legs: known.legs, chunks: more };
+        let (before, grows) = (known.chunks, chunks > known.chunks);
+        let large = grows && u64::from(chunks) > self.tables.lu_chunks_max();
+        if chunks == 0 || large || more > 0 && !self.has_room(promised) {
+            return self.answer(tag, Err(Fault::NoSpace));
+        }
+        self.resizing.insert(lu, before.min(chunks));
+        self.let_go(lu, chunks, Fault::Range);
+        if let Some(sync) = self.syncs.get_mut(&lu) {
+            sync.cut(chunks);
+        }
+        let record = Record { lu, vchunk: chunks, owner: self.slot, ..Record::of(Kind::LuResize) };
+        let txn = self.log.append(vec![record]);
+        self.promised.insert(txn, promised);
+        self.waiters.entry(txn).or_default().push(Waiter::Resized(tag, lu));
+    }
+
+    pub(super) fn resized(&mut self, tag: u64, lu: u32) {
+        self.resizing.remove(&lu);
+        let chunks = self.chunks_of(lu);
+        self.slots.retain(|key, _| key.0 != lu || key.1 < chunks);
+        self.answer(tag, Ok(Reply::Done));
+        // What was set aside for it is there for others.
+        self.retry_full();
     }
 
     pub(super) fn deleted(&mut self, tag: u64, lu: u32) {

@@ -3,8 +3,8 @@
 use super::*;
 use crate::choose::{NotChosen, choose};
 use crate::format::{
-    HOME_BYTES, JOURNAL_BLOCK_BYTES, JournalBlock, PAGE_BYTES, PAGE_RECORDS, Page, PageKind, Place,
-    SECTOR_BYTES, SUPERBLOCK_AT, SystemKind,
+    HOME_BYTES, JOURNAL_BLOCK_BYTES, JournalBlock, MEMBERS_MAX, PAGE_BYTES, PAGE_RECORDS, Page,
+    PageKind, Place, SECTOR_BYTES, SUPERBLOCK_AT, SystemKind,
 };
 use crate::hash::Sum;
 use crate::tables::Contradiction;
@@ -25,6 +25,12 @@ pub struct ReadFailed {
 pub trait Source {
     /// Bytes of a PV, exactly so many.
     fn read(&mut self, pv: u16, at: u64, bytes: usize) -> Result<Vec<u8>, ReadFailed>;
+
+    /// Whether there is a PV with that number; one that was removed need not be.
+    fn is_there(&mut self, pv: u16) -> bool {
+        let _ = pv;
+        true
+    }
 }
 
 /// Why a pool was not opened.
@@ -41,9 +47,19 @@ pub enum NotOpened {
         /// Their bits.
         unknown: u64,
     },
-    /// A PV is not where it should be.
-    #[error("PV {0} of the pool is not there")]
-    Missing(Uuid),
+    /// PVs are not there, or have no whole copy of the superblock.
+    #[error("of the PVs of the pool {0:?} are not there: look for the disks or their paths")]
+    Missing(Vec<Uuid>),
+    /// Another PV stands where one should be.
+    #[error("PV {found} was given where PV {expected}, number {number}, should be")]
+    Misplaced {
+        /// The number.
+        number: u16,
+        /// Which has it.
+        expected: Uuid,
+        /// Which was given.
+        found: Uuid,
+    },
     /// A PV could not be read.
     #[error(transparent)]
     Read(#[from] ReadFailed),
@@ -91,28 +107,31 @@ impl Pool {
         shadow: Option<&Shadow>,
         policy: Policy,
     ) -> Result<Pool, NotOpened> {
-        let mut copies = superblocks(source, 0)?;
-        let members = copies.iter().map(|(copy, _)| copy.members.len()).max().unwrap_or(1);
-        for pv in 1..members as u16 {
-            copies.extend(superblocks(source, pv)?);
+        let mut found: Vec<(u16, (Superblock, Place))> = Vec::new();
+        let (mut pv, mut members) = (0, 0);
+        while pv < members || found.is_empty() && usize::from(pv) < MEMBERS_MAX {
+            if source.is_there(pv) {
+                found.extend(superblocks(source, pv)?.into_iter().map(|copy| (pv, copy)));
+            }
+            members =
+                found.iter().map(|(_, (copy, _))| copy.members.len() as u16).max().unwrap_or(0);
+            pv += 1;
         }
+        let copies: Vec<(Superblock, Place)> = found.iter().map(|(_, copy)| copy.clone()).collect();
         let chosen = choose(&copies)?;
         if chosen.read_only != 0 {
             return Err(NotOpened::ReadOnly { unknown: chosen.read_only });
         }
         let superblock = &chosen.superblock;
-        for (number, member) in (0..).zip(&superblock.members) {
-            let here = |place: &Place| place.member == number && place.pv == member.pv;
-            if !copies.iter().any(|(_, place)| here(place)) {
-                return Err(NotOpened::Missing(member.pv));
-            }
-        }
+        judge_members(superblock, &found)?;
         let slot = 0;
         let mut tables = Tables::new(superblock);
         let mut checkpoint = Checkpoint::default();
         load_lus(source, superblock, &mut tables, &mut checkpoint)?;
         for pv in 0..superblock.members.len() as u16 {
-            load_map(source, superblock, &mut tables, &mut checkpoint, pv)?;
+            if superblock.members[usize::from(pv)].state != MemberState::Gone {
+                load_map(source, superblock, &mut tables, &mut checkpoint, pv)?;
+            }
         }
         let ring = superblock.blocks_of(SystemKind::Journal, slot, JOURNAL_BLOCK_BYTES as u64);
         if ring < 2 {
@@ -137,8 +156,10 @@ impl Pool {
             tables,
             log: Log::new(replayed.next, replayed.previous, ring),
             checkpoint,
+            members: Members::default(),
             slots: BTreeMap::new(),
             dying: BTreeSet::new(),
+            resizing: BTreeMap::new(),
             taken: BTreeSet::new(),
             drained: Vec::new(),
             full: Full::default(),
@@ -160,6 +181,7 @@ impl Pool {
             #[cfg(test)]
             broken: None,
         };
+        pool.members = Members::of(&pool.chosen.superblock, |pv| pool.used_of(pv));
         if let Some(shadow) = shadow {
             pool.take_over(source, shadow)?;
         }
@@ -195,10 +217,10 @@ impl Pool {
 
     fn flush_first(&mut self) {
         // What a process before this one wrote may be in caches: nothing is built on it before it is durable.
-        let pvs = self.chosen.superblock.members.len() as u16;
+        let pvs: Vec<u16> = self.pvs().map(|pv| pv.pv).collect();
         if self.keeps(Rule::FlushFirst) {
-            self.opening.left = usize::from(pvs);
-            (0..pvs).for_each(|pv| self.give_flush(Op::Opening, pv));
+            self.opening.left = pvs.len();
+            pvs.into_iter().for_each(|pv| self.give_flush(Op::Opening, pv));
         } else {
             self.opening.left = 1;
             self.opening_done();
@@ -240,6 +262,26 @@ impl Pool {
             self.begin(tag, request);
         }
     }
+}
+
+/// All members are where they should be, but for those that are gone.
+fn judge_members(
+    superblock: &Superblock,
+    found: &[(u16, (Superblock, Place))],
+) -> Result<(), NotOpened> {
+    let mut missing = Vec::new();
+    let there = (0..).zip(&superblock.members);
+    for (number, member) in there.filter(|(_, member)| member.state != MemberState::Gone) {
+        let mut here = found.iter().filter(|(pv, _)| *pv == number).map(|(_, (_, place))| place.pv);
+        match (here.clone().next(), here.any(|pv| pv == member.pv)) {
+            (_, true) => {}
+            (Some(other), false) => {
+                return Err(NotOpened::Misplaced { number, expected: member.pv, found: other });
+            }
+            (None, false) => missing.push(member.pv),
+        }
+    }
+    if missing.is_empty() { Ok(()) } else { Err(NotOpened::Missing(missing)) }
 }
 
 /// A page in the place that counts.

@@ -168,7 +168,7 @@ impl Pool {
         };
         let vchunk = at / CHUNK_BYTES;
         let end = at.checked_add(bytes);
-        if vchunk >= u64::from(known.chunks)
+        if vchunk >= u64::from(self.chunks_of(lu))
             || bytes == 0
             || end.is_none_or(|end| (end - 1) / CHUNK_BYTES != vchunk)
         {
@@ -200,7 +200,7 @@ impl Pool {
 
     /// The slot of a chunk, as it is or as the tables have it.
     pub(super) fn slot(&mut self, key: (u32, u32)) -> Option<&mut Slot> {
-        let lu = self.tables.lus.get(&key.0)?;
+        let lu = self.tables.lus.get(&key.0).filter(|lu| key.1 < lu.chunks)?;
         self.touched.insert(key);
         let tables = &self.tables;
         Some(self.slots.entry(key).or_insert_with(|| {
@@ -222,6 +222,9 @@ impl Pool {
     pub(super) fn advance(&mut self, piece: Piece) {
         if !self.serves(piece.key.0) {
             return self.piece_done(&piece, Some(Fault::NoSuchLu));
+        }
+        if piece.key.1 >= self.chunks_of(piece.key.0) {
+            return self.piece_done(&piece, Some(Fault::Range));
         }
         let Some(slot) = self.slot(piece.key) else {
             return self.piece_done(&piece, Some(Fault::NoSuchLu));

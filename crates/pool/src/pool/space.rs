@@ -47,6 +47,65 @@ impl Full {
     }
 }
 
+/// What a PV has, in chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PvSpace {
+    /// Its number among the members.
+    pub pv: u16,
+    /// Its UUID.
+    pub uuid: Uuid,
+    /// Its tier.
+    pub tier: u8,
+    /// Its failure group.
+    pub group: u8,
+    /// How far it can be relied on.
+    pub state: MemberState,
+    /// All its chunks.
+    pub chunks: u32,
+    /// Those of the pool's own blocks, with that of its header.
+    pub own: u32,
+    /// Those that LUs have.
+    pub used: u32,
+    /// Those that can be given out now. What is missing to `chunks` is on its way from one owner to none or to the next.
+    pub free: u32,
+}
+
+/// What a tier has, in chunks of PVs: a chunk of an LU counts once for each leg.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TierSpace {
+    /// Its number.
+    pub tier: u8,
+    /// Chunks for LUs.
+    pub chunks: u64,
+    /// Those that LUs have.
+    pub used: u64,
+    /// Those that can be given out now, with those that are set aside.
+    pub free: u64,
+    /// Set aside for thick LUs that do not have them yet.
+    pub set_aside: u64,
+    /// What all LUs would have if all of them were written: more than `chunks` is overcommitted.
+    pub promised: u64,
+    /// Parts of requests that wait for space.
+    pub waiting: usize,
+}
+
+/// What an LU has, in chunks of its own: each is kept as often as it has legs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LuSpace {
+    /// Its number.
+    pub lu: u32,
+    /// Its size.
+    pub chunks: u32,
+    /// Those that have space; the others are zeros.
+    pub allocated: u32,
+    /// How often each is kept.
+    pub legs: u8,
+    /// Its tier.
+    pub tier: u8,
+    /// What it does not have yet is set aside for it.
+    pub thick: bool,
+}
+
 /// Whether so many chunks of two legs and of one have room, by the free chunks of each failure group.
 fn fits(groups: impl Iterator<Item = u32>, pairs: u64, singles: u64) -> bool {
     let (mut sum, mut most) = (0, 0);
@@ -112,15 +171,107 @@ impl Pool {
     }
 
     /// PVs of a tier on which chunks are given out.
-    fn usable(&self, tier: u8) -> impl Iterator<Item = u16> {
+    pub(super) fn usable(&self, tier: u8) -> impl Iterator<Item = u16> {
         let pvs = (0..).zip(&self.tables.pvs);
         pvs.filter(move |(_, pv)| pv.tier == tier && pv.state == MemberState::In).map(|(pv, _)| pv)
     }
 
     /// Chunks of a PV that can be given out now.
-    fn free_of(&self, pv: u16) -> u32 {
+    pub(super) fn free_of(&self, pv: u16) -> u32 {
         let taken = ChunkId { pv, chunk: 0 }..=ChunkId { pv, chunk: u32::MAX };
         self.tables.pvs[usize::from(pv)].free.saturating_sub(self.taken.range(taken).count() as u32)
+    }
+
+    /// Chunks that the pool's own blocks take on a PV.
+    fn own_of(&self, pv: u16) -> u32 {
+        let superblock = self.superblock();
+        let own = superblock.extents.iter().filter(|extent| extent.pv == pv);
+        1 + own.map(|extent| extent.count).sum::<u32>()
+    }
+
+    /// Chunks of a PV that LUs have.
+    pub(super) fn used_of(&self, pv: u16) -> u32 {
+        let table = &self.tables.pvs[usize::from(pv)];
+        if table.state == MemberState::Gone {
+            return 0;
+        }
+        table.chunks().saturating_sub(self.own_of(pv)).saturating_sub(table.free)
+    }
+
+    /// Whether what a PV has, and what is set aside, has room on the others of its tier.
+    pub(super) fn has_room_without(&self, pv: u16) -> bool {
+        let Some(table) = self.tables.pvs.get(usize::from(pv)) else { return false };
+        let mut groups = self.free_by_group(table.tier);
+        let own = groups.entry(table.group).or_default();
+        *own = own.saturating_sub(self.free_of(pv));
+        let here = self.used_of(pv).min(*own);
+        *own -= here;
+        let mut left = self.used_of(pv) - here;
+        let pairs = self.tables.lus.values().any(|lu| lu.tier == table.tier && lu.legs > 1);
+        // A leg goes to another group only where no other leg of its chunk is.
+        if left > 0 && pairs && groups.len() < 3 {
+            return false;
+        }
+        for free in groups.values_mut() {
+            let here = left.min(*free);
+            *free -= here;
+            left -= here;
+        }
+        let (pairs, singles) = self.set_aside(table.tier);
+        let others = self.tables.pvs.iter().filter(|other| other.state == MemberState::In).count();
+        others > 1 && left == 0 && fits(groups.into_values(), pairs, singles)
+    }
+
+    /// Each PV that is not gone.
+    pub fn pvs(&self) -> impl Iterator<Item = PvSpace> {
+        let members = (0..).zip(&self.superblock().members);
+        let there = members.filter(|(_, member)| member.state != MemberState::Gone);
+        there.map(|(pv, member)| PvSpace {
+            pv,
+            uuid: member.pv,
+            tier: member.tier,
+            group: member.group,
+            state: member.state,
+            chunks: member.chunks,
+            own: self.own_of(pv),
+            used: self.used_of(pv),
+            free: self.free_of(pv),
+        })
+    }
+
+    /// Each tier.
+    pub fn tiers(&self) -> Vec<TierSpace> {
+        let mut tiers: BTreeMap<u8, TierSpace> = BTreeMap::new();
+        for pv in self.pvs() {
+            let tier =
+                tiers.entry(pv.tier).or_insert(TierSpace { tier: pv.tier, ..TierSpace::default() });
+            tier.chunks += u64::from(pv.chunks - pv.own);
+            tier.used += u64::from(pv.used);
+            if pv.state == MemberState::In {
+                tier.free += u64::from(pv.free);
+            }
+        }
+        for (number, tier) in &mut tiers {
+            let (pairs, singles) = self.set_aside(*number);
+            tier.set_aside = 2 * pairs + singles;
+            let lus = self.tables.lus.values().filter(|lu| lu.tier == *number);
+            tier.promised = lus.map(|lu| u64::from(lu.chunks) * u64::from(lu.legs)).sum();
+            tier.waiting = self.full.tiers.get(number).map_or(0, VecDeque::len);
+        }
+        tiers.into_values().collect()
+    }
+
+    /// Each LU.
+    pub fn lu_spaces(&self) -> impl Iterator<Item = LuSpace> {
+        let lus = self.tables.lus.iter().filter(|(lu, _)| self.serves(**lu));
+        lus.map(|(number, lu)| LuSpace {
+            lu: *number,
+            chunks: lu.chunks,
+            allocated: lu.mapped,
+            legs: lu.legs,
+            tier: lu.tier,
+            thick: lu.thick,
+        })
     }
 
     fn free_by_group(&self, tier: u8) -> BTreeMap<u8, u32> {
@@ -159,6 +310,7 @@ impl Pool {
 
     /// Writes that wait for space, in the order in which they came, as long as there is some.
     pub(super) fn retry_full(&mut self) {
+        self.members.stir();
         for piece in std::mem::take(&mut self.full).take(|_| true) {
             self.advance(piece);
         }

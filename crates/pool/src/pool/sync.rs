@@ -29,6 +29,11 @@ impl Sync {
             *seen = seen.without(blocks);
         }
     }
+
+    /// The LU has so many chunks: of those behind them nothing is to be said any more.
+    pub(super) fn cut(&mut self, chunks: u32) {
+        self.seen.retain(|vchunk, _| *vchunk < chunks);
+    }
 }
 
 impl Pool {
@@ -38,7 +43,8 @@ impl Pool {
         }
         let job = self.number();
         let then_sync = Vec::new();
-        self.jobs.insert(job, Job { tag, lu, left: 0, txn: 0, fault: None, then_sync });
+        let owner = Asker::Tag(tag);
+        self.jobs.insert(job, Job { owner, lu, left: 0, txn: 0, fault: None, then_sync });
         self.begin_sync(job, lu, None);
     }
 
@@ -77,7 +83,7 @@ impl Pool {
             }
         }
         let mut seen = BTreeMap::new();
-        for ((_, vchunk), slot) in self.slots.range((lu, 0)..=(lu, u32::MAX)) {
+        for ((_, vchunk), slot) in self.slots.range((lu, 0)..(lu, self.chunks_of(lu))) {
             if !slot.known || scope.as_ref().is_some_and(|scope| !scope.contains(vchunk)) {
                 continue;
             }

@@ -2,21 +2,6 @@
 
 use super::*;
 
-/// A world on one of the setups, at rest.
-fn world(name: &str) -> World {
-    let setup = setups().into_iter().find(|setup| setup.name == name).unwrap();
-    let mut world = World::open(setup.pages, setup.oracle, None).unwrap();
-    world.rest();
-    world
-}
-
-fn ask(world: &mut World, step: Step) -> u64 {
-    let Step::Ask(request) = step else { panic!("a request") };
-    let tag = world.submit(request);
-    world.rest();
-    tag
-}
-
 #[test]
 fn a_full_pool_pauses_writes_that_need_space_and_nothing_else() {
     let mut world = world("full");
@@ -85,7 +70,7 @@ fn a_request_that_waits_is_called_back_and_others_go_on() {
 }
 
 /// A pool of three PVs with so many chunks for data, and LUs of four chunks.
-fn pool_of(data: u32, lus: u32) -> World {
+pub(super) fn pool_of(data: u32, lus: u32) -> World {
     let pv = |number: u8| NewPv { pv: Uuid([number; 16]), chunks: 5 + data / 3, tier: 0, group: 0 };
     let mut world = fresh(&[1, 2, 3].map(pv));
     for _ in 0..lus {

@@ -30,7 +30,8 @@ struct Version {
 
 #[derive(Clone, Debug)]
 struct Lu {
-    chunks: u32,
+    /// The chunks that it may have.
+    chunks: Vec<u32>,
     versions: Vec<Version>,
     deleted: Option<bool>,
 }
@@ -41,6 +42,7 @@ enum Kind {
     Flush { lu: u32 },
     Create { chunks: u32 },
     Delete { lu: u32 },
+    Resize { lu: u32, chunks: u32 },
     Other,
 }
 
@@ -52,6 +54,8 @@ pub(super) struct Oracle {
     open: BTreeMap<u64, (Kind, u64)>,
     /// LUs whose making was cut off: chunks of each.
     perhaps: Vec<u32>,
+    /// Requests that end now are cut off, not refused.
+    cut: bool,
 }
 
 /// What each sector of a client's write has: 64 times the tag of its request, with the LU.
@@ -117,6 +121,18 @@ impl Oracle {
         }
     }
 
+    /// What is behind the new end is zeros, if it is ever seen again.
+    pub(super) fn resize(&mut self, tag: u64, lu: u32, chunks: u32) {
+        let end = u64::from(chunks) * CHUNK_BYTES;
+        self.change(tag, lu, (end, u64::MAX), true, true);
+        if let Some(open) = self.open.get_mut(&tag) {
+            open.0 = Kind::Resize { lu, chunks };
+        }
+        if let Some(lu) = self.lus.get_mut(&lu) {
+            lu.chunks.push(chunks);
+        }
+    }
+
     pub(super) fn other(&mut self, tag: u64) {
         self.submitted(tag, Kind::Other);
     }
@@ -128,7 +144,16 @@ impl Oracle {
             panic!("{tag} answered twice")
         };
         match kind {
-            Kind::Data { lu, durable } => {
+            Kind::Data { lu, .. } | Kind::Resize { lu, .. } => {
+                let durable = !matches!(kind, Kind::Data { durable: false, .. });
+                let cut = self.cut;
+                if let (Kind::Resize { chunks, .. }, Some(lu)) = (&kind, self.lus.get_mut(&lu)) {
+                    match (answered, cut) {
+                        (true, _) => lu.chunks = vec![*chunks],
+                        (false, true) => {}
+                        (false, false) => _ = lu.chunks.pop(),
+                    }
+                }
                 let versions = self.lus.get_mut(&lu).map(|lu| lu.versions.iter_mut());
                 for version in versions.into_iter().flatten().filter(|version| version.tag == tag) {
                     version.over = Some(now);
@@ -145,7 +170,7 @@ impl Oracle {
             }
             Kind::Create { chunks } => match created {
                 Some(number) => {
-                    let lu = Lu { chunks, versions: Vec::new(), deleted: None };
+                    let lu = Lu { chunks: vec![chunks], versions: Vec::new(), deleted: None };
                     assert!(self.lus.insert(number, lu).is_none(), "LU {number} was there");
                 }
                 None => self.perhaps.push(chunks),
@@ -161,9 +186,11 @@ impl Oracle {
 
     /// The process died: nothing that it was at will be answered.
     pub(super) fn died(&mut self) {
+        self.cut = true;
         for tag in self.open.keys().copied().collect::<Vec<_>>() {
             self.over(tag, false, None);
         }
+        self.cut = false;
     }
 
     /// The power failed: what was not flushed may be there or not, and counts for nothing.
@@ -186,7 +213,7 @@ impl Oracle {
                     return Err(format!("LU {number} was deleted and is there"));
                 }
                 (None, None) => return Err(format!("LU {number} is gone")),
-                (_, Some(chunks)) if *chunks != lu.chunks => {
+                (_, Some(chunks)) if !lu.chunks.contains(chunks) => {
                     return Err(format!("LU {number} has {chunks} chunks"));
                 }
                 _ => {}

@@ -7,8 +7,8 @@ use super::disk::{Disks, Image, Pages, Part, SECTOR, Write};
 use super::oracle::{Death, Oracle, stamp};
 use crate::format::Uuid;
 use crate::pool::{
-    Effect, Extent, Lookup, NotOpened, Outcome, Payload, Policy, Pool, Reader, Reply, Request,
-    Rule, Shadow, Source,
+    Effect, Extent, Fault, Lookup, NotOpened, Outcome, Payload, Policy, Pool, Reader, Reply,
+    Request, Rule, Shadow, Source,
 };
 
 pub(super) const SERVER: Uuid = Uuid(*b"the only server.");
@@ -53,6 +53,8 @@ pub(super) struct World {
     tag: u64,
     pub(super) random: Random,
     pub(super) schedule: Schedule,
+    /// Requests that were refused.
+    pub(super) faults: BTreeMap<u64, Fault>,
     /// Something changed that a crash could show.
     pub(super) changed: bool,
 }
@@ -75,6 +77,7 @@ impl World {
             tag: 1 << 20,
             random: Random(1),
             schedule: Schedule::First,
+            faults: BTreeMap::new(),
             changed: true,
         };
         world.pool.start();
@@ -105,7 +108,12 @@ impl World {
             Request::Zeroes(Extent { lu, at, bytes }) => self.oracle.zeroes(tag, lu, at, bytes),
             Request::Discard(Extent { lu, at, bytes }) => self.oracle.discard(tag, lu, at, bytes),
             Request::Flush { lu } => self.oracle.flush(tag, lu),
-            Request::Move { .. } | Request::Checkpoint | Request::Read(_) => self.oracle.other(tag),
+            Request::Resize { lu, chunks } => self.oracle.resize(tag, lu, chunks),
+            Request::Move { .. }
+            | Request::AddPv(_)
+            | Request::RemovePv { .. }
+            | Request::Checkpoint
+            | Request::Read(_) => self.oracle.other(tag),
         }
         self.changed = true;
         // A channel looks first; what it can do alone it does.
@@ -133,6 +141,7 @@ impl World {
                         _ => None,
                     };
                     self.oracle.over(tag, result.is_ok(), created);
+                    self.faults.extend(result.err().map(|fault| (tag, fault)));
                     self.changed = true;
                 }
                 Effect::Zero { .. } => {}
@@ -311,6 +320,17 @@ pub(super) fn judge(
                 let (op, outcome) = match effect {
                     Effect::Write { op, pv, at, what: Payload::Own(bytes), .. } => {
                         image.apply(&Write { pv, at, bytes: Rc::new(bytes) }, Part::All);
+                        (op, Outcome::Done)
+                    }
+                    // PVs that were leaving go on leaving.
+                    Effect::Write { op, pv, at, what: Payload::Zeros(bytes), .. } => {
+                        let bytes = Rc::new(vec![0; bytes as usize]);
+                        image.apply(&Write { pv, at, bytes }, Part::All);
+                        (op, Outcome::Done)
+                    }
+                    Effect::Copy { op, from, to: (pv, at), bytes } => {
+                        let bytes = Rc::new(image.read(from.0, from.1, bytes as usize).unwrap());
+                        image.apply(&Write { pv, at, bytes }, Part::All);
                         (op, Outcome::Done)
                     }
                     Effect::Read { op, pv, at, bytes, to } => {

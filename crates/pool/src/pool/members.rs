@@ -1,0 +1,459 @@
+//! PVs come and go.
+//!
+//! ```text
+//! add:     label ──► a checkpoint with all its pages, and the superblock that names it ──► answered
+//! remove:  the superblock says *leaving*, nothing new goes there ──► its legs move to other PVs ──► a checkpoint, and the superblock that says *gone* ──► label and superblocks erased ──► answered
+//! ```
+//!
+//! Each change of members is the end of a checkpoint during which no block of the journal is written: a copy of the journal that a PV gets begins with the block after the checkpoint's, and lacks
+//! nothing. A crash leaves the members before or those after. One that leaves goes on leaving when the pool is opened again.
+//!
+//! When PVs have come or gone, or the pool was opened, chunks move to where less is: a [plan](crate::rebalance) is made once and carried out. What is not where the plan has it any more is left out.
+
+use super::*;
+use crate::format::{
+    Extent as Own, Label, MEMBERS_MAX, Member, PAGE_RECORDS, SUPERBLOCK_AT, SystemKind,
+};
+use crate::make::{COPIES, NewPv, layout};
+use crate::rebalance::{self, Held, Move, Share};
+
+/// Legs that move away from PVs at once.
+const MOVES_AT_ONCE: usize = 4;
+
+/// A change of members.
+#[derive(Clone, Debug)]
+pub(super) enum Reshape {
+    Add(u64, NewPv),
+    Leave(u64, u16),
+    Gone(u16),
+}
+
+/// The members after a change, and what a checkpoint has to write besides what changed.
+#[derive(Debug)]
+pub(super) struct Draft {
+    pub(super) superblock: Superblock,
+    pub(super) reshape: Reshape,
+    /// The PV of which all map pages are new.
+    pub(super) maps: Option<u16>,
+    /// The PV that gets copies of the journal and of all pages of LUs.
+    pub(super) copies: Option<u16>,
+}
+
+/// A PV whose chunks move away.
+#[derive(Debug, Default)]
+pub(super) struct Leaving {
+    tags: Vec<u64>,
+    planned: u32,
+    moving: BTreeSet<(u32, u32)>,
+    failed: BTreeSet<(u32, u32)>,
+    /// Its removal is the next change of members.
+    last: bool,
+}
+
+/// PVs that leave, and changes of members that wait for each other.
+#[derive(Debug, Default)]
+pub(super) struct Members {
+    pub(super) reshapes: VecDeque<Reshape>,
+    leaving: BTreeMap<u16, Leaving>,
+    /// Something has changed since legs were last looked for that can move.
+    stirred: bool,
+    /// Members have changed since a plan was made.
+    uneven: bool,
+    plan: VecDeque<Move>,
+    balancing: BTreeSet<(u32, u32)>,
+    balance: Balance,
+    /// Writes that erase a PV that is gone, and who waits for it.
+    erasing: BTreeMap<u16, (u32, Vec<u64>)>,
+}
+
+/// How far the removal of a PV is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// The PV.
+    pub pv: u16,
+    /// Chunks that it had when the removal began, or the pool was opened.
+    pub planned: u32,
+    /// Those of them that are elsewhere by now, never more.
+    pub moved: u32,
+    /// Those that could not be copied.
+    pub failed: u32,
+}
+
+/// How far the last plan is by which chunks move to where less is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Balance {
+    /// Its moves.
+    pub planned: u32,
+    /// Those that are over, never more.
+    pub over: u32,
+}
+
+impl Members {
+    /// Takes up PVs that were leaving when the pool was opened.
+    pub(super) fn of(superblock: &Superblock, used: impl Fn(u16) -> u32) -> Members {
+        let members = (0..).zip(&superblock.members);
+        let leaving = members.filter(|(_, member)| member.state == MemberState::Leaving);
+        let leaving = leaving
+            .map(|(pv, _)| (pv, Leaving { planned: used(pv), ..Leaving::default() }))
+            .collect();
+        Members { leaving, stirred: true, uneven: true, ..Members::default() }
+    }
+
+    /// The requests that nobody will carry out any more.
+    pub(super) fn stop(&mut self) -> Vec<u64> {
+        let waiting = self.reshapes.drain(..).filter_map(|reshape| match reshape {
+            Reshape::Add(tag, _) | Reshape::Leave(tag, _) => Some(tag),
+            Reshape::Gone(_) => None,
+        });
+        let leaving = std::mem::take(&mut self.leaving).into_values();
+        let erasing = std::mem::take(&mut self.erasing).into_values();
+        let leaving = leaving.flat_map(|leaving| leaving.tags);
+        waiting.chain(leaving).chain(erasing.flat_map(|(_, tags)| tags)).collect()
+    }
+
+    pub(super) fn stir(&mut self) {
+        self.stirred = true;
+    }
+}
+
+impl Pool {
+    pub(super) fn add_pv(&mut self, tag: u64, new: NewPv) {
+        let superblock = &self.chosen.superblock;
+        if superblock.members.iter().any(|member| member.pv == new.pv) {
+            return self.answer(tag, Err(Fault::PvKnown));
+        }
+        let adds = self.members.reshapes.iter().any(|other| matches!(other, Reshape::Add(..)));
+        if adds || self.ops.values().any(|op| matches!(op, Op::Join { .. })) || self.joins() {
+            return self.answer(tag, Err(Fault::Busy));
+        }
+        let number = superblock.members.len() as u16;
+        if superblock.members.len() >= MEMBERS_MAX || layout(number, new.chunks, true).is_err() {
+            return self.answer(tag, Err(Fault::PvUnfit));
+        }
+        // Whoever cannot write even this would stop the pool later.
+        let label = Label { pool: superblock.pool, pv: new.pv }.encode();
+        self.give_write(Op::Join { tag, new }, number, 0, Payload::Own(label), true);
+    }
+
+    fn joins(&self) -> bool {
+        let draft = self.checkpoint.draft.as_ref();
+        draft.is_some_and(|draft| matches!(draft.reshape, Reshape::Add(..)))
+    }
+
+    pub(super) fn label_written(&mut self, tag: u64, new: NewPv, outcome: &Outcome) {
+        match outcome {
+            Outcome::Failed => self.answer(tag, Err(Fault::Medium)),
+            _ => self.members.reshapes.push_back(Reshape::Add(tag, new)),
+        }
+    }
+
+    pub(super) fn remove_pv(&mut self, tag: u64, pv: u16) {
+        let state = self.chosen.superblock.members.get(usize::from(pv)).map(|member| member.state);
+        if let Some(leaving) = self.members.leaving.get_mut(&pv) {
+            leaving.tags.push(tag);
+            leaving.failed.clear();
+            return self.members.stir();
+        }
+        match state {
+            Some(MemberState::In | MemberState::Stale) => {}
+            Some(MemberState::Leaving | MemberState::Gone) | None => {
+                return self.answer(tag, Err(Fault::NoSuchPv));
+            }
+        }
+        if !self.has_room_without(pv) {
+            return self.answer(tag, Err(Fault::NoSpace));
+        }
+        self.members.reshapes.push_back(Reshape::Leave(tag, pv));
+    }
+
+    /// The members after the next change, if there is one to be made; the tables are as after it.
+    pub(super) fn draft(&mut self) -> Option<Draft> {
+        let reshape = self.members.reshapes.pop_front()?;
+        let mut superblock = self.chosen.superblock.clone();
+        superblock.epoch += 1;
+        let (mut maps, mut copies) = (None, None);
+        match &reshape {
+            Reshape::Add(_, new) => {
+                let number = superblock.members.len() as u16;
+                let (holders, groups) = self.holders(&superblock, None);
+                let gets = holders.len() < COPIES
+                    || holders.len() == COPIES && !groups.contains(&new.group);
+                superblock.extents.extend(layout(number, new.chunks, gets).ok()?);
+                superblock.members.push(Member { seen: superblock.epoch, ..new.member() });
+                self.tables.add_pv(&superblock, number);
+                maps = Some(number);
+                copies = gets.then_some(number);
+            }
+            Reshape::Leave(_, pv) => {
+                superblock.members[usize::from(*pv)].state = MemberState::Leaving;
+                self.tables.pvs[usize::from(*pv)].state = MemberState::Leaving;
+            }
+            Reshape::Gone(pv) => {
+                let (holders, _) = self.holders(&superblock, None);
+                superblock.extents.retain(|extent| extent.pv != *pv);
+                superblock.members[usize::from(*pv)].state = MemberState::Gone;
+                self.tables.remove_pv(*pv);
+                if holders.contains(pv) {
+                    copies = self.heir(&superblock, *pv);
+                }
+                for kind in copies.map_or(&[][..], |_| &[SystemKind::Journal, SystemKind::Lus]) {
+                    let heir = copies?;
+                    let id = self.tables.pvs[usize::from(heir)].peek(heir, &self.taken)?;
+                    self.tables.take_own(id);
+                    superblock.extents.push(Own {
+                        kind: *kind,
+                        slot: if *kind == SystemKind::Journal { self.slot } else { 0 },
+                        pv: heir,
+                        chunk: id.chunk,
+                        count: 1,
+                    });
+                }
+            }
+        }
+        Some(Draft { superblock, reshape, maps, copies })
+    }
+
+    /// PVs that have copies of the journal, but for one, and their failure groups.
+    fn holders(&self, superblock: &Superblock, but: Option<u16>) -> (BTreeSet<u16>, BTreeSet<u8>) {
+        let extents = superblock.extents.iter();
+        let journals = extents.filter(|extent| extent.kind == SystemKind::Journal);
+        let holders: BTreeSet<u16> =
+            journals.map(|extent| extent.pv).filter(|pv| Some(*pv) != but).collect();
+        let groups = holders.iter().map(|pv| superblock.members[usize::from(*pv)].group).collect();
+        (holders, groups)
+    }
+
+    /// The PV that gets the copies of one that goes: of a failure group without, if there is one, that with most space.
+    fn heir(&self, superblock: &Superblock, pv: u16) -> Option<u16> {
+        let (holders, groups) = self.holders(superblock, Some(pv));
+        let members = (0..).zip(&superblock.members);
+        let fit = members.filter(|(number, member)| {
+            member.state == MemberState::In
+                && !holders.contains(number)
+                && self.free_of(*number) >= 2
+        });
+        let best = fit.max_by_key(|(number, member)| {
+            (!groups.contains(&member.group), self.free_of(*number), std::cmp::Reverse(*number))
+        });
+        best.map(|(number, _)| number)
+    }
+
+    /// The pages that a checkpoint writes because of a change of members.
+    pub(super) fn pages_of(&self, draft: &Draft) -> Vec<checkpoint::Thing> {
+        let pages = self.next_lu.div_ceil(PAGE_RECORDS as u32).max(1);
+        let lus = draft
+            .copies
+            .into_iter()
+            .flat_map(|pv| (0..pages).map(move |page| checkpoint::Thing::Lus(pv, page)));
+        let maps = draft.maps.into_iter().flat_map(|pv| {
+            let chunks = draft.superblock.members[usize::from(pv)].chunks;
+            let pages = chunks.div_ceil(PAGE_RECORDS as u32);
+            (0..pages).map(move |page| checkpoint::Thing::Map(pv, page))
+        });
+        lus.chain(maps).collect()
+    }
+
+    /// The superblock that says it is durable.
+    pub(super) fn reshaped(&mut self, reshape: Reshape) {
+        match reshape {
+            Reshape::Add(tag, new) => {
+                let members = &self.chosen.superblock.members;
+                let number = members.iter().position(|member| member.pv == new.pv);
+                self.answer(tag, Ok(Reply::Added(number.unwrap_or_default() as u16)));
+                self.members.uneven = true;
+                self.retry_full();
+            }
+            Reshape::Leave(tag, pv) => {
+                let planned = self.used_of(pv);
+                let leaving = self.members.leaving.entry(pv).or_default();
+                leaving.planned = leaving.planned.max(planned);
+                leaving.tags.push(tag);
+            }
+            Reshape::Gone(pv) => {
+                self.members.uneven = true;
+                let tags = self.members.leaving.remove(&pv).map(|leaving| leaving.tags);
+                let at = [0].into_iter().chain(SUPERBLOCK_AT);
+                self.members.erasing.insert(pv, (5, tags.unwrap_or_default()));
+                let what = || Payload::Zeros(crate::format::SECTOR_BYTES as u64);
+                at.for_each(|at| self.give_write(Op::Erase { pv }, pv, at, what(), true));
+            }
+        }
+        self.members.stir();
+    }
+
+    /// It is gone whether that could be written or not.
+    pub(super) fn erased(&mut self, pv: u16) {
+        let Some((left, _)) = self.members.erasing.get_mut(&pv) else { return };
+        *left -= 1;
+        if *left == 0 {
+            let erased = self.members.erasing.remove(&pv);
+            for tag in erased.map(|(_, tags)| tags).unwrap_or_default() {
+                self.answer(tag, Ok(Reply::Done));
+            }
+        }
+    }
+
+    /// Begins to move legs away from PVs that leave, as many as may move at once.
+    pub(super) fn turn_members(&mut self) {
+        if self.phase != Phase::Serving || !std::mem::take(&mut self.members.stirred) {
+            return;
+        }
+        for pv in self.members.leaving.keys().copied().collect::<Vec<_>>() {
+            for (key, leg) in self.tables.legs_on(pv) {
+                let Some(leaving) = self.members.leaving.get_mut(&pv) else { return };
+                if leaving.moving.len() >= MOVES_AT_ONCE {
+                    break;
+                }
+                let known = leaving.moving.contains(&key) || leaving.failed.contains(&key);
+                if known || !self.serves(key.0) || key.1 >= self.chunks_of(key.0) {
+                    continue;
+                }
+                let Some(target) = self.target(key, pv) else { continue };
+                self.move_away(pv, key, leg, target);
+            }
+            self.end_leaving(pv);
+        }
+        self.turn_balance();
+    }
+
+    /// Begins with moves of the plan; makes one when members have changed and the moves of the last are over.
+    fn turn_balance(&mut self) {
+        if self.members.uneven {
+            self.members.balance.over += self.members.plan.len() as u32;
+            self.members.plan.clear();
+            if !self.members.balancing.is_empty() {
+                return;
+            }
+            self.members.uneven = false;
+            self.members.plan = self.plan();
+            let planned = self.members.plan.len() as u32;
+            self.members.balance = Balance { planned, over: 0 };
+        }
+        while self.members.balancing.len() < MOVES_AT_ONCE {
+            let Some(Move { held, from, to }) = self.members.plan.pop_front() else { return };
+            let key = (held.lu, held.vchunk);
+            let lu = self.tables.lus.get(&held.lu).filter(|_| self.serves(held.lu));
+            let lu = lu.filter(|_| held.vchunk < self.chunks_of(held.lu));
+            let entry =
+                lu.and_then(|lu| lu.legs_of(held.vchunk).get(usize::from(held.leg)).copied());
+            let there = entry.and_then(|entry| entry.chunk()).is_some_and(|id| id.pv == from);
+            let fits = self.tables.pvs[usize::from(to)].state == MemberState::In;
+            if !there || !fits || self.free_of(to) == 0 || !self.members.balancing.insert(key) {
+                self.members.balance.over += 1;
+                continue;
+            }
+            self.begin_own_move(Asker::Balance(key), key, held.leg, to);
+        }
+    }
+
+    /// The moves that make all tiers even. Where LUs have two legs, each failure group for itself.
+    fn plan(&self) -> VecDeque<Move> {
+        let mut domains: BTreeMap<(u8, Option<u8>), Vec<Share>> = BTreeMap::new();
+        for pv in self.pvs().filter(|pv| pv.state == MemberState::In) {
+            let mut lus = self.tables.lus.values();
+            let pairs = lus.any(|lu| lu.tier == pv.tier && lu.legs > 1);
+            let share = Share { pv: pv.pv, size: pv.chunks - pv.own, used: pv.used };
+            domains.entry((pv.tier, pairs.then_some(pv.group))).or_default().push(share);
+        }
+        let held = |pv| {
+            let legs = self.tables.legs_on(pv).into_iter();
+            legs.map(|((lu, vchunk), leg)| Held { lu, vchunk, leg }).collect()
+        };
+        domains.values().flat_map(|shares| rebalance::plan(shares, held)).collect()
+    }
+
+    /// A move of the plan is over.
+    pub(super) fn balanced(&mut self, key: (u32, u32)) {
+        self.members.balancing.remove(&key);
+        self.members.balance.over += 1;
+        self.members.stir();
+    }
+
+    /// How far the last plan is.
+    pub fn balance(&self) -> Balance {
+        self.members.balance
+    }
+
+    /// Where a leg goes that has to leave a PV: where most is free, in a failure group that has no other leg of the chunk.
+    fn target(&self, key: (u32, u32), from: u16) -> Option<u16> {
+        let lu = self.tables.lus.get(&key.0)?;
+        let legs = lu.legs_of(key.1).iter().filter_map(|entry| entry.chunk());
+        let others: BTreeSet<u8> = legs
+            .filter(|id| id.pv != from)
+            .map(|id| self.tables.pvs[usize::from(id.pv)].group)
+            .collect();
+        let pvs = self.usable(lu.tier).filter(|pv| {
+            !others.contains(&self.tables.pvs[usize::from(*pv)].group) && self.free_of(*pv) > 0
+        });
+        pvs.max_by_key(|pv| (self.free_of(*pv), std::cmp::Reverse(*pv)))
+    }
+
+    fn move_away(&mut self, pv: u16, key: (u32, u32), leg: u8, target: u16) {
+        if let Some(leaving) = self.members.leaving.get_mut(&pv) {
+            leaving.moving.insert(key);
+        }
+        self.begin_own_move(Asker::Leaving(pv, key), key, leg, target);
+    }
+
+    /// A move that nobody has asked for.
+    fn begin_own_move(&mut self, owner: Asker, key: (u32, u32), leg: u8, target: u16) {
+        let job = self.number();
+        let (lu, then_sync) = (key.0, Vec::new());
+        self.jobs.insert(job, Job { owner, lu, left: 1, txn: 0, fault: None, then_sync });
+        let kind = PieceKind::Move { leg, pv: target };
+        self.advance(Piece { job, tag: 0, key, at: 0, bytes: CHUNK_BYTES, from: 0, kind });
+    }
+
+    /// A leg is elsewhere, or could not be moved.
+    pub(super) fn moved_away(&mut self, pv: u16, key: (u32, u32), fault: Option<Fault>) {
+        if let Some(leaving) = self.members.leaving.get_mut(&pv) {
+            leaving.moving.remove(&key);
+            if fault == Some(Fault::Medium) {
+                leaving.failed.insert(key);
+            }
+        }
+        self.members.stir();
+    }
+
+    /// Nothing of LUs is on it any more, or what is left cannot be moved.
+    fn end_leaving(&mut self, pv: u16) {
+        let used = self.used_of(pv);
+        let waits = self.keeps(Rule::EmptyBeforeGone);
+        let Some(leaving) = self.members.leaving.get_mut(&pv) else { return };
+        if leaving.last || waits && !leaving.moving.is_empty() {
+            return;
+        }
+        if used > 0 && used as usize == leaving.failed.len() {
+            let tags = std::mem::take(&mut leaving.tags);
+            return tags.into_iter().for_each(|tag| self.answer(tag, Err(Fault::Medium)));
+        }
+        let chunks = ChunkId { pv, chunk: 0 }..=ChunkId { pv, chunk: u32::MAX };
+        let works = |slot: &Slot| slot.pvs().any(|other| other == pv);
+        let empty = used == 0
+            && self.taken.range(chunks).next().is_none()
+            && !self.slots.values().any(works);
+        if !empty && waits {
+            return;
+        }
+        let superblock = &self.chosen.superblock;
+        let alone = self.holders(superblock, Some(pv)).0.is_empty();
+        let heir = self.heir(superblock, pv);
+        let Some(leaving) = self.members.leaving.get_mut(&pv) else { return };
+        if alone && heir.is_none() {
+            let tags = std::mem::take(&mut leaving.tags);
+            return tags.into_iter().for_each(|tag| self.answer(tag, Err(Fault::NoSpace)));
+        }
+        leaving.last = true;
+        self.members.reshapes.push_back(Reshape::Gone(pv));
+    }
+
+    /// PVs that leave, and how far that is.
+    pub fn removals(&self) -> impl Iterator<Item = Removal> {
+        self.members.leaving.iter().map(|(pv, leaving)| Removal {
+            pv: *pv,
+            planned: leaving.planned,
+            moved: leaving.planned.saturating_sub(self.used_of(*pv)),
+            failed: leaving.failed.len() as u32,
+        })
+    }
+}

@@ -1,0 +1,188 @@
+//! PVs are added and removed, and what an opening refuses.
+
+use super::full::pool_of;
+use super::*;
+use crate::choose::NotChosen;
+use crate::format::MemberState;
+use crate::pool::{Fault, NotOpened, Pool, Removal};
+use world::{POLICY, SERVER};
+
+fn add(number: u8, chunks: u32) -> Step {
+    Step::Ask(Request::AddPv(NewPv { pv: Uuid([number; 16]), chunks, tier: 0, group: 0 }))
+}
+
+fn remove(pv: u16) -> Step {
+    Step::Ask(Request::RemovePv { pv })
+}
+
+/// What is on the PVs, without those of some numbers.
+fn without(world: &World, gone: &[u16]) -> Pages {
+    let pages = world.disks.now().iter().filter(|((pv, _), _)| !gone.contains(pv));
+    pages.map(|(key, page)| (*key, page.clone())).collect()
+}
+
+fn open(pages: &Pages) -> Result<Pool, NotOpened> {
+    Pool::open(&mut Image::new(pages), SERVER, None, POLICY)
+}
+
+fn refused(world: &mut World, step: Step) -> Option<Fault> {
+    let tag = ask(world, step);
+    world.faults.get(&tag).copied()
+}
+
+#[test]
+fn a_pv_is_added_and_who_waits_for_space_goes_on() {
+    let mut world = world("full");
+    let paused = ask(&mut world, write(B, CHUNK_BYTES, 4 * KIB));
+    assert!(world.oracle.is_open(paused));
+    assert_eq!(refused(&mut world, add(4, 7)), None);
+    assert!(!world.oracle.is_open(paused));
+    let pvs: Vec<_> = world.pool.pvs().collect();
+    assert_eq!(pvs.len(), 4);
+    assert_eq!((pvs[3].chunks, pvs[3].own, pvs[3].used, pvs[3].free), (7, 3, 4, 0));
+    let [tier] = world.pool.tiers()[..] else { panic!("one tier") };
+    assert_eq!((tier.chunks, tier.used, tier.free, tier.set_aside, tier.waiting), (10, 7, 3, 0, 0));
+    assert_eq!(tier.promised, 2 + 2 + 3);
+    let lus: Vec<_> = world.pool.lu_spaces().map(|lu| (lu.lu, lu.chunks, lu.allocated)).collect();
+    assert_eq!(lus, [(A, 2, 2), (B, 2, 2), (3, 3, 3)]);
+    assert_eq!(refused(&mut world, add(4, 7)), Some(Fault::PvKnown));
+    assert_eq!(refused(&mut world, add(5, 3)), Some(Fault::PvUnfit));
+    assert_eq!(open(&without(&world, &[])).unwrap().superblock().members.len(), 4);
+}
+
+/// The first PV, which has copies of the journal, leaves; the new one takes them over.
+#[test]
+fn a_pv_is_removed_when_what_it_has_is_elsewhere() {
+    let mut world = world("full");
+    assert_eq!(refused(&mut world, remove(0)), Some(Fault::NoSpace));
+    assert_eq!(refused(&mut world, remove(7)), Some(Fault::NoSuchPv));
+    ask(&mut world, add(4, 9));
+    let tag = world.submit(Request::RemovePv { pv: 0 });
+    let mut seen: Vec<Removal> = Vec::new();
+    while world.step() {
+        seen.extend(world.pool.removals());
+    }
+    assert!(!world.oracle.is_open(tag));
+    assert!(seen.iter().all(|now| now.planned == 1 && now.moved <= 1 && now.failed == 0));
+    assert!(seen.windows(2).all(|two| two[0].moved <= two[1].moved), "it never goes back");
+    assert_eq!(seen.iter().map(|now| now.moved).max(), Some(1));
+    let superblock = world.pool.superblock();
+    assert_eq!(superblock.members[0].state, MemberState::Gone);
+    let journals = superblock.extents.iter().filter(|own| own.pv == 3).count();
+    assert_eq!(journals, 4, "map, home records, journal, pages of LUs");
+    assert_eq!(refused(&mut world, remove(0)), Some(Fault::NoSuchPv));
+    assert!(world.disks.now()[&(0, 0)].iter().all(|byte| *byte == 0), "its label is erased");
+    // Without it, and without the two others that have copies, the pool is what it was.
+    let pool = open(&without(&world, &[0])).unwrap();
+    assert_eq!(pool.lus().collect::<Vec<_>>(), world.pool.lus().collect::<Vec<_>>());
+    assert_eq!(pool.lu_spaces().map(|lu| lu.allocated).sum::<u32>(), 6);
+    assert_eq!(pool.removals().count(), 0);
+}
+
+#[test]
+fn the_last_pv_stays() {
+    let mut world = fresh(&[NewPv { pv: Uuid([1; 16]), chunks: 9, tier: 0, group: 0 }]);
+    assert_eq!(refused(&mut world, remove(0)), Some(Fault::NoSpace));
+    // With a second one it may go, and all that the pool knows goes with it to that.
+    ask(&mut world, Step::Ask(Request::Create { chunks: 2, thick: false, tier: 0 }));
+    ask(&mut world, write(1, 0, 4 * KIB));
+    ask(&mut world, add(2, 9));
+    assert_eq!(refused(&mut world, remove(0)), None);
+    let pool = open(&without(&world, &[0])).unwrap();
+    assert_eq!(pool.lu_spaces().map(|lu| (lu.chunks, lu.allocated)).collect::<Vec<_>>(), [(2, 1)]);
+}
+
+/// A PV is added to a pool that is well filled: chunks move there with no command, while clients write, and nothing is lost.
+#[test]
+fn chunks_move_to_a_new_pv_until_all_have_their_share() {
+    let mut world = pool_of(24, 6);
+    for lu in 1..=6 {
+        (0..3).for_each(|vchunk| _ = ask(&mut world, write(lu, vchunk * CHUNK_BYTES, 4 * KIB)));
+    }
+    let used = |world: &World| world.pool.pvs().map(|pv| pv.used).collect::<Vec<_>>();
+    assert_eq!((used(&world), world.pool.balance().planned), (vec![6, 6, 6], 0));
+    let Step::Ask(request) = add(4, 11) else { panic!("a request") };
+    world.submit(request);
+    let mut last = 0;
+    for round in 0.. {
+        if round % 8 == 0 {
+            world.submit(Request::Write {
+                extent: part(
+                    1 + round / 8 % 6,
+                    u64::from(round) % 3 * CHUNK_BYTES + 4 * KIB,
+                    4 * KIB,
+                ),
+                durable: round % 16 == 0,
+            });
+        }
+        if round >= 400 && !world.step() {
+            break;
+        }
+        world.step();
+        let now = world.pool.balance();
+        assert!(now.over <= now.planned && (now.over >= last || now.over == 0), "{now:?}");
+        last = now.over;
+        if round >= 400 {
+            world.rest();
+        }
+    }
+    assert_eq!((world.pool.balance().planned, world.pool.balance().over), (4, 4));
+    let used = used(&world);
+    assert!(
+        used.iter().sum::<u32>() == 18 && used.iter().all(|used| (4..=5).contains(used)),
+        "{used:?}"
+    );
+    let shadow = world.pool.shadow();
+    world::judge(Image::new(world.disks.now()), Some(&shadow), &world.oracle, None).unwrap();
+}
+
+#[test]
+fn what_cannot_be_opened_is_named() {
+    let world = world("written");
+    let [one, two, three] = [1, 2, 3].map(|number| Uuid([number; 16]));
+    let error = |pages: &Pages| open(pages).unwrap_err();
+    assert_eq!(error(&without(&world, &[1, 2])), NotOpened::Missing(vec![two, three]));
+    assert_eq!(error(&without(&world, &[0])), NotOpened::Missing(vec![one]));
+    let NotOpened::NotChosen(NotChosen::NoQuorum { found: 0 }) = error(&Pages::new()) else {
+        panic!("there is nothing")
+    };
+    // Two disks in each other's place.
+    let swap = |pv: u16| [0, 2, 1][usize::from(pv)];
+    let swapped = without(&world, &[]).into_iter().map(|((pv, at), page)| ((swap(pv), at), page));
+    let misplaced = NotOpened::Misplaced { number: 1, expected: two, found: three };
+    assert_eq!(error(&swapped.collect()), misplaced);
+    // The third is of another pool.
+    let (_, parts) =
+        make(Uuid([8; 16]), &[NewPv { pv: Uuid([7; 16]), chunks: 7, tier: 0, group: 0 }]).unwrap();
+    let mut pages = without(&world, &[2]);
+    let mut image = Image::new(&pages);
+    for (_, at, bytes) in parts.into_iter().flatten() {
+        image.apply(&Write { pv: 2, at, bytes: std::rc::Rc::new(bytes) }, Part::All);
+    }
+    pages = image.pages();
+    let (first, second) = (Uuid([9; 16]), Uuid([8; 16]));
+    let pools = NotChosen::Pools { first, second, pv: Uuid([7; 16]) };
+    assert_eq!(error(&pages), NotOpened::NotChosen(pools));
+}
+
+/// Two servers that did not see each other opened it, each with what it had.
+#[test]
+fn two_sides_that_went_on_alone_are_both_named() {
+    let setup = setups().into_iter().find(|setup| setup.name == "written").unwrap();
+    let sides = [1, 2].map(|chunks| {
+        let mut world = World::open(setup.pages.clone(), setup.oracle.clone(), None).unwrap();
+        world.rest();
+        ask(&mut world, Step::Ask(Request::Create { chunks, thick: false, tier: 0 }));
+        ask(&mut world, Step::Ask(Request::Checkpoint));
+        world
+    });
+    let mut pages = without(&sides[0], &[2]);
+    pages.extend(without(&sides[1], &[0, 1]));
+    let [one, two, three] = [1, 2, 3].map(|number| Uuid([number; 16]));
+    let Err(NotOpened::NotChosen(NotChosen::Fork { first, second, .. })) = open(&pages) else {
+        panic!("a fork")
+    };
+    let mut found = [first, second];
+    found.sort();
+    assert_eq!(found, [vec![one, two], vec![three]]);
+}
