@@ -352,11 +352,14 @@ impl Work {
             }
             // Whoever asked may have left.
             Some(Asker::Core(reply)) => {
+                // Whoever asked may look at once.
                 self.stale = true;
+                self.tell();
                 let _ = reply.send(result);
             }
             Some(Asker::New(reply)) => {
                 self.stale = true;
+                self.tell();
                 let made = match result {
                     Ok(Reply::Created(number)) => self.table(number).ok_or(Fault::NoSuchLu),
                     Ok(Reply::Done) => Err(Fault::NoSuchLu),
