@@ -73,7 +73,8 @@ fn context() -> &'static PlaneContext {
         let relay = Relay::start().expect("a thread");
         let outside = Arc::new(Outside::of(false));
         let acceptor = Acceptor::start().expect("a thread");
-        PlaneContext { channels, stats: Arc::new(stats), services, relay, outside, acceptor }
+        let stats = Arc::new(stats);
+        PlaneContext { channels, stats, services, relay, outside, acceptor, pools: None }
     })
 }
 

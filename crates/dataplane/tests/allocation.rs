@@ -175,7 +175,7 @@ fn run_lu() {
     let socket = server.put_adapter(|_| ());
     let mut session = Session::connect(&socket, &SessionOptions::default()).unwrap();
     let mut queues = session.start(&plan(true, 2)).unwrap();
-    let mut next = 0;
+    let mut next = 0u32;
     let blocks = (16 << 20) / BYTES_MAX;
     let mut first = || {
         next += 1;
@@ -194,7 +194,9 @@ fn run_lu() {
         }
     };
     drive_with(&mut queues[0], 400, &mut any);
-    let count = allocations(|| drop(drive_with(&mut queues[0], 1000, &mut any)));
+    let count = allocations(|| {
+        drive_with(&mut queues[0], 1000, &mut any);
+    });
     assert_eq!(count, 0, "an LU: the last one of {} bytes", BYTES.load(SeqCst));
     assert_eq!(server.count(QueueCounter::WaitPool), waited, "nobody was asked");
     session.stop().unwrap();

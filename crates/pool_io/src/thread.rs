@@ -217,7 +217,7 @@ impl PoolHandle {
     /// When one is open, or the pool can write nothing.
     pub fn remove_lus(&self, numbers: &[u32]) -> Result<(), PoolError> {
         let there = self.shared.view().lus;
-        for number in numbers.iter().filter(|number| there.iter().any(|lu| lu.number == **number)) {
+        for number in numbers.iter().filter(|number| there.iter().any(|lu| lu.lu == **number)) {
             let request = Request::Delete { lu: *number };
             let shared = Arc::clone(&self.shared);
             match ask(&self.inbox, |reply| Message::Core(shared, request, reply))? {

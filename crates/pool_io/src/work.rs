@@ -362,7 +362,7 @@ impl Work {
                 self.tell();
                 let made = match result {
                     Ok(Reply::Created(number)) => self.table(number).ok_or(Fault::NoSuchLu),
-                    Ok(Reply::Done) => Err(Fault::NoSuchLu),
+                    Ok(Reply::Done | Reply::Added(_)) => Err(Fault::NoSuchLu),
                     Err(fault) => Err(fault),
                 };
                 if let Err(std::sync::mpsc::SendError(Ok(table))) = reply.send(made) {
@@ -384,14 +384,14 @@ impl Work {
         }
         (self.stale, self.paused) = (false, paused);
         let mut view = self.shared.view();
-        let paths = self.shared.paths.iter();
-        view.pvs = paths
-            .zip(self.core.pvs())
-            .map(|(path, space)| PvView { path: path.clone(), space })
-            .collect();
-        view.lus = self.core.space().collect();
+        let pv = |space: pool::PvSpace| {
+            let path = self.shared.paths.get(usize::from(space.pv))?;
+            Some(PvView { path: path.clone(), space })
+        };
+        view.pvs = self.core.pvs().filter_map(pv).collect();
+        view.lus = self.core.lu_spaces().collect();
         let free: u64 = view.pvs.iter().map(|pv| u64::from(pv.space.free)).sum();
-        let promised = |lu: &pool::LuSpace| u64::from(lu.chunks.saturating_sub(lu.mapped));
+        let promised = |lu: &pool::LuSpace| u64::from(lu.chunks.saturating_sub(lu.allocated));
         let promised: u64 = view.lus.iter().filter(|lu| lu.thick).map(promised).sum();
         view.free = free.saturating_sub(promised);
         view.pauses += paused.saturating_sub(view.paused);
@@ -435,6 +435,10 @@ fn error_of(fault: Fault) -> IoError {
         Fault::Range => IoError::OutOfRange,
         Fault::NoSpace => IoError::NoSpace,
         Fault::Medium | Fault::Stopped => IoError::Io,
+        // Nobody calls a request back here, and no client's request is about a PV.
+        Fault::Cancelled | Fault::Busy | Fault::NoSuchPv | Fault::PvKnown | Fault::PvUnfit => {
+            IoError::Io
+        }
     }
 }
 

@@ -489,7 +489,7 @@ fn without_a_write_cache_everything_is_durable_when_it_is_answered() {
         });
         let mut ring = Ring::new(&RingConfig::default()).expect("ring");
         let files = Files::register(&volume.shared, &mut ring).expect("slots");
-        let lane = FileLane::new(Arc::clone(&volume.shared), files, LaneId(0));
+        let lane = FileLane::new(Arc::clone(&volume.shared), files, LaneId(0).into());
         let lane = lane.map_err(|(_, error)| error).expect("lane");
         assert_eq!(lane.durable(fua), durable, "cache {write_cache}, fua {fua}");
     }

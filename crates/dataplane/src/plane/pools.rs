@@ -116,14 +116,14 @@ impl OpenPool {
         let view = self.handle.view();
         let pv = |pv: &pool_io::PvView| PvStatus {
             path: pv.path.clone(),
-            uuid: pv.space.pv.to_string(),
+            uuid: pv.space.uuid.to_string(),
             bytes: u64::from(pv.space.chunks) * CHUNK,
             free_bytes: u64::from(pv.space.free) * CHUNK,
         };
         let lu = |lu: &pool::LuSpace| LuStatus {
-            number: lu.number,
+            number: lu.lu,
             bytes: u64::from(lu.chunks) * CHUNK,
-            mapped_bytes: u64::from(lu.mapped) * CHUNK,
+            mapped_bytes: u64::from(lu.allocated) * CHUNK,
             thick: lu.thick,
         };
         PoolStatus {

@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use block::{Files, Geometry, OpenEvent, VolumeError};
 use channel::device::Resized;

@@ -34,30 +34,6 @@ pub enum Way {
     There(ChunkId),
 }
 
-/// What a PV has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PvSpace {
-    /// Its UUID.
-    pub pv: Uuid,
-    /// Whole chunks.
-    pub chunks: u32,
-    /// Those that are nobody's.
-    pub free: u32,
-}
-
-/// What an LU has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LuSpace {
-    /// Its number.
-    pub number: u32,
-    /// Its chunks.
-    pub chunks: u32,
-    /// Those that it has on PVs.
-    pub mapped: u32,
-    /// Space for all of them is set aside.
-    pub thick: bool,
-}
-
 impl Shadow {
     /// What a process left: which server it was, the epoch of the pool for which it holds, and the chunks.
     pub fn of(server: Uuid, epoch: u64, chunks: impl IntoIterator<Item = Kept>) -> Shadow {
@@ -121,26 +97,5 @@ impl Pool {
         let way = if slot.legs.len() > 1 { Way::Ask } else { way };
         let unsettled = unsettled || !slot.also.is_empty();
         Shown { way, kept, unsettled }
-    }
-
-    /// What each PV has, in the order of members.
-    pub fn pvs(&self) -> impl Iterator<Item = PvSpace> {
-        let members = self.chosen.superblock.members.iter();
-        members.zip(&self.tables.pvs).map(|(member, table)| PvSpace {
-            pv: member.pv,
-            chunks: member.chunks,
-            free: table.free,
-        })
-    }
-
-    /// What each LU has.
-    pub fn space(&self) -> impl Iterator<Item = LuSpace> {
-        let lus = self.tables.lus.iter().filter(|(lu, _)| !self.dying.contains(lu));
-        lus.map(|(number, lu)| LuSpace {
-            number: *number,
-            chunks: lu.chunks,
-            mapped: lu.mapped,
-            thick: lu.thick,
-        })
     }
 }
