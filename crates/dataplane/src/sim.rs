@@ -63,6 +63,8 @@ impl House {
             relay,
             outside: Arc::new(Outside::of(false)),
             acceptor,
+            // No volume of a simulation is an LU.
+            pools: None,
         };
         Ok(House { context, storage: Storage::default() })
     }
