@@ -288,9 +288,12 @@ impl<H: Handler> Served<H> {
     /// have first: who holds commands back is not the only one that does.
     #[inline]
     pub(crate) fn take_held(&mut self, io: &mut Io) -> bool {
-        if !self.queue.held.is_empty() {
-            self.handler.rest(&self.queue, io.now);
-        }
+        !self.queue.held.is_empty() && self.take_some_held(io)
+    }
+
+    #[inline(never)]
+    fn take_some_held(&mut self, io: &mut Io) -> bool {
+        self.handler.rest(&self.queue, io.now);
         let mut taken = 0;
         while let Some(head) = self.queue.held.front().copied().map(Head) {
             if self.handler.pauses() && self.queue.takes_heads() {
