@@ -1,5 +1,6 @@
 //! The thread's io_uring, with a lane of each PV of each pool, and buffers.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -172,18 +173,23 @@ impl<T> Engine<T> {
         buffer: Option<Buffer>,
         what_for: T,
     ) -> u32 {
-        let tag = loop {
-            self.next_tag = self.next_tag.wrapping_add(1);
-            if !self.ios.contains_key(&self.next_tag) {
-                break self.next_tag;
-            }
-        };
         // Whoever took the buffer asked for at least so many.
         let buf = buffer.as_ref().map_or(IoBuf::EMPTY, |buffer| buffer.part(0, len as usize));
         let io = Io { lane, op, offset, len, buffer, buf, done: 0, passed: 0, what_for };
-        self.ios.insert(tag, io);
+        let tag = self.insert(io);
         self.submit(tag);
         tag
+    }
+
+    /// Under a tag that no other has.
+    fn insert(&mut self, io: Io<T>) -> u32 {
+        loop {
+            self.next_tag = self.next_tag.wrapping_add(1);
+            if let Entry::Vacant(free) = self.ios.entry(self.next_tag) {
+                free.insert(io);
+                return self.next_tag;
+            }
+        }
     }
 
     fn submit(&mut self, tag: u32) {
@@ -266,15 +272,9 @@ impl<T> Engine<T> {
     /// An operation that is over is another's: it comes again with [`Engine::next`].
     pub(crate) fn keep(&mut self, arrived: Arrived<T>) {
         let Arrived { what_for, result, buffer, buf } = arrived;
-        let tag = loop {
-            self.next_tag = self.next_tag.wrapping_add(1);
-            if !self.ios.contains_key(&self.next_tag) {
-                break self.next_tag;
-            }
-        };
         let (op, offset, len) = (OpKind::Flush, 0, 0);
         let io = Io { lane: 0, op, offset, len, buffer, buf, done: 0, passed: 0, what_for };
-        self.ios.insert(tag, io);
+        let tag = self.insert(io);
         self.arrived.push_back((tag, result));
     }
 

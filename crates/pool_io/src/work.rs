@@ -335,9 +335,7 @@ impl Work {
     fn answer(&mut self, tag: u64, result: Result<Reply, Fault>) {
         match self.asks.remove(&tag) {
             Some(Asker::Lane(mut ask)) => {
-                if result.is_ok() && ask.op == (OpKind::WriteZeroes { unmap: false, fua: true })
-                    || result.is_ok() && ask.op == (OpKind::WriteZeroes { unmap: true, fua: true })
-                {
+                if result.is_ok() && matches!(ask.op, OpKind::WriteZeroes { fua: true, .. }) {
                     ask.op = OpKind::Flush;
                     return self.ask(ask);
                 }
@@ -390,10 +388,8 @@ impl Work {
         };
         view.pvs = self.core.pvs().filter_map(pv).collect();
         view.lus = self.core.lu_spaces().collect();
-        let free: u64 = view.pvs.iter().map(|pv| u64::from(pv.space.free)).sum();
-        let promised = |lu: &pool::LuSpace| u64::from(lu.chunks.saturating_sub(lu.allocated));
-        let promised: u64 = view.lus.iter().filter(|lu| lu.thick).map(promised).sum();
-        view.free = free.saturating_sub(promised);
+        let free = |tier: pool::TierSpace| tier.free.saturating_sub(tier.set_aside);
+        view.free = self.core.tiers().into_iter().map(free).sum();
         view.pauses += paused.saturating_sub(view.paused);
         view.paused = paused;
         view.trouble = self.core.is_stopped().then(|| {
