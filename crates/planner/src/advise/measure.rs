@@ -1,5 +1,6 @@
 //! Counters over time: what grew, how fast, and whether that is more than noise.
 
+use super::finding::Draft;
 use super::thresholds::{GROWTH_LEAST, GROWTH_SHARE, ONCE_ALONE, ONCE_LEAST, ONCE_SHARE};
 use super::view::as_f64;
 use crate::capture::{At, Fcstat, Head, Read};
@@ -64,6 +65,14 @@ pub(super) struct Waits {
     pub(super) figures: Vec<Figure>,
     /// The sentence that says which of the two it is.
     pub(super) why: String,
+}
+
+impl Waits {
+    /// A finding that rests on it: its lines, which of the two it is, its figures.
+    pub(super) fn tell(&self, draft: Draft) -> Draft {
+        let draft = draft.see(self.counter.places()).because(self.why.clone());
+        self.figures.iter().cloned().fold(draft, Draft::figure)
+    }
 }
 
 /// Judges a counter of waits for a resource against the requests it happened in; `None` when it is noise or history.

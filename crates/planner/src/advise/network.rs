@@ -364,8 +364,7 @@ fn receive_loss(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let title = format!("{} loses packets that arrive", wire.name);
     let mut draft = wire.draft(view, "net-receive-loss", Severity::Warning, title);
     for waits in &found {
-        draft = draft.see(waits.counter.places()).because(waits.why.clone());
-        draft = waits.figures.iter().cloned().fold(draft, Draft::figure);
+        draft = waits.tell(draft);
     }
     let confidence = found.iter().map(|waits| waits.confidence).fold(0.0, f64::max);
     let show = view.show_attributes(wire.host, wire.name);
@@ -410,12 +409,8 @@ fn virtual_buffers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
         true => format!("{} loses packets for want of receive buffers", wire.name),
         false => format!("{} has no {} receive buffers left", wire.name, kinds.join(", ")),
     };
-    let mut draft = wire
-        .draft(view, "net-virtual-buffers", Severity::Warning, title)
-        .see(waits.counter.places())
-        .see(exhausted.iter().map(|(_, _, at)| *at))
-        .because(waits.why.clone());
-    draft = waits.figures.iter().cloned().fold(draft, Draft::figure);
+    let draft = wire.draft(view, "net-virtual-buffers", Severity::Warning, title);
+    let mut draft = waits.tell(draft).see(exhausted.iter().map(|(_, _, at)| *at));
     let mut change = Change::new(view, wire.host, wire.name);
     let mut any = false;
     for (kind, max, at) in &exhausted {
@@ -473,13 +468,10 @@ fn receivers(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
         return;
     }
     let title = format!("receivers of {} have no buffers", wire.name);
-    let mut draft = wire
-        .draft(view, "net-receivers", Severity::Note, title)
-        .see(waits.counter.places())
-        .because(waits.why.clone());
-    draft = waits.figures.iter().cloned().fold(draft, Draft::figure);
+    let draft = wire.draft(view, "net-receivers", Severity::Note, title);
     out.push(
-        draft
+        waits
+            .tell(draft)
             .because("What was sent found no buffer at the partition that it was for. The buffers of this adapter have no part in it.")
             .effect("Find the receiver: on the client partitions, `entstat -d entN` shows Hypervisor Receive Failures and which buffers are at their maximum. Raise the buffers there.")
             .harm("None by looking.")

@@ -67,17 +67,10 @@ fn overload<'a>(view: &View<'a>, object: &Object<'a>, out: &mut Out) {
         .filter(|thread| thread.dropped.is_some_and(|read| read.value > 0))
         .collect();
     let title = format!("queues of {} are full and packets are dropped", bridge.name);
-    let mut draft = Draft::new(
-        "sea-overload",
-        bridge.host,
-        view.object(bridge.host, bridge.name),
-        Severity::Warning,
-        title,
-    )
-    .see(waits.counter.places())
-    .see(full.iter().filter_map(|thread| thread.dropped.map(|read| read.at)))
-    .because(waits.why.clone());
-    draft = waits.figures.iter().cloned().fold(draft, Draft::figure);
+    let object = view.object(bridge.host, bridge.name);
+    let draft = Draft::new("sea-overload", bridge.host, object, Severity::Warning, title);
+    let dropped = full.iter().filter_map(|thread| thread.dropped.map(|read| read.at));
+    let mut draft = waits.tell(draft).see(dropped);
     if !full.is_empty() {
         let which: Vec<String> = full.iter().map(|thread| thread.index.to_string()).collect();
         let of = sea.threads.len();

@@ -1,7 +1,7 @@
 //! `net-transmit-queue`: packets that found the queue of a physical adapter full on their way out.
 
 use super::Wire;
-use crate::advise::finding::{Draft, Severity};
+use crate::advise::finding::Severity;
 use crate::advise::measure::waits;
 use crate::advise::out::Out;
 use crate::advise::view::{View, as_f64, shown};
@@ -14,11 +14,7 @@ pub(super) fn judge(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     let Some(packets) = wire.counter(|adapter| adapter.transmitted.packets) else { return };
     let Some(waits) = waits("S/W Transmit Queue Overflow", overflow, &[packets]) else { return };
     let title = format!("{} drops packets that it should send: its queue is full", wire.name);
-    let mut draft = wire
-        .draft(view, "net-transmit-queue", Severity::Warning, title)
-        .see(waits.counter.places())
-        .because(waits.why.clone());
-    draft = waits.figures.iter().cloned().fold(draft, Draft::figure);
+    let mut draft = waits.tell(wire.draft(view, "net-transmit-queue", Severity::Warning, title));
     if let Some(most) = wire.last().queue_max {
         let name = "most packets in the queue";
         draft = draft.see([most.at]).figure(shown(name, as_f64(most.value), "packets", most.at));
