@@ -5,6 +5,7 @@
 //! the difference of the counts divided by the difference of the requests is the cost of one request: what the first rounds
 //! cost more falls out. Instructions, unlike time, are the same on a busy machine.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde::{Deserialize, Serialize};
@@ -71,26 +72,26 @@ fn measure_all(context: &Context) -> Result<Vec<Cost>> {
     let text =
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let budgets: Budgets = toml::from_str(&text).context("bench/budgets.toml is not understood")?;
-    let mut costs = Vec::new();
-    for budget in budgets.budget {
-        let (package, example) = (&budget.package, &budget.example);
-        run::captured(&mut context.cargo(&[
-            "build",
-            "--profile",
-            "dist",
-            "--locked",
-            "-p",
-            package,
-            "--example",
-            example,
-        ]))?;
-        costs.push(Cost {
+    build(context, &budgets.budget)?;
+    let measured = |budget: Budget| {
+        Ok(Cost {
             instructions_per_request: measure(context, &budget)?,
             budget: budget.instructions_per_request_max,
             about: budget.about,
-        });
-    }
-    Ok(costs)
+        })
+    };
+    budgets.budget.into_iter().map(measured).collect()
+}
+
+/// Builds all examples at once: each is a unit of its own to the linker, and takes one CPU for minutes.
+fn build(context: &Context, budgets: &[Budget]) -> Result<()> {
+    let mut cargo = context.cargo(&["build", "--profile", "dist", "--locked"]);
+    let named: BTreeSet<[&str; 2]> = budgets
+        .iter()
+        .flat_map(|budget| [["-p", &budget.package], ["--example", &budget.example]])
+        .collect();
+    run::captured(cargo.args(named.iter().flatten()))?;
+    Ok(())
 }
 
 fn measure(context: &Context, budget: &Budget) -> Result<f64> {
