@@ -28,7 +28,7 @@ const RUSTFLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares \
-    -Ccodegen-units=1 -Cdebug-assertions -Zsanitizer=address";
+    -Cdebug-assertions -Zsanitizer=address";
 
 /// Limits for one input: a target that needs more has found something.
 const LIMITS: &[&str] =

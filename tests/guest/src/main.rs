@@ -2,8 +2,8 @@
 //! over vhost-user.
 //!
 //! `cargo xtask test --only guest` builds the server and runs every scenario; `cargo run -p guest -- --list` names them.
-//! Scenarios run one after the other, each in its own temporary folder with its own server, and none leaves a process
-//! behind. A scenario that fails prints what the guest and the server said.
+//! As many scenarios run at a time as there are CPUs, since a guest mostly waits; each has its own temporary folder and its own
+//! server, and none leaves a process behind. A scenario that fails prints what the guest and the server said.
 
 mod bios;
 mod command;
@@ -20,6 +20,8 @@ mod trunkline;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Instant;
 
 use clap::Parser;
@@ -36,6 +38,9 @@ struct Arguments {
     /// Name the scenarios and end.
     #[arg(long)]
     list: bool,
+    /// Scenarios that run at a time; as many as there are CPUs if it is not given.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
+    jobs: Option<u16>,
     /// Run only scenarios whose name contains one of these.
     filters: Vec<String>,
 }
@@ -66,24 +71,44 @@ fn main() -> ExitCode {
     };
     println!("kernel and initramfs ready in {:.1} s", started.elapsed().as_secs_f64());
     let world = scenario::World { kit, server: arguments.server };
-    let mut failed = Vec::new();
-    for scenario in &chosen {
-        println!("{:<24} {}", scenario.name, scenario.about);
-        let started = Instant::now();
-        let outcome = (scenario.run)(&world);
-        let seconds = started.elapsed().as_secs_f64();
-        match outcome {
-            Ok(()) => println!("{:<24} passed in {seconds:.1} s", ""),
-            Err(error) => {
-                println!("{:<24} FAILED after {seconds:.1} s\n{error:#}", "");
-                failed.push(scenario.name);
+    let jobs = arguments
+        .jobs
+        .map_or_else(|| thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let left = Mutex::new(chosen.iter());
+    let failed = Mutex::new(Vec::new());
+    let work = || {
+        loop {
+            // A statement of its own, so that the lock is not held while the scenario runs.
+            let next = left.lock().expect("no thread panics while it holds this").next();
+            let Some(scenario) = next else { break };
+            if !passes(scenario, &world) {
+                failed.lock().expect("no thread panics while it holds this").push(scenario.name);
             }
         }
-    }
+    };
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(work);
+        }
+    });
+    let failed = failed.into_inner().expect("every thread ended by itself");
     println!(
         "{} guest scenarios passed, {} failed {failed:?}",
         chosen.len() - failed.len(),
         failed.len()
     );
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs it and prints at its end, in one piece, what it was and how it went.
+fn passes(scenario: &scenario::Scenario, world: &scenario::World) -> bool {
+    let started = Instant::now();
+    let outcome = (scenario.run)(world);
+    let seconds = started.elapsed().as_secs_f64();
+    let said = match &outcome {
+        Ok(()) => format!("passed in {seconds:.1} s"),
+        Err(error) => format!("FAILED after {seconds:.1} s\n{error:#}"),
+    };
+    println!("{:<24} {}\n{:<24} {said}", scenario.name, scenario.about, "");
+    outcome.is_ok()
 }
