@@ -14,8 +14,9 @@ const SEEDS: &str = "2000";
 pub(crate) fn step(context: &Context) -> Result<()> {
     run::visible(cargo(context, &["clippy"]).args(["--all-targets", "--", "-D", "warnings"]))?;
     run::visible(&mut cargo(context, &["test", "--release"]))?;
-    run(context, &["--seeds".into(), SEEDS.into()])?;
-    run(context, &["--control".into(), "all".into(), "--seeds".into(), SEEDS.into()])
+    let all = ["--seeds", SEEDS, "--jobs", "0"].map(String::from);
+    run(context, &all)?;
+    run(context, &[["--control", "all"].map(String::from).as_slice(), &all].concat())
 }
 
 /// Runs it with these arguments.

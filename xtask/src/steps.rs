@@ -62,11 +62,7 @@ const STEPS: &[Step] = &[
         run: |c, _| doc(c),
     },
     Step { name: "build", about: "the server (release) and all tests", run: |c, _| build(c) },
-    Step {
-        name: "unit",
-        about: "unit, property and integration tests",
-        run: |c, _| cargo(c, TEST_ALL),
-    },
+    Step { name: "unit", about: "unit, property and integration tests", run: |c, _| unit(c) },
     Step {
         name: "loom",
         about: "models of the hand-overs between threads",
@@ -101,8 +97,6 @@ const STEPS: &[Step] = &[
 
 /// The step that may use every program of the machine. Those after it find what the table has, so that a missing line fails everywhere.
 const TOOLS: &str = "tools";
-
-const TEST_ALL: &[&str] = &["test", "--workspace", "--locked", "--no-fail-fast"];
 
 /// Runs what was selected.
 pub(crate) fn run(context: &Context, selection: &Selection) -> Result<()> {
@@ -199,6 +193,13 @@ fn doc(context: &Context) -> Result<()> {
 fn build(context: &Context) -> Result<()> {
     build_server(context)?;
     cargo(context, &["test", "--workspace", "--locked", "--no-run"])
+}
+
+/// Tests of one program run at a time, two for each CPU: they wait for processes, disks and clocks for half of their time.
+fn unit(context: &Context) -> Result<()> {
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut command = context.cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
+    run::visible(command.env("RUST_TEST_THREADS", (2 * cpus).to_string()))
 }
 
 /// Builds the server as users get it.

@@ -1,5 +1,8 @@
 //! The event log of an adapter: who was there.
 
+use std::io::{Read, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use super::*;
 
 /// Numbers of the connections that came, and the times of all comings and goings, in the order of the log.
@@ -22,28 +25,38 @@ fn logins(server: &Server) -> (Vec<String>, Vec<u64>) {
 
 #[test]
 fn each_client_is_in_the_event_log_at_its_time_whoever_looked_meanwhile() {
-    const STAY: Duration = Duration::from_millis(50);
     let mut server = Server::start(&[]);
     server.ok("volume create v --kind null --size 1MiB");
     server.ok("adapter create vhost0 --volume v");
     let socket = server.path("vhost0.sock");
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
+    // When it came at the earliest, was there already, and left at the earliest.
     let visit = || {
-        let client = UnixStream::connect(&socket).unwrap();
-        std::thread::sleep(STAY);
-        drop(client);
-        std::thread::sleep(STAY);
+        let came = now();
+        let mut client = UnixStream::connect(&socket).unwrap();
+        // GET_FEATURES; who is answered is being served.
+        client.write_all(&[1_u32, 1, 0].map(u32::to_ne_bytes).concat()).unwrap();
+        client.read_exact(&mut [0; 20]).unwrap();
+        let there = now();
+        std::thread::sleep(Duration::from_millis(2));
+        [came, there, now()]
     };
-    (0..3).for_each(|_| visit());
+    let visits = [visit(), visit(), visit()];
+    server.until("the last one's leaving", |server| logins(server).1.len() >= 6);
     let (came, times) = logins(&server);
     assert_eq!(came, ["connection 1", "connection 2", "connection 3"]);
     assert_eq!(times.len(), 6);
-    let least = u64::try_from(STAY.as_millis()).unwrap() * 9 / 10;
-    assert!(times.windows(2).all(|pair| pair[0] + least <= pair[1]), "{times:?}");
+    for (at, [came, there, left]) in visits.into_iter().enumerate() {
+        assert!((came..=there).contains(&times[2 * at]), "{visits:?}: {times:?}");
+        // One client is served at a time.
+        let next = times.get(2 * at + 2).copied().unwrap_or(u64::MAX);
+        assert!((left..=next).contains(&times[2 * at + 1]), "{visits:?}: {times:?}");
+    }
     // While there is no control plane.
     server.kill();
     visit();
     server.serve(&[]);
-    server.until("what the data plane remembers", |server| logins(server).0.len() == 4);
+    server.until("what the data plane remembers", |server| logins(server).1.len() >= 8);
     let (came, later) = logins(&server);
     assert_eq!((came[3].as_str(), &later[..6], later.len()), ("connection 4", &times[..], 8));
 }
