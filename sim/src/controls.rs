@@ -10,7 +10,7 @@ pub struct Control {
 }
 
 /// The controls.
-pub const CONTROLS: [Control; 18] = [
+pub const CONTROLS: [Control; 19] = [
     Control { name: "no-inflight", what: "a queue starts again without its in-flight region" },
     Control {
         name: "inflight-early",
@@ -45,6 +45,7 @@ pub const CONTROLS: [Control; 18] = [
         name: "one-pool",
         what: "all queues of a channel take their segment lists from one pool",
     },
+    Control { name: "permit-held", what: "a write keeps its permit while a limit holds it back" },
     Control {
         name: "removal-waits",
         what: "commands that a limit holds back are waited for when their adapter is removed",

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use memory::random::mix;
 use memory::sim;
 use spec::{
     AdapterSpec, BlockSpec, CacheMode, CommandSpec, DelaySpec, DeviceSpec, FileSpec, Initiator,
@@ -134,8 +135,32 @@ pub fn limit() -> LimitSpec {
     LimitSpec { iops, iops_burst, ..LimitSpec::default() }
 }
 
+/// Once in so many seeds a run is about who waits for whom. That is a matter of the seed's number, and takes nothing from what else is drawn.
+const SINGLED_OUT: u64 = 8;
+
 impl Drawn {
-    pub fn draw(path: &Path) -> Drawn {
+    pub fn draw(path: &Path, seed: u64) -> Drawn {
+        let mut drawn = Drawn::draw_all(path);
+        if mix(seed).is_multiple_of(SINGLED_OUT) {
+            drawn.single_out();
+        }
+        drawn
+    }
+
+    /// One SCSI client is held back by a limit of its own, and nobody else waits for time to pass, unless it is for that one.
+    fn single_out(&mut self) {
+        let Some((_, port)) = &mut self.scsi else { return };
+        *port = None;
+        let few = LimitSpec { iops: 2_000, iops_burst: 2, ..LimitSpec::default() };
+        self.limited = Some((0, few));
+        (self.spec.limit, self.spec.delay) = (None, None);
+        self.faults.passing = 0;
+        if self.wait == WaitMode::Poll {
+            self.wait = WaitMode::Interrupt;
+        }
+    }
+
+    fn draw_all(path: &Path) -> Drawn {
         let sectors = 8 << sim::pick(5);
         let cache = if sim::once_in(2) { CacheMode::Direct } else { CacheMode::Buffered };
         let read_only = sim::once_in(5);

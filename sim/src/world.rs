@@ -273,7 +273,7 @@ fn live(
     counts: &mut Counts,
 ) -> Result<(), String> {
     let path = &folder.join("disk");
-    let mut drawn = Drawn::draw(path);
+    let mut drawn = Drawn::draw(path, plan.seed);
     drawn.reduce(&plan.less);
     sim::tell(|| format!("{drawn:?}"));
     if sim::planted("notification-lost") {
