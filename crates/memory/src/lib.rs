@@ -2,10 +2,11 @@
 //!
 //! Two things live here, because both need `unsafe` and everything above must not:
 //!
-//! - [`Mapping`]: a shared mapping of a file (guest memory, a RAM volume, statistics). A
+//! - [`Mapping`]: a shared mapping of a file (a RAM volume, an in-flight region, statistics). A
 //!   file that is truncated under a mapping makes the next access raise SIGBUS; the handler installed here puts
 //!   zero pages in place of the whole mapping and marks it [`damaged`](Mapping::damaged), so that the owner of that file
 //!   hurts itself alone and the process goes on.
+//! - [`Lent`]: memory of a client's, guarded in the same way, whose addresses are never those of anything of ours afterwards.
 //! - [`Lasting`]: memory of the program's own, which stays mapped; [`Shown`]: a file in place of its pages.
 //! - [`IoBuf`]: a piece of such memory, as the kernel's `iovec`. Whoever makes one promises that the memory stays
 //!   mapped until the last use; whoever holds one may copy in and out of it without further proof. Without a promise they are had
@@ -22,6 +23,7 @@ pub mod cache;
 pub mod clock;
 mod guard;
 mod lasting;
+mod lent;
 mod mapping;
 pub mod random;
 mod shown;
@@ -54,5 +56,6 @@ pub fn is_ending() -> bool {
 
 pub use buf::IoBuf;
 pub use lasting::Lasting;
+pub use lent::Lent;
 pub use mapping::{Access, MapError, Mapping, View};
 pub use shown::Shown;

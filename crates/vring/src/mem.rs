@@ -4,7 +4,8 @@
 //! address, each mapped once. The session makes a new generation when the client adds or removes
 //! memory, sharing the mappings that stay; every queue keeps the generation it was started with
 //! (`Arc<MemTable>`) until it is drained. That is why the [`IoBuf`]s that a table gives out stay
-//! mapped as long as a command uses them.
+//! mapped as long as a command uses them; one that was used later would find nothing, and never
+//! what is this program's own ([`memory::Lent`]).
 //!
 //! Promises: every address is checked against the regions before it becomes a pointer; a range
 //! that no region covers, or that wraps at 2^64, is refused. Leaves to others: who may read or
@@ -14,7 +15,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
-use memory::{Access, IoBuf, MapError, Mapping};
+use memory::{IoBuf, Lent, MapError};
 use thiserror::Error;
 
 #[cfg(test)]
@@ -108,8 +109,8 @@ impl Span {
         let len = u64::from(len);
         // Below the region the subtraction wraps to something larger than any size.
         if offset < self.size && len.wrapping_sub(1) < self.size - offset {
-            // SAFETY: inside the mapping, which the table keeps; whoever keeps the buffer keeps
-            // the table. The casts fit: a mapped size fits in usize.
+            // SAFETY: inside memory that was lent, which the table keeps, and whose addresses are
+            // never anything of ours. The casts fit: a mapped size fits in usize.
             Some(unsafe { IoBuf::new(self.host.add(offset as usize), len as usize) })
         } else {
             None
@@ -121,7 +122,7 @@ struct Region {
     info: RegionInfo,
     /// The first byte of the region: its mapping may start before.
     host: *mut u8,
-    mapping: Arc<Mapping>,
+    mapping: Arc<Lent>,
 }
 
 impl Clone for Region {
@@ -281,7 +282,7 @@ fn insert(regions: &mut Vec<Region>, spec: RegionSpec) -> Result<(), MemError> {
         return Err(MemError::Overlap { guest, other: other.info.guest.0 });
     }
     let window = Window::of(&file, offset, size);
-    let mapping = Mapping::file(&file, window.offset, window.len, Access::ReadWrite)
+    let mapping = Lent::file(&file, window.offset, window.len, window.block)
         .map_err(|source| MemError::Map { guest, source })?;
     // SAFETY: the window has `before` bytes and then the region.
     let host = unsafe { mapping.as_ptr().add(window.before) };
@@ -300,6 +301,8 @@ struct Window {
     len: usize,
     /// Bytes of the window before the region.
     before: usize,
+    /// Bytes of a page.
+    block: usize,
 }
 
 impl Window {
@@ -322,6 +325,7 @@ impl Window {
         let rounded = end.checked_next_multiple_of(block).filter(|&to| to <= end_of_file);
         let len = rounded.unwrap_or(end) - start;
         // The casts fit: the caller checked the size, and a block is small beside it or 1 GiB.
-        Window { offset: start, len: len as usize, before: (offset - start) as usize }
+        let (before, block) = ((offset - start) as usize, block as usize);
+        Window { offset: start, len: len as usize, before, block }
     }
 }

@@ -1,6 +1,7 @@
 //! Regions, generations and addresses.
 
 use super::*;
+use memory::{Access, Mapping};
 use rustix::fs::MemfdFlags;
 
 const MIB: u64 = 1 << 20;
@@ -101,11 +102,12 @@ fn windows_are_whole_pages_of_the_file() {
     const HUGE: u64 = 2 << 20;
     let window = |offset, size, end| Window::aligned(offset, size, HUGE, end);
     let (a, b) = (window(0, HUGE, 8 * HUGE), window(HUGE / 2, HUGE, 8 * HUGE));
-    assert_eq!(a, Window { offset: 0, len: HUGE as usize, before: 0 });
-    assert_eq!(b, Window { offset: 0, len: 2 * HUGE as usize, before: HUGE as usize / 2 });
+    let (len, block) = (HUGE as usize, HUGE as usize);
+    assert_eq!(a, Window { offset: 0, len, before: 0, block });
+    assert_eq!(b, Window { offset: 0, len: 2 * len, before: len / 2, block });
     // A file that does not end at a block is no hugetlbfs file; it ends where it ends.
     let c = window(HUGE, 100, HUGE + 100);
-    assert_eq!(c, Window { offset: HUGE, len: 100, before: 0 });
+    assert_eq!(c, Window { offset: HUGE, len: 100, before: 0, block });
 }
 
 #[test]
@@ -118,4 +120,23 @@ fn truncated_memory_is_seen_as_damaged() {
     let mut byte = [9];
     table.resolve_one(GuestAddr(5000), 1).unwrap().read(0, &mut byte);
     assert_eq!((byte, table.damaged()), ([0], true));
+}
+
+/// By type a buffer may be kept longer than the table. Then it leads to nothing, and not to what the program has put there since.
+#[test]
+fn a_buffer_that_outlives_its_table_leads_to_nothing() {
+    let table = MemTable::new(vec![spec(0, 0, 16 * MIB)]).unwrap();
+    let buf = table.resolve_one(GuestAddr(5 * MIB), 8).unwrap();
+    drop(table);
+    let own: Vec<Vec<u8>> = (0..64).map(|_| vec![1; 4 << 20]).collect();
+    let at = buf.as_ptr().addr();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let covers = |line: &&str| {
+        let (start, end) = line.split(' ').next().unwrap().split_once('-').unwrap();
+        let [start, end] = [start, end].map(|hex| usize::from_str_radix(hex, 16).unwrap());
+        (start..end).contains(&at)
+    };
+    let found = maps.lines().find(covers).expect("its addresses are nobody's to take");
+    assert!(found.contains(" ---p 00000000 00:00 "), "{found}");
+    drop(own);
 }
