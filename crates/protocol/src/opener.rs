@@ -8,7 +8,8 @@
 //!
 //! A data plane that was taken over by a guest opens what the control plane has put there, and nothing else: which files and sockets these are
 //! stands in [`Grants`], which the data plane cannot change, and each question is judged by it. Nothing that a data plane sends is
-//! trusted; a question costs a thread for as long as it takes, and there are at most [`QUESTIONS_MAX`] of them.
+//! trusted; a question costs a thread for as long as it takes, and there are at most [`QUESTIONS_MAX`] of them, of which those about one folder's files,
+//! whose disk may hang, leave as many to others as they are.
 //!
 //! Without a control plane nothing is opened. Running I/O needs nothing of this.
 //!
@@ -22,10 +23,9 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use spec::{AdapterSpec, PoolSpec, SocketRole, UplinkSpec, VolumeSpec};
@@ -38,7 +38,7 @@ pub use witnesses::{Passing, Witnesses};
 /// From this [`crate::message::MINOR`] on a control plane keeps witnesses.
 const KEEPS_WITNESSES: u32 = 3;
 /// Questions of one data plane that are being answered; one more is refused with `EAGAIN`.
-pub const QUESTIONS_MAX: usize = 64;
+pub const QUESTIONS_MAX: usize = 256;
 /// The most that is read of a file of the kernel's, in bytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 /// How a file may be opened; one that is made must not be there.
@@ -247,7 +247,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// When the system has no socket or thread for it.
 pub fn serve(grants: Arc<Mutex<Grants>>, witnesses: Arc<Witnesses>) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
-    let busy = Arc::new(AtomicUsize::new(0));
+    let under_way: Arc<Mutex<UnderWay>> = Arc::default();
     let answering = move || {
         let mut connection = Connection::new(ours);
         loop {
@@ -259,33 +259,93 @@ pub fn serve(grants: Arc<Mutex<Grants>>, witnesses: Arc<Witnesses>) -> io::Resul
             };
             let Some(reply) = (!fds.is_empty()).then(|| fds.swap_remove(0)) else { continue };
             let mut reply = Connection::new(UnixStream::from(reply));
-            let (about, busy) = (fds.pop(), Arc::clone(&busy));
-            let (grants, witnesses) = (Arc::clone(&grants), Arc::clone(&witnesses));
-            if busy.fetch_add(1, Ordering::Relaxed) >= QUESTIONS_MAX {
-                busy.fetch_sub(1, Ordering::Relaxed);
+            let about = fds.pop();
+            let Some(held) = UnderWay::begin(&under_way, question.folder(about.as_ref())) else {
                 // Whoever asks and does not listen goes without.
                 let _ = reply.send(&failed(&Errno::AGAIN.into()), &[]);
                 continue;
-            }
-            let count = Arc::clone(&busy);
+            };
+            let (grants, witnesses) = (Arc::clone(&grants), Arc::clone(&witnesses));
             let one = move || {
                 let (answer, fd) = match answer(&grants, &witnesses, question, about) {
                     Ok(answered) => answered,
                     Err(error) => (failed(&error), None),
                 };
                 let fd: Vec<BorrowedFd<'_>> = fd.iter().map(|fd| fd.as_fd()).collect();
+                drop(held);
                 let _ = reply.send(&answer, &fd);
-                busy.fetch_sub(1, Ordering::Relaxed);
             };
-            let begun = std::thread::Builder::new().name("opener-one".to_owned()).spawn(one);
-            if begun.is_err() {
-                // The question was dropped with its way of answering, which the data plane sees.
-                count.fetch_sub(1, Ordering::Relaxed);
-            }
+            // Without a thread the question is dropped with its way of answering, which the data plane sees.
+            let _ = std::thread::Builder::new().name("opener-one".to_owned()).spawn(one);
         }
     };
     std::thread::Builder::new().name("opener".to_owned()).spawn(answering)?;
     Ok(theirs.into())
+}
+
+/// Questions that are being answered, by the folders that they are about.
+#[derive(Debug, Default)]
+struct UnderWay(BTreeMap<PathBuf, usize>);
+
+/// One of them, until it is dropped.
+struct Held {
+    all: Arc<Mutex<UnderWay>>,
+    folder: PathBuf,
+}
+
+impl UnderWay {
+    /// None: those about this folder have as many threads as they leave to others.
+    fn begin(all: &Arc<Mutex<UnderWay>>, folder: PathBuf) -> Option<Held> {
+        let mut counts = locked(all);
+        let left = QUESTIONS_MAX.saturating_sub(counts.0.values().sum());
+        let here = counts.0.get(&folder).copied().unwrap_or(0);
+        if here >= left {
+            return None;
+        }
+        counts.0.insert(folder.clone(), here + 1);
+        Some(Held { all: Arc::clone(all), folder })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut counts = locked(&self.all);
+        let left = counts.0.get(&self.folder).map_or(0, |count| count - 1);
+        if left == 0 {
+            counts.0.remove(&self.folder);
+        } else {
+            counts.0.insert(self.folder.clone(), left);
+        }
+    }
+}
+
+impl Question {
+    /// Where that lies which it may have to wait for: a folder, or what stands for the file system of a file that is open.
+    fn folder(&self, about: Option<&OwnedFd>) -> PathBuf {
+        let path = match self {
+            Question::File { path, .. }
+            | Question::Text { path }
+            | Question::Remove { path }
+            | Question::SyncFolder { path }
+            | Question::Listen { path, .. }
+            | Question::Connect { path }
+            | Question::Witness { path }
+            | Question::BringBack { path, .. } => path,
+            Question::Permit { place } | Question::Leave { place } => place.path(),
+            Question::Tap { interface, .. } | Question::Link { interface } => Path::new(interface),
+            Question::Again => return file_system_of(about),
+        };
+        path.parent().unwrap_or(path).to_owned()
+    }
+}
+
+/// It asks no server of the file system.
+fn file_system_of(file: Option<&OwnedFd>) -> PathBuf {
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let found = file.and_then(|file| rustix::fs::statx(file, c"", flags, StatxFlags::TYPE).ok());
+    found.map_or_else(PathBuf::new, |found| {
+        PathBuf::from(format!("{}:{}", found.stx_dev_major, found.stx_dev_minor))
+    })
 }
 
 fn failed(error: &io::Error) -> Answer {

@@ -210,6 +210,40 @@ fn one_question_that_takes_long_delays_no_other() {
     });
 }
 
+/// A disk that hangs keeps every question about its files.
+#[test]
+fn many_questions_about_one_folder_leave_answers_for_others() {
+    let bench = Bench::new("hung");
+    let folder = bench.path("hung");
+    std::fs::create_dir(&folder).unwrap();
+    let fifo = folder.join("fifo");
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, Mode::from(0o600), 0)
+        .unwrap();
+    bench.grant("hung/fifo", false);
+    bench.grant("disk", false);
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|threads| {
+        let (opener, fifo) = (&bench.opener, &fifo);
+        for _ in 0..2 * QUESTIONS_MAX {
+            let tell = tell.clone();
+            threads.spawn(move || tell.send(opener.file(fifo, OFlags::RDONLY).err()).unwrap());
+        }
+        // Those for which there is no thread are told so at once.
+        let half = QUESTIONS_MAX / 2;
+        for refused in (0..2 * QUESTIONS_MAX - half).map(|_| told.recv().unwrap()) {
+            assert_eq!(refused.and_then(|it| it.raw_os_error()), Some(Errno::AGAIN.raw_os_error()));
+        }
+        let other = bench.opener.file(&bench.path("disk"), NEW);
+        // All that wait are let go, also where something was wrong.
+        let writer = std::fs::File::options().write(true).open(fifo).unwrap();
+        (0..half).for_each(|_| assert!(told.recv().unwrap().is_none()));
+        drop(writer);
+        other.unwrap();
+    });
+    // Nothing of it stays.
+    bench.opener.file(&fifo, OFlags::RDONLY | OFlags::NONBLOCK).unwrap();
+}
+
 #[test]
 fn a_file_that_is_written_has_one_witness_until_it_is_another_file() {
     let bench = Bench::new("witness");
