@@ -7,14 +7,14 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use common::Server;
-use common::raw::{Front, Ring, code, words};
+use common::raw::{
+    FLUSH, Front, INDIRECT, PROTOCOL_FEATURES, Ring, VERSION_1, WRITEBACK, code, words,
+};
 use protocol::message::Request;
 use vring::InflightRegion;
 use vring::driver::DriverMemory;
 
 const SIZE: u16 = 64;
-/// The field `writeback` of the configuration space.
-const WRITEBACK: u32 = 32;
 
 /// A guest: its memory, its ring, and what its machine keeps for the server.
 struct Guest {
@@ -94,5 +94,45 @@ fn write_through_is_kept_over_connections_and_processes() {
     second.settled();
     // Another guest chooses for itself.
     let front = Guest::new().connect(&second);
+    assert_eq!(front.config(WRITEBACK, 1), [1]);
+}
+
+/// A machine that keeps no memory for the server connects again, and its driver says nothing.
+#[test]
+fn who_keeps_nothing_has_write_through_until_it_says_otherwise() {
+    let connect = |server: &Server| {
+        let front = Front::connect(&server.path("vhost0.sock"));
+        front.share_memory();
+        let ring = front.start(0, SIZE);
+        ring.works();
+        (front, ring)
+    };
+    let first = server();
+    let (front, _ring) = connect(&first);
+    assert!(front.set_config(WRITEBACK, &[0]));
+    drop(front);
+    first.settled();
+    let (front, _ring) = connect(&first);
+    assert_eq!(front.config(WRITEBACK, 1), [0], "forgotten over a connection");
+    drop(front);
+    drop(first);
+    let second = server();
+    let (front, ring) = connect(&second);
+    assert_eq!(front.config(WRITEBACK, 1), [0], "forgotten over a process");
+    // It says otherwise, and a queue that stops and starts says nothing new.
+    assert!(front.set_config(WRITEBACK, &[1]));
+    front.stop(0);
+    front.run(&ring);
+    ring.works();
+    assert_eq!(front.config(WRITEBACK, 1), [1]);
+    drop(front);
+    second.settled();
+    // Who cannot choose has what it negotiated.
+    let front = Front::with_features(
+        &second.path("vhost0.sock"),
+        VERSION_1 | PROTOCOL_FEATURES | INDIRECT | FLUSH,
+    );
+    front.share_memory();
+    front.start(0, SIZE).works();
     assert_eq!(front.config(WRITEBACK, 1), [1]);
 }

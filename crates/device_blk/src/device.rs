@@ -1,5 +1,6 @@
 //! The block device of an adapter: what it is for the session of its client.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use block::{Geometry, Volume};
@@ -20,6 +21,8 @@ pub struct BlkDevice {
     volume: Mutex<Option<Arc<dyn Volume>>>,
     /// Memory that the client keeps: the cache mode that its driver chose stands there, since it is not said again to the next process.
     kept: Mutex<Option<InflightRegion>>,
+    /// The driver has said which one it wants.
+    said: AtomicBool,
 }
 
 impl std::fmt::Debug for BlkDevice {
@@ -82,6 +85,7 @@ impl Device for BlkDevice {
             geometry: Mutex::new(geometry),
             volume: Mutex::new(Some(Arc::clone(volume))),
             kept: Mutex::new(None),
+            said: AtomicBool::new(false),
         }))
     }
 
@@ -101,6 +105,7 @@ impl Device for BlkDevice {
     fn set_config(&self, offset: usize, bytes: &[u8], features: u64) -> Written {
         match (offset, bytes) {
             (WRITEBACK_OFFSET, [mode @ (0 | 1)]) if features & feature::CONFIG_WCE != 0 => {
+                self.said.store(true, Relaxed);
                 self.shape.set_write_through(*mode == 0);
                 if let Some(kept) = &*self.kept() {
                     kept.set_mark(*mode == 0);
@@ -114,6 +119,7 @@ impl Device for BlkDevice {
     /// Sets the cache mode that the negotiated features ask for (virtio 1.3, 5.2.5.2 and 5.2.6.2). It stays as the last client had it
     /// until the next one negotiates.
     fn negotiated(&self, features: u64) {
+        self.said.store(false, Relaxed);
         self.shape.set_write_through(features & feature::FLUSH == 0);
     }
 
@@ -129,10 +135,17 @@ impl Device for BlkDevice {
 
     fn client_lost(&self) {
         *self.kept() = None;
+        self.said.store(false, Relaxed);
     }
 
-    fn behind(&self, _: u16, _: u64) -> Option<Behind> {
+    /// A driver that may choose, and whose machine keeps nothing, may have chosen write-through with an earlier process and says nothing now: it has
+    /// that until it says otherwise.
+    fn behind(&self, _: u16, features: u64) -> Option<Behind> {
         let volume = self.volume().clone()?;
+        if features & feature::CONFIG_WCE != 0 && self.kept().is_none() && !self.said.load(Relaxed)
+        {
+            self.shape.set_write_through(true);
+        }
         Some(Behind { shape: Arc::clone(&self.shape), volume })
     }
 

@@ -109,11 +109,12 @@ impl Front {
         front
     }
 
-    /// Connects, shares its memory and starts one queue.
+    /// Connects, shares its memory and starts one queue, with a write cache where there is one.
     #[track_caller]
     pub fn ready(socket: &Path) -> (Front, Ring) {
         let front = Front::connect(socket);
         front.share_memory();
+        front.set_config(WRITEBACK, &[1]);
         let ring = front.start(0, 64);
         (front, ring)
     }
@@ -279,6 +280,8 @@ pub struct Ring {
     _memory: Arc<DriverMemory>,
 }
 
+/// The field `writeback` of the configuration space.
+pub const WRITEBACK: u32 = 32;
 /// What stands in a status byte that nobody has written.
 pub const UNSET: u8 = 0xee;
 /// Bytes of the data buffer.
