@@ -73,6 +73,8 @@ pub(crate) struct State {
     /// A volume that is taken from its users for a moment, as it was.
     away: Option<VolumeStatus>,
     pub(crate) adapters: BTreeMap<String, Arc<Adapter>>,
+    /// Adapters that were told to go, with who waits for the end of what they have under way. They are there until that has come.
+    leaving: BTreeMap<String, Option<JoinHandle<()>>>,
     /// The adapters of each initiator port. It stays what it is for as long as an adapter exists.
     initiators: BTreeMap<Initiator, BTreeSet<String>>,
     uplinks: BTreeMap<String, Uplink>,
@@ -96,19 +98,37 @@ impl State {
         })
     }
 
-    /// What the storage has now for some adapters.
-    fn renewal<'a>(&self, adapters: impl IntoIterator<Item = &'a Arc<Adapter>>) -> Renewal {
-        let of = |adapter: &Arc<Adapter>| {
+    /// Whether an adapter is there only until the end of what it has under way.
+    fn leaves(&self, adapter: &str) -> bool {
+        self.leaving.contains_key(adapter) && self.adapters.contains_key(adapter)
+    }
+
+    /// Why something is not changed yet: one of these adapters is leaving it.
+    fn left_by<'a>(
+        &self,
+        adapters: impl IntoIterator<Item = (&'a String, &'a Arc<Adapter>)>,
+    ) -> Result<(), Failure> {
+        let mut names = adapters.into_iter().map(|(name, _)| name);
+        names.find(|name| self.leaves(name)).map_or(Ok(()), |name| Err(leaves(name)))
+    }
+
+    /// What the storage has now for some adapters. One that leaves needs nothing any more.
+    fn renewal<'a>(
+        &self,
+        adapters: impl IntoIterator<Item = (&'a String, &'a Arc<Adapter>)>,
+    ) -> Renewal {
+        let of = |(_, adapter): (&String, &Arc<Adapter>)| {
             let forms = adapter.forms().into_iter();
             let backings = forms.map(|spec| (Backing::of(&spec, &self.storage), spec)).collect();
             (Arc::clone(adapter), backings)
         };
-        Renewal(adapters.into_iter().map(of).collect())
+        let stay = adapters.into_iter().filter(|(name, _)| !self.leaves(name));
+        Renewal(stay.map(of).collect())
     }
 
     /// What the storage has now for everybody who uses a volume.
     fn renewal_of(&self, volume: &str) -> Renewal {
-        self.renewal(self.users(volume).map(|(_, adapter)| adapter))
+        self.renewal(self.users(volume))
     }
 }
 
@@ -163,8 +183,8 @@ fn renew(adapter: &Adapter, backings: &[(Backing, AdapterSpec)]) -> Result<(), F
 /// A data plane.
 pub struct Plane {
     context: PlaneContext,
-    /// Held by whoever changes something, for as long as that takes: until a hung disk has answered, perhaps. Locked before the state, which is
-    /// never held while something is waited for, so that it can always be told.
+    /// Held by whoever changes something, for as long as that takes: until a hung disk has answered, perhaps; but not by an adapter that leaves.
+    /// Locked before the state, which is never held while something is waited for, so that it can always be told.
     changes: Arc<Mutex<()>>,
     state: Arc<Mutex<State>>,
     balancer: Balancer,
@@ -311,12 +331,16 @@ impl Plane {
     /// Removes everything, after what is in flight is done.
     fn shut_down(&self) {
         let _changing = locked(&self.changes);
-        let (adapters, uplinks) = {
+        let (adapters, leaving, uplinks) = {
             let mut state = self.state();
             state.initiators.clear();
-            (std::mem::take(&mut state.adapters), std::mem::take(&mut state.uplinks))
+            let adapters = std::mem::take(&mut state.adapters);
+            (adapters, std::mem::take(&mut state.leaving), std::mem::take(&mut state.uplinks))
         };
-        adapters.values().for_each(|adapter| adapter.remove());
+        let stay = adapters.iter().filter(|(name, _)| !leaving.contains_key(*name));
+        stay.for_each(|(_, adapter)| adapter.remove());
+        let left = leaving.into_values().flatten().map(JoinHandle::join);
+        left.for_each(|left| assert!(left.is_ok(), "a panic ends the process"));
         uplinks.into_values().for_each(|uplink| uplink.remove(&self.context));
         let mut state = self.state();
         state.opening.clear();
@@ -349,7 +373,7 @@ impl Plane {
                 .collect(),
             opening: state.opening.values().map(Opening::status).collect(),
             units: state.storage.units.values().map(Unit::status).collect(),
-            adapters: state.adapters.values().map(|adapter| adapter.status()).collect(),
+            adapters: state.adapters.iter().map(|it| state.status_of(it)).collect(),
             uplinks: state.uplinks.values().map(Uplink::status).collect(),
             pools: state.pools.values().map(OpenPool::status).collect(),
         }
@@ -397,6 +421,12 @@ impl Drop for Plane {
 
 pub(super) fn failure(code: FailureCode, message: String, help: &str) -> Failure {
     Failure { code, message, help: Some(help.to_owned()) }
+}
+
+/// An adapter was told to go, and has something under way yet.
+pub(super) fn leaves(adapter: &str) -> Failure {
+    let what = format!("adapter {adapter}: removed, waits for what its disks have under way");
+    failure(FailureCode::Opening, what, "it goes as soon as they have answered")
 }
 
 pub(super) fn not_found(kind: &str, name: &str) -> Failure {

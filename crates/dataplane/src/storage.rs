@@ -48,11 +48,16 @@ impl OpenVolume {
 
     pub(crate) fn resize(&mut self, bytes: u64) -> Result<(), VolumeError> {
         self.volume.resize(bytes)?;
+        self.has_size(bytes);
+        Ok(())
+    }
+
+    /// Its volume was given this size.
+    pub(crate) fn has_size(&mut self, bytes: u64) {
         self.spec.bytes = Some(bytes);
         if let Some(known) = &mut self.known {
             known.set_bytes(self.volume.geometry().bytes);
         }
-        Ok(())
     }
 }
 

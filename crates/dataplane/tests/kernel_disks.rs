@@ -11,10 +11,12 @@ use common::raw::{Front, GUARD};
 use common::scsi::{Client, target, unit};
 use partition::load::LoadOptions;
 use partition::scsi::address;
-use protocol::message::{AdapterSpec, BlockSpec, Request, Status};
+use protocol::message::{
+    AdapterSpec, BlockSpec, CacheMode, Failure, FailureCode, Reply, Request, Status,
+};
 use protocol::stats::QueueCounter;
 use spec::{FileSpec, LimitSpec, VolumeSpec};
-use testkit::{Disk, Kind, Loop, is_root};
+use testkit::{Disk, Kind, Loop, Options, is_root};
 
 const MIB: u64 = 1 << 20;
 
@@ -227,6 +229,109 @@ fn the_state_is_told_while_a_change_waits_for_a_hung_disk() {
         told_meanwhile(&server, other, || disk.release(Kind::Write));
         write.join().unwrap();
     });
+}
+
+/// Nor do those that only its own file takes part in: space that is set aside, and what a file that is closed has yet to bring to its disk.
+#[test]
+fn the_state_is_told_while_a_file_that_hangs_grows_or_is_closed() {
+    if !is_root("a file that hangs while it grows or is closed") {
+        return;
+    }
+    let server = Server::new(1);
+    let disk = Disk::new(8 * MIB);
+    let file = FileSpec { preallocate: true, ..FileSpec::new(disk.path()) };
+    server.must(Request::PutVolume(VolumeSpec::new("v", file)));
+    disk.hold(Kind::Allocate);
+    let grow = Request::ResizeVolume { name: "v".into(), bytes: 16 * MIB, shrink: false };
+    told_meanwhile(&server, grow, || disk.release(Kind::Allocate));
+    assert_eq!((disk.bytes(), server.status().volumes[0].bytes), (16 * MIB, 16 * MIB));
+    server.must(Request::RemoveVolume { name: "v".into(), forget: false });
+
+    let disk = Disk::with(Options { bytes: 8 * MIB, write_back: true });
+    let file = FileSpec { cache: CacheMode::Buffered, ..FileSpec::new(disk.path()) };
+    server.must(Request::PutVolume(VolumeSpec::new("v", file)));
+    let socket = server.put_adapter(|_| ());
+    let (_front, ring) = Front::ready(&socket);
+    disk.hold(Kind::Write);
+    ring.request(0, 1, 0, (ring.data.guest.0, 4096, 0));
+    assert_eq!(ring.status_after(0), 0, "it is in the cache");
+    server.must(Request::RemoveAdapter { name: "vhost0".into() });
+    let close = Request::RemoveVolume { name: "v".into(), forget: false };
+    told_meanwhile(&server, close, || disk.release(Kind::Write));
+    assert_eq!(server.status().volumes.len(), 0);
+}
+
+/// Whoever removes the adapter of a disk that hangs is told that it goes on, and everything else is changed meanwhile, but for what is on that disk.
+#[test]
+fn an_adapter_that_waits_for_a_hung_disk_leaves_and_others_are_changed() {
+    if !is_root("a write in the kernel while its adapter is removed") {
+        return;
+    }
+    let disk = Disk::new(8 * MIB);
+    let server = Server::new(1);
+    server.must(Request::PutVolume(VolumeSpec::new("v", FileSpec::new(disk.path()))));
+    let socket = server.put_adapter(|_| ());
+    let (front, ring) = Front::ready(&socket);
+    disk.hold(Kind::Write);
+    ring.request(0, 1, 0, (ring.data.guest.0, 4096, 0));
+    ring.offer(&[0]);
+    disk.wait_held(Kind::Write, 1);
+    let goes_on = |request: &Request| match server.ask_once(request.clone()) {
+        Reply::Error(Failure { code: FailureCode::Opening, message, .. }) => {
+            assert!(message.starts_with("adapter vhost0: removed"), "{message}");
+        }
+        other => panic!("{request:?}: {other:?}"),
+    };
+    let remove = Request::RemoveAdapter { name: "vhost0".into() };
+    let leave = Request::RemoveVolume { name: "v".into(), forget: false };
+    let again = Request::PutAdapter(server.adapter("vhost0"));
+    let cut = Request::ResizeVolume { name: "v".into(), bytes: 4 * MIB, shrink: true };
+    (0..2).for_each(|_| goes_on(&remove));
+    [&leave, &again, &cut].into_iter().for_each(goes_on);
+    let status = server.status();
+    assert!(status.adapters[0].reason.as_ref().is_some_and(|why| why.contains("removed")));
+    // Somebody else's disk.
+    server.must(Request::PutVolume(VolumeSpec { name: "disk1".into(), ..server.ram(16) }));
+    let mut other = server.adapter("vhost1");
+    other.device = BlockSpec::on("disk1").into();
+    let other = server.put_adapter(|spec| *spec = other);
+    let (_front, works) = Front::ready(&other);
+    works.works();
+    server.must(Request::RemoveAdapter { name: "vhost1".into() });
+    disk.release(Kind::Write);
+    server.must(remove.clone());
+    assert_eq!((server.status().adapters.len(), disk.served(Kind::Write)), (0, 1));
+    drop(front);
+    server.must(leave);
+    assert!(matches!(server.ask(remove), Reply::Error(it) if it.code == FailureCode::NotFound));
+}
+
+/// A process that ends while an adapter of its leaves waits for that.
+#[test]
+fn a_data_plane_that_ends_waits_for_adapters_that_leave() {
+    if !is_root("a write in the kernel while its adapter is removed") {
+        return;
+    }
+    let disk = Disk::new(8 * MIB);
+    let server = Server::new(1);
+    server.must(Request::PutVolume(VolumeSpec::new("v", FileSpec::new(disk.path()))));
+    let socket = server.put_adapter(|_| ());
+    let (_front, ring) = Front::ready(&socket);
+    disk.hold(Kind::Write);
+    ring.request(0, 1, 0, (ring.data.guest.0, 4096, 0));
+    ring.offer(&[0]);
+    disk.wait_held(Kind::Write, 1);
+    let reply = server.ask_once(Request::RemoveAdapter { name: "vhost0".into() });
+    assert!(matches!(reply, Reply::Error(it) if it.code == FailureCode::Opening));
+    std::thread::scope(|scope| {
+        let ends = scope.spawn(|| drop(server));
+        // Time to do it wrong.
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!ends.is_finished(), "its write can still land");
+        disk.release(Kind::Write);
+        ends.join().unwrap();
+    });
+    assert_eq!(disk.served(Kind::Write), 1);
 }
 
 /// Makes a change that waits for a disk, until `release`.

@@ -64,7 +64,8 @@ pub enum Request {
     /// Creates an adapter and listens for its client; with a descriptor in the message, listens on that. The same
     /// specification again is left alone; a different one takes effect as each attribute says.
     PutAdapter(AdapterSpec),
-    /// Disconnects the client, after what is in flight is done, and removes the adapter.
+    /// Disconnects the client, after what is in flight is done, and removes the adapter. Where that takes long it goes on by itself
+    /// ([`FailureCode::Opening`]), and the adapter is there until then.
     RemoveAdapter {
         /// Name of the adapter.
         name: String,
@@ -161,7 +162,7 @@ pub enum FailureCode {
     Invalid,
     /// The system refused.
     System,
-    /// A volume is being opened: ask again.
+    /// A volume is being opened, or waits for an adapter that leaves it, or an adapter is leaving: it goes on by itself, ask again.
     Opening,
 }
 

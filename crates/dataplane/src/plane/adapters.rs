@@ -1,19 +1,23 @@
 //! Adapters: made, changed, removed.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use protocol::message::{
-    AdapterSpec, DeviceSpec, EthernetSpec, Failure, FailureCode, Reply, ScsiSpec,
+    AdapterSpec, AdapterStatus, DeviceSpec, EthernetSpec, Failure, FailureCode, Reply, ScsiSpec,
 };
 use protocol::stats::NAME_BYTES_MAX;
 use spec::{Change, change};
 
-use super::{Plane, State, failure, in_use, not_found, sees};
+use super::{Plane, State, failure, in_use, leaves, not_found, sees};
 use crate::adapter::Adapter;
 use crate::devices::{Backing, fixed_queues};
 use crate::lock::locked;
 use crate::storage::{Storage, forget};
+
+/// How long whoever removes an adapter waits for it.
+const GRACE: Duration = Duration::from_secs(2);
 
 impl Plane {
     pub(super) fn put_adapter(
@@ -24,6 +28,10 @@ impl Plane {
         check_adapter(&spec)?;
         let _changing = locked(&self.changes);
         let mut state = self.state();
+        if state.leaves(&spec.name) {
+            return Err(leaves(&spec.name));
+        }
+        state.leaving.remove(&spec.name);
         check_backing(&spec, &state.storage)?;
         state.check_initiator(&spec)?;
         let backing = Backing::of(&spec, &state.storage);
@@ -49,9 +57,11 @@ impl Plane {
                 .map_err(|what| refused(format!("cannot change: {what}"), help))?;
             return Ok(Reply::Done);
         }
+        drop(state);
+        // Somebody else opens its socket, and may take long.
         let adapter = Adapter::start(&self.context, spec, &backing, listener)
             .map_err(|error| refused(format!("cannot listen: {error}"), "see the socket's path"))?;
-        state.enter_adapter(name, adapter);
+        self.state().enter_adapter(name, adapter);
         Ok(Reply::Done)
     }
 
@@ -64,17 +74,61 @@ impl Plane {
         Err(failure(FailureCode::InUse, what, "try again later"))
     }
 
+    /// What it has under way may be at a disk that hangs, so that is waited for by a thread, and nothing else waits with it. Whoever removed it is told that
+    /// it goes on; when it is over, that.
     pub(super) fn remove_adapter(&self, name: &str) -> Result<Reply, Failure> {
-        let _changing = locked(&self.changes);
-        let adapter = self.state().adapters.get(name).cloned();
-        // It is seen until it is gone.
-        adapter.ok_or_else(|| not_found("adapter", name))?.remove();
-        self.state().leave_adapter(name);
+        let changing = locked(&self.changes);
+        let mut state = self.state();
+        if state.leaves(name) {
+            return Err(leaves(name));
+        }
+        if state.leaving.remove(name).is_some() {
+            return Ok(Reply::Done);
+        }
+        let adapter = state.adapters.get(name).cloned();
+        let adapter = adapter.ok_or_else(|| not_found("adapter", name))?;
+        let (done, over) = mpsc::channel();
+        let (its, all, of) = (Arc::clone(&adapter), Arc::clone(&self.state), name.to_owned());
+        let thread = std::thread::Builder::new().name("leaving".to_owned()).spawn(move || {
+            leave(its, &all, &of);
+            // Whoever removed it may wait no more.
+            let _ = done.send(());
+        });
+        // Without a thread it is waited for here.
+        let here = thread.is_err().then_some(adapter);
+        state.leaving.insert(name.to_owned(), thread.ok());
+        drop((state, changing));
+        if let Some(adapter) = here {
+            leave(adapter, &self.state, name);
+        } else if over.recv_timeout(GRACE).is_err() {
+            return Err(leaves(name));
+        }
+        let mut state = self.state();
+        // Somebody else may have put and removed one of this name since.
+        if !state.adapters.contains_key(name) {
+            state.leaving.remove(name);
+        }
         Ok(Reply::Done)
     }
 }
 
+/// Ends an adapter, which is there until then: when it is seen no more, nobody has what was behind it.
+fn leave(adapter: Arc<Adapter>, all: &Mutex<State>, name: &str) {
+    adapter.remove();
+    drop(adapter);
+    let mut state = locked(all);
+    state.leave_adapter(name);
+    // Nobody waits for this thread any more.
+    state.leaving.get_mut(name).into_iter().for_each(|thread| drop(thread.take()));
+}
+
 impl State {
+    pub(super) fn status_of(&self, (name, adapter): (&String, &Arc<Adapter>)) -> AdapterStatus {
+        let status = adapter.status();
+        let leaves = self.leaves(name).then(|| leaves(name).message);
+        AdapterStatus { reason: leaves.or(status.reason), ..status }
+    }
+
     fn enter_adapter(&mut self, name: String, adapter: Adapter) {
         if let Some(scsi) = adapter.shared().spec().scsi() {
             self.initiators.entry(scsi.initiator).or_default().insert(name.clone());

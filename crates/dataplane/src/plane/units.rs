@@ -65,6 +65,7 @@ impl Plane {
             return self.change_medium(spec, volume);
         }
         let unit = format!("unit {}", spec.name);
+        state.left_by(state.seers(&spec.name))?;
         if let Some((user, _)) = state.seers(&spec.name).next() {
             let help = "take it out of the adapter's targets first";
             return Err(in_use(unit, &format!("adapter {user}"), help));
@@ -87,6 +88,7 @@ impl Plane {
         if !state.storage.units.contains_key(name) {
             return Err(not_found("unit", name));
         }
+        state.left_by(state.seers(name))?;
         if let Some((user, _)) = state.seers(name).next() {
             let help = "take it out of the adapter's targets, or remove the adapter, first";
             return Err(in_use(format!("unit {name}"), &format!("adapter {user}"), help));
@@ -145,7 +147,7 @@ impl Plane {
         unit.medium = volume.clone().map_or(Medium::None, Medium::Volume);
         unit.spec = spec;
         state.storage.put_unit(unit);
-        let renewal = state.renewal(state.seers(&name).map(|(_, adapter)| adapter));
+        let renewal = state.renewal(state.seers(&name));
         drop(state);
         renewal.carry_out()?;
         // Clients see it when their channels can read it.

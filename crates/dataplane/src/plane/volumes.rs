@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use block::{Files, Geometry, OpenEvent, VolumeError};
 use channel::device::Resized;
@@ -45,14 +45,21 @@ impl Plane {
         if change::volume(&open.spec, &spec) == Change::Same {
             return Ok(Reply::Done);
         }
-        let name = spec.name.clone();
+        let (name, now) = (spec.name.clone(), open.spec.clone());
+        // What that has under way could end up behind the change.
+        state.left_by(state.users(&name))?;
+        drop(state);
+        // Without the state's lock: a path may lead to a disk that hangs.
+        let (is_at, was_at) = (identity(&spec), identity(&now));
+        let state = self.state();
+        let open = state.storage.volumes.get(&name).ok_or_else(|| not_found("volume", &name))?;
         let used =
             state.users(&name).next().is_some() || state.storage.units_on(&name).next().is_some();
         // A size comes by a message of its own.
         let live =
             change::volume(&open.spec, &spec) <= Change::Live && open.spec.bytes == spec.bytes;
         let moves = change::moves(&open.spec, &spec) && !state.is_block_disk(&name);
-        let elsewhere = identity(&spec) != open.identity;
+        let elsewhere = is_at != open.identity;
         if used && moves && elsewhere {
             drop(state);
             return self.exchange(spec);
@@ -64,7 +71,7 @@ impl Plane {
                 "remove its adapters and units first",
             ));
         }
-        if elsewhere && open.identity != identity(&open.spec) {
+        if elsewhere && open.identity != was_at {
             let what =
                 format!("volume {name}: its file was removed or replaced since it was opened");
             let help = "put the file back, or remove the volume's adapters and the volume first";
@@ -127,11 +134,11 @@ impl Plane {
         shrink: bool,
     ) -> Result<Reply, Failure> {
         let _changing = locked(&self.changes);
-        let mut state = self.state();
+        let state = self.state();
         if let Some(opening) = state.opening.get(name) {
             return Err(opening.goes_on());
         }
-        let open = state.storage.volumes.get_mut(name).ok_or_else(|| not_found("volume", name))?;
+        let open = state.storage.volumes.get(name).ok_or_else(|| not_found("volume", name))?;
         let before = open.volume.geometry().bytes;
         let cuts = open.is_cut_by(bytes);
         if cuts && !shrink {
@@ -140,18 +147,27 @@ impl Plane {
             return Err(failure(FailureCode::Invalid, what, "say explicitly that it may shrink"));
         }
         if cuts {
-            drop(state);
+            state.left_by(state.users(name))?;
+        }
+        let volume = Arc::clone(&open.volume);
+        drop(state);
+        // Without the state's lock, which others need to tell how things are: a disk may take long for either.
+        if cuts {
+            drop(volume);
             let mut open = self.take_out(name)?;
             let result = open.resize(bytes);
-            state = self.state();
+            let mut state = self.state();
             state.put_in(open);
             let renewal = state.renewal_of(name);
             drop(state);
             renewal.carry_out()?;
             result.map_err(|error| volume_failure(&error))?;
-            state = self.state();
         } else {
-            open.resize(bytes).map_err(|error| volume_failure(&error))?;
+            volume.resize(bytes).map_err(|error| volume_failure(&error))?;
+        }
+        let mut state = self.state();
+        if let Some(open) = state.storage.volumes.get_mut(name) {
+            open.has_size(bytes);
         }
         let (geometry, units) = state.storage.resized(name);
         let resized = Resized { volume: name, geometry: &geometry, units: &units };
@@ -171,14 +187,20 @@ impl Plane {
             return Err(not_found("volume", name));
         }
         let volume = || format!("volume {name}");
+        state.left_by(state.users(name))?;
         if let Some(unit) = state.storage.units_on(name).next() {
             return Err(in_use(volume(), &format!("unit {unit}"), "remove the unit first"));
         }
         if let Some((user, _)) = state.users(name).next() {
             return Err(in_use(volume(), &format!("adapter {user}"), "remove the adapter first"));
         }
-        state.storage.take_volume(name);
+        let gone = state.storage.take_volume(name);
         state.opening.remove(name);
+        // It is seen until it is gone: closing it may wait for what the kernel has yet to bring to the disk.
+        state.away = gone.as_ref().map(OpenVolume::status);
+        drop(state);
+        drop(gone);
+        self.state().away = None;
         Ok(Reply::Done)
     }
 }
