@@ -84,7 +84,7 @@ impl Server {
     }
 
     fn until(&self, what: &str, happened: impl Fn(&Server) -> bool) {
-        for _ in 0..500 {
+        for _ in 0..3000 {
             if happened(self) {
                 return;
             }
