@@ -28,6 +28,8 @@ mod reports;
 mod served;
 #[path = "advise/trends.rs"]
 mod trends;
+#[path = "advise/two_ways.rs"]
+mod two_ways;
 
 use planner::advise::{Advice, Finding, advise};
 use planner::capture::{Captures, Taken};

@@ -32,8 +32,13 @@ const BEHIND_LINKS: [&str; 7] = [
 ];
 
 /// What these rules say of an object is the cause of all that goes through it.
-const BREAKS: [&str; 4] =
-    ["fc-port-logged-out", "fc-adapter-unmapped", "fc-wwpn-second-missing", "vscsi-target-down"];
+const BREAKS: [&str; 5] = [
+    "fc-port-logged-out",
+    "fc-adapter-unmapped",
+    "fc-wwpn-second-missing",
+    "vscsi-target-down",
+    "net-one-member",
+];
 
 /// Leaves causes. What goes through an adapter or a port that is not in use is told by that.
 pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::change::Change;
 use super::disk_behind;
+use super::disk_transfer;
 use super::finding::{Draft, NoCommand, Severity};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
@@ -73,7 +74,22 @@ pub(super) const RULES: &[Rule] = &[
         },
         judge: reserve_policy,
     },
+    Rule {
+        name: "disk-max-transfer",
+        about: "a LUN has another greatest transfer on a second VIOS",
+        on: Kind::Disk,
+        evidence: "lsdev -dev hdiskN -attr of the mapped disks, and lsmap -all, on each VIOS",
+        weight: 1.1,
+        applies: transfers,
+        judge: disk_transfer::judge,
+    },
 ];
+
+/// A disk that a VIOS gives to clients, and whose greatest transfer is known.
+fn transfers(view: &View<'_>, disk: &Object<'_>) -> Applicability {
+    let known = view.attribute(disk.host, disk.device, "max_transfer").is_some();
+    Applicability::where_that(known && view.backs(disk.host, disk.device))
+}
 
 /// A disk whose service is shown; its load decides whether it is worth a word.
 fn measured(view: &View<'_>, disk: &Object<'_>) -> Applicability {
@@ -479,9 +495,7 @@ fn reserve_policy(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     if !reserved {
         return;
     }
-    let others =
-        view.hosts().filter(|other| *other != disk.host && view.role(*other) == Role::Vios);
-    let twin = others.into_iter().any(|other| shared_with(view, (disk.host, disk.device), other));
+    let twin = !twins(view, (disk.host, disk.device)).is_empty();
     // A disk that is given to nobody is the VIOS's own, and may be reserved.
     let listed = view.of(disk.host).any(|report| report.lsmap_scsi().is_some());
     if !view.backs(disk.host, disk.device) && (listed || !twin) {
@@ -512,14 +526,19 @@ fn reserve_policy(view: &View<'_>, disk: &Object<'_>, out: &mut Out) {
     });
 }
 
-/// Whether another VIOS sees the same disk, by the id that the storage gives it, else by the one written on it.
-fn shared_with(view: &View<'_>, (host, disk): (usize, &str), other: usize) -> bool {
+/// The disks of other VIOS that are the same LUN, by the id that the storage gives it, else by the one written on it.
+pub(super) fn twins<'a>(view: &View<'a>, (host, disk): (usize, &str)) -> Vec<(usize, &'a str)> {
     let id = |host, disk: &str, name| {
         let value = view.attribute(host, disk, name).map(|attribute| attribute.value.as_str());
         value.filter(|value| !value.is_empty() && *value != "none")
     };
-    view.devices(other, "hdisk").into_iter().any(|twin| {
-        let pair = |name| id(host, disk, name).zip(id(other, twin, name));
+    let same = |(other, twin): &(usize, &str)| {
+        let pair = |name| id(host, disk, name).zip(id(*other, twin, name));
         pair("unique_id").or_else(|| pair("pvid")).is_some_and(|(one, two)| one == two)
-    })
+    };
+    let others = view.hosts().filter(|other| *other != host && view.role(*other) == Role::Vios);
+    others
+        .flat_map(|other| view.devices(other, "hdisk").into_iter().map(move |twin| (other, twin)))
+        .filter(same)
+        .collect()
 }

@@ -10,6 +10,7 @@
 //! still, are a peak that is over; a counter since the reset against marks that fit needs a second capture.
 
 mod dma;
+mod idle;
 
 use std::collections::BTreeMap;
 
@@ -329,7 +330,11 @@ fn elements(
         layer.kinds(configured.map(|(now, _)| now)),
         "num_cmd_elems",
     );
-    out.push(element_finding(view, usage, layer, judged, configured, marks, &limits));
+    let draft = element_finding(view, usage, layer, judged, configured, marks, &limits);
+    out.push(match idle::sister(view, usage).filter(|_| layer == Layer::Virtual) {
+        Some((why, places)) => draft.see(places).because(why),
+        None => draft,
+    });
 }
 
 fn show(view: &View<'_>, usage: &Usage<'_>, layer: Layer) -> String {

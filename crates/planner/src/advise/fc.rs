@@ -18,7 +18,7 @@ use crate::trace::{Figure, Term, number};
 pub(super) const RULES: &[Rule] = &[
     Rule {
         name: "fc-error-recovery",
-        about: "a broken path is noticed late",
+        about: "a broken path is noticed late, or one that moves is lost",
         on: Kind::Protocol,
         evidence: "lsattr -El fscsiN of every protocol device",
         weight: 1.0,
@@ -175,7 +175,21 @@ fn error_recovery(view: &View<'_>, fscsi: &Object<'_>, out: &mut Out) {
     if lines.is_empty() {
         return;
     }
-    let title = "a broken path is noticed late".to_owned();
+    // Each of the two has its own effect.
+    let (mut effect, mut harm) = (String::new(), "None that is known.");
+    if slow.is_some() {
+        effect += "Commands on a broken path fail within seconds and go on over another one. ";
+        harm = "With one path only, fast_fail reports an error where a delayed command would have come through: set it where there are at least two.";
+    }
+    if still.is_some() {
+        effect += "A target that moves in the fabric is found again by itself. ";
+    }
+    effect += "It takes effect when the device is configured again or the system is restarted.";
+    let title = match slow {
+        Some(_) => "a broken path is noticed late",
+        None => "a target that moves in the fabric is lost",
+    };
+    let title = title.to_owned();
     let mut draft =
         Draft::new("fc-error-recovery", host, view.object(host, device), Severity::Warning, title)
             .see(lines);
@@ -183,13 +197,7 @@ fn error_recovery(view: &View<'_>, fscsi: &Object<'_>, out: &mut Out) {
         draft = draft.because(*reason);
     }
     let confidence = if slow.is_some() { 0.85 } else { 0.6 };
-    out.push(
-        draft
-            .change(&change)
-            .effect("Commands on a broken path fail within seconds and go on over another one. It takes effect when the device is configured again or the system is restarted.")
-            .harm("With one path only, fast_fail reports an error where a delayed command would have come through: set it where there are at least two.")
-            .weigh(confidence, 0.9),
-    );
+    out.push(draft.change(&change).effect(effect).harm(harm).weigh(confidence, 0.9));
 }
 
 /// `fc-max-xfer-mismatch`: a client's `max_xfer_size` above that of its port.

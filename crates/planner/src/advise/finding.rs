@@ -386,10 +386,22 @@ impl Draft {
             finding.look_up =
                 vec!["whether it goes on: the same captures again, under load".to_owned()];
         }
-        if finding.command.is_some() {
+        if let Some(command) = &finding.command {
             finding.to_set = None;
+            if command.ends_with(" -U") {
+                finding.effect = at_once(&finding.effect);
+            }
         }
         finding.score = finding.severity.weight() * confidence * impact * weight;
         finding
     }
+}
+
+/// What a change in use brings: rules say when it takes effect where the device has to be configured again, and `chdev -U`
+/// changes the device and what is kept of it together.
+fn at_once(effect: &str) -> String {
+    const LATER: &str = "It takes effect when ";
+    let Some((before, after)) = effect.split_once(LATER) else { return effect.to_owned() };
+    let rest = after.split_once('.').map_or("", |(_, rest)| rest);
+    format!("{before}It takes effect at once and stays.{rest}")
 }

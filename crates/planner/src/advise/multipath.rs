@@ -2,6 +2,8 @@
 //! health checks that are off, disk errors that go on; memory of a VIOS; LUNs of a pool that are offline.
 
 mod adapter_log;
+mod disabled;
+mod memory;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +12,12 @@ use super::finding::{Draft, Severity};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{
-    DISK_ERRORS_LEAST, DISK_ERRORS_WITHIN_SECONDS, PAGES_PER_SECOND, PAGING_CRITICAL,
-    PAGING_WARNING, SIDE_ERRORS_LEAST, SIDE_ERRORS_SHARE, own,
+    DISK_ERRORS_LEAST, DISK_ERRORS_WITHIN_SECONDS, SIDE_ERRORS_LEAST, SIDE_ERRORS_SHARE,
 };
 use super::view::{Role, View, as_f64, count, shown};
 use super::vscsi::targets;
-use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Read, Report, VmSample};
-use crate::trace::{Figure, Origin, Term, number};
+use crate::capture::{DiskPath, DiskPaths, LoggedError, PathState, Report};
+use crate::trace::number;
 
 const PATHS: &str = "lspath, or lsmpio, on each client and each VIOS";
 
@@ -29,6 +30,15 @@ pub(super) const RULES: &[Rule] = &[
         weight: 1.1,
         applies: |view, system| has_paths(view, system.host),
         judge: failed,
+    },
+    Rule {
+        name: "disk-paths-disabled",
+        about: "paths to disks are disabled, and nobody tries them again",
+        on: Kind::System,
+        evidence: PATHS,
+        weight: 1.05,
+        applies: |view, system| has_paths(view, system.host),
+        judge: disabled::judge,
     },
     Rule {
         name: "disk-paths-one-side",
@@ -92,14 +102,14 @@ pub(super) const RULES: &[Rule] = &[
         evidence: "vmstat 5 4, svmon -G and lsps -a on each VIOS, or a file of nmon",
         weight: 1.1,
         applies: |view, system| {
-            let measured = !paging(view, system.host).is_empty()
+            let measured = !memory::paging(view, system.host).is_empty()
                 || view.of(system.host).filter_map(Report::lsps).next().is_some();
             Applicability::where_that(measured && view.role(system.host) != Role::Client)
         },
         judge: |view, system, out| {
-            memory(view, system, out);
+            memory::pages(view, system, out);
             if out.drafts.is_empty() {
-                paging_space(view, system, out);
+                memory::paging_space(view, system, out);
             }
         },
     },
@@ -307,8 +317,8 @@ fn one_side(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
     let worst = sides.iter().max_by_key(|(_, (errors, _))| *errors);
     let Some((parent, (errors, path))) = worst.filter(|_| sides.len() > 1) else { return };
     let errors = as_f64(*errors);
-    let others: u64 =
-        sides.iter().filter(|(other, _)| *other != parent).map(|(_, (errors, _))| errors).sum();
+    let others = sides.iter().filter(|(other, _)| *other != parent);
+    let others = others.map(|(_, (errors, _))| *errors).fold(0, u64::saturating_add);
     if errors < SIDE_ERRORS_LEAST || as_f64(others) > errors * SIDE_ERRORS_SHARE {
         return;
     }
@@ -506,110 +516,6 @@ fn ways(own: &[&DiskPath]) -> Option<String> {
     };
     let told: Vec<String> = ways.chunk_by(|one, two| one == two).map(told).collect();
     (!told.is_empty()).then(|| format!("Its paths: {}.", told.join(", ")))
-}
-
-/// Pages to and from paging space a second in each interval, of `vmstat`, else of nmon.
-fn paging(view: &View<'_>, host: usize) -> Vec<Read<f64>> {
-    let of_vmstat = view.of(host).filter_map(Report::vmstat).last().map(|run| {
-        let sum = |sample: &VmSample| {
-            Some(Read { value: sample.paged_in? + sample.paged_out?, at: sample.at })
-        };
-        run.samples.iter().filter_map(sum).collect::<Vec<_>>()
-    });
-    let of_nmon = || {
-        let run = view.of(host).filter_map(Report::nmon).last()?;
-        let (pages_in, pages_out) = (run.series("PAGE", "pgsin"), run.series("PAGE", "pgsout"));
-        let sum =
-            |(one, two): (Read<f64>, Read<f64>)| Read { value: one.value + two.value, at: one.at };
-        (pages_in.len() == pages_out.len())
-            .then(|| pages_in.into_iter().zip(pages_out).map(sum).collect())
-    };
-    of_vmstat.or_else(of_nmon).unwrap_or_default()
-}
-
-fn memory(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
-    let samples = paging(view, system.host);
-    let Some(last) = samples.last().filter(|_| samples.len() >= 2) else { return };
-    let mean = samples.iter().map(|read| read.value).sum::<f64>() / count(samples.len());
-    let always = samples.iter().all(|read| read.value > 0.0);
-    if !always || mean < PAGES_PER_SECOND {
-        return;
-    }
-    let spoken = view.spoken(system.host).to_owned();
-    let mut draft = Draft::new(
-        "vios-memory",
-        system.host,
-        spoken.clone(),
-        Severity::Critical,
-        format!("{spoken} has too little memory: it pages all the time"),
-    )
-    .see(samples.iter().take(8).map(|read| read.at))
-    .because(format!(
-        "In every interval it pages; the mean is {} pages a second.",
-        number(mean.round())
-    ))
-    .figure(shown("pages in and out, last interval", last.value, "pages/s", last.at))
-    .figure(Figure::new(
-        "threshold",
-        "pages/s",
-        "threshold",
-        vec![own("threshold", PAGES_PER_SECOND, "pages/s")],
-    ));
-    if let Some(svmon) = view.of(system.host).filter_map(Report::svmon).last()
-        && let (Some(size), Some(needed)) = (svmon.size, svmon.computational)
-    {
-        draft = draft.see([size.at]).figure(shown(
-            "computational memory in use",
-            needed.value,
-            svmon.unit.as_ref().map_or("frames", |unit| &unit.value),
-            needed.at,
-        ));
-        if needed.value > size.value {
-            draft = draft.because("It needs more memory than it has: that is no file cache.");
-        }
-    }
-    let memory =
-        view.of(system.host).filter_map(Report::vmstat).last().and_then(|run| run.memory_mb);
-    if let Some(memory) = memory {
-        draft = draft.see([memory.at]).because(format!("It has {} MB.", memory.value));
-    }
-    out.push(
-        draft
-            .effect("Give the VIOS more memory on the HMC, in steps while it runs up to its maximum, then look whether it still pages. How much is not known from this, so no command is given.")
-            .harm("The machine has that much less for its partitions.")
-            .weigh(0.95, 1.0),
-    );
-}
-
-/// How full the spaces in use are, all of them together.
-fn paging_space(view: &View<'_>, system: &Object<'_>, out: &mut Out) {
-    let Some(list) = view.of(system.host).filter_map(Report::lsps).last() else { return };
-    let active = || list.spaces.iter().filter(|space| space.active && space.size_mb > 0);
-    let size: f64 = active().map(|space| as_f64(space.size_mb)).sum();
-    let used: f64 =
-        active().map(|space| as_f64(space.size_mb) * as_f64(space.used_percent) / 100.0).sum();
-    let Some(first) = active().next() else { return };
-    let percent = used / size * 100.0;
-    if percent < PAGING_WARNING {
-        return;
-    }
-    let severity = if percent >= PAGING_CRITICAL { Severity::Critical } else { Severity::Warning };
-    let spoken = view.spoken(system.host).to_owned();
-    let title = format!("the paging space of {spoken} is {} % full", number(percent.round()));
-    let terms = vec![
-        Term::new("used", used, "MB", Origin::Computed),
-        Term::read("size", size, "MB", first.at),
-    ];
-    out.push(
-        Draft::new("vios-memory", system.host, spoken, severity, title)
-            .see(active().map(|space| space.at))
-            .because("What lies there did not fit into memory at some time. When the rest is used up, processes are ended, and with them what serves the clients.")
-            .figure(Figure::new("share in use", "%", "used × 100 ÷ size", terms))
-            .figure(Figure::plain(own("share from which this rule speaks", PAGING_WARNING, "%")))
-            .effect("See with vmstat 5 4 whether it pages now and with svmon -G what it needs; give the VIOS more memory on the HMC where it does. A process that grows (ps, svmon -P) is to be found first where it does not.")
-            .harm("None by looking.")
-            .weigh(0.85, 1.0),
-    );
 }
 
 fn offline(view: &View<'_>, system: &Object<'_>, out: &mut Out) {

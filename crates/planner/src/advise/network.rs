@@ -7,6 +7,7 @@
 mod backup;
 mod checksums;
 mod lacp;
+mod members;
 mod transmit;
 
 use std::collections::BTreeMap;
@@ -169,6 +170,8 @@ pub(super) const RULES: &[Rule] = rules! {
         |wire| wire.is_physical(), receive_loss;
     "net-transmit-queue" "a physical adapter's queue overflows with what is to be sent" 1.0
         |wire| wire.is_physical() && wire.last().queue_overflow.is_some(), transmit::judge;
+    "net-one-member" "an aggregation sends nearly all over one member" 1.2
+        |wire| wire.last().aggregation.is_some(), members::judge;
     "net-virtual-buffers" "a virtual adapter has no receive buffers left" 1.1
         |wire| wire.is_virtual(), virtual_buffers;
     "net-receivers" "packets are lost because their receivers have no buffers" 0.9
@@ -200,6 +203,22 @@ fn link_down(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
     if let Some(of) = wire.aggregation() {
         let of = &of.name.value;
         draft = draft.because(format!("It is a member of {of}: what is left of the aggregation carries everything, and nothing is left behind that."));
+    }
+    let real = wire.run.sea.as_ref().and_then(|sea| {
+        let name = sea.name.as_ref()?;
+        let set = view.attribute(wire.host, &name.value, "real_adapter");
+        let real = sea.real_adapter.as_ref().map(|real| &real.value);
+        let real = real.or_else(|| set.map(|set| &set.value));
+        real.is_some_and(|real| real == wire.name).then_some(name)
+    });
+    let backup = state.filter(|state| state.value.starts_with("BACKUP"));
+    if let Some(sea) = real {
+        let sea = &sea.value;
+        draft = draft.because(match backup {
+            Some(_) => format!("It is the only way out of {sea}, which is the backup: nothing is lost now, and when the other server is restarted the clients have no network."),
+            None => format!("It is the only way out of {sea}."),
+        });
+        draft = draft.see(backup.map(|state| state.at));
     }
     if let Some(limbo) = limbo {
         draft = draft.see([limbo.at]).because("The shared adapter is in LIMBO: it sees no network and bridges nothing. That follows from the link.");

@@ -2,6 +2,8 @@
 //! or lead to one VIOS.
 //! What has lost the fabric, and what was never mapped, is in `fabric.rs`.
 
+mod by_nmon;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::finding::{Draft, Severity};
@@ -44,12 +46,18 @@ pub(super) const RULES: &[Rule] = &[
         name: "fc-line-rate",
         about: "a port moves as much as its speed allows",
         on: Kind::Port,
-        evidence: "fcstat -D fcsN of every port, twice, some minutes apart",
+        evidence: "fcstat -D fcsN of every port, twice, some minutes apart, or once beside a file of nmon",
         weight: 1.4,
         applies: |view, port| {
-            Applicability::where_that(view.fcstats(port.host, port.device).len() > 1)
+            let twice = view.fcstats(port.host, port.device).len() > 1;
+            Applicability::where_that(twice || by_nmon::shows(view, port))
         },
-        judge: line_rate,
+        judge: |view, port, out| {
+            line_rate(view, port, out);
+            if out.drafts.is_empty() {
+                by_nmon::judge(view, port, out);
+            }
+        },
     },
     Rule {
         name: "vfchost-one-port",

@@ -410,7 +410,7 @@ fn judge_depth(
         .weigh(if single { 0.7 } else { 0.88 }, 1.0);
     if let Some(target) = target.filter(|target| as_f64(*target) > depth) {
         let change = Change::new(view, host, name).set("queue_depth", target.to_string());
-        draft = draft.change(&change).effect("Run it for every LUN of the pool, on every VIOS of the cluster, one VIOS at a time; it takes effect when the disk is configured again or the VIOS is restarted.");
+        draft = draft.change(&change).effect("Run it for every LUN of the pool, on every VIOS of the cluster, one VIOS at a time. It takes effect when the disk is configured again or the VIOS is restarted.");
     }
     out.push(draft);
 }

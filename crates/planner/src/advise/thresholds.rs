@@ -37,6 +37,11 @@ pub(super) const IN_FORCE_LEAST: f64 = 0.5;
 /// … and where those that waited would have had room, too.
 pub(super) const IN_FORCE_SHARE: f64 = 0.85;
 
+/// What an adapter of a client does at most, as a share of a busy one's requests, to count as idle …
+pub(super) const IDLE_SHARE: f64 = 0.02;
+/// … and the least that the busy one did.
+pub(super) const IDLE_TIMES: f64 = 10_000.0;
+
 /// Frames with a wrong CRC that grew between two captures.
 pub(super) const CRC_GROWTH: f64 = 3.0;
 /// Words that were no words, likewise.
@@ -135,6 +140,10 @@ pub(super) const BUFFER_LIMITS: [(&str, &str, u64); 5] = [
     ("Large", "max_buf_large", 256),
     ("Huge", "max_buf_huge", 128),
 ];
+/// The share of its line that a member of an aggregation sends when it counts as full …
+pub(super) const MEMBER_FULL_SHARE: f64 = 0.8;
+/// … and what all others together send at most, as a share of that.
+pub(super) const MEMBER_REST_SHARE: f64 = 0.25;
 /// Bytes a second in one direction for each Gbit/s of a Fibre Channel port: 8 Gbit/s move 800 MB/s (FC-PI, 8b/10b and
 /// faster codes at line rates chosen to keep that).
 pub(super) const BYTES_PER_GBIT: f64 = 100e6;
@@ -148,6 +157,14 @@ pub(super) const DISK_ERRORS_WITHIN_SECONDS: u64 = 86_400;
 pub(super) const ADAPTER_ERRORS_LEAST: f64 = 10.0;
 /// … in so many different hours: a switch that is restarted makes many in one.
 pub(super) const ADAPTER_ERRORS_HOURS: f64 = 3.0;
+/// Times that an Ethernet link is lost in that time, by the error log; what belongs to a restart does not count …
+pub(super) const LINK_LOST_LEAST: f64 = 3.0;
+/// … which is so many seconds before and after the log was turned off or on, or the system shut down.
+pub(super) const RESTART_SECONDS: u64 = 1800;
+/// The share of the intervals of a file of nmon in which a port has to be at its line rate …
+pub(super) const LINE_RATE_INTERVALS: f64 = 1.0 / 3.0;
+/// … and the least number of them.
+pub(super) const LINE_RATE_INTERVALS_LEAST: usize = 3;
 /// Pages to and from paging space a second, in the mean of all intervals.
 pub(crate) const PAGES_PER_SECOND: f64 = 20.0;
 /// Packets refused as too large between two captures. Finding out the greatest size on a way costs one each time, ten

@@ -365,3 +365,22 @@ fn a_full_virtual_adapter_gets_the_double_at_least() {
     );
     assert_eq!(finding.command.as_deref(), Some("chdev -l fcs0 -a num_cmd_elems=1024 -P"));
 }
+
+/// What is changed in use needs no restart, and each of the two attributes has its own words.
+#[test]
+fn a_target_that_moves_is_told_apart_from_a_path_that_breaks() {
+    let text = |dyntrk: &str, recovery: &str, settable: &str| {
+        format!(
+            "aix1:/> oslevel -s\n7200-05-08-2419\naix1:/> lsattr -El fscsi0\nattach       switch    How this adapter is CONNECTED         False\ndyntrk       {dyntrk}       Dynamic Tracking of FC Devices        {settable}\nfc_err_recov {recovery} FC Fabric Event Error RECOVERY Policy {settable}\n"
+        )
+    };
+    let moves = top(&[("a.txt", &text("no", "fast_fail", "True+"))], "fc-error-recovery");
+    assert!(moves.title.contains("moves"), "{moves:#?}");
+    assert_eq!(moves.command.as_deref(), Some("chdev -l fscsi0 -a dyntrk=yes -U"));
+    assert!(moves.effect.contains("at once") && !moves.effect.contains("restarted"), "{moves:#?}");
+    assert!(!moves.harm.contains("fast_fail"), "{moves:#?}");
+    let breaks = top(&[("a.txt", &text("yes", "delayed_fail", "True"))], "fc-error-recovery");
+    assert!(breaks.title.contains("late") && breaks.harm.contains("fast_fail"), "{breaks:#?}");
+    assert_eq!(breaks.command.as_deref(), Some("chdev -l fscsi0 -a fc_err_recov=fast_fail -P"));
+    assert!(breaks.effect.contains("restarted"), "{breaks:#?}");
+}

@@ -87,7 +87,9 @@ fn holds(captures: &Captures) -> Result<(), TestCaseError> {
         }
         if let Some(command) = &finding.command {
             prop_assert!(
-                ["chdev ", "chhwres ", "vfcmap "].iter().any(|start| command.starts_with(start)),
+                ["chdev ", "chhwres ", "vfcmap ", "chpath "]
+                    .iter()
+                    .any(|start| command.starts_with(start)),
                 "{command}"
             );
             within(command)?;
@@ -195,4 +197,81 @@ fn counters_at_the_end_of_their_range_do_no_harm() {
     assert_eq!(full.matches(&u64::MAX.to_string()).count(), 2, "{full}");
     let findings = super::advice(&[("a.txt", &full)]).findings;
     assert!(findings.iter().any(|one| one.rule == "fc-link-errors"), "{findings:?}");
+}
+
+/// Errors of the log that count more duplicates than a number holds, together.
+#[test]
+fn duplicates_at_the_end_of_their_range_are_many() {
+    let entry = |hour: u32| {
+        format!(
+            "---------------------------------------------------------------------------\nLABEL:          FCP_ERR4\nIDENTIFIER:     B8FBD189\n\nDate/Time:       Wed Jul 15 {hour:02}:10:12 CEST 2026\nSequence Number: {hour}\nClass:           H\nType:            TEMP\nResource Name:   fcs0\n\nDescription\nLINK ERROR\n\nDuplicates\nNumber of duplicates\n{}\n",
+            u64::MAX
+        )
+    };
+    let text = format!(
+        "vios1:/home/padmin $ date\nWed Jul 15 14:20:00 CEST 2026\nvios1:/home/padmin $ errpt -a\n{}{}{}",
+        entry(12),
+        entry(11),
+        entry(10)
+    );
+    super::top(&[("a.txt", &text)], "adapter-errors");
+}
+
+/// Errors of the paths over two adapters, which together are more than a number holds.
+#[test]
+fn errors_of_paths_at_the_end_of_their_range_are_many() {
+    let mut text = "aix1:/> pcmpath query device\n\nTotal Devices : 1\n\n\nDEV#:   2  DEVICE NAME: hdisk2  TYPE: 2145  ALGORITHM:  Load Balance\nSERIAL: 600507680C800FB1A000000000000A01\n==========================================================================\nPath#      Adapter/Path Name          State     Mode     Select     Errors\n".to_owned();
+    for adapter in 0..3 {
+        text += &format!(
+            "    {adapter}           fscsi{adapter}/path{adapter}           OPEN   NORMAL    100200     {}\n",
+            u64::MAX
+        );
+    }
+    super::advice(&[("a.txt", &text)]);
+}
+
+/// Every number that stands alone, at the end of its range, in every system of the field.
+#[test]
+fn numbers_at_the_end_of_their_range_do_no_harm() {
+    let greatest = |text: &str, last: bool| -> String {
+        let lines = text.lines().map(|line| {
+            let is_number = |word: &str| {
+                word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+            };
+            let count = line.split(' ').filter(|word| is_number(word)).count();
+            let mut seen = 0;
+            let words = line.split(' ').map(|word| {
+                seen += usize::from(is_number(word));
+                match is_number(word) && (!last || seen == count) {
+                    true => u64::MAX.to_string(),
+                    false => word.to_owned(),
+                }
+            });
+            words.collect::<Vec<_>>().join(" ")
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let tests = format!("{}/tests", env!("CARGO_MANIFEST_DIR"));
+    let mut systems = 0;
+    for kind in ["field/faulty", "field/healthy", "corpus/faults"] {
+        for folder in std::fs::read_dir(format!("{tests}/{kind}")).expect("systems") {
+            for last in [true, false] {
+                let mut captures = Captures::new();
+                for file in std::fs::read_dir(folder.as_ref().expect("one").path()).expect("files")
+                {
+                    let bytes = std::fs::read(file.expect("a file").path()).expect("a file");
+                    let text = greatest(&String::from_utf8_lossy(&bytes), last);
+                    captures.read("a.txt", text.as_bytes(), None);
+                }
+                let advice = advise(&captures, &Facts::builtin());
+                assert!(advice.findings.iter().all(|finding| finding.score.is_finite()));
+                let facts = Facts::builtin();
+                let _ = planner::report::trends::trends(&captures, &facts);
+                let _ = planner::size::captured(&captures, &facts);
+                let _ = planner::lpm::captured_paths(&captures);
+                systems += 1;
+            }
+        }
+    }
+    assert!(systems > 500, "{systems}");
 }

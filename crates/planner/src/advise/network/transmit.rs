@@ -28,6 +28,9 @@ pub(super) fn judge(view: &View<'_>, wire: &Wire<'_>, out: &mut Out) {
         None => draft,
     };
     let show = view.show_attributes(wire.host, wire.name);
+    // Where the aggregation sends all over this one, that is the cause.
+    let of = wire.aggregation().map(|of| view.object(wire.host, &of.name.value));
+    let draft = draft.through(of);
     out.push(
         draft
             .because("More is to be sent at a time than the port takes: it is too slow for the bursts, or the switch stops it (flow control), or the queue is short.")
