@@ -238,6 +238,9 @@ impl Run {
         if asked && self.dress == Dress::Host {
             return true;
         }
+        if !may_be_read(&self.text) {
+            return false;
+        }
         let mut lines = Lines::new(&self.text, At { file: 0, line: 1 });
         while let Some(line) = lines.peek() {
             if !line.is_blank() {
@@ -253,6 +256,15 @@ impl Run {
         }
         depth > 1 && once(&self.text, depth - 1, true).is_some()
     }
+}
+
+/// Whether there is anything but numbers in a text: headings, commands and rows have letters, levels and ranges of numbers a
+/// dash or points. In blocks, which the compiler compares many bytes at a time.
+fn may_be_read(text: &str) -> bool {
+    let of_word = |byte: u8| (byte | 0x20).wrapping_sub(b'a') < 26 || byte == b'-' || byte > 0x7f;
+    let mut blocks = text.as_bytes().chunks(256);
+    blocks.any(|block| block.iter().fold(false, |found, byte| found | of_word(*byte)))
+        || memchr::memmem::find(text.as_bytes(), b"...").is_some()
 }
 
 fn is_known(text: &str) -> bool {

@@ -243,11 +243,11 @@ pub(super) fn is_attribute(text: &str) -> bool {
 fn formatted(text: &str) -> Option<Kind> {
     let end = memchr::memchr3(b':', b',', b';', text.as_bytes())?;
     let (name, delimiter) = (&text[..end], text[end..].chars().next()?);
-    let fields = text.split(delimiter).count();
-    let second = text[end + 1..].split(delimiter).next().unwrap_or("");
-    if !second.starts_with('U') {
+    // Most lines have no location behind the first of these signs.
+    if text.as_bytes().get(end + 1) != Some(&b'U') {
         return None;
     }
+    let fields = text.split(delimiter).count();
     match fields {
         12 if text::is_device(name, "vfchost") => Some(Kind::LsmapNpiv),
         3.. if text::is_device(name, "vhost") => Some(Kind::LsmapScsi),

@@ -377,6 +377,35 @@ pub(super) fn number(text: &str) -> Option<u64> {
     }
 }
 
+/// A number with or without a fraction: digits and points alone.
+///
+/// What has few digits is put together here: a whole number below 2^53 and a power of ten are both exact, so their quotient
+/// is the nearest number there is, as `parse` would find it.
+pub(super) fn decimal(text: &str) -> Option<f64> {
+    const EXACT: usize = 15;
+    const TENS: [f64; EXACT + 1] =
+        [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
+    let bytes = text.as_bytes();
+    if !bytes.first()?.is_ascii_digit() {
+        return None;
+    }
+    let (mut whole, mut point) = (0_u64, None);
+    for (index, byte) in bytes.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => whole = whole.wrapping_mul(10).wrapping_add(u64::from(byte - b'0')),
+            b'.' if point.is_none() => point = Some(index),
+            _ => return None,
+        }
+    }
+    let fraction = point.map_or(0, |point| bytes.len() - 1 - point);
+    if bytes.len() > EXACT {
+        return text.parse().ok();
+    }
+    #[allow(clippy::cast_precision_loss)]
+    let whole = whole as f64;
+    Some(if fraction == 0 { whole } else { whole / TENS[fraction] })
+}
+
 /// Whether a name or number was made unreadable: `0xC050760XXXXXXXXX`, `c0:50:76:xx:xx:xx`, `10*****`.
 pub(super) fn is_masked(text: &str) -> bool {
     let runs = ["XX", "xx", "**", "##", "??"];
@@ -416,4 +445,36 @@ pub(super) fn device_of_heading(text: &str) -> Option<&str> {
 pub(super) fn is_device(text: &str, prefix: &str) -> bool {
     text.strip_prefix(prefix)
         .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decimal;
+    use proptest::prelude::*;
+
+    /// As `parse` reads it, where digits and points alone stand there.
+    fn parsed(text: &str) -> Option<f64> {
+        let plain = text.starts_with(|c: char| c.is_ascii_digit())
+            && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+        text.parse().ok().filter(|_| plain)
+    }
+
+    #[test]
+    fn what_is_no_number_is_none() {
+        for text in ["", ".", ".5", "-1", "+1", "1.2.3", "1..2", "1e5", "1,5", "inf", "0x10", "1 "]
+        {
+            assert_eq!(decimal(text), None, "{text}");
+        }
+        for text in ["0", "5.", "007", "0.0", "999999999999999", "9999999999999999999999.5"] {
+            assert_eq!(decimal(text), parsed(text), "{text}");
+            assert!(decimal(text).is_some(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_is_the_nearest_there_is(text in "[0-9]{1,12}(\\.[0-9]{0,12})?") {
+            prop_assert_eq!(decimal(&text), parsed(&text));
+        }
+    }
 }

@@ -4,7 +4,7 @@ use super::{CpuSample, HypervisorCall, Info, Lparstat};
 use crate::capture::page::{Page, put};
 use crate::capture::prompt;
 use crate::capture::recognise::words;
-use crate::capture::text::Line;
+use crate::capture::text::{Line, decimal};
 use crate::capture::{At, Head, Read, Report};
 
 const DOUBT: &str = "the value is not understood";
@@ -125,20 +125,20 @@ impl Reading {
         if self.columns.is_empty() || self.calls {
             return false;
         }
-        let values: Option<Vec<f64>> = line.text.split_ascii_whitespace().map(decimal).collect();
-        let Some(values) = values else { return false };
-        page.take();
-        if values.len() != self.columns.len() {
-            page.doubt(line, "not as many numbers as columns");
-            return true;
-        }
         let mut sample = CpuSample::default();
-        for (column, value) in self.columns.iter().zip(values) {
-            if let Some(place) = column(&mut sample) {
+        let mut count = 0;
+        for word in line.text.split_ascii_whitespace() {
+            let Some(value) = decimal(word) else { return false };
+            if let Some(place) = self.columns.get(count).and_then(|column| column(&mut sample)) {
                 *place = Some(Read { value, at: line.at });
             }
+            count += 1;
         }
-        self.report.samples.push(sample);
+        page.take();
+        match count == self.columns.len() {
+            true => self.report.samples.push(sample),
+            false => page.doubt(line, "not as many numbers as columns"),
+        }
         true
     }
 
@@ -216,12 +216,6 @@ fn hypervisor_call(fields: &[&str], at: At) -> Option<HypervisorCall> {
         average_ns: average.parse().ok()?,
         max_ns: max.parse().ok()?,
     })
-}
-
-fn decimal(text: &str) -> Option<f64> {
-    let plain = text.starts_with(|c: char| c.is_ascii_digit())
-        && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    text.parse().ok().filter(|_| plain)
 }
 
 fn column(name: &str) -> Column {

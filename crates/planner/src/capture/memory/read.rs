@@ -3,7 +3,7 @@
 use super::{Lsps, PagingSpace, Svmon, VmSample, Vmstat};
 use crate::capture::page::Page;
 use crate::capture::recognise::words;
-use crate::capture::text::Line;
+use crate::capture::text::{Line, decimal};
 use crate::capture::{At, Head, Read, Report};
 
 pub(in crate::capture) fn vmstat(page: &mut Page<'_>) -> Option<Report> {
@@ -36,7 +36,7 @@ pub(in crate::capture) fn vmstat(page: &mut Page<'_>) -> Option<Report> {
             break;
         }
     }
-    if columns.count == 0 {
+    if columns.kept.is_empty() {
         return None;
     }
     if report.samples.is_empty() {
@@ -58,24 +58,17 @@ fn configuration(report: &mut Vmstat, text: &str, at: At) {
                 report.memory_mb = value.map(|value| Read { value, at });
             }
             Some(("ent", value)) => {
-                report.entitlement = number(value).map(|value| Read { value, at });
+                report.entitlement = decimal(value).map(|value| Read { value, at });
             }
             _ => {}
         }
     }
 }
 
-fn number(text: &str) -> Option<f64> {
-    let plain = text.starts_with(|c: char| c.is_ascii_digit())
-        && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
-    text.parse().ok().filter(|_| plain)
-}
-
-/// The columns of a heading, and where those stand that are kept.
+/// The columns of a heading: for each, where its value is kept.
 #[derive(Default)]
 struct Columns {
-    count: usize,
-    places: [Option<usize>; KEPT.len()],
+    kept: Vec<Option<usize>>,
 }
 
 /// In the order of [`VmSample`]. `sy` counts system calls under faults, and time under cpu, which comes last.
@@ -83,16 +76,16 @@ const KEPT: [&str; 12] = ["r", "b", "avm", "fre", "pi", "po", "us", "sy", "id", 
 
 impl Columns {
     fn of(heading: &str) -> Self {
-        let mut columns = Self::default();
-        for (index, word) in heading.split_ascii_whitespace().enumerate() {
-            columns.count = index + 1;
-            for (place, name) in columns.places.iter_mut().zip(KEPT) {
-                if word == name && (place.is_none() || name == "sy") {
-                    *place = Some(index);
-                }
+        let mut kept: Vec<Option<usize>> = Vec::new();
+        for word in heading.split_ascii_whitespace() {
+            let place = KEPT.iter().position(|name| *name == word);
+            let before = kept.iter().position(|before| place.is_some() && *before == place);
+            kept.push(place.filter(|_| before.is_none() || word == "sy"));
+            if let Some(before) = before.filter(|_| word == "sy") {
+                kept[before] = None;
             }
         }
-        columns
+        Self { kept }
     }
 
     /// A row of numbers; a time may stand behind them.
@@ -100,17 +93,16 @@ impl Columns {
         let mut kept = [None; KEPT.len()];
         let mut found = 0;
         for word in text.split_ascii_whitespace() {
-            if found < self.count {
-                let value = number(word)?;
-                for (place, kept) in self.places.iter().zip(&mut kept) {
-                    if *place == Some(found) {
-                        *kept = Some(value);
-                    }
+            if let Some(place) = self.kept.get(found) {
+                let value = decimal(word)?;
+                if let Some(place) = place {
+                    kept[*place] = Some(value);
                 }
             }
             found += 1;
         }
-        if self.count == 0 || found < self.count || found > self.count + 1 {
+        let columns = self.kept.len();
+        if columns == 0 || found < columns || found > columns + 1 {
             return None;
         }
         let [
@@ -175,7 +167,7 @@ pub(in crate::capture) fn svmon(page: &mut Page<'_>) -> Option<Report> {
             page.take();
             memory(page, &mut report, &columns, text, line);
         } else if let Some(rest) = text.strip_prefix("pg space").filter(|_| !columns.is_empty()) {
-            let mut numbers = rest.split_ascii_whitespace().map(number);
+            let mut numbers = rest.split_ascii_whitespace().map(decimal);
             let mut read = || numbers.next().flatten().map(|value| Read { value, at: line.at });
             (report.paging_size, report.paging_in_use) = (read(), read());
             page.take();
@@ -194,7 +186,7 @@ fn memory(page: &mut Page<'_>, report: &mut Svmon, columns: &[&str], text: &str,
     let values: Vec<&str> = text.split_ascii_whitespace().skip(1).collect();
     let read = |name: &str| {
         let index = columns.iter().position(|column| *column == name)?;
-        Some(Read { value: number(values.get(index)?)?, at: line.at })
+        Some(Read { value: decimal(values.get(index)?)?, at: line.at })
     };
     report.size = read("size");
     report.in_use = read("inuse");
