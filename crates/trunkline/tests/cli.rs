@@ -322,6 +322,8 @@ fn statistics() {
 #[test]
 fn a_server_is_judged_by_what_it_does_meanwhile() {
     let bench = Bench::with_disk();
+    let idle = bench.ok("plan advise --server --seconds 1");
+    assert!(idle.contains("no adapter has had a client yet"), "{idle}");
     let fake = bench.launcher.current().unwrap();
     let stats = fake.queue_stats("vhost0", 0).unwrap();
     stats.add(QueueCounter::CommandsReceived, 1000);

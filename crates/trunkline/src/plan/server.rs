@@ -21,6 +21,7 @@ pub(super) fn run(global: &Global, args: &AdviseArgs) -> Result<bool, Failure> {
     let mut captures = Captures::new();
     let mut lines = Vec::new();
     let since = Instant::now();
+    let mut served = false;
     for name in ["first reading", "second reading"] {
         if !lines.is_empty() {
             std::thread::sleep(Duration::from_secs(args.seconds));
@@ -29,7 +30,11 @@ pub(super) fn run(global: &Global, args: &AdviseArgs) -> Result<bool, Failure> {
         let elapsed = since.elapsed().as_secs_f64();
         let status: StatusView = client.get("/v1/status")?;
         let reading = reading(&status, &stats, elapsed);
+        served |= !reading.adapters.is_empty();
         lines.push(captures.take_server(name, now(), &reading));
+    }
+    if !served {
+        eprintln!("no adapter has had a client yet: run this again while clients work");
     }
     let advice = advise(&captures, &facts);
     let line = |at: planner::capture::At| {
