@@ -133,6 +133,11 @@ pub enum Request {
         /// Its number.
         pv: u16,
     },
+    /// A PV that is to leave stays: who waits for its removal is told [`Fault::Cancelled`]. What has moved may come back ([`Pool::balance`]).
+    KeepPv {
+        /// Its number.
+        pv: u16,
+    },
     /// A checkpoint now.
     Checkpoint,
 }
@@ -288,8 +293,10 @@ pub enum Fault {
     /// No space for a thick LU, no such tier, or no place on the PV that a leg is to move to.
     #[error("there is no space for it: add a PV to the tier")]
     NoSpace,
-    /// The LU is just being resized, or a PV added.
-    #[error("the LU is just being resized, or a PV being added: try again when that is done")]
+    /// The LU is just being resized, or a PV added, or removed for good.
+    #[error(
+        "the LU is just being resized, or a PV being added or removed: try again when that is done"
+    )]
     Busy,
     /// No such PV.
     #[error("the pool has no such PV")]
@@ -305,8 +312,8 @@ pub enum Fault {
     /// A PV failed.
     #[error("a PV failed")]
     Medium,
-    /// It waited for space, and was called back.
-    #[error("the request was called back while it waited for space")]
+    /// It was called back, while it waited for space or a PV was leaving.
+    #[error("the request was called back")]
     Cancelled,
     /// The pool's own blocks could not be written; it does nothing any more.
     #[error(
@@ -641,6 +648,7 @@ impl Pool {
             }
             Request::AddPv(new) => self.add_pv(tag, new),
             Request::RemovePv { pv } => self.remove_pv(tag, pv),
+            Request::KeepPv { pv } => self.keep_pv(tag, pv),
             Request::Checkpoint => self.checkpoint.asked.push(tag),
         }
     }

@@ -65,6 +65,7 @@ fn alphabet() -> Vec<Step> {
         add_pv(),
         remove_pv(0),
         remove_pv(2),
+        keep_pv(2),
         Step::Cancel,
         Step::Kill,
     ]
@@ -77,6 +78,10 @@ fn add_pv() -> Step {
 
 fn remove_pv(pv: u16) -> Step {
     Step::Ask(Request::RemovePv { pv })
+}
+
+fn keep_pv(pv: u16) -> Step {
+    Step::Ask(Request::KeepPv { pv })
 }
 
 fn resize(lu: u32, chunks: u32) -> Step {
@@ -144,6 +149,7 @@ fn known() -> Vec<(&'static str, Vec<Step>)> {
         ("empty", vec![add_pv(), remove_pv(2), write(A, 62 * KIB, 4 * KIB)]),
         ("written", vec![remove_pv(0), write(A, 70 * KIB, 4 * KIB), flush, Step::Kill]),
         ("checkpointed", vec![remove_pv(1), remove_pv(2), discard, flush]),
+        ("written", vec![remove_pv(0), keep_pv(0), write(A, 70 * KIB, 4 * KIB), flush]),
         // Who waits goes on, is called back, or dies with the process; others do what they like.
         ("full", vec![into_space, write(A, 2 * KIB, 4 * KIB), flush, delete]),
         ("full", vec![into_space, into_space, Step::Cancel, discard, flush]),

@@ -62,7 +62,7 @@ impl Checkpoint {
     /// The requests for one, which nobody will make any more.
     pub(super) fn stop(&mut self) -> Vec<u64> {
         self.asked.append(&mut self.tags);
-        if let Some(Reshape::Add(tag, _) | Reshape::Leave(tag, _)) =
+        if let Some(Reshape::Add(tag, _) | Reshape::Leave(tag, _) | Reshape::Stay(tag, _)) =
             self.draft.take().map(|draft| draft.reshape)
         {
             self.asked.push(tag);

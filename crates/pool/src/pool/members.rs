@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! add:     label ──► a checkpoint with all its pages, and the superblock that names it ──► answered
+//! keep:    the superblock says *in* again ──► answered, and who waits for its removal is told that
 //! remove:  the superblock says *leaving*, nothing new goes there ──► its legs move to other PVs ──► a checkpoint, and the superblock that says *gone* ──► label and superblocks erased ──► answered
 //! ```
 //!
@@ -25,6 +26,8 @@ const MOVES_AT_ONCE: usize = 4;
 pub(super) enum Reshape {
     Add(u64, NewPv),
     Leave(u64, u16),
+    /// One that was to leave does not.
+    Stay(u64, u16),
     Gone(u16),
 }
 
@@ -102,7 +105,7 @@ impl Members {
     /// The requests that nobody will carry out any more.
     pub(super) fn stop(&mut self) -> Vec<u64> {
         let waiting = self.reshapes.drain(..).filter_map(|reshape| match reshape {
-            Reshape::Add(tag, _) | Reshape::Leave(tag, _) => Some(tag),
+            Reshape::Add(tag, _) | Reshape::Leave(tag, _) | Reshape::Stay(tag, _) => Some(tag),
             Reshape::Gone(_) => None,
         });
         let leaving = std::mem::take(&mut self.leaving).into_values();
@@ -166,6 +169,31 @@ impl Pool {
         self.members.reshapes.push_back(Reshape::Leave(tag, pv));
     }
 
+    pub(super) fn keep_pv(&mut self, tag: u64, pv: u16) {
+        let state = self.chosen.superblock.members.get(usize::from(pv)).map(|member| member.state);
+        let draft = self.checkpoint.draft.as_ref().map(|draft| &draft.reshape);
+        let leaves = self.members.reshapes.iter().chain(draft).any(|other| match other {
+            Reshape::Leave(_, other) => *other == pv,
+            _ => false,
+        });
+        match state {
+            None | Some(MemberState::Gone) => self.answer(tag, Err(Fault::NoSuchPv)),
+            _ if self.members.leaving.get(&pv).is_some_and(|leaving| leaving.last) => {
+                self.answer(tag, Err(Fault::Busy));
+            }
+            Some(MemberState::Leaving) => self.members.reshapes.push_back(Reshape::Stay(tag, pv)),
+            Some(_) if leaves => self.members.reshapes.push_back(Reshape::Stay(tag, pv)),
+            Some(_) => self.answer(tag, Ok(Reply::Done)),
+        }
+    }
+
+    /// Whether somebody wants it to stay.
+    fn stays(&self, pv: u16) -> bool {
+        let stay = |other: &Reshape| matches!(other, Reshape::Stay(_, other) if *other == pv);
+        self.members.reshapes.iter().any(stay)
+            || self.checkpoint.draft.as_ref().is_some_and(|draft| stay(&draft.reshape))
+    }
+
     /// The members after the next change, if there is one to be made; the tables are as after it.
     pub(super) fn draft(&mut self) -> Option<Draft> {
         let reshape = self.members.reshapes.pop_front()?;
@@ -187,6 +215,10 @@ impl Pool {
             Reshape::Leave(_, pv) => {
                 superblock.members[usize::from(*pv)].state = MemberState::Leaving;
                 self.tables.pvs[usize::from(*pv)].state = MemberState::Leaving;
+            }
+            Reshape::Stay(_, pv) => {
+                superblock.members[usize::from(*pv)].state = MemberState::In;
+                self.tables.pvs[usize::from(*pv)].state = MemberState::In;
             }
             Reshape::Gone(pv) => {
                 let (holders, _) = self.holders(&superblock, None);
@@ -269,6 +301,15 @@ impl Pool {
                 leaving.planned = leaving.planned.max(planned);
                 leaving.tags.push(tag);
             }
+            Reshape::Stay(tag, pv) => {
+                let tags = self.members.leaving.remove(&pv).map(|leaving| leaving.tags);
+                for tag in tags.unwrap_or_default() {
+                    self.answer(tag, Err(Fault::Cancelled));
+                }
+                self.answer(tag, Ok(Reply::Done));
+                self.members.uneven = true;
+                self.retry_full();
+            }
             Reshape::Gone(pv) => {
                 self.members.uneven = true;
                 let tags = self.members.leaving.remove(&pv).map(|leaving| leaving.tags);
@@ -299,6 +340,9 @@ impl Pool {
             return;
         }
         for pv in self.members.leaving.keys().copied().collect::<Vec<_>>() {
+            if self.stays(pv) {
+                continue;
+            }
             for (key, leg) in self.tables.legs_on(pv) {
                 let Some(leaving) = self.members.leaving.get_mut(&pv) else { return };
                 if leaving.moving.len() >= MOVES_AT_ONCE {
@@ -411,6 +455,9 @@ impl Pool {
             if fault == Some(Fault::Medium) {
                 leaving.failed.insert(key);
             }
+        } else {
+            // It stays after all, and a plan that was made since did not know of this.
+            self.members.uneven = true;
         }
         self.members.stir();
     }

@@ -66,7 +66,9 @@ impl Pool {
     /// What holds of a chunk of an LU.
     pub fn shown(&self, lu: u32, vchunk: u32) -> Shown {
         let nothing = Shown { way: Way::Ask, kept: Vec::new(), unsettled: false };
-        let Some(known) = self.tables.lus.get(&lu).filter(|known| vchunk < known.chunks) else {
+        // What is being cut off is the pool's alone before that is durable, and for a successor it is what it was.
+        let there = vchunk < self.chunks_of(lu);
+        let Some(known) = self.tables.lus.get(&lu).filter(|_| there) else {
             return nothing;
         };
         let serves = self.serves(lu);

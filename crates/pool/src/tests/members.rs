@@ -80,6 +80,39 @@ fn a_pv_is_removed_when_what_it_has_is_elsewhere() {
 }
 
 #[test]
+fn a_removal_is_called_back_and_what_has_moved_comes_back() {
+    let mut world = pool_of(30, 6);
+    for lu in 1..=6 {
+        (0..3).for_each(|vchunk| _ = ask(&mut world, write(lu, vchunk * CHUNK_BYTES, 4 * KIB)));
+    }
+    let state = |world: &World| world.pool.superblock().members[2].state;
+    // Before it has begun, and while chunks move.
+    for moved in [0, 1] {
+        let removal = world.submit(Request::RemovePv { pv: 2 });
+        while moved > 0 && world.pool.removals().next().is_none_or(|now| now.moved < moved) {
+            assert!(world.step());
+        }
+        assert_eq!(state(&world) == MemberState::Leaving, moved > 0);
+        assert_eq!(refused(&mut world, keep_pv(2)), None);
+        assert_eq!((state(&world), world.pool.removals().count()), (MemberState::In, 0));
+        assert_eq!(world.faults.get(&removal), Some(&Fault::Cancelled));
+        let used: Vec<_> = world.pool.pvs().map(|pv| pv.used).collect();
+        assert!(used.iter().sum::<u32>() == 18 && used[2] >= 4, "{used:?}");
+        assert_eq!(open(&without(&world, &[])).unwrap().removals().count(), 0);
+    }
+    assert_eq!(refused(&mut world, keep_pv(2)), None, "it stays as it is");
+    assert_eq!(refused(&mut world, keep_pv(9)), Some(Fault::NoSuchPv));
+    // Not when it is about to be gone.
+    let removal = world.submit(Request::RemovePv { pv: 2 });
+    while world.pool.removals().next().is_none_or(|now| now.moved < now.planned) {
+        assert!(world.step());
+    }
+    world.rest();
+    assert_eq!(refused(&mut world, keep_pv(2)), Some(Fault::NoSuchPv));
+    assert!(!world.oracle.is_open(removal) && !world.faults.contains_key(&removal));
+}
+
+#[test]
 fn the_last_pv_stays() {
     let mut world = fresh(&[NewPv { pv: Uuid([1; 16]), chunks: 9, tier: 0, group: 0 }]);
     assert_eq!(refused(&mut world, remove(0)), Some(Fault::NoSpace));

@@ -112,6 +112,7 @@ impl World {
             Request::Move { .. }
             | Request::AddPv(_)
             | Request::RemovePv { .. }
+            | Request::KeepPv { .. }
             | Request::Checkpoint
             | Request::Read(_) => self.oracle.other(tag),
         }
