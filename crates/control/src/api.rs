@@ -56,6 +56,7 @@ fn routes() -> OpenApiRouter<Arc<Server>> {
         .routes(routes!(verbs::reset_marks))
         .routes(routes!(verbs::reset_port_marks))
         .routes(routes!(verbs::restart))
+        .routes(routes!(verbs::purge))
         .routes(routes!(verbs::check_seas))
         .routes(routes!(operations::list))
         .routes(routes!(operations::show))

@@ -134,7 +134,7 @@ impl Books {
     fn put_pool(&mut self, spec: PoolSpec) -> Reply {
         let pools = &mut self.status.pools;
         match pools.iter_mut().find(|pool| pool.spec.name == spec.name) {
-            Some(old) if old.spec.pvs != spec.pvs => {
+            Some(old) if old.spec.uuid != spec.uuid => {
                 return failure(FailureCode::InUse, format!("pool `{}` is in use", spec.name));
             }
             Some(old) => old.spec = spec,
@@ -146,6 +146,7 @@ impl Books {
                 paused: 0,
                 pauses: 0,
                 trouble: None,
+                balance: None,
             }),
         }
         Reply::Done

@@ -6,7 +6,7 @@
 //! 1. adapters go that are not wanted, or that stand in the way of a change;
 //! 2. clients lose LUNs, and optical drives media, that are to go or to be made anew;
 //! 3. units, then volumes, go that are not wanted, or that must be made anew;
-//! 4. storage pools go, come, or lose LUs; volumes come, change their limits, change their size, or, of disks behind an HBA, their path;
+//! 4. storage pools go, come, lose LUs, or get and lose PVs; volumes come, change their limits, change their size, or, of disks behind an HBA, their path;
 //! 5. units come; drives get other media;
 //! 6. uplinks go, come or change: they depend on nothing;
 //! 7. adapters come or change.
@@ -66,7 +66,7 @@ pub enum Action {
     PutUplink(UplinkSpec),
     /// Close a storage pool.
     RemovePool(String),
-    /// Open a storage pool, or say which LUs go.
+    /// Open a storage pool, or say which LUs go and which PVs it has.
     PutPool(PoolSpec),
 }
 
@@ -230,18 +230,17 @@ pub fn reconcile(wanted: &Wanted, actual: &Status) -> Vec<Action> {
     actions
 }
 
-/// Which storage pools go and come, and which LUs go of those that stay.
+/// Which storage pools go and come, and which LUs and PVs go and come of those that stay.
 fn pools(wanted: &Wanted, actual: &[PoolStatus]) -> Vec<Action> {
     let now: BTreeMap<&str, &PoolSpec> =
         actual.iter().map(|status| (status.spec.name.as_str(), &status.spec)).collect();
     // What is told of an opening says nothing about a pool that is open.
-    let same =
-        |now: &PoolSpec, then: &PoolSpec| PoolSpec { fresh: now.fresh, ..then.clone() } == *now;
+    let same = |now: &PoolSpec, then: &PoolSpec| {
+        PoolSpec { fresh: now.fresh, joining: now.joining.clone(), ..then.clone() } == *now
+    };
     let other = |now: &PoolSpec, then: &PoolSpec| {
-        !same(
-            &PoolSpec { doomed: Vec::new(), ..now.clone() },
-            &PoolSpec { doomed: Vec::new(), ..then.clone() },
-        )
+        let PoolSpec { pvs, leaving, doomed, .. } = now.clone();
+        !same(now, &PoolSpec { pvs, leaving, doomed, ..then.clone() })
     };
     let goes = now
         .iter()

@@ -40,7 +40,7 @@ pub use files::FileAct;
 pub use links::LinkView;
 pub use logins::{LoginTargetView, LoginView, LunView};
 pub use objects::{FailoverView, ObjectView};
-pub use pools::{LuView, PoolView, PvView};
+pub use pools::{LuView, MovesView, PoolView, PvView};
 pub use registry::{Progress, Shown};
 pub use shared::{ChangeOptions, ConfigFile, Done, LauncherOf, OnFailure, Server};
 pub use views::{AdapterView, AnyView, ChannelView, DataPlaneView, StatusView, VolumeView};

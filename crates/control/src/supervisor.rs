@@ -361,7 +361,9 @@ impl SupervisorThread {
         }
         match self.carry_out() {
             Ok(Undone { failures, opening }) => {
-                if !opening.is_empty() {
+                // That a PV is gone is heard by asking.
+                let leaving = self.wanted.pools.values().any(|pool| !pool.leaving.is_empty());
+                if !opening.is_empty() || leaving {
                     self.retry_at = Some(Instant::now() + self.look_in);
                     self.look_in = (self.look_in * 2).min(LOOK.1);
                 } else if !failures.is_empty() {

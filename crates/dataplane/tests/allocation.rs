@@ -167,6 +167,8 @@ fn run_lu() {
         pvs: vec![pv],
         shadow: memory.path().join("shadow"),
         fresh: true,
+        joining: Vec::new(),
+        leaving: Vec::new(),
         doomed: Vec::new(),
     }));
     let mut spec = VolumeSpec::new("v", LuSpec { fresh: true, ..LuSpec::of("p0") });

@@ -132,6 +132,11 @@ impl<T> Engine<T> {
         Ok(number)
     }
 
+    /// Whether nothing is under way on it.
+    pub(crate) fn is_idle(&self, lane: u16) -> bool {
+        self.ios.values().all(|io| io.lane != lane)
+    }
+
     /// Gives it up, with nothing in flight.
     pub(crate) fn leave(&mut self, lane: u16) {
         if let Some(mut lane) = self.lanes.remove(&lane) {

@@ -74,7 +74,8 @@ pub(crate) struct LuLane {
     table: Arc<Table>,
     inbox: Arc<Inbox>,
     begun: Arc<Begun>,
-    pvs: Vec<Box<dyn Lane>>,
+    /// By number of the member. One that came since has none before it is needed.
+    pvs: Vec<Option<Box<dyn Lane>>>,
     answers: Arc<LaneBox>,
     bell: FileSlot,
     /// Where a ring of the bell is read to.
@@ -85,7 +86,6 @@ pub(crate) struct LuLane {
     jobs: HashMap<Tag, Job, BuildHasherDefault<OfTags>>,
     /// Pieces of a request of which a round is a part.
     scratch: Vec<IoBuf>,
-    bytes: u64,
     block_size: u32,
     read_only: bool,
     write_cache: bool,
@@ -96,17 +96,19 @@ impl LuLane {
         let answers = Arc::new(LaneBox::new().map_err(|error| error.to_string())?);
         let rung = Lasting::new(4096).map_err(|error| error.to_string())?;
         let bell = ring.register(answers.bell.0.as_fd()).map_err(|error| error.to_string())?;
-        let mut pvs: Vec<Box<dyn Lane>> = Vec::with_capacity(volume.shared.pvs.len());
-        for (part, pv) in (1..).zip(&volume.shared.pvs) {
-            match pv.lane_at(ring, Seat::part(id, part)) {
-                Ok(lane) => pvs.push(lane),
+        let mut pvs: Vec<Option<Box<dyn Lane>>> = Vec::new();
+        for (number, pv) in volume.shared.pvs() {
+            pvs.resize_with(usize::from(number), || None);
+            match pv.volume.lane_at(ring, Seat::part(id, 1 + number)) {
+                Ok(lane) => pvs.push(Some(lane)),
                 Err(error) => {
-                    pvs.iter_mut().for_each(|lane| lane.detach(ring));
+                    pvs.iter_mut().flatten().for_each(|lane| lane.detach(ring));
                     ring.unregister(bell);
                     return Err(error.what);
                 }
             }
         }
+        volume.table.lanes.fetch_add(1, Relaxed);
         Ok(LuLane {
             id,
             begun: volume.shared.join(),
@@ -121,7 +123,6 @@ impl LuLane {
             asked: 0,
             jobs: HashMap::with_capacity_and_hasher(2 * JOBS_MAX, BuildHasherDefault::default()),
             scratch: Vec::with_capacity(Op::MAX_BUFS),
-            bytes: volume.bytes,
             block_size: volume.block_size,
             read_only: volume.read_only,
             write_cache: volume.write_cache,
@@ -133,7 +134,7 @@ impl LuLane {
             return Err(IoError::ReadOnly);
         }
         let end = request.offset.checked_add(request.len).ok_or(IoError::OutOfRange)?;
-        if end > self.bytes {
+        if end > self.table.size.load(Relaxed) {
             return Err(IoError::OutOfRange);
         }
         if (request.offset | request.len) & u64::from(self.block_size - 1) != 0 {
@@ -201,9 +202,12 @@ impl LuLane {
         let mut part =
             Request { op, offset: place, len: bytes, bufs, tag, done: done - first, passed };
         let answer = match self.pvs.get_mut(usize::from(pv)) {
-            Some(lane) if self.jobs.len() < JOBS_MAX => lane.submit(ring, &mut part),
-            Some(_) => Submit::Park { reason: Wait::BackEndFull, until: None },
-            None => Submit::Done(Err(IoError::Gone)),
+            Some(Some(lane)) if self.jobs.len() < JOBS_MAX => lane.submit(ring, &mut part),
+            Some(Some(_)) => Submit::Park { reason: Wait::BackEndFull, until: None },
+            Some(None) | None => {
+                self.begun.end(parity);
+                return self.join(ring, request, (pv, done));
+            }
         };
         request.passed = part.passed;
         if answer == Submit::Pending {
@@ -213,6 +217,27 @@ impl LuLane {
             self.begun.end(parity);
         }
         answer
+    }
+
+    /// A read or write on a PV to which there is no way yet: by itself when there is one, else the pool does it.
+    #[cold]
+    fn join(
+        &mut self,
+        ring: &mut Ring,
+        request: &mut Request<'_>,
+        (number, done): (u16, u64),
+    ) -> Submit {
+        let pv = self.shared.pv(number);
+        let lane = pv.map(|pv| pv.volume.lane_at(ring, Seat::part(self.id, 1 + number)));
+        let Some(Ok(lane)) = lane else {
+            return self.ask_for(ring, request, done - done % u64::from(self.block_size));
+        };
+        let place = usize::from(number);
+        if self.pvs.len() <= place {
+            self.pvs.resize_with(place + 1, || None);
+        }
+        self.pvs[place] = Some(lane);
+        self.transfer(ring, request)
     }
 
     /// A round of a read or write that takes the pool.
@@ -339,7 +364,7 @@ impl Lane for LuLane {
             return self.heard(ring, out);
         }
         let first = out.len();
-        let Some(lane) = self.pvs.get_mut(usize::from(part) - 1) else { return };
+        let Some(Some(lane)) = self.pvs.get_mut(usize::from(part) - 1) else { return };
         lane.complete(ring, token, result, out);
         for finish in &mut out[first..] {
             let Some(job) = self.jobs.remove(&finish.tag) else {
@@ -355,8 +380,9 @@ impl Lane for LuLane {
 
     fn detach(&mut self, ring: &mut Ring) {
         debug_assert!(self.jobs.is_empty() && !self.listens, "detached with I/O in flight");
-        self.pvs.iter_mut().for_each(|lane| lane.detach(ring));
+        self.pvs.iter_mut().flatten().for_each(|lane| lane.detach(ring));
         ring.unregister(self.bell);
+        self.table.lanes.fetch_sub(1, Relaxed);
         self.shared.leave(&self.begun);
     }
 }

@@ -19,7 +19,8 @@
 //! # A PV
 //!
 //! Each PV is a [`block::FileVolume`], opened as a part of the pool: its lock keeps two processes apart, its lanes know about direct I/O, short transfers and disks that hang. A channel's lane
-//! of an LU has a lane of each PV; their tokens carry the PV's number ([`block::Seat`]).
+//! of an LU has a lane of each PV; their tokens carry the PV's number ([`block::Seat`]). One that is added gets its lanes when channels first need them. When one is gone, the thread has let go of it, and
+//! lanes do when they are made anew.
 //!
 //! # What waits
 //!
@@ -41,7 +42,7 @@ mod work;
 #[cfg(test)]
 mod tests;
 
-pub use table::{PoolView, PvView};
+pub use table::{PoolView, Progress, PvView};
 pub use thread::{PoolHandle, Pools};
 
 /// Why a pool is not made, opened or changed.

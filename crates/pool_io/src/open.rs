@@ -1,6 +1,6 @@
 //! Making and opening a pool, on its thread.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use block::{FileVolume, OpKind, Volume, VolumeError};
@@ -14,8 +14,8 @@ use crate::PoolError;
 use crate::engine::Engine;
 use crate::shadow::Shadow;
 use crate::signature;
-use crate::table::Shared;
-use crate::thread::Opening;
+use crate::table::{OpenPv, Shared};
+use crate::thread::{Candidate, Opening};
 use crate::work::{For, Work, chunks_for};
 
 /// Bytes that are read at once while a pool is opened.
@@ -26,13 +26,13 @@ const WRITE: usize = 128 << 10;
 /// PVs that are read at once, by the numbers of their lanes.
 struct Reading<'a> {
     engine: &'a mut Engine<For>,
-    lanes: &'a [u16],
+    lanes: &'a [Option<u16>],
 }
 
 impl Source for Reading<'_> {
     fn read(&mut self, pv: u16, at: u64, bytes: usize) -> Result<Vec<u8>, ReadFailed> {
         let failed = ReadFailed { pv, at };
-        let lane = *self.lanes.get(usize::from(pv)).ok_or(failed)?;
+        let lane = self.lanes.get(usize::from(pv)).copied().flatten().ok_or(failed)?;
         let mut all = vec![0; bytes];
         for (index, part) in all.chunks_mut(READ).enumerate() {
             let from = at + (index * READ) as u64;
@@ -48,6 +48,10 @@ impl Source for Reading<'_> {
         }
         Ok(all)
     }
+
+    fn is_there(&mut self, pv: u16) -> bool {
+        self.lanes.get(usize::from(pv)).copied().flatten().is_some()
+    }
 }
 
 /// Opens a pool: its PVs in the order of members, what a process before left, the core.
@@ -57,19 +61,19 @@ pub(crate) fn open(
     opening: Opening,
 ) -> Result<Work, PoolError> {
     let mut lanes = Vec::new();
-    for (path, pv) in opening.spec.pvs.iter().zip(&opening.pvs) {
-        match engine.join(pv) {
+    for candidate in &opening.pvs {
+        match engine.join(&candidate.pv.volume) {
             Ok(lane) => lanes.push(lane),
             Err(error) => {
                 lanes.into_iter().for_each(|lane| engine.leave(lane));
-                return Err(of_pv(path, error));
+                return Err(of_pv(&candidate.pv.path, error));
             }
         }
     }
     let opened = open_on(engine, number, opening, &lanes);
-    if opened.is_err() {
-        lanes.into_iter().for_each(|lane| engine.leave(lane));
-    }
+    let used: &[Option<u16>] = opened.as_ref().map_or(&[], |work| work.lanes.as_slice());
+    let others: Vec<u16> = lanes.into_iter().filter(|lane| !used.contains(&Some(*lane))).collect();
+    others.into_iter().for_each(|lane| engine.leave(lane));
     opened
 }
 
@@ -77,19 +81,27 @@ fn open_on(
     engine: &mut Engine<For>,
     number: u32,
     opening: Opening,
-    lanes: &[u16],
+    found: &[u16],
 ) -> Result<Work, PoolError> {
     let Opening { spec, owner, pvs, shadow } = opening;
-    let labels = look(engine, &spec, owner.pool, lanes)?;
-    if labels.iter().any(Option::is_none) {
-        new_pool(engine, &spec, owner.pool, &pvs, lanes)?;
+    let mut whole = true;
+    for (candidate, lane) in pvs.iter().zip(found) {
+        if candidate.must {
+            whole &= look(engine, &spec, owner.pool, &candidate.pv, *lane)?.is_some();
+        }
     }
-    let order = in_order(engine, &spec, owner.pool, lanes)?;
-    let lanes: Vec<u16> = order.iter().map(|at| lanes[*at]).collect();
-    let paths: Vec<PathBuf> = order.iter().map(|at| spec.pvs[*at].clone()).collect();
-    let chunks: Vec<u32> = order.iter().map(|at| chunks_of(&pvs[*at])).collect();
-    let pvs = order.iter().map(|at| Arc::clone(&pvs[*at])).collect();
-    let shadow = Shadow::map(&shadow, &chunks).map_err(|what| {
+    if !whole {
+        new_pool(engine, owner.pool, &pvs, found)?;
+    }
+    let (superblock, order) = in_order(engine, owner.pool, &pvs, found)?;
+    let lanes: Vec<Option<u16>> = order.iter().map(|at| at.map(|at| found[at])).collect();
+    let open = order.iter().map(|at| at.map(|at| pvs[at].pv.clone())).collect();
+    let layout: Vec<_> = superblock
+        .members
+        .iter()
+        .map(|member| ((member.pv, member.chunks), member.state != MemberState::Gone))
+        .collect();
+    let shadow = Shadow::map(shadow, &layout).map_err(|what| {
         let what = format!("{}: {what}", spec.shadow.display());
         PoolError::new(what, "enlarge that file system")
     })?;
@@ -109,11 +121,10 @@ fn open_on(
     // Before the epoch is raised: it holds for this one and the next.
     shadow.holds_for(owner, epoch);
     core.start();
-    let shared = Shared::new(&spec.name, owner.pool, pvs, paths, shadow);
-    let mut work = Work::new(number, Arc::new(shared), core, lanes);
-    serve(engine, &mut work)
-        .map_err(|what| PoolError::new(what, "see whether its PVs are in order"))?;
-    work.shared.shadow.holds_for(owner, epoch + 1);
+    let shared = Shared::new(&spec.name, owner.pool, open, shadow);
+    let mut work = Work::new(number, owner, Arc::new(shared), core, lanes);
+    let served = serve(engine, &mut work);
+    served.map_err(|what| PoolError::new(what, "see whether its PVs are in order"))?;
     Ok(work)
 }
 
@@ -145,83 +156,121 @@ fn serve(engine: &mut Engine<For>, work: &mut Work) -> Result<(), String> {
     served
 }
 
-fn chunks_of(pv: &FileVolume) -> u32 {
+pub(crate) fn chunks_of(pv: &FileVolume) -> u32 {
     chunks_for(pv.geometry().bytes / CHUNK_BYTES * CHUNK_BYTES)
 }
 
-/// The label of each PV; none where the pool is to be made on it.
+fn front(engine: &mut Engine<For>, pv: &OpenPv, lane: u16) -> Result<Vec<u8>, PoolError> {
+    let mut source = Reading { engine, lanes: &[Some(lane)] };
+    source.read(0, 0, signature::FRONT).map_err(|_| {
+        let what = format!("PV {} cannot be read", pv.path.display());
+        PoolError::new(what, "see whether the device is in order")
+    })
+}
+
+/// What a PV says of itself, if it is of the pool; one of another pool is refused.
+fn label(pool: Uuid, pv: &OpenPv, front: &[u8]) -> Result<Option<Label>, PoolError> {
+    match Label::decode(&front[..LABEL_BYTES]) {
+        Ok(label) if label.pool == pool => Ok(Some(label)),
+        Ok(label) => {
+            let what = format!("PV {} belongs to another pool, {}", pv.path.display(), label.pool);
+            Err(PoolError::new(
+                what,
+                "name another device; one whose pool nobody needs any more is freed by `wipefs -a` or by overwriting its first 4096 bytes",
+            ))
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+fn holds(pv: &OpenPv, what: &str) -> PoolError {
+    let what = format!("PV {} holds {what}", pv.path.display());
+    let help = "name another device, or, if nobody needs what is there, remove it with `wipefs -a`";
+    PoolError::new(what, help)
+}
+
+fn too_small(pv: &OpenPv, error: &pool::NotMade) -> PoolError {
+    let pool::NotMade::Small { chunks, least, .. } = error else {
+        return PoolError { what: error.to_string(), help: None };
+    };
+    let what = format!(
+        "PV {} is too small: it has {chunks} chunks of 64 MiB, of which the pool itself needs {least}",
+        pv.path.display()
+    );
+    PoolError::new(what, "name a larger device")
+}
+
+/// The label of a PV; none where the pool is to be made on it.
 fn look(
     engine: &mut Engine<For>,
     spec: &PoolSpec,
     pool: Uuid,
-    lanes: &[u16],
-) -> Result<Vec<Option<Label>>, PoolError> {
-    let mut labels = Vec::new();
-    let mut source = Reading { engine, lanes };
-    for (pv, path) in (0..).zip(&spec.pvs) {
-        let path = path.display();
-        let front = source.read(pv, 0, signature::FRONT).map_err(|_| {
-            PoolError::new(
-                format!("PV {path} cannot be read"),
-                "see whether the device is in order",
-            )
-        })?;
-        let label = match Label::decode(&front[..LABEL_BYTES]) {
-            Ok(label) if label.pool == pool => Some(label),
-            Ok(label) => {
-                let what = format!("PV {path} belongs to another pool, {}", label.pool);
-                return Err(PoolError::new(
-                    what,
-                    "name another device; one whose pool nobody needs any more is freed by `wipefs -a` or by overwriting its first 4096 bytes",
-                ));
-            }
-            Err(_) => None,
+    pv: &OpenPv,
+    lane: u16,
+) -> Result<Option<Label>, PoolError> {
+    let front = front(engine, pv, lane)?;
+    let label = label(pool, pv, &front)?;
+    let path = pv.path.display();
+    if label.is_none() && !spec.fresh {
+        let what = match signature::found(&front) {
+            Some(found) => format!("PV {path} is not of this pool any more: {found} is there"),
+            None => format!("PV {path} is not of this pool: it has no label"),
         };
-        if label.is_none() && !spec.fresh {
-            let what = match signature::found(&front) {
-                Some(found) => format!("PV {path} is not of this pool any more: {found} is there"),
-                None => format!("PV {path} is not of this pool: it has no label"),
-            };
-            return Err(PoolError::new(what, "correct the path, or put the device back"));
-        }
-        if let (None, Some(found)) = (&label, signature::found(&front)) {
-            let what = format!("PV {path} holds {found}");
-            return Err(PoolError::new(
-                what,
-                "name another device, or, if nobody needs what is there, remove it with `wipefs -a`",
-            ));
-        }
-        labels.push(label);
+        return Err(PoolError::new(what, "correct the path, or put the device back"));
     }
-    Ok(labels)
+    match signature::found(&front) {
+        Some(found) if label.is_none() => Err(holds(pv, found)),
+        _ => Ok(label),
+    }
+}
+
+/// Whether a PV can be added to a pool that is open.
+pub(crate) fn may_join(
+    engine: &mut Engine<For>,
+    pool: &Superblock,
+    pv: &OpenPv,
+    lane: u16,
+) -> Result<NewPv, PoolError> {
+    let front = front(engine, pv, lane)?;
+    // What was about to be added, or was removed, has a label that no superblock names.
+    let label = label(pool.pool, pv, &front)?;
+    let there = |label: Label| {
+        let mut members = pool.members.iter();
+        members.any(|member| member.pv == label.pv && member.state != MemberState::Gone)
+    };
+    if label.is_some_and(there) {
+        let what = format!("PV {} is in this pool already, by another path", pv.path.display());
+        return Err(PoolError::new(what, "name each device once"));
+    }
+    if let (None, Some(found)) = (label, signature::found(&front)) {
+        return Err(holds(pv, found));
+    }
+    let new = NewPv { pv: fresh_uuid(), chunks: chunks_of(&pv.volume), tier: 0, group: 0 };
+    make(pool.pool, &[new]).map(|_| new).map_err(|error| too_small(pv, &error))
 }
 
 /// Makes a pool, or makes it anew where that was not finished.
 fn new_pool(
     engine: &mut Engine<For>,
-    spec: &PoolSpec,
     pool: Uuid,
-    pvs: &[Arc<FileVolume>],
+    pvs: &[Candidate],
     lanes: &[u16],
 ) -> Result<(), PoolError> {
-    let new =
-        |pv: &Arc<FileVolume>| NewPv { pv: fresh_uuid(), chunks: chunks_of(pv), tier: 0, group: 0 };
+    let new = |candidate: &Candidate| {
+        let chunks = chunks_of(&candidate.pv.volume);
+        NewPv { pv: fresh_uuid(), chunks, tier: 0, group: 0 }
+    };
     let new: Vec<NewPv> = pvs.iter().map(new).collect();
-    let (_, parts) = make(pool, &new).map_err(|error| match error {
-        pool::NotMade::Small { pv, chunks, least } => {
-            let at = new.iter().position(|one| one.pv == pv).unwrap_or(0);
-            let what = format!(
-                "PV {} is too small: it has {chunks} chunks of 64 MiB, of which the pool itself needs {least}",
-                spec.pvs[at].display()
-            );
-            PoolError::new(what, "name a larger device")
-        }
-        other => PoolError { what: other.to_string(), help: None },
+    let (_, parts) = make(pool, &new).map_err(|error| {
+        let small = new
+            .iter()
+            .position(|one| matches!(error, pool::NotMade::Small { pv, .. } if one.pv == pv));
+        too_small(&pvs[small.unwrap_or(0)].pv, &error)
     })?;
     let write = OpKind::Write { fua: false };
     for part in parts {
         for (pv, at, bytes) in part {
-            let (lane, path) = (lanes[usize::from(pv)], spec.pvs[usize::from(pv)].display());
+            let (lane, path) = (lanes[usize::from(pv)], pvs[usize::from(pv)].pv.path.display());
             let failed = || {
                 PoolError::new(
                     format!("PV {path} cannot be written"),
@@ -238,10 +287,10 @@ fn new_pool(
                 result.map_err(|_| failed())?;
             }
         }
-        for (lane, path) in lanes.iter().zip(&spec.pvs) {
+        for (lane, candidate) in lanes.iter().zip(pvs) {
             let (result, _) = engine.at_once(*lane, OpKind::Flush, 0, 0, None, For::Opening);
             result.map_err(|_| {
-                let what = format!("PV {} cannot be flushed", path.display());
+                let what = format!("PV {} cannot be flushed", candidate.pv.path.display());
                 PoolError::new(what, "see whether the device is in order")
             })?;
         }
@@ -249,34 +298,41 @@ fn new_pool(
     Ok(())
 }
 
-/// Which PV of the specification each member is.
+/// The superblock that counts, and which of the PVs each of its members is; those that are gone are none.
 fn in_order(
     engine: &mut Engine<For>,
-    spec: &PoolSpec,
     pool: Uuid,
+    pvs: &[Candidate],
     lanes: &[u16],
-) -> Result<Vec<usize>, PoolError> {
+) -> Result<(Superblock, Vec<Option<usize>>), PoolError> {
     let plain = |what: String| PoolError { what, help: None };
-    let mut source = Reading { engine, lanes };
-    let mut copies: Vec<(Superblock, Place)> = Vec::new();
+    let lanes: Vec<Option<u16>> = lanes.iter().copied().map(Some).collect();
+    let mut source = Reading { engine, lanes: &lanes };
+    let mut copies: Vec<(bool, (Superblock, Place))> = Vec::new();
     let mut whose = Vec::new();
-    for pv in 0..lanes.len() as u16 {
-        let found = superblocks(&mut source, pv).map_err(|error| plain(error.to_string()))?;
+    for (number, candidate) in (0..).zip(pvs) {
+        let found = superblocks(&mut source, number).map_err(|error| plain(error.to_string()))?;
         let own: Vec<(Superblock, Place)> =
             found.into_iter().filter(|(superblock, _)| superblock.pool == pool).collect();
-        let label = source.read(pv, 0, SECTOR_BYTES).map_err(|error| plain(error.to_string()))?;
-        let label = Label::decode(&label).ok().map(|label| label.pv);
-        whose.push(own.first().map(|(_, place)| place.pv).or(label));
-        copies.extend(own);
+        let label =
+            source.read(number, 0, SECTOR_BYTES).map_err(|error| plain(error.to_string()))?;
+        let label = Label::decode(&label).ok().filter(|label| label.pool == pool);
+        whose.push(own.first().map(|(_, place)| place.pv).or(label.map(|label| label.pv)));
+        copies.extend(own.into_iter().map(|copy| (candidate.must, copy)));
     }
-    let chosen = choose(&copies).map_err(|error| plain(error.to_string()))?;
+    let all: Vec<_> = copies.iter().map(|(_, copy)| copy.clone()).collect();
+    let chosen = choose(&all).or_else(|error| {
+        // One that is not known to be in the pool does not keep the others from it.
+        let known = copies.into_iter().filter_map(|(must, copy)| must.then_some(copy));
+        choose(&known.collect::<Vec<_>>()).map_err(|_| error)
+    });
+    let superblock = chosen.map_err(|error| plain(error.to_string()))?.superblock;
     let mut order = Vec::new();
-    for member in &chosen.superblock.members {
+    for member in &superblock.members {
         let at = whose.iter().position(|pv| *pv == Some(member.pv));
         match at {
-            Some(at) => order.push(at),
-            // Its number stays, and nothing is read of it.
-            None if member.state == MemberState::Gone => order.push(0),
+            _ if member.state == MemberState::Gone => order.push(None),
+            Some(at) => order.push(Some(at)),
             None => {
                 let what = format!("PV {} of the pool is missing", member.pv);
                 return Err(PoolError::new(
@@ -286,11 +342,12 @@ fn in_order(
             }
         }
     }
-    if let Some(extra) = (0..lanes.len()).find(|at| !order.contains(at)) {
-        let what = format!("PV {} is no member of the pool", spec.pvs[extra].display());
+    let extra = |at: &usize| pvs[*at].must && !order.contains(&Some(*at));
+    if let Some(extra) = (0..pvs.len()).find(extra) {
+        let what = format!("PV {} is no member of the pool", pvs[extra].pv.path.display());
         return Err(PoolError::new(what, "correct the paths of its PVs"));
     }
-    Ok(order)
+    Ok((superblock, order))
 }
 
 /// Nobody's so far: the standard library's seeds of hashes, which come from the system.

@@ -10,7 +10,7 @@ use pool::{Fault, Reply, Request};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::PoolError;
-use crate::table::{Shared, Table, locked};
+use crate::table::{OpenPv, Shared, Table, locked};
 use crate::thread::Opening;
 
 /// What wakes a ring that reads it.
@@ -96,6 +96,12 @@ pub(crate) enum Message {
     Core(Arc<Shared>, Request, ReplyTo<Result<Reply, Fault>>),
     /// An LU.
     Lu(Arc<Shared>, Wanted, ReplyTo<Result<Arc<Table>, Fault>>),
+    /// Whether such PVs could be added.
+    Look(Arc<Shared>, Vec<OpenPv>, ReplyTo<Result<(), PoolError>>),
+    /// Add a PV.
+    Join(Arc<Shared>, OpenPv, ReplyTo<Result<(), PoolError>>),
+    /// Begin to remove a PV, by number of the member.
+    Leave(Arc<Shared>, u16, ReplyTo<Result<(), Fault>>),
     /// Close a pool when nothing of it is under way.
     Close(Arc<Shared>, ReplyTo<()>),
     /// End.

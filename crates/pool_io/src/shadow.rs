@@ -6,25 +6,30 @@
 //! | 1, 2 | UUID of the pool |
 //! | 3, 4 | UUID of the server |
 //! | 5, 6 | the boot of the host |
-//! | 7 | how many chunks each PV has, as one number |
-//! | 8 | epoch of the pool |
-//! | from 512 on | 17 words for each chunk of each PV: `VALID` and how often it was given out, then its 1,024 bits |
+//! | 7 | 2: what this table says |
+//! | 8 | epoch of the pool: it holds for this one and the next |
+//! | from 512 on, at a page, for each PV that was ever in the pool | UUID of the PV, how many chunks it has, 509 words that are not used; then 17 words for each chunk: `VALID` and how often it was given out, then its 1,024 bits |
 //!
 //! The pools' thread writes it and no other; channels read bits. The kernel keeps every store of a process that is killed, in order: so a chunk is made invalid before its bits
-//! become those of another generation, and all that was stored before an answer is there.
+//! become those of another generation, and all that was stored before an answer is there. Where a PV's words are follows from how many chunks those before it have: a PV that comes later changes nothing
+//! of what is there, and its words are made before anything can be on it.
 
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use memory::{Access, Mapping};
-use pool::format::{BLOCKS, Uuid};
+use pool::format::{BLOCKS, MEMBERS_MAX, Uuid};
 use pool::{ChunkId, Kept};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"TLSHADOW");
 const HEADER: usize = 512;
 const BITS: usize = BLOCKS / 64;
 const CHUNK: usize = 1 + BITS;
+/// What the module's table says.
+const LAYOUT: u64 = 2;
 /// The bit of a chunk's first word that says that the rest holds.
 const VALID: u64 = 1 << 63;
 
@@ -37,14 +42,18 @@ pub(crate) struct Owner {
     pub(crate) boot: Uuid,
 }
 
+/// A PV of it: which, and how many chunks it has.
+pub(crate) type OfPv = (Uuid, u32);
+
 /// The mapped file.
 #[derive(Debug)]
 pub(crate) struct Shadow {
-    mapping: Mapping,
-    /// The first word of each PV's chunks.
-    starts: Vec<usize>,
-    /// The layout, as one number.
-    layout: u64,
+    file: File,
+    header: Mapping,
+    /// By number of the member.
+    pvs: Box<[OnceLock<Mapping>]>,
+    /// All that are mapped have numbers below.
+    end: AtomicUsize,
 }
 
 fn halves(uuid: Uuid) -> [u64; 2] {
@@ -52,44 +61,103 @@ fn halves(uuid: Uuid) -> [u64; 2] {
     [half(0), half(8)]
 }
 
+/// What stands before the chunks of a PV.
+fn front((pv, chunks): OfPv) -> [u64; 3] {
+    let [first, second] = halves(pv);
+    [first, second, u64::from(chunks)]
+}
+
+/// Bytes of the words of a PV.
+fn bytes_of(chunks: u32) -> u64 {
+    (8 * (HEADER as u64 + u64::from(chunks) * CHUNK as u64)).next_multiple_of(4096)
+}
+
+/// Maps a part of the file, with all its memory; what there was none of is zeros.
+fn part(file: &File, at: u64, bytes: u64) -> Result<Mapping, String> {
+    let say = |error: std::io::Error| error.to_string();
+    if file.metadata().map_err(say)?.len() < at + bytes {
+        file.set_len(at + bytes).map_err(say)?;
+    }
+    let flags = rustix::fs::FallocateFlags::empty();
+    rustix::fs::fallocate(file.as_fd(), flags, at, bytes)
+        .map_err(|error| format!("its {bytes} bytes of memory: {error}"))?;
+    Mapping::file(file, at, bytes as usize, Access::ReadWrite).map_err(|error| error.to_string())
+}
+
 impl Shadow {
-    /// Maps a file for a pool whose PVs have so many chunks; one of another size is emptied. All its memory is taken at once.
-    pub(crate) fn map(file: &File, chunks: &[u32]) -> Result<Shadow, String> {
-        let mut words = HEADER;
-        let mut starts = Vec::with_capacity(chunks.len());
-        for count in chunks {
-            starts.push(words);
-            words += *count as usize * CHUNK;
+    /// Maps a file for a pool with such PVs, in the order of members; those that are gone have a place and no memory. Words of another PV are forgotten.
+    pub(crate) fn map(file: File, pvs: &[(OfPv, bool)]) -> Result<Shadow, String> {
+        let header = part(&file, 0, 8 * HEADER as u64)?;
+        let all = (0..MEMBERS_MAX).map(|_| OnceLock::new()).collect();
+        let shadow = Shadow { file, header, pvs: all, end: AtomicUsize::new(0) };
+        let mut at = 8 * HEADER as u64;
+        for (number, (pv, there)) in pvs.iter().enumerate() {
+            if *there {
+                shadow.map_pv(number, at, *pv)?;
+            }
+            at += bytes_of(pv.1);
         }
-        let bytes = (8 * words).next_multiple_of(4096);
-        let say = |error: std::io::Error| error.to_string();
-        if file.metadata().map_err(say)?.len() != bytes as u64 {
-            file.set_len(0).map_err(say)?;
-            file.set_len(bytes as u64).map_err(say)?;
+        Ok(shadow)
+    }
+
+    /// Makes room for another PV, which has the number after those that were ever in the pool.
+    pub(crate) fn add(&self, pvs: impl Iterator<Item = u32>, new: OfPv) -> Result<(), String> {
+        let (mut number, mut at) = (0, 8 * HEADER as u64);
+        for chunks in pvs {
+            (number, at) = (number + 1, at + bytes_of(chunks));
         }
-        let flags = rustix::fs::FallocateFlags::empty();
-        rustix::fs::fallocate(file.as_fd(), flags, 0, bytes as u64)
-            .map_err(|error| format!("its {bytes} bytes of memory: {error}"))?;
-        let mapping =
-            Mapping::file(file, 0, bytes, Access::ReadWrite).map_err(|error| error.to_string())?;
-        let add = |sum: u64, count: &u32| {
-            (sum ^ u64::from(*count)).wrapping_mul(0x100_0000_01b3).rotate_left(5)
-        };
-        let layout = chunks.iter().fold(chunks.len() as u64, add);
-        Ok(Shadow { mapping, starts, layout })
+        // It was prepared for one that did not come after all.
+        match self.pvs.get(number).is_some_and(|place| place.get().is_some()) {
+            true => self.begin_pv(number, new),
+            false => self.map_pv(number, at, new),
+        }
+    }
+
+    fn map_pv(&self, number: usize, at: u64, pv: OfPv) -> Result<(), String> {
+        let place = self.pvs.get(number).ok_or("the pool has too many PVs")?;
+        let mapping = part(&self.file, at, bytes_of(pv.1))?;
+        let known = mapping.words().iter().map(|word| word.load(Relaxed)).take(3).eq(front(pv));
+        // Nobody else maps it: there is one thread.
+        let _ = place.set(mapping);
+        self.end.fetch_max(number + 1, Relaxed);
+        if known { Ok(()) } else { self.begin_pv(number, pv) }
+    }
+
+    /// Nothing is known of a PV.
+    fn begin_pv(&self, number: usize, pv: OfPv) -> Result<(), String> {
+        let words = self.pvs[number].get().map(Mapping::words).unwrap_or_default();
+        if words.len() * 8 < bytes_of(pv.1) as usize {
+            return Err("a PV of another size was about to be added: restart the data plane".into());
+        }
+        forget(words);
+        words.iter().zip(front(pv)).for_each(|(word, value)| word.store(value, Release));
+        Ok(())
+    }
+
+    /// Gives the memory back of a PV that is gone: nobody looks there any more.
+    pub(crate) fn drop_pv(&self, number: u16, pvs: impl Iterator<Item = u32>) {
+        let mut at = 8 * HEADER as u64;
+        for (index, chunks) in pvs.enumerate() {
+            if index == usize::from(number) {
+                let flags =
+                    rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
+                // It is only memory.
+                let _ = rustix::fs::fallocate(self.file.as_fd(), flags, at, bytes_of(chunks));
+            }
+            at += bytes_of(chunks);
+        }
     }
 
     /// What a process before this one left, if it was this server in this boot of the host: the epoch for which it holds, and the chunks.
     pub(crate) fn left(&self, owner: Owner) -> Option<(u64, Vec<Kept>)> {
-        let words = self.mapping.words();
+        let words = self.header.words();
         let found: Vec<u64> = words[..9].iter().map(|word| word.load(Acquire)).collect();
-        if found[0] != MAGIC || found[1..8] != self.owner(owner) {
+        if found[0] != MAGIC || found[1..8] != Self::owner(owner) {
             return None;
         }
         let mut kept = Vec::new();
-        for (pv, start) in self.starts.iter().enumerate() {
-            let end = self.starts.get(pv + 1).copied().unwrap_or(words.len());
-            for (chunk, entry) in words[*start..end].chunks_exact(CHUNK).enumerate() {
+        for (pv, words) in self.mapped() {
+            for (chunk, entry) in words[HEADER..].chunks_exact(CHUNK).enumerate() {
                 let first = entry[0].load(Acquire);
                 if first & VALID == 0 {
                     continue;
@@ -106,29 +174,29 @@ impl Shadow {
         Some((found[8], kept))
     }
 
-    fn owner(&self, Owner { pool, server, boot }: Owner) -> [u64; 7] {
+    fn mapped(&self) -> impl Iterator<Item = (usize, &[AtomicU64])> {
+        let pvs = self.pvs.iter().enumerate().take(self.end.load(Relaxed));
+        pvs.filter_map(|(pv, place)| Some((pv, place.get()?.words())))
+    }
+
+    fn owner(Owner { pool, server, boot }: Owner) -> [u64; 7] {
         let [a, b] = halves(pool);
         let [c, d] = halves(server);
         let [e, f] = halves(boot);
-        [a, b, c, d, e, f, self.layout]
+        [a, b, c, d, e, f, LAYOUT]
     }
 
     /// Forgets everything: nobody's memory, until [`Shadow::holds_for`].
     pub(crate) fn clear(&self) {
-        let words = self.mapping.words();
-        words[0].store(0, Release);
-        words[1..].iter().for_each(|word| {
-            // Pages that nobody ever touched stay so.
-            if word.load(Relaxed) != 0 {
-                word.store(0, Relaxed);
-            }
-        });
+        self.header.words()[0].store(0, Release);
+        forget(&self.header.words()[1..]);
+        self.mapped().for_each(|(_, words)| forget(&words[HEADER..]));
     }
 
     /// From now on it is this one's, for the pool at this epoch and the next.
     pub(crate) fn holds_for(&self, owner: Owner, epoch: u64) {
-        let words = self.mapping.words();
-        for (word, value) in words[1..8].iter().zip(self.owner(owner)) {
+        let words = self.header.words();
+        for (word, value) in words[1..8].iter().zip(Self::owner(owner)) {
             word.store(value, Relaxed);
         }
         words[8].store(epoch, Release);
@@ -152,9 +220,11 @@ impl Shadow {
         entry[0].store(first, Release);
     }
 
-    fn entry(&self, id: ChunkId) -> Option<&[std::sync::atomic::AtomicU64]> {
-        let start = self.starts.get(usize::from(id.pv))? + id.chunk as usize * CHUNK;
-        self.mapping.words().get(start..start + CHUNK)
+    #[inline]
+    fn entry(&self, id: ChunkId) -> Option<&[AtomicU64]> {
+        let words = self.pvs.get(usize::from(id.pv))?.get()?.words();
+        let start = HEADER + id.chunk as usize * CHUNK;
+        words.get(start..start + CHUNK)
     }
 
     /// Whether blocks `first` to `last` of a chunk are all written.
@@ -172,8 +242,18 @@ impl Shadow {
 
     /// Its memory was taken away: somebody truncated the file.
     pub(crate) fn damaged(&self) -> bool {
-        self.mapping.damaged()
+        let pvs = self.pvs.iter().take(self.end.load(Relaxed)).filter_map(OnceLock::get);
+        self.header.damaged() || pvs.into_iter().any(Mapping::damaged)
     }
+}
+
+fn forget(words: &[AtomicU64]) {
+    words.iter().for_each(|word| {
+        // Pages that nobody ever touched stay so.
+        if word.load(Relaxed) != 0 {
+            word.store(0, Relaxed);
+        }
+    });
 }
 
 #[cfg(test)]
@@ -186,6 +266,14 @@ mod tests {
         tempfile::tempfile_in("/dev/shm").expect("a file in /dev/shm")
     }
 
+    fn pvs(chunks: &[u32]) -> Vec<(OfPv, bool)> {
+        (1..).zip(chunks).map(|(pv, chunks)| ((Uuid([pv; 16]), *chunks), true)).collect()
+    }
+
+    fn map(file: &File, chunks: &[u32]) -> Shadow {
+        Shadow::map(file.try_clone().unwrap(), &pvs(chunks)).unwrap()
+    }
+
     fn id(pv: u16, chunk: u32) -> ChunkId {
         ChunkId { pv, chunk }
     }
@@ -193,7 +281,7 @@ mod tests {
     #[test]
     fn a_successor_finds_what_was_kept_and_nobody_else_does() {
         let file = file();
-        let shadow = Shadow::map(&file, &[3, 5]).unwrap();
+        let shadow = map(&file, &[3, 5]);
         assert_eq!(shadow.left(ONE), None);
         shadow.holds_for(ONE, 7);
         let mut bits = [0; BLOCKS / 32];
@@ -201,7 +289,7 @@ mod tests {
         shadow.keep(&(id(1, 4), 9, bits));
         shadow.keep(&(id(0, 0), u16::MAX, [0; BLOCKS / 32]));
         drop(shadow);
-        let next = Shadow::map(&file, &[3, 5]).unwrap();
+        let next = map(&file, &[3, 5]);
         let kept = vec![(id(0, 0), u16::MAX, [0; BLOCKS / 32]), (id(1, 4), 9, bits)];
         assert_eq!(next.left(ONE), Some((7, kept)));
         for other in [
@@ -214,12 +302,46 @@ mod tests {
         next.clear();
         next.holds_for(ONE, 8);
         assert_eq!(next.left(ONE), Some((8, Vec::new())));
-        assert_eq!(Shadow::map(&file, &[3, 6]).unwrap().left(ONE), None, "another pool's size");
+        next.keep(&(id(1, 4), 9, bits));
+        next.keep(&(id(0, 1), 2, bits));
+        // Another PV in the place of one that is known: what it has is nobody's.
+        let one = vec![(id(0, 1), 2, bits)];
+        assert_eq!(map(&file, &[3, 6]).left(ONE), Some((8, one)));
+    }
+
+    #[test]
+    fn a_pv_that_comes_has_its_own_place_and_one_that_is_gone_none() {
+        let file = file();
+        let shadow = map(&file, &[3, 5]);
+        shadow.holds_for(ONE, 7);
+        let bits = [7; BLOCKS / 32];
+        shadow.keep(&(id(2, 0), 1, bits));
+        assert!(!shadow.has_all(id(2, 0), 0, 0), "there is no such PV");
+        shadow.keep(&(id(1, 4), 9, bits));
+        for pv in [8, 9] {
+            shadow.add([3, 5].into_iter(), (Uuid([pv; 16]), 600)).unwrap();
+            assert!(!shadow.has_all(id(2, 599), 0, 0), "nothing is known of it");
+            shadow.keep(&(id(2, 599), 1, bits));
+            assert!(shadow.has_all(id(2, 599), 0, 2));
+        }
+        assert!(shadow.add([3, 5].into_iter(), (Uuid([9; 16]), 9000)).is_err());
+        let all = [pvs(&[3, 5]), vec![((Uuid([9; 16]), 600), true)]].concat();
+        let next = |all: &[(OfPv, bool)]| Shadow::map(file.try_clone().unwrap(), all).unwrap();
+        let kept = vec![(id(1, 4), 9, bits), (id(2, 599), 1, bits)];
+        assert_eq!(next(&all).left(ONE), Some((7, kept.clone())));
+        // A successor that does not know of it yet.
+        assert_eq!(next(&all[..2]).left(ONE), Some((7, kept[..1].to_vec())));
+        let mut gone = all;
+        gone[1].1 = false;
+        let shadow = next(&gone);
+        assert_eq!(shadow.left(ONE), Some((7, kept[1..].to_vec())));
+        shadow.drop_pv(1, [3, 5, 600].into_iter());
+        assert!(shadow.has_all(id(2, 599), 0, 2) && !shadow.damaged());
     }
 
     #[test]
     fn ranges_of_blocks_are_looked_up_as_a_list_of_bits_has_them() {
-        let shadow = Shadow::map(&file(), &[2]).unwrap();
+        let shadow = map(&file(), &[2]);
         let mut random = memory::random::Random::new(4);
         for _ in 0..50 {
             // Mostly ones, or no range is ever whole.

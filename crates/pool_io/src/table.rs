@@ -16,7 +16,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use block::FileVolume;
 use pool::format::{BLOCK_BYTES, CHUNK_BYTES, Uuid};
@@ -46,11 +46,30 @@ fn word(way: Way) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Table {
     pub(crate) number: u32,
-    chunks: Box<[AtomicU64]>,
+    /// Chunks that it has. There may be words for more, which say that the pool has to be asked.
+    count: AtomicU32,
+    first: Part,
+    /// The size of the volume that it is, which ends somewhere in its last chunk.
+    pub(crate) size: AtomicU64,
+    /// Lanes to it.
+    pub(crate) lanes: AtomicU32,
     /// It is gone: whoever has it open still is told so.
     gone: AtomicBool,
     /// Volumes that are open on it.
     pub(crate) users: AtomicU32,
+}
+
+/// Words of chunks, and those that came when it grew: nothing moves at which channels look.
+#[derive(Debug)]
+struct Part {
+    chunks: Box<[AtomicU64]>,
+    next: OnceLock<Box<Part>>,
+}
+
+impl Part {
+    fn of(words: impl Iterator<Item = u64>) -> Part {
+        Part { chunks: words.map(AtomicU64::new).collect(), next: OnceLock::new() }
+    }
 }
 
 /// What a look-up finds.
@@ -64,26 +83,81 @@ pub(crate) enum Found {
 
 impl Table {
     pub(crate) fn new(number: u32, ways: impl Iterator<Item = Way>) -> Table {
-        let chunks = ways.map(|way| AtomicU64::new(word(way))).collect();
-        Table { number, chunks, gone: AtomicBool::new(false), users: AtomicU32::new(0) }
+        let first = Part::of(ways.map(word));
+        Table {
+            number,
+            // As many as the pool said, which counts them so.
+            count: AtomicU32::new(first.chunks.len() as u32),
+            first,
+            size: AtomicU64::new(0),
+            lanes: AtomicU32::new(0),
+            gone: AtomicBool::new(false),
+            users: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn chunks(&self) -> u32 {
+        self.count.load(Relaxed)
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.chunks.len() as u64 * CHUNK_BYTES
+        u64::from(self.chunks()) * CHUNK_BYTES
+    }
+
+    /// The word of a chunk.
+    #[inline]
+    fn word(&self, vchunk: usize) -> Option<&AtomicU64> {
+        match self.first.chunks.get(vchunk) {
+            Some(chunk) => Some(chunk),
+            None => self.later(vchunk),
+        }
+    }
+
+    /// … that came later. Each part is as large as those before it together, so there are few.
+    #[inline(never)]
+    fn later(&self, mut vchunk: usize) -> Option<&AtomicU64> {
+        let mut part = &self.first;
+        while vchunk >= part.chunks.len() {
+            vchunk -= part.chunks.len();
+            part = part.next.get()?;
+        }
+        part.chunks.get(vchunk)
     }
 
     pub(crate) fn show(&self, vchunk: u32, way: Way) {
-        if let Some(chunk) = self.chunks.get(vchunk as usize)
+        if let Some(chunk) = self.word(vchunk as usize)
             && !self.gone.load(Relaxed)
         {
             chunk.store(word(way), Release);
         }
     }
 
+    /// Chunks from this one on are about to go: the pool is asked for them.
+    pub(crate) fn cut(&self, count: u32) {
+        (count..self.chunks()).for_each(|vchunk| self.show(vchunk, Way::Ask));
+    }
+
+    /// It has so many chunks now, and what is new of them is there.
+    pub(crate) fn resize(&self, count: u32, way: impl Fn(u32) -> Way) {
+        let (mut part, mut words) = (&self.first, self.first.chunks.len());
+        while words < count as usize {
+            let more = words.max(count as usize - words);
+            part = part.next.get_or_init(|| Box::new(Part::of((0..more).map(|_| 0))));
+            words += part.chunks.len();
+        }
+        self.cut(count);
+        (self.chunks()..count).for_each(|vchunk| self.show(vchunk, way(vchunk)));
+        self.count.store(count, Relaxed);
+    }
+
     /// The LU goes: from now on the pool is asked, which knows none.
     pub(crate) fn go(&self) {
         self.gone.store(true, Relaxed);
-        self.chunks.iter().for_each(|chunk| chunk.store(0, Release));
+        let mut part = Some(&self.first);
+        while let Some(Part { chunks, next }) = part {
+            chunks.iter().for_each(|chunk| chunk.store(0, Release));
+            part = next.get().map(|next| &**next);
+        }
     }
 }
 
@@ -106,15 +180,23 @@ impl Begun {
 pub(crate) struct Shared {
     pub(crate) name: String,
     pub(crate) uuid: Uuid,
-    /// By number of the member.
-    pub(crate) pvs: Vec<Arc<FileVolume>>,
-    pub(crate) paths: Vec<PathBuf>,
+    /// By number of the member; those that are gone are none.
+    pvs: Mutex<Vec<Option<OpenPv>>>,
+    /// PVs that are gone since it was opened: lanes may still have one.
+    pub(crate) gone: AtomicU64,
     pub(crate) shadow: Shadow,
     epoch: AtomicU64,
     lanes: Mutex<Vec<Arc<Begun>>>,
     /// Writes wait for space.
     pub(crate) full: AtomicBool,
     view: Mutex<PoolView>,
+}
+
+/// A PV that is open.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenPv {
+    pub(crate) volume: Arc<FileVolume>,
+    pub(crate) path: PathBuf,
 }
 
 /// What there is to tell of a pool.
@@ -130,8 +212,23 @@ pub struct PoolView {
     pub paused: u64,
     /// Requests that had to wait for space since it was opened.
     pub pauses: u64,
+    /// Chunks that move to where less is, while some do.
+    pub balance: Option<Progress>,
     /// What is wrong with it.
     pub trouble: Option<String>,
+}
+
+/// How far something is that moves chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Chunks that are to move.
+    pub planned: u32,
+    /// Those that have, never more.
+    pub moved: u32,
+    /// Those that could not be copied.
+    pub failed: u32,
+    /// Seconds until it is over, at the pace that it has had.
+    pub left_s: Option<u64>,
 }
 
 /// What there is to tell of a PV.
@@ -141,21 +238,17 @@ pub struct PvView {
     pub path: PathBuf,
     /// What it has.
     pub space: PvSpace,
+    /// It leaves, and so far its chunks are elsewhere.
+    pub leaving: Option<Progress>,
 }
 
 impl Shared {
-    pub(crate) fn new(
-        name: &str,
-        uuid: Uuid,
-        pvs: Vec<Arc<FileVolume>>,
-        paths: Vec<PathBuf>,
-        shadow: Shadow,
-    ) -> Shared {
+    pub(crate) fn new(name: &str, uuid: Uuid, pvs: Vec<Option<OpenPv>>, shadow: Shadow) -> Shared {
         Shared {
             name: name.to_owned(),
             uuid,
-            pvs,
-            paths,
+            pvs: Mutex::new(pvs),
+            gone: AtomicU64::new(0),
             shadow,
             epoch: AtomicU64::new(0),
             lanes: Mutex::default(),
@@ -166,6 +259,33 @@ impl Shared {
 
     pub(crate) fn view(&self) -> PoolView {
         locked(&self.view).clone()
+    }
+
+    /// A PV, by number of the member.
+    pub(crate) fn pv(&self, number: u16) -> Option<OpenPv> {
+        locked(&self.pvs).get(usize::from(number))?.clone()
+    }
+
+    /// All PVs, with their numbers.
+    pub(crate) fn pvs(&self) -> Vec<(u16, OpenPv)> {
+        let pvs = locked(&self.pvs);
+        (0..).zip(&*pvs).filter_map(|(number, pv)| Some((number, pv.clone()?))).collect()
+    }
+
+    /// A PV comes, after those that were ever there; without one the last is taken back.
+    pub(crate) fn add_pv(&self, pv: Option<OpenPv>) {
+        match pv {
+            Some(pv) => locked(&self.pvs).push(Some(pv)),
+            None => drop(locked(&self.pvs).pop()),
+        }
+    }
+
+    /// A PV is gone, and nothing is under way on it.
+    pub(crate) fn drop_pv(&self, number: u16) {
+        if let Some(pv) = locked(&self.pvs).get_mut(usize::from(number)) {
+            *pv = None;
+        }
+        self.gone.fetch_add(1, SeqCst);
     }
 
     pub(crate) fn set_view(&self, view: PoolView) {
@@ -198,7 +318,7 @@ impl Shared {
     /// Where a part of one chunk is. To be asked between [`Shared::begin`] and [`Begun::end`].
     #[inline]
     pub(crate) fn look(&self, table: &Table, at: u64, bytes: u64) -> Found {
-        let Some(chunk) = table.chunks.get((at / CHUNK_BYTES) as usize) else { return Found::Ask };
+        let Some(chunk) = table.word((at / CHUNK_BYTES) as usize) else { return Found::Ask };
         let word = chunk.load(Acquire);
         if word == ZEROS {
             return Found::Zeros;

@@ -11,6 +11,8 @@ use spec::{FileIdentity, LuSpec, PoolSpec};
 
 use crate::{PoolHandle, Pools};
 
+mod pvs;
+
 const MEMORY: usize = 4 << 20;
 const WRITE: OpKind = OpKind::Write { fua: false };
 const ZEROES: OpKind = OpKind::WriteZeroes { unmap: true, fua: false };
@@ -46,6 +48,8 @@ impl Place {
             pvs,
             shadow: memory.path().join("shadow"),
             fresh: true,
+            joining: Vec::new(),
+            leaving: Vec::new(),
             doomed: Vec::new(),
         };
         Place { folder, memory, spec }
@@ -100,7 +104,8 @@ fn an_lu_does_what_every_volume_does() {
                 let spec = VolumeSpec { block_size, ..spec };
                 pool.open_lu(&spec, &lu).unwrap_or_else(|error| panic!("{error}")).0
             };
-            run(&make, &Options { seed, ..Options::default() });
+            let grow_to = Some(9 * CHUNK_BYTES + 8192);
+            run(&make, &Options { seed, grow_to, ..Options::default() });
         }
         pool.close();
     }
@@ -169,6 +174,61 @@ fn only_first_writes_and_the_like_take_the_pool() {
     assert_eq!(bench.read(0, 4096).unwrap(), [0; 4096]);
     assert_eq!(bench.parks(Wait::Pool), 3, "it is zeros again");
     bench.close();
+}
+
+#[test]
+fn an_lu_grows_and_shrinks_and_what_was_cut_off_does_not_come_back() {
+    let mut place = Place::new(false, &[10, 8]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let (lu, mut identity) = new_lu(&pool, 2 * CHUNK_BYTES + (128 << 10));
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    bench.write(CHUNK_BYTES, &[1; 8192]).unwrap();
+    bench.write(2 * CHUNK_BYTES + (124 << 10), &[2; 4096]).unwrap();
+    // Under a client it becomes larger, and not smaller.
+    let refused = lu.resize(CHUNK_BYTES).unwrap_err().to_string();
+    assert!(refused.contains("in use by 1 channels"), "{refused}");
+    lu.resize(5 * CHUNK_BYTES).unwrap();
+    assert_eq!(bench.read(2 * CHUNK_BYTES + (128 << 10), 4096).unwrap(), [0; 4096]);
+    bench.write(5 * CHUNK_BYTES - 4096, &[3; 4096]).unwrap();
+    assert_eq!(bench.read(5 * CHUNK_BYTES - 4096, 4096).unwrap(), [3; 4096]);
+    bench.close();
+    let space = |pool: &PoolHandle| (pool.view().lus[0].chunks, pool.view().lus[0].allocated);
+    assert_eq!(space(&pool), (5, 3));
+    lu.resize(CHUNK_BYTES + 4096).unwrap();
+    assert_eq!((space(&pool), lu.geometry().bytes), ((2, 1), CHUNK_BYTES + 4096));
+    lu.resize(4 * CHUNK_BYTES).unwrap();
+    drop((lu, pool));
+    pools.stop();
+    // The server did not hear of it: it has the size that it wanted, and what it knew is too little.
+    place.spec.fresh = false;
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let opened = |identity: &FileIdentity, chunks| {
+        let lu = old_lu(&pool, chunks * CHUNK_BYTES, identity);
+        (lu.geometry().bytes, space(&pool).0)
+    };
+    assert_eq!(opened(&identity, 1), (CHUNK_BYTES, 4), "longer than anybody knows: it is not cut");
+    assert_eq!(opened(&identity, 9), (4 * CHUNK_BYTES, 4), "it grows when it is told to");
+    identity.set_bytes(4 * CHUNK_BYTES);
+    assert_eq!(opened(&identity, 1), (4 * CHUNK_BYTES, 4), "it is cut when it is told to");
+    let lu = old_lu(&pool, 4 * CHUNK_BYTES, &identity);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    assert_eq!(bench.read(CHUNK_BYTES, 4096).unwrap(), [1; 4096]);
+    for at in [CHUNK_BYTES + 4096, 2 * CHUNK_BYTES + (124 << 10), 4 * CHUNK_BYTES - 4096] {
+        assert_eq!(bench.read(at, 4096).unwrap(), [0; 4096], "at {at}");
+    }
+    bench.close();
+    for bytes in [0, CHUNK_BYTES + 100] {
+        assert!(lu.resize(bytes).unwrap_err().to_string().contains("block_size, 512"));
+    }
+    // A thick one grows only where there is space for it.
+    let (spec, thick) = lu_spec(CHUNK_BYTES, true);
+    let thick = pool.open_lu(&spec, &thick).unwrap_or_else(|error| panic!("{error}")).0;
+    let refused = thick.resize(100 * CHUNK_BYTES).unwrap_err().to_string();
+    assert!(refused.contains("no space") && refused.contains("add a PV"), "{refused}");
+    assert_eq!(thick.geometry().bytes, CHUNK_BYTES);
+    thick.resize(2 * CHUNK_BYTES).unwrap();
 }
 
 /// What is dropped without a word is as a process that is killed, but for the descriptors' locks.

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::SeqCst;
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use block::{FileVolume, Files, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
+use block::{Files, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
 use pool::format::Uuid;
 use pool::{Fault, Request};
 use rustix::fs::OFlags;
@@ -18,7 +20,7 @@ use crate::engine::Engine;
 use crate::open::{of_pv, open};
 use crate::post::{Bell, Inbox, Message, Wanted};
 use crate::shadow::Owner;
-use crate::table::{PoolView, Shared, locked};
+use crate::table::{OpenPv, PoolView, PvView, Shared, Table, locked};
 use crate::volume::LuVolume;
 use crate::work::{For, Work, chunks_for};
 
@@ -44,9 +46,15 @@ pub struct PoolHandle {
 pub(crate) struct Opening {
     pub(crate) spec: PoolSpec,
     pub(crate) owner: Owner,
-    /// In the order of the specification.
-    pub(crate) pvs: Vec<Arc<FileVolume>>,
+    pub(crate) pvs: Vec<Candidate>,
     pub(crate) shadow: File,
+}
+
+/// What may be a PV of the pool.
+pub(crate) struct Candidate {
+    pub(crate) pv: OpenPv,
+    /// It is known to be.
+    pub(crate) must: bool,
 }
 
 impl Pools {
@@ -99,11 +107,18 @@ impl Pools {
         let owner = Owner { pool: uuid(&spec.uuid)?, server: uuid(&spec.server)?, boot };
         let mut pvs = Vec::new();
         for path in &spec.pvs {
-            // It is tried again soon by whoever wants it; meanwhile others have their turn.
-            let file = FileSpec { lock_wait_ms: LOCK_WAIT_MS, ..FileSpec::new(path) };
-            let volume = VolumeSpec::new(&spec.name, file.clone());
-            let opened = open_part(files, server, &volume, &file, event);
-            pvs.push(Arc::new(opened.map_err(|error| of_pv(path, error))?));
+            let must = spec.fresh || !spec.joining.contains(path);
+            match open_pv(files, server, &spec.name, path, event) {
+                Ok(pv) => pvs.push(Candidate { pv, must }),
+                Err(error) if must => return Err(error),
+                // Whoever adds it says so.
+                Err(_) => {}
+            }
+        }
+        for path in spec.leaving.iter().filter(|path| !spec.pvs.contains(path)) {
+            // It may be in another's hands by now. Where the pool has something on it, it is missing.
+            let opened = open_pv(files, server, &spec.name, path, event);
+            pvs.extend(opened.ok().map(|pv| Candidate { pv, must: false }));
         }
         let shadow = files
             .open(&spec.shadow, OFlags::RDWR)
@@ -139,7 +154,7 @@ impl Drop for Pools {
     }
 }
 
-fn ask<T>(
+pub(crate) fn ask<T>(
     inbox: &Inbox,
     message: impl FnOnce(crate::post::ReplyTo<T>) -> Message,
 ) -> Result<T, PoolError> {
@@ -150,7 +165,87 @@ fn ask<T>(
         .map_err(|_| PoolError::new("the pools' thread has ended", "restart the data plane"))
 }
 
+/// Opens a PV, and has its lock.
+fn open_pv(
+    files: &dyn Files,
+    server: Option<&str>,
+    pool: &str,
+    path: &Path,
+    event: &mut dyn FnMut(OpenEvent),
+) -> Result<OpenPv, PoolError> {
+    // It is tried again soon by whoever wants it; meanwhile others have their turn.
+    let file = FileSpec { lock_wait_ms: LOCK_WAIT_MS, ..FileSpec::new(path) };
+    let volume = VolumeSpec::new(pool, file.clone());
+    let opened = open_part(files, server, &volume, &file, event);
+    let volume = Arc::new(opened.map_err(|error| of_pv(path, error))?);
+    Ok(OpenPv { volume, path: path.to_owned() })
+}
+
 impl PoolHandle {
+    /// Adds PVs: all of them are looked at before the first is written to.
+    ///
+    /// # Errors
+    ///
+    /// Names the PV and what mends it. Those before it are in the pool only if it failed while it was written to.
+    pub fn add_pvs(
+        &self,
+        files: &dyn Files,
+        server: Option<&str>,
+        paths: &[PathBuf],
+        event: &mut dyn FnMut(OpenEvent),
+    ) -> Result<(), PoolError> {
+        let mut pvs = Vec::new();
+        for path in paths {
+            pvs.push(open_pv(files, server, &self.shared.name, path, event)?);
+        }
+        let shared = Arc::clone(&self.shared);
+        ask(&self.inbox, |reply| Message::Look(shared, pvs.clone(), reply))??;
+        for pv in pvs {
+            let shared = Arc::clone(&self.shared);
+            ask(&self.inbox, |reply| Message::Join(shared, pv, reply))??;
+        }
+        Ok(())
+    }
+
+    /// Begins to remove a PV, which goes on by itself, also after the pool was opened again: what is on it moves to the others first.
+    ///
+    /// # Errors
+    ///
+    /// What is on it has no room elsewhere.
+    pub fn remove_pv(&self, pv: &PvView) -> Result<(), PoolError> {
+        let shared = Arc::clone(&self.shared);
+        let begun = ask(&self.inbox, |reply| Message::Leave(shared, pv.space.pv, reply))?;
+        begun.map_err(|fault| {
+            let path = pv.path.display();
+            if fault == Fault::NoSpace {
+                let what = format!("PV {path}: what is on it has no room on the other PVs");
+                return PoolError::new(what, "add a PV first, or remove LUs");
+            }
+            let what = format!("PV {path} cannot be removed: {fault}");
+            PoolError::new(what, "see `trunkline pool show`")
+        })
+    }
+
+    /// A PV that is to leave stays.
+    ///
+    /// # Errors
+    ///
+    /// It is too late.
+    pub fn keep_pv(&self, pv: &PvView) -> Result<(), PoolError> {
+        let (shared, request) = (Arc::clone(&self.shared), Request::KeepPv { pv: pv.space.pv });
+        let kept = ask(&self.inbox, |reply| Message::Core(shared, request, reply))?;
+        kept.map(drop).map_err(|fault| {
+            let what = format!("PV {} does not stay: {fault}", pv.path.display());
+            PoolError::new(what, "add it again when it is removed")
+        })
+    }
+
+    /// PVs that are gone since it was opened. Lanes of channels may still have one, until they are made anew.
+    #[must_use]
+    pub fn gone(&self) -> u64 {
+        self.shared.gone.load(SeqCst)
+    }
+
     /// An LU as a volume, made first where that is wanted, and what it is known by.
     ///
     /// # Errors
@@ -199,11 +294,7 @@ impl PoolHandle {
                 fail(format!("in pool {}: {fault}", self.shared.name), "see `trunkline pool show`")
             }
         })?;
-        let bytes = spec.bytes.unwrap_or(table.bytes());
-        if bytes > table.bytes() {
-            let what = format!("has {} bytes in its pool, and size says {bytes}", table.bytes());
-            return Err(fail(what, "an LU keeps the size with which it was made: correct size"));
-        }
+        let bytes = size(&table, spec.bytes, lu.identity.as_ref());
         let number = table.number;
         let volume =
             LuVolume::new(spec, Arc::clone(&self.shared), table, Arc::clone(&self.inbox), bytes);
@@ -235,12 +326,9 @@ impl PoolHandle {
     #[must_use]
     pub fn view(&self) -> PoolView {
         let mut view = self.shared.view();
-        let lost = self
-            .shared
-            .pvs
-            .iter()
-            .zip(&self.shared.paths)
-            .find_map(|(pv, path)| Some(format!("PV {}: {}", path.display(), pv.trouble()?)));
+        let lost = self.shared.pvs().into_iter().find_map(|(_, pv)| {
+            Some(format!("PV {}: {}", pv.path.display(), pv.volume.trouble()?))
+        });
         view.trouble = view.trouble.or(lost);
         view
     }
@@ -250,6 +338,18 @@ impl PoolHandle {
         let shared = self.shared;
         // Without the thread it is closed.
         let _ = ask(&self.inbox, |reply| Message::Close(shared, reply));
+    }
+}
+
+/// The size that an LU is opened with. Where it is another than wanted, since nobody was there to change it, that comes as a change: an LU grows, and is cut only by whoever knew how long it
+/// was. One that is longer than anybody knows was made so by somebody else's word.
+fn size(table: &Table, wanted: Option<u64>, known: Option<&FileIdentity>) -> u64 {
+    let known = known.map(FileIdentity::bytes).filter(|known| chunks_for(*known) == table.chunks());
+    match (wanted, known) {
+        (Some(wanted), Some(known)) if known > wanted => known,
+        (Some(wanted), _) => wanted.min(table.bytes()),
+        (None, Some(known)) => known,
+        (None, None) => table.bytes(),
     }
 }
 
@@ -296,6 +396,22 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
                         work.lu(wanted, reply);
                     }
                 }
+                Message::Look(of, pvs, reply) => {
+                    if let Some(work) = work(&mut works, &of).and_then(|at| works.get_mut(&at)) {
+                        let looked = pvs.iter().try_for_each(|pv| work.look(&mut engine, pv));
+                        let _ = reply.send(looked);
+                    }
+                }
+                Message::Join(of, pv, reply) => {
+                    if let Some(work) = work(&mut works, &of).and_then(|at| works.get_mut(&at)) {
+                        work.join(&mut engine, pv, reply);
+                    }
+                }
+                Message::Leave(of, pv, reply) => {
+                    if let Some(work) = work(&mut works, &of).and_then(|at| works.get_mut(&at)) {
+                        work.leave(pv, reply);
+                    }
+                }
                 Message::Close(of, reply) => {
                     if let Some(work) = work(&mut works, &of).and_then(|at| works.get_mut(&at)) {
                         work.close(reply);
@@ -318,7 +434,7 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
         let closed = works.iter().filter(|(_, work)| work.closing.is_some() && work.rests());
         for number in closed.map(|(number, _)| *number).collect::<Vec<_>>() {
             if let Some(mut work) = works.remove(&number) {
-                work.lanes.drain(..).for_each(|lane| engine.leave(lane));
+                work.lanes.drain(..).flatten().for_each(|lane| engine.leave(lane));
                 let reply = work.closing.take();
                 // The PVs' locks go before whoever waits goes on.
                 drop(work);

@@ -1,15 +1,23 @@
 //! [`LuVolume`]: an LU as a volume.
+//!
+//! # Sizes
+//!
+//! An LU has whole chunks, and its volume ends somewhere in the last. What lies behind that end is zeros: it was never written, or is zeroed when the end comes nearer, before chunks are
+//! given up; so a volume that grows again has nothing of what it was. A volume that grows shows its new end when the chunks are the LU's for good.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use block::{Geometry, Lane, LaneId, Volume, VolumeError, VolumeSpec};
-use pool::format::BLOCK_BYTES;
+use pool::format::{BLOCK_BYTES, CHUNK_BYTES};
+use pool::{Extent, Request};
 use uring::Ring;
 
 use crate::lane::LuLane;
-use crate::post::Inbox;
+use crate::post::{Inbox, Message};
 use crate::table::{Shared, Table};
+use crate::thread::ask;
+use crate::work::chunks_for;
 
 /// See the module.
 pub(crate) struct LuVolume {
@@ -17,7 +25,6 @@ pub(crate) struct LuVolume {
     pub(crate) shared: Arc<Shared>,
     pub(crate) table: Arc<Table>,
     pub(crate) inbox: Arc<Inbox>,
-    pub(crate) bytes: u64,
     pub(crate) block_size: u32,
     pub(crate) read_only: bool,
     pub(crate) write_cache: bool,
@@ -32,16 +39,46 @@ impl LuVolume {
         bytes: u64,
     ) -> LuVolume {
         table.users.fetch_add(1, SeqCst);
+        table.size.store(bytes, Relaxed);
         LuVolume {
             name: spec.name.clone(),
             shared,
             table,
             inbox,
-            bytes,
             block_size: spec.block_size,
             read_only: spec.read_only,
             write_cache: !spec.write_through,
         }
+    }
+
+    fn fail(&self, what: String, help: &str) -> VolumeError {
+        let (volume, help) = (self.name.clone(), Some(help.to_owned()));
+        VolumeError { volume, what, help, source: None }
+    }
+
+    /// Asks the pool, and waits.
+    fn ask(&self, request: Request) -> Result<(), VolumeError> {
+        let shared = Arc::clone(&self.shared);
+        let answer = ask(&self.inbox, |reply| Message::Core(shared, request, reply));
+        let answer = answer.map_err(|error| self.fail(error.what, "restart the data plane"))?;
+        answer.map(drop).map_err(|fault| {
+            let what = format!("cannot be resized in pool {}: {fault}", self.shared.name);
+            self.fail(what, "see `trunkline pool show`")
+        })
+    }
+
+    /// Zeros behind the new end, and no chunks that lie behind it altogether.
+    fn cut(&self, bytes: u64) -> Result<(), VolumeError> {
+        let (lu, chunks) = (self.table.number, chunks_for(bytes));
+        let end = u64::from(chunks) * CHUNK_BYTES;
+        if bytes < end {
+            self.ask(Request::Zeroes(Extent { lu, at: bytes, bytes: end - bytes }))?;
+            self.ask(Request::Flush { lu })?;
+        }
+        if chunks < self.table.chunks() {
+            self.ask(Request::Resize { lu, chunks })?;
+        }
+        Ok(())
     }
 }
 
@@ -54,7 +91,7 @@ impl Drop for LuVolume {
 impl Volume for LuVolume {
     fn geometry(&self) -> Geometry {
         Geometry {
-            bytes: self.bytes,
+            bytes: self.table.size.load(Relaxed),
             block_size: self.block_size,
             physical_block_size: self.block_size.max(4096),
             // What a first write takes.
@@ -72,7 +109,7 @@ impl Volume for LuVolume {
     }
 
     fn lost(&self) -> bool {
-        self.shared.pvs.iter().any(|pv| pv.lost())
+        self.shared.pvs().iter().any(|(_, pv)| pv.volume.lost())
     }
 
     fn lane(&self, ring: &mut Ring, id: LaneId) -> Result<Box<dyn Lane>, VolumeError> {
@@ -86,14 +123,32 @@ impl Volume for LuVolume {
     }
 
     fn resize(&self, bytes: u64) -> Result<(), VolumeError> {
-        if bytes == self.bytes {
+        let now = self.table.size.load(Relaxed);
+        if bytes == now {
             return Ok(());
         }
-        Err(VolumeError {
-            volume: self.name.clone(),
-            what: format!("has {} bytes and cannot be resized: an LU keeps its size", self.bytes),
-            help: Some("make another LU, and copy".to_owned()),
-            source: None,
-        })
+        if bytes == 0 || !bytes.is_multiple_of(u64::from(self.block_size)) {
+            let help = format!("choose a multiple of its block_size, {}", self.block_size);
+            return Err(self.fail(format!("cannot be resized to {bytes} bytes"), &help));
+        }
+        if self.read_only {
+            let what = "is read-only and cannot be resized".to_owned();
+            return Err(self.fail(what, "set read_only to off first"));
+        }
+        if bytes > now {
+            let (lu, chunks) = (self.table.number, chunks_for(bytes));
+            if chunks > self.table.chunks() {
+                self.ask(Request::Resize { lu, chunks })?;
+            }
+            self.table.size.store(bytes, SeqCst);
+            return Ok(());
+        }
+        let lanes = self.table.lanes.load(SeqCst);
+        if lanes > 0 {
+            let what = format!("is in use by {lanes} channels and cannot be made smaller");
+            return Err(self.fail(what, "stop its clients' queues first"));
+        }
+        self.table.size.store(bytes, SeqCst);
+        self.cut(bytes).inspect_err(|_| self.table.size.store(now, SeqCst))
     }
 }

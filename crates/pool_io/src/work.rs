@@ -3,14 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 use block::{IoError, OpKind};
-use pool::format::CHUNK_BYTES;
+use memory::clock;
+use pool::format::{CHUNK_BYTES, MemberState};
 use pool::{Effect, Extent, Fault, Outcome, Payload, Pool, Reader, Reply, Request};
 
+use crate::PoolError;
 use crate::engine::{Arrived, Buffer, Engine};
+use crate::open::{may_join, of_pv};
 use crate::post::{Answered, Ask, ReplyTo, Wanted};
-use crate::table::{PvView, Shared, Table};
+use crate::shadow::Owner;
+use crate::table::{OpenPv, Progress, PvView, Shared, Table};
 
 /// What an operation is for.
 #[derive(Debug)]
@@ -40,6 +45,14 @@ enum Asker {
     Core(ReplyTo<Result<Reply, Fault>>),
     /// A new LU.
     New(ReplyTo<Result<Arc<Table>, Fault>>),
+    /// Another size of an LU.
+    Resize(u32, ReplyTo<Result<Reply, Fault>>),
+    /// A PV that is added.
+    Join(OpenPv, ReplyTo<Result<(), PoolError>>),
+    /// A PV that is removed; who waits for the beginning of that.
+    Leave(u16, Option<ReplyTo<Result<(), Fault>>>),
+    /// A flush of all before it closes.
+    Last,
     /// It goes on the last LU's own, and then nobody is told.
     Nobody,
 }
@@ -47,10 +60,21 @@ enum Asker {
 /// See the module.
 pub(crate) struct Work {
     number: u32,
+    owner: Owner,
     pub(crate) shared: Arc<Shared>,
     core: Pool,
-    /// The engine's lane of each member.
-    pub(crate) lanes: Vec<u16>,
+    /// The engine's lane of each member, but for those that are gone.
+    pub(crate) lanes: Vec<Option<u16>>,
+    /// Lanes to give up when nothing is under way on them.
+    retired: Vec<u16>,
+    /// The epoch of the pool for which the shadow holds.
+    epoch: u64,
+    /// Requests for removals that were just made.
+    beginning: Vec<u64>,
+    /// Removals that cannot go on, and why.
+    stuck: BTreeMap<u16, Fault>,
+    /// Since when chunks move off a PV, or to where less is, and how many had by then.
+    paces: BTreeMap<Option<u16>, (Instant, Progress)>,
     asks: BTreeMap<u64, Asker>,
     next: u64,
     /// Effects that wait for a buffer.
@@ -65,17 +89,31 @@ pub(crate) struct Work {
     /// Operations that the engine has.
     flying: usize,
     pub(crate) closing: Option<ReplyTo<()>>,
+    /// Flushes that are not over before it closes.
+    last: usize,
     paused: u64,
     stale: bool,
 }
 
 impl Work {
-    pub(crate) fn new(number: u32, shared: Arc<Shared>, core: Pool, lanes: Vec<u16>) -> Work {
+    pub(crate) fn new(
+        number: u32,
+        owner: Owner,
+        shared: Arc<Shared>,
+        core: Pool,
+        lanes: Vec<Option<u16>>,
+    ) -> Work {
         Work {
             number,
+            owner,
             shared,
-            core,
             lanes,
+            retired: Vec::new(),
+            epoch: core.superblock().epoch,
+            core,
+            beginning: Vec::new(),
+            stuck: BTreeMap::new(),
+            paces: BTreeMap::new(),
             asks: BTreeMap::new(),
             next: 0,
             todo: VecDeque::new(),
@@ -86,6 +124,7 @@ impl Work {
             drains: Vec::new(),
             flying: 0,
             closing: None,
+            last: 0,
             paused: 0,
             stale: true,
         }
@@ -120,7 +159,21 @@ impl Work {
         {
             table.go();
         }
+        if let Request::Resize { lu, chunks } = request {
+            if let Some(table) = self.tables.get(&lu) {
+                table.cut(chunks);
+            }
+            return self.submit(Asker::Resize(lu, reply), request);
+        }
         self.submit(Asker::Core(reply), request);
+    }
+
+    /// Shows the chunks that an LU has, after a change of their number or one that was refused.
+    fn show_size(&self, lu: u32) {
+        let known = self.core.lus().find(|(number, _)| *number == lu);
+        if let (Some(table), Some((_, chunks))) = (self.tables.get(&lu), known) {
+            table.resize(chunks, |vchunk| self.core.shown(lu, vchunk).way);
+        }
     }
 
     /// An LU that is there, or a new one.
@@ -197,20 +250,120 @@ impl Work {
     ) {
         self.flying += 1;
         let what_for = For::Effect { pool: self.number, op: number, then };
-        let lane = self.lanes.get(usize::from(pv)).copied().unwrap_or(0);
+        let lane = self.lanes.get(usize::from(pv)).copied().flatten().unwrap_or(0);
         engine.begin(lane, op, at, bytes, buffer, what_for);
     }
 
-    /// It is to close: what was answered is made durable first, as far as the PVs can.
+    /// It is to close: what was answered is made durable first, as far as the PVs can. Chunks that move do so when it is opened again.
     pub(crate) fn close(&mut self, reply: ReplyTo<()>) {
         self.closing = Some(reply);
         let lus: Vec<u32> = self.core.lus().map(|(lu, _)| lu).collect();
-        lus.into_iter().for_each(|lu| self.submit(Asker::Nobody, Request::Flush { lu }));
+        self.last = lus.len();
+        lus.into_iter().for_each(|lu| self.submit(Asker::Last, Request::Flush { lu }));
+    }
+
+    /// It does nothing more: what is under way comes to its end.
+    fn is_closed(&self) -> bool {
+        self.closing.is_some() && self.last == 0
+    }
+
+    /// Whether a PV could be added.
+    pub(crate) fn look(&self, engine: &mut Engine<For>, pv: &OpenPv) -> Result<(), PoolError> {
+        let lane = engine.join(&pv.volume).map_err(|error| of_pv(&pv.path, error))?;
+        let fit = may_join(engine, self.core.superblock(), pv, lane);
+        engine.leave(lane);
+        fit.map(drop)
+    }
+
+    /// Adds a PV: there is a way to it, and room in the shadow, before the pool knows of it.
+    pub(crate) fn join(
+        &mut self,
+        engine: &mut Engine<For>,
+        pv: OpenPv,
+        reply: ReplyTo<Result<(), PoolError>>,
+    ) {
+        let (members, lanes) = (&self.core.superblock().members, self.lanes.len());
+        let begun = if members.len() == lanes {
+            let lane = engine.join(&pv.volume).map_err(|error| of_pv(&pv.path, error));
+            lane.and_then(|lane| {
+                let new = may_join(engine, self.core.superblock(), &pv, lane).and_then(|new| {
+                    let before = self.core.superblock().members.iter().map(|member| member.chunks);
+                    let room = self.shared.shadow.add(before, (new.pv, new.chunks));
+                    room.map(|()| new).map_err(|what| {
+                        let help = "enlarge the file system of its data plane's run directory";
+                        PoolError::new(format!("PV {}: {what}", pv.path.display()), help)
+                    })
+                });
+                new.inspect_err(|_| engine.leave(lane)).map(|new| (lane, new))
+            })
+        } else {
+            Err(PoolError::new("another PV is just being added", "try again when that is done"))
+        };
+        match begun {
+            Ok((lane, new)) => {
+                self.lanes.push(Some(lane));
+                self.shared.add_pv(Some(pv.clone()));
+                self.submit(Asker::Join(pv, reply), Request::AddPv(new));
+            }
+            Err(error) => drop(reply.send(Err(error))),
+        }
+    }
+
+    /// Begins to remove a PV.
+    pub(crate) fn leave(&mut self, pv: u16, reply: ReplyTo<Result<(), Fault>>) {
+        self.stuck.remove(&pv);
+        self.submit(Asker::Leave(pv, Some(reply)), Request::RemovePv { pv });
+        self.beginning.push(self.next);
+    }
+
+    /// Removals that were not refused at once have begun.
+    fn begun(&mut self) {
+        for tag in std::mem::take(&mut self.beginning) {
+            if let Some(Asker::Leave(_, reply)) = self.asks.get_mut(&tag)
+                && let Some(reply) = reply.take()
+            {
+                let _ = reply.send(Ok(()));
+            }
+        }
+    }
+
+    /// Lets go of PVs that are gone, when they are erased and nothing is under way on them.
+    fn let_go(&mut self, engine: &mut Engine<For>) {
+        for (pv, member) in (0..).zip(&self.core.superblock().members) {
+            let waits = self.todo.iter().any(|effect| of_effect(effect) == Some(pv));
+            if member.state == MemberState::Gone
+                && !waits
+                && let Some(place) = self.lanes.get_mut(usize::from(pv))
+                && place.is_some_and(|lane| engine.is_idle(lane))
+            {
+                self.retired.extend(place.take());
+                let chunks = self.core.superblock().members.iter().map(|member| member.chunks);
+                self.shared.shadow.drop_pv(pv, chunks);
+                self.shared.drop_pv(pv);
+                self.stale = true;
+            }
+        }
+        for lane in std::mem::take(&mut self.retired) {
+            if engine.is_idle(lane) {
+                engine.leave(lane);
+            } else {
+                self.retired.push(lane);
+            }
+        }
+    }
+
+    fn has_gone(&self) -> bool {
+        let members = self.core.superblock().members.iter().zip(&self.lanes);
+        let mut gone = members.filter(|(member, _)| member.state == MemberState::Gone);
+        !self.retired.is_empty() || gone.any(|(_, lane)| lane.is_some())
     }
 
     /// Goes on as far as it can.
     pub(crate) fn pump(&mut self, engine: &mut Engine<For>) {
         loop {
+            if self.is_closed() {
+                break;
+            }
             if let Some((parity, _)) = self.draining
                 && self.shared.is_over(parity)
                 && let Some((_, ops)) = self.draining.take()
@@ -245,11 +398,22 @@ impl Work {
                 break;
             }
         }
+        self.begun();
+        if self.has_gone() {
+            self.let_go(engine);
+        }
         self.tell();
     }
 
     /// Shows what may have changed, before anything follows from it.
     fn show(&mut self) {
+        // It is the present one's and the next's: before another change of members begins, it moves on.
+        let epoch = self.core.superblock().epoch;
+        if self.epoch != epoch {
+            self.epoch = epoch;
+            self.shared.shadow.holds_for(self.owner, epoch);
+            self.stale = true;
+        }
         let mut keys = self.core.touched();
         self.stale |= !keys.is_empty();
         if self.durable != self.core.durable() {
@@ -360,7 +524,7 @@ impl Work {
                 self.tell();
                 let made = match result {
                     Ok(Reply::Created(number)) => self.table(number).ok_or(Fault::NoSuchLu),
-                    Ok(Reply::Done | Reply::Added(_)) => Err(Fault::NoSuchLu),
+                    Ok(_) => Err(Fault::NoSuchLu),
                     Err(fault) => Err(fault),
                 };
                 if let Err(std::sync::mpsc::SendError(Ok(table))) = reply.send(made) {
@@ -369,6 +533,39 @@ impl Work {
                     self.submit(Asker::Nobody, Request::Delete { lu: table.number });
                 }
             }
+            Some(Asker::Resize(lu, reply)) => {
+                self.show_size(lu);
+                self.stale = true;
+                self.tell();
+                let _ = reply.send(result);
+            }
+            Some(Asker::Join(pv, reply)) => {
+                let joined = result.map(drop).map_err(|fault| {
+                    // It is the last, and nobody knows of it.
+                    self.retired.extend(self.lanes.pop().flatten());
+                    self.shared.add_pv(None);
+                    let path = pv.path.display();
+                    let what = match fault {
+                        Fault::Medium => format!("PV {path} cannot be written"),
+                        fault => format!("PV {path} cannot be added: {fault}"),
+                    };
+                    PoolError::new(what, "see whether the device is in order")
+                });
+                self.stale = true;
+                self.tell();
+                let _ = reply.send(joined);
+            }
+            Some(Asker::Leave(pv, reply)) => {
+                self.stale = true;
+                match (reply, result) {
+                    (Some(reply), result) => drop(reply.send(result.map(drop))),
+                    (None, Err(fault)) if fault != Fault::Cancelled => {
+                        self.stuck.insert(pv, fault);
+                    }
+                    (None, _) => {}
+                }
+            }
+            Some(Asker::Last) => self.last = self.last.saturating_sub(1),
             Some(Asker::Nobody) | None => {}
         }
     }
@@ -381,12 +578,27 @@ impl Work {
             return;
         }
         (self.stale, self.paused) = (false, paused);
+        let removals: Vec<pool::Removal> = self.core.removals().collect();
+        self.stuck.retain(|pv, _| removals.iter().any(|removal| removal.pv == *pv));
+        let mut leaving: BTreeMap<u16, Progress> = BTreeMap::new();
+        for pool::Removal { pv, planned, moved, failed } in removals {
+            let now = Progress { planned, moved, failed, left_s: None };
+            leaving.insert(pv, self.paced(Some(pv), now));
+        }
+        let pool::Balance { planned, over } = self.core.balance();
+        let balance = Progress { planned, moved: over, ..Progress::default() };
+        let balance = (over < planned).then(|| self.paced(None, balance));
+        self.paces.retain(|of, _| match of {
+            Some(pv) => leaving.contains_key(pv),
+            None => balance.is_some(),
+        });
         let mut view = self.shared.view();
         let pv = |space: pool::PvSpace| {
-            let path = self.shared.paths.get(usize::from(space.pv))?;
-            Some(PvView { path: path.clone(), space })
+            let path = self.shared.pv(space.pv)?.path;
+            Some(PvView { path, leaving: leaving.get(&space.pv).copied(), space })
         };
         view.pvs = self.core.pvs().filter_map(pv).collect();
+        view.balance = balance;
         view.lus = self.core.lu_spaces().collect();
         let free = |tier: pool::TierSpace| tier.free.saturating_sub(tier.set_aside);
         view.free = self.core.tiers().into_iter().map(free).sum();
@@ -395,7 +607,26 @@ impl Work {
         view.trouble = self.core.is_stopped().then(|| {
             "its own blocks could not be written, and nothing is written any more until its data plane is restarted (`trunkline dataplane restart`): look for the PV that failed".to_owned()
         });
+        let stuck = self.stuck.iter().next().and_then(|(pv, fault)| {
+            let path = self.shared.pv(*pv)?.path;
+            Some(format!("PV {} cannot be removed so far: {fault}", path.display()))
+        });
+        view.trouble = view.trouble.or(stuck);
         self.shared.set_view(view);
+    }
+
+    /// With the time that it takes, if it goes on as it went since it began.
+    fn paced(&mut self, of: Option<u16>, now: Progress) -> Progress {
+        let (at, first) = *self.paces.entry(of).or_insert((clock::instant(), now));
+        if now.planned != first.planned || now.moved < first.moved {
+            self.paces.insert(of, (clock::instant(), now));
+            return now;
+        }
+        let (moved, left) = (now.moved - first.moved, now.planned.saturating_sub(now.moved));
+        let spent = clock::instant().saturating_duration_since(at).as_secs_f64();
+        let left_s =
+            (moved > 0).then(|| (spent / f64::from(moved) * f64::from(left)).ceil() as u64);
+        Progress { left_s, ..now }
     }
 
     pub(crate) fn number(&self) -> u32 {
@@ -413,7 +644,16 @@ impl Work {
 
     /// Whether nothing of it is under way. Writes that wait for space are not.
     pub(crate) fn rests(&self) -> bool {
-        self.flying == 0 && self.todo.is_empty() && self.draining.is_none()
+        self.flying == 0 && (self.is_closed() || self.todo.is_empty() && self.draining.is_none())
+    }
+}
+
+/// The PV of an effect.
+fn of_effect(effect: &Effect) -> Option<u16> {
+    match effect {
+        Effect::Write { pv, .. } | Effect::Read { pv, .. } | Effect::Flush { pv, .. } => Some(*pv),
+        Effect::Copy { from, .. } => Some(from.0),
+        Effect::Zero { .. } | Effect::Drain { .. } | Effect::Answer { .. } => None,
     }
 }
 

@@ -337,6 +337,24 @@ pub struct PoolStatus {
     /// What is wrong with it although it is open.
     #[serde(default)]
     pub trouble: Option<String>,
+    /// Chunks that move to where less is, after PVs have come or gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balance: Option<ProgressStatus>,
+}
+
+/// How far something is that moves chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgressStatus {
+    /// Bytes that are to move, and those that have; never more.
+    pub planned_bytes: u64,
+    /// Those that have moved.
+    pub moved_bytes: u64,
+    /// Bytes that could not be copied.
+    #[serde(default)]
+    pub failed_bytes: u64,
+    /// Seconds until it is over, at the pace that it has had.
+    #[serde(default)]
+    pub left_s: Option<u64>,
 }
 
 /// A PV of a pool.
@@ -350,6 +368,9 @@ pub struct PvStatus {
     pub bytes: u64,
     /// What of it is nobody's.
     pub free_bytes: u64,
+    /// It leaves: how far its chunks are elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<ProgressStatus>,
 }
 
 /// An LU of a pool.

@@ -154,7 +154,7 @@ impl Grants {
 
     /// The PVs of a pool, and what it keeps in memory.
     pub fn pool(&mut self, spec: &PoolSpec) {
-        let files = spec.pvs.iter().chain([&spec.shadow]);
+        let files = spec.pvs.iter().chain(&spec.leaving).chain([&spec.shadow]);
         self.files.extend(files.map(|path| (path.clone(), true)));
     }
 

@@ -22,6 +22,12 @@ pub struct PoolSpec {
     /// It was never open: it is made, on PVs that hold nothing.
     #[serde(default, skip_serializing_if = "is_default")]
     pub fresh: bool,
+    /// Those of its PVs that were never in it, as far as is known: what is not of the pool there is added to it, if it holds nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joining: Vec<PathBuf>,
+    /// PVs that are to leave, or were: one that is not there any more is not missed, unless the pool still has something on it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaving: Vec<PathBuf>,
     /// Numbers of LUs that are no longer wanted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub doomed: Vec<u32>,

@@ -9,7 +9,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use fabric::attribute::{Object, Value, attr};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
@@ -137,6 +137,31 @@ pub(super) async fn explain_port(
     Path(name): Path<String>,
 ) -> Answer<PortExplanation> {
     Ok(Json(server.explain_port(&name)?))
+}
+
+/// LUs of a storage pool.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Purge {
+    /// Their numbers.
+    lus: BTreeSet<u32>,
+}
+
+/// Removes LUs of a storage pool that are nobody's, with what is in them.
+///
+/// Such LUs were made by a data plane that died before the server knew of it, or belong to a lost store.
+#[utoipa::path(post, path = "/v1/pools/{name}/purge", tag = "pool", operation_id = "purge_pool",
+    params(ChangeQuery, ("name" = String, Path, description = "Name of the storage pool")),
+    request_body = Purge,
+    responses((status = 200, body = DoneView), (status = "default", body = ApiError)))]
+pub(super) async fn purge(
+    State(server): State<Arc<Server>>,
+    Path(name): Path<String>,
+    Query(query): Query<ChangeQuery>,
+    Body(purge): Body<Purge>,
+) -> Answer<DoneView> {
+    let dry_run = query.options().dry_run;
+    Ok(Json(server.purge_lus(&name, &purge.lus, dry_run).await?.into()))
 }
 
 /// Something that is wrong with shared Ethernet adapters.

@@ -1,7 +1,8 @@
 //! Storage pools: what is kept of them, and what data planes get of it.
 //!
 //! A pool is made once, on PVs that hold nothing; from then on it is opened, and PVs without its label are a failed pool, never an empty one. An LU that goes is noted by its number until
-//! its pool goes: the data plane removes it, now or when it can.
+//! its pool goes: the data plane removes it, now or when it can. PVs that a data plane has in the pool are noted by their paths: those that are not listed any more leave it, and those that are listed and
+//! were never there join it.
 
 use super::files::Made;
 use super::{Desired, home};
@@ -21,18 +22,25 @@ pub struct Kept {
     pub made: bool,
     /// LUs that were removed.
     pub doomed: BTreeSet<u32>,
+    /// Where its PVs were when it was last open.
+    pub members: BTreeSet<PathBuf>,
 }
 
+/// Pools that data planes have open, with the paths of their PVs.
+pub type Opened = BTreeMap<String, BTreeSet<PathBuf>>;
+
 /// Notes which are open. Whether there was something new.
-pub fn learn(desired: &mut Desired, opened: &BTreeSet<String>) -> bool {
+pub fn learn(desired: &mut Desired, opened: &Opened) -> bool {
     let mut learned = false;
-    for name in opened {
+    for (name, members) in opened {
         if !desired[Object::Pool].contains_key(name) {
             continue;
         }
-        let mut kept = desired.allocations.pools.get(name).cloned().unwrap_or_default();
-        if !kept.made {
-            kept.made = true;
+        let kept = desired.allocations.pools.get(name).cloned().unwrap_or_default();
+        // A data plane that says nothing of its PVs has not lost them.
+        let members = if members.is_empty() { &kept.members } else { members };
+        if !kept.made || kept.members != *members {
+            let kept = Kept { made: true, members: members.clone(), ..kept };
             desired.allocations.pools.insert(name.clone(), kept);
             learned = true;
         }
@@ -111,12 +119,18 @@ pub(super) fn wanted(
     let here = desired[Object::Pool].iter().filter(|(_, set)| home(set) == dataplane);
     let spec = |(name, set): (&String, &Attributes)| {
         let kept = desired.allocations.pools.get(name);
+        let pvs = pvs(set, paths);
+        let members = kept.map(|kept| &kept.members).filter(|members| !members.is_empty());
+        let new = |path: &&PathBuf| members.is_some_and(|members| !members.contains(*path));
+        let unwanted = |path: &&PathBuf| !pvs.contains(path);
         let spec = PoolSpec {
             name: name.clone(),
             uuid: digits(set),
             shadow: shadow(set, paths),
             server: server(desired),
-            pvs: pvs(set, paths),
+            joining: pvs.iter().filter(new).cloned().collect(),
+            leaving: members.into_iter().flatten().filter(unwanted).cloned().collect(),
+            pvs,
             fresh: kept.is_none_or(|kept| !kept.made),
             doomed: kept.map(|kept| kept.doomed.iter().copied().collect()).unwrap_or_default(),
         };
@@ -173,8 +187,13 @@ mod tests {
         assert!(pool.fresh && pool.pvs.len() == 2 && pool.uuid.len() == 32, "{pool:?}");
         assert_eq!(uuid("p", 1), attr::pool::UUID.of(&desired[Object::Pool]["p"]).unwrap());
         assert_ne!(uuid("q", 1), uuid("p", 1));
-        assert!(learn(&mut desired, &["p".to_owned(), "other".to_owned()].into()));
-        assert!(!learn(&mut desired, &["p".to_owned()].into()), "nothing new");
+        let paths = |paths: &[&str]| paths.iter().map(PathBuf::from).collect::<BTreeSet<_>>();
+        let open = |pvs: &[&str]| Opened::from([("p".to_owned(), paths(pvs))]);
+        let other = Opened::from([("other".to_owned(), paths(&["/c"]))]);
+        assert!(!learn(&mut desired, &other));
+        assert!(learn(&mut desired, &open(&["/a", "/b"])));
+        assert!(!learn(&mut desired, &open(&["/a", "/b"])), "nothing new");
+        assert!(!learn(&mut desired, &open(&[])), "nothing is said of them");
         assert!(!wanted(&desired).pools["p"].fresh);
         let spec::VolumeKind::Lu(lu) = &wanted(&desired).volumes["lu"].kind else { panic!() };
         assert!(lu.fresh && lu.identity.is_none());
@@ -192,5 +211,42 @@ mod tests {
         none[Object::Pool].remove("p");
         allocations::settle(&without, &mut none, 4).unwrap();
         assert!(none.allocations.pools.is_empty());
+    }
+
+    #[test]
+    fn pvs_that_come_and_go_are_told_until_they_have() {
+        let mut desired = config::read(LU).unwrap();
+        allocations::settle(&Desired::default(), &mut desired, 1).unwrap();
+        let told = |desired: &Desired| {
+            let PoolSpec { pvs, joining, leaving, .. } =
+                resolve::wanted(desired, "main", &samples::paths()).pools["p"].clone();
+            let names = |paths: Vec<PathBuf>| {
+                let names: Vec<String> =
+                    paths.iter().map(|path| path.display().to_string()).collect();
+                names.join(" ")
+            };
+            [pvs, joining, leaving].map(names)
+        };
+        assert_eq!(told(&desired), ["/a /b", "", ""], "all of it is new");
+        let open = |pvs: &[&str]| {
+            Opened::from([("p".to_owned(), pvs.iter().map(PathBuf::from).collect())])
+        };
+        learn(&mut desired, &open(&["/a", "/b"]));
+        assert_eq!(told(&desired), ["/a /b", "", ""]);
+        let list = |desired: &mut Desired, pvs: &str| {
+            let mut set = desired[Object::Pool]["p"].clone();
+            attr::pool::PVS.put(&mut set, pvs);
+            desired[Object::Pool].insert("p".to_owned(), set);
+        };
+        list(&mut desired, "/b,/c");
+        assert_eq!(told(&desired), ["/b /c", "/c", "/a"]);
+        learn(&mut desired, &open(&["/a", "/b", "/c"]));
+        assert_eq!(told(&desired), ["/b /c", "", "/a"]);
+        learn(&mut desired, &open(&["/b", "/c"]));
+        assert_eq!(told(&desired), ["/b /c", "", ""]);
+        // It is called back before it has begun, or while it goes on.
+        list(&mut desired, "/b");
+        list(&mut desired, "/b,/c");
+        assert_eq!(told(&desired), ["/b /c", "", ""]);
     }
 }

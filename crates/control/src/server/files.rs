@@ -49,8 +49,19 @@ impl Server {
                 learned.notified().await;
                 let Some(server) = server.upgrade() else { return };
                 let mut ledger = server.change.lock().await;
+                let before = server.desired();
                 if let Err(refusal) = server.record_files(&mut ledger) {
                     tracing::error!("the files of new volumes are not recorded: {refusal}");
+                }
+                drop(ledger);
+                // A PV that is gone is let go of, and one that nobody wants leaves.
+                let leaves = |desired: &Desired| {
+                    let wanted = server.wanted(desired);
+                    let pools = wanted.values().flat_map(|wanted| wanted.pools.values());
+                    pools.map(|pool| pool.leaving.clone()).collect::<Vec<_>>()
+                };
+                if leaves(&before) != leaves(&server.desired()) {
+                    server.tell_dataplanes(Some(&BTreeSet::new())).await;
                 }
             }
         });

@@ -1,12 +1,17 @@
 //! What the API shows of storage pools.
 
-use crate::model::Desired;
+use super::shared::{Done, Server};
+use crate::error::{ApiError, Code};
 use crate::model::pools::pool_of;
-use fabric::attribute::{Attributes, Object, attr};
+use crate::model::transition::{AttributeChange, Change, Verb};
+use crate::model::{Desired, home};
+use crate::reconcile::Subject;
+use fabric::attribute::{Attributes, Effect, Object, attr};
 use fabric::units;
-use protocol::message::PoolStatus;
+use protocol::message::{PoolStatus, ProgressStatus};
 use serde::{Deserialize, Serialize};
 use spec::FileIdentity;
+use std::collections::BTreeSet;
 use utoipa::ToSchema;
 
 /// How a storage pool stands. All sizes are in bytes, in whole chunks of 64 MiB.
@@ -30,9 +35,52 @@ pub struct PoolView {
     pub paused: u64,
     /// Writes that have waited for space since its data plane opened it.
     pub pauses: u64,
+    /// Chunks that move to where less is, since PVs have come or gone, while some do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub balance: Option<MovesView>,
     /// What will be wrong soon, or is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
+}
+
+/// How far something is that moves chunks.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct MovesView {
+    /// What is to move.
+    pub planned_bytes: u64,
+    /// What has; never more.
+    pub moved_bytes: u64,
+    /// What could not be copied.
+    pub failed_bytes: u64,
+    /// Of what is to move, what has.
+    pub percent: u64,
+    /// Seconds until it is over, at the pace that it has had.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_s: Option<u64>,
+}
+
+impl MovesView {
+    fn of(progress: &ProgressStatus) -> MovesView {
+        let ProgressStatus { planned_bytes, moved_bytes, failed_bytes, left_s } = *progress;
+        let percent = u128::from(moved_bytes) * 100 / u128::from(planned_bytes.max(1));
+        // At most 100.
+        MovesView { planned_bytes, moved_bytes, failed_bytes, percent: percent as u64, left_s }
+    }
+
+    /// Such as `40 %, 2m`.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let left = self.left_s.map(|left| format!(", {} left", format_left(left)));
+        format!("{} %{}", self.percent, left.unwrap_or_default())
+    }
+}
+
+fn format_left(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
 }
 
 /// A PV.
@@ -46,6 +94,9 @@ pub struct PvView {
     pub size_bytes: u64,
     /// What of it is nobody's.
     pub free_bytes: u64,
+    /// It leaves the pool: how far what is on it has moved to others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leaving: Option<MovesView>,
 }
 
 /// An LU.
@@ -62,6 +113,82 @@ pub struct LuView {
     pub used_bytes: u64,
     /// All of it is set aside.
     pub thick: bool,
+}
+
+impl Server {
+    /// Removes LUs of a pool that are nobody's, by their numbers.
+    ///
+    /// # Errors
+    ///
+    /// Names one that is not there, or somebody's; the pool has to be open.
+    pub async fn purge_lus(
+        &self,
+        pool: &str,
+        numbers: &BTreeSet<u32>,
+        dry_run: bool,
+    ) -> Result<Done, ApiError> {
+        let statuses = self.statuses().await;
+        let mut ledger = self.change.lock().await;
+        let mut next = self.desired();
+        // What was made just now is somebody's.
+        self.learn_files(&mut next);
+        let set = next[Object::Pool].get(pool).ok_or_else(|| self.not_found(Object::Pool, pool))?;
+        let there = statuses.get(home(set)).and_then(|status| {
+            Some((status, status.pools.iter().find(|one| one.spec.name == pool)?))
+        });
+        let Some((status, of_pool)) = there else {
+            let what = format!("pool `{pool}` is not open");
+            let help = format!("see `trunkline pool show {pool}`");
+            return Err(ApiError::new(Code::Unavailable, what).help(help));
+        };
+        let used = |number: u32| {
+            let open = status.volumes.iter().find(|volume| {
+                matches!(&volume.identity, Some(FileIdentity::Lu { pool, number: of, .. })
+                    if *of == number && *pool == of_pool.spec.uuid)
+            });
+            open.map(|volume| volume.spec.name.clone())
+        };
+        let space = PoolView::of(&next, set, of_pool);
+        for number in numbers {
+            let Some(lu) = space.lus.iter().find(|lu| lu.number == *number) else {
+                let what = format!("pool `{pool}` has no LU {number}");
+                let help = format!("`trunkline pool show {pool}` has the list");
+                return Err(ApiError::new(Code::NotFound, what).help(help));
+            };
+            if let Some(volume) = lu.volume.clone().or_else(|| used(*number)) {
+                let what = format!("LU {number} of pool `{pool}` is volume `{volume}`");
+                let help = format!("remove the volume: `trunkline lu remove {volume}`");
+                return Err(ApiError::new(Code::InUse, what).help(help));
+            }
+        }
+        let list: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        let attribute = AttributeChange {
+            attribute: "lus".to_owned(),
+            from: Some(list.join(",")),
+            to: Some("none".to_owned()),
+            takes_effect: Some(Effect::Live.word().to_owned()),
+        };
+        let change = Change {
+            verb: Verb::Change,
+            object: Object::Pool,
+            name: pool.to_owned(),
+            attributes: vec![attribute],
+        };
+        let done = Done { changes: vec![change], ..Done::default() };
+        if dry_run {
+            return Ok(done);
+        }
+        let home = BTreeSet::from([home(set).to_owned()]);
+        let mut kept = next.allocations.pools.get(pool).cloned().unwrap_or_default();
+        kept.doomed.extend(numbers);
+        next.allocations.pools.insert(pool.to_owned(), kept);
+        self.commit(&mut ledger, &next)?;
+        drop(ledger);
+        let told = self.tell_dataplanes(Some(&home)).await;
+        let of_pool = Subject::Pool(pool.to_owned());
+        let failures = told.failures.into_iter().filter(|(subject, _)| *subject == of_pool);
+        Ok(Done { failures: failures.map(|(_, failure)| failure).collect(), ..done })
+    }
 }
 
 impl PoolView {
@@ -93,9 +220,12 @@ impl PoolView {
             uuid: pv.uuid.clone(),
             size_bytes: pv.bytes,
             free_bytes: pv.free_bytes,
+            leaving: pv.leaving.as_ref().map(MovesView::of),
         };
         let used: u64 = status.lus.iter().map(|lu| lu.mapped_bytes).sum();
-        let size = used + status.pvs.iter().map(|pv| pv.free_bytes).sum::<u64>();
+        // What is free on a PV that leaves is nobody's to take.
+        let stays = status.pvs.iter().filter(|pv| pv.leaving.is_none());
+        let size = used + stays.map(|pv| pv.free_bytes).sum::<u64>();
         let allocated: u64 = status.lus.iter().map(|lu| lu.bytes).sum();
         PoolView {
             pvs: status.pvs.iter().map(pv).collect(),
@@ -107,6 +237,7 @@ impl PoolView {
             overcommit_bytes: allocated.saturating_sub(size),
             paused: status.paused,
             pauses: status.pauses,
+            balance: status.balance.as_ref().map(MovesView::of),
             warning: warning(set, size, status),
         }
     }

@@ -110,8 +110,11 @@ impl SupervisorThread {
                 let open = self.has.pool(name);
                 open.into_iter().for_each(|open| self.wanted.settle_pool(open));
                 learned |= match open {
-                    Some(_) => view.pools.insert(name.clone()),
-                    None => view.pools.remove(name),
+                    Some(open) => {
+                        let pvs = open.pvs.iter().map(|pv| pv.path.clone()).collect();
+                        view.pools.insert(name.clone(), pvs).as_ref() != view.pools.get(name)
+                    }
+                    None => view.pools.remove(name).is_some(),
                 };
             }
             let Subject::Volume(name) = subject else { continue };

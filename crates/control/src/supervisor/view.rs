@@ -7,7 +7,7 @@ use crate::model::resolve::DataPlaneSpec;
 use crate::reconcile::Subject;
 use protocol::message::Status;
 use protocol::stats::StatsReader;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
@@ -46,7 +46,7 @@ pub struct View {
     /// The volumes with files that it has open, as it said last.
     pub opened: Arc<Opened>,
     /// Storage pools that it has open.
-    pub pools: BTreeSet<String>,
+    pub pools: crate::model::pools::Opened,
     /// Its statistics.
     pub stats: Option<Arc<StatsReader>>,
     /// What it said of itself last.

@@ -1,8 +1,12 @@
-//! Storage pools: opened, told of LUs that go, closed; and their LUs as volumes.
+//! Storage pools: opened, told of LUs that go and PVs that come and go, closed; and their LUs as volumes.
+
+use std::path::PathBuf;
 
 use block::{Files, OpenEvent, VolumeError};
-use pool_io::{PoolError, PoolHandle};
-use protocol::message::{Failure, FailureCode, LuStatus, PoolStatus, PvStatus, Reply};
+use pool_io::{PoolError, PoolHandle, Progress};
+use protocol::message::{
+    Failure, FailureCode, LuStatus, PoolStatus, ProgressStatus, PvStatus, Reply,
+};
 use spec::{LuSpec, PoolSpec, VolumeKind, VolumeSpec};
 
 use super::{Plane, State, failure, in_use, not_found};
@@ -15,8 +19,11 @@ const CHUNK: u64 = pool::format::CHUNK_BYTES;
 /// A pool that is open.
 #[derive(Clone)]
 pub(crate) struct OpenPool {
+    /// What was carried out of what was told.
     spec: PoolSpec,
     handle: PoolHandle,
+    /// PVs that were gone when channels last let go of such.
+    let_go: u64,
 }
 
 impl Plane {
@@ -25,21 +32,23 @@ impl Plane {
         let open = self.state().pools.get(&spec.name).cloned();
         let mut open = match open {
             Some(open) => {
-                let PoolSpec { fresh, doomed, .. } = open.spec.clone();
-                if (PoolSpec { fresh, doomed, ..spec.clone() }) != open.spec {
-                    let what = "what it was made with: its PVs";
+                let PoolSpec { fresh, pvs, joining, leaving, doomed, .. } = open.spec.clone();
+                let there = PoolSpec { fresh, pvs, joining, leaving, doomed, ..spec.clone() };
+                if there != open.spec {
+                    let what = "what it was made with";
                     let pool = format!("pool {}", spec.name);
                     return Err(in_use(pool, what, "remove the pool first"));
                 }
                 open
             }
             None => {
-                let doomed = Vec::new();
                 let handle = self.open_pool(&spec)?;
-                OpenPool { spec: PoolSpec { doomed, ..spec.clone() }, handle }
+                let pvs = handle.view().pvs.into_iter().map(|pv| pv.path).collect();
+                let spec = PoolSpec { doomed: Vec::new(), pvs, ..spec.clone() };
+                OpenPool { spec, handle, let_go: 0 }
             }
         };
-        // It is there, whatever becomes of its LUs.
+        // It is there, whatever becomes of its LUs and PVs.
         self.state().pools.insert(spec.name.clone(), open.clone());
         let used = self.state().lus_of(&spec.name);
         if let Some((number, volume)) = used.iter().find(|(number, _)| spec.doomed.contains(number))
@@ -49,9 +58,48 @@ impl Plane {
         }
         let removed = open.handle.remove_lus(&spec.doomed);
         removed.map_err(|error| pool_failure(&spec.name, &error))?;
+        self.let_go(&mut open)?;
+        self.change_pvs(&open.handle, &spec).map_err(|error| pool_failure(&spec.name, &error))?;
         open.spec = spec;
         self.state().pools.insert(open.spec.name.clone(), open);
         Ok(Reply::Done)
+    }
+
+    /// Adds PVs, begins to remove some, and lets others stay.
+    fn change_pvs(&self, pool: &PoolHandle, spec: &PoolSpec) -> Result<(), PoolError> {
+        let there = pool.view().pvs;
+        let new = spec.pvs.iter().filter(|path| there.iter().all(|pv| pv.path != **path));
+        let new: Vec<PathBuf> = new.cloned().collect();
+        // First those that come: where others leave, there has to be room for what they have.
+        if !new.is_empty() {
+            let mut event = waits(&spec.name);
+            pool.add_pvs(&*self.context.outside, self.owner().as_deref(), &new, &mut event)?;
+        }
+        for pv in &there {
+            let (stays, leaves) = (spec.pvs.contains(&pv.path), pv.leaving.is_some());
+            if stays && leaves {
+                pool.keep_pv(pv)?;
+            } else if !stays && !leaves && spec.leaving.contains(&pv.path) {
+                pool.remove_pv(pv)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Channels let go of PVs that are gone: the lanes of the pool's LUs are made anew. Where writes wait for space this has to wait, too.
+    fn let_go(&self, open: &mut OpenPool) -> Result<(), Failure> {
+        let gone = open.handle.gone();
+        if gone == open.let_go || open.handle.view().paused > 0 {
+            return Ok(());
+        }
+        let volumes = self.state().lus_of(&open.spec.name);
+        for (_, volume) in volumes {
+            let renewal = self.state().renewal_of(&volume);
+            renewal.carry_out()?;
+        }
+        open.let_go = gone;
+        self.state().pools.insert(open.spec.name.clone(), open.clone());
+        Ok(())
     }
 
     fn open_pool(&self, spec: &PoolSpec) -> Result<PoolHandle, Failure> {
@@ -59,11 +107,7 @@ impl Plane {
             let what = format!("pool {}: this data plane serves none", spec.name);
             return Err(failure(FailureCode::System, what, "see its log, and restart it"));
         };
-        let mut event = |event: OpenEvent| {
-            if let OpenEvent::WaitsForLock { holder } = event {
-                tracing::warn!(pool = spec.name, holder, "waits for a PV");
-            }
-        };
+        let mut event = waits(&spec.name);
         let opened = pools.open(&*self.context.outside, self.owner().as_deref(), spec, &mut event);
         opened.map_err(|error| pool_failure(&spec.name, &error))
     }
@@ -119,6 +163,7 @@ impl OpenPool {
             uuid: pv.space.uuid.to_string(),
             bytes: u64::from(pv.space.chunks) * CHUNK,
             free_bytes: u64::from(pv.space.free) * CHUNK,
+            leaving: pv.leaving.map(progress),
         };
         let lu = |lu: &pool::LuSpace| LuStatus {
             number: lu.lu,
@@ -134,6 +179,7 @@ impl OpenPool {
             paused: view.paused,
             pauses: view.pauses,
             trouble: view.trouble,
+            balance: view.balance.map(progress),
         }
     }
 
@@ -141,6 +187,22 @@ impl OpenPool {
     pub(super) fn close(self) {
         self.handle.close();
     }
+}
+
+/// Who has a PV.
+fn waits(pool: &str) -> impl FnMut(OpenEvent) {
+    move |event| {
+        if let OpenEvent::WaitsForLock { holder } = event {
+            tracing::warn!(pool, holder, "waits for a PV");
+        }
+    }
+}
+
+fn progress(progress: pool_io::Progress) -> ProgressStatus {
+    let Progress { planned, moved, failed, left_s } = progress;
+    let [planned_bytes, moved_bytes, failed_bytes] =
+        [planned, moved, failed].map(|chunks| u64::from(chunks) * CHUNK);
+    ProgressStatus { planned_bytes, moved_bytes, failed_bytes, left_s }
 }
 
 fn pool_failure(name: &str, error: &PoolError) -> Failure {

@@ -124,8 +124,9 @@ objects! {
     }
     /// Storage from which LUs are cut.
     Pool pool = "pools", "Storage pools", "disks and files from which LUs are cut", [] {
-        PVS: str = Text { bytes_max: 65_536 }, Required, Fixed, "",
-            "Its PVs: paths of block devices or files, separated by commas. They must hold nothing when the pool is made.";
+        PVS: str = Text { bytes_max: 65_536 }, Required, Live, "",
+            "Its PVs: paths of block devices or files, separated by commas. They must hold nothing when the pool is made, or when they are added to it. \
+             What is on one that is taken out moves to the others first.";
         DATAPLANE: str = Name(DataPlane), Is("main"), Fixed, "",
             "The data plane that has it open.";
         WARN_PERCENT: u64 = Number { min: 1, max: 100 }, Is("80"), Live, "%",

@@ -30,6 +30,10 @@ pub(crate) enum Verb {
     Remove(RemoveArgs),
     /// The PVs of storage pools.
     Pvs(Vec<Filter>),
+    /// The PVs of a storage pool become others.
+    ChangePvs(String, PvAct, How),
+    /// LUs of a storage pool go that are nobody's.
+    PurgeLus(String, Vec<u32>, bool),
     Volume(VolumeVerb),
     Adapter(AdapterVerb),
     Port(PortVerb),
@@ -40,6 +44,15 @@ pub(crate) enum Verb {
     DataPlane(DataPlaneVerb),
     /// The data plane itself, instead of something about it.
     Process(Box<DataplaneRunArgs>),
+}
+
+/// What becomes of the PVs of a storage pool.
+#[derive(Debug)]
+pub(crate) enum PvAct {
+    Add(Vec<String>),
+    Remove(Vec<String>),
+    /// The first leaves, and the second comes.
+    Replace(String, String),
 }
 
 #[derive(Debug, Subcommand)]

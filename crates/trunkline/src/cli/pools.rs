@@ -1,7 +1,7 @@
 //! The commands of LUs and PVs: an LU is a volume of the kind `lu`, and a PV is a part of its pool, so neither is an object of its own.
 
-use super::objects::{ObjectCommand, Verb};
-use super::{ListArgs, NewArgs, RemoveArgs, ShowArgs};
+use super::objects::{ObjectCommand, PvAct, Verb, VolumeVerb};
+use super::{How, ListArgs, NewArgs, RemoveArgs, ResizeArgs, ShowArgs};
 use crate::commands::filter;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 use fabric::attribute::words::VolumeKind;
@@ -20,9 +20,29 @@ Examples:
     List(ListArgs),
     /// Show LUs, one or several
     Show(ShowArgs),
+    /// Change the size of an LU; running guests see it at once
+    #[command(after_help = "\
+Examples:
+  trunkline lu resize lu0 20GiB
+  trunkline lu resize lu0 5GiB --shrink")]
+    Resize(ResizeArgs),
     /// Remove LUs, with what is in them
     #[command(visible_alias = "rm")]
     Remove(RemoveArgs),
+    /// Remove LUs that are nobody's, with what is in them, by the numbers that `pool show` has
+    #[command(after_help = "\
+Examples:
+  trunkline lu purge p0 7")]
+    Purge {
+        /// The storage pool
+        pool: String,
+        /// Their numbers
+        #[arg(required = true, value_name = "NUMBER")]
+        numbers: Vec<u32>,
+        /// Say what would change, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -42,9 +62,48 @@ struct LuArgs {
 
 #[derive(Debug, Subcommand)]
 enum PvVerb {
-    /// List the PVs of all storage pools
+    /// List the PVs of all storage pools, and how far those are that leave
     #[command(visible_alias = "ls")]
     List(ListArgs),
+    /// Add PVs to a pool: disks or files that hold nothing. What is in the pool spreads over them by itself
+    #[command(after_help = "\
+Examples:
+  trunkline pv add p0 /dev/sdc
+  trunkline pv add p0 /srv/pv2 /srv/pv3")]
+    Add(PvArgs),
+    /// Remove PVs from a pool: what is on them moves to the others first, while clients work, which `pv list` shows. Added again before that is over, they stay
+    #[command(
+        visible_alias = "rm",
+        after_help = "\
+Examples:
+  trunkline pv remove p0 /dev/sdb"
+    )]
+    Remove(PvArgs),
+    /// Put a PV in the place of another: it is added, and what is on the other moves away
+    #[command(after_help = "\
+Examples:
+  trunkline pv replace p0 /dev/sdb /dev/sdd")]
+    Replace {
+        /// The storage pool
+        pool: String,
+        /// The PV that leaves
+        old: String,
+        /// The one that comes
+        new: String,
+        #[command(flatten)]
+        how: How,
+    },
+}
+
+#[derive(Debug, Args)]
+struct PvArgs {
+    /// The storage pool
+    pool: String,
+    /// Paths of the PVs
+    #[arg(required = true, value_name = "PATH")]
+    pvs: Vec<String>,
+    #[command(flatten)]
+    how: How,
 }
 
 /// The nouns that are none of the table's.
@@ -65,8 +124,17 @@ pub(super) fn has(name: &str) -> bool {
 /// What such a command means.
 pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Error> {
     let (object, verb) = if noun == "pv" {
-        let PvVerb::List(ListArgs { filters }) = PvVerb::from_arg_matches(matches)?;
-        (Object::Pool, Verb::Pvs(filters))
+        let verb = match PvVerb::from_arg_matches(matches)? {
+            PvVerb::List(ListArgs { filters }) => Verb::Pvs(filters),
+            PvVerb::Add(PvArgs { pool, pvs, how }) => Verb::ChangePvs(pool, PvAct::Add(pvs), how),
+            PvVerb::Remove(PvArgs { pool, pvs, how }) => {
+                Verb::ChangePvs(pool, PvAct::Remove(pvs), how)
+            }
+            PvVerb::Replace { pool, old, new, how } => {
+                Verb::ChangePvs(pool, PvAct::Replace(old, new), how)
+            }
+        };
+        (Object::Pool, verb)
     } else {
         let verb = match LuVerb::from_arg_matches(matches)? {
             LuVerb::Create(args) => create(args),
@@ -75,7 +143,9 @@ pub(super) fn read(noun: &str, matches: &ArgMatches) -> Result<ObjectCommand, Er
                 Verb::List(args)
             }
             LuVerb::Show(args) => Verb::Show(args),
+            LuVerb::Resize(args) => Verb::Volume(VolumeVerb::Resize(args)),
             LuVerb::Remove(args) => Verb::Remove(args),
+            LuVerb::Purge { pool, numbers, dry_run } => Verb::PurgeLus(pool, numbers, dry_run),
         };
         (Object::Volume, verb)
     };

@@ -1,4 +1,4 @@
-//! Verbs that add to a list in an attribute, or take from it: the LUNs of a target, the members of a zone. The list is read, changed and
+//! Verbs that add to a list in an attribute, or take from it: the LUNs of a target, the members of a zone, the PVs of a storage pool. The list is read, changed and
 //! sent back on the condition that nobody has changed the object since; else this begins anew. So two who add at once both have added.
 
 use super::objects::{done, path, query};
@@ -22,6 +22,8 @@ pub(crate) enum List {
     Luns,
     /// The members of a zone: names and WWPNs.
     Members,
+    /// The PVs of a storage pool: paths.
+    Pvs,
 }
 
 /// What is to be done.
@@ -30,10 +32,15 @@ pub(crate) enum Act<'a> {
     Add(&'a [String]),
     /// These are not in it afterwards.
     Remove(&'a [String]),
+    /// In the place of the first is the second afterwards.
+    Replace(&'a String, &'a String),
 }
 
 /// Whether two elements are about the same: LUNs of one number, a member however it is written.
-fn same(one: &str, other: &str) -> bool {
+fn same(list: List, one: &str, other: &str) -> bool {
+    if matches!(list, List::Pvs) {
+        return one == other;
+    }
     let number = |element: &str| element.split('=').next().unwrap_or_default().trim().to_owned();
     match (one.parse::<Member>(), other.parse::<Member>()) {
         (Ok(one), Ok(other)) => one == other,
@@ -47,6 +54,7 @@ impl List {
         match self {
             List::Luns => (Object::Target, &attr::target::LUNS, "LUN"),
             List::Members => (Object::Zone, &attr::zone::MEMBERS, "member"),
+            List::Pvs => (Object::Pool, &attr::pool::PVS, "PV"),
         }
     }
 
@@ -58,10 +66,17 @@ impl List {
             let show = format!("`trunkline {object} show {name}` has the list");
             Err(ApiError::new(code, what).on(attribute.name).help(show))
         };
-        let (Act::Add(these) | Act::Remove(these)) = act;
+        let (these, act) = match act {
+            Act::Add(these) | Act::Remove(these) => (*these, act),
+            Act::Replace(old, new) => {
+                let without = self.changed(name, list, &Act::Remove(std::slice::from_ref(old)))?;
+                return self.changed(name, &without, &Act::Add(std::slice::from_ref(new)));
+            }
+        };
         for one in these.iter().flat_map(|these| fabric::san::words(these)) {
-            let there = all.iter().position(|other| same(other, one));
+            let there = all.iter().position(|other| same(self, other, one));
             match (act, there) {
+                (Act::Replace(..), _) => {}
                 (Act::Add(_), None) => all.push(one),
                 (Act::Add(_), Some(there)) if all[there] == one => {}
                 (Act::Add(_), Some(there)) => {
@@ -127,6 +142,12 @@ mod tests {
         // Written otherwise, it is the same port.
         let wwpn = "c0:50:76:00:00:00:00:01";
         assert_eq!(take(List::Members, wwpn, &["C050760000000001"]).unwrap(), "");
+        assert_eq!(add(List::Pvs, "/a, /b", &["/c"]).unwrap(), "/a,/b,/c");
+        let refused = take(List::Pvs, "/a,/b", &["/c"]).unwrap_err();
+        assert_eq!(refused.message, "pool `x` has no PV `/c`");
+        let [a, c] = ["/a", "/c"].map(str::to_owned);
+        assert_eq!(List::Pvs.changed("x", "/a,/b", &Act::Replace(&a, &c)).unwrap(), "/b,/c");
+        assert!(List::Pvs.changed("x", "/b", &Act::Replace(&a, &c)).is_err());
         assert_eq!(add(List::Members, "a", &["A"]).unwrap(), "a,A", "two names");
     }
 }

@@ -4,8 +4,8 @@ use super::filter::{self, Filter};
 use super::lists::{self, Act, List};
 use super::{dataplane, events, logins, pools, top, wait};
 use crate::cli::objects::{
-    AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, ObjectCommand, PortVerb, SeaVerb, TargetVerb,
-    Verb, VolumeVerb, ZoneVerb,
+    AdapterVerb, DataPlaneVerb, LinkArgs, MediumVerb, ObjectCommand, PortVerb, PvAct, SeaVerb,
+    TargetVerb, Verb, VolumeVerb, ZoneVerb,
 };
 use crate::cli::{EditArgs, Global, How, NewArgs, ResizeArgs};
 use crate::client::Client;
@@ -73,6 +73,21 @@ pub(crate) fn run(global: &Global, command: ObjectCommand) -> Result<(), Failure
         }
         Verb::Medium(MediumVerb::Unload { vtds, how }) => {
             patch(global, Object::Vtd, &vtds, &attr::vtd::MEDIUM, None, how)
+        }
+        Verb::PurgeLus(pool, numbers, dry_run) => {
+            let path = path(Object::Pool, &pool)?;
+            let how = How { dry_run, force: false, no_wait: false };
+            let (path, body) = (format!("{path}/purge{}", query(how)), json!({ "lus": numbers }));
+            let answer: DoneView = Client::new(global)?.send(Method::POST, &path, Some(&body))?;
+            done(global, &answer, dry_run)
+        }
+        Verb::ChangePvs(pool, act, how) => {
+            let act = match &act {
+                PvAct::Add(pvs) => Act::Add(pvs),
+                PvAct::Remove(pvs) => Act::Remove(pvs),
+                PvAct::Replace(old, new) => Act::Replace(old, new),
+            };
+            lists::change(global, List::Pvs, &pool, act, how)
         }
         Verb::Target(TargetVerb::AddLun { target, luns, how }) => {
             lists::change(global, List::Luns, &target, Act::Add(&luns), how)

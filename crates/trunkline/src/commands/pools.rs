@@ -6,7 +6,7 @@ use crate::client::Client;
 use crate::exit::Failure;
 use crate::output::{or_dash, print, table};
 use control::api::ItemList;
-use control::server::{ObjectView, PoolView};
+use control::server::{ObjectView, PoolView, PvView};
 use fabric::attribute::Object;
 use fabric::units::format_size;
 use serde_json::{Value, json};
@@ -52,12 +52,17 @@ pub(super) fn space(space: &PoolView) -> String {
         space.paused,
         space.pauses,
     );
+    let moves = space.balance.as_ref().map(|moves| {
+        let (moved, planned) = (format_size(moves.moved_bytes), format_size(moves.planned_bytes));
+        format!("\n{moved} of {planned} have moved to where less is: {}", moves.text())
+    });
     let pvs = space.pvs.iter().map(|pv| {
         let [size, free] = [pv.size_bytes, pv.free_bytes].map(format_size);
-        vec![pv.path.clone(), size, free, pv.uuid.clone()]
+        vec![pv.path.clone(), state(pv), size, free, pv.uuid.clone()]
     });
-    let mut page =
-        format!("{sums}\n\n{}", table(&["PV", "SIZE", "FREE", "UUID"], &[1, 2], pvs.collect()));
+    let heading = ["PV", "STATE", "SIZE", "FREE", "UUID"];
+    let pvs = table(&heading, &[2, 3], pvs.collect());
+    let mut page = format!("{sums}{}\n\n{pvs}", moves.unwrap_or_default());
     if !space.lus.is_empty() {
         let lus = space.lus.iter().map(|lu| {
             let [size, used] = [lu.size_bytes, lu.used_bytes].map(format_size);
@@ -71,6 +76,18 @@ pub(super) fn space(space: &PoolView) -> String {
     page
 }
 
+/// Whether a PV stays, and how far it is if not.
+fn state(pv: &PvView) -> String {
+    let leaving = pv.leaving.as_ref().map(|moves| {
+        let failed = match moves.failed_bytes {
+            0 => String::new(),
+            bytes => format!(", {} cannot be read", format_size(bytes)),
+        };
+        format!("leaving: {}{failed}", moves.text())
+    });
+    leaving.unwrap_or_else(|| "in".to_owned())
+}
+
 /// `trunkline pv list`
 pub(super) fn pvs(global: &Global, filters: &[Filter]) -> Result<(), Failure> {
     let path = format!("/v1/{}", Object::Pool.collection());
@@ -81,7 +98,8 @@ pub(super) fn pvs(global: &Global, filters: &[Filter]) -> Result<(), Failure> {
     for pool in pools.map_err(Failure::other)? {
         for pv in pool.space.iter().flat_map(|space| &space.pvs) {
             pvs.push(json!({
-                "path": pv.path, "pool": pool.name, "size_bytes": pv.size_bytes, "free_bytes": pv.free_bytes, "uuid": pv.uuid,
+                "path": pv.path, "pool": pool.name, "state": state(pv), "leaving": pv.leaving,
+                "size_bytes": pv.size_bytes, "free_bytes": pv.free_bytes, "uuid": pv.uuid,
             }));
         }
     }
@@ -92,11 +110,13 @@ pub(super) fn pvs(global: &Global, filters: &[Filter]) -> Result<(), Failure> {
             vec![
                 text(&pv["path"]),
                 text(&pv["pool"]),
+                text(&pv["state"]),
                 size(&pv["size_bytes"]),
                 size(&pv["free_bytes"]),
                 text(&pv["uuid"]),
             ]
         };
-        table(&["PV", "POOL", "SIZE", "FREE", "UUID"], &[2, 3], pvs.iter().map(row).collect())
+        let heading = ["PV", "POOL", "STATE", "SIZE", "FREE", "UUID"];
+        table(&heading, &[3, 4], pvs.iter().map(row).collect())
     })
 }

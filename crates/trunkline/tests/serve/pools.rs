@@ -1,4 +1,4 @@
-//! Storage pools, with both processes: made, written through clients, over deaths of the data plane, and with PVs that are missing.
+//! Storage pools, with both processes: made, written through clients, resized, with PVs that come and go, over deaths of either process, and with PVs that are missing.
 
 use super::Server;
 use rustix::process::{Signal, kill_process};
@@ -24,9 +24,17 @@ fn pool(server: &Server) -> Value {
 
 /// Loads an adapter's disk, compares what it reads with what it wrote, and comes back when the server died.
 fn load(server: &Server, adapter: &str) -> Child {
+    load_of(server, adapter, "--length 96MiB --time 4s")
+}
+
+/// … just enough that there is something.
+fn short_load(server: &Server, adapter: &str) -> Child {
+    load_of(server, adapter, "--length 96MiB --time 500ms")
+}
+
+fn load_of(server: &Server, adapter: &str, how: &str) -> Child {
     let socket = server.path(&format!("{adapter}.sock"));
-    let line =
-        "--mix 50 --queues 2 --depth 8 --length 96MiB --verify --reconnect 60s --time 4s -o json";
+    let line = format!("--mix 50 --queues 2 --depth 8 --verify --reconnect 60s -o json {how}");
     let mut command = server.command();
     command.args(["bench", "run"]).arg(socket).args(line.split_whitespace());
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -96,7 +104,7 @@ fn an_lu_that_is_removed_gives_its_space_back() {
     pool_of_two(&server);
     server.ok("lu create lu0 --pool p0 --size 256MiB");
     server.ok("adapter create a0 --volume lu0");
-    judge(load(&server, "a0"));
+    judge(short_load(&server, "a0"));
     let before = pool(&server)["space"].clone();
     assert_eq!(before["used_bytes"], 2 * CHUNK, "{before}");
     let refused = server.run("lu remove lu0");
@@ -170,5 +178,132 @@ fn a_pool_whose_pv_is_missing_has_failed_and_comes_back_with_it() {
     std::fs::rename(&away, &pvs[1]).unwrap();
     server.until("the pool", |server| pool(server)["state"] == "open");
     server.until("its LU", |server| json(server, "volume show lu0 -o json")["state"] == "open");
-    judge(load(&server, "a0"));
+    judge(short_load(&server, "a0"));
+}
+
+/// Kills the data plane, and waits for another with its pool.
+fn kill_plane(server: &Server) {
+    let before = server.plane_pid();
+    kill_process(before, Signal::KILL).unwrap();
+    server.until("another data plane", |server| {
+        let plane = server.plane();
+        plane["state"] == "running"
+            && plane["pid"].as_i64() != Some(i64::from(before.as_raw_nonzero().get()))
+    });
+    server.until("its pool", |server| pool(server)["state"] == "open");
+}
+
+/// A client writes slowly and compares all the time, while its LU grows, PVs come, chunks spread over them, a PV leaves, and both processes die.
+#[test]
+fn pvs_come_and_go_and_lus_grow_under_clients_over_deaths_of_both_processes() {
+    let mut server = Server::start(&[]);
+    let pvs = pool_of_two(&server);
+    let more = [pv(&server, "pv2", 12), pv(&server, "pv3", 40)];
+    server.ok("lu create lu0 --pool p0 --size 640MiB");
+    server.ok("volume set lu0 --limit-iops 1500");
+    server.ok("adapter create a0 --volume lu0 --queues 2");
+    let load = load_of(&server, "a0", "--length 600MiB --time 9s");
+    server.until("a client", |server| {
+        server.try_status().unwrap()["adapters"][0]["state"] == "running"
+            && pool(server)["space"]["used_bytes"].as_u64() >= Some(8 * CHUNK)
+    });
+    // Two at once.
+    let adding: Vec<Child> = more
+        .iter()
+        .map(|path| {
+            let mut command = server.command();
+            command.args(["pv", "add", "p0"]).arg(path).stdout(Stdio::null());
+            command.stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for child in adding {
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    server.ok("lu resize lu0 800MiB");
+    kill_plane(&server);
+    let there = |server: &Server| pool(server)["space"]["pvs"].as_array().unwrap().len();
+    assert_eq!(there(&server), 4, "{}", pool(&server));
+    server.until("chunks on the new ones, and an end of that", |server| {
+        let space = &pool(server)["space"];
+        if let Some(percent) = space["balance"]["percent"].as_u64() {
+            assert!(percent <= 100, "{space}");
+        }
+        let all = space["pvs"].as_array().unwrap();
+        let large = all.iter().find(|pv| pv["path"].as_str() == more[1].to_str()).unwrap();
+        let [size, free] = ["size_bytes", "free_bytes"].map(|what| large[what].as_u64().unwrap());
+        space["balance"].is_null() && size - free >= 7 * CHUNK
+    });
+    server.ok(&format!("pv remove p0 {}", pvs[0].display()));
+    kill_plane(&server);
+    server.kill();
+    server.serve(&[]);
+    server.until("the removal", |server| pool(server)["state"] == "open" && there(server) == 3);
+    let list = json(&server, "pv list -o json");
+    assert!(list.as_array().unwrap().iter().all(|pv| pv["state"] == "in"), "{list}");
+    judge(load);
+    let volume = json(&server, "volume show lu0 -o json");
+    assert_eq!(volume["bytes"], 800 << 20, "{volume}");
+    // Nobody has it any more, and nothing of the pool is on it; the client goes on.
+    server.until("its release", |server| {
+        server.run(&format!("pool create p1 --pvs {}", pvs[0].display())).status.success()
+    });
+    judge(short_load(&server, "a0"));
+    // What cannot be is refused, and the list is what it was.
+    let before = pool(&server)["attributes"]["pvs"].clone();
+    let refused = |line: String, what: &str| {
+        let output = server.run(&line);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && text.contains(what), "{line}: {text}");
+        assert_eq!(pool(&server)["attributes"]["pvs"], before, "{line}");
+    };
+    let small = pv(&server, "small", 2);
+    refused(format!("pv add p0 {}", small.display()), "small is too small");
+    refused(format!("pv add p0 {}", pvs[0].display()), "is already of pool `p0`");
+    server.ok("lu create large --pool p0 --size 2GiB --thick");
+    refused(format!("pv remove p0 {}", more[1].display()), "has no room on the other PVs");
+    server.ok("lu remove large");
+    refused(format!("pv remove p0 {}", small.display()), "has no PV");
+    // Smaller only when that is said, and its space comes back.
+    let output = server.run("lu resize lu0 64MiB");
+    assert!(!output.status.success(), "it would lose something");
+    server.ok("lu resize lu0 64MiB --shrink");
+    server.until("its space", |server| pool(server)["space"]["used_bytes"] == CHUNK);
+    // One takes the place of another.
+    let last = pv(&server, "pv4", 16);
+    server.ok(&format!("pv replace p0 {} {}", more[0].display(), last.display()));
+    server.until("the replacement", |server| {
+        let space = &pool(server)["space"];
+        let paths: Vec<&str> =
+            space["pvs"].as_array().unwrap().iter().filter_map(|pv| pv["path"].as_str()).collect();
+        paths.len() == 3 && !paths.contains(&more[0].to_str().unwrap())
+    });
+}
+
+/// Another server opens the pool by its UUID, and knows none of its LUs.
+#[test]
+fn lus_of_a_lost_store_are_nobody_s_and_are_removed_by_number() {
+    let mut lost = Server::start(&[]);
+    let pvs = pool_of_two(&lost);
+    lost.ok("lu create lu0 --pool p0 --size 128MiB --thick");
+    let uuid = pool(&lost)["attributes"]["uuid"].as_str().unwrap().to_owned();
+    lost.ok("stop --with-dataplanes");
+    lost.child.take().unwrap().wait().unwrap();
+    let server = Server::start(&[]);
+    let paths = pvs.map(|path| path.display().to_string()).join(",");
+    server.ok(&format!("pool create p0 --pvs {paths} --uuid {uuid}"));
+    let lus = pool(&server)["space"]["lus"].clone();
+    let number = lus[0]["number"].as_u64().unwrap();
+    assert!(lus.as_array().unwrap().len() == 1 && lus[0]["volume"].is_null(), "{lus}");
+    assert!(server.ok("pool show p0").contains("nobody's"));
+    server.ok("lu create lu1 --pool p0 --size 64MiB");
+    for (which, what) in [(number + 1, "is volume `lu1`"), (99, "has no LU 99")] {
+        let output = server.run(&format!("lu purge p0 {number} {which}"));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && text.contains(what), "{text}");
+    }
+    assert_eq!(pool(&server)["space"]["lus"].as_array().unwrap().len(), 2);
+    server.ok(&format!("lu purge p0 {number}"));
+    let lus = pool(&server)["space"]["lus"].clone();
+    assert!(lus.as_array().unwrap().len() == 1 && lus[0]["volume"] == "lu1", "{lus}");
 }
