@@ -1,6 +1,5 @@
 //! Who has lent what to whom. All of it under the lock of the port; reached when a queue lacks an element, has too many, or is pressed.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -8,12 +7,18 @@ use protocol::now_ms;
 use protocol::stats::{AdapterStats, PortStats, SHORT_MS, SHORT_STILL};
 
 use super::{Local, Share, Shortage, Wake};
+use contest::Contest;
+
+mod contest;
 
 /// A queue: its adapter's account, and its number there.
 pub(super) type Member = (usize, usize);
 
 /// So many queues of a port are looked at as often as one.
 const MANY: u64 = 1024;
+
+/// A turn of an adapter whose weight is 1, in virtual time: others' are shorter.
+const TURN: u64 = 1 << 16;
 
 /// Of so many elements of a port, one is kept back for adapters that have less than their part.
 const KEPT_BACK: u32 = 32;
@@ -52,8 +57,8 @@ struct Account {
     share: Share,
     /// All its queues together.
     lent: u32,
-    /// When one of them had an element last.
-    turn: u64,
+    /// The sum of its turns: the virtual time up to which it was served.
+    pass: u64,
     /// How many of its queues wait.
     waiting: u32,
     /// One of them for the port.
@@ -69,25 +74,6 @@ impl Account {
 
     fn room(&self) -> u32 {
         self.share.elements.saturating_sub(self.lent)
-    }
-
-    /// Whether it has less with one more than another one has now, in relation to their weights.
-    fn is_poorer(&self, than: &Account) -> bool {
-        (u64::from(self.lent) + 1) * than.weight() < u64::from(than.lent) * self.weight()
-    }
-
-    /// Which of two that wait is given one first: who has none, in the order in which they had the last; then who would have less, in relation to
-    /// their weights.
-    fn before(&self, other: &Account) -> Ordering {
-        match (self.lent, other.lent) {
-            (0, 0) => self.turn.cmp(&other.turn),
-            (0, _) => Ordering::Less,
-            (_, 0) => Ordering::Greater,
-            (one, two) => {
-                let (one, two) = (u64::from(one) + 1, u64::from(two) + 1);
-                (one * other.weight()).cmp(&(two * self.weight()))
-            }
-        }
     }
 
     /// The queue that waits and has least, but for one; of several the one that has gone without for longest.
@@ -144,8 +130,12 @@ pub(super) struct Books {
     lent: u32,
     /// How many queues wait.
     waiting: u32,
-    /// Counts whose turn it was: who has none is given one when all others that have none have had theirs.
+    /// Counts whose turn it was among the queues of an adapter: who has none is given one when all others that have none have had theirs.
     turn: u64,
+    /// The virtual time: who begins to wait is no further back.
+    pass: u64,
+    /// As it stood when an element was given last.
+    contest: Contest,
     /// The weights of all adapters.
     weights: u64,
     accounts: Vec<Option<Account>>,
@@ -160,6 +150,8 @@ impl Books {
             lent: 0,
             waiting: 0,
             turn: 0,
+            pass: 0,
+            contest: Contest::default(),
             weights: 0,
             accounts: Vec::new(),
             mark: None,
@@ -187,7 +179,7 @@ impl Books {
         };
         let borrowers = std::iter::repeat_with(borrower).take(usize::from(queues)).collect();
         let account =
-            Account { share, lent: 0, turn: 0, waiting: 0, short: false, mark: None, borrowers };
+            Account { share, lent: 0, pass: 0, waiting: 0, short: false, mark: None, borrowers };
         self.weights += account.weight();
         let free = self.accounts.iter().position(Option::is_none);
         let place = free.unwrap_or(self.accounts.len());
@@ -476,17 +468,29 @@ impl Books {
         self.put(who, count);
     }
 
-    /// A queue has what it can use: it is the turn of others.
-    fn had_its_turn(&mut self, (account, queue): Member) {
+    /// A queue has `count` that it can use: it is the turn of others.
+    fn had_its_turn(&mut self, (account, queue): Member, count: u32) {
         self.turn += 1;
-        let turn = self.turn;
+        let (turn, contest, waiting) = (self.turn, self.contest, self.waiting);
         let account = self.account(account);
-        (account.turn, account.borrowers[queue].turn) = (turn, turn);
+        account.borrowers[queue].turn = turn;
+        // What nobody else wanted is no turn.
+        if count > 0 && waiting > 0 {
+            let begun = account.pass;
+            account.pass += u64::from(count) * TURN / contest.weight(account);
+            self.pass = self.pass.max(begun);
+        }
+    }
+
+    /// Those among whom elements are divided now.
+    fn contest(&self) -> Contest {
+        let accounts = self.accounts.iter().flatten();
+        Contest::among(self.elements, accounts.filter(|one| one.lent > 0 || one.waiting > 0))
     }
 
     /// Puts elements that its adapter has at a queue's hand.
     fn put(&mut self, who: Member, count: u32) {
-        self.had_its_turn(who);
+        self.had_its_turn(who, count);
         let pressed = self.waiting > 0;
         let borrower = self.borrower(who);
         borrower.lent += count;
@@ -557,7 +561,11 @@ impl Books {
 
     /// A queue waits for so many, or for none.
     fn wait(&mut self, (account, queue): Member, wanted: u32) {
+        let pass = self.pass;
         let of = self.account(account);
+        if wanted > 0 && of.waiting == 0 {
+            of.pass = of.pass.max(pass);
+        }
         let borrower = &mut of.borrowers[queue];
         let (before, now) = (u32::from(borrower.wanted > 0), u32::from(wanted > 0));
         (borrower.wanted, borrower.told) = (wanted, false);
@@ -575,7 +583,9 @@ impl Books {
     /// to who has less, or to who has none. When nobody waits it keeps up to `keep`.
     pub(super) fn settle(&mut self, who: Member, wanted: u32, keep: u32) {
         self.wait(who, 0);
-        self.had_its_turn(who);
+        if self.waiting > 0 {
+            self.contest = self.contest();
+        }
         let over = self.over(who.0);
         if over > 0 {
             self.retire(who, over);
@@ -592,6 +602,7 @@ impl Books {
             self.grant(to);
             free -= 1;
         }
+        self.had_its_turn(who, free.min(wanted));
         let idle = free.saturating_sub(wanted.max(keep));
         if idle > 0 {
             self.retire(who, idle);
@@ -606,8 +617,8 @@ impl Books {
         }
     }
 
-    /// Who waits and may have an element of a queue: of those that it needs itself only who has less, or none at all. Where there are fewer elements than
-    /// queues, or adapters, that is how each comes to its turn.
+    /// Who waits and may have an element of a queue: of those that it needs itself only who comes before it ([`Contest`]), and of its own adapter who has less, or none
+    /// at all. Where there are fewer elements than queues that is how each comes to its turn.
     fn next(&self, who: Member, needed: bool) -> Option<Member> {
         let giver = self.accounts[who.0].as_ref()?;
         let own = giver.neediest(Some(who.1)).filter(|queue| {
@@ -619,9 +630,9 @@ impl Books {
             let may = number != who.0 && account.waiting > 0 && account.room() > 0;
             may.then_some((number, account))
         });
-        let other = others.min_by(|(_, one), (_, two)| one.before(two));
+        let other = others.min_by(|(_, one), (_, two)| self.contest.before(one, two));
         let other = other.filter(|(_, account)| {
-            account.is_poorer(giver) || account.lent == 0 || (!needed && own.is_none())
+            self.contest.takes_from(account, giver) || (!needed && own.is_none())
         });
         match other {
             Some((number, account)) => Some((number, account.neediest(None)?)),

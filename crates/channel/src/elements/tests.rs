@@ -16,6 +16,8 @@ struct Client {
     active: usize,
     /// How many commands have ended.
     ended: usize,
+    /// What it begins never ends.
+    hangs: bool,
 }
 
 /// What wakes a client.
@@ -41,7 +43,7 @@ impl Client {
         let bell = Arc::<Bell>::default();
         let rings = Arc::clone(&bell);
         let hold = QueueElements::new(adapter, queue, own, Box::new(move || rings.ring()));
-        Client { hold, bell, depth, held: 0, active: 0, ended: 0 }
+        Client { hold, bell, depth, held: 0, active: 0, ended: 0, hangs: false }
     }
 
     /// Takes what came and what was held, as far as it may; how many became active.
@@ -100,16 +102,20 @@ impl World {
     }
 
     fn begin(&mut self, client: usize) {
-        for _ in 0..self.clients[client].take() {
+        let begun = self.clients[client].take();
+        self.active += begun;
+        self.most = self.most.max(self.active);
+        if self.clients[client].hangs {
+            return;
+        }
+        for _ in 0..begun {
             // xorshift64: times from a half to one and a half.
             self.random ^= self.random << 13;
             self.random ^= self.random >> 7;
             self.random ^= self.random << 17;
             let end = self.now + LATENCY / 2 + self.random % (LATENCY + 1);
             self.ends[(end % (2 * LATENCY)) as usize].push(client);
-            self.active += 1;
         }
-        self.most = self.most.max(self.active);
     }
 
     /// Whoever was woken looks, until nobody is.
@@ -372,6 +378,62 @@ fn adapters_beyond_the_elements_of_a_port_have_them_in_turn() {
         let clients = |adapter| (0..2).map(move |queue| Client::new(adapter, queue, 5, 16));
         let ended = ended_in(&mut World::new(adapters.iter().flat_map(clients).collect()), 200);
         assert!(ended.iter().all(|count| *count >= 8), "{weights:?}: {ended:?}");
+    }
+}
+
+/// Adapters of a port, each with two queues and a depth of so many commands, and what the commands of each come to in the time of 400.
+fn ended_by_adapter(elements: u32, weights: &[u32], depth: usize) -> Vec<usize> {
+    let port = Port::new(elements);
+    let share = |weight: &u32| Share { elements: 2048, weight: *weight };
+    let adapters: Vec<_> =
+        weights.iter().map(|weight| Elements::new(&port, share(weight), 2)).collect();
+    let clients = |adapter| (0..2).map(move |queue| Client::new(adapter, queue, 5, depth));
+    let ended = ended_in(&mut World::new(adapters.iter().flat_map(clients).collect()), 400);
+    ended.chunks(2).map(|queues| queues.iter().sum()).collect()
+}
+
+/// Parts that are less than an element are had in turns, and weights count in them.
+#[test]
+fn shares_count_where_a_port_has_fewer_elements_than_adapters() {
+    for depth in [1, 16] {
+        let weights: Vec<u32> = (0..60).map(|number| [100, 300][number % 2]).collect();
+        let ended = ended_by_adapter(20, &weights, depth);
+        // 8,000 in all.
+        for (weight, ended) in weights.iter().zip(&ended) {
+            let part = 8000 * *weight as usize / (30 * 400);
+            assert!(ended.abs_diff(part) <= part / 4, "{ended} of {part}: {ended:?}");
+        }
+        // One has more than an element, the others less; none is less often served than by a quarter of a mean weight.
+        let weights = [&[1000][..], &[1; 30]].concat();
+        let ended = ended_by_adapter(20, &weights, depth);
+        let least = ended[1..].iter().min().unwrap();
+        assert!(*least >= 400 * 20 / 31 / 8, "{ended:?}");
+        if depth == 16 {
+            assert!(ended[0] >= 8000 * 2 / 3, "{ended:?}");
+        }
+    }
+}
+
+/// What hangs behind one adapter keeps no more than its part, though its turns come like those of others.
+#[test]
+fn a_disk_that_hangs_takes_no_turns_of_others() {
+    let port = Port::new(20);
+    let adapters: Vec<_> = (0..40).map(|_| Elements::new(&port, share(2048), 1)).collect();
+    let mut clients: Vec<_> =
+        adapters.iter().map(|adapter| Client::new(adapter, 0, 5, 16)).collect();
+    let hang = [0, 7];
+    hang.iter().for_each(|hangs| clients[*hangs].depth = 0);
+    let mut world = World::new(clients);
+    world.run_until(LATENCY);
+    for client in hang {
+        (world.clients[client].hangs, world.clients[client].depth) = (true, 16);
+        world.begin(client);
+    }
+    let ended = ended_in(&mut world, 100);
+    assert_eq!(hang.map(|client| world.clients[client].active), [1, 1]);
+    let even = 100 * 18 / 38;
+    for (number, ended) in ended.iter().enumerate().filter(|(number, _)| !hang.contains(number)) {
+        assert!(*ended >= even / 2, "{number}: {ended}");
     }
 }
 
