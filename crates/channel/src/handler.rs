@@ -16,7 +16,7 @@
 //! way: a channel is made for one type of handler, which may be an enum of several.
 
 use block::{LaneId, Outcome, Tag};
-use protocol::stats::{Latency, QueueCounter, Span};
+use protocol::stats::{Latency, QueueCounter, Span, Timed};
 use vring::{Chain, ChainError, Head, QueueError};
 
 use crate::command::State;
@@ -294,4 +294,11 @@ pub trait Handler: Sized + 'static {
     /// Records a latency of commands that ended, for the part of the device that [`Io::settle`] named. Comes after the publication.
     #[inline]
     fn record(&self, _part: u16, _which: Latency, _span: Span, _count: u64) {}
+
+    /// Records reads, or writes, that a volume was asked for, for that part.
+    #[inline]
+    fn record_timed(&self, _part: u16, _timed: &Timed) {}
+
+    /// The shortest and the longest times of all parts begin again.
+    fn reset_marks(&self) {}
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use block::{IoError, OpKind, Tag};
 use memory::clock;
 use protocol::message::WaitMode;
-use protocol::stats::{Latency, QueueCounter, QueueStats, Span};
+use protocol::stats::{Latency, QueueCounter, QueueStats, Span, Timed, Way};
 use uring::FileSlot;
 use vring::{Head, Queue, QueueError};
 
@@ -191,47 +191,25 @@ struct Finished {
 }
 
 impl Finished {
-    fn new(taken: u64, device: u64, part: u16, way: Way) -> Finished {
+    fn new(taken: u64, device: u64, part: u16, way: Timing) -> Finished {
         Finished { taken, device, part_and_way: u32::from(part) | (way as u32) << 16 }
     }
 }
 
-/// What is timed apart.
+/// What is timed apart, as a part of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Timing {
     Read,
     Write,
     Neither,
 }
 
-impl Way {
-    fn of(op: OpKind) -> Way {
+impl Timing {
+    fn of(op: OpKind) -> Timing {
         match op {
-            OpKind::Read => Way::Read,
-            OpKind::Write { .. } => Way::Write,
-            _ => Way::Neither,
-        }
-    }
-
-    /// How many there were, and their times in the server and with the volume.
-    fn counters(way: u32) -> Option<[QueueCounter; 3]> {
-        use QueueCounter::{
-            ReadDevice, ReadServer, TimedReads, TimedWrites, WriteDevice, WriteServer,
-        };
-        match way {
-            way if way == Way::Read as u32 => Some([TimedReads, ReadServer, ReadDevice]),
-            way if way == Way::Write as u32 => Some([TimedWrites, WriteServer, WriteDevice]),
-            _ => None,
-        }
-    }
-
-    /// The shortest and the longest of their times with the volume.
-    fn extremes(way: u32) -> Option<[QueueCounter; 2]> {
-        use QueueCounter::{ReadLongest, ReadShortest, WriteLongest, WriteShortest};
-        match way {
-            way if way == Way::Read as u32 => Some([ReadShortest, ReadLongest]),
-            way if way == Way::Write as u32 => Some([WriteShortest, WriteLongest]),
-            _ => None,
+            OpKind::Read => Timing::Read,
+            OpKind::Write { .. } => Timing::Write,
+            _ => Timing::Neither,
         }
     }
 }
@@ -415,8 +393,8 @@ impl RunningQueue {
         let command = &mut self.resources.commands[usize::from(head.0)];
         debug_assert!(command.state != State::Free);
         let (device, way) = match (command.state, command.op) {
-            (State::Submitted, op) => (now.wrapping_sub(command.submitted), Way::of(op)),
-            _ => (0, Way::Neither),
+            (State::Submitted, op) => (now.wrapping_sub(command.submitted), Timing::of(op)),
+            _ => (0, Timing::Neither),
         };
         self.finished.push(Finished::new(command.taken, device, part, way));
         command.state = State::Free;
@@ -481,10 +459,14 @@ impl RunningQueue {
         let stats = self.resources.stats;
         let in_server = clock::to_ns(total.saturating_sub(device));
         let in_device = clock::to_ns(device);
-        if let Some([timed, server, device]) = Way::counters(way) {
-            stats.add(timed, count);
-            stats.add(server, in_server.wrapping_mul(count));
-            stats.add(device, in_device.wrapping_mul(count));
+        let way = match way {
+            way if way == Timing::Read as u32 => Some(Way::Read),
+            way if way == Timing::Write as u32 => Some(Way::Write),
+            _ => None,
+        };
+        if let Some(way) = way {
+            let timed = Timed { way, count, server_ns: in_server, device_ns: in_device };
+            self.record_timed(handler, part, &timed);
         }
         let server = Span::of(in_server);
         stats.record_at(Latency::Server, server, count);
@@ -492,14 +474,20 @@ impl RunningQueue {
             handler.record(part, Latency::Server, server, count);
         }
         if device > 0 {
-            if let Some(extremes) = Way::extremes(way) {
-                stats.note_extremes(extremes, in_device);
-            }
             let device = Span::of(in_device);
             stats.record_at(Latency::Device, device, count);
             if part != NO_PART {
                 handler.record(part, Latency::Device, device, count);
             }
+        }
+    }
+
+    /// Apart, so that what is answered at once does not pay for it.
+    #[inline(never)]
+    fn record_timed(&self, handler: &impl Handler, part: u16, timed: &Timed) {
+        self.resources.stats.record_timed(timed);
+        if part != NO_PART {
+            handler.record_timed(part, timed);
         }
     }
 }

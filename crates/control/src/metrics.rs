@@ -33,13 +33,19 @@ type OfLink = (&'static str, &'static str, fn(&LinkView) -> u64);
 type Stages = Vec<([(&'static str, String); 2], Histogram)>;
 
 /// What is counted of LUNs here: there may be many of them.
-const OF_LUN: [QueueCounter; 6] = [
+const OF_LUN: [QueueCounter; 12] = [
     QueueCounter::Reads,
     QueueCounter::Writes,
     QueueCounter::ReadBytes,
     QueueCounter::WrittenBytes,
     QueueCounter::ControlRequests,
     QueueCounter::Errors,
+    QueueCounter::TimedReads,
+    QueueCounter::ReadServer,
+    QueueCounter::ReadDevice,
+    QueueCounter::TimedWrites,
+    QueueCounter::WriteServer,
+    QueueCounter::WriteDevice,
 ];
 
 /// What is counted of ports, whichever adapters are on them.

@@ -12,7 +12,7 @@ use channel::{
     Sweep, Walked,
 };
 use protocol::message::{AdapterSpec, DeviceSpec};
-use protocol::stats::{Latency, QueueCounter, Span, StatsRegion};
+use protocol::stats::{Latency, QueueCounter, Span, StatsRegion, Timed};
 use vring::{Head, InflightRegion, QueueError};
 
 use crate::queues::Queues;
@@ -182,6 +182,15 @@ macro_rules! devices {
             #[inline]
             fn record(&self, part: u16, which: Latency, span: Span, count: u64) {
                 match self { $(AnyHandler::$name(handler) => handler.record(part, which, span, count)),+ }
+            }
+
+            #[inline]
+            fn record_timed(&self, part: u16, timed: &Timed) {
+                match self { $(AnyHandler::$name(handler) => handler.record_timed(part, timed)),+ }
+            }
+
+            fn reset_marks(&self) {
+                match self { $(AnyHandler::$name(handler) => handler.reset_marks()),+ }
             }
         }
 

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::scsi::{Client, NONE, PATIENCE, adapter, in_event, on, target};
-use common::{Ends, Server, load, short_load, slow};
+use common::{Ends, Server, load, short_load, slow, slow_by};
 use partition::load::{LoadOptions, run};
 use partition::scsi::control::event;
 use partition::scsi::{address, cdb, feature, response};
 use protocol::message::{Reply, Request, TargetSpec};
+use protocol::stats::QueueCounter;
 
 impl Server {
     #[track_caller]
@@ -67,6 +68,59 @@ fn what_comes_and_goes_is_told_by_events_and_by_attentions() {
     assert_eq!(bystander.events.poll().unwrap(), None);
     // Now the unit that nobody sees can go.
     server.must(Request::RemoveUnit { name: "lu2".into() });
+}
+
+/// Reads and writes of each LUN are timed apart, and its shortest and longest times begin again with the adapter's marks.
+#[test]
+fn luns_are_timed_apart() {
+    use QueueCounter::{ReadDevice, ReadLongest, ReadServer, ReadShortest, Reads, TimedReads};
+    use QueueCounter::{
+        TimedWrites, WriteDevice, WriteLongest, WriteServer, WriteShortest, Writes,
+    };
+    let server = Server::new(2);
+    let us = |name: &str| if name == "v0" { 1_000 } else { 15_000 };
+    server.units(2, 16, |spec| slow_by(spec.clone(), us(&spec.name)));
+    let socket = server.put_scsi(0, vec![target(0, &[(0, "lu0"), (1, "lu1")])]);
+    for lun in [0, 1] {
+        load(&socket, &on(0, lun, short_load()));
+    }
+    let of_lun = |lun: u16, counter: QueueCounter| {
+        let stats = server.stats();
+        let slots = stats.luns.iter().filter(|one| one.lun == lun);
+        slots.map(|one| one.counted.get(counter)).sum::<u64>()
+    };
+    for (lun, us) in [(0, us("v0")), (1, us("v1"))] {
+        for (all, timed, parts, marks) in [
+            (Reads, TimedReads, [ReadServer, ReadDevice], [ReadShortest, ReadLongest]),
+            (Writes, TimedWrites, [WriteServer, WriteDevice], [WriteShortest, WriteLongest]),
+        ] {
+            let count = of_lun(lun, timed);
+            assert!(count > 0 && count == of_lun(lun, all), "{count} of LUN {lun}");
+            let ns = parts.map(|part| of_lun(lun, part)).iter().sum::<u64>();
+            assert!(ns >= count * us * 1000, "{ns} ns for {count} of LUN {lun}");
+            assert!(marks.iter().all(|mark| of_lun(lun, *mark) > 0), "LUN {lun}");
+        }
+    }
+    // A LUN's times are its own: both together are the adapter's.
+    for counter in [TimedReads, ReadServer, ReadDevice, TimedWrites, WriteServer, WriteDevice] {
+        assert_eq!(of_lun(0, counter) + of_lun(1, counter), server.count(counter), "{counter:?}");
+    }
+    let marks = [ReadShortest, ReadLongest, WriteShortest, WriteLongest];
+    let none = || [0, 1].iter().all(|lun| marks.iter().all(|mark| of_lun(*lun, *mark) == 0));
+    // Nobody serves them now.
+    server.settled();
+    server.reset_marks("vfchost0");
+    assert!(none());
+    // A channel does.
+    let mut client = Client::connect(&socket);
+    for lun in [0, 1] {
+        assert!(client.write(address(0, lun), 0, 1).good());
+        assert!(of_lun(lun.into(), WriteLongest) > 0);
+    }
+    let counted = of_lun(1, TimedWrites);
+    server.reset_marks("vfchost0");
+    common::raw::until("the channels to reset their marks", none);
+    assert_eq!(of_lun(1, TimedWrites), counted);
 }
 
 #[test]

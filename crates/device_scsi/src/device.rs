@@ -550,6 +550,10 @@ impl Device for ScsiDevice {
 
     fn reset_marks(&self) {
         locked(&self.state).terms.elements.reset_mark();
+        // Those of LUNs that a channel serves begin again with its queues.
+        if let Some(region) = &self.services.region {
+            region.reset_resting_extremes(&self.adapter.name);
+        }
     }
 
     fn removed(&self) {

@@ -16,7 +16,7 @@ use channel::mailbox::OneShot;
 use channel::{
     After, BadChain, Handler, Io, Opened, QueueResources, RunningQueue, State, Sweep, Walked,
 };
-use protocol::stats::{Latency, QueueCounter, Span};
+use protocol::stats::{Latency, QueueCounter, Span, Timed};
 use vring::{Head, QueueError};
 
 use crate::control::Management;
@@ -286,6 +286,21 @@ impl Handler for ScsiHandler {
             && let Some(lun) = requests.lun_stats(part)
         {
             lun.record_at(which, span, count);
+        }
+    }
+
+    #[inline]
+    fn record_timed(&self, part: u16, timed: &Timed) {
+        if let Kind::Request(requests) = &self.0
+            && let Some(lun) = requests.lun_stats(part)
+        {
+            lun.record_timed(timed);
+        }
+    }
+
+    fn reset_marks(&self) {
+        if let Kind::Request(requests) = &self.0 {
+            requests.reset_extremes();
         }
     }
 }

@@ -205,6 +205,12 @@ impl Requests {
         self.binding(binding)?.stats
     }
 
+    /// The shortest and the longest times of all its LUNs begin again on this channel.
+    pub(crate) fn reset_extremes(&self) {
+        let counted = self.bindings.iter().flatten().filter_map(|binding| binding.stats);
+        counted.for_each(LunStats::reset_extremes);
+    }
+
     /// Makes way to the entries of another map, and puts it in the place of the old one. The bindings that are gone are returned,
     /// and stay until [`Requests::release`].
     pub(crate) fn remap(&mut self, map: Arc<LunMap>, io: &mut Io) -> Result<Vec<u16>, String> {

@@ -352,9 +352,25 @@ impl QueueStats {
         for (gauge, mark) in [(Active, ActiveMax), (Pending, PendingMax), (Waiting, WaitingMax)] {
             self.set(mark, self.get(gauge));
         }
-        use QueueCounter::{ReadLongest, ReadShortest, WriteLongest, WriteShortest};
-        for mark in [ReadLongest, ReadShortest, WriteLongest, WriteShortest] {
+        self.reset_extremes();
+    }
+
+    /// The shortest and the longest times begin again.
+    pub fn reset_extremes(self) {
+        for mark in [Way::Read, Way::Write].into_iter().flat_map(Way::extremes) {
             self.set(mark, 0);
+        }
+    }
+
+    /// Counts reads, or writes, that a volume was asked for, and their times.
+    #[inline]
+    pub fn record_timed(self, timed: &Timed) {
+        let [count, server, device] = timed.way.counters();
+        self.add(count, timed.count);
+        self.add(server, timed.server_ns.wrapping_mul(timed.count));
+        self.add(device, timed.device_ns.wrapping_mul(timed.count));
+        if timed.device_ns > 0 {
+            self.note_extremes(timed.way.extremes(), timed.device_ns);
         }
     }
 
@@ -403,6 +419,50 @@ impl QueueStats {
         bump(&self.words[start], span.ns.wrapping_mul(count));
         bump(&self.words[start + 1 + span.bucket], count);
     }
+}
+
+/// What is timed apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Out of the volume.
+    Read,
+    /// Into it.
+    Write,
+}
+
+impl Way {
+    /// How many there were, and their times in the server and with the volume.
+    #[inline]
+    fn counters(self) -> [QueueCounter; 3] {
+        use QueueCounter as Q;
+        match self {
+            Way::Read => [Q::TimedReads, Q::ReadServer, Q::ReadDevice],
+            Way::Write => [Q::TimedWrites, Q::WriteServer, Q::WriteDevice],
+        }
+    }
+
+    /// The shortest and the longest of their times with the volume.
+    #[inline]
+    fn extremes(self) -> [QueueCounter; 2] {
+        use QueueCounter as Q;
+        match self {
+            Way::Read => [Q::ReadShortest, Q::ReadLongest],
+            Way::Write => [Q::WriteShortest, Q::WriteLongest],
+        }
+    }
+}
+
+/// So many reads, or writes, that took as long.
+#[derive(Debug, Clone, Copy)]
+pub struct Timed {
+    /// Which of them.
+    pub way: Way,
+    /// How many.
+    pub count: u64,
+    /// How long each was in the server.
+    pub server_ns: u64,
+    /// How long each was with the volume.
+    pub device_ns: u64,
 }
 
 /// A time and its place in a histogram, for whoever records it more than once.

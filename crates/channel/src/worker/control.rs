@@ -71,7 +71,11 @@ impl<H: Handler> Worker<H> {
                 answer.send(());
             }
             Message::Tell(id, message) => self.tell(id.0, message),
-            Message::ResetMarks(id) => self.served(id.0).queue.resources.stats.reset_marks(),
+            Message::ResetMarks(id) => {
+                let Served { queue, handler } = self.served(id.0);
+                queue.resources.stats.reset_marks();
+                handler.reset_marks();
+            }
             Message::Abort(scope, answer) => self.abort(scope, answer),
             Message::Returned(returned) => self.returned(returned),
             Message::Elements(id) => self.elements_came(id),

@@ -198,6 +198,16 @@ impl QueueCounter {
         QueueCounter::UnitAttentions,
         QueueCounter::ReservationConflicts,
         QueueCounter::Aborted,
+        QueueCounter::TimedReads,
+        QueueCounter::ReadServer,
+        QueueCounter::ReadDevice,
+        QueueCounter::TimedWrites,
+        QueueCounter::WriteServer,
+        QueueCounter::WriteDevice,
+        QueueCounter::ReadShortest,
+        QueueCounter::ReadLongest,
+        QueueCounter::WriteShortest,
+        QueueCounter::WriteLongest,
     ];
 }
 

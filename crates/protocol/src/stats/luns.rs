@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Latency, QueueCounter, QueueStats, Slots, Span, StatsRegion, slot};
+use super::{Latency, QueueCounter, QueueStats, Slots, Span, StatsRegion, Timed, slot};
 
 /// Slots that rest, by adapter, then target, LUN and channel.
 pub(super) type Resting = BTreeMap<String, BTreeMap<Place, QueueStats>>;
@@ -26,6 +26,17 @@ impl LunStats {
     #[must_use]
     pub fn get(self, counter: QueueCounter) -> u64 {
         self.0.get(counter)
+    }
+
+    /// Counts reads, or writes, that the volume was asked for, and their times.
+    #[inline]
+    pub fn record_timed(self, timed: &Timed) {
+        self.0.record_timed(timed);
+    }
+
+    /// The shortest and the longest times begin again. For whoever writes to the slot.
+    pub fn reset_extremes(self) {
+        self.0.reset_extremes();
     }
 
     /// Records `count` commands that took `ns` each.
@@ -72,6 +83,13 @@ impl StatsRegion {
         drop(slots);
         if let Some(before) = before {
             self.release(before);
+        }
+    }
+
+    /// The shortest and the longest times of an adapter's LUNs begin again, as far as no channel serves these now.
+    pub fn reset_resting_extremes(&self, adapter: &str) {
+        if let Some(places) = self.slots().resting.get(adapter) {
+            places.values().for_each(|stats| stats.reset_extremes());
         }
     }
 
