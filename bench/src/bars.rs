@@ -30,8 +30,8 @@ pub(crate) struct Bar {
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) bar: Bar,
-    /// A quotient is taken of the medians; it reaches from the lowest to the highest quotient of two neighbouring rounds.
-    pub(crate) reached: Spread,
+    /// A quotient is taken of the medians; it reaches from the lowest to the highest quotient of two neighbouring rounds. None: nothing was measured.
+    pub(crate) reached: Option<Spread>,
     /// How it was judged.
     pub(crate) judgement: Judgement,
 }
@@ -44,6 +44,8 @@ pub(crate) enum Judgement {
     Missed,
     /// The rounds of one contestant differ so much that their median says nothing, whether it is good or bad.
     Unsteady,
+    /// The contestants ran, and the figure was not measured: rounds so short that nothing was done in them.
+    Unmeasured,
     /// The bar only shows.
     Shown,
 }
@@ -84,10 +86,11 @@ impl Bar {
     }
 
     /// What was reached, and whether the contestant and the one it is compared with are steady.
-    fn judge(&self, reached: Spread, steady: bool, against_steady: bool) -> Judgement {
+    fn judge(&self, reached: Option<Spread>, steady: bool, against_steady: bool) -> Judgement {
         if self.at_least.is_none() && self.at_most.is_none() {
             return Judgement::Shown;
         }
+        let Some(reached) = reached else { return Judgement::Unmeasured };
         let met = self.is_met_by(reached.median);
         // Figures that vary still tell when the best and the worst of them tell the same.
         let agree = met == self.is_met_by(reached.min) && met == self.is_met_by(reached.max);
@@ -106,13 +109,14 @@ pub(crate) fn judge(bars: &[Bar], case: &str, series: &[Series]) -> Vec<Verdict>
         let of = find(&bar.of)?;
         let mut against_steady = true;
         let reached = match &bar.against {
-            None => of.spread(bar.figure)?,
+            None => of.spread(bar.figure),
             Some(label) => {
                 let against = find(label)?;
                 against_steady = is_steady(against, bar.figure);
-                quotient(of, against, bar.figure)?
+                quotient(of, against, bar.figure)
             }
         };
+        let reached = reached.filter(|reached| reached.is_finite());
         let judgement = bar.judge(reached, is_steady(of, bar.figure), against_steady);
         Some(Verdict { bar: bar.clone(), reached, judgement })
     };
@@ -164,7 +168,7 @@ mod tests {
         let bars = [bar("x", Some(2.0), Some("b")), bar("y", Some(0.0), None)];
         let verdicts = judge(&bars, "x", &series);
         assert_eq!(verdicts.len(), 1);
-        assert_eq!(verdicts[0].reached, Spread { median: 2.0, min: 1.0, max: 3.0 });
+        assert_eq!(verdicts[0].reached, Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
         assert_eq!(verdicts[0].judgement, Judgement::Met);
         let judged = |bar| judge(&[bar], "x", &series)[0].judgement;
         assert_eq!(judged(bar("x", Some(2.1), Some("b"))), Judgement::Missed);
@@ -185,6 +189,27 @@ mod tests {
         assert_eq!(judged(&wild, &calm, 9.0), Judgement::Missed);
         // But not if it is the other one who varies.
         assert_eq!(judged(&calm, &wild, 0.1), Judgement::Unsteady);
+    }
+
+    /// Whoever ran is judged or said not to be: a bar does not vanish with its figure.
+    #[test]
+    fn what_was_not_measured_is_not_judged() {
+        let [idle, still, calm] = [&[][..], &[0.0], &[10.0]].map(|values| series("a", values));
+        let other = |values| Series { label: "b".to_owned(), ..series("a", values) };
+        let judged = |of: &Series, against: Series, least| {
+            let verdicts = judge(&[bar("x", least, Some("b"))], "x", &[of.clone(), against]);
+            assert_eq!(verdicts.len(), 1);
+            (verdicts[0].judgement, verdicts[0].reached)
+        };
+        let unmeasured = (Judgement::Unmeasured, None);
+        assert_eq!(judged(&idle, other(&[10.0]), Some(1.0)), unmeasured);
+        assert_eq!(judged(&calm, other(&[]), Some(1.0)), unmeasured);
+        // Nothing by nothing, and something by nothing.
+        assert_eq!(judged(&still, other(&[0.0]), Some(1.0)), unmeasured);
+        assert_eq!(judged(&calm, other(&[0.0]), Some(1.0)), unmeasured);
+        assert_eq!(judged(&idle, other(&[10.0]), None), (Judgement::Shown, None));
+        let alone = judge(&[bar("x", Some(1.0), None)], "x", &[idle]);
+        assert_eq!(alone[0].judgement, Judgement::Unmeasured);
     }
 
     #[test]

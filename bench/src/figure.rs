@@ -87,6 +87,11 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
+    /// Not so where something was divided by nothing.
+    pub(crate) fn is_finite(&self) -> bool {
+        [self.median, self.min, self.max].iter().all(|value| value.is_finite())
+    }
+
     /// `None` when there are no values.
     pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.collect();

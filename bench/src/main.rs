@@ -149,12 +149,12 @@ fn run(arguments: &Arguments) -> Result<bool> {
         let verdicts = report.cases.iter().flat_map(|case| &case.verdicts);
         verdicts.filter(|verdict| verdict.judgement == judgement).count()
     };
-    let (missed, unsteady) = (count(Judgement::Missed), count(Judgement::Unsteady));
+    let [met, missed, unsteady, unmeasured] =
+        [Judgement::Met, Judgement::Missed, Judgement::Unsteady, Judgement::Unmeasured].map(count);
     println!(
-        "{} bars met, {missed} missed, {unsteady} not judged because rounds differ too much",
-        count(Judgement::Met)
+        "{met} bars met, {missed} missed, {unsteady} not judged because rounds differ too much, {unmeasured} not judged because nothing was measured"
     );
-    Ok(missed + unsteady == 0)
+    Ok(missed + unsteady + unmeasured == 0)
 }
 
 fn write(arguments: &Arguments, report: &Report) -> Result<()> {

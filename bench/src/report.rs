@@ -132,6 +132,7 @@ impl Report {
                     Judgement::Met => "met",
                     Judgement::Missed => "**missed**",
                     Judgement::Unsteady => "*not judged: unsteady*",
+                    Judgement::Unmeasured => "*not judged: nothing was measured*",
                     Judgement::Shown => "",
                 };
                 writeln!(
@@ -142,7 +143,7 @@ impl Report {
                     bar.of,
                     bar.why,
                     bar.limit(),
-                    spread(verdict.reached)
+                    reached(verdict)
                 )?;
             }
         }
@@ -193,6 +194,7 @@ pub(crate) fn summary(case: &Played) -> String {
             Judgement::Met => "met     ",
             Judgement::Missed => "MISSED  ",
             Judgement::Unsteady => "unsteady",
+            Judgement::Unmeasured => "NOTHING ",
             Judgement::Shown => "        ",
         };
         let bar = &verdict.bar;
@@ -201,11 +203,15 @@ pub(crate) fn summary(case: &Played) -> String {
             text,
             "  {met} {title} {}: {} ({limit} {})",
             bar.of,
-            spread(verdict.reached),
+            reached(verdict),
             bar.why
         );
     }
     text
+}
+
+fn reached(verdict: &Verdict) -> String {
+    verdict.reached.map_or("–".to_owned(), spread)
 }
 
 pub(crate) fn spread(spread: Spread) -> String {
