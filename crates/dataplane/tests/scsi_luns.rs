@@ -115,7 +115,7 @@ fn luns_are_timed_apart() {
     let mut client = Client::connect(&socket);
     for lun in [0, 1] {
         assert!(client.write(address(0, lun), 0, 1).good());
-        assert!(of_lun(lun.into(), WriteLongest) > 0);
+        assert!(of_lun(lun, WriteLongest) > 0);
     }
     let counted = of_lun(1, TimedWrites);
     server.reset_marks("vfchost0");
