@@ -180,17 +180,26 @@ pub(super) struct WayTimes {
     pub(super) hypervisor_ns: u64,
 }
 
-/// One interval of `fcstat -l`: reads and writes apart, as the original has them, then each layer with its percentiles.
+/// Reads, or writes, of one LUN in one interval. The time in the ring is the adapter's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LunTimes {
+    pub(super) target: u32,
+    pub(super) lun: u32,
+    pub(super) way: WayTimes,
+}
+
+/// One interval of `fcstat -l`: reads and writes apart, as the original has them, then each layer with its percentiles, then each LUN.
 pub(super) fn long_running(
     device: &str,
     from: u64,
     to: u64,
     ways: &[WayTimes],
     layers: &[LayerTimes],
+    luns: &[LunTimes],
 ) -> String {
+    let us = |ns: u64| format!("{}.{}", ns / 1000, ns / 100 % 10);
     let ways = ways.iter().map(|way| {
         let times = [way.san_ns, way.vios_ns, way.hypervisor_ns];
-        let us = |ns: u64| format!("{}.{}", ns / 1000, ns / 100 % 10);
         let mut row = vec![way.completion.to_owned(), way.commands.to_string()];
         row.extend([times.iter().sum(), times[0], times[1], times[2]].map(us));
         row
@@ -210,7 +219,21 @@ pub(super) fn long_running(
     });
     let heading = ["Time in", "Commands", "Average", "50%", "99%", "99.9%", "Maximum"];
     let by_layer = table(&heading, &[1, 2, 3, 4, 5, 6], rows.collect());
+    let rows = luns.iter().map(|LunTimes { target, lun, way }| {
+        let times = [way.san_ns + way.vios_ns, way.san_ns, way.vios_ns].map(us);
+        let mut row = vec![target.to_string(), lun.to_string(), way.completion.to_owned()];
+        row.push(way.commands.to_string());
+        row.extend(times);
+        row
+    });
+    let by_lun = match luns {
+        [] => String::new(),
+        _ => {
+            let heading = ["Target", "LUN", "Completion", "Commands", "Average", "SAN", "VIOS"];
+            format!("\n{}\n", table(&heading, &[0, 1, 3, 4, 5, 6], rows.collect()))
+        }
+    };
     format!(
-        "FIBRE CHANNEL LATENCY REPORT: {device}, second {from} to {to}, in microseconds\n\n{by_way}\n\n{by_layer}\n"
+        "FIBRE CHANNEL LATENCY REPORT: {device}, second {from} to {to}, in microseconds\n\n{by_way}\n\n{by_layer}\n{by_lun}"
     )
 }

@@ -1,11 +1,11 @@
-//! `iostat -D` and `viostat -extdisk`: how adapters were served, reads and writes apart.
+//! `iostat -D` and `viostat -extdisk`: how adapters, or their LUNs, were served, reads and writes apart.
 
 use super::system::System;
 use super::words::Words;
 use super::{Context, wrong};
 use crate::exit::Failure;
 use crate::output::put;
-use control::statistics::{Counters, StatsView};
+use control::statistics::{AdapterStatsView, Counters, Measures, StatsView};
 use protocol::stats::{Histogram, Latency, QueueCounter};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,13 +13,82 @@ use std::time::{Duration, Instant};
 /// The longest that is watched: a day.
 const LONGEST_S: u64 = 86_400;
 
-/// What is counted of an adapter at one moment.
+/// What is counted of an adapter, or of a LUN, at one moment.
 #[derive(Debug, Clone, Default)]
 struct Reading {
     counters: Counters,
     /// The times in the server and with the volume, of all commands.
     server: Histogram,
     device: Histogram,
+}
+
+impl Reading {
+    fn of(measures: &Measures) -> Reading {
+        let histogram = |latency: Latency| {
+            let view = measures.latency.get(latency.as_str());
+            view.and_then(|view| view.histogram.as_ref()).map(|view| view.read())
+        };
+        Reading {
+            counters: measures.counters.clone(),
+            server: histogram(Latency::Server).unwrap_or_default(),
+            device: histogram(Latency::Device).unwrap_or_default(),
+        }
+    }
+}
+
+/// What has a row: an adapter, or its LUN behind a target.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    adapter: String,
+    lun: Option<(u32, u32)>,
+}
+
+impl Row {
+    /// Of what was typed: `vfchost0`, or `vfchost0/0/1` for target 0 and LUN 1.
+    fn read(text: &str) -> Row {
+        let lun = || {
+            let (rest, lun) = text.rsplit_once('/')?;
+            let (adapter, target) = rest.rsplit_once('/')?;
+            let lun = Some((target.parse().ok()?, lun.parse().ok()?));
+            Some(Row { adapter: adapter.to_owned(), lun })
+        };
+        lun().unwrap_or_else(|| Row { adapter: text.to_owned(), lun: None })
+    }
+
+    fn name(&self) -> String {
+        match self.lun {
+            None => self.adapter.clone(),
+            Some((target, lun)) => format!("{}/{target}/{lun}", self.adapter),
+        }
+    }
+}
+
+/// What was asked for.
+struct Asked {
+    /// Nothing: all adapters.
+    rows: Vec<Row>,
+    /// Of adapters the LUNs.
+    luns: bool,
+}
+
+impl Asked {
+    /// Of an adapter: what of it is wanted.
+    fn readings(&self, adapter: &AdapterStatsView) -> Vec<(Row, Reading)> {
+        let row = |lun| Row { adapter: adapter.adapter.clone(), lun };
+        let whole = self.rows.is_empty() || self.rows.contains(&row(None));
+        let in_luns = whole && self.luns && !adapter.luns.is_empty();
+        let mut found = Vec::new();
+        if whole && !in_luns {
+            found.push((row(None), Reading::of(&adapter.total)));
+        }
+        for lun in &adapter.luns {
+            let row = row(Some((lun.target, lun.lun)));
+            if in_luns || self.rows.contains(&row) {
+                found.push((row, Reading::of(&lun.measures)));
+            }
+        }
+        found
+    }
 }
 
 /// One direction in an interval; times in nanoseconds.
@@ -60,46 +129,37 @@ pub(super) fn run(context: &Context<'_>, words: &Words) -> Result<String, Failur
     let numbers = numbers.count();
     let (names, times) = words.plain.split_at(words.plain.len() - numbers);
     let system = System::load(context)?;
-    for name in names {
-        if system.adapter(name).is_none() {
+    let rows = names.iter().map(|name| Row::read(name)).collect();
+    let asked = Asked { rows, luns: words.has("-lun") };
+    for (name, row) in names.iter().zip(&asked.rows) {
+        if system.adapter(&row.adapter).is_none() {
             return Err(super::system::not_found(name));
         }
     }
     let interval = times.first().and_then(|word| seconds(word));
     let count = times.get(1).and_then(|word| seconds(word));
-    let wanted = |name: &str| names.is_empty() || names.iter().any(|other| other == name);
     let up = |name: &str| {
         let adapter = system.adapter(name);
         adapter.map_or(0, |adapter| system.seconds(&adapter.dataplane, None))
     };
-    let mut before: BTreeMap<String, Reading> = BTreeMap::new();
+    let mut before: BTreeMap<Row, Reading> = BTreeMap::new();
     let mut then: Option<Instant> = None;
     let mut done = 0;
     loop {
         let stats: StatsView = context.client.get("/v1/stats?histograms=true")?;
         let at = Instant::now();
-        let now: BTreeMap<String, Reading> = stats
-            .adapters
-            .iter()
-            .filter(|adapter| wanted(&adapter.adapter))
-            .map(|adapter| {
-                let histogram = |latency: Latency| {
-                    let view = adapter.total.latency.get(latency.as_str());
-                    view.and_then(|view| view.histogram.as_ref()).map(|view| view.read())
-                };
-                let reading = Reading {
-                    counters: adapter.total.counters.clone(),
-                    server: histogram(Latency::Server).unwrap_or_default(),
-                    device: histogram(Latency::Device).unwrap_or_default(),
-                };
-                (adapter.adapter.clone(), reading)
-            })
-            .collect();
+        let now: BTreeMap<Row, Reading> =
+            stats.adapters.iter().flat_map(|adapter| asked.readings(adapter)).collect();
+        if let Some(row) = asked.rows.iter().find(|one| one.lun.is_some() && !now.contains_key(one))
+        {
+            return Err(super::system::not_found(&row.name()));
+        }
         let none = Reading::default();
-        let samples = now.iter().map(|(name, now)| {
+        let samples = now.iter().map(|(row, now)| {
             // The first report is since the data plane began, as that of the original is since the start of the system.
-            let elapsed = then.map_or_else(|| up(name) as f64, |then| (at - then).as_secs_f64());
-            sample(name, before.get(name).unwrap_or(&none), now, elapsed)
+            let elapsed =
+                then.map_or_else(|| up(&row.adapter) as f64, |then| (at - then).as_secs_f64());
+            sample(&row.name(), before.get(row).unwrap_or(&none), now, elapsed)
         });
         put(report(&samples.collect::<Vec<_>>()).trim_end())?;
         done += 1;
@@ -121,8 +181,9 @@ fn sample(device: &str, before: &Reading, now: &Reading, elapsed: f64) -> Sample
     let value = |reading: &Reading, counter: Q| {
         reading.counters.get(counter.info().name).copied().unwrap_or(0)
     };
-    // Less than before: the data plane was started again.
-    let again = value(now, Q::CommandsReceived) < value(before, Q::CommandsReceived);
+    // Less than before: the data plane was started again. Of a LUN nobody counts what was received.
+    let fewer = |counter| value(now, counter) < value(before, counter);
+    let again = [Q::CommandsReceived, Q::Reads, Q::Writes].into_iter().any(fewer);
     let none = Reading::default();
     let before = if again { &none } else { before };
     let since = |counter: Q| value(now, counter).saturating_sub(value(before, counter));

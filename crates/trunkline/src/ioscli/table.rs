@@ -59,32 +59,37 @@ DEVICE is a port, with the sum of the adapters on it, or one adapter.
 
 No DMA Resource Count counts waits for memory, No Adapter Elements Count waits because the num_cmd_elems of the port were lent, and \
 No Command Resource Count waits because num_cmd_elems commands of the adapter were active. Pending commands of the protocol driver wait for \
-one of these elements; those of the adapter driver have one and wait in the server. There are no frames, no link and no pools, so these \
+one of these elements; those of the adapter driver have one and wait in the server. There are no frames and no pools, so these \
 counters are 0.
 
 -z changes no counter: it keeps a copy in fcstat-reset.json in the server's state folder, and later reports say what \
 came since. Others see the counters as before. High-water marks stay.
 
--l shows, for each INTERVAL seconds, how long commands were in the ring between client and server, in the server, and in the volume; percentiles are at most 12.5 % too high. Reads and writes are those that a volume was asked for, failed ones too, with their mean times; the time in the ring is that of all commands, and the longest is known of both together. The time within the client cannot be seen from here.
+-l shows, for each INTERVAL seconds, how long commands were in the ring between client and server, in the server, and in the volume; percentiles are at most 12.5 % too high. Reads and writes have their mean times, in all and for each LUN; the time in the ring is that of all commands of the adapter, and percentiles are known of both together. The time within the client cannot be seen from here.
 ",
 };
 
 const IO_FIELDS: &str = "\
-DEVICE is an adapter; without one, all that have had a client. Without INTERVAL there is one report of all time since the data plane began. With it, a report comes \
+DEVICE is an adapter, or a LUN that its client sees, as vfchost0/0/1 for target 0 and LUN 1; without one, all adapters that have had a client. Of adapters with LUNs -lun has a report for each LUN instead. Without INTERVAL there is one report of all time since the data plane began. With it, a report comes \
 every INTERVAL seconds, COUNT of them or until it is stopped: the first is of all time, the others of the interval.
 
 read and write: rps and wps are completed requests per second; avgserv, minserv and maxserv are the times that these spent with the volume, in milliseconds: the mean of the interval, and the shortest and longest since \
 the data plane began or `trunkline adapter reset-marks`. fails were answered with an error or aborted, in the interval. timeouts are 0: the server gives up on no request; what a client gives up on, it aborts.
 
 queue: avgtime, mintime and maxtime are the times in the server, waits included (maxtime is at most 12.5 % too high); avgwqsz is how many requests were in the server at once on average, avgsqsz how many were with the \
-volume, sqfull how often per second one found no command element or no room in the back end. %tm_act is the sum of all these times by the interval, at most 100. It and the figures of the queue are of all commands. Volumes that answer at once (ram, null) have no time with the volume, and what failed there is not told apart by read and write.
+volume, sqfull how often per second one found no command element or no room in the back end (counted for the adapter: 0 of a LUN). %tm_act is the sum of all these times by the interval, at most 100. It and the figures of the queue are of all commands. Volumes that answer at once (ram, null) have no time with the volume, and what failed there is not told apart by read and write.
 ";
+
+const LUNS: &str = "each LUN apart, of adapters that have any";
 
 const IOSTAT: Syntax = Syntax {
     name: "iostat",
     about: "how each adapter was served, reads and writes apart, as AIX prints disks",
-    usage: &["-D [DEVICE …] [INTERVAL [COUNT]]"],
-    flags: &[flag("-D", Nothing, "", "the extended report, which is the only one here")],
+    usage: &["-D [-lun] [DEVICE …] [INTERVAL [COUNT]]"],
+    flags: &[
+        flag("-D", Nothing, "", "the extended report, which is the only one here"),
+        flag("-lun", Nothing, "", LUNS),
+    ],
     plain: 1024,
     notes: IO_FIELDS,
 };
@@ -92,8 +97,11 @@ const IOSTAT: Syntax = Syntax {
 const VIOSTAT: Syntax = Syntax {
     name: "viostat",
     about: "the same as iostat, with the flag of the Virtual I/O Server",
-    usage: &["-extdisk [DEVICE …] [INTERVAL [COUNT]]"],
-    flags: &[flag("-extdisk", Nothing, "", "the extended report, which is the only one here")],
+    usage: &["-extdisk [-lun] [DEVICE …] [INTERVAL [COUNT]]"],
+    flags: &[
+        flag("-extdisk", Nothing, "", "the extended report, which is the only one here"),
+        flag("-lun", Nothing, "", LUNS),
+    ],
     plain: 1024,
     notes: IO_FIELDS,
 };

@@ -1,10 +1,10 @@
 //! `fcstat -l`: where the time of commands goes, interval by interval.
 
-use super::fcstat::{self, LayerTimes, WayTimes};
+use super::fcstat::{self, LayerTimes, LunTimes, WayTimes};
 use super::{Context, wrong};
 use crate::exit::Failure;
 use crate::output::put;
-use control::statistics::{Counters, StatsView};
+use control::statistics::{Counters, Measures, StatsView};
 use protocol::stats::{Histogram, Latency};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The longest that is watched: a day.
 const LONGEST_S: u64 = 86_400;
 
-/// Watches adapters together for so many seconds and prints every interval; without one, all at the end.
+/// Watches adapters together for so many seconds and prints every interval; without one, all at the end. Of one adapter, also each of its LUNs.
 pub(super) fn layers(
     context: &Context<'_>,
     device: &str,
@@ -28,8 +28,9 @@ pub(super) fn layers(
         let to = (from + interval).min(duration);
         std::thread::sleep(Duration::from_secs(to - from));
         let now = read(context, adapters)?;
-        let (layers, ways) = (times(&now.layers, &before.layers), ways(&now, &before));
-        put(&fcstat::long_running(device, from, to, &ways, &layers))?;
+        let layers = times(&now.layers, &before.layers);
+        let (ways, luns) = (ways(&now, &before), lun_times(&now, &before));
+        put(&fcstat::long_running(device, from, to, &ways, &layers, &luns))?;
         (before, from) = (now, to);
     }
     Ok(())
@@ -50,22 +51,46 @@ type Layers = BTreeMap<&'static str, Histogram>;
 struct Moment {
     layers: Layers,
     counters: Counters,
+    /// By target and LUN, where one adapter is watched.
+    luns: BTreeMap<(u32, u32), Moment>,
+}
+
+impl Moment {
+    fn add(&mut self, measures: &Measures) {
+        for layer in Latency::ALL.map(Latency::as_str) {
+            let view = measures.latency.get(layer).and_then(|view| view.histogram.as_ref());
+            let histogram = view.map(|view| view.read()).unwrap_or_default();
+            self.layers.entry(layer).or_default().merge(&histogram);
+        }
+        for (name, value) in &measures.counters {
+            *self.counters.entry(name.clone()).or_default() += value;
+        }
+    }
 }
 
 fn read(context: &Context<'_>, adapters: &[&str]) -> Result<Moment, Failure> {
     let stats: StatsView = context.client.get("/v1/stats?histograms=true")?;
-    let Moment { mut layers, mut counters } = Moment::default();
+    let mut moment = Moment::default();
     for adapter in stats.adapters.iter().filter(|one| adapters.contains(&one.adapter.as_str())) {
-        for layer in Latency::ALL.map(Latency::as_str) {
-            let view = adapter.total.latency.get(layer).and_then(|view| view.histogram.as_ref());
-            let histogram = view.map(|view| view.read()).unwrap_or_default();
-            layers.entry(layer).or_default().merge(&histogram);
-        }
-        for (name, value) in &adapter.total.counters {
-            *counters.entry(name.clone()).or_default() += value;
+        moment.add(&adapter.total);
+        if adapters.len() == 1 {
+            for lun in &adapter.luns {
+                moment.luns.entry((lun.target, lun.lun)).or_default().add(&lun.measures);
+            }
         }
     }
-    Ok(Moment { layers, counters })
+    Ok(moment)
+}
+
+/// The LUNs that were read or written.
+fn lun_times(now: &Moment, before: &Moment) -> Vec<LunTimes> {
+    let none = Moment::default();
+    let of_lun = |((target, lun), now): (&(u32, u32), &Moment)| {
+        let ways = ways(now, before.luns.get(&(*target, *lun)).unwrap_or(&none));
+        let used = ways.into_iter().filter(|way| way.commands > 0);
+        used.map(|way| LunTimes { target: *target, lun: *lun, way }).collect::<Vec<_>>()
+    };
+    now.luns.iter().flat_map(of_lun).collect()
 }
 
 /// Reads and writes apart. What a volume answers at once is timed with what is taken and answered together with it, whichever way it goes: all of that
@@ -150,7 +175,12 @@ mod tests {
             hypervisor_ns: 400,
         };
         let ways = [way("Read", 3, 2_000), way("Write", 7_000_000, 1_234_567_890)];
-        let text = fcstat::long_running("vfchost0", 5, 10, &ways, &times);
+        let luns = [(0, 0), (0, 12)].map(|(target, lun)| LunTimes {
+            target,
+            lun,
+            way: way(if lun == 0 { "Read" } else { "Write" }, 2, 2_000),
+        });
+        let text = fcstat::long_running("vfchost0", 5, 10, &ways, &times, &luns);
         let captures = crate::ioscli::tests::read("fcstat -l 10 5 vfchost0", &text);
         let rows = &captures.reports[0].fc_latency().unwrap().rows;
         assert_eq!(rows.len(), 2);
@@ -163,6 +193,30 @@ mod tests {
             assert_eq!(us, wanted);
         }
         insta::assert_snapshot!(text);
+    }
+
+    /// A LUN has its own times, also where its first command came in the interval; one without any is left out.
+    #[test]
+    fn luns_have_times_of_their_own() {
+        let moment = |luns: &[(u32, u64, u64)]| {
+            let counted = |reads: u64, device: u64| {
+                let counters =
+                    [("reads", reads), ("timed_reads", reads), ("read_device_ns", device)];
+                let counters = counters.map(|(name, n)| (name.to_owned(), n));
+                Moment { counters: counters.into(), ..Moment::default() }
+            };
+            let luns = luns.iter().map(|(lun, reads, ns)| ((3, *lun), counted(*reads, *ns)));
+            Moment { luns: luns.collect(), ..Moment::default() }
+        };
+        let before = moment(&[(0, 10, 5_000), (1, 4, 4_000)]);
+        let now = moment(&[(0, 12, 45_000), (1, 4, 4_000), (7, 1, 900)]);
+        let found = lun_times(&now, &before);
+        let found = found.iter().map(|lun| {
+            let LunTimes { target, lun, way } = lun;
+            (*target, *lun, way.completion, way.commands, way.san_ns)
+        });
+        let wanted = [(3, 0, "Read", 2, 20_000), (3, 7, "Read", 1, 900)];
+        assert_eq!(found.collect::<Vec<_>>(), wanted);
     }
 
     #[test]
@@ -198,7 +252,8 @@ mod tests {
         let mut server = Histogram::default();
         server.buckets[protocol::stats::bucket_of(500)] = 12;
         server.sum_ns = 100 + 10 * 590;
-        let now = Moment { counters, layers: Layers::from([("server", server)]) };
+        let now =
+            Moment { counters, layers: Layers::from([("server", server)]), ..Moment::default() };
         let [read, write] = &ways(&now, &Moment::default())[..] else { panic!() };
         assert_eq!((read.commands, read.san_ns), (8, 10_000));
         assert_eq!(read.vios_ns, (100 + 6 * 590) / 8);

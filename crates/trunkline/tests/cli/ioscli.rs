@@ -276,6 +276,29 @@ fn it_times_reads_and_writes_apart() {
     let rates = twice.lines().zip(twice.lines().skip(1)).filter(|(head, _)| head.contains("rps"));
     let rates: Vec<&str> = rates.map(|(_, row)| row.split_whitespace().next().unwrap()).collect();
     assert_eq!((rates.len(), rates[1]), (2, "0.0"), "{twice}");
+    // Each LUN apart, and one of them by its name.
+    for (lun, reads) in [(0, 1_000), (7, 500)] {
+        let stats = fake.lun_stats("vhost0", (0, lun), 0).unwrap();
+        stats.add(QueueCounter::Reads, reads);
+        let (way, server_ns) = (protocol::stats::Way::Read, 1_000);
+        let (count, device_ns) = (reads, 4_000_000);
+        stats.record_timed(&protocol::stats::Timed { way, count, server_ns, device_ns });
+    }
+    let heads = |line: &str| {
+        let shown = bench.ok(&format!("ioscli {line}"));
+        let heads = shown.lines().filter(|line| line.contains("xfer:"));
+        heads.map(|line| line.split_whitespace().next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(heads("iostat -D -lun vhost0"), ["vhost0/0/0", "vhost0/0/7"]);
+    assert_eq!(heads("viostat -extdisk -lun"), ["vhost0/0/0", "vhost0/0/7"]);
+    assert_eq!(heads("iostat -D vhost0/0/7 vhost0"), ["vhost0", "vhost0/0/7"]);
+    let shown = bench.ok("ioscli iostat -D vhost0/0/7");
+    let row = shown.lines().skip_while(|line| !line.contains("rps")).nth(1).unwrap();
+    let cells: Vec<&str> = row.split_whitespace().collect();
+    assert_eq!(cells[1..], ["4.0", "4.0", "4.0", "0", "0"], "{shown}");
+    for lun in ["vhost0/0/8", "vhost0/1/7", "nothing/0/0"] {
+        bench.refused(&format!("ioscli iostat -D {lun}"), 3);
+    }
     bench.refused("ioscli iostat", 2);
     bench.refused("ioscli iostat -D nothing", 3);
 }

@@ -42,21 +42,26 @@ const WORDS: [(&str, Column); 19] = [
 
 /// How the lines begin in which Trunkline has percentiles of each layer: of reads and writes together, so not kept.
 const OURS: [&str; 4] = ["Time in ", "SAN (", "VIOS (", "Hypervisor ("];
+/// How the heading begins below which Trunkline has each LUN: what is there is in the rows above already, so not kept.
+const OUR_LUNS: &str = "Target";
 
 pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
     let mut columns: Vec<Column> = Vec::new();
     let mut unit = None;
     let mut rows = Vec::new();
+    let mut by_lun = false;
     while let Some(line) = page.peek() {
         let text = line.trimmed();
         unit = unit.or_else(|| unit_of(text));
         let rule = text.bytes().all(|byte| matches!(byte, b'-' | b'=' | b' ' | b'+'));
-        if OURS.iter().any(|start| text.starts_with(start)) {
+        let lun = of_lun(text).filter(|_| by_lun);
+        let known = lun.is_some_and(|rest| row(&columns, rest, unit, line.at).is_some())
+            || OURS.iter().any(|start| text.starts_with(start));
+        if known || rule || after_start(text, "FIBRE CHANNEL").is_some() {
             page.take();
         } else if let Some(found) = heading(text) {
             columns = found;
-            page.take();
-        } else if rule || after_start(text, "FIBRE CHANNEL").is_some() {
+            by_lun = text.starts_with(OUR_LUNS);
             page.take();
         } else if let Some(row) = row(&columns, text, unit, line.at) {
             page.take();
@@ -69,6 +74,14 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
         return None;
     }
     Some(Report::FcLatency(FcLatency { head: page.close(), rows }))
+}
+
+/// What is behind the numbers of target and LUN.
+fn of_lun(text: &str) -> Option<&str> {
+    let number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (target, rest) = text.split_once(' ')?;
+    let (lun, rest) = rest.trim_start().split_once(' ')?;
+    (number(target) && number(lun)).then_some(rest)
 }
 
 /// The columns of a heading: the SAN and another layer are among them, each once.
