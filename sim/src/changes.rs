@@ -75,6 +75,8 @@ pub fn change_one(process: &mut Process, scene: &Scene, counts: &mut Counts) -> 
             session.enable(queue, false)?;
             (0..sim::pick(40)).for_each(|_| sim::others());
             session.enable(queue, true)?;
+            // Meanwhile nobody was to look into its ring, and functions of this client wait until all its queues are back.
+            scene.clients[number].borrow_mut().front_mut().is_served_anew();
         }
         Changed::Bounds => rebound(session, house, number)?,
         _ => session.reset_marks(),
@@ -178,9 +180,10 @@ fn renew(process: &mut Process, scene: &Scene, number: usize) -> Result<(), Stri
     // What failed in passing is tried again after some time, the channel's mailbox too; elements of a port come back when others have waited.
     let port = scene.drawn.scsi.as_ref().is_some_and(|(_, port)| port.is_some());
     let hurries = removed && scene.drawn.faults.passing == 0 && !port;
-    scene.hurry.set(hurries.then_some(0));
+    let before = scene.idle.get();
     session.leave(removed);
-    if let Some(waited) = scene.hurry.take().filter(|waited| *waited > WAITS_NS) {
+    let waited = scene.idle.get() - before;
+    if hurries && waited > WAITS_NS {
         return Err(format!("client{number}: the removal of its adapter waits {waited} ns"));
     }
     let said = client.borrow().front().says(true, scene.drawn.in_bytes);

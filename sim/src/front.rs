@@ -18,7 +18,7 @@ pub struct Line {
     call: OwnedFd,
     owes_kick: bool,
     asleep: bool,
-    /// Where the used index stood when everybody waited for time to pass, and since when.
+    /// Where the used index stood when there was last nothing to do but to wait, and for how long it has stood there so.
     stands: (u16, u64),
     /// How many bells had rung when it last looked.
     heard: u64,
@@ -63,7 +63,7 @@ impl Front {
             call: eventfd(),
             owes_kick: false,
             asleep: false,
-            stands: (0, u64::MAX),
+            stands: (0, 0),
             heard: u64::MAX,
         };
         let lines = numbers.iter().map(line).collect();
@@ -96,6 +96,11 @@ impl Front {
             said.push(format!("; {} queue {}: {lack}", self.name, line.number));
         }
         said.concat()
+    }
+
+    /// What has passed so far does not count: nobody was to serve it.
+    pub fn is_served_anew(&mut self) {
+        self.lines.iter_mut().for_each(|line| line.stands.1 = 0);
     }
 
     /// Nothing is in flight, as the server has left it written.
@@ -137,14 +142,18 @@ impl Line {
         Can::All
     }
 
-    /// Everybody waits for time to pass. For how long, in ns, nothing of what the server has been told of this queue has been done.
-    pub fn waits_for_time(&mut self) -> u64 {
-        let (now, used) = (sim::now_ns(), self.driver.used_index());
-        if self.owes_kick || self.driver.avail_index() == used || self.stands.0 != used {
-            self.stands = (used, now);
-        }
-        self.stands.1 = self.stands.1.min(now);
-        now.saturating_sub(self.stands.1)
+    /// So many ns pass, since there is nothing to do but to wait for that. They count where the server has been told of something that is not done: what it is told of at
+    /// their end has not waited for them.
+    pub fn idles(&mut self, passes: u64) {
+        let used = self.driver.used_index();
+        let is_told = !self.owes_kick && self.driver.avail_index() != used;
+        let before = if self.stands.0 == used { self.stands.1 } else { 0 };
+        self.stands = (used, if is_told { before + passes } else { 0 });
+    }
+
+    /// For how many of these ns nothing of what the server has been told of this queue has been done.
+    pub fn has_idled(&self) -> u64 {
+        if self.stands.0 == self.driver.used_index() { self.stands.1 } else { 0 }
     }
 
     fn notified(&mut self) -> bool {
@@ -169,5 +178,37 @@ impl Line {
     /// What has ended.
     pub fn poll(&mut self) -> Result<Option<Completion>, String> {
         self.driver.poll().map_err(|error| format!("the used ring: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_comes_at_the_end_of_a_wait_has_not_waited() {
+        sim::begin(1, 0);
+        let config = DriverConfig { size: 8, event_idx: false, indirect_max: 0, in_order: false };
+        let mut front = Front::new("client".into(), 1 << 20, config, &[0]);
+        let buf = front.memory.alloc(512, 512).unwrap();
+        let line = &mut front.lines[0];
+        line.idles(1000);
+        assert_eq!(line.has_idled(), 0, "nothing is asked");
+        assert!(line.driver.add(&[], &[(buf.guest, 512)], 1, false).is_ok());
+        line.publish();
+        assert!(line.owes_kick);
+        line.idles(1000);
+        assert_eq!(line.begin_step("client"), Can::Kicked);
+        // Whoever looks only now sees a request that has been told of, after a wait.
+        assert_eq!(line.has_idled(), 0, "it was not told of");
+        line.idles(300);
+        line.idles(200);
+        assert_eq!(line.has_idled(), 500);
+        front.is_served_anew();
+        let line = &mut front.lines[0];
+        assert_eq!(line.has_idled(), 0, "nobody was to serve it");
+        line.idles(200);
+        assert_eq!(line.has_idled(), 200);
+        sim::end();
     }
 }

@@ -92,7 +92,7 @@ impl Any {
         }
     }
 
-    fn front_mut(&mut self) -> &mut Front {
+    pub fn front_mut(&mut self) -> &mut Front {
         match self {
             Any::Block(client) => &mut client.front,
             Any::Scsi(client) => &mut client.front,
@@ -147,7 +147,7 @@ pub struct Scene {
     pub unit: Rc<RefCell<Unit>>,
     keeper: RefCell<Keeper>,
     folder: PathBuf,
-    pub hurry: Rc<Hurry>,
+    pub idle: Rc<Idle>,
     /// The volume's size in sectors now.
     pub size: Cell<u64>,
     pub disk: Rc<RefCell<Disk>>,
@@ -222,11 +222,11 @@ impl Pace {
     }
 }
 
-/// While something is done that waits for no limit: for how long, in ns, there was nothing to do but to wait for time to pass.
-pub type Hurry = Cell<Option<u64>>;
+/// For how long, in ns, there has been nothing to do but to wait for time to pass, in all: what is late because the kernel or a thread had no turn is none of it.
+pub type Idle = Cell<u64>;
 
 /// Somebody has a turn: a thread of the process, the kernel, a client, or time.
-fn beside(clients: &Clients, pace: Pace, hurry: &Hurry) {
+fn beside(clients: &Clients, pace: Pace, idle: &Idle) {
     let threads = sim::threads();
     let of_threads = if threads > 0 { pace.threads } else { 0 };
     let Pace { kernel, clients: of_clients, time, .. } = pace;
@@ -240,18 +240,25 @@ fn beside(clients: &Clients, pace: Pace, hurry: &Hurry) {
         if let Ok(mut client) = clients[sim::pick(clients.len())].try_borrow_mut() {
             client.step();
         }
-    } else if threads > 0 && !sim::sleeps() || !pass_to_next(hurry) {
+    } else if threads > 0 && !sim::sleeps() || !pass_to_next(clients, idle) {
         sim::pass(1 << sim::pick(14));
     }
 }
 
 /// No thread is awake, or somebody waits for time to pass: it goes on to the next moment, if there is one, or some of the way.
-fn pass_to_next(hurry: &Hurry) -> bool {
+fn pass_to_next(clients: &Clients, idle: &Idle) -> bool {
     let moments = [kernel::next_moment(), sim::next_waking()];
     let Some(at) = moments.into_iter().flatten().min() else { return false };
-    let quiet = hurry.get().is_some() && sim::all_sleep() && kernel::is_quiet();
     let passes = at.saturating_sub(sim::now_ns()) + 1;
-    hurry.set(hurry.get().map(|waited| waited + if quiet { passes } else { 0 }));
+    if sim::all_sleep() && kernel::is_quiet() {
+        idle.set(idle.get() + passes);
+        // Moment by moment: between two looks of this module's there may be a whole change, in which clients go on.
+        for client in clients.iter() {
+            // One that is in the middle of a step has not kicked yet.
+            let Ok(mut client) = client.try_borrow_mut() else { continue };
+            client.front_mut().lines.iter_mut().for_each(|line| line.idles(passes));
+        }
+    }
     sim::pass(passes);
     true
 }
@@ -321,9 +328,9 @@ fn live(
     let clients: Clients = Rc::new((0..count).map(client).collect());
     let others = Rc::clone(&clients);
     let pace = Pace::draw();
-    let hurry: Rc<Hurry> = Rc::default();
-    let hurries = Rc::clone(&hurry);
-    let turn: Rc<dyn Fn()> = Rc::new(move || beside(&others, pace, &hurries));
+    let idle: Rc<Idle> = Rc::default();
+    let time = Rc::clone(&idle);
+    let turn: Rc<dyn Fn()> = Rc::new(move || beside(&others, pace, &time));
     let settle = |turn: &Rc<dyn Fn()>| {
         let turn = Rc::clone(turn);
         sim::set_beside(Some(Box::new(move || turn())));
@@ -332,7 +339,7 @@ fn live(
     kernel::set_faults(drawn.faults);
     let (keeper, folder) = (RefCell::default(), folder.to_owned());
     let (size, disk_of_scene) = (Cell::new(drawn.sectors), Rc::clone(&disk));
-    let scene = Scene { drawn, clients, unit, keeper, folder, hurry, size, disk: disk_of_scene };
+    let scene = Scene { drawn, clients, unit, keeper, folder, idle, size, disk: disk_of_scene };
     let Scene { drawn, clients, unit, .. } = &scene;
     let nested_every = [0, 1, 3, 17, 101][sim::pick(5)];
     sim::nest(if plan.less.has("nesting") { nested_every } else { 0 });
@@ -385,6 +392,10 @@ fn live(
             match process {
                 None => {
                     *process = Some(begin(&scene, calm)?);
+                    // While there was none, nobody was served.
+                    let anew =
+                        |client: &RefCell<Any>| client.borrow_mut().front_mut().is_served_anew();
+                    clients.iter().for_each(anew);
                     Ok(())
                 }
                 Some(process) => {
@@ -402,7 +413,7 @@ fn live(
                     if let Some(trouble) = process.sessions.iter().find_map(Session::trouble) {
                         return Err(trouble);
                     }
-                    beside(clients, pace, &scene.hurry);
+                    beside(clients, pace, &scene.idle);
                     Ok(())
                 }
             }
@@ -419,7 +430,6 @@ fn live(
                 if let Some(process) = process {
                     look_at_modest(process, clients)?;
                 }
-                scene.hurry.take();
                 sim::set_dead(true);
                 *process = None;
                 sim::set_dead(false);
@@ -463,23 +473,23 @@ fn look_at_modest(process: &Process, clients: &Clients) -> Result<(), String> {
 /// A COMPARE AND WRITE that meets another one looks again after a quarter of this.
 pub const WAITS_NS: u64 = 400_000;
 
-/// When there is nothing to do but to wait for time to pass, those wait whose limits want it, and nobody else for long.
+/// While there is nothing to do but to wait for time to pass, those wait whose limits want it, and nobody else for long.
 fn look_at_unlimited(process: &Process, scene: &Scene) -> Result<(), String> {
     let Drawn { spec, scsi, faults, .. } = &scene.drawn;
     // What failed in passing is tried again after some time.
     let all_wait = spec.limit.is_some() || spec.delay.is_some() || faults.passing > 0;
     // Elements of a port are lent to those who wait for their limits.
     let port = scsi.as_ref().is_some_and(|(_, port)| port.is_some());
-    if all_wait || port || !sim::all_sleep() || !kernel::is_quiet() {
+    if all_wait || port {
         return Ok(());
     }
     for (session, client) in process.sessions.iter().zip(scene.clients.iter()) {
         let spec = session.spec();
         let limited = spec.scsi().is_some_and(|scsi| scsi.limit.is_some());
-        let mut client = client.borrow_mut();
-        let front = client.front_mut();
-        for line in &mut front.lines {
-            let waits = line.waits_for_time();
+        let client = client.borrow();
+        let front = client.front();
+        for line in &front.lines {
+            let waits = line.has_idled();
             if !limited && waits > WAITS_NS {
                 let (name, queue) = (&front.name, line.number);
                 return Err(format!("queue {queue} of {name} has no limit, and waits {waits} ns"));
