@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::mm::{MapFlags, ProtFlags};
 
-use crate::guard::{self, Slot};
-use crate::{IoBuf, MapError};
+use crate::guard::Slot;
+use crate::{IoBuf, MapError, mapping};
 
 /// Addresses of memory that was given back: mapped, to nothing.
 static LEFT: Mutex<Ranges> = Mutex::new(Ranges(BTreeMap::new()));
@@ -38,31 +38,34 @@ impl Lent {
     ///
     /// When the file is shorter than that, the offset is not a multiple of the page size, or the kernel refuses.
     pub fn file(file: &File, offset: u64, len: usize, align: usize) -> Result<Lent, MapError> {
-        let kernel = |source: std::io::Error| MapError::Kernel { offset, len, source };
-        let file_len = file.metadata().map_err(kernel)?.len();
-        if len == 0 || offset.checked_add(len as u64).is_none_or(|end| end > file_len) {
-            return Err(MapError::OutOfFile { offset, len, file_len });
-        }
-        let slot = guard::reserve()?;
-        let left = ranges(|left| left.take(whole_pages(len), align));
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let (at, flags) = match left {
-            Some(start) => (start, MapFlags::SHARED | MapFlags::FIXED),
-            None => (0, MapFlags::SHARED),
-        };
-        let at = ptr::with_exposed_provenance_mut(at);
-        // SAFETY: either an address of the kernel's choice, or a range that was mapped to nothing and that the list above has given to
-        // nobody else.
-        let mapped = unsafe { rustix::mm::mmap(at, len, protection, flags, file.as_fd(), offset) };
-        let ptr = mapped.map_err(|error| {
-            if left.is_some() {
-                keep_again(at.addr(), len);
+        // Where the kernel likes at first, so that no range is taken for what it refuses.
+        let (ptr, slot) = mapping::map(file, offset, len, protection)?;
+        let mut lent = Lent { ptr, len, slot: Some(slot) };
+        if let Some(start) = ranges(|left| left.take(whole_pages(len), align)) {
+            let (at, flags) = (ptr::with_exposed_provenance_mut(start), MapFlags::SHARED);
+            // SAFETY: a range that was mapped to nothing and that the list above has given to nobody else.
+            let mapped = unsafe {
+                rustix::mm::mmap(at, len, protection, flags | MapFlags::FIXED, file.as_fd(), offset)
+            };
+            match mapped {
+                Ok(mapped) => lent.moves_to(mapped.cast()),
+                // It stays where it is.
+                Err(_) => keep_again(start, len),
             }
-            kernel(error.into())
-        })?;
-        let ptr = NonNull::new(ptr.cast::<u8>()).expect("mmap returned a null pointer");
-        slot.arm(ptr.as_ptr().expose_provenance(), len);
-        Ok(Lent { ptr, len, slot: Some(slot) })
+        }
+        Ok(lent)
+    }
+
+    /// It is mapped there as well, and nobody knows yet where it was.
+    fn moves_to(&mut self, mapped: *mut u8) {
+        let ptr = NonNull::new(mapped).expect("mmap returned a null pointer");
+        let first = std::mem::replace(&mut self.ptr, ptr);
+        let slot = self.slot.as_ref().expect("it is guarded until it is dropped");
+        slot.arm(ptr.as_ptr().expose_provenance(), self.len);
+        // SAFETY: the range was mapped by the constructor, and nothing has been read or written there.
+        let gone = unsafe { rustix::mm::munmap(first.as_ptr().cast(), self.len) };
+        debug_assert!(gone.is_ok(), "munmap: {gone:?}");
     }
 
     /// Length in bytes.
@@ -192,7 +195,7 @@ mod tests {
     const PAGE: usize = 4096;
 
     fn file(len: usize) -> File {
-        let fd = memfd_create("lent", MemfdFlags::CLOEXEC).unwrap();
+        let fd = memfd_create("lent", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
         ftruncate(&fd, len as u64).unwrap();
         File::from(fd)
     }
@@ -217,6 +220,15 @@ mod tests {
         // Memory of our own lies elsewhere, whatever its size.
         let own: Vec<Vec<u8>> = (1..=256).map(|pages| vec![1; pages * PAGE]).collect();
         assert!(own.iter().all(|it| !whole.contains(&it.as_ptr().addr())));
+        // Nor are addresses lost over a file that cannot be mapped, however often that is tried.
+        let bytes = file(64 * PAGE);
+        let path = format!("/proc/self/fd/{}", bytes.as_raw_fd());
+        let sealed = file(64 * PAGE);
+        rustix::fs::fcntl_add_seals(&sealed, rustix::fs::SealFlags::FUTURE_WRITE).unwrap();
+        for refused in [File::open(path).unwrap(), sealed] {
+            let refused = Lent::file(&refused, 0, 64 * PAGE, PAGE);
+            assert!(matches!(refused, Err(MapError::Kernel { .. })), "{refused:?}");
+        }
         // What is lent next is there: a small one, and others beside it.
         let bytes = file(16 * PAGE);
         let others: Vec<Lent> =

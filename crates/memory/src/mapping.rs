@@ -70,30 +70,11 @@ impl Mapping {
     ///
     /// When the file is shorter than that, the offset is not a multiple of the page size, or the kernel refuses.
     pub fn file(file: &File, offset: u64, len: usize, access: Access) -> Result<Mapping, MapError> {
-        let kernel = |source: std::io::Error| MapError::Kernel { offset, len, source };
-        let file_len = file.metadata().map_err(kernel)?.len();
-        if len == 0 || offset.checked_add(len as u64).is_none_or(|end| end > file_len) {
-            return Err(MapError::OutOfFile { offset, len, file_len });
-        }
         let protection = match access {
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
             Access::ReadOnly => ProtFlags::READ,
         };
-        let slot = guard::reserve()?;
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
-        let ptr = unsafe {
-            rustix::mm::mmap(
-                ptr::null_mut(),
-                len,
-                protection,
-                MapFlags::SHARED,
-                file.as_fd(),
-                offset,
-            )
-        }
-        .map_err(|error| kernel(error.into()))?;
-        let ptr = NonNull::new(ptr.cast::<u8>()).expect("mmap returned a null pointer");
-        slot.arm(ptr.as_ptr() as usize, len);
+        let (ptr, slot) = map(file, offset, len, protection)?;
         Ok(Mapping { ptr, len, slot: Some(slot) })
     }
 
@@ -225,6 +206,29 @@ impl View<'_> {
     pub fn fill(self, byte: u8) {
         self.buf.fill(byte);
     }
+}
+
+/// A part of a file, at an address of the kernel's choice, guarded; errors as of [`Mapping::file`].
+pub(crate) fn map(
+    file: &File,
+    offset: u64,
+    len: usize,
+    protection: ProtFlags,
+) -> Result<(NonNull<u8>, Slot), MapError> {
+    let kernel = |source: std::io::Error| MapError::Kernel { offset, len, source };
+    let file_len = file.metadata().map_err(kernel)?.len();
+    if len == 0 || offset.checked_add(len as u64).is_none_or(|end| end > file_len) {
+        return Err(MapError::OutOfFile { offset, len, file_len });
+    }
+    let slot = guard::reserve()?;
+    let (anywhere, file) = (ptr::null_mut(), file.as_fd());
+    // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours.
+    let mapped =
+        unsafe { rustix::mm::mmap(anywhere, len, protection, MapFlags::SHARED, file, offset) };
+    let ptr = mapped.map_err(|error| kernel(error.into()))?;
+    let ptr = NonNull::new(ptr.cast::<u8>()).expect("mmap returned a null pointer");
+    slot.arm(ptr.as_ptr().expose_provenance(), len);
+    Ok((ptr, slot))
 }
 
 impl Drop for Mapping {
