@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use common::Server;
 use common::process::{self, Process};
-use common::raw::{Front, GUARD};
+use common::raw::{Front, GUARD, Ring};
 use common::scsi::{Client, target, unit};
 use partition::load::LoadOptions;
 use partition::scsi::address;
@@ -205,12 +205,7 @@ fn the_state_is_told_while_a_change_waits_for_a_hung_disk() {
     server.must(Request::PutVolume(VolumeSpec::new("v", FileSpec::new(disk.path()))));
     let resize = || Request::ResizeVolume { name: "v".into(), bytes: 4 * MIB, shrink: true };
     for change in [resize(), Request::RemoveAdapter { name: "vhost0".into() }] {
-        let socket = server.put_adapter(|_| ());
-        let (_front, ring) = Front::ready(&socket);
-        disk.hold(Kind::Write);
-        ring.request(0, 1, 0, (ring.data.guest.0, 4096, 0));
-        ring.offer(&[0]);
-        disk.wait_held(Kind::Write, 1);
+        let _client = write_that_hangs(&server, &disk);
         told_meanwhile(&server, change, || disk.release(Kind::Write));
     }
     // Another path to a disk under a unit.
@@ -270,12 +265,7 @@ fn an_adapter_that_waits_for_a_hung_disk_leaves_and_others_are_changed() {
     let disk = Disk::new(8 * MIB);
     let server = Server::new(1);
     server.must(Request::PutVolume(VolumeSpec::new("v", FileSpec::new(disk.path()))));
-    let socket = server.put_adapter(|_| ());
-    let (front, ring) = Front::ready(&socket);
-    disk.hold(Kind::Write);
-    ring.request(0, 1, 0, (ring.data.guest.0, 4096, 0));
-    ring.offer(&[0]);
-    disk.wait_held(Kind::Write, 1);
+    let client = write_that_hangs(&server, &disk);
     let goes_on = |request: &Request| match server.ask_once(request.clone()) {
         Reply::Error(Failure { code: FailureCode::Opening, message, .. }) => {
             assert!(message.starts_with("adapter vhost0: removed"), "{message}");
@@ -301,7 +291,7 @@ fn an_adapter_that_waits_for_a_hung_disk_leaves_and_others_are_changed() {
     disk.release(Kind::Write);
     server.must(remove.clone());
     assert_eq!((server.status().adapters.len(), disk.served(Kind::Write)), (0, 1));
-    drop(front);
+    drop(client);
     server.must(leave);
     assert!(matches!(server.ask(remove), Reply::Error(it) if it.code == FailureCode::NotFound));
 }
@@ -315,12 +305,7 @@ fn a_data_plane_that_ends_waits_for_adapters_that_leave() {
     let disk = Disk::new(8 * MIB);
     let server = Server::new(1);
     server.must(Request::PutVolume(VolumeSpec::new("v", FileSpec::new(disk.path()))));
-    let socket = server.put_adapter(|_| ());
-    let (_front, ring) = Front::ready(&socket);
-    disk.hold(Kind::Write);
-    ring.request(0, 1, 0, (ring.data.guest.0, 4096, 0));
-    ring.offer(&[0]);
-    disk.wait_held(Kind::Write, 1);
+    let _client = write_that_hangs(&server, &disk);
     let reply = server.ask_once(Request::RemoveAdapter { name: "vhost0".into() });
     assert!(matches!(reply, Reply::Error(it) if it.code == FailureCode::Opening));
     std::thread::scope(|scope| {
@@ -332,6 +317,16 @@ fn a_data_plane_that_ends_waits_for_adapters_that_leave() {
         ends.join().unwrap();
     });
     assert_eq!(disk.served(Kind::Write), 1);
+}
+
+/// A client of a new adapter `vhost0`, whose write that disk has begun and does not end.
+fn write_that_hangs(server: &Server, disk: &Disk) -> (Front, Ring) {
+    let (front, ring) = Front::ready(&server.put_adapter(|_| ()));
+    disk.hold(Kind::Write);
+    ring.request(0, 1, 0, (ring.data.guest.0, 4096, 0));
+    ring.offer(&[0]);
+    disk.wait_held(Kind::Write, 1);
+    (front, ring)
 }
 
 /// Makes a change that waits for a disk, until `release`.

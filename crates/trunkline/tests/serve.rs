@@ -83,6 +83,17 @@ impl Server {
         Pid::from_raw(i32::try_from(pid).unwrap()).unwrap()
     }
 
+    /// Kills the data plane, and waits for another.
+    fn kill_plane(&self) {
+        let dead = self.plane_pid();
+        kill_process(dead, Signal::KILL).unwrap();
+        self.until("another data plane", |server| {
+            let plane = server.plane();
+            plane["state"] == "running"
+                && plane["pid"].as_i64() != Some(i64::from(dead.as_raw_nonzero().get()))
+        });
+    }
+
     fn until(&self, what: &str, happened: impl Fn(&Server) -> bool) {
         for _ in 0..3000 {
             if happened(self) {

@@ -1,7 +1,6 @@
 //! Storage pools, with both processes: made, written through clients, resized, with PVs that come and go, over deaths of either process, and with PVs that are missing.
 
 use super::Server;
-use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -79,14 +78,7 @@ fn what_clients_were_answered_survives_deaths_of_the_data_plane() {
     server.until("clients", running);
     for _ in 0..3 {
         std::thread::sleep(std::time::Duration::from_millis(300));
-        let before = server.plane_pid();
-        kill_process(before, Signal::KILL).unwrap();
-        server.until("another data plane", |server| {
-            let plane = server.plane();
-            plane["state"] == "running"
-                && plane["pid"].as_i64() != Some(i64::from(before.as_raw_nonzero().get()))
-        });
-        server.until("its pool", |server| pool(server)["state"] == "open");
+        kill_plane(&server);
     }
     loads.into_iter().for_each(judge);
     let space = pool(&server)["space"].clone();
@@ -183,13 +175,7 @@ fn a_pool_whose_pv_is_missing_has_failed_and_comes_back_with_it() {
 
 /// Kills the data plane, and waits for another with its pool.
 fn kill_plane(server: &Server) {
-    let before = server.plane_pid();
-    kill_process(before, Signal::KILL).unwrap();
-    server.until("another data plane", |server| {
-        let plane = server.plane();
-        plane["state"] == "running"
-            && plane["pid"].as_i64() != Some(i64::from(before.as_raw_nonzero().get()))
-    });
+    server.kill_plane();
     server.until("its pool", |server| pool(server)["state"] == "open");
 }
 

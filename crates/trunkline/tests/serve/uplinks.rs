@@ -13,15 +13,6 @@ fn ip(words: &str) {
     assert!(run.status.success(), "ip {words}: {run:?}");
 }
 
-fn kill_data_plane(server: &Server) {
-    let dead = server.plane()["pid"].clone();
-    kill_process(server.plane_pid(), Signal::KILL).unwrap();
-    server.until("another data plane", |server| {
-        let plane = server.plane();
-        plane["state"] == "running" && plane["pid"] != dead
-    });
-}
-
 /// What `ip` says of an interface; nothing if it is not there.
 fn interface() -> String {
     let run = Command::new("ip").args(["-o", "link", "show", "up0"]).output().unwrap();
@@ -54,12 +45,12 @@ fn in_a_namespace() {
     let used = server.run("network remove net0");
     let help = String::from_utf8_lossy(&used.stderr).into_owned();
     assert!(help.contains("`trunkline adapter remove ent0`"), "{help}");
-    kill_data_plane(&server);
+    server.kill_plane();
     server.until("its descriptor", connected);
     // One that cannot be connected any more is seen in the status.
     ip("link del up0");
     ip("link add up0 type bridge");
-    kill_data_plane(&server);
+    server.kill_plane();
     server.until("the failure", |server| state(server) == "failed");
     let status = server.run("status --exit-code");
     let page = String::from_utf8(status.stdout).unwrap();
