@@ -15,7 +15,7 @@ use super::rule::{Applicability, Kind, Object, Rule};
 use super::thresholds::{BYTES_PER_GBIT, LINE_RATE_SHARE, ONE_SERVER_OTHERS};
 use super::view::{View, count, shown};
 use super::vscsi;
-use crate::capture::{Fcstat, HmcRow, NpivPort, Read, Report, ScsiMap};
+use crate::capture::{At, Fcstat, HmcRow, NpivPort, Read, Report, ScsiMap};
 use crate::trace::{Figure, Term, number};
 
 pub(super) const RULES: &[Rule] = &[
@@ -198,6 +198,34 @@ pub(super) fn line_share(samples: &[&Fcstat]) -> Option<f64> {
     (line > 0.0).then(|| most / seconds / line)
 }
 
+/// What is said of a port that does as much as its speed allows, however that was found.
+fn at_line_rate(
+    view: &View<'_>,
+    port: &Object<'_>,
+    running: Read<u32>,
+    word: &str,
+    places: impl IntoIterator<Item = At>,
+) -> Draft {
+    let speed = running.value;
+    let line = number(f64::from(speed) * BYTES_PER_GBIT / 1e6);
+    let object = view.object(port.host, port.device);
+    let title = format!("{} {word} as much as its {speed} Gbit/s allow", port.device);
+    Draft::new("fc-line-rate", port.host, object, Severity::Warning, title)
+        .see(places)
+        .see([running.at])
+        .because(format!("A port of {speed} Gbit/s moves about {line} MB/s in one direction."))
+        .effect("Spread the clients over more ports, or use a faster one. No setting of queues or elements helps.")
+        .harm("A client that is mapped to another port loses that path for a moment.")
+}
+
+/// Who has a port beside each other.
+fn shared(view: &View<'_>, port: &Object<'_>, draft: Draft) -> Draft {
+    match clients_on(view.npiv(), port.host, port.device).map_or(0, |all| all.len()) {
+        clients @ 2.. => draft.because(format!("{clients} clients share it.")),
+        _ => draft,
+    }
+}
+
 fn line_rate(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
     let samples = view.fcstats(port.host, port.device);
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return };
@@ -224,39 +252,17 @@ fn line_rate(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
         if rate < line * LINE_RATE_SHARE {
             continue;
         }
-        let title = format!("{} {word} as much as its {} Gbit/s allow", port.device, running.value);
         let bytes = counter.growth_figure("bytes between the captures", "bytes");
         let terms =
             vec![Term::new("bytes", growth, "bytes", crate::trace::Origin::Computed), term.clone()];
-        let mut draft = Draft::new(
-            "fc-line-rate",
-            port.host,
-            view.object(port.host, port.device),
-            Severity::Warning,
-            title,
-        )
-        .see(counter.places())
-        .see([running.at])
-        .because(format!(
-            "A port of {} Gbit/s moves about {} MB/s in one direction.",
-            running.value,
-            number(line / 1e6)
-        ));
-        draft = bytes.into_iter().fold(draft, Draft::figure);
-        let clients = clients_on(view.npiv(), port.host, port.device).map_or(0, |all| all.len());
-        if clients > 1 {
-            draft = draft.because(format!("{clients} clients share it."));
-        }
+        let draft = at_line_rate(view, port, running, word, counter.places());
+        let mut draft = shared(view, port, bytes.into_iter().fold(draft, Draft::figure));
         if let Some(dumped) = link::dumped(samples) {
             let by = number(dumped.growth().unwrap_or(0.0));
             draft = draft.see(dumped.places()).because(format!("Dumped Frames grew by {by} meanwhile: more is asked of the port than its line carries (oversubscription). Cable and optics are good where the other counters of the link stand still."));
         }
         out.push(
-            draft
-                .figure(Figure::new("rate", "bytes/s", "bytes ÷ seconds", terms))
-                .effect("Spread the clients over more ports, or use a faster one. No setting of queues or elements helps.")
-                .harm("A client that is mapped to another port loses that path for a moment.")
-                .weigh(0.9, 1.0),
+            draft.figure(Figure::new("rate", "bytes/s", "bytes ÷ seconds", terms)).weigh(0.9, 1.0),
         );
         return;
     }

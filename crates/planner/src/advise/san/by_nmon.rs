@@ -1,7 +1,6 @@
 //! `fc-line-rate` by a file of nmon: what a port moved in each interval, beside the speed that `fcstat` shows.
 
-use super::clients_on;
-use crate::advise::finding::{Draft, Severity};
+use super::{at_line_rate, shared};
 use crate::advise::out::Out;
 use crate::advise::rule::Object;
 use crate::advise::thresholds::{
@@ -45,48 +44,26 @@ pub(super) fn judge(view: &View<'_>, port: &Object<'_>, out: &mut Out) {
         if full.len() < LINE_RATE_INTERVALS_LEAST || share < LINE_RATE_INTERVALS {
             continue;
         }
-        let title = format!("{} {word} as much as its {} Gbit/s allow", port.device, running.value);
         let terms = vec![
             Term::new("full", count(full.len()), "intervals", Origin::Computed),
             Term::new("all", count(series.len()), "intervals", Origin::Computed),
         ];
-        let mut draft = Draft::new(
-            "fc-line-rate",
-            port.host,
-            view.object(port.host, port.device),
-            Severity::Warning,
-            title,
-        )
-        .see(full.iter().take(8).map(|read| read.at))
-        .see([running.at])
-        .because(format!(
-            "A port of {} Gbit/s moves about {} MB/s in one direction.",
-            running.value,
-            number(line / 1e6)
-        ))
-        .because(format!(
-            "In {} of {} intervals of the file of nmon it moved {} % of that and more.",
-            full.len(),
-            series.len(),
-            number(LINE_RATE_SHARE * 100.0)
-        ))
-        .figure(shown("most in an interval", most.value, "KB/s", most.at))
-        .figure(Figure::new("share of the intervals", "", "full ÷ all", terms))
-        .figure(Figure::plain(own(
-            "share from which this rule speaks",
-            LINE_RATE_INTERVALS,
-            "",
-        )));
-        let clients = clients_on(view.npiv(), port.host, port.device).map_or(0, |all| all.len());
-        if clients > 1 {
-            draft = draft.because(format!("{clients} clients share it."));
-        }
-        out.push(
-            draft
-                .effect("Spread the clients over more ports, or use a faster one. No setting of queues or elements helps.")
-                .harm("A client that is mapped to another port loses that path for a moment.")
-                .weigh(0.85, 1.0),
-        );
+        let places = full.iter().take(8).map(|read| read.at);
+        let draft = at_line_rate(view, port, running, word, places)
+            .because(format!(
+                "In {} of {} intervals of the file of nmon it moved {} % of that and more.",
+                full.len(),
+                series.len(),
+                number(LINE_RATE_SHARE * 100.0)
+            ))
+            .figure(shown("most in an interval", most.value, "KB/s", most.at))
+            .figure(Figure::new("share of the intervals", "", "full ÷ all", terms))
+            .figure(Figure::plain(own(
+                "share from which this rule speaks",
+                LINE_RATE_INTERVALS,
+                "",
+            )));
+        out.push(shared(view, port, draft).weigh(0.85, 1.0));
         return;
     }
 }
