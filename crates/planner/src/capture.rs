@@ -74,7 +74,7 @@ pub use part::{PartAdvice, PartReport};
 pub use ports::{Lsnports, NpivPort};
 pub use rates::{Change, Incomparable, Rate, Rates, rates};
 pub use seastat::{SeaClient, Seastat};
-pub use served::{AdapterReading, Reading, Served, ServerStats};
+pub use served::{AdapterReading, Elements, OnPort, Reading, Served, ServerStats};
 pub use storage::{LogicalUnit, Lssp, LuList, Pool, PoolLun, PvList};
 pub use table::{Reader, readers};
 pub use text::is_binary;

@@ -43,6 +43,7 @@ const BREAKS: [&str; 5] = [
 /// Leaves causes. What goes through an adapter or a port that is not in use is told by that.
 pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
     tell_by_cause(&mut drafts);
+    tell_by_port(&mut drafts);
     let said: BTreeSet<(&str, String)> =
         drafts.iter().map(|draft| (draft.rule, draft.object().to_owned())).collect();
     drafts.retain(|draft| {
@@ -105,6 +106,23 @@ fn tell_by_cause(drafts: &mut [Draft]) {
             cause.explains(effect);
         }
     }
+}
+
+/// The adapters of a port that lacks elements are told of by the port, with the lines of each.
+fn tell_by_port(drafts: &mut Vec<Draft>) {
+    let mut told: Vec<Draft> = Vec::with_capacity(drafts.len());
+    for draft in drafts.drain(..) {
+        let same = |other: &&mut Draft| {
+            draft.rule == "server-no-element"
+                && (other.rule, other.host, other.object())
+                    == (draft.rule, draft.host, draft.object())
+        };
+        match told.iter_mut().find(same) {
+            Some(first) => first.joins(draft),
+            None => told.push(draft),
+        }
+    }
+    *drafts = told;
 }
 
 /// An attribute of a device is set by one finding, the one with the greatest value.

@@ -356,6 +356,21 @@ impl Draft {
         }
     }
 
+    /// The same trouble, seen at another place: its reasons, lines and figures come to these.
+    pub(super) fn joins(&mut self, other: Self) {
+        let Finding { evidence, reasoning, figures, .. } = other.finding;
+        let mine = &mut self.finding;
+        mine.evidence.extend(
+            evidence.into_iter().filter(|at| !mine.evidence.contains(at)).collect::<Vec<_>>(),
+        );
+        mine.reasoning.extend(
+            reasoning.into_iter().filter(|why| !mine.reasoning.contains(why)).collect::<Vec<_>>(),
+        );
+        mine.figures.extend(
+            figures.into_iter().filter(|one| !mine.figures.contains(one)).collect::<Vec<_>>(),
+        );
+    }
+
     /// Something else may be behind it: it comes after that.
     pub(super) fn behind(&mut self, why: &str) {
         self.impact *= 0.6;

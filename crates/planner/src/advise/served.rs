@@ -2,14 +2,14 @@
 //!
 //! What it counts has its own meaning (`docs/guide/statistics.md`) and its own thresholds (`facts/server.toml`): commands
 //! that waited, and for what; channels that are busy all the time, and who keeps their number; devices that are slow;
-//! commands that failed. Only what happened between the readings counts.
+//! commands that failed. Only what happened between the readings counts. Elements that a port lacks are the port's: one finding, whoever waits.
 
 use super::finding::{Draft, NoCommand, Severity};
 use super::out::Out;
 use super::rule::{Applicability, Kind, Object, Rule, always};
 use super::thresholds::fact;
 use super::view::{View, as_f64};
-use crate::capture::{At, Read, Report, Served, ServerStats};
+use crate::capture::{At, Elements, Read, Report, Served, ServerStats};
 use crate::facts::id::{
     SERVER_BUSY_PERCENT, SERVER_COMMANDS_MIN, SERVER_DEVICE_MS_MAX, SERVER_WAITED_PERCENT,
 };
@@ -193,8 +193,15 @@ struct Wait {
     counter: &'static str,
     severity: Severity,
     what_for: fn(&Served) -> String,
+    /// Whose elements are too few, where that is what they wait for.
+    elements: fn(&Served) -> Option<(&'static str, &str, Elements<Read<u64>>)>,
     effect: &'static str,
     harm: &'static str,
+}
+
+/// Waits for something else than an element.
+fn no_elements(_: &Served) -> Option<(&'static str, &str, Elements<Read<u64>>)> {
+    None
 }
 
 const THROTTLED: Wait = Wait {
@@ -209,6 +216,7 @@ const THROTTLED: Wait = Wait {
             false => format!("{} of volume {}", limits.join(" and "), served.volume),
         }
     },
+    elements: no_elements,
     effect: "If the limit is not meant to be felt, raise it, or take it off (`trunkline volume set VOLUME --unset ATTRIBUTE`): then they do not wait.",
     harm: "Other clients of the same device lose what the limit kept for them.",
 };
@@ -218,7 +226,8 @@ const NO_COMMAND: Wait = Wait {
     counter: "wait_no_command",
     severity: Severity::Warning,
     what_for: |_| "a command element of their adapter".to_owned(),
-    effect: "With a higher `num_cmd_elems` of the adapter (up to 2048; it takes effect at once) more of them are active at a time.",
+    elements: |served| Some(("adapter", &served.name, served.elements?)),
+    effect: "With a higher `num_cmd_elems` of the adapter (it takes effect at once) more of them are active at a time.",
     harm: "More commands at the device at once, which another adapter of the port may lack.",
 };
 
@@ -228,7 +237,11 @@ const NO_ELEMENT: Wait = Wait {
     counter: "wait_no_adapter_element",
     severity: Severity::Warning,
     what_for: |_| "a command element of their port, which has lent all".to_owned(),
-    effect: "With a higher `num_cmd_elems` of the port (up to 4096), or with fewer adapters on it, they do not wait; `share` says who waits less. A higher `num_cmd_elems` of the adapter gives nothing.",
+    elements: |served| {
+        let port = served.port.as_ref()?;
+        Some(("port", &port.name, port.elements))
+    },
+    effect: "With a higher `num_cmd_elems` of the port (it takes effect at once), or with fewer adapters on it, they do not wait; `share` says who waits less. A higher `num_cmd_elems` of an adapter gives nothing.",
     harm: "More commands at the devices behind the port at once.",
 };
 
@@ -237,6 +250,7 @@ const NO_BUFFER: Wait = Wait {
     counter: "wait_no_dma",
     severity: Severity::Warning,
     what_for: |_| "a bounce buffer or a long segment list".to_owned(),
+    elements: no_elements,
     effect: "A client whose buffers are aligned to the volume's block size, or a volume with buffered I/O (`direct` false), needs none; so do requests of fewer segments (`seg_max`).",
     harm: "Buffered I/O takes memory of the host and answers before the device has the data.",
 };
@@ -246,6 +260,7 @@ const BACK_END_FULL: Wait = Wait {
     counter: "wait_back_end_full",
     severity: Severity::Warning,
     what_for: |served| format!("volume {}, which took no more", served.volume),
+    elements: no_elements,
     effect: "More channels give the volume more submission queues; a smaller depth in the client keeps the wait there.",
     harm: "More channels take more processor time from others.",
 };
@@ -263,19 +278,61 @@ fn waits<'a>(view: &View<'a>, adapter: &Object<'a>, wait: &Wait, out: &mut Out) 
         return;
     }
     let title = format!("commands wait for {}", (wait.what_for)(now.after));
-    out.push(
-        Draft::new(wait.rule, adapter.host, adapter.label.clone(), wait.severity, title)
-            .see(now.lines(wait.counter))
-            .see(now.lines("commands_received"))
-            .see(now.after.limits.values().map(|read| read.at))
-            .because(format!("`{}` grew between the readings.", wait.counter))
-            .figure(share)
-            .figure(Figure::plain(view.facts.term(SERVER_WAITED_PERCENT, "worth a word from")))
-            .unknown(look_up(format!("where the time goes: trunkline stats {}", now.after.name)))
-            .effect(wait.effect)
-            .harm(wait.harm)
-            .weigh(0.9, 1.0),
-    );
+    let elements = (wait.elements)(now.after);
+    let object = match elements {
+        Some((_, of, _)) => view.object(adapter.host, of),
+        None => adapter.label.clone(),
+    };
+    let culprit = now.after.port.as_ref().and_then(|port| port.held_up_by.as_ref());
+    let culprit = culprit.filter(|_| elements.is_some_and(|(noun, ..)| noun == "port"));
+    let held_up =
+        |by: &String| format!("{by} has most beyond its part of the port while others wait.");
+    let draft = Draft::new(wait.rule, adapter.host, object, wait.severity, title)
+        .see(now.lines(wait.counter))
+        .see(now.lines("commands_received"))
+        .see(now.after.limits.values().map(|read| read.at))
+        .because(format!("`{}` of {} grew between the readings.", wait.counter, now.after.name))
+        .because(culprit.map(held_up).unwrap_or_default())
+        .figure(share)
+        .figure(Figure::plain(view.facts.term(SERVER_WAITED_PERCENT, "worth a word from")))
+        .effect(wait.effect)
+        .harm(wait.harm)
+        .weigh(0.9, 1.0);
+    out.push(match elements {
+        Some((noun, name, elements)) => more_elements(draft, noun, name, &elements),
+        None => draft
+            .unknown(look_up(format!("where the time goes: trunkline stats {}", now.after.name))),
+    });
+}
+
+/// The command that gives an adapter, or a port, the elements that its marks ask for.
+fn more_elements(draft: Draft, noun: &str, name: &str, elements: &Elements<Read<u64>>) -> Draft {
+    let Elements { now, most, active_max, pending_max } = elements;
+    let term = |name, read: &Read<u64>| Term::read(name, as_f64(read.value), "", read.at);
+    let marks = vec![
+        term("high-water active", active_max),
+        term("high-water pending", pending_max),
+        term("the most that may be set", most),
+    ];
+    let asked = active_max.value.saturating_add(pending_max.value).min(most.value);
+    let formula = "min(high-water active + high-water pending, the most that may be set)";
+    let draft = draft
+        .see([now, active_max, pending_max].map(|read| read.at))
+        .figure(Figure::new("elements by the high-water rule", "elements", formula, marks))
+        .figure(Figure::plain(term("num_cmd_elems now", now)));
+    if asked > now.value {
+        let set = |value| format!("trunkline {noun} set {name} --num-cmd-elems {value}");
+        return draft.run(set(asked), "on this host", set(now.value));
+    }
+    let why = if now.value >= most.value {
+        format!("It has the most that may be set, {}: less at once is what helps.", most.value)
+    } else {
+        "Its high-water marks fit into what it has now: they do not say how much more it needs."
+            .to_owned()
+    };
+    draft
+        .because(why)
+        .unknown(look_up(format!("who waits, and for whom: trunkline {noun} explain {name}")))
 }
 
 /// The time from handing a command to the device to its completion, on average between the readings.

@@ -37,12 +37,40 @@ pub struct AdapterReading {
     pub remedy: String,
     /// The limits of its volume, by their attributes.
     pub limits: BTreeMap<String, String>,
+    /// Its command elements; nothing where it has none, as a block adapter.
+    pub elements: Option<Elements<u64>>,
+    /// The port that it is mapped to.
+    pub port: Option<OnPort<u64>>,
     /// Its counters, by their names.
     pub counters: BTreeMap<String, u64>,
     /// Commands that its device completed, and the nanoseconds that they took together.
     pub device: Option<(u64, u64)>,
     /// Nanoseconds that each channel which serves it has worked, by its number.
     pub busy_ns: BTreeMap<u32, u64>,
+}
+
+/// The command elements of an adapter, or of a port for all its adapters, each value with its line once it is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Elements<T> {
+    /// `num_cmd_elems` as it is in force.
+    pub now: T,
+    /// The most that may be set.
+    pub most: T,
+    /// The most commands that were active at once.
+    pub active_max: T,
+    /// The most commands that waited for an element at once.
+    pub pending_max: T,
+}
+
+/// A port, as one of its adapters sees it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct OnPort<T> {
+    /// Its name.
+    pub name: String,
+    /// Its command elements, for all its adapters together.
+    pub elements: Elements<T>,
+    /// The adapter that has most beyond its part, while others wait.
+    pub held_up_by: Option<String>,
 }
 
 /// The report of one reading.
@@ -75,6 +103,10 @@ pub struct Served {
     pub remedy: String,
     /// The limits of its volume, by their attributes.
     pub limits: BTreeMap<String, Read<String>>,
+    /// Its command elements.
+    pub elements: Option<Elements<Read<u64>>>,
+    /// The port that it is mapped to.
+    pub port: Option<OnPort<Read<u64>>>,
     /// Its counters.
     pub counters: BTreeMap<String, Read<u64>>,
     /// Commands that its device completed.
@@ -92,6 +124,16 @@ struct Lines {
 }
 
 impl Lines {
+    fn elements(&mut self, of: &str, elements: Elements<u64>) -> Elements<Read<u64>> {
+        Elements {
+            now: self.put(&format!("{of} num_cmd_elems"), elements.now),
+            most: self.put(&format!("{of} num_cmd_elems at most"), elements.most),
+            active_max: self.put(&format!("{of} high-water mark of active"), elements.active_max),
+            pending_max: self
+                .put(&format!("{of} high-water mark of pending"), elements.pending_max),
+        }
+    }
+
     fn put<T: ToString>(&mut self, name: &str, value: T) -> Read<T> {
         self.text.push(format!("{name} {}", value.to_string()));
         let line = u32::try_from(self.text.len()).unwrap_or(u32::MAX);
@@ -150,6 +192,12 @@ fn served(adapter: &AdapterReading, lines: &mut Lines) -> Served {
         let of = format!("volume {} {limit}", adapter.volume);
         limits.insert(limit.clone(), lines.put(&of, value.clone()));
     }
+    let elements = adapter.elements.map(|elements| lines.elements(&adapter.name, elements));
+    let port = adapter.port.as_ref().map(|port| OnPort {
+        name: port.name.clone(),
+        elements: lines.elements(&port.name, port.elements),
+        held_up_by: port.held_up_by.clone(),
+    });
     let mut counters = BTreeMap::new();
     for (counter, value) in &adapter.counters {
         counters.insert(counter.clone(), lines.put(&own(counter), *value));
@@ -170,6 +218,8 @@ fn served(adapter: &AdapterReading, lines: &mut Lines) -> Served {
         limited_by: adapter.limited_by.clone(),
         remedy: adapter.remedy.clone(),
         limits,
+        elements,
+        port,
         counters,
         device_commands,
         device_ns,

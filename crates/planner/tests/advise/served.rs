@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use planner::advise::{Advice, Kind, State, advise, rules};
-use planner::capture::{AdapterReading, Captures, Reading};
+use planner::capture::{AdapterReading, Captures, Elements, OnPort, Reading};
 use planner::facts::Facts;
 use planner::report::{Answer, advice::AdviceReport};
 
@@ -28,6 +28,8 @@ fn reading(seconds: f64, at: &At<'_>, channels_max: u32) -> Reading {
         limits: BTreeMap::from([("limit_iops".to_owned(), "1000".to_owned())]),
         counters,
         device: Some((at.device.0, at.device.0 * at.device.1)),
+        elements: None,
+        port: None,
         busy_ns: (0..).zip(at.busy_s.map(|seconds| seconds * 1_000_000_000)).collect(),
     };
     Reading { host: "host1".into(), seconds, adapters: vec![adapter] }
@@ -111,19 +113,85 @@ fn what_commands_waited_for_is_named_with_its_lines() {
     assert!(advice.findings.iter().all(|finding| finding.system == "host1"));
 }
 
-/// The shortage of a port is the port's: raising the client's attribute would give it nothing.
-#[test]
-fn who_is_short_of_elements_is_told_apart() {
-    for (counter, rule, raised) in [
-        ("wait_no_command", "server-no-command", "`num_cmd_elems` of the adapter (up to 2048"),
-        ("wait_no_adapter_element", "server-no-element", "`num_cmd_elems` of the port (up to 4096"),
-    ] {
-        let counters = [("commands_received", 1000), (counter, 100)];
-        let (advice, ..) = judged(&IDLE, &At { counters: &counters, ..IDLE }, 2);
-        let [finding] = advice.findings.as_slice() else { panic!("{advice:?}") };
-        assert_eq!(finding.rule, rule);
-        assert!(finding.effect.contains(raised), "{finding:?}");
+/// An adapter on a port, of which so many of a thousand commands waited for this reason, with its elements.
+fn on_port(
+    name: &str,
+    waits: (&str, u64),
+    own: Elements<u64>,
+    port: Elements<u64>,
+) -> AdapterReading {
+    let counters = [("commands_received", 1000), waits];
+    AdapterReading {
+        name: name.into(),
+        channels: 1,
+        channels_max: 2,
+        counters: counters.map(|(name, value)| (name.to_owned(), value)).into(),
+        elements: Some(own),
+        port: Some(OnPort {
+            name: "fcs0".into(),
+            elements: port,
+            held_up_by: Some("vfchost0".into()),
+        }),
+        ..AdapterReading::default()
     }
+}
+
+fn judged_on_port(adapters: Vec<AdapterReading>) -> Advice {
+    let mut captures = Captures::new();
+    let reading = |seconds, adapters| Reading { host: "host1".into(), seconds, adapters };
+    captures.take_server("first", None, &reading(0.0, Vec::new()));
+    captures.take_server("second", None, &reading(10.0, adapters));
+    advise(&captures, &Facts::builtin())
+}
+
+const OWN: Elements<u64> = Elements { now: 200, most: 2048, active_max: 200, pending_max: 312 };
+const OF_PORT: Elements<u64> = Elements { now: 200, most: 4096, active_max: 200, pending_max: 400 };
+
+/// An adapter whose own bound binds gets the elements that its marks ask for.
+#[test]
+fn an_adapter_that_is_short_of_elements_is_given_what_its_marks_ask_for() {
+    let short =
+        |own| judged_on_port(vec![on_port("vfchost0", ("wait_no_command", 100), own, OF_PORT)]);
+    let advice = short(OWN);
+    let [finding] = advice.findings.as_slice() else { panic!("{advice:?}") };
+    assert_eq!((finding.rule, &*finding.object), ("server-no-command", "vfchost0 on host1"));
+    let set = |value: u64| Some(format!("trunkline adapter set vfchost0 --num-cmd-elems {value}"));
+    assert_eq!((finding.command.clone(), finding.undo.clone()), (set(512), set(200)));
+    // Never more than may be set, never less than there is.
+    let most = short(Elements { now: 2047, active_max: 2047, ..OWN });
+    assert_eq!(most.findings[0].command, set(2048));
+    for (fits, why) in [
+        (Elements { now: 2048, active_max: 2048, ..OWN }, "the most that may be set"),
+        (Elements { now: 1000, ..OWN }, "fit into what it has"),
+    ] {
+        let advice = short(fits);
+        let [finding] = advice.findings.as_slice() else { panic!("{advice:?}") };
+        assert_eq!((&finding.command, finding.look_up.len()), (&None, 1), "{finding:?}");
+        assert!(finding.reasoning.iter().any(|said| said.contains(why)), "{finding:?}");
+    }
+}
+
+/// The shortage of a port is the port's, once, whoever waits: raising a client's attribute would give it nothing.
+#[test]
+fn a_port_that_is_short_of_elements_is_one_finding() {
+    let waits = |name, count| on_port(name, ("wait_no_adapter_element", count), OWN, OF_PORT);
+    let advice =
+        judged_on_port(vec![waits("vfchost0", 900), waits("vfchost1", 100), waits("vfchost2", 0)]);
+    let [finding] = advice.findings.as_slice() else { panic!("{advice:?}") };
+    assert_eq!((finding.rule, &*finding.object), ("server-no-element", "fcs0 on host1"));
+    assert_eq!(finding.command.as_deref(), Some("trunkline port set fcs0 --num-cmd-elems 600"));
+    for said in
+        ["element` of vfchost0 grew", "element` of vfchost1 grew", "vfchost0 has most beyond"]
+    {
+        assert_eq!(
+            finding.reasoning.iter().filter(|why| why.contains(said)).count(),
+            1,
+            "{finding:?}"
+        );
+    }
+    let found = advice.coverage.iter().filter(|judged| judged.state == State::Finding);
+    let found: Vec<&str> = found.map(|judged| judged.object.as_str()).collect();
+    assert_eq!(found, ["vfchost0 on host1", "vfchost1 on host1"]);
 }
 
 #[test]

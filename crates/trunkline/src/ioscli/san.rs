@@ -42,7 +42,8 @@ impl System {
                 && port.link.as_ref().is_none_or(LinkView::is_up),
             link_failures: link_failures(port.link.as_ref(), base),
             seconds: self.seconds(home, base),
-            counts: self.port_counts(&port.name, "", base, pid),
+            // An adapter's own bound is nothing that more elements of the port would lift.
+            counts: Counts { no_command: 0, ..self.port_counts(&port.name, "", base, pid) },
             max_transfer: number(&port.effective, "max_xfer_size"),
         }
     }

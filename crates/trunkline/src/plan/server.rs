@@ -7,11 +7,14 @@ use super::advise::AdviseArgs;
 use crate::cli::Global;
 use crate::client::Client;
 use crate::exit::Failure;
-use control::server::{AdapterView, StatusView};
-use control::statistics::{AdapterStatsView, StatsView};
+use control::server::{AdapterView, PortExplanation, StatusView};
+use control::statistics::{AdapterStatsView, Counters, StatsView};
+use fabric::attribute::{Attribute, Kind, attr};
 use planner::advise::advise;
-use planner::capture::{AdapterReading, Captures, Reading, Taken};
+use planner::capture::{AdapterReading, Captures, Elements, OnPort, Reading, Taken};
 use planner::report::advice::AdviceReport;
+use protocol::stats::QueueCounter;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Reads twice, judges, prints; says whether something was found.
@@ -29,7 +32,15 @@ pub(super) fn run(global: &Global, args: &AdviseArgs) -> Result<bool, Failure> {
         let stats: StatsView = client.get("/v1/stats")?;
         let elapsed = since.elapsed().as_secs_f64();
         let status: StatusView = client.get("/v1/status")?;
-        let reading = reading(&status, &stats, elapsed);
+        let mut ports = BTreeMap::new();
+        for adapter in &status.adapters {
+            let Some(port) = adapter.port.as_ref().filter(|port| !ports.contains_key(*port)) else {
+                continue;
+            };
+            let explained: PortExplanation = client.get(&format!("/v1/ports/{port}/explain"))?;
+            ports.insert(port.clone(), explained);
+        }
+        let reading = reading(&status, &stats, &ports, elapsed);
         served |= !reading.adapters.is_empty();
         lines.push(captures.take_server(name, now(), &reading));
     }
@@ -57,10 +68,15 @@ fn now() -> Option<Taken> {
 }
 
 /// What the API gave, as the planner takes it.
-fn reading(status: &StatusView, stats: &StatsView, seconds: f64) -> Reading {
+fn reading(
+    status: &StatusView,
+    stats: &StatsView,
+    ports: &BTreeMap<String, PortExplanation>,
+    seconds: f64,
+) -> Reading {
     let adapter = |of: &AdapterStatsView| {
         let view = status.adapters.iter().find(|adapter| adapter.name == of.adapter)?;
-        Some(adapter_reading(status, stats, of, view))
+        Some(adapter_reading(status, stats, ports, of, view))
     };
     Reading {
         host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
@@ -69,9 +85,28 @@ fn reading(status: &StatusView, stats: &StatsView, seconds: f64) -> Reading {
     }
 }
 
+/// Elements by the attribute that bounds them, and by the marks among counters.
+fn elements(bound: &'static Attribute, now: u64, counters: &Counters) -> Option<Elements<u64>> {
+    let Kind::Number { max: most, .. } = bound.kind else { return None };
+    let mark = |mark: QueueCounter| counters.get(mark.info().name).copied().unwrap_or(0);
+    let [active_max, pending_max] = [QueueCounter::ActiveMax, QueueCounter::PendingMax].map(mark);
+    Some(Elements { now, most, active_max, pending_max })
+}
+
+fn on_port(port: &PortExplanation, stats: &StatsView) -> Option<OnPort<u64>> {
+    let bound = attr::port::NUM_CMD_ELEMS.line();
+    let counted = stats.ports.iter().find(|other| other.port == port.port)?;
+    Some(OnPort {
+        name: port.port.clone(),
+        elements: elements(bound, port.num_cmd_elems.into(), &counted.total.counters)?,
+        held_up_by: port.held_up_by.clone(),
+    })
+}
+
 fn adapter_reading(
     status: &StatusView,
     stats: &StatsView,
+    ports: &BTreeMap<String, PortExplanation>,
     of: &AdapterStatsView,
     view: &AdapterView,
 ) -> AdapterReading {
@@ -92,6 +127,10 @@ fn adapter_reading(
         channels_max: view.channels_max,
         limited_by: view.limited_by.to_string(),
         remedy: view.limited_by.remedy().to_owned(),
+        elements: attr::adapter::NUM_CMD_ELEMS
+            .of(&view.effective)
+            .and_then(|now| elements(attr::adapter::NUM_CMD_ELEMS.line(), now, &of.total.counters)),
+        port: view.port.as_ref().and_then(|port| on_port(ports.get(port)?, stats)),
         limits: ["limit_iops", "limit_bytes_per_s"].into_iter().filter_map(limit).collect(),
         counters: of.total.counters.clone(),
         device: device

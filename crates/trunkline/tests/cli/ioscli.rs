@@ -172,6 +172,11 @@ fn it_shows_ports_and_virtual_fibre_channel() {
         of_one.contains("REPORT: vfchost0") && of_one.contains("Input Requests:   42"),
         "{of_one}"
     );
+    // What an adapter waits for by its own bound is not a shortage of the port.
+    assert!(bench.ok("ioscli fcstat vfchost0").contains("No Command Resource Count: 4\n"));
+    assert!(bench.ok("ioscli fcstat fcs0").contains("No Command Resource Count: 0\n"));
+    let of_port = rows.lines().find(|row| row.contains(" fcs0 ")).unwrap();
+    assert!(of_port.ends_with(" 0"), "{of_port}");
     let top = bench.ok("port top fcs0 --by commands");
     let first = top.lines().nth(1).unwrap();
     assert!(first.starts_with("fcs0  vfchost0") && !top.contains("fcs1"), "{top}");
