@@ -183,12 +183,16 @@ pub trait Handler: Sized + 'static {
     /// The queue is about to be given back; nothing of it is under way.
     fn close(&mut self, io: &mut Io);
 
-    /// Whether the queue begins nothing for now. Its heads stay in the ring, so that it can be stopped and moved as ever; it is asked again when
-    /// it is woken ([`Io::wake`]). A queue that is being stopped begins what it has taken all the same.
+    /// Whether the queue takes nothing for now. Its heads stay in the ring, so that it can be stopped and moved as ever; it is asked again when
+    /// it is woken ([`Io::wake`]). What was taken before goes on; what an abort has it take meanwhile is held until it pauses no more, or stops
+    /// ([`Handler::cut`]).
     #[inline]
     fn pauses(&mut self) -> bool {
         false
     }
+
+    /// The queue stops while it pauses, and what it took meanwhile is begun now: that cannot wait any longer.
+    fn cut(&mut self) {}
 
     /// Whether one more command may become active. If not it is held, counted as what the error says, and none overtakes it; it is asked
     /// for again when a command of the queue has ended, or the queue was woken ([`Io::wake`]).

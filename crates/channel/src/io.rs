@@ -517,6 +517,9 @@ impl Io {
             queue.parked -= 1;
         }
         if !held.is_empty() {
+            let first_kept = queue.held.len() - queue.kept;
+            let kept = queue.held.range(first_kept..).filter(|head| held.contains(head)).count();
+            queue.kept -= kept;
             queue.held.retain(|head| !held.contains(head));
         }
         if !waiting.is_empty() {

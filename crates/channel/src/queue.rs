@@ -155,8 +155,10 @@ pub struct RunningQueue {
     pub(crate) operations: u32,
     /// Which off-path request each head waits for; 0: none.
     pub(crate) tickets: Box<[u64]>,
-    /// Heads that wait until fewer commands are active, oldest first; and as what they are counted.
+    /// Heads that wait until fewer commands are active, oldest first; how many of the last were taken while the queue paused, and wait for
+    /// that, too; and as what they are counted.
     pub(crate) held: VecDeque<u16>,
+    pub(crate) kept: usize,
     pub(crate) held_for: QueueCounter,
     /// Commands that wait until something completes, in the order in which they are tried again; and how many of the first have not
     /// had their try yet.
@@ -248,6 +250,7 @@ impl RunningQueue {
             operations: 0,
             tickets: vec![0; size].into(),
             held: VecDeque::with_capacity(size),
+            kept: 0,
             held_for: QueueCounter::WaitNoCommand,
             waiting: VecDeque::with_capacity(size),
             untried: 0,
@@ -376,12 +379,15 @@ impl RunningQueue {
     pub(crate) fn hold(&mut self, head: Head) {
         self.count(self.held_for, 1);
         self.keep(head);
+        // It does not pause.
+        self.kept = 0;
     }
 
     /// A command waits until the queue does not pause any more.
     #[cold]
     pub(crate) fn keep(&mut self, head: Head) {
         self.held.push_back(head.0);
+        self.kept += 1;
         self.command(head).state = State::Held;
         self.parked += 1;
         self.show_levels();

@@ -70,6 +70,10 @@ macro_rules! devices {
                 match self { $(AnyHandler::$name(handler) => handler.pauses()),+ }
             }
 
+            fn cut(&mut self) {
+                match self { $(AnyHandler::$name(handler) => handler.cut()),+ }
+            }
+
             #[inline]
             fn admit(&mut self, queue: &RunningQueue) -> Result<(), QueueCounter> {
                 match self { $(AnyHandler::$name(handler) => handler.admit(queue)),+ }

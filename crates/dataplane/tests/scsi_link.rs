@@ -104,6 +104,60 @@ fn a_client_does_not_notice_short_interruptions_and_no_write_is_lost_or_doubled(
     assert_eq!(client.events.poll().unwrap(), None);
 }
 
+/// What was taken before the link went down has begun, though it waits for an element: neither another port, nor a move of its queue, nor other
+/// bounds fail it.
+#[test]
+fn what_waits_for_an_element_ends_as_what_has_begun() {
+    let server = Server::new(2);
+    server.units(1, 1024, |spec| common::slow_by(spec, 1_000));
+    let put = |port, link, channels, num_local_cmds| {
+        let mut spec = AdapterSpec { channels, ..linked(server.dir.path(), port, link) };
+        let DeviceSpec::Scsi(scsi) = &mut spec.device else { panic!("it is a SCSI adapter") };
+        scsi.commands.num_cmd_elems = 20;
+        scsi.commands.num_local_cmds = num_local_cmds;
+        server.must(Request::PutAdapter(spec));
+    };
+    put(Some("fcs0"), LinkSpec::Up, 0, 5);
+    let ended = AtomicBool::new(false);
+    let report = std::thread::scope(|scope| {
+        let changes = scope.spawn(|| {
+            let mut changes = 0;
+            while !ended.load(Ordering::Relaxed) {
+                for (port, link, channels, local) in [
+                    // Down and moved, then elsewhere.
+                    (Some("fcs0"), LONG, 0, 5),
+                    (Some("fcs0"), LONG, 1, 5),
+                    (Some("fcs0"), LONG, 2, 5),
+                    (Some("fcs1"), LinkSpec::Up, 0, 5),
+                    // Elsewhere at once.
+                    (Some("fcs0"), LinkSpec::Up, 0, 5),
+                    // Down, and other bounds.
+                    (Some("fcs0"), LONG, 0, 5),
+                    (Some("fcs0"), LONG, 0, 6),
+                    (Some("fcs0"), LinkSpec::Up, 0, 5),
+                    // Nowhere.
+                    (None, LONG, 0, 5),
+                    (Some("fcs0"), LinkSpec::Up, 0, 5),
+                ] {
+                    put(port, link, channels, local);
+                    let pause = if link == LinkSpec::Up { 20 } else { 1 };
+                    std::thread::sleep(Duration::from_millis(pause));
+                    changes += 1;
+                }
+            }
+            put(Some("fcs0"), LinkSpec::Up, 0, 5);
+            changes
+        });
+        let ends = Ends(&ended);
+        let options = LoadOptions { depth: 64, queues: 2, ..short_load() };
+        let report = load(&linked(server.dir.path(), None, LONG).socket, &on(0, 0, options));
+        drop(ends);
+        assert!(changes.join().unwrap() >= 10);
+        report
+    });
+    assert!(server.count(QueueCounter::WaitNoCommand) > 0, "{report:?}");
+}
+
 #[test]
 fn what_waits_is_done_when_the_link_is_back_and_what_had_begun_ends_without_it() {
     let server = Server::new(1);

@@ -145,6 +145,10 @@ impl Handler for ScsiHandler {
         }
     }
 
+    fn cut(&mut self) {
+        self.requests().cut();
+    }
+
     #[inline]
     fn admit(&mut self, queue: &RunningQueue) -> Result<(), QueueCounter> {
         match &mut self.0 {

@@ -112,8 +112,10 @@ pub(crate) struct Requests {
     pub(crate) limits: ScsiLimits,
     pub(crate) elements: QueueElements,
     link: Seat,
-    /// The link was down when the queue last looked: no address leads anywhere.
+    /// The link was down when the queue last looked, and no more awaited: no address leads anywhere.
     pub(crate) is_cut: bool,
+    /// It stays so, since the queue stops while its link is awaited.
+    stays_cut: bool,
     adapter: Arc<Adapter>,
     pub(crate) services: Arc<Services>,
     pub(crate) shared: Rc<OfChannel>,
@@ -151,6 +153,7 @@ impl Requests {
             elements,
             link: behind.link.sit(of_link),
             is_cut: false,
+            stays_cut: false,
             adapter: Arc::clone(adapter),
             services: Arc::clone(&behind.services),
             shared: Rc::clone(&shared.0),
@@ -159,14 +162,19 @@ impl Requests {
         }
     }
 
-    /// Whether nothing is begun, since the link may come back.
+    /// Whether nothing is taken, since the link may come back.
     #[inline]
     pub(crate) fn pauses(&mut self) -> bool {
         let state = self.link.state();
-        if self.is_cut != (state != LinkState::Up) {
+        if self.is_cut != (self.stays_cut || state == LinkState::Down) {
             (self.is_cut, self.last) = (!self.is_cut, (0, 0));
         }
         state == LinkState::Held
+    }
+
+    /// What is begun from now on came while the link was awaited, which nobody does any longer.
+    pub(crate) fn cut(&mut self) {
+        (self.is_cut, self.stays_cut, self.last) = (true, true, (0, 0));
     }
 
     /// The binding of an address.

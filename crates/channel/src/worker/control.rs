@@ -177,7 +177,7 @@ impl<H: Handler> Worker<H> {
         let (slot, in_flight) = (queue.resources.stats.slot(), queue.resources.ring.in_flight());
         let drained = queue.is_drained();
         if queue.held() > 0 {
-            // What it holds because it pauses is begun now.
+            // What it holds only because it pauses is begun now.
             let Worker { io, queues, .. } = self;
             let served = queues[usize::from(id.0)].as_deref_mut();
             io.list(&mut served.expect("it was here a moment ago").queue);

@@ -296,8 +296,15 @@ impl<H: Handler> Served<H> {
         self.handler.rest(&self.queue, io.now);
         let mut taken = 0;
         while let Some(head) = self.queue.held.front().copied().map(Head) {
-            if self.handler.pauses() && self.queue.takes_heads() {
-                return false;
+            if self.handler.pauses() {
+                if self.queue.held.len() == self.queue.kept {
+                    if self.queue.takes_heads() {
+                        return false;
+                    }
+                    self.handler.cut();
+                }
+            } else {
+                self.queue.kept = 0;
             }
             if taken == BATCH {
                 return true;
@@ -308,6 +315,7 @@ impl<H: Handler> Served<H> {
             }
             taken += 1;
             self.queue.held.pop_front();
+            self.queue.kept = self.queue.kept.min(self.queue.held.len());
             self.queue.parked -= 1;
             self.queue.command(head).state = State::Unread;
             self.read(io, head);
