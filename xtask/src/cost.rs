@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -73,14 +74,34 @@ fn measure_all(context: &Context) -> Result<Vec<Cost>> {
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let budgets: Budgets = toml::from_str(&text).context("bench/budgets.toml is not understood")?;
     build(context, &budgets.budget)?;
-    let measured = |budget: Budget| {
+    let budgets = budgets.budget;
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut costs = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(budget) = budgets.get(at) else { return costs };
+            costs.push((at, measure(context, at, budget)));
+        }
+    };
+    // Instructions are the same whatever else runs: as many at a time as there are CPUs.
+    let width = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut costs: Vec<(usize, Result<f64>)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..width).map(|_| scope.spawn(work)).collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("a panic was reported by its thread"))
+            .collect()
+    });
+    costs.sort_unstable_by_key(|(at, _)| *at);
+    let cost = |((_, instructions), budget): ((usize, Result<f64>), Budget)| {
         Ok(Cost {
-            instructions_per_request: measure(context, &budget)?,
+            instructions_per_request: instructions?,
             budget: budget.instructions_per_request_max,
             about: budget.about,
         })
     };
-    budgets.budget.into_iter().map(measured).collect()
+    costs.into_iter().zip(budgets).map(cost).collect()
 }
 
 /// Builds all examples at once: each is a unit of its own to the linker, and takes one CPU for minutes.
@@ -94,18 +115,19 @@ fn build(context: &Context, budgets: &[Budget]) -> Result<()> {
     Ok(())
 }
 
-fn measure(context: &Context, budget: &Budget) -> Result<f64> {
+/// The budget at this place of the list.
+fn measure(context: &Context, at: usize, budget: &Budget) -> Result<f64> {
     let [few, many] = ROUNDS;
-    let difference = instructions(context, budget, many)?
-        .checked_sub(instructions(context, budget, few)?)
+    let difference = instructions(context, at, budget, many)?
+        .checked_sub(instructions(context, at, budget, few)?)
         .filter(|difference| *difference > 0)
         .ok_or_else(|| anyhow!("{}: {} never ran", budget.example, budget.function))?;
     // Both numbers are far below 2^52, so they are exact as floating point.
     Ok(difference as f64 / ((many - few) * budget.requests_per_round) as f64)
 }
 
-fn instructions(context: &Context, budget: &Budget, rounds: u64) -> Result<u64> {
-    let out = context.target.join(format!("callgrind.{rounds}"));
+fn instructions(context: &Context, at: usize, budget: &Budget, rounds: u64) -> Result<u64> {
+    let out = context.target.join(format!("callgrind.{at}.{rounds}"));
     let mut valgrind = context.command("valgrind");
     valgrind.args(["--tool=callgrind", "--quiet"]);
     valgrind.arg(format!("--callgrind-out-file={}", out.display()));

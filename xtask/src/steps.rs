@@ -20,7 +20,7 @@ pub(crate) struct Selection {
     /// Name the steps and end.
     #[arg(long)]
     list: bool,
-    /// Fuzz each target for ten minutes instead of twenty seconds.
+    /// Fuzz each target for ten minutes instead of ten seconds.
     #[arg(long)]
     long: bool,
 }
@@ -174,7 +174,7 @@ fn seconds(time: Duration) -> String {
 }
 
 fn fuzz_seconds(selection: &Selection) -> u32 {
-    if selection.long { 600 } else { 20 }
+    if selection.long { 600 } else { 10 }
 }
 
 fn cargo(context: &Context, arguments: &[&str]) -> Result<()> {
