@@ -194,13 +194,16 @@ struct Wait {
     severity: Severity,
     what_for: fn(&Served) -> String,
     /// Whose elements are too few, where that is what they wait for.
-    elements: fn(&Served) -> Option<(&'static str, &str, Elements<Read<u64>>)>,
+    elements: fn(&Served) -> Option<Short<'_>>,
     effect: &'static str,
     harm: &'static str,
 }
 
+/// Who has too few elements: the noun of the command line, the name, and how many there are.
+type Short<'a> = (&'static str, &'a str, Elements<Read<u64>>);
+
 /// Waits for something else than an element.
-fn no_elements(_: &Served) -> Option<(&'static str, &str, Elements<Read<u64>>)> {
+fn no_elements(_: &Served) -> Option<Short<'_>> {
     None
 }
 
