@@ -5,12 +5,14 @@
 //! ```text
 //! cargo build --release -p planner --example read_cost
 //! valgrind --tool=callgrind --callgrind-out-file=/dev/null \
-//!     --toggle-collect='read_cost::read' target/release/examples/read_cost 1000 readers/fcstat-8.txt
+//!     --toggle-collect='read_cost::read' target/release/examples/read_cost 1000 readers/fcstat-german.txt
 //! ```
 //!
 //! Arguments: KiB, then the piece: a file below `tests`, with `:LINE` that line of it alone, with `:FROM-LINE` the line
 //! FROM once and then LINE again and again. Or `all KIB`: every file of the captures, every shape of line in them, alone and
 //! below the command that stood before it, each repeated to so many KiB; the slowest are printed, in ns per byte. Or
+//! `readers KIB TIMES`: of each file in `tests/readers`, repeated, the median of the CPU time that so many readings take; time
+//! in which other programs ran does not count. Or
 //! `answers KIB`: of the same pieces, and of every folder of captures, a digest of all that is read and advised, a line
 //! each: what a change that makes reading cheaper must leave as it is.
 
@@ -119,6 +121,41 @@ fn pieces() -> Vec<String> {
     names
 }
 
+/// CPU time of this thread so far, in the program and in the kernel for it.
+fn cpu_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells it");
+    let nanoseconds = text.split(' ').next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(nanoseconds.expect("nanoseconds"))
+}
+
+/// What reading a long capture of each kind takes, the slowest first.
+fn readers(kib: usize, times: usize) -> String {
+    let mut medians: Vec<(Duration, String)> = Vec::new();
+    for name in pieces().into_iter().filter(|name| !name.contains(':')) {
+        if !name.starts_with("readers/") {
+            continue;
+        }
+        let (first, again) = piece(&name);
+        let bytes = text(&first, &again, kib);
+        let once = || {
+            let start = cpu_time();
+            let captures = std::hint::black_box(read(&bytes));
+            let taken = cpu_time() - start;
+            drop(captures);
+            taken
+        };
+        let mut taken: Vec<Duration> = std::iter::repeat_with(once).take(times).collect();
+        taken.sort();
+        medians.push((taken[times / 2], name));
+    }
+    medians.sort_by(|one, other| other.cmp(one));
+    let mut out = String::new();
+    for (median, name) in medians {
+        let _ = writeln!(out, "{:6.3} s: {name}", median.as_secs_f64());
+    }
+    out
+}
+
 /// The better of two readings.
 fn time(bytes: &[u8]) -> Duration {
     let once = || {
@@ -178,6 +215,10 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match &arguments[..] {
         [mode, kib] if mode == "answers" => print!("{}", answers(kib.parse().expect("KiB"))),
+        [mode, kib, times] if mode == "readers" => {
+            let times: usize = times.parse().expect("how often");
+            print!("{}", readers(kib.parse().expect("KiB"), times.max(1)));
+        }
         [mode, kib] if mode == "all" => print!("{}", all(kib.parse().expect("KiB"))),
         [kib, name] => {
             let (first, again) = piece(name);
@@ -187,6 +228,8 @@ fn main() {
             let (seconds, reports) = (start.elapsed().as_secs_f64(), captures.reports.len());
             println!("{} bytes, {reports} reports, {seconds:.3} s", bytes.len());
         }
-        _ => eprintln!("read_cost KIB PIECE, read_cost all KIB, read_cost answers KIB"),
+        _ => eprintln!(
+            "read_cost KIB PIECE, read_cost all KIB, read_cost readers KIB TIMES, read_cost answers KIB"
+        ),
     }
 }

@@ -5,12 +5,20 @@
 //! the first of them.
 
 use super::looping::Loop;
-use super::recognise::Kind;
+use super::recognise::{Class, Kind, Known};
 use super::text::{self, Line, Lines};
 use super::{At, Head, Masked, Read, recognise};
 
 /// What a line that no reader of the report knows is kept for.
 pub(super) const UNKNOWN: &str = "not a line of this report that is known";
+
+/// A line that was not understood.
+struct Stray<'t> {
+    line: Line<'t>,
+    why: &'static str,
+    /// What was found out about it, if it was looked at: whether it is no row of a list without a heading.
+    no_row: Option<bool>,
+}
 
 /// The report's lines and what is known about it before they are read.
 pub(super) struct Page<'t> {
@@ -33,8 +41,10 @@ pub(super) struct Page<'t> {
     pub(super) promised: Vec<Kind>,
     /// The line from which nothing is read: as much is kept of the file as may be.
     pub(super) end: u32,
+    /// What is known of lines that were looked at.
+    known: Known<'t>,
     /// Lines that were not understood, since the last that was; and the bookmark of the first.
-    stray: Vec<(Line<'t>, &'static str)>,
+    stray: Vec<Stray<'t>>,
     before_stray: Lines<'t>,
 }
 
@@ -56,6 +66,7 @@ impl<'t> Page<'t> {
             delimiter: None,
             promised: Vec::new(),
             end: u32::MAX,
+            known: Known::default(),
             stray: Vec::new(),
             before_stray: lines,
         }
@@ -117,33 +128,50 @@ impl<'t> Page<'t> {
 
     /// Keeps the next line as not understood; `false` when the report has ended before.
     pub(super) fn stray(&mut self, why: &'static str) -> bool {
+        self.keep(why, None)
+    }
+
+    fn keep(&mut self, why: &'static str, no_row: Option<bool>) -> bool {
         if self.stray.is_empty() {
             self.before_stray = self.lines;
         }
         if let Some(line) = self.lines.next() {
-            self.stray.push((line, why));
+            self.stray.push(Stray { line, why, no_row });
         }
         if self.stray.len() < Self::STRAY {
             return true;
         }
+        self.known.others = self.looked_at().collect();
         self.stray.clear();
         self.lines = self.before_stray;
         false
     }
 
-    /// What to do with a line that the reader does not know: ends the report, or keeps it and goes on.
-    pub(super) fn goes_on(&mut self, line: Line<'_>) -> bool {
-        !self.looping.is_heading(line.trimmed())
-            && !self.is_of_another(line)
-            && !recognise::is_boundary(line, self.lines)
-            && self.stray(UNKNOWN)
+    /// The lines since the last that was understood that were looked at.
+    fn looked_at(&self) -> impl Iterator<Item = (At, bool)> {
+        self.stray.iter().filter_map(|stray| Some((stray.line.at, stray.no_row?)))
     }
 
-    /// Whether the line is a row of another list without a heading, by its form, or because the command has asked for one.
-    fn is_of_another(&self, line: Line<'_>) -> bool {
-        let promised = || self.promised.iter().any(|kind| kind.is_row(line));
-        let kind = recognise::without_heading(line, self.lines);
-        kind.is_some_and(|kind| kind != self.kind) || promised()
+    /// What is known of the lines from the end of the report on.
+    pub(super) fn into_known(mut self) -> Known<'t> {
+        if !self.stray.is_empty() {
+            self.known.others = self.looked_at().collect();
+        }
+        self.known
+    }
+
+    /// What to do with a line that the reader does not know: ends the report, or keeps it and goes on.
+    pub(super) fn goes_on(&mut self, line: Line<'t>) -> bool {
+        if self.looping.is_heading(line.trimmed())
+            || !matches!(self.known.class(line, self.lines), Class::Other)
+        {
+            return false;
+        }
+        // A row of another list without a heading, by its form, or because the command has asked for one.
+        let row_of = recognise::without_heading(line, self.lines);
+        let another = row_of.is_some_and(|kind| kind != self.kind)
+            || self.promised.iter().any(|kind| kind.is_row(line));
+        !another && self.keep(UNKNOWN, Some(row_of.is_none()))
     }
 
     /// Keeps a value that could not be understood, in a line that was taken.
@@ -162,7 +190,7 @@ impl<'t> Page<'t> {
     }
 
     fn settle(&mut self) {
-        for (line, why) in self.stray.drain(..) {
+        for Stray { line, why, .. } in self.stray.drain(..) {
             text::keep(&mut self.head.unread, line, why);
             self.head.last = line.at.line;
         }

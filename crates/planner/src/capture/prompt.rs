@@ -61,7 +61,7 @@ impl<'t> Part<'t> {
 }
 
 /// What a prompt line says.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Prompt<'t> {
     /// The partition, when it stands there.
     pub(super) partition: Option<&'t str>,

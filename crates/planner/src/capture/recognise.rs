@@ -4,9 +4,9 @@
 //! others (`lsattr`, forms made with `-fmt`) are recognised by the command, and without one only where their lines
 //! cannot be anything else.
 
-use super::prompt::{self, Part};
+use super::prompt::{self, Part, Prompt};
 use super::text::{self, Line, Lines};
-use super::{diskpaths, errpt, hmc, host, hosts, lscfg, part};
+use super::{At, diskpaths, errpt, hmc, host, hosts, lscfg, part};
 
 /// The readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -257,16 +257,101 @@ fn formatted(text: &str) -> Option<Kind> {
     }
 }
 
+/// What a line is by itself, whatever stands before it: all but [`Class::Other`] ends a report.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Class<'t> {
+    /// A prompt, with or without a command.
+    Prompt(Prompt<'t>),
+    /// A command without a prompt.
+    Announced(&'t str),
+    /// What `date` printed.
+    Date,
+    /// It says which host speaks next.
+    Hosts,
+    /// The heading of a report.
+    Heading(Kind),
+    /// `ssh` says that a command run from afar has ended.
+    Ended,
+    /// A line of some report, or of none.
+    Other,
+}
+
+impl<'t> Class<'t> {
+    /// Looks at a line; `ahead` begins with it.
+    pub(super) fn of(line: Line<'t>, ahead: Lines<'_>) -> Self {
+        if let Some(prompt) = prompt::prompt(line.text) {
+            return Class::Prompt(prompt);
+        }
+        if let Some(typed) = prompt::announced(line.text) {
+            return Class::Announced(typed);
+        }
+        if prompt::date(line).is_some() {
+            return Class::Date;
+        }
+        if hosts::heading(line, ahead).is_some() {
+            return Class::Hosts;
+        }
+        if let Some(kind) = heading(line, ahead) {
+            return Class::Heading(kind);
+        }
+        match line.text.starts_with("Shared connection to ") && line.text.ends_with(" closed.") {
+            true => Class::Ended,
+            false => Class::Other,
+        }
+    }
+
+    /// The report that begins there.
+    pub(super) fn heading(self) -> Option<Kind> {
+        match self {
+            Class::Heading(kind) => Some(kind),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of lines that were looked at: a reader looks at those that it does not know, and the session at the same
+/// again once the report has ended.
+#[derive(Debug, Default)]
+pub(super) struct Known<'t> {
+    /// The line that was looked at last.
+    last: Option<(At, Class<'t>)>,
+    /// Lines that are [`Class::Other`], in their order; with `true`, no row of a list without a heading either.
+    pub(super) others: Vec<(At, bool)>,
+}
+
+impl<'t> Known<'t> {
+    /// What the line is; `ahead` begins with it.
+    pub(super) fn class(&mut self, line: Line<'t>, ahead: Lines<'_>) -> Class<'t> {
+        if let Some((at, class)) = self.last
+            && at == line.at
+        {
+            return class;
+        }
+        let class = match self.other(line.at) {
+            Some(_) => Class::Other,
+            None => Class::of(line, ahead),
+        };
+        self.last = Some((line.at, class));
+        class
+    }
+
+    /// What list without a heading the line may be a row of.
+    pub(super) fn without_heading(&self, line: Line<'_>, ahead: Lines<'_>) -> Option<Kind> {
+        match self.other(line.at) {
+            Some(true) => None,
+            _ => without_heading(line, ahead),
+        }
+    }
+
+    fn other(&self, at: At) -> Option<bool> {
+        let index = self.others.binary_search_by_key(&at, |(at, _)| *at).ok()?;
+        self.others.get(index).map(|(_, no_row)| *no_row)
+    }
+}
+
 /// Whether a report ends before this line: another begins, a command was typed, or another host speaks.
 pub(super) fn is_boundary(line: Line<'_>, ahead: Lines<'_>) -> bool {
-    // Said by ssh when a command run from afar has ended.
-    let ended = line.text.starts_with("Shared connection to ") && line.text.ends_with(" closed.");
-    ended
-        || heading(line, ahead).is_some()
-        || prompt::prompt(line.text).is_some()
-        || prompt::announced(line.text).is_some()
-        || prompt::date(line).is_some()
-        || hosts::heading(line, ahead).is_some()
+    !matches!(Class::of(line, ahead), Class::Other)
 }
 
 /// What the command's report is.

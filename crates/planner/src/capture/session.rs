@@ -9,7 +9,7 @@ use super::limits::{ENTRIES, ENTRIES_PER_FILE, LINES, LINES_PER_FILE};
 use super::looping::Loop;
 use super::page::Page;
 use super::prompt::{self, Command, Part};
-use super::recognise::{self, Expected, Kind};
+use super::recognise::{self, Class, Expected, Kind, Known};
 use super::text::{self, Line, Lines};
 use super::{
     At, Captures, Chdev, FileInfo, Head, Host, Read, Refused, Report, Taken, gzip, host, hosts,
@@ -59,6 +59,8 @@ struct Session<'c, 't> {
     changes: Changes,
     /// The reader that found nothing last, and the line up to which it looked.
     vain: Option<(Kind, u32)>,
+    /// What the reader that was asked last has found out about lines that are none of its report.
+    known: Known<'t>,
     /// How many lines the file has.
     lines: u32,
     /// So many lines readers have looked at and found nothing.
@@ -129,6 +131,7 @@ pub(super) fn read_within(
         puzzles: Vec::new(),
         changes: Changes::default(),
         vain: None,
+        known: Known::default(),
         lines,
         wasted: 0,
         copies: 0,
@@ -190,8 +193,9 @@ impl<'t> Session<'_, 't> {
                 lines.next();
                 continue;
             }
-            if self.typed(line)
-                || self.dated(line)
+            let class = self.known.class(line, lines);
+            if self.typed(line, class)
+                || (matches!(class, Class::Date) && self.dated(line))
                 || self.looped(line)
                 || self.named(line)
                 || self.changed(line)
@@ -199,7 +203,9 @@ impl<'t> Session<'_, 't> {
                 lines.next();
                 continue;
             }
-            if let Some((mut hosts, count)) = hosts::heading(line, lines) {
+            if matches!(class, Class::Hosts)
+                && let Some((mut hosts, count)) = hosts::heading(line, lines)
+            {
                 self.alike = hosts.split_off(1.min(hosts.len()));
                 self.partition = hosts.pop().map(|value| Read { value, at: line.at });
                 self.host_asked = self.partition.is_some();
@@ -208,7 +214,7 @@ impl<'t> Session<'_, 't> {
                 lines.by_ref().take(count).for_each(drop);
                 continue;
             }
-            lines = self.content(line, lines);
+            lines = self.content(line, class, lines);
         }
     }
 
@@ -241,10 +247,10 @@ impl<'t> Session<'_, 't> {
     }
 
     /// Takes a prompt, with or without a command.
-    fn typed(&mut self, line: Line<'t>) -> bool {
+    fn typed(&mut self, line: Line<'t>, class: Class<'t>) -> bool {
         let goes_on = self.looping.open && line.text.starts_with('>');
-        let (partition, typed) = match prompt::prompt(line.text) {
-            Some(prompt) => {
+        let (partition, typed) = match class {
+            Class::Prompt(prompt) => {
                 self.alike.clear();
                 if let Some(text) = prompt.no_name {
                     self.no_name(text, line.at);
@@ -252,13 +258,11 @@ impl<'t> Session<'_, 't> {
                 }
                 (prompt.partition, prompt.typed)
             }
-            None => match prompt::announced(line.text) {
-                Some(typed) => {
-                    self.start(prompt::parse(typed, line.at), goes_on);
-                    return true;
-                }
-                None => return false,
-            },
+            Class::Announced(typed) => {
+                self.start(prompt::parse(typed, line.at), goes_on);
+                return true;
+            }
+            _ => return false,
         };
         match partition {
             Some(name) => {
@@ -432,10 +436,11 @@ impl<'t> Session<'_, 't> {
     }
 
     /// Reads a report, or keeps the line.
-    fn content(&mut self, line: Line<'t>, mut lines: Lines<'t>) -> Lines<'t> {
+    fn content(&mut self, line: Line<'t>, class: Class<'t>, mut lines: Lines<'t>) -> Lines<'t> {
         let expected = self.expected();
         // `fcstat -l` may begin as `fcstat` does.
-        let by_heading = recognise::heading(line, lines)
+        let by_heading = class
+            .heading()
             .filter(|kind| (*kind, expected) != (Kind::Fcstat, Some(Kind::FcLatency)));
         if by_heading != Some(Kind::IostatD)
             && let Some(why) = self.refused_form(by_heading)
@@ -446,11 +451,12 @@ impl<'t> Session<'_, 't> {
         let tried = self.vain.is_some_and(|(of, end)| Some(of) == expected && line.at.line < end);
         let kind = by_heading
             .or(expected.filter(|_| self.misses < Self::PATIENCE && !tried))
-            .or_else(|| recognise::without_heading(line, lines));
+            .or_else(|| self.known.without_heading(line, lines));
         if let Some(kind) = kind.filter(|kind| !self.is_vain(*kind, line.at)) {
             let (mut page, part) = self.page(kind, line.at, lines);
             let report = kind.reader().and_then(|reader| (reader.read)(&mut page));
             let after = page.ahead();
+            self.known = page.into_known();
             let moved = after.peek().map(|next| next.at) != Some(line.at);
             if moved && let Some(report) = report {
                 if let Some(used) = part.and_then(|index| self.used.get_mut(index)) {

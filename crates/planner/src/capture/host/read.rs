@@ -8,6 +8,10 @@ use crate::report::clean::is_host_name;
 
 /// What one line of `hostname` or `uname` says, by the flags that the command had.
 pub(in crate::capture) fn line(program: &str, flags: &[&str], line: Line<'_>) -> Option<About> {
+    // Asked of every line behind a command.
+    if !matches!(program, "uname" | "hostname") {
+        return None;
+    }
     let mut about = About::default();
     let (text, at) = (line.trimmed(), line.at);
     let has =
