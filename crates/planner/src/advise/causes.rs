@@ -44,6 +44,7 @@ const BREAKS: [&str; 5] = [
 pub(super) fn settle(mut drafts: Vec<Draft>) -> Vec<Draft> {
     tell_by_cause(&mut drafts);
     tell_by_port(&mut drafts);
+    tell_pairs_once(&mut drafts);
     let said: BTreeSet<(&str, String)> =
         drafts.iter().map(|draft| (draft.rule, draft.object().to_owned())).collect();
     drafts.retain(|draft| {
@@ -123,6 +124,25 @@ fn tell_by_port(drafts: &mut Vec<Draft>) {
         }
     }
     *drafts = told;
+}
+
+/// What both of a pair show is one trouble: the first of them says it.
+fn tell_pairs_once(drafts: &mut Vec<Draft>) {
+    let mut at = 0;
+    while at < drafts.len() {
+        let twin = drafts[at].twin.clone().and_then(|object| {
+            let one = &drafts[at];
+            let same = |other: &Draft| {
+                (other.rule, other.object(), other.title()) == (one.rule, &object, one.title())
+            };
+            drafts.iter().skip(at + 1).position(same).map(|beyond| at + 1 + beyond)
+        });
+        if let Some(twin) = twin {
+            let twin = drafts.remove(twin);
+            drafts[at].speaks_for(&twin);
+        }
+        at += 1;
+    }
 }
 
 /// An attribute of a device is set by one finding, the one with the greatest value.

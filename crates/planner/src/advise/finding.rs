@@ -199,6 +199,8 @@ pub(super) struct Draft {
     pub(super) through: Vec<String>,
     /// What its command sets: device, attribute and value.
     pub(super) sets: Vec<(String, &'static str, String)>,
+    /// The other of a pair, which says the same where it is the same trouble.
+    pub(super) twin: Option<String>,
     /// Other systems whose trouble it explains.
     affects: BTreeSet<usize>,
     finding: Finding,
@@ -239,6 +241,7 @@ impl Draft {
             impact: 1.0,
             through: Vec::new(),
             sets: Vec::new(),
+            twin: None,
             affects: BTreeSet::new(),
             finding,
         }
@@ -343,6 +346,27 @@ impl Draft {
     pub(super) fn through(mut self, objects: impl IntoIterator<Item = String>) -> Self {
         self.through.extend(objects);
         self
+    }
+
+    /// The other of its pair, as a user reads it.
+    pub(super) fn twin(mut self, object: Option<String>) -> Self {
+        self.twin = object;
+        self
+    }
+
+    /// Says it of both of a pair.
+    pub(super) fn speaks_for(&mut self, twin: &Self) {
+        self.finding.object = format!("{} and {}", self.finding.object, twin.finding.object);
+        self.affects.insert(twin.host);
+        for at in twin.evidence() {
+            if !self.finding.evidence.contains(at) {
+                self.finding.evidence.push(*at);
+            }
+        }
+    }
+
+    pub(super) fn title(&self) -> &str {
+        &self.finding.title
     }
 
     /// What else comes of it.

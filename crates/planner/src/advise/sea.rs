@@ -502,6 +502,7 @@ fn flapping<'a>(view: &View<'a>, bridge: &Bridge<'a>, out: &mut Out) {
     out.push(
         bridge
             .draft(view, "sea-failover", Severity::Warning, "the primary changes again and again".into())
+            .twin(sea_pair::partner(view, bridge))
             .see(counter.places())
             .because(why)
             .because("Each change interrupts the network of the clients for a moment. Causes are a link that comes and goes, a control channel that loses packets, or an address to ping that does not always answer.")

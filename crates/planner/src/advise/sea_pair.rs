@@ -79,20 +79,36 @@ pub(super) fn pairs<'a>(view: &View<'a>, bridges: &[Bridge<'a>]) -> Vec<(usize, 
     pairs
 }
 
+/// The pair that the bridge is one of, by places.
+fn pair_of(view: &View<'_>, bridge: &Bridge<'_>) -> Option<(usize, usize)> {
+    let is = |at: usize| is_at(view, bridge, at);
+    view.pairs().iter().copied().find(|(one, two)| is(*one) || is(*two))
+}
+
+/// Whether the bridge is the one at this place.
+fn is_at(view: &View<'_>, bridge: &Bridge<'_>, at: usize) -> bool {
+    let other = view.bridges().get(at);
+    other.is_some_and(|other| other.host == bridge.host && other.name == bridge.name)
+}
+
+/// The partner, as a user reads it.
+pub(super) fn partner(view: &View<'_>, bridge: &Bridge<'_>) -> Option<String> {
+    let (one, two) = pair_of(view, bridge)?;
+    let other = if is_at(view, bridge, one) { two } else { one };
+    let other = view.bridges().get(other)?;
+    Some(view.object(other.host, other.name))
+}
+
 /// The partner, for the first of a pair; what it lacks where none was captured.
 fn mate<'v, 'a>(view: &'v View<'a>, bridge: &Bridge<'a>, out: &mut Out) -> Option<&'v Bridge<'a>> {
-    let place = |at: usize| view.bridges().get(at);
-    let is = |at: usize| {
-        place(at).is_some_and(|other| other.host == bridge.host && other.name == bridge.name)
-    };
-    let pair = view.pairs().iter().find(|(one, two)| is(*one) || is(*two));
+    let pair = pair_of(view, bridge);
     if pair.is_none() && bridge.fails_over(view) == Some(true) {
         out.lack(
             "the partner",
             "entstat -all entN and lsdev -dev entN -attr of both VIOS of the pair, in one run",
         );
     }
-    pair.filter(|(one, _)| is(*one)).and_then(|(_, two)| place(*two))
+    pair.filter(|(one, _)| is_at(view, bridge, *one)).and_then(|(_, two)| view.bridges().get(two))
 }
 
 /// `sea-failover`, of a pair.

@@ -466,8 +466,12 @@ pub(super) fn by_command(part: &Part<'_>) -> Expected {
     Expected::Report(kind)
 }
 
-/// The columns that a command asks for with `-F`.
+/// The columns that a command asks for with `-F`, or the attributes whose values alone it asks for.
 pub(super) fn format(part: &Part<'_>) -> Vec<String> {
+    if part.program == "lsattr" {
+        let asked = part.args.windows(2).filter(|pair| pair[0] == "-a").map(|pair| pair[1]);
+        return asked.map(str::to_owned).collect();
+    }
     if !matches!(part.program, "lspath" | "lssyscfg" | "lshwres") {
         return Vec::new();
     }

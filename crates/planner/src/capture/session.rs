@@ -453,6 +453,7 @@ impl<'t> Session<'_, 't> {
             .or(expected.filter(|_| self.misses < Self::PATIENCE && !tried))
             .or_else(|| self.known.without_heading(line, lines));
         if let Some(kind) = kind.filter(|kind| !self.is_vain(*kind, line.at)) {
+            self.loop_begins_again(kind);
             let (mut page, part) = self.page(kind, line.at, lines);
             let report = kind.reader().and_then(|reader| (reader.read)(&mut page));
             let after = page.ahead();
@@ -473,6 +474,7 @@ impl<'t> Session<'_, 't> {
             self.vain = Some((kind, end));
             self.misses += 1;
         }
+        self.answered_by_an_error(line);
         self.puzzles.extend(expected.map(|kind| (line.at, kind)));
         let [puzzling, unread] = &mut self.whys;
         let why = match &self.command {

@@ -223,7 +223,8 @@ fn log(line: &str) -> Option<(&str, &str)> {
             day.bytes().all(|byte| byte.is_ascii_digit()).then(|| time(rest))??
         }
     };
-    let (host, mut rest) = text.strip_prefix(' ')?.split_once(' ')?;
+    let (host, rest) = text.strip_prefix(' ')?.trim_start().split_once(' ')?;
+    let mut rest = rest.trim_start();
     if host.is_empty() || !host.bytes().all(is_host_byte) {
         return None;
     }

@@ -29,6 +29,41 @@ fn control_channels_apart_are_one_finding() {
     assert_eq!(said, [("sea-control-channel", "the control channels are on VLAN 98 and VLAN 99")]);
 }
 
+/// Each of a pair counts every change of the primary.
+#[test]
+fn a_primary_that_changes_again_and_again_is_one_finding() {
+    let files = ["lulvio1-0.txt", "lulvio1-1.txt", "lulvio2-0.txt", "lulvio2-1.txt"];
+    let advice = advise(&faulty("62-failover-back-and-forth", &files), &Facts::builtin());
+    let said: Vec<_> = advice
+        .findings
+        .iter()
+        .map(|one| (one.rule, one.object.as_str(), one.evidence.len()))
+        .collect();
+    assert_eq!(said, [("sea-failover", "ent8 on lulvio1 and ent8 on lulvio2", 4)]);
+    for name in ["lulvio1", "lulvio2"] {
+        let system = advice.systems.iter().find(|system| system.name == name).expect(name);
+        assert_eq!(system.warnings, 1, "{name}");
+    }
+    let one = advise(&faulty("62-failover-back-and-forth", &files[..2]), &Facts::builtin());
+    assert_eq!(one.findings[0].object, "ent8 on lulvio1");
+}
+
+/// Two ports of two servers that wait for the same slow device: one place to look.
+#[test]
+fn what_is_mended_in_one_place_is_one_thing_to_do() {
+    let files = ["vio1-1.txt", "vio1-2.txt", "vio2-1.txt", "vio2-2.txt"];
+    let captures = faulty("83-slow-drain-seen-from-two-servers", &files);
+    let advice = advise(&captures, &Facts::builtin());
+    assert_eq!(advice.findings.len(), 2);
+    let report =
+        AdviceReport { advice: &advice, captures: &captures, line: None, every_object: false };
+    let sections = report.sections();
+    let first = sections.iter().find(|section| section.heading == "What to do first");
+    let blocks = &first.expect("a first page").blocks;
+    assert_eq!(blocks.len(), 1, "{blocks:?}");
+    assert!(format!("{blocks:?}").contains("Also fcs0 on aarvio"), "{blocks:?}");
+}
+
 #[test]
 fn the_depth_of_a_pools_luns_is_one_finding() {
     let files = ["1-nicssp1.txt", "2-nicssp2.txt", "3-nicl07.txt"];

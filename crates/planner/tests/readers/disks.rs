@@ -283,3 +283,57 @@ fn values_that_a_loop_prints_behind_the_devices() {
         .collect();
     assert_eq!(depths, [Some(32), Some(8), Some(20)]);
 }
+
+/// Several attributes of each device, by one command or by several, with and without the device's name before them: each
+/// value is of the attribute that was asked for.
+#[test]
+fn values_of_several_attributes_are_not_mixed_up() {
+    let two =
+        "do lsattr -El $d -a hcheck_interval -F value; lsattr -El $d -a queue_depth -F value; done";
+    let loops = [
+        (two.replace("do ", "do echo $d; "), "hdisk0\n60\n32\nhdisk1\n0\n8\n"),
+        (
+            "do echo $d; lsattr -El $d -a hcheck_interval -a queue_depth -F value; done".into(),
+            "hdisk0\n60\n32\nhdisk1\n0\n8\n",
+        ),
+        (
+            "do echo $d $(lsattr -El $d -a hcheck_interval -a queue_depth -F value); done".into(),
+            "hdisk0 60 32\nhdisk1 0 8\n",
+        ),
+        // A disk that has no such attribute says so instead.
+        (
+            two.replace("do ", "do echo $d; "),
+            "hdisk9\nlsattr: 0514-528 The \"hcheck_interval\" attribute does not exist in the predefined\n        device configuration database.\n4\nhdisk0\n60\n32\nhdisk1\n0\n8\n",
+        ),
+    ];
+    for (body, printed) in loops {
+        let text = format!(
+            "aix1:/> for d in $(lspv | awk '{{print $1}}'); {body}\n{printed}aix1:/> date\n"
+        );
+        let captures = super::read_bytes(text.as_bytes());
+        for (disk, interval, depth) in [("hdisk0", 60, 32), ("hdisk1", 0, 8)] {
+            let all: Vec<_> = captures
+                .attributes(Some("aix1"), disk)
+                .map(|one| (one.name.as_str(), one.number()))
+                .collect();
+            assert_eq!(
+                all,
+                [("hcheck_interval", Some(interval)), ("queue_depth", Some(depth))],
+                "{text}"
+            );
+        }
+    }
+    // Without names nothing is known of the devices, and still each value is of its attribute.
+    let text = format!("aix1:/> for d in hdisk0 hdisk1; {two}\n60\n32\n0\n8\naix1:/> date\n");
+    let captures = super::read_bytes(text.as_bytes());
+    let all: Vec<_> = captures
+        .lsattrs()
+        .flat_map(|list| &list.attributes)
+        .map(|one| (one.name.as_str(), one.number()))
+        .collect();
+    let (interval, depth) = ("hcheck_interval", "queue_depth");
+    assert_eq!(
+        all,
+        [(interval, Some(60)), (depth, Some(32)), (interval, Some(0)), (depth, Some(8))]
+    );
+}

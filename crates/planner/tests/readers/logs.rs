@@ -146,3 +146,21 @@ fn a_compressed_file_is_read_as_it_is_delivered() {
         assert!(read_bytes(bytes).reports.is_empty());
     }
 }
+
+/// `vmstat -Iwt`: a column for threads that wait for raw I/O, wide groups, and the time behind each row.
+#[test]
+fn memory_by_vmstat_with_the_time_of_each_row() {
+    let text = "vios1:/> vmstat -Iwt 10 2\n\nSystem configuration: lcpu=8 mem=6144MB ent=0.50\n\n   kthr             memory                             page                       faults                 cpu             time\n----------- --------------------- ------------------------------------ ------------------ ----------------------- --------\n  r   b   p        avm        fre    fi    fo    pi    po    fr     sr    in     sy    cs us sy id wa    pc    ec hr mi se\n  3   4   0    1892411       1101     2    31   412   688   702   2911  1211   4312  6011  9 41 28 22  0.41  82.1 13:05:10\n  4   6   0    1893998        998     0    22   511   802   811   4012  1422   4991  6844  8 47 20 25  0.46  91.9 13:05:20\n";
+    let captures = super::read_bytes(text.as_bytes());
+    let report = only(captures.vmstats());
+    assert_eq!(report.head.incomplete, None);
+    let pages: Vec<_> = report
+        .samples
+        .iter()
+        .map(|one| (one.paged_in, one.paged_out, one.system, one.entitlement_percent))
+        .collect();
+    let row = |into: f64, out: f64, system: f64, share: f64| {
+        (Some(into), Some(out), Some(system), Some(share))
+    };
+    assert_eq!(pages, [row(412.0, 688.0, 41.0, 82.1), row(511.0, 802.0, 47.0, 91.9)]);
+}

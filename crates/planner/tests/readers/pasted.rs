@@ -133,6 +133,10 @@ fn what_stands_before_every_line_is_taken_off() {
                 dress(&plain, |_, line| format!("Nov 22 14:05:09 vios1 user:notice root: {line}")),
             ),
             (
+                "syslog of a browser",
+                dress(&plain, |_, line| format!("Nov 22 14:05:09 vios1\u{a0} root[17]: {line}\r")),
+            ),
+            (
                 "rfc 5424",
                 dress(&plain, |_, line| {
                     format!("<13>2026-11-22T14:05:09+01:00 vios1 root[17]: {line}")
@@ -161,8 +165,10 @@ fn what_stands_before_every_line_is_taken_off() {
                     .collect::<Vec<_>>()
             };
             assert_eq!(lines(&found), lines(&wanted), "{name} {way}");
-            if matches!(way, "xdsh" | "pssh" | "syslog" | "rfc 5424" | "mail of a log")
-                && host(wanted.reports[0].head()).is_none()
+            if matches!(
+                way,
+                "xdsh" | "pssh" | "syslog" | "syslog of a browser" | "rfc 5424" | "mail of a log"
+            ) && host(wanted.reports[0].head()).is_none()
             {
                 assert_eq!(
                     found.reports.iter().map(|report| host(report.head())).next(),

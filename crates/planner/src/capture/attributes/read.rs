@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use super::{Allowed, Attribute, Lsattr, LsattrRange, LsdevAttr, Settable};
 use crate::capture::page::Page;
-use crate::capture::recognise::{is_span, words};
+use crate::capture::recognise::{self, is_span, words};
 use crate::capture::text::{Line, Lines, Plain, is_device_alone};
 use crate::capture::{At, Report};
 
@@ -42,7 +42,7 @@ pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
     }
     page.take();
     let attributes = match page.peek() {
-        Some(line) if !crate::capture::recognise::is_boundary(line, page.ahead()) => {
+        Some(line) if !recognise::is_boundary(line, page.ahead()) => {
             page.take();
             let value = line.trimmed().to_owned();
             vec![Attribute::alone(line.at, name, value)]
@@ -57,25 +57,38 @@ pub(in crate::capture) fn lsdev(page: &mut Page<'_>) -> Option<Report> {
 
 /// `lsattr -El DEVICE -a NAME -F value`: the value alone; in a loop that prints it, behind the device's name.
 pub(in crate::capture) fn value(page: &mut Page<'_>) -> Option<Report> {
-    let name = page.asked.clone()?;
-    let line = page.peek()?;
-    let words: Vec<&str> = line.trimmed().split_ascii_whitespace().collect();
-    let value = match words[..] {
-        [value] => value,
-        [device, value] if is_device_alone(device) => {
-            page.device_is(device, line.at);
-            value
+    // Each attribute that is asked for has a line of its own, unless `echo` puts them side by side.
+    let names = page.format.clone();
+    let mut attributes: Vec<Attribute> = Vec::new();
+    while let Some(name) = names.get(attributes.len()) {
+        let Some(line) = page.peek().filter(|line| !recognise::is_boundary(*line, page.ahead()))
+        else {
+            break;
+        };
+        let mut words: Vec<&str> = line.trimmed().split_ascii_whitespace().collect();
+        if words.len() > 1 && attributes.is_empty() && is_device_alone(words[0]) {
+            page.device_is(words[0], line.at);
+            words.remove(0);
         }
-        _ => return None,
-    };
-    let value = value.to_owned();
-    page.take();
-    let attribute = Attribute::alone(line.at, name, value);
-    Some(Report::Lsattr(Lsattr {
-        head: page.close(),
-        attributes: vec![attribute],
-        in_force: false,
-    }))
+        let one = |name: &String, value: &str| {
+            Attribute::alone(line.at, name.to_owned(), value.to_owned())
+        };
+        match words[..] {
+            [value] => attributes.push(one(name, value)),
+            _ if attributes.is_empty() && words.len() == names.len() => {
+                attributes.extend(names.iter().zip(words).map(|(name, value)| one(name, value)));
+            }
+            _ => break,
+        }
+        page.take();
+    }
+    if attributes.is_empty() {
+        return None;
+    }
+    if attributes.len() < names.len() {
+        page.incomplete("not every attribute that was asked for has a value");
+    }
+    Some(Report::Lsattr(Lsattr { head: page.close(), attributes, in_force: false }))
 }
 
 /// More attributes than any device has.
@@ -307,7 +320,7 @@ pub(in crate::capture) fn range(page: &mut Page<'_>) -> Option<Report> {
 /// One word that is no prompt.
 fn is_value(line: Line<'_>, ahead: Lines<'_>) -> bool {
     let text = line.trimmed();
-    !text.contains(char::is_whitespace) && !crate::capture::recognise::is_boundary(line, ahead)
+    !text.contains(char::is_whitespace) && !recognise::is_boundary(line, ahead)
 }
 
 /// `20...2048 (+1)`

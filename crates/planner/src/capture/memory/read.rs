@@ -77,6 +77,8 @@ const KEPT: [&str; 12] = ["r", "b", "avm", "fre", "pi", "po", "us", "sy", "id", 
 impl Columns {
     fn of(heading: &str) -> Self {
         let mut kept: Vec<Option<usize>> = Vec::new();
+        // `vmstat -t`: hours, minutes and seconds stand below as one word.
+        let heading = heading.strip_suffix("hr mi se").unwrap_or(heading);
         for word in heading.split_ascii_whitespace() {
             let place = KEPT.iter().position(|name| *name == word);
             let before = kept.iter().position(|before| place.is_some() && *before == place);

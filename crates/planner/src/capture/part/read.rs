@@ -3,7 +3,7 @@
 use super::xml::{Cutter, Event};
 use super::{PartAdvice, PartReport};
 use crate::capture::page::Page;
-use crate::capture::text::{self, Lines};
+use crate::capture::text::{self, Line, Lines};
 use crate::capture::{At, Read, Report};
 
 /// More elements within each other than any report has.
@@ -13,10 +13,13 @@ const MOST: usize = 4096;
 
 /// Whether an XML file that begins here is of this advisor: its style sheet or its root says so.
 pub(in crate::capture) fn is_report(ahead: Lines<'_>) -> bool {
-    ahead.take(8).any(|line| {
-        let text = line.text.to_ascii_lowercase();
-        text.contains("vios_advisor") || text.contains("vios advisor")
-    })
+    let names = |line: Line<'_>| {
+        let mut words = line.text.as_bytes().windows(12);
+        words.any(|word| {
+            word.eq_ignore_ascii_case(b"vios_advisor") || word.eq_ignore_ascii_case(b"vios advisor")
+        })
+    };
+    ahead.take(8).any(names)
 }
 
 /// An element that is open.
@@ -25,7 +28,7 @@ struct Open {
     name: String,
     at: Option<At>,
     text: String,
-    /// Attributes, and elements that hold text alone.
+    /// Attributes, and elements that hold text alone, by their plain names.
     fields: Vec<(String, Read<String>)>,
     /// Other elements are in it.
     inner: bool,
@@ -50,7 +53,7 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
                     }
                     let fields = attributes
                         .into_iter()
-                        .map(|(key, value)| (key, Read { value, at }))
+                        .map(|(key, value)| (plain(&key), Read { value, at }))
                         .collect();
                     let element = Open { name, at: Some(at), fields, ..Open::default() };
                     open.push(element);
@@ -81,8 +84,8 @@ pub(in crate::capture) fn report(page: &mut Page<'_>) -> Option<Report> {
 /// Ends the innermost element: it is a field of the one around it, or an advice, or neither.
 fn close(page: &mut Page<'_>, open: &mut Vec<Open>, advices: &mut Vec<PartAdvice>, at: At) {
     let Some(element) = open.pop() else { return };
-    if !element.text.is_empty() && matches!(plain(&element.name).as_str(), "hostname" | "viosname")
-    {
+    let name = plain(&element.name);
+    if !element.text.is_empty() && matches!(name.as_str(), "hostname" | "viosname") {
         page.partition_is(&element.text, at);
     }
     if let Some(advice) = advice(&element, open).filter(|_| advices.len() < MOST) {
@@ -91,7 +94,7 @@ fn close(page: &mut Page<'_>, open: &mut Vec<Open>, advices: &mut Vec<PartAdvice
         && !element.inner
         && !element.text.is_empty()
     {
-        around.fields.push((element.name, Read { value: element.text, at }));
+        around.fields.push((name, Read { value: element.text, at }));
     }
 }
 
@@ -103,16 +106,14 @@ fn plain(name: &str) -> String {
 
 fn advice(element: &Open, around: &[Open]) -> Option<PartAdvice> {
     let find = |words: &[&str]| {
-        let named = |(name, _): &&(String, Read<String>)| {
-            let name = plain(name);
-            words.iter().any(|word| name.contains(word))
-        };
+        let named =
+            |(name, _): &&(String, Read<String>)| words.iter().any(|word| name.contains(word));
         element.fields.iter().find(named).map(|(_, read)| read.clone())
     };
     let suggested = find(&["suggest", "recommend"]).filter(|read| !read.value.is_empty())?;
     let value = find(&["measured", "current", "configured"])
         .or_else(|| {
-            let field = element.fields.iter().find(|(name, _)| plain(name) == "value");
+            let field = element.fields.iter().find(|(name, _)| name == "value");
             field.map(|(_, read)| read.clone())
         })
         .or_else(|| {

@@ -27,30 +27,40 @@ const LONGEST: usize = 16_384;
 impl Cutter {
     /// Takes a line; `None` when it cannot be XML. Events that end in it have its place.
     pub(super) fn line(&mut self, text: &str, at: At, events: &mut Vec<(Event, At)>) -> Option<()> {
-        self.rest.push_str(text);
-        self.rest.push('\n');
-        if self.rest.len() > LONGEST {
+        // Most tags end on the line on which they begin.
+        let mut before = std::mem::take(&mut self.rest);
+        let mut todo = match before.is_empty() {
+            true => text,
+            false => {
+                before.push_str(text);
+                before.as_str()
+            }
+        };
+        if todo.len() > LONGEST {
             return None;
         }
-        loop {
-            let Some(open) = self.rest.find('<') else { return Some(()) };
-            let close = if self.rest[open..].starts_with("<!--") { "-->" } else { ">" };
-            let Some(end) = self.rest[open..].find(close).map(|end| open + end + close.len())
-            else {
-                return Some(());
+        while let Some(open) = memchr::memchr(b'<', todo.as_bytes()) {
+            let close = if todo[open..].starts_with("<!--") { "-->" } else { ">" };
+            let Some(end) = todo[open..].find(close).map(|end| open + end + close.len()) else {
+                break;
             };
-            let before = unescape(self.rest[..open].trim());
-            if !before.is_empty() {
-                events.push((Event::Text(before), at));
+            let text = todo[..open].trim();
+            if !text.is_empty() {
+                events.push((Event::Text(unescape(text)), at));
             }
-            let tag = self.rest[open + 1..end - 1].trim().to_owned();
-            self.rest.drain(..end);
+            let tag = todo[open + 1..end - 1].trim();
             match tag.as_bytes().first()? {
                 b'!' | b'?' => {}
                 b'/' => events.push((Event::Close, at)),
-                _ => events.push((element(&tag)?, at)),
+                _ => events.push((element(tag)?, at)),
             }
+            todo = &todo[end..];
         }
+        if !todo.trim().is_empty() {
+            self.rest.push_str(todo);
+            self.rest.push('\n');
+        }
+        Some(())
     }
 }
 

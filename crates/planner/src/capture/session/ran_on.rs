@@ -23,7 +23,39 @@ impl<'t> Session<'_, 't> {
         } else {
             return false;
         }
+        self.ask_again(|_| true);
         true
+    }
+
+    /// What a loop runs is asked for anew, those parts of it that `of` says.
+    fn ask_again(&mut self, of: impl Fn(Kind) -> bool) {
+        let Some(command) = &self.command else { return };
+        let parts = command.parts.iter().zip(&self.kinds).zip(&mut self.used);
+        for ((part, kind), used) in parts {
+            *used &= !(part.is_in_loop() && kind.is_some_and(&of));
+        }
+    }
+
+    /// Where a loop has printed all reports of a kind, the next one is again of its first command.
+    pub(super) fn loop_begins_again(&mut self, kind: Kind) {
+        let mut of_kind =
+            self.kinds.iter().zip(&self.used).filter(|(of, _)| **of == Some(kind)).peekable();
+        if of_kind.peek().is_some() && of_kind.all(|(_, used)| *used) {
+            self.ask_again(|of| of == kind);
+        }
+    }
+
+    /// An error that stands where a value was asked for is the answer to that: the next value is to the next command.
+    pub(super) fn answered_by_an_error(&mut self, line: Line<'_>) {
+        if !line.text.starts_with("lsattr: ") {
+            return;
+        }
+        let mut values = self.kinds.iter().zip(&mut self.used);
+        let unanswered =
+            |(of, used): &(&Option<Kind>, &mut bool)| **of == Some(Kind::LsattrValue) && !**used;
+        if let Some((_, used)) = values.find(unanswered) {
+            *used = true;
+        }
     }
 
     /// The host that printed the answer to a part of the command, or to none of them.

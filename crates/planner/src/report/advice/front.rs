@@ -147,13 +147,14 @@ fn words(advice: &Advice) -> String {
 }
 
 /// The three things to do first, with what they bring and what they risk. What one rule finds several times on the
-/// same systems is one thing.
+/// same systems is one thing, and so is what is mended by looking in the same place.
 fn first(advice: &Advice) -> Option<Section> {
     let mut things: Vec<(&Finding, Vec<&str>)> = Vec::new();
     for finding in &advice.findings {
         let same = |(first, _): &&mut (&Finding, Vec<&str>)| {
+            let alike = first.command.is_none() && first.effect == finding.effect;
             first.rule == finding.rule
-                && (first.is_of(&finding.system) || finding.is_of(&first.system))
+                && (alike || first.is_of(&finding.system) || finding.is_of(&first.system))
         };
         let full = things.len() == FIRST;
         match things.iter_mut().find(same) {
