@@ -82,7 +82,8 @@ pub struct Trend {
 pub struct Effect {
     /// The difference of the means, after − before.
     pub difference: f64,
-    /// Twice the standard error of that difference: what lies within is noise. `None` where a side has one value.
+    /// Twice the standard error of that difference, and no less than the last digit printed: what lies within is noise.
+    /// `None` where a side has one value.
     pub noise: Option<f64>,
     /// What it means.
     pub verdict: Effected,
@@ -332,16 +333,24 @@ fn thing(
     for (name, mut trend) in counters {
         (trend.name, trend.unit) = (name, "/s".to_owned());
         // What was counted over an interval in which the change was made is of neither side.
-        compare(&mut trend, change, |point, change| point.seconds != change);
+        compare(&mut trend, change, 0.0, |point, change| point.seconds != change);
         trends.push(trend);
     }
     if group.len() > 1 {
         let mut values = values(group, facts);
-        values.iter_mut().for_each(|trend| compare(trend, change, |_, _| true));
+        for trend in &mut values {
+            let digit = step(&trend.points);
+            compare(trend, change, digit, |_, _| true);
+        }
         trends.extend(values);
     }
+    // What stayed at nothing is left out; a reset that it shows is told once.
+    let moved = |trend: &Trend| trend.points.iter().any(|point| point.value != 0.0);
+    let mut told: BTreeSet<String> =
+        trends.iter().filter(|trend| moved(trend)).flat_map(|trend| trend.notes.clone()).collect();
     trends.retain(|trend| {
-        !trend.notes.is_empty() || trend.points.iter().any(|point| point.value != 0.0)
+        let news = trend.notes.iter().filter(|note| told.insert((*note).clone())).count();
+        moved(trend) || news > 0
     });
     let some = group.len() > 1 && !trends.is_empty();
     some.then(|| Thing {
@@ -431,10 +440,18 @@ fn shown_values(report: &Report, facts: &Facts) -> Vec<Shown> {
     }
 }
 
-/// The means before and after the last change, and whether their difference is more than noise.
+/// What the last digit that was printed is worth: 0.1 where values have one digit behind the point.
+fn step(points: &[Point]) -> f64 {
+    let whole = |value: f64| (value - value.round()).abs() < 1e-6;
+    let fits = |step: &f64| points.iter().all(|point| whole(point.value / step));
+    [1.0, 0.1, 0.01].into_iter().find(fits).unwrap_or(0.001)
+}
+
+/// The means before and after the last change, and whether their difference is more than noise: values that were printed
+/// in steps can differ by one without having changed.
 ///
 /// The change has the time of the first capture with the new value, which is one of after it.
-fn compare(trend: &mut Trend, change: Option<f64>, counts: fn(&Point, f64) -> bool) {
+fn compare(trend: &mut Trend, change: Option<f64>, step: f64, counts: fn(&Point, f64) -> bool) {
     let Some(change) = change else { return };
     let side = |late: bool| -> Option<Side> {
         let of = |point: &&Point| (point.seconds >= change) == late && counts(point, change);
@@ -446,13 +463,17 @@ fn compare(trend: &mut Trend, change: Option<f64>, counts: fn(&Point, f64) -> bo
         (before.as_ref().map(|side| side.mean), after.as_ref().map(|side| side.mean));
     let Some((before, after)) = before.zip(after) else { return };
     let difference = after.mean - before.mean;
-    let noise =
-        before.error.zip(after.error).map(|(one, two)| 2.0 * (one * one + two * two).sqrt());
+    let noise = before
+        .error
+        .zip(after.error)
+        .map(|(one, two)| (2.0 * (one * one + two * two).sqrt()).max(step));
     let name = trend.name.to_ascii_lowercase().replace('_', " ");
     let verdict = match noise {
         _ if difference == 0.0 => Effected::Noise,
         None => Effected::Unsure,
-        Some(noise) if difference.abs() <= noise => Effected::Noise,
+        Some(noise) if difference.abs() <= noise + f64::EPSILON * after.mean.abs() => {
+            Effected::Noise
+        }
         Some(_) if !HURTS.iter().any(|word| name.contains(word)) => Effected::Changed,
         Some(_) if difference < 0.0 => Effected::Better,
         Some(_) => Effected::Worse,
@@ -579,7 +600,7 @@ impl Trends {
         rows.sort_by(|one, two| one.0.cmp(&two.0).then(one.1.total_cmp(&two.1)));
         let count = |wanted: Effected| rows.iter().filter(|row| row.0 == wanted).count();
         let words = format!(
-            "{} better, {} worse, {} changed with the load, {} within the noise, {} with too few captures to tell. Noise is twice the standard error of the difference of the means; two captures on each side of the change are the least for it.",
+            "{} better, {} worse, {} changed with the load, {} within the noise, {} with too few captures to tell. Noise is twice the standard error of the difference of the means, and no less than the last digit printed; two captures on each side of the change are the least for it.",
             count(Effected::Better),
             count(Effected::Worse),
             count(Effected::Changed),
@@ -619,8 +640,16 @@ fn drawn(thing: &Thing) -> Vec<&Trend> {
         let told = matches!(verdict, Some(Effected::Better | Effected::Worse));
         (!beyond, !told, trend.limit.is_none())
     };
-    let mut trends: Vec<&Trend> =
-        thing.counters.iter().filter(|trend| trend.points.len() > 2).collect();
+    // A value that never changed says as much in the table.
+    let varies = |trend: &Trend| {
+        let first = trend.points.first().map(|point| point.value);
+        trend.points.iter().any(|point| Some(point.value) != first)
+    };
+    let mut trends: Vec<&Trend> = thing
+        .counters
+        .iter()
+        .filter(|trend| trend.points.len() > 2 && (varies(trend) || trend.limit.is_some()))
+        .collect();
     trends.sort_by_key(rank);
     trends.truncate(DRAWN_MAX);
     trends

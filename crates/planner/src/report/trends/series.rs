@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Limit, Point, Thing, Trend, compare, limit};
+use super::{Limit, Point, Thing, Trend, compare, limit, step};
 use crate::advise::thresholds::{CAPPED_PERCENT, PAGES_PER_SECOND, UNCAPPED_PERCENT};
 use crate::capture::{Errpt, Nmon, NmonSection, Report, Taken};
 
@@ -80,7 +80,8 @@ fn course(system: usize, name: String, course: Course, clock: Clock<'_>) -> Opti
             limit,
             ..Trend::default()
         };
-        compare(&mut trend, change, |_, _| true);
+        let digit = step(&trend.points);
+        compare(&mut trend, change, digit, |_, _| true);
         trend
     };
     let mut counters: Vec<Trend> = course.values.into_iter().map(trend).collect();
