@@ -390,6 +390,20 @@ fn a_bridge_that_was_captured_twice_is_sized_by_what_went_through_it() {
     assert!(near(each.low.round(), 24_511.0), "{each}");
 }
 
+/// One load of several was captured: its processors are a twentieth of what the server was seen to use.
+#[test]
+fn a_server_that_uses_more_than_its_loads_come_to_is_not_made_smaller_in_silence() {
+    let captures = captures_of(&folder("field").join("faulty/41-trunk-buffers-on-the-server"));
+    let sizings = captured(&captures, &Facts::builtin()).unwrap();
+    let (server, sizing) = &sizings.servers[0];
+    let sizing = sizing.as_ref().unwrap();
+    let used = figure(&server.now, "processors in use, mean of the intervals").high;
+    assert!(used > sizing.shared.as_ref().unwrap().high, "{used}");
+    assert!(sizing.notes[0].contains("no less than it uses"), "{:?}", sizing.notes);
+    let said = planner::report::Answer::summary(&sizings);
+    assert!(said.contains("It uses 0.99 processors now, more than that."), "{said}");
+}
+
 #[test]
 fn every_system_of_the_field_is_sized_or_says_what_is_missing() {
     let facts = Facts::builtin();

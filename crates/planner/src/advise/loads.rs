@@ -188,6 +188,7 @@ impl<'v, 'a> Server<'v, 'a> {
             .collect();
         if let Some(last) = used.last() {
             let mean = used.iter().map(|read| read.value).sum::<f64>() / count(used.len());
+            self.found.used = Some(mean);
             now.push(shown(
                 "processors in use, mean of the intervals",
                 mean,

@@ -9,7 +9,7 @@ use crate::capture::Captures;
 use crate::facts::Facts;
 use crate::report::inputs::{self, Input, Missing};
 use crate::report::{Answer, Block, Section, Table, Tone};
-use crate::trace::Figure;
+use crate::trace::{Figure, number};
 
 /// What captures tell of one Virtual I/O Server's loads.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -24,6 +24,9 @@ pub struct Captured {
     pub missing: Vec<Missing>,
     /// What the server has and uses now, to hold the answer against.
     pub now: Vec<Figure>,
+    /// Processors in use, the mean of the intervals that were captured.
+    #[serde(skip)]
+    pub(crate) used: Option<f64>,
     /// What to mind.
     pub notes: Vec<String>,
     /// What the two of a pair have in common: the machine, and the name but for its end.
@@ -54,15 +57,29 @@ pub fn captured(captures: &Captures, facts: &Facts) -> Result<CapturedSizings, S
             true => None,
             false => Some(server.workloads.size(facts)?),
         };
-        let sizing = sizing.map(|sizing| Sizing {
-            notes: [sizing.notes, server.notes.clone()].concat(),
-            ..sizing
+        let sizing = sizing.map(|sizing| {
+            let more = uses_more(&server, &sizing);
+            let notes = [more.into_iter().collect(), sizing.notes, server.notes.clone()].concat();
+            Sizing { notes, ..sizing }
         });
         servers.push((server, sizing));
     }
     let pairs = pairs(&servers, facts)?;
     let files = captures.files.iter().map(|file| file.name.clone()).collect();
     Ok(CapturedSizings { servers, pairs, files })
+}
+
+/// What to mind where a server uses more processors than its loads come to: it is not to be given less.
+fn uses_more(server: &Captured, sizing: &Sizing) -> Option<String> {
+    let (used, size) = (server.used?, sizing.shared.as_ref().or(sizing.dedicated.as_ref())?);
+    (used > size.high).then(|| {
+        format!(
+            "{} uses {} processors now, more than the loads that were captured come to ({}). Give it no less than it uses: other loads, or a part of these that was not captured, take the rest.",
+            server.vios,
+            number(used),
+            size.value()
+        )
+    })
 }
 
 /// The sizes that failover needs, where exactly two servers make a pair and both were seen to carry something.
@@ -107,7 +124,14 @@ impl Answer for CapturedSizings {
             };
             let size = sizing.as_ref().map_or_else(
                 || "no load was captured that can be sized.".to_owned(),
-                |sizing| sizing.summary(),
+                |sizing| match uses_more(server, sizing).and(server.used) {
+                    Some(used) => format!(
+                        "{} It uses {} processors now, more than that.",
+                        sizing.summary(),
+                        number(used)
+                    ),
+                    None => sizing.summary(),
+                },
             );
             format!("{}: {size}{open}", server.vios)
         };
