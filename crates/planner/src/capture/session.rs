@@ -24,6 +24,10 @@ const ANY_HOST: &str = "a variable names the host that printed this, and no line
 const AMBIGUOUS: &str =
     "could be the report of lsattr -Rl or of lsdev -range, or none; put the command before it";
 
+/// So many times another host speaks after a line or two, before its reports are said to be in pieces.
+const TURNS: usize = 8;
+const ALTERNATE: &str = "lines of several hosts alternate, and their reports are in pieces; put the lines of each host together first, as dshbak does, or sort -s -t: -k1,1";
+
 /// What has been seen before the line that is read.
 struct Session<'c, 't> {
     captures: &'c mut Captures,
@@ -143,7 +147,13 @@ pub(super) fn read_within(
         taken,
     };
     let (unread, refused) = (session.captures.unread.len(), session.captures.refused.len());
-    for stretch in bare.parts() {
+    let stretches = bare.parts();
+    if alternate(&stretches)
+        && let Some(info) = session.captures.files.last_mut()
+    {
+        info.notes.push(ALTERNATE.to_owned());
+    }
+    for stretch in stretches {
         session.stretch(&stretch, file);
     }
     session.refuse_foreign(unread, refused);
@@ -693,6 +703,17 @@ impl<'t> Session<'_, 't> {
         }
         self.captures.unread.extend(kept);
     }
+}
+
+/// Whether hosts take turns line by line, as the output of a command does that asks several at a time.
+fn alternate(stretches: &[Stretch<'_>]) -> bool {
+    let host = |stretch: &Stretch<'_>| stretch.host.as_ref().map(|(host, _)| host.clone());
+    let short = |stretch: &Stretch<'_>| text::count_lines(stretch.text) <= 2;
+    let turns = stretches.windows(2).filter(|pair| {
+        let (one, two) = (host(&pair[0]), host(&pair[1]));
+        one.is_some() && two.is_some() && one != two && short(&pair[0]) && short(&pair[1])
+    });
+    turns.count() >= TURNS
 }
 
 fn owned(read: &Read<&str>) -> Read<String> {

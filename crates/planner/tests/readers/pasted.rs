@@ -515,3 +515,26 @@ fn an_indented_block_keeps_its_commands() {
         }
     }
 }
+
+/// Two hosts that answer at a time: nothing is joined that does not belong together, and the answer says what to do.
+#[test]
+fn lines_of_hosts_that_alternate_are_said_to() {
+    let both = |name: &str| {
+        let lines = text(name);
+        lines.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let (one, two) = (both("fcstat-physical"), both("fcstat-old"));
+    let mixed: String =
+        one.iter().zip(&two).map(|(one, two)| format!("vios1: {one}\nvios2: {two}\n")).collect();
+    let captures = read_bytes(format!("admin# xdsh vios1,vios2 fcstat fcs0\n{mixed}").as_bytes());
+    let notes = &captures.files[0].notes;
+    assert!(notes.iter().any(|note| note.contains("alternate")), "{notes:?}");
+    let sorted: String = ["vios1: ", "vios2: "]
+        .iter()
+        .flat_map(|host| mixed.lines().filter(move |line| line.starts_with(host)))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let captures = read_bytes(format!("admin# xdsh vios1,vios2 fcstat fcs0\n{sorted}").as_bytes());
+    assert_eq!(captures.files[0].notes, Vec::<String>::new());
+    assert_eq!(captures.fcstats().count(), 2);
+}
