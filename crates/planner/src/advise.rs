@@ -20,6 +20,7 @@ mod compared;
 mod cpu;
 mod disk;
 mod disk_behind;
+mod disk_nmon;
 mod disk_transfer;
 mod elements;
 mod fabric;

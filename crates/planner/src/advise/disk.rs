@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::change::Change;
 use super::disk_behind;
+use super::disk_nmon;
 use super::disk_transfer;
 use super::finding::{Draft, NoCommand, Severity};
 use super::out::Out;
@@ -21,6 +22,9 @@ use crate::capture::{At, DiskSample, Read, Report};
 use crate::facts::id::DISK_SERVICE_MS_MAX;
 use crate::trace::{Figure, Term, number};
 
+/// What `disk-slow` says, and where to look.
+pub(super) const SLOW: &str = "the disk answers slowly";
+pub(super) const SLOW_EFFECT: &str = "No queue setting makes a disk faster: a greater queue_depth only moves the wait into the storage. Look there: the volume's own latency, its pool and cache, the other users of its ranks, the paths (lsmpio -Sl), the fabric's credits.";
 const IOSTAT: &str = "iostat -D 30 4 on the client (or the VIOS) under load";
 
 pub(super) const RULES: &[Rule] = &[
@@ -46,10 +50,16 @@ pub(super) const RULES: &[Rule] = &[
         name: "disk-slow",
         about: "a disk answers slowly, and not for want of queue depth",
         on: Kind::Disk,
-        evidence: IOSTAT,
+        evidence: "iostat -D 30 4 on the client (or the VIOS) under load, or a file of nmon -d",
         weight: 1.1,
-        applies: measured,
-        judge: |view, disk, out| judge(view, disk, Verdict::Slow, out),
+        applies: |view, disk| match disk_nmon::shows(view, disk) {
+            true => Applicability::Judged,
+            false => measured(view, disk),
+        },
+        judge: |view, disk, out| match view.disk_samples(disk.host).contains_key(disk.device) {
+            true => judge(view, disk, Verdict::Slow, out),
+            false => disk_nmon::judge(view, disk, out),
+        },
     },
     Rule {
         name: "disk-depth-chain",
@@ -465,11 +475,15 @@ fn iops_limit(
 fn slow(view: &View<'_>, disk: &Disk<'_>, large: bool, out: &mut Out) {
     let service = disk.service_ms();
     let mut draft = disk
-        .draft(view, "disk-slow", "the disk answers slowly")
-        .because(format!("The average service time is {} ms; below {} ms is usual.", number(service), number(fact(view.facts, DISK_SERVICE_MS_MAX))))
+        .draft(view, "disk-slow", SLOW)
+        .because(format!(
+            "The average service time is {} ms; below {} ms is usual.",
+            number(service),
+            number(fact(view.facts, DISK_SERVICE_MS_MAX))
+        ))
         .figure(Figure::plain(view.facts.term(DISK_SERVICE_MS_MAX, "usual service time, at most")))
         .figure(Figure::plain(own("margin before this rule speaks", SLOW_FACTOR, "times")))
-        .effect("No queue setting makes a disk faster: a greater queue_depth only moves the wait into the storage. Look there: the volume's own latency, its pool and cache, the other users of its ranks, the paths (lsmpio -Sl), the fabric's credits.")
+        .effect(SLOW_EFFECT)
         .harm("Nothing is changed here.");
     if !disk.queue_is_full() {
         draft = draft

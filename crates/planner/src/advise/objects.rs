@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::disk_nmon;
 use super::rule::{Kind, Object};
 use super::ssp;
 use super::view::{Role, View, is_numbered};
@@ -136,6 +137,7 @@ fn disks<'a>(view: &View<'a>) -> Vec<Object<'a>> {
     for host in view.hosts() {
         all.extend(view.devices(host, "hdisk").into_iter().map(|device| (host, device)));
         all.extend(view.disk_samples(host).keys().map(|device| (host, *device)));
+        all.extend(disk_nmon::names(view, host).map(|device| (host, device)));
         let logged = view.of(host).filter_map(Report::errpt).flat_map(|log| &log.entries);
         let names = logged.map(|entry| entry.resource.as_str());
         all.extend(names.filter(|name| is_numbered(name, "hdisk")).map(|name| (host, name)));

@@ -165,6 +165,10 @@ pub(super) const RESTART_SECONDS: u64 = 1800;
 pub(super) const LINE_RATE_INTERVALS: f64 = 1.0 / 3.0;
 /// … and the least number of them.
 pub(super) const LINE_RATE_INTERVALS_LEAST: usize = 3;
+/// The share of the intervals of a file of nmon with load in which a disk has to be slow …
+pub(super) const SLOW_INTERVALS: f64 = 1.0 / 3.0;
+/// … and the least number of them.
+pub(super) const SLOW_INTERVALS_LEAST: usize = 3;
 /// Pages to and from paging space a second, in the mean of all intervals.
 pub(crate) const PAGES_PER_SECOND: f64 = 20.0;
 /// Packets refused as too large between two captures. Finding out the greatest size on a way costs one each time, ten

@@ -248,7 +248,8 @@ impl Run {
                 let rows =
                     self.dress != Dress::Quote && recognise::without_heading(line, lines).is_some();
                 let heading = rows || recognise::heading(line, lines).is_some();
-                if heading || (self.dress.may_hold_commands() && is_command(line.text)) {
+                let typed = || is_command(line.text) || asks_who(line.text);
+                if heading || (self.dress.may_hold_commands() && typed()) {
                     return true;
                 }
             }
@@ -279,6 +280,11 @@ fn is_asked(line: &str) -> bool {
     prompt.is_some_and(|prompt| {
         prompt::asks_who(prompt.typed) || prompt.partition.is_some_and(|_| !prompt.typed.is_empty())
     })
+}
+
+/// A prompt with a command that asks which system or level it is.
+fn asks_who(text: &str) -> bool {
+    prompt::prompt(text).is_some_and(|prompt| prompt::asks_who(prompt.typed))
 }
 
 fn is_command(text: &str) -> bool {

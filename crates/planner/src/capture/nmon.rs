@@ -75,11 +75,18 @@ fn stem(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit())
 }
 
+impl NmonSection {
+    /// Whether it is the section of that name, or a later part of it.
+    pub fn is_of(&self, section: &str) -> bool {
+        stem(&self.name) == section
+    }
+}
+
 impl Nmon {
     /// A column of a section, interval by interval. Where there are more columns than nmon puts on one line, sections of
     /// that name with a number, as `DISKXFER1`, have the others.
     pub fn series(&self, section: &str, column: &str) -> Vec<Read<f64>> {
-        let found = self.sections.iter().filter(|other| stem(&other.name) == section);
+        let found = self.sections.iter().filter(|other| other.is_of(section));
         let place =
             |section: &'_ NmonSection| section.columns.iter().position(|name| name == column);
         let mut found = found.filter_map(|section| Some((section, place(section)?)));

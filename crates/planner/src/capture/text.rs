@@ -408,8 +408,16 @@ pub(super) fn decimal(text: &str) -> Option<f64> {
 
 /// Whether a name or number was made unreadable: `0xC050760XXXXXXXXX`, `c0:50:76:xx:xx:xx`, `10*****`.
 pub(super) fn is_masked(text: &str) -> bool {
-    let runs = ["XX", "xx", "**", "##", "??"];
-    runs.iter().any(|run| text.contains(run)) && !text.contains(' ')
+    // Asked of nearly every value: once over its bytes.
+    let (mut before, mut run) = (b' ', false);
+    for byte in text.bytes() {
+        if byte == b' ' {
+            return false;
+        }
+        run |= byte == before && matches!(byte, b'X' | b'x' | b'*' | b'#' | b'?');
+        before = byte;
+    }
+    run
 }
 
 /// What follows a beginning, in whatever case it is written.
@@ -449,7 +457,7 @@ pub(super) fn is_device(text: &str, prefix: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::decimal;
+    use super::{decimal, is_masked};
     use proptest::prelude::*;
 
     /// As `parse` reads it, where digits and points alone stand there.
@@ -472,6 +480,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn masked_is_what_has_two_marks_side_by_side(text in "[Xx*#?a0: -]{0,12}") {
+            let runs = ["XX", "xx", "**", "##", "??"];
+            let wanted = runs.iter().any(|run| text.contains(run)) && !text.contains(' ');
+            prop_assert_eq!(is_masked(&text), wanted);
+        }
+
         #[test]
         fn a_number_is_the_nearest_there_is(text in "[0-9]{1,12}(\\.[0-9]{0,12})?") {
             prop_assert_eq!(decimal(&text), parsed(&text));

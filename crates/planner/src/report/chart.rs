@@ -115,7 +115,9 @@ fn bounds(values: impl Iterator<Item = f64>) -> (f64, f64) {
 }
 
 const WIDE: f64 = 640.0;
-const TALL: f64 = 180.0;
+const TALL: f64 = 188.0;
+/// Room above a drawing for the names of marks, in the larger letters of small multiples too.
+const TOP: f64 = 20.0;
 const LEFT: f64 = 96.0;
 const FOOT: f64 = 26.0;
 
@@ -144,10 +146,9 @@ fn line_svg(line: &Line) -> Markup {
         if high > low { (value - low) / (high - low) } else { 0.5 }
     };
     let x = |seconds: f64| LEFT + (WIDE - LEFT - 10.0) * over(seconds, first, last).clamp(0.0, 1.0);
-    let y =
-        |value: f64| 12.0 + (TALL - FOOT - 12.0) * (1.0 - over(value, low, high).clamp(0.0, 1.0));
+    let y = |value: f64| TOP + (TALL - FOOT - TOP) * (1.0 - over(value, low, high).clamp(0.0, 1.0));
     // Above the line, where there is room.
-    let beside = |y: f64| if y < 26.0 { y + 13.0 } else { y - 4.0 };
+    let beside = |y: f64| if y < TOP + 16.0 { y + 15.0 } else { y - 4.0 };
     let shown = |series: &Series| -> Vec<Point> {
         series
             .points
@@ -166,7 +167,7 @@ fn line_svg(line: &Line) -> Markup {
             figcaption { (clean(&line.title)) @if !line.unit.is_empty() { " (" (clean(&line.unit)) ")" } }
             svg viewBox={ "0 0 " (WIDE) " " (TALL) } role="img" aria-label=(clean(&line.title)) {
                 line.axis x1=(LEFT) y1=(TALL - FOOT) x2=(WIDE - 10.0) y2=(TALL - FOOT) {}
-                line.axis x1=(LEFT) y1="12" x2=(LEFT) y2=(TALL - FOOT) {}
+                line.axis x1=(LEFT) y1=(TOP) x2=(LEFT) y2=(TALL - FOOT) {}
                 text x=(LEFT - 6.0) y=(fixed(y(high) + 4.0)) text-anchor="end" { (number(high)) }
                 text x=(LEFT - 6.0) y=(fixed(y(low) + 4.0)) text-anchor="end" { (number(low)) }
                 text x=(LEFT) y=(TALL - 8.0) { "0 s" }
@@ -176,12 +177,12 @@ fn line_svg(line: &Line) -> Markup {
                     text.limit x=(LEFT + 4.0) y=(fixed(beside(y(limit.value)))) { (clean(&limit.label)) }
                 }
                 @for mark in &line.marks {
-                    line.mark x1=(fixed(x(mark.seconds))) y1="12" x2=(fixed(x(mark.seconds))) y2=(TALL - FOOT) {}
+                    line.mark x1=(fixed(x(mark.seconds))) y1=(TOP) x2=(fixed(x(mark.seconds))) y2=(TALL - FOOT) {}
                     // On the side of the line where there is room.
                     @if x(mark.seconds) > WIDE / 2.0 {
-                        text.mark x=(fixed(x(mark.seconds) - 3.0)) y="10" text-anchor="end" { (clean(&mark.label)) }
+                        text.mark x=(fixed(x(mark.seconds) - 3.0)) y=(TOP - 5.0) text-anchor="end" { (clean(&mark.label)) }
                     } @else {
-                        text.mark x=(fixed(x(mark.seconds) + 3.0)) y="10" { (clean(&mark.label)) }
+                        text.mark x=(fixed(x(mark.seconds) + 3.0)) y=(TOP - 5.0) { (clean(&mark.label)) }
                     }
                 }
                 @for (at, series) in line.series.iter().enumerate() {

@@ -538,3 +538,15 @@ fn lines_of_hosts_that_alternate_are_said_to() {
     assert_eq!(captures.files[0].notes, Vec::<String>::new());
     assert_eq!(captures.fcstats().count(), 2);
 }
+
+/// A quotation of which nothing is left but who and which level it was.
+#[test]
+fn a_quotation_that_only_asks_which_system_it_is() {
+    let text = "Hi,\n\n> # hostname\n> bergweb3\n> # oslevel -s\n> 7300-02-02-2420\n";
+    let captures = read_bytes(text.as_bytes());
+    let level = only(captures.levels());
+    assert_eq!(
+        (host(&level.head), level.level.value.as_str()),
+        (Some("bergweb3"), "7300-02-02-2420")
+    );
+}

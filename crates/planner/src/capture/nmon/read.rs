@@ -7,7 +7,7 @@ use crate::capture::text::Line;
 use crate::capture::{At, Head, Report, Taken};
 
 /// Sections that are kept.
-const KEPT: [&str; 20] = [
+const KEPT: [&str; 21] = [
     "CPU_ALL",
     "MEM",
     "MEMNEW",
@@ -28,6 +28,7 @@ const KEPT: [&str; 20] = [
     "DISKREAD",
     "DISKWRITE",
     "DISKXFER",
+    "DISKSERV",
 ];
 
 /// More intervals than any file has.
