@@ -189,6 +189,15 @@ pub enum State {
     Healthy,
 }
 
+/// Adds what is not there yet.
+fn add_new<T: PartialEq>(all: &mut Vec<T>, more: impl IntoIterator<Item = T>) {
+    for one in more {
+        if !all.contains(&one) {
+            all.push(one);
+        }
+    }
+}
+
 /// A finding that is being put together.
 pub(super) struct Draft {
     pub(super) rule: &'static str,
@@ -249,11 +258,7 @@ impl Draft {
 
     /// A line that shows it; each once, in the order given.
     pub(super) fn see(mut self, at: impl IntoIterator<Item = At>) -> Self {
-        for at in at {
-            if !self.finding.evidence.contains(&at) {
-                self.finding.evidence.push(at);
-            }
-        }
+        add_new(&mut self.finding.evidence, at);
         self
     }
 
@@ -358,11 +363,7 @@ impl Draft {
     pub(super) fn speaks_for(&mut self, twin: &Self) {
         self.finding.object = format!("{} and {}", self.finding.object, twin.finding.object);
         self.affects.insert(twin.host);
-        for at in twin.evidence() {
-            if !self.finding.evidence.contains(at) {
-                self.finding.evidence.push(*at);
-            }
-        }
+        add_new(&mut self.finding.evidence, twin.finding.evidence.iter().copied());
     }
 
     pub(super) fn title(&self) -> &str {
@@ -373,26 +374,15 @@ impl Draft {
     pub(super) fn explains(&mut self, effect: &Self) {
         self.finding.reasoning.push(format!("For that reason {}.", effect.finding.title));
         self.affects.extend(Some(effect.host).filter(|host| *host != self.host));
-        for at in effect.evidence() {
-            if !self.finding.evidence.contains(at) {
-                self.finding.evidence.push(*at);
-            }
-        }
+        add_new(&mut self.finding.evidence, effect.finding.evidence.iter().copied());
     }
 
     /// The same trouble, seen at another place: its reasons, lines and figures come to these.
     pub(super) fn joins(&mut self, other: Self) {
         let Finding { evidence, reasoning, figures, .. } = other.finding;
-        let mine = &mut self.finding;
-        mine.evidence.extend(
-            evidence.into_iter().filter(|at| !mine.evidence.contains(at)).collect::<Vec<_>>(),
-        );
-        mine.reasoning.extend(
-            reasoning.into_iter().filter(|why| !mine.reasoning.contains(why)).collect::<Vec<_>>(),
-        );
-        mine.figures.extend(
-            figures.into_iter().filter(|one| !mine.figures.contains(one)).collect::<Vec<_>>(),
-        );
+        add_new(&mut self.finding.evidence, evidence);
+        add_new(&mut self.finding.reasoning, reasoning);
+        add_new(&mut self.finding.figures, figures);
     }
 
     /// Something else may be behind it: it comes after that.
