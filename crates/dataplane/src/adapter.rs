@@ -309,9 +309,14 @@ struct Inner {
     plane: PlaneContext,
     name: String,
     entry: Entry,
+    /// Whether it has gone. Held by whoever changes what it is or what is behind it, for as long as that takes: until a hung disk has answered, perhaps. Locked
+    /// before all others, also those of the plane.
+    gone: Mutex<bool>,
     shared: Mutex<Arc<Shared>>,
     /// The form that it takes when the next client connects. If its volume is being replaced then, it waits for the client after. Locked before `shared` where both are.
     next: Mutex<Option<Specified>>,
+    /// What it is about to become.
+    coming: Mutex<Option<AdapterSpec>>,
     condition: Arc<Mutex<Condition>>,
     /// The client's socket, to be shut down from outside.
     stream: Mutex<Option<UnixStream>>,
@@ -373,8 +378,10 @@ impl Adapter {
                 plane: plane.clone(),
                 name,
                 entry: plane.acceptor.enter(endpoint, come),
+                gone: Mutex::new(false),
                 shared: Mutex::new(Arc::new(shared)),
                 next: Mutex::new(None),
+                coming: Mutex::new(None),
                 condition,
                 stream: Mutex::new(None),
                 attendance: Mutex::new(attendance),
@@ -394,8 +401,18 @@ impl Adapter {
     /// # Errors
     ///
     /// When its channels cannot serve the targets; then nothing has changed.
-    pub(crate) fn put(&self, spec: &AdapterSpec, backing: &Backing) -> Result<(), String> {
-        let mut next = locked(&self.inner.next);
+    pub(crate) fn put(
+        &self,
+        spec: &AdapterSpec,
+        backing: impl Fn(&AdapterSpec) -> Backing,
+    ) -> Result<(), String> {
+        let gone = locked(&self.inner.gone);
+        let put = if *gone { Ok(()) } else { self.become_it(spec, &backing(spec)) };
+        *locked(&self.inner.coming) = None;
+        put
+    }
+
+    fn become_it(&self, spec: &AdapterSpec, backing: &Backing) -> Result<(), String> {
         let shared = self.shared();
         let now = shared.spec();
         let live = shared.with_live_part_of(spec);
@@ -403,9 +420,10 @@ impl Adapter {
         let left_over = live != *spec;
         shared.become_live(live, backing)?;
         // What is left over, a client notices: it takes effect when the next one connects.
-        *next = left_over.then(|| Specified { spec: spec.clone(), backing: backing.clone() });
+        let next = left_over.then(|| Specified { spec: spec.clone(), backing: backing.clone() });
+        let before = std::mem::replace(&mut *locked(&self.inner.next), next);
+        drop(before);
         shared.adapter.set_wait(spec.wait);
-        drop(next);
         if now.wait != spec.wait {
             self.inner.plane.channels.iter().for_each(Channel::refresh);
         }
@@ -415,39 +433,38 @@ impl Adapter {
         Ok(())
     }
 
+    /// This is about to be put: until it is, whatever it uses is in use.
+    pub(crate) fn is_to_be(&self, spec: &AdapterSpec) {
+        *locked(&self.inner.coming) = Some(spec.clone());
+    }
+
     /// Whether its present or its next form is so.
     pub(crate) fn is(&self, so: impl Fn(&AdapterSpec) -> bool) -> bool {
         #[cfg(test)]
         LOOKS.with(|looks| looks.set(looks.get() + 1));
         locked(&self.inner.next).as_ref().is_some_and(|form| so(&form.spec))
+            || locked(&self.inner.coming).as_ref().is_some_and(&so)
             || so(&locked(&self.shared().spec))
     }
 
-    /// Its present form, and its next one if there is one.
-    pub(crate) fn forms(&self) -> Vec<AdapterSpec> {
-        let next = locked(&self.inner.next);
-        let then = next.iter().map(|form| form.spec.clone());
-        std::iter::once(AdapterSpec::clone(&self.shared().spec())).chain(then).collect()
-    }
-
-    /// Puts what `backing` says behind its present and its next form, where it says something.
+    /// Puts what there is behind its present and its next form.
     ///
     /// # Errors
     ///
     /// When the channels cannot serve it.
-    pub(crate) fn set_backing(
-        &self,
-        backing: impl Fn(&AdapterSpec) -> Option<Backing>,
-    ) -> Result<(), String> {
-        let mut next = locked(&self.inner.next);
-        if let Some(form) = &mut *next
-            && let Some(backing) = backing(&form.spec)
-        {
-            form.backing = backing;
+    pub(crate) fn renew(&self, backing: impl Fn(&AdapterSpec) -> Backing) -> Result<(), String> {
+        let gone = locked(&self.inner.gone);
+        if *gone {
+            return Ok(());
+        }
+        let next = locked(&self.inner.next).as_ref().map(|form| form.spec.clone());
+        if let Some(mut backing) = next.map(|spec| backing(&spec)) {
+            let form = &mut *locked(&self.inner.next);
+            form.iter_mut().for_each(|form| std::mem::swap(&mut form.backing, &mut backing));
         }
         let shared = self.shared();
         let spec = shared.spec();
-        backing(&spec).map_or(Ok(()), |backing| shared.set_backing(&spec, &backing))
+        shared.set_backing(&spec, &backing(&spec))
     }
 
     /// A volume has another size now.
@@ -508,6 +525,8 @@ impl Adapter {
         let joined = thread.map(JoinHandle::join).transpose();
         assert!(joined.is_ok(), "a panic ends the process");
         inner.entry.close();
+        let mut gone = locked(&inner.gone);
+        *gone = true;
         let shared = self.shared();
         shared.queues().release_stats();
         shared.device.removed();
@@ -639,6 +658,7 @@ impl Inner {
 
     /// Becomes what a changed specification says, between two clients.
     fn take_next_form(&self) {
+        let _changing = locked(&self.gone);
         let mut next = locked(&self.next);
         let Some(Specified { spec, backing }) = next.take_if(|form| form.backing.is_whole()) else {
             return;

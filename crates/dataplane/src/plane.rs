@@ -1,12 +1,13 @@
 //! What exists in this data plane, and how a message changes it.
 //!
-//! One message is carried out at a time. None of this is on the I/O path: a message that must change something under
-//! running queues has them stopped, changed and started by their adapter, or gives them another LUN map.
+//! One message is judged at a time. None of this is on the I/O path: a message that must change something under
+//! running queues has them stopped, changed and started by their adapter, or gives them another LUN map. What of that waits for a disk
+//! goes on by itself.
 //!
-//! The lock of the state is held while channels are waited for. So no channel waits for it, and neither does the task manager, for which a
-//! channel's command may wait.
+//! No channel waits for a lock of this, and neither does the task manager, for which a channel's command may wait.
 
 mod adapters;
+mod going;
 mod opening;
 mod pools;
 mod units;
@@ -17,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use channel::{ChannelConfig, ChannelError};
@@ -38,7 +39,8 @@ use crate::devices::{Backing, Channel, Services};
 use crate::journal::Relay;
 use crate::lock::locked;
 use crate::outside::Outside;
-use crate::storage::{OpenVolume, Storage};
+use crate::storage::Storage;
+use going::{Going, Subject};
 use opening::Opening;
 use pools::OpenPool;
 use uplinks::Uplink;
@@ -70,11 +72,13 @@ pub enum PlaneError {
 pub(crate) struct State {
     storage: Storage,
     opening: BTreeMap<String, Opening>,
-    /// A volume that is taken from its users for a moment, as it was.
-    away: Option<VolumeStatus>,
+    /// Volumes that are being taken from their users, exchanged or closed, as they were.
+    away: BTreeMap<String, VolumeStatus>,
     pub(crate) adapters: BTreeMap<String, Arc<Adapter>>,
-    /// Adapters that were told to go, with who waits for the end of what they have under way. They are there until that has come.
-    leaving: BTreeMap<String, Option<JoinHandle<()>>>,
+    /// Changes that wait for a disk. What is removed is there until its change is over.
+    going: BTreeMap<Subject, Going>,
+    /// Counts them.
+    changes: u64,
     /// The adapters of each initiator port. It stays what it is for as long as an adapter exists.
     initiators: BTreeMap<Initiator, BTreeSet<String>>,
     uplinks: BTreeMap<String, Uplink>,
@@ -98,82 +102,63 @@ impl State {
         })
     }
 
-    /// Whether an adapter is there only until the end of what it has under way.
-    fn leaves(&self, adapter: &str) -> bool {
-        self.leaving.contains_key(adapter) && self.adapters.contains_key(adapter)
-    }
-
-    /// Why something is not changed yet: one of these adapters is leaving it.
-    fn left_by<'a>(
-        &self,
-        adapters: impl IntoIterator<Item = (&'a String, &'a Arc<Adapter>)>,
-    ) -> Result<(), Failure> {
-        let mut names = adapters.into_iter().map(|(name, _)| name);
-        names.find(|name| self.leaves(name)).map_or(Ok(()), |name| Err(leaves(name)))
-    }
-
-    /// What the storage has now for some adapters. One that leaves needs nothing any more.
-    fn renewal<'a>(
-        &self,
-        adapters: impl IntoIterator<Item = (&'a String, &'a Arc<Adapter>)>,
-    ) -> Renewal {
-        let of = |(_, adapter): (&String, &Arc<Adapter>)| {
-            let forms = adapter.forms().into_iter();
-            let backings = forms.map(|spec| (Backing::of(&spec, &self.storage), spec)).collect();
-            (Arc::clone(adapter), backings)
-        };
-        let stay = adapters.into_iter().filter(|(name, _)| !self.leaves(name));
-        Renewal(stay.map(of).collect())
-    }
-
-    /// What the storage has now for everybody who uses a volume.
+    /// Those who use a volume, to be given what there is of it.
     fn renewal_of(&self, volume: &str) -> Renewal {
-        self.renewal(self.users(volume))
+        Renewal(self.users(volume).map(|(_, adapter)| Arc::clone(adapter)).collect())
+    }
+
+    /// The same without those who leave, and need nothing any more.
+    fn renewal_of_those_who_stay(&self, volume: &str) -> Renewal {
+        let stay = self.users(volume).filter(|(name, _)| !self.leaves(name));
+        Renewal(stay.map(|(_, adapter)| Arc::clone(adapter)).collect())
     }
 }
 
-/// Adapters, and what is to be put behind each of their forms. That may wait for what is out at a disk, so it is done without the state's lock, by
-/// whoever makes the change: no form changes meanwhile.
+/// Adapters that are to have behind each of their forms what the storage has now. That may wait for what is out at a disk, so it is done without
+/// the state's lock. Each looks at the storage when it is its turn: whoever is last to change it is the last to be looked at.
 #[must_use]
-struct Renewal(Vec<(Arc<Adapter>, Backings)>);
-
-/// What is to be behind each form of an adapter.
-type Backings = Vec<(Backing, AdapterSpec)>;
+struct Renewal(Vec<Arc<Adapter>>);
 
 impl Renewal {
     /// One after the other.
-    fn carry_out(&self) -> Result<(), Failure> {
-        let renewed = self.0.iter().map(|(adapter, backings)| renew(adapter, backings));
+    fn carry_out(&self, all: &Mutex<State>) -> Result<(), Failure> {
+        let renewed = self.0.iter().map(|adapter| renew(all, adapter));
         // All get it, whatever becomes of the first.
         renewed.fold(Ok(()), Result::and)
     }
 
-    /// Where one adapter may wait long for what is out at a disk: the others do not wait for it. None of their
-    /// queues stops, so that none waits for another's either.
-    fn carry_out_at_once(&self) -> Result<(), Failure> {
-        std::thread::scope(|threads| {
-            let begin = |(adapter, backings)| {
-                let renew = move || renew(adapter, backings);
-                let thread = std::thread::Builder::new().spawn_scoped(threads, renew);
-                thread.map_err(|_| (adapter, backings))
-            };
-            let begun: Vec<_> = self.0.iter().map(|(one, its)| begin((one, its))).collect();
-            let renewed = begun.into_iter().map(|begun| match begun {
-                Ok(thread) => thread.join().expect("a panic ends the process"),
-                // The system has no thread for it.
-                Err((adapter, backings)) => renew(adapter, backings),
-            });
-            renewed.fold(Ok(()), Result::and)
-        })
+    /// Where one adapter may wait long for what is out at a disk: the others do not wait for it.
+    fn carry_out_at_once(&self, all: &Mutex<State>) -> Result<(), Failure> {
+        at_once(&self.0, |adapter| renew(all, adapter)).into_iter().fold(Ok(()), Result::and)
     }
 }
 
-fn renew(adapter: &Adapter, backings: &[(Backing, AdapterSpec)]) -> Result<(), Failure> {
-    let backing = |spec: &AdapterSpec| {
-        let (backing, _) = backings.iter().find(|(_, form)| form == spec)?;
-        Some(backing.clone())
-    };
-    adapter.set_backing(backing).map_err(|what| {
+/// Does something with each adapter, with none waiting for another.
+fn at_once<T: Send>(adapters: &[Arc<Adapter>], work: impl Fn(&Adapter) -> T + Sync) -> Vec<T> {
+    if let [adapter] = adapters {
+        return vec![work(adapter)];
+    }
+    let work = &work;
+    std::thread::scope(|threads| {
+        let begin = |adapter| {
+            let thread = std::thread::Builder::new();
+            (adapter, thread.spawn_scoped(threads, move || work(adapter)))
+        };
+        let begun: Vec<_> = adapters.iter().map(|adapter| begin(&**adapter)).collect();
+        let end = |(adapter, thread): (&Adapter, std::io::Result<ScopedJoinHandle<'_, T>>)| {
+            match thread {
+                Ok(thread) => thread.join().expect("a panic ends the process"),
+                // The system has no thread for it.
+                Err(_) => work(adapter),
+            }
+        };
+        begun.into_iter().map(end).collect()
+    })
+}
+
+fn renew(all: &Mutex<State>, adapter: &Adapter) -> Result<(), Failure> {
+    let renewed = adapter.renew(|spec| Backing::of(spec, &locked(all).storage));
+    renewed.map_err(|what| {
         let name = adapter.shared().spec().name.clone();
         let help = "free the resources that it needs, and put it again";
         failure(FailureCode::System, format!("adapter {name}: {what}"), help)
@@ -183,8 +168,8 @@ fn renew(adapter: &Adapter, backings: &[(Backing, AdapterSpec)]) -> Result<(), F
 /// A data plane.
 pub struct Plane {
     context: PlaneContext,
-    /// Held by whoever changes something, for as long as that takes: until a hung disk has answered, perhaps; but not by an adapter that leaves.
-    /// Locked before the state, which is never held while something is waited for, so that it can always be told.
+    /// Held by whoever judges a change and begins it; what of it may wait for a disk goes on without it ([`going`]). Locked before the state,
+    /// which is never held while something is waited for, so that it can always be told.
     changes: Arc<Mutex<()>>,
     state: Arc<Mutex<State>>,
     balancer: Balancer,
@@ -331,22 +316,28 @@ impl Plane {
     /// Removes everything, after what is in flight is done.
     fn shut_down(&self) {
         let _changing = locked(&self.changes);
-        let (adapters, leaving, uplinks) = {
+        let (adapters, going, uplinks) = {
             let mut state = self.state();
             state.initiators.clear();
             let adapters = std::mem::take(&mut state.adapters);
-            (adapters, std::mem::take(&mut state.leaving), std::mem::take(&mut state.uplinks))
+            let stay = adapters.into_iter().filter(|(name, _)| {
+                let subject = Subject::Adapter(name.clone());
+                !state.going.get(&subject).is_some_and(Going::removes)
+            });
+            let stay: Vec<_> = stay.map(|(_, adapter)| adapter).collect();
+            (stay, std::mem::take(&mut state.going), std::mem::take(&mut state.uplinks))
         };
-        let stay = adapters.iter().filter(|(name, _)| !leaving.contains_key(*name));
-        stay.for_each(|(_, adapter)| adapter.remove());
-        let left = leaving.into_values().flatten().map(JoinHandle::join);
-        left.for_each(|left| assert!(left.is_ok(), "a panic ends the process"));
+        adapters.iter().for_each(|adapter| adapter.remove());
+        drop(adapters);
+        let over = going.into_values().filter_map(|going| going.thread).map(JoinHandle::join);
+        over.for_each(|over| assert!(over.is_ok(), "a panic ends the process"));
         uplinks.into_values().for_each(|uplink| uplink.remove(&self.context));
         let mut state = self.state();
         state.opening.clear();
-        state.storage = Storage::default();
+        let storage = std::mem::take(&mut state.storage);
         let pools = std::mem::take(&mut state.pools);
         drop(state);
+        drop(storage);
         pools.into_values().for_each(OpenPool::close);
     }
 
@@ -364,13 +355,7 @@ impl Plane {
             uptime_s: self.started.elapsed().as_secs(),
             confinement: self.confinement.get().cloned().unwrap_or_default(),
             channels: self.context.channels.iter().map(channel).collect(),
-            volumes: state
-                .storage
-                .volumes
-                .values()
-                .map(OpenVolume::status)
-                .chain(state.away.clone())
-                .collect(),
+            volumes: state.volumes(),
             opening: state.opening.values().map(Opening::status).collect(),
             units: state.storage.units.values().map(Unit::status).collect(),
             adapters: state.adapters.iter().map(|it| state.status_of(it)).collect(),
@@ -421,12 +406,6 @@ impl Drop for Plane {
 
 pub(super) fn failure(code: FailureCode, message: String, help: &str) -> Failure {
     Failure { code, message, help: Some(help.to_owned()) }
-}
-
-/// An adapter was told to go, and has something under way yet.
-pub(super) fn leaves(adapter: &str) -> Failure {
-    let what = format!("adapter {adapter}: removed, waits for what its disks have under way");
-    failure(FailureCode::Opening, what, "it goes as soon as they have answered")
 }
 
 pub(super) fn not_found(kind: &str, name: &str) -> Failure {

@@ -355,3 +355,146 @@ fn told_meanwhile(server: &Server, change: Request, release: impl FnOnce()) {
         assert_eq!(names(&status), names(&before));
     });
 }
+
+/// Makes a change that waits for a disk, until `release`. Meanwhile everything else is changed.
+#[track_caller]
+fn others_change_meanwhile(server: &Server, change: &Request, release: impl FnOnce()) {
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let change = scope.spawn(|| server.must(change.clone()));
+        scope.spawn(move || {
+            // Time to do it wrong.
+            std::thread::sleep(Duration::from_millis(100));
+            let mut other = server.adapter("other");
+            other.device = BlockSpec::on("other").into();
+            let socket = other.socket.clone();
+            let volume = VolumeSpec { name: "other".into(), ..server.ram(16) };
+            server.must(Request::PutVolume(volume));
+            server.must(Request::PutAdapter(other.clone()));
+            let (front, works) = Front::ready(&socket);
+            works.works();
+            drop(front);
+            other.queues = 2;
+            server.must(Request::PutAdapter(other));
+            let (name, bytes) = ("other".to_owned(), 32 * MIB);
+            server.must(Request::ResizeVolume { name, bytes, shrink: false });
+            server.must(Request::RemoveAdapter { name: "other".into() });
+            server.must(Request::RemoveVolume { name: "other".into(), forget: true });
+            server.ram(0).kind.path().map(std::fs::remove_file).unwrap().unwrap();
+            let _ = tell.send(server.status());
+        });
+        let told = told.recv_timeout(GUARD);
+        let waits = !change.is_finished();
+        release();
+        change.join().unwrap();
+        told.expect("everything else is changed while the change waits");
+        assert!(waits, "for the disk");
+    });
+}
+
+#[test]
+fn a_change_that_waits_for_a_hung_disk_delays_no_other() {
+    if !is_root("writes in the kernel while their adapters and volumes change") {
+        return;
+    }
+    let disk = Disk::new(8 * MIB);
+    let server = Server::new(1);
+    let v = VolumeSpec::new("v", FileSpec::new(disk.path()));
+    server.must(Request::PutVolume(v.clone()));
+    let cut = Request::ResizeVolume { name: "v".into(), bytes: 4 * MIB, shrink: true };
+    // Another limit has it opened anew.
+    let limit = LimitSpec { iops: 1000, ..LimitSpec::default() };
+    let limited = VolumeSpec { limit: Some(limit), bytes: Some(4 * MIB), ..v };
+    let closed = Request::RemoveAdapter { name: "vhost0".into() };
+    for change in [&cut, &Request::PutVolume(limited)] {
+        let client = write_that_hangs(&server, &disk);
+        others_change_meanwhile(&server, change, || disk.release(Kind::Write));
+        client.1.works();
+        drop(client);
+        server.must(closed.clone());
+    }
+    server.must(Request::RemoveVolume { name: "v".into(), forget: false });
+
+    // A LUN that is taken from its client, and another path to a disk.
+    let path = server.path("other.raw");
+    std::fs::File::create(&path).and_then(|file| file.set_len(disk.bytes())).unwrap();
+    let there = Request::PutVolume(VolumeSpec::new("v0", FileSpec::new(path)));
+    server.must(Request::PutVolume(VolumeSpec::new("v0", FileSpec::new(disk.path()))));
+    server.must(Request::PutUnit(unit("lu0", "v0")));
+    let with =
+        |luns: &[(u16, &str)]| common::scsi::adapter(server.dir.path(), 0, vec![target(0, luns)]);
+    let mut client = Client::connect(&server.put_scsi(0, vec![target(0, &[(0, "lu0")])]));
+    client.attentions(address(0, 0));
+    for change in [Request::PutAdapter(with(&[])), there] {
+        disk.hold(Kind::Write);
+        std::thread::scope(|scope| {
+            let write = scope.spawn(|| client.write(address(0, 0), 0, 1));
+            disk.wait_held(Kind::Write, 1);
+            others_change_meanwhile(&server, &change, || disk.release(Kind::Write));
+            write.join().unwrap();
+        });
+        server.must(Request::PutAdapter(with(&[(0, "lu0")])));
+        client.attentions(address(0, 0));
+    }
+    drop(client);
+
+    // What a file that is closed has yet to bring to its disk.
+    let disk = Disk::with(Options { bytes: 8 * MIB, write_back: true });
+    let file = FileSpec { cache: CacheMode::Buffered, ..FileSpec::new(disk.path()) };
+    server.must(Request::PutVolume(VolumeSpec::new("v", file)));
+    let (_front, ring) = Front::ready(&server.put_adapter(|_| ()));
+    disk.hold(Kind::Write);
+    ring.request(0, 1, 0, (ring.data.guest.0, 4096, 0));
+    assert_eq!(ring.status_after(0), 0, "it is in the cache");
+    server.must(closed);
+    let close = Request::RemoveVolume { name: "v".into(), forget: false };
+    others_change_meanwhile(&server, &close, || disk.release(Kind::Write));
+}
+
+/// What is built on something that waits for a hung disk waits with it, and is told so; nothing is refused that could be done when the disk answers.
+#[test]
+fn what_is_built_on_a_change_that_goes_on_is_told_to_wait() {
+    if !is_root("a write in the kernel while its volume is cut") {
+        return;
+    }
+    let disk = Disk::new(8 * MIB);
+    let server = Server::new(1);
+    server.must(Request::PutVolume(VolumeSpec::new("v", FileSpec::new(disk.path()))));
+    let client = write_that_hangs(&server, &disk);
+    let waits = |request: &Request, why: &str| match server.ask_once(request.clone()) {
+        Reply::Error(Failure { code: FailureCode::Opening, message, .. }) => {
+            assert!(message.starts_with(why), "{message}");
+        }
+        other => panic!("{request:?}: {other:?}"),
+    };
+    let cut = |bytes| Request::ResizeVolume { name: "v".into(), bytes, shrink: true };
+    let another = AdapterSpec { name: "vhost1".into(), ..server.adapter("vhost1") };
+    let limit = LimitSpec { iops: 1000, ..LimitSpec::default() };
+    let file = VolumeSpec::new("v", FileSpec::new(disk.path()));
+    let limited = VolumeSpec { limit: Some(limit), ..file };
+    let built = [
+        cut(4 * MIB),
+        cut(4 * MIB),
+        cut(2 * MIB),
+        Request::PutUnit(unit("lu0", "v")),
+        Request::PutAdapter(another.clone()),
+        Request::PutVolume(limited),
+        Request::RemoveVolume { name: "v".into(), forget: false },
+    ];
+    built
+        .iter()
+        .for_each(|request| waits(request, "volume v: changes its size, waits for its disk"));
+    let status = server.status();
+    assert_eq!((status.volumes.len(), status.volumes[0].bytes), (1, 8 * MIB), "as it was");
+    // Whoever has the disk can be removed meanwhile.
+    let remove = Request::RemoveAdapter { name: "vhost0".into() };
+    waits(&remove, "adapter vhost0: removed, waits for what its disks have under way");
+    assert_eq!(disk.bytes(), 8 * MIB, "something can still land behind the cut");
+    disk.release(Kind::Write);
+    server.must(remove);
+    server.must(cut(4 * MIB));
+    assert_eq!((disk.bytes(), disk.served(Kind::Write)), (4 * MIB, 1));
+    drop(client);
+    server.must(Request::PutAdapter(another));
+    Front::ready(&server.path("vhost1.sock")).1.works();
+}

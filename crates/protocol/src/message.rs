@@ -20,7 +20,8 @@ pub const VERSION: u32 = 2;
 /// [`Request::ResetPortMarks`]. 5: uplinks. 6: their failover. 7: storage pools.
 pub const MINOR: u32 = 7;
 
-/// What the control plane asks. Each request gets one [`Reply`], in order.
+/// What the control plane asks. Each request gets one [`Reply`], in order. A change that has to wait for a disk goes on by itself
+/// ([`FailureCode::Opening`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -64,8 +65,7 @@ pub enum Request {
     /// Creates an adapter and listens for its client; with a descriptor in the message, listens on that. The same
     /// specification again is left alone; a different one takes effect as each attribute says.
     PutAdapter(AdapterSpec),
-    /// Disconnects the client, after what is in flight is done, and removes the adapter. Where that takes long it goes on by itself
-    /// ([`FailureCode::Opening`]), and the adapter is there until then.
+    /// Disconnects the client, after what is in flight is done, and removes the adapter. It is there until then.
     RemoveAdapter {
         /// Name of the adapter.
         name: String,
@@ -162,7 +162,7 @@ pub enum FailureCode {
     Invalid,
     /// The system refused.
     System,
-    /// A volume is being opened, or waits for an adapter that leaves it, or an adapter is leaving: it goes on by itself, ask again.
+    /// A volume is being opened, or a change waits for a disk, or for another change that does: it goes on by itself, ask again.
     Opening,
 }
 

@@ -1,23 +1,21 @@
 //! Adapters: made, changed, removed.
 
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
+use std::sync::{Arc, MutexGuard};
 
 use protocol::message::{
-    AdapterSpec, AdapterStatus, DeviceSpec, EthernetSpec, Failure, FailureCode, Reply, ScsiSpec,
+    AdapterSpec, AdapterStatus, DeviceSpec, EthernetSpec, Failure, FailureCode, Reply, Request,
+    ScsiSpec,
 };
 use protocol::stats::NAME_BYTES_MAX;
 use spec::{Change, change};
 
-use super::{Plane, State, failure, in_use, leaves, not_found, sees};
+use super::going::{self, Subject};
+use super::{Plane, State, failure, in_use, not_found, renew, sees};
 use crate::adapter::Adapter;
 use crate::devices::{Backing, fixed_queues};
 use crate::lock::locked;
-use crate::storage::{Storage, forget};
-
-/// How long whoever removes an adapter waits for it.
-const GRACE: Duration = Duration::from_secs(2);
+use crate::storage::forget;
 
 impl Plane {
     pub(super) fn put_adapter(
@@ -26,43 +24,64 @@ impl Plane {
         listener: Option<OwnedFd>,
     ) -> Result<Reply, Failure> {
         check_adapter(&spec)?;
-        let _changing = locked(&self.changes);
+        let changing = locked(&self.changes);
         let mut state = self.state();
-        if state.leaves(&spec.name) {
-            return Err(leaves(&spec.name));
+        let about = Subject::Adapter(spec.name.clone());
+        let asked = Request::PutAdapter(spec.clone());
+        if let Some(told) = state.told(&about, &asked) {
+            return told;
         }
-        state.leaving.remove(&spec.name);
-        check_backing(&spec, &state.storage)?;
+        check_backing(&spec, &state)?;
         state.check_initiator(&spec)?;
-        let backing = Backing::of(&spec, &state.storage);
-        let name = spec.name.clone();
-        let refused = |what: String, help: &str| {
-            failure(FailureCode::System, format!("adapter {name} {what}"), help)
+        let Some(adapter) = state.adapters.get(&spec.name) else {
+            return self.start_adapter(state, spec, listener);
         };
-        if let Some(adapter) = state.adapters.get(&name) {
-            // Its next client could have another disk, but not at another socket.
-            let mut alike = AdapterSpec::clone(&adapter.shared().spec());
-            if let (Some(now), Some(then)) = (alike.block_mut(), spec.block()) {
-                now.volume.clone_from(&then.volume);
-            }
-            if change::adapter(&alike, &spec) == Change::Recreate {
-                let user = "what it was made with: its socket, or who its client is";
-                return Err(in_use(format!("adapter {name}"), user, "remove the adapter first"));
-            }
-            let help = "give it fewer logical units, let the data plane's process have more open files, or see who may use its socket";
-            let adapter = Arc::clone(adapter);
-            drop(state);
-            adapter
-                .put(&spec, &backing)
-                .map_err(|what| refused(format!("cannot change: {what}"), help))?;
-            return Ok(Reply::Done);
+        // Its next client could have another disk, but not at another socket.
+        let mut alike = AdapterSpec::clone(&adapter.shared().spec());
+        if let (Some(now), Some(then)) = (alike.block_mut(), spec.block()) {
+            now.volume.clone_from(&then.volume);
         }
+        if change::adapter(&alike, &spec) == Change::Recreate {
+            let user = "what it was made with: its socket, or who its client is";
+            let what = format!("adapter {}", spec.name);
+            return Err(in_use(what, user, "remove the adapter first"));
+        }
+        let adapter = Arc::clone(adapter);
+        // From now on it is seen by whoever asks who uses something.
+        adapter.is_to_be(&spec);
+        let what = "changes, waits for what its disks have under way";
+        let change = going::Change { asked, what, holds: vec![about.clone()], about };
+        self.go_on(changing, state, change, move |all| {
+            adapter.put(&spec, |spec| Backing::of(spec, &locked(all).storage)).map_err(|what| {
+                let help = "give it fewer logical units, let the data plane's process have more open files, or see who may use its socket";
+                let what = format!("adapter {} cannot change: {what}", spec.name);
+                failure(FailureCode::System, what, help)
+            })
+        })
+    }
+
+    /// Makes an adapter. Somebody else opens its socket, and may take long.
+    fn start_adapter(
+        &self,
+        state: MutexGuard<'_, State>,
+        spec: AdapterSpec,
+        listener: Option<OwnedFd>,
+    ) -> Result<Reply, Failure> {
+        let backing = Backing::of(&spec, &state.storage);
         drop(state);
-        // Somebody else opens its socket, and may take long.
-        let adapter = Adapter::start(&self.context, spec, &backing, listener)
-            .map_err(|error| refused(format!("cannot listen: {error}"), "see the socket's path"))?;
-        self.state().enter_adapter(name, adapter);
-        Ok(Reply::Done)
+        let name = spec.name.clone();
+        let adapter = Adapter::start(&self.context, spec, &backing, listener).map_err(|error| {
+            let what = format!("adapter {name} cannot listen: {error}");
+            failure(FailureCode::System, what, "see the socket's path")
+        })?;
+        let adapter = Arc::new(adapter);
+        self.state().enter_adapter(name, Arc::clone(&adapter));
+        // What it waits for may have come meanwhile.
+        if backing.is_whole() {
+            Ok(Reply::Done)
+        } else {
+            renew(&self.state, &adapter).map(|()| Reply::Done)
+        }
     }
 
     pub(super) fn reset_marks(&self, name: &str) -> Result<Reply, Failure> {
@@ -74,66 +93,43 @@ impl Plane {
         Err(failure(FailureCode::InUse, what, "try again later"))
     }
 
-    /// What it has under way may be at a disk that hangs, so that is waited for by a thread, and nothing else waits with it. Whoever removed it is told that
-    /// it goes on; when it is over, that.
+    /// What it has under way may be at a disk that hangs.
     pub(super) fn remove_adapter(&self, name: &str) -> Result<Reply, Failure> {
         let changing = locked(&self.changes);
         let mut state = self.state();
-        if state.leaves(name) {
-            return Err(leaves(name));
-        }
-        if state.leaving.remove(name).is_some() {
-            return Ok(Reply::Done);
+        let about = Subject::Adapter(name.to_owned());
+        let asked = Request::RemoveAdapter { name: name.to_owned() };
+        if let Some(told) = state.told(&about, &asked) {
+            return told;
         }
         let adapter = state.adapters.get(name).cloned();
         let adapter = adapter.ok_or_else(|| not_found("adapter", name))?;
-        let (done, over) = mpsc::channel();
-        let (its, all, of) = (Arc::clone(&adapter), Arc::clone(&self.state), name.to_owned());
-        let thread = std::thread::Builder::new().name("leaving".to_owned()).spawn(move || {
-            leave(its, &all, &of);
-            // Whoever removed it may wait no more.
-            let _ = done.send(());
-        });
-        // Without a thread it is waited for here.
-        let here = thread.is_err().then_some(adapter);
-        state.leaving.insert(name.to_owned(), thread.ok());
-        drop((state, changing));
-        if let Some(adapter) = here {
-            leave(adapter, &self.state, name);
-        } else if over.recv_timeout(GRACE).is_err() {
-            return Err(leaves(name));
-        }
-        let mut state = self.state();
-        // Somebody else may have put and removed one of this name since.
-        if !state.adapters.contains_key(name) {
-            state.leaving.remove(name);
-        }
-        Ok(Reply::Done)
+        let what = "removed, waits for what its disks have under way";
+        let change = going::Change { asked, what, holds: vec![about.clone()], about };
+        let name = name.to_owned();
+        self.go_on(changing, state, change, move |all| {
+            adapter.remove();
+            drop(adapter);
+            // When it is seen no more, nobody has what was behind it.
+            locked(all).leave_adapter(&name);
+            Ok(())
+        })
     }
-}
-
-/// Ends an adapter, which is there until then: when it is seen no more, nobody has what was behind it.
-fn leave(adapter: Arc<Adapter>, all: &Mutex<State>, name: &str) {
-    adapter.remove();
-    drop(adapter);
-    let mut state = locked(all);
-    state.leave_adapter(name);
-    // Nobody waits for this thread any more.
-    state.leaving.get_mut(name).into_iter().for_each(|thread| drop(thread.take()));
 }
 
 impl State {
     pub(super) fn status_of(&self, (name, adapter): (&String, &Arc<Adapter>)) -> AdapterStatus {
         let status = adapter.status();
-        let leaves = self.leaves(name).then(|| leaves(name).message);
-        AdapterStatus { reason: leaves.or(status.reason), ..status }
+        let goes_on = self.held(&Subject::Adapter(name.clone()));
+        let goes_on = goes_on.map(|goes_on| goes_on.message);
+        AdapterStatus { reason: goes_on.or(status.reason), ..status }
     }
 
-    fn enter_adapter(&mut self, name: String, adapter: Adapter) {
+    fn enter_adapter(&mut self, name: String, adapter: Arc<Adapter>) {
         if let Some(scsi) = adapter.shared().spec().scsi() {
             self.initiators.entry(scsi.initiator).or_default().insert(name.clone());
         }
-        self.adapters.insert(name, Arc::new(adapter));
+        self.adapters.insert(name, adapter);
     }
 
     fn leave_adapter(&mut self, name: &str) {
@@ -161,24 +157,33 @@ impl State {
     }
 }
 
-/// Everything that the specification names is there.
-fn check_backing(spec: &AdapterSpec, storage: &Storage) -> Result<(), Failure> {
+/// Everything that the specification names is there, and stays.
+fn check_backing(spec: &AdapterSpec, state: &State) -> Result<(), Failure> {
+    let storage = &state.storage;
+    let volume = |name: &String| Subject::Volume(name.clone());
     match &spec.device {
-        DeviceSpec::Block(block) if !storage.volumes.contains_key(&block.volume) => {
-            Err(not_found("volume", &block.volume))
-        }
-        DeviceSpec::Block(block) => match storage.fence_on(&block.volume) {
-            None => Ok(()),
-            Some(unit) => {
-                let help = "give the client the logical unit, or let the unit refuse reservations";
-                Err(in_use(format!("volume {}", block.volume), &format!("unit {unit}"), help))
+        DeviceSpec::Block(block) => {
+            state.check_free([volume(&block.volume)])?;
+            if !storage.volumes.contains_key(&block.volume) {
+                return Err(not_found("volume", &block.volume));
             }
-        },
+            match storage.fence_on(&block.volume) {
+                None => Ok(()),
+                Some(unit) => {
+                    let help =
+                        "give the client the logical unit, or let the unit refuse reservations";
+                    Err(in_use(format!("volume {}", block.volume), &format!("unit {unit}"), help))
+                }
+            }
+        }
         DeviceSpec::Ethernet(_) => Ok(()),
         DeviceSpec::Scsi(scsi) => {
-            let mut names = scsi.targets.iter().flat_map(|target| target.luns.values());
-            let missing = names.find(|name| !storage.units.contains_key(*name));
-            missing.map_or(Ok(()), |name| Err(not_found("unit", name)))
+            for name in scsi.targets.iter().flat_map(|target| target.luns.values()) {
+                let unit = storage.units.get(name).ok_or_else(|| not_found("unit", name))?;
+                let its = unit.spec.volume.as_ref().map(volume);
+                state.check_free(its.into_iter().chain([Subject::Unit(name.clone())]))?;
+            }
+            Ok(())
         }
     }
 }

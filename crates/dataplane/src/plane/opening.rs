@@ -14,7 +14,7 @@ use block::Files;
 use protocol::message::{Failure, FailureCode, OpeningStatus, Reply};
 use spec::{Change, FileIdentity, VolumeSpec, change};
 
-use super::volumes::{identity, open_volume, reopen_volume};
+use super::volumes::{identity, open_volume, reopen_volume, take_out};
 use super::{Plane, State, failure, in_use};
 use crate::lock::locked;
 use crate::storage::OpenVolume;
@@ -28,6 +28,8 @@ pub(crate) struct Opening {
     since: Instant,
     /// Who has its file.
     waits_for: Arc<Mutex<Option<String>>>,
+    /// What it was before is being closed.
+    closes: bool,
     failed: Option<Failure>,
 }
 
@@ -35,7 +37,7 @@ pub(crate) struct Opening {
 pub(super) enum Plan {
     /// A volume that is not there.
     New(VolumeSpec),
-    /// One that was closed for it, in another form; if that cannot be, in its old one.
+    /// One that is closed for it, in another form; if that cannot be, in its old one.
     Again { then: VolumeSpec, now: Box<VolumeSpec>, known: Option<FileIdentity> },
 }
 
@@ -57,6 +59,12 @@ impl Plan {
             Plan::New(spec) => not_shared(state, &spec)
                 .and_then(|()| open_volume(files, state, spec, owner, &mut *waits)),
             Plan::Again { then, now, known } => {
+                // It may wait for what is under way, and for what the kernel has yet to bring to the disk.
+                match take_out(state, &then.name) {
+                    Ok(old) => drop(old),
+                    Err(failure) => return (None, Some(failure)),
+                }
+                closed(state, &then.name);
                 match reopen_volume(files, state, then, known.clone(), owner.clone(), &mut *waits) {
                     Err(failure) => {
                         return (
@@ -93,6 +101,11 @@ impl Opening {
             since_ms: u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX),
             waits_for: locked(&self.waits_for).clone(),
         }
+    }
+
+    /// Whether what it was before is being closed.
+    pub(super) fn closes(&self) -> bool {
+        self.closes && self.failed.is_none()
     }
 
     /// That it goes on, and for whom it waits.
@@ -135,11 +148,11 @@ impl Plane {
             told: plan.told().clone(),
             since: Instant::now(),
             waits_for: Arc::default(),
+            closes: matches!(plan, Plan::Again { .. }),
             failed: None,
         };
         let waits_for = Arc::clone(&opening.waits_for);
         state.opening.insert(name.clone(), opening);
-        state.away = None;
         // What it opens, the thread puts in as a change of its own.
         drop((state, changing));
         let (done, over) = mpsc::channel();
@@ -177,6 +190,13 @@ impl Plane {
     }
 }
 
+/// What a volume was before it is opened again is gone.
+fn closed(all: &Mutex<State>, name: &str) {
+    let mut state = locked(all);
+    state.away.remove(name);
+    state.opening.get_mut(name).into_iter().for_each(|opening| opening.closes = false);
+}
+
 /// Opens a volume and gives it to those who wait for it, unless it was given up meanwhile.
 fn open(
     files: &dyn Files,
@@ -190,18 +210,23 @@ fn open(
     let name = plan.told().name.clone();
     let (opened, failed) =
         plan.carry_out(files, all, owner, &mut |holder| *locked(whose) = Some(holder));
-    let _changing = locked(changes);
+    // Not in the middle of a change that is being judged.
+    let changing = locked(changes);
     let mut state = locked(all);
     let mine = |opening: &&mut Opening| Arc::ptr_eq(&opening.waits_for, whose);
-    let Some(opening) = state.opening.get_mut(&name).filter(mine) else { return };
+    let Some(opening) = state.opening.get_mut(&name).filter(mine) else {
+        drop((state, changing));
+        // Given up: this may close it.
+        return drop(opened);
+    };
     let result = match opened {
         Some(open) => {
             state.opening.remove(&name);
             // Adapters and units that were without it are waiting for it.
             state.put_in(open);
             let renewal = state.renewal_of(&name);
-            drop(state);
-            failed.map_or(renewal.carry_out(), Err)
+            drop((state, changing));
+            failed.map_or(renewal.carry_out_at_once(all), Err)
         }
         None => {
             opening.failed.clone_from(&failed);

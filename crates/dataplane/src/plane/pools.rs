@@ -94,8 +94,8 @@ impl Plane {
         }
         let volumes = self.state().lus_of(&open.spec.name);
         for (_, volume) in volumes {
-            let renewal = self.state().renewal_of(&volume);
-            renewal.carry_out()?;
+            let renewal = self.state().renewal_of_those_who_stay(&volume);
+            renewal.carry_out(&self.state)?;
         }
         open.let_go = gone;
         self.state().pools.insert(open.spec.name.clone(), open.clone());

@@ -3,14 +3,15 @@
 //! A unit is the fence between its clients. So there is one way to the bytes of its volume, itself; no two adapters are the same initiator port to
 //! it; and its registrations outlive it ([`Left`]).
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use block::Volume;
 use device_scsi::{Medium, Unit};
-use protocol::message::{Failure, FailureCode, Reply};
+use protocol::message::{Failure, FailureCode, Reply, Request};
 use spec::{Change, Reservations, UnitKind, UnitSpec, change};
 
-use super::{Plane, State, failure, in_use, not_found, sees};
+use super::going::{self, Subject};
+use super::{Plane, Renewal, State, failure, in_use, not_found, sees};
 use crate::adapter::Adapter;
 use crate::lock::locked;
 use crate::storage::{Left, Storage};
@@ -46,8 +47,13 @@ impl Storage {
 
 impl Plane {
     pub(super) fn put_unit(&self, spec: UnitSpec) -> Result<Reply, Failure> {
-        let _changing = locked(&self.changes);
+        let changing = locked(&self.changes);
         let mut state = self.state();
+        let about = Subject::Unit(spec.name.clone());
+        if let Some(told) = state.told(&about, &Request::PutUnit(spec.clone())) {
+            return told;
+        }
+        state.check_free(spec.volume.iter().map(|name| Subject::Volume(name.clone())))?;
         let volume = state.storage.volume_of(&spec)?;
         state.storage.check_alone(&spec)?;
         state.check_no_block_disk(&spec)?;
@@ -61,11 +67,10 @@ impl Plane {
             return Ok(Reply::Done);
         }
         if change::unit(&old.spec, &spec) == Change::Live {
-            drop(state);
-            return self.change_medium(spec, volume);
+            return self.change_medium(changing, state, spec, volume);
         }
         let unit = format!("unit {}", spec.name);
-        state.left_by(state.seers(&spec.name))?;
+        state.check_settled(state.seers(&spec.name))?;
         if let Some((user, _)) = state.seers(&spec.name).next() {
             let help = "take it out of the adapter's targets first";
             return Err(in_use(unit, &format!("adapter {user}"), help));
@@ -85,10 +90,14 @@ impl Plane {
     pub(super) fn remove_unit(&self, name: &str) -> Result<Reply, Failure> {
         let _changing = locked(&self.changes);
         let mut state = self.state();
+        let asked = Request::RemoveUnit { name: name.to_owned() };
+        if let Some(told) = state.told(&Subject::Unit(name.to_owned()), &asked) {
+            return told;
+        }
         if !state.storage.units.contains_key(name) {
             return Err(not_found("unit", name));
         }
-        state.left_by(state.seers(name))?;
+        state.check_settled(state.seers(name))?;
         if let Some((user, _)) = state.seers(name).next() {
             let help = "take it out of the adapter's targets, or remove the adapter, first";
             return Err(in_use(format!("unit {name}"), &format!("adapter {user}"), help));
@@ -132,11 +141,13 @@ impl Plane {
     /// Another medium in an optical drive, or none. The old one goes first; a client that prevents its removal is heard.
     fn change_medium(
         &self,
+        changing: MutexGuard<'_, ()>,
+        mut state: MutexGuard<'_, State>,
         spec: UnitSpec,
         volume: Option<Arc<dyn Volume>>,
     ) -> Result<Reply, Failure> {
         let name = spec.name.clone();
-        let mut state = self.state();
+        state.check_settled(state.seers(&name))?;
         let unit = state.storage.units.get(&name).cloned();
         let mut unit = unit.ok_or_else(|| not_found("unit", &name))?;
         Unit::new(UnitSpec { keep: None, ..spec.clone() }, volume.clone(), None)?;
@@ -144,16 +155,23 @@ impl Plane {
             let help = "let the client unmount the medium and eject it, or stop the client";
             failure(FailureCode::InUse, format!("unit {name}: {what}"), help)
         })?;
+        let about = Subject::Unit(name.clone());
+        let old = unit.spec.volume.take().map(Subject::Volume);
+        let holds = old.into_iter().chain([about.clone()]).collect();
+        let (asked, what) =
+            (Request::PutUnit(spec.clone()), "gets another medium, waits for a disk");
         unit.medium = volume.clone().map_or(Medium::None, Medium::Volume);
         unit.spec = spec;
         state.storage.put_unit(unit);
-        let renewal = state.renewal(state.seers(&name));
-        drop(state);
-        renewal.carry_out()?;
-        // Clients see it when their channels can read it.
-        if let (Some(volume), Some(unit)) = (volume, self.state().storage.units.get(&name)) {
-            unit.load_medium(volume.geometry().bytes);
-        }
-        Ok(Reply::Done)
+        let seers = state.seers(&name).map(|(_, adapter)| Arc::clone(adapter));
+        let renewal = Renewal(seers.collect());
+        self.go_on(changing, state, going::Change { about, asked, what, holds }, move |all| {
+            renewal.carry_out_at_once(all)?;
+            // Clients see it when their channels can read it.
+            if let (Some(volume), Some(unit)) = (volume, locked(all).storage.units.get(&name)) {
+                unit.load_medium(volume.geometry().bytes);
+            }
+            Ok(())
+        })
     }
 }

@@ -2,15 +2,16 @@
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use block::{Files, Geometry, OpenEvent, VolumeError};
 use channel::device::Resized;
-use protocol::message::{Failure, FailureCode, Reply, VolumeStatus};
+use protocol::message::{Failure, FailureCode, Reply, Request, VolumeStatus};
 use spec::{Change, FileIdentity, VolumeKind, VolumeSpec, change};
 
+use super::going::{self, Subject};
 use super::opening::{Plan, not_shared};
-use super::{Plane, State, failure, in_use, not_found};
+use super::{Plane, Renewal, State, at_once, failure, in_use, not_found};
 use crate::lock::locked;
 use crate::storage::{Identity, OpenVolume};
 
@@ -36,6 +37,10 @@ impl Plane {
     pub(super) fn put_volume(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
         let changing = locked(&self.changes);
         let mut state = self.state();
+        let about = Subject::Volume(spec.name.clone());
+        if let Some(told) = state.told(&about, &Request::PutVolume(spec.clone())) {
+            return told;
+        }
         if let Some(failure) = state.opening_of(&spec) {
             return Err(failure);
         }
@@ -47,7 +52,7 @@ impl Plane {
         }
         let (name, now) = (spec.name.clone(), open.spec.clone());
         // What that has under way could end up behind the change.
-        state.left_by(state.users(&name))?;
+        state.check_settled(state.users(&name))?;
         drop(state);
         // Without the state's lock: a path may lead to a disk that hangs.
         let (is_at, was_at) = (identity(&spec), identity(&now));
@@ -61,8 +66,7 @@ impl Plane {
         let moves = change::moves(&open.spec, &spec) && !state.is_block_disk(&name);
         let elsewhere = is_at != open.identity;
         if used && moves && elsewhere {
-            drop(state);
-            return self.exchange(spec);
+            return self.exchange(changing, state, spec);
         }
         if used && !moves && !live {
             return Err(in_use(
@@ -78,48 +82,33 @@ impl Plane {
             return Err(failure(FailureCode::System, what, help));
         }
         // The file is locked by whoever has it open, so the old volume has to go before the new one comes.
-        let known = open.known.clone();
-        drop(state);
-        // What it was, and nothing that keeps it open.
-        let now = Box::new(self.take_out(&name)?.spec);
-        self.begin(changing, self.state(), Plan::Again { then: spec, now, known })
+        let (now, known) = (Box::new(now), open.known.clone());
+        self.begin(changing, state, Plan::Again { then: spec, now, known })
     }
 
     /// Puts another file in the place of a volume's, under the units on it: another path to the same disk. The units stay, with everything that
-    /// they know of their clients; commands that are out on the old path end with TASK ABORTED when that lets go of them. The new one is opened first,
-    /// so that nothing has changed if it cannot be had.
-    fn exchange(&self, spec: VolumeSpec) -> Result<Reply, Failure> {
-        not_shared(&self.state, &spec)?;
+    /// they know of their clients; commands that are out on the old path end with TASK ABORTED when that lets go of them.
+    fn exchange(
+        &self,
+        changing: MutexGuard<'_, ()>,
+        mut state: MutexGuard<'_, State>,
+        spec: VolumeSpec,
+    ) -> Result<Reply, Failure> {
         let name = spec.name.clone();
-        let opened =
-            open_volume(&*self.context.outside, &self.state, spec, self.owner(), &mut |_| ())?;
-        let mut state = self.state();
         let open = state.storage.volumes.get(&name).ok_or_else(|| not_found("volume", &name))?;
-        if state.is_block_disk(&name) {
-            let user = "a block adapter";
-            return Err(in_use(format!("volume {name}"), user, "remove its adapter first"));
-        }
-        if !serves_as(&opened.volume.geometry(), &open.volume.geometry()) {
-            let what =
-                format!("volume {name}: what is at its new path cannot do what the old one can");
-            let help = "name a path to the same disk, or remove the volume's units first";
-            return Err(failure(FailureCode::Invalid, what, help));
-        }
-        let old = state.put_in(opened);
-        let renewal = state.renewal_of(&name);
-        drop(state);
-        if let Err(failure) = renewal.carry_out_at_once() {
-            // They had it a moment ago.
-            if let Some(old) = old {
-                let mut state = self.state();
-                state.put_in(old);
-                let renewal = state.renewal_of(&name);
-                drop(state);
-                renewal.carry_out_at_once()?;
-            }
-            return Err(failure);
-        }
-        Ok(Reply::Done)
+        // Until nothing is out on the old path, it is what there is.
+        let status = open.status();
+        state.away.insert(name.clone(), status);
+        let (about, asked) = (Subject::Volume(name), Request::PutVolume(spec.clone()));
+        let what = "gets another path, waits for its disks";
+        let change = going::Change { holds: vec![about.clone()], about, asked, what };
+        let (files, owner) = (Arc::clone(&self.context.outside), self.owner());
+        self.go_on(changing, state, change, move |all| {
+            let name = spec.name.clone();
+            let exchanged = exchange(&*files, all, spec, owner);
+            locked(all).away.remove(&name);
+            exchanged
+        })
     }
 
     /// Which data plane this is, to the kernel's marks on files.
@@ -133,8 +122,13 @@ impl Plane {
         bytes: u64,
         shrink: bool,
     ) -> Result<Reply, Failure> {
-        let _changing = locked(&self.changes);
-        let state = self.state();
+        let changing = locked(&self.changes);
+        let mut state = self.state();
+        let about = Subject::Volume(name.to_owned());
+        let asked = Request::ResizeVolume { name: name.to_owned(), bytes, shrink };
+        if let Some(told) = state.told(&about, &asked) {
+            return told;
+        }
         if let Some(opening) = state.opening.get(name) {
             return Err(opening.goes_on());
         }
@@ -147,81 +141,156 @@ impl Plane {
             return Err(failure(FailureCode::Invalid, what, "say explicitly that it may shrink"));
         }
         if cuts {
-            state.left_by(state.users(name))?;
+            state.check_settled(state.users(name))?;
         }
-        let volume = Arc::clone(&open.volume);
-        drop(state);
-        // Without the state's lock, which others need to tell how things are: a disk may take long for either.
-        if cuts {
-            drop(volume);
-            let mut open = self.take_out(name)?;
-            let result = open.resize(bytes);
-            let mut state = self.state();
-            state.put_in(open);
-            let renewal = state.renewal_of(name);
-            drop(state);
-            renewal.carry_out()?;
-            result.map_err(|error| volume_failure(&error))?;
-        } else {
-            volume.resize(bytes).map_err(|error| volume_failure(&error))?;
-        }
-        let mut state = self.state();
-        if let Some(open) = state.storage.volumes.get_mut(name) {
-            open.has_size(bytes);
-        }
-        let (geometry, units) = state.storage.resized(name);
-        let resized = Resized { volume: name, geometry: &geometry, units: &units };
-        for (_, adapter) in state.users(name) {
-            adapter.resized(&resized);
-        }
-        Ok(Reply::Done)
+        // One that grows stays where it is.
+        let holds = if cuts { vec![about.clone()] } else { Vec::new() };
+        let change =
+            going::Change { about, asked, what: "changes its size, waits for its disk", holds };
+        let name = name.to_owned();
+        self.go_on(changing, state, change, move |all| {
+            if cuts {
+                cut(all, &name, bytes)?
+            } else {
+                grow(all, &name, bytes)?
+            }
+            tell_size(all, &name, bytes);
+            Ok(())
+        })
     }
 
     pub(super) fn remove_volume(&self, name: &str, forget: bool) -> Result<Reply, Failure> {
-        let _changing = locked(&self.changes);
+        let changing = locked(&self.changes);
         let mut state = self.state();
         if forget {
             state.storage.left.retain(|_, left| left.volume.as_deref() != Some(name));
+        }
+        let about = Subject::Volume(name.to_owned());
+        let asked = Request::RemoveVolume { name: name.to_owned(), forget };
+        if let Some(told) = state.told(&about, &asked) {
+            return told;
         }
         if !state.storage.volumes.contains_key(name) && !state.opening.contains_key(name) {
             return Err(not_found("volume", name));
         }
         let volume = || format!("volume {name}");
-        state.left_by(state.users(name))?;
+        state.check_settled(state.users(name))?;
         if let Some(unit) = state.storage.units_on(name).next() {
             return Err(in_use(volume(), &format!("unit {unit}"), "remove the unit first"));
         }
         if let Some((user, _)) = state.users(name).next() {
             return Err(in_use(volume(), &format!("adapter {user}"), "remove the adapter first"));
         }
-        let gone = state.storage.take_volume(name);
         state.opening.remove(name);
+        let Some(gone) = state.storage.take_volume(name) else { return Ok(Reply::Done) };
         // It is seen until it is gone: closing it may wait for what the kernel has yet to bring to the disk.
-        state.away = gone.as_ref().map(OpenVolume::status);
-        drop(state);
-        drop(gone);
-        self.state().away = None;
-        Ok(Reply::Done)
+        state.away.insert(name.to_owned(), gone.status());
+        let change = going::Change {
+            holds: vec![about.clone()],
+            about,
+            asked,
+            what: "removed, waits for its disk",
+        };
+        let name = name.to_owned();
+        self.go_on(changing, state, change, move |all| {
+            drop(gone);
+            locked(all).away.remove(&name);
+            Ok(())
+        })
     }
 }
 
-impl Plane {
-    /// Takes a volume from everybody who uses it; dropped, it is closed. Their queues stop until there is another one of this name.
-    fn take_out(&self, name: &str) -> Result<OpenVolume, Failure> {
-        let mut state = self.state();
-        let old = state.storage.take_out(name).ok_or_else(|| not_found("volume", name))?;
-        state.away = Some(old.status());
-        let renewal = state.renewal_of(name);
-        drop(state);
-        renewal.carry_out().map(|()| old).inspect_err(|_| self.state().away = None)
+/// Opens another file for a volume, and puts it in its place. It is opened first, so that nothing has changed if it cannot be had.
+fn exchange(
+    files: &dyn Files,
+    all: &Mutex<State>,
+    spec: VolumeSpec,
+    owner: Option<String>,
+) -> Result<(), Failure> {
+    not_shared(all, &spec)?;
+    let name = spec.name.clone();
+    let opened = open_volume(files, all, spec, owner, &mut |_| ())?;
+    let mut state = locked(all);
+    let open = state.storage.volumes.get(&name).ok_or_else(|| not_found("volume", &name))?;
+    if state.is_block_disk(&name) {
+        let user = "a block adapter";
+        return Err(in_use(format!("volume {name}"), user, "remove its adapter first"));
     }
+    if !serves_as(&opened.volume.geometry(), &open.volume.geometry()) {
+        let what = format!("volume {name}: what is at its new path cannot do what the old one can");
+        let help = "name a path to the same disk, or remove the volume's units first";
+        return Err(failure(FailureCode::Invalid, what, help));
+    }
+    let old = state.storage.put_in(opened);
+    let renewal = state.renewal_of(&name);
+    drop(state);
+    let renewed = renewal.carry_out_at_once(all);
+    // They had it a moment ago.
+    if let (Err(_), Some(old)) = (&renewed, old) {
+        let mut state = locked(all);
+        let new = state.storage.put_in(old);
+        let renewal = state.renewal_of(&name);
+        drop(state);
+        renewal.carry_out_at_once(all)?;
+        drop(new);
+    }
+    renewed
+}
+
+/// Cuts a volume, with nothing of it under way.
+fn cut(all: &Mutex<State>, name: &str, bytes: u64) -> Result<(), Failure> {
+    let mut open = take_out(all, name)?;
+    let result = open.resize(bytes);
+    let mut state = locked(all);
+    state.put_in(open);
+    let renewal = state.renewal_of(name);
+    drop(state);
+    renewal.carry_out(all)?;
+    result.map_err(|error| volume_failure(&error))
+}
+
+fn grow(all: &Mutex<State>, name: &str, bytes: u64) -> Result<(), Failure> {
+    let volume = locked(all).storage.volumes.get(name).map(|open| Arc::clone(&open.volume));
+    let volume = volume.ok_or_else(|| not_found("volume", name))?;
+    volume.resize(bytes).map_err(|error| volume_failure(&error))
+}
+
+/// Whoever uses a volume is told its size.
+fn tell_size(all: &Mutex<State>, name: &str, bytes: u64) {
+    let mut state = locked(all);
+    let Some(open) = state.storage.volumes.get_mut(name) else { return };
+    open.has_size(bytes);
+    let (geometry, units) = state.storage.resized(name);
+    let Renewal(users) = state.renewal_of(name);
+    drop(state);
+    // One of them may wait for another disk.
+    at_once(&users, |adapter| {
+        adapter.resized(&Resized { volume: name, geometry: &geometry, units: &units });
+    });
+}
+
+/// Takes a volume from everybody who uses it; dropped, it is closed. Their queues stop until there is another one of this name.
+pub(super) fn take_out(all: &Mutex<State>, name: &str) -> Result<OpenVolume, Failure> {
+    let mut state = locked(all);
+    let old = state.storage.take_out(name).ok_or_else(|| not_found("volume", name))?;
+    state.away.insert(name.to_owned(), old.status());
+    let renewal = state.renewal_of(name);
+    drop(state);
+    renewal.carry_out(all).map(|()| old).inspect_err(|_| drop(locked(all).away.remove(name)))
 }
 
 impl State {
     /// Puts an open volume in its place, and under the units on it; what was there before.
     pub(super) fn put_in(&mut self, open: OpenVolume) -> Option<OpenVolume> {
-        self.away.take_if(|away| away.spec.name == open.spec.name);
+        self.away.remove(&open.spec.name);
         self.storage.put_in(open)
+    }
+
+    /// All that there are; one that changes is what it was.
+    pub(super) fn volumes(&self) -> Vec<VolumeStatus> {
+        let stay = self.storage.volumes.values();
+        let stay = stay.filter(|open| !self.away.contains_key(&open.spec.name));
+        stay.map(OpenVolume::status).chain(self.away.values().cloned()).collect()
     }
 
     /// Whether it is the disk of a block adapter, now or in its next form.
