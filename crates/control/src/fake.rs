@@ -12,7 +12,7 @@ use protocol::message::{
 use protocol::socket::Connection;
 use protocol::stats::{AdapterStats, ChannelStats, LunStats, QueueStats, StatsRegion};
 use spec::{Change, FileIdentity, change};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -34,6 +34,8 @@ pub struct Books {
     pub files: BTreeMap<PathBuf, u64>,
     /// Files that another process has.
     pub locked: BTreeMap<PathBuf, String>,
+    /// Adapters with something under way at a disk that hangs.
+    pub hung: BTreeSet<String>,
 }
 
 fn failure(code: FailureCode, message: impl Into<String>) -> Reply {
@@ -265,6 +267,10 @@ impl Books {
     }
 
     fn remove_volume(&mut self, name: &str) -> Reply {
+        let adapters = self.status.adapters.iter().filter(|it| it.spec.uses_volume(name));
+        if let Some(hung) = adapters.map(|it| &it.spec.name).find(|it| self.hung.contains(*it)) {
+            return failure(FailureCode::Opening, format!("adapter {hung}: removed, waits"));
+        }
         if self.users(name) {
             return failure(FailureCode::InUse, format!("volume `{name}` is in use"));
         }
@@ -301,6 +307,10 @@ impl Books {
             if change::adapter(&old.spec, &spec) == Change::Recreate {
                 return failure(FailureCode::InUse, "what it was made with is fixed");
             }
+            if self.hung.contains(&spec.name) && *old.spec != spec {
+                let what = "changes, waits for what its disks have under way";
+                return failure(FailureCode::Opening, format!("adapter {}: {what}", spec.name));
+            }
             old.spec = spec.into();
             return Reply::Done;
         }
@@ -320,6 +330,10 @@ impl Books {
     }
 
     fn remove_adapter(&mut self, name: &str) -> Reply {
+        if self.hung.contains(name) {
+            let what = "removed, waits for what its disks have under way";
+            return failure(FailureCode::Opening, format!("adapter {name}: {what}"));
+        }
         let before = self.status.adapters.len();
         self.status.adapters.retain(|adapter| adapter.spec.name != name);
         if self.status.adapters.len() == before {

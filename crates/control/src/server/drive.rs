@@ -5,7 +5,7 @@ use super::registry::{Key, Live, Shown};
 use super::shared::{ApplyOutcome, Ledger, Server};
 use crate::error::{ApiError, Code};
 use crate::model::files::Made;
-use crate::model::resolve;
+use crate::model::resolve::{self, Wanted};
 use crate::model::validate::validate;
 use crate::model::{Desired, san};
 use crate::operation::{Action, Carried, Edit, Facts, Operation, Step, Work, next};
@@ -135,6 +135,11 @@ impl Server {
                     let _ = tokio::time::timeout(LOOK, cancelled).await;
                     told = self.told();
                     facts.carried = self.carried(&operation, &told, late);
+                    // What one data plane has let go of now, another is to have.
+                    if facts.carried == Carried::Holds {
+                        told = self.tell(Some(concerned)).await;
+                        facts.carried = self.carried(&operation, &told, late);
+                    }
                 }
                 Action::GiveUp(why) => {
                     let ledger = &mut *self.change.lock().await;
@@ -184,8 +189,35 @@ impl Server {
             (Some(failure), _) => Carried::Failed(failure),
             (None, Some(opening)) if late => Carried::Late(opening),
             (None, Some(_)) => Carried::Opening,
+            // It is not taken back for that: who is shut out by it stays so, and it is done when the disk answers.
+            (None, None) if !late && self.changes_one_of(operation, &told.opening, &desired) => {
+                Carried::Opening
+            }
             (None, None) => Carried::Holds,
         }
+    }
+
+    /// Whether one of these is an adapter that is another by this change, as by that of a mask: it may wait for what a disk has under way.
+    fn changes_one_of(
+        &self,
+        operation: &Operation,
+        opening: &BTreeMap<Subject, ApiError>,
+        desired: &Desired,
+    ) -> bool {
+        let Work::Change { edits, files } = &operation.work else { return false };
+        let adapters = opening.keys().filter_map(|subject| match subject {
+            Subject::Adapter(name) => Some(name),
+            _ => None,
+        });
+        let mut adapters = adapters.peekable();
+        if adapters.peek().is_none() {
+            return false;
+        }
+        let (before, now) = (self.wanted(&back(desired, edits, files)), self.wanted(desired));
+        let of = |all: &BTreeMap<String, Wanted>, name: &String| {
+            all.values().find_map(|wanted| wanted.adapters.get(name).cloned())
+        };
+        adapters.any(|name| of(&before, name) != of(&now, name))
     }
 
     async fn copy(&self, operation: &Operation) -> Result<(), ApiError> {

@@ -7,9 +7,14 @@ use crate::reconcile::Subject;
 use crate::supervisor::{self, Outcome, Supervisor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+/// How often it is looked whether a data plane has let go of something at last.
+const LOOK: Duration = Duration::from_millis(200);
 
 /// What one data plane was told.
 struct Ticket {
@@ -74,7 +79,7 @@ impl Server {
         let volumes = wanted.values().flat_map(|wanted| wanted.volumes.values());
         let written = volumes.filter(|spec| !spec.read_only).filter_map(|spec| spec.kind.path());
         supervisor::close(self.passing.want(written.map(Path::to_owned).collect()));
-        telling.tell(&desired, &mut wanted);
+        telling.tell(&mut wanted);
         let mut posted = Posted {
             post: telling.post,
             tickets: Vec::new(),
@@ -153,13 +158,15 @@ impl Server {
             }
             match supervisor.answer(&mut answer).await {
                 Some(outcome) => {
+                    let undone = undone(&outcome);
                     note(&mut told, &dataplane, outcome);
-                    again = self.has_let_go(&dataplane, post).await.or(again);
+                    let posted = self.has_let_go(&dataplane, &supervisor, post, &undone).await;
+                    again = posted.or(again);
                 }
                 None => {
                     told.down.insert(dataplane.clone());
                     if awaited {
-                        self.await_behind(dataplane, post, answer);
+                        self.await_behind(dataplane, supervisor, post, answer);
                     }
                 }
             }
@@ -171,10 +178,43 @@ impl Server {
         (told, again)
     }
 
-    async fn has_let_go(&self, dataplane: &str, post: u64) -> Option<Posted> {
+    /// A data plane has answered. What it has let go of is told to others; what it could not let go of, a disk of which does not answer perhaps, is told when it has.
+    async fn has_let_go(
+        &self,
+        dataplane: &str,
+        supervisor: &Arc<Supervisor>,
+        post: u64,
+        undone: &BTreeSet<Subject>,
+    ) -> Option<Posted> {
         let mut ledger = self.change.lock().await;
-        let released = ledger.telling.has_let_go(dataplane, post);
+        let released = ledger.telling.has_let_go(dataplane, post, undone);
+        if ledger.telling.watch(dataplane, post) {
+            self.watch(dataplane.to_owned(), Arc::clone(supervisor), post);
+        }
         released.then(|| self.post(&mut ledger))
+    }
+
+    /// Looks until a data plane has let go of what it was told then. Its supervisor goes on trying.
+    fn watch(&self, dataplane: String, supervisor: Arc<Supervisor>, post: u64) {
+        let server = self.myself.clone();
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                let Some(server) = server.upgrade() else { return };
+                let view = supervisor.view();
+                let connected = view.pid.is_some();
+                let (failures, opening) = (view.failures, view.opening);
+                let undone = undone(&Outcome { connected, failures, opening });
+                let mut ledger = server.change.lock().await;
+                if ledger.telling.has_let_go(&dataplane, post, &undone) {
+                    let posted = server.post(&mut ledger);
+                    server.settle_behind(posted);
+                }
+                if !ledger.telling.lets_go(&dataplane, post) || server.ended.load(Relaxed) {
+                    return;
+                }
+            }
+        });
     }
 
     /// Nobody waits for these; but what is let go of has to reach its new place.
@@ -189,15 +229,20 @@ impl Server {
     }
 
     /// A data plane that is silent lets go of something when it answers.
-    fn await_behind(&self, dataplane: String, post: u64, answer: oneshot::Receiver<Outcome>) {
+    fn await_behind(
+        &self,
+        dataplane: String,
+        supervisor: Arc<Supervisor>,
+        post: u64,
+        answer: oneshot::Receiver<Outcome>,
+    ) {
         let server = self.myself.clone();
         tokio::spawn(async move {
             // An error is the end of the supervisor: the data plane is gone, or another server has it.
-            let _ = answer.await;
+            let undone = answer.await.map(|outcome| undone(&outcome)).unwrap_or_default();
             let Some(server) = server.upgrade() else { return };
-            if let Some(posted) = server.has_let_go(&dataplane, post).await {
-                server.settle_behind(posted);
-            }
+            let posted = server.has_let_go(&dataplane, &supervisor, post, &undone).await;
+            posted.into_iter().for_each(|posted| server.settle_behind(posted));
         });
     }
 
@@ -230,6 +275,13 @@ impl Server {
         self.write_supervisors().insert(name.to_owned(), Arc::clone(&supervisor));
         Ok(supervisor)
     }
+}
+
+/// What a data plane has not done. One that is not there has nothing any more.
+fn undone(outcome: &Outcome) -> BTreeSet<Subject> {
+    let Outcome { connected, failures, opening } = outcome;
+    let all = failures.keys().chain(opening.keys());
+    all.filter(|_| *connected).cloned().collect()
 }
 
 fn note(told: &mut ApplyOutcome, dataplane: &str, outcome: Outcome) {

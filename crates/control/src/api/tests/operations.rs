@@ -4,6 +4,7 @@ use super::*;
 use crate::model::Desired;
 use crate::operation::{ENDED_MAX, Edit, Journal, Kind, Step, Work};
 use crate::store::StoreError;
+use protocol::message::Request;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 impl Bench {
@@ -398,4 +399,73 @@ async fn what_nobody_waited_for_long_is_not_kept_and_what_is_kept_is_bounded() {
         bench.ended(done["operation"].as_u64().unwrap()).await;
     }
     assert_eq!(bench.get("/v1/operations").await["items"].as_array().unwrap().len(), ENDED_MAX);
+}
+
+/// The data plane that has an adapter lets go of it when a disk answers that hangs; only then does another one get it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_adapter_with_a_hung_disk_moves_when_that_answers() {
+    let bench = Bench::new().await;
+    bench.disk().await;
+    assert_eq!(bench.call("POST", "/v1/dataplanes", json!({"name": "side"})).await.0, 201);
+    let made = |bench: &Bench| {
+        let is_put = |request: &Request| matches!(request, Request::PutAdapter(_));
+        bench.fake("side").books().log.iter().filter(|it| is_put(it)).count()
+    };
+    bench.fake("main").books().hung.insert("a".to_owned());
+    let gone = "[dataplane.side]\n[volume.v]\nkind=\"null\"\nsize=\"1GiB\"\n";
+    let (status, applied) = bench.text("POST", "/v1/apply?prune=true", gone.to_owned()).await;
+    assert_eq!(status, 200, "{applied}");
+    assert!(
+        applied.contains("adapter `a`: removed, waits for what its disks have under way"),
+        "{applied}"
+    );
+    let there = json!({"name": "a", "attributes": {"volume": "v", "dataplane": "side"}});
+    let (status, done) = bench.call("POST", "/v1/adapters?wait=false", there).await;
+    assert_eq!(status, 201, "{done}");
+    let id = done["operation"].as_u64().unwrap();
+    // Time to do it wrong: everything is told again meanwhile.
+    let network = json!({"name": "n", "attributes": {"dataplane": "side"}});
+    assert_eq!(bench.call("POST", "/v1/networks", network).await.0, 201);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(made(&bench), 0, "the other one has it open");
+    assert_eq!(bench.running().await.len(), 1, "it waits");
+    bench.fake("main").books().hung.clear();
+    let ended = bench.ended(id).await;
+    assert_eq!((&ended["step"], made(&bench)), (&json!("done"), 1), "{ended}");
+    assert_eq!(bench.fake("side").books().status.adapters.len(), 1);
+
+    // The same of what nobody waits for.
+    bench.fake("side").books().hung.insert("a".to_owned());
+    assert_eq!(bench.text("POST", "/v1/apply?prune=true", gone.to_owned()).await.0, 200);
+    let back = "[adapter.a]\nvolume=\"v\"\n";
+    let (status, applied) = bench.text("POST", "/v1/apply", back.to_owned()).await;
+    assert_eq!(status, 200, "{applied}");
+    assert!(
+        applied.contains("adapter `a`: removed, waits for what its disks have under way"),
+        "{applied}"
+    );
+    assert_eq!(bench.fake("main").books().status.adapters.len(), 0);
+    bench.fake("side").books().hung.clear();
+    eventually(|| bench.fake("main").books().status.adapters.len() == 1).await;
+}
+
+/// Who changes what a client sees is answered when the client sees it no more, and a disk of the client's may take its time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mask_has_changed_when_the_client_sees_it_so() {
+    let bench = Bench::san().await;
+    bench.fake("main").books().hung.insert("f".to_owned());
+    let luns = json!({"attributes": {"luns": "0"}});
+    let query = "/v1/masks/m?force=true&wait=false";
+    let (status, done) = bench.call("PATCH", query, luns).await;
+    assert_eq!(status, 200, "{done}");
+    let id = done["operation"].as_u64().expect("it goes on");
+    assert_eq!(bench.luns("f").len(), 2);
+    // One that has nothing to do with that adapter is not held up.
+    let volume = json!({"name": "c", "attributes": {"kind": "null", "size": 4096}});
+    let (status, other) = bench.call("POST", "/v1/volumes", volume).await;
+    assert_eq!((status, &other["operation"]), (201, &Value::Null), "{other}");
+    assert_eq!(bench.running().await.len(), 1, "it waits");
+    bench.fake("main").books().hung.clear();
+    assert_eq!(bench.ended(id).await["step"], "done");
+    assert_eq!(bench.luns("f").len(), 1);
 }
