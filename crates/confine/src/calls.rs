@@ -20,7 +20,7 @@ const DATA_PLANE: &[c_long] = &[
     // Files that are open, and what Landlock leaves.
     SYS_read, SYS_write, SYS_readv, SYS_writev, SYS_pread64, SYS_pwrite64, SYS_preadv, SYS_pwritev, SYS_preadv2, SYS_pwritev2,
     SYS_lseek, SYS_fallocate, SYS_ftruncate, SYS_fsync, SYS_fdatasync, SYS_fstat, SYS_newfstatat, SYS_statx, SYS_statfs,
-    SYS_fstatfs, SYS_fcntl, SYS_flock, SYS_close, SYS_close_range, SYS_dup, SYS_dup3, SYS_openat, SYS_readlinkat, SYS_faccessat,
+    SYS_fstatfs, SYS_flock, SYS_close, SYS_close_range, SYS_dup, SYS_dup3, SYS_openat, SYS_readlinkat, SYS_faccessat,
     SYS_faccessat2, SYS_unlinkat, SYS_renameat, SYS_renameat2, SYS_linkat, SYS_getcwd,
     // Memory.
     SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk, SYS_memfd_create, SYS_mlock, SYS_munlock, SYS_mincore, SYS_membarrier,
@@ -49,6 +49,20 @@ const OLD_NAMES: &[c_long] = &[];
 
 /// Questions to descriptors that a data plane asks. All others wait for a driver to have a defect.
 const QUESTIONS: [u64; 4] = [FIONBIO, FIOCLEX, TCGETS, 0x1268 /* BLKSSZGET */];
+
+/// What descriptors are told. Not among it: who is sent a signal, and which, when something happens to one (`F_SETOWN`, `F_SETSIG`), which would reach other
+/// processes before Linux 6.12.
+const OF_DESCRIPTORS: [u64; 9] = [
+    F_DUPFD_CLOEXEC as u64,
+    F_GETFD as u64,
+    F_SETFD as u64,
+    F_GETFL as u64,
+    F_SETFL as u64,
+    F_OFD_SETLK as u64,
+    F_OFD_GETLK as u64,
+    F_ADD_SEALS as u64,
+    F_GET_SEALS as u64,
+];
 
 /// What a ring may be told when it works: which files it has, and how many workers (`linux/io_uring.h`).
 const RING_CHANGES: [u64; 3] =
@@ -103,6 +117,7 @@ pub fn data_plane() -> Result<(), Unconfined> {
         rules.insert(SYS_sched_setaffinity, vec![all(vec![equal(0, 0)?])?]);
         rules.insert(SYS_prctl, any(0, [PR_SET_NAME as u64, PR_GET_NAME as u64])?);
         rules.insert(SYS_ioctl, any(1, QUESTIONS)?);
+        rules.insert(SYS_fcntl, any(1, OF_DESCRIPTORS)?);
         // The ring may be named by its descriptor or by its registered number.
         let change = |code| all(vec![masked(1, RING_CHANGE, code)?]);
         let changes: Built<Vec<SeccompRule>> = RING_CHANGES.into_iter().map(change).collect();

@@ -238,6 +238,7 @@ fn touches_processes() {
         assert_eq!(call(SYS_tkill, &[other, signal as usize]), Err(EPERM));
     }
     assert_eq!(call(SYS_kill, &[usize::MAX, SIGKILL as usize]), Err(EPERM));
+    signals_by_a_descriptor();
     #[rustfmt::skip]
     let calls = [
         SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_pidfd_open, SYS_pidfd_getfd, SYS_pidfd_send_signal, SYS_rt_sigqueueinfo,
@@ -293,9 +294,34 @@ fn touches_processes() {
     ] {
         assert_eq!(call(SYS_io_uring_register, &[0, code, 0, 0]), Err(EPERM), "{code}");
     }
+    // Memory that a client keeps is sealed.
+    let memory = call(SYS_memfd_create, &[c"kept".as_ptr() as usize, MFD_ALLOW_SEALING as usize]);
+    let seal = [memory.unwrap() as usize, F_ADD_SEALS as usize, F_SEAL_SHRINK as usize];
+    call(SYS_fcntl, &seal).unwrap();
     // Its threads and its rings go on.
     drop(ring);
     assert_eq!(std::thread::spawn(|| 7).join().unwrap(), 7);
+}
+
+/// The kernel sends a signal to whom a descriptor names when something can be read there: any signal, to any process of the same user.
+fn signals_by_a_descriptor() {
+    let (ours, mut theirs) = UnixStream::pair().unwrap();
+    let told = |command: c_int, argument: c_int| {
+        call(SYS_fcntl, &[ours.as_raw_fd() as usize, command as usize, argument as usize])
+    };
+    let asked = [told(10 /* F_SETSIG */, SIGKILL), told(F_SETOWN, other())];
+    // Then it is sent, if that was taken.
+    let _ = told(F_SETFL, O_ASYNC);
+    theirs.write_all(b"x").unwrap();
+    let owner = [1 /* F_OWNER_PID */, other()];
+    let by_address = call(
+        SYS_fcntl,
+        &[ours.as_raw_fd() as usize, 15 /* F_SETOWN_EX */, owner.as_ptr() as usize],
+    );
+    assert_eq!((asked, by_address), ([Err(EPERM); 2], Err(EPERM)));
+    for command in [F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ, F_SETLKW, F_OFD_SETLKW] {
+        assert_eq!(told(command, 0), Err(EPERM), "{command}");
+    }
 }
 
 #[test]
@@ -386,5 +412,6 @@ fn confine_without_landlock(error: c_int, words: &str) {
     std::fs::read(folder().join("secret")).unwrap();
     assert_eq!(call(SYS_socket, &[AF_UNIX as usize, SOCK_STREAM as usize]), Err(EPERM));
     assert_eq!(call(SYS_kill, &[other() as usize, SIGKILL as usize]), Err(EPERM));
+    signals_by_a_descriptor();
     Command::new("/bin/true").spawn().unwrap_err();
 }
