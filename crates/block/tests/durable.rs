@@ -52,6 +52,26 @@ fn a_durable_write_elsewhere_does_not_take_the_error_of_a_lost_write() {
     [loser, other, third].into_iter().for_each(TestBench::close);
 }
 
+/// It needs no flush for that: who knows what else the disk had taken and not kept.
+#[test]
+fn a_durable_write_that_the_disk_refused_is_the_last_of_all_lanes() {
+    if !is_root("durable writes that a disk refuses") {
+        return;
+    }
+    for cache in [CacheMode::Buffered, CacheMode::Direct] {
+        let disk = Disk::new(MIB);
+        let file = FileSpec { cache, ..FileSpec::new(disk.path()) };
+        let volume = open(&VolumeSpec::new("disk", file)).expect("open");
+        let [mut refused, mut other] = lanes(&*volume);
+        disk.fail(Kind::Write, Some(libc::EIO));
+        assert_eq!(durable(&mut refused, 0), Err(IoError::Io), "{cache:?}");
+        disk.fail(Kind::Write, None);
+        assert_eq!(other.write(8192, &[2; 4096]), Err(IoError::Io), "{cache:?}");
+        assert_eq!(flush(&mut other), Err(IoError::Io), "{cache:?}");
+        [refused, other].into_iter().for_each(TestBench::close);
+    }
+}
+
 #[test]
 fn a_full_disk_found_by_a_durable_write_is_told_to_the_flush_that_lost() {
     if !is_root("write-back that finds no space") {

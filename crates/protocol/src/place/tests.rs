@@ -2,6 +2,7 @@
 
 use super::*;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn folder() -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -28,6 +29,40 @@ fn a_socket_has_its_permissions_and_serves() {
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "no draft is left");
     place.remove();
     std::fs::remove_dir(folder).unwrap();
+}
+
+/// Whoever gets through finds it as it is to be: who may use it is said before anybody is listened to.
+#[test]
+fn nobody_gets_in_before_it_is_said_who_may() {
+    const SOCKETS: usize = 2000;
+    let folder = folder();
+    // Each by a name of its own, so that what is found there is what was knocked at.
+    let path = |number: usize| folder.join(format!("{number}.sock"));
+    let draft = |number: usize| folder.join(draft(path(number).file_name().unwrap()));
+    let now = AtomicUsize::new(0);
+    let early = std::thread::scope(|scope| {
+        let knocks = scope.spawn(|| {
+            let mut early = 0;
+            loop {
+                let number = now.load(Ordering::Relaxed);
+                if number == SOCKETS {
+                    return early;
+                }
+                let through = reach(&draft(number)).is_ok();
+                let found = std::fs::metadata(draft(number));
+                let found = found.or_else(|_| std::fs::metadata(path(number)));
+                early += u32::from(through && found.is_ok_and(|it| it.mode() & 0o777 != 0o600));
+            }
+        });
+        for number in 0..SOCKETS {
+            now.store(number, Ordering::Relaxed);
+            drop(listen(&path(number), &Access::of_mode(0o600)).unwrap());
+        }
+        now.store(SOCKETS, Ordering::Relaxed);
+        knocks.join().unwrap()
+    });
+    assert_eq!(early, 0, "got through when others could");
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
