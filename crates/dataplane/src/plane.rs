@@ -83,6 +83,8 @@ pub(crate) struct State {
     initiators: BTreeMap<Initiator, BTreeSet<String>>,
     uplinks: BTreeMap<String, Uplink>,
     pools: BTreeMap<String, OpenPool>,
+    /// Nothing comes any more.
+    ended: bool,
 }
 
 /// Whether a client of such an adapter sees one of these units.
@@ -318,6 +320,7 @@ impl Plane {
         let _changing = locked(&self.changes);
         let (adapters, going, uplinks) = {
             let mut state = self.state();
+            state.ended = true;
             state.initiators.clear();
             let adapters = std::mem::take(&mut state.adapters);
             let stay = adapters.into_iter().filter(|(name, _)| {
@@ -329,7 +332,9 @@ impl Plane {
         };
         adapters.iter().for_each(|adapter| adapter.remove());
         drop(adapters);
-        let over = going.into_values().filter_map(|going| going.thread).map(JoinHandle::join);
+        // A pool that is being opened is given up; one that is being closed is closed below.
+        let over = going.into_iter().filter(|(about, _)| !matches!(about, Subject::Pool(_)));
+        let over = over.filter_map(|(_, going)| going.thread).map(JoinHandle::join);
         over.for_each(|over| assert!(over.is_ok(), "a panic ends the process"));
         uplinks.into_values().for_each(|uplink| uplink.remove(&self.context));
         let mut state = self.state();
@@ -338,7 +343,16 @@ impl Plane {
         let pools = std::mem::take(&mut state.pools);
         drop(state);
         drop(storage);
-        pools.into_values().for_each(OpenPool::close);
+        // None waits for the PVs of another.
+        std::thread::scope(|threads| {
+            for open in pools.into_values() {
+                let close = open.clone();
+                let begun = std::thread::Builder::new().spawn_scoped(threads, || open.close());
+                if begun.is_err() {
+                    close.close();
+                }
+            }
+        });
     }
 
     fn status(&self) -> Status {

@@ -15,7 +15,7 @@ use protocol::message::{
     AdapterSpec, BlockSpec, CacheMode, Failure, FailureCode, Reply, Request, Status,
 };
 use protocol::stats::QueueCounter;
-use spec::{FileSpec, LimitSpec, VolumeSpec};
+use spec::{FileSpec, LimitSpec, LuSpec, PoolSpec, VolumeSpec};
 use testkit::{Disk, Kind, Loop, Options, is_root};
 
 const MIB: u64 = 1 << 20;
@@ -317,6 +317,107 @@ fn a_data_plane_that_ends_waits_for_adapters_that_leave() {
         ends.join().unwrap();
     });
     assert_eq!(disk.served(Kind::Write), 1);
+}
+
+/// A pool whose PV hangs is opened, changed and closed by and by; other pools are meanwhile, and everything is told.
+#[test]
+fn a_pool_whose_pv_hangs_delays_no_change_of_another() {
+    if !is_root("PVs that hang while their pool is opened, changed and closed") {
+        return;
+    }
+    let server = Server::new(1);
+    let disk = Disk::new(10 * 64 * MIB);
+    let file = server.path("pv");
+    std::fs::File::create(&file).and_then(|file| file.set_len(10 * 64 * MIB)).unwrap();
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let pool = |name: &str, pv: &Path, fresh: bool| PoolSpec {
+        name: name.to_owned(),
+        uuid: name.repeat(16),
+        server: "b2".repeat(16),
+        pvs: vec![pv.to_owned()],
+        shadow: memory.path().join(name),
+        fresh,
+        joining: Vec::new(),
+        leaving: Vec::new(),
+        doomed: Vec::new(),
+    };
+    let lu = |name: &str, of: &str, bytes: u64| {
+        let mut spec = VolumeSpec::new(name, LuSpec { fresh: true, ..LuSpec::of(of) });
+        spec.bytes = Some(bytes);
+        Request::PutVolume(spec)
+    };
+    let goes_on = |request: &Request, begins: &str| match server.ask_once(request.clone()) {
+        Reply::Error(Failure { code: FailureCode::Opening, message, .. }) => {
+            assert!(message.starts_with(begins), "{message}");
+        }
+        other => panic!("{request:?}: {other:?}"),
+    };
+    // All that can be done with another one, and with it again.
+    let mut round = 0;
+    let mut works = || {
+        server.must(Request::PutPool(pool("bb", &file, round == 0)));
+        let name = format!("free{round}");
+        server.must(lu(&name, "bb", 64 * MIB));
+        server.must(Request::ResizeVolume { name: name.clone(), bytes: 96 * MIB, shrink: false });
+        server.must(Request::RemoveVolume { name, forget: false });
+        server.must(Request::RemovePool { name: "bb".into() });
+        round += 1;
+    };
+    disk.hold(Kind::Read);
+    let put = Request::PutPool(pool("aa", &disk.path(), true));
+    goes_on(&put, "pool aa: opening");
+    disk.wait_held(Kind::Read, 1);
+    goes_on(&put, "pool aa: opening");
+    works();
+    assert_eq!(server.status().pools.len(), 0);
+    disk.release(Kind::Read);
+    server.must(put);
+    server.must(lu("v", "aa", 64 * MIB));
+    // It grows.
+    disk.hold(Kind::Write);
+    let grow = Request::ResizeVolume { name: "v".into(), bytes: 128 * MIB, shrink: false };
+    goes_on(&grow, "volume v: changes its size");
+    let remove = Request::RemoveVolume { name: "v".into(), forget: false };
+    goes_on(&remove, "volume v: changes its size");
+    works();
+    assert_eq!(server.status().volumes[0].bytes, 64 * MIB);
+    disk.release(Kind::Write);
+    server.must(grow);
+    assert_eq!(server.status().volumes[0].bytes, 128 * MIB);
+    server.must(remove);
+    assert_eq!(server.status().pools[0].lus.len(), 1);
+    // An LU is removed, and then it is closed.
+    let doomed: Vec<u32> = server.status().pools[0].lus.iter().map(|lu| lu.number).collect();
+    disk.hold(Kind::Write);
+    let cut = PoolSpec { doomed, ..pool("aa", &disk.path(), true) };
+    let cut = Request::PutPool(cut);
+    goes_on(&cut, "pool aa: changing");
+    works();
+    disk.release(Kind::Write);
+    server.must(cut);
+    assert_eq!(server.status().pools[0].lus, []);
+    server.must(lu("v", "aa", 64 * MIB));
+    let (front, ring) = Front::ready(&server.put_adapter(|_| ()));
+    ring.request(0, 1, 0, (ring.data.guest.0, 4096, 0));
+    assert_eq!(ring.status_after(0), 0);
+    drop((front, ring));
+    server.must(Request::RemoveAdapter { name: "vhost0".into() });
+    server.must(Request::RemoveVolume { name: "v".into(), forget: false });
+    disk.hold(Kind::Flush);
+    let close = Request::RemovePool { name: "aa".into() };
+    goes_on(&close, "pool aa: closing");
+    works();
+    match server.ask_once(lu("x", "aa", 64 * MIB)) {
+        Reply::Error(Failure { message, .. }) => {
+            assert!(message.contains("its pool aa is not open"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(server.status().pools.len(), 1, "it is there until it is closed");
+    disk.release(Kind::Flush);
+    server.must(close);
+    assert_eq!(server.status().pools.len(), 0);
+    works();
 }
 
 /// A client of a new adapter `vhost0`, whose write that disk has begun and does not end.

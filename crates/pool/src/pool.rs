@@ -729,7 +729,7 @@ impl Pool {
             match job.owner {
                 Asker::Tag(tag) => self.answer(tag, job.fault.map_or(Ok(Reply::Done), Err)),
                 Asker::Leaving(pv, key) => self.moved_away(pv, key, job.fault),
-                Asker::Balance(key) => self.balanced(key),
+                Asker::Balance(key) => self.balanced(key, job.fault),
             }
         }
     }

@@ -1,4 +1,5 @@
-//! The thread's io_uring, with a lane of each PV of each pool, and buffers.
+//! The thread's io_uring, with a lane of each PV of each pool, and buffers. Nothing here waits for one operation: how many buffers those of a PV may have is said by its pool
+//! ([`crate::work`]).
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,9 +20,6 @@ use crate::post::Bell;
 const SMALL: usize = 192 << 10;
 /// As many bytes as a lane asks for at once, and the rest of the first and the last block.
 const LARGE: usize = crate::lane::ASK_MAX as usize + (2 << 16);
-/// Buffers of each size.
-const SMALL_MAX: usize = 128;
-const LARGE_MAX: usize = 16;
 /// The thread's own lane: its bell.
 const OWN: LaneId = LaneId(0);
 
@@ -32,7 +30,16 @@ pub(crate) struct Buffer {
     large: bool,
 }
 
+/// Whether an operation of so many bytes takes a large buffer.
+pub(crate) fn is_large(bytes: u64) -> bool {
+    bytes > SMALL as u64
+}
+
 impl Buffer {
+    pub(crate) fn is_large(&self) -> bool {
+        self.large
+    }
+
     pub(crate) fn part(&self, at: usize, len: usize) -> IoBuf {
         self.memory.buf(at, len).expect("whoever takes a buffer says how large it has to be")
     }
@@ -74,10 +81,9 @@ pub(crate) struct Engine<T> {
     parked: Vec<(Option<Instant>, u32)>,
     arrived: VecDeque<(u32, Result<(), IoError>)>,
     finishes: Vec<Finish>,
+    /// Buffers that nobody has.
     small: Vec<Buffer>,
     large: Vec<Buffer>,
-    /// How many there are, used or not.
-    made: [usize; 2],
 }
 
 impl<T> Engine<T> {
@@ -102,7 +108,6 @@ impl<T> Engine<T> {
             finishes: Vec::new(),
             small: Vec::new(),
             large: Vec::new(),
-            made: [0; 2],
         };
         engine.listen();
         Ok(engine)
@@ -144,24 +149,13 @@ impl<T> Engine<T> {
         }
     }
 
-    /// Memory for so many bytes, if there is some now.
+    /// Memory for so many bytes, unless the system has none.
     pub(crate) fn buffer(&mut self, bytes: usize) -> Option<Buffer> {
-        let large = bytes > SMALL;
+        let large = is_large(bytes as u64);
         debug_assert!(bytes <= LARGE, "an operation of {bytes} bytes");
-        let (free, most, size) = match large {
-            true => (&mut self.large, LARGE_MAX, LARGE),
-            false => (&mut self.small, SMALL_MAX, SMALL),
-        };
-        if let Some(buffer) = free.pop() {
-            return Some(buffer);
-        }
-        let made = &mut self.made[usize::from(large)];
-        if *made == most {
-            return None;
-        }
-        let memory = Lasting::new(size).ok()?;
-        *made += 1;
-        Some(Buffer { memory, large })
+        let (free, size) = if large { (&mut self.large, LARGE) } else { (&mut self.small, SMALL) };
+        let made = || Some(Buffer { memory: Lasting::new(size).ok()?, large });
+        free.pop().or_else(made)
     }
 
     pub(crate) fn give_back(&mut self, buffer: Buffer) {
@@ -272,39 +266,5 @@ impl<T> Engine<T> {
             }
         }
         None
-    }
-
-    /// An operation that is over is another's: it comes again with [`Engine::next`].
-    pub(crate) fn keep(&mut self, arrived: Arrived<T>) {
-        let Arrived { what_for, result, buffer, buf } = arrived;
-        let (op, offset, len) = (OpKind::Flush, 0, 0);
-        let io = Io { lane: 0, op, offset, len, buffer, buf, done: 0, passed: 0, what_for };
-        let tag = self.insert(io);
-        self.arrived.push_back((tag, result));
-    }
-
-    /// One operation from beginning to end; what else arrives meanwhile is kept.
-    pub(crate) fn at_once(
-        &mut self,
-        lane: u16,
-        op: OpKind,
-        offset: u64,
-        len: u64,
-        buffer: Option<Buffer>,
-        what_for: T,
-    ) -> (Result<(), IoError>, Option<Buffer>) {
-        let tag = self.begin(lane, op, offset, len, buffer, what_for);
-        loop {
-            if let Some(at) = self.arrived.iter().position(|(arrived, _)| *arrived == tag) {
-                let (_, result) = self.arrived.remove(at).expect("it was just found");
-                let io = self.ios.remove(&tag);
-                return (result, io.and_then(|io| io.buffer));
-            }
-            // Also of the others of whom something has arrived already.
-            let others = std::mem::take(&mut self.arrived);
-            self.wait(None);
-            let new = std::mem::replace(&mut self.arrived, others);
-            self.arrived.extend(new);
-        }
     }
 }

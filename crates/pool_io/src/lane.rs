@@ -12,7 +12,7 @@ use memory::{IoBuf, Lasting, clock};
 use pool::format::CHUNK_BYTES;
 use uring::{FileSlot, Op, Ring};
 
-use crate::post::{Answered, Ask, Inbox, LaneBox, Message};
+use crate::post::{Answered, Ask, Inbox, LaneBox, Message, walk};
 use crate::table::{Begun, Found, Shared, Table};
 use crate::volume::LuVolume;
 
@@ -20,6 +20,13 @@ use crate::volume::LuVolume;
 pub(crate) const ASK_MAX: u64 = 1 << 20;
 /// Requests in flight; one more waits in the channel.
 const JOBS_MAX: usize = 4096;
+/// Pieces of memory in which the pool is told of a round, and of one when its lane has many there already.
+const PIECES_MAX: u32 = 256;
+const PIECES_FEW: u32 = 16;
+/// As many pieces are many.
+const PIECES_MANY: u32 = 32 << 10;
+/// Rounds of which even one block has more than that, at once.
+const ODD_MAX: u32 = 16;
 /// The lane's own operation: a read of its box's bell.
 const BELL: u64 = 0;
 /// When to try again after the kernel would not even take what was queued.
@@ -34,6 +41,9 @@ struct Job {
     len: u64,
     /// Where it is counted that it was begun; none: the pool has it.
     parity: Option<u8>,
+    /// Pieces of memory of which the pool was told, and whether one block has very many.
+    pieces: u32,
+    odd: bool,
 }
 
 impl Job {
@@ -81,8 +91,10 @@ pub(crate) struct LuLane {
     /// Where a ring of the bell is read to.
     rung: Lasting,
     listens: bool,
-    /// Requests that the pool has.
+    /// Requests that the pool has, with their pieces of memory, and how many of them have very many.
     asked: u32,
+    pieces: u32,
+    odd: u32,
     jobs: HashMap<Tag, Job, BuildHasherDefault<OfTags>>,
     /// Pieces of a request of which a round is a part.
     scratch: Vec<IoBuf>,
@@ -121,6 +133,8 @@ impl LuLane {
             rung,
             listens: false,
             asked: 0,
+            pieces: 0,
+            odd: 0,
             jobs: HashMap::with_capacity_and_hasher(2 * JOBS_MAX, BuildHasherDefault::default()),
             scratch: Vec::with_capacity(Op::MAX_BUFS),
             block_size: volume.block_size,
@@ -211,7 +225,14 @@ impl LuLane {
         };
         request.passed = part.passed;
         if answer == Submit::Pending {
-            let job = Job { base: first, bytes, len: request.len, parity: Some(parity) };
+            let job = Job {
+                base: first,
+                bytes,
+                len: request.len,
+                parity: Some(parity),
+                pieces: 0,
+                odd: false,
+            };
             self.jobs.insert(tag, job);
         } else {
             self.begun.end(parity);
@@ -240,26 +261,30 @@ impl LuLane {
         self.transfer(ring, request)
     }
 
-    /// A round of a read or write that takes the pool.
+    /// A round of a read or write that takes the pool. It is told where the client's memory is, and makes no copy: requests may wait long, and be many.
     #[cold]
     fn ask_for(&mut self, ring: &mut Ring, request: &Request<'_>, done: u64) -> Submit {
-        let bytes = (request.len - done).min(ASK_MAX);
-        let mut bufs = Vec::with_capacity(request.bufs.len());
-        let found = walk(request.bufs, done, bytes, |piece| bufs.push(piece));
-        if found < bytes {
+        let block = u64::from(self.block_size);
+        let most = (request.len - done).min(ASK_MAX);
+        let few = if self.pieces < PIECES_MANY { PIECES_MAX } else { PIECES_FEW };
+        let (mut pieces, mut found) = (0, 0);
+        let whole = walk(request.bufs, done, most, |piece| {
+            pieces += 1;
+            found += if pieces <= few { piece.len() as u64 } else { 0 };
+        });
+        if whole < most {
             return Submit::Done(Err(IoError::Io));
         }
-        let mut data = Vec::new();
-        if request.op.writes() {
-            data.resize(bytes as usize, 0);
-            let mut at = 0;
-            for buf in &bufs {
-                buf.read(0, &mut data[at..at + buf.len()]);
-                at += buf.len();
-            }
-            bufs.clear();
+        // Whole blocks, and one at least.
+        let bytes = if found < most { (found - found % block).max(block.min(most)) } else { most };
+        let mut bufs = Vec::with_capacity(pieces.min(few) as usize);
+        walk(request.bufs, done, bytes, |piece| bufs.push(piece));
+        let odd = bufs.len() > few as usize;
+        if odd && self.odd >= ODD_MAX {
+            // Whoever has such memory waits for others who have.
+            return Submit::Park { reason: Wait::BackEndFull, until: None };
         }
-        self.ask(ring, request, (done, bytes), data, bufs)
+        self.ask(ring, request, (done, bytes), (bufs.into(), odd))
     }
 
     /// Hands the pool a request, or a round of it.
@@ -268,8 +293,7 @@ impl LuLane {
         ring: &mut Ring,
         request: &Request<'_>,
         (done, bytes): (u64, u64),
-        data: Vec<u8>,
-        bufs: Vec<IoBuf>,
+        (bufs, odd): (Box<[IoBuf]>, bool),
     ) -> Submit {
         if self.jobs.len() >= JOBS_MAX {
             return Submit::Park { reason: Wait::BackEndFull, until: None };
@@ -286,11 +310,15 @@ impl LuLane {
             op => op,
         };
         let full = matches!(op, OpKind::Write { .. }) && self.shared.full.load(Relaxed);
-        self.jobs.insert(request.tag, Job { base: done, bytes, len: request.len, parity: None });
+        let pieces = bufs.len() as u32;
+        let job = Job { base: done, bytes, len: request.len, parity: None, pieces, odd };
+        self.jobs.insert(request.tag, job);
         self.asked += 1;
+        self.pieces += pieces;
+        self.odd += u32::from(odd);
         let (from, tag, lu) = (Arc::clone(&self.answers), request.tag, self.table.number);
         let at = request.offset + done;
-        let ask = Ask { from, tag, op, lu, at, bytes, data, bufs };
+        let ask = Ask { from, tag, op, lu, at, bytes, bufs };
         self.inbox.post(Message::Ask(Arc::clone(&self.shared), ask));
         Submit::Held { reason: if full { Wait::PoolFull } else { Wait::Pool } }
     }
@@ -313,17 +341,14 @@ impl LuLane {
     /// The bell was rung.
     fn heard(&mut self, ring: &mut Ring, out: &mut Vec<Finish>) {
         self.listens = false;
-        for Answered { tag, result, data, bufs } in self.answers.take() {
+        for Answered { tag, result } in self.answers.take() {
             let Some(job) = self.jobs.remove(&tag) else {
                 debug_assert!(false, "{tag:?} was answered, and was not asked");
                 continue;
             };
             self.asked -= 1;
-            let mut at = 0;
-            for buf in bufs.iter().filter(|_| result.is_ok()) {
-                buf.write(0, &data[at..at + buf.len()]);
-                at += buf.len();
-            }
+            self.pieces -= job.pieces;
+            self.odd -= u32::from(job.odd);
             out.push(Finish { tag, outcome: job.outcome(Outcome::Done(result)) });
         }
         if self.asked > 0 && !self.listen(ring) {
@@ -348,9 +373,9 @@ impl Lane for LuLane {
             }
             OpKind::Discard | OpKind::WriteZeroes { .. } if request.done < request.len => {
                 let rest = (request.done, request.len - request.done);
-                self.ask(ring, request, rest, Vec::new(), Vec::new())
+                self.ask(ring, request, rest, Default::default())
             }
-            OpKind::Flush => self.ask(ring, request, (0, 0), Vec::new(), Vec::new()),
+            OpKind::Flush => self.ask(ring, request, (0, 0), Default::default()),
             OpKind::Write { .. } | OpKind::Discard | OpKind::WriteZeroes { .. } => {
                 Submit::Done(Ok(()))
             }
@@ -385,24 +410,4 @@ impl Lane for LuLane {
         self.table.lanes.fetch_sub(1, Relaxed);
         self.shared.leave(&self.begun);
     }
-}
-
-/// Calls `each` with the parts of `bufs` that hold the bytes from `skip` on, `limit` at most; how many bytes that were.
-fn walk(bufs: &[IoBuf], mut skip: u64, limit: u64, mut each: impl FnMut(IoBuf)) -> u64 {
-    let mut seen = 0;
-    for buf in bufs {
-        let len = buf.len() as u64;
-        if skip >= len {
-            skip -= len;
-            continue;
-        }
-        let take = (len - skip).min(limit - seen);
-        if take == 0 {
-            break;
-        }
-        // Both are at most the buffer's length.
-        each(buf.slice(skip as usize, take as usize));
-        (skip, seen) = (0, seen + take);
-    }
-    seen
 }

@@ -24,14 +24,19 @@
 //!
 //! # What waits
 //!
+//! Nobody waits on the thread: an operation is begun there, and what follows from its end goes on when it has come. A pool is read on the thread of whoever opens it (`remote.rs`), and operations on a PV
+//! have so many buffers and no more. So a PV that hangs delays what needs it, and no other pool.
+//!
 //! A request that the thread has is [`block::Submit::Held`], counted as [`block::Wait::Pool`], or as [`block::Wait::PoolFull`] where it needs space and others wait for that already. The
-//! answer lies in the lane's box, whose eventfd the channel's ring reads: a lane that waits always has something in flight.
+//! answer lies in the lane's box, whose eventfd the channel's ring reads: a lane that waits always has something in flight. The thread reads and writes the client's own memory, when the time has come, and
+//! keeps no copy of it: what waits for space costs some hundred bytes, however large it is.
 #![forbid(unsafe_code)]
 
 mod engine;
 mod lane;
 mod open;
 mod post;
+mod remote;
 mod shadow;
 mod signature;
 mod table;

@@ -1,100 +1,40 @@
-//! Making and opening a pool, on its thread.
+//! Making and opening a pool, on the thread of whoever wants it: it waits for each PV as long as that takes. The pools' thread gets the pool when all of it is read.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use block::{FileVolume, OpKind, Volume, VolumeError};
+use block::{FileVolume, Volume, VolumeError};
 use pool::format::{
     CHUNK_BYTES, LABEL_BYTES, Label, MemberState, Place, SECTOR_BYTES, Superblock, Uuid,
 };
-use pool::{NewPv, Policy, Pool, ReadFailed, Shadow as Left, Source, choose, make, superblocks};
+use pool::{NewPv, Policy, Pool, Shadow as Left, Source, choose, make, superblocks};
 use spec::PoolSpec;
 
 use crate::PoolError;
-use crate::engine::Engine;
+use crate::post::Inbox;
+use crate::remote::{PvLane, Reading, Refused};
 use crate::shadow::Shadow;
 use crate::signature;
 use crate::table::{OpenPv, Shared};
 use crate::thread::{Candidate, Opening};
-use crate::work::{For, Work, chunks_for};
+use crate::work::{Work, chunks_for};
 
-/// Bytes that are read at once while a pool is opened.
-const READ: usize = 128 << 10;
-/// Bytes that are written at once while one is made.
-const WRITE: usize = 128 << 10;
-
-/// PVs that are read at once, by the numbers of their lanes.
-struct Reading<'a> {
-    engine: &'a mut Engine<For>,
-    lanes: &'a [Option<u16>],
-}
-
-impl Source for Reading<'_> {
-    fn read(&mut self, pv: u16, at: u64, bytes: usize) -> Result<Vec<u8>, ReadFailed> {
-        let failed = ReadFailed { pv, at };
-        let lane = self.lanes.get(usize::from(pv)).copied().flatten().ok_or(failed)?;
-        let mut all = vec![0; bytes];
-        for (index, part) in all.chunks_mut(READ).enumerate() {
-            let from = at + (index * READ) as u64;
-            // Blocks of the pool that are not there any more, in a file that became shorter, are as bytes of another kind: no error of the pool's.
-            let buffer = self.engine.buffer(READ).ok_or(failed)?;
-            let len = part.len() as u64;
-            let (result, buffer) =
-                self.engine.at_once(lane, OpKind::Read, from, len, Some(buffer), For::Opening);
-            let Some(buffer) = buffer else { return Err(failed) };
-            buffer.part(0, part.len()).read(0, part);
-            self.engine.give_back(buffer);
-            result.map_err(|_| failed)?;
-        }
-        Ok(all)
-    }
-
-    fn is_there(&mut self, pv: u16) -> bool {
-        self.lanes.get(usize::from(pv)).copied().flatten().is_some()
-    }
-}
-
-/// Opens a pool: its PVs in the order of members, what a process before left, the core.
-pub(crate) fn open(
-    engine: &mut Engine<For>,
-    number: u32,
-    opening: Opening,
-) -> Result<Work, PoolError> {
-    let mut lanes = Vec::new();
-    for candidate in &opening.pvs {
-        match engine.join(&candidate.pv.volume) {
-            Ok(lane) => lanes.push(lane),
-            Err(error) => {
-                lanes.into_iter().for_each(|lane| engine.leave(lane));
-                return Err(of_pv(&candidate.pv.path, error));
-            }
-        }
-    }
-    let opened = open_on(engine, number, opening, &lanes);
-    let used: &[Option<u16>] = opened.as_ref().map_or(&[], |work| work.lanes.as_slice());
-    let others: Vec<u16> = lanes.into_iter().filter(|lane| !used.contains(&Some(*lane))).collect();
-    others.into_iter().for_each(|lane| engine.leave(lane));
-    opened
-}
-
-fn open_on(
-    engine: &mut Engine<For>,
-    number: u32,
-    opening: Opening,
-    found: &[u16],
-) -> Result<Work, PoolError> {
+/// Opens a pool: its PVs in the order of members, what a process before left, the core. It does not serve yet.
+pub(crate) fn open(inbox: &Inbox, number: u32, opening: Opening) -> Result<Work, PoolError> {
     let Opening { spec, owner, pvs, shadow } = opening;
+    let lanes: Result<Vec<PvLane<'_>>, PoolError> =
+        pvs.iter().map(|candidate| lane_of(inbox, &candidate.pv)).collect();
+    let mut lanes = lanes?;
     let mut whole = true;
-    for (candidate, lane) in pvs.iter().zip(found) {
+    for (candidate, lane) in pvs.iter().zip(&lanes) {
         if candidate.must {
-            whole &= look(engine, &spec, owner.pool, &candidate.pv, *lane)?.is_some();
+            whole &= look(&spec, owner.pool, &candidate.pv, lane)?.is_some();
         }
     }
     if !whole {
-        new_pool(engine, owner.pool, &pvs, found)?;
+        new_pool(owner.pool, &pvs, &lanes)?;
     }
-    let (superblock, order) = in_order(engine, owner.pool, &pvs, found)?;
-    let lanes: Vec<Option<u16>> = order.iter().map(|at| at.map(|at| found[at])).collect();
+    let (superblock, order) = in_order(owner.pool, &pvs, &lanes)?;
     let open = order.iter().map(|at| at.map(|at| pvs[at].pv.clone())).collect();
     let layout: Vec<_> = superblock
         .members
@@ -107,10 +47,11 @@ fn open_on(
     })?;
     let left = shadow.left(owner);
     let left = left.map(|(epoch, chunks)| (epoch, Left::of(owner.server, epoch, chunks)));
-    let mut source = Reading { engine, lanes: &lanes };
+    let mut source = Reading(order.iter().map(|at| at.map(|at| &lanes[at])).collect());
     let known = left.as_ref().map(|(_, left)| left);
     let mut core = Pool::open(&mut source, owner.server, known, Policy::default())
         .map_err(|error| PoolError { what: error.to_string(), help: None })?;
+    drop(source);
     let epoch = core.superblock().epoch;
     // What holds for neither this epoch nor the one before it the core has not taken up, and nobody may find it later.
     let ours = core.superblock().owners[0].server == owner.server;
@@ -122,47 +63,25 @@ fn open_on(
     shadow.holds_for(owner, epoch);
     core.start();
     let shared = Shared::new(&spec.name, owner.pool, open, shadow);
-    let mut work = Work::new(number, owner, Arc::new(shared), core, lanes);
-    let served = serve(engine, &mut work);
-    served.map_err(|what| PoolError::new(what, "see whether its PVs are in order"))?;
-    Ok(work)
+    // The others are given up.
+    let lanes = order.iter().map(|at| at.and_then(|at| lanes[at].keep())).collect();
+    Ok(Work::new(number, owner, Arc::new(shared), core, lanes))
 }
 
-/// Until it serves.
-fn serve(engine: &mut Engine<For>, work: &mut Work) -> Result<(), String> {
-    let mut others = Vec::new();
-    let served = loop {
-        work.pump(engine);
-        if work.serves() {
-            break Ok(());
-        }
-        if work.rests() {
-            break Err("its own blocks cannot be written".to_owned());
-        }
-        engine.wait(None);
-        while let Some(mut arrived) = engine.next() {
-            match std::mem::replace(&mut arrived.what_for, For::Opening) {
-                For::Effect { pool, op, then } if pool == work.number() => {
-                    work.arrived(engine, op, then, arrived);
-                }
-                what_for => {
-                    arrived.what_for = what_for;
-                    others.push(arrived);
-                }
-            }
-        }
-    };
-    others.into_iter().for_each(|arrived| engine.keep(arrived));
-    served
+/// A lane of the thread to a PV.
+pub(crate) fn lane_of<'a>(inbox: &'a Inbox, pv: &OpenPv) -> Result<PvLane<'a>, PoolError> {
+    PvLane::new(inbox, &pv.volume).map_err(|refused| match refused {
+        Refused::Pool(error) => error,
+        Refused::Volume(error) => of_pv(&pv.path, error),
+    })
 }
 
 pub(crate) fn chunks_of(pv: &FileVolume) -> u32 {
     chunks_for(pv.geometry().bytes / CHUNK_BYTES * CHUNK_BYTES)
 }
 
-fn front(engine: &mut Engine<For>, pv: &OpenPv, lane: u16) -> Result<Vec<u8>, PoolError> {
-    let mut source = Reading { engine, lanes: &[Some(lane)] };
-    source.read(0, 0, signature::FRONT).map_err(|_| {
+fn front(pv: &OpenPv, lane: &PvLane<'_>) -> Result<Vec<u8>, PoolError> {
+    lane.read(0, 0, signature::FRONT).map_err(|_| {
         let what = format!("PV {} cannot be read", pv.path.display());
         PoolError::new(what, "see whether the device is in order")
     })
@@ -202,13 +121,12 @@ fn too_small(pv: &OpenPv, error: &pool::NotMade) -> PoolError {
 
 /// The label of a PV; none where the pool is to be made on it.
 fn look(
-    engine: &mut Engine<For>,
     spec: &PoolSpec,
     pool: Uuid,
     pv: &OpenPv,
-    lane: u16,
+    lane: &PvLane<'_>,
 ) -> Result<Option<Label>, PoolError> {
-    let front = front(engine, pv, lane)?;
+    let front = front(pv, lane)?;
     let label = label(pool, pv, &front)?;
     let path = pv.path.display();
     if label.is_none() && !spec.fresh {
@@ -226,12 +144,11 @@ fn look(
 
 /// Whether a PV can be added to a pool that is open.
 pub(crate) fn may_join(
-    engine: &mut Engine<For>,
     pool: &Superblock,
     pv: &OpenPv,
-    lane: u16,
+    lane: &PvLane<'_>,
 ) -> Result<NewPv, PoolError> {
-    let front = front(engine, pv, lane)?;
+    let front = front(pv, lane)?;
     // What was about to be added, or was removed, has a label that no superblock names.
     let label = label(pool.pool, pv, &front)?;
     let there = |label: Label| {
@@ -250,12 +167,7 @@ pub(crate) fn may_join(
 }
 
 /// Makes a pool, or makes it anew where that was not finished.
-fn new_pool(
-    engine: &mut Engine<For>,
-    pool: Uuid,
-    pvs: &[Candidate],
-    lanes: &[u16],
-) -> Result<(), PoolError> {
+fn new_pool(pool: Uuid, pvs: &[Candidate], lanes: &[PvLane<'_>]) -> Result<(), PoolError> {
     let new = |candidate: &Candidate| {
         let chunks = chunks_of(&candidate.pv.volume);
         NewPv { pv: fresh_uuid(), chunks, tier: 0, group: 0 }
@@ -267,29 +179,16 @@ fn new_pool(
             .position(|one| matches!(error, pool::NotMade::Small { pv, .. } if one.pv == pv));
         too_small(&pvs[small.unwrap_or(0)].pv, &error)
     })?;
-    let write = OpKind::Write { fua: false };
     for part in parts {
         for (pv, at, bytes) in part {
-            let (lane, path) = (lanes[usize::from(pv)], pvs[usize::from(pv)].pv.path.display());
-            let failed = || {
-                PoolError::new(
-                    format!("PV {path} cannot be written"),
-                    "see whether the device is in order",
-                )
-            };
-            for (index, piece) in bytes.chunks(WRITE).enumerate() {
-                let buffer = engine.buffer(WRITE).ok_or_else(failed)?;
-                buffer.part(0, piece.len()).write(0, piece);
-                let (offset, len) = (at + (index * WRITE) as u64, piece.len() as u64);
-                let (result, buffer) =
-                    engine.at_once(lane, write, offset, len, Some(buffer), For::Opening);
-                buffer.into_iter().for_each(|buffer| engine.give_back(buffer));
-                result.map_err(|_| failed())?;
-            }
+            let (lane, path) = (&lanes[usize::from(pv)], pvs[usize::from(pv)].pv.path.display());
+            lane.write(at, &bytes).map_err(|_| {
+                let what = format!("PV {path} cannot be written");
+                PoolError::new(what, "see whether the device is in order")
+            })?;
         }
         for (lane, candidate) in lanes.iter().zip(pvs) {
-            let (result, _) = engine.at_once(*lane, OpKind::Flush, 0, 0, None, For::Opening);
-            result.map_err(|_| {
+            lane.flush().map_err(|_| {
                 let what = format!("PV {} cannot be flushed", candidate.pv.path.display());
                 PoolError::new(what, "see whether the device is in order")
             })?;
@@ -300,14 +199,12 @@ fn new_pool(
 
 /// The superblock that counts, and which of the PVs each of its members is; those that are gone are none.
 fn in_order(
-    engine: &mut Engine<For>,
     pool: Uuid,
     pvs: &[Candidate],
-    lanes: &[u16],
+    lanes: &[PvLane<'_>],
 ) -> Result<(Superblock, Vec<Option<usize>>), PoolError> {
     let plain = |what: String| PoolError { what, help: None };
-    let lanes: Vec<Option<u16>> = lanes.iter().copied().map(Some).collect();
-    let mut source = Reading { engine, lanes: &lanes };
+    let mut source = Reading(lanes.iter().map(Some).collect());
     let mut copies: Vec<(bool, (Superblock, Place))> = Vec::new();
     let mut whose = Vec::new();
     for (number, candidate) in (0..).zip(pvs) {

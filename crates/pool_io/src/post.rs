@@ -4,14 +4,15 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex};
 
-use block::{IoError, OpKind, Tag};
+use block::{FileVolume, IoError, OpKind, Tag, VolumeError};
 use memory::IoBuf;
-use pool::{Fault, Reply, Request};
+use pool::format::Superblock;
+use pool::{Fault, NewPv, Reply, Request};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::PoolError;
 use crate::table::{OpenPv, Shared, Table, locked};
-use crate::thread::Opening;
+use crate::work::Work;
 
 /// What wakes a ring that reads it.
 #[derive(Debug)]
@@ -37,10 +38,53 @@ pub(crate) struct Ask {
     pub(crate) lu: u32,
     pub(crate) at: u64,
     pub(crate) bytes: u64,
-    /// What is to be written, or has been read.
-    pub(crate) data: Vec<u8>,
-    /// Where the lane puts what was read.
-    pub(crate) bufs: Vec<IoBuf>,
+    /// The client's memory for a read or write. It is there until the answer, as for any request in flight.
+    pub(crate) bufs: Box<[IoBuf]>,
+}
+
+impl Ask {
+    /// Sets a part of the client's memory, from a byte of the request on.
+    pub(crate) fn put(&self, from: u64, what: IoBuf) {
+        let mut at = 0;
+        walk(&self.bufs, from, what.len() as u64, |piece| {
+            piece.copy_from(what.slice(at, piece.len()));
+            at += piece.len();
+        });
+    }
+
+    /// Sets a part of it to zeros.
+    pub(crate) fn zero(&self, from: u64, bytes: u64) {
+        walk(&self.bufs, from, bytes, |piece| piece.fill(0));
+    }
+
+    /// Copies a part of it.
+    pub(crate) fn take(&self, from: u64, to: IoBuf) {
+        let mut at = 0;
+        walk(&self.bufs, from, to.len() as u64, |piece| {
+            to.slice(at, piece.len()).copy_from(piece);
+            at += piece.len();
+        });
+    }
+}
+
+/// Calls `each` with the parts of `bufs` that hold the bytes from `skip` on, `limit` at most; how many bytes that were.
+pub(crate) fn walk(bufs: &[IoBuf], mut skip: u64, limit: u64, mut each: impl FnMut(IoBuf)) -> u64 {
+    let mut seen = 0;
+    for buf in bufs {
+        let len = buf.len() as u64;
+        if skip >= len {
+            skip -= len;
+            continue;
+        }
+        let take = (len - skip).min(limit - seen);
+        if take == 0 {
+            break;
+        }
+        // Both are at most the buffer's length.
+        each(buf.slice(skip as usize, take as usize));
+        (skip, seen) = (0, seen + take);
+    }
+    seen
 }
 
 /// The end of one.
@@ -48,8 +92,6 @@ pub(crate) struct Ask {
 pub(crate) struct Answered {
     pub(crate) tag: Tag,
     pub(crate) result: Result<(), IoError>,
-    pub(crate) data: Vec<u8>,
-    pub(crate) bufs: Vec<IoBuf>,
 }
 
 /// Where a lane finds its answers.
@@ -88,18 +130,30 @@ pub(crate) type ReplyTo<T> = SyncSender<T>;
 
 /// What the thread is told.
 pub(crate) enum Message {
-    /// Open a pool.
-    Open(Box<Opening>, ReplyTo<Result<Arc<Shared>, PoolError>>),
+    /// Make a way to a PV; the number of the thread's lane.
+    Attach(Arc<FileVolume>, ReplyTo<Result<u16, VolumeError>>),
+    /// Give it up.
+    Detach(u16),
+    /// An operation on one, on memory of its own, which comes back.
+    Io {
+        lane: u16,
+        op: OpKind,
+        offset: u64,
+        data: Vec<u8>,
+        reply: ReplyTo<(Result<(), IoError>, Vec<u8>)>,
+    },
+    /// Serve a pool that was opened.
+    Serve(Box<Work>, ReplyTo<Result<Arc<Shared>, PoolError>>),
     /// A request of a lane.
     Ask(Arc<Shared>, Ask),
     /// A request to the core.
     Core(Arc<Shared>, Request, ReplyTo<Result<Reply, Fault>>),
     /// An LU.
     Lu(Arc<Shared>, Wanted, ReplyTo<Result<Arc<Table>, Fault>>),
-    /// Whether such PVs could be added.
-    Look(Arc<Shared>, Vec<OpenPv>, ReplyTo<Result<(), PoolError>>),
-    /// Add a PV.
-    Join(Arc<Shared>, OpenPv, ReplyTo<Result<(), PoolError>>),
+    /// The superblock that counts.
+    Superblock(Arc<Shared>, ReplyTo<Superblock>),
+    /// Add a PV to which there is that lane.
+    Join(Arc<Shared>, (OpenPv, u16, NewPv), ReplyTo<Result<(), PoolError>>),
     /// Begin to remove a PV, by number of the member.
     Leave(Arc<Shared>, u16, ReplyTo<Result<(), Fault>>),
     /// Close a pool when nothing of it is under way.

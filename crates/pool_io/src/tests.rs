@@ -11,6 +11,7 @@ use spec::{FileIdentity, LuSpec, PoolSpec};
 
 use crate::{PoolHandle, Pools};
 
+mod hangs;
 mod pvs;
 
 const MEMORY: usize = 4 << 20;
@@ -385,6 +386,66 @@ fn a_full_pool_lets_writers_wait_and_all_else_go_on() {
     assert_eq!(bench.read(3 * CHUNK_BYTES, 4096).unwrap(), [4; 4096]);
     bench.close();
     assert_eq!(pool.view().paused, 0);
+}
+
+/// No copy is made of what waits: what is there when it goes on is what is written. A request of many pieces goes on in rounds.
+#[test]
+fn a_write_that_waits_for_space_is_the_client_s_memory_until_then() {
+    let place = Place::new(false, &[8]);
+    let pools = Pools::start().expect("a thread");
+    let pool = place.open(&pools);
+    let (lu, _) = new_lu(&pool, 4 * CHUNK_BYTES);
+    let (other, identity) = new_lu(&pool, 3 * CHUNK_BYTES);
+    let mut of_other = TestBench::new(&*other, MEMORY);
+    for chunk in 0..3 {
+        of_other.write(chunk * CHUNK_BYTES, &[1; 512]).unwrap();
+    }
+    of_other.close();
+    drop(other);
+    let mut bench = TestBench::new(&*lu, MEMORY);
+    let mut random = Random::new(5);
+    // As a guest has its memory: pages that do not lie side by side. And crumbs, of which a block has more pieces than a round may have.
+    let pages: Vec<_> = (0..200).map(|page| bench.buf(page * 8192, 4096)).collect();
+    let crumbs: Vec<_> = (0..4096).map(|byte| bench.buf((2 << 20) + byte * 2, 1)).collect();
+    let requests = [(0, pages), (CHUNK_BYTES + 512, crumbs)];
+    let started = requests.each_ref().map(|(at, bufs)| {
+        bufs.iter().for_each(|buf| buf.fill(0xee));
+        let len = bufs.iter().map(|buf| buf.len() as u64).sum();
+        bench.start(WRITE, *at, len, bufs)
+    });
+    while pool.view().paused < 2 {
+        std::thread::yield_now();
+    }
+    let mut expected = Vec::new();
+    for (_, bufs) in &requests {
+        let bytes: Vec<Vec<u8>> = bufs
+            .iter()
+            .map(|buf| (0..buf.len()).map(|_| random.below(256) as u8).collect())
+            .collect();
+        bufs.iter().zip(&bytes).for_each(|(buf, bytes)| buf.write(0, bytes));
+        expected.push(bytes.concat());
+    }
+    pool.remove_lus(&[number(&identity)]).unwrap_or_else(|error| panic!("{error}"));
+    let mut ended = [bench.finished().unwrap(), bench.finished().unwrap()];
+    ended.sort_by_key(|(tag, _)| *tag);
+    assert_eq!(ended, started.map(|tag| (tag, Ok(()))));
+    for ((at, bufs), expected) in requests.iter().zip(expected) {
+        assert!(bench.read(*at, expected.len()).unwrap() == expected, "at {at}");
+        // Read through the pool, and into the same pieces: what is around was never written.
+        bench.run(ZEROES, at + (2 << 20), BLOCK_BYTES, &[]).unwrap();
+        bufs.iter().for_each(|buf| buf.fill(0));
+        let len = expected.len() as u64;
+        let tag = bench.start(OpKind::Read, *at, len, bufs);
+        assert_eq!(bench.finished(), Some((tag, Ok(()))));
+        let mut found = vec![0; expected.len()];
+        let mut from = 0;
+        for buf in bufs {
+            buf.read(0, &mut found[from..from + buf.len()]);
+            from += buf.len();
+        }
+        assert!(found == expected, "in pieces, at {at}");
+    }
+    bench.close();
 }
 
 #[test]

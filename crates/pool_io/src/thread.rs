@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::mpsc::{Receiver, channel, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use block::{Files, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
+use block::{Files, IoError, OpKind, OpenEvent, Volume, VolumeError, VolumeSpec, open_part};
+use memory::clock;
 use pool::format::Uuid;
 use pool::{Fault, Request};
 use rustix::fs::OFlags;
@@ -17,8 +19,8 @@ use spec::{FileIdentity, FileSpec, LuSpec, PoolSpec};
 
 use crate::PoolError;
 use crate::engine::Engine;
-use crate::open::{of_pv, open};
-use crate::post::{Bell, Inbox, Message, Wanted};
+use crate::open::{lane_of, may_join, of_pv, open};
+use crate::post::{Bell, Inbox, Message, ReplyTo, Wanted};
 use crate::shadow::Owner;
 use crate::table::{OpenPv, PoolView, PvView, Shared, Table, locked};
 use crate::volume::LuVolume;
@@ -32,6 +34,8 @@ const LOCK_WAIT_MS: u64 = 5000;
 /// The thread that serves the pools of a process.
 pub struct Pools {
     inbox: Arc<Inbox>,
+    /// The number of the next pool.
+    next: AtomicU32,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -77,13 +81,15 @@ impl Pools {
         };
         let thread = std::thread::Builder::new().name("pools".into()).spawn(run)?;
         match is_ready.recv() {
-            Ok(Ok(())) => Ok(Pools { inbox, thread: Mutex::new(Some(thread)) }),
+            Ok(Ok(())) => {
+                Ok(Pools { inbox, next: AtomicU32::new(1), thread: Mutex::new(Some(thread)) })
+            }
             Ok(Err(error)) => Err(std::io::Error::other(error)),
             Err(_) => Err(std::io::Error::other("the pools' thread ended")),
         }
     }
 
-    /// Opens a pool, made first where that is wanted. Waits for its PVs' locks; `event` is told who has one.
+    /// Opens a pool, made first where that is wanted. Waits for its PVs' locks, of which `event` is told who has one, and for the PVs themselves; no other pool does.
     ///
     /// # Errors
     ///
@@ -128,15 +134,10 @@ impl Pools {
             PoolError::new(what, "let the server write there")
         })?;
         let opening = Opening { spec: spec.clone(), owner, pvs, shadow };
-        let shared = self.ask(|reply| Message::Open(Box::new(opening), reply))??;
+        let number = self.next.fetch_add(1, Relaxed);
+        let work = Box::new(open(&self.inbox, number, opening)?);
+        let shared = ask(&self.inbox, |reply| Message::Serve(work, reply))??;
         Ok(PoolHandle { shared, inbox: Arc::clone(&self.inbox) })
-    }
-
-    fn ask<T>(
-        &self,
-        message: impl FnOnce(crate::post::ReplyTo<T>) -> Message,
-    ) -> Result<T, PoolError> {
-        ask(&self.inbox, message)
     }
 
     /// Ends the thread, with all pools that are still open.
@@ -156,7 +157,7 @@ impl Drop for Pools {
 
 pub(crate) fn ask<T>(
     inbox: &Inbox,
-    message: impl FnOnce(crate::post::ReplyTo<T>) -> Message,
+    message: impl FnOnce(ReplyTo<T>) -> Message,
 ) -> Result<T, PoolError> {
     let (reply, answer) = sync_channel(1);
     inbox.post(message(reply));
@@ -199,10 +200,17 @@ impl PoolHandle {
             pvs.push(open_pv(files, server, &self.shared.name, path, event)?);
         }
         let shared = Arc::clone(&self.shared);
-        ask(&self.inbox, |reply| Message::Look(shared, pvs.clone(), reply))??;
+        let superblock = ask(&self.inbox, |reply| Message::Superblock(shared, reply))?;
+        let mut new = Vec::new();
         for pv in pvs {
+            let lane = lane_of(&self.inbox, &pv)?;
+            let joins = may_join(&superblock, &pv, &lane)?;
+            new.push((pv, lane, joins));
+        }
+        for (pv, mut lane, new) in new {
             let shared = Arc::clone(&self.shared);
-            ask(&self.inbox, |reply| Message::Join(shared, pv, reply))??;
+            let Some(lane) = lane.keep() else { continue };
+            ask(&self.inbox, |reply| Message::Join(shared, (pv, lane, new), reply))??;
         }
         Ok(())
     }
@@ -361,59 +369,55 @@ fn parse(text: &str) -> Option<Uuid> {
 
 fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
     let mut works: BTreeMap<u32, Work> = BTreeMap::new();
-    let mut next = 0;
+    // Lanes to be given up when nothing is under way on them.
+    let mut retired: Vec<u16> = Vec::new();
     loop {
         let soon = works.values().any(Work::waits_for_channels);
-        engine.wait(soon.then_some(LOOK));
+        let due = works.values().filter_map(Work::due).min();
+        let due = due.map(|due| due.saturating_duration_since(clock::instant()));
+        engine.wait(if soon { Some(LOOK) } else { due });
         while let Ok(message) = messages.try_recv() {
-            let work = |works: &mut BTreeMap<u32, Work>, of: &Arc<Shared>| {
-                let found = works.iter().find(|(_, work)| Arc::ptr_eq(&work.shared, of));
-                found.map(|(number, _)| *number)
-            };
             match message {
-                Message::Open(opening, reply) => {
-                    next += 1;
-                    let opened = open(&mut engine, next, *opening);
-                    let opened = opened.map(|work| {
-                        let shared = Arc::clone(&work.shared);
-                        works.insert(next, work);
-                        shared
-                    });
-                    let _ = reply.send(opened);
+                Message::Attach(pv, reply) => drop(reply.send(engine.join(&pv))),
+                Message::Detach(lane) => retired.push(lane),
+                Message::Io { lane, op, offset, data, reply } => {
+                    for_caller(&mut engine, (lane, op, offset), data, reply);
+                }
+                Message::Serve(mut work, reply) => {
+                    work.opening = Some(reply);
+                    works.insert(work.number, *work);
                 }
                 Message::Ask(of, ask) => {
-                    if let Some(work) = work(&mut works, &of).and_then(|at| works.get_mut(&at)) {
+                    if let Some(work) = work_of(&mut works, &of) {
                         work.ask(ask);
                     }
                 }
                 Message::Core(of, request, reply) => {
-                    if let Some(work) = work(&mut works, &of).and_then(|at| works.get_mut(&at)) {
+                    if let Some(work) = work_of(&mut works, &of) {
                         work.core(request, reply);
                     }
                 }
                 Message::Lu(of, wanted, reply) => {
-                    if let Some(work) = work(&mut works, &of).and_then(|at| works.get_mut(&at)) {
+                    if let Some(work) = work_of(&mut works, &of) {
                         work.lu(wanted, reply);
                     }
                 }
-                Message::Look(of, pvs, reply) => {
-                    if let Some(work) = work(&mut works, &of).and_then(|at| works.get_mut(&at)) {
-                        let looked = pvs.iter().try_for_each(|pv| work.look(&mut engine, pv));
-                        let _ = reply.send(looked);
+                Message::Superblock(of, reply) => {
+                    if let Some(work) = work_of(&mut works, &of) {
+                        let _ = reply.send(work.superblock());
                     }
                 }
-                Message::Join(of, pv, reply) => {
-                    if let Some(work) = work(&mut works, &of).and_then(|at| works.get_mut(&at)) {
-                        work.join(&mut engine, pv, reply);
-                    }
-                }
+                Message::Join(of, new, reply) => match work_of(&mut works, &of) {
+                    Some(work) => work.join(&mut engine, new, reply),
+                    None => retired.push(new.1),
+                },
                 Message::Leave(of, pv, reply) => {
-                    if let Some(work) = work(&mut works, &of).and_then(|at| works.get_mut(&at)) {
+                    if let Some(work) = work_of(&mut works, &of) {
                         work.leave(pv, reply);
                     }
                 }
                 Message::Close(of, reply) => {
-                    if let Some(work) = work(&mut works, &of).and_then(|at| works.get_mut(&at)) {
+                    if let Some(work) = work_of(&mut works, &of) {
                         work.close(reply);
                     }
                 }
@@ -421,25 +425,67 @@ fn run(mut engine: Engine<For>, messages: &Receiver<Message>) {
             }
         }
         while let Some(mut arrived) = engine.next() {
-            let For::Effect { pool, op, then } =
-                std::mem::replace(&mut arrived.what_for, For::Opening)
-            else {
-                continue;
-            };
-            if let Some(work) = works.get_mut(&pool) {
-                work.arrived(&mut engine, op, then, arrived);
+            match std::mem::replace(&mut arrived.what_for, For::Nobody) {
+                For::Effect { pool, op, pv, then } => {
+                    if let Some(work) = works.get_mut(&pool) {
+                        work.arrived(&mut engine, (op, pv, then), arrived);
+                    }
+                }
+                For::Caller(mut data, reply) => {
+                    if arrived.result.is_ok() && !data.is_empty() {
+                        arrived.buf.read(0, &mut data);
+                    }
+                    arrived.buffer.into_iter().for_each(|buffer| engine.give_back(buffer));
+                    let _ = reply.send((arrived.result, data));
+                }
+                For::Nobody => {}
             }
         }
         works.values_mut().for_each(|work| work.pump(&mut engine));
-        let closed = works.iter().filter(|(_, work)| work.closing.is_some() && work.rests());
-        for number in closed.map(|(number, _)| *number).collect::<Vec<_>>() {
+        let over = works.iter_mut().filter_map(|(number, work)| {
+            let closed = work.closing.is_some() && work.rests();
+            (work.opened() == Some(false) || closed).then_some(*number)
+        });
+        for number in over.collect::<Vec<_>>() {
             if let Some(mut work) = works.remove(&number) {
                 work.lanes.drain(..).flatten().for_each(|lane| engine.leave(lane));
-                let reply = work.closing.take();
+                let (opening, closing) = (work.opening.take(), work.closing.take());
                 // The PVs' locks go before whoever waits goes on.
                 drop(work);
-                let _ = reply.map(|reply| reply.send(()));
+                let what = "its own blocks cannot be written";
+                let failed = || PoolError::new(what, "see whether its PVs are in order");
+                let _ = opening.map(|reply| reply.send(Err(failed())));
+                let _ = closing.map(|reply| reply.send(()));
             }
         }
+        retired.retain(|lane| {
+            let idle = engine.is_idle(*lane);
+            if idle {
+                engine.leave(*lane);
+            }
+            !idle
+        });
     }
+}
+
+/// The work on a pool.
+fn work_of<'a>(works: &'a mut BTreeMap<u32, Work>, of: &Arc<Shared>) -> Option<&'a mut Work> {
+    works.values_mut().find(|work| Arc::ptr_eq(&work.shared, of))
+}
+
+/// An operation for somebody on another thread.
+fn for_caller(
+    engine: &mut Engine<For>,
+    (lane, op, offset): (u16, OpKind, u64),
+    data: Vec<u8>,
+    reply: ReplyTo<(Result<(), IoError>, Vec<u8>)>,
+) {
+    let len = data.len() as u64;
+    let buffer = if len > 0 { engine.buffer(data.len()) } else { None };
+    match &buffer {
+        Some(buffer) if op.writes() => buffer.part(0, data.len()).write(0, &data),
+        None if len > 0 => return drop(reply.send((Err(IoError::Io), data))),
+        _ => {}
+    }
+    engine.begin(lane, op, offset, len, buffer, For::Caller(data, reply));
 }

@@ -3,27 +3,35 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use block::{IoError, OpKind};
-use memory::clock;
-use pool::format::{CHUNK_BYTES, MemberState};
-use pool::{Effect, Extent, Fault, Outcome, Payload, Pool, Reader, Reply, Request};
+use memory::{IoBuf, clock};
+use pool::format::{CHUNK_BYTES, MemberState, Superblock};
+use pool::{Balance, Effect, Extent, Fault, NewPv, Outcome, Payload, Pool, Reader, Reply, Request};
 
 use crate::PoolError;
-use crate::engine::{Arrived, Buffer, Engine};
-use crate::open::{may_join, of_pv};
+use crate::engine::{Arrived, Buffer, Engine, is_large};
 use crate::post::{Answered, Ask, ReplyTo, Wanted};
 use crate::shadow::Owner;
 use crate::table::{OpenPv, Progress, PvView, Shared, Table};
 
+/// Buffers that operations on one PV have at once, of each size. So a PV that hangs keeps those, and none of others.
+const SMALL_MAX: usize = 32;
+const LARGE_MAX: usize = 8;
+
+/// How long after its failure it is tried again to move chunks; twice as long each time, up to the last.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
+
 /// What an operation is for.
 #[derive(Debug)]
 pub(crate) enum For {
-    /// Something while a pool is made or opened.
-    Opening,
-    /// An effect of a pool, by the pool's number and the effect's.
-    Effect { pool: u32, op: u64, then: Then },
+    /// Nobody.
+    Nobody,
+    /// Somebody waits for it, on another thread; where the bytes go that are read.
+    Caller(Vec<u8>, ReplyTo<(Result<(), IoError>, Vec<u8>)>),
+    /// An effect of a pool, by the pool's number and the effect's, on a PV.
+    Effect { pool: u32, op: u64, pv: u16, then: Then },
 }
 
 /// What follows.
@@ -57,9 +65,39 @@ enum Asker {
     Nobody,
 }
 
+/// Buffers that operations on a PV have.
+#[derive(Debug, Default)]
+struct Purse {
+    small: usize,
+    large: usize,
+}
+
+impl Purse {
+    fn of(&mut self, large: bool) -> &mut usize {
+        if large { &mut self.large } else { &mut self.small }
+    }
+
+    fn has_room(&self, large: bool) -> bool {
+        if large { self.large < LARGE_MAX } else { self.small < SMALL_MAX }
+    }
+}
+
+/// An effect on a PV. With it go writes of the same bytes of a client to others: that may change its memory meanwhile, and they are to be alike.
+#[derive(Debug)]
+struct Todo {
+    effect: Effect,
+    also: Vec<Effect>,
+}
+
+impl Todo {
+    fn pvs(&self) -> impl Iterator<Item = u16> {
+        [&self.effect].into_iter().chain(&self.also).filter_map(of_effect)
+    }
+}
+
 /// See the module.
 pub(crate) struct Work {
-    number: u32,
+    pub(crate) number: u32,
     owner: Owner,
     pub(crate) shared: Arc<Shared>,
     core: Pool,
@@ -73,12 +111,17 @@ pub(crate) struct Work {
     beginning: Vec<u64>,
     /// Removals that cannot go on, and why.
     stuck: BTreeMap<u16, Fault>,
+    /// When what could not be copied is tried again, and after which time.
+    again: Option<Instant>,
+    again_in: Duration,
     /// Since when chunks move off a PV, or to where less is, and how many had by then.
     paces: BTreeMap<Option<u16>, (Instant, Progress)>,
     asks: BTreeMap<u64, Asker>,
     next: u64,
-    /// Effects that wait for a buffer.
-    todo: VecDeque<Effect>,
+    /// Effects that wait for a buffer, by the PV whose operations have too many.
+    todo: BTreeMap<u16, VecDeque<Todo>>,
+    /// Buffers that operations on each PV have.
+    purses: BTreeMap<u16, Purse>,
     tables: BTreeMap<u32, Arc<Table>>,
     /// Chunks to be shown again when the journal has got further, and how far it was.
     unsettled: BTreeSet<(u32, u32)>,
@@ -88,6 +131,8 @@ pub(crate) struct Work {
     drains: Vec<u64>,
     /// Operations that the engine has.
     flying: usize,
+    /// Who waits until it serves.
+    pub(crate) opening: Option<ReplyTo<Result<Arc<Shared>, PoolError>>>,
     pub(crate) closing: Option<ReplyTo<()>>,
     /// Flushes that are not over before it closes.
     last: usize,
@@ -113,16 +158,20 @@ impl Work {
             core,
             beginning: Vec::new(),
             stuck: BTreeMap::new(),
+            again: None,
+            again_in: AGAIN.0,
             paces: BTreeMap::new(),
             asks: BTreeMap::new(),
             next: 0,
-            todo: VecDeque::new(),
+            todo: BTreeMap::new(),
+            purses: BTreeMap::new(),
             tables: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             durable: 0,
             draining: None,
             drains: Vec::new(),
             flying: 0,
+            opening: None,
             closing: None,
             last: 0,
             paused: 0,
@@ -137,13 +186,10 @@ impl Work {
     }
 
     /// A request of a lane.
-    pub(crate) fn ask(&mut self, mut ask: Ask) {
+    pub(crate) fn ask(&mut self, ask: Ask) {
         let extent = Extent { lu: ask.lu, at: ask.at, bytes: ask.bytes };
         let request = match ask.op {
-            OpKind::Read => {
-                ask.data = vec![0; ask.bytes as usize];
-                Request::Read(extent)
-            }
+            OpKind::Read => Request::Read(extent),
             OpKind::Write { fua } => Request::Write { extent, durable: fua },
             OpKind::Flush => Request::Flush { lu: ask.lu },
             OpKind::Discard => Request::Discard(extent),
@@ -203,12 +249,14 @@ impl Work {
     pub(crate) fn arrived(
         &mut self,
         engine: &mut Engine<For>,
-        op: u64,
-        then: Then,
+        (op, pv, then): (u64, u16, Then),
         arrived: Arrived<For>,
     ) {
         let Arrived { result, buffer, buf, .. } = arrived;
         self.flying -= 1;
+        if let Some(buffer) = &buffer {
+            self.pay(pv, buffer, false);
+        }
         let outcome = match (result, then) {
             (Err(_), _) => Outcome::Failed,
             (Ok(()), Then::Done) => Outcome::Done,
@@ -218,10 +266,8 @@ impl Work {
                 Outcome::Bytes(bytes)
             }
             (Ok(()), Then::Client { ask, from }) => {
-                if let Some(Asker::Lane(ask)) = self.asks.get_mut(&ask)
-                    && let Some(place) = ask.data.get_mut(from as usize..from as usize + buf.len())
-                {
-                    buf.read(0, place);
+                if let Some(Asker::Lane(ask)) = self.asks.get(&ask) {
+                    ask.put(from, buf);
                 }
                 Outcome::Done
             }
@@ -249,9 +295,18 @@ impl Work {
         then: Then,
     ) {
         self.flying += 1;
-        let what_for = For::Effect { pool: self.number, op: number, then };
+        if let Some(buffer) = &buffer {
+            self.pay(pv, buffer, true);
+        }
+        let what_for = For::Effect { pool: self.number, op: number, pv, then };
         let lane = self.lanes.get(usize::from(pv)).copied().flatten().unwrap_or(0);
         engine.begin(lane, op, at, bytes, buffer, what_for);
+    }
+
+    /// An operation on a PV has a buffer from now on, or not any more.
+    fn pay(&mut self, pv: u16, buffer: &Buffer, takes: bool) {
+        let count = self.purses.entry(pv).or_default().of(buffer.is_large());
+        *count = if takes { *count + 1 } else { count.saturating_sub(1) };
     }
 
     /// It is to close: what was answered is made durable first, as far as the PVs can. Chunks that move do so when it is opened again.
@@ -267,45 +322,37 @@ impl Work {
         self.closing.is_some() && self.last == 0
     }
 
-    /// Whether a PV could be added.
-    pub(crate) fn look(&self, engine: &mut Engine<For>, pv: &OpenPv) -> Result<(), PoolError> {
-        let lane = engine.join(&pv.volume).map_err(|error| of_pv(&pv.path, error))?;
-        let fit = may_join(engine, self.core.superblock(), pv, lane);
-        engine.leave(lane);
-        fit.map(drop)
+    /// The superblock that counts.
+    pub(crate) fn superblock(&self) -> Superblock {
+        self.core.superblock().clone()
     }
 
-    /// Adds a PV: there is a way to it, and room in the shadow, before the pool knows of it.
+    /// Adds a PV to which there is a lane: there is room for it in the shadow before the pool knows of it.
     pub(crate) fn join(
         &mut self,
         engine: &mut Engine<For>,
-        pv: OpenPv,
+        (pv, lane, new): (OpenPv, u16, NewPv),
         reply: ReplyTo<Result<(), PoolError>>,
     ) {
-        let (members, lanes) = (&self.core.superblock().members, self.lanes.len());
-        let begun = if members.len() == lanes {
-            let lane = engine.join(&pv.volume).map_err(|error| of_pv(&pv.path, error));
-            lane.and_then(|lane| {
-                let new = may_join(engine, self.core.superblock(), &pv, lane).and_then(|new| {
-                    let before = self.core.superblock().members.iter().map(|member| member.chunks);
-                    let room = self.shared.shadow.add(before, (new.pv, new.chunks));
-                    room.map(|()| new).map_err(|what| {
-                        let help = "enlarge the file system of its data plane's run directory";
-                        PoolError::new(format!("PV {}: {what}", pv.path.display()), help)
-                    })
-                });
-                new.inspect_err(|_| engine.leave(lane)).map(|new| (lane, new))
+        let before = self.core.superblock().members.iter().map(|member| member.chunks);
+        let begun = if before.len() == self.lanes.len() {
+            self.shared.shadow.add(before, (new.pv, new.chunks)).map_err(|what| {
+                let help = "enlarge the file system of its data plane's run directory";
+                PoolError::new(format!("PV {}: {what}", pv.path.display()), help)
             })
         } else {
             Err(PoolError::new("another PV is just being added", "try again when that is done"))
         };
         match begun {
-            Ok((lane, new)) => {
+            Ok(()) => {
                 self.lanes.push(Some(lane));
                 self.shared.add_pv(Some(pv.clone()));
                 self.submit(Asker::Join(pv, reply), Request::AddPv(new));
             }
-            Err(error) => drop(reply.send(Err(error))),
+            Err(error) => {
+                engine.leave(lane);
+                drop(reply.send(Err(error)));
+            }
         }
     }
 
@@ -330,7 +377,8 @@ impl Work {
     /// Lets go of PVs that are gone, when they are erased and nothing is under way on them.
     fn let_go(&mut self, engine: &mut Engine<For>) {
         for (pv, member) in (0..).zip(&self.core.superblock().members) {
-            let waits = self.todo.iter().any(|effect| of_effect(effect) == Some(pv));
+            let mut todo = self.todo.values().flatten();
+            let waits = todo.any(|todo| todo.pvs().any(|other| other == pv));
             if member.state == MemberState::Gone
                 && !waits
                 && let Some(place) = self.lanes.get_mut(usize::from(pv))
@@ -360,6 +408,7 @@ impl Work {
 
     /// Goes on as far as it can.
     pub(crate) fn pump(&mut self, engine: &mut Engine<For>) {
+        self.try_moves_again();
         loop {
             if self.is_closed() {
                 break;
@@ -372,27 +421,33 @@ impl Work {
             }
             self.show();
             let effects = self.core.effects();
-            let before = self.todo.len();
+            let mut todo: Option<Todo> = None;
+            let mut added = false;
             for effect in effects {
                 match effect {
                     Effect::Answer { tag, result } => self.answer(tag, result),
                     Effect::Zero { tag, from, bytes } => self.zero(tag, from, bytes),
                     Effect::Drain { op } => self.drains.push(op),
-                    other => self.todo.push_back(other),
+                    other => {
+                        added = true;
+                        match &mut todo {
+                            Some(todo) if is_same(&todo.effect, &other) => todo.also.push(other),
+                            last => {
+                                let next = Todo { effect: other, also: Vec::new() };
+                                let last = last.replace(next);
+                                last.into_iter().for_each(|todo| self.put(engine, todo));
+                            }
+                        }
+                    }
                 }
             }
+            todo.into_iter().for_each(|todo| self.put(engine, todo));
             if self.draining.is_none() && !self.drains.is_empty() {
                 let parity = self.shared.next_epoch();
                 self.draining = Some((parity, std::mem::take(&mut self.drains)));
                 continue;
             }
-            let added = self.todo.len() > before;
-            while let Some(effect) = self.todo.pop_front() {
-                if let Some(effect) = self.carry_out(engine, effect) {
-                    self.todo.push_front(effect);
-                    break;
-                }
-            }
+            self.go_on(engine);
             // An answer may have led to another request.
             if !added && !self.core.has_effects() {
                 break;
@@ -403,6 +458,34 @@ impl Work {
             self.let_go(engine);
         }
         self.tell();
+    }
+
+    /// Chunks that could not be copied are given time, and are moved then.
+    fn try_moves_again(&mut self) {
+        let failed = self.core.failed_moves() > 0;
+        let Balance { planned, over, .. } = self.core.balance();
+        match self.again {
+            Some(due) if due <= clock::instant() => {
+                self.again = None;
+                self.core.move_again();
+                self.stale = true;
+            }
+            None if failed => {
+                self.again = Some(clock::instant() + self.again_in);
+                self.again_in = (self.again_in * 2).min(AGAIN.1);
+                self.stale = true;
+            }
+            // Not while it is being tried.
+            None if over == planned && self.core.removals().all(|it| it.failed == 0) => {
+                self.again_in = AGAIN.0;
+            }
+            _ => {}
+        }
+    }
+
+    /// When somebody has to look, although nothing happens.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.again.filter(|_| self.closing.is_none())
     }
 
     /// Shows what may have changed, before anything follows from it.
@@ -429,25 +512,81 @@ impl Work {
         }
     }
 
-    /// Carries out an effect on a PV; gives it back where there is no memory for it now.
-    fn carry_out(&mut self, engine: &mut Engine<For>, effect: Effect) -> Option<Effect> {
-        let bytes = match &effect {
-            Effect::Write { what, .. } => length(what),
-            Effect::Read { bytes, .. } | Effect::Copy { bytes, .. } => *bytes,
-            _ => 0,
+    /// Carries out effects behind those that wait for a PV's buffers, or lines them up there.
+    fn put(&mut self, engine: &mut Engine<For>, todo: Todo) {
+        let waits = |pv: &u16| bytes_of(&todo.effect) > 0 && self.todo.contains_key(pv);
+        let waits = todo.pvs().find(waits);
+        let waits = match waits {
+            Some(pv) => Some((pv, todo)),
+            None => self.carry_out(engine, todo),
         };
-        let buffer = match bytes {
-            0 => None,
-            bytes => match engine.buffer(bytes as usize) {
-                Some(buffer) => Some(buffer),
-                None => return Some(effect),
-            },
-        };
-        match effect {
-            Effect::Write { op, pv, at, what, durable } => {
-                if let Some(buffer) = &buffer {
-                    self.fill(buffer, &what);
+        if let Some((pv, todo)) = waits {
+            self.todo.entry(pv).or_default().push_back(todo);
+        }
+    }
+
+    /// Goes on with what waited for buffers, as far as there are some by now.
+    fn go_on(&mut self, engine: &mut Engine<For>) {
+        for pv in self.todo.keys().copied().collect::<Vec<_>>() {
+            while let Some(todo) = self.todo.get_mut(&pv).and_then(VecDeque::pop_front) {
+                let Some((whose, todo)) = self.carry_out(engine, todo) else { continue };
+                let line = self.todo.entry(whose).or_default();
+                if whose == pv {
+                    line.push_front(todo);
+                    break;
                 }
+                // Of another PV too many are out as well: nobody here waits for that.
+                line.push_back(todo);
+            }
+            if self.todo.get(&pv).is_some_and(VecDeque::is_empty) {
+                self.todo.remove(&pv);
+            }
+        }
+    }
+
+    /// Carries out effects on PVs; gives them back where there is no memory for them now, with the PV whose operations have it.
+    fn carry_out(&mut self, engine: &mut Engine<For>, todo: Todo) -> Option<(u16, Todo)> {
+        let bytes = bytes_of(&todo.effect);
+        let mut buffers = Vec::new();
+        if bytes > 0 {
+            let full = |pv: &u16| {
+                let purse = self.purses.get(pv);
+                purse.is_some_and(|purse| !purse.has_room(is_large(bytes)))
+            };
+            let whose = todo.pvs().find(full);
+            while whose.is_none() && buffers.len() <= todo.also.len() {
+                let Some(buffer) = engine.buffer(bytes as usize) else { break };
+                buffers.push(buffer);
+            }
+            if buffers.len() <= todo.also.len() {
+                buffers.into_iter().for_each(|buffer| engine.give_back(buffer));
+                let whose = whose.or(of_effect(&todo.effect)).unwrap_or_default();
+                return Some((whose, todo));
+            }
+        }
+        let first = buffers.first().map(|buffer| buffer.part(0, bytes as usize));
+        if let (Effect::Write { what, .. }, Some(buffer)) = (&todo.effect, first) {
+            self.fill(buffer, what);
+        }
+        for buffer in buffers.iter().skip(1) {
+            buffer.part(0, bytes as usize).copy_from(first.unwrap_or(IoBuf::EMPTY));
+        }
+        let mut buffers = buffers.into_iter();
+        for effect in [todo.effect].into_iter().chain(todo.also) {
+            self.begin_effect(engine, effect, bytes, buffers.next());
+        }
+        None
+    }
+
+    fn begin_effect(
+        &mut self,
+        engine: &mut Engine<For>,
+        effect: Effect,
+        bytes: u64,
+        buffer: Option<Buffer>,
+    ) {
+        match effect {
+            Effect::Write { op, pv, at, durable, .. } => {
                 let write = OpKind::Write { fua: durable };
                 self.begin(engine, pv, write, (at, bytes), buffer, op, Then::Done);
             }
@@ -467,32 +606,29 @@ impl Work {
             }
             Effect::Zero { .. } | Effect::Drain { .. } | Effect::Answer { .. } => {}
         }
-        None
     }
 
     /// What is written.
-    fn fill(&self, buffer: &Buffer, what: &Payload) {
+    fn fill(&self, buffer: IoBuf, what: &Payload) {
         match what {
-            Payload::Own(bytes) => buffer.part(0, bytes.len()).write(0, bytes),
-            Payload::Zeros(bytes) => buffer.part(0, *bytes as usize).fill(0),
+            Payload::Own(bytes) => buffer.write(0, bytes),
+            Payload::Zeros(_) => buffer.fill(0),
             Payload::Client { tag, from, bytes, before, after } => {
-                let (before, bytes) = (*before as usize, *bytes as usize);
-                buffer.part(0, before).fill(0);
-                if let Some(Asker::Lane(ask)) = self.asks.get(tag)
-                    && let Some(data) = ask.data.get(*from as usize..*from as usize + bytes)
-                {
-                    buffer.part(before, bytes).write(0, data);
+                let (before, bytes, after) = (*before as usize, *bytes as usize, *after as usize);
+                buffer.slice(0, before).fill(0);
+                match self.asks.get(tag) {
+                    Some(Asker::Lane(ask)) => ask.take(*from, buffer.slice(before, bytes)),
+                    // Nobody knows any more what it was: not what another one had there.
+                    _ => buffer.slice(before, bytes).fill(0),
                 }
-                buffer.part(before + bytes, *after as usize).fill(0);
+                buffer.slice(before + bytes, after).fill(0);
             }
         }
     }
 
     fn zero(&mut self, tag: u64, from: u64, bytes: u64) {
-        if let Some(Asker::Lane(ask)) = self.asks.get_mut(&tag)
-            && let Some(place) = ask.data.get_mut(from as usize..(from + bytes) as usize)
-        {
-            place.fill(0);
+        if let Some(Asker::Lane(ask)) = self.asks.get(&tag) {
+            ask.zero(from, bytes);
         }
     }
 
@@ -503,14 +639,14 @@ impl Work {
                     ask.op = OpKind::Flush;
                     return self.ask(ask);
                 }
-                let Ask { from, tag, data, bufs, .. } = ask;
+                let Ask { from, tag, .. } = ask;
                 // A shadow without memory behind it keeps nothing for a successor: better no answer than one that may be taken back.
                 let result = match result {
                     Ok(_) if self.shared.shadow.damaged() => Err(IoError::Io),
                     Ok(_) => Ok(()),
                     Err(fault) => Err(error_of(fault)),
                 };
-                from.post(Answered { tag, result, data, bufs });
+                from.post(Answered { tag, result });
             }
             // Whoever asked may have left.
             Some(Asker::Core(reply)) => {
@@ -585,9 +721,9 @@ impl Work {
             let now = Progress { planned, moved, failed, left_s: None };
             leaving.insert(pv, self.paced(Some(pv), now));
         }
-        let pool::Balance { planned, over } = self.core.balance();
-        let balance = Progress { planned, moved: over, ..Progress::default() };
-        let balance = (over < planned).then(|| self.paced(None, balance));
+        let Balance { planned, over, failed } = self.core.balance();
+        let balance = Progress { planned, moved: over - failed, failed, left_s: None };
+        let balance = (over < planned || failed > 0).then(|| self.paced(None, balance));
         self.paces.retain(|of, _| match of {
             Some(pv) => leaving.contains_key(pv),
             None => balance.is_some(),
@@ -609,7 +745,10 @@ impl Work {
         });
         let stuck = self.stuck.iter().next().and_then(|(pv, fault)| {
             let path = self.shared.pv(*pv)?.path;
-            Some(format!("PV {} cannot be removed so far: {fault}", path.display()))
+            Some(format!(
+                "PV {} cannot be removed so far: {fault}; it is tried again by itself",
+                path.display()
+            ))
         });
         view.trouble = view.trouble.or(stuck);
         self.shared.set_view(view);
@@ -629,12 +768,14 @@ impl Work {
         Progress { left_s, ..now }
     }
 
-    pub(crate) fn number(&self) -> u32 {
-        self.number
-    }
-
-    pub(crate) fn serves(&self) -> bool {
-        self.core.is_serving()
+    /// Tells who waits for it that it serves; or that it never will: false.
+    pub(crate) fn opened(&mut self) -> Option<bool> {
+        self.opening.as_ref()?;
+        if self.core.is_serving() {
+            let _ = self.opening.take()?.send(Ok(Arc::clone(&self.shared)));
+            return Some(true);
+        }
+        (self.flying == 0 && self.todo.is_empty() && self.draining.is_none()).then_some(false)
     }
 
     /// Whether somebody has to look soon, although nothing happens on this thread.
@@ -654,6 +795,23 @@ fn of_effect(effect: &Effect) -> Option<u16> {
         Effect::Write { pv, .. } | Effect::Read { pv, .. } | Effect::Flush { pv, .. } => Some(*pv),
         Effect::Copy { from, .. } => Some(from.0),
         Effect::Zero { .. } | Effect::Drain { .. } | Effect::Answer { .. } => None,
+    }
+}
+
+/// Whether they write the same bytes of a client's to different places.
+fn is_same(one: &Effect, other: &Effect) -> bool {
+    let (Effect::Write { what: first, .. }, Effect::Write { what, .. }) = (one, other) else {
+        return false;
+    };
+    matches!(what, Payload::Client { .. }) && first == what
+}
+
+/// Bytes of a buffer that it takes.
+fn bytes_of(effect: &Effect) -> u64 {
+    match effect {
+        Effect::Write { what, .. } => length(what),
+        Effect::Read { bytes, .. } | Effect::Copy { bytes, .. } => *bytes,
+        _ => 0,
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) enum Subject {
     Volume(String),
     Unit(String),
     Adapter(String),
+    Pool(String),
 }
 
 impl Subject {
@@ -36,6 +37,7 @@ impl Subject {
             Subject::Volume(name) => format!("volume {name}"),
             Subject::Unit(name) => format!("unit {name}"),
             Subject::Adapter(name) => format!("adapter {name}"),
+            Subject::Pool(name) => format!("pool {name}"),
         }
     }
 }

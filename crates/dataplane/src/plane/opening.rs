@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use block::Files;
 use protocol::message::{Failure, FailureCode, OpeningStatus, Reply};
-use spec::{Change, FileIdentity, VolumeSpec, change};
+use spec::{Change, FileIdentity, VolumeKind, VolumeSpec, change};
 
 use super::volumes::{identity, open_volume, reopen_volume, take_out};
 use super::{Plane, State, failure, in_use};
@@ -118,6 +118,16 @@ impl Opening {
 }
 
 impl State {
+    /// A volume that is being opened, and is an LU of this pool.
+    pub(super) fn opens_lu_of(&self, pool: &str) -> Option<&str> {
+        let mut opens = self.opening.iter().filter(|(_, opening)| opening.failed.is_none());
+        let of = |told: &VolumeSpec| match &told.kind {
+            VolumeKind::Lu(lu) => lu.pool == pool,
+            _ => false,
+        };
+        opens.find(|(_, opening)| of(&opening.told)).map(|(name, _)| name.as_str())
+    }
+
     /// What there is to say to who puts a volume that is being opened. An opening for something else is given up.
     pub(super) fn opening_of(&mut self, spec: &VolumeSpec) -> Option<Failure> {
         let opening = self.opening.get_mut(&spec.name)?;

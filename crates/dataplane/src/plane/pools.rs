@@ -1,16 +1,19 @@
 //! Storage pools: opened, told of LUs that go and PVs that come and go, closed; and their LUs as volumes.
 
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use block::{Files, OpenEvent, VolumeError};
-use pool_io::{PoolError, PoolHandle, Progress};
+use block::{Files as _, OpenEvent, VolumeError};
+use pool_io::{PoolError, PoolHandle, Pools, Progress};
 use protocol::message::{
-    Failure, FailureCode, LuStatus, PoolStatus, ProgressStatus, PvStatus, Reply,
+    Failure, FailureCode, LuStatus, PoolStatus, ProgressStatus, PvStatus, Reply, Request,
 };
 use spec::{LuSpec, PoolSpec, VolumeKind, VolumeSpec};
 
+use super::going::{self, Subject};
 use super::{Plane, State, failure, in_use, not_found};
 use crate::lock::locked;
+use crate::outside::Outside;
 use crate::storage::OpenVolume;
 
 /// Bytes of a chunk.
@@ -24,11 +27,86 @@ pub(crate) struct OpenPool {
     handle: PoolHandle,
     /// PVs that were gone when channels last let go of such.
     let_go: u64,
+    /// It is there until it is closed, and for nobody any more.
+    closes: bool,
+}
+
+/// What a change of a pool needs, on its own thread.
+struct Kit {
+    state: Arc<Mutex<State>>,
+    outside: Arc<Outside>,
+    owner: Option<String>,
+    pools: Option<Arc<Pools>>,
 }
 
 impl Plane {
+    /// Opens a pool, or changes one: that waits for its PVs, and nobody else does.
     pub(super) fn put_pool(&self, spec: PoolSpec) -> Result<Reply, Failure> {
-        let _changing = locked(&self.changes);
+        let changing = locked(&self.changes);
+        let mut state = self.state();
+        let about = Subject::Pool(spec.name.clone());
+        let asked = Request::PutPool(spec.clone());
+        if let Some(told) = state.told(&about, &asked) {
+            return told;
+        }
+        let what = match state.pools.contains_key(&spec.name) {
+            true => "changing, waits for its PVs",
+            false => "opening, waits for its PVs",
+        };
+        let kit = self.kit();
+        let change = going::Change { about, asked, what, holds: Vec::new() };
+        self.go_on(changing, state, change, move |_| kit.put(spec))
+    }
+
+    fn kit(&self) -> Kit {
+        Kit {
+            state: Arc::clone(&self.state),
+            outside: Arc::clone(&self.context.outside),
+            owner: self.owner(),
+            pools: self.context.pools.clone(),
+        }
+    }
+
+    /// Closes a pool. It is there until that is over, and nobody opens an LU of it any more.
+    pub(super) fn remove_pool(&self, name: &str) -> Result<Reply, Failure> {
+        let changing = locked(&self.changes);
+        let mut state = self.state();
+        let about = Subject::Pool(name.to_owned());
+        let asked = Request::RemovePool { name: name.to_owned() };
+        if let Some(told) = state.told(&about, &asked) {
+            return told;
+        }
+        if let Some((_, volume)) = state.lus_of(name).first() {
+            let user = format!("volume {volume}");
+            return Err(in_use(format!("pool {name}"), &user, "remove its volumes first"));
+        }
+        // Its LU would be there without it.
+        if let Some(volume) = state.opens_lu_of(name) {
+            let user = format!("volume {volume}, which is being opened");
+            return Err(in_use(format!("pool {name}"), &user, "remove its volumes first"));
+        }
+        let open = state.pools.get_mut(name).ok_or_else(|| not_found("pool", name))?;
+        open.closes = true;
+        let open = open.clone();
+        let (kit, name) = (self.kit(), name.to_owned());
+        let what = "closing, waits for its PVs";
+        let change = going::Change { about, asked, what, holds: Vec::new() };
+        self.go_on(changing, state, change, move |all| {
+            open.handle.close();
+            // All of it is on the PVs now.
+            let _ = kit.outside.remove(&open.spec.shadow);
+            locked(all).pools.remove(&name);
+            Ok(())
+        })
+    }
+}
+
+impl Kit {
+    fn state(&self) -> MutexGuard<'_, State> {
+        locked(&self.state)
+    }
+
+    fn put(&self, spec: PoolSpec) -> Result<(), Failure> {
         let open = self.state().pools.get(&spec.name).cloned();
         let mut open = match open {
             Some(open) => {
@@ -45,11 +123,14 @@ impl Plane {
                 let handle = self.open_pool(&spec)?;
                 let pvs = handle.view().pvs.into_iter().map(|pv| pv.path).collect();
                 let spec = PoolSpec { doomed: Vec::new(), pvs, ..spec.clone() };
-                OpenPool { spec, handle, let_go: 0 }
+                OpenPool { spec, handle, let_go: 0, closes: false }
             }
         };
         // It is there, whatever becomes of its LUs and PVs.
-        self.state().pools.insert(spec.name.clone(), open.clone());
+        if !self.keep(&open) {
+            open.handle.close();
+            return Ok(());
+        }
         let used = self.state().lus_of(&spec.name);
         if let Some((number, volume)) = used.iter().find(|(number, _)| spec.doomed.contains(number))
         {
@@ -61,8 +142,17 @@ impl Plane {
         self.let_go(&mut open)?;
         self.change_pvs(&open.handle, &spec).map_err(|error| pool_failure(&spec.name, &error))?;
         open.spec = spec;
-        self.state().pools.insert(open.spec.name.clone(), open);
-        Ok(Reply::Done)
+        self.keep(&open);
+        Ok(())
+    }
+
+    /// Notes how a pool is now, unless the data plane has ended meanwhile: false.
+    fn keep(&self, open: &OpenPool) -> bool {
+        let mut state = self.state();
+        if !state.ended {
+            state.pools.insert(open.spec.name.clone(), open.clone());
+        }
+        !state.ended
     }
 
     /// Adds PVs, begins to remove some, and lets others stay.
@@ -73,7 +163,7 @@ impl Plane {
         // First those that come: where others leave, there has to be room for what they have.
         if !new.is_empty() {
             let mut event = waits(&spec.name);
-            pool.add_pvs(&*self.context.outside, self.owner().as_deref(), &new, &mut event)?;
+            pool.add_pvs(&*self.outside, self.owner.as_deref(), &new, &mut event)?;
         }
         for pv in &there {
             let (stays, leaves) = (spec.pvs.contains(&pv.path), pv.leaving.is_some());
@@ -98,33 +188,18 @@ impl Plane {
             renewal.carry_out(&self.state)?;
         }
         open.let_go = gone;
-        self.state().pools.insert(open.spec.name.clone(), open.clone());
+        self.keep(open);
         Ok(())
     }
 
     fn open_pool(&self, spec: &PoolSpec) -> Result<PoolHandle, Failure> {
-        let Some(pools) = &self.context.pools else {
+        let Some(pools) = &self.pools else {
             let what = format!("pool {}: this data plane serves none", spec.name);
             return Err(failure(FailureCode::System, what, "see its log, and restart it"));
         };
         let mut event = waits(&spec.name);
-        let opened = pools.open(&*self.context.outside, self.owner().as_deref(), spec, &mut event);
+        let opened = pools.open(&*self.outside, self.owner.as_deref(), spec, &mut event);
         opened.map_err(|error| pool_failure(&spec.name, &error))
-    }
-
-    pub(super) fn remove_pool(&self, name: &str) -> Result<Reply, Failure> {
-        let _changing = locked(&self.changes);
-        let mut state = self.state();
-        if let Some((_, volume)) = state.lus_of(name).first() {
-            let user = format!("volume {volume}");
-            return Err(in_use(format!("pool {name}"), &user, "remove its volumes first"));
-        }
-        let open = state.pools.remove(name).ok_or_else(|| not_found("pool", name))?;
-        drop(state);
-        open.handle.close();
-        // All of it is on the PVs now.
-        let _ = self.context.outside.remove(&open.spec.shadow);
-        Ok(Reply::Done)
     }
 }
 
@@ -145,7 +220,8 @@ impl State {
         spec: &VolumeSpec,
         lu: &LuSpec,
     ) -> Result<PoolHandle, VolumeError> {
-        let open = self.pools.get(&lu.pool).map(|open| open.handle.clone());
+        let open = self.pools.get(&lu.pool).filter(|open| !open.closes);
+        let open = open.map(|open| open.handle.clone());
         open.ok_or_else(|| VolumeError {
             volume: spec.name.clone(),
             what: format!("its pool {} is not open", lu.pool),

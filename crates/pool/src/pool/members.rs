@@ -48,7 +48,9 @@ pub(super) struct Leaving {
     tags: Vec<u64>,
     planned: u32,
     moving: BTreeSet<(u32, u32)>,
+    /// Those that could not be copied, and those of them that are tried again.
     failed: BTreeSet<(u32, u32)>,
+    again: BTreeSet<(u32, u32)>,
     /// Its removal is the next change of members.
     last: bool,
 }
@@ -78,7 +80,7 @@ pub struct Removal {
     pub planned: u32,
     /// Those of them that are elsewhere by now, never more.
     pub moved: u32,
-    /// Those that could not be copied.
+    /// Those that could not be copied so far: [`Pool::move_again`] tries them again.
     pub failed: u32,
 }
 
@@ -89,6 +91,8 @@ pub struct Balance {
     pub planned: u32,
     /// Those that are over, never more.
     pub over: u32,
+    /// Those of them that could not be copied: [`Pool::move_again`] makes another plan.
+    pub failed: u32,
 }
 
 impl Members {
@@ -154,7 +158,7 @@ impl Pool {
         let state = self.chosen.superblock.members.get(usize::from(pv)).map(|member| member.state);
         if let Some(leaving) = self.members.leaving.get_mut(&pv) {
             leaving.tags.push(tag);
-            leaving.failed.clear();
+            leaving.again.append(&mut leaving.failed);
             return self.members.stir();
         }
         match state {
@@ -343,7 +347,16 @@ impl Pool {
             if self.stays(pv) {
                 continue;
             }
-            for (key, leg) in self.tables.legs_on(pv) {
+            let legs = self.tables.legs_on(pv);
+            if let Some(leaving) = self.members.leaving.get_mut(&pv)
+                && !(leaving.failed.is_empty() && leaving.again.is_empty())
+            {
+                // What went otherwise has not failed.
+                let there: BTreeSet<(u32, u32)> = legs.iter().map(|(key, _)| *key).collect();
+                leaving.failed.retain(|key| there.contains(key));
+                leaving.again.retain(|key| there.contains(key));
+            }
+            for (key, leg) in legs {
                 let Some(leaving) = self.members.leaving.get_mut(&pv) else { return };
                 if leaving.moving.len() >= MOVES_AT_ONCE {
                     break;
@@ -371,7 +384,7 @@ impl Pool {
             self.members.uneven = false;
             self.members.plan = self.plan();
             let planned = self.members.plan.len() as u32;
-            self.members.balance = Balance { planned, over: 0 };
+            self.members.balance = Balance { planned, over: 0, failed: 0 };
         }
         while self.members.balancing.len() < MOVES_AT_ONCE {
             let Some(Move { held, from, to }) = self.members.plan.pop_front() else { return };
@@ -407,9 +420,10 @@ impl Pool {
     }
 
     /// A move of the plan is over.
-    pub(super) fn balanced(&mut self, key: (u32, u32)) {
+    pub(super) fn balanced(&mut self, key: (u32, u32), fault: Option<Fault>) {
         self.members.balancing.remove(&key);
         self.members.balance.over += 1;
+        self.members.balance.failed += u32::from(fault == Some(Fault::Medium));
         self.members.stir();
     }
 
@@ -453,6 +467,7 @@ impl Pool {
         if let Some(leaving) = self.members.leaving.get_mut(&pv) {
             leaving.moving.remove(&key);
             if fault == Some(Fault::Medium) {
+                leaving.again.remove(&key);
                 leaving.failed.insert(key);
             }
         } else {
@@ -494,13 +509,31 @@ impl Pool {
         self.members.reshapes.push_back(Reshape::Gone(pv));
     }
 
+    /// Chunks that could not be copied, and that nobody tries to.
+    pub fn failed_moves(&self) -> u32 {
+        let leaving = self.members.leaving.values().map(|leaving| leaving.failed.len() as u32);
+        leaving.sum::<u32>() + self.members.balance.failed
+    }
+
+    /// Tries them again: those of PVs that leave, and, when all of the last plan is over, another plan. There is no clock here; whoever calls it gives disks time.
+    pub fn move_again(&mut self) {
+        for leaving in self.members.leaving.values_mut() {
+            leaving.again.append(&mut leaving.failed);
+        }
+        let members = &mut self.members;
+        let over = members.plan.is_empty() && members.balancing.is_empty();
+        members.uneven |= over && members.balance.failed > 0;
+        members.stir();
+        self.turn();
+    }
+
     /// PVs that leave, and how far that is.
     pub fn removals(&self) -> impl Iterator<Item = Removal> {
         self.members.leaving.iter().map(|(pv, leaving)| Removal {
             pv: *pv,
             planned: leaving.planned,
             moved: leaving.planned.saturating_sub(self.used_of(*pv)),
-            failed: leaving.failed.len() as u32,
+            failed: (leaving.failed.len() + leaving.again.len()) as u32,
         })
     }
 }

@@ -112,6 +112,65 @@ fn a_removal_is_called_back_and_what_has_moved_comes_back() {
     assert!(!world.oracle.is_open(removal) && !world.faults.contains_key(&removal));
 }
 
+/// A PV that leaves cannot be read for a while: what could not be copied is told, and moves when it is tried again.
+#[test]
+fn chunks_that_could_not_be_copied_are_tried_again() {
+    let mut world = pool_of(30, 6);
+    for lu in 1..=6 {
+        (0..3).for_each(|vchunk| _ = ask(&mut world, write(lu, vchunk * CHUNK_BYTES, 4 * KIB)));
+    }
+    world.unreadable = Some(2);
+    let tag = world.submit(Request::RemovePv { pv: 2 });
+    world.rest();
+    let now = |world: &World| world.pool.removals().next().map(|now| (now.moved, now.failed));
+    assert_eq!((now(&world), world.pool.failed_moves()), (Some((0, 6)), 6));
+    assert_eq!(world.faults.get(&tag), Some(&Fault::Medium), "who waits for it is told");
+    // In vain: it is as it was, also while it is tried.
+    world.move_again();
+    assert_eq!((now(&world), world.pool.failed_moves()), (Some((0, 6)), 0));
+    world.rest();
+    assert_eq!((now(&world), world.pool.failed_moves()), (Some((0, 6)), 6));
+    // An LU goes that had some of them.
+    ask(&mut world, Step::Ask(Request::Delete { lu: 1 }));
+    let (_, failed) = now(&world).unwrap();
+    assert!(failed < 6, "{failed} of those that are there");
+    world.unreadable = None;
+    world.rest();
+    assert_eq!(world.pool.failed_moves(), failed, "nothing happens by itself");
+    world.move_again();
+    world.rest();
+    assert_eq!((now(&world), world.pool.failed_moves()), (None, 0));
+    assert_eq!(world.pool.superblock().members[2].state, MemberState::Gone);
+    let shadow = world.pool.shadow();
+    world::judge(Image::new(world.disks.now()), Some(&shadow), &world.oracle, None).unwrap();
+}
+
+/// So are those that were to go where less is.
+#[test]
+fn chunks_that_could_not_be_copied_to_a_new_pv_are_tried_again() {
+    let mut world = pool_of(24, 6);
+    for lu in 1..=6 {
+        (0..3).for_each(|vchunk| _ = ask(&mut world, write(lu, vchunk * CHUNK_BYTES, 4 * KIB)));
+    }
+    world.unreadable = Some(1);
+    ask(&mut world, add(4, 60));
+    world.rest();
+    let before = world.pool.balance();
+    assert!(before.failed > 0 && before.over == before.planned, "{before:?}");
+    assert_eq!(world.pool.failed_moves(), before.failed);
+    world.move_again();
+    world.rest();
+    assert_eq!(world.pool.balance().failed, before.failed);
+    world.unreadable = None;
+    world.move_again();
+    world.rest();
+    assert_eq!((world.pool.balance().failed, world.pool.failed_moves()), (0, 0));
+    let used: Vec<u32> = world.pool.pvs().map(|pv| pv.used).collect();
+    assert!(used[1] < 6 && used[3] > 6, "{used:?}");
+    world.move_again();
+    assert!(!world.step(), "there is nothing to try");
+}
+
 #[test]
 fn the_last_pv_stays() {
     let mut world = fresh(&[NewPv { pv: Uuid([1; 16]), chunks: 9, tier: 0, group: 0 }]);

@@ -57,6 +57,8 @@ pub(super) struct World {
     pub(super) faults: BTreeMap<u64, Fault>,
     /// Something changed that a crash could show.
     pub(super) changed: bool,
+    /// Copies from this PV fail.
+    pub(super) unreadable: Option<u16>,
 }
 
 impl World {
@@ -79,6 +81,7 @@ impl World {
             schedule: Schedule::First,
             faults: BTreeMap::new(),
             changed: true,
+            unreadable: None,
         };
         world.pool.start();
         world.collect();
@@ -175,6 +178,12 @@ impl World {
         Write { pv, at, bytes: Rc::new(found) }
     }
 
+    /// What could not be copied is tried again.
+    pub(super) fn move_again(&mut self) {
+        self.pool.move_again();
+        self.collect();
+    }
+
     /// Calls back the request that has waited longest for space.
     pub(super) fn cancel_first(&mut self) {
         if let Some(tag) = self.pool.paused_requests().into_keys().next() {
@@ -232,6 +241,9 @@ impl World {
                 let mut now = Image::new(self.disks.now());
                 let bytes = now.read(pv, at, bytes as usize).unwrap();
                 (op, if to == Reader::Pool { Outcome::Bytes(bytes) } else { Outcome::Done })
+            }
+            Flying::Effect(Effect::Copy { op, from, .. }, _) if self.unreadable == Some(from.0) => {
+                (op, Outcome::Failed)
             }
             Flying::Effect(Effect::Copy { op, from, to, bytes }, _) => {
                 let write = self.copy_of(from, to, bytes);

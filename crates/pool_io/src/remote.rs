@@ -1,0 +1,95 @@
+//! Operations on PVs for those on other threads, who wait for each: a pool is made, looked at and opened there, so that a PV that hangs meanwhile delays nobody else.
+
+use std::sync::Arc;
+
+use block::{FileVolume, IoError, OpKind, VolumeError};
+use pool::{ReadFailed, Source};
+
+use crate::PoolError;
+use crate::post::{Inbox, Message};
+use crate::thread::ask;
+
+/// Bytes that are read at once.
+const READ: usize = 128 << 10;
+/// Bytes that are written at once.
+pub(crate) const WRITE: usize = 128 << 10;
+
+/// A lane of the thread to a PV. It is given up when it is dropped, unless it was [kept](PvLane::keep).
+pub(crate) struct PvLane<'a> {
+    inbox: &'a Inbox,
+    lane: Option<u16>,
+}
+
+impl Drop for PvLane<'_> {
+    fn drop(&mut self) {
+        self.lane.into_iter().for_each(|lane| self.inbox.post(Message::Detach(lane)));
+    }
+}
+
+impl<'a> PvLane<'a> {
+    pub(crate) fn new(inbox: &'a Inbox, pv: &Arc<FileVolume>) -> Result<PvLane<'a>, Refused> {
+        let attached = ask(inbox, |reply| Message::Attach(Arc::clone(pv), reply));
+        let lane = attached.map_err(Refused::Pool)?.map_err(Refused::Volume)?;
+        Ok(PvLane { inbox, lane: Some(lane) })
+    }
+
+    /// Its number; somebody on the thread has it from now on.
+    pub(crate) fn keep(&mut self) -> Option<u16> {
+        self.lane.take()
+    }
+
+    fn run(&self, op: OpKind, offset: u64, data: Vec<u8>) -> (Result<(), IoError>, Vec<u8>) {
+        let Some(lane) = self.lane else { return (Err(IoError::Gone), data) };
+        ask(self.inbox, |reply| Message::Io { lane, op, offset, data, reply })
+            .unwrap_or((Err(IoError::Gone), Vec::new()))
+    }
+
+    pub(crate) fn read(&self, pv: u16, at: u64, bytes: usize) -> Result<Vec<u8>, ReadFailed> {
+        let mut all = Vec::with_capacity(bytes);
+        while all.len() < bytes {
+            let part = vec![0; READ.min(bytes - all.len())];
+            // Blocks of the pool that are not there any more, in a file that became shorter, are as bytes of another kind: no error of the pool's.
+            let (result, part) = self.run(OpKind::Read, at + all.len() as u64, part);
+            result.map_err(|_| ReadFailed { pv, at })?;
+            all.extend(part);
+        }
+        Ok(all)
+    }
+
+    pub(crate) fn write(&self, at: u64, bytes: &[u8]) -> Result<(), IoError> {
+        for (index, piece) in bytes.chunks(WRITE).enumerate() {
+            let offset = at + (index * WRITE) as u64;
+            self.run(OpKind::Write { fua: false }, offset, piece.to_vec()).0?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn flush(&self) -> Result<(), IoError> {
+        self.run(OpKind::Flush, 0, Vec::new()).0
+    }
+}
+
+/// Why there is none.
+pub(crate) enum Refused {
+    Pool(PoolError),
+    Volume(VolumeError),
+}
+
+/// PVs that are read, by number of the member or of the candidate.
+pub(crate) struct Reading<'a, 'b>(pub(crate) Vec<Option<&'b PvLane<'a>>>);
+
+impl Reading<'_, '_> {
+    fn lane(&self, pv: u16) -> Option<&PvLane<'_>> {
+        self.0.get(usize::from(pv)).copied().flatten()
+    }
+}
+
+impl Source for Reading<'_, '_> {
+    fn read(&mut self, pv: u16, at: u64, bytes: usize) -> Result<Vec<u8>, ReadFailed> {
+        self.lane(pv).ok_or(ReadFailed { pv, at })?.read(pv, at, bytes)
+    }
+
+    fn is_there(&mut self, pv: u16) -> bool {
+        self.lane(pv).is_some()
+    }
+}
