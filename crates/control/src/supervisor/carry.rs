@@ -9,6 +9,7 @@ use crate::reconcile::{Action, Names, Subject, reconcile_of, without};
 use crate::supervisor::view::lock;
 use protocol::message::{Failure, FailureCode, Reply, Request};
 use protocol::opener::Grants;
+use spec::{VolumeKind, VolumeSpec};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -51,7 +52,7 @@ impl SupervisorThread {
             if failed.contains(&action.subject()) {
                 continue;
             }
-            if let Some((volume, refusal)) = follows(&action, &failed) {
+            if let Some((volume, refusal)) = follows(&action, &failed, &self.has) {
                 failed.insert(action.subject());
                 undone.list(&volume).insert(action.subject(), refusal);
                 continue;
@@ -235,11 +236,22 @@ fn takes(action: &Action, has: &crate::reconcile::Inventory) -> bool {
     before.is_some_and(|before| of(&before) != of(&action.request()))
 }
 
-/// An action that cannot succeed because its volume could not be opened.
-fn follows(action: &Action, failed: &Names) -> Option<(Subject, ApiError)> {
+/// An action that cannot succeed because its volume, or its volume's pool, could not be opened.
+fn follows(
+    action: &Action,
+    failed: &Names,
+    has: &crate::reconcile::Inventory,
+) -> Option<(Subject, ApiError)> {
     let (what, volume) = match action {
         Action::PutAdapter(spec) => (format!("adapter `{}`", spec.name), &spec.block()?.volume),
         Action::PutUnit(spec) => (format!("LUN `{}`", spec.name), spec.volume.as_ref()?),
+        Action::PutVolume(VolumeSpec { name, kind: VolumeKind::Lu(lu), .. })
+            if has.pool(&lu.pool).is_none() =>
+        {
+            let message = format!("volume `{name}`: pool `{}` is not open", lu.pool);
+            let pool = Subject::Pool(lu.pool.clone());
+            return failed.contains(&pool).then(|| (pool, ApiError::new(Code::Failed, message)));
+        }
         _ => return None,
     };
     let message = format!("{what}: volume `{volume}` is not open");
@@ -259,4 +271,29 @@ fn spared(action: Action, failed: &Names) -> Action {
         .collect();
     let spared = (!gone.is_empty()).then(|| without(&spec, &gone));
     Action::PutAdapter(spared.unwrap_or(spec))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reconcile::Inventory;
+    use spec::LuSpec;
+
+    /// A pool that waits for a PV is no failure, and neither are its LUs.
+    #[test]
+    fn an_lu_waits_with_its_pool() {
+        let action = Action::PutVolume(VolumeSpec::new("v", LuSpec::of("p")));
+        let (pool, mut failed) = (Subject::Pool("p".to_owned()), Names::new());
+        assert!(follows(&action, &failed, &Inventory::default()).is_none());
+        failed.insert(pool.clone());
+        let mut undone = Undone::default();
+        undone.opening.insert(pool.clone(), ApiError::new(Code::Failed, "it is being opened"));
+        let (whose, refusal) = follows(&action, &failed, &Inventory::default()).unwrap();
+        assert_eq!(refusal.message, "volume `v`: pool `p` is not open");
+        undone.list(&whose).insert(action.subject(), refusal);
+        assert_eq!((undone.opening.len(), undone.failures.len()), (2, 0));
+        // A volume of another kind waits for none.
+        let other = Action::PutVolume(VolumeSpec::new("w", spec::FileSpec::new("/w")));
+        assert!(follows(&other, &failed, &Inventory::default()).is_none());
+    }
 }
