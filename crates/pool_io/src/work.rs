@@ -1,24 +1,24 @@
 //! One open pool on the thread: requests go into the core, its effects are carried out, what it knows is shown.
 
+mod effects;
+mod view;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use block::{IoError, OpKind};
-use memory::{IoBuf, clock};
+use memory::clock;
 use pool::format::{CHUNK_BYTES, MemberState, Superblock};
-use pool::{Balance, Effect, Extent, Fault, NewPv, Outcome, Payload, Pool, Reader, Reply, Request};
+use pool::{Balance, Effect, Extent, Fault, NewPv, Outcome, Pool, Reply, Request};
+
+use effects::{Purse, Todo, is_same};
 
 use crate::PoolError;
-use crate::engine::{Arrived, Buffer, Engine, is_large};
+use crate::engine::{Arrived, Engine};
 use crate::post::{Answered, Ask, ReplyTo, Wanted};
 use crate::shadow::Owner;
-use crate::table::{OpenPv, Progress, PvView, Shared, Table};
-
-/// Buffers that operations on one PV have at once, of each size. So a PV that hangs keeps those, and none of others.
-const SMALL_MAX: usize = 32;
-const LARGE_MAX: usize = 8;
+use crate::table::{OpenPv, Progress, Shared, Table};
 
 /// How long after its failure it is tried again to move chunks; twice as long each time, up to the last.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(300));
@@ -63,36 +63,6 @@ enum Asker {
     Last,
     /// It goes on the last LU's own, and then nobody is told.
     Nobody,
-}
-
-/// Buffers that operations on a PV have.
-#[derive(Debug, Default)]
-struct Purse {
-    small: usize,
-    large: usize,
-}
-
-impl Purse {
-    fn of(&mut self, large: bool) -> &mut usize {
-        if large { &mut self.large } else { &mut self.small }
-    }
-
-    fn has_room(&self, large: bool) -> bool {
-        if large { self.large < LARGE_MAX } else { self.small < SMALL_MAX }
-    }
-}
-
-/// An effect on a PV. With it go writes of the same bytes of a client to others: that may change its memory meanwhile, and they are to be alike.
-#[derive(Debug)]
-struct Todo {
-    effect: Effect,
-    also: Vec<Effect>,
-}
-
-impl Todo {
-    fn pvs(&self) -> impl Iterator<Item = u16> {
-        [&self.effect].into_iter().chain(&self.also).filter_map(of_effect)
-    }
 }
 
 /// See the module.
@@ -281,32 +251,6 @@ impl Work {
             engine.give_back(buffer);
         }
         self.core.done(op, outcome);
-    }
-
-    #[allow(clippy::too_many_arguments)] // What an operation is.
-    fn begin(
-        &mut self,
-        engine: &mut Engine<For>,
-        pv: u16,
-        op: OpKind,
-        (at, bytes): (u64, u64),
-        buffer: Option<Buffer>,
-        number: u64,
-        then: Then,
-    ) {
-        self.flying += 1;
-        if let Some(buffer) = &buffer {
-            self.pay(pv, buffer, true);
-        }
-        let what_for = For::Effect { pool: self.number, op: number, pv, then };
-        let lane = self.lanes.get(usize::from(pv)).copied().flatten().unwrap_or(0);
-        engine.begin(lane, op, at, bytes, buffer, what_for);
-    }
-
-    /// An operation on a PV has a buffer from now on, or not any more.
-    fn pay(&mut self, pv: u16, buffer: &Buffer, takes: bool) {
-        let count = self.purses.entry(pv).or_default().of(buffer.is_large());
-        *count = if takes { *count + 1 } else { count.saturating_sub(1) };
     }
 
     /// It is to close: what was answered is made durable first, as far as the PVs can. Chunks that move do so when it is opened again.
@@ -512,126 +456,6 @@ impl Work {
         }
     }
 
-    /// Carries out effects behind those that wait for a PV's buffers, or lines them up there.
-    fn put(&mut self, engine: &mut Engine<For>, todo: Todo) {
-        let waits = |pv: &u16| bytes_of(&todo.effect) > 0 && self.todo.contains_key(pv);
-        let waits = todo.pvs().find(waits);
-        let waits = match waits {
-            Some(pv) => Some((pv, todo)),
-            None => self.carry_out(engine, todo),
-        };
-        if let Some((pv, todo)) = waits {
-            self.todo.entry(pv).or_default().push_back(todo);
-        }
-    }
-
-    /// Goes on with what waited for buffers, as far as there are some by now.
-    fn go_on(&mut self, engine: &mut Engine<For>) {
-        for pv in self.todo.keys().copied().collect::<Vec<_>>() {
-            while let Some(todo) = self.todo.get_mut(&pv).and_then(VecDeque::pop_front) {
-                let Some((whose, todo)) = self.carry_out(engine, todo) else { continue };
-                let line = self.todo.entry(whose).or_default();
-                if whose == pv {
-                    line.push_front(todo);
-                    break;
-                }
-                // Of another PV too many are out as well: nobody here waits for that.
-                line.push_back(todo);
-            }
-            if self.todo.get(&pv).is_some_and(VecDeque::is_empty) {
-                self.todo.remove(&pv);
-            }
-        }
-    }
-
-    /// Carries out effects on PVs; gives them back where there is no memory for them now, with the PV whose operations have it.
-    fn carry_out(&mut self, engine: &mut Engine<For>, todo: Todo) -> Option<(u16, Todo)> {
-        let bytes = bytes_of(&todo.effect);
-        let mut buffers = Vec::new();
-        if bytes > 0 {
-            let full = |pv: &u16| {
-                let purse = self.purses.get(pv);
-                purse.is_some_and(|purse| !purse.has_room(is_large(bytes)))
-            };
-            let whose = todo.pvs().find(full);
-            while whose.is_none() && buffers.len() <= todo.also.len() {
-                let Some(buffer) = engine.buffer(bytes as usize) else { break };
-                buffers.push(buffer);
-            }
-            if buffers.len() <= todo.also.len() {
-                buffers.into_iter().for_each(|buffer| engine.give_back(buffer));
-                let whose = whose.or(of_effect(&todo.effect)).unwrap_or_default();
-                return Some((whose, todo));
-            }
-        }
-        let first = buffers.first().map(|buffer| buffer.part(0, bytes as usize));
-        if let (Effect::Write { what, .. }, Some(buffer)) = (&todo.effect, first) {
-            self.fill(buffer, what);
-        }
-        for buffer in buffers.iter().skip(1) {
-            buffer.part(0, bytes as usize).copy_from(first.unwrap_or(IoBuf::EMPTY));
-        }
-        let mut buffers = buffers.into_iter();
-        for effect in [todo.effect].into_iter().chain(todo.also) {
-            self.begin_effect(engine, effect, bytes, buffers.next());
-        }
-        None
-    }
-
-    fn begin_effect(
-        &mut self,
-        engine: &mut Engine<For>,
-        effect: Effect,
-        bytes: u64,
-        buffer: Option<Buffer>,
-    ) {
-        match effect {
-            Effect::Write { op, pv, at, durable, .. } => {
-                let write = OpKind::Write { fua: durable };
-                self.begin(engine, pv, write, (at, bytes), buffer, op, Then::Done);
-            }
-            Effect::Read { op, pv, at, to, .. } => {
-                let then = match to {
-                    Reader::Pool => Then::Bytes,
-                    Reader::Client { tag, from } => Then::Client { ask: tag, from },
-                };
-                self.begin(engine, pv, OpKind::Read, (at, bytes), buffer, op, then);
-            }
-            Effect::Copy { op, from, to: (pv, at), .. } => {
-                let then = Then::Copy { pv, at };
-                self.begin(engine, from.0, OpKind::Read, (from.1, bytes), buffer, op, then);
-            }
-            Effect::Flush { op, pv } => {
-                self.begin(engine, pv, OpKind::Flush, (0, 0), None, op, Then::Done);
-            }
-            Effect::Zero { .. } | Effect::Drain { .. } | Effect::Answer { .. } => {}
-        }
-    }
-
-    /// What is written.
-    fn fill(&self, buffer: IoBuf, what: &Payload) {
-        match what {
-            Payload::Own(bytes) => buffer.write(0, bytes),
-            Payload::Zeros(_) => buffer.fill(0),
-            Payload::Client { tag, from, bytes, before, after } => {
-                let (before, bytes, after) = (*before as usize, *bytes as usize, *after as usize);
-                buffer.slice(0, before).fill(0);
-                match self.asks.get(tag) {
-                    Some(Asker::Lane(ask)) => ask.take(*from, buffer.slice(before, bytes)),
-                    // Nobody knows any more what it was: not what another one had there.
-                    _ => buffer.slice(before, bytes).fill(0),
-                }
-                buffer.slice(before + bytes, after).fill(0);
-            }
-        }
-    }
-
-    fn zero(&mut self, tag: u64, from: u64, bytes: u64) {
-        if let Some(Asker::Lane(ask)) = self.asks.get(&tag) {
-            ask.zero(from, bytes);
-        }
-    }
-
     fn answer(&mut self, tag: u64, result: Result<Reply, Fault>) {
         match self.asks.remove(&tag) {
             Some(Asker::Lane(mut ask)) => {
@@ -706,68 +530,6 @@ impl Work {
         }
     }
 
-    /// Tells how it stands, for whoever asks.
-    fn tell(&mut self) {
-        let paused = self.core.paused() as u64;
-        let was = self.shared.full.load(Relaxed);
-        if !self.stale && (paused > 0) == was && self.paused == paused {
-            return;
-        }
-        (self.stale, self.paused) = (false, paused);
-        let removals: Vec<pool::Removal> = self.core.removals().collect();
-        self.stuck.retain(|pv, _| removals.iter().any(|removal| removal.pv == *pv));
-        let mut leaving: BTreeMap<u16, Progress> = BTreeMap::new();
-        for pool::Removal { pv, planned, moved, failed } in removals {
-            let now = Progress { planned, moved, failed, left_s: None };
-            leaving.insert(pv, self.paced(Some(pv), now));
-        }
-        let Balance { planned, over, failed } = self.core.balance();
-        let balance = Progress { planned, moved: over - failed, failed, left_s: None };
-        let balance = (over < planned || failed > 0).then(|| self.paced(None, balance));
-        self.paces.retain(|of, _| match of {
-            Some(pv) => leaving.contains_key(pv),
-            None => balance.is_some(),
-        });
-        let mut view = self.shared.view();
-        let pv = |space: pool::PvSpace| {
-            let path = self.shared.pv(space.pv)?.path;
-            Some(PvView { path, leaving: leaving.get(&space.pv).copied(), space })
-        };
-        view.pvs = self.core.pvs().filter_map(pv).collect();
-        view.balance = balance;
-        view.lus = self.core.lu_spaces().collect();
-        let free = |tier: pool::TierSpace| tier.free.saturating_sub(tier.set_aside);
-        view.free = self.core.tiers().into_iter().map(free).sum();
-        view.pauses += paused.saturating_sub(view.paused);
-        view.paused = paused;
-        view.trouble = self.core.is_stopped().then(|| {
-            "its own blocks could not be written, and nothing is written any more until its data plane is restarted (`trunkline dataplane restart`): look for the PV that failed".to_owned()
-        });
-        let stuck = self.stuck.iter().next().and_then(|(pv, fault)| {
-            let path = self.shared.pv(*pv)?.path;
-            Some(format!(
-                "PV {} cannot be removed so far: {fault}; it is tried again by itself",
-                path.display()
-            ))
-        });
-        view.trouble = view.trouble.or(stuck);
-        self.shared.set_view(view);
-    }
-
-    /// With the time that it takes, if it goes on as it went since it began.
-    fn paced(&mut self, of: Option<u16>, now: Progress) -> Progress {
-        let (at, first) = *self.paces.entry(of).or_insert((clock::instant(), now));
-        if now.planned != first.planned || now.moved < first.moved {
-            self.paces.insert(of, (clock::instant(), now));
-            return now;
-        }
-        let (moved, left) = (now.moved - first.moved, now.planned.saturating_sub(now.moved));
-        let spent = clock::instant().saturating_duration_since(at).as_secs_f64();
-        let left_s =
-            (moved > 0).then(|| (spent / f64::from(moved) * f64::from(left)).ceil() as u64);
-        Progress { left_s, ..now }
-    }
-
     /// Tells who waits for it that it serves; or that it never will: false.
     pub(crate) fn opened(&mut self) -> Option<bool> {
         self.opening.as_ref()?;
@@ -786,40 +548,6 @@ impl Work {
     /// Whether nothing of it is under way. Writes that wait for space are not.
     pub(crate) fn rests(&self) -> bool {
         self.flying == 0 && (self.is_closed() || self.todo.is_empty() && self.draining.is_none())
-    }
-}
-
-/// The PV of an effect.
-fn of_effect(effect: &Effect) -> Option<u16> {
-    match effect {
-        Effect::Write { pv, .. } | Effect::Read { pv, .. } | Effect::Flush { pv, .. } => Some(*pv),
-        Effect::Copy { from, .. } => Some(from.0),
-        Effect::Zero { .. } | Effect::Drain { .. } | Effect::Answer { .. } => None,
-    }
-}
-
-/// Whether they write the same bytes of a client's to different places.
-fn is_same(one: &Effect, other: &Effect) -> bool {
-    let (Effect::Write { what: first, .. }, Effect::Write { what, .. }) = (one, other) else {
-        return false;
-    };
-    matches!(what, Payload::Client { .. }) && first == what
-}
-
-/// Bytes of a buffer that it takes.
-fn bytes_of(effect: &Effect) -> u64 {
-    match effect {
-        Effect::Write { what, .. } => length(what),
-        Effect::Read { bytes, .. } | Effect::Copy { bytes, .. } => *bytes,
-        _ => 0,
-    }
-}
-
-fn length(what: &Payload) -> u64 {
-    match what {
-        Payload::Own(bytes) => bytes.len() as u64,
-        Payload::Zeros(bytes) => *bytes,
-        Payload::Client { bytes, before, after, .. } => before + bytes + after,
     }
 }
 

@@ -1,0 +1,74 @@
+//! What there is to tell of a pool.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+
+use memory::clock;
+use pool::Balance;
+
+use super::Work;
+use crate::table::{Progress, PvView};
+
+impl Work {
+    /// Tells how it stands, for whoever asks.
+    pub(super) fn tell(&mut self) {
+        let paused = self.core.paused() as u64;
+        let was = self.shared.full.load(Relaxed);
+        if !self.stale && (paused > 0) == was && self.paused == paused {
+            return;
+        }
+        (self.stale, self.paused) = (false, paused);
+        let removals: Vec<pool::Removal> = self.core.removals().collect();
+        self.stuck.retain(|pv, _| removals.iter().any(|removal| removal.pv == *pv));
+        let mut leaving: BTreeMap<u16, Progress> = BTreeMap::new();
+        for pool::Removal { pv, planned, moved, failed } in removals {
+            let now = Progress { planned, moved, failed, left_s: None };
+            leaving.insert(pv, self.paced(Some(pv), now));
+        }
+        let Balance { planned, over, failed } = self.core.balance();
+        let balance = Progress { planned, moved: over - failed, failed, left_s: None };
+        let balance = (over < planned || failed > 0).then(|| self.paced(None, balance));
+        self.paces.retain(|of, _| match of {
+            Some(pv) => leaving.contains_key(pv),
+            None => balance.is_some(),
+        });
+        let mut view = self.shared.view();
+        let pv = |space: pool::PvSpace| {
+            let path = self.shared.pv(space.pv)?.path;
+            Some(PvView { path, leaving: leaving.get(&space.pv).copied(), space })
+        };
+        view.pvs = self.core.pvs().filter_map(pv).collect();
+        view.balance = balance;
+        view.lus = self.core.lu_spaces().collect();
+        let free = |tier: pool::TierSpace| tier.free.saturating_sub(tier.set_aside);
+        view.free = self.core.tiers().into_iter().map(free).sum();
+        view.pauses += paused.saturating_sub(view.paused);
+        view.paused = paused;
+        view.trouble = self.core.is_stopped().then(|| {
+            "its own blocks could not be written, and nothing is written any more until its data plane is restarted (`trunkline dataplane restart`): look for the PV that failed".to_owned()
+        });
+        let stuck = self.stuck.iter().next().and_then(|(pv, fault)| {
+            let path = self.shared.pv(*pv)?.path;
+            Some(format!(
+                "PV {} cannot be removed so far: {fault}; it is tried again by itself",
+                path.display()
+            ))
+        });
+        view.trouble = view.trouble.or(stuck);
+        self.shared.set_view(view);
+    }
+
+    /// With the time that it takes, if it goes on as it went since it began.
+    fn paced(&mut self, of: Option<u16>, now: Progress) -> Progress {
+        let (at, first) = *self.paces.entry(of).or_insert((clock::instant(), now));
+        if now.planned != first.planned || now.moved < first.moved {
+            self.paces.insert(of, (clock::instant(), now));
+            return now;
+        }
+        let (moved, left) = (now.moved - first.moved, now.planned.saturating_sub(now.moved));
+        let spent = clock::instant().saturating_duration_since(at).as_secs_f64();
+        let left_s =
+            (moved > 0).then(|| (spent / f64::from(moved) * f64::from(left)).ceil() as u64);
+        Progress { left_s, ..now }
+    }
+}
