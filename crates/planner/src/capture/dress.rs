@@ -43,6 +43,21 @@ const DEPTH: usize = 4;
 /// The least lines of a run.
 const LEAST: usize = 2;
 
+/// So many times another host speaks after a line or two, before its reports are said to be in pieces.
+const TURNS: usize = 8;
+pub(super) const ALTERNATE: &str = "lines of several hosts alternate, and their reports are in pieces; put the lines of each host together first, as dshbak does, or sort -s -t: -k1,1";
+
+/// Whether hosts take turns line by line, as the output of a command does that asks several at a time.
+pub(super) fn alternate(stretches: &[Part<'_>]) -> bool {
+    let host = |stretch: &Part<'_>| stretch.host.as_ref().map(|(host, _)| host.clone());
+    let short = |stretch: &Part<'_>| text::count_lines(stretch.text) <= 2;
+    let turns = stretches.windows(2).filter(|pair| {
+        let (one, two) = (host(&pair[0]), host(&pair[1]));
+        one.is_some() && two.is_some() && one != two && short(&pair[0]) && short(&pair[1])
+    });
+    turns.count() >= TURNS
+}
+
 /// Takes off whatever stands before the lines.
 pub(super) fn undress(text: Cow<'_, str>) -> Bare<'_> {
     let mut bare = Bare { marks: here_documents(&text), text };

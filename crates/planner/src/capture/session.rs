@@ -1,10 +1,11 @@
 //! A file as a whole: prompts, commands, reports and what lies between.
 
 mod ran_on;
+mod refused;
 
 use super::changes::{self, Changes};
 use super::dress::{self, Part as Stretch};
-use super::foreign::{self, heads_refused};
+use super::foreign;
 use super::limits::{ENTRIES, ENTRIES_PER_FILE, LINES, LINES_PER_FILE};
 use super::looping::Loop;
 use super::page::Page;
@@ -12,8 +13,7 @@ use super::prompt::{self, Command, Part};
 use super::recognise::{self, Class, Expected, Kind, Known};
 use super::text::{self, Line, Lines};
 use super::{
-    At, Captures, Chdev, FileInfo, Head, Host, Read, Refused, Report, Taken, gzip, host, hosts,
-    language,
+    At, Captures, Chdev, FileInfo, Head, Host, Read, Report, Taken, gzip, host, hosts, language,
 };
 use crate::report::clean::{clean, is_host_name, is_word};
 
@@ -23,10 +23,6 @@ const OUTSIDE: &str = "no report that is known here";
 const ANY_HOST: &str = "a variable names the host that printed this, and no line before it does; let the loop print the name before each: for h in …; do echo == $h; ssh $h …; done";
 const AMBIGUOUS: &str =
     "could be the report of lsattr -Rl or of lsdev -range, or none; put the command before it";
-
-/// So many times another host speaks after a line or two, before its reports are said to be in pieces.
-const TURNS: usize = 8;
-const ALTERNATE: &str = "lines of several hosts alternate, and their reports are in pieces; put the lines of each host together first, as dshbak does, or sort -s -t: -k1,1";
 
 /// What has been seen before the line that is read.
 struct Session<'c, 't> {
@@ -148,10 +144,10 @@ pub(super) fn read_within(
     };
     let (unread, refused) = (session.captures.unread.len(), session.captures.refused.len());
     let stretches = bare.parts();
-    if alternate(&stretches)
+    if dress::alternate(&stretches)
         && let Some(info) = session.captures.files.last_mut()
     {
-        info.notes.push(ALTERNATE.to_owned());
+        info.notes.push(dress::ALTERNATE.to_owned());
     }
     for stretch in stretches {
         session.stretch(&stretch, file);
@@ -525,51 +521,6 @@ impl<'t> Session<'_, 't> {
         parts.find_map(|((kind, used), part)| kind.filter(|_| !used || part.is_in_loop()))
     }
 
-    /// Why the command's report is not read in this form.
-    fn refused_form(&self, heading: Option<Kind>) -> Option<&'static str> {
-        let command = self.command.as_ref()?;
-        let part = match &command.parts[..] {
-            [part] => part,
-            // Disks that are in no pool are listed under the heading of those that are.
-            parts if heading == Some(Kind::PvList) && self.expected() != heading => {
-                parts.iter().find(|part| part.has("-capable"))?
-            }
-            _ => return None,
-        };
-        match recognise::by_command(part) {
-            Expected::Refused(why) => Some(why),
-            _ => None,
-        }
-    }
-
-    /// Passes over the report of a command that is refused: until the next heading or prompt.
-    fn refuse(&mut self, mut lines: Lines<'t>, why: &str) -> Lines<'t> {
-        let command =
-            self.command.take().map_or_else(String::new, |command| command.typed.value.to_owned());
-        let heading = lines.peek().and_then(|line| recognise::heading(line, lines));
-        let Some(first) = lines.next() else { return lines };
-        let mut last = first.at.line;
-        while let Some(line) = lines.peek() {
-            // A form that is refused may repeat the heading of one that is not.
-            let same = heading.is_some() && recognise::heading(line, lines) == heading;
-            if !line.is_blank() && !same && recognise::is_boundary(line, lines) {
-                break;
-            }
-            if !line.is_blank() {
-                last = line.at.line;
-            }
-            lines.next();
-        }
-        let count = last - first.at.line + 1;
-        self.captures.refused.push(Refused {
-            at: first.at,
-            lines: count,
-            command,
-            why: why.to_owned(),
-        });
-        lines
-    }
-
     /// A page for a report of this kind, with what the session knows about it; and the part of the command that it
     /// answers.
     fn page(&self, kind: Kind, at: At, lines: Lines<'t>) -> (Page<'t>, Option<usize>) {
@@ -612,18 +563,6 @@ impl<'t> Session<'_, 't> {
         page.delimiter = part.after("-fmt").and_then(|text| text.chars().next());
         page.filter = part.filter.map(str::to_owned);
         (page, Some(index))
-    }
-
-    /// Keeps of a report, which may go on up to a line, that it is not read.
-    fn refuse_report(&mut self, report: &Report, why: String, end: u32) {
-        let head = report.head();
-        let command = head.command.as_ref().map_or(report.command(), |typed| &typed.value);
-        self.captures.refused.push(Refused {
-            at: head.first,
-            lines: head.last.max(end) - head.first.line + 1,
-            command: command.to_owned(),
-            why,
-        });
     }
 
     /// Keeps a report, or refuses it when most of it is in another language.
@@ -673,47 +612,6 @@ impl<'t> Session<'_, 't> {
         self.captures.reports.push(report);
         self.captures.reports.extend(alike);
     }
-
-    /// Text outside reports that is in another language: what it would have been is told by its words.
-    fn refuse_foreign(&mut self, unread: usize, refused: usize) {
-        let mut kept = Vec::new();
-        // Both lists are in the order of the lines.
-        let reports = refused..self.captures.refused.len();
-        for text in self.captures.unread.split_off(unread) {
-            match language::detect(&text.text) {
-                Some(language) => {
-                    let lines = text.at.line..text.at.line + text.lines;
-                    let first = self.puzzles.partition_point(|(at, _)| at.line < lines.start);
-                    let puzzle = self.puzzles.get(first).filter(|(at, _)| lines.contains(&at.line));
-                    let command = puzzle
-                        .and_then(|(_, kind)| kind.reader())
-                        .map_or_else(|| foreign::command_of(&text), |reader| reader.command);
-                    if !heads_refused(&mut self.captures.refused[reports.clone()], &text, language)
-                    {
-                        self.captures.refused.push(Refused {
-                            at: text.at,
-                            lines: text.lines,
-                            command: command.to_owned(),
-                            why: foreign::why(command, language),
-                        });
-                    }
-                }
-                None => kept.push(text),
-            }
-        }
-        self.captures.unread.extend(kept);
-    }
-}
-
-/// Whether hosts take turns line by line, as the output of a command does that asks several at a time.
-fn alternate(stretches: &[Stretch<'_>]) -> bool {
-    let host = |stretch: &Stretch<'_>| stretch.host.as_ref().map(|(host, _)| host.clone());
-    let short = |stretch: &Stretch<'_>| text::count_lines(stretch.text) <= 2;
-    let turns = stretches.windows(2).filter(|pair| {
-        let (one, two) = (host(&pair[0]), host(&pair[1]));
-        one.is_some() && two.is_some() && one != two && short(&pair[0]) && short(&pair[1])
-    });
-    turns.count() >= TURNS
 }
 
 fn owned(read: &Read<&str>) -> Read<String> {

@@ -44,19 +44,19 @@ impl Dress {
 
 /// What lines of one run have in common.
 #[derive(Debug, Clone)]
-pub(super) enum Key {
+pub(super) enum Key<'t> {
     Nothing,
-    Host(String),
-    File(String),
+    Host(&'t str),
+    File(&'t str),
     Number(u64),
     Width(usize),
     Mark(&'static str),
 }
 
-impl Key {
+impl Key<'_> {
     pub(super) fn host(&self) -> Option<String> {
         match self {
-            Key::Host(host) => Some(host.clone()),
+            Key::Host(host) => Some((*host).to_owned()),
             _ => None,
         }
     }
@@ -100,31 +100,35 @@ fn behind_word(line: &[u8]) -> &'static [Dress] {
     }
 }
 
-type Stripped<'t> = (Cow<'t, str>, Key, &'t str);
+type Stripped<'t> = (Cow<'t, str>, Key<'t>, &'t str);
 
 /// The line without what stands before it, what the next line must have in common with it, and the line's end.
-pub(super) fn strip<'t>(dress: Dress, line: &'t str, key: Option<&Key>) -> Option<Stripped<'t>> {
+pub(super) fn strip<'t>(
+    dress: Dress,
+    line: &'t str,
+    key: Option<&Key<'_>>,
+) -> Option<Stripped<'t>> {
     let body = match line.as_bytes() {
         [.., b'\n' | b'\r'] => line.trim_end_matches(['\n', '\r']),
         _ => line,
     };
     let end = &line[body.len()..];
-    let plain = |text: &'t str, key: Key| Some((Cow::Borrowed(text), key, end));
+    let plain = |text: &'t str, key: Key<'t>| Some((Cow::Borrowed(text), key, end));
     match dress {
         Dress::Quote => plain(quote(body)?, Key::Nothing),
         Dress::Host => {
             let (host, rest) = host(body, key)?;
-            plain(rest, Key::Host(host.to_owned()))
+            plain(rest, Key::Host(host))
         }
         Dress::File => {
             let (name, rest) = file(body)?;
-            let same = !matches!(key, Some(Key::File(before)) if before != name);
-            same.then(|| plain(rest, Key::File(name.to_owned())))?
+            let same = !matches!(key, Some(Key::File(before)) if *before != name);
+            same.then(|| plain(rest, Key::File(name)))?
         }
         Dress::Log => {
             let (host, rest) = log(body)?;
-            let same = !matches!(key, Some(Key::Host(before)) if before != host);
-            same.then(|| plain(rest, Key::Host(host.to_owned())))?
+            let same = !matches!(key, Some(Key::Host(before)) if *before != host);
+            same.then(|| plain(rest, Key::Host(host)))?
         }
         Dress::Clock => plain(clock(body)?, Key::Nothing),
         Dress::Number => {
@@ -167,10 +171,10 @@ fn is_host_byte(byte: u8) -> bool {
 }
 
 /// `vios1: text`, `vios1:`, `[vios1] text`.
-fn host<'t>(line: &'t str, key: Option<&Key>) -> Option<(&'t str, &'t str)> {
+fn host<'t>(line: &'t str, key: Option<&Key<'_>>) -> Option<(&'t str, &'t str)> {
     // The usual line has no name that the line before had.
     if let Some(Key::Host(before)) = key
-        && !line.trim_start_matches('[').starts_with(before.as_str())
+        && !line.trim_start_matches('[').starts_with(before)
     {
         return None;
     }
@@ -189,7 +193,7 @@ fn host<'t>(line: &'t str, key: Option<&Key>) -> Option<(&'t str, &'t str)> {
         && !is_file(name)
         && name.len() <= 64
         && (rest.is_empty() || rest.starts_with([' ', '\t']));
-    let same = !matches!(key, Some(Key::Host(before)) if before != name);
+    let same = !matches!(key, Some(Key::Host(before)) if *before != name);
     (fits && same).then(|| (name, rest.strip_prefix([' ', '\t']).unwrap_or(rest)))
 }
 

@@ -40,10 +40,12 @@ impl Cutter {
             return None;
         }
         while let Some(open) = memchr::memchr(b'<', todo.as_bytes()) {
-            let close = if todo[open..].starts_with("<!--") { "-->" } else { ">" };
-            let Some(end) = todo[open..].find(close).map(|end| open + end + close.len()) else {
-                break;
+            let tail = &todo[open..];
+            let end = match tail.starts_with("<!--") {
+                true => tail.find("-->").map(|end| end + 3),
+                false => memchr::memchr(b'>', tail.as_bytes()).map(|end| end + 1),
             };
+            let Some(end) = end.map(|end| open + end) else { break };
             let text = todo[..open].trim();
             if !text.is_empty() {
                 events.push((Event::Text(unescape(text)), at));

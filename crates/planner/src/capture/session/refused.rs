@@ -1,0 +1,96 @@
+//! Reports that are not read: of a form that is none of the readers', of no known host, or in another language.
+
+use super::Session;
+use crate::capture::foreign::{self, heads_refused};
+use crate::capture::recognise::{self, Expected, Kind};
+use crate::capture::text::Lines;
+use crate::capture::{Refused, Report, language};
+
+impl<'t> Session<'_, 't> {
+    /// Why the command's report is not read in this form.
+    pub(super) fn refused_form(&self, heading: Option<Kind>) -> Option<&'static str> {
+        let command = self.command.as_ref()?;
+        let part = match &command.parts[..] {
+            [part] => part,
+            // Disks that are in no pool are listed under the heading of those that are.
+            parts if heading == Some(Kind::PvList) && self.expected() != heading => {
+                parts.iter().find(|part| part.has("-capable"))?
+            }
+            _ => return None,
+        };
+        match recognise::by_command(part) {
+            Expected::Refused(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Passes over the report of a command that is refused: until the next heading or prompt.
+    pub(super) fn refuse(&mut self, mut lines: Lines<'t>, why: &str) -> Lines<'t> {
+        let command =
+            self.command.take().map_or_else(String::new, |command| command.typed.value.to_owned());
+        let heading = lines.peek().and_then(|line| recognise::heading(line, lines));
+        let Some(first) = lines.next() else { return lines };
+        let mut last = first.at.line;
+        while let Some(line) = lines.peek() {
+            // A form that is refused may repeat the heading of one that is not.
+            let same = heading.is_some() && recognise::heading(line, lines) == heading;
+            if !line.is_blank() && !same && recognise::is_boundary(line, lines) {
+                break;
+            }
+            if !line.is_blank() {
+                last = line.at.line;
+            }
+            lines.next();
+        }
+        let count = last - first.at.line + 1;
+        self.captures.refused.push(Refused {
+            at: first.at,
+            lines: count,
+            command,
+            why: why.to_owned(),
+        });
+        lines
+    }
+
+    /// Keeps of a report, which may go on up to a line, that it is not read.
+    pub(super) fn refuse_report(&mut self, report: &Report, why: String, end: u32) {
+        let head = report.head();
+        let command = head.command.as_ref().map_or(report.command(), |typed| &typed.value);
+        self.captures.refused.push(Refused {
+            at: head.first,
+            lines: head.last.max(end) - head.first.line + 1,
+            command: command.to_owned(),
+            why,
+        });
+    }
+
+    /// Text outside reports that is in another language: what it would have been is told by its words.
+    pub(super) fn refuse_foreign(&mut self, unread: usize, refused: usize) {
+        let mut kept = Vec::new();
+        // Both lists are in the order of the lines.
+        let reports = refused..self.captures.refused.len();
+        for text in self.captures.unread.split_off(unread) {
+            match language::detect(&text.text) {
+                Some(language) => {
+                    let lines = text.at.line..text.at.line + text.lines;
+                    let first = self.puzzles.partition_point(|(at, _)| at.line < lines.start);
+                    let puzzle = self.puzzles.get(first).filter(|(at, _)| lines.contains(&at.line));
+                    let command = puzzle
+                        .and_then(|(_, kind)| kind.reader())
+                        .map_or_else(|| foreign::command_of(&text), |reader| reader.command);
+                    if !heads_refused(&mut self.captures.refused[reports.clone()], &text, language)
+                    {
+                        self.captures.refused.push(Refused {
+                            at: text.at,
+                            lines: text.lines,
+                            command: command.to_owned(),
+                            why: foreign::why(command, language),
+                        });
+                    }
+                }
+                None => kept.push(text),
+            }
+        }
+        self.captures.unread.extend(kept);
+    }
+}
